@@ -1,0 +1,46 @@
+# What every target of this repository is compiled with.
+
+# kiln_target_flags(<target>): language level, warnings, sanitizers.
+function(kiln_target_flags target)
+  set_target_properties(${target} PROPERTIES
+    CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+  target_compile_options(${target} PRIVATE -Wall -Wextra)
+  if(KILN_WERROR)
+    target_compile_options(${target} PRIVATE -Werror)
+  endif()
+  foreach(sanitizer IN LISTS KILN_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${sanitizer} -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${sanitizer})
+    if(sanitizer STREQUAL "undefined")
+      target_compile_options(${target} PRIVATE -fno-sanitize-recover=undefined)
+    endif()
+  endforeach()
+  # GCC's flow warnings see ghosts in what the sanitizers insert.
+  if(KILN_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE
+      -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds -Wno-nonnull
+      -Wno-restrict -Wno-tsan)
+  endif()
+endfunction()
+
+# kiln_limit_highway_targets(<target>): compiles each Highway kernel for the baseline, AVX2 and
+# AVX-512 only. The instruction sets between them cost compile time on every kernel and serve
+# machines nobody trains on. Only names that this Highway knows may stand in the macro.
+function(kiln_limit_highway_targets target)
+  get_target_property(include_dirs hwy::hwy INTERFACE_INCLUDE_DIRECTORIES)
+  find_file(KILN_HIGHWAY_TARGETS_HEADER hwy/detect_targets.h HINTS ${include_dirs})
+  mark_as_advanced(KILN_HIGHWAY_TARGETS_HEADER)
+  if(NOT KILN_HIGHWAY_TARGETS_HEADER)
+    return()
+  endif()
+  file(READ "${KILN_HIGHWAY_TARGETS_HEADER}" header)
+  set(disabled "")
+  foreach(name IN ITEMS
+      HWY_SSSE3 HWY_SSE4 HWY_AVX3_DL HWY_AVX3_ZEN4 HWY_AVX3_SPR HWY_AVX10_2 HWY_AVX10_2_512)
+    if(header MATCHES "#define ${name} ")
+      list(APPEND disabled ${name})
+    endif()
+  endforeach()
+  list(JOIN disabled "|" disabled)
+  target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(${disabled})")
+endfunction()
