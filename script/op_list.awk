@@ -17,8 +17,9 @@ BEGIN {
   print "Written by `script/docs` from `kiln/backend/ops.def`; do not edit. A backend must provide every"
   print "*required* op; a *fallback* is composed from others until the backend overrides it."
   print ""
-  print "`F`, `I`, `B` and `Q` are the backend's float, int, bool and quantized tensors; `OptF` and `OptI` may"
-  print "be absent; `FList`, `IList` and `BList` are spans, and `FMut` is a span that the op writes."
+  print "`F`, `I`, `B` and `Q` are the backend's float, int, bool and quantized tensors; `OptF` may be absent;"
+  print "`FList`, `IList` and `BList` are spans, and `FMut` is a span that the op writes. `FI`, `FF` and `FFF`"
+  print "are a pair or a tuple of tensors."
 }
 
 # The head of the file, and everything that is preprocessor.
