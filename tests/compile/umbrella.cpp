@@ -1,7 +1,7 @@
 // What the umbrella header costs a user: a ten-line program.
-#include <kiln/kiln.h>
-
 #include <cstdio>
+
+#include <kiln/kiln.h>
 
 int main() {
   kiln::Tensor a = kiln::ones({2, 3});

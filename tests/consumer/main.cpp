@@ -1,8 +1,8 @@
 // Fits y = 3 x - 1 with the installed library: fails unless the loss falls and the slope is found.
-#include <kiln/kiln.h>
-
 #include <cmath>
 #include <cstdio>
+
+#include <kiln/kiln.h>
 
 int main() {
   kiln::manual_seed(0);
