@@ -1,0 +1,41 @@
+// Reading files that may be gzipped. Whether one is, its first two bytes tell; its name does not
+// matter.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kiln::io {
+
+// The content of a plain or gzipped file as a stream. Truncated data, a wrong checksum, and bytes
+// after the end of the compressed data are IoErrors.
+class GzipFile {
+ public:
+  // `op` names the caller in messages.
+  GzipFile(std::string op, std::string path);
+  ~GzipFile();
+
+  // The most bytes the content can have: exact for a plain file; for a gzipped one what DEFLATE's
+  // best ratio, 1032 to 1, would give. A size that the content claims for itself is checked against
+  // it before anything is allocated.
+  uint64_t size_bound() const;
+
+  // Reads the next bytes into `out`; fewer than `bytes` only where the content ends.
+  size_t read(void* out, size_t bytes);
+  // True when everything has been read. Reads on to see that, so that the last checksum is verified
+  // too.
+  bool at_end();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The whole content of a plain or gzipped file. Throws IoError when there are more than `max_bytes`
+// of it.
+std::vector<std::byte> read_file(const char* op, const std::string& path, uint64_t max_bytes);
+
+}  // namespace kiln::io

@@ -1,0 +1,31 @@
+// Gray images: reading what a user has, writing what the demo shows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kiln/core/tensor_data.h"
+
+namespace kiln::io {
+
+// The most pixels that read_gray_image accepts.
+inline constexpr int64_t kMaxImagePixels = int64_t{64} << 20;
+
+// Reads a PNG of any colour type and bit depth, colours turned to gray and transparent pixels laid
+// on white, or a raw file of exactly 784 bytes, taken as 28x28. u8 [H, W]. Throws IoError when the
+// file is missing, malformed, of another kind, or has more than kMaxImagePixels pixels.
+TensorData read_gray_image(const std::string& path);
+
+// The bytes of a gray PNG. `image` is u8 [H, W], neither side 0. Throws ShapeError, DTypeError.
+std::string encode_png_gray(const TensorData& image);
+
+// Writes `image` as a gray PNG, atomically. Throws ShapeError, DTypeError, and IoError when it
+// cannot be written.
+void write_png_gray(const std::string& path, const TensorData& image);
+
+// `image`, u8 [H, W], at another size: each new pixel is the mean of the area it covers where the
+// image shrinks, and linear between neighbours where it grows. Throws ShapeError, DTypeError, and
+// ValueError for a size below 1.
+TensorData resize_gray(const TensorData& image, int64_t height, int64_t width);
+
+}  // namespace kiln::io

@@ -1,0 +1,88 @@
+#include "kiln/io/input_file.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kiln/core/error.h"
+
+namespace kiln::io {
+
+namespace {
+
+[[noreturn]] void fail(const std::string& op, const std::string& path, const char* what,
+                       const std::string& got) {
+  throw_error<IoError>(op, ": ", what, " '", path, "'; got ", got, "; expected a readable file");
+}
+
+}  // namespace
+
+InputFile::InputFile(std::string op, std::string path)
+    : op_(std::move(op)), path_(std::move(path)) {
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
+  const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) fail(op_, path_, "cannot open", std::generic_category().message(errno));
+  struct stat status {};
+  const int rc = ::fstat(fd, &status);
+  const int error = errno;
+  if (rc != 0 || !S_ISREG(status.st_mode)) {
+    ::close(fd);
+    fail(op_, path_, "cannot read",
+         rc != 0                   ? std::generic_category().message(error)
+         : S_ISDIR(status.st_mode) ? "a directory"
+                                   : "something that is no regular file");
+  }
+  fd_ = fd;
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : op_(std::move(other.op_)),
+      path_(std::move(other.path_)),
+      size_(other.size_),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+InputFile& InputFile::operator=(InputFile&& other) noexcept {
+  std::swap(op_, other.op_);
+  std::swap(path_, other.path_);
+  std::swap(size_, other.size_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+void InputFile::read_at(uint64_t offset, void* out, size_t bytes) const {
+  char* at = static_cast<char*>(out);
+  while (bytes > 0) {
+    const ssize_t got =
+        ::pread(fd_, at, std::min<size_t>(bytes, size_t{1} << 30), static_cast<off_t>(offset));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail(op_, path_, "cannot read", std::generic_category().message(errno));
+    }
+    if (got == 0) fail(op_, path_, "cannot read", concat("the end of the file at byte ", offset));
+    at += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+}
+
+std::string printable(const std::string& text, size_t longest) {
+  std::string out = text.substr(0, longest);
+  for (char& c : out) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = '?';
+  }
+  if (text.size() > longest) out += "...";
+  return out;
+}
+
+}  // namespace kiln::io
