@@ -1,7 +1,8 @@
 // Blocks: allocate_block and free_block of allocator.h. (Small objects: object_allocator.cpp.)
 //
-// A request is rounded up to a size class. Each thread has a front: a short list of free blocks for each class up to
-// 64 KiB, without locks. Behind the fronts, and alone for larger classes, stands the pool: one locked list per class.
+// A request is rounded up to a size class. Each thread has a front: a short list of free blocks for
+// each class up to 64 KiB, without locks. Behind the fronts, and alone for larger classes, stands
+// the pool: one locked list per class.
 #include "kiln/core/allocator.h"
 
 #include <algorithm>
@@ -49,11 +50,11 @@ struct FrontList {
 // What one thread owns.
 struct Front {
   FrontList lists[kFrontClasses];
-  uint64_t epoch = 0;   // when the front last followed empty_cache and set_cache_limit
+  uint64_t epoch = 0;  // when the front last followed empty_cache and set_cache_limit
   bool enabled = false;
   Counter allocations;
   Counter in_use;  // bytes handed out less bytes given back, since last published
-  Counter inflow;  // bytes that came in less bytes that left; inflow - in_use is what the lists hold
+  Counter inflow;  // bytes that came in less bytes that left; the lists hold inflow - in_use
   Front* previous = nullptr;
   Front* next = nullptr;
 };
@@ -130,8 +131,8 @@ struct ThreadEnd {
   }
 };
 
-// This thread's front, made at its first use and up to date; null when there is none: after the thread's end, without
-// memory, or where the cache is too small for fronts.
+// This thread's front, made at its first use and up to date; null when there is none: after the
+// thread's end, without memory, or where the cache is too small for fronts.
 Front* own_front() noexcept {
   if (front == &no_front) {
     if (thread_ended) return nullptr;
@@ -172,7 +173,8 @@ void* allocate_from_system(size_t bytes, size_t size) {
 
 inline void count_in_front(Front& f, size_t size) {
   f.allocations.add(1);
-  if (f.in_use.add(static_cast<int64_t>(size)) >= kPublishBytes) [[unlikely]] publish(f);
+  if (f.in_use.add(static_cast<int64_t>(size)) >= kPublishBytes) [[unlikely]]
+    publish(f);
 }
 
 [[gnu::noinline]] void* allocate_slow(size_t bytes, size_t* size_out) {
@@ -239,7 +241,8 @@ void* allocate_block(size_t bytes, size_t* size_out) {
     Front& f = *front;
     FrontList& list = f.lists[index];
     void* const block = list.head;
-    if (block != nullptr && f.epoch == block_pool.epoch.load(std::memory_order_relaxed)) [[likely]] {
+    const bool current = f.epoch == block_pool.epoch.load(std::memory_order_relaxed);
+    if (block != nullptr && current) [[likely]] {
       list.head = link_of(block, size);
       ++list.room;
       count_in_front(f, size);
@@ -260,7 +263,8 @@ void free_block(void* block, size_t size) noexcept {
       link_of(block, size) = list.head;
       list.head = block;
       --list.room;
-      if (f.in_use.add(-static_cast<int64_t>(size)) <= -kPublishBytes) [[unlikely]] publish(f);
+      if (f.in_use.add(-static_cast<int64_t>(size)) <= -kPublishBytes) [[unlikely]]
+        publish(f);
       return;
     }
   }

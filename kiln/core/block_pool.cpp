@@ -26,7 +26,8 @@ void BlockPool::add_in_use(int64_t bytes) {
 
 size_t BlockPool::cache_limit() {
   const size_t known = limit.load(std::memory_order_relaxed);
-  if (known != SIZE_MAX) [[likely]] return known;
+  if (known != SIZE_MAX) [[likely]]
+    return known;
   size_t expected = SIZE_MAX;
   const auto quarter = static_cast<size_t>(available_memory() / 4);
   return limit.compare_exchange_strong(expected, quarter) ? quarter : expected;

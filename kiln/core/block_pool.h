@@ -1,4 +1,5 @@
-// The shared half of the caching allocator: size classes, and one locked list of free blocks for each. Internal.
+// The shared half of the caching allocator: size classes, and one locked list of free blocks for
+// each. Internal.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +21,8 @@ struct SizeClass {
   size_t size;
 };
 
-// Multiples of 64 up to 1 KiB, then 8 steps for each doubling: at most 12.5 % more than asked. 0 < bytes <= kMaxBytes.
+// Multiples of 64 up to 1 KiB, then 8 steps for each doubling: at most 12.5 % more than asked. 0 <
+// bytes <= kMaxBytes.
 constexpr SizeClass size_class(size_t bytes) {
   const size_t last = bytes - 1;
   if (last < 1024) return {last >> 6, ((last >> 6) + 1) << 6};
@@ -42,8 +44,9 @@ constexpr size_t kLinkSpace = 16;
 constexpr size_t kLinkSpace = 0;
 #endif
 
-// A cached block holds the address of the next one in its first bytes. Under AddressSanitizer it stands behind the
-// block instead: all of a cached block is poisoned then, and a leak checker does not follow poisoned addresses.
+// A cached block holds the address of the next one in its first bytes. Under AddressSanitizer it
+// stands behind the block instead: all of a cached block is poisoned then, and a leak checker does
+// not follow poisoned addresses.
 inline void*& link_of(void* block, size_t size) {
 #ifdef KILN_ASAN
   return *reinterpret_cast<void**>(static_cast<char*>(block) + size);

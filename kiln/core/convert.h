@@ -8,8 +8,9 @@
 
 namespace kiln {
 
-// Floating point to integer truncates, saturates outside the range and gives 0 for NaN. Integer to integer wraps.
-// Anything to bool: whether it is nonzero (NaN is). double to float16 rounds through float, as PyTorch does.
+// Floating point to integer truncates, saturates outside the range and gives 0 for NaN. Integer to
+// integer wraps. Anything to bool: whether it is nonzero (NaN is). double to float16 rounds through
+// float, as PyTorch does.
 template <class To, class From>
 constexpr To convert_element(From value) {
   if constexpr (std::is_same_v<From, To>) {

@@ -30,8 +30,8 @@ struct Device {
 std::string to_string(Device device);
 
 namespace detail {
-// Gives `name` the next free device type; used by register_backend. Throws DeviceError when the name is taken or the
-// table is full.
+// Gives `name` the next free device type; used by register_backend. Throws DeviceError when the
+// name is taken or the table is full.
 DeviceType register_device_type(std::string_view name);
 }  // namespace detail
 

@@ -15,14 +15,14 @@ struct Alias {
 };
 
 constexpr std::array kAliases = {
-    Alias{"f64", DType::f64},        Alias{"double", DType::f64},    Alias{"f32", DType::f32},
-    Alias{"float", DType::f32},      Alias{"f16", DType::f16},       Alias{"half", DType::f16},
-    Alias{"bf16", DType::bf16},      Alias{"i64", DType::i64},       Alias{"long", DType::i64},
-    Alias{"i32", DType::i32},        Alias{"int", DType::i32},       Alias{"i16", DType::i16},
-    Alias{"short", DType::i16},      Alias{"i8", DType::i8},         Alias{"u8", DType::u8},
-    Alias{"byte", DType::u8},        Alias{"bool_", DType::boolean}, Alias{"boolean", DType::boolean},
-    Alias{"c64", DType::c64},        Alias{"cfloat", DType::c64},    Alias{"c128", DType::c128},
-    Alias{"cdouble", DType::c128},   Alias{"q8", DType::q8},
+    Alias{"f64", DType::f64},      Alias{"double", DType::f64},    Alias{"f32", DType::f32},
+    Alias{"float", DType::f32},    Alias{"f16", DType::f16},       Alias{"half", DType::f16},
+    Alias{"bf16", DType::bf16},    Alias{"i64", DType::i64},       Alias{"long", DType::i64},
+    Alias{"i32", DType::i32},      Alias{"int", DType::i32},       Alias{"i16", DType::i16},
+    Alias{"short", DType::i16},    Alias{"i8", DType::i8},         Alias{"u8", DType::u8},
+    Alias{"byte", DType::u8},      Alias{"bool_", DType::boolean}, Alias{"boolean", DType::boolean},
+    Alias{"c64", DType::c64},      Alias{"cfloat", DType::c64},    Alias{"c128", DType::c128},
+    Alias{"cdouble", DType::c128}, Alias{"q8", DType::q8},
 };
 
 constexpr bool is_complex(DType t) { return t == DType::c64 || t == DType::c128; }

@@ -13,7 +13,8 @@ namespace kiln {
 
 enum class DType : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean, c64, c128, q8 };
 
-// Short names as a user writes them: zeros({2, 3}, f32). (DType::boolean is `bool_`, since C++ owns `bool`.)
+// Short names as a user writes them: zeros({2, 3}, f32). (DType::boolean is `bool_`, since C++ owns
+// `bool`.)
 inline constexpr DType f64 = DType::f64;
 inline constexpr DType f32 = DType::f32;
 inline constexpr DType f16 = DType::f16;
@@ -25,8 +26,9 @@ inline constexpr DType i8 = DType::i8;
 inline constexpr DType u8 = DType::u8;
 inline constexpr DType bool_ = DType::boolean;
 
-// Which of a backend's four primitives holds a tensor of this dtype. Complex numbers are floats here: they
-// differentiate. (c64 and c128 have their place in the enumeration; no op takes them yet.)
+// Which of a backend's four primitives holds a tensor of this dtype. Complex numbers are floats
+// here: they differentiate. (c64 and c128 have their place in the enumeration; no op takes them
+// yet.)
 enum class Kind : uint8_t { floating, integer, boolean, quantized };
 
 constexpr Kind kind_of(DType t) {
@@ -46,9 +48,7 @@ constexpr Kind kind_of(DType t) {
   }
 }
 
-constexpr bool is_floating_point(DType t) {
-  return t == f64 || t == f32 || t == f16 || t == bf16;
-}
+constexpr bool is_floating_point(DType t) { return t == f64 || t == f32 || t == f16 || t == bf16; }
 constexpr bool is_integral(DType t) { return kind_of(t) == Kind::integer; }
 
 // Bytes of one element.
@@ -75,15 +75,17 @@ constexpr size_t size_of(DType t) {
 // "float32", "int64", "bool", ...: PyTorch's and NumPy's names.
 std::string_view name_of(DType t);
 inline std::string to_string(DType t) { return std::string(name_of(t)); }
-// The inverse of name_of; also accepts the short names ("f32", "half", "float", ...). Throws DTypeError.
+// The inverse of name_of; also accepts the short names ("f32", "half", "float", ...). Throws
+// DTypeError.
 DType parse_dtype(std::string_view name);
 
 // The dtype that holds a result of `a` and `b` together, by PyTorch's lattice:
-// bool < u8, i8 < i16 < i32 < i64 < f16, bf16 < f32 < f64; u8 with i8 gives i16; f16 with bf16 gives f32.
+// bool < u8, i8 < i16 < i32 < i64 < f16, bf16 < f32 < f64; u8 with i8 gives i16; f16 with bf16
+// gives f32.
 DType promote_types(DType a, DType b);
 
-// The dtype that new floating point tensors get when none is named. f32 unless set; throws DTypeError for a dtype
-// that is not floating point.
+// The dtype that new floating point tensors get when none is named. f32 unless set; throws
+// DTypeError for a dtype that is not floating point.
 DType default_dtype();
 void set_default_dtype(DType t);
 
@@ -115,7 +117,8 @@ inline constexpr DType dtype_of = DTypeOf<T>::value;
 
 [[noreturn]] void throw_unsupported_dtype(const char* where, DType t);
 
-// Calls f.template operator()<T>() with the C++ type of `t`. Use: visit_dtype(t, [&]<class T>() { ... }).
+// Calls f.template operator()<T>() with the C++ type of `t`.
+// Use: visit_dtype("op", t, [&]<class T>() { ... }).
 template <class F>
 decltype(auto) visit_float(const char* where, DType t, F&& f) {
   switch (t) {

@@ -1,7 +1,7 @@
 // The errors that Kiln throws. Every one derives from kiln::Error.
 //
-// Message grammar: `op: what is wrong; got ...; expected ...`, so that a reader sees which call failed, what it was
-// given and what would have been legal.
+// Message grammar: `op: what is wrong; got ...; expected ...`, so that a reader sees which call
+// failed, what it was given and what would have been legal.
 #pragma once
 
 #include <stdexcept>
@@ -75,11 +75,12 @@ void append(std::string& out, double v);  // shortest form that reads well (%g)
 
 }  // namespace detail
 
-// Joins its arguments into one string. Anything with a `to_string(x)` found by argument-dependent lookup works too.
+// Joins its arguments into one string. Anything with a `to_string(x)` found by argument-dependent
+// lookup works too.
 template <class... Args>
 std::string concat(const Args&... args) {
   std::string out;
-  const auto one = [&out](const auto& arg) {
+  [[maybe_unused]] const auto one = [&out](const auto& arg) {
     if constexpr (requires { detail::append(out, arg); }) {
       detail::append(out, arg);
     } else {

@@ -6,7 +6,8 @@
 
 namespace kiln {
 
-// IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits. Conversion from float rounds to nearest even.
+// IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits. Conversion from float rounds to nearest
+// even.
 struct float16 {
   uint16_t bits = 0;
 
@@ -27,7 +28,9 @@ struct float16 {
     if (magnitude >= 0x7f800000u) {  // infinity or NaN; a NaN stays one
       return static_cast<uint16_t>(sign | 0x7c00u | (magnitude > 0x7f800000u ? 0x200u : 0u));
     }
-    if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds past 65504
+    if (magnitude >= 0x477ff000u) {  // rounds past 65504
+      return static_cast<uint16_t>(sign | 0x7c00u);
+    }
     if (magnitude < 0x38800000u) {  // subnormal: adding this constant rounds at the right bit
       const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
       return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
@@ -49,7 +52,8 @@ struct float16 {
   }
 };
 
-// The upper half of a float: 1 sign, 8 exponent, 7 mantissa bits. Conversion rounds to nearest even.
+// The upper half of a float: 1 sign, 8 exponent, 7 mantissa bits. Conversion rounds to nearest
+// even.
 struct bfloat16 {
   uint16_t bits = 0;
 

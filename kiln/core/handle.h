@@ -1,4 +1,5 @@
-// Intrusive reference counting: RefCounted is the base of what is shared, Handle<T> is the 8-byte pointer to it.
+// Intrusive reference counting: RefCounted is the base of what is shared, Handle<T> is the 8-byte
+// pointer to it.
 #pragma once
 
 #include <atomic>
@@ -32,7 +33,8 @@ class RefCounted {
 
  protected:
   virtual ~RefCounted() = default;
-  // Called when the last handle goes. Override to recycle the object or to delete without recursion.
+  // Called when the last handle goes. Override to recycle the object or to delete without
+  // recursion.
   virtual void destroy() noexcept { delete this; }
 
  private:

@@ -1,8 +1,8 @@
 // Small objects: allocate_object and free_object of allocator.h.
 //
-// Each thread has a list of free objects for every size, without locks. A list that runs dry takes objects from the
-// list that all threads share, or else cuts them from a slab; one that grows too long gives half to the shared list.
-// Slabs are never returned: objects of many threads lie on one.
+// Each thread has a list of free objects for every size, without locks. A list that runs dry takes
+// objects from the list that all threads share, or else cuts them from a slab; one that grows too
+// long gives half to the shared list. Slabs are never returned: objects of many threads lie on one.
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -26,10 +26,10 @@ void free_object(void* object, size_t) noexcept { ::operator delete(object); }
 namespace {
 
 constexpr size_t kStep = 16;
-constexpr size_t kClasses = 64;              // up to 1 KiB
+constexpr size_t kClasses = 64;  // up to 1 KiB
 constexpr size_t kSlabBytes = 64 * 1024;
-constexpr size_t kRun = 8;                   // objects cut from a slab at once: a multiple of 64 bytes at any size
-constexpr size_t kListBytes = 256 * 1024;    // the most that one list of one thread keeps
+constexpr size_t kRun = 8;  // objects cut from a slab at once: a multiple of 64 bytes at any size
+constexpr size_t kListBytes = 256 * 1024;  // the most that one list of one thread keeps
 
 struct FreeObject {
   FreeObject* next;
@@ -49,7 +49,8 @@ struct ObjectCache {
 
 struct alignas(64) SharedList {
   std::mutex mutex;
-  std::atomic<FreeObject*> head{nullptr};  // written under the mutex; read without it to see whether one is worth taking
+  // Written under the mutex; read without it to see whether it is worth taking.
+  std::atomic<FreeObject*> head{nullptr};
 };
 
 // The unused rest of a slab whose thread has ended; written into that memory itself.
@@ -67,16 +68,18 @@ struct SharedObjects {
   SharedList lists[kClasses];
   std::mutex slab_mutex;
   Remainder* remainders = nullptr;
-  Slab* slabs = nullptr;  // keeps every slab reachable, which is how leak checkers tell it from a leak
+  // Keeps every slab reachable, which is how leak checkers tell it from a leak.
+  Slab* slabs = nullptr;
 };
 constinit SharedObjects shared;
 static_assert(std::is_trivially_destructible_v<SharedObjects>);
 
-// Note [Thread caches]: the thread-local part is one pointer, for two reasons. A library that Python loads has little
-// space for initial-exec thread-local data, which is the kind without a function call at each access. And the pointer
-// has no destructor, so it stays valid while other thread-local and static destructors free objects. It points to
-// `no_cache`, whose lists are empty and have no room, before a thread's first allocation and after its end: the fast
-// path then falls through to the slow one without a test of its own.
+// Note [Thread caches]: the thread-local part is one pointer, for two reasons. A library that
+// Python loads has little space for initial-exec thread-local data, which is the kind without a
+// function call at each access. And the pointer has no destructor, so it stays valid while other
+// thread-local and static destructors free objects. It points to `no_cache`, whose lists are empty
+// and have no room, before a thread's first allocation and after its end: the fast path then falls
+// through to the slow one without a test of its own.
 constinit ObjectCache no_cache;
 [[gnu::tls_model("initial-exec")]] constinit thread_local ObjectCache* cache = &no_cache;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool thread_ended = false;
@@ -151,7 +154,8 @@ struct ThreadEnd {
       while (last->next != nullptr) last = last->next;
       give_to_shared(k, c->lists[k].head, last);
     }
-    // The cut of the last run may have left the cursor off the line; what follows starts on one again.
+    // The cut of the last run may have left the cursor off the line; what follows starts on one
+    // again.
     auto at = reinterpret_cast<uintptr_t>(c->cursor);
     std::byte* const start = c->cursor + (64 - at % 64) % 64;
     if (c->cursor != nullptr && c->end - start >= 1024) {

@@ -61,8 +61,8 @@ void run_serial(int64_t n, int64_t grain, detail::LoopBody body, void* context) 
 
 #ifdef _OPENMP
 
-// Note [ThreadSanitizer and OpenMP]: the OpenMP runtime is not instrumented, so its fork and join do not order
-// anything for the sanitizer. These two addresses stand for them.
+// Note [ThreadSanitizer and OpenMP]: the OpenMP runtime is not instrumented, so its fork and join
+// do not order anything for the sanitizer. These two addresses stand for them.
 char fork_address;
 char join_address;
 #ifdef KILN_TSAN
@@ -73,11 +73,13 @@ void announce(char&) {}
 void observe(char&) {}
 #endif
 
-// The pieces of one loop. Each thread starts on a stretch of its own, so that one loop after another finds its data
-// in the same core's cache, and then helps with the stretches of others, so that a slow core holds nobody up.
+// The pieces of one loop. Each thread starts on a stretch of its own, so that one loop after
+// another finds its data in the same core's cache, and then helps with the stretches of others, so
+// that a slow core holds nobody up.
 class Region {
  public:
-  Region(int64_t n, int64_t grain, int64_t pieces, int threads, detail::LoopBody body, void* context)
+  Region(int64_t n, int64_t grain, int64_t pieces, int threads, detail::LoopBody body,
+         void* context)
       : n_(n), grain_(grain), threads_(threads), body_(body), context_(context) {
     const int64_t share = pieces / threads;
     const int64_t extra = pieces % threads;
@@ -131,6 +133,21 @@ class Region {
   Stretch stretches_[kMaxThreads];
 };
 
+// Not instrumented itself: what it hands to the threads is read before they can observe anything.
+#ifdef KILN_TSAN
+__attribute__((noinline, no_sanitize("thread")))
+#endif
+void fork_and_join(Region& region, int threads) {
+  announce(fork_address);
+#pragma omp parallel num_threads(threads) default(none) shared(region, fork_address, join_address)
+  {
+    observe(fork_address);
+    region.work(omp_get_thread_num());
+    announce(join_address);
+  }
+  observe(join_address);
+}
+
 #endif  // _OPENMP
 
 }  // namespace
@@ -173,14 +190,7 @@ void detail::run_parallel(int64_t n, int64_t grain, LoopBody body, void* context
   const int threads = static_cast<int>(std::min<int64_t>(pieces, num_threads()));
   if (threads > 1 && !in_parallel_region()) {
     Region region(n, grain, pieces, threads, body, context);
-    announce(fork_address);
-#pragma omp parallel num_threads(threads) default(none) shared(region, fork_address, join_address)
-    {
-      observe(fork_address);
-      region.work(omp_get_thread_num());
-      announce(join_address);
-    }
-    observe(join_address);
+    fork_and_join(region, threads);
     region.rethrow();
     return;
   }

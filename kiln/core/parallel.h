@@ -1,4 +1,5 @@
-// The thread layer: parallel loops over the OpenMP runtime, with chunks that do not depend on the number of threads.
+// The thread layer: parallel loops over the OpenMP runtime, with chunks that do not depend on the
+// number of threads.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +7,9 @@
 
 namespace kiln {
 
-// How many threads a loop may use. At start: the processors that affinity and cgroup limits leave to this process, or
-// OMP_NUM_THREADS if that is less. set_num_threads throws ValueError below 1 and clamps to max_num_threads().
+// How many threads a loop may use. At start: the processors that affinity and cgroup limits leave
+// to this process, or OMP_NUM_THREADS if that is less. set_num_threads throws ValueError below 1
+// and clamps to max_num_threads().
 int num_threads();
 void set_num_threads(int n);
 int max_num_threads();
@@ -23,9 +25,10 @@ using LoopBody = void (*)(void* context, int64_t begin, int64_t end);
 void run_parallel(int64_t n, int64_t grain, LoopBody body, void* context);
 }  // namespace detail
 
-// Calls f(begin, end) for consecutive pieces of [0, n) of `grain` elements each (the last may be shorter), in
-// parallel. The pieces are the same at any number of threads, so a result that depends only on its piece is
-// bit-identical at 1 and at N threads. An exception thrown by f reaches the caller (one of them, if several).
+// Calls f(begin, end) for consecutive pieces of [0, n) of `grain` elements each (the last may be
+// shorter), in parallel. The pieces are the same at any number of threads, so a result that depends
+// only on its piece is bit-identical at 1 and at N threads. An exception thrown by f reaches the
+// caller (one of them, if several).
 template <class F>
 void parallel_for(int64_t n, int64_t grain, F&& f) {
   if (n <= 0) return;

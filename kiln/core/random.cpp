@@ -7,7 +7,8 @@
 namespace kiln {
 namespace {
 
-// One lock for all generators: it is held for a few instructions, and the class stays a plain copyable value.
+// One lock for all generators: it is held for a few instructions, and the class stays a plain
+// copyable value.
 std::mutex generator_mutex;
 
 }  // namespace

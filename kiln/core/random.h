@@ -1,6 +1,6 @@
-// The random generator: Philox4x32-10 (Salmon et al., 2011), a function of a key and a counter. An op that draws
-// numbers reserves a stretch of counters; element i of its output depends only on the seed and on its counter, so
-// streams are identical at any number of threads.
+// The random generator: Philox4x32-10 (Salmon et al., 2011), a function of a key and a counter. An
+// op that draws numbers reserves a stretch of counters; element i of its output depends only on the
+// seed and on its counter, so streams are identical at any number of threads.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@ namespace kiln {
 // The 4 x 32 random bits at one counter.
 std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t counter_high = 0);
 
-// A reserved stretch of counters. Draw block b (4 numbers of 32 bits) with philox(seed, offset + b).
+// A reserved stretch of counters. Draw block b (4 numbers of 32 bits) with philox(seed, offset +
+// b).
 struct RandomStream {
   uint64_t seed = 0;
   uint64_t offset = 0;
@@ -20,8 +21,8 @@ struct RandomStream {
 };
 
 // How 32 random bits become numbers, the same for every backend:
-//   uniform in [0, 1), f32: (bits >> 8) * 2^-24;  f64: ((hi << 32 | lo) >> 11) * 2^-53 from two words of the block
-//   normal: Box-Muller on pairs of uniforms.
+//   uniform in [0, 1), f32: (bits >> 8) * 2^-24;  f64: ((hi << 32 | lo) >> 11) * 2^-53 from two
+//   words of the block normal: Box-Muller on pairs of uniforms.
 inline float uniform_f32(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 inline double uniform_f64(uint32_t hi, uint32_t lo) {
   return static_cast<double>(((static_cast<uint64_t>(hi) << 32) | lo) >> 11) * 0x1p-53;
@@ -53,10 +54,12 @@ void manual_seed(uint64_t seed);
 
 // What a random op draws.
 struct Distribution {
-  enum class Type : uint8_t { uniform, normal, bernoulli, exponential, integers } type =
-      Type::uniform;
-  double a = 0.0;  // uniform: low; normal: mean; bernoulli: probability of 1; exponential: rate; integers: low
-  double b = 1.0;  // uniform: high (exclusive); normal: standard deviation; integers: high (exclusive)
+  enum class Type : uint8_t { uniform, normal, bernoulli, exponential, integers };
+  Type type = Type::uniform;
+  // uniform: low; normal: mean; bernoulli: probability of 1; exponential: rate; integers: low
+  double a = 0.0;
+  // uniform: high (exclusive); normal: standard deviation; integers: high (exclusive)
+  double b = 1.0;
 
   static Distribution uniform(double low = 0.0, double high = 1.0) {
     return {Type::uniform, low, high};

@@ -1,4 +1,5 @@
-// Which sanitizer this is built with: KILN_ASAN, KILN_TSAN; and marking memory for AddressSanitizer. Internal.
+// Which sanitizer this is built with: KILN_ASAN, KILN_TSAN; and marking memory for
+// AddressSanitizer. Internal.
 #pragma once
 
 #include <cstddef>

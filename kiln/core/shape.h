@@ -17,7 +17,8 @@ namespace detail {
 [[noreturn]] void throw_rank_error(size_t rank);
 }
 
-// Up to kMaxRank 64-bit numbers without allocation. One type serves shapes, strides and lists of dims.
+// Up to kMaxRank 64-bit numbers without allocation. One type serves shapes, strides and lists of
+// dims.
 class Shape {
  public:
   Shape() = default;
@@ -103,7 +104,8 @@ class Shape {
 };
 
 using Strides = Shape;
-// A list of dims, e.g. those that a reduction removes. Below the tensor layer they are normalized: 0 <= dim < rank.
+// A list of dims, e.g. those that a reduction removes. Below the tensor layer they are normalized:
+// 0 <= dim < rank.
 using Dims = Shape;
 
 // "[2, 3]".
@@ -111,10 +113,12 @@ std::string to_string(const Shape& shape);
 
 // Row-major strides, in elements.
 Strides contiguous_strides(const Shape& shape);
-// Whether these strides describe row-major memory without gaps (dims of size 1 do not matter; empty counts).
+// Whether these strides describe row-major memory without gaps (dims of size 1 do not matter; empty
+// counts).
 bool is_contiguous(const Shape& shape, const Strides& strides);
 
-// The shape that `a` and `b` broadcast to by NumPy's rule. Throws ShapeError naming `op` where they do not.
+// The shape that `a` and `b` broadcast to by NumPy's rule. Throws ShapeError naming `op` where they
+// do not.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 // Whether `from` can be expanded to `to`.
 bool broadcasts_to(const Shape& from, const Shape& to);
@@ -122,15 +126,16 @@ bool broadcasts_to(const Shape& from, const Shape& to);
 // The shape of a reduction over `dims` (normalized).
 Shape reduced_shape(const Shape& shape, const Dims& dims, bool keepdim);
 
-// Turns a negative dim into its positive form. Throws IndexError naming `op`. A 0-d tensor accepts -1 and 0.
+// Turns a negative dim into its positive form. Throws IndexError naming `op`. A 0-d tensor accepts
+// -1 and 0.
 int normalize_dim(const char* op, int64_t dim, int rank);
 // The same for a list; throws ValueError when a dim appears twice.
 Dims normalize_dims(const char* op, const Dims& dims, int rank);
 // 0, 1, ..., rank - 1.
 Dims all_dims(int rank);
 
-// The number of elements, or ShapeError when a size is negative or the product overflows 63 bits. Zeros count as ones
-// in that test, so that strides cannot overflow either.
+// The number of elements, or ShapeError when a size is negative or the product overflows 63 bits.
+// Zeros count as ones in that test, so that strides cannot overflow either.
 int64_t checked_numel(const char* op, const Shape& shape);
 
 }  // namespace kiln

@@ -8,7 +8,8 @@
 namespace kiln {
 namespace {
 
-// Header and data share a block up to this much data: one allocation, and small values sit beside what points to them.
+// Header and data share a block up to this much data: one allocation, and small values sit beside
+// what points to them.
 constexpr size_t kInlineBytes = 4096;
 constexpr size_t kHeaderBytes = 64;
 

@@ -12,8 +12,9 @@ namespace kiln {
 // Host memory, aligned to 64 bytes, from the caching allocator or borrowed from outside.
 class Storage final : public RefCounted {
  public:
-  // `bytes` of uninitialized memory (filled with NaN patterns when built with KILN_DEBUG_FILL). Small storages hold
-  // their data in the same block as this header. Throws ValueError when the size cannot be allocated.
+  // `bytes` of uninitialized memory (filled with NaN patterns when built with KILN_DEBUG_FILL).
+  // Small storages hold their data in the same block as this header. Throws ValueError when the
+  // size cannot be allocated.
   static Handle<Storage> allocate(size_t bytes);
   // Memory that `release(context)` gives back when the last handle goes.
   static Handle<Storage> borrow(void* data, size_t bytes, void (*release)(void*), void* context);
@@ -21,7 +22,8 @@ class Storage final : public RefCounted {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
-  // How often something wrote here in place. Autodiff compares it with what it saw when it saved a tensor.
+  // How often something wrote here in place. Autodiff compares it with what it saw when it saved a
+  // tensor.
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
 

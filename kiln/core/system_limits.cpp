@@ -1,13 +1,13 @@
 #include "kiln/core/system_limits.h"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <string>
+
+#include <sched.h>
+#include <unistd.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -16,7 +16,8 @@
 namespace kiln::detail {
 namespace {
 
-// This process's group below a controller's mount; "0" in /proc/self/cgroup is the version 2 hierarchy.
+// This process's group below a controller's mount; "0" in /proc/self/cgroup is the version 2
+// hierarchy.
 std::string group_path(const std::string& controller) {
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -31,7 +32,8 @@ std::string group_path(const std::string& controller) {
   return "/";
 }
 
-// Calls visit(folder) for this process's group and every group above it: any of them may hold the limit.
+// Calls visit(folder) for this process's group and every group above it: any of them may hold the
+// limit.
 template <class F>
 void for_each_group(const std::string& mount, const std::string& controller, F visit) {
   std::string path = group_path(controller);
@@ -78,7 +80,8 @@ double cgroup_memory() {
 
 int affinity_processors() {
 #ifdef _OPENMP
-  // OpenMP may have bound this thread to one processor since (OMP_PROC_BIND); it remembers the mask from before.
+  // OpenMP may have bound this thread to one processor since (OMP_PROC_BIND); it remembers the mask
+  // from before.
   return omp_get_num_procs();
 #else
   cpu_set_t set;
@@ -96,8 +99,8 @@ int available_processors() {
 }
 
 uint64_t available_memory() {
-  const double machine = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                         static_cast<double>(sysconf(_SC_PAGESIZE));
+  const double machine =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   return static_cast<uint64_t>(std::max(0.0, std::min(machine, cgroup_memory())));
 }
 

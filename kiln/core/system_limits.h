@@ -5,7 +5,8 @@
 
 namespace kiln::detail {
 
-// Processors in this process's affinity mask, or the cgroup quota rounded up if that is less. At least 1.
+// Processors in this process's affinity mask, or the cgroup quota rounded up if that is less. At
+// least 1.
 int available_processors();
 // Bytes of memory: the machine's, or the cgroup limit if that is less.
 uint64_t available_memory();

@@ -1,10 +1,10 @@
 #include "kiln/core/system_memory.h"
 
-#include <sys/mman.h>
-
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+
+#include <sys/mman.h>
 
 #include "kiln/core/sanitizers.h"
 
@@ -12,7 +12,9 @@ namespace kiln::detail {
 namespace {
 
 #ifdef KILN_ASAN
-constexpr size_t kMapBytes = SIZE_MAX;  // everything from malloc: the sanitizer guards both ends of it
+// The sanitizer guards both ends of what malloc gives, and ends the process when asked for far too
+// much.
+constexpr size_t kMapBytes = size_t{1} << 30;
 #else
 constexpr size_t kMapBytes = size_t{1} << 20;
 #endif
@@ -28,8 +30,7 @@ bool want_huge_pages() {
 }
 
 void* map(size_t bytes) noexcept {
-  void* memory =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
 

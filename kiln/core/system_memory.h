@@ -5,8 +5,9 @@
 
 namespace kiln::detail {
 
-// `bytes` (a multiple of 64) aligned to 64, or null when the system refuses. From a megabyte on it is mapped by
-// itself, so that giving it back shrinks the process. KILN_HUGE_PAGES=1 in the environment asks for huge pages.
+// `bytes` (a multiple of 64) aligned to 64, or null when the system refuses. From a megabyte on it
+// is mapped by itself, so that giving it back shrinks the process. KILN_HUGE_PAGES=1 in the
+// environment asks for huge pages.
 void* system_allocate(size_t bytes) noexcept;
 // `bytes` as given to system_allocate.
 void system_free(void* data, size_t bytes) noexcept;

@@ -1,4 +1,5 @@
-// A tensor's values on the host, apart from any backend: what goes into and comes out of one, and what files hold.
+// A tensor's values on the host, apart from any backend: what goes into and comes out of one, and
+// what files hold.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +15,15 @@
 
 namespace kiln {
 
-// Row-major values of one dtype; shares its storage when copied. (Quantized data: int8 values; scale beside it.)
+// Row-major values of one dtype; shares its storage when copied. (Quantized data: int8 values;
+// scale beside it.)
 class TensorData {
  public:
   TensorData() : TensorData(Shape{0}, DType::f32) {}
   // Uninitialized memory for `shape`.
   TensorData(const Shape& shape, DType dtype);
-  // `storage` must hold the values of `shape` from `byte_offset` on. Throws ValueError when it is too small.
+  // `storage` must hold the values of `shape` from `byte_offset` on. Throws ValueError when it is
+  // too small.
   TensorData(const Shape& shape, DType dtype, Handle<Storage> storage, size_t byte_offset = 0);
   // Copies `values`. Throws ShapeError when there are not shape.numel() of them.
   template <class T>
@@ -54,7 +57,8 @@ class TensorData {
     return {reinterpret_cast<T*>(mutable_data()), static_cast<size_t>(numel())};
   }
 
-  // The values converted to `dtype` (itself when it is that already). Floating point to integer truncates.
+  // The values converted to `dtype` (itself when it is that already). Floating point to integer
+  // truncates.
   TensorData cast(DType dtype) const;
   // The values as doubles, in row-major order, whatever the dtype.
   std::vector<double> to_doubles() const;
