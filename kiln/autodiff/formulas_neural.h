@@ -1,0 +1,427 @@
+// Activations, convolution, pooling, normalization, losses, dropout, optimizer steps.
+//
+// Note [Fused gradients]. A backend has fused ops for these gradients (float_gelu_backward, ...). They are ops of
+// Autodiff too: on untracked operands they call the fused op; on tracked ones (a recorded pass) they are composed from
+// ops that have gradients of their own, so that any order of derivative is right without further formulas.
+#pragma once
+
+#include "kiln/autodiff/formulas_reduce.h"
+
+namespace kiln::autodiff {
+
+template <class B>
+struct FormulasNeural : FormulasReduce<B> {
+  using Base = AutodiffBase<B>;
+  using Reduce = FormulasReduce<B>;
+  using typename Base::A;
+  using typename Base::Bool;
+  using typename Base::F;
+  using typename Base::Inner;
+  using typename Base::Int;
+  using typename Base::P;
+  using typename Base::T;
+  using Base::attach;
+  using Base::edges;
+  using Base::has_node;
+  using Base::in;
+  using Base::save;
+  using Base::save_constant;
+  using Base::save_if;
+  using Base::save_output;
+  using Base::tracked;
+  using Reduce::count;
+  using Reduce::spread;
+
+  // -------------------------------------------------------------------------------------------------- activations
+  KILN_FROM_OUTPUT(float_relu, "relu", A::float_relu_backward(std::move(g), y0))
+  KILN_FROM_OUTPUT(float_sigmoid, "sigmoid", A::float_sigmoid_backward(std::move(g), y0))
+  KILN_FROM_INPUT(float_silu, "silu", A::float_silu_backward(std::move(g), x0))
+
+  static T float_relu_backward(F g, F y) {
+    if (!tracked(g, y)) return {B::float_relu_backward(in(g), in(y))};
+    return A::float_mask_fill(g, B::float_lower_equal_scalar(y->inner, Scalar(0.0)), Scalar(0.0));
+  }
+  static T float_sigmoid_backward(F g, F y) {
+    if (!tracked(g, y)) return {B::float_sigmoid_backward(in(g), in(y))};
+    return A::float_mul(g, A::float_mul(y, A::float_rsub_scalar(y, Scalar(1.0))));
+  }
+  static T float_tanh_backward(F g, F y) {
+    if (!tracked(g, y)) return {B::float_tanh_backward(in(g), in(y))};
+    return A::float_mul(g, FormulasMath<B>::one_minus_square(y));
+  }
+  static T float_silu_backward(F g, F x) {
+    if (!tracked(g, x)) return {B::float_silu_backward(in(g), in(x))};
+    const T s = A::float_sigmoid(x.get());
+    // s + x s (1 - s)
+    const T slope = A::float_add(
+        s, A::float_mul(x.get(), A::float_mul(s, A::float_rsub_scalar(s, Scalar(1.0)))));
+    return A::float_mul(g, slope);
+  }
+  static T float_gelu(F x, bool approximate) {
+    if (!tracked(x)) return {B::float_gelu(in(x), approximate)};
+    auto formula = [x_ = save(x), approximate](P& p) {
+      p.give(0, A::float_gelu_backward(p.take(), x_.get(p), approximate));
+    };
+    auto to = edges(x);
+    return attach("gelu", B::float_gelu(in(x), approximate), std::move(to), std::move(formula));
+  }
+  static T float_gelu_backward(F g, F x, bool approximate) {
+    if (!tracked(g, x)) return {B::float_gelu_backward(in(g), in(x), approximate)};
+    const T& x0 = x.get();
+    if (!approximate) {  // Phi(x) + x phi(x)
+      const T phi = A::float_mul_scalar(
+          A::float_exp(A::float_mul_scalar(A::float_square(x0), Scalar(-0.5))),
+          Scalar(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
+      const T erf = A::float_erf(A::float_mul_scalar(x0, Scalar(1.0 / std::numbers::sqrt2)));
+      const T cdf = A::float_mul_scalar(A::float_add_scalar(erf, Scalar(1.0)), Scalar(0.5));
+      return A::float_mul(g, A::float_add(cdf, A::float_mul(x0, phi)));
+    }
+    // y = x (1 + tanh u) / 2, u = c (x + k x^3): dy = (1 + tanh u) / 2 + x (1 - tanh^2 u) u' / 2
+    const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+    const double k = 0.044715;
+    const T x2 = A::float_square(x0);
+    const T u = A::float_mul(
+        x0, A::float_add_scalar(A::float_mul_scalar(x2, Scalar(c * k)), Scalar(c)));
+    const T du = A::float_add_scalar(A::float_mul_scalar(x2, Scalar(3.0 * c * k)), Scalar(c));
+    const T t = A::float_tanh(u);
+    const T left = A::float_add_scalar(t, Scalar(1.0));
+    const T right = A::float_mul(x0, A::float_mul(FormulasMath<B>::one_minus_square(t), du));
+    return A::float_mul(g, A::float_mul_scalar(A::float_add(left, right), Scalar(0.5)));
+  }
+
+  static T float_softmax(F x, int dim) {
+    if (!tracked(x)) return {B::float_softmax(in(x), dim)};
+    auto to = edges(x);
+    Inner out = B::float_softmax(in(x), dim);
+    auto formula = [y_ = save_output(out), dim](P& p) {
+      p.give(0, A::float_softmax_backward(p.take(), y_.get(p), dim));
+    };
+    return attach("softmax", std::move(out), std::move(to), std::move(formula));
+  }
+  static T float_softmax_backward(F g, F y, int dim) {
+    if (!tracked(g, y)) return {B::float_softmax_backward(in(g), in(y), dim)};
+    const T weighted = A::float_mul(g.get(), y.get());
+    const T total = A::float_sum(weighted, Dims{dim}, true);
+    return A::float_sub(weighted, A::float_mul(y.get(), total));
+  }
+  static T float_log_softmax(F x, int dim) {
+    if (!tracked(x)) return {B::float_log_softmax(in(x), dim)};
+    auto to = edges(x);
+    Inner out = B::float_log_softmax(in(x), dim);
+    auto formula = [y_ = save_output(out), dim](P& p) {
+      p.give(0, A::float_log_softmax_backward(p.take(), y_.get(p), dim));
+    };
+    return attach("log_softmax", std::move(out), std::move(to), std::move(formula));
+  }
+  static T float_log_softmax_backward(F g, F y, int dim) {
+    if (!tracked(g, y)) return {B::float_log_softmax_backward(in(g), in(y), dim)};
+    const T total = A::float_sum(g.get(), Dims{dim}, true);
+    return A::float_sub(g.get(), A::float_mul(A::float_exp(y.get()), total));
+  }
+
+  // -------------------------------------------------------------------------------------------------- convolution
+  static T float_conv2d(F x, F weight, const T* bias, const ConvOptions& options) {
+    if (!tracked(x, weight, bias)) {
+      return {B::float_conv2d(in(x), in(weight), in(bias), options)};
+    }
+    auto formula = [xs = Shape(B::shape(x->inner)), ws = Shape(B::shape(weight->inner)),
+                    x_ = save_if(has_node(weight), x), w_ = save_if(has_node(x), weight),
+                    options](P& p) {
+      const T& g = p.grad();
+      if (p.needs(0)) p.give(0, A::float_conv2d_input_grad(w_->get(p), g, xs, options));
+      if (p.needs(1)) p.give(1, A::float_conv2d_weight_grad(x_->get(p), g, ws, options));
+      if (p.needs(2)) p.give(2, A::float_sum(g, Dims{0, 2, 3}, false));
+    };
+    auto to = edges(x, weight, bias);
+    return attach("conv2d", B::float_conv2d(in(x), in(weight), in(bias), options), std::move(to),
+                  std::move(formula));
+  }
+  static T float_conv2d_input_grad(F weight, F g, const Shape& x_shape,
+                                   const ConvOptions& options) {
+    if (!tracked(weight, g)) {
+      return {B::float_conv2d_input_grad(in(weight), in(g), x_shape, options)};
+    }
+    auto formula = [ws = Shape(B::shape(weight->inner)), w_ = save(weight), g_ = save(g),
+                    options](P& p) {
+      const T& v = p.grad();
+      if (p.needs(0)) p.give(0, A::float_conv2d_weight_grad(v, g_.get(p), ws, options));
+      if (p.needs(1)) p.give(1, A::float_conv2d(v, w_.get(p), nullptr, options));
+    };
+    auto to = edges(weight, g);
+    return attach("conv2d_input_grad",
+                  B::float_conv2d_input_grad(in(weight), in(g), x_shape, options), std::move(to),
+                  std::move(formula));
+  }
+  static T float_conv2d_weight_grad(F x, F g, const Shape& w_shape, const ConvOptions& options) {
+    if (!tracked(x, g)) return {B::float_conv2d_weight_grad(in(x), in(g), w_shape, options)};
+    auto formula = [xs = Shape(B::shape(x->inner)), x_ = save(x), g_ = save(g), options](P& p) {
+      const T& v = p.grad();
+      if (p.needs(0)) p.give(0, A::float_conv2d_input_grad(v, g_.get(p), xs, options));
+      if (p.needs(1)) p.give(1, A::float_conv2d(x_.get(p), v, nullptr, options));
+    };
+    auto to = edges(x, g);
+    return attach("conv2d_weight_grad",
+                  B::float_conv2d_weight_grad(in(x), in(g), w_shape, options), std::move(to),
+                  std::move(formula));
+  }
+
+  // ------------------------------------------------------------------------------------------------------ pooling
+  static std::pair<T, Int> float_max_pool2d(F x, const PoolOptions& options) {
+    const bool record = tracked(x);
+    auto to = edges(x);
+    const Shape from = B::shape(x->inner);
+    auto [out, index] = B::float_max_pool2d(in(x), options);
+    if (!record) return {T{std::move(out)}, std::move(index)};
+    auto formula = [from, i = save_constant(index)](P& p) {
+      p.give(0, A::float_max_pool2d_backward(p.take(), i.get(p), from));
+    };
+    return {attach("max_pool2d", std::move(out), std::move(to), std::move(formula)),
+            std::move(index)};
+  }
+  static T float_max_pool2d_backward(F g, const Arg<Int>& index, const Shape& x_shape) {
+    if (!tracked(g)) return {B::float_max_pool2d_backward(in(g), index, x_shape)};
+    auto formula = [gs = Shape(B::shape(g->inner)), x_shape,
+                    i = save_constant(index.get())](P& p) {
+      // The gradient of placing values at positions is picking them up there.
+      const T plane = A::float_reshape(
+          p.take(), Shape{x_shape[0], x_shape[1], x_shape[2] * x_shape[3]});
+      const Int flat = B::int_reshape(i.get(p), Shape{gs[0], gs[1], gs[2] * gs[3]});
+      p.give(0, A::float_reshape(A::float_gather(plane, 2, flat), gs));
+    };
+    auto to = edges(g);
+    return attach("max_pool2d_backward", B::float_max_pool2d_backward(in(g), index, x_shape),
+                  std::move(to), std::move(formula));
+  }
+  static T float_avg_pool2d(F x, const PoolOptions& options) {
+    if (!tracked(x)) return {B::float_avg_pool2d(in(x), options)};
+    auto formula = [from = Shape(B::shape(x->inner)), options](P& p) {
+      p.give(0, A::float_avg_pool2d_backward(p.take(), from, options));
+    };
+    auto to = edges(x);
+    return attach("avg_pool2d", B::float_avg_pool2d(in(x), options), std::move(to),
+                  std::move(formula));
+  }
+  static T float_avg_pool2d_backward(F g, const Shape& x_shape, const PoolOptions& options) {
+    if (!tracked(g)) return {B::float_avg_pool2d_backward(in(g), x_shape, options)};
+    auto formula = [options](P& p) { p.give(0, A::float_avg_pool2d(p.take(), options)); };
+    auto to = edges(g);
+    return attach("avg_pool2d_backward", B::float_avg_pool2d_backward(in(g), x_shape, options),
+                  std::move(to), std::move(formula));
+  }
+
+  // ------------------------------------------------------------------------------------------------ normalization
+  // The statistics returned beside the output carry no gradient.
+  static std::tuple<T, T, T> float_batch_norm(F x, const T* weight, const T* bias, double eps) {
+    const bool record = tracked(x, weight, bias);
+    auto to = edges(x, weight, bias);
+    auto x_ = record ? std::optional(save(x)) : std::nullopt;
+    auto w_ = save_if(record, weight);
+    auto [out, mean, var] = B::float_batch_norm(in(x), in(weight), in(bias), eps);
+    if (!record) return {T{std::move(out)}, T{std::move(mean)}, T{std::move(var)}};
+    auto formula = [x_ = std::move(x_), w_ = std::move(w_), m_ = save_constant(mean),
+                    v_ = save_constant(var), eps](P& p) {
+      const T x0 = x_->get(p);
+      const std::optional<T> w0 = w_ ? std::optional(w_->get(p)) : std::nullopt;
+      auto [gx, gw, gb] =
+          A::float_batch_norm_backward(p.take(), x0, w0 ? &*w0 : nullptr, T{m_.get(p)},
+                                       T{v_.get(p)}, eps);
+      p.give(0, std::move(gx));
+      p.give(1, std::move(gw));
+      p.give(2, std::move(gb));
+    };
+    return {attach("batch_norm", std::move(out), std::move(to), std::move(formula)),
+            T{std::move(mean)}, T{std::move(var)}};
+  }
+  static std::tuple<T, T, T> float_batch_norm_backward(F g, F x, const T* weight, F mean, F var,
+                                                       double eps) {
+    if (!tracked(g, x, weight, mean, var)) {
+      auto [gx, gw, gb] =
+          B::float_batch_norm_backward(in(g), in(x), in(weight), in(mean), in(var), eps);
+      return {T{std::move(gx)}, T{std::move(gw)}, T{std::move(gb)}};
+    }
+    // The statistics depend on x: a recorded pass computes them again from it.
+    const Shape shape = B::shape(x->inner);
+    Dims dims;
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (i != 1) dims.push_back(i);
+    }
+    return normalized_backward(g.get(), x.get(), weight, dims, Dims{}, dims, eps);
+  }
+  static T float_batch_norm_inference(F x, F mean, F var, const T* weight, const T* bias,
+                                      double eps) {
+    if (!tracked(x, mean, var, weight, bias)) {
+      return {B::float_batch_norm_inference(in(x), in(mean), in(var), in(weight), in(bias), eps)};
+    }
+    const Shape channels = channel_shape(B::shape(x->inner));
+    const auto as_channels = [&](const T& v) { return A::float_reshape(v, channels); };
+    T scale = A::float_rsqrt(A::float_add_scalar(as_channels(var), Scalar(eps)));
+    if (weight != nullptr) scale = A::float_mul(std::move(scale), as_channels(*weight));
+    T out = A::float_mul(A::float_sub(x.get(), as_channels(mean)), scale);
+    return bias == nullptr ? out : A::float_add(std::move(out), as_channels(*bias));
+  }
+
+  static std::tuple<T, T, T> float_layer_norm(F x, const T* weight, const T* bias, int n,
+                                              double eps) {
+    const bool record = tracked(x, weight, bias);
+    auto to = edges(x, weight, bias);
+    auto x_ = record ? std::optional(save(x)) : std::nullopt;
+    auto w_ = save_if(record, weight);
+    auto [out, mean, rstd] = B::float_layer_norm(in(x), in(weight), in(bias), n, eps);
+    if (!record) return {T{std::move(out)}, T{std::move(mean)}, T{std::move(rstd)}};
+    auto formula = [x_ = std::move(x_), w_ = std::move(w_), m_ = save_constant(mean),
+                    r_ = save_constant(rstd), n, eps](P& p) {
+      const T x0 = x_->get(p);
+      const std::optional<T> w0 = w_ ? std::optional(w_->get(p)) : std::nullopt;
+      auto [gx, gw, gb] = layer_norm_gradients(p.take(), x0, w0 ? &*w0 : nullptr, T{m_.get(p)},
+                                               T{r_.get(p)}, n, eps);
+      p.give(0, std::move(gx));
+      p.give(1, std::move(gw));
+      p.give(2, std::move(gb));
+    };
+    return {attach("layer_norm", std::move(out), std::move(to), std::move(formula)),
+            T{std::move(mean)}, T{std::move(rstd)}};
+  }
+  static std::tuple<T, T, T> float_layer_norm_backward(F g, F x, const T* weight, F mean, F rstd,
+                                                       int n) {
+    if (tracked(g, x, weight, mean, rstd)) {
+      throw_error<AutodiffError>(
+          "layer_norm_backward: is not differentiable by itself, since it does not know eps; "
+          "expected float_layer_norm with create_graph");
+    }
+    auto [gx, gw, gb] =
+        B::float_layer_norm_backward(in(g), in(x), in(weight), in(mean), in(rstd), n);
+    return {T{std::move(gx)}, T{std::move(gw)}, T{std::move(gb)}};
+  }
+
+  // ------------------------------------------------------------------------------------------------ cross-entropy
+  static std::pair<T, T> float_cross_entropy(F x, const Arg<Int>& target,
+                                             const CrossEntropyOptions& options) {
+    const bool record = tracked(x);
+    auto to = edges(x);
+    auto x_ = record ? std::optional(save(x)) : std::nullopt;
+    auto [loss, lse] = B::float_cross_entropy(in(x), target, options);
+    if (!record) return {T{std::move(loss)}, T{std::move(lse)}};
+    auto formula = [x_ = std::move(x_), t_ = save_constant(target.get()), l_ = save_constant(lse),
+                    options](P& p) {
+      p.give(0, A::float_cross_entropy_backward(p.take(), x_->get(p), t_.get(p), T{l_.get(p)},
+                                                options));
+    };
+    return {attach("cross_entropy", std::move(loss), std::move(to), std::move(formula)),
+            T{std::move(lse)}};
+  }
+  static T float_cross_entropy_backward(F g, F x, const Arg<Int>& target, F lse,
+                                        const CrossEntropyOptions& options) {
+    if (!tracked(g, x, lse)) {
+      return {B::float_cross_entropy_backward(in(g), in(x), target, in(lse), options)};
+    }
+    // g_i (softmax(x_i) - (1 - s) onehot_i - s / C), 0 in ignored rows
+    const Shape shape = B::shape(x->inner);
+    const DType dtype = B::dtype(x->inner);
+    const Device device = B::device(x->inner);
+    const double s = options.label_smoothing;
+    const Bool ignored = B::int_equal_scalar(target.get(), Scalar(options.ignore_index));
+    const Int safe = B::int_reshape(B::int_mask_fill(target.get(), ignored, Scalar(0)),
+                                    Shape{shape[0], 1});
+    Inner expected = B::float_scatter(
+        B::float_full(shape, Scalar(s / static_cast<double>(shape[1])), dtype, device), 1, safe,
+        B::float_full(Shape{shape[0], 1},
+                      Scalar(1.0 - s + s / static_cast<double>(shape[1])), dtype, device));
+    const T rows = A::float_reshape(A::float_mask_fill(g, ignored, Scalar(0.0)),
+                                    Shape{shape[0], 1});
+    return A::float_mul(A::float_sub(A::float_softmax(x.get(), 1), T{std::move(expected)}), rows);
+  }
+
+  // ------------------------------------------------------------------------------------------------------ dropout
+  static T float_dropout(F x, double p_zero, RandomStream stream) {
+    if (!tracked(x)) return {B::float_dropout(in(x), p_zero, stream)};
+    auto formula = [p_zero, stream](P& p) {
+      p.give(0, A::float_dropout(p.take(), p_zero, stream));
+    };
+    auto to = edges(x);
+    return attach("dropout", B::float_dropout(in(x), p_zero, stream), std::move(to),
+                  std::move(formula));
+  }
+
+  // ---------------------------------------------------------------------------------------------- optimizer steps
+  // They write parameters in place and are not recorded.
+  static void float_sgd_step(std::span<T> params, std::span<const T> grads, std::span<T> momentum,
+                             const SgdStep& step) {
+    std::vector<Inner> p = inners(params);
+    const std::vector<Inner> g = inners(grads);
+    std::vector<Inner> m = inners(momentum);
+    B::float_sgd_step(std::span<Inner>(p), std::span<const Inner>(g), std::span<Inner>(m), step);
+  }
+  static void float_adam_step(std::span<T> params, std::span<const T> grads, std::span<T> m,
+                              std::span<T> v, std::span<T> v_max, const AdamStep& step) {
+    std::vector<Inner> p = inners(params);
+    const std::vector<Inner> g = inners(grads);
+    std::vector<Inner> m1 = inners(m);
+    std::vector<Inner> v1 = inners(v);
+    std::vector<Inner> vm = inners(v_max);
+    B::float_adam_step(std::span<Inner>(p), std::span<const Inner>(g), std::span<Inner>(m1),
+                       std::span<Inner>(v1), std::span<Inner>(vm), step);
+  }
+
+ private:
+  template <class X>
+  static std::vector<Inner> inners(std::span<X> xs) {
+    std::vector<Inner> out;
+    out.reserve(xs.size());
+    for (const T& x : xs) out.push_back(x.inner);
+    return out;
+  }
+
+  static Shape channel_shape(const Shape& shape) {
+    Shape out = Shape::filled(shape.rank(), 1);
+    out[1] = shape[1];
+    return out;
+  }
+
+  static std::tuple<T, T, T> layer_norm_gradients(T g, const T& x, const T* weight, const T& mean,
+                                                  const T& rstd, int n, double eps) {
+    if (!tracked(F(g), F(x), weight)) {
+      return A::float_layer_norm_backward(std::move(g), x, weight, mean, rstd, n);
+    }
+    const int rank = Shape(B::shape(x.inner)).rank();
+    Dims last;
+    Dims first;
+    for (int i = 0; i < rank; ++i) (i < rank - n ? first : last).push_back(i);
+    return normalized_backward(g, x, weight, last, last, first, eps);
+  }
+
+  // y = xhat w + b with xhat = (x - mean) rstd, statistics over `stats_dims`. Recorded, with mean and rstd as functions
+  // of x. gw and gb are summed over `param_sum_dims`; `weight_dims` are x's dims that the weight spans when it is no
+  // channel vector.
+  static std::tuple<T, T, T> normalized_backward(const T& g, const T& x, const T* weight,
+                                                 const Dims& stats_dims, const Dims& weight_dims,
+                                                 const Dims& param_sum_dims, double eps) {
+    const Shape shape = B::shape(x.inner);
+    const T centered = A::float_sub(x, A::float_mean(x, stats_dims, true));
+    const T var = A::float_mean(A::float_square(centered), stats_dims, true);
+    const T rstd = A::float_rsqrt(A::float_add_scalar(var, Scalar(eps)));
+    const T xhat = A::float_mul(centered, rstd);
+    T gh = g;
+    if (weight != nullptr) {
+      Shape broadcast = Shape::filled(shape.rank(), 1);
+      if (weight_dims.empty()) broadcast = channel_shape(shape);
+      for (int64_t d : weight_dims) {
+        broadcast[static_cast<int>(d)] = shape[static_cast<int>(d)];
+      }
+      gh = A::float_mul(g, A::float_reshape(*weight, broadcast));
+    }
+    // gx = rstd (gh - mean(gh) - xhat mean(gh xhat))
+    const T mean_gh = A::float_mean(gh, stats_dims, true);
+    const T mean_gx = A::float_mean(A::float_mul(gh, xhat), stats_dims, true);
+    T gx = A::float_mul(
+        rstd, A::float_sub(A::float_sub(gh, mean_gh), A::float_mul(xhat, mean_gx)));
+    T gw = A::float_sum(A::float_mul(g, xhat), param_sum_dims, false);
+    T gb = A::float_sum(g, param_sum_dims, false);
+    return {std::move(gx), std::move(gw), std::move(gb)};
+  }
+};
+
+#undef KILN_FROM_INPUT
+#undef KILN_FROM_OUTPUT
+#undef KILN_FLAT
+
+}  // namespace kiln::autodiff

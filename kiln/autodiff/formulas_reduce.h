@@ -1,0 +1,219 @@
+// Reductions and products of matrices.
+#pragma once
+
+#include "kiln/autodiff/formulas_math.h"
+
+namespace kiln::autodiff {
+
+template <class B>
+struct FormulasReduce : FormulasMath<B> {
+  using Base = AutodiffBase<B>;
+  using typename Base::A;
+  using typename Base::Bool;
+  using typename Base::F;
+  using typename Base::Inner;
+  using typename Base::Int;
+  using typename Base::P;
+  using typename Base::T;
+  using Base::attach;
+  using Base::edges;
+  using Base::has_node;
+  using Base::in;
+  using Base::save;
+  using Base::save_if;
+  using Base::save_output;
+  using Base::sum_to;
+  using Base::tracked;
+
+  static T float_sum(F x, const Dims& dims, bool keepdim) {
+    if (!tracked(x)) return {B::float_sum(in(x), dims, keepdim)};
+    auto formula = [from = Shape(B::shape(x->inner)), dims](P& p) {
+      p.give(0, spread(p.take(), from, dims));
+    };
+    return attach("sum", B::float_sum(in(x), dims, keepdim), edges(x), std::move(formula));
+  }
+  static T float_mean(F x, const Dims& dims, bool keepdim) {
+    if (!tracked(x)) return {B::float_mean(in(x), dims, keepdim)};
+    auto formula = [from = Shape(B::shape(x->inner)), dims](P& p) {
+      T g = A::float_div_scalar(p.take(), Scalar(static_cast<double>(count(from, dims))));
+      p.give(0, spread(std::move(g), from, dims));
+    };
+    return attach("mean", B::float_mean(in(x), dims, keepdim), edges(x), std::move(formula));
+  }
+  // Each element's gradient is the product of the others, found without dividing (an element may be zero).
+  static T float_prod(F x, const Dims& dims, bool keepdim) {
+    if (!tracked(x)) return {B::float_prod(in(x), dims, keepdim)};
+    auto formula = [x_ = save(x), dims](P& p) {
+      const T x0 = x_.get(p);
+      const Shape from = B::shape(x0.inner);
+      p.give(0, A::float_mul(spread(p.take(), from, dims), product_of_others(x0, dims)));
+    };
+    return attach("prod", B::float_prod(in(x), dims, keepdim), edges(x), std::move(formula));
+  }
+  static T float_amax(F x, const Dims& dims, bool keepdim) {
+    if (!tracked(x)) return {B::float_amax(in(x), dims, keepdim)};
+    auto to = edges(x);
+    auto x_ = save(x);
+    Inner out = B::float_amax(in(x), dims, keepdim);
+    auto formula = extremum_formula(std::move(x_), out, dims);
+    return attach("amax", std::move(out), std::move(to), std::move(formula));
+  }
+  static T float_amin(F x, const Dims& dims, bool keepdim) {
+    if (!tracked(x)) return {B::float_amin(in(x), dims, keepdim)};
+    auto to = edges(x);
+    auto x_ = save(x);
+    Inner out = B::float_amin(in(x), dims, keepdim);
+    auto formula = extremum_formula(std::move(x_), out, dims);
+    return attach("amin", std::move(out), std::move(to), std::move(formula));
+  }
+  static T float_var(F x, const Dims& dims, double correction, bool keepdim) {
+    if (!tracked(x)) return {B::float_var(in(x), dims, correction, keepdim)};
+    auto formula = [x_ = save(x), dims, correction](P& p) {
+      const T x0 = x_.get(p);
+      const Shape from = B::shape(x0.inner);
+      const double n = static_cast<double>(count(from, dims)) - correction;
+      T deviation = A::float_sub(x0, A::float_mean(x0, dims, true));
+      T g = A::float_mul_scalar(spread(p.take(), from, dims), Scalar(2.0 / std::max(0.0, n)));
+      p.give(0, A::float_mul(std::move(g), std::move(deviation)));
+    };
+    return attach("var", B::float_var(in(x), dims, correction, keepdim), edges(x),
+                  std::move(formula));
+  }
+  static Int float_argmax(F x, int dim, bool keepdim) {
+    return B::float_argmax(in(x), dim, keepdim);
+  }
+  static Int float_argmin(F x, int dim, bool keepdim) {
+    return B::float_argmin(in(x), dim, keepdim);
+  }
+  static T float_cumsum(F x, int dim) {
+    if (!tracked(x)) return {B::float_cumsum(in(x), dim)};
+    auto formula = [dim](P& p) {
+      const Dims d{dim};
+      p.give(0, A::float_flip(A::float_cumsum(A::float_flip(p.take(), d), dim), d));
+    };
+    return attach("cumsum", B::float_cumsum(in(x), dim), edges(x), std::move(formula));
+  }
+  static T float_logsumexp(F x, const Dims& dims, bool keepdim) {
+    if (!tracked(x)) return {B::float_logsumexp(in(x), dims, keepdim)};
+    auto to = edges(x);
+    auto x_ = save(x);
+    Inner out = B::float_logsumexp(in(x), dims, keepdim);
+    auto formula = [x_ = std::move(x_), y_ = save_output(out), dims](P& p) {
+      const T x0 = x_.get(p);
+      const Shape from = B::shape(x0.inner);
+      T shares = A::float_exp(A::float_sub(x0, spread(y_.get(p), from, dims)));
+      // A row of -inf alone has no shares: its exp(-inf + inf) would be NaN.
+      shares = A::float_mask_fill(
+          shares, A::float_equal_scalar(x0, Scalar(-std::numeric_limits<double>::infinity())),
+          Scalar(0.0));
+      p.give(0, A::float_mul(spread(p.take(), from, dims), std::move(shares)));
+    };
+    return attach("logsumexp", std::move(out), std::move(to), std::move(formula));
+  }
+
+  static T float_matmul(F x, F y) {
+    if (!tracked(x, y)) return {B::float_matmul(in(x), in(y))};
+    auto formula = [xs = Shape(B::shape(x->inner)), ys = Shape(B::shape(y->inner)),
+                    x_ = save_if(has_node(y), x), y_ = save_if(has_node(x), y)](P& p) {
+      if (p.needs(0)) p.give(0, sum_to(A::float_matmul(p.grad(), transposed(y_->get(p))), xs));
+      if (p.needs(1)) p.give(1, sum_to(A::float_matmul(transposed(x_->get(p)), p.grad()), ys));
+    };
+    auto to = edges(x, y);
+    return attach("matmul", B::float_matmul(in(x), in(y)), std::move(to), std::move(formula));
+  }
+  static T float_linear(F x, F weight, const T* bias) {
+    if (!tracked(x, weight, bias)) {
+      return {B::float_linear(in(x), in(weight), in(bias))};
+    }
+    auto formula = [xs = Shape(B::shape(x->inner)), x_ = save_if(has_node(weight), x),
+                    w_ = save_if(has_node(x), weight)](P& p) {
+      const Shape gs = B::shape(p.grad().inner);
+      const int64_t out = gs.back();
+      const int64_t width = xs.back();
+      int64_t rows = 1;
+      for (int i = 0; i + 1 < gs.rank(); ++i) rows *= gs[i];
+      const T g = A::float_reshape(p.take(), Shape{rows, out});
+      if (p.needs(0)) p.give(0, A::float_reshape(A::float_matmul(g, w_->get(p)), xs));
+      if (p.needs(1)) {
+        const T x2 = A::float_reshape(x_->get(p), Shape{rows, width});
+        p.give(1, A::float_matmul(transposed(g), x2));
+      }
+      if (p.needs(2)) p.give(2, A::float_sum(g, Dims{0}, false));
+    };
+    auto to = edges(x, weight, bias);
+    return attach("linear", B::float_linear(in(x), in(weight), in(bias)), std::move(to),
+                  std::move(formula));
+  }
+
+ protected:
+  static int64_t count(const Shape& shape, const Dims& dims) {
+    int64_t n = 1;
+    for (int64_t d : dims) n *= shape[static_cast<int>(d)];
+    return n;
+  }
+  // Expands the result of a reduction over `dims` (kept or not) back to `shape`.
+  static T spread(T g, const Shape& shape, const Dims& dims) {
+    return A::float_expand(A::float_reshape(std::move(g), reduced_shape(shape, dims, true)), shape);
+  }
+  static T transposed(const T& x) {
+    const int rank = Shape(B::shape(x.inner)).rank();
+    Dims dims = all_dims(rank);
+    std::swap(dims[rank - 1], dims[rank - 2]);
+    return A::float_permute(x, dims);
+  }
+
+  // Elements equal to the extremum share its gradient evenly.
+  static auto extremum_formula(SavedInput<B> x_, const Inner& out, const Dims& dims) {
+    return [x_ = std::move(x_), y_ = save_output(out), dims](P& p) {
+      const T x0 = x_.get(p);
+      const Shape from = B::shape(x0.inner);
+      const Bool equal = A::float_equal(x0, spread(y_.get(p), from, dims));
+      const T ones = {B::bool_into_float(equal, B::dtype(x0.inner))};
+      T g = A::float_div(spread(p.take(), from, dims), A::float_sum(ones, dims, true));
+      p.give(0, A::float_mul(std::move(g), ones));
+    };
+  }
+
+  // Moves x by k along dim towards higher indices (or, reversed, lower ones), with ones coming in.
+  static T shift_in_ones(const T& x, int dim, int64_t k, bool reversed) {
+    Shape shape = B::shape(x.inner);
+    const int64_t n = shape[dim];
+    const int64_t kept = std::max<int64_t>(0, n - k);
+    shape[dim] = n - kept;
+    const T ones = {B::float_full(shape, Scalar(1.0), B::dtype(x.inner), B::device(x.inner))};
+    const T rest = A::float_slice(x, dim, reversed ? Range{n - kept, n, 1} : Range{0, kept, 1});
+    const T parts[2] = {reversed ? rest : ones, reversed ? ones : rest};
+    return A::float_cat(std::span<const T>(parts), dim);
+  }
+  // The product of all other elements along the reduced dims: exclusive products from both sides, each by doubling.
+  static T product_of_others(const T& x, const Dims& dims) {
+    const Shape shape = B::shape(x.inner);
+    Dims order;  // kept dims first, reduced ones last
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (!dims.contains(i)) order.push_back(i);
+    }
+    const int kept = order.rank();
+    for (int64_t d : dims) order.push_back(d);
+    Shape flat;
+    Shape permuted;
+    for (int i = 0; i < order.rank(); ++i) {
+      permuted.push_back(shape[static_cast<int>(order[i])]);
+      if (i < kept) flat.push_back(permuted.back());
+    }
+    const int64_t n = count(shape, dims);
+    flat.push_back(n);
+    const T line = A::float_reshape(A::float_permute(x, order), flat);
+    T before = shift_in_ones(line, kept, 1, false);
+    T after = shift_in_ones(line, kept, 1, true);
+    for (int64_t k = 1; k < n; k *= 2) {
+      before = A::float_mul(before, shift_in_ones(before, kept, k, false));
+      after = A::float_mul(after, shift_in_ones(after, kept, k, true));
+    }
+    const T others = A::float_reshape(A::float_mul(before, after), permuted);
+    Dims back = Shape::filled(order.rank(), 0);
+    for (int i = 0; i < order.rank(); ++i) back[static_cast<int>(order[i])] = i;
+    return A::float_permute(others, back);
+  }
+};
+
+}  // namespace kiln::autodiff

@@ -1,0 +1,42 @@
+#include "kiln/autodiff/node.h"
+
+namespace kiln::autodiff {
+
+namespace detail {
+
+uint64_t next_sequence() {
+  static constinit std::atomic<uint64_t> counter{1};
+  return counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+namespace {
+constinit thread_local Doomed* doomed_list = nullptr;
+constinit thread_local bool deleting = false;
+}  // namespace
+
+void doom(Doomed* node) noexcept {
+  if (deleting) {
+    node->next_doomed = doomed_list;
+    doomed_list = node;
+    return;
+  }
+  deleting = true;
+  node->delete_now();
+  while (doomed_list != nullptr) {
+    Doomed* next = doomed_list;
+    doomed_list = next->next_doomed;
+    next->delete_now();
+  }
+  deleting = false;
+}
+
+}  // namespace detail
+
+void throw_modified(const char* op, uint32_t saved, uint32_t now) {
+  throw_error<AutodiffError>(
+      "backward: a tensor that the gradient of ", op,
+      " needs was modified in place after it was saved; got version ", now, "; expected version ",
+      saved, "; try the op without the trailing _, or clone() before it");
+}
+
+}  // namespace kiln::autodiff

@@ -1,0 +1,246 @@
+// The graph: nodes that know how to turn the gradients of an op's results into those of its operands.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kiln/backend/backend.h"
+#include "kiln/core/allocator.h"
+#include "kiln/core/error.h"
+#include "kiln/core/handle.h"
+
+namespace kiln::autodiff {
+
+template <class B>
+class Node;
+template <class B>
+class Pass;
+
+// A tensor of Autodiff<B>: one of B, and where it came from. `node` is null when nothing is tracked.
+template <class B>
+struct Tensor {
+  typename B::FloatTensorPrimitive inner;
+  Handle<Node<B>> node = nullptr;
+  uint32_t slot = 0;  // which of the node's results this is
+};
+
+// Result `slot` of `node`: where the gradient of an operand goes.
+template <class B>
+struct Edge {
+  Handle<Node<B>> node;
+  uint32_t slot = 0;
+};
+
+// Held for a few instructions; a contended one yields.
+class SpinLock {
+ public:
+  void lock() {
+    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  void unlock() { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_;
+};
+
+namespace detail {
+
+// Order of creation over all threads. A node is created after those it leads to, so going through nodes by falling
+// sequence number meets every node after all that feed it: no dependency counts are needed.
+uint64_t next_sequence();
+
+// Nodes whose last handle went are deleted one after another by whoever holds the thread's list, never from within a
+// deletion: a chain of any length needs no stack.
+struct Doomed {
+  Doomed* next_doomed = nullptr;
+  virtual void delete_now() noexcept = 0;
+
+ protected:
+  ~Doomed() = default;
+};
+void doom(Doomed* node) noexcept;
+
+}  // namespace detail
+
+// Note [Extras]. Hooks and kept gradients are rare, so a node carries one pointer for both.
+template <class B>
+struct Extras {
+  struct Hook {
+    uint32_t slot;
+    std::function<std::optional<Tensor<B>>(const Tensor<B>&)> call;
+    std::shared_ptr<bool> alive;
+  };
+  struct Kept {
+    uint32_t slot;
+    std::optional<Tensor<B>> grad;
+  };
+  std::vector<Hook> hooks;
+  std::vector<Kept> kept;
+};
+
+template <class B>
+class Node : public RefCounted, public Pooled, private detail::Doomed {
+ public:
+  Node(const char* name, uint32_t outputs) : name_(name), outputs_(outputs) {}
+
+  // Hands the gradients of the operands to the pass. Called with the node's lock held.
+  virtual void backward(Pass<B>& pass) = 0;
+  // Drops what was saved for backward().
+  virtual void release_saved() noexcept = 0;
+  virtual bool is_leaf() const { return false; }
+
+  const char* name() const { return name_; }
+  uint64_t sequence() const { return sequence_; }
+  uint32_t outputs() const { return outputs_; }
+  std::span<const Edge<B>> edges() const { return edges_; }
+
+  SpinLock& lock() { return lock_; }
+  bool released() const { return released_; }
+  void mark_released() { released_ = true; }
+
+  Extras<B>* extras() const { return extras_.get(); }
+  Extras<B>& ensure_extras() {
+    if (!extras_) extras_ = std::make_unique<Extras<B>>();
+    return *extras_;
+  }
+
+ protected:
+  void set_edges(std::span<const Edge<B>> edges) { edges_ = edges; }
+
+ private:
+  void destroy() noexcept override { detail::doom(this); }
+  void delete_now() noexcept override { delete this; }
+
+  const char* name_;
+  uint64_t sequence_ = detail::next_sequence();
+  std::span<const Edge<B>> edges_;
+  std::unique_ptr<Extras<B>> extras_;
+  uint32_t outputs_;
+  bool released_ = false;
+  SpinLock lock_;
+};
+
+// A tensor that the user marked: the end of the graph, where gradients gather.
+template <class B>
+class LeafNode final : public Node<B> {
+ public:
+  LeafNode() : Node<B>("leaf", 1) {}
+  void backward(Pass<B>&) override {}
+  void release_saved() noexcept override {}
+  bool is_leaf() const override { return true; }
+
+  // The accumulated gradient (guarded by lock()).
+  std::optional<Tensor<B>> grad;
+};
+
+// The node of one op: its edges and its formula, a callable that owns exactly what it saved.
+template <class B, size_t N, class Formula>
+class OpNode final : public Node<B> {
+ public:
+  OpNode(const char* name, uint32_t outputs, std::array<Edge<B>, N> edges, Formula formula)
+      : Node<B>(name, outputs), edges_(std::move(edges)), formula_(std::move(formula)) {
+    this->set_edges(edges_);
+  }
+  void backward(Pass<B>& pass) override { (*formula_)(pass); }
+  void release_saved() noexcept override { formula_.reset(); }
+
+ private:
+  std::array<Edge<B>, N> edges_;
+  std::optional<Formula> formula_;
+};
+
+// The same for any number of operands.
+template <class B, class Formula>
+class ListNode final : public Node<B> {
+ public:
+  ListNode(const char* name, std::vector<Edge<B>> edges, Formula formula)
+      : Node<B>(name, 1), edges_(std::move(edges)), formula_(std::move(formula)) {
+    this->set_edges(edges_);
+  }
+  void backward(Pass<B>& pass) override { (*formula_)(pass); }
+  void release_saved() noexcept override { formula_.reset(); }
+
+ private:
+  std::vector<Edge<B>> edges_;
+  std::optional<Formula> formula_;
+};
+
+[[noreturn]] void throw_modified(const char* op, uint32_t saved, uint32_t now);
+
+template <class B, class P>
+uint32_t version_of(const P& x) {
+  if constexpr (requires { B::version(x); }) {
+    return B::version(x);
+  } else {
+    return 0;
+  }
+}
+
+// Note [Saved tensors]. A saved operand remembers its own history, so that a backward pass which is itself recorded
+// can go on through it, and the version of its memory, so that a later write in place is noticed instead of giving
+// wrong gradients. A saved result takes its history from the node that saved it, or it would keep itself alive.
+template <class B>
+class SavedInput {
+ public:
+  explicit SavedInput(const Tensor<B>& x)
+      : inner_(x.inner), node_(x.node), slot_(x.slot), version_(version_of<B>(x.inner)) {}
+
+  Tensor<B> get(const Pass<B>& pass) const {
+    if (const uint32_t now = version_of<B>(inner_); now != version_) {
+      throw_modified(pass.node().name(), version_, now);
+    }
+    return pass.create_graph() ? Tensor<B>{inner_, node_, slot_} : Tensor<B>{inner_};
+  }
+
+ private:
+  typename B::FloatTensorPrimitive inner_;
+  Handle<Node<B>> node_;
+  uint32_t slot_;
+  uint32_t version_;
+};
+
+template <class B>
+class SavedOutput {
+ public:
+  explicit SavedOutput(const typename B::FloatTensorPrimitive& inner, uint32_t slot = 0)
+      : inner_(inner), slot_(slot), version_(version_of<B>(inner)) {}
+
+  Tensor<B> get(const Pass<B>& pass) const {
+    if (const uint32_t now = version_of<B>(inner_); now != version_) {
+      throw_modified(pass.node().name(), version_, now);
+    }
+    return pass.create_graph() ? Tensor<B>{inner_, Handle<Node<B>>::share(&pass.node()), slot_}
+                               : Tensor<B>{inner_};
+  }
+
+ private:
+  typename B::FloatTensorPrimitive inner_;
+  uint32_t slot_;
+  uint32_t version_;
+};
+
+// A saved int, bool or untracked tensor.
+template <class B, class P>
+class SavedConstant {
+ public:
+  explicit SavedConstant(const P& x) : value_(x), version_(version_of<B>(x)) {}
+  const P& get(const Pass<B>& pass) const {
+    if (const uint32_t now = version_of<B>(value_); now != version_) {
+      throw_modified(pass.node().name(), version_, now);
+    }
+    return value_;
+  }
+
+ private:
+  P value_;
+  uint32_t version_;
+};
+
+}  // namespace kiln::autodiff

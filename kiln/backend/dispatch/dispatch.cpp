@@ -1,0 +1,55 @@
+#include "kiln/backend/dispatch/dispatch.h"
+
+#include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/dispatch/register.h"
+#include "kiln/backend/reference/reference.h"
+
+namespace kiln {
+
+namespace {
+
+// Kiln's own backends are constants, not registered by static initializers: a static library keeps them.
+constinit const BackendTable kCpuTable = detail::make_table<Cpu>();
+constinit const BackendTable kReferenceTable = detail::make_table<Reference>();
+
+}  // namespace
+
+namespace detail {
+
+constinit const BackendTable* backend_tables[kMaxDeviceTypes] = {&kCpuTable, &kReferenceTable};
+
+DeviceType add_backend(std::string_view name, const BackendTable* table) {
+  const DeviceType type = register_device_type(name);
+  backend_tables[type] = table;
+  return type;
+}
+
+void throw_no_backend(Device device) {
+  throw_error<DeviceError>("device: no backend is registered for it; got ", device,
+                           "; expected a device of a registered backend");
+}
+
+}  // namespace detail
+
+ErasedTensor Dispatch::float_to_device(Arg<ErasedTensor> x, Device device) {
+  if (x->device() == device) return x.take();
+  if (x->device().type == device.type) return detail::table_of(device).float_to_device(x, device);
+  return detail::table_of(device).float_from_data(
+      detail::table_of(x->device()).float_into_data(x), device);
+}
+
+ErasedTensor Dispatch::int_to_device(Arg<ErasedTensor> x, Device device) {
+  if (x->device() == device) return x.take();
+  if (x->device().type == device.type) return detail::table_of(device).int_to_device(x, device);
+  return detail::table_of(device).int_from_data(detail::table_of(x->device()).int_into_data(x),
+                                                device);
+}
+
+ErasedTensor Dispatch::bool_to_device(Arg<ErasedTensor> x, Device device) {
+  if (x->device() == device) return x.take();
+  if (x->device().type == device.type) return detail::table_of(device).bool_to_device(x, device);
+  return detail::table_of(device).bool_from_data(detail::table_of(x->device()).bool_into_data(x),
+                                                 device);
+}
+
+}  // namespace kiln

@@ -1,0 +1,170 @@
+#include "kiln/backend/host_tensor.h"
+
+#include <cstring>
+
+namespace kiln::host {
+
+HostHandle empty(const Shape& shape, DType dtype, Device device) {
+  const auto bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  return make_handle<HostTensor>(shape, dtype, device, contiguous_strides(shape), 0,
+                                 Storage::allocate(bytes));
+}
+
+HostHandle view(const HostHandle& x, const Shape& shape, const Strides& strides, int64_t offset) {
+  return make_handle<HostTensor>(shape, x->dtype(), x->device(), strides, offset, x->storage());
+}
+
+HostHandle from_data(const TensorData& data, Device device) {
+  HostHandle out = empty(data.shape(), data.dtype(), device);
+  if (data.bytes() != 0) std::memcpy(out->data(), data.data(), data.bytes());
+  return out;
+}
+
+namespace {
+
+template <class T>
+void copy_strided(const T* from, T* to, const Shape& shape, const Strides& strides) {
+  const int rank = shape.rank();
+  const int64_t inner = rank == 0 ? 1 : shape[rank - 1];
+  const int64_t step = rank == 0 ? 0 : strides[rank - 1];
+  const int64_t outer = inner == 0 ? 0 : shape.numel() / inner;
+  Shape index = Shape::filled(rank, 0);
+  const T* row = from;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < inner; ++i) *to++ = row[i * step];
+    for (int d = rank - 2; d >= 0; --d) {
+      row += strides[d];
+      if (++index[d] < shape[d]) break;
+      row -= strides[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+TensorData into_data(const HostHandle& x) {
+  if (x.unique() && x->storage().unique() && x->is_contiguous()) {
+    return TensorData(x->shape(), x->dtype(), x->storage(),
+                      static_cast<size_t>(x->offset()) * size_of(x->dtype()));
+  }
+  TensorData out(x->shape(), x->dtype());
+  if (x->numel() == 0) return out;
+  if (x->is_contiguous()) {
+    std::memcpy(out.mutable_data(), x->data(), out.bytes());
+    return out;
+  }
+  void* to = out.mutable_data();
+  switch (size_of(x->dtype())) {
+    case 1:
+      copy_strided(x->data_as<const uint8_t>(), static_cast<uint8_t*>(to), x->shape(),
+                   x->strides());
+      break;
+    case 2:
+      copy_strided(x->data_as<const uint16_t>(), static_cast<uint16_t*>(to), x->shape(),
+                   x->strides());
+      break;
+    case 4:
+      copy_strided(x->data_as<const uint32_t>(), static_cast<uint32_t*>(to), x->shape(),
+                   x->strides());
+      break;
+    default:
+      copy_strided(x->data_as<const uint64_t>(), static_cast<uint64_t*>(to), x->shape(),
+                   x->strides());
+  }
+  return out;
+}
+
+HostHandle permute(const HostHandle& x, const Dims& dims) {
+  Shape shape = x->shape();
+  Strides strides = x->strides();
+  for (int i = 0; i < dims.rank(); ++i) {
+    shape[i] = x->shape()[static_cast<int>(dims[i])];
+    strides[i] = x->strides()[static_cast<int>(dims[i])];
+  }
+  return view(x, shape, strides, x->offset());
+}
+
+Strides broadcast_strides(const HostTensor& x, const Shape& to) {
+  Strides strides = Shape::filled(to.rank(), 0);
+  const int lead = to.rank() - x.shape().rank();
+  for (int i = lead; i < to.rank(); ++i) {
+    strides[i] = x.shape()[i - lead] == 1 && to[i] != 1 ? 0 : x.strides()[i - lead];
+  }
+  return strides;
+}
+
+HostHandle expand(const HostHandle& x, const Shape& shape) {
+  return view(x, shape, broadcast_strides(*x, shape), x->offset());
+}
+
+HostHandle slice(const HostHandle& x, int dim, Range range) {
+  Shape shape = x->shape();
+  Strides strides = x->strides();
+  const int64_t offset = x->offset() + (range.length() == 0 ? 0 : range.start * strides[dim]);
+  shape[dim] = range.length();
+  strides[dim] *= range.step;
+  return view(x, shape, strides, offset);
+}
+
+HostHandle try_reshape(const HostHandle& x, const Shape& shape) {
+  if (x->is_contiguous()) return view(x, shape, contiguous_strides(shape), x->offset());
+  // Walk both shapes from the back; each group of new dims must lie within one evenly strided run of old dims.
+  const Shape& old_shape = x->shape();
+  const Strides& old_strides = x->strides();
+  Strides strides = Shape::filled(shape.rank(), 0);
+  int to = shape.rank() - 1;
+  int64_t run = 1;       // elements in the current run of old dims
+  int64_t covered = 1;   // of those, covered by new dims
+  int64_t step = old_shape.rank() == 0 ? 1 : old_strides.back();
+  for (int from = old_shape.rank() - 1; from >= 0; --from) {
+    run *= old_shape[from];
+    const bool run_ends =
+        from == 0 ||
+        (old_shape[from - 1] != 1 && old_strides[from - 1] != run * step);
+    if (!run_ends) continue;
+    while (to >= 0 && (covered < run || shape[to] == 1)) {
+      strides[to] = covered * step;
+      covered *= shape[to];
+      --to;
+    }
+    if (covered != run) return nullptr;
+    if (from > 0) {
+      step = old_strides[from - 1];
+      run = 1;
+      covered = 1;
+    }
+  }
+  if (to != -1) return nullptr;
+  return view(x, shape, strides, x->offset());
+}
+
+bool can_donate(const Arg<HostHandle>& x, const Shape& shape, DType dtype) {
+  return x.is_donated() && x->dtype() == dtype && x.get().unique() && x->storage().unique() &&
+         x->shape() == shape && x->offset() == 0 && x->is_contiguous();
+}
+
+namespace {
+
+// Bytes [first, last) that a view touches.
+std::pair<int64_t, int64_t> extent(const HostTensor& x) {
+  int64_t low = x.offset();
+  int64_t high = x.offset();
+  for (int i = 0; i < x.shape().rank(); ++i) {
+    const int64_t reach = (x.shape()[i] - 1) * x.strides()[i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto item = static_cast<int64_t>(size_of(x.dtype()));
+  return {low * item, (high + 1) * item};
+}
+
+}  // namespace
+
+bool may_overlap(const HostTensor& a, const HostTensor& b) {
+  if (!(a.storage() == b.storage()) || a.numel() == 0 || b.numel() == 0) return false;
+  const auto [a_low, a_high] = extent(a);
+  const auto [b_low, b_high] = extent(b);
+  return a_low < b_high && b_low < a_high;
+}
+
+}  // namespace kiln::host

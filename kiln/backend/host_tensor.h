@@ -1,0 +1,104 @@
+// HostTensor: a strided view of host memory. The tensor primitive of the Cpu and Reference backends; a backend that
+// keeps its values in host memory may use it too.
+#pragma once
+
+#include "kiln/backend/arg.h"
+#include "kiln/backend/tensor_base.h"
+#include "kiln/core/slice.h"
+#include "kiln/core/storage.h"
+#include "kiln/core/tensor_data.h"
+
+namespace kiln {
+
+class HostTensor final : public TensorBase {
+ public:
+  HostTensor(const Shape& shape, DType dtype, Device device, const Strides& strides, int64_t offset,
+             Handle<Storage> storage)
+      : TensorBase(shape, dtype, device),
+        strides_(strides),
+        offset_(offset),
+        storage_(std::move(storage)) {}
+
+  const Strides& strides() const { return strides_; }  // in elements; 0 where a dim is expanded
+  int64_t offset() const { return offset_; }           // in elements
+  const Handle<Storage>& storage() const { return storage_; }
+  uint32_t version() const { return storage_->version(); }
+  int64_t numel() const { return shape().numel(); }
+  bool is_contiguous() const { return kiln::is_contiguous(shape(), strides_); }
+
+  // The first element.
+  void* data() const {
+    return static_cast<char*>(storage_->data()) + offset_ * static_cast<int64_t>(size_of(dtype()));
+  }
+  template <class T>
+  T* data_as() const {
+    return static_cast<T*>(data());
+  }
+
+ private:
+  Strides strides_;
+  int64_t offset_;
+  Handle<Storage> storage_;
+};
+
+using HostHandle = Handle<HostTensor>;
+
+// An int8 tensor whose values stand for scale * q.
+class HostQuantized final : public TensorBase {
+ public:
+  HostQuantized(HostHandle values, double scale)
+      : TensorBase(values->shape(), DType::q8, values->device()),
+        values_(std::move(values)),
+        scale_(scale) {}
+  const HostHandle& values() const { return values_; }  // dtype i8
+  double scale() const { return scale_; }
+
+ private:
+  HostHandle values_;
+  double scale_;
+};
+
+using QuantizedHandle = Handle<HostQuantized>;
+
+namespace host {
+
+// Fresh row-major memory.
+HostHandle empty(const Shape& shape, DType dtype, Device device);
+// Another view of the same storage.
+HostHandle view(const HostHandle& x, const Shape& shape, const Strides& strides, int64_t offset);
+
+HostHandle from_data(const TensorData& data, Device device);  // copies
+TensorData into_data(const HostHandle& x);                    // shares when contiguous and alone, else copies
+
+// Shape ops that need no kernel: they return views.
+HostHandle permute(const HostHandle& x, const Dims& dims);
+HostHandle expand(const HostHandle& x, const Shape& shape);
+HostHandle slice(const HostHandle& x, int dim, Range range);
+// A view with the new shape where x's strides allow one, else null.
+HostHandle try_reshape(const HostHandle& x, const Shape& shape);
+// The strides that x has when read in the broadcast shape `to`.
+Strides broadcast_strides(const HostTensor& x, const Shape& to);
+
+// Whether a result may take over x's memory: x was donated, is its storage's only holder, is row-major from offset 0
+// and fits shape and dtype.
+bool can_donate(const Arg<HostHandle>& x, const Shape& shape, DType dtype);
+// Whether the two views might share an element (exact for different storages, else by their extents).
+bool may_overlap(const HostTensor& a, const HostTensor& b);
+
+// What backends over HostTensor answer for the Backend concept.
+struct Metadata {
+  static const Shape& shape(const HostHandle& x) { return x->shape(); }
+  static DType dtype(const HostHandle& x) { return x->dtype(); }
+  static Device device(const HostHandle& x) { return x->device(); }
+  static uint32_t version(const HostHandle& x) { return x->version(); }
+  // Whether nobody else can see x's memory, and it is row-major.
+  static bool owns_memory(const HostHandle& x) {
+    return x.unique() && x->storage().unique() && x->is_contiguous();
+  }
+  static const Shape& shape(const QuantizedHandle& x) { return x->shape(); }
+  static DType dtype(const QuantizedHandle& x) { return x->dtype(); }
+  static Device device(const QuantizedHandle& x) { return x->device(); }
+};
+
+}  // namespace host
+}  // namespace kiln

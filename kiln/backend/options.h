@@ -1,0 +1,76 @@
+// Parameters of ops that take more than tensors, dims and numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace kiln {
+
+// Height and width of something.
+using Pair = std::array<int64_t, 2>;
+
+// conv2d: x [N, C, H, W], weight [O, C / groups, KH, KW] -> [N, O, OH, OW] with
+// OH = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1.
+struct ConvOptions {
+  Pair stride = {1, 1};
+  Pair padding = {0, 0};
+  Pair dilation = {1, 1};
+  int64_t groups = 1;
+};
+
+// max_pool2d, avg_pool2d: x [N, C, H, W] -> [N, C, OH, OW].
+struct PoolOptions {
+  Pair kernel = {2, 2};
+  Pair stride = {2, 2};
+  Pair padding = {0, 0};
+  Pair dilation = {1, 1};         // max pooling only
+  bool ceil_mode = false;
+  bool count_include_pad = true;  // average pooling only
+};
+
+// Output size of a window op along one dim.
+int64_t conv_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
+                         int64_t dilation);
+int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
+                         int64_t dilation, bool ceil_mode);
+
+// Rows of logits against class indices.
+struct CrossEntropyOptions {
+  int64_t ignore_index = -100;   // rows with this target give 0 and no gradient
+  double label_smoothing = 0.0;  // in [0, 1]
+};
+
+// One step of stochastic gradient descent over many parameters:
+//   g += weight_decay p;  buf = momentum buf + (1 - dampening) g  (buf = g on the first step);
+//   g = nesterov ? g + momentum buf : buf;  p -= lr g.
+struct SgdStep {
+  double lr = 0.0;
+  double momentum = 0.0;
+  double dampening = 0.0;
+  double weight_decay = 0.0;
+  bool nesterov = false;
+  bool first_step = false;
+};
+
+// One step of Adam (Kingma & Ba, 2015) or, with `decoupled`, AdamW (Loshchilov & Hutter, 2019):
+//   decoupled ? p *= 1 - lr weight_decay : g += weight_decay p;
+//   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
+//   p -= lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps); amsgrad keeps the largest v.
+struct AdamStep {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  bool decoupled = false;
+  bool amsgrad = false;
+  int64_t step = 1;
+};
+
+// Symmetric quantization to int8, one scale for the whole tensor: value = scale * q, q in [-127, 127].
+struct QuantScheme {
+  // 0: take it from the tensor: max |x| / 127.
+  double scale = 0.0;
+};
+
+}  // namespace kiln

@@ -1,0 +1,10 @@
+// Everything that a user of Kiln needs.
+#pragma once
+
+#include "kiln/core/allocator.h"
+#include "kiln/core/parallel.h"
+#include "kiln/core/random.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/ops.h"
+#include "kiln/tensor/tensor.h"
