@@ -217,7 +217,7 @@ struct FloatDefaults {
   // -inf for a row of -inf, and for the sum of nothing.
   template <class X = Bk>
   static FloatOf<X> float_logsumexp(const FloatOf<X>& x, const Dims& dims, bool keepdim) {
-    const Shape shape = X::shape(x);
+    const Shape& shape = X::shape(x);
     const DType dtype = X::dtype(x);
     if (reduced_count(shape, dims) == 0) {
       return X::float_full(reduced_shape(shape, dims, keepdim),

@@ -14,7 +14,7 @@ struct NnDefaults {
   template <class X = Bk>
   static FloatOf<X> float_linear(const FloatOf<X>& x, const FloatOf<X>& weight,
                                  const FloatOf<X>* bias) {
-    const Shape shape = X::shape(x);
+    const Shape& shape = X::shape(x);
     const int64_t in = X::shape(weight)[1];
     const int64_t out_features = X::shape(weight)[0];
     int64_t rows = 1;
@@ -133,7 +133,7 @@ struct NnDefaults {
   template <class X = Bk>
   static std::pair<FloatOf<X>, FloatOf<X>> float_cross_entropy(
       const FloatOf<X>& logits, const IntOf<X>& targets, const CrossEntropyOptions& options) {
-    const Shape shape = X::shape(logits);
+    const Shape& shape = X::shape(logits);
     const DType dtype = X::dtype(logits);
     const double s = options.label_smoothing;
     const FloatOf<X> wide = widen<X>(logits);
@@ -159,7 +159,7 @@ struct NnDefaults {
   static FloatOf<X> float_cross_entropy_backward(const FloatOf<X>& g, const FloatOf<X>& logits,
                                                  const IntOf<X>& targets, const FloatOf<X>& lse,
                                                  const CrossEntropyOptions& options) {
-    const Shape shape = X::shape(logits);
+    const Shape& shape = X::shape(logits);
     const Shape column = {shape[0], 1};
     const double s = options.label_smoothing;
     const BoolOf<X> ignored = X::int_equal_scalar(targets, options.ignore_index);
@@ -233,7 +233,7 @@ struct NormDefaults {
                                                                          const FloatOf<X>* weight,
                                                                          const FloatOf<X>* bias,
                                                                          double eps) {
-    const Shape shape = X::shape(x);
+    const Shape& shape = X::shape(x);
     const DType dtype = X::dtype(x);
     const Dims dims = all_but_channels(shape.rank());
     const FloatOf<X> wide = widen<X>(x);
@@ -247,7 +247,7 @@ struct NormDefaults {
   static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_batch_norm_backward(
       const FloatOf<X>& g, const FloatOf<X>& x, const FloatOf<X>* weight, const FloatOf<X>& mean,
       const FloatOf<X>& var, double eps) {
-    const Shape shape = X::shape(x);
+    const Shape& shape = X::shape(x);
     const DType dtype = X::dtype(x);
     const Shape channels = channel_shape(shape);
     const Dims dims = all_but_channels(shape.rank());
@@ -301,7 +301,7 @@ struct NormDefaults {
   static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_layer_norm_backward(
       const FloatOf<X>& g, const FloatOf<X>& x, const FloatOf<X>* weight, const FloatOf<X>& mean,
       const FloatOf<X>& rstd, int n) {
-    const Shape shape = X::shape(x);
+    const Shape& shape = X::shape(x);
     const DType dtype = X::dtype(x);
     const Dims dims = last_dims(shape.rank(), n);
     const Dims lead = all_dims(shape.rank() - n);

@@ -97,7 +97,7 @@ struct WindowDefaults {
   template <class X = Bk>
   static FloatOf<X> float_max_pool2d_backward(const FloatOf<X>& g, const IntOf<X>& indices,
                                               const Shape& x_shape) {
-    const Shape g_shape = X::shape(g);
+    const Shape& g_shape = X::shape(g);
     const Shape rows = {g_shape[0], g_shape[1], g_shape[2] * g_shape[3]};
     FloatOf<X> zero = X::float_full(Shape{x_shape[0], x_shape[1], x_shape[2] * x_shape[3]}, 0.0,
                                     widened(X::dtype(g)), X::device(g));
@@ -244,7 +244,7 @@ struct WindowDefaults {
   // The part of a padded plane that stands for x, without holding on to the rest.
   template <class X>
   static FloatOf<X> unpad_plane(const FloatOf<X>& padded, Pair before, const Shape& x_shape) {
-    const Shape shape = X::shape(padded);
+    const Shape& shape = X::shape(padded);
     if (shape == x_shape) return padded;
     return X::float_contiguous(slice_plane<X>(padded, {before[0], before[0] + x_shape[2], 1},
                                               {before[1], before[1] + x_shape[3], 1}));
