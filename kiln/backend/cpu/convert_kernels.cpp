@@ -1,0 +1,111 @@
+#include "kiln/backend/cpu/convert_kernels.h"
+
+#include <cstring>
+
+#include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/core/half.h"
+
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/convert_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include <hwy/cache_control.h>
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+constexpr bool kHardwareHalf = true;
+#else
+constexpr bool kHardwareHalf = false;
+#endif
+
+void f16_to_f32(const void* from, float* to, int64_t n) {
+  const auto* in = static_cast<const uint16_t*>(from);
+  int64_t i = 0;
+  if constexpr (kHardwareHalf) {
+    const hn::ScalableTag<float> d;
+    const hn::Rebind<hwy::float16_t, decltype(d)> dh;
+    const hn::Rebind<uint16_t, decltype(d)> du;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (; i + lanes <= n; i += lanes) {
+      hn::StoreU(hn::PromoteTo(d, hn::BitCast(dh, hn::LoadU(du, in + i))), d, to + i);
+    }
+  }
+  for (; i < n; ++i) to[i] = float16::to_float(in[i]);
+}
+
+void f32_to_f16(const float* from, void* to, int64_t n) {
+  auto* out = static_cast<uint16_t*>(to);
+  int64_t i = 0;
+  if constexpr (kHardwareHalf) {
+    const hn::ScalableTag<float> d;
+    const hn::Rebind<hwy::float16_t, decltype(d)> dh;
+    const hn::Rebind<uint16_t, decltype(d)> du;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (; i + lanes <= n; i += lanes) {
+      hn::StoreU(hn::BitCast(du, hn::DemoteTo(dh, hn::LoadU(d, from + i))), du, out + i);
+    }
+  }
+  for (; i < n; ++i) out[i] = float16::from_float(from[i]);
+}
+
+void bf16_to_f32(const void* from, float* to, int64_t n) {
+  const auto* in = static_cast<const uint16_t*>(from);
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<uint16_t, decltype(d)> du;
+  const hn::Rebind<uint32_t, decltype(d)> d32;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto wide = hn::ShiftLeft<16>(hn::PromoteTo(d32, hn::LoadU(du, in + i)));
+    hn::StoreU(hn::BitCast(d, wide), d, to + i);
+  }
+  for (; i < n; ++i) to[i] = static_cast<float>(bfloat16::from_bits(in[i]));
+}
+
+// Written for the compiler to vectorize: shifts, adds and a select.
+void f32_to_bf16(const float* from, void* to, int64_t n) {
+  auto* out = static_cast<uint16_t*>(to);
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, from + i, sizeof(bits));
+    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    const uint32_t nan = (bits >> 16) | 0x40u;
+    out[i] = static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+  }
+}
+
+void stream_copy(const void* from, void* to, int64_t bytes) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* in = static_cast<const uint8_t*>(from);
+  auto* out = static_cast<uint8_t*>(to);
+  int64_t i = 0;
+  for (; i + lanes <= bytes; i += lanes) hn::Stream(hn::LoadU(d, in + i), d, out + i);
+  hwy::FlushStream();
+  if (i < bytes) std::memcpy(out + i, in + i, static_cast<size_t>(bytes - i));
+}
+
+const ConvertKernels* convert_table() {
+  static constexpr ConvertKernels table = {f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16,
+                                           stream_copy};
+  return &table;
+}
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+HWY_EXPORT(convert_table);
+const ConvertKernels& convert_kernels() {
+  static constinit KernelTable<ConvertKernels> table(
+      [] { return HWY_DYNAMIC_DISPATCH(convert_table)(); });
+  return table.get();
+}
+}  // namespace kiln::cpu
+#endif

@@ -1,0 +1,412 @@
+#include "kiln/backend/cpu/elementwise.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kiln/backend/cpu/convert_kernels.h"
+
+namespace kiln::cpu {
+namespace {
+
+// Elements that go through buffers at a time: few enough to stay in the first-level cache.
+constexpr int64_t kChunk = 512;
+// Rows shorter than this are gathered into chunks rather than given to the kernel one by one.
+constexpr int64_t kShortRow = 16;
+// Elements from which an operand with its dims in another order is first copied to row-major order.
+constexpr int64_t kReorderFrom = 65536;
+
+struct Operand {
+  char* data;
+  int64_t item;  // bytes of one element
+  Convert convert;
+  bool linear;    // row-major without gaps
+  bool constant;  // one element stands for all
+  int64_t strides[kMaxRank];  // in bytes
+};
+
+// The operands over one common shape, with dims merged that all of them walk through evenly. Operand 0 is the output.
+struct Plan {
+  int rank = 0;
+  int64_t sizes[kMaxRank];
+  int count = 0;
+  Operand operands[4];
+
+  int64_t inner() const { return sizes[rank - 1]; }
+};
+
+void add_operand(Plan& plan, const HostTensor& x, const Shape& shape) {
+  Operand& o = plan.operands[plan.count++];
+  o.data = static_cast<char*>(x.data());
+  o.item = static_cast<int64_t>(size_of(x.dtype()));
+  o.convert = convert_of(x.dtype());
+  const Strides strides = host::broadcast_strides(x, shape);
+  for (int i = 0; i < shape.rank(); ++i) o.strides[i] = strides[i] * o.item;
+}
+
+bool mergeable(const Plan& plan, int outer, int inner, int64_t inner_size) {
+  for (int k = 0; k < plan.count; ++k) {
+    const Operand& o = plan.operands[k];
+    if (o.strides[outer] != o.strides[inner] * inner_size) return false;
+  }
+  return true;
+}
+
+void move_dim(Plan& plan, int from, int to) {
+  plan.sizes[to] = plan.sizes[from];
+  for (int k = 0; k < plan.count; ++k) {
+    plan.operands[k].strides[to] = plan.operands[k].strides[from];
+  }
+}
+
+void merge_dims(Plan& plan, const Shape& shape) {
+  int rank = 0;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] == 1) continue;
+    plan.sizes[i] = shape[i];
+    if (rank > 0 && mergeable(plan, rank - 1, i, shape[i])) {
+      const int64_t merged = plan.sizes[rank - 1] * shape[i];
+      move_dim(plan, i, rank - 1);
+      plan.sizes[rank - 1] = merged;
+    } else {
+      move_dim(plan, i, rank);
+      ++rank;
+    }
+  }
+  if (rank == 0) {
+    plan.sizes[0] = 1;
+    for (int k = 0; k < plan.count; ++k) plan.operands[k].strides[0] = plan.operands[k].item;
+    rank = 1;
+  }
+  plan.rank = rank;
+  for (int k = 0; k < plan.count; ++k) {
+    Operand& o = plan.operands[k];
+    o.linear = true;
+    o.constant = true;
+    int64_t expected = o.item;
+    for (int i = rank - 1; i >= 0; --i) {
+      o.linear = o.linear && o.strides[i] == expected;
+      o.constant = o.constant && o.strides[i] == 0;
+      expected *= plan.sizes[i];
+    }
+  }
+}
+
+// An element's place in the plan's shape.
+struct Position {
+  int64_t index[kMaxRank];
+
+  Position(const Plan& plan, int64_t flat) {
+    for (int i = plan.rank - 1; i > 0; --i) {
+      index[i] = flat % plan.sizes[i];
+      flat /= plan.sizes[i];
+    }
+    index[0] = flat;
+  }
+  // Goes on by n elements, at most to the end of the row.
+  void advance(const Plan& plan, int64_t n) {
+    index[plan.rank - 1] += n;
+    for (int i = plan.rank - 1; i > 0 && index[i] == plan.sizes[i]; --i) {
+      index[i] = 0;
+      ++index[i - 1];
+    }
+  }
+  int64_t left_in_row(const Plan& plan) const { return plan.inner() - index[plan.rank - 1]; }
+  char* address(const Plan& plan, const Operand& o) const {
+    int64_t offset = 0;
+    for (int i = 0; i < plan.rank; ++i) offset += index[i] * o.strides[i];
+    return o.data + offset;
+  }
+};
+
+template <class U>
+void move_row(char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    std::memcpy(to + i * to_step, from + i * from_step, sizeof(U));
+  }
+}
+
+void move_row(int64_t item, char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+  switch (item) {
+    case 1:
+      return move_row<uint8_t>(from, from_step, to, to_step, n);
+    case 2:
+      return move_row<uint16_t>(from, from_step, to, to_step, n);
+    case 4:
+      return move_row<uint32_t>(from, from_step, to, to_step, n);
+    default:
+      return move_row<uint64_t>(from, from_step, to, to_step, n);
+  }
+}
+
+void gather(const Plan& plan, const Operand& o, Position at, int64_t n, char* buffer) {
+  while (n > 0) {
+    const int64_t row = std::min(n, at.left_in_row(plan));
+    move_row(o.item, at.address(plan, o), o.strides[plan.rank - 1], buffer, o.item, row);
+    buffer += row * o.item;
+    at.advance(plan, row);
+    n -= row;
+  }
+}
+
+void scatter(const Plan& plan, const Operand& o, Position at, int64_t n, char* buffer) {
+  while (n > 0) {
+    const int64_t row = std::min(n, at.left_in_row(plan));
+    move_row(o.item, buffer, o.item, at.address(plan, o), o.strides[plan.rank - 1], row);
+    buffer += row * o.item;
+    at.advance(plan, row);
+    n -= row;
+  }
+}
+
+// Runs one op over pieces of a plan.
+class Runner {
+ public:
+  Runner(const ElementwiseOp& op, const Plan& plan, bool stream) : op_(op), plan_(plan) {
+    bool converts = false;
+    for (int k = 0; k < plan.count; ++k) {
+      converts = converts || plan.operands[k].convert != Convert::none;
+    }
+    converts_ = converts;
+    stream_ = stream;
+    stream_direct_ = stream && op.streams && !converts;
+    buffered_ = converts || (stream && !stream_direct_);
+    rows_ = plan.rank == 1 || plan.inner() >= kShortRow;
+    for (int k = 0; k < plan.count; ++k) {
+      const Operand& o = plan.operands[k];
+      const int64_t step = o.strides[plan.rank - 1];
+      rows_ = rows_ && (step == o.item || (step == 0 && k > 0));
+    }
+  }
+
+  void run(int64_t begin, int64_t end) const {
+    Position at(plan_, begin);
+    if (rows_) {
+      run_rows(at, end - begin);
+    } else {
+      run_gathered(at, end - begin);
+    }
+  }
+
+ private:
+  void run_rows(Position at, int64_t n) const {
+    while (n > 0) {
+      const int64_t row = std::min(n, at.left_in_row(plan_));
+      KernelArgs args = start();
+      for (int k = 1; k < plan_.count; ++k) {
+        const Operand& o = plan_.operands[k];
+        args.in[k - 1] = at.address(plan_, o);
+        if (o.strides[plan_.rank - 1] == 0) args.scalars |= 1u << (k - 1);
+      }
+      args.out = at.address(plan_, plan_.operands[0]);
+      args.n = row;
+      if (buffered_) {
+        run_buffered(args);
+      } else {
+        op_.kernel(args);
+      }
+      at.advance(plan_, row);
+      n -= row;
+    }
+  }
+
+  void run_gathered(Position at, int64_t n) const {
+    alignas(64) char in[3][kChunk * 8];
+    alignas(64) char out[kChunk * 8];
+    const Operand& to = plan_.operands[0];
+    while (n > 0) {
+      const int64_t count = std::min(n, kChunk);
+      KernelArgs args = start();
+      for (int k = 1; k < plan_.count; ++k) {
+        const Operand& o = plan_.operands[k];
+        if (o.constant) {
+          args.in[k - 1] = o.data;
+          args.scalars |= 1u << (k - 1);
+        } else if (o.linear) {
+          args.in[k - 1] = at.address(plan_, o);
+        } else {
+          gather(plan_, o, at, count, in[k - 1]);
+          args.in[k - 1] = in[k - 1];
+        }
+      }
+      args.out = to.linear ? at.address(plan_, to) : out;
+      args.n = count;
+      if (buffered_) {
+        run_buffered(args);
+      } else {
+        op_.kernel(args);
+      }
+      if (!to.linear) scatter(plan_, to, at, count, out);
+      step_over(at, count);
+      n -= count;
+    }
+  }
+
+  void step_over(Position& at, int64_t n) const {
+    while (n > 0) {
+      const int64_t row = std::min(n, at.left_in_row(plan_));
+      at.advance(plan_, row);
+      n -= row;
+    }
+  }
+
+  // Through buffers: 16-bit floats are converted on the way in and out, and an output that goes past the caches is
+  // made complete here first.
+  void run_buffered(const KernelArgs& whole) const {
+    const ConvertKernels& convert = convert_kernels();
+    alignas(64) float in[3][kChunk];
+    alignas(64) char out[kChunk * 8];
+    alignas(64) char narrow[kChunk * 2];
+    const Operand& to = plan_.operands[0];
+    for (int64_t begin = 0; begin < whole.n; begin += kChunk) {
+      KernelArgs args = whole;
+      args.n = std::min(kChunk, whole.n - begin);
+      for (int k = 1; k < plan_.count; ++k) {
+        const Operand& o = plan_.operands[k];
+        const bool constant = (whole.scalars >> (k - 1) & 1) != 0;
+        const char* from = static_cast<const char*>(whole.in[k - 1]);
+        if (!constant) from += begin * o.item;
+        if (o.convert == Convert::none) {
+          args.in[k - 1] = from;
+        } else {
+          convert.to_float(o.convert, from, in[k - 1], constant ? 1 : args.n);
+          args.in[k - 1] = in[k - 1];
+        }
+      }
+      char* const target = static_cast<char*>(whole.out) + begin * to.item;
+      const bool narrows = to.convert != Convert::none;
+      args.stream = false;
+      args.out = narrows || stream_ ? out : target;
+      op_.kernel(args);
+      if (narrows) {
+        convert.from_float(to.convert, reinterpret_cast<const float*>(out),
+                           stream_ ? narrow : target, args.n);
+      }
+      if (stream_) convert.stream_copy(narrows ? narrow : out, target, args.n * to.item);
+    }
+  }
+
+  KernelArgs start() const {
+    KernelArgs args;
+    args.params = op_.params;
+    args.stream = stream_direct_;
+    return args;
+  }
+
+  const ElementwiseOp& op_;
+  const Plan& plan_;
+  bool converts_;
+  bool stream_;         // write past the caches
+  bool stream_direct_;  // and the kernel does that itself
+  bool buffered_;
+  bool rows_;  // the kernel runs on rows where they lie
+};
+
+// Whether walking through x in the order of `shape` jumps from cache line to cache line although x is dense.
+bool is_transposed(const HostTensor& x, const Shape& shape) {
+  if (!(x.shape() == shape) || shape.rank() < 2 || x.strides().back() == 1 || shape.back() == 1) {
+    return false;
+  }
+  for (int i = 0; i + 1 < shape.rank(); ++i) {
+    if (x.strides()[i] == 1 && shape[i] != 1) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
+                     const HostTensor* const* inputs, bool fresh) {
+  const Shape& shape = out.shape();
+  const int64_t n = shape.numel();
+  if (n == 0) return;
+  HostHandle reordered[3];
+  Plan plan;
+  add_operand(plan, out, shape);
+  for (int k = 0; k < op.inputs; ++k) {
+    const HostTensor* x = inputs[k];
+    if (n >= kReorderFrom && is_transposed(*x, shape)) {
+      reordered[k] = host::empty(shape, x->dtype(), x->device());
+      copy_elements(*x, *reordered[k], /*fresh=*/true);
+      x = reordered[k].get();
+    }
+    add_operand(plan, *x, shape);
+  }
+  merge_dims(plan, shape);
+  const Operand& to = plan.operands[0];
+  const bool stream = fresh && to.linear && should_stream(n * to.item) &&
+                      (plan.rank == 1 || plan.inner() * to.item % 64 == 0) &&
+                      reinterpret_cast<uintptr_t>(to.data) % 64 == 0;
+  const Runner runner(op, plan, stream);
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) { runner.run(begin, end); });
+}
+
+int64_t stream_threshold() {
+  static const int64_t bytes = [] {
+    int64_t cache = 0;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+    return std::clamp<int64_t>(cache / 2, int64_t{4} << 20, int64_t{64} << 20);
+  }();
+  return bytes;
+}
+
+Output::Output(const Arg<HostHandle>& x, const Shape& shape, DType dtype, const HostTensor* other,
+               const HostTensor* third) {
+  choose(x, shape, dtype, other, third);
+  if (!tensor_) {
+    tensor_ = host::empty(shape, dtype, x->device());
+    fresh_ = true;
+  }
+}
+
+Output::Output(const Arg<HostHandle>& x, const Arg<HostHandle>& y, const Shape& shape,
+               DType dtype) {
+  const Device device = x->device();
+  choose(x, shape, dtype, y.get().get(), nullptr);
+  if (!tensor_ && host::can_donate(y, shape, dtype)) tensor_ = y.take();
+  if (!tensor_) {
+    tensor_ = host::empty(shape, dtype, device);
+    fresh_ = true;
+  }
+}
+
+namespace {
+
+// Whether writing `to` element by element would change elements of `from` that are still to be read.
+bool is_in_the_way(const HostTensor& to, const HostTensor* from) {
+  if (from == nullptr || !host::may_overlap(to, *from)) return false;
+  return !(from->shape() == to.shape() && from->strides() == to.strides() &&
+           from->offset() == to.offset() && from->dtype() == to.dtype());
+}
+
+}  // namespace
+
+void Output::choose(const Arg<HostHandle>& x, const Shape& shape, DType dtype,
+                    const HostTensor* other, const HostTensor* third) {
+  if (x.is_in_place() && x->dtype() == dtype && x->shape() == shape) {
+    in_place_ = &x.get();
+    if (is_in_the_way(*x.get(), other) || is_in_the_way(*x.get(), third)) return;
+    tensor_ = x.get();
+  } else if (host::can_donate(x, shape, dtype)) {
+    tensor_ = x.take();
+  }
+}
+
+HostHandle Output::finish_in_place() {
+  const HostHandle& target = *in_place_;
+  if (!(tensor_ == target)) copy_elements(*tensor_, *target);
+  target->storage()->bump_version();
+  return target;
+}
+
+HostHandle contiguous(const HostHandle& x) {
+  if (x->is_contiguous()) return x;
+  HostHandle out = host::empty(x->shape(), x->dtype(), x->device());
+  copy_elements(*x, *out, /*fresh=*/true);
+  return out;
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,46 @@
+// Binary kernels that call the C library for each element.
+#include <cmath>
+
+#include "kiln/backend/cpu/binary_kernels.h"
+#include "kiln/backend/cpu/double_math.h"
+
+namespace kiln::cpu {
+namespace {
+
+template <class T, T (*F)(T, T)>
+void loop(const KernelArgs& args) {
+  const auto* a = static_cast<const T*>(args.in[0]);
+  const auto* b = static_cast<const T*>(args.in[1]);
+  auto* out = static_cast<T*>(args.out);
+  const int64_t step_a = (args.scalars & 1) == 0;
+  const int64_t step_b = (args.scalars & 2) == 0;
+  for (int64_t i = 0; i < args.n; ++i) out[i] = F(a[i * step_a], b[i * step_b]);
+}
+
+float float_atan2(float y, float x) {
+  return static_cast<float>(std::atan2(static_cast<double>(y), static_cast<double>(x)));
+}
+
+}  // namespace
+
+Kernel scalar_binary_kernel(BinaryOp op, bool is_double) {
+  switch (op) {
+    case BinaryOp::remainder:
+      return is_double ? loop<double, python_remainder<double>>
+                       : loop<float, python_remainder<float>>;
+    case BinaryOp::atan2:
+      return is_double ? loop<double, std::atan2> : loop<float, float_atan2>;
+    case BinaryOp::pow:
+      return is_double ? loop<double, std::pow> : nullptr;
+    case BinaryOp::silu_backward:
+      return is_double ? loop<double, double_silu_backward> : nullptr;
+    case BinaryOp::gelu_backward:
+      return is_double ? loop<double, double_gelu_backward> : nullptr;
+    case BinaryOp::gelu_tanh_backward:
+      return is_double ? loop<double, double_gelu_tanh_backward> : nullptr;
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace kiln::cpu
