@@ -91,8 +91,10 @@ Axis y_axis(const Chart& chart, double low, double high) {
   return linear_axis(low, high, step);
 }
 
-// Whether the chart can show this y value.
-bool drawable(const Chart& chart, double y) { return std::isfinite(y) && (!chart.log_y || y > 0); }
+// Whether the chart can show this y value. (A span of more than 1e308 would overflow.)
+bool drawable(const Chart& chart, double y) {
+  return std::abs(y) < 1e300 && (!chart.log_y || y > 0);
+}
 
 // A tick's label, with the decimals that its step needs.
 std::string tick_label(const Axis& axis, double value, bool percent) {
