@@ -1,0 +1,81 @@
+// Convolution and its two gradients: one loop over every product, in three directions.
+#include "kiln/backend/reference/elements.h"
+
+namespace kiln {
+
+using reference::make;
+using reference::Ops;
+using reference::position;
+using reference::read;
+using reference::Tensor;
+
+namespace {
+
+// Calls fn(x, weight, out), the positions of the three elements, for every product x * weight that out sums.
+template <class Fn>
+void for_each_product(const Shape& x, const Shape& weight, const Shape& out, const ConvOptions& o,
+                      Fn&& fn) {
+  const int64_t group_in = weight[1];
+  const int64_t group_out = weight[0] / o.groups;
+  reference::for_each_index(out, [&](const Shape& at) {
+    const int64_t group = at[1] / group_out;
+    for (int64_t c = 0; c < group_in; ++c) {
+      for (int64_t kh = 0; kh < weight[2]; ++kh) {
+        for (int64_t kw = 0; kw < weight[3]; ++kw) {
+          const int64_t row = at[2] * o.stride[0] - o.padding[0] + kh * o.dilation[0];
+          const int64_t column = at[3] * o.stride[1] - o.padding[1] + kw * o.dilation[1];
+          if (row < 0 || row >= x[2] || column < 0 || column >= x[3]) continue;
+          fn(position(x, {at[0], group * group_in + c, row, column}),
+             position(weight, {at[1], c, kh, kw}), position(out, at));
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+HostHandle Ops::float_conv2d(Tensor x, Tensor weight, const HostHandle* bias,
+                             const ConvOptions& options) {
+  const Shape& in = x->shape();
+  const Shape& kernel = weight->shape();
+  const auto size = [&](int i) {
+    return conv_output_size(in[2 + i], kernel[2 + i], options.stride[static_cast<size_t>(i)],
+                            options.padding[static_cast<size_t>(i)],
+                            options.dilation[static_cast<size_t>(i)]);
+  };
+  const Shape shape = {in[0], kernel[0], size(0), size(1)};
+  const std::vector<double> inputs = read<double>(x);
+  const std::vector<double> weights = read<double>(weight);
+  std::vector<double> out(static_cast<size_t>(shape.numel()), 0.0);
+  if (bias != nullptr) {
+    out = read<double>(host::view(*bias, {kernel[0], 1, 1}, {(*bias)->strides()[0], 0, 0},
+                                  (*bias)->offset()),
+                       shape);
+  }
+  for_each_product(in, kernel, shape, options,
+                   [&](size_t i, size_t w, size_t o) { out[o] += inputs[i] * weights[w]; });
+  return make(shape, x->dtype(), x->device(), out);
+}
+
+HostHandle Ops::float_conv2d_input_grad(Tensor weight, Tensor g, const Shape& x_shape,
+                                        const ConvOptions& options) {
+  const std::vector<double> weights = read<double>(weight);
+  const std::vector<double> grads = read<double>(g);
+  std::vector<double> out(static_cast<size_t>(x_shape.numel()), 0.0);
+  for_each_product(x_shape, weight->shape(), g->shape(), options,
+                   [&](size_t i, size_t w, size_t o) { out[i] += grads[o] * weights[w]; });
+  return make(x_shape, g->dtype(), g->device(), out);
+}
+
+HostHandle Ops::float_conv2d_weight_grad(Tensor x, Tensor g, const Shape& weight_shape,
+                                         const ConvOptions& options) {
+  const std::vector<double> inputs = read<double>(x);
+  const std::vector<double> grads = read<double>(g);
+  std::vector<double> out(static_cast<size_t>(weight_shape.numel()), 0.0);
+  for_each_product(x->shape(), weight_shape, g->shape(), options,
+                   [&](size_t i, size_t w, size_t o) { out[w] += grads[o] * inputs[i]; });
+  return make(weight_shape, g->dtype(), g->device(), out);
+}
+
+}  // namespace kiln

@@ -1,0 +1,86 @@
+// Matrix products.
+#include "kiln/backend/reference/elements.h"
+
+namespace kiln {
+
+using reference::make;
+using reference::Ops;
+using reference::read;
+using reference::Tensor;
+
+namespace {
+
+double multiply_add(double sum, double a, double b) { return sum + a * b; }
+int64_t multiply_add(int64_t sum, int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(sum) +
+                              static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+Shape with_matrix(const Shape& batch, int64_t rows, int64_t columns) {
+  Shape shape = batch;
+  shape.push_back(rows);
+  shape.push_back(columns);
+  return shape;
+}
+
+Shape batch_of(const Shape& shape) {
+  Shape batch = shape;
+  batch.erase(batch.rank() - 1);
+  batch.erase(batch.rank() - 1);
+  return batch;
+}
+
+template <class V>
+HostHandle matmul(const HostHandle& a, const HostHandle& b) {
+  const int64_t n = a->shape()[a->shape().rank() - 2];
+  const int64_t depth = a->shape().back();
+  const int64_t m = b->shape().back();
+  const Shape batch = broadcast_shapes("matmul", batch_of(a->shape()), batch_of(b->shape()));
+  const std::vector<V> lhs = read<V>(a, with_matrix(batch, n, depth));
+  const std::vector<V> rhs = read<V>(b, with_matrix(batch, depth, m));
+  std::vector<V> out;
+  for (int64_t s = 0; s < batch.numel(); ++s) {
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < m; ++j) {
+        V sum = 0;
+        for (int64_t k = 0; k < depth; ++k) {
+          sum = multiply_add(sum, lhs[static_cast<size_t>((s * n + i) * depth + k)],
+                             rhs[static_cast<size_t>((s * depth + k) * m + j)]);
+        }
+        out.push_back(sum);
+      }
+    }
+  }
+  return make(with_matrix(batch, n, m), a->dtype(), a->device(), out);
+}
+
+}  // namespace
+
+HostHandle Ops::float_matmul(Tensor a, Tensor b) { return matmul<double>(a, b); }
+HostHandle Ops::int_matmul(Tensor a, Tensor b) { return matmul<int64_t>(a, b); }
+
+HostHandle Ops::float_linear(Tensor x, Tensor weight, const HostHandle* bias) {
+  const int64_t in = weight->shape()[1];
+  const int64_t out_features = weight->shape()[0];
+  const std::vector<double> inputs = read<double>(x);
+  const std::vector<double> weights = read<double>(weight);
+  std::vector<double> biases(static_cast<size_t>(out_features), 0.0);
+  if (bias != nullptr) biases = read<double>(*bias);
+  Shape shape = x->shape();
+  shape.back() = out_features;
+  int64_t rows = 1;
+  for (int d = 0; d + 1 < shape.rank(); ++d) rows *= shape[d];
+  std::vector<double> out;
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t o = 0; o < out_features; ++o) {
+      double sum = biases[static_cast<size_t>(o)];
+      for (int64_t i = 0; i < in; ++i) {
+        sum += inputs[static_cast<size_t>(r * in + i)] * weights[static_cast<size_t>(o * in + i)];
+      }
+      out.push_back(sum);
+    }
+  }
+  return make(shape, x->dtype(), x->device(), out);
+}
+
+}  // namespace kiln
