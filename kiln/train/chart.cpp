@@ -235,7 +235,8 @@ std::string to_svg(const Chart& chart) {
   y.pixel_low = chart.height - 44;
   y.pixel_high = 40;
 
-  std::string svg = concat("<svg class=\"chart\" viewBox=\"0 0 ", chart.width, " ", chart.height,
+  std::string svg = concat("<svg class=\"chart", chart.width > 700 ? " wide" : "",
+                           "\" viewBox=\"0 0 ", chart.width, " ", chart.height,
                            "\" role=\"img\" aria-label=\"", html_escape(chart.title), "\">");
   svg += grid_and_ticks(chart, x, y);
   for (const ChartSeries* s : drawn) svg += draw_series(chart, *s, x, y);

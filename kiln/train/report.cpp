@@ -155,7 +155,7 @@ std::string curves(const TrainingReport& report) {
   if (!loss.empty() || !accuracy.empty()) {
     body += concat("<div class=\"pair\">", loss, accuracy, "</div>");
   }
-  return body + steps;
+  return steps.empty() ? body : concat(body, "<div class=\"scroll\">", steps, "</div>");
 }
 
 size_t class_count(const TrainingReport& report) {

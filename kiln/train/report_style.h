@@ -26,6 +26,7 @@ section { background: var(--card); border: 1px solid var(--rule); border-radius:
 .tile .what { color: var(--soft); font-size: 13px; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 8px 20px; }
 .chart { width: 100%; height: auto; display: block; margin-bottom: 12px; }
+.wide { min-width: 720px; }
 .chart text { font-size: 12px; fill: var(--soft); }
 .chart .chart-title { font-size: 14px; font-weight: 600; fill: var(--ink); }
 .chart .legend { fill: var(--ink); }
@@ -47,7 +48,7 @@ th { font-weight: 600; }
 .confusion .wrong { background: rgb(var(--orange) / var(--a)); }
 .confusion .strong { color: #fff; }
 .confusion .zero { color: var(--soft); opacity: .5; }
-.confusion .sum { color: var(--soft); font-size: 13px; }
+.confusion .sum { color: var(--soft); font-size: 13px; white-space: nowrap; }
 @media (prefers-color-scheme: dark) { .confusion .strong { color: #0b0e13; } }
 .gallery { display: grid; grid-template-columns: repeat(auto-fill, minmax(84px, 1fr)); gap: 14px; }
 figure { margin: 0; text-align: center; }
