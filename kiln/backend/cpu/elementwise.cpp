@@ -36,11 +36,11 @@ struct Plan {
   int64_t inner() const { return sizes[rank - 1]; }
 };
 
-void add_operand(Plan& plan, const HostTensor& x, const Shape& shape) {
+void add_operand(Plan& plan, const HostTensor& x, const Shape& shape, bool raw) {
   Operand& o = plan.operands[plan.count++];
   o.data = static_cast<char*>(x.data());
   o.item = static_cast<int64_t>(size_of(x.dtype()));
-  o.convert = convert_of(x.dtype());
+  o.convert = raw ? Convert::none : convert_of(x.dtype());
   const Strides strides = host::broadcast_strides(x, shape);
   for (int i = 0; i < shape.rank(); ++i) o.strides[i] = strides[i] * o.item;
 }
@@ -323,7 +323,7 @@ void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
   if (n == 0) return;
   HostHandle reordered[3];
   Plan plan;
-  add_operand(plan, out, shape);
+  add_operand(plan, out, shape, op.raw);
   for (int k = 0; k < op.inputs; ++k) {
     const HostTensor* x = inputs[k];
     if (n >= kReorderFrom && is_transposed(*x, shape)) {
@@ -331,7 +331,7 @@ void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
       copy_elements(*x, *reordered[k], /*fresh=*/true);
       x = reordered[k].get();
     }
-    add_operand(plan, *x, shape);
+    add_operand(plan, *x, shape, op.raw);
   }
   merge_dims(plan, shape);
   const Operand& to = plan.operands[0];

@@ -35,6 +35,7 @@ struct ElementwiseOp {
   int inputs;
   const void* params = nullptr;
   bool streams = false;  // the kernel honours KernelArgs::stream
+  bool raw = false;      // the kernel takes 16-bit floats as they are
 };
 
 // Writes op(inputs) to `out`, whose shape the inputs broadcast to. `out` may be one of the inputs, but must not overlap

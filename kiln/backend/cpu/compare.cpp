@@ -1,0 +1,171 @@
+// Comparisons and tests of tensors of every kind; the ops of bool tensors.
+#include "kiln/backend/cpu/compare_kernels.h"
+
+#include <limits>
+
+#include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/int_kernels.h"
+
+namespace kiln {
+namespace cpu {
+namespace {
+
+Kernel compare_kernel(CompareOp op, DType dtype) {
+  if (is_floating_point(dtype)) return compare_kernels().kernels[index_of(op)][column_of(dtype)];
+  return int_compare_kernel(op, dtype);
+}
+
+HostHandle run_compare(CompareOp op, const HostTensor& a, const HostTensor& b) {
+  const Shape shape = broadcast_shapes("compare", a.shape(), b.shape());
+  HostHandle out = host::empty(shape, DType::boolean, a.device());
+  const HostTensor* inputs[] = {&a, &b};
+  run_elementwise({compare_kernel(op, a.dtype()), 2}, *out, inputs, /*fresh=*/true);
+  return out;
+}
+
+// With `number_first`: op(number, x).
+HostHandle compare_with_float(CompareOp op, const Arg<HostHandle>& x, Scalar value,
+                              bool number_first = false) {
+  const HostHandle number = Cpu::float_full(Shape{}, value, x->dtype(), x->device());
+  return number_first ? run_compare(op, *number, *x.get()) : run_compare(op, *x.get(), *number);
+}
+
+// -1, 0 or 1: where a number lies against the range of an integer dtype.
+int side_of_range(int64_t value, DType dtype) {
+  return visit_int("compare", dtype, [&]<class T>() {
+    if (value < static_cast<int64_t>(std::numeric_limits<T>::min())) return -1;
+    return value > static_cast<int64_t>(std::numeric_limits<T>::max()) ? 1 : 0;
+  });
+}
+
+HostHandle compare_with_int(CompareOp op, const Arg<HostHandle>& x, Scalar value,
+                            bool number_first = false) {
+  const int64_t number = value.to_int();
+  const int side = side_of_range(number, x->dtype());
+  if (side != 0) {
+    // Every element compares alike with a number that the dtype cannot hold.
+    bool result = op == CompareOp::not_equal;
+    if (op == CompareOp::greater || op == CompareOp::greater_equal) {
+      result = number_first == (side > 0);
+    }
+    return Cpu::bool_full(x->shape(), result, x->device());
+  }
+  const HostHandle constant = Cpu::int_full(Shape{}, number, x->dtype(), x->device());
+  return number_first ? run_compare(op, *constant, *x.get()) : run_compare(op, *x.get(), *constant);
+}
+
+HostHandle run_bool(IntOp op, const Arg<HostHandle>& a, const Arg<HostHandle>& b) {
+  const HostTensor& x = *a.get();
+  const HostTensor& y = *b.get();
+  Output out(a, b, broadcast_shapes("bool", x.shape(), y.shape()), DType::boolean);
+  const HostTensor* inputs[] = {&x, &y};
+  run_elementwise({int_kernel(op, DType::boolean), 2}, out.tensor(), inputs, out.fresh());
+  return out.finish();
+}
+
+}  // namespace
+}  // namespace cpu
+
+using namespace cpu;
+
+HostHandle CpuBasic::float_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::equal, *a.get(), *b.get());
+}
+HostHandle CpuBasic::float_not_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::not_equal, *a.get(), *b.get());
+}
+HostHandle CpuBasic::float_greater(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::greater, *a.get(), *b.get());
+}
+HostHandle CpuBasic::float_greater_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::greater_equal, *a.get(), *b.get());
+}
+HostHandle CpuBasic::float_lower(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::greater, *b.get(), *a.get());
+}
+HostHandle CpuBasic::float_lower_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::greater_equal, *b.get(), *a.get());
+}
+HostHandle CpuBasic::float_equal_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_float(CompareOp::equal, x, value);
+}
+HostHandle CpuBasic::float_not_equal_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_float(CompareOp::not_equal, x, value);
+}
+HostHandle CpuBasic::float_greater_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_float(CompareOp::greater, x, value);
+}
+HostHandle CpuBasic::float_greater_equal_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_float(CompareOp::greater_equal, x, value);
+}
+HostHandle CpuBasic::float_lower_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_float(CompareOp::greater, x, value, /*number_first=*/true);
+}
+HostHandle CpuBasic::float_lower_equal_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_float(CompareOp::greater_equal, x, value, /*number_first=*/true);
+}
+HostHandle CpuBasic::float_is_nan(Arg<HostHandle> x) {
+  return run_compare(CompareOp::not_equal, *x.get(), *x.get());
+}
+HostHandle CpuBasic::float_is_inf(Arg<HostHandle> x) {
+  HostHandle out = host::empty(x->shape(), DType::boolean, x->device());
+  const HostTensor* inputs[] = {x.get().get()};
+  run_elementwise({compare_kernels().is_inf[column_of(x->dtype())], 1}, *out, inputs, true);
+  return out;
+}
+
+HostHandle CpuBasic::int_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::equal, *a.get(), *b.get());
+}
+HostHandle CpuBasic::int_not_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::not_equal, *a.get(), *b.get());
+}
+HostHandle CpuBasic::int_greater(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::greater, *a.get(), *b.get());
+}
+HostHandle CpuBasic::int_greater_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::greater_equal, *a.get(), *b.get());
+}
+HostHandle CpuBasic::int_lower(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::greater, *b.get(), *a.get());
+}
+HostHandle CpuBasic::int_lower_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::greater_equal, *b.get(), *a.get());
+}
+HostHandle CpuBasic::int_equal_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_int(CompareOp::equal, x, value);
+}
+HostHandle CpuBasic::int_not_equal_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_int(CompareOp::not_equal, x, value);
+}
+HostHandle CpuBasic::int_greater_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_int(CompareOp::greater, x, value);
+}
+HostHandle CpuBasic::int_greater_equal_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_int(CompareOp::greater_equal, x, value);
+}
+HostHandle CpuBasic::int_lower_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_int(CompareOp::greater, x, value, /*number_first=*/true);
+}
+HostHandle CpuBasic::int_lower_equal_scalar(Arg<HostHandle> x, Scalar value) {
+  return compare_with_int(CompareOp::greater_equal, x, value, /*number_first=*/true);
+}
+
+HostHandle CpuBasic::bool_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_compare(CompareOp::equal, *a.get(), *b.get());
+}
+HostHandle CpuBasic::bool_and(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_bool(IntOp::bitwise_and, a, b);
+}
+HostHandle CpuBasic::bool_or(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_bool(IntOp::bitwise_or, a, b);
+}
+HostHandle CpuBasic::bool_xor(Arg<HostHandle> a, Arg<HostHandle> b) {
+  return run_bool(IntOp::bitwise_xor, a, b);
+}
+HostHandle CpuBasic::bool_not(Arg<HostHandle> x) {
+  const HostHandle one = bool_full(Shape{}, true, x->device());
+  return run_bool(IntOp::bitwise_xor, x, one);
+}
+
+}  // namespace kiln

@@ -1,0 +1,284 @@
+// Copies between strided views: contiguous, assign, reshape, flip.
+#include <algorithm>
+#include <cstring>
+
+#include "kiln/backend/cpu/convert_kernels.h"
+#include "kiln/backend/cpu/copy_kernels.h"
+#include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/elementwise.h"
+
+namespace kiln {
+namespace cpu {
+namespace {
+
+// Columns that one task of a transposing copy takes: enough to use whole pages of the source, few enough that the
+// lines it writes stay within reach of the TLB.
+constexpr int64_t kColumnBlock = 64;
+
+// Two views of one shape, with the dims ordered by the target's strides and merged where both allow it. Strides are
+// in elements.
+struct CopyPlan {
+  int rank = 0;
+  int64_t sizes[kMaxRank];
+  int64_t from_strides[kMaxRank];
+  int64_t to_strides[kMaxRank];
+  const char* from;
+  char* to;
+  int64_t item;
+  int64_t numel;
+  bool stream = false;  // past the caches: every row of the target starts on a line
+
+  int64_t inner() const { return sizes[rank - 1]; }
+};
+
+CopyPlan plan_copy(const char* from, const Strides& from_strides, char* to,
+                   const Strides& to_strides, const Shape& shape, int64_t item, bool fresh) {
+  CopyPlan plan;
+  plan.from = from;
+  plan.to = to;
+  plan.item = item;
+  plan.numel = shape.numel();
+  int order[kMaxRank];
+  int rank = 0;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] != 1) order[rank++] = i;
+  }
+  std::stable_sort(order, order + rank,
+                   [&](int a, int b) { return to_strides[a] > to_strides[b]; });
+  int merged = 0;
+  for (int k = 0; k < rank; ++k) {
+    const int i = order[k];
+    const int last = merged - 1;
+    if (merged > 0 && plan.from_strides[last] == from_strides[i] * shape[i] &&
+        plan.to_strides[last] == to_strides[i] * shape[i]) {
+      plan.sizes[last] *= shape[i];
+      plan.from_strides[last] = from_strides[i];
+      plan.to_strides[last] = to_strides[i];
+    } else {
+      plan.sizes[merged] = shape[i];
+      plan.from_strides[merged] = from_strides[i];
+      plan.to_strides[merged] = to_strides[i];
+      ++merged;
+    }
+  }
+  if (merged == 0) {
+    plan.sizes[0] = 1;
+    plan.from_strides[0] = plan.to_strides[0] = 1;
+    merged = 1;
+  }
+  plan.rank = merged;
+  plan.stream = fresh && should_stream(plan.numel * item) && plan.to_strides[merged - 1] == 1 &&
+                reinterpret_cast<uintptr_t>(to) % 64 == 0;
+  for (int i = 0; i + 1 < merged; ++i) {
+    plan.stream = plan.stream && plan.to_strides[i] * item % 64 == 0;
+  }
+  return plan;
+}
+
+template <class U>
+void copy_row(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+  constexpr auto item = static_cast<int64_t>(sizeof(U));
+  if (from_step == 0) {
+    U value;
+    std::memcpy(&value, from, sizeof(U));
+    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_step * item, &value, sizeof(U));
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    std::memcpy(to + i * to_step * item, from + i * from_step * item, sizeof(U));
+  }
+}
+
+using RowCopy = void (*)(const char*, int64_t, char*, int64_t, int64_t);
+
+RowCopy row_copy(int64_t item) {
+  return item == 1   ? copy_row<uint8_t>
+         : item == 2 ? copy_row<uint16_t>
+         : item == 4 ? copy_row<uint32_t>
+                     : copy_row<uint64_t>;
+}
+
+// Row by row, where a row is the last dim.
+void copy_rows(const CopyPlan& plan) {
+  const int last = plan.rank - 1;
+  const bool dense = plan.from_strides[last] == 1 && plan.to_strides[last] == 1;
+  const RowCopy copy = row_copy(plan.item);
+  const ConvertKernels& kernels = convert_kernels();
+  parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
+    int64_t index[kMaxRank];
+    int64_t flat = begin;
+    for (int i = last; i > 0; --i) {
+      index[i] = flat % plan.sizes[i];
+      flat /= plan.sizes[i];
+    }
+    index[0] = flat;
+    while (begin < end) {
+      const int64_t n = std::min(end - begin, plan.sizes[last] - index[last]);
+      int64_t from_offset = 0;
+      int64_t to_offset = 0;
+      for (int i = 0; i <= last; ++i) {
+        from_offset += index[i] * plan.from_strides[i];
+        to_offset += index[i] * plan.to_strides[i];
+      }
+      const char* from = plan.from + from_offset * plan.item;
+      char* to = plan.to + to_offset * plan.item;
+      if (!dense) {
+        copy(from, plan.from_strides[last], to, plan.to_strides[last], n);
+      } else if (plan.stream && n >= 1024) {
+        kernels.stream_copy(from, to, n * plan.item);
+      } else {
+        std::memcpy(to, from, static_cast<size_t>(n * plan.item));
+      }
+      begin += n;
+      index[last] += n;
+      for (int i = last; i > 0 && index[i] == plan.sizes[i]; --i) {
+        index[i] = 0;
+        ++index[i - 1];
+      }
+    }
+  });
+}
+
+template <class T>
+void transpose_small(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
+                     int64_t columns) {
+  constexpr int64_t kTile = 32;
+  for (int64_t i = 0; i < rows; i += kTile) {
+    const int64_t i_end = std::min(rows, i + kTile);
+    for (int64_t j = 0; j < columns; ++j) {
+      for (int64_t k = i; k < i_end; ++k) to[j * to_step + k] = from[k * from_step + j];
+    }
+  }
+}
+
+// The source runs along dim `t` where the target runs along the last: blocks of that matrix are exchanged, for every
+// index of the other dims.
+void copy_transposed(const CopyPlan& plan, int t) {
+  const int last = plan.rank - 1;
+  const int64_t rows = plan.sizes[last];
+  const int64_t columns = plan.sizes[t];
+  const int64_t from_step = plan.from_strides[last];
+  const int64_t to_step = plan.to_strides[t];
+  const int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
+  const int64_t tasks = plan.numel / (rows * columns) * blocks;
+  const int64_t grain = std::max<int64_t>(1, kGrain / (rows * std::min(columns, kColumnBlock)));
+  const CopyKernels& kernels = copy_kernels();
+  parallel_for(tasks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t j = task % blocks * kColumnBlock;
+      int64_t rest = task / blocks;
+      int64_t from_offset = j;
+      int64_t to_offset = j * to_step;
+      for (int i = last - 1; i >= 0; --i) {
+        if (i == t) continue;
+        from_offset += rest % plan.sizes[i] * plan.from_strides[i];
+        to_offset += rest % plan.sizes[i] * plan.to_strides[i];
+        rest /= plan.sizes[i];
+      }
+      const int64_t width = std::min(kColumnBlock, columns - j);
+      const char* from = plan.from + from_offset * plan.item;
+      char* to = plan.to + to_offset * plan.item;
+      switch (plan.item) {
+        case 1:
+          transpose_small(reinterpret_cast<const uint8_t*>(from), from_step,
+                          reinterpret_cast<uint8_t*>(to), to_step, rows, width);
+          break;
+        case 2:
+          transpose_small(reinterpret_cast<const uint16_t*>(from), from_step,
+                          reinterpret_cast<uint16_t*>(to), to_step, rows, width);
+          break;
+        case 4:
+          kernels.transpose32(reinterpret_cast<const uint32_t*>(from), from_step,
+                              reinterpret_cast<uint32_t*>(to), to_step, rows, width, plan.stream);
+          break;
+        default:
+          kernels.transpose64(reinterpret_cast<const uint64_t*>(from), from_step,
+                              reinterpret_cast<uint64_t*>(to), to_step, rows, width, plan.stream);
+      }
+    }
+  });
+}
+
+void run_copy(const CopyPlan& plan) {
+  if (plan.numel == 0) return;
+  const int last = plan.rank - 1;
+  if (plan.to_strides[last] == 1 && plan.from_strides[last] != 1 && plan.sizes[last] >= 4) {
+    for (int t = 0; t < last; ++t) {
+      if (plan.from_strides[t] == 1 && plan.sizes[t] >= 4) return copy_transposed(plan, t);
+    }
+  }
+  copy_rows(plan);
+}
+
+void assign(const HostHandle& to, const HostHandle& from) {
+  HostHandle source = from;
+  if (!(from->shape() == to->shape())) source = host::expand(from, to->shape());
+  if (source == to) return;
+  if (host::may_overlap(*source, *to)) {
+    // The target may be written before the source is read: through a copy.
+    HostHandle copy = host::empty(to->shape(), to->dtype(), to->device());
+    copy_elements(*source, *copy, /*fresh=*/true);
+    source = std::move(copy);
+  }
+  copy_elements(*source, *to);
+  to->storage()->bump_version();
+}
+
+HostHandle reshape(const Arg<HostHandle>& x, const Shape& shape) {
+  if (HostHandle view = host::try_reshape(x, shape)) return view;
+  return host::try_reshape(contiguous(x), shape);
+}
+
+HostHandle flip(const HostHandle& x, const Dims& dims) {
+  HostHandle out = host::empty(x->shape(), x->dtype(), x->device());
+  if (x->numel() == 0) return out;
+  // Walks the source backwards along the flipped dims.
+  Strides strides = x->strides();
+  int64_t start = 0;
+  for (int64_t dim : dims) {
+    const int d = static_cast<int>(dim);
+    start += (x->shape()[d] - 1) * strides[d];
+    strides[d] = -strides[d];
+  }
+  const auto item = static_cast<int64_t>(size_of(x->dtype()));
+  run_copy(plan_copy(static_cast<const char*>(x->data()) + start * item, strides,
+                     static_cast<char*>(out->data()), out->strides(), x->shape(), item,
+                     /*fresh=*/true));
+  return out;
+}
+
+}  // namespace
+
+void copy_elements(const HostTensor& from, const HostTensor& to, bool fresh) {
+  run_copy(plan_copy(static_cast<const char*>(from.data()), from.strides(),
+                     static_cast<char*>(to.data()), to.strides(), to.shape(),
+                     static_cast<int64_t>(size_of(to.dtype())), fresh));
+}
+
+}  // namespace cpu
+
+using cpu::assign;
+using cpu::contiguous;
+using cpu::flip;
+using cpu::reshape;
+
+HostHandle CpuBasic::float_reshape(Arg<HostHandle> x, const Shape& shape) {
+  return reshape(x, shape);
+}
+HostHandle CpuBasic::int_reshape(Arg<HostHandle> x, const Shape& shape) {
+  return reshape(x, shape);
+}
+HostHandle CpuBasic::bool_reshape(Arg<HostHandle> x, const Shape& shape) {
+  return reshape(x, shape);
+}
+HostHandle CpuBasic::float_contiguous(Arg<HostHandle> x) { return contiguous(x); }
+HostHandle CpuBasic::int_contiguous(Arg<HostHandle> x) { return contiguous(x); }
+HostHandle CpuBasic::float_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
+HostHandle CpuBasic::int_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
+HostHandle CpuBasic::bool_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
+HostHandle CpuBasic::bool_contiguous(Arg<HostHandle> x) { return contiguous(x); }
+void CpuBasic::float_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
+void CpuBasic::int_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
+void CpuBasic::bool_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
+
+}  // namespace kiln

@@ -1,0 +1,124 @@
+#include "kiln/backend/cpu/copy_kernels.h"
+
+#include "kiln/backend/cpu/kernel_table.h"
+
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/copy_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include <hwy/cache_control.h>
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Elements of one cache line: the side of a tile. A tile reads whole lines and writes whole lines.
+template <class T>
+constexpr int64_t kSide = 64 / sizeof(T);
+
+template <class T>
+HWY_INLINE void transpose_plain(const T* from, int64_t from_step, T* to, int64_t to_step,
+                                int64_t rows, int64_t columns) {
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
+  }
+}
+
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+constexpr bool kBlocks = true;
+
+// 4 x 4 elements of 4 bytes, 2 x 2 of 8.
+HWY_INLINE void transpose_block(const uint32_t* from, int64_t from_step, uint32_t* to,
+                                int64_t to_step) {
+  const hn::FixedTag<uint32_t, 4> d;
+  const hn::FixedTag<uint64_t, 2> d64;
+  const auto a = hn::LoadU(d, from);
+  const auto b = hn::LoadU(d, from + from_step);
+  const auto c = hn::LoadU(d, from + 2 * from_step);
+  const auto e = hn::LoadU(d, from + 3 * from_step);
+  const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
+  const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
+  const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
+  const auto ce_high = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, ab_low, ce_low)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, ce_low)), d, to + to_step);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, ab_high, ce_high)), d, to + 2 * to_step);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high)), d, to + 3 * to_step);
+}
+HWY_INLINE void transpose_block(const uint64_t* from, int64_t from_step, uint64_t* to,
+                                int64_t to_step) {
+  const hn::FixedTag<uint64_t, 2> d;
+  const auto a = hn::LoadU(d, from);
+  const auto b = hn::LoadU(d, from + from_step);
+  hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_step);
+}
+#else
+constexpr bool kBlocks = false;
+HWY_INLINE void transpose_block(const uint32_t*, int64_t, uint32_t*, int64_t) {}
+HWY_INLINE void transpose_block(const uint64_t*, int64_t, uint64_t*, int64_t) {}
+#endif
+
+// A whole tile.
+template <class T>
+HWY_INLINE void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step) {
+  constexpr int64_t kBlock = 16 / sizeof(T);
+  if constexpr (kBlocks) {
+    for (int64_t i = 0; i < kSide<T>; i += kBlock) {
+      for (int64_t j = 0; j < kSide<T>; j += kBlock) {
+        transpose_block(from + i * from_step + j, from_step, to + j * to_step + i, to_step);
+      }
+    }
+  } else {
+    transpose_plain(from, from_step, to, to_step, kSide<T>, kSide<T>);
+  }
+}
+
+template <class T>
+void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
+               int64_t columns, bool stream) {
+  constexpr int64_t side = kSide<T>;
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  alignas(64) T tile[side * side];
+  for (int64_t i = 0; i < rows; i += side) {
+    for (int64_t j = 0; j < columns; j += side) {
+      const T* source = from + i * from_step + j;
+      T* target = to + j * to_step + i;
+      if (rows - i < side || columns - j < side) {
+        transpose_plain(source, from_step, target, to_step, rows - i < side ? rows - i : side,
+                        columns - j < side ? columns - j : side);
+      } else if (stream) {
+        transpose_tile(source, from_step, tile, side);
+        for (int64_t k = 0; k < side; ++k) {
+          for (int64_t l = 0; l < side; l += lanes) {
+            hn::Stream(hn::Load(d, tile + k * side + l), d, target + k * to_step + l);
+          }
+        }
+      } else {
+        transpose_tile(source, from_step, target, to_step);
+      }
+    }
+  }
+  if (stream) hwy::FlushStream();
+}
+
+const CopyKernels* copy_table() {
+  static constexpr CopyKernels table = {transpose<uint32_t>, transpose<uint64_t>};
+  return &table;
+}
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+HWY_EXPORT(copy_table);
+const CopyKernels& copy_kernels() {
+  static constinit KernelTable<CopyKernels> table([] { return HWY_DYNAMIC_DISPATCH(copy_table)(); });
+  return table.get();
+}
+}  // namespace kiln::cpu
+#endif

@@ -1,0 +1,175 @@
+// Making tensors, filling them, moving data in and out, and views.
+#include <algorithm>
+#include <cstring>
+
+#include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/core/convert.h"
+
+namespace kiln {
+namespace cpu {
+namespace {
+
+// A number as the bytes of one element of a dtype.
+struct Element {
+  alignas(8) char bytes[8] = {};
+
+  Element(Scalar value, DType dtype) {
+    visit_dtype("full", dtype, [&]<class T>() {
+      const T v = value.is_floating_point() ? convert_element<T>(value.to_double())
+                                            : convert_element<T>(value.to_int());
+      std::memcpy(bytes, &v, sizeof(T));
+    });
+  }
+};
+
+template <class U>
+void fill_kernel(const KernelArgs& args) {
+  U value;
+  std::memcpy(&value, args.params, sizeof(U));
+  std::fill_n(static_cast<U*>(args.out), args.n, value);
+}
+
+Kernel fill_kernel_of(DType dtype) {
+  switch (size_of(dtype)) {
+    case 1:
+      return fill_kernel<uint8_t>;
+    case 2:
+      return fill_kernel<uint16_t>;
+    case 4:
+      return fill_kernel<uint32_t>;
+    default:
+      return fill_kernel<uint64_t>;
+  }
+}
+
+void fill(const HostTensor& out, Scalar value, bool fresh) {
+  const Element element(value, out.dtype());
+  if (out.numel() == 1) {
+    std::memcpy(out.data(), element.bytes, size_of(out.dtype()));
+    return;
+  }
+  ElementwiseOp op{fill_kernel_of(out.dtype()), 0, element.bytes};
+  op.raw = true;
+  run_elementwise(op, out, nullptr, fresh);
+}
+
+HostHandle full(const Shape& shape, Scalar value, DType dtype, Device device) {
+  HostHandle out = host::empty(shape, dtype, device);
+  fill(*out, value, /*fresh=*/true);
+  return out;
+}
+
+void fill_in_place(const HostHandle& x, Scalar value) {
+  fill(*x, value, /*fresh=*/false);
+  x->storage()->bump_version();
+}
+
+}  // namespace
+}  // namespace cpu
+
+using cpu::fill_in_place;
+using cpu::full;
+
+std::string Cpu::name(kiln::Device) { return concat("cpu (", cpu::target_name(), ")"); }
+void Cpu::seed(kiln::Device, uint64_t seed) { default_generator().manual_seed(seed); }
+
+HostHandle CpuBasic::float_from_data(const TensorData& data, Device device) {
+  return host::from_data(data, device);
+}
+HostHandle CpuBasic::int_from_data(const TensorData& data, Device device) {
+  return host::from_data(data, device);
+}
+HostHandle CpuBasic::bool_from_data(const TensorData& data, Device device) {
+  return host::from_data(data, device);
+}
+TensorData CpuBasic::float_into_data(Arg<HostHandle> x) { return host::into_data(x); }
+TensorData CpuBasic::int_into_data(Arg<HostHandle> x) { return host::into_data(x); }
+TensorData CpuBasic::bool_into_data(Arg<HostHandle> x) { return host::into_data(x); }
+
+HostHandle CpuBasic::float_empty(const Shape& shape, DType dtype, Device device) {
+  return host::empty(shape, dtype, device);
+}
+HostHandle CpuBasic::int_empty(const Shape& shape, DType dtype, Device device) {
+  return host::empty(shape, dtype, device);
+}
+HostHandle CpuBasic::bool_empty(const Shape& shape, Device device) {
+  return host::empty(shape, DType::boolean, device);
+}
+HostHandle CpuBasic::float_full(const Shape& shape, Scalar value, DType dtype, Device device) {
+  return full(shape, value, dtype, device);
+}
+HostHandle CpuBasic::int_full(const Shape& shape, Scalar value, DType dtype, Device device) {
+  return full(shape, value, dtype, device);
+}
+HostHandle CpuBasic::bool_full(const Shape& shape, bool value, Device device) {
+  return full(shape, value, DType::boolean, device);
+}
+void CpuBasic::float_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
+void CpuBasic::int_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
+void CpuBasic::bool_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
+
+HostHandle CpuBasic::float_arange(double start, double step, int64_t count, DType dtype,
+                                  Device device) {
+  HostHandle out = host::empty(Shape{count}, dtype, device);
+  visit_float("arange", dtype, [&]<class T>() {
+    T* values = out->data_as<T>();
+    parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        values[i] = convert_element<T>(start + static_cast<double>(i) * step);
+      }
+    });
+  });
+  return out;
+}
+HostHandle CpuBasic::int_arange(int64_t start, int64_t step, int64_t count, DType dtype,
+                                Device device) {
+  HostHandle out = host::empty(Shape{count}, dtype, device);
+  visit_int("arange", dtype, [&]<class T>() {
+    T* values = out->data_as<T>();
+    parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        // Unsigned, so that a value past the end wraps.
+        values[i] = static_cast<T>(static_cast<uint64_t>(start) +
+                                   static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+      }
+    });
+  });
+  return out;
+}
+
+// All Cpu devices are the same memory.
+HostHandle CpuBasic::float_to_device(Arg<HostHandle> x, Device) { return x.take(); }
+HostHandle CpuBasic::int_to_device(Arg<HostHandle> x, Device) { return x.take(); }
+HostHandle CpuBasic::bool_to_device(Arg<HostHandle> x, Device) { return x.take(); }
+
+HostHandle CpuBasic::float_permute(Arg<HostHandle> x, const Dims& dims) {
+  return host::permute(x, dims);
+}
+HostHandle CpuBasic::int_permute(Arg<HostHandle> x, const Dims& dims) {
+  return host::permute(x, dims);
+}
+HostHandle CpuBasic::bool_permute(Arg<HostHandle> x, const Dims& dims) {
+  return host::permute(x, dims);
+}
+HostHandle CpuBasic::float_expand(Arg<HostHandle> x, const Shape& shape) {
+  return host::expand(x, shape);
+}
+HostHandle CpuBasic::int_expand(Arg<HostHandle> x, const Shape& shape) {
+  return host::expand(x, shape);
+}
+HostHandle CpuBasic::bool_expand(Arg<HostHandle> x, const Shape& shape) {
+  return host::expand(x, shape);
+}
+HostHandle CpuBasic::float_slice(Arg<HostHandle> x, int dim, Range range) {
+  return host::slice(x, dim, range);
+}
+HostHandle CpuBasic::int_slice(Arg<HostHandle> x, int dim, Range range) {
+  return host::slice(x, dim, range);
+}
+HostHandle CpuBasic::bool_slice(Arg<HostHandle> x, int dim, Range range) {
+  return host::slice(x, dim, range);
+}
+
+}  // namespace kiln

@@ -1,0 +1,34 @@
+// Kernels of integers. Plain loops at the baseline instruction set: what int tensors do is bound by memory or small.
+#pragma once
+
+#include <cstdint>
+
+#include "kiln/backend/cpu/compare_kernels.h"
+#include "kiln/backend/cpu/elementwise.h"
+
+namespace kiln::cpu {
+
+enum class IntOp : uint8_t {
+  add,
+  sub,
+  mul,
+  div,        // no divisor may be 0
+  remainder,  // no divisor may be 0
+  maximum,
+  minimum,
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor,
+  count,
+};
+
+// dtype: an integer one, or bool, which counts as u8.
+Kernel int_kernel(IntOp op, DType dtype);
+Kernel int_compare_kernel(CompareOp op, DType dtype);
+// One operand; clamp's parameters are two numbers of the dtype.
+enum class IntUnaryOp : uint8_t { bitwise_not, neg, abs, sign, clamp, count };
+Kernel int_unary_kernel(IntUnaryOp op, DType dtype);
+// Whether some element is 0.
+bool has_zero(const HostTensor& x);
+
+}  // namespace kiln::cpu
