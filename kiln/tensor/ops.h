@@ -10,8 +10,6 @@
 
 namespace kiln {
 
-using TensorArg = Arg<Tensor>;
-
 Tensor add(TensorArg x, TensorArg y);
 Tensor add(TensorArg x, Scalar y);
 Tensor sub(TensorArg x, TensorArg y);

@@ -33,6 +33,9 @@ class Tensor;
 class TensorImpl;
 class Gradients;
 
+// A tensor handed to an op: lent (from an lvalue) or given away (from an rvalue; the result may then take its memory).
+using TensorArg = Arg<Tensor>;
+
 // How creation functions make their tensor: zeros({2, 3}, {.dtype = f64, .device = "cpu", .requires_grad = true}), or
 // in short zeros({2, 3}, {f64}).
 struct TensorOptions {

@@ -1,0 +1,251 @@
+#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/tensor_impl.h"
+
+namespace kiln {
+
+using namespace detail;
+
+struct Gradients::Impl {
+  AD::Gradients map;
+};
+
+Gradients::Gradients() : impl_(std::make_unique<Impl>()) {}
+Gradients::Gradients(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Gradients::Gradients(Gradients&&) noexcept = default;
+Gradients& Gradients::operator=(Gradients&&) noexcept = default;
+Gradients::~Gradients() = default;
+size_t Gradients::size() const { return impl_->map.size(); }
+
+bool is_grad_enabled() { return autodiff::is_recording(); }
+void set_grad_enabled(bool enabled) { autodiff::set_recording(enabled); }
+
+bool Tensor::requires_grad() const {
+  return static_cast<bool>(value_of("requires_grad", *this).node);
+}
+
+bool Tensor::is_leaf() const { return impl_of("is_leaf", *this).is_leaf(); }
+
+Tensor& Tensor::requires_grad_(bool wanted) {
+  TensorImpl& impl = impl_of("requires_grad_", *this);
+  if (!impl.is_leaf()) {
+    if (wanted) return *this;
+    throw_error<AutodiffError>("requires_grad_: a result of recorded ops cannot stop requiring a "
+                               "gradient; try detach()");
+  }
+  if (wanted && impl.kind() != Kind::floating) {
+    throw_error<DTypeError>("requires_grad_: only floating point tensors have gradients; got ",
+                            impl.dtype());
+  }
+  if (wanted && !impl.value.node) impl.value = AD::require_grad(impl.value);
+  if (!wanted) impl.value = AD::detach(impl.value);
+  return *this;
+}
+
+Tensor Tensor::detach() const { return wrap(Value{value_of("detach", *this).inner}); }
+
+std::string Tensor::grad_fn() const {
+  const Value& x = value_of("grad_fn", *this);
+  return !x.node || x.node->is_leaf() ? "" : x.node->name();
+}
+
+namespace {
+
+// The gradient that the pass starts from: given, or one for a scalar.
+std::optional<Value> checked_seed(const char* op, const Tensor& x, const Tensor& gradient) {
+  const Value& value = value_of(op, x);
+  if (!gradient.defined()) {
+    if (x.numel() != 1) {
+      throw_error<AutodiffError>(op, ": only a tensor of one element has an implied gradient; got ",
+                                 x.shape(), "; expected a `gradient` of that shape");
+    }
+    return std::nullopt;
+  }
+  if (!(gradient.shape() == x.shape())) {
+    throw_error<ShapeError>(op, ": the gradient must have the tensor's shape; got ",
+                            gradient.shape(), "; expected ", x.shape());
+  }
+  check_same_device(op, value, value_of(op, gradient));
+  return cast(value_of(op, gradient), dtype_of_value(value));
+}
+
+}  // namespace
+
+Gradients Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  std::optional<Value> seed = checked_seed("backward", *this, gradient);
+  auto impl = std::make_unique<Gradients::Impl>();
+  impl->map = AD::backward(value_of("backward", *this), std::move(seed),
+                           {retain_graph || create_graph, create_graph});
+  return Gradients(std::move(impl));
+}
+
+void Tensor::backward_accumulate(const Tensor& gradient, bool retain_graph,
+                                 bool create_graph) const {
+  std::optional<Value> seed = checked_seed("backward", *this, gradient);
+  AD::backward_accumulate(value_of("backward", *this), std::move(seed),
+                          {retain_graph || create_graph, create_graph});
+}
+
+std::optional<Tensor> Tensor::grad(const Gradients& grads) const {
+  std::optional<Value> found = grads.impl().map.find(value_of("grad", *this));
+  if (!found) return std::nullopt;
+  return wrap(std::move(*found));
+}
+
+std::optional<Tensor> Tensor::grad_remove(Gradients& grads) const {
+  std::optional<Value> found = grads.impl().map.remove(value_of("grad_remove", *this));
+  if (!found) return std::nullopt;
+  return wrap(std::move(*found));
+}
+
+void Tensor::grad_replace(Gradients& grads, const Tensor& grad) const {
+  const Value& x = value_of("grad_replace", *this);
+  if (!x.node) {
+    throw_error<AutodiffError>("grad_replace: the tensor does not require a gradient");
+  }
+  grads.impl().map.set(x.node, x.slot, value_of("grad_replace", grad));
+}
+
+namespace {
+
+using Leaf = autodiff::LeafNode<Dispatch>;
+
+// Where this tensor's accumulated gradient is kept, or null.
+std::optional<Value>* grad_place(const Value& x) {
+  if (!x.node) return nullptr;
+  if (x.node->is_leaf()) return &static_cast<Leaf*>(x.node.get())->grad;
+  if (auto* extras = x.node->extras()) {
+    for (auto& kept : extras->kept) {
+      if (kept.slot == x.slot) return &kept.grad;
+    }
+  }
+  return nullptr;
+}
+
+class LockedNode {
+ public:
+  explicit LockedNode(const Value& x) : node_(x.node) {
+    if (node_) node_->lock().lock();
+  }
+  ~LockedNode() {
+    if (node_) node_->lock().unlock();
+  }
+
+ private:
+  Handle<autodiff::Node<Dispatch>> node_;
+};
+
+}  // namespace
+
+Tensor Tensor::grad() const {
+  const Value& x = value_of("grad", *this);
+  const LockedNode lock(x);
+  const std::optional<Value>* place = grad_place(x);
+  if (place == nullptr || !*place) return {};
+  return wrap(**place);
+}
+
+void Tensor::set_grad(const Tensor& grad) {
+  const Value& x = value_of("set_grad", *this);
+  std::optional<Value> value;
+  if (grad.defined()) {
+    value = value_of("set_grad", grad);
+    if (!(grad.shape() == shape()) || grad.dtype() != dtype() || grad.device() != device()) {
+      throw_error<ShapeError>("set_grad: the gradient must be like the tensor; got ", grad.shape(),
+                              " ", grad.dtype(), "; expected ", shape(), " ", dtype());
+    }
+  }
+  const LockedNode lock(x);
+  std::optional<Value>* place = grad_place(x);
+  if (place == nullptr) {
+    throw_error<AutodiffError>("set_grad: the tensor keeps no gradient; expected a leaf with "
+                               "requires_grad_(), or retain_grad() before");
+  }
+  *place = std::move(value);
+}
+
+void Tensor::zero_grad(bool set_to_none) {
+  const Value& x = value_of("zero_grad", *this);
+  const LockedNode lock(x);
+  std::optional<Value>* place = grad_place(x);
+  if (place == nullptr || !*place) return;
+  if (set_to_none) {
+    place->reset();
+  } else {
+    *place = AD::detach(**place);
+    Dispatch::float_fill((*place)->inner, Scalar(0.0));
+  }
+}
+
+Tensor& Tensor::retain_grad() {
+  const Value& x = value_of("retain_grad", *this);
+  if (!x.node) {
+    throw_error<AutodiffError>("retain_grad: the tensor does not require a gradient");
+  }
+  if (x.node->is_leaf()) return *this;
+  const LockedNode lock(x);
+  if (grad_place(x) == nullptr) x.node->ensure_extras().kept.push_back({x.slot, std::nullopt});
+  return *this;
+}
+
+HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  const Value& x = value_of("register_hook", *this);
+  if (!x.node) {
+    throw_error<AutodiffError>("register_hook: the tensor does not require a gradient");
+  }
+  auto alive = std::make_shared<bool>(true);
+  auto call = [hook = std::move(hook)](const Value& grad) -> std::optional<Value> {
+    const Tensor replaced = hook(wrap(grad));
+    if (!replaced.defined()) return std::nullopt;
+    if (!(replaced.shape() == shape_of(grad)) || replaced.dtype() != dtype_of_value(grad)) {
+      throw_error<ShapeError>("hook: the replaced gradient must be like the first; got ",
+                              replaced.shape(), " ", replaced.dtype(), "; expected ",
+                              shape_of(grad), " ", dtype_of_value(grad));
+    }
+    return value_of("hook", replaced);
+  };
+  const LockedNode lock(x);
+  x.node->ensure_extras().hooks.push_back({x.slot, std::move(call), alive});
+  return HookHandle(std::move(alive));
+}
+
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         const GradOptions& options) {
+  if (!options.grad_outputs.empty() && options.grad_outputs.size() != outputs.size()) {
+    throw_error<ValueError>("grad: expected one grad_output for each output; got ",
+                            options.grad_outputs.size(), " for ", outputs.size());
+  }
+  std::vector<Value> roots;
+  std::vector<Value> seeds;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Value& root = value_of("grad", outputs[i]);
+    std::optional<Value> seed = checked_seed(
+        "grad", outputs[i], options.grad_outputs.empty() ? Tensor() : options.grad_outputs[i]);
+    if (!seed) {
+      seed = AD::float_full(shape_of(root), Scalar(1.0), dtype_of_value(root),
+                            root.inner->device());
+    }
+    roots.push_back(root);
+    seeds.push_back(std::move(*seed));
+  }
+  std::vector<Value> wanted;
+  for (const Tensor& input : inputs) {
+    wanted.push_back(value_of("grad", input));
+    if (!wanted.back().node) {
+      throw_error<AutodiffError>("grad: an input does not require a gradient; expected "
+                                 "requires_grad_(), or a result of tracked ops");
+    }
+  }
+  const bool retain = options.retain_graph.value_or(options.create_graph);
+  auto found = AD::grad_of(roots, seeds, wanted, {retain, options.create_graph});
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i] && !options.allow_unused) {
+      throw_error<AutodiffError>("grad: input ", i, " was not used in computing the outputs; "
+                                 "expected allow_unused = true if that is meant");
+    }
+    out.push_back(found[i] ? wrap(std::move(*found[i])) : Tensor());
+  }
+  return out;
+}
+
+}  // namespace kiln

@@ -1,0 +1,150 @@
+// What a tensor is, and its values on the way out.
+#include "kiln/backend/host_tensor.h"
+#include "kiln/tensor/ops.h"
+#include "kiln/tensor/tensor_impl.h"
+
+namespace kiln {
+
+using namespace detail;
+
+namespace {
+
+// The strided view behind a tensor of a host backend.
+const HostTensor& host_of(const char* op, const Tensor& x) {
+  const auto* host = dynamic_cast<const HostTensor*>(value_of(op, x).inner.get());
+  if (host == nullptr) {
+    throw_error<DeviceError>(op, ": the tensor is not in host memory; got device ", x.device(),
+                             "; try to_data()");
+  }
+  return *host;
+}
+
+}  // namespace
+
+const Shape& Tensor::shape() const { return shape_of(value_of("shape", *this)); }
+int64_t Tensor::size(int64_t dim) const {
+  const Shape& s = shape();
+  if (s.rank() == 0) throw_error<IndexError>("size: a 0-d tensor has no dims; got dim ", dim);
+  return s[normalize_dim("size", dim, s.rank())];
+}
+int Tensor::dim() const { return shape().rank(); }
+int64_t Tensor::numel() const { return shape().numel(); }
+DType Tensor::dtype() const { return dtype_of_value(value_of("dtype", *this)); }
+Device Tensor::device() const { return value_of("device", *this).inner->device(); }
+
+Strides Tensor::stride() const { return host_of("stride", *this).strides(); }
+bool Tensor::is_contiguous() const { return host_of("is_contiguous", *this).is_contiguous(); }
+
+void* Tensor::data_ptr(DType expected) const {
+  const HostTensor& host = host_of("data_ptr", *this);
+  if (host.dtype() != expected) {
+    throw_error<DTypeError>("data_ptr: wrong type; got a pointer to ", expected,
+                            " for a tensor of ", host.dtype());
+  }
+  return host.data();
+}
+
+uint32_t Tensor::version() const { return Dispatch::version(value_of("version", *this).inner); }
+
+TensorData Tensor::to_data() const {
+  const Value& x = value_of("to_data", *this);
+  switch (kind_of_value(x)) {
+    case Kind::floating:
+      return Dispatch::float_into_data(x.inner);
+    case Kind::integer:
+      return Dispatch::int_into_data(x.inner);
+    case Kind::boolean:
+      return Dispatch::bool_into_data(x.inner);
+    default:
+      return Dispatch::q_into_data(x.inner);
+  }
+}
+
+Scalar Tensor::item_scalar() const {
+  if (numel() != 1) {
+    throw_error<ValueError>("item: only a tensor of one element is a number; got shape ", shape());
+  }
+  const TensorData data = to_data();
+  switch (kind_of(data.dtype())) {
+    case Kind::floating:
+      return Scalar(data.item(0));
+    case Kind::integer:
+      return Scalar(data.cast(i64).as<int64_t>()[0]);
+    case Kind::boolean:
+      return Scalar(data.as<bool>()[0]);
+    default:
+      throw_wrong_dtype("item", data.dtype(), "dequantize() first");
+  }
+}
+
+Tensor Tensor::to(DType dtype) const {
+  const Value& x = value_of("to", *this);
+  if (dtype_of_value(x) == dtype) return *this;
+  return wrap(cast(x, dtype));
+}
+
+Tensor Tensor::to(Device device) const {
+  const Value& x = value_of("to", *this);
+  if (x.inner->device() == device) return *this;
+  return wrap(by_kind(
+      "to", kind_of_value(x), [&] { return AD::float_to_device(x, device); },
+      [&] { return Dispatch::int_to_device(x.inner, device); },
+      [&] { return Dispatch::bool_to_device(x.inner, device); }, dtype_of_value(x)));
+}
+
+Tensor Tensor::to(Device device, DType dtype) const { return to(dtype).to(device); }
+
+Tensor Tensor::contiguous() const {
+  const Value& x = value_of("contiguous", *this);
+  if (const auto* host = dynamic_cast<const HostTensor*>(x.inner.get())) {
+    if (host->is_contiguous()) return *this;
+  }
+  return wrap(by_kind(
+      "contiguous", kind_of_value(x), [&] { return AD::float_contiguous(x); },
+      [&] { return Dispatch::int_contiguous(x.inner); },
+      [&] { return Dispatch::bool_contiguous(x.inner); }, dtype_of_value(x)));
+}
+
+Tensor Tensor::clone() const {
+  const Value& x = value_of("clone", *this);
+  const Device device = x.inner->device();
+  const DType dtype = dtype_of_value(x);
+  switch (kind_of(dtype)) {
+    case Kind::floating:
+      return wrap(AD::assigned(AD::float_empty(shape_of(x), dtype, device), x));
+    case Kind::integer: {
+      ErasedTensor out = Dispatch::int_empty(shape_of(x), dtype, device);
+      Dispatch::int_assign(out, x.inner);
+      return wrap(std::move(out));
+    }
+    case Kind::boolean: {
+      ErasedTensor out = Dispatch::bool_empty(shape_of(x), device);
+      Dispatch::bool_assign(out, x.inner);
+      return wrap(std::move(out));
+    }
+    default:
+      return wrap(x.inner);  // nothing writes quantized tensors
+  }
+}
+
+Tensor quantize(const Tensor& x, QuantScheme scheme) {
+  const Value& value = value_of("quantize", x);
+  if (kind_of_value(value) != Kind::floating) {
+    throw_wrong_dtype("quantize", dtype_of_value(value), "a floating point tensor");
+  }
+  if (!(scheme.scale >= 0)) {
+    throw_error<ValueError>("quantize: expected a scale > 0, or 0 to choose one; got ",
+                            scheme.scale);
+  }
+  return wrap(AD::float_quantize(value, scheme));
+}
+
+Tensor dequantize(const Tensor& x, DType dtype) {
+  const Value& value = value_of("dequantize", x);
+  if (kind_of_value(value) != Kind::quantized) {
+    throw_wrong_dtype("dequantize", dtype_of_value(value), "a quantized tensor");
+  }
+  return wrap(AD::q_dequantize(value.inner, dtype));
+}
+
+}  // namespace kiln

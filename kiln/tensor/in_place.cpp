@@ -1,0 +1,217 @@
+#include "kiln/backend/random_fill.h"
+#include "kiln/tensor/ops.h"
+#include "kiln/tensor/tensor_impl.h"
+
+namespace kiln {
+
+using namespace detail;
+
+namespace {
+
+// x op= y: computed straight into x's memory when both are floats of one dtype, else computed and assigned.
+template <class FloatOp, class General>
+Tensor& binary_in_place(const char* op, Tensor& x, const Tensor& y, FloatOp f, General general) {
+  const Value& a = value_of(op, x);
+  const Value& b = value_of(op, y);
+  check_same_device(op, a, b);
+  check_writable(op, x, static_cast<bool>(b.node));
+  if (!broadcasts_to(shape_of(b), shape_of(a))) {
+    throw_error<ShapeError>(op, ": the operand does not broadcast to the tensor it is written to; "
+                                "got ",
+                            shape_of(a), " and ", shape_of(b));
+  }
+  if (kind_of_value(a) == Kind::floating) {
+    const Value right = cast(b, dtype_of_value(a));
+    finish_in_place(op, x, f(ValueArg::in_place(a), right));
+  } else {
+    finish_in_place(op, x, Value(general(x, y).impl()->value));
+  }
+  return x;
+}
+
+template <class FloatOp, class General>
+Tensor& scalar_in_place(const char* op, Tensor& x, Scalar y, FloatOp f, General general) {
+  const Value& a = value_of(op, x);
+  check_writable(op, x, false);
+  if (kind_of_value(a) == Kind::floating) {
+    finish_in_place(op, x, f(ValueArg::in_place(a), y));
+  } else {
+    finish_in_place(op, x, Value(general(x, y).impl()->value));
+  }
+  return x;
+}
+
+bool is_one(Scalar s) { return s.is_integral() && s.to_int() == 1; }
+
+}  // namespace
+
+Tensor& Tensor::add_(const Tensor& other, Scalar alpha) {
+  const Tensor scaled = is_one(alpha) ? other : other.mul(alpha);
+  return binary_in_place(
+      "add_", *this, scaled,
+      [](const ValueArg& a, const Value& b) { return AD::float_add(a, b); },
+      [](const Tensor& a, const Tensor& b) { return kiln::add(a, b); });
+}
+Tensor& Tensor::add_(Scalar other) {
+  return scalar_in_place(
+      "add_", *this, other,
+      [](const ValueArg& a, Scalar s) { return AD::float_add_scalar(a, s); },
+      [](const Tensor& a, Scalar s) { return kiln::add(a, s); });
+}
+Tensor& Tensor::sub_(const Tensor& other, Scalar alpha) {
+  const Tensor scaled = is_one(alpha) ? other : other.mul(alpha);
+  return binary_in_place(
+      "sub_", *this, scaled,
+      [](const ValueArg& a, const Value& b) { return AD::float_sub(a, b); },
+      [](const Tensor& a, const Tensor& b) { return kiln::sub(a, b); });
+}
+Tensor& Tensor::sub_(Scalar other) {
+  return scalar_in_place(
+      "sub_", *this, other,
+      [](const ValueArg& a, Scalar s) { return AD::float_add_scalar(a, Scalar(-s.to_double())); },
+      [](const Tensor& a, Scalar s) { return kiln::sub(a, s); });
+}
+Tensor& Tensor::mul_(const Tensor& other) {
+  return binary_in_place(
+      "mul_", *this, other,
+      [](const ValueArg& a, const Value& b) { return AD::float_mul(a, b); },
+      [](const Tensor& a, const Tensor& b) { return kiln::mul(a, b); });
+}
+Tensor& Tensor::mul_(Scalar other) {
+  return scalar_in_place(
+      "mul_", *this, other,
+      [](const ValueArg& a, Scalar s) { return AD::float_mul_scalar(a, s); },
+      [](const Tensor& a, Scalar s) { return kiln::mul(a, s); });
+}
+Tensor& Tensor::div_(const Tensor& other) {
+  return binary_in_place(
+      "div_", *this, other,
+      [](const ValueArg& a, const Value& b) { return AD::float_div(a, b); },
+      [](const Tensor& a, const Tensor& b) { return kiln::div(a, b); });
+}
+Tensor& Tensor::div_(Scalar other) {
+  return scalar_in_place(
+      "div_", *this, other,
+      [](const ValueArg& a, Scalar s) { return AD::float_div_scalar(a, s); },
+      [](const Tensor& a, Scalar s) { return kiln::div(a, s); });
+}
+Tensor& Tensor::pow_(Scalar exponent) {
+  return scalar_in_place(
+      "pow_", *this, exponent,
+      [](const ValueArg& a, Scalar s) { return AD::float_pow_scalar(a, s); },
+      [](const Tensor& a, Scalar s) { return kiln::pow(a, s); });
+}
+
+Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) {
+  check_writable("clamp_", *this, false);
+  const Value& x = value_of("clamp_", *this);
+  if ((min || max) && kind_of_value(x) == Kind::floating) {
+    const double inf = std::numeric_limits<double>::infinity();
+    finish_in_place("clamp_", *this,
+                    AD::float_clamp(ValueArg::in_place(x), min ? min->to_double() : -inf,
+                                    max ? max->to_double() : inf));
+  } else {
+    finish_in_place("clamp_", *this, Value(kiln::clamp(*this, min, max).impl()->value));
+  }
+  return *this;
+}
+
+Tensor& Tensor::masked_fill_(const Tensor& mask, Scalar value) {
+  check_writable("masked_fill_", *this, false);
+  finish_in_place("masked_fill_", *this, Value(masked_fill(mask, value).impl()->value));
+  return *this;
+}
+
+Tensor& Tensor::copy_(const Tensor& src) {
+  const Value& to = value_of("copy_", *this);
+  const Value& from = value_of("copy_", src);
+  check_writable("copy_", *this, static_cast<bool>(from.node));
+  if (!broadcasts_to(shape_of(from), shape_of(to))) {
+    throw_error<ShapeError>("copy_: the source does not broadcast; got ", shape_of(from),
+                            "; expected a shape that broadcasts to ", shape_of(to));
+  }
+  const DType dtype = dtype_of_value(to);
+  Value value = src.device() == device() ? cast(from, dtype)
+                                         : cast(src.to(device()).impl()->value, dtype);
+  TensorImpl& target = *impl_;
+  switch (kind_of(dtype)) {
+    case Kind::floating:
+      target.value = AD::assigned(target.value, value);
+      break;
+    case Kind::integer:
+      Dispatch::int_assign(target.value.inner, value.inner);
+      break;
+    case Kind::boolean:
+      Dispatch::bool_assign(target.value.inner, value.inner);
+      break;
+    default:
+      throw_wrong_dtype("copy_", dtype, "a floating point, integer or bool tensor");
+  }
+  if (target.value.node) ++target.recorded_writes;
+  return *this;
+}
+
+Tensor& Tensor::fill_(Scalar value) {
+  check_writable("fill_", *this, false);
+  TensorImpl& target = impl_of("fill_", *this);
+  if (target.value.node && autodiff::is_recording()) {
+    return copy_(wrap(scalar_value(value, target.dtype(), target.device())));
+  }
+  switch (target.kind()) {
+    case Kind::floating:
+      Dispatch::float_fill(target.value.inner, value);
+      break;
+    case Kind::integer:
+      Dispatch::int_fill(target.value.inner, value);
+      break;
+    case Kind::boolean:
+      Dispatch::bool_fill(target.value.inner, value);
+      break;
+    default:
+      throw_wrong_dtype("fill_", target.dtype(), "a floating point, integer or bool tensor");
+  }
+  return *this;
+}
+
+namespace {
+
+// Draws in the tensor's dtype and writes the numbers over it.
+Tensor& random_in_place(const char* op, Tensor& x, Distribution distribution) {
+  check_writable(op, x, false);
+  const Value& value = value_of(op, x);
+  const Shape shape = shape_of(value);
+  const DType dtype = dtype_of_value(value);
+  const Device device = value.inner->device();
+  const RandomStream stream =
+      default_generator().reserve(host::random_words(shape.numel(), dtype));
+  const autodiff::RecordingGuard no_grad(false);
+  switch (kind_of(dtype)) {
+    case Kind::floating:
+      return x.copy_(wrap(AD::float_random(shape, distribution, stream, dtype, device)));
+    case Kind::integer:
+      return x.copy_(wrap(Dispatch::int_random(shape, distribution, stream, dtype, device)));
+    default:
+      return x.copy_(wrap(AD::float_random(shape, distribution, stream, f32, device)));
+  }
+}
+
+}  // namespace
+
+Tensor& Tensor::uniform_(double low, double high) {
+  if (!(low <= high)) {
+    throw_error<ValueError>("uniform_: expected low <= high; got ", low, " and ", high);
+  }
+  return random_in_place("uniform_", *this, Distribution::uniform(low, high));
+}
+
+Tensor& Tensor::normal_(double mean, double std) {
+  if (!(std >= 0)) throw_error<ValueError>("normal_: expected std >= 0; got ", std);
+  return random_in_place("normal_", *this, Distribution::normal(mean, std));
+}
+
+Tensor& Tensor::bernoulli_(double p) {
+  if (!(p >= 0 && p <= 1)) throw_error<ValueError>("bernoulli_: expected 0 <= p <= 1; got ", p);
+  return random_in_place("bernoulli_", *this, Distribution::bernoulli(p));
+}
+
+}  // namespace kiln

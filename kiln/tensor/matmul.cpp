@@ -1,0 +1,131 @@
+#include "kiln/tensor/ops.h"
+#include "kiln/tensor/tensor_impl.h"
+
+namespace kiln {
+
+using namespace detail;
+
+namespace {
+
+[[noreturn]] void throw_product(const char* op, const Shape& x, const Shape& y, const char* expected) {
+  throw_error<ShapeError>(op, ": the shapes do not multiply; got ", x, " and ", y, "; expected ",
+                          expected);
+}
+
+Value reshaped(const ValueArg& x, const Shape& shape) {
+  return kind_of_value(x) == Kind::floating
+             ? AD::float_reshape(x, shape)
+             : Value{Dispatch::int_reshape(x->inner, shape)};
+}
+
+// A product of operands of rank >= 2 in their common dtype.
+Value product(const ValueArg& x, const ValueArg& y) {
+  return kind_of_value(x) == Kind::floating ? AD::float_matmul(x, y)
+                                            : Value{Dispatch::int_matmul(x->inner, y->inner)};
+}
+
+}  // namespace
+
+Tensor matmul(TensorArg x, TensorArg y) {
+  const ValueArg a = arg_of("matmul", x);
+  const ValueArg b = arg_of("matmul", y);
+  check_same_device("matmul", a, b);
+  const Shape xs = shape_of(a);
+  const Shape ys = shape_of(b);
+  if (xs.rank() == 0 || ys.rank() == 0) {
+    throw_product("matmul", xs, ys, "at least 1 dim each; use * for a number");
+  }
+  if (dtype_of_value(a) != dtype_of_value(b) || kind_of_value(a) == Kind::boolean) {
+    throw_error<DTypeError>("matmul: expected two floating point or integer tensors of one dtype; "
+                            "got ",
+                            dtype_of_value(a), " and ", dtype_of_value(b));
+  }
+  const int64_t inner = ys.rank() == 1 ? ys[0] : ys[ys.rank() - 2];
+  if (xs.back() != inner) {
+    throw_product("matmul", xs, ys, "the last size of the first to equal the second to last of "
+                                    "the second ([.., n, k] x [.., k, m])");
+  }
+  if (xs.rank() >= 2 && ys.rank() >= 2) {
+    if (xs.rank() > 2 && ys.rank() == 2 && kind_of_value(a) == Kind::floating) {
+      // One product of all rows.
+      Shape out = xs;
+      out.back() = ys[1];
+      const Value flat = AD::float_reshape(a, Shape{xs.back() == 0 ? out.numel() / std::max<int64_t>(1, ys[1])
+                                                                   : xs.numel() / xs.back(),
+                                                    xs.back()});
+      return wrap(AD::float_reshape(AD::float_matmul(flat, b), out));
+    }
+    if (xs.rank() > 2 || ys.rank() > 2) {
+      Shape x_batch;
+      Shape y_batch;
+      for (int i = 0; i + 2 < xs.rank(); ++i) x_batch.push_back(xs[i]);
+      for (int i = 0; i + 2 < ys.rank(); ++i) y_batch.push_back(ys[i]);
+      broadcast_shapes("matmul", x_batch, y_batch);
+    }
+    return wrap(product(a, b));
+  }
+  // A vector becomes a row (on the left) or a column (on the right), and that dim goes again.
+  const Value left = xs.rank() == 1 ? reshaped(a, Shape{1, xs[0]}) : Value(a.get());
+  const Value right = ys.rank() == 1 ? reshaped(b, Shape{ys[0], 1}) : Value(b.get());
+  const Value out = product(left, right);
+  Shape to = shape_of(out);
+  if (ys.rank() == 1) to.erase(to.rank() - 1);
+  if (xs.rank() == 1) to.erase(ys.rank() == 1 ? to.rank() - 1 : to.rank() - 2);
+  return wrap(reshaped(out, to));
+}
+
+Tensor Tensor::matmul(const Tensor& other) const { return kiln::matmul(*this, other); }
+
+Tensor Tensor::mm(const Tensor& other) const {
+  if (dim() != 2 || other.dim() != 2) {
+    throw_product("mm", shape(), other.shape(), "two matrices; try matmul");
+  }
+  return kiln::matmul(*this, other);
+}
+
+Tensor Tensor::bmm(const Tensor& other) const {
+  if (dim() != 3 || other.dim() != 3 || shape()[0] != other.shape()[0]) {
+    throw_product("bmm", shape(), other.shape(), "[b, n, k] and [b, k, m]; try matmul");
+  }
+  return kiln::matmul(*this, other);
+}
+
+Tensor Tensor::dot(const Tensor& other) const {
+  if (dim() != 1 || other.dim() != 1) {
+    throw_product("dot", shape(), other.shape(), "two vectors; try matmul");
+  }
+  return kiln::matmul(*this, other);
+}
+
+namespace functional {
+
+Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
+  const ValueArg input = arg_of("linear", x);
+  const Value& w = value_of("linear", weight);
+  check_same_device("linear", input, w);
+  const Shape& xs = shape_of(input);
+  const Shape& ws = shape_of(w);
+  if (ws.rank() != 2 || xs.rank() == 0 || xs.back() != ws[1]) {
+    throw_error<ShapeError>("linear: the input does not fit the weight; got input ", xs,
+                            " and weight ", ws, "; expected input [.., ",
+                            ws.rank() == 2 ? ws[1] : -1, "] and weight [out, in]");
+  }
+  if (kind_of_value(input) != Kind::floating || dtype_of_value(input) != dtype_of_value(w)) {
+    throw_error<DTypeError>("linear: input and weight must have one floating point dtype; got ",
+                            dtype_of_value(input), " and ", dtype_of_value(w));
+  }
+  const Value* b = nullptr;
+  if (bias.defined()) {
+    b = &value_of("linear", bias);
+    check_same_device("linear", input, *b);
+    if (!(shape_of(*b) == Shape{ws[0]}) || dtype_of_value(*b) != dtype_of_value(w)) {
+      throw_error<ShapeError>("linear: the bias does not fit the weight; got bias ", shape_of(*b),
+                              " ", dtype_of_value(*b), " and weight ", ws, "; expected [", ws[0],
+                              "] ", dtype_of_value(w));
+    }
+  }
+  return wrap(AD::float_linear(input, w, b));
+}
+
+}  // namespace functional
+}  // namespace kiln

@@ -1,0 +1,178 @@
+#include "kiln/tensor/tensor_impl.h"
+
+namespace kiln::detail {
+
+void throw_undefined(const char* op) {
+  throw_error<ValueError>(op, ": the tensor is undefined; got a default-constructed Tensor; "
+                              "expected one that holds values");
+}
+
+void throw_device_mismatch(const char* op, Device a, Device b) {
+  throw_error<DeviceError>(op, ": the tensors live on different devices; got ", a, " and ", b,
+                           "; expected one device, try to(device)");
+}
+
+void throw_stale_view(const char* op) {
+  throw_error<AutodiffError>(
+      op, ": the operand is a view that was taken before its tensor was modified in place while "
+          "recording; its history no longer fits its values; try taking the view again");
+}
+
+void throw_wrong_dtype(const char* op, DType got, const char* expected) {
+  throw_error<DTypeError>(op, ": wrong dtype; got ", got, "; expected ", expected);
+}
+
+Tensor wrap_view(const Tensor& x, Value value) {
+  auto impl = make_handle<TensorImpl>(std::move(value));
+  if (Dispatch::owns_memory(impl->value.inner)) return Tensor(std::move(impl));  // it was copied
+  impl->root = x.impl()->root ? x.impl()->root : x.impl();
+  impl->root_writes = impl->root->recorded_writes;
+  return Tensor(std::move(impl));
+}
+
+Value cast(const ValueArg& x, DType to) {
+  const DType from = x->inner->dtype();
+  if (from == to) return x.take();
+  const Arg<ErasedTensor> inner = x.with(x->inner);
+  switch (kind_of(from)) {
+    case Kind::floating:
+      switch (kind_of(to)) {
+        case Kind::floating:
+          return AD::float_cast(x, to);
+        case Kind::integer:
+          return {Dispatch::float_into_int(inner, to)};
+        case Kind::boolean:
+          return {Dispatch::float_into_bool(inner)};
+        default:
+          break;
+      }
+      break;
+    case Kind::integer:
+      switch (kind_of(to)) {
+        case Kind::floating:
+          return {Dispatch::int_into_float(inner, to)};
+        case Kind::integer:
+          return {Dispatch::int_cast(inner, to)};
+        case Kind::boolean:
+          return {Dispatch::int_into_bool(inner)};
+        default:
+          break;
+      }
+      break;
+    case Kind::boolean:
+      if (kind_of(to) == Kind::floating) return {Dispatch::bool_into_float(inner, to)};
+      if (kind_of(to) == Kind::integer) return {Dispatch::bool_into_int(inner, to)};
+      break;
+    default:
+      break;
+  }
+  throw_error<DTypeError>("to: no conversion; got ", from, " to ", to,
+                          "; expected quantize() and dequantize() for quantized tensors");
+}
+
+Value full_value(const Shape& shape, Scalar value, DType dtype, Device device) {
+  switch (kind_of(dtype)) {
+    case Kind::floating:
+      return AD::float_full(shape, value, dtype, device);
+    case Kind::integer:
+      return {Dispatch::int_full(shape, value, dtype, device)};
+    case Kind::boolean:
+      return {Dispatch::bool_full(shape, value.to_bool(), device)};
+    default:
+      throw_wrong_dtype("full", dtype, "a floating point, integer or bool dtype");
+  }
+}
+
+Value scalar_value(Scalar value, DType dtype, Device device) {
+  return full_value(Shape{}, value, dtype, device);
+}
+
+namespace {
+
+int rank_of_kind(Kind kind) {
+  return kind == Kind::boolean ? 0 : kind == Kind::integer ? 1 : 2;
+}
+
+}  // namespace
+
+DType result_type(const Value& x, const Value& y) {
+  const DType a = dtype_of_value(x);
+  const DType b = dtype_of_value(y);
+  if (a == b) return a;
+  const bool a_counts = shape_of(x).rank() > 0;
+  const bool b_counts = shape_of(y).rank() > 0;
+  if (a_counts != b_counts) {
+    const DType major = a_counts ? a : b;
+    const DType minor = a_counts ? b : a;
+    if (rank_of_kind(kind_of(minor)) <= rank_of_kind(kind_of(major))) return major;
+  }
+  return promote_types(a, b);
+}
+
+DType result_type(const Value& x, Scalar y) {
+  const DType a = dtype_of_value(x);
+  if (rank_of_kind(y.kind()) <= rank_of_kind(kind_of(a))) return a;
+  return y.is_floating_point() ? default_dtype() : i64;
+}
+
+ErasedTensor index_value(const char* op, const Tensor& index) {
+  const Value& v = value_of(op, index);
+  if (kind_of_value(v) != Kind::integer) {
+    throw_wrong_dtype(op, dtype_of_value(v), "an index of integers (int64)");
+  }
+  return dtype_of_value(v) == i64 ? v.inner : Dispatch::int_cast(v.inner, i64);
+}
+
+const ErasedTensor& bool_value(const char* op, const Tensor& mask) {
+  const Value& v = value_of(op, mask);
+  if (kind_of_value(v) != Kind::boolean) {
+    throw_wrong_dtype(op, dtype_of_value(v), "a bool mask");
+  }
+  return v.inner;
+}
+
+void check_writable(const char* op, const Tensor& x, bool source_tracked) {
+  const TensorImpl& impl = impl_of(op, x);
+  if (!autodiff::is_recording()) return;
+  if (impl.value.node && impl.value.node->is_leaf()) {
+    throw_error<AutodiffError>(
+        op, ": a leaf that requires a gradient cannot be modified in place while recording; "
+            "try NoGradGuard, or the op without the trailing _");
+  }
+  const bool tracked = source_tracked || impl.value.node;
+  if (impl.root && (tracked || impl.root->value.node)) {
+    throw_error<AutodiffError>(
+        op, ": a write through a view of a tracked tensor cannot be recorded; try NoGradGuard, "
+            "or build the tensor with where, cat or scatter");
+  }
+}
+
+void finish_in_place(const char* op, Tensor& x, Value result) {
+  TensorImpl& impl = *x.impl();
+  if (result.inner == impl.value.inner) {
+    impl.value = std::move(result);
+  } else {
+    if (!(shape_of(result) == impl.shape())) {
+      throw_error<ShapeError>(op, ": the result does not fit in place; got ", shape_of(result),
+                              "; expected ", impl.shape());
+    }
+    if (rank_of_kind(kind_of_value(result)) > rank_of_kind(impl.kind())) {
+      throw_error<DTypeError>(op, ": the result cannot be stored in place; got ",
+                              dtype_of_value(result), " for a tensor of ", impl.dtype());
+    }
+    result = cast(std::move(result), impl.dtype());
+    switch (impl.kind()) {
+      case Kind::floating:
+        impl.value = AD::assigned(impl.value, std::move(result));
+        break;
+      case Kind::integer:
+        Dispatch::int_assign(impl.value.inner, result.inner);
+        break;
+      default:
+        Dispatch::bool_assign(impl.value.inner, result.inner);
+    }
+  }
+  if (impl.value.node) ++impl.recorded_writes;
+}
+
+}  // namespace kiln::detail

@@ -1,0 +1,126 @@
+// What a Tensor handle points at, and what every tensor op is written with. Internal to kiln/tensor.
+#pragma once
+
+#include "kiln/autodiff/autodiff.h"
+#include "kiln/backend/dispatch/dispatch.h"
+#include "kiln/tensor/tensor.h"
+
+namespace kiln {
+
+using AD = Autodiff<Dispatch>;
+// A tensor of any kind below the tensor layer; ints, bools and quantized ones have no node.
+using Value = autodiff::Tensor<Dispatch>;
+using ValueArg = Arg<Value>;
+
+class TensorImpl final : public RefCounted, public Pooled {
+ public:
+  explicit TensorImpl(Value v) : value(std::move(v)) {}
+
+  const Shape& shape() const { return value.inner->shape(); }
+  DType dtype() const { return value.inner->dtype(); }
+  Device device() const { return value.inner->device(); }
+  Kind kind() const { return kind_of(dtype()); }
+  bool is_leaf() const { return !value.node || value.node->is_leaf(); }
+
+  Value value;
+
+  // Note [Views and recorded writes]. A view of a tensor remembers that tensor (its root, if that is a view itself) and
+  // how many writes into it had been recorded when the view was taken. A recorded write changes the history of the
+  // tensor it is made on, and of nothing else; so recording a write through a view is refused, and so is using a view
+  // that is older than a recorded write to its root.
+  Handle<TensorImpl> root;
+  uint32_t root_writes = 0;
+  uint32_t recorded_writes = 0;
+};
+
+namespace detail {
+
+[[noreturn]] void throw_undefined(const char* op);
+[[noreturn]] void throw_device_mismatch(const char* op, Device a, Device b);
+[[noreturn]] void throw_stale_view(const char* op);
+[[noreturn]] void throw_wrong_dtype(const char* op, DType got, const char* expected);
+
+inline TensorImpl& impl_of(const char* op, const Tensor& x) {
+  if (!x.defined()) [[unlikely]] throw_undefined(op);
+  TensorImpl& impl = *x.impl();
+  if (impl.root && impl.root->recorded_writes != impl.root_writes) [[unlikely]] {
+    if (autodiff::is_recording()) throw_stale_view(op);
+  }
+  return impl;
+}
+
+// The operand of an op. Throws ValueError when it is undefined, AutodiffError when it is a view that a recorded write
+// has left behind.
+inline const Value& value_of(const char* op, const Tensor& x) { return impl_of(op, x).value; }
+
+// The same, with the way it was handed over: a tensor given as an rvalue is donated when nobody else names it.
+inline ValueArg arg_of(const char* op, const TensorArg& x) {
+  TensorImpl& impl = impl_of(op, x.get());
+  if (x.is_donated() && impl.unique() && impl.is_leaf() && !impl.root) {
+    return ValueArg(std::move(impl.value));
+  }
+  return ValueArg(impl.value);
+}
+
+inline Tensor wrap(Value value) {
+  return Tensor(make_handle<TensorImpl>(std::move(value)));
+}
+inline Tensor wrap(ErasedTensor inner) { return wrap(Value{std::move(inner)}); }
+
+// Wraps a view of x.
+Tensor wrap_view(const Tensor& x, Value value);
+
+inline DType dtype_of_value(const Value& x) { return x.inner->dtype(); }
+inline const Shape& shape_of(const Value& x) { return x.inner->shape(); }
+inline Kind kind_of_value(const Value& x) { return kind_of(x.inner->dtype()); }
+
+inline void check_same_device(const char* op, const Value& a, const Value& b) {
+  if (a.inner->device() != b.inner->device()) [[unlikely]] {
+    throw_device_mismatch(op, a.inner->device(), b.inner->device());
+  }
+}
+
+// Conversion between any two dtypes; x itself (no copy) when it has that dtype.
+Value cast(const ValueArg& x, DType dtype);
+// `value` rounded to dtype, as a 0-d tensor.
+Value scalar_value(Scalar value, DType dtype, Device device);
+Value full_value(const Shape& shape, Scalar value, DType dtype, Device device);
+
+// The dtype that x and y are computed in: PyTorch's rule, by which a 0-d tensor or a number changes the dtype of a
+// tensor with dims only when it is of a larger kind.
+DType result_type(const Value& x, const Value& y);
+DType result_type(const Value& x, Scalar y);
+
+// Indices of dtype i64. Throws DTypeError for anything but integers.
+ErasedTensor index_value(const char* op, const Tensor& index);
+// Throws DTypeError unless bool.
+const ErasedTensor& bool_value(const char* op, const Tensor& mask);
+
+// Makes `result` the new content of x, which an op was asked to compute in place: it already is when the op honoured
+// that, and is assigned otherwise.
+void finish_in_place(const char* op, Tensor& x, Value result);
+// Throws where a write into x must not be recorded (see the note on views), or x is a leaf that requires a gradient.
+// `source_tracked`: whether what is written has a history.
+void check_writable(const char* op, const Tensor& x, bool source_tracked);
+
+// Calls the op of x's kind: each(F, I, B) picks by kind; a missing one (nullptr) is a DTypeError.
+template <class FloatOp, class IntOp, class BoolOp>
+Value by_kind(const char* op, Kind kind, FloatOp&& f, IntOp&& i, BoolOp&& b, DType dtype) {
+  switch (kind) {
+    case Kind::floating:
+      if constexpr (!std::is_same_v<std::remove_cvref_t<FloatOp>, std::nullptr_t>) return f();
+      break;
+    case Kind::integer:
+      if constexpr (!std::is_same_v<std::remove_cvref_t<IntOp>, std::nullptr_t>) return Value{i()};
+      break;
+    case Kind::boolean:
+      if constexpr (!std::is_same_v<std::remove_cvref_t<BoolOp>, std::nullptr_t>) return Value{b()};
+      break;
+    default:
+      break;
+  }
+  throw_wrong_dtype(op, dtype, "a dtype that this op is defined for");
+}
+
+}  // namespace detail
+}  // namespace kiln
