@@ -1,0 +1,39 @@
+// Matrix products of strided matrices, in f32 and f64. Internal to the Cpu backend.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln::cpu {
+
+// Element (i, j) is data[i * row + j * column].
+template <class T>
+struct MatrixView {
+  const T* data = nullptr;
+  int64_t row = 0;
+  int64_t column = 0;
+};
+
+// C [m, n] = A [m, k] B [k, n] (+ C) (+ a bias for each row or column). C is row-major with c_row
+// >= n elements from row to row, and overlaps neither A nor B. k may be 0.
+template <class T>
+struct Gemm {
+  int64_t m = 0, n = 0, k = 0;
+  MatrixView<T> a, b;
+  T* c = nullptr;
+  int64_t c_row = 0;
+  bool accumulate = false;
+  const T* row_bias = nullptr;
+  const T* column_bias = nullptr;
+};
+
+// Computes it on as many threads as pay off. Results do not depend on the number of threads: every
+// element of C sums its k products in order, in runs whose length depends on k alone, whatever tile
+// it is in.
+template <class T>
+void gemm(const Gemm<T>& g);
+
+// The same on this thread.
+template <class T>
+void gemm_serial(const Gemm<T>& g);
+
+}  // namespace kiln::cpu

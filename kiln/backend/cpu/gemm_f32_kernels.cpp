@@ -1,0 +1,31 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/gemm_f32_kernels.cpp"
+#include <hwy/foreach_target.h>
+// Highway's order: the above includes this file once for each target.
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/gemm_kernels-inl.h"
+#include "kiln/backend/cpu/kernel_table.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+
+const GemmKernels<float>* gemm_f32() { return kernels<float>(); }
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+
+HWY_EXPORT(gemm_f32);
+
+template <>
+const GemmKernels<float>& gemm_kernels<float>() {
+  static constinit KernelTable<GemmKernels<float>> table(
+      [] { return HWY_DYNAMIC_DISPATCH(gemm_f32)(); });
+  return table.get();
+}
+
+}  // namespace kiln::cpu
+#endif

@@ -1,0 +1,279 @@
+// Matrix product kernels, included once for each instruction set by gemm_f32_kernels.cpp and
+// gemm_f64_kernels.cpp.
+
+#if defined(KILN_GEMM_KERNELS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef KILN_GEMM_KERNELS_INL_H
+#undef KILN_GEMM_KERNELS_INL_H
+#else
+#define KILN_GEMM_KERNELS_INL_H
+#endif
+
+#include <algorithm>
+#include <utility>
+
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/gemm_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Accumulators, two vectors of B and one of A must fit the registers: 32 with AVX-512, else 16.
+#if HWY_TARGET == HWY_AVX3
+inline constexpr int kMaxRows = 14;
+inline constexpr int kMaxStridedRows = 12;
+#else
+inline constexpr int kMaxRows = 6;
+inline constexpr int kMaxStridedRows = 6;
+#endif
+
+template <class T>
+struct Tile {
+  int64_t k;
+  const T* a;
+  int64_t a_row, a_step;
+  const T* b;
+  int64_t b_step;
+  T* c;
+  int64_t c_row;
+  int64_t columns;  // valid ones, in (lanes * (kVectors - 1), lanes * kVectors]
+  bool accumulate;
+  const T* row_bias;
+  const T* column_bias;
+};
+
+// kRows x (kVectors * lanes) elements of C, held in registers while p runs. (Unrolling says what
+// -O3 alone does not promise: the accumulators must become registers.)
+template <class T, int kRows, int kVectors, bool kAdjacent>
+HWY_NOINLINE void tile_product(const Tile<T>& tile) {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  V sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
+  }
+  const T* HWY_RESTRICT a = tile.a;
+  const T* HWY_RESTRICT b = tile.b;
+  const int64_t a_row = kAdjacent ? 1 : tile.a_row;
+  const int64_t a_step = tile.a_step;
+  const int64_t b_step = tile.b_step;
+  for (int64_t p = tile.k; p != 0; --p) {
+    V bv[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V av = hn::Set(d, a[i * a_row]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
+    }
+    a += a_step;
+    b += b_step;
+  }
+
+  const auto last = hn::FirstN(d, static_cast<size_t>(tile.columns - (kVectors - 1) * lanes));
+  if (tile.column_bias != nullptr) {
+    V bias[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const T* from = tile.column_bias + v * lanes;
+      bias[v] = v + 1 == kVectors ? hn::MaskedLoad(last, d, from) : hn::LoadU(d, from);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Add(sum[i][v], bias[v]);
+    }
+  }
+  if (tile.row_bias != nullptr) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V bias = hn::Set(d, tile.row_bias[i]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Add(sum[i][v], bias);
+    }
+  }
+  T* c = tile.c;
+  const bool whole = tile.columns == kVectors * lanes;
+  if (whole && !tile.accumulate) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i, c += tile.c_row) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) hn::StoreU(sum[i][v], d, c + v * lanes);
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i, c += tile.c_row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      T* to = c + v * lanes;
+      if (v + 1 == kVectors) {
+        if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::MaskedLoad(last, d, to));
+        hn::BlendedStore(sum[i][v], last, d, to);
+      } else {
+        if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, to));
+        hn::StoreU(sum[i][v], d, to);
+      }
+    }
+  }
+}
+
+template <class T>
+using TileProduct = void (*)(const Tile<T>&);
+
+template <class T, int kVectors, bool kAdjacent, int... kRow>
+constexpr auto tile_products(std::integer_sequence<int, kRow...>) {
+  struct Table {
+    TileProduct<T> of_rows[sizeof...(kRow) + 1];
+  };
+  return Table{{nullptr, &tile_product<T, kRow + 1, kVectors, kAdjacent>...}};
+}
+
+template <class T>
+TileProduct<T> find_tile_product(bool adjacent, int64_t vectors, int64_t rows) {
+  static constexpr auto kAdjacent1 =
+      tile_products<T, 1, true>(std::make_integer_sequence<int, kMaxRows>());
+  static constexpr auto kAdjacent2 =
+      tile_products<T, 2, true>(std::make_integer_sequence<int, kMaxRows>());
+  static constexpr auto kStrided1 =
+      tile_products<T, 1, false>(std::make_integer_sequence<int, kMaxStridedRows>());
+  static constexpr auto kStrided2 =
+      tile_products<T, 2, false>(std::make_integer_sequence<int, kMaxStridedRows>());
+  if (adjacent) return vectors == 1 ? kAdjacent1.of_rows[rows] : kAdjacent2.of_rows[rows];
+  return vectors == 1 ? kStrided1.of_rows[rows] : kStrided2.of_rows[rows];
+}
+
+template <class T>
+void block_product(const GemmBlock<T>& block) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const bool adjacent = block.a_row == 1;
+  Tile<T> tile;
+  tile.k = block.k;
+  tile.a_row = block.a_row;
+  tile.a_step = block.a_step;
+  tile.b_step = block.b_step;
+  tile.c_row = block.c_row;
+  tile.accumulate = block.accumulate;
+  for (int64_t j = 0; j < block.n; j += 2 * lanes) {
+    tile.columns = std::min(2 * lanes, block.n - j);
+    const int64_t vectors = tile.columns > lanes ? 2 : 1;
+    tile.b = block.b + j / (2 * lanes) * block.b_panel;
+    tile.column_bias = block.column_bias == nullptr ? nullptr : block.column_bias + j;
+    tile.a = block.a;
+    const int64_t tail = block.m % block.rows;
+    const TileProduct<T> product = find_tile_product<T>(adjacent, vectors, block.rows);
+    int64_t i = 0;
+    for (; i + block.rows <= block.m; i += block.rows, tile.a += block.a_panel) {
+      tile.c = block.c + i * block.c_row + j;
+      tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
+      product(tile);
+    }
+    if (tail != 0) {
+      tile.c = block.c + i * block.c_row + j;
+      tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
+      find_tile_product<T>(adjacent, vectors, tail)(tile);
+    }
+  }
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+// A vector whose blocks of 128 bits come from p, p + step, p + 2 step, ...
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const T* HWY_RESTRICT p, int64_t step) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) <= 16) {
+    return hn::LoadU(d, p);
+  } else {
+    const hn::Half<D> half;
+    constexpr auto blocks = static_cast<int64_t>(hn::MaxLanes(D()) * sizeof(T) / 16);
+    return hn::Combine(d, load_blocks(half, p + blocks / 2 * step, step),
+                       load_blocks(half, p, step));
+  }
+}
+
+// `lanes` rows of one block (128 bits) each, transposed: a vector of all rows' first elements, then
+// the second...
+HWY_INLINE void transpose_blocks(hn::ScalableTag<float> d, const float* HWY_RESTRICT from,
+                                 int64_t row, float* HWY_RESTRICT to, int64_t width) {
+  const hn::Repartition<uint64_t, decltype(d)> d64;
+  const auto r0 = load_blocks(d, from, 4 * row);
+  const auto r1 = load_blocks(d, from + row, 4 * row);
+  const auto r2 = load_blocks(d, from + 2 * row, 4 * row);
+  const auto r3 = load_blocks(d, from + 3 * row, 4 * row);
+  const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d, r0, r1));
+  const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d, r2, r3));
+  const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d, r0, r1));
+  const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, low01, low23)), d, to);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, low01, low23)), d, to + width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, high01, high23)), d, to + 2 * width);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, high01, high23)), d, to + 3 * width);
+}
+
+HWY_INLINE void transpose_blocks(hn::ScalableTag<double> d, const double* HWY_RESTRICT from,
+                                 int64_t row, double* HWY_RESTRICT to, int64_t width) {
+  const auto r0 = load_blocks(d, from, 2 * row);
+  const auto r1 = load_blocks(d, from + row, 2 * row);
+  hn::StoreU(hn::InterleaveLower(d, r0, r1), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, to + width);
+}
+
+#endif
+
+template <class T>
+void pack(int64_t count, int64_t k, const T* from, int64_t row, int64_t step, T* to,
+          int64_t width) {
+  const hn::ScalableTag<T> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (row == 1) {  // what becomes adjacent is adjacent
+    const int64_t whole = count / lanes * lanes;
+    const auto rest = hn::FirstN(d, static_cast<size_t>(count - whole));
+    for (int64_t p = 0; p < k; ++p, from += step, to += width) {
+      for (int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+      if (whole != count) hn::StoreU(hn::MaskedLoad(rest, d, from + whole), d, to + whole);
+    }
+    return;
+  }
+  for (int64_t i = 0; i < count; i += lanes) {
+    int64_t p = 0;
+    const T* rows = from + i * row;
+#if HWY_TARGET != HWY_SCALAR
+    constexpr int64_t kDepth = 16 / sizeof(T);
+    if (step == 1 && count - i >= lanes) {
+      for (; p + kDepth <= k; p += kDepth) {
+        transpose_blocks(d, rows + p, row, to + p * width + i, width);
+      }
+    }
+#endif
+    const int64_t valid = std::min(lanes, count - i);
+    for (; p < k; ++p) {
+      T* out = to + p * width + i;
+      for (int64_t r = 0; r < valid; ++r) out[r] = rows[r * row + p * step];
+      for (int64_t r = valid; r < lanes; ++r) out[r] = T(0);
+    }
+  }
+}
+
+template <class T>
+const GemmKernels<T>* kernels() {
+  static const GemmKernels<T> kKernels = {static_cast<int>(hn::Lanes(hn::ScalableTag<T>())),
+                                          2 * static_cast<int>(hn::Lanes(hn::ScalableTag<T>())),
+                                          kMaxRows,
+                                          kMaxStridedRows,
+                                          &block_product<T>,
+                                          &pack<T>};
+  return &kKernels;
+}
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard of each target

@@ -1,0 +1,53 @@
+// The inner kernels of matrix products, one set for each instruction set. Internal to the Cpu
+// backend.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln::cpu {
+
+// One block of a product, C = A B, cut into panels: C's rows into row panels of `rows`, its columns
+// into column panels of GemmKernels::columns. Any matrix or packed panel can be described by the
+// strides:
+//   A's element (i, p) is a[(i / rows) * a_panel + (i % rows) * a_row + p * a_step];
+//   B's element (p, j) is b[(j / columns) * b_panel + p * b_step + j % columns].
+// B is read by whole vectors: rows of a panel must be readable up to the next multiple of
+// GemmKernels::lanes. C is row-major. Each element of C is one chain of multiply-adds in the order
+// of p, however C is cut.
+template <class T>
+struct GemmBlock {
+  int64_t m = 0, n = 0, k = 0;
+  const T* a = nullptr;
+  int64_t a_panel = 0, a_row = 0, a_step = 0;
+  int64_t rows =
+      0;  // of a row panel; at most GemmKernels::max_rows, or max_strided_rows unless a_row == 1
+  const T* b = nullptr;
+  int64_t b_panel = 0, b_step = 0;
+  T* c = nullptr;
+  int64_t c_row = 0;
+  bool accumulate = false;         // C += A B
+  const T* row_bias = nullptr;     // [m], added at the end
+  const T* column_bias = nullptr;  // [n]
+};
+
+template <class T>
+struct GemmKernels {
+  int lanes;     // of a vector
+  int columns;   // of a column panel: two vectors
+  int max_rows;  // of a row panel whose rows are adjacent (a_row == 1: packed, or transposed in
+                 // memory)
+  int max_strided_rows;  // of a row panel whose rows lie apart
+  void (*block)(const GemmBlock<T>& block);
+  // Copies `count` rows of `k` elements, row i's element p at from[i * row + p * step], to to[p *
+  // width + i]. Elements with i in [count, width) are undefined but initialized, except where width
+  // exceeds `count` rounded up to a multiple of `lanes`. Writes up to `lanes` elements beyond to[k
+  // * width].
+  void (*pack)(int64_t count, int64_t k, const T* from, int64_t row, int64_t step, T* to,
+               int64_t width);
+};
+
+// For the best instruction set of this machine.
+template <class T>
+const GemmKernels<T>& gemm_kernels();
+
+}  // namespace kiln::cpu

@@ -1,0 +1,234 @@
+// Matrix products: which matrices a tensor of any strides holds, and how a batch of them is shared
+// out.
+#include <algorithm>
+#include <optional>
+
+#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/gemm.h"
+#include "kiln/backend/cpu/operand.h"
+#include "kiln/core/parallel.h"
+
+namespace kiln {
+namespace {
+
+using cpu::Gemm;
+using cpu::MatrixView;
+
+// Multiply-adds in a piece of a batch, at least; and in one product that is shared out itself.
+constexpr int64_t kPieceWork = 64 * 1024;
+constexpr int64_t kSharedWork = 4 * 1024 * 1024;
+
+// The matrix in the last two dims. A stride that no index multiplies becomes what suits the
+// kernels.
+template <class T>
+MatrixView<T> last_matrix(const HostTensor& x) {
+  const int rank = x.shape().rank();
+  MatrixView<T> view{x.data_as<const T>(), x.strides()[rank - 2], x.strides()[rank - 1]};
+  if (x.shape()[rank - 1] == 1) view.column = 1;
+  return view;
+}
+
+// The batch of a product: its dims, and each operand's strides over them (0 where it is broadcast).
+struct Batch {
+  Shape shape;
+  Strides a, b;
+
+  Batch(const HostTensor& x, const HostTensor& y) {
+    const int rank = std::max(x.shape().rank(), y.shape().rank()) - 2;
+    shape = a = b = Shape::filled(rank, 0);
+    for (int d = 0; d < rank; ++d) {
+      const int dx = d - (rank + 2 - x.shape().rank());
+      const int dy = d - (rank + 2 - y.shape().rank());
+      const int64_t nx = dx < 0 ? 1 : x.shape()[dx];
+      const int64_t ny = dy < 0 ? 1 : y.shape()[dy];
+      shape[d] = nx == 1 ? ny : nx;
+      if (nx != 1) a[d] = x.strides()[dx];
+      if (ny != 1) b[d] = y.strides()[dy];
+    }
+  }
+
+  // How far the matrices of batch element i lie from the first.
+  std::pair<int64_t, int64_t> offsets(int64_t i) const {
+    int64_t at_a = 0, at_b = 0;
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+      at_a += i % shape[d] * a[d];
+      at_b += i % shape[d] * b[d];
+      i /= shape[d];
+    }
+    return {at_a, at_b};
+  }
+
+  // Whether one B serves the whole batch and the rows of all As follow one another, `row` elements
+  // apart: then the batch is one product with more rows.
+  bool is_one_product(int64_t rows, int64_t row) const {
+    int64_t next = rows * row;
+    for (int d = shape.rank() - 1; d >= 0; --d) {
+      if (shape[d] == 1) continue;
+      if (b[d] != 0 || a[d] != next) return false;
+      next *= shape[d];
+    }
+    return true;
+  }
+};
+
+template <class T>
+void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
+  Gemm<T> g;
+  g.m = x.shape()[x.shape().rank() - 2];
+  g.k = x.shape().back();
+  g.n = y.shape().back();
+  g.a = last_matrix<T>(x);
+  g.b = last_matrix<T>(y);
+  g.c = out.data_as<T>();
+  g.c_row = g.n;
+  const Batch batch(x, y);
+  const int64_t count = batch.shape.numel();
+  if (count == 0 || g.m == 0 || g.n == 0) return;
+  if (batch.is_one_product(g.m, g.a.row)) {
+    g.m *= count;
+    return cpu::gemm(g);
+  }
+  const auto one = [&](int64_t i) {
+    const auto [at_a, at_b] = batch.offsets(i);
+    Gemm<T> part = g;
+    part.a.data += at_a;
+    part.b.data += at_b;
+    part.c += i * g.m * g.n;
+    return part;
+  };
+  const int64_t work = std::max<int64_t>(g.m * g.n * g.k, 1);
+  if (work >= kSharedWork || count == 1) {
+    for (int64_t i = 0; i < count; ++i) cpu::gemm(one(i));
+    return;
+  }
+  parallel_for(count, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) cpu::gemm_serial(one(i));
+  });
+}
+
+Shape product_shape(const HostTensor& x, const HostTensor& y) {
+  Shape shape = Batch(x, y).shape;
+  shape.push_back(x.shape()[x.shape().rank() - 2]);
+  shape.push_back(y.shape().back());
+  return shape;
+}
+
+// Plain loops; `Sum` is unsigned, where wrapping is defined.
+template <class T>
+void multiply_ints(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
+  using Sum = std::make_unsigned_t<T>;
+  const int64_t m = x.shape()[x.shape().rank() - 2];
+  const int64_t k = x.shape().back();
+  const int64_t n = y.shape().back();
+  const MatrixView<T> a = last_matrix<T>(x);
+  const MatrixView<T> b = last_matrix<T>(y);
+  const Batch batch(x, y);
+  const int64_t rows = batch.shape.numel() * m;
+  parallel_for(rows, std::max<int64_t>(kGrain / std::max<int64_t>(n * k, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t r = begin; r < end; ++r) {
+                   const auto [at_a, at_b] = batch.offsets(r / m);
+                   const T* row = a.data + at_a + r % m * a.row;
+                   T* to = out.data_as<T>() + r * n;
+                   std::fill_n(to, n, T(0));
+                   for (int64_t p = 0; p < k; ++p) {
+                     const Sum factor = static_cast<Sum>(row[p * a.column]);
+                     const T* from = b.data + at_b + p * b.row;
+                     for (int64_t j = 0; j < n; ++j) {
+                       // Unsigned types below int's size are promoted to int: 0u keeps the product
+                       // unsigned.
+                       to[j] = static_cast<T>(static_cast<Sum>(
+                           0u + to[j] + (0u + factor) * static_cast<Sum>(from[j * b.column])));
+                     }
+                   }
+                 }
+               });
+}
+
+// x [.., in] as a matrix of rows, where its strides allow one.
+template <class T>
+std::optional<MatrixView<T>> rows_of(const HostTensor& x) {
+  const int rank = x.shape().rank();
+  MatrixView<T> view{x.data_as<const T>(), x.shape().back(), x.strides().back()};
+  if (x.shape().back() == 1) view.column = 1;
+  int64_t next = -1;
+  for (int d = rank - 2; d >= 0; --d) {
+    if (x.shape()[d] == 1) continue;
+    if (next == -1) {
+      view.row = x.strides()[d];
+    } else if (x.strides()[d] != next) {
+      return std::nullopt;
+    }
+    next = x.strides()[d] * x.shape()[d];
+  }
+  return view;
+}
+
+template <class T>
+void multiply_linear(const HostTensor& x, const HostTensor& weight, const HostTensor* bias,
+                     const HostTensor& out) {
+  Gemm<T> g;
+  g.n = weight.shape()[0];
+  g.k = weight.shape()[1];
+  g.m = 1;
+  for (int d = 0; d + 1 < x.shape().rank(); ++d) g.m *= x.shape()[d];
+  g.a = *rows_of<T>(x);
+  const MatrixView<T> w = last_matrix<T>(weight);
+  g.b = {w.data, w.column, w.row};
+  if (g.n == 1) g.b.column = 1;
+  g.c = out.data_as<T>();
+  g.c_row = g.n;
+  if (bias != nullptr) g.column_bias = bias->data_as<const T>();
+  cpu::gemm(g);
+}
+
+}  // namespace
+
+HostHandle CpuNeural::float_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
+  const DType dtype = a.get()->dtype();
+  if (cpu::is_half(dtype)) {
+    return cpu::narrowed(float_matmul(cpu::widened(a), cpu::widened(b)), dtype);
+  }
+  const HostTensor& x = *a.get();
+  const HostTensor& y = *b.get();
+  HostHandle out = host::empty(product_shape(x, y), dtype, x.device());
+  if (dtype == DType::f64) {
+    multiply<double>(x, y, *out);
+  } else {
+    multiply<float>(x, y, *out);
+  }
+  return out;
+}
+
+HostHandle CpuNeural::float_linear(Arg<HostHandle> x, Arg<HostHandle> weight,
+                                   const HostHandle* bias) {
+  const DType dtype = x.get()->dtype();
+  if (cpu::is_half(dtype)) {
+    const cpu::OptionalOperand wide(bias, cpu::widened);
+    return cpu::narrowed(float_linear(cpu::widened(x), cpu::widened(weight), wide.get()), dtype);
+  }
+  HostHandle rows = x.get();
+  Shape shape = rows->shape();
+  shape.back() = weight.get()->shape()[0];
+  HostHandle out = host::empty(shape, dtype, rows->device());
+  const cpu::OptionalOperand row_bias(bias, cpu::contiguous);
+  const HostTensor* bias_tensor = row_bias.get() == nullptr ? nullptr : row_bias.get()->get();
+  if (dtype == DType::f64) {
+    if (!rows_of<double>(*rows)) rows = cpu::contiguous(rows);
+    multiply_linear<double>(*rows, *weight.get(), bias_tensor, *out);
+  } else {
+    if (!rows_of<float>(*rows)) rows = cpu::contiguous(rows);
+    multiply_linear<float>(*rows, *weight.get(), bias_tensor, *out);
+  }
+  return out;
+}
+
+HostHandle CpuNeural::int_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
+  const HostTensor& x = *a.get();
+  const HostTensor& y = *b.get();
+  HostHandle out = host::empty(product_shape(x, y), x.dtype(), x.device());
+  visit_int("matmul", x.dtype(), [&]<class T>() { multiply_ints<T>(x, y, *out); });
+  return out;
+}
+
+}  // namespace kiln

@@ -1,0 +1,161 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/pool_kernels.cpp"
+#include <hwy/foreach_target.h>
+// Highway's order: the above includes this file once for each target.
+#include <algorithm>
+#include <limits>
+
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/pool_kernels.h"
+#include "kiln/backend/cpu/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+
+// Lanes [low, high).
+template <class D>
+HWY_INLINE hn::Mask<D> lanes_between(D d, int64_t low, int64_t high) {
+  return hn::AndNot(first_lanes(d, std::max<int64_t>(low, 0)),
+                    first_lanes(d, std::max<int64_t>(high, 0)));
+}
+
+// A vector of neighbouring windows' elements at one tap: lane i holds row[at + i * stride]. Lanes
+// [low, high) are valid, the others 0; nothing outside the valid lanes' elements is read.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> load_tap(D d, const T* row, int64_t at, int64_t stride, int64_t low,
+                               int64_t high) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (stride == 1) {
+    if (low == 0 && high == lanes) return hn::LoadU(d, row + at);
+    return hn::MaskedLoad(lanes_between(d, low, high), d, row + at);
+  }
+#if HWY_TARGET != HWY_SCALAR
+  if (stride == 2) {
+    const int64_t first = 2 * low;
+    const int64_t end = 2 * high - 1;
+    const auto a = hn::MaskedLoad(lanes_between(d, first, end), d, row + at);
+    const auto b =
+        hn::MaskedLoad(lanes_between(d, first - lanes, end - lanes), d, row + at + lanes);
+    return hn::ConcatEven(d, b, a);
+  }
+#endif
+  HWY_ALIGN T values[HWY_MAX_BYTES / sizeof(T)] = {};
+  for (int64_t i = low; i < high; ++i) values[i] = row[at + i * stride];
+  return hn::Load(d, values);
+}
+
+// The windows of one vector of output pixels in one output row, and their taps inside the plane.
+struct Window {
+  int64_t oh, ow, count;
+};
+
+// Calls f(offset of the tap's row in the plane, column of lane 0's element, low, high) for every
+// tap that some lane has inside the plane.
+template <class F>
+HWY_INLINE void for_each_tap(const PoolSizes& s, const Window& w, F&& f) {
+  const int64_t top = w.oh * s.stride[0] - s.padding[0];
+  const int64_t left = w.ow * s.stride[1] - s.padding[1];
+  for (int64_t r = 0; r < s.kernel[0]; ++r) {
+    const int64_t ih = top + r * s.dilation[0];
+    if (ih < 0 || ih >= s.height) continue;
+    for (int64_t c = 0; c < s.kernel[1]; ++c) {
+      const int64_t iw = left + c * s.dilation[1];
+      int64_t low = 0, high = w.count;
+      if (iw < 0) low = (-iw + s.stride[1] - 1) / s.stride[1];
+      if (iw + (w.count - 1) * s.stride[1] >= s.width) {
+        high = iw >= s.width ? 0 : (s.width - 1 - iw) / s.stride[1] + 1;
+      }
+      if (low < high) f(ih * s.width, iw, low, high);
+    }
+  }
+}
+
+template <class F>
+HWY_INLINE void for_each_window(const PoolSizes& s, int64_t lanes, F&& f) {
+  for (int64_t oh = 0; oh < s.out_height; ++oh) {
+    for (int64_t ow = 0; ow < s.out_width; ow += lanes) {
+      f(Window{oh, ow, std::min(lanes, s.out_width - ow)});
+    }
+  }
+}
+
+template <class T>
+void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
+  const hn::ScalableTag<T> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  using I = hn::TFromD<decltype(di)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto steps = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<I>(s.stride[1])));
+  for_each_window(s, lanes, [&](const Window& w) HWY_ATTR {
+    auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
+    auto index = hn::Set(di, I{-1});
+    for_each_tap(s, w, [&](int64_t row, int64_t iw, int64_t low, int64_t high) HWY_ATTR {
+      const auto v = load_tap(d, x + row, iw, s.stride[1], low, high);
+      const auto at = hn::Add(steps, hn::Set(di, static_cast<I>(row + iw)));
+      // Better, or NaN where the best is a number, or the first.
+      auto take = hn::AndNot(hn::Le(v, best), hn::Eq(best, best));
+      take = hn::Or(take, hn::RebindMask(d, hn::Lt(index, hn::Zero(di))));
+      if (low != 0 || high != lanes) take = hn::And(take, lanes_between(d, low, high));
+      best = hn::IfThenElse(take, v, best);
+      index = hn::IfThenElse(hn::RebindMask(di, take), at, index);
+    });
+    T* to = y + w.oh * s.out_width + w.ow;
+    int64_t* to_index = indices + w.oh * s.out_width + w.ow;
+    HWY_ALIGN I narrow[HWY_MAX_BYTES / sizeof(I)];
+    hn::Store(index, di, narrow);
+    if (w.count == lanes) {
+      hn::StoreU(best, d, to);
+      for (int64_t i = 0; i < lanes; ++i) to_index[i] = narrow[i];
+    } else {
+      hn::BlendedStore(best, first_lanes(d, w.count), d, to);
+      for (int64_t i = 0; i < w.count; ++i) to_index[i] = narrow[i];
+    }
+  });
+}
+
+template <class T>
+void sum_plane(const PoolSizes& s, const T* x, T* y) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for_each_window(s, lanes, [&](const Window& w) HWY_ATTR {
+    auto sum = hn::Zero(d);
+    for_each_tap(s, w, [&](int64_t row, int64_t iw, int64_t low, int64_t high) HWY_ATTR {
+      sum = hn::Add(sum, load_tap(d, x + row, iw, s.stride[1], low, high));
+    });
+    hn::BlendedStore(sum, first_lanes(d, w.count), d, y + w.oh * s.out_width + w.ow);
+  });
+}
+
+template <class T>
+constexpr PoolKernels<T> kPoolKernels = {&max_plane<T>, &sum_plane<T>};
+
+const PoolKernels<float>* pool_f32() { return &kPoolKernels<float>; }
+const PoolKernels<double>* pool_f64() { return &kPoolKernels<double>; }
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+
+HWY_EXPORT(pool_f32);
+HWY_EXPORT(pool_f64);
+
+template <>
+const PoolKernels<float>& pool_kernels<float>() {
+  static constinit KernelTable<PoolKernels<float>> table(
+      [] { return HWY_DYNAMIC_DISPATCH(pool_f32)(); });
+  return table.get();
+}
+
+template <>
+const PoolKernels<double>& pool_kernels<double>() {
+  static constinit KernelTable<PoolKernels<double>> table(
+      [] { return HWY_DYNAMIC_DISPATCH(pool_f64)(); });
+  return table.get();
+}
+
+}  // namespace kiln::cpu
+#endif
