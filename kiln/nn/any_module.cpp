@@ -1,0 +1,32 @@
+#include "kiln/nn/any_module.h"
+
+#include "kiln/core/error.h"
+
+namespace kiln::nn {
+
+void AnyModule::throw_null() { throw_error<ValueError>("AnyModule: the pointer is null"); }
+
+void AnyModule::set_module(std::shared_ptr<Module> module) {
+  if (module == nullptr) throw_null();
+  const Module& before = *module_;
+  const Module& after = *module;
+  if (typeid(before) != typeid(after)) detail::throw_cannot_hold(after);
+  module_ = std::move(module);
+}
+
+namespace detail {
+
+size_t element_index(const char* op, int64_t index, size_t size) {
+  const auto n = static_cast<int64_t>(size);
+  if (index < -n || index >= n) {
+    throw_error<IndexError>(op, ": index out of range; got ", index, " for ", n, " modules");
+  }
+  return static_cast<size_t>(index < 0 ? index + n : index);
+}
+
+void throw_wrong_class(const char* op, int64_t index, const Module& module) {
+  throw_error<ValueError>(op, ": module ", index, " is of another class; got ", module.type_name());
+}
+
+}  // namespace detail
+}  // namespace kiln::nn

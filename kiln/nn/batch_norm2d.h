@@ -1,0 +1,50 @@
+// BatchNorm2d: normalizes each channel over batch, height and width (Ioffe & Szegedy, 2015).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "kiln/nn/module.h"
+#include "kiln/tensor/ops.h"
+
+namespace kiln::nn {
+
+struct BatchNorm2dOptions {
+  double eps = 1e-5;
+  // How far running statistics move towards the batch's; empty: their average over all batches
+  // seen.
+  std::optional<double> momentum = 0.1;
+  bool affine = true;               // has weight and bias
+  bool track_running_stats = true;  // has running statistics, which eval mode uses
+};
+
+// x [N, C, H, W] -> the same shape: weight (x - mean) / sqrt(var + eps) + bias. Training mode takes
+// mean and (biased) variance of the batch and moves running_mean and running_var (unbiased) towards
+// them; eval mode takes the running ones. weight and running_var start at 1, bias and running_mean
+// at 0. Throws ShapeError unless x has 4 dims.
+class BatchNorm2d : public Module {
+ public:
+  explicit BatchNorm2d(int64_t num_features, const BatchNorm2dOptions& options = {},
+                       const ParamOptions& param_options = {});
+
+  Param<Tensor> weight;        // [C]
+  Param<Tensor> bias;          // [C]
+  Buffer running_mean;         // [C]
+  Buffer running_var;          // [C]
+  Buffer num_batches_tracked;  // i64, 0-d
+  KILN_MODULE(BatchNorm2d, weight, bias, running_mean, running_var, num_batches_tracked)
+
+  Tensor forward(TensorArg x) const;
+  void reset_running_stats();
+  void reset_parameters();
+  std::string extra_repr() const override;
+
+  int64_t num_features() const { return num_features_; }
+  const BatchNorm2dOptions& options() const { return options_; }
+
+ private:
+  int64_t num_features_;
+  BatchNorm2dOptions options_;
+};
+
+}  // namespace kiln::nn

@@ -1,0 +1,13 @@
+#include "kiln/nn/buffer.h"
+
+#include "kiln/tensor/grad_mode.h"
+
+namespace kiln::nn {
+
+Buffer::Buffer(const Buffer& other) : persistent_(other.persistent_) {
+  if (!other.defined()) return;
+  NoGradGuard no_grad;
+  value_ = other.value_.detach().clone();
+}
+
+}  // namespace kiln::nn

@@ -1,0 +1,41 @@
+#include "kiln/nn/linear.h"
+
+#include <cmath>
+
+#include "kiln/core/error.h"
+#include "kiln/nn/init.h"
+#include "kiln/nn/repr.h"
+
+namespace kiln::nn {
+namespace {
+
+void fill_weight(Tensor& x) { init::kaiming_uniform_(x, std::sqrt(5.0)); }
+
+std::function<void(Tensor&)> fill_bias(int64_t fan_in) {
+  const double bound = fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.0;
+  return [bound](Tensor& x) { init::uniform_(x, -bound, bound); };
+}
+
+}  // namespace
+
+Linear::Linear(int64_t in_features, int64_t out_features, bool bias_, const ParamOptions& options)
+    : in_features_(in_features), out_features_(out_features) {
+  if (in_features < 0 || out_features < 0) {
+    throw_error<ValueError>("Linear: sizes must not be negative; got in_features ", in_features,
+                            " and out_features ", out_features);
+  }
+  weight = parameter({out_features, in_features}, fill_weight, options);
+  if (bias_) bias = parameter({out_features}, fill_bias(in_features), options);
+}
+
+void Linear::reset_parameters() {
+  refill(weight, fill_weight);
+  refill(bias, fill_bias(in_features_));
+}
+
+std::string Linear::extra_repr() const {
+  return concat("in_features=", in_features_, ", out_features=", out_features_,
+                ", bias=", detail::repr(bias.defined()));
+}
+
+}  // namespace kiln::nn

@@ -1,0 +1,35 @@
+// Linear: y = x W^T + b.
+#pragma once
+
+#include <string>
+
+#include "kiln/nn/module.h"
+#include "kiln/tensor/ops.h"
+
+namespace kiln::nn {
+
+// x [.., in_features] -> [.., out_features]. weight [out, in] and bias [out] start uniform within 1
+// / sqrt(in).
+class Linear : public Module {
+ public:
+  Linear(int64_t in_features, int64_t out_features, bool bias = true,
+         const ParamOptions& options = {});
+
+  Param<Tensor> weight;
+  Param<Tensor> bias;  // undefined without one
+  KILN_MODULE(Linear, weight, bias)
+
+  Tensor forward(TensorArg x) const { return functional::linear(x, weight, bias); }
+  // Draws the values again.
+  void reset_parameters();
+  std::string extra_repr() const override;
+
+  int64_t in_features() const { return in_features_; }
+  int64_t out_features() const { return out_features_; }
+
+ private:
+  int64_t in_features_;
+  int64_t out_features_;
+};
+
+}  // namespace kiln::nn

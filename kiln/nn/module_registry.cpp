@@ -1,0 +1,55 @@
+#include "kiln/nn/module_registry.h"
+
+#include "kiln/nn/module_tree.h"
+
+namespace kiln::nn::detail {
+namespace {
+
+template <class T>
+T& set(std::vector<std::pair<std::string, std::unique_ptr<T>>>& parts, const std::string& name,
+       T value) {
+  for (auto& [known, part] : parts) {
+    if (known == name) return *part = std::move(value);
+  }
+  parts.emplace_back(name, std::make_unique<T>(std::move(value)));
+  return *parts.back().second;
+}
+
+}  // namespace
+
+ModuleRegistry::ModuleRegistry(const ModuleRegistry& other) {
+  for (const auto& [name, part] : other.params_) {
+    params_.emplace_back(name, std::make_unique<Param<Tensor>>(*part));
+  }
+  for (const auto& [name, part] : other.buffers_) {
+    buffers_.emplace_back(name, std::make_unique<Buffer>(*part));
+  }
+  CloneMemo memo;
+  for (const auto& [name, part] : other.modules_) modules_.emplace_back(name, memo.clone(part));
+}
+
+void ModuleRegistry::visit(MemberVisitor& visitor) {
+  for (auto& [name, part] : params_) visitor.parameter(name, *part);
+  for (auto& [name, part] : buffers_) visitor.buffer(name, *part);
+  for (auto& [name, part] : modules_) visit_member(visitor, name, part);
+}
+
+Param<Tensor>& ModuleRegistry::set_param(const std::string& name, Param<Tensor> value) {
+  return set(params_, name, std::move(value));
+}
+
+Buffer& ModuleRegistry::set_buffer(const std::string& name, Buffer value) {
+  return set(buffers_, name, std::move(value));
+}
+
+void ModuleRegistry::set_module(const std::string& name, std::shared_ptr<Module> value) {
+  for (auto& [known, part] : modules_) {
+    if (known == name) {
+      part = std::move(value);
+      return;
+    }
+  }
+  modules_.emplace_back(name, std::move(value));
+}
+
+}  // namespace kiln::nn::detail

@@ -1,0 +1,95 @@
+#include "kiln/nn/module_tree.h"
+
+namespace kiln::nn::detail {
+namespace {
+
+class TreeBuilder final : public MemberVisitor {
+ public:
+  TreeBuilder(ModuleTree& node, bool recurse) : node_(node), recurse_(recurse) {}
+
+  void parameter(std::string_view name, Param<Tensor>& value) override {
+    node_.params.emplace_back(name, &value);
+  }
+  void buffer(std::string_view name, Buffer& value) override {
+    node_.buffers.emplace_back(name, &value);
+  }
+  void module(std::string_view name, Module& value) override {
+    if (!recurse_) return;
+    ModuleTree& child = add_child(name);
+    child.module = &value;
+    TreeBuilder builder(child, true);
+    value.visit_parts(builder);
+  }
+  void group(std::string_view name, MemberGroup& elements) override {
+    if (!recurse_) return;
+    TreeBuilder builder(add_child(name), true);
+    elements.visit_members(builder);
+  }
+
+ private:
+  ModuleTree& add_child(std::string_view name) {
+    node_.children.emplace_back();
+    node_.children.back().name = name;
+    return node_.children.back();
+  }
+
+  ModuleTree& node_;
+  bool recurse_;
+};
+
+}  // namespace
+
+ModuleTree tree_of(const Module& root, bool recurse) {
+  ModuleTree tree;
+  // The visit hands out references that can be written through; who asked for const does not.
+  tree.module = const_cast<Module*>(&root);
+  TreeBuilder builder(tree, recurse);
+  tree.module->visit_parts(builder);
+  return tree;
+}
+
+std::vector<StateEntry> state_entries(const Module& root, const std::string& prefix) {
+  std::vector<StateEntry> out;
+  tree_of(root).for_each(prefix, [&out](const std::string& path, const ModuleTree& node) {
+    for (const auto& [name, param] : node.params) {
+      if (param->defined()) out.push_back({path + name, param, nullptr});
+    }
+    for (const auto& [name, buffer] : node.buffers) {
+      if (buffer->defined() && buffer->persistent()) out.push_back({path + name, nullptr, buffer});
+    }
+  });
+  return out;
+}
+
+std::shared_ptr<Module> CloneMemo::clone(const std::shared_ptr<Module>& original) {
+  for (const auto& [before, copy] : made_) {
+    if (before == original) return copy;
+  }
+  made_.emplace_back(original, original->clone());
+  return made_.back().second;
+}
+
+std::vector<Param<Tensor>*> all_params(const Module& root) {
+  std::vector<Param<Tensor>*> out;
+  tree_of(root).for_each("", [&out](const std::string&, const ModuleTree& node) {
+    for (const auto& [name, param] : node.params) out.push_back(param);
+  });
+  return out;
+}
+
+void tie_again(const std::vector<Param<Tensor>*>& originals,
+               const std::vector<Param<Tensor>*>& copies) {
+  for (size_t i = 0; i < originals.size() && i < copies.size(); ++i) {
+    if (!originals[i]->is_initialized()) continue;
+    for (size_t j = 0; j < i; ++j) {
+      if (!originals[j]->is_initialized() || !originals[i]->get().is_same(originals[j]->get())) {
+        continue;
+      }
+      // The same Param, reached twice through a shared module, is tied already.
+      if (copies[i] != copies[j]) copies[i]->replace(copies[j]->val());
+      break;
+    }
+  }
+}
+
+}  // namespace kiln::nn::detail

@@ -1,0 +1,311 @@
+// Param: a tensor that a module owns, trains and saves. It may wait with its values until somebody
+// reads them.
+//
+// Note [Lazy parameters]
+// A Param is either initialized (it holds a value) or uninitialized (it holds a function that makes
+// one, and knows device, shape and gradient requirement without running it). The first access runs
+// the function, once, however many threads ask; when it throws, the next access tries again.
+// Loading a record or a state dict into an uninitialized Param never runs it, so no random weights
+// are drawn or allocated just to be overwritten. Functions that draw random numbers do so in the
+// order of first use; Module::materialize() fixes that order.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "kiln/backend/arg.h"
+#include "kiln/core/error.h"
+#include "kiln/nn/param_id.h"
+#include "kiln/nn/param_traits.h"
+
+namespace kiln::nn {
+
+// What happens to a parameter's value on its way into and out of a record: quantization, another
+// precision, another layout.
+template <class T>
+class ParamMapper {
+ public:
+  using Function = std::function<T(T)>;
+
+  T on_load(T value) const { return load_ ? (*load_)(std::move(value)) : value; }
+  T on_save(T value) const { return save_ ? (*save_)(std::move(value)) : value; }
+
+  bool has_load() const { return load_ != nullptr; }
+  bool has_save() const { return save_ != nullptr; }
+  void set_load(Function f) { load_ = std::make_shared<const Function>(std::move(f)); }
+  void set_save(Function f) { save_ = std::make_shared<const Function>(std::move(f)); }
+
+ private:
+  std::shared_ptr<const Function> load_;
+  std::shared_ptr<const Function> save_;
+};
+
+namespace detail {
+
+// The lock of one initialization.
+class InitLock {
+ public:
+  InitLock();
+  ~InitLock();
+  InitLock(const InitLock&) = delete;
+  InitLock& operator=(const InitLock&) = delete;
+
+  void lock();
+  void unlock();
+  // Brackets the call of the function. Throws ValueError when this thread is inside it already: the
+  // function reads the parameter that it makes.
+  void begin();
+  void end();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class InitGuard {
+ public:
+  explicit InitGuard(InitLock& lock) : lock_(lock) { lock_.lock(); }
+  ~InitGuard() { lock_.unlock(); }
+  InitGuard(const InitGuard&) = delete;
+  InitGuard& operator=(const InitGuard&) = delete;
+
+ private:
+  InitLock& lock_;
+};
+
+[[noreturn]] void throw_no_parameter();
+
+}  // namespace detail
+
+// Reading (get, *, ->, conversion) is safe from several threads at once; everything that is not
+// const needs the Param for itself. A default-constructed Param holds nothing, as PyTorch's
+// parameters that are None: it belongs to no state dict, and a Param<Tensor> then reads as the
+// undefined tensor.
+template <Parameter T>
+class Param {
+ public:
+  using Traits = ParameterTraits<T>;
+  using Device = typename Traits::Device;
+  // Makes the value: on this device, with or without a gradient.
+  using InitFn = std::function<T(const Device&, bool require_grad)>;
+
+  // -----------------------------------------------------------------------------------------------
+  // construction
+  Param() : id_(0) {}
+  static Param initialized(ParamId id, T value) {
+    return from_mapped_value(id, std::move(value), {});
+  }
+  static Param uninitialized(ParamId id, InitFn init, Device device, bool require_grad, Shape shape,
+                             std::optional<DType> dtype = {}) {
+    Param out;
+    out.id_ = id;
+    out.lazy_ = std::make_unique<Lazy>(
+        Settings{std::move(init), std::move(device), require_grad, shape, dtype});
+    return out;
+  }
+  // A Param<Tensor> gets a new leaf that shares the tensor's memory and requires a gradient when it
+  // is floating point.
+  static Param from_tensor(T value) {
+    if constexpr (requires { Traits::as_parameter(value); }) {
+      return initialized(ParamId(), Traits::as_parameter(value));
+    } else {
+      return initialized(ParamId(), Traits::set_require_grad(std::move(value), true));
+    }
+  }
+  static Param from_data(const TensorData& data, const Device& device = {}) {
+    return from_tensor(T(data, device));
+  }
+  static Param from_mapped_value(ParamId id, T value, ParamMapper<T> mapper) {
+    Param out;
+    out.id_ = id;
+    out.mapper_ = std::move(mapper);
+    out.replace(std::move(value));
+    return out;
+  }
+
+  // A lazy parameter's copy is lazy and makes values of its own; an initialized one's copy holds a
+  // clone of the values with the same gradient requirement. Both keep id and mappers.
+  Param(const Param& other);
+  Param(Param&& other) noexcept : id_(other.id_) { take(other); }
+  Param& operator=(const Param& other) {
+    if (this != &other) *this = Param(other);
+    return *this;
+  }
+  Param& operator=(Param&& other) noexcept {
+    if (this != &other) {
+      value_.reset();
+      take(other);
+    }
+    return *this;
+  }
+
+  // ------------------------------------------------------------------------------------------------------
+  // value
+  const ParamId& id() const { return id_; }
+  // Whether there is a value or a function that makes one.
+  bool defined() const { return is_initialized() || lazy_ != nullptr; }
+  bool is_initialized() const { return ready_.load(std::memory_order_acquire); }
+
+  // The value, made now if it has to be.
+  const T& get() const {
+    if (ready_.load(std::memory_order_acquire)) [[likely]]
+      return *value_;
+    return initialize();
+  }
+  T val() const { return get(); }
+  const T& operator*() const { return get(); }
+  T& operator*() { return const_cast<T&>(get()); }
+  const T* operator->() const { return &get(); }
+  T* operator->() { return &const_cast<T&>(get()); }
+  operator const T&() const { return get(); }
+  operator Arg<T>() const { return Arg<T>(get()); }
+
+  T into_value() && { return std::get<1>(std::move(*this).consume()); }
+  std::tuple<ParamId, T, ParamMapper<T>> consume() && {
+    T value = get();
+    ParamMapper<T> mapper = std::move(mapper_);
+    value_.reset();
+    ready_.store(false, std::memory_order_relaxed);
+    lazy_.reset();
+    return {id_, std::move(value), std::move(mapper)};
+  }
+  // Puts another value in place of the present one, which is not made if it was not yet.
+  void replace(T value) {
+    value_.emplace(std::move(value));
+    lazy_.reset();
+    ready_.store(true, std::memory_order_release);
+  }
+
+  // ----------------------------------------------------------------------------------------------------
+  // mapping Replaces the value by f(value).
+  template <class F>
+  Param& map(F&& f) & {
+    replace(std::forward<F>(f)(val()));
+    return *this;
+  }
+  // Applies f to the value: now, or right after it is made.
+  Param& init_mapper(std::function<T(T)> f) &;
+  Param& load_mapper(std::function<T(T)> f) & {
+    mapper_.set_load(std::move(f));
+    return *this;
+  }
+  Param& save_mapper(std::function<T(T)> f) & {
+    mapper_.set_save(std::move(f));
+    return *this;
+  }
+  Param& set_require_grad(bool value) &;
+  // The same on a temporary: Param<Tensor>::from_tensor(x).set_require_grad(false).
+  template <class F>
+  Param map(F&& f) && {
+    return std::move(map(std::forward<F>(f)));
+  }
+  Param init_mapper(std::function<T(T)> f) && { return std::move(init_mapper(std::move(f))); }
+  Param load_mapper(std::function<T(T)> f) && { return std::move(load_mapper(std::move(f))); }
+  Param save_mapper(std::function<T(T)> f) && { return std::move(save_mapper(std::move(f))); }
+  Param set_require_grad(bool value) && { return std::move(set_require_grad(value)); }
+  const ParamMapper<T>& mapper() const { return mapper_; }
+
+  // ------------------------------------------------------------------- what is known without
+  // making the value
+  Device lazy_device() const {
+    return read(&Settings::device, [](const T& x) -> Device { return Traits::device(x); });
+  }
+  Shape lazy_shape() const {
+    return read(&Settings::shape, [](const T& x) -> Shape { return Traits::shape(x); });
+  }
+  bool lazy_is_require_grad() const {
+    return read(&Settings::require_grad, [](const T& x) { return Traits::is_require_grad(x); });
+  }
+  // Empty when nobody said.
+  std::optional<DType> lazy_dtype() const {
+    return read(&Settings::dtype, [](const T& x) -> std::optional<DType> {
+      if constexpr (requires { x.dtype(); }) return x.dtype();
+      return std::nullopt;
+    });
+  }
+  // Changes where, or in which dtype, the value will be made. False when it is there already.
+  bool set_lazy_device(const Device& device);
+  bool set_lazy_dtype(DType dtype, std::function<T(T)> cast);
+
+  // -----------------------------------------------------------------------------------------------------
+  // records The parameter with `value` from a record: moved to this one's device, through the load
+  // mapper, with this one's gradient requirement. Does not make this one's value.
+  Param transform_for_load(T value, ParamId id) const;
+  // The parameter as a record holds it: through the save mapper.
+  Param transform_for_save() const { return initialized(id_, mapper_.on_save(val())); }
+
+ private:
+  struct Settings {
+    InitFn init;
+    Device device;
+    bool require_grad;
+    Shape shape;
+    std::optional<DType> dtype;
+  };
+  // Lives as long as its Param even when the value is there: other threads may still wait at the
+  // lock. `settings` is empty from then on.
+  struct Lazy {
+    explicit Lazy(Settings s) : settings(std::move(s)) {}
+    detail::InitLock lock;
+    std::optional<Settings> settings;
+  };
+
+  const T& initialize() const;
+  void take(Param& other) noexcept;
+  // A field of the settings while the value is not made, else what `of_value` says of it.
+  template <class Field, class F>
+  Field read(Field Settings::*field, F of_value) const {
+    if (!is_initialized() && lazy_ != nullptr) {
+      detail::InitGuard guard(lazy_->lock);
+      if (lazy_->settings) return (*lazy_->settings).*field;
+    }
+    return of_value(get());
+  }
+
+  ParamId id_;
+  mutable std::atomic<bool> ready_{false};
+  mutable std::optional<T> value_;  // written once, before ready_ is set
+  std::unique_ptr<Lazy> lazy_;
+  ParamMapper<T> mapper_;
+};
+
+// "Param: 0123456789abc", and the same with the mappers that it has.
+template <class T>
+std::string display(const Param<T>& param) {
+  return "Param: " + to_string(param.id());
+}
+template <class T>
+std::string debug_string(const Param<T>& param) {
+  const auto word = [](bool b) { return b ? "true" : "false"; };
+  return concat(display(param), " - ParamMapper { load: ", word(param.mapper().has_load()),
+                ", save: ", word(param.mapper().has_save()), " }");
+}
+// PyTorch's form: "Parameter containing:\ntensor(...)". A lazy parameter says so and stays lazy.
+std::string to_string(const Param<Tensor>& param);
+std::ostream& operator<<(std::ostream& out, const Param<Tensor>& param);
+
+// How a layer makes its parameters.
+struct ParamOptions {
+  std::optional<DType> dtype;  // default: default_dtype() at the time of construction
+  Device device = {};
+  bool requires_grad = true;
+};
+
+// A lazy parameter of this shape: `fill` gets it as an uninitialized tensor, without recording, and
+// writes the values.
+//   Param<Tensor> scale = parameter({3}, init::ones_);
+Param<Tensor> parameter(const Shape& shape, std::function<void(Tensor&)> fill,
+                        const ParamOptions& options = {});
+
+// Fills a parameter again, in place; one that is lazy will be filled anyway.
+void refill(Param<Tensor>& param, const std::function<void(Tensor&)>& fill);
+
+}  // namespace kiln::nn
+
+#include "kiln/nn/param_impl.h"

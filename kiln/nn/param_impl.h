@@ -1,0 +1,101 @@
+// Param's longer members.
+#pragma once
+
+#include "kiln/nn/param.h"
+
+namespace kiln::nn {
+
+template <Parameter T>
+Param<T>::Param(const Param& other) : id_(other.id_), mapper_(other.mapper_) {
+  if (!other.is_initialized() && other.lazy_ != nullptr) {
+    detail::InitGuard guard(other.lazy_->lock);
+    if (other.lazy_->settings) {
+      lazy_ = std::make_unique<Lazy>(*other.lazy_->settings);
+      return;
+    }
+  }
+  if (other.is_initialized()) replace(Traits::clone(*other.value_));
+}
+
+template <Parameter T>
+void Param<T>::take(Param& other) noexcept {
+  id_ = other.id_;
+  value_ = std::move(other.value_);
+  lazy_ = std::move(other.lazy_);
+  mapper_ = std::move(other.mapper_);
+  ready_.store(other.ready_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  other.value_.reset();
+  other.ready_.store(false, std::memory_order_relaxed);
+}
+
+template <Parameter T>
+[[gnu::noinline, gnu::cold]] const T& Param<T>::initialize() const {
+  if (lazy_ == nullptr) {
+    if constexpr (requires { Traits::none(); }) {
+      return Traits::none();
+    } else {
+      detail::throw_no_parameter();
+    }
+  }
+  detail::InitGuard guard(lazy_->lock);
+  if (!ready_.load(std::memory_order_acquire)) {
+    struct Call {
+      explicit Call(detail::InitLock& l) : lock(l) { lock.begin(); }
+      ~Call() { lock.end(); }
+      detail::InitLock& lock;
+    } call(lazy_->lock);
+    const Settings& settings = *lazy_->settings;
+    value_.emplace(settings.init(settings.device, settings.require_grad));
+    lazy_->settings.reset();
+    ready_.store(true, std::memory_order_release);
+  }
+  return *value_;
+}
+
+template <Parameter T>
+Param<T>& Param<T>::init_mapper(std::function<T(T)> f) & {
+  if (is_initialized() || lazy_ == nullptr) return map(f);
+  InitFn& init = lazy_->settings->init;
+  init = [before = std::move(init), f = std::move(f)](const Device& device, bool require_grad) {
+    return f(before(device, require_grad));
+  };
+  return *this;
+}
+
+template <Parameter T>
+Param<T>& Param<T>::set_require_grad(bool value) & {
+  if (is_initialized() || lazy_ == nullptr) {
+    return map([value](T x) { return Traits::set_require_grad(std::move(x), value); });
+  }
+  lazy_->settings->require_grad = value;
+  return *this;
+}
+
+template <Parameter T>
+bool Param<T>::set_lazy_device(const Device& device) {
+  if (is_initialized() || lazy_ == nullptr) return false;
+  lazy_->settings->device = device;
+  return true;
+}
+
+template <Parameter T>
+bool Param<T>::set_lazy_dtype(DType dtype, std::function<T(T)> cast) {
+  if (is_initialized() || lazy_ == nullptr) return false;
+  init_mapper(std::move(cast));
+  lazy_->settings->dtype = dtype;
+  return true;
+}
+
+template <Parameter T>
+Param<T> Param<T>::transform_for_load(T value, ParamId id) const {
+  const Device device = lazy_device();
+  if (!(Traits::device(value) == device)) value = Traits::to_device(std::move(value), device);
+  value = mapper_.on_load(std::move(value));
+  value = Traits::set_require_grad(std::move(value), lazy_is_require_grad());
+  return from_mapped_value(id, std::move(value), mapper_);
+}
+
+// Compiled once, in param.cpp.
+extern template class Param<Tensor>;
+
+}  // namespace kiln::nn

@@ -1,0 +1,26 @@
+#include "kiln/nn/prelu.h"
+
+#include "kiln/core/error.h"
+#include "kiln/nn/init.h"
+
+namespace kiln::nn {
+namespace {
+
+std::function<void(Tensor&)> fill(double value) {
+  return [value](Tensor& x) { init::constant_(x, value); };
+}
+
+}  // namespace
+
+PReLU::PReLU(int64_t num_parameters, double init, const ParamOptions& options)
+    : num_parameters_(num_parameters), init_(init) {
+  if (num_parameters < 1) {
+    throw_error<ValueError>("PReLU: num_parameters must be 1 or the number of channels; got ",
+                            num_parameters);
+  }
+  weight = parameter({num_parameters}, fill(init), options);
+}
+
+void PReLU::reset_parameters() { refill(weight, fill(init_)); }
+
+}  // namespace kiln::nn

@@ -1,0 +1,30 @@
+// Size2d: height and width of a kernel, stride or padding, given as one number or as two.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+
+#include "kiln/backend/options.h"
+
+namespace kiln::nn {
+
+class Size2d {
+ public:
+  template <std::integral T>
+  Size2d(T both) : sizes_{static_cast<int64_t>(both), static_cast<int64_t>(both)}, single_(true) {}
+  Size2d(int64_t height, int64_t width) : sizes_{height, width} {}
+  Size2d(Pair sizes) : sizes_(sizes) {}
+
+  int64_t height() const { return sizes_[0]; }
+  int64_t width() const { return sizes_[1]; }
+  bool is_single() const { return single_; }
+  operator const Pair&() const { return sizes_; }
+  friend bool operator==(const Size2d& a, const Size2d& b) { return a.sizes_ == b.sizes_; }
+
+ private:
+  Pair sizes_;
+  bool single_ = false;
+};
+
+}  // namespace kiln::nn

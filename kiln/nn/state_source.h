@@ -1,0 +1,29 @@
+// StateSource: where a module takes its state from: a state dict, or a file that is read tensor by
+// tensor.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kiln/nn/module.h"
+
+namespace kiln::nn::detail {
+
+class StateSource {
+ public:
+  virtual ~StateSource() = default;
+
+  virtual std::vector<std::string> keys() const = 0;
+  virtual bool contains(const std::string& key) const = 0;
+  virtual Shape shape(const std::string& key) const = 0;
+  virtual Tensor read(const std::string& key) const = 0;
+  // Whether what read() gives belongs to nobody else, so that a lazy parameter can take it as it
+  // is.
+  virtual bool gives_away() const = 0;
+};
+
+// What Module::load_state_dict does, from any source. Shapes are compared before anything is read,
+// and everything is read before anything is changed.
+IncompatibleKeys load_state(Module& module, const StateSource& source, bool strict);
+
+}  // namespace kiln::nn::detail

@@ -1,0 +1,175 @@
+#include "kiln/optim/optimizer.h"
+
+#include <algorithm>
+
+#include "kiln/core/error.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/grad_mode.h"
+
+namespace kiln::optim {
+
+namespace detail {
+
+void check_not_negative(const std::string& op, const char* name, double value) {
+  if (!(value >= 0.0)) throw_error<ValueError>(op, ": ", name, " must be >= 0; got ", value);
+}
+
+std::vector<ParamGroupOptions> one_group(std::vector<Tensor> params) {
+  std::vector<ParamGroupOptions> groups(1);
+  groups[0].params = std::move(params);
+  return groups;
+}
+
+}  // namespace detail
+
+// -------------------------------------------------------------------------------------------------
+// groups
+
+void Optimizer::add_groups(std::vector<ParamGroupOptions> groups) {
+  check_options();
+  if (groups.empty() || std::all_of(groups.begin(), groups.end(),
+                                    [](const auto& group) { return group.params.empty(); })) {
+    throw_error<ValueError>(type_name(), ": there are no parameters to optimize");
+  }
+  for (ParamGroupOptions& group : groups) add_param_group(std::move(group));
+}
+
+void Optimizer::add_param_group(ParamGroupOptions options) {
+  ParamGroup group;
+  group.lr = group.initial_lr = options.lr.value_or(default_lr());
+  group.weight_decay = options.weight_decay.value_or(default_weight_decay());
+  detail::check_not_negative(type_name(), "lr", group.lr);
+  detail::check_not_negative(type_name(), "weight_decay", group.weight_decay);
+  for (const Tensor& param : options.params) {
+    check_param(param, group);
+    group.params.push_back(param);
+  }
+  State state;
+  state.slots.assign(slot_names().size(), std::vector<Tensor>(group.params.size()));
+  state.steps.assign(group.params.size(), 0);
+  groups_.push_back(std::move(group));
+  states_.push_back(std::move(state));
+}
+
+void Optimizer::check_param(const Tensor& param, const ParamGroup& group) const {
+  if (!param.defined()) throw_error<ValueError>(type_name(), ": a parameter is undefined");
+  if (!param.is_floating_point()) {
+    throw_error<ValueError>(type_name(), ": a parameter must be floating point; got ",
+                            param.dtype());
+  }
+  if (!param.is_leaf()) {
+    throw_error<ValueError>(type_name(), ": a parameter must be a leaf; got the result of ",
+                            param.grad_fn(), " of shape ", param.shape());
+  }
+  const auto is_param = [&param](const Tensor& other) { return other.is_same(param); };
+  bool known = std::any_of(group.params.begin(), group.params.end(), is_param);
+  for (const ParamGroup& other : groups_) {
+    known = known || std::any_of(other.params.begin(), other.params.end(), is_param);
+  }
+  if (known) {
+    throw_error<ValueError>(type_name(), ": a parameter of shape ", param.shape(),
+                            " was given twice");
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------
+// steps
+
+void Optimizer::step() {
+  NoGradGuard no_grad;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    grads_.clear();
+    for (const Tensor& param : groups_[g].params) grads_.push_back(param.grad());
+    step_group(g, grads_);
+  }
+  grads_.clear();
+}
+
+void Optimizer::step(const Gradients& gradients) {
+  NoGradGuard no_grad;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    grads_.clear();
+    for (const Tensor& param : groups_[g].params) {
+      grads_.push_back(gradients.get(param).value_or(Tensor()));
+    }
+    step_group(g, grads_);
+  }
+  grads_.clear();
+}
+
+// Cuts a group into batches that one fused call can take: usually there is one, of all parameters.
+void Optimizer::step_group(size_t g, std::span<Tensor> grads) {
+  const ParamGroup& group = groups_[g];
+  const State& state = states_[g];
+  with_grad_.clear();
+  bool alike = true;
+  const auto fits = [&](size_t a, size_t b) {
+    return state.steps[a] == state.steps[b] && group.params[a].dtype() == group.params[b].dtype() &&
+           group.params[a].device() == group.params[b].device();
+  };
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined()) continue;
+    alike = alike && (with_grad_.empty() || fits(with_grad_[0], i));
+    with_grad_.push_back(i);
+  }
+  if (with_grad_.empty()) return;
+  if (alike) {
+    run(g, with_grad_, grads);
+    return;
+  }
+  // Steps change as batches run: all batches are found first.
+  std::vector<std::vector<size_t>> batches;
+  for (const size_t i : with_grad_) {
+    const auto same = std::find_if(batches.begin(), batches.end(),
+                                   [&](const auto& batch) { return fits(batch[0], i); });
+    if (same == batches.end()) {
+      batches.push_back({i});
+    } else {
+      same->push_back(i);
+    }
+  }
+  for (const auto& batch : batches) run(g, batch, grads);
+}
+
+void Optimizer::run(size_t g, std::span<const size_t> which, std::span<Tensor> grads) {
+  ParamGroup& group = groups_[g];
+  State& state = states_[g];
+  for (std::vector<Tensor>& slot : state.slots) {
+    for (const size_t i : which) {
+      if (!slot[i].defined()) slot[i] = zeros_like(group.params[i].detach());
+    }
+  }
+  const int64_t steps_before = state.steps[which[0]];
+  std::vector<std::span<Tensor>> slots;
+  if (which.size() == group.params.size()) {
+    for (std::vector<Tensor>& slot : state.slots) slots.emplace_back(slot);
+    update({group.params, grads, slots, group, steps_before});
+  } else {
+    // Handles to the same tensors, side by side.
+    const auto gather = [&which](std::span<Tensor> from) {
+      std::vector<Tensor> out;
+      for (const size_t i : which) out.push_back(from[i]);
+      return out;
+    };
+    std::vector<Tensor> params = gather(group.params);
+    const std::vector<Tensor> some_grads = gather(grads);
+    std::vector<std::vector<Tensor>> gathered;
+    for (std::vector<Tensor>& slot : state.slots) gathered.push_back(gather(slot));
+    for (std::vector<Tensor>& slot : gathered) slots.emplace_back(slot);
+    update({params, some_grads, slots, group, steps_before});
+    for (size_t s = 0; s < gathered.size(); ++s) {
+      for (size_t k = 0; k < which.size(); ++k) {
+        state.slots[s][which[k]] = std::move(gathered[s][k]);
+      }
+    }
+  }
+  for (const size_t i : which) ++state.steps[i];
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  for (ParamGroup& group : groups_) {
+    for (Tensor& param : group.params) param.zero_grad(set_to_none);
+  }
+}
+
+}  // namespace kiln::optim

@@ -1,0 +1,132 @@
+// Optimizer: the base of all optimizers: parameter groups, state, and its saving and loading.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/nn/state_dict.h"
+#include "kiln/tensor/tensor.h"
+
+namespace kiln::optim {
+
+// Parameters that are trained with settings of their own; what is left out comes from the
+// optimizer's options.
+struct ParamGroupOptions {
+  std::vector<Tensor> params;
+  std::optional<double> lr;
+  std::optional<double> weight_decay;
+};
+
+struct ParamGroup {
+  std::vector<Tensor> params;
+  double lr = 0.0;
+  double weight_decay = 0.0;
+  double initial_lr = 0.0;  // what a scheduler starts from
+};
+
+// An optimizer's state, apart from it: tensors by name ("state.0.exp_avg", by the parameter's
+// number over all groups) and numbers as text ("state.0.step", "param_groups.0.lr").
+struct OptimizerState {
+  nn::StateDict tensors;
+  std::map<std::string, std::string> scalars;
+};
+
+// Parameters are leaf tensors; the optimizer changes them in place. Throws ValueError for no
+// parameters at all, an undefined tensor, one that is no leaf or not floating point, one given
+// twice, and a negative lr or weight decay.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(Optimizer&&) = default;
+
+  // "Adam".
+  virtual std::string type_name() const = 0;
+
+  // One step along each parameter's grad(), or along its gradient in `gradients`. Parameters
+  // without one stay as they are, and so does their state.
+  void step();
+  void step(const Gradients& gradients);
+  // Forgets the parameters' grad(), or fills it with zeros.
+  void zero_grad(bool set_to_none = true);
+
+  std::vector<ParamGroup>& param_groups() { return groups_; }
+  const std::vector<ParamGroup>& param_groups() const { return groups_; }
+  // For parameters that are to be trained from now on.
+  void add_param_group(ParamGroupOptions group);
+
+  // Tensors share memory with the optimizer's.
+  OptimizerState state_dict() const;
+  // Takes over state and settings, converted to each parameter's dtype and device. Throws
+  // ValueError, and changes nothing, unless the state is that of an optimizer of the same class
+  // with groups and parameters of the same sizes.
+  void load_state_dict(const OptimizerState& state);
+
+ protected:
+  // One of the optimizer's own settings, shown to who saves or loads them.
+  class OptionVisitor {
+   public:
+    virtual void number(const char* name, double& value) = 0;
+    virtual void flag(const char* name, bool& value) = 0;
+
+   protected:
+    ~OptionVisitor() = default;
+  };
+
+  // What update() works on: parameters of one dtype and device that have seen the same number of
+  // steps.
+  struct Batch {
+    std::span<Tensor> params;
+    std::span<const Tensor> grads;
+    // For each name in slot_names() a tensor per parameter, zeros at first.
+    std::span<const std::span<Tensor>> slots;
+    const ParamGroup& group;
+    int64_t steps_before;
+  };
+
+  Optimizer() = default;
+  // To be called from constructors, when the options are in place.
+  void add_groups(std::vector<ParamGroupOptions> groups);
+
+  virtual std::vector<const char*> slot_names() const = 0;
+  virtual void update(const Batch& batch) = 0;
+  virtual void visit_options(OptionVisitor& visitor) = 0;
+  // Throws ValueError for options that make no sense.
+  virtual void check_options() const = 0;
+  virtual double default_lr() const = 0;
+  virtual double default_weight_decay() const = 0;
+
+ private:
+  // A group's state, by parameter.
+  struct State {
+    std::vector<std::vector<Tensor>> slots;  // [slot][parameter], undefined before its first step
+    std::vector<int64_t> steps;
+  };
+
+  void step_group(size_t g, std::span<Tensor> grads);
+  void run(size_t g, std::span<const size_t> which, std::span<Tensor> grads);
+  void check_param(const Tensor& param, const ParamGroup& group) const;
+
+  std::vector<ParamGroup> groups_;
+  std::vector<State> states_;
+  // Kept between steps, for their memory.
+  std::vector<Tensor> grads_;
+  std::vector<size_t> with_grad_;
+};
+
+namespace detail {
+
+// Throws ValueError "op: name must be >= 0; got value" (or NaN).
+void check_not_negative(const std::string& op, const char* name, double value);
+
+std::vector<ParamGroupOptions> one_group(std::vector<Tensor> params);
+
+}  // namespace detail
+}  // namespace kiln::optim
