@@ -66,6 +66,14 @@ void fill_in_place(const HostHandle& x, Scalar value) {
   x->storage()->bump_version();
 }
 
+// The values alone: a tensor that stays writable shares its memory with nobody.
+TensorData into_data(const Arg<HostHandle>& x) {
+  HostHandle source = contiguous(x);
+  const HostHandle second_holder = x.is_donated() ? HostHandle() : source;
+  if (x.is_donated()) x.take();
+  return host::into_data(source);
+}
+
 }  // namespace
 }  // namespace cpu
 
@@ -84,9 +92,9 @@ HostHandle CpuBasic::int_from_data(const TensorData& data, Device device) {
 HostHandle CpuBasic::bool_from_data(const TensorData& data, Device device) {
   return host::from_data(data, device);
 }
-TensorData CpuBasic::float_into_data(Arg<HostHandle> x) { return host::into_data(x); }
-TensorData CpuBasic::int_into_data(Arg<HostHandle> x) { return host::into_data(x); }
-TensorData CpuBasic::bool_into_data(Arg<HostHandle> x) { return host::into_data(x); }
+TensorData CpuBasic::float_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
+TensorData CpuBasic::int_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
+TensorData CpuBasic::bool_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
 
 HostHandle CpuBasic::float_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);

@@ -1,0 +1,300 @@
+#include "kiln/backend/cpu/reduce_kernels.h"
+
+#include "kiln/backend/cpu/kernel_table.h"
+
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/reduce_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include "kiln/backend/cpu/loops-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Tag = hn::ScalableTag<T>;
+
+// ------------------------------------------------------------------------------------------------------------ sums
+
+// The lanes' sum in double precision.
+HWY_INLINE double sum_lanes(Tag<double> d, hn::Vec<Tag<double>> v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+HWY_INLINE double sum_lanes(Tag<float> d, hn::Vec<Tag<float>> v) {
+#if HWY_TARGET == HWY_SCALAR
+  (void)d;
+  return static_cast<double>(hn::GetLane(v));
+#else
+  const Tag<double> wide;
+  const hn::Half<decltype(d)> half;
+  const auto low = hn::PromoteTo(wide, hn::LowerHalf(half, v));
+  const auto high = hn::PromoteTo(wide, hn::UpperHalf(half, v));
+  return sum_lanes(wide, hn::Add(low, high));
+#endif
+}
+
+struct Plain {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D>) {
+    return hn::Add(sum, x);
+  }
+  template <class D, class M>
+  static HWY_INLINE hn::Vec<D> add_masked(D, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D>, M) {
+    return hn::Add(sum, x);  // what lies outside the mask was loaded as 0
+  }
+};
+struct SquaredDifference {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D> shift) {
+    const auto difference = hn::Sub(x, shift);
+    return hn::MulAdd(difference, difference, sum);
+  }
+  template <class D, class M>
+  static HWY_INLINE hn::Vec<D> add_masked(D, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D> shift,
+                                          M mask) {
+    const auto difference = hn::IfThenElseZero(mask, hn::Sub(x, shift));
+    return hn::MulAdd(difference, difference, sum);
+  }
+};
+
+// Elements that one set of accumulators takes: with four vectors of float, 64 to 256 additions each.
+constexpr int64_t kSumBlock = 4096;
+
+template <class Step, class T>
+HWY_INLINE double sum_row(const T* HWY_RESTRICT x, int64_t n, T shift_value) {
+  const Tag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, shift_value);
+  double total = 0.0;
+  for (int64_t begin = 0; begin < n; begin += kSumBlock) {
+    const int64_t end = n - begin > kSumBlock ? begin + kSumBlock : n;
+    auto sum0 = hn::Zero(d);
+    auto sum1 = hn::Zero(d);
+    auto sum2 = hn::Zero(d);
+    auto sum3 = hn::Zero(d);
+    int64_t i = begin;
+    for (; i + 4 * lanes <= end; i += 4 * lanes) {
+      sum0 = Step::add(d, sum0, hn::LoadU(d, x + i), shift);
+      sum1 = Step::add(d, sum1, hn::LoadU(d, x + i + lanes), shift);
+      sum2 = Step::add(d, sum2, hn::LoadU(d, x + i + 2 * lanes), shift);
+      sum3 = Step::add(d, sum3, hn::LoadU(d, x + i + 3 * lanes), shift);
+    }
+    for (; i + lanes <= end; i += lanes) sum0 = Step::add(d, sum0, hn::LoadU(d, x + i), shift);
+    if (i < end) {
+      const auto mask = hn::FirstN(d, static_cast<size_t>(end - i));
+      sum1 = Step::add_masked(d, sum1, hn::MaskedLoad(mask, d, x + i), shift, mask);
+    }
+    total += sum_lanes(d, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3)));
+  }
+  return total;
+}
+
+template <class T>
+void sum_rows(const T* x, int64_t n, int64_t count, double* out, const double*) {
+  for (int64_t r = 0; r < count; ++r) out[r] = sum_row<Plain, T>(x + r * n, n, T(0));
+}
+
+// The shift is rounded to T; what that adds to the sum of squares, n (shift - rounded)^2 over all pieces together,
+// comes off again.
+template <class T>
+HWY_INLINE double rounding_excess(double shift, int64_t n) {
+  const double difference = shift - static_cast<double>(static_cast<T>(shift));
+  return static_cast<double>(n) * difference * difference;
+}
+
+template <class T>
+void square_rows(const T* x, int64_t n, int64_t count, double* out, const double* shift) {
+  for (int64_t r = 0; r < count; ++r) {
+    out[r] = sum_row<SquaredDifference, T>(x + r * n, n, static_cast<T>(shift[r])) -
+             rounding_excess<T>(shift[r], n);
+  }
+}
+
+// Adds up rows of `width` columns into `sums`, four rows at a time.
+template <class Step, class T>
+HWY_INLINE void add_rows(const T* HWY_RESTRICT x, int64_t rows, int64_t width, int64_t step,
+                         T* HWY_RESTRICT sums, const T* HWY_RESTRICT shift) {
+  const Tag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto zero = hn::Zero(d);
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4) {
+    const T* row = x + r * step;
+    int64_t c = 0;
+    for (; c + lanes <= width; c += lanes) {
+      const auto s = hn::LoadU(d, shift + c);
+      const auto a = Step::add(d, zero, hn::LoadU(d, row + c), s);
+      const auto b = Step::add(d, zero, hn::LoadU(d, row + step + c), s);
+      const auto ab = Step::add(d, a, hn::LoadU(d, row + 2 * step + c), s);
+      const auto cd = Step::add(d, b, hn::LoadU(d, row + 3 * step + c), s);
+      hn::StoreU(hn::Add(hn::LoadU(d, sums + c), hn::Add(ab, cd)), d, sums + c);
+    }
+    if (c < width) {
+      const auto mask = hn::FirstN(d, static_cast<size_t>(width - c));
+      const auto s = hn::MaskedLoad(mask, d, shift + c);
+      auto sum = hn::MaskedLoad(mask, d, sums + c);
+      for (int64_t k = 0; k < 4; ++k) {
+        sum = Step::add_masked(d, sum, hn::MaskedLoad(mask, d, row + k * step + c), s, mask);
+      }
+      hn::BlendedStore(sum, mask, d, sums + c);
+    }
+  }
+  for (; r < rows; ++r) {
+    const T* row = x + r * step;
+    int64_t c = 0;
+    for (; c + lanes <= width; c += lanes) {
+      const auto s = hn::LoadU(d, shift + c);
+      hn::StoreU(Step::add(d, hn::LoadU(d, sums + c), hn::LoadU(d, row + c), s), d, sums + c);
+    }
+    if (c < width) {
+      const auto mask = hn::FirstN(d, static_cast<size_t>(width - c));
+      const auto s = hn::MaskedLoad(mask, d, shift + c);
+      const auto sum = hn::MaskedLoad(mask, d, sums + c);
+      hn::BlendedStore(Step::add_masked(d, sum, hn::MaskedLoad(mask, d, row + c), s, mask), mask, d,
+                       sums + c);
+    }
+  }
+}
+
+// How many narrow rows that lie one after another are added as one wide row.
+HWY_INLINE int64_t merged_rows(int64_t columns, int64_t step) {
+  return step == columns && columns < 64 ? 128 / columns : 1;
+}
+
+template <class Step, class T, bool kShifted>
+void add_columns(const T* x, int64_t rows, int64_t columns, int64_t step, double* out,
+                 const double* shift) {
+  alignas(64) T sums[kReduceColumns];
+  alignas(64) T shifts[kReduceColumns];
+  const int64_t merged = merged_rows(columns, step);
+  const int64_t width = merged * columns;
+  for (int64_t c = 0; c < width; ++c) {
+    sums[c] = T(0);
+    shifts[c] = kShifted ? static_cast<T>(shift[c % columns]) : T(0);
+  }
+  const int64_t wide_rows = rows / merged;
+  add_rows<Step, T>(x, wide_rows, width, step * merged, sums, shifts);
+  const int64_t rest = rows - wide_rows * merged;
+  if (rest > 0) {
+    add_rows<Step, T>(x + wide_rows * merged * step, 1, rest * columns, step, sums, shifts);
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    double total = 0.0;
+    for (int64_t k = c; k < width; k += columns) total += static_cast<double>(sums[k]);
+    out[c] = kShifted ? total - rounding_excess<T>(shift[c], rows) : total;
+  }
+}
+
+// --------------------------------------------------------------------------------------------------------- extrema
+
+struct Largest {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> pick(D, hn::Vec<D> best, hn::Vec<D> x) {
+    // Comparisons with a NaN in `best` are false, so it stays.
+    return hn::IfThenElse(hn::Or(hn::Gt(x, best), hn::IsNaN(x)), x, best);
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> over_lanes(D d, hn::Vec<D> v) {
+    return hn::MaxOfLanes(d, v);
+  }
+  template <class T>
+  static T combine(T a, T b) {
+    return larger(a, b);
+  }
+};
+struct Smallest {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> pick(D, hn::Vec<D> best, hn::Vec<D> x) {
+    return hn::IfThenElse(hn::Or(hn::Lt(x, best), hn::IsNaN(x)), x, best);
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<D> over_lanes(D d, hn::Vec<D> v) {
+    return hn::MinOfLanes(d, v);
+  }
+  template <class T>
+  static T combine(T a, T b) {
+    return smaller(a, b);
+  }
+};
+
+template <class Step, class T>
+HWY_INLINE T extreme_row(const T* HWY_RESTRICT x, int64_t n) {
+  const Tag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto best0 = hn::Set(d, x[0]);
+  auto best1 = best0;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    best0 = Step::pick(d, best0, hn::LoadU(d, x + i));
+    best1 = Step::pick(d, best1, hn::LoadU(d, x + i + lanes));
+  }
+  for (; i + lanes <= n; i += lanes) best0 = Step::pick(d, best0, hn::LoadU(d, x + i));
+  if (i < n) {
+    const auto mask = hn::FirstN(d, static_cast<size_t>(n - i));
+    best1 = Step::pick(d, best1, hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), best1));
+  }
+  const auto best = Step::pick(d, best0, best1);
+  const auto nan = hn::IsNaN(best);
+  if (HWY_UNLIKELY(!hn::AllFalse(d, nan))) {
+    const auto inf = hn::Inf(d);
+    return hn::GetLane(hn::Sub(inf, inf));
+  }
+  return hn::GetLane(Step::over_lanes(d, best));
+}
+
+template <class Step, class T>
+void extreme_rows(const T* x, int64_t n, int64_t count, T* out, const double*) {
+  for (int64_t r = 0; r < count; ++r) out[r] = extreme_row<Step, T>(x + r * n, n);
+}
+
+template <class Step, class T>
+void extreme_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
+                     T* HWY_RESTRICT out, const double*) {
+  const Tag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t c = 0; c < columns; ++c) out[c] = x[c];
+  for (int64_t r = 1; r < rows; ++r) {
+    const T* row = x + r * step;
+    int64_t c = 0;
+    for (; c + lanes <= columns; c += lanes) {
+      hn::StoreU(Step::pick(d, hn::LoadU(d, out + c), hn::LoadU(d, row + c)), d, out + c);
+    }
+    if (c < columns) {
+      const auto mask = hn::FirstN(d, static_cast<size_t>(columns - c));
+      const auto best =
+          Step::pick(d, hn::MaskedLoad(mask, d, out + c), hn::MaskedLoad(mask, d, row + c));
+      hn::BlendedStore(best, mask, d, out + c);
+    }
+  }
+}
+
+double add(double a, double b) { return a + b; }
+
+template <class T>
+constexpr FloatReduceKernels<T> kKernels = {
+    {sum_rows<T>, add_columns<Plain, T, false>, add},
+    {square_rows<T>, add_columns<SquaredDifference, T, true>, add},
+    {extreme_rows<Largest, T>, extreme_columns<Largest, T>, Largest::combine<T>},
+    {extreme_rows<Smallest, T>, extreme_columns<Smallest, T>, Smallest::combine<T>},
+};
+
+const ReduceTable* reduce_table() {
+  static constexpr ReduceTable table = {kKernels<float>, kKernels<double>};
+  return &table;
+}
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+HWY_EXPORT(reduce_table);
+const ReduceTable& reduce_kernels() {
+  static constinit KernelTable<ReduceTable> table(
+      [] { return HWY_DYNAMIC_DISPATCH(reduce_table)(); });
+  return table.get();
+}
+}  // namespace kiln::cpu
+#endif
