@@ -1,0 +1,55 @@
+// One case of the conformance suite: an op and its arguments, apart from any backend. Internal.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kiln/backend/backend.h"
+
+namespace kiln::conformance {
+
+// A tensor operand. Its dtype tells whether it is a float, int, bool or quantized one.
+struct Operand {
+  TensorData data;
+  double scale = 0.0;  // quantized only
+};
+using OperandList = std::vector<Operand>;
+
+struct HostData {  // a parameter that is TensorData itself
+  TensorData data;
+};
+struct Absent {};  // an optional tensor that is not there
+struct Here {};    // the device under test
+
+using Argument =
+    std::variant<Operand, OperandList, HostData, Absent, Here, Shape, Scalar, DType, Range,
+                 Distribution, RandomStream, ConvOptions, PoolOptions, CrossEntropyOptions, SgdStep,
+                 AdamStep, QuantScheme, bool, int, int64_t, double>;
+
+// Both in units of the result's rounding error (2^-23 for f32): |got - want| <= absolute + relative |want|.
+struct Tolerance {
+  double relative = 0.0;
+  double absolute = 0.0;
+};
+
+struct Case {
+  std::string op;
+  std::vector<Argument> arguments;
+  Tolerance tolerance = {};
+  // Whether each element of the result is computed by itself, so that strided operands give the same bits.
+  bool elementwise = true;
+  // Whether operands may be replaced by ones whose first dim is expanded (all rows alike).
+  bool expandable = false;
+  // Only shape and dtype of the result are defined.
+  bool values_undefined = false;
+};
+
+// Every case, for the dtypes asked for.
+std::vector<Case> all_cases(const std::vector<DType>& float_dtypes,
+                            const std::vector<DType>& int_dtypes);
+
+// "float_add(float32 [2, 3], float32 [3])"
+std::string describe(const Case& c);
+
+}  // namespace kiln::conformance

@@ -1,0 +1,146 @@
+#include "kiln/backend/conformance/cases.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kiln/backend/random_fill.h"
+
+namespace kiln::conformance {
+
+Operand CaseList::uniform(const Shape& shape, DType dtype, double low, double high) {
+  if (kind_of(dtype) == Kind::integer) {
+    return integers(shape, dtype, static_cast<int64_t>(low), static_cast<int64_t>(high));
+  }
+  TensorData data(shape, dtype);
+  host::fill_random(data, Distribution::uniform(low, high), RandomStream{++draws_, 0});
+  return {data};
+}
+
+Operand CaseList::integers(const Shape& shape, DType dtype, int64_t low, int64_t high) {
+  TensorData data(shape, dtype);
+  host::fill_random(data, Distribution::integers(low, high + 1), RandomStream{++draws_, 0});
+  return {data};
+}
+
+Operand CaseList::booleans(const Shape& shape) {
+  TensorData data(shape, DType::boolean);
+  host::fill_random(data, Distribution::bernoulli(0.5), RandomStream{++draws_, 0});
+  return {data};
+}
+
+Operand CaseList::distinct_indices(const Shape& shape, int dim, int64_t size) {
+  TensorData data(shape, DType::i64);
+  const auto out = data.as_mutable<int64_t>();
+  const RandomStream stream{++draws_, 0};
+  // A step that shares no factor with `size` visits every index before any twice.
+  const int64_t step = size % 3 == 0 ? (size % 2 == 0 ? 1 : 2) : 3;
+  int64_t inner = 1;
+  for (int d = dim + 1; d < shape.rank(); ++d) inner *= shape[d];
+  for (size_t i = 0; i < out.size(); ++i) {
+    const int64_t place = static_cast<int64_t>(i) / inner % shape[dim];
+    const int64_t row = static_cast<int64_t>(i) % inner +
+                        static_cast<int64_t>(i) / (inner * shape[dim]) * inner;
+    const int64_t start = stream.block(static_cast<uint64_t>(row))[0] % 1000;
+    out[i] = (start + place * step) % size;
+  }
+  return {data};
+}
+
+Operand values(const std::vector<double>& numbers, const Shape& shape, DType dtype) {
+  return {TensorData(numbers, shape).cast(dtype)};
+}
+Operand values(const std::vector<double>& numbers, DType dtype) {
+  return values(numbers, Shape{static_cast<int64_t>(numbers.size())}, dtype);
+}
+Operand int_values(const std::vector<int64_t>& numbers, const Shape& shape, DType dtype) {
+  return {TensorData(numbers, shape).cast(dtype)};
+}
+Operand int_values(const std::vector<int64_t>& numbers, DType dtype) {
+  return int_values(numbers, Shape{static_cast<int64_t>(numbers.size())}, dtype);
+}
+Operand bool_values(const std::vector<int>& numbers, const Shape& shape) {
+  return {TensorData(numbers, shape).cast(DType::boolean)};
+}
+
+int64_t lowest_of(DType dtype) {
+  return visit_int("lowest", dtype, []<class T>() {
+    return static_cast<int64_t>(std::numeric_limits<T>::min());
+  });
+}
+int64_t highest_of(DType dtype) {
+  return visit_int("highest", dtype, []<class T>() {
+    return static_cast<int64_t>(std::numeric_limits<T>::max());
+  });
+}
+
+std::vector<Case> all_cases(const std::vector<DType>& float_dtypes,
+                            const std::vector<DType>& int_dtypes) {
+  CaseList list(float_dtypes, int_dtypes);
+  add_data_cases(list);
+  add_shape_cases(list);
+  add_index_cases(list);
+  add_float_cases(list);
+  add_compare_cases(list);
+  add_int_cases(list);
+  add_bool_cases(list);
+  add_reduce_cases(list);
+  add_product_cases(list);
+  add_activation_cases(list);
+  add_window_cases(list);
+  add_norm_cases(list);
+  add_training_cases(list);
+  add_quantized_cases(list);
+  return std::move(list.cases);
+}
+
+namespace {
+
+struct Describe {
+  static std::string operand(const Operand& x) {
+    return concat(x.data.dtype(), " ", x.data.shape());
+  }
+  std::string operator()(const Operand& x) const { return operand(x); }
+  std::string operator()(const OperandList& xs) const {
+    std::string out = "{";
+    for (const Operand& x : xs) out += (out.size() > 1 ? ", " : "") + operand(x);
+    return out + "}";
+  }
+  std::string operator()(const HostData& x) const { return operand({x.data}); }
+  std::string operator()(const Absent&) const { return "none"; }
+  std::string operator()(const Shape& x) const { return to_string(x); }
+  std::string operator()(const Scalar& x) const { return concat(x.to_double()); }
+  std::string operator()(DType x) const { return to_string(x); }
+  std::string operator()(const Range& x) const {
+    return concat(x.start, ":", x.end, ":", x.step);
+  }
+  std::string operator()(bool x) const { return concat(x); }
+  std::string operator()(int x) const { return concat(x); }
+  std::string operator()(int64_t x) const { return concat(x); }
+  std::string operator()(double x) const { return concat(x); }
+  std::string operator()(const ConvOptions& x) const {
+    return concat("stride ", Shape(x.stride), " padding ", Shape(x.padding), " dilation ",
+                  Shape(x.dilation), " groups ", x.groups);
+  }
+  std::string operator()(const PoolOptions& x) const {
+    return concat("kernel ", Shape(x.kernel), " stride ", Shape(x.stride), " padding ",
+                  Shape(x.padding), " dilation ", Shape(x.dilation), x.ceil_mode ? " ceil" : "",
+                  x.count_include_pad ? "" : " without padding");
+  }
+  template <class T>
+  std::string operator()(const T&) const {
+    return "..";
+  }
+};
+
+}  // namespace
+
+std::string describe(const Case& c) {
+  std::string out = c.op + "(";
+  for (size_t i = 0; i < c.arguments.size(); ++i) {
+    if (i > 0) out += ", ";
+    out += std::visit(Describe{}, c.arguments[i]);
+  }
+  return out + ")";
+}
+
+}  // namespace kiln::conformance

@@ -1,0 +1,215 @@
+// Reductions and products.
+#include <algorithm>
+
+#include "kiln/backend/conformance/cases.h"
+
+namespace kiln::conformance {
+namespace {
+
+struct Reduction {
+  Shape shape;
+  Dims dims;
+};
+
+const Reduction kReductions[] = {
+    {{}, {}},           {{5}, {0}},          {{1}, {0}},          {{3, 4}, {}},
+    {{3, 4}, {0}},      {{3, 4}, {1}},       {{3, 4}, {0, 1}},    {{3, 4, 5}, {0}},
+    {{3, 4, 5}, {1}},   {{3, 4, 5}, {2}},    {{3, 4, 5}, {0, 2}}, {{3, 4, 5}, {1, 2}},
+    {{3, 4, 5}, {0, 1, 2}}, {{2, 3, 4, 5}, {1, 3}}, {{0, 3}, {1}}, {{2, 67}, {1}},
+    {{67, 2}, {0}}};
+// Those that reduce nothing to something.
+const Reduction kEmpty[] = {{{0}, {0}}, {{3, 0}, {1}}, {{0, 4}, {0}}, {{2, 0, 3}, {0, 1}}};
+const Reduction kLarge[] = {{{300, 257}, {0}},     {{300, 257}, {1}}, {{300, 257}, {0, 1}},
+                            {{70001}, {0}},        {{2, 3, 40000}, {2}}, {{40000, 3}, {0}},
+                            {{50, 40, 60}, {1}}};
+
+// The result's error grows with the terms: `scale` tells how large they are together.
+struct ReduceOp {
+  const char* op;
+  bool takes_empty;
+  Tolerance tolerance;
+};
+
+void add_reduction(CaseList& list, const ReduceOp& op, const Operand& x, const Dims& dims,
+                   double extra = 1.0) {
+  const Tolerance tolerance = {op.tolerance.relative * extra, op.tolerance.absolute * extra};
+  for (bool keepdim : {false, true}) {
+    Case& c = list.add(op.op, {x, dims, keepdim}, tolerance);
+    c.elementwise = tolerance.relative == 0.0;
+    c.expandable = true;
+  }
+}
+
+void add_float_reductions(CaseList& list, DType dtype) {
+  const ReduceOp ops[] = {{"float_sum", true, {8, 8}},   {"float_mean", true, {8, 8}},
+                          {"float_prod", true, {16, 0}}, {"float_amax", false, {}},
+                          {"float_amin", false, {}},     {"float_logsumexp", true, {8, 8}}};
+  for (const ReduceOp& op : ops) {
+    for (const Reduction& r : kReductions) {
+      add_reduction(list, op, list.uniform(r.shape, dtype, -1.5, 1.5), r.dims);
+    }
+    for (const Reduction& r : kEmpty) {
+      if (op.takes_empty) add_reduction(list, op, list.uniform(r.shape, dtype), r.dims);
+    }
+    const Operand odd = values({1, kNan, 2, kInf, 3, -kInf, -kInf, -kInf, 0, -0.0, kInf, -kInf},
+                               {4, 3}, dtype);
+    add_reduction(list, op, odd, {0});
+    add_reduction(list, op, odd, {1});
+    if (dtype != f32 || std::string_view(op.op) == "float_prod") continue;
+    for (const Reduction& r : kLarge) {
+      // Sums of 70000 numbers of alternating sign stay within a few hundred.
+      add_reduction(list, op, list.uniform(r.shape, dtype, -1.5, 1.5), r.dims, 100.0);
+    }
+  }
+  for (const Reduction& r : kReductions) {
+    for (double correction : {1.0, 0.0}) {
+      Case& c = list.add("float_var", {list.uniform(r.shape, dtype), r.dims, correction, false},
+                         {16, 4});
+      c.elementwise = false;
+      c.expandable = true;
+    }
+  }
+  for (const Reduction& r : kEmpty) {
+    list.add("float_var", {list.uniform(r.shape, dtype), r.dims, 1.0, true});
+  }
+  // Far from 0 a one-pass formula would cancel.
+  list.add("float_var", {list.uniform({40}, dtype, 100.0, 101.0), Dims{0}, 1.0, false}, {16, 4})
+      .elementwise = false;
+  if (dtype == f32) {
+    list.add("float_var", {list.uniform({40}, dtype, 10000.0, 10001.0), Dims{0}, 1.0, false},
+             {100000, 4}).elementwise = false;
+    for (const Reduction& r : kLarge) {
+      list.add("float_var", {list.uniform(r.shape, dtype), r.dims, 1.0, true}, {100, 4})
+          .elementwise = false;
+    }
+  }
+}
+
+struct AlongDim {
+  Shape shape;
+  int dim;
+};
+const AlongDim kAlong[] = {{{5}, 0},        {{1}, 0},     {{3, 4}, 0},   {{3, 4}, 1},
+                           {{3, 4, 5}, 1},  {{0, 3}, 1},  {{2, 67}, 1},  {{67, 2}, 0},
+                           {{300, 257}, 0}, {{300, 257}, 1}, {{70001}, 0}};
+
+void add_along(CaseList& list, const std::string& kind, DType dtype) {
+  const bool floating = kind == "float";
+  for (const auto& [shape, dim] : kAlong) {
+    for (const std::string op : {"_argmax", "_argmin"}) {
+      for (bool keepdim : {false, true}) {
+        // Few distinct numbers: many ties, which go to the first.
+        list.add(kind + op, {list.integers(shape, dtype, 0, 9), dim, keepdim}).expandable = true;
+      }
+    }
+    const bool long_half = size_of(dtype) == 2 && shape[dim] > 200;
+    if (floating && !long_half) {
+      Case& c = list.add("float_cumsum", {list.uniform(shape, dtype, -1.5, 1.5), dim},
+                         {8, shape[dim] > 200 ? 300.0 : 16.0});
+      c.elementwise = false;
+      c.expandable = true;
+    } else if (!floating) {
+      list.add("int_cumsum", {list.integers(shape, dtype, 0, 9), dim}).expandable = true;
+    }
+  }
+  if (!floating) return;
+  const Operand odd = values({1, kNan, 2, kInf, kNan, 3, -kInf, -kInf, -kInf, 0, -0.0, 0}, {4, 3},
+                             dtype);
+  for (int dim : {0, 1}) {
+    list.add("float_argmax", {odd, dim, false});
+    list.add("float_argmin", {odd, dim, false});
+    list.add("float_cumsum", {odd, dim}, {2, 0});
+  }
+  list.add("float_cumsum", {list.uniform({3, 0}, dtype), 1});
+}
+
+void add_int_reductions(CaseList& list, DType dtype) {
+  const ReduceOp ops[] = {{"int_sum", true, {}}, {"int_prod", true, {}},
+                          {"int_amax", false, {}}, {"int_amin", false, {}}};
+  for (const ReduceOp& op : ops) {
+    for (const Reduction& r : kReductions) {
+      add_reduction(list, op, list.integers(r.shape, dtype, 0, 100), r.dims);
+    }
+    for (const Reduction& r : kEmpty) {
+      if (op.takes_empty) add_reduction(list, op, list.integers(r.shape, dtype, 0, 1), r.dims);
+    }
+    for (const Reduction& r : kLarge) {
+      add_reduction(list, op, list.integers(r.shape, dtype, 0, 100), r.dims);
+    }
+    add_reduction(list, op, int_values({lowest_of(dtype), highest_of(dtype), 3, 2}, dtype), {0});
+  }
+}
+
+}  // namespace
+
+void add_reduce_cases(CaseList& list) {
+  for (DType dtype : list.floats) {
+    add_float_reductions(list, dtype);
+    add_along(list, "float", dtype);
+  }
+  for (DType dtype : list.ints) {
+    add_int_reductions(list, dtype);
+    add_along(list, "int", dtype);
+  }
+  for (const char* op : {"bool_any", "bool_all"}) {
+    for (const Reduction& r : kReductions) {
+      add_reduction(list, {op, true, {}}, list.booleans(r.shape), r.dims);
+    }
+    for (const Reduction& r : kEmpty) {
+      add_reduction(list, {op, true, {}}, list.booleans(r.shape), r.dims);
+    }
+    for (int value : {0, 1}) {
+      add_reduction(list, {op, true, {}}, bool_values(std::vector<int>(12, value), {3, 4}), {1});
+    }
+    add_reduction(list, {op, true, {}}, list.booleans({300, 257}), {0});
+    add_reduction(list, {op, true, {}}, list.booleans({300, 257}), {0, 1});
+  }
+}
+
+void add_product_cases(CaseList& list) {
+  const std::pair<Shape, Shape> products[] = {
+      {{1, 1}, {1, 1}},       {{2, 3}, {3, 4}},          {{5, 1}, {1, 7}},
+      {{1, 9}, {9, 1}},       {{0, 3}, {3, 4}},          {{2, 0}, {0, 4}},
+      {{2, 3}, {3, 0}},       {{6, 2, 3}, {6, 3, 4}},    {{2, 3}, {6, 3, 4}},
+      {{6, 2, 3}, {3, 4}},    {{2, 1, 2, 3}, {5, 3, 4}}, {{0, 2, 3}, {3, 4}},
+      {{17, 33}, {33, 19}},   {{1, 3, 2, 5}, {4, 1, 5, 2}}};
+  const std::pair<Shape, Shape> large[] = {
+      {{130, 140}, {140, 150}}, {{1, 300}, {300, 400}}, {{64, 2000}, {2000, 16}},
+      {{24, 33, 40}, {24, 40, 31}}};
+  for (DType dtype : list.floats) {
+    const auto add = [&](const Shape& a, const Shape& b, double absolute) {
+      Case& c = list.add("float_matmul", {list.uniform(a, dtype), list.uniform(b, dtype)},
+                         {8, absolute});
+      c.elementwise = false;
+      c.expandable = true;
+    };
+    for (const auto& [a, b] : products) add(a, b, 32);
+    if (dtype == f32 || dtype == f64) {
+      for (const auto& [a, b] : large) add(a, b, 1000);
+    }
+    list.add("float_matmul", {values({1, kInf, 2, 3}, {2, 2}, dtype),
+                              values({1, 2, 1, kNan}, {2, 2}, dtype)}, {8, 8});
+    const std::pair<Shape, int64_t> linears[] = {
+        {{3}, 4}, {{2, 3}, 4}, {{2, 5, 3}, 1}, {{0, 3}, 4}, {{2, 0}, 4}, {{64, 100}, 70}};
+    for (const auto& [shape, out] : linears) {
+      const Operand weight = list.uniform({out, shape.back()}, dtype);
+      const Operand x = list.uniform(shape, dtype);
+      for (const Argument& bias :
+           {Argument(list.uniform(Shape{out}, dtype)), Argument(Absent())}) {
+        Case& c = list.add("float_linear", {x, weight, bias}, {8, 64});
+        c.elementwise = false;
+        c.expandable = true;
+      }
+    }
+  }
+  for (DType dtype : list.ints) {
+    for (const auto& [a, b] : products) {
+      list.add("int_matmul", {list.integers(a, dtype, 0, 20), list.integers(b, dtype, 0, 20)})
+          .expandable = true;
+    }
+    list.add("int_matmul", {list.integers({65, 70}, dtype, 0, 20),
+                            list.integers({70, 75}, dtype, 0, 20)});
+  }
+}
+
+}  // namespace kiln::conformance

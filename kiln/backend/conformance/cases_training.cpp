@@ -1,0 +1,191 @@
+// Normalization, loss, dropout, optimizer steps, quantization.
+#include "kiln/backend/conformance/cases.h"
+
+namespace kiln::conformance {
+namespace {
+
+// Sums over many elements; the results are of order 1.
+constexpr Tolerance kNormalized = {32, 64};
+
+void add_batch_norm(CaseList& list, DType dtype) {
+  const double eps = 1e-3;
+  for (const Shape& shape : {Shape{4, 3}, Shape{2, 3, 5}, Shape{2, 3, 4, 5}, Shape{1, 1, 2, 2},
+                             Shape{0, 3, 4, 4}, Shape{8, 20, 14, 14}}) {
+    if (shape.numel() > 10000 && dtype != f32) continue;
+    const Shape channels = {shape[1]};
+    const Operand mean = list.uniform(channels, dtype, -0.5, 0.5);
+    const Operand var = list.uniform(channels, dtype, 0.5, 2.0);
+    const bool large = shape.numel() > 10000;
+    const Tolerance sums = {32, large ? 10000.0 : 512.0};
+    for (bool affine : {true, false}) {
+      const Argument weight = affine ? Argument(list.uniform(channels, dtype)) : Argument(Absent());
+      const Argument bias = affine ? Argument(list.uniform(channels, dtype)) : Argument(Absent());
+      const auto add = [&](const char* op, std::vector<Argument> arguments, Tolerance tolerance) {
+        Case& c = list.add(op, std::move(arguments), tolerance);
+        c.elementwise = false;
+      };
+      add("float_batch_norm", {list.uniform(shape, dtype), weight, bias, eps}, kNormalized);
+      add("float_batch_norm_inference", {list.uniform(shape, dtype), mean, var, weight, bias, eps},
+          kNormalized);
+      add("float_batch_norm_backward",
+          {list.uniform(shape, dtype), list.uniform(shape, dtype), weight, mean, var, eps}, sums);
+    }
+  }
+}
+
+void add_layer_norm(CaseList& list, DType dtype) {
+  const double eps = 1e-3;
+  const std::pair<Shape, int> forms[] = {{{5}, 1},       {{3, 4}, 1},     {{3, 4}, 2},
+                                         {{2, 3, 4}, 2}, {{0, 4}, 1},     {{2, 1}, 1},
+                                         {{2, 67}, 1},   {{100, 400}, 1}};
+  for (const auto& [shape, n] : forms) {
+    const bool large = shape.numel() > 10000;
+    if (large && dtype != f32) continue;
+    Shape row;
+    Shape kept = shape;
+    for (int d = shape.rank() - n; d < shape.rank(); ++d) {
+      row.push_back(shape[d]);
+      kept[d] = 1;
+    }
+    for (bool affine : {true, false}) {
+      const Argument weight = affine ? Argument(list.uniform(row, dtype)) : Argument(Absent());
+      const Argument bias = affine ? Argument(list.uniform(row, dtype)) : Argument(Absent());
+      list.add("float_layer_norm", {list.uniform(shape, dtype), weight, bias, n, eps}, kNormalized)
+          .elementwise = false;
+      list.add("float_layer_norm_backward",
+               {list.uniform(shape, dtype), list.uniform(shape, dtype), weight,
+                list.uniform(kept, dtype, -0.5, 0.5), list.uniform(kept, dtype, 0.5, 1.5), n},
+               {32, large ? 2000.0 : 256.0})
+          .elementwise = false;
+    }
+  }
+}
+
+void add_cross_entropy(CaseList& list, DType dtype) {
+  for (const Shape& shape : {Shape{4, 3}, Shape{1, 1}, Shape{0, 3}, Shape{2, 67}, Shape{300, 257}}) {
+    if (shape.numel() > 10000 && dtype != f32) continue;
+    const Shape rows = {shape[0]};
+    for (double smoothing : {0.0, 0.1}) {
+      const CrossEntropyOptions options{.label_smoothing = smoothing};
+      const Operand targets = list.integers(rows, i64, 0, shape[1] - 1);
+      list.add("float_cross_entropy", {list.uniform(shape, dtype, -5, 5), targets, options}, {16, 16})
+          .elementwise = false;
+      list.add("float_cross_entropy_backward",
+               {list.uniform(rows, dtype), list.uniform(shape, dtype, -5, 5), targets,
+                list.uniform(rows, dtype, 4.0, 7.0), options},
+               {32, 4})
+          .elementwise = false;
+    }
+  }
+  for (int64_t ignored : {int64_t{-100}, int64_t{1}}) {
+    const CrossEntropyOptions options{.ignore_index = ignored, .label_smoothing = 0.2};
+    const Operand targets = int_values({0, ignored, 2, ignored});
+    list.add("float_cross_entropy", {list.uniform({4, 3}, dtype), targets, options}, {16, 16})
+        .elementwise = false;
+    list.add("float_cross_entropy_backward",
+             {list.uniform({4}, dtype), list.uniform({4, 3}, dtype), targets,
+              list.uniform({4}, dtype, 1.0, 2.0), options},
+             {32, 4})
+        .elementwise = false;
+  }
+  const Operand odd = values({1000, -1000, 0, -kInf, 1, 2, -kInf, 0, 0, kNan, 1, 1}, {4, 3}, dtype);
+  list.add("float_cross_entropy", {odd, int_values({1, 0, 1, 2}), CrossEntropyOptions{}}, {16, 16})
+      .elementwise = false;
+  for (int64_t target : {3, -1}) {  // IndexError
+    list.add("float_cross_entropy", {list.uniform({2, 3}, dtype), int_values({0, target}),
+                                     CrossEntropyOptions{}});
+  }
+}
+
+void add_dropout(CaseList& list, DType dtype) {
+  const RandomStream stream{42, 1000};
+  for (const Shape& shape : {Shape{}, Shape{0}, Shape{7}, Shape{3, 5}, Shape{300, 257}}) {
+    for (double p : {0.0, 0.1, 0.5, 1.0}) {
+      list.add("float_dropout", {list.uniform(shape, dtype, 1.0, 2.0), p, stream}, {2, 0})
+          .expandable = true;
+    }
+  }
+}
+
+void add_steps(CaseList& list, DType dtype) {
+  const Tolerance tolerance = {16, 16};
+  const Shape shapes[] = {{3, 4}, {}, {0}, {67}, {40000}};
+  const auto tensors = [&](double low, double high) {
+    OperandList out;
+    for (const Shape& shape : shapes) {
+      if (shape.numel() > 10000 && dtype != f32) continue;
+      out.push_back(list.uniform(shape, dtype, low, high));
+    }
+    return out;
+  };
+  const auto sgd = [&](const SgdStep& step, bool buffers) {
+    list.add("float_sgd_step",
+             {tensors(-1, 1), tensors(-1, 1), buffers ? tensors(-1, 1) : OperandList(), step},
+             tolerance);
+  };
+  sgd({.lr = 0.1}, false);
+  sgd({.lr = 0.1, .weight_decay = 0.01}, false);
+  for (bool first : {true, false}) {
+    sgd({.lr = 0.1, .momentum = 0.9, .first_step = first}, true);
+    sgd({.lr = 0.1, .momentum = 0.9, .dampening = 0.3, .weight_decay = 0.01, .first_step = first},
+        true);
+    sgd({.lr = 0.1, .momentum = 0.9, .nesterov = true, .first_step = first}, true);
+  }
+  for (bool decoupled : {false, true}) {
+    for (bool amsgrad : {false, true}) {
+      for (double decay : {0.0, 0.1}) {
+        const AdamStep step{.lr = 0.01, .weight_decay = decay, .decoupled = decoupled,
+                            .amsgrad = amsgrad, .step = amsgrad ? 7 : 1};
+        list.add("float_adam_step",
+                 {tensors(-1, 1), tensors(-1, 1), tensors(-0.1, 0.1), tensors(0.1, 1),
+                  amsgrad ? tensors(0.1, 1) : OperandList(), step},
+                 tolerance);
+      }
+    }
+  }
+  list.add("float_sgd_step", {OperandList(), OperandList(), OperandList(), SgdStep{.lr = 0.1}});
+}
+
+}  // namespace
+
+void add_norm_cases(CaseList& list) {
+  for (DType dtype : list.floats) {
+    add_batch_norm(list, dtype);
+    add_layer_norm(list, dtype);
+  }
+}
+
+void add_training_cases(CaseList& list) {
+  for (DType dtype : list.floats) {
+    add_cross_entropy(list, dtype);
+    add_dropout(list, dtype);
+    add_steps(list, dtype);
+  }
+}
+
+void add_quantized_cases(CaseList& list) {
+  const auto quantized = [&](const Shape& shape) {
+    const TensorData data = list.integers(shape, i8, -127, 127).data;
+    return Operand{TensorData(shape, DType::q8, data.storage(), data.byte_offset()), 0.25};
+  };
+  for (const Shape& shape : {Shape{}, Shape{0}, Shape{3, 4}, Shape{70001}}) {
+    const Operand x = quantized(shape);
+    list.add("q_from_data", {HostData{x.data}, 0.25, Here{}});
+    list.add("q_into_data", {x});
+    list.add("q_scale", {x});
+    for (DType dtype : list.floats) {
+      list.add("q_dequantize", {x, dtype}, kRounded);
+      // With a power of two as the scale every quotient is exact, and many end in a half.
+      list.add("float_quantize", {list.integers(shape, dtype, -40, 40), QuantScheme{2.0}});
+      list.add("float_quantize", {list.integers(shape, dtype, -40, 40), QuantScheme{0.125}});
+      list.add("float_quantize", {list.uniform(shape, dtype), QuantScheme{}}, {0x1p31, 0});
+    }
+  }
+  list.add("q_reshape", {quantized({3, 4}), Shape{2, 6}});
+  list.add("q_reshape", {quantized({1}), Shape{}});
+  for (DType dtype : list.floats) {
+    list.add("float_quantize", {values({0, 0, 0}, dtype), QuantScheme{}});
+  }
+}
+
+}  // namespace kiln::conformance

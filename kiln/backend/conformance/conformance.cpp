@@ -1,0 +1,237 @@
+#include "kiln/backend/conformance/conformance.h"
+
+#include <algorithm>
+#include <map>
+
+#include "kiln/backend/conformance/case.h"
+#include "kiln/backend/conformance/checks.h"
+#include "kiln/backend/conformance/runner.h"
+#include "kiln/backend/reference/reference.h"
+#include "kiln/core/parallel.h"
+
+namespace kiln {
+
+std::string to_string(const ConformanceFailure& failure) {
+  return failure.op + ": " + failure.what;
+}
+
+namespace conformance {
+namespace {
+
+constinit const BackendTable kReferenceTable = detail::make_table<Reference>();
+
+// Sets the number of threads for a while.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int n) : before_(num_threads()) { set_num_threads(n); }
+  ~ThreadCount() { set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+class Suite {
+ public:
+  Suite(const BackendTable& table, Device device, const ConformanceOptions& options)
+      : runner_(table, device), reference_(kReferenceTable, kReference), options_(options) {}
+
+  std::vector<ConformanceFailure> run() {
+    const std::vector<Case> cases = all_cases(options_.float_dtypes, options_.int_dtypes);
+    check_coverage(cases);
+    for (const Case& c : cases) {
+      if (wanted(c.op)) check_case(c);
+    }
+    std::vector<DType> dtypes = options_.float_dtypes;
+    dtypes.insert(dtypes.end(), options_.int_dtypes.begin(), options_.int_dtypes.end());
+    dtypes.push_back(bool_);
+    for (DType dtype : dtypes) {
+      for (const ConformanceFailure& failure : check_memory(runner_, dtype)) {
+        if (wanted(failure.op)) fail(failure.op, failure.what);
+      }
+    }
+    return std::move(failures_);
+  }
+
+ private:
+  bool wanted(const std::string& op) const { return op.find(options_.only) != std::string::npos; }
+
+  void fail(const std::string& op, const std::string& what) {
+    if (++count_[op] <= options_.max_failures_per_op) failures_.push_back({op, what});
+  }
+
+  void check_coverage(const std::vector<Case>& cases) {
+    for (const OpInfo& row : op_table()) {
+      const bool found = std::ranges::any_of(cases, [&](const Case& c) { return c.op == row.name; });
+      if (!found && wanted(row.name)) fail(row.name, "the suite has no case for this op");
+    }
+  }
+
+  void check_case(const Case& c) {
+    const Outcome plain = check_layout(c, Layout::contiguous, nullptr);
+    // Where the plain run throws as it should, the other ways have nothing to add.
+    if (!plain.error.empty() || plain.outputs.empty()) {
+      if (plain.error.empty()) {
+        check_layout(c, Layout::permuted, nullptr);
+        check_layout(c, Layout::sliced, nullptr);
+        check_threads(c, plain);
+      }
+      return;
+    }
+    const Outcome* same_bits = c.elementwise && !c.values_undefined ? &plain : nullptr;
+    check_layout(c, Layout::permuted, same_bits);
+    check_layout(c, Layout::sliced, same_bits);
+    if (c.expandable) check_layout(c, Layout::expanded, nullptr);
+    if (c.values_undefined) return;
+    check_donated(c, plain);
+    check_in_place(c, plain);
+    check_threads(c, plain);
+  }
+
+  // Against Reference, and, where given, to the bit against the backend's own result with contiguous operands.
+  Outcome check_layout(const Case& c, Layout layout, const Outcome* same_bits) {
+    const Outcome want = reference_.run(c, layout, Handing::borrowed);
+    Outcome got = runner_.run(c, layout, Handing::borrowed);
+    const std::string where = concat(describe(c), ", ", layout);
+    if (got.error != want.error) {
+      fail(c.op, concat(where, ": ", error_text(got), "; expected ", error_text(want)));
+      if (got.error.empty()) got.error = "none";
+      return got;
+    }
+    if (!got.error.empty()) return got;
+    if (c.values_undefined) {
+      const TensorData& w = want.outputs[0];
+      const TensorData& g = got.outputs[0];
+      if (w.shape() != g.shape() || w.dtype() != g.dtype()) {
+        fail(c.op, concat(where, ": ", g.dtype(), " ", g.shape(), "; expected ", w.dtype(), " ",
+                          w.shape()));
+      }
+      return got;
+    }
+    expect_close(c, where, want.outputs, got.outputs);
+    if (want.outputs.empty()) {
+      // The op writes its operands: they, and what lies around them, are its result.
+      expect_close(c, concat(where, ", operand after"), want.after, got.after);
+    } else {
+      expect_identical(c, concat(where, ", borrowed operand after"), got.before, got.after);
+    }
+    if (same_bits != nullptr) {
+      expect_identical(c, concat(where, ", against contiguous"), same_bits->outputs, got.outputs);
+    }
+    return got;
+  }
+
+  void check_donated(const Case& c, const Outcome& plain) {
+    const Outcome got = runner_.run(c, Layout::contiguous, Handing::donated);
+    const std::string where = concat(describe(c), ", donated");
+    if (!got.error.empty()) return fail(c.op, concat(where, ": ", error_text(got)));
+    expect_identical(c, where, plain.outputs, got.outputs);
+  }
+
+  void check_in_place(const Case& c, const Outcome& plain) {
+    const auto* first = c.arguments.empty() ? nullptr : std::get_if<Operand>(&c.arguments[0]);
+    if (first == nullptr || first->data.dtype() == DType::q8) return;
+    for (Layout layout : {Layout::contiguous, Layout::sliced}) {
+      const Outcome got = runner_.run(c, layout, Handing::in_place);
+      const std::string where = concat(describe(c), ", in place, ", layout);
+      if (!got.error.empty()) {
+        fail(c.op, concat(where, ": ", error_text(got)));
+        continue;
+      }
+      if (c.elementwise) {
+        expect_identical(c, where, plain.outputs, got.outputs);
+      } else {
+        expect_close(c, where, plain.outputs, got.outputs);
+      }
+      check_in_place_memory(c, where, got, layout);
+    }
+  }
+
+  // Either the backend left the operand alone, or it holds the result and nothing around it changed.
+  void check_in_place_memory(const Case& c, const std::string& where, const Outcome& got,
+                             Layout layout) {
+    if (got.after.empty() || compare_identical(got.before[0], got.after[0]).empty()) return;
+    const std::string what = compare_identical(got.outputs[0], got.view_after);
+    if (!what.empty()) return fail(c.op, concat(where, ", operand after: ", what));
+    if (!got.version_rose && counts_versions()) {
+      fail(c.op, concat(where, ": the operand was written without a new version"));
+    }
+    TensorData expected = got.outputs[0];
+    if (layout == Layout::sliced && expected.shape().rank() > 0) {
+      std::vector<Range> ranges;
+      expected = embedded(expected, &ranges);
+    }
+    expect_identical(c, concat(where, ", memory around the operand"), {expected}, {got.after[0]});
+    for (size_t i = 1; i < got.after.size(); ++i) {
+      expect_identical(c, concat(where, ", other operand"), {got.before[i]}, {got.after[i]});
+    }
+  }
+
+  void check_threads(const Case& c, const Outcome& plain) {
+    if (max_num_threads() == 1 || elements(plain) < 30000) return;
+    const ThreadCount one(1);
+    const Outcome single = runner_.run(c, Layout::contiguous, Handing::borrowed);
+    set_num_threads(max_num_threads());
+    const Outcome many = runner_.run(c, Layout::contiguous, Handing::borrowed);
+    const std::string where = concat(describe(c), ", one thread against many");
+    expect_identical(c, where, single.outputs, many.outputs);
+    if (single.outputs.empty()) expect_identical(c, where, single.after, many.after);
+  }
+
+  static int64_t elements(const Outcome& outcome) {
+    int64_t most = 0;
+    for (const auto* list : {&outcome.outputs, &outcome.before}) {
+      for (const TensorData& data : *list) most = std::max(most, data.numel());
+    }
+    return most;
+  }
+
+  // Whether the backend tells when a tensor was written.
+  bool counts_versions() const {
+    const ErasedTensor x = runner_.from_data(TensorData(Shape{2}, f32));
+    const uint32_t before = runner_.table().version(x);
+    runner_.table().float_fill(x, Scalar(1));
+    return runner_.table().version(x) != before;
+  }
+
+  static std::string error_text(const Outcome& outcome) {
+    return outcome.error.empty() ? "no error" : outcome.error;
+  }
+
+  void expect_close(const Case& c, const std::string& where, const std::vector<TensorData>& want,
+                    const std::vector<TensorData>& got) {
+    for (size_t i = 0; i < want.size(); ++i) {
+      const std::string what = compare(want[i], got[i], c.tolerance);
+      if (!what.empty()) return fail(c.op, concat(where, ": ", output_name(want, i), what));
+    }
+  }
+
+  void expect_identical(const Case& c, const std::string& where,
+                        const std::vector<TensorData>& want, const std::vector<TensorData>& got) {
+    for (size_t i = 0; i < want.size(); ++i) {
+      const std::string what = compare_identical(want[i], got[i]);
+      if (!what.empty()) return fail(c.op, concat(where, ": ", output_name(want, i), what));
+    }
+  }
+
+  static std::string output_name(const std::vector<TensorData>& all, size_t i) {
+    return all.size() == 1 ? "" : concat("result ", static_cast<int64_t>(i), ", ");
+  }
+
+  Runner runner_;
+  Runner reference_;
+  ConformanceOptions options_;
+  std::vector<ConformanceFailure> failures_;
+  std::map<std::string, int> count_;
+};
+
+}  // namespace
+}  // namespace conformance
+
+std::vector<ConformanceFailure> run_conformance(const BackendTable& table, Device device,
+                                                const ConformanceOptions& options) {
+  return conformance::Suite(table, device, options).run();
+}
+
+}  // namespace kiln

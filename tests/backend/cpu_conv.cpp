@@ -1,0 +1,128 @@
+// Cpu's convolutions and their gradients against Reference.
+#include "neural_check.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+struct Problem {
+  Shape x, weight;
+  ConvOptions options;
+};
+
+Shape output_shape(const Problem& p) {
+  Shape shape = {p.x[0], p.weight[0], 0, 0};
+  for (int d = 0; d < 2; ++d) {
+    shape[2 + d] = conv_output_size(p.x[2 + d], p.weight[2 + d], p.options.stride[d],
+                                    p.options.padding[d], p.options.dilation[d]);
+  }
+  return shape;
+}
+
+void check_problem(const Problem& p, DType dtype) {
+  CAPTURE(to_string(p.x));
+  CAPTURE(to_string(p.weight));
+  CAPTURE(p.options.stride[0]);
+  CAPTURE(p.options.padding[0]);
+  CAPTURE(p.options.dilation[0]);
+  CAPTURE(p.options.groups);
+  CAPTURE(to_string(dtype));
+  const HostHandle x = random_tensor(p.x, dtype, 1);
+  const HostHandle w = random_tensor(p.weight, dtype, 2);
+  const HostHandle bias = random_tensor({p.weight[0]}, dtype, 3);
+  const HostHandle g = random_tensor(output_shape(p), dtype, 4);
+  const double tolerance = tolerance_of(dtype) * 8;
+  check_close(Cpu::float_conv2d(x, w, &bias, p.options),
+              Reference::float_conv2d(x, w, &bias, p.options), tolerance);
+  check_close(Cpu::float_conv2d(x, w, nullptr, p.options),
+              Reference::float_conv2d(x, w, nullptr, p.options), tolerance);
+  check_close(Cpu::float_conv2d_input_grad(w, g, p.x, p.options),
+              Reference::float_conv2d_input_grad(w, g, p.x, p.options), tolerance);
+  check_close(Cpu::float_conv2d_weight_grad(x, g, p.weight, p.options),
+              Reference::float_conv2d_weight_grad(x, g, p.weight, p.options), tolerance * 4);
+}
+
+const std::vector<Problem>& problems() {
+  static const std::vector<Problem> list = {
+      {{2, 1, 8, 8}, {4, 1, 3, 3}, {}},
+      {{1, 3, 9, 7}, {5, 3, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},
+      {{2, 4, 10, 11}, {6, 4, 3, 3}, {{2, 2}, {1, 1}, {1, 1}, 1}},
+      {{1, 2, 20, 37}, {3, 2, 5, 3}, {{1, 1}, {2, 0}, {1, 1}, 1}},
+      {{2, 6, 12, 12}, {9, 2, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 3}},
+      {{2, 6, 9, 9}, {6, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 6}},
+      {{1, 6, 9, 9}, {12, 1, 3, 3}, {{2, 2}, {1, 1}, {1, 1}, 6}},
+      {{2, 3, 13, 14}, {4, 3, 3, 3}, {{1, 1}, {2, 2}, {2, 2}, 1}},
+      {{1, 3, 16, 17}, {4, 3, 3, 2}, {{3, 2}, {1, 0}, {2, 3}, 1}},
+      {{3, 5, 6, 7}, {4, 5, 1, 1}, {}},
+      {{9, 5, 6, 7}, {4, 5, 1, 1}, {}},
+      {{2, 5, 6, 7}, {4, 5, 1, 1}, {{2, 2}, {0, 0}, {1, 1}, 1}},
+      {{2, 4, 6, 7}, {4, 2, 1, 1}, {{1, 1}, {1, 1}, {1, 1}, 2}},
+      {{1, 1, 1, 1}, {1, 1, 1, 1}, {}},
+      {{1, 2, 3, 3}, {2, 2, 3, 3}, {}},  // one output pixel
+      {{1, 2, 1, 40}, {2, 2, 1, 7}, {{1, 1}, {0, 3}, {1, 1}, 1}},
+      {{1, 2, 40, 1}, {2, 2, 7, 1}, {{1, 1}, {3, 0}, {1, 1}, 1}},
+      {{2, 2, 4, 4}, {3, 2, 2, 2}, {{1, 1}, {3, 3}, {1, 1}, 1}},  // more padding than window
+      {{0, 2, 5, 5}, {3, 2, 3, 3}, {}},
+      {{1, 0, 5, 5}, {3, 0, 3, 3}, {}},
+      {{1, 8, 6, 6}, {40, 8, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},
+      {{1, 70, 5, 5}, {17, 70, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},  // deeper than one run
+      {{20, 2, 5, 18}, {3, 2, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},   // more images than batch parts
+  };
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("conv2d and its gradients: strides, padding, dilation, groups") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const Problem& p : problems()) check_problem(p, dtype);
+  }
+}
+
+TEST_CASE("conv2d and its gradients: every instruction set") {
+  at_every_target([] {
+    for (const Problem& p : problems()) check_problem(p, DType::f32);
+  });
+}
+
+TEST_CASE("conv2d and its gradients: 16-bit floats") {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    check_problem(problems()[1], dtype);
+    check_problem(problems()[2], dtype);
+  }
+}
+
+TEST_CASE("conv2d: operands with gaps") {
+  const Problem p = problems()[2];
+  const HostHandle x = random_tensor(p.x, DType::f32, 1);
+  const HostHandle w = random_tensor(p.weight, DType::f32, 2);
+  const HostHandle g = random_tensor(output_shape(p), DType::f32, 4);
+  CHECK(same_bits(Cpu::float_conv2d(stored_with_gaps(x), stored_transposed(w), nullptr, p.options),
+                  Cpu::float_conv2d(x, w, nullptr, p.options)));
+  CHECK(same_bits(
+      Cpu::float_conv2d_input_grad(stored_with_gaps(w), stored_transposed(g), p.x, p.options),
+      Cpu::float_conv2d_input_grad(w, g, p.x, p.options)));
+  CHECK(same_bits(
+      Cpu::float_conv2d_weight_grad(stored_transposed(x), stored_with_gaps(g), p.weight, p.options),
+      Cpu::float_conv2d_weight_grad(x, g, p.weight, p.options)));
+}
+
+TEST_CASE("conv2d and its gradients: the same bits at any number of threads") {
+  const std::vector<Problem> list = {
+      {{17, 3, 20, 20}, {16, 3, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},
+      {{1, 32, 24, 24}, {32, 32, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},
+      {{5, 16, 17, 17}, {16, 8, 3, 3}, {{2, 2}, {1, 1}, {1, 1}, 2}},
+      {{9, 32, 12, 12}, {16, 32, 1, 1}, {}},
+  };
+  for (const Problem& p : list) {
+    const HostHandle x = random_tensor(p.x, DType::f32, 1);
+    const HostHandle w = random_tensor(p.weight, DType::f32, 2);
+    const HostHandle g = random_tensor(output_shape(p), DType::f32, 4);
+    check_deterministic([&] {
+      return std::vector<HostHandle>{Cpu::float_conv2d(x, w, nullptr, p.options),
+                                     Cpu::float_conv2d_input_grad(w, g, p.x, p.options),
+                                     Cpu::float_conv2d_weight_grad(x, g, p.weight, p.options)};
+    });
+  }
+}

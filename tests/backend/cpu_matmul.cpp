@@ -1,0 +1,161 @@
+// Cpu's matrix products against Reference: sizes around every block, all layouts, instruction sets
+// and dtypes.
+#include "neural_check.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+void check_product(const HostHandle& a, const HostHandle& b) {
+  CAPTURE(to_string(a->shape()));
+  CAPTURE(to_string(b->shape()));
+  const HostHandle got = Cpu::float_matmul(a, b);
+  const double depth = static_cast<double>(a->shape().back());
+  check_close(got, Reference::float_matmul(a, b), tolerance_of(a->dtype()) * (1.0 + depth / 64.0));
+}
+
+}  // namespace
+
+TEST_CASE("matmul: sizes around the kernels' blocks, stored in every way") {
+  at_every_target([] {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const int64_t m : {1, 5, 6, 7, 13, 14, 15, 29}) {
+        for (const int64_t n : {1, 3, 8, 15, 16, 17, 31, 33, 65}) {
+          for (const int64_t k : {1, 4, 17}) {
+            const HostHandle a = random_tensor({m, k}, dtype, 1);
+            const HostHandle b = random_tensor({k, n}, dtype, 2);
+            check_product(a, b);
+            check_product(stored_transposed(a), b);
+            check_product(a, stored_transposed(b));
+            check_product(stored_transposed(a), stored_transposed(b));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("matmul: larger than the packed blocks") {
+  struct Size {
+    int64_t m, n, k;
+  };
+  at_every_target([] {
+    for (const auto& [m, n, k] : {Size{130, 70, 1030}, Size{37, 1100, 300}, Size{600, 40, 513},
+                                  Size{3, 5, 2000}, Size{256, 256, 256}, Size{128, 512, 512}}) {
+      const HostHandle a = random_tensor({m, k}, DType::f32, 1);
+      const HostHandle b = random_tensor({k, n}, DType::f32, 2);
+      check_product(a, b);
+      check_product(stored_transposed(a), stored_transposed(b));
+    }
+  });
+}
+
+TEST_CASE("matmul: gaps between elements, unaligned memory, 16-bit floats") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    const HostHandle a = random_tensor({19, 23}, dtype, 1);
+    const HostHandle b = random_tensor({23, 37}, dtype, 2);
+    check_product(stored_with_gaps(a), b);
+    check_product(a, stored_with_gaps(b));
+    check_product(stored_with_gaps(a), stored_with_gaps(b));
+  }
+}
+
+TEST_CASE("matmul: batches") {
+  const HostHandle a = random_tensor({3, 2, 5, 7}, DType::f32, 1);
+  const HostHandle b = random_tensor({3, 2, 7, 4}, DType::f32, 2);
+  check_product(a, b);
+  check_product(stored_transposed(a), stored_transposed(b));
+  check_product(a, random_tensor({7, 4}, DType::f32, 3));  // one B for all: a single product
+  check_product(random_tensor({5, 7}, DType::f32, 3), b);  // one A for all
+  check_product(a, random_tensor({2, 7, 4}, DType::f32, 3));
+  check_product(random_tensor({3, 1, 5, 7}, DType::f32, 3),
+                random_tensor({1, 2, 7, 4}, DType::f32, 4));
+  check_product(host::permute(a, {1, 0, 2, 3}), host::permute(b, {1, 0, 2, 3}));
+  check_product(host::permute(a, {1, 0, 2, 3}), random_tensor({7, 4}, DType::f32, 3));
+  check_product(host::expand(random_tensor({1, 5, 7}, DType::f32, 5), {4, 5, 7}),
+                random_tensor({4, 7, 6}, DType::f32, 6));
+  check_product(host::expand(random_tensor({1, 7}, DType::f32, 5), {5, 7}),
+                host::expand(random_tensor({7, 1}, DType::f32, 6), {7, 20}));
+  check_product(random_tensor({2, 200, 300}, DType::f32, 7),
+                random_tensor({2, 300, 200}, DType::f32, 8));
+}
+
+TEST_CASE("matmul: nothing to multiply") {
+  for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
+    check_product(random_tensor({3, 0}, dtype, 1), random_tensor({0, 4}, dtype, 2));
+    check_product(random_tensor({0, 3}, dtype, 1), random_tensor({3, 4}, dtype, 2));
+    check_product(random_tensor({2, 3}, dtype, 1), random_tensor({3, 0}, dtype, 2));
+    check_product(random_tensor({0, 2, 3}, dtype, 1), random_tensor({0, 3, 2}, dtype, 2));
+    check_product(random_tensor({2, 3, 0}, dtype, 1), random_tensor({2, 0, 5}, dtype, 2));
+  }
+}
+
+TEST_CASE("matmul: infinities and NaN stay where they belong") {
+  HostHandle a = random_tensor({20, 20}, DType::f32, 1);
+  HostHandle b = random_tensor({20, 20}, DType::f32, 2);
+  a->data_as<float>()[3 * 20 + 5] = std::numeric_limits<float>::infinity();
+  b->data_as<float>()[7 * 20 + 2] = std::numeric_limits<float>::quiet_NaN();
+  check_product(a, b);
+}
+
+TEST_CASE("int_matmul: every dtype, wrapping") {
+  for (const DType dtype : {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8}) {
+    const HostHandle a = random_ints({2, 9, 17}, dtype, 120, 1);
+    const HostHandle b = random_ints({17, 11}, dtype, 120, 2);
+    CHECK(same_bits(Cpu::int_matmul(a, b), Reference::int_matmul(a, b)));
+    CHECK(same_bits(
+        Cpu::int_matmul(host::permute(a, {0, 2, 1}), random_ints({9, 3}, dtype, 100, 3)),
+        Reference::int_matmul(host::permute(a, {0, 2, 1}), random_ints({9, 3}, dtype, 100, 3))));
+  }
+  const HostHandle none =
+      Cpu::int_matmul(random_ints({2, 0}, DType::i32, 9, 1), random_ints({0, 2}, DType::i32, 9, 1));
+  CHECK(values_of(none) == std::vector<double>{0, 0, 0, 0});
+}
+
+TEST_CASE("linear: any rank, with and without bias") {
+  const auto check = [](const HostHandle& x, const HostHandle& w, const HostHandle* bias) {
+    CAPTURE(to_string(x->shape()));
+    check_close(Cpu::float_linear(x, w, bias), Reference::float_linear(x, w, bias),
+                tolerance_of(x->dtype()) * 4);
+  };
+  at_every_target([&] {
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+      const HostHandle w = random_tensor({33, 40}, dtype, 1);
+      const HostHandle bias = random_tensor({33}, dtype, 2);
+      for (const Shape& shape :
+           {Shape{40}, Shape{1, 40}, Shape{7, 40}, Shape{2, 3, 40}, Shape{0, 40}, Shape{64, 40}}) {
+        const HostHandle x = random_tensor(shape, dtype, 3);
+        check(x, w, &bias);
+        check(x, w, nullptr);
+        check(stored_with_gaps(x), stored_with_gaps(w), &bias);
+        check(x, stored_transposed(w), &bias);
+      }
+      const HostHandle empty_w = random_tensor({5, 0}, dtype, 1);
+      const HostHandle five = random_tensor({5}, dtype, 2);
+      check(random_tensor({3, 0}, dtype, 1), empty_w, &five);
+    }
+  });
+  const HostHandle x = random_tensor({4, 3, 6, 40}, DType::f32, 3);
+  const HostHandle w = random_tensor({10, 40}, DType::f32, 1);
+  check(host::permute(x, {1, 0, 2, 3}), w, nullptr);  // rows at no even distance
+}
+
+TEST_CASE("matmul and linear: the same bits at any number of threads") {
+  struct Size {
+    int64_t m, n, k;
+  };
+  for (const auto& [m, n, k] : {Size{64, 64, 64}, Size{64, 256, 784}, Size{300, 300, 700},
+                                Size{1, 1000, 512}, Size{1000, 1, 512}, Size{2, 700, 900}}) {
+    const HostHandle a = random_tensor({m, k}, DType::f32, 1);
+    const HostHandle b = random_tensor({n, k}, DType::f32, 2);
+    const HostHandle bias = random_tensor({n}, DType::f32, 3);
+    check_deterministic([&] {
+      return std::vector<HostHandle>{Cpu::float_matmul(a, host::permute(b, {1, 0})),
+                                     Cpu::float_linear(a, b, &bias)};
+    });
+  }
+  const HostHandle a = random_tensor({40, 30, 20}, DType::f32, 1);
+  const HostHandle b = random_tensor({40, 20, 30}, DType::f32, 2);
+  check_deterministic([&] { return std::vector<HostHandle>{Cpu::float_matmul(a, b)}; });
+}

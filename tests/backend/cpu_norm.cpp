@@ -1,0 +1,147 @@
+// Cpu's batch and layer normalization against Reference.
+#include "neural_check.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+void check_all(const std::tuple<HostHandle, HostHandle, HostHandle>& got,
+               const std::tuple<HostHandle, HostHandle, HostHandle>& want, double tolerance) {
+  check_close(std::get<0>(got), std::get<0>(want), tolerance);
+  check_close(std::get<1>(got), std::get<1>(want), tolerance);
+  check_close(std::get<2>(got), std::get<2>(want), tolerance);
+}
+
+void check_batch_norm(const Shape& shape, DType dtype) {
+  CAPTURE(to_string(shape));
+  CAPTURE(to_string(dtype));
+  const HostHandle x = random_tensor(shape, dtype, 1);
+  const HostHandle g = random_tensor(shape, dtype, 2);
+  const HostHandle weight = random_tensor({shape[1]}, dtype, 3);
+  const HostHandle bias = random_tensor({shape[1]}, dtype, 4);
+  const double tolerance = tolerance_of(dtype) * 8;
+  for (const HostHandle* w : {&weight, static_cast<const HostHandle*>(nullptr)}) {
+    const HostHandle* b = w == nullptr ? nullptr : &bias;
+    const auto want = Reference::float_batch_norm(x, w, b, 1e-2);
+    check_all(Cpu::float_batch_norm(x, w, b, 1e-2), want, tolerance);
+    const HostHandle& mean = std::get<1>(want);
+    const HostHandle& var = std::get<2>(want);
+    check_all(Cpu::float_batch_norm_backward(g, x, w, mean, var, 1e-2),
+              Reference::float_batch_norm_backward(g, x, w, mean, var, 1e-2), tolerance * 8);
+    check_close(Cpu::float_batch_norm_inference(x, mean, var, w, b, 1e-2),
+                Reference::float_batch_norm_inference(x, mean, var, w, b, 1e-2), tolerance);
+  }
+}
+
+void check_layer_norm(const Shape& shape, int n, DType dtype) {
+  CAPTURE(to_string(shape));
+  CAPTURE(n);
+  CAPTURE(to_string(dtype));
+  Shape inner;
+  for (int d = shape.rank() - n; d < shape.rank(); ++d) inner.push_back(shape[d]);
+  const HostHandle x = random_tensor(shape, dtype, 1);
+  const HostHandle g = random_tensor(shape, dtype, 2);
+  const HostHandle weight = random_tensor(inner, dtype, 3);
+  const HostHandle bias = random_tensor(inner, dtype, 4);
+  const double tolerance = tolerance_of(dtype) * 8;
+  for (const HostHandle* w : {&weight, static_cast<const HostHandle*>(nullptr)}) {
+    const HostHandle* b = w == nullptr ? nullptr : &bias;
+    const auto want = Reference::float_layer_norm(x, w, b, n, 1e-2);
+    check_all(Cpu::float_layer_norm(x, w, b, n, 1e-2), want, tolerance);
+    const HostHandle& mean = std::get<1>(want);
+    const HostHandle& rstd = std::get<2>(want);
+    check_all(Cpu::float_layer_norm_backward(g, x, w, mean, rstd, n),
+              Reference::float_layer_norm_backward(g, x, w, mean, rstd, n), tolerance * 8);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("batch_norm: planes of every length, gradients, inference") {
+  at_every_target([] {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const Shape& shape :
+           {Shape{4, 3, 5, 5}, Shape{2, 5, 16, 17}, Shape{7, 3}, Shape{65, 9}, Shape{3, 2, 4},
+            Shape{1, 3, 4, 1}, Shape{2, 2, 70, 70}, Shape{2, 3, 1, 2, 9}, Shape{1, 1, 1}}) {
+        check_batch_norm(shape, dtype);
+      }
+    }
+  });
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    check_batch_norm({4, 3, 5, 5}, dtype);
+    check_batch_norm({9, 3}, dtype);
+  }
+}
+
+TEST_CASE("batch_norm: nothing to normalize") {
+  for (const Shape& shape :
+       {Shape{0, 3, 4, 4}, Shape{2, 0, 4, 4}, Shape{2, 3, 0, 4}, Shape{0, 3}}) {
+    CAPTURE(to_string(shape));
+    const HostHandle x = random_tensor(shape, DType::f32, 1);
+    check_all(Cpu::float_batch_norm(x, nullptr, nullptr, 1e-5),
+              Reference::float_batch_norm(x, nullptr, nullptr, 1e-5), 0);
+    const HostHandle ones = random_tensor({shape[1]}, DType::f32, 2);
+    check_all(
+        Cpu::float_batch_norm_backward(x, x, nullptr, ones, Cpu::float_square(ones), 1e-5),
+        Reference::float_batch_norm_backward(x, x, nullptr, ones, Cpu::float_square(ones), 1e-5),
+        0);
+  }
+}
+
+TEST_CASE("batch_norm: a mean that is large beside the spread") {
+  HostHandle x = random_tensor({8, 2, 20, 20}, DType::f32, 1);
+  for (int64_t i = 0; i < x->numel(); ++i) x->data_as<float>()[i] += 1000.0f;
+  const auto want = Reference::float_batch_norm(x, nullptr, nullptr, 1e-5);
+  const auto got = Cpu::float_batch_norm(x, nullptr, nullptr, 1e-5);
+  check_close(std::get<2>(got), std::get<2>(want), 1e-5);
+  check_close(std::get<0>(got), std::get<0>(want), 2e-4);  // x itself is known to 6e-5 only
+}
+
+TEST_CASE("layer_norm: rows of every length") {
+  at_every_target([] {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const int64_t n : {1, 2, 15, 16, 17, 64, 100, 5000}) check_layer_norm({3, n}, 1, dtype);
+      check_layer_norm({200, 33}, 1, dtype);
+      check_layer_norm({2, 3, 4, 5}, 2, dtype);
+      check_layer_norm({7}, 1, dtype);
+    }
+  });
+  for (const DType dtype : {DType::f16, DType::bf16}) check_layer_norm({4, 33}, 1, dtype);
+  check_layer_norm({0, 4}, 1, DType::f32);
+}
+
+TEST_CASE("norms: donated operands, operands with gaps") {
+  const HostHandle x = random_tensor({4, 3, 5, 6}, DType::f32, 1);
+  const HostHandle g = random_tensor({4, 3, 5, 6}, DType::f32, 2);
+  const auto [y, mean, var] = Cpu::float_batch_norm(x, nullptr, nullptr, 1e-5);
+  CHECK(same_bits(std::get<0>(Cpu::float_batch_norm(random_tensor({4, 3, 5, 6}, DType::f32, 1),
+                                                    nullptr, nullptr, 1e-5)),
+                  y));
+  CHECK(same_bits(std::get<0>(Cpu::float_batch_norm(stored_with_gaps(x), nullptr, nullptr, 1e-5)),
+                  y));
+  const HostHandle dx = std::get<0>(Cpu::float_batch_norm_backward(g, x, nullptr, mean, var, 1e-5));
+  CHECK(same_bits(
+      std::get<0>(Cpu::float_batch_norm_backward(random_tensor({4, 3, 5, 6}, DType::f32, 2),
+                                                 stored_transposed(x), nullptr, mean, var, 1e-5)),
+      dx));
+  const auto [z, m, rstd] = Cpu::float_layer_norm(x, nullptr, nullptr, 2, 1e-5);
+  CHECK(same_bits(
+      std::get<0>(Cpu::float_layer_norm(stored_transposed(x), nullptr, nullptr, 2, 1e-5)), z));
+  const HostHandle dz = std::get<0>(Cpu::float_layer_norm_backward(g, x, nullptr, m, rstd, 2));
+  CHECK(same_bits(std::get<0>(Cpu::float_layer_norm_backward(
+                      random_tensor({4, 3, 5, 6}, DType::f32, 2), x, nullptr, m, rstd, 2)),
+                  dz));
+}
+
+TEST_CASE("norms: the same bits at any number of threads") {
+  const HostHandle x = random_tensor({16, 24, 20, 20}, DType::f32, 1);
+  const HostHandle g = random_tensor({16, 24, 20, 20}, DType::f32, 2);
+  check_deterministic([&] {
+    const auto [y, mean, var] = Cpu::float_batch_norm(x, nullptr, nullptr, 1e-5);
+    const auto [dx, dw, db] = Cpu::float_batch_norm_backward(g, x, nullptr, mean, var, 1e-5);
+    const auto [z, m, rstd] = Cpu::float_layer_norm(x, nullptr, nullptr, 2, 1e-5);
+    const auto [dz, dv, dc] = Cpu::float_layer_norm_backward(g, x, nullptr, m, rstd, 2);
+    return std::vector<HostHandle>{y, mean, var, dx, dw, db, z, m, rstd, dz, dv, dc};
+  });
+}
