@@ -254,10 +254,11 @@ void pack(int64_t count, int64_t k, const T* from, int64_t row, int64_t step, T*
     }
 #endif
     const int64_t valid = std::min(lanes, count - i);
+    const int64_t padded = std::min(lanes, width - i);
     for (; p < k; ++p) {
       T* out = to + p * width + i;
       for (int64_t r = 0; r < valid; ++r) out[r] = rows[r * row + p * step];
-      for (int64_t r = valid; r < lanes; ++r) out[r] = T(0);
+      for (int64_t r = valid; r < padded; ++r) out[r] = T(0);
     }
   }
 }
