@@ -11,10 +11,10 @@
 namespace kiln::nn {
 
 struct AvgPool2dOptions {
-  std::optional<Size2d> stride;   // default: the kernel's size
-  Size2d padding = 0;             // of zeros; at most half the kernel
-  bool ceil_mode = false;         // windows may hang over the edge
-  bool count_include_pad = true;  // the padding's zeros count in the mean
+  std::optional<Size2d> stride = {};  // default: the kernel's size
+  Size2d padding = 0;                 // of zeros; at most half the kernel
+  bool ceil_mode = false;             // windows may hang over the edge
+  bool count_include_pad = true;      // the padding's zeros count in the mean
 };
 
 // x [N, C, H, W] or [C, H, W] -> [N, C, OH, OW].

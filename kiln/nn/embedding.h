@@ -11,7 +11,7 @@ namespace kiln::nn {
 
 struct EmbeddingOptions {
   // The row for padding: starts at zero and gets no gradient. Negative numbers count from the end.
-  std::optional<int64_t> padding_idx;
+  std::optional<int64_t> padding_idx = {};
 };
 
 // index [..], integers -> [.., embedding_dim]. weight [num_embeddings, embedding_dim] starts

@@ -11,8 +11,8 @@
 namespace kiln::nn {
 
 struct MaxPool2dOptions {
-  std::optional<Size2d> stride;  // default: the kernel's size
-  Size2d padding = 0;            // of minus infinity; at most half the kernel
+  std::optional<Size2d> stride = {};  // default: the kernel's size
+  Size2d padding = 0;                 // of minus infinity; at most half the kernel
   Size2d dilation = 1;
   bool ceil_mode = false;  // windows may hang over the edge
 };

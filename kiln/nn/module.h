@@ -190,9 +190,10 @@ std::unique_ptr<Module> clone_as(const M& module) {
 }  // namespace kiln::nn
 
 // KILN_MODULE(Net, part, ...) goes into the body of struct Net : Module, anywhere; what follows it
-// is public. It names the members that belong to the module's state: Param<Tensor>, Buffer,
-// modules, and std::vector, array, tuple, pair, optional, unique_ptr and shared_ptr of them. There
-// may be none. Names in state dicts are the members' names.
+// is public. (The language forbids it in a class that is local to a function.) It names the members
+// that belong to the module's state: Param<Tensor>, Buffer, modules, and std::vector, array, tuple,
+// pair, optional, unique_ptr and shared_ptr of them. There may be none. Names in state dicts are
+// the members' names.
 //
 // It also writes operator(): net(args...) is net.forward(args...) between the forward hooks, and
 // costs a test of one pointer when there are none.

@@ -1,6 +1,8 @@
 // Modules as text, in PyTorch's layout.
+#include <algorithm>
 #include <ostream>
 
+#include "kiln/core/error.h"
 #include "kiln/nn/module_tree.h"
 
 namespace kiln::nn {
@@ -29,7 +31,10 @@ void split_lines(const std::string& text, std::vector<std::string>& out) {
 // "(0): Parameter containing: [float32 of size 2x3]": how PyTorch's ParameterList shows an element.
 std::string describe(const std::string& name, const Param<Tensor>& param) {
   std::string size;
-  for (const int64_t n : param.lazy_shape()) size += (size.empty() ? "" : "x") + std::to_string(n);
+  for (const int64_t n : param.lazy_shape()) {
+    if (!size.empty()) size += 'x';
+    size += std::to_string(n);
+  }
   const std::optional<DType> dtype = param.lazy_dtype();
   return concat("  (", name, "): Parameter containing: [", dtype ? name_of(*dtype) : "?",
                 " of size ", size, "]");
@@ -52,7 +57,7 @@ std::string print(const ModuleTree& node) {
     if (extra.size() == 1) return type + "(" + extra[0] + ")";
   }
   std::string out = type + "(\n";
-  for (const std::string& line : extra) out += "  " + line + "\n";
+  for (const std::string& line : extra) out += concat("  ", line, "\n");
 
   const bool fold = node.module == nullptr || node.module->folds_equal_children();
   const auto& children = node.children;
@@ -64,7 +69,7 @@ std::string print(const ModuleTree& node) {
                                  ? concat("(", children[i].name, "): ", text)
                                  : concat("(", children[i].name, "-", children[end - 1].name,
                                           "): ", end - i, " x ", text);
-    out += "  " + indented(item) + "\n";
+    out += concat("  ", indented(item), "\n");
     i = end;
   }
   return out + ")";

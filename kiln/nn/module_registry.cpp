@@ -9,7 +9,10 @@ template <class T>
 T& set(std::vector<std::pair<std::string, std::unique_ptr<T>>>& parts, const std::string& name,
        T value) {
   for (auto& [known, part] : parts) {
-    if (known == name) return *part = std::move(value);
+    if (known == name) {
+      *part = std::move(value);
+      return *part;
+    }
   }
   parts.emplace_back(name, std::make_unique<T>(std::move(value)));
   return *parts.back().second;

@@ -292,7 +292,7 @@ std::ostream& operator<<(std::ostream& out, const Param<Tensor>& param);
 
 // How a layer makes its parameters.
 struct ParamOptions {
-  std::optional<DType> dtype;  // default: default_dtype() at the time of construction
+  std::optional<DType> dtype = {};  // default: default_dtype() at the time of construction
   Device device = {};
   bool requires_grad = true;
 };

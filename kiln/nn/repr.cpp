@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "kiln/core/error.h"
+
 namespace kiln::nn::detail {
 
 std::string repr(bool value) { return value ? "True" : "False"; }
@@ -31,7 +33,7 @@ std::string repr(const Scalar& value) {
 
 std::string repr(const Shape& value) {
   std::string out = "(";
-  for (int i = 0; i < value.rank(); ++i) out += (i > 0 ? ", " : "") + std::to_string(value[i]);
+  for (int i = 0; i < value.rank(); ++i) out += concat(i > 0 ? ", " : "", value[i]);
   return out + (value.rank() == 1 ? ",)" : ")");
 }
 
@@ -40,7 +42,7 @@ std::string repr(const Size2d& value) {
 }
 
 std::string repr_pair(const Size2d& value) {
-  return "(" + std::to_string(value.height()) + ", " + std::to_string(value.width()) + ")";
+  return concat("(", value.height(), ", ", value.width(), ")");
 }
 
 }  // namespace kiln::nn::detail

@@ -17,13 +17,13 @@ namespace kiln::optim {
 // Parameters that are trained with settings of their own; what is left out comes from the
 // optimizer's options.
 struct ParamGroupOptions {
-  std::vector<Tensor> params;
-  std::optional<double> lr;
-  std::optional<double> weight_decay;
+  std::vector<Tensor> params = {};
+  std::optional<double> lr = {};
+  std::optional<double> weight_decay = {};
 };
 
 struct ParamGroup {
-  std::vector<Tensor> params;
+  std::vector<Tensor> params = {};
   double lr = 0.0;
   double weight_decay = 0.0;
   double initial_lr = 0.0;  // what a scheduler starts from

@@ -1,0 +1,147 @@
+#include "kiln/optim/optimizer.h"
+
+#include <doctest/doctest.h>
+
+#include "kiln/core/error.h"
+#include "kiln/nn/linear.h"
+#include "kiln/optim/adam.h"
+#include "kiln/optim/sgd.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/ops.h"
+#include "tests/support/near.h"
+#include "tests/support/throws.h"
+
+using namespace kiln;
+using kiln::optim::Adam;
+using kiln::optim::SGD;
+using kiln::test::message_of;
+using kiln::test::near;
+
+namespace {
+
+Tensor leaf(double value, DType dtype = f64) {
+  return tensor({value}, {.dtype = dtype, .requires_grad = true});
+}
+
+}  // namespace
+
+TEST_CASE("optimizer: a parameter without a gradient stays, and counts its own steps") {
+  // Expected: PyTorch with p1's gradient missing at steps 0 and 2.
+  const std::vector<std::vector<double>> adam = {{0.900000003, 2.0},
+                                                 {0.803481803, 2.099999995},
+                                                 {0.707681682, 2.099999995},
+                                                 {0.611640656, 2.191778105}};
+  const std::vector<std::vector<double>> sgd = {
+      {0.97, 2.0}, {0.883, 2.02}, {0.7147, 2.02}, {0.44323, 2.098}};
+  for (const bool use_adam : {true, false}) {
+    Tensor p0 = leaf(1.0);
+    Tensor p1 = leaf(2.0);
+    const std::vector<Tensor> params = {p0, p1};
+    std::unique_ptr<optim::Optimizer> optimizer;
+    if (use_adam) {
+      optimizer = std::make_unique<Adam>(params, optim::AdamOptions{.lr = 0.1});
+    } else {
+      optimizer = std::make_unique<SGD>(params, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+    }
+    for (int s = 0; s < 4; ++s) {
+      p0.set_grad(tensor({0.3 * (s + 1)}, {f64}));
+      p1.set_grad(s % 2 == 0 ? Tensor() : tensor({-0.2 * s}, {f64}));
+      optimizer->step();
+      const auto& expected = (use_adam ? adam : sgd)[static_cast<size_t>(s)];
+      CHECK(near(cat({p0.detach(), p1.detach()}), expected, 1e-7, 2e-9));
+    }
+  }
+}
+
+TEST_CASE("optimizer: groups have their own lr and weight decay") {
+  Tensor p0 = leaf(1.0);
+  Tensor p1 = leaf(2.0);
+  SGD optimizer({{.params = {p0}}, {.params = {p1}, .lr = 0.01, .weight_decay = 0.5}}, {.lr = 0.1});
+  REQUIRE(optimizer.param_groups().size() == 2);
+  CHECK(optimizer.param_groups()[0].lr == 0.1);
+  CHECK(optimizer.param_groups()[1].lr == 0.01);
+  for (const auto& expected : {std::vector{0.9, 1.98}, std::vector{0.8, 1.9601}}) {
+    p0.set_grad(ones({1}, {f64}));
+    p1.set_grad(ones({1}, {f64}));
+    optimizer.step();
+    CHECK(near(cat({p0.detach(), p1.detach()}), expected));
+  }
+  Tensor p2 = leaf(3.0);
+  optimizer.add_param_group({.params = {p2}, .lr = 1.0});
+  p2.set_grad(ones({1}, {f64}));
+  optimizer.zero_grad();
+  CHECK(!p2.grad().defined());
+  p2.set_grad(ones({1}, {f64}));
+  optimizer.step();
+  CHECK(near(p2, {2.0}));
+  CHECK(near(p0, {0.8}));
+}
+
+TEST_CASE("optimizer: one group may mix dtypes") {
+  Tensor a = leaf(1.0, f64);
+  Tensor b = leaf(1.0, f32);
+  Adam optimizer({a, b}, {.lr = 0.1});
+  a.set_grad(ones({1}, {f64}));
+  b.set_grad(ones({1}, {f32}));
+  optimizer.step();
+  CHECK(near(a, {0.9}, 1e-7));
+  CHECK(near(b, {0.9}, 1e-6));
+  CHECK(b.dtype() == f32);
+}
+
+TEST_CASE("optimizer: explicit gradients") {
+  Tensor w = leaf(2.0);
+  Tensor unused = leaf(1.0);
+  SGD optimizer({w, unused}, {.lr = 0.1});
+  optimizer.step((w * w).sum().backward());
+  CHECK(near(w, {1.6}));
+  CHECK(near(unused, {1.0}));
+  CHECK(!w.grad().defined());
+  CHECK(w.requires_grad());
+}
+
+TEST_CASE("optimizer: zero_grad") {
+  Tensor w = leaf(2.0);
+  SGD optimizer({w}, {.lr = 0.1});
+  w.set_grad(ones({1}, {f64}));
+  optimizer.zero_grad(false);
+  REQUIRE(w.grad().defined());
+  CHECK(near(w.grad(), {0.0}));
+  optimizer.zero_grad();
+  CHECK(!w.grad().defined());
+  optimizer.step();
+  CHECK(near(w, {2.0}));
+}
+
+TEST_CASE("optimizer: trains a module in place") {
+  manual_seed(0);
+  nn::Linear model(1, 1);
+  const Tensor x = tensor({{-1.0}, {0.0}, {1.0}, {2.0}});
+  const Tensor y = x * 3.0 - 1.0;
+  SGD optimizer(model.parameters(), {.lr = 0.1});
+  for (int s = 0; s < 300; ++s) {
+    optimizer.zero_grad();
+    functional::mse_loss(model(x), y).backward_accumulate();
+    optimizer.step();
+  }
+  CHECK(near(*model.weight, {3.0}, 1e-3));
+  CHECK(near(*model.bias, {-1.0}, 1e-3));
+}
+
+TEST_CASE("optimizer: parameters that cannot be trained") {
+  Tensor w = leaf(1.0);
+  const auto message = [](std::vector<Tensor> params) {
+    return message_of<ValueError>([&] { SGD(std::move(params), {.lr = 0.1}); });
+  };
+  CHECK(message({}) == "SGD: there are no parameters to optimize");
+  CHECK(message({Tensor()}) == "SGD: a parameter is undefined");
+  CHECK(message({w, w}) == "SGD: a parameter of shape [1] was given twice");
+  CHECK(message({w * 2.0}) ==
+        "SGD: a parameter must be a leaf; got the result of mul of shape [1]");
+  CHECK(message({ones({2}, {i64})}) == "SGD: a parameter must be floating point; got int64");
+  CHECK(message_of<ValueError>([&] {
+          SGD({{.params = {w}}, {.params = {w}}}, {.lr = 0.1});
+        }) == "SGD: a parameter of shape [1] was given twice");
+  CHECK(message_of<ValueError>([&] { SGD({{.params = {w}, .lr = -2.0}}, {.lr = 0.1}); }) ==
+        "SGD: lr must be >= 0; got -2");
+}
