@@ -1,6 +1,7 @@
 // One case of the conformance suite: an op and its arguments, apart from any backend. Internal.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,9 +46,9 @@ struct Case {
   bool values_undefined = false;
 };
 
-// Every case, for the dtypes asked for.
-std::vector<Case> all_cases(const std::vector<DType>& float_dtypes,
-                            const std::vector<DType>& int_dtypes);
+// Every case, for the dtypes asked for, family by family: all at once would hold half a gigabyte of operands.
+void for_each_case(const std::vector<DType>& float_dtypes, const std::vector<DType>& int_dtypes,
+                   const std::function<void(const Case&)>& fn);
 
 // "float_add(float32 [2, 3], float32 [3])"
 std::string describe(const Case& c);

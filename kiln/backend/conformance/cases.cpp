@@ -73,24 +73,17 @@ int64_t highest_of(DType dtype) {
   });
 }
 
-std::vector<Case> all_cases(const std::vector<DType>& float_dtypes,
-                            const std::vector<DType>& int_dtypes) {
+void for_each_case(const std::vector<DType>& float_dtypes, const std::vector<DType>& int_dtypes,
+                   const std::function<void(const Case&)>& fn) {
   CaseList list(float_dtypes, int_dtypes);
-  add_data_cases(list);
-  add_shape_cases(list);
-  add_index_cases(list);
-  add_float_cases(list);
-  add_compare_cases(list);
-  add_int_cases(list);
-  add_bool_cases(list);
-  add_reduce_cases(list);
-  add_product_cases(list);
-  add_activation_cases(list);
-  add_window_cases(list);
-  add_norm_cases(list);
-  add_training_cases(list);
-  add_quantized_cases(list);
-  return std::move(list.cases);
+  for (const auto add_family :
+       {add_data_cases, add_shape_cases, add_index_cases, add_float_cases, add_compare_cases,
+        add_int_cases, add_bool_cases, add_reduce_cases, add_product_cases, add_activation_cases,
+        add_window_cases, add_norm_cases, add_training_cases, add_quantized_cases}) {
+    add_family(list);
+    for (const Case& c : list.cases) fn(c);
+    list.cases.clear();
+  }
 }
 
 namespace {
