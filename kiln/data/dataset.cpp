@@ -1,0 +1,161 @@
+#include "kiln/data/dataset.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kiln/core/error.h"
+#include "kiln/data/rows.h"
+#include "kiln/data/sampler.h"
+
+namespace kiln::data {
+
+namespace {
+
+void check_index(const char* op, int64_t index, int64_t size) {
+  if (index < 0 || index >= size) {
+    throw_error<IndexError>(op, ": index out of range; got ", index, " for ", size, " samples");
+  }
+}
+
+std::vector<int64_t> range(int64_t begin, int64_t end) {
+  if (begin > end) {
+    throw_error<IndexError>("Subset: the range ends before it begins; got ", begin, " to ", end);
+  }
+  std::vector<int64_t> out(static_cast<size_t>(end - begin));
+  std::iota(out.begin(), out.end(), begin);
+  return out;
+}
+
+}  // namespace
+
+Batch Dataset::get_batch(std::span<const int64_t> indices) const {
+  std::vector<Example> examples;
+  examples.reserve(indices.size());
+  for (const int64_t i : indices) examples.push_back(get(i));
+  return collate(examples);
+}
+
+DatasetHandle::DatasetHandle(std::shared_ptr<const Dataset> dataset)
+    : dataset_(std::move(dataset)) {
+  if (!dataset_) throw ValueError("DatasetHandle: no dataset; got a null pointer");
+}
+
+TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
+  if (tensors_.empty()) throw ValueError("TensorDataset: no tensors; expected at least one");
+  for (Tensor& t : tensors_) {
+    if (t.dim() == 0) throw ShapeError("TensorDataset: a 0-d tensor has no rows");
+    if (t.size(0) != tensors_[0].size(0)) {
+      throw_error<ShapeError>("TensorDataset: the tensors differ in their number of rows; got ",
+                              tensors_[0].shape(), " and ", t.shape());
+    }
+    t = t.detach();
+    if (const DeviceType type = t.device().type; type == kCpu || type == kReference) {
+      t = t.contiguous();
+    }
+  }
+  size_ = tensors_[0].size(0);
+}
+
+TensorDataset::TensorDataset(const ImageSet& set)
+    : TensorDataset({Tensor(set.images).unsqueeze(1), Tensor(set.labels)}) {}
+
+Example TensorDataset::get(int64_t index) const {
+  check_index("TensorDataset::get", index, size_);
+  std::vector<Tensor> out;
+  out.reserve(tensors_.size());
+  for (const Tensor& t : tensors_) {
+    if (detail::is_plain(t)) {
+      out.push_back(detail::gather_rows(t, {&index, 1}).squeeze(0));
+    } else {
+      out.push_back(t.select(0, index).clone());
+    }
+  }
+  return Example(std::move(out));
+}
+
+Batch TensorDataset::get_batch(std::span<const int64_t> indices) const {
+  for (const int64_t i : indices) check_index("TensorDataset::get_batch", i, size_);
+  std::vector<Tensor> out;
+  out.reserve(tensors_.size());
+  for (const Tensor& t : tensors_) {
+    if (detail::is_plain(t)) {
+      out.push_back(detail::gather_rows(t, indices));
+    } else {
+      const TensorData rows(indices, Shape{static_cast<int64_t>(indices.size())});
+      out.push_back(t.index_select(0, Tensor(rows, t.device())));
+    }
+  }
+  return Batch(std::move(out));
+}
+
+FunctionDataset::FunctionDataset(int64_t size, Function get) : size_(size), get_(std::move(get)) {
+  if (size < 0) throw_error<ValueError>("FunctionDataset: negative size; got ", size);
+  if (!get_) throw ValueError("FunctionDataset: no function");
+}
+
+Example FunctionDataset::get(int64_t index) const {
+  check_index("FunctionDataset::get", index, size_);
+  return get_(index);
+}
+
+MapDataset::MapDataset(DatasetHandle dataset, Function f)
+    : dataset_(std::move(dataset)), f_(std::move(f)) {
+  if (!f_) throw ValueError("MapDataset: no function");
+}
+
+Subset::Subset(DatasetHandle dataset, std::vector<int64_t> indices)
+    : dataset_(std::move(dataset)), indices_(std::move(indices)) {
+  for (const int64_t i : indices_) check_index("Subset", i, dataset_->size());
+}
+
+Subset::Subset(DatasetHandle dataset, int64_t begin, int64_t end)
+    : Subset(std::move(dataset), range(begin, end)) {}
+
+Example Subset::get(int64_t index) const {
+  check_index("Subset::get", index, size());
+  return dataset_->get(indices_[static_cast<size_t>(index)]);
+}
+
+Batch Subset::get_batch(std::span<const int64_t> indices) const {
+  std::vector<int64_t> inner;
+  inner.reserve(indices.size());
+  for (const int64_t i : indices) {
+    check_index("Subset::get_batch", i, size());
+    inner.push_back(indices_[static_cast<size_t>(i)]);
+  }
+  return dataset_->get_batch(inner);
+}
+
+ConcatDataset::ConcatDataset(std::vector<DatasetHandle> datasets) : datasets_(std::move(datasets)) {
+  int64_t end = 0;
+  for (const DatasetHandle& d : datasets_) ends_.push_back(end += d->size());
+}
+
+Example ConcatDataset::get(int64_t index) const {
+  check_index("ConcatDataset::get", index, size());
+  const auto which = std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin();
+  const int64_t begin = which == 0 ? 0 : ends_[static_cast<size_t>(which - 1)];
+  return datasets_[static_cast<size_t>(which)]->get(index - begin);
+}
+
+std::vector<Subset> random_split(const DatasetHandle& dataset, const std::vector<int64_t>& sizes,
+                                 uint64_t seed) {
+  int64_t left = dataset->size();
+  for (const int64_t size : sizes) {
+    if (size < 0 || size > left) {
+      throw_error<ValueError>("random_split: the sizes do not fit; got a part of ", size, " with ",
+                              left, " of ", dataset->size(), " samples left");
+    }
+    left -= size;
+  }
+  const std::vector<int64_t> order = RandomSampler(dataset->size(), seed).order(0);
+  std::vector<Subset> parts;
+  auto at = order.begin();
+  for (const int64_t size : sizes) {
+    parts.emplace_back(dataset, std::vector<int64_t>(at, at + size));
+    at += size;
+  }
+  return parts;
+}
+
+}  // namespace kiln::data

@@ -1,0 +1,53 @@
+#include "kiln/train/interrupt.h"
+
+#include <array>
+#include <atomic>
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "kiln/core/error.h"
+
+namespace kiln::train {
+
+namespace {
+
+constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
+
+std::atomic<int> received{0};
+static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
+std::atomic<bool> guarded{false};
+std::array<struct sigaction, 2> before;
+
+void note(int signal) {
+  int none = 0;
+  if (!received.compare_exchange_strong(none, signal)) _exit(128 + signal);
+}
+
+}  // namespace
+
+Interrupt::Interrupt() {
+  if (guarded.exchange(true)) {
+    throw ValueError("Interrupt: there is one already; expected one at a time");
+  }
+  received = 0;
+  struct sigaction action {};
+  action.sa_handler = note;
+  sigemptyset(&action.sa_mask);
+  // So that a write or a read goes on instead of failing.
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before[i]);
+    const bool ignored = (before[i].sa_flags & SA_SIGINFO) == 0 && before[i].sa_handler == SIG_IGN;
+    if (!ignored) sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+Interrupt::~Interrupt() {
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
+  guarded = false;
+}
+
+int Interrupt::signal() const { return received; }
+
+}  // namespace kiln::train

@@ -1,0 +1,22 @@
+// Interrupt: Ctrl-C as a request to come to a clean end.
+#pragma once
+
+namespace kiln::train {
+
+// While one lives, the first SIGINT or SIGTERM is only noted; the second ends the process at once,
+// with the status 128 + signal. A signal that the process ignored before (nohup, a background job)
+// stays ignored. One at a time: throws ValueError when there is another.
+class Interrupt {
+ public:
+  Interrupt();
+  // Restores what the signals did before.
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  bool requested() const { return signal() != 0; }
+  // SIGINT, SIGTERM, or 0.
+  int signal() const;
+};
+
+}  // namespace kiln::train
