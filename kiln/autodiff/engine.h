@@ -110,7 +110,7 @@ class Engine {
   }
 
   void run(std::span<const T> roots, std::span<const T> root_grads) {
-    RecordingGuard recording(options_.create_graph);
+    RecordingGuard<B> recording(options_.create_graph);
     for (size_t i = 0; i < roots.size(); ++i) {
       if (!roots[i].node) throw_untracked();
       accumulate(roots[i].node.get(), roots[i].slot, root_grads[i]);

@@ -125,13 +125,11 @@ struct FormulasReduce : FormulasMath<B> {
     if (!tracked(x, weight, bias)) {
       return {B::float_linear(in(x), in(weight), in(bias))};
     }
-    auto formula = [xs = Shape(B::shape(x->inner)), x_ = save_if(has_node(weight), x),
-                    w_ = save_if(has_node(x), weight)](P& p) {
-      const Shape gs = B::shape(p.grad().inner);
-      const int64_t out = gs.back();
-      const int64_t width = xs.back();
+    const Shape ws = B::shape(weight->inner);
+    auto formula = [xs = Shape(B::shape(x->inner)), out = ws[0], width = ws[1],
+                    x_ = save_if(has_node(weight), x), w_ = save_if(has_node(x), weight)](P& p) {
       int64_t rows = 1;
-      for (int i = 0; i + 1 < gs.rank(); ++i) rows *= gs[i];
+      for (int i = 0; i + 1 < xs.rank(); ++i) rows *= xs[i];
       const T g = A::float_reshape(p.take(), Shape{rows, out});
       if (p.needs(0)) p.give(0, A::float_reshape(A::float_matmul(g, w_->get(p)), xs));
       if (p.needs(1)) {

@@ -37,7 +37,7 @@ struct AutodiffBase {
   static bool has_node(const T* x) { return x != nullptr && x->node; }
   template <class... X>
   static bool tracked(const X&... xs) {
-    return (has_node(xs) || ...) && is_recording();
+    return (has_node(xs) || ...) && is_recording<B>();
   }
 
   static SavedInput<B> save(const F& x) { return SavedInput<B>(x.get()); }

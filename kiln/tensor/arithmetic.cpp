@@ -30,7 +30,7 @@ template <class FloatOp, class IntOp>
 Tensor binary(const char* op, const TensorArg& x, const TensorArg& y, FloatOp f, IntOp i) {
   const Operands operands(op, x, y);
   if (operands.same_float()) [[likely]] return wrap(f(operands.left, operands.right));
-  DType common = result_type(operands.left, operands.right);
+  DType common = result_type(op, operands.left, operands.right);
   if constexpr (std::is_same_v<IntOp, std::nullptr_t>) {
     if (kind_of(common) != Kind::floating) common = default_dtype();
     return wrap(f(cast(operands.left, common), cast(operands.right, common)));
@@ -56,7 +56,7 @@ Tensor with_scalar(const char* op, const TensorArg& x, Scalar y, FloatOp f, IntO
   const ValueArg value = arg_of(op, x);
   const DType dtype = dtype_of_value(value);
   if (kind_of(dtype) == Kind::floating) [[likely]] return wrap(f(value, y));
-  DType common = result_type(value, y);
+  DType common = result_type(op, value, y);
   if constexpr (std::is_same_v<IntOp, std::nullptr_t>) {
     if (kind_of(common) != Kind::floating) common = default_dtype();
     return wrap(f(cast(value, common), y));
@@ -65,6 +65,38 @@ Tensor with_scalar(const char* op, const TensorArg& x, Scalar y, FloatOp f, IntO
     const Value a = cast(value, common);
     return wrap(i(a.inner, y, common));
   }
+}
+
+// Python's //. Dividing what the remainder leaves is exact where dividing x itself would round up to the next integer
+// (1.0 // 0.1 is 9).
+Value float_floor_divide(const Value& x, const Value& y) {
+  const Value multiple = AD::float_sub(x, AD::float_remainder(x, y));
+  const Value quotient = AD::float_round(AD::float_div(multiple, y));
+  const ErasedTensor special = Dispatch::bool_or(
+      AD::float_equal_scalar(y, Scalar(0.0)), AD::float_is_inf(y));
+  return AD::float_mask_where(quotient, special, AD::float_floor(AD::float_div(x, y)));
+}
+
+// x^y by repeated squaring, wrapping as products do. No exponent is negative.
+ErasedTensor int_pow(ErasedTensor x, ErasedTensor y) {
+  const Shape shape = broadcast_shapes("pow", x->shape(), y->shape());
+  const DType dtype = x->dtype();
+  const Device device = x->device();
+  ErasedTensor power = Dispatch::int_full(shape, Scalar(1), dtype, device);
+  if (shape.numel() == 0) return power;
+  const ErasedTensor one = Dispatch::int_full(Shape{}, Scalar(1), dtype, device);
+  const ErasedTensor two = Dispatch::int_full(Shape{}, Scalar(2), dtype, device);
+  const Dims all = all_dims(y->shape().rank());
+  const auto largest = [&](const ErasedTensor& e) {
+    return Dispatch::int_into_data(Dispatch::int_amax(e, all, false)).item(0);
+  };
+  for (double left = largest(y); left > 0; left = largest(y)) {
+    const ErasedTensor odd = Dispatch::int_equal(Dispatch::int_bitwise_and(y, one), one);
+    power = Dispatch::int_mask_where(power, odd, Dispatch::int_mul(power, x));
+    x = Dispatch::int_mul(x, x);
+    y = Dispatch::int_div(y, two);
+  }
+  return power;
 }
 
 ErasedTensor int_or_bool(ErasedTensor (*op)(const ErasedTensor&, const ErasedTensor&),
@@ -128,7 +160,7 @@ Tensor remainder(TensorArg x, TensorArg y) {
 Tensor floor_divide(TensorArg x, TensorArg y) {
   return binary(
       "floor_divide", x, y,
-      [](const ValueArg& a, const ValueArg& b) { return AD::float_floor(AD::float_div(a, b)); },
+      [](const ValueArg& a, const ValueArg& b) { return float_floor_divide(a.get(), b.get()); },
       [](const ErasedTensor& a, const ErasedTensor& b, DType common) {
         if (common == bool_) throw_bool_op("floor_divide", "integers or floats");
         // a - (a mod b) is a multiple of b: dividing it is exact.
@@ -138,17 +170,19 @@ Tensor floor_divide(TensorArg x, TensorArg y) {
 
 Tensor pow(TensorArg x, TensorArg y) {
   const Value& base = value_of("pow", x);
-  const DType common = result_type(base, value_of("pow", y));
+  const DType common = result_type("pow", base, value_of("pow", y));
   if (kind_of(common) != Kind::floating) {
-    // Exact for integers as far as doubles are; a negative exponent has no integer result.
-    const Value exponents = cast(value_of("pow", y), f64);
-    if (y->numel() > 0 && Dispatch::float_into_data(Dispatch::float_amin(
+    const DType ints = common == bool_ ? i64 : common;
+    const Value exponents = cast(value_of("pow", y), ints);
+    check_same_device("pow", base, exponents);
+    if (y->numel() > 0 && Dispatch::int_into_data(Dispatch::int_amin(
                               exponents.inner, all_dims(shape_of(exponents).rank()), false))
                                   .item(0) < 0) {
-      throw_error<ValueError>("pow: integers to negative integer powers are not integers; "
-                              "expected exponents >= 0, or a floating point tensor");
+      throw_error<ValueError>("pow: integers to negative integer powers are not integers; got a "
+                              "negative exponent; expected exponents >= 0, or a floating point "
+                              "tensor");
     }
-    return wrap(cast(AD::float_pow(cast(base, f64), exponents), common == bool_ ? i64 : common));
+    return wrap(int_pow(cast(base, ints).inner, exponents.inner));
   }
   return binary(
       "pow", x, y, [](const ValueArg& a, const ValueArg& b) { return AD::float_pow(a, b); },
@@ -243,13 +277,15 @@ Tensor remainder(TensorArg x, Scalar y) {
 
 Tensor floor_divide(TensorArg x, Scalar y) {
   const Value& value = value_of("floor_divide", x);
-  return floor_divide(x, wrap(scalar_value(y, result_type(value, y), value.inner->device())));
+  const DType common = result_type("floor_divide", value, y);
+  return floor_divide(x, wrap(scalar_value(y, common, value.inner->device())));
 }
 
 Tensor pow(TensorArg x, Scalar y) {
   const Value& value = value_of("pow", x);
   if (kind_of_value(value) != Kind::floating && !y.is_floating_point()) {
-    return pow(x, wrap(scalar_value(y, result_type(value, y), value.inner->device())));
+    const DType common = result_type("pow", value, y);
+    return pow(x, wrap(scalar_value(y, common, value.inner->device())));
   }
   return with_scalar(
       "pow", x, y, [](const ValueArg& a, Scalar s) { return AD::float_pow_scalar(a, s); }, nullptr);
@@ -257,7 +293,7 @@ Tensor pow(TensorArg x, Scalar y) {
 
 Tensor pow(Scalar x, TensorArg y) {
   const Value& value = value_of("pow", y);
-  return pow(wrap(scalar_value(x, result_type(value, x), value.inner->device())), y);
+  return pow(wrap(scalar_value(x, result_type("pow", value, x), value.inner->device())), y);
 }
 
 Tensor clamp(TensorArg x, std::optional<Scalar> min, std::optional<Scalar> max) {
@@ -266,10 +302,9 @@ Tensor clamp(TensorArg x, std::optional<Scalar> min, std::optional<Scalar> max) 
   }
   const double inf = std::numeric_limits<double>::infinity();
   const ValueArg value = arg_of("clamp", x);
-  DType common = dtype_of_value(value);
-  if (min) common = result_type(value, *min);
+  DType common = result_type("clamp", value, min ? *min : *max);
   if (max && kind_of(common) != Kind::floating) {
-    common = promote_types(common, result_type(value, *max));
+    common = promote_types(common, result_type("clamp", value, *max));
   }
   if (kind_of(common) == Kind::floating) {
     return wrap(AD::float_clamp(cast(value, common), min ? min->to_double() : -inf,

@@ -16,8 +16,8 @@ Gradients& Gradients::operator=(Gradients&&) noexcept = default;
 Gradients::~Gradients() = default;
 size_t Gradients::size() const { return impl_->map.size(); }
 
-bool is_grad_enabled() { return autodiff::is_recording(); }
-void set_grad_enabled(bool enabled) { autodiff::set_recording(enabled); }
+bool is_grad_enabled() { return autodiff::is_recording<Dispatch>(); }
+void set_grad_enabled(bool enabled) { autodiff::set_recording<Dispatch>(enabled); }
 
 bool Tensor::requires_grad() const {
   return static_cast<bool>(value_of("requires_grad", *this).node);

@@ -21,7 +21,7 @@ DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
     const Value& y = value_of(#method, other);                                                 \
     check_same_device(#method, x, y);                                                          \
     broadcast_shapes(#method, shape_of(x), shape_of(y));                                       \
-    const DType common = comparison_dtype(result_type(x, y));                                  \
+    const DType common = comparison_dtype(result_type(#method, x, y));                                  \
     const ErasedTensor a = cast(x, common).inner;                                              \
     const ErasedTensor b = cast(y, common).inner;                                              \
     if (kind_of(common) == Kind::floating) return wrap(Dispatch::float_##op(a, b));            \
@@ -29,7 +29,7 @@ DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
   }                                                                                            \
   Tensor Tensor::method(Scalar other) const {                                                  \
     const Value& x = value_of(#method, *this);                                                 \
-    const DType common = comparison_dtype(result_type(x, other));                              \
+    const DType common = comparison_dtype(result_type(#method, x, other));                              \
     const ErasedTensor a = cast(x, common).inner;                                              \
     if (kind_of(common) == Kind::floating) return wrap(Dispatch::float_##op##_scalar(a, other)); \
     return wrap(Dispatch::int_##op##_scalar(a, other));                                        \
@@ -55,7 +55,7 @@ KILN_COMPARE(le, lower_equal)
     const Value& y = value_of("bitwise_" #method, other);                              \
     check_same_device("bitwise_" #method, x, y);                                       \
     broadcast_shapes("bitwise_" #method, shape_of(x), shape_of(y));                    \
-    const DType common = result_type(x, y);                                            \
+    const DType common = result_type("bitwise_" #method, x, y);                                       \
     if (kind_of(common) == Kind::floating) {                                           \
       throw_wrong_dtype("bitwise_" #method, common, "integer or bool tensors");        \
     }                                                                                  \
@@ -116,7 +116,7 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   check_same_device("where", a, b);
   check_same_device("where", a, value_of("where", condition));
   broadcast_shapes("where", broadcast_shapes("where", shape_of(a), shape_of(b)), mask->shape());
-  const DType common = result_type(a, b);
+  const DType common = result_type("where", a, b);
   const Value yes = cast(a, common);
   const Value no = cast(b, common);
   switch (kind_of(common)) {
@@ -131,12 +131,12 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
 
 Tensor where(const Tensor& condition, const Tensor& x, Scalar y) {
   const Value& a = value_of("where", x);
-  return where(condition, x, wrap(scalar_value(y, result_type(a, y), a.inner->device())));
+  return where(condition, x, wrap(scalar_value(y, result_type("where", a, y), a.inner->device())));
 }
 
 Tensor where(const Tensor& condition, Scalar x, const Tensor& y) {
   const Value& b = value_of("where", y);
-  return where(condition, wrap(scalar_value(x, result_type(b, x), b.inner->device())), y);
+  return where(condition, wrap(scalar_value(x, result_type("where", b, x), b.inner->device())), y);
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const {

@@ -256,6 +256,15 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions opti
   }
   const int64_t n = checked_numel("randint", shape);
   const DType dtype = options.dtype.value_or(i64);
+  if (kind_of(dtype) == Kind::integer && dtype != i64) {
+    const int bits = 8 * static_cast<int>(size_of(dtype));
+    const int64_t smallest = dtype == u8 ? 0 : -(int64_t{1} << (bits - 1));
+    const int64_t largest = dtype == u8 ? 255 : (int64_t{1} << (bits - 1)) - 1;
+    if (low < smallest || high - 1 > largest) {
+      throw_error<ValueError>("randint: the range does not fit the dtype; got ", low, " to ",
+                              high - 1, " for ", dtype, "; expected ", smallest, " to ", largest);
+    }
+  }
   const RandomStream stream = reserve(generator, n, i64);
   const Value ints = {Dispatch::int_random(shape, Distribution::integers(low, high), stream, i64,
                                            options.device)};
@@ -264,6 +273,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions opti
 
 Tensor randperm(int64_t n, TensorOptions options, Generator* generator) {
   if (n < 0) throw_error<ValueError>("randperm: expected n >= 0; got ", n);
+  checked_numel("randperm", Shape{n});
   TensorData data(Shape{n}, i64);
   const std::span<int64_t> values = data.as_mutable<int64_t>();
   std::iota(values.begin(), values.end(), int64_t{0});
@@ -283,7 +293,7 @@ Tensor randperm(int64_t n, TensorOptions options, Generator* generator) {
 }
 
 Tensor bernoulli(const Tensor& p, Generator* generator) {
-  if (!p.is_floating_point()) {
+  if (kind_of_value(value_of("bernoulli", p)) != Kind::floating) {
     throw_wrong_dtype("bernoulli", p.dtype(), "probabilities in a floating point dtype");
   }
   if (p.numel() > 0 && !(p.min().item() >= 0.0 && p.max().item() <= 1.0)) {

@@ -23,7 +23,7 @@ const HostTensor& host_of(const char* op, const Tensor& x) {
 
 const Shape& Tensor::shape() const { return shape_of(value_of("shape", *this)); }
 int64_t Tensor::size(int64_t dim) const {
-  const Shape& s = shape();
+  const Shape& s = shape_of(value_of("size", *this));
   if (s.rank() == 0) throw_error<IndexError>("size: a 0-d tensor has no dims; got dim ", dim);
   return s[normalize_dim("size", dim, s.rank())];
 }
@@ -61,7 +61,7 @@ TensorData Tensor::to_data() const {
 }
 
 Scalar Tensor::item_scalar() const {
-  if (numel() != 1) {
+  if (shape_of(value_of("item", *this)).numel() != 1) {
     throw_error<ValueError>("item: only a tensor of one element is a number; got shape ", shape());
   }
   const TensorData data = to_data();
@@ -86,6 +86,10 @@ Tensor Tensor::to(DType dtype) const {
 Tensor Tensor::to(Device device) const {
   const Value& x = value_of("to", *this);
   if (x.inner->device() == device) return *this;
+  if (kind_of_value(x) == Kind::quantized) {
+    return wrap(Dispatch::q_from_data(Dispatch::q_into_data(x.inner), Dispatch::q_scale(x.inner),
+                                      device));
+  }
   return wrap(by_kind(
       "to", kind_of_value(x), [&] { return AD::float_to_device(x, device); },
       [&] { return Dispatch::int_to_device(x.inner, device); },
@@ -96,6 +100,7 @@ Tensor Tensor::to(Device device, DType dtype) const { return to(dtype).to(device
 
 Tensor Tensor::contiguous() const {
   const Value& x = value_of("contiguous", *this);
+  if (kind_of_value(x) == Kind::quantized) return *this;
   if (const auto* host = dynamic_cast<const HostTensor*>(x.inner.get())) {
     if (host->is_contiguous()) return *this;
   }

@@ -136,7 +136,7 @@ Tensor& Tensor::copy_(const Tensor& src) {
   TensorImpl& target = *impl_;
   switch (kind_of(dtype)) {
     case Kind::floating:
-      target.value = AD::assigned(target.value, value);
+      record_write(target, AD::assigned(target.value, value));
       break;
     case Kind::integer:
       Dispatch::int_assign(target.value.inner, value.inner);
@@ -147,14 +147,13 @@ Tensor& Tensor::copy_(const Tensor& src) {
     default:
       throw_wrong_dtype("copy_", dtype, "a floating point, integer or bool tensor");
   }
-  if (target.value.node) ++target.recorded_writes;
   return *this;
 }
 
 Tensor& Tensor::fill_(Scalar value) {
   check_writable("fill_", *this, false);
   TensorImpl& target = impl_of("fill_", *this);
-  if (target.value.node && autodiff::is_recording()) {
+  if (target.value.node && autodiff::is_recording<Dispatch>()) {
     return copy_(wrap(scalar_value(value, target.dtype(), target.device())));
   }
   switch (target.kind()) {
@@ -179,12 +178,15 @@ namespace {
 Tensor& random_in_place(const char* op, Tensor& x, Distribution distribution) {
   check_writable(op, x, false);
   const Value& value = value_of(op, x);
+  if (kind_of_value(value) != Kind::floating && distribution.type != Distribution::Type::bernoulli) {
+    throw_wrong_dtype(op, dtype_of_value(value), "a floating point tensor");
+  }
   const Shape shape = shape_of(value);
   const DType dtype = dtype_of_value(value);
   const Device device = value.inner->device();
   const RandomStream stream =
       default_generator().reserve(host::random_words(shape.numel(), dtype));
-  const autodiff::RecordingGuard no_grad(false);
+  const autodiff::RecordingGuard<Dispatch> no_grad(false);
   switch (kind_of(dtype)) {
     case Kind::floating:
       return x.copy_(wrap(AD::float_random(shape, distribution, stream, dtype, device)));

@@ -8,16 +8,15 @@ using namespace detail;
 
 namespace {
 
-ErasedTensor one_dim_index(const char* op, const Tensor& index) {
-  ErasedTensor i = index_value(op, index);
+ErasedTensor one_dim_index(const char* op, const Tensor& index, const Value& x) {
+  ErasedTensor i = index_value(op, index, x);
   if (i->shape().rank() > 1) {
     throw_error<ShapeError>(op, ": the index must have at most 1 dim; got ", i->shape());
   }
   return i->shape().rank() == 0 ? Dispatch::int_reshape(i, Shape{1}) : i;
 }
 
-// gather and scatter: the index must not be larger than the tensor it points into, but in `dim` (gather), nor than the
-// source (scatter).
+// gather and scatter: the index must not be larger than the tensor it points into, but in `dim`.
 void check_index_fits(const char* op, const Shape& x, const Shape& index, int dim) {
   bool fits = x.rank() == index.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == dim || index[i] <= x[i];
@@ -25,6 +24,17 @@ void check_index_fits(const char* op, const Shape& x, const Shape& index, int di
     throw_error<ShapeError>(op, ": the index does not fit; got index ", index, " for a tensor of ",
                             x, " along dim ", dim,
                             "; expected the same rank and no larger size in the other dims");
+  }
+}
+
+// scatter: every place of the index must have an element of the source.
+void check_source_covers(const char* op, const Shape& src, const Shape& index) {
+  bool covers = src.rank() == index.rank();
+  for (int i = 0; covers && i < src.rank(); ++i) covers = index[i] <= src[i];
+  if (!covers) {
+    throw_error<ShapeError>(op, ": the source does not cover the index; got source ", src,
+                            " and index ", index,
+                            "; expected the same rank and at least the index's sizes");
   }
 }
 
@@ -41,7 +51,9 @@ Value narrowed(Value x, const Shape& to, int except) {
   return x;
 }
 
-void check_same_dtype(const char* op, const Value& x, const Value& src) {
+// The source of an op that writes or adds it into x: on x's device, of x's dtype.
+void check_source(const char* op, const Value& x, const Value& src) {
+  check_same_device(op, x, src);
   if (dtype_of_value(x) != dtype_of_value(src)) {
     throw_error<DTypeError>(op, ": the source must have the tensor's dtype; got ",
                             dtype_of_value(x), " and ", dtype_of_value(src));
@@ -52,7 +64,7 @@ void check_same_dtype(const char* op, const Value& x, const Value& src) {
 
 Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
   const Value& x = value_of("index_select", *this);
-  const ErasedTensor i = one_dim_index("index_select", index);
+  const ErasedTensor i = one_dim_index("index_select", index, x);
   const int d = normalize_dim("index_select", dim, shape_of(x).rank());
   if (shape_of(x).rank() == 0) return reshape({1}).index_select(0, index).reshape({});
   return wrap(by_kind(
@@ -64,14 +76,17 @@ Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
 Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source) const {
   const Value& x = value_of("index_add", *this);
   const Value& src = value_of("index_add", source);
-  check_same_dtype("index_add", x, src);
-  const ErasedTensor i = one_dim_index("index_add", index);
+  check_source("index_add", x, src);
+  const ErasedTensor i = one_dim_index("index_add", index, x);
   const int d = normalize_dim("index_add", dim, shape_of(x).rank());
   Shape expected = shape_of(x);
   if (expected.rank() > 0) expected[d] = i->shape().numel();
   if (!(expected == shape_of(src))) {
     throw_error<ShapeError>("index_add: the source does not fit; got ", shape_of(src),
                             "; expected ", expected);
+  }
+  if (expected.rank() == 0) {
+    return reshape({1}).index_add(0, index.reshape({-1}), source.reshape({1})).reshape({});
   }
   return wrap(by_kind(
       "index_add", kind_of_value(x), [&] { return AD::float_index_add(x, d, i, src); },
@@ -81,7 +96,7 @@ Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source)
 
 Tensor Tensor::gather(int64_t dim, const Tensor& index) const {
   const Value& x = value_of("gather", *this);
-  const ErasedTensor i = index_value("gather", index);
+  const ErasedTensor i = index_value("gather", index, x);
   const int d = normalize_dim("gather", dim, shape_of(x).rank());
   check_index_fits("gather", shape_of(x), i->shape(), d);
   if (shape_of(x).rank() == 0) {
@@ -97,11 +112,14 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index) const {
 Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) const {
   const Value& x = value_of("scatter", *this);
   const Value& s = value_of("scatter", src);
-  check_same_dtype("scatter", x, s);
-  const ErasedTensor i = index_value("scatter", index);
+  check_source("scatter", x, s);
+  const ErasedTensor i = index_value("scatter", index, x);
   const int d = normalize_dim("scatter", dim, shape_of(x).rank());
   check_index_fits("scatter", shape_of(x), i->shape(), d);
-  check_index_fits("scatter", shape_of(s), i->shape(), -1);
+  check_source_covers("scatter", shape_of(s), i->shape());
+  if (shape_of(x).rank() == 0) {
+    return reshape({1}).scatter(0, index.reshape({1}), src.reshape({1})).reshape({});
+  }
   const Value part = narrowed(s, i->shape(), -1);
   return wrap(by_kind(
       "scatter", kind_of_value(x), [&] { return AD::float_scatter(x, d, i, part); },
@@ -112,11 +130,14 @@ Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) cons
 Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
   const Value& x = value_of("scatter_add", *this);
   const Value& s = value_of("scatter_add", src);
-  check_same_dtype("scatter_add", x, s);
-  const ErasedTensor i = index_value("scatter_add", index);
+  check_source("scatter_add", x, s);
+  const ErasedTensor i = index_value("scatter_add", index, x);
   const int d = normalize_dim("scatter_add", dim, shape_of(x).rank());
   check_index_fits("scatter_add", shape_of(x), i->shape(), d);
-  check_index_fits("scatter_add", shape_of(s), i->shape(), -1);
+  check_source_covers("scatter_add", shape_of(s), i->shape());
+  if (shape_of(x).rank() == 0) {
+    return reshape({1}).scatter_add(0, index.reshape({1}), src.reshape({1})).reshape({});
+  }
   const Value part = narrowed(s, i->shape(), -1);
   return wrap(by_kind(
       "scatter_add", kind_of_value(x), [&] { return AD::float_scatter_add(x, d, i, part); },
@@ -140,6 +161,7 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
   }
   Shape shape = x.shape();
   shape.push_back(num_classes);
+  checked_numel("one_hot", shape);
   const Device device = x.device();
   Shape column = x.shape();
   column.push_back(1);

@@ -94,9 +94,18 @@ Tensor cross_entropy(TensorArg logits, const Tensor& target,
                             options.label_smoothing);
   }
   const int64_t classes = x.dim() == 1 ? x.shape()[0] : x.shape()[1];
-  if (options.weight.defined() && !(options.weight.shape() == Shape{classes})) {
-    throw_error<ShapeError>("cross_entropy: expected a weight for each class; got ",
-                            options.weight.shape(), "; expected [", classes, "]");
+  if (options.weight.defined()) {
+    const Value& weight = value_of("cross_entropy", options.weight);
+    check_same_device("cross_entropy", value, weight);
+    if (!(shape_of(weight) == Shape{classes})) {
+      throw_error<ShapeError>("cross_entropy: expected a weight for each class; got ",
+                              shape_of(weight), " for logits ", x.shape(), "; expected [", classes,
+                              "]");
+    }
+    if (dtype_of_value(weight) != dtype_of_value(value)) {
+      throw_error<DTypeError>("cross_entropy: the weight must have the dtype of the logits; got ",
+                              dtype_of_value(weight), "; expected ", dtype_of_value(value));
+    }
   }
   if (kind_of_value(t) == Kind::floating) {
     return cross_entropy_with_probabilities(x, target, options);
@@ -128,13 +137,21 @@ Tensor cross_entropy(TensorArg logits, const Tensor& target,
         Dispatch::int_not_equal_scalar(flat, Scalar(options.ignore_index));
     counts = wrap(Dispatch::bool_into_float(counted, dtype_of_value(value)));
   }
-  return loss.sum() / counts.sum();
+  // Sums of a large batch leave the range of half precision, their quotient does not.
+  const DType dtype = dtype_of_value(value);
+  const DType wide = dtype == f16 || dtype == bf16 ? f32 : dtype;
+  return (loss.to(wide).sum() / counts.to(wide).sum()).to(dtype);
 }
 
 Tensor mse_loss(TensorArg input, const Tensor& target, Reduction reduction) {
-  if (!(input.get().shape() == target.shape())) {
-    throw_error<ShapeError>("mse_loss: input and target must have one shape; got ",
-                            input.get().shape(), " and ", target.shape());
+  const Value& x = value_of("mse_loss", input);
+  const Value& y = value_of("mse_loss", target);
+  if (!(shape_of(x) == shape_of(y))) {
+    throw_error<ShapeError>("mse_loss: input and target must have one shape; got ", shape_of(x),
+                            " and ", shape_of(y));
+  }
+  if (kind_of_value(x) != Kind::floating) {
+    throw_wrong_dtype("mse_loss", dtype_of_value(x), "a floating point input");
   }
   return reduced(kiln::sub(input, target).square(), reduction);
 }

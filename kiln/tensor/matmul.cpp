@@ -35,7 +35,9 @@ Tensor matmul(TensorArg x, TensorArg y) {
   if (xs.rank() == 0 || ys.rank() == 0) {
     throw_product("matmul", xs, ys, "at least 1 dim each; use * for a number");
   }
-  if (dtype_of_value(a) != dtype_of_value(b) || kind_of_value(a) == Kind::boolean) {
+  const Kind kind = kind_of_value(a);
+  if (dtype_of_value(a) != dtype_of_value(b) ||
+      (kind != Kind::floating && kind != Kind::integer)) {
     throw_error<DTypeError>("matmul: expected two floating point or integer tensors of one dtype; "
                             "got ",
                             dtype_of_value(a), " and ", dtype_of_value(b));
@@ -50,18 +52,20 @@ Tensor matmul(TensorArg x, TensorArg y) {
       // One product of all rows.
       Shape out = xs;
       out.back() = ys[1];
+      checked_numel("matmul", out);
       const Value flat = AD::float_reshape(a, Shape{xs.back() == 0 ? out.numel() / std::max<int64_t>(1, ys[1])
                                                                    : xs.numel() / xs.back(),
                                                     xs.back()});
       return wrap(AD::float_reshape(AD::float_matmul(flat, b), out));
     }
-    if (xs.rank() > 2 || ys.rank() > 2) {
-      Shape x_batch;
-      Shape y_batch;
-      for (int i = 0; i + 2 < xs.rank(); ++i) x_batch.push_back(xs[i]);
-      for (int i = 0; i + 2 < ys.rank(); ++i) y_batch.push_back(ys[i]);
-      broadcast_shapes("matmul", x_batch, y_batch);
-    }
+    Shape x_batch;
+    Shape y_batch;
+    for (int i = 0; i + 2 < xs.rank(); ++i) x_batch.push_back(xs[i]);
+    for (int i = 0; i + 2 < ys.rank(); ++i) y_batch.push_back(ys[i]);
+    Shape out = x_batch == y_batch ? x_batch : broadcast_shapes("matmul", x_batch, y_batch);
+    out.push_back(xs[xs.rank() - 2]);
+    out.push_back(ys.back());
+    checked_numel("matmul", out);
     return wrap(product(a, b));
   }
   // A vector becomes a row (on the left) or a column (on the right), and that dim goes again.
@@ -77,22 +81,28 @@ Tensor matmul(TensorArg x, TensorArg y) {
 Tensor Tensor::matmul(const Tensor& other) const { return kiln::matmul(*this, other); }
 
 Tensor Tensor::mm(const Tensor& other) const {
-  if (dim() != 2 || other.dim() != 2) {
-    throw_product("mm", shape(), other.shape(), "two matrices; try matmul");
+  const Shape& x = shape_of(value_of("mm", *this));
+  const Shape& y = shape_of(value_of("mm", other));
+  if (x.rank() != 2 || y.rank() != 2) {
+    throw_product("mm", x, y, "two matrices; try matmul");
   }
   return kiln::matmul(*this, other);
 }
 
 Tensor Tensor::bmm(const Tensor& other) const {
-  if (dim() != 3 || other.dim() != 3 || shape()[0] != other.shape()[0]) {
-    throw_product("bmm", shape(), other.shape(), "[b, n, k] and [b, k, m]; try matmul");
+  const Shape& x = shape_of(value_of("bmm", *this));
+  const Shape& y = shape_of(value_of("bmm", other));
+  if (x.rank() != 3 || y.rank() != 3 || x[0] != y[0]) {
+    throw_product("bmm", x, y, "[b, n, k] and [b, k, m]; try matmul");
   }
   return kiln::matmul(*this, other);
 }
 
 Tensor Tensor::dot(const Tensor& other) const {
-  if (dim() != 1 || other.dim() != 1) {
-    throw_product("dot", shape(), other.shape(), "two vectors; try matmul");
+  const Shape& x = shape_of(value_of("dot", *this));
+  const Shape& y = shape_of(value_of("dot", other));
+  if (x.rank() != 1 || y.rank() != 1) {
+    throw_product("dot", x, y, "two vectors; try matmul");
   }
   return kiln::matmul(*this, other);
 }

@@ -66,7 +66,12 @@ const Value* optional_value(const char* op, const char* what, const Value& x, co
   return &p;
 }
 
-bool all_at_least(const Pair& values, int64_t low) { return values[0] >= low && values[1] >= low; }
+// Sizes and steps of windows; the upper bound keeps what is computed from them from overflowing.
+constexpr int64_t kWindowLimit = int64_t{1} << 31;
+bool all_at_least(const Pair& values, int64_t low) {
+  return values[0] >= low && values[1] >= low && values[0] < kWindowLimit &&
+         values[1] < kWindowLimit;
+}
 
 std::string pair_text(const Pair& p) { return concat("[", p[0], ", ", p[1], "]"); }
 
@@ -93,9 +98,10 @@ Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const ConvO
     const Shape& xs = shape_of(input);
     const Shape& ws = shape_of(w);
     if (!all_at_least(options.stride, 1) || !all_at_least(options.dilation, 1) ||
-        !all_at_least(options.padding, 0) || options.groups < 1) {
-      throw_error<ValueError>("conv2d: expected stride, dilation and groups >= 1 and padding >= 0; "
-                              "got stride ",
+        !all_at_least(options.padding, 0) || options.groups < 1 ||
+        options.groups >= kWindowLimit) {
+      throw_error<ValueError>("conv2d: expected stride, dilation and groups >= 1 and padding >= 0, "
+                              "all below 2^31; got stride ",
                               pair_text(options.stride), ", dilation ",
                               pair_text(options.dilation), ", groups ", options.groups,
                               ", padding ", pair_text(options.padding));
@@ -125,10 +131,10 @@ namespace {
 void check_pool(const char* op, const Shape& xs, const PoolOptions& o) {
   if (!all_at_least(o.kernel, 1) || !all_at_least(o.stride, 1) || !all_at_least(o.dilation, 1) ||
       !all_at_least(o.padding, 0)) {
-    throw_error<ValueError>(op, ": expected kernel, stride and dilation >= 1 and padding >= 0; got "
-                                "kernel ",
+    throw_error<ValueError>(op, ": expected kernel, stride and dilation >= 1 and padding >= 0, all "
+                                "below 2^31; got kernel ",
                             pair_text(o.kernel), ", stride ", pair_text(o.stride), ", padding ",
-                            pair_text(o.padding));
+                            pair_text(o.padding), ", dilation ", pair_text(o.dilation));
   }
   for (size_t i = 0; i < 2; ++i) {
     if (2 * o.padding[i] > o.kernel[i]) {
@@ -197,7 +203,7 @@ Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running
   }
   auto [out, mean, var] = AD::float_batch_norm(input, w, b, eps);
   if (n > 1) {
-    const autodiff::RecordingGuard no_grad(false);
+    const autodiff::RecordingGuard<Dispatch> no_grad(false);
     if (running_mean.defined()) {
       Tensor(running_mean).mul_(1.0 - momentum).add_(kiln::mul(wrap(std::move(mean)), momentum));
     }
@@ -245,7 +251,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
   if (shape_of(w).rank() != 2) {
     throw_error<ShapeError>("embedding: expected a weight [n, d]; got ", shape_of(w));
   }
-  const ErasedTensor rows = index_value("embedding", index);
+  const ErasedTensor rows = index_value("embedding", index, w);
   Shape out = index.shape();
   const Value picked =
       AD::float_index_select(w, 0, Dispatch::int_reshape(rows, Shape{index.numel()}));
@@ -255,10 +261,12 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
 
 Tensor threshold(const Tensor& x, double threshold, double value) {
   const Value& v = value_of("threshold", x);
-  // An integer tensor stays one: the value is converted, as PyTorch does.
+  // An integer tensor stays one: both numbers are converted, as PyTorch does.
   const Tensor replacement = full(Shape{}, value, {v.inner->dtype(), v.inner->device()});
+  const Scalar bound = kind_of_value(v) == Kind::floating ? Scalar(threshold)
+                                                          : Scalar(Scalar(threshold).to_int());
   // NaN is not <= threshold, so it passes.
-  return where(x.le(threshold), replacement, x);
+  return where(x.le(bound), replacement, x);
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {

@@ -59,7 +59,8 @@ class Formatter {
 
   std::string padded(int64_t i) const {
     const std::string out = text(i);
-    return std::string(width_ > out.size() ? width_ - out.size() : 0, ' ') + out;
+    std::string padding(width_ > out.size() ? width_ - out.size() : 0, ' ');
+    return padding.append(out);
   }
 
  private:
@@ -136,16 +137,19 @@ class Printer {
       const int64_t per_line = std::max<int64_t>(1, (how_.line_width - indent) / element);
       for (size_t k = 0; k < positions.size(); ++k) {
         if (k > 0) {
-          out += static_cast<int64_t>(k) % per_line == 0
-                     ? ",\n" + std::string(static_cast<size_t>(indent) + 1, ' ')
-                     : ", ";
+          if (static_cast<int64_t>(k) % per_line == 0) {
+            out.append(",\n").append(static_cast<size_t>(indent) + 1, ' ');
+          } else {
+            out.append(", ");
+          }
         }
         out += positions[k] < 0 ? " ..." : formatter.padded(offset + positions[k] * strides_[dim]);
       }
       return out + "]";
     }
-    const std::string separator = "," + std::string(static_cast<size_t>(rank - dim - 1), '\n') +
-                                  std::string(static_cast<size_t>(indent) + 1, ' ');
+    std::string separator = ",";
+    separator.append(static_cast<size_t>(rank - dim - 1), '\n');
+    separator.append(static_cast<size_t>(indent) + 1, ' ');
     for (size_t k = 0; k < positions.size(); ++k) {
       if (k > 0) out += separator;
       out += positions[k] < 0
@@ -164,9 +168,10 @@ class Printer {
 std::string tuple_text(const Shape& shape) {
   std::string out = "(";
   for (int i = 0; i < shape.rank(); ++i) {
-    out += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+    if (i > 0) out.append(", ");
+    out.append(std::to_string(shape[i]));
   }
-  return out + (shape.rank() == 1 ? ",)" : ")");
+  return out.append(shape.rank() == 1 ? ",)" : ")");
 }
 
 // Appends `suffixes`, each on the last line if it fits there.
@@ -176,14 +181,14 @@ std::string with_suffixes(std::string text, const std::vector<std::string>& suff
   size_t last = newline == std::string::npos ? text.size() + 2 : text.size() - newline + 1;
   for (const std::string& suffix : suffixes) {
     if (last + suffix.size() + 2 > static_cast<size_t>(line_width)) {
-      text += ",\n" + std::string(static_cast<size_t>(indent), ' ') + suffix;
+      text.append(",\n").append(static_cast<size_t>(indent), ' ').append(suffix);
       last = static_cast<size_t>(indent) + suffix.size();
     } else {
-      text += ", " + suffix;
+      text.append(", ").append(suffix);
       last += suffix.size() + 2;
     }
   }
-  return text + ")";
+  return text.append(")");
 }
 
 }  // namespace
@@ -211,15 +216,15 @@ std::string to_string(const Tensor& x) {
   bool named_dtype = x.dtype() != default_dtype();
   if (x.numel() == 0) {
     body = "[]";
-    if (x.dim() != 1) suffixes.push_back("size=" + tuple_text(x.shape()));
+    if (x.dim() != 1) suffixes.push_back(concat("size=", tuple_text(x.shape())));
   } else {
     body = Printer(data, how).print(indent);
     named_dtype = named_dtype && x.dtype() != i64 && x.dtype() != bool_;
   }
-  if (x.device().type != kCpu) suffixes.push_back("device='" + to_string(x.device()) + "'");
-  if (named_dtype) suffixes.push_back("dtype=kiln." + to_string(x.dtype()));
+  if (x.device().type != kCpu) suffixes.push_back(concat("device='", x.device(), "'"));
+  if (named_dtype) suffixes.push_back(concat("dtype=kiln.", x.dtype()));
   if (!x.is_leaf()) {
-    suffixes.push_back("grad_fn=<" + x.grad_fn() + ">");
+    suffixes.push_back(concat("grad_fn=<", x.grad_fn(), ">"));
   } else if (x.requires_grad()) {
     suffixes.push_back("requires_grad=True");
   }

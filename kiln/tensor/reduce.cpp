@@ -9,10 +9,10 @@ namespace {
 
 Dims every_dim(const Value& x) { return all_dims(shape_of(x).rank()); }
 
-// A 0-d tensor may be reduced over dim 0 or -1: that changes nothing, so the dim is dropped.
+// No dims mean all of them. A 0-d tensor may be reduced over dim 0 or -1: that changes nothing, so the dim is dropped.
 Dims checked_dims(const char* op, const Value& x, const Dims& dims) {
   const int rank = shape_of(x).rank();
-  const Dims normalized = normalize_dims(op, dims, rank);
+  const Dims normalized = dims.empty() ? all_dims(rank) : normalize_dims(op, dims, rank);
   return rank == 0 ? Dims{} : normalized;
 }
 
@@ -31,6 +31,20 @@ Value as_float(const char* op, const Value& x) {
     throw_wrong_dtype(op, dtype_of_value(x), "a floating point tensor, try to(f32)");
   }
   return x;
+}
+
+// In f32 at least: squares of half-precision numbers soon leave their range.
+Value widened(const char* op, const Value& x) {
+  const DType dtype = dtype_of_value(as_float(op, x));
+  return cast(x, dtype == f16 || dtype == bf16 ? f32 : dtype);
+}
+
+// sqrt(x), whose gradient is taken as 0 where x is 0: there every square in the sum is at its minimum.
+Value root_of_squares(const Value& x) {
+  if (!x.node || !autodiff::is_recording<Dispatch>()) return AD::float_sqrt(x);
+  const ErasedTensor zero = AD::float_equal_scalar(x, Scalar(0.0));
+  const Value root = AD::float_sqrt(AD::float_mask_fill(x, zero, Scalar(1.0)));
+  return AD::float_mask_fill(root, zero, Scalar(0.0));
 }
 
 Tensor sum_over(const Value& x, const Dims& dims, bool keepdim) {
@@ -66,6 +80,9 @@ ErasedTensor arg_extremum(const char* op, const Value& x, int dim, bool keepdim,
     return largest ? Dispatch::float_argmax(x.inner, dim, keepdim)
                    : Dispatch::float_argmin(x.inner, dim, keepdim);
   }
+  if (kind_of_value(x) == Kind::quantized) {
+    throw_wrong_dtype(op, DType::q8, "a floating point, integer or bool tensor");
+  }
   const Value ints = kind_of_value(x) == Kind::boolean ? cast(x, u8) : x;
   return largest ? Dispatch::int_argmax(ints.inner, dim, keepdim)
                  : Dispatch::int_argmin(ints.inner, dim, keepdim);
@@ -83,13 +100,11 @@ std::pair<Tensor, Tensor> with_indices(const char* op, const Tensor& x, int64_t 
 }
 
 Tensor flat_arg_extremum(const char* op, const Tensor& x, bool largest) {
-  const Value& value = value_of(op, x);
-  if (x.numel() == 0) {
+  if (shape_of(value_of(op, x)).numel() == 0) {
     throw_error<ShapeError>(op, ": has no value over nothing; got shape ", x.shape(),
                             "; expected at least one element");
   }
   const Value flat = value_of(op, x.detach().reshape({-1}));
-  (void)value;
   return wrap(arg_extremum(op, flat, 0, false, largest));
 }
 
@@ -122,17 +137,17 @@ Tensor Tensor::prod(int64_t dim, bool keepdim) const {
   return prod_over(x, checked_dims("prod", x, Dims{dim}), keepdim);
 }
 
-Tensor Tensor::var(double correction) const {
-  const Value& x = value_of("var", *this);
-  return wrap(AD::float_var(as_float("var", x), every_dim(x), correction, false));
-}
+Tensor Tensor::var() const { return var(Dims{}); }
 Tensor Tensor::var(const Dims& dims, double correction, bool keepdim) const {
   const Value& x = value_of("var", *this);
   return wrap(AD::float_var(as_float("var", x), checked_dims("var", x, dims), correction, keepdim));
 }
-Tensor Tensor::std(double correction) const { return var(correction).sqrt(); }
+Tensor Tensor::std() const { return std(Dims{}); }
 Tensor Tensor::std(const Dims& dims, double correction, bool keepdim) const {
-  return var(dims, correction, keepdim).sqrt();
+  const Value& x = value_of("std", *this);
+  const Value squares = AD::float_var(widened("std", x), checked_dims("std", x, dims), correction,
+                                      keepdim);
+  return wrap(cast(root_of_squares(squares), dtype_of_value(x)));
 }
 
 Tensor Tensor::max() const {
@@ -151,13 +166,11 @@ std::pair<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim) const {
 }
 Tensor Tensor::amax(const Dims& dims, bool keepdim) const {
   const Value& x = value_of("amax", *this);
-  return extremum("amax", x, dims.empty() ? every_dim(x) : checked_dims("amax", x, dims), keepdim,
-                  true);
+  return extremum("amax", x, checked_dims("amax", x, dims), keepdim, true);
 }
 Tensor Tensor::amin(const Dims& dims, bool keepdim) const {
   const Value& x = value_of("amin", *this);
-  return extremum("amin", x, dims.empty() ? every_dim(x) : checked_dims("amin", x, dims), keepdim,
-                  false);
+  return extremum("amin", x, checked_dims("amin", x, dims), keepdim, false);
 }
 
 Tensor Tensor::argmax() const { return flat_arg_extremum("argmax", *this, true); }
@@ -206,8 +219,8 @@ Tensor Tensor::logsumexp(const Dims& dims, bool keepdim) const {
 
 Tensor Tensor::norm() const {
   const Value& x = value_of("norm", *this);
-  return wrap(AD::float_sqrt(AD::float_sum(AD::float_square(as_float("norm", x)), every_dim(x),
-                                           false)));
+  const Value squares = AD::float_sum(AD::float_square(widened("norm", x)), every_dim(x), false);
+  return wrap(cast(root_of_squares(squares), dtype_of_value(x)));
 }
 
 }  // namespace kiln

@@ -44,6 +44,7 @@ Shape inferred_shape(const char* op, const Shape& from, const Shape& to) {
     throw_error<ShapeError>(op, ": the number of elements differs; got ", from, " (", total,
                             " elements) to ", to, " (", known, " elements)");
   }
+  checked_numel(op, shape);
   return shape;
 }
 
@@ -57,6 +58,7 @@ bool shares_memory(const Value& a, const Value& b) {
 Tensor Tensor::reshape(const Shape& shape) const {
   const Value& x = value_of("reshape", *this);
   const Shape to = inferred_shape("reshape", shape_of(x), shape);
+  if (kind_of_value(x) == Kind::quantized) return wrap(Dispatch::q_reshape(x.inner, to));
   return KILN_VIEW("reshape", *this, x, reshape, to);
 }
 
@@ -121,28 +123,28 @@ Tensor Tensor::expand(const Shape& shape) const {
 
 Tensor Tensor::squeeze() const {
   Shape to;
-  for (int64_t size : shape()) {
+  for (int64_t size : shape_of(value_of("squeeze", *this))) {
     if (size != 1) to.push_back(size);
   }
   return reshape(to);
 }
 
 Tensor Tensor::squeeze(int64_t dim) const {
-  Shape to = shape();
+  Shape to = shape_of(value_of("squeeze", *this));
   const int d = normalize_dim("squeeze", dim, to.rank());
   if (to.rank() > 0 && to[d] == 1) to.erase(d);
   return reshape(to);
 }
 
 Tensor Tensor::unsqueeze(int64_t dim) const {
-  Shape to = shape();
+  Shape to = shape_of(value_of("unsqueeze", *this));
   const int d = normalize_dim("unsqueeze", dim, to.rank() + 1);
   to.insert(d, 1);
   return reshape(to);
 }
 
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
-  const Shape& from = shape();
+  const Shape& from = shape_of(value_of("flatten", *this));
   if (from.rank() == 0) return reshape({1});
   const int start = normalize_dim("flatten", start_dim, from.rank());
   const int end = normalize_dim("flatten", end_dim, from.rank());
@@ -166,6 +168,7 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
 Tensor Tensor::flip(const Dims& dims) const {
   const Value& x = value_of("flip", *this);
   const Dims d = normalize_dims("flip", dims, shape_of(x).rank());
+  if (shape_of(x).rank() == 0) return clone();
   return wrap(by_kind(
       "flip", kind_of_value(x), [&] { return AD::float_flip(x, d); },
       [&] { return Dispatch::int_flip(x.inner, d); },
@@ -185,7 +188,7 @@ Tensor slice_range(const char* op, const Tensor& x, int dim, Range range) {
 
 Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
                      int64_t step) const {
-  const Shape& s = shape();
+  const Shape& s = shape_of(value_of("slice", *this));
   if (s.rank() == 0) {
     throw_error<IndexError>("slice: a 0-d tensor has no dim to slice; expected at least 1 dim");
   }
@@ -194,7 +197,7 @@ Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
 }
 
 Tensor Tensor::select(int64_t dim, int64_t index) const {
-  const Shape& s = shape();
+  const Shape& s = shape_of(value_of("select", *this));
   if (s.rank() == 0) {
     throw_error<IndexError>("select: a 0-d tensor cannot be indexed; try item()");
   }
@@ -210,7 +213,7 @@ Tensor Tensor::select(int64_t dim, int64_t index) const {
 }
 
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
-  const Shape& s = shape();
+  const Shape& s = shape_of(value_of("narrow", *this));
   const int d = normalize_dim("narrow", dim, s.rank());
   const int64_t size = s.rank() == 0 ? 0 : s[d];
   const int64_t first = start < 0 ? start + size : start;
@@ -227,13 +230,14 @@ Tensor Tensor::index(std::initializer_list<IndexItem> items) const {
 
 Tensor Tensor::index(std::span<const IndexItem> items) const {
   using Type = IndexItem::Type;
+  const int rank = shape_of(value_of("index", *this)).rank();
   int consumed = 0;
   int ellipses = 0;
   for (const IndexItem& item : items) {
     consumed += item.type == Type::integer || item.type == Type::slice;
     ellipses += item.type == Type::ellipsis;
   }
-  if (consumed > dim()) {
+  if (consumed > rank) {
     throw_error<IndexError>("index: too many indices; got ", consumed, " for shape ", shape());
   }
   if (ellipses > 1) throw_error<IndexError>("index: only one Ellipsis may appear; got ", ellipses);
@@ -251,7 +255,7 @@ Tensor Tensor::index(std::span<const IndexItem> items) const {
         out = out.unsqueeze(at++);
         break;
       case Type::ellipsis:
-        at += dim() - consumed;
+        at += rank - consumed;
         break;
     }
   }
@@ -259,7 +263,7 @@ Tensor Tensor::index(std::span<const IndexItem> items) const {
 }
 
 std::vector<Tensor> Tensor::split(int64_t size, int64_t dim) const {
-  const Shape& s = shape();
+  const Shape& s = shape_of(value_of("split", *this));
   if (s.rank() == 0) throw_error<ShapeError>("split: a 0-d tensor cannot be split");
   const int d = normalize_dim("split", dim, s.rank());
   if (size < 0 || (size == 0 && s[d] != 0)) {
@@ -275,14 +279,14 @@ std::vector<Tensor> Tensor::split(int64_t size, int64_t dim) const {
 
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
   if (chunks < 1) throw_error<ValueError>("chunk: expected at least 1 chunk; got ", chunks);
-  const Shape& s = shape();
+  const Shape& s = shape_of(value_of("chunk", *this));
   if (s.rank() == 0) throw_error<ShapeError>("chunk: a 0-d tensor cannot be split");
   const int64_t size = s[normalize_dim("chunk", dim, s.rank())];
-  return split(std::max<int64_t>(1, (size + chunks - 1) / chunks), dim);
+  return split(std::max<int64_t>(1, size / chunks + (size % chunks != 0)), dim);
 }
 
 std::vector<Tensor> Tensor::unbind(int64_t dim) const {
-  const Shape& s = shape();
+  const Shape& s = shape_of(value_of("unbind", *this));
   if (s.rank() == 0) throw_error<ShapeError>("unbind: a 0-d tensor has no dim to unbind");
   const int d = normalize_dim("unbind", dim, s.rank());
   std::vector<Tensor> parts;
@@ -300,17 +304,23 @@ Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
   }
   const int d = normalize_dim("cat", dim, shape_of(first).rank());
   DType common = dtype_of_value(first);
+  Shape out = shape_of(first);
+  out[d] = 0;
   for (const Tensor& t : tensors) {
     const Value& x = value_of("cat", t);
     check_same_device("cat", first, x);
     common = promote_types(common, dtype_of_value(x));
-    Shape a = shape_of(first);
-    Shape b = shape_of(x);
-    if (a.rank() == b.rank()) a[d] = b[d];
-    if (!(a == b)) {
+    const Shape& shape = shape_of(x);
+    bool fits = shape.rank() == out.rank();
+    for (int k = 0; fits && k < out.rank(); ++k) fits = k == d || shape[k] == out[k];
+    if (!fits) {
       throw_error<ShapeError>("cat: shapes may differ only in dim ", d, "; got ", shape_of(first),
-                              " and ", shape_of(x));
+                              " and ", shape);
     }
+    if (__builtin_add_overflow(out[d], shape[d], &out[d])) {
+      throw_error<ShapeError>("cat: the sizes overflow in dim ", d);
+    }
+    checked_numel("cat", out);
   }
   std::vector<Value> values;
   std::vector<ErasedTensor> inner;
@@ -327,12 +337,12 @@ Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
 
 Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
   if (tensors.empty()) throw_error<ValueError>("stack: got no tensors; expected at least one");
-  const int d = normalize_dim("stack", dim, tensors[0].dim() + 1);
+  const Shape& first = shape_of(value_of("stack", tensors[0]));
+  const int d = normalize_dim("stack", dim, first.rank() + 1);
   std::vector<Tensor> parts;
   for (const Tensor& t : tensors) {
-    if (!(t.shape() == tensors[0].shape())) {
-      throw_error<ShapeError>("stack: shapes must be equal; got ", tensors[0].shape(), " and ",
-                              t.shape());
+    if (!(shape_of(value_of("stack", t)) == first)) {
+      throw_error<ShapeError>("stack: shapes must be equal; got ", first, " and ", t.shape());
     }
     parts.push_back(t.unsqueeze(d));
   }

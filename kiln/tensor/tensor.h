@@ -63,6 +63,10 @@ struct IndexItem {
   IndexItem(EllipsisType) : type(Type::ellipsis) {}
 };
 
+// A dim given as a number where a list is also legal: x.sum(-1) is x.sum({-1}).
+template <class T>
+concept DimNumber = std::integral<T> && !std::same_as<T, bool>;
+
 // Removes a hook when told to. Does nothing when dropped: the hook then stays.
 class HookHandle {
  public:
@@ -260,23 +264,34 @@ class Tensor {
                 bool equal_nan = false) const;
 
   // ----------------------------------------------------------------------------------------------------- reductions
-  // Without dims over everything, to a 0-d tensor. Sums of integers and bools are i64.
+  // Without dims (or with an empty list of them) over everything, to a 0-d tensor. Sums of integers and bools are i64.
+  // var and std divide by n - correction.
   Tensor sum() const;
   Tensor sum(const Dims& dims, bool keepdim = false) const;
+  Tensor sum(DimNumber auto dim, bool keepdim = false) const { return sum(Dims{dim}, keepdim); }
   Tensor mean() const;
   Tensor mean(const Dims& dims, bool keepdim = false) const;
+  Tensor mean(DimNumber auto dim, bool keepdim = false) const { return mean(Dims{dim}, keepdim); }
   Tensor prod() const;
   Tensor prod(int64_t dim, bool keepdim = false) const;
-  Tensor var(double correction = 1) const;
+  Tensor var() const;
   Tensor var(const Dims& dims, double correction = 1, bool keepdim = false) const;
-  Tensor std(double correction = 1) const;
+  Tensor var(DimNumber auto dim, double correction = 1, bool keepdim = false) const {
+    return var(Dims{dim}, correction, keepdim);
+  }
+  Tensor std() const;
   Tensor std(const Dims& dims, double correction = 1, bool keepdim = false) const;
+  Tensor std(DimNumber auto dim, double correction = 1, bool keepdim = false) const {
+    return std(Dims{dim}, correction, keepdim);
+  }
   Tensor max() const;
   Tensor min() const;
   std::pair<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;  // values, indices
   std::pair<Tensor, Tensor> min(int64_t dim, bool keepdim = false) const;
-  Tensor amax(const Dims& dims = {}, bool keepdim = false) const;  // no dims: over everything
+  Tensor amax(const Dims& dims = {}, bool keepdim = false) const;
+  Tensor amax(DimNumber auto dim, bool keepdim = false) const { return amax(Dims{dim}, keepdim); }
   Tensor amin(const Dims& dims = {}, bool keepdim = false) const;
+  Tensor amin(DimNumber auto dim, bool keepdim = false) const { return amin(Dims{dim}, keepdim); }
   Tensor argmax() const;
   Tensor argmax(int64_t dim, bool keepdim = false) const;
   Tensor argmin() const;
@@ -287,6 +302,9 @@ class Tensor {
   Tensor all(int64_t dim, bool keepdim = false) const;
   Tensor cumsum(int64_t dim) const;
   Tensor logsumexp(const Dims& dims, bool keepdim = false) const;
+  Tensor logsumexp(DimNumber auto dim, bool keepdim = false) const {
+    return logsumexp(Dims{dim}, keepdim);
+  }
   Tensor norm() const;  // Euclidean, over everything
   Tensor softmax(int64_t dim) const;
   Tensor log_softmax(int64_t dim) const;

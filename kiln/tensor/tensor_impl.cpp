@@ -1,5 +1,9 @@
 #include "kiln/tensor/tensor_impl.h"
 
+#include <typeinfo>
+
+#include "kiln/backend/host_tensor.h"
+
 namespace kiln::detail {
 
 void throw_undefined(const char* op) {
@@ -95,9 +99,12 @@ int rank_of_kind(Kind kind) {
 
 }  // namespace
 
-DType result_type(const Value& x, const Value& y) {
+DType result_type(const char* op, const Value& x, const Value& y) {
   const DType a = dtype_of_value(x);
   const DType b = dtype_of_value(y);
+  if (kind_of(a) == Kind::quantized || kind_of(b) == Kind::quantized) {
+    throw_wrong_dtype(op, DType::q8, "tensors that are not quantized, try dequantize()");
+  }
   if (a == b) return a;
   const bool a_counts = shape_of(x).rank() > 0;
   const bool b_counts = shape_of(y).rank() > 0;
@@ -109,8 +116,11 @@ DType result_type(const Value& x, const Value& y) {
   return promote_types(a, b);
 }
 
-DType result_type(const Value& x, Scalar y) {
+DType result_type(const char* op, const Value& x, Scalar y) {
   const DType a = dtype_of_value(x);
+  if (kind_of(a) == Kind::quantized) {
+    throw_wrong_dtype(op, a, "a tensor that is not quantized, try dequantize()");
+  }
   if (rank_of_kind(y.kind()) <= rank_of_kind(kind_of(a))) return a;
   return y.is_floating_point() ? default_dtype() : i64;
 }
@@ -123,6 +133,11 @@ ErasedTensor index_value(const char* op, const Tensor& index) {
   return dtype_of_value(v) == i64 ? v.inner : Dispatch::int_cast(v.inner, i64);
 }
 
+ErasedTensor index_value(const char* op, const Tensor& index, const Value& x) {
+  check_same_device(op, x, value_of(op, index));
+  return index_value(op, index);
+}
+
 const ErasedTensor& bool_value(const char* op, const Tensor& mask) {
   const Value& v = value_of(op, mask);
   if (kind_of_value(v) != Kind::boolean) {
@@ -131,9 +146,29 @@ const ErasedTensor& bool_value(const char* op, const Tensor& mask) {
   return v.inner;
 }
 
+namespace {
+
+// Whether several elements are one place in memory, as expand() makes them.
+bool repeats_elements(const TensorBase& x) {
+  if (typeid(x) != typeid(HostTensor)) return false;
+  const Shape& shape = x.shape();
+  const Strides& strides = static_cast<const HostTensor&>(x).strides();
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (strides[i] == 0 && shape[i] > 1) return !shape.contains(0);
+  }
+  return false;
+}
+
+}  // namespace
+
 void check_writable(const char* op, const Tensor& x, bool source_tracked) {
   const TensorImpl& impl = impl_of(op, x);
-  if (!autodiff::is_recording()) return;
+  if (repeats_elements(*impl.value.inner)) {
+    throw_error<ValueError>(op, ": several elements of an expanded tensor are one place in memory; "
+                                "got shape ",
+                            impl.shape(), "; try clone() first");
+  }
+  if (!autodiff::is_recording<Dispatch>()) return;
   if (impl.value.node && impl.value.node->is_leaf()) {
     throw_error<AutodiffError>(
         op, ": a leaf that requires a gradient cannot be modified in place while recording; "
@@ -147,11 +182,16 @@ void check_writable(const char* op, const Tensor& x, bool source_tracked) {
   }
 }
 
+void record_write(TensorImpl& impl, Value written) {
+  if (!written.node) return;
+  impl.value.node = std::move(written.node);
+  impl.value.slot = written.slot;
+  ++impl.recorded_writes;
+}
+
 void finish_in_place(const char* op, Tensor& x, Value result) {
   TensorImpl& impl = *x.impl();
-  if (result.inner == impl.value.inner) {
-    impl.value = std::move(result);
-  } else {
+  if (!(result.inner == impl.value.inner)) {
     if (!(shape_of(result) == impl.shape())) {
       throw_error<ShapeError>(op, ": the result does not fit in place; got ", shape_of(result),
                               "; expected ", impl.shape());
@@ -163,7 +203,7 @@ void finish_in_place(const char* op, Tensor& x, Value result) {
     result = cast(std::move(result), impl.dtype());
     switch (impl.kind()) {
       case Kind::floating:
-        impl.value = AD::assigned(impl.value, std::move(result));
+        result = AD::assigned(impl.value, std::move(result));
         break;
       case Kind::integer:
         Dispatch::int_assign(impl.value.inner, result.inner);
@@ -172,7 +212,7 @@ void finish_in_place(const char* op, Tensor& x, Value result) {
         Dispatch::bool_assign(impl.value.inner, result.inner);
     }
   }
-  if (impl.value.node) ++impl.recorded_writes;
+  record_write(impl, std::move(result));
 }
 
 }  // namespace kiln::detail

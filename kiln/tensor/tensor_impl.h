@@ -44,7 +44,7 @@ inline TensorImpl& impl_of(const char* op, const Tensor& x) {
   if (!x.defined()) [[unlikely]] throw_undefined(op);
   TensorImpl& impl = *x.impl();
   if (impl.root && impl.root->recorded_writes != impl.root_writes) [[unlikely]] {
-    if (autodiff::is_recording()) throw_stale_view(op);
+    if (autodiff::is_recording<Dispatch>()) throw_stale_view(op);
   }
   return impl;
 }
@@ -88,18 +88,28 @@ Value full_value(const Shape& shape, Scalar value, DType dtype, Device device);
 
 // The dtype that x and y are computed in: PyTorch's rule, by which a 0-d tensor or a number changes the dtype of a
 // tensor with dims only when it is of a larger kind.
-DType result_type(const Value& x, const Value& y);
-DType result_type(const Value& x, Scalar y);
+// Throws DTypeError naming `op` for quantized tensors, which have no arithmetic.
+DType result_type(const char* op, const Value& x, const Value& y);
+DType result_type(const char* op, const Value& x, Scalar y);
 
 // Indices of dtype i64. Throws DTypeError for anything but integers.
 ErasedTensor index_value(const char* op, const Tensor& index);
+// The same, on x's device: throws DeviceError otherwise.
+ErasedTensor index_value(const char* op, const Tensor& index, const Value& x);
 // Throws DTypeError unless bool.
 const ErasedTensor& bool_value(const char* op, const Tensor& mask);
 
+// After a write into impl's memory: `written` is the same tensor with the history of the write. While nothing is
+// recorded a tensor keeps the history it had (a parameter stays a leaf when an optimizer writes it).
+void adopt_history(TensorImpl& impl, Value written);
 // Makes `result` the new content of x, which an op was asked to compute in place: it already is when the op honoured
 // that, and is assigned otherwise.
 void finish_in_place(const char* op, Tensor& x, Value result);
-// Throws where a write into x must not be recorded (see the note on views), or x is a leaf that requires a gradient.
+// Gives a tensor that was written to the history of what was written. A write that was not recorded (`written` has no
+// node) leaves the tensor's own: under no_grad a leaf stays a leaf.
+void record_write(TensorImpl& impl, Value written);
+// Throws where a write into x must not be recorded (see the note on views), x is a leaf that requires a gradient, or
+// x is expanded.
 // `source_tracked`: whether what is written has a history.
 void check_writable(const char* op, const Tensor& x, bool source_tracked);
 
