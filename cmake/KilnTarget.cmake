@@ -5,6 +5,10 @@ function(kiln_target_flags target)
   set_target_properties(${target} PROPERTIES
     CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
   target_compile_options(${target} PRIVATE -Wall -Wextra)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # Both misfire in GCC 12: on the unused tail of a Shape, and on std::string operator+ (GCC bug 105651).
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-restrict)
+  endif()
   if(KILN_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
