@@ -1,10 +1,12 @@
 // BackendDefaults: every op that ops.def marks `fallback`, composed from the required ones.
 //
-//   struct MyBackend : BackendDefaults<MyBackend> { ... the required ops, and whichever others it does better ... };
+//   struct MyBackend : BackendDefaults<MyBackend> { ... the required ops, and whichever others it
+//   does better ... };
 //
-// The compositions call the backend's own ops (X::...), so each one profits from every op the backend overrides. They
-// are templates with X = Bk, since Bk is incomplete while its base is instantiated. They borrow their operands and
-// return fresh tensors: donation and in-place forms are for a backend that overrides them.
+// The compositions call the backend's own ops (X::...), so each one profits from every op the
+// backend overrides. They are templates with X = Bk, since Bk is incomplete while its base is
+// instantiated. They borrow their operands and return fresh tensors: donation and in-place forms
+// are for a backend that overrides them.
 #pragma once
 
 #include "kiln/backend/defaults_float.h"

@@ -12,7 +12,8 @@ namespace kiln::defaults {
 
 template <class Bk>
 struct FloatDefaults {
-  // ---------------------------------------------------------------------------------------------- creation, copying
+  // ----------------------------------------------------------------------------------------------
+  // creation, copying
   template <class X = Bk>
   static FloatOf<X> float_full(const Shape& shape, Scalar value, DType dtype, Device device) {
     FloatOf<X> out = X::float_empty(shape, dtype, device);
@@ -82,8 +83,9 @@ struct FloatDefaults {
     return X::float_mask_where(x, mask, float_constant_like<X>(x, value));
   }
 
-  // ----------------------------------------------------------------------------------------------------- arithmetic
-  // Where a is NaN no comparison would pick it, and where b is NaN none does: both give NaN.
+  // -----------------------------------------------------------------------------------------------------
+  // arithmetic Where a is NaN no comparison would pick it, and where b is NaN none does: both give
+  // NaN.
   template <class X = Bk>
   static FloatOf<X> float_maximum(const FloatOf<X>& a, const FloatOf<X>& b) {
     return X::float_mask_where(b, X::bool_or(X::float_greater(a, b), X::float_is_nan(a)), a);
@@ -93,10 +95,10 @@ struct FloatDefaults {
     return X::float_mask_where(b, X::bool_or(X::float_greater(b, a), X::float_is_nan(a)), a);
   }
 
-#define KILN_SCALAR_OP(name, binary)                                          \
-  template <class X = Bk>                                                     \
-  static FloatOf<X> name(const FloatOf<X>& x, Scalar value) {                 \
-    return X::binary(x, float_constant_like<X>(x, value));                    \
+#define KILN_SCALAR_OP(name, binary)                          \
+  template <class X = Bk>                                     \
+  static FloatOf<X> name(const FloatOf<X>& x, Scalar value) { \
+    return X::binary(x, float_constant_like<X>(x, value));    \
   }
   KILN_SCALAR_OP(float_add_scalar, float_add)
   KILN_SCALAR_OP(float_mul_scalar, float_mul)
@@ -121,7 +123,8 @@ struct FloatDefaults {
     return X::float_mask_fill(out, X::float_greater_scalar(out, high), high);
   }
 
-  // ---------------------------------------------------------------------------------------------------------- unary
+  // ----------------------------------------------------------------------------------------------------------
+  // unary
   template <class X = Bk>
   static FloatOf<X> float_neg(const FloatOf<X>& x) {
     return X::float_mul_scalar(x, -1.0);  // unlike 0 - x it turns 0 into -0
@@ -156,7 +159,8 @@ struct FloatDefaults {
                      X::dtype(x));
   }
 
-  // ----------------------------------------------------------------------------------------------------- comparison
+  // -----------------------------------------------------------------------------------------------------
+  // comparison
   template <class X = Bk>
   static BoolOf<X> float_not_equal(const FloatOf<X>& a, const FloatOf<X>& b) {
     return X::bool_not(X::float_equal(a, b));
@@ -171,10 +175,10 @@ struct FloatDefaults {
   }
 
 // The scalar is rounded to x's dtype first: a tensor of 0.1 equals 0.1 in every dtype.
-#define KILN_COMPARE_SCALAR(name, compare)                                    \
-  template <class X = Bk>                                                     \
-  static BoolOf<X> name(const FloatOf<X>& x, Scalar value) {                  \
-    return X::compare(x, float_constant_like<X>(x, value));                   \
+#define KILN_COMPARE_SCALAR(name, compare)                   \
+  template <class X = Bk>                                    \
+  static BoolOf<X> name(const FloatOf<X>& x, Scalar value) { \
+    return X::compare(x, float_constant_like<X>(x, value));  \
   }
   KILN_COMPARE_SCALAR(float_equal_scalar, float_equal)
   KILN_COMPARE_SCALAR(float_not_equal_scalar, float_not_equal)
@@ -193,8 +197,8 @@ struct FloatDefaults {
     return X::float_equal_scalar(X::float_abs(x), std::numeric_limits<double>::infinity());
   }
 
-  // ----------------------------------------------------------------------------------------------------- reductions
-  // NaN for the mean of nothing.
+  // -----------------------------------------------------------------------------------------------------
+  // reductions NaN for the mean of nothing.
   template <class X = Bk>
   static FloatOf<X> float_mean(const FloatOf<X>& x, const Dims& dims, bool keepdim) {
     const auto count = static_cast<double>(reduced_count(X::shape(x), dims));
@@ -229,8 +233,8 @@ struct FloatDefaults {
     shift = X::float_mask_fill(shift, X::float_is_inf(shift), 0.0);
     FloatOf<X> sum = X::float_sum(X::float_exp(X::float_sub(wide, shift)), dims, keepdim);
     const Shape out_shape = X::shape(sum);
-    return narrow<X>(
-        X::float_add(X::float_log(std::move(sum)), X::float_reshape(shift, out_shape)), dtype);
+    return narrow<X>(X::float_add(X::float_log(std::move(sum)), X::float_reshape(shift, out_shape)),
+                     dtype);
   }
 };
 

@@ -8,7 +8,8 @@ namespace kiln::defaults {
 
 template <class Bk>
 struct IntDefaults {
-  // ---------------------------------------------------------------------------------------------- creation, copying
+  // ----------------------------------------------------------------------------------------------
+  // creation, copying
   template <class X = Bk>
   static IntOf<X> int_full(const Shape& shape, Scalar value, DType dtype, Device device) {
     IntOf<X> out = X::int_empty(shape, dtype, device);
@@ -75,7 +76,8 @@ struct IntDefaults {
     return X::int_mask_where(x, mask, int_constant_like<X>(x, value));
   }
 
-  // ----------------------------------------------------------------------------------------------------- arithmetic
+  // -----------------------------------------------------------------------------------------------------
+  // arithmetic
   template <class X = Bk>
   static IntOf<X> int_maximum(const IntOf<X>& a, const IntOf<X>& b) {
     return X::int_mask_where(b, X::int_greater(a, b), a);
@@ -97,8 +99,8 @@ struct IntDefaults {
     return X::int_sub(int_constant_like<X>(x, value), x);
   }
 
-  // Bounds outside the dtype's range bound nothing, so the comparison happens in i64. The upper bound wins where the
-  // bounds cross.
+  // Bounds outside the dtype's range bound nothing, so the comparison happens in i64. The upper
+  // bound wins where the bounds cross.
   template <class X = Bk>
   static IntOf<X> int_clamp(const IntOf<X>& x, int64_t low, int64_t high) {
     IntOf<X> wide = X::int_cast(x, DType::i64);
@@ -126,7 +128,8 @@ struct IntDefaults {
                       X::bool_into_int(X::int_lower_scalar(x, 0), dtype));
   }
 
-  // ----------------------------------------------------------------------------------------------------- comparison
+  // -----------------------------------------------------------------------------------------------------
+  // comparison
   template <class X = Bk>
   static BoolOf<X> int_not_equal(const IntOf<X>& a, const IntOf<X>& b) {
     return X::bool_not(X::int_equal(a, b));
@@ -141,12 +144,12 @@ struct IntDefaults {
   }
 
 // In i64, so that a scalar outside the range of x's dtype compares as the number it is.
-#define KILN_COMPARE_SCALAR(name, compare)                                                \
-  template <class X = Bk>                                                                 \
-  static BoolOf<X> name(const IntOf<X>& x, Scalar value) {                                \
-    const IntOf<X> number = int_constant<X>(value.to_int(), DType::i64, X::device(x));    \
-    if (X::dtype(x) == DType::i64) return X::compare(x, number);                          \
-    return X::compare(X::int_cast(x, DType::i64), number);                                \
+#define KILN_COMPARE_SCALAR(name, compare)                                             \
+  template <class X = Bk>                                                              \
+  static BoolOf<X> name(const IntOf<X>& x, Scalar value) {                             \
+    const IntOf<X> number = int_constant<X>(value.to_int(), DType::i64, X::device(x)); \
+    if (X::dtype(x) == DType::i64) return X::compare(x, number);                       \
+    return X::compare(X::int_cast(x, DType::i64), number);                             \
   }
   KILN_COMPARE_SCALAR(int_equal_scalar, int_equal)
   KILN_COMPARE_SCALAR(int_not_equal_scalar, int_not_equal)

@@ -21,13 +21,14 @@ struct NnDefaults {
     for (int i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
     Shape out_shape = shape;
     out_shape.back() = out_features;
-    FloatOf<X> out = X::float_matmul(X::float_reshape(x, Shape{rows, in}),
-                                     X::float_permute(weight, Dims{1, 0}));
+    FloatOf<X> out =
+        X::float_matmul(X::float_reshape(x, Shape{rows, in}), X::float_permute(weight, Dims{1, 0}));
     if (bias != nullptr) out = X::float_add(std::move(out), *bias);
     return X::float_reshape(std::move(out), out_shape);
   }
 
-  // ---------------------------------------------------------------------------------------------------- activations
+  // ----------------------------------------------------------------------------------------------------
+  // activations
   template <class X = Bk>
   static FloatOf<X> float_relu(const FloatOf<X>& x) {
     return X::float_mask_fill(x, X::float_lower_scalar(x, 0.0), 0.0);
@@ -43,9 +44,9 @@ struct NnDefaults {
     const FloatOf<X> wide = widen<X>(x);
     const FloatOf<X> e = X::float_exp(X::float_neg(X::float_abs(wide)));
     const FloatOf<X> scale = X::float_recip(X::float_add_scalar(e, 1.0));
-    return narrow<X>(X::float_mask_where(scale, X::float_lower_scalar(wide, 0.0),
-                                         X::float_mul(e, scale)),
-                     X::dtype(x));
+    return narrow<X>(
+        X::float_mask_where(scale, X::float_lower_scalar(wide, 0.0), X::float_mul(e, scale)),
+        X::dtype(x));
   }
   // g y (1 - y)
   template <class X = Bk>
@@ -73,8 +74,7 @@ struct NnDefaults {
   static FloatOf<X> float_silu_backward(const FloatOf<X>& g, const FloatOf<X>& x) {
     const FloatOf<X> wide = widen<X>(x);
     const FloatOf<X> s = X::float_sigmoid(wide);
-    FloatOf<X> slope =
-        X::float_add_scalar(X::float_mul(wide, X::float_rsub_scalar(s, 1.0)), 1.0);
+    FloatOf<X> slope = X::float_add_scalar(X::float_mul(wide, X::float_rsub_scalar(s, 1.0)), 1.0);
     return narrow<X>(X::float_mul(widen<X>(g), X::float_mul(s, std::move(slope))), X::dtype(g));
   }
 
@@ -96,7 +96,8 @@ struct NnDefaults {
     return narrow<X>(X::float_mul(widen<X>(g), std::move(slope)), X::dtype(g));
   }
 
-  // -------------------------------------------------------------------------------------------------------- softmax
+  // --------------------------------------------------------------------------------------------------------
+  // softmax
   template <class X = Bk>
   static FloatOf<X> float_softmax(const FloatOf<X>& x, int dim) {
     if (X::shape(x).numel() == 0) return X::float_empty(X::shape(x), X::dtype(x), X::device(x));
@@ -128,11 +129,12 @@ struct NnDefaults {
     return narrow<X>(X::float_sub(wide, std::move(share)), X::dtype(g));
   }
 
-  // -------------------------------------------------------------------------------------------------- cross-entropy
-  // With s the smoothing: (1 - s) (lse - x[t]) + s / C sum_c (lse - x_c).
+  // --------------------------------------------------------------------------------------------------
+  // cross-entropy With s the smoothing: (1 - s) (lse - x[t]) + s / C sum_c (lse - x_c).
   template <class X = Bk>
-  static std::pair<FloatOf<X>, FloatOf<X>> float_cross_entropy(
-      const FloatOf<X>& logits, const IntOf<X>& targets, const CrossEntropyOptions& options) {
+  static std::pair<FloatOf<X>, FloatOf<X>> float_cross_entropy(const FloatOf<X>& logits,
+                                                               const IntOf<X>& targets,
+                                                               const CrossEntropyOptions& options) {
     const Shape& shape = X::shape(logits);
     const DType dtype = X::dtype(logits);
     const double s = options.label_smoothing;
@@ -144,7 +146,8 @@ struct NnDefaults {
     FloatOf<X> loss =
         X::float_sub(lse, X::float_reshape(X::float_gather(wide, 1, index), Shape{shape[0]}));
     if (s > 0.0) {
-      // The mean of the differences, not the difference of the means: one logit of -inf makes it inf, not NaN.
+      // The mean of the differences, not the difference of the means: one logit of -inf makes it
+      // inf, not NaN.
       FloatOf<X> smooth = X::float_mean(
           X::float_sub(X::float_reshape(lse, Shape{shape[0], 1}), wide), Dims{1}, false);
       loss = X::float_add(X::float_mul_scalar(std::move(loss), 1.0 - s),
@@ -165,8 +168,8 @@ struct NnDefaults {
     const BoolOf<X> ignored = X::int_equal_scalar(targets, options.ignore_index);
     const IntOf<X> index = X::int_reshape(X::int_mask_fill(targets, ignored, 0), column);
     const FloatOf<X> weight = X::float_reshape(widen<X>(g), column);
-    FloatOf<X> p = X::float_exp(
-        X::float_sub(widen<X>(logits), X::float_reshape(widen<X>(lse), column)));
+    FloatOf<X> p =
+        X::float_exp(X::float_sub(widen<X>(logits), X::float_reshape(widen<X>(lse), column)));
     if (s > 0.0) p = X::float_add_scalar(std::move(p), -s / static_cast<double>(shape[1]));
     FloatOf<X> out = X::float_scatter_add(X::float_mul(std::move(p), weight), 1, index,
                                           X::float_mul_scalar(weight, s - 1.0));
@@ -174,12 +177,14 @@ struct NnDefaults {
                      X::dtype(logits));
   }
 
-  // -------------------------------------------------------------------------------------------------------- dropout
+  // --------------------------------------------------------------------------------------------------------
+  // dropout
   template <class X = Bk>
   static FloatOf<X> float_dropout(const FloatOf<X>& x, double p, RandomStream stream) {
-    const FloatOf<X> draws = X::float_random(X::shape(x), Distribution::uniform(), stream,
-                                             DType::f32, X::device(x));
-    // Draws are multiples of 2^-24. Rounded up to one, p is exact in f32 and keeps the same elements.
+    const FloatOf<X> draws =
+        X::float_random(X::shape(x), Distribution::uniform(), stream, DType::f32, X::device(x));
+    // Draws are multiples of 2^-24. Rounded up to one, p is exact in f32 and keeps the same
+    // elements.
     const double threshold = std::ceil(p * 0x1p24) * 0x1p-24;
     FloatOf<X> kept = X::float_mul_scalar(widen<X>(x), 1.0 / (1.0 - p));
     return narrow<X>(
@@ -195,7 +200,8 @@ struct NnDefaults {
   // k (x + c x^3), as k x (1 + c x^2).
   template <class X>
   static FloatOf<X> gelu_argument(const FloatOf<X>& x) {
-    FloatOf<X> factor = X::float_add_scalar(X::float_mul_scalar(X::float_square(x), kGeluCube), 1.0);
+    FloatOf<X> factor =
+        X::float_add_scalar(X::float_mul_scalar(X::float_square(x), kGeluCube), 1.0);
     return X::float_mul(X::float_mul_scalar(x, kGeluScale), std::move(factor));
   }
 
@@ -204,9 +210,9 @@ struct NnDefaults {
   static FloatOf<X> gelu_erf_slope(const FloatOf<X>& x) {
     FloatOf<X> integral = X::float_mul_scalar(
         X::float_add_scalar(X::float_erf(X::float_mul_scalar(x, kInvSqrt2)), 1.0), 0.5);
-    FloatOf<X> density = X::float_mul_scalar(
-        X::float_exp(X::float_mul_scalar(X::float_square(x), -0.5)), 0.5 * std::numbers::inv_sqrtpi *
-                                                                         std::numbers::sqrt2);
+    FloatOf<X> density =
+        X::float_mul_scalar(X::float_exp(X::float_mul_scalar(X::float_square(x), -0.5)),
+                            0.5 * std::numbers::inv_sqrtpi * std::numbers::sqrt2);
     return X::float_add(std::move(integral), X::float_mul(std::move(density), x));
   }
 
@@ -253,17 +259,17 @@ struct NormDefaults {
     const Dims dims = all_but_channels(shape.rank());
     const auto count = static_cast<double>(reduced_count(shape, dims));
     const FloatOf<X> wide_g = widen<X>(g);
-    const FloatOf<X> rstd = X::float_reshape(
-        X::float_rsqrt(X::float_add_scalar(widen<X>(var), eps)), channels);
-    const FloatOf<X> normalized = X::float_mul(
-        X::float_sub(widen<X>(x), X::float_reshape(widen<X>(mean), channels)), rstd);
+    const FloatOf<X> rstd =
+        X::float_reshape(X::float_rsqrt(X::float_add_scalar(widen<X>(var), eps)), channels);
+    const FloatOf<X> normalized =
+        X::float_mul(X::float_sub(widen<X>(x), X::float_reshape(widen<X>(mean), channels)), rstd);
     const FloatOf<X> bias_grad = X::float_sum(wide_g, dims, true);
     const FloatOf<X> weight_grad = X::float_sum(X::float_mul(wide_g, normalized), dims, true);
     // weight is constant over the dims of the means: it moves to the front, with 1 / std.
     const FloatOf<X> scale =
-        weight == nullptr ? rstd : X::float_mul(rstd, X::float_reshape(widen<X>(*weight), channels));
-    FloatOf<X> centered =
-        X::float_sub(wide_g, X::float_div_scalar(bias_grad, count));
+        weight == nullptr ? rstd
+                          : X::float_mul(rstd, X::float_reshape(widen<X>(*weight), channels));
+    FloatOf<X> centered = X::float_sub(wide_g, X::float_div_scalar(bias_grad, count));
     FloatOf<X> along = X::float_mul(normalized, X::float_div_scalar(weight_grad, count));
     FloatOf<X> x_grad = X::float_mul(X::float_sub(std::move(centered), std::move(along)), scale);
     return {narrow<X>(std::move(x_grad), dtype),
@@ -275,9 +281,9 @@ struct NormDefaults {
   static FloatOf<X> float_batch_norm_inference(const FloatOf<X>& x, const FloatOf<X>& mean,
                                                const FloatOf<X>& var, const FloatOf<X>* weight,
                                                const FloatOf<X>* bias, double eps) {
-    return narrow<X>(normalize_channels<X>(widen<X>(x), widen<X>(mean), widen<X>(var), weight, bias,
-                                           eps),
-                     X::dtype(x));
+    return narrow<X>(
+        normalize_channels<X>(widen<X>(x), widen<X>(mean), widen<X>(var), weight, bias, eps),
+        X::dtype(x));
   }
 
   template <class X = Bk>

@@ -19,10 +19,9 @@ struct OptimDefaults {
       if (step.weight_decay != 0.0) g = X::float_add(g, X::float_mul_scalar(p, step.weight_decay));
       if (!buffers.empty()) {
         const FloatOf<X> buffer =
-            step.first_step
-                ? g
-                : X::float_add(X::float_mul_scalar(widen<X>(buffers[i]), step.momentum),
-                               X::float_mul_scalar(g, 1.0 - step.dampening));
+            step.first_step ? g
+                            : X::float_add(X::float_mul_scalar(widen<X>(buffers[i]), step.momentum),
+                                           X::float_mul_scalar(g, 1.0 - step.dampening));
         X::float_assign(buffers[i], narrow<X>(buffer, dtype));
         g = step.nesterov ? X::float_add(g, X::float_mul_scalar(buffer, step.momentum)) : buffer;
       }
@@ -48,9 +47,8 @@ struct OptimDefaults {
       }
       const FloatOf<X> m = X::float_add(X::float_mul_scalar(widen<X>(first[i]), step.beta1),
                                         X::float_mul_scalar(g, 1.0 - step.beta1));
-      FloatOf<X> v =
-          X::float_add(X::float_mul_scalar(widen<X>(second[i]), step.beta2),
-                       X::float_mul_scalar(X::float_square(g), 1.0 - step.beta2));
+      FloatOf<X> v = X::float_add(X::float_mul_scalar(widen<X>(second[i]), step.beta2),
+                                  X::float_mul_scalar(X::float_square(g), 1.0 - step.beta2));
       X::float_assign(first[i], narrow<X>(m, dtype));
       X::float_assign(second[i], narrow<X>(v, dtype));
       if (step.amsgrad) {

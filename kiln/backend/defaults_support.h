@@ -42,9 +42,9 @@ IntOf<X> int_constant_like(const IntOf<X>& x, Scalar value) {
   return int_constant<X>(value, X::dtype(x), X::device(x));
 }
 
-// Note [Half precision]: a composition that rounded each of its steps to f16 or bf16 would lose what little precision
-// there is, and f16 overflows at 65504. Ops made of several steps therefore widen their operands to f32 and round
-// their result once.
+// Note [Half precision]: a composition that rounded each of its steps to f16 or bf16 would lose
+// what little precision there is, and f16 overflows at 65504. Ops made of several steps therefore
+// widen their operands to f32 and round their result once.
 inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 template <class X>
@@ -86,7 +86,8 @@ IntOf<X> slice_plane_int(const IntOf<X>& x, Range rows, Range columns) {
   return X::int_slice(X::int_slice(x, 2, rows), 3, columns);
 }
 
-// x [N, C, H, W] in the middle of a plane of `size` filled with `value`: its first element stands at `before`.
+// x [N, C, H, W] in the middle of a plane of `size` filled with `value`: its first element stands
+// at `before`.
 template <class X>
 FloatOf<X> pad_plane(const FloatOf<X>& x, Pair before, Pair size, Scalar value) {
   const Shape& shape = X::shape(x);

@@ -1,4 +1,5 @@
-// Default convolution and pooling: a loop over the positions of the window, each a slice of the padded input.
+// Default convolution and pooling: a loop over the positions of the window, each a slice of the
+// padded input.
 #pragma once
 
 #include <limits>
@@ -9,16 +10,16 @@ namespace kiln::defaults {
 
 template <class Bk>
 struct WindowDefaults {
-  // At each kernel position the output gains weight[:, :, kh, kw] times the slice of x that this position meets; as a
-  // product of [1, G, O/G, C/G] with [N, G, C/G, OH OW] for G groups.
+  // At each kernel position the output gains weight[:, :, kh, kw] times the slice of x that this
+  // position meets; as a product of [1, G, O/G, C/G] with [N, G, C/G, OH OW] for G groups.
   template <class X = Bk>
   static FloatOf<X> float_conv2d(const FloatOf<X>& x, const FloatOf<X>& weight,
                                  const FloatOf<X>* bias, const ConvOptions& options) {
     const Conv conv(X::shape(x), X::shape(weight), options);
     const FloatOf<X> wide_weight = widen<X>(weight);
     const FloatOf<X> padded = pad_plane<X>(widen<X>(x), options.padding, conv.padded, 0.0);
-    FloatOf<X> out = X::float_full(Shape{conv.batch, conv.groups, conv.group_out, conv.positions()}, 0.0,
-                                   X::dtype(padded), X::device(x));
+    FloatOf<X> out = X::float_full(Shape{conv.batch, conv.groups, conv.group_out, conv.positions()},
+                                   0.0, X::dtype(padded), X::device(x));
     conv.for_each_position([&](int64_t kh, int64_t kw, Range rows, Range columns) {
       FloatOf<X> met = X::float_reshape(slice_plane<X>(padded, rows, columns), conv.input_groups());
       out = X::float_add(std::move(out),
@@ -26,7 +27,8 @@ struct WindowDefaults {
     });
     out = X::float_reshape(std::move(out), conv.output_shape());
     if (bias != nullptr) {
-      out = X::float_add(std::move(out), X::float_reshape(widen<X>(*bias), Shape{1, conv.out, 1, 1}));
+      out =
+          X::float_add(std::move(out), X::float_reshape(widen<X>(*bias), Shape{1, conv.out, 1, 1}));
     }
     return narrow<X>(std::move(out), X::dtype(x));
   }
@@ -38,8 +40,8 @@ struct WindowDefaults {
     const FloatOf<X> wide_weight = widen<X>(weight);
     const FloatOf<X> grad = X::float_reshape(widen<X>(g), conv.output_groups());
     const Shape met_shape = {conv.batch, conv.channels, conv.height, conv.width};
-    FloatOf<X> out = X::float_full(Shape{conv.batch, conv.channels, conv.padded[0], conv.padded[1]}, 0.0,
-                                   X::dtype(grad), X::device(g));
+    FloatOf<X> out = X::float_full(Shape{conv.batch, conv.channels, conv.padded[0], conv.padded[1]},
+                                   0.0, X::dtype(grad), X::device(g));
     conv.for_each_position([&](int64_t kh, int64_t kw, Range rows, Range columns) {
       FloatOf<X> transposed =
           X::float_permute(weight_at<X>(wide_weight, conv, kh, kw), swap_last_two(4));
@@ -68,8 +70,8 @@ struct WindowDefaults {
     return narrow<X>(std::move(out), X::dtype(g));
   }
 
-  // The padding never wins: an element counts only where its index is one of the plane's. Of equal elements the first
-  // stays, and NaN beats all.
+  // The padding never wins: an element counts only where its index is one of the plane's. Of equal
+  // elements the first stays, and NaN beats all.
   template <class X = Bk>
   static std::pair<FloatOf<X>, IntOf<X>> float_max_pool2d(const FloatOf<X>& x,
                                                           const PoolOptions& options) {
@@ -83,8 +85,7 @@ struct WindowDefaults {
     pool.for_each_position([&](Range rows, Range columns) {
       const FloatOf<X> value = slice_plane<X>(padded, rows, columns);
       const IntOf<X> index = slice_plane_int<X>(plane, rows, columns);
-      BoolOf<X> better = X::bool_and(X::float_is_nan(value),
-                                     X::bool_not(X::float_is_nan(best)));
+      BoolOf<X> better = X::bool_and(X::float_is_nan(value), X::bool_not(X::float_is_nan(best)));
       better = X::bool_or(X::float_greater(value, best), std::move(better));
       better = X::bool_or(X::int_lower_scalar(best_index, 0), std::move(better));
       better = X::bool_and(std::move(better), X::int_greater_equal_scalar(index, 0));
@@ -101,7 +102,8 @@ struct WindowDefaults {
     const Shape rows = {g_shape[0], g_shape[1], g_shape[2] * g_shape[3]};
     FloatOf<X> zero = X::float_full(Shape{x_shape[0], x_shape[1], x_shape[2] * x_shape[3]}, 0.0,
                                     widened(X::dtype(g)), X::device(g));
-    // A window that met no element (large dilation) has index -1 and nothing to give its gradient to.
+    // A window that met no element (large dilation) has index -1 and nothing to give its gradient
+    // to.
     const BoolOf<X> none = X::int_lower_scalar(indices, 0);
     const IntOf<X> index = X::int_reshape(X::int_mask_fill(indices, none, 0), rows);
     const FloatOf<X> grad = X::float_reshape(X::float_mask_fill(widen<X>(g), none, 0.0), rows);
@@ -126,8 +128,8 @@ struct WindowDefaults {
     const Pool pool(x_shape, options, {1, 1});
     const FloatOf<X> wide = widen<X>(g);
     const FloatOf<X> share = X::float_div(wide, divisors<X>(pool, wide));
-    FloatOf<X> out = X::float_full(Shape{x_shape[0], x_shape[1], pool.padded[0], pool.padded[1]}, 0.0,
-                                   X::dtype(wide), X::device(g));
+    FloatOf<X> out = X::float_full(Shape{x_shape[0], x_shape[1], pool.padded[0], pool.padded[1]},
+                                   0.0, X::dtype(wide), X::device(g));
     pool.for_each_position([&](Range rows, Range columns) {
       accumulate<X>(slice_plane<X>(out, rows, columns), share);
     });
@@ -173,13 +175,15 @@ struct WindowDefaults {
     ConvOptions options;
   };
 
-  // The sizes of one pooling. With ceil_mode the last window may reach beyond the padding: the plane grows to hold it.
+  // The sizes of one pooling. With ceil_mode the last window may reach beyond the padding: the
+  // plane grows to hold it.
   struct Pool {
-    Pool(const Shape& x, const PoolOptions& o, Pair dilation_) : shape(x), options(o), dilation(dilation_) {
+    Pool(const Shape& x, const PoolOptions& o, Pair dilation_)
+        : shape(x), options(o), dilation(dilation_) {
       for (int i = 0; i < 2; ++i) {
         const int64_t in = x[2 + i];
-        size[i] = pool_output_size(in, o.kernel[i], o.stride[i], o.padding[i], dilation[i],
-                                   o.ceil_mode);
+        size[i] =
+            pool_output_size(in, o.kernel[i], o.stride[i], o.padding[i], dilation[i], o.ceil_mode);
         const int64_t reach = (size[i] - 1) * o.stride[i] + dilation[i] * (o.kernel[i] - 1) + 1;
         padded[i] = std::max(in + 2 * o.padding[i], reach);
       }
@@ -214,8 +218,8 @@ struct WindowDefaults {
       return data;
     }
 
-    // What the window at `position` along dim i is divided by, in that dim: PyTorch counts the padding that was asked
-    // for, but never what ceil_mode adds.
+    // What the window at `position` along dim i is divided by, in that dim: PyTorch counts the
+    // padding that was asked for, but never what ceil_mode adds.
     double extent(int i, int64_t position) const {
       const int64_t in = shape[2 + i];
       const int64_t start = position * options.stride[i] - options.padding[i];

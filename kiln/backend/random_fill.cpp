@@ -116,26 +116,23 @@ void fill(T* out, int64_t begin, int64_t end, Distribution d, const RandomStream
         return static_cast<double>(draws.uniform(j)) < d.a ? V(1) : V(0);
       });
     case Distribution::Type::exponential:
-      return for_each_block<T, Draws>(
-          out, begin, end, stream,
-          [rate = static_cast<V>(d.a)](const Draws& draws, int j) {
-            return -Draws::log(V(1) - draws.uniform(j)) / rate;
-          });
+      return for_each_block<T, Draws>(out, begin, end, stream,
+                                      [rate = static_cast<V>(d.a)](const Draws& draws, int j) {
+                                        return -Draws::log(V(1) - draws.uniform(j)) / rate;
+                                      });
     case Distribution::Type::integers: {
       const auto low = static_cast<int64_t>(d.a);
       const auto range = static_cast<uint64_t>(static_cast<int64_t>(d.b) - low);
-      return for_each_block<T, Draws>(
-          out, begin, end, stream,
-          [=](const Draws& draws, int j) { return low + draws.below(j, range); });
+      return for_each_block<T, Draws>(out, begin, end, stream, [=](const Draws& draws, int j) {
+        return low + draws.below(j, range);
+      });
     }
   }
 }
 
 }  // namespace
 
-int64_t random_words(int64_t numel, DType dtype) {
-  return size_of(dtype) == 8 ? 2 * numel : numel;
-}
+int64_t random_words(int64_t numel, DType dtype) { return size_of(dtype) == 8 ? 2 * numel : numel; }
 
 void fill_random(void* out, DType dtype, int64_t begin, int64_t end, Distribution distribution,
                  RandomStream stream) {

@@ -1,7 +1,8 @@
 // The elementary functions behind random normals, in f32. Internal.
 //
-// Only exactly rounded operations in a fixed order (and no contraction into fused ones, which the library's flags rule
-// out), so that every machine, and vector code that follows the same order, gives the same bits. Polynomials: Cephes.
+// Only exactly rounded operations in a fixed order (and no contraction into fused ones, which the
+// library's flags rule out), so that every machine, and vector code that follows the same order,
+// gives the same bits. Polynomials: Cephes.
 #pragma once
 
 #include <bit>

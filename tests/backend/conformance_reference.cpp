@@ -1,5 +1,5 @@
-// The reference backend held against itself: every row of the table has a case, and layouts, donation, in-place forms
-// and memory behave. Its values are checked in reference_*.cpp.
+// The reference backend held against itself: every row of the table has a case, and layouts,
+// donation, in-place forms and memory behave. Its values are checked in reference_*.cpp.
 #include <doctest/doctest.h>
 
 #include "kiln/backend/conformance/conformance.h"

@@ -1,5 +1,5 @@
-// Every default composite, held against the reference backend's own loops: the suite on a backend that has Reference's
-// required ops and nothing else.
+// Every default composite, held against the reference backend's own loops: the suite on a backend
+// that has Reference's required ops and nothing else.
 #include "kiln/backend/defaults.h"
 
 #include <doctest/doctest.h>
@@ -11,10 +11,10 @@ using namespace kiln;
 
 namespace {
 
-#define KILN_TAKE_required(name)                                                                  \
-  template <class... A>                                                                           \
-  static auto name(A&&... args) -> decltype(Reference::name(std::forward<A>(args)...)) {          \
-    return Reference::name(std::forward<A>(args)...);                                             \
+#define KILN_TAKE_required(name)                                                       \
+  template <class... A>                                                                \
+  static auto name(A&&... args)->decltype(Reference::name(std::forward<A>(args)...)) { \
+    return Reference::name(std::forward<A>(args)...);                                  \
   }
 #define KILN_TAKE_fallback(name)
 

@@ -1,13 +1,14 @@
-// A third backend, written outside Kiln's folders: one struct with the required ops, and one line that registers it.
+// A third backend, written outside Kiln's folders: one struct with the required ops, and one line
+// that registers it.
 //
-// Its tensors are of its own making (no Handle, no TensorBase, a type for each kind), so that they travel through
-// Dispatch in boxes.
-#include <doctest/doctest.h>
-
+// Its tensors are of its own making (no Handle, no TensorBase, a type for each kind), so that they
+// travel through Dispatch in boxes.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "kiln/backend/conformance/conformance.h"
 #include "kiln/backend/defaults.h"
@@ -69,7 +70,12 @@ V rounded(V value, DType dtype) {
 template <class A>
 A make(const Shape& shape, DType dtype, Device device) {
   return {std::make_shared<std::vector<typename A::V>>(static_cast<size_t>(shape.numel())),
-          shape, contiguous_strides(shape), 0, dtype, device, std::make_shared<uint32_t>(0)};
+          shape,
+          contiguous_strides(shape),
+          0,
+          dtype,
+          device,
+          std::make_shared<uint32_t>(0)};
 }
 
 template <class A>
@@ -99,9 +105,11 @@ Out map(DType dtype, Fn&& fn, const X& x, const Y&... ys) {
   const X wide = expand(x, shape);
   const auto all = std::make_tuple(expand(ys, shape)...);
   out.each([&](auto& element, const Shape& i) {
-    std::apply([&](const auto&... y) {
-      element = rounded(static_cast<typename Out::V>(fn(wide.at(i), y.at(i)...)), dtype);
-    }, all);
+    std::apply(
+        [&](const auto&... y) {
+          element = rounded(static_cast<typename Out::V>(fn(wide.at(i), y.at(i)...)), dtype);
+        },
+        all);
   });
   return out;
 }
@@ -111,7 +119,8 @@ A from_data(const TensorData& data, Device device) {
   const A out = make<A>(data.shape(), data.dtype(), device);
   visit_dtype("toy", data.dtype(), [&]<class T>() {
     const T* from = data.as<T>().data();
-    out.each([&](auto& element, const Shape&) { element = convert_element<typename A::V>(*from++); });
+    out.each(
+        [&](auto& element, const Shape&) { element = convert_element<typename A::V>(*from++); });
   });
   return out;
 }
@@ -128,7 +137,8 @@ TensorData into_data(const A& x) {
 
 template <class A>
 A copy(const A& x) {
-  return map<A>(x.dtype, [](auto v) { return v; }, x);
+  return map<A>(
+      x.dtype, [](auto v) { return v; }, x);
 }
 
 template <class A>
@@ -160,7 +170,8 @@ template <class A>
 A flip(const A& x, const Dims& dims) {
   const A out = make<A>(x.shape, x.dtype, x.device);
   out.each([&](auto& element, Shape i) {
-    for (int64_t d : dims) i[static_cast<int>(d)] = x.shape[static_cast<int>(d)] - 1 - i[static_cast<int>(d)];
+    for (int64_t d : dims)
+      i[static_cast<int>(d)] = x.shape[static_cast<int>(d)] - 1 - i[static_cast<int>(d)];
     element = x.at(i);
   });
   return out;
@@ -338,88 +349,98 @@ struct Toy : BackendDefaults<Toy> {
   static void seed(Device, uint64_t) {}
   static void sync(Device) {}
   template <class A>
-  static Shape shape(const ToyArray<A>& x) { return x.shape; }
+  static Shape shape(const ToyArray<A>& x) {
+    return x.shape;
+  }
   template <class A>
-  static DType dtype(const ToyArray<A>& x) { return x.dtype; }
+  static DType dtype(const ToyArray<A>& x) {
+    return x.dtype;
+  }
   template <class A>
-  static Device device(const ToyArray<A>& x) { return x.device; }
+  static Device device(const ToyArray<A>& x) {
+    return x.device;
+  }
   static uint32_t version(F x) { return *x.writes; }
   static Shape shape(Q x) { return x.values.shape; }
   static DType dtype(Q) { return DType::q8; }
   static Device device(Q x) { return x.values.device; }
 
 // What the three kinds have alike.
-#define TOY_KIND(kind, X)                                                                       \
-  static X kind##_from_data(const TensorData& d, Device on) { return from_data<X>(d, on); }     \
-  static TensorData kind##_into_data(const X& x) { return into_data(x); }                       \
-  static X kind##_reshape(const X& x, const Shape& s) { return ::reshape(x, s); }               \
-  static X kind##_permute(const X& x, const Dims& dims) { return ::permute(x, dims); }          \
-  static X kind##_expand(const X& x, const Shape& s) { return ::expand(x, s); }                 \
-  static X kind##_slice(const X& x, int dim, Range range) { return ::slice(x, dim, range); }    \
-  static X kind##_flip(const X& x, const Dims& dims) { return ::flip(x, dims); }                \
-  static void kind##_assign(const X& x, const X& value) { ::assign(x, value); }                 \
-  static X kind##_gather(const X& x, int dim, I index) { return ::gather(x, dim, index); }      \
-  static X kind##_scatter(const X& x, int dim, I index, const X& src) {                         \
-    return ::scatter(x, dim, index, src, [](auto, auto b) { return b; });                       \
-  }                                                                                             \
-  static X kind##_index_select(const X& x, int dim, I index) {                                  \
-    return ::gather(x, dim, spread(index, dim, x.shape));                                       \
-  }                                                                                             \
-  static X kind##_mask_where(const X& x, B mask, const X& value) {                              \
-    return map<X>(x.dtype, [](auto a, auto m, auto b) { return m ? b : a; }, x, mask, value);   \
+#define TOY_KIND(kind, X)                                                                    \
+  static X kind##_from_data(const TensorData& d, Device on) { return from_data<X>(d, on); }  \
+  static TensorData kind##_into_data(const X& x) { return into_data(x); }                    \
+  static X kind##_reshape(const X& x, const Shape& s) { return ::reshape(x, s); }            \
+  static X kind##_permute(const X& x, const Dims& dims) { return ::permute(x, dims); }       \
+  static X kind##_expand(const X& x, const Shape& s) { return ::expand(x, s); }              \
+  static X kind##_slice(const X& x, int dim, Range range) { return ::slice(x, dim, range); } \
+  static X kind##_flip(const X& x, const Dims& dims) { return ::flip(x, dims); }             \
+  static void kind##_assign(const X& x, const X& value) { ::assign(x, value); }              \
+  static X kind##_gather(const X& x, int dim, I index) { return ::gather(x, dim, index); }   \
+  static X kind##_scatter(const X& x, int dim, I index, const X& src) {                      \
+    return ::scatter(x, dim, index, src, [](auto, auto b) { return b; });                    \
+  }                                                                                          \
+  static X kind##_index_select(const X& x, int dim, I index) {                               \
+    return ::gather(x, dim, spread(index, dim, x.shape));                                    \
+  }                                                                                          \
+  static X kind##_mask_where(const X& x, B mask, const X& value) {                           \
+    return map<X>(                                                                           \
+        x.dtype, [](auto a, auto m, auto b) { return m ? b : a; }, x, mask, value);          \
   }
   TOY_KIND(float, ToyFloat)
   TOY_KIND(int, ToyInt)
   TOY_KIND(bool, ToyBool)
 
-#define TOY_NUMBER(kind, X, sum, product, product_sum)                                          \
-  static X kind##_empty(const Shape& s, DType t, Device on) { return make<X>(s, t, on); }       \
-  static X kind##_cast(const X& x, DType t) {                                                   \
-    return map<X>(t, [](auto v) { return v; }, x);                                              \
-  }                                                                                             \
-  static X kind##_scatter_add(const X& x, int dim, I index, const X& src) {                     \
-    return ::scatter(x, dim, index, src, [](auto a, auto b) { return sum; });                   \
-  }                                                                                             \
-  static X kind##_index_add(const X& x, int dim, I index, const X& src) {                       \
-    return ::scatter(x, dim, spread(index, dim, src.shape), src,                                \
-                     [](auto a, auto b) { return sum; });                                       \
-  }                                                                                             \
-  static X kind##_sum(const X& x, const Dims& dims, bool keep) {                                \
-    return fold<X>(x, dims, keep, 0, [](auto a, auto b) { return sum; });                       \
-  }                                                                                             \
-  static X kind##_prod(const X& x, const Dims& dims, bool keep) {                               \
-    return fold<X>(x, dims, keep, 1, [](auto a, auto b) { return product; });                   \
-  }                                                                                             \
-  static X kind##_amax(const X& x, const Dims& dims, bool keep) {                               \
-    return best(x, dims, keep, [](auto a, auto b) { return a > b; });                           \
-  }                                                                                             \
-  static X kind##_amin(const X& x, const Dims& dims, bool keep) {                               \
-    return best(x, dims, keep, [](auto a, auto b) { return a < b; });                           \
-  }                                                                                             \
-  static ToyInt kind##_argmax(const X& x, int dim, bool keep) {                                 \
-    return arg_best(x, dim, keep, [](auto a, auto b) { return a > b; });                        \
-  }                                                                                             \
-  static ToyInt kind##_argmin(const X& x, int dim, bool keep) {                                 \
-    return arg_best(x, dim, keep, [](auto a, auto b) { return a < b; });                        \
-  }                                                                                             \
-  static X kind##_cumsum(const X& x, int dim) {                                                 \
-    return cumulate(x, dim, [](auto a, auto b) { return sum; });                                \
-  }                                                                                             \
-  static X kind##_matmul(const X& x, const X& y) {                                              \
-    return ::matmul(x, y, [](auto s, auto a, auto b) { return product_sum; });                  \
+#define TOY_NUMBER(kind, X, sum, product, product_sum)                                    \
+  static X kind##_empty(const Shape& s, DType t, Device on) { return make<X>(s, t, on); } \
+  static X kind##_cast(const X& x, DType t) {                                             \
+    return map<X>(                                                                        \
+        t, [](auto v) { return v; }, x);                                                  \
+  }                                                                                       \
+  static X kind##_scatter_add(const X& x, int dim, I index, const X& src) {               \
+    return ::scatter(x, dim, index, src, [](auto a, auto b) { return sum; });             \
+  }                                                                                       \
+  static X kind##_index_add(const X& x, int dim, I index, const X& src) {                 \
+    return ::scatter(x, dim, spread(index, dim, src.shape), src,                          \
+                     [](auto a, auto b) { return sum; });                                 \
+  }                                                                                       \
+  static X kind##_sum(const X& x, const Dims& dims, bool keep) {                          \
+    return fold<X>(x, dims, keep, 0, [](auto a, auto b) { return sum; });                 \
+  }                                                                                       \
+  static X kind##_prod(const X& x, const Dims& dims, bool keep) {                         \
+    return fold<X>(x, dims, keep, 1, [](auto a, auto b) { return product; });             \
+  }                                                                                       \
+  static X kind##_amax(const X& x, const Dims& dims, bool keep) {                         \
+    return best(x, dims, keep, [](auto a, auto b) { return a > b; });                     \
+  }                                                                                       \
+  static X kind##_amin(const X& x, const Dims& dims, bool keep) {                         \
+    return best(x, dims, keep, [](auto a, auto b) { return a < b; });                     \
+  }                                                                                       \
+  static ToyInt kind##_argmax(const X& x, int dim, bool keep) {                           \
+    return arg_best(x, dim, keep, [](auto a, auto b) { return a > b; });                  \
+  }                                                                                       \
+  static ToyInt kind##_argmin(const X& x, int dim, bool keep) {                           \
+    return arg_best(x, dim, keep, [](auto a, auto b) { return a < b; });                  \
+  }                                                                                       \
+  static X kind##_cumsum(const X& x, int dim) {                                           \
+    return cumulate(x, dim, [](auto a, auto b) { return sum; });                          \
+  }                                                                                       \
+  static X kind##_matmul(const X& x, const X& y) {                                        \
+    return ::matmul(x, y, [](auto s, auto a, auto b) { return product_sum; });            \
   }
   TOY_NUMBER(float, ToyFloat, a + b, a* b, s + a * b)
   TOY_NUMBER(int, ToyInt, wrapped(u(a) + u(b)), wrapped(u(a) * u(b)), wrapped(u(s) + u(a) * u(b)))
 
-#define TOY_BINARY(name, X, Out, type, expression)                                              \
-  static Out name(const X& x, const X& y) {                                                     \
-    return map<Out>(type, [](auto a, auto b) { return expression; }, x, y);                     \
+#define TOY_BINARY(name, X, Out, type, expression)              \
+  static Out name(const X& x, const X& y) {                     \
+    return map<Out>(                                            \
+        type, [](auto a, auto b) { return expression; }, x, y); \
   }
-#define TOY_FLOAT(name, expression) TOY_BINARY(float_##name, ToyFloat, ToyFloat, x.dtype, expression)
+#define TOY_FLOAT(name, expression) \
+  TOY_BINARY(float_##name, ToyFloat, ToyFloat, x.dtype, expression)
 #define TOY_INT(name, expression) TOY_BINARY(int_##name, ToyInt, ToyInt, x.dtype, expression)
 #define TOY_BOOL(name, expression) TOY_BINARY(bool_##name, ToyBool, ToyBool, bool_, expression)
-#define TOY_COMPARE(name, expression)                              \
-  TOY_BINARY(float_##name, ToyFloat, ToyBool, bool_, expression)   \
+#define TOY_COMPARE(name, expression)                            \
+  TOY_BINARY(float_##name, ToyFloat, ToyBool, bool_, expression) \
   TOY_BINARY(int_##name, ToyInt, ToyBool, bool_, expression)
   TOY_FLOAT(add, a + b)
   TOY_FLOAT(sub, a - b)
@@ -443,9 +464,10 @@ struct Toy : BackendDefaults<Toy> {
   TOY_COMPARE(greater, a > b)
   TOY_COMPARE(greater_equal, a >= b)
 
-#define TOY_UNARY(name, function)                                                               \
-  static ToyFloat float_##name(F x) {                                                           \
-    return map<ToyFloat>(x.dtype, [](double a) { return std::function(a); }, x);                \
+#define TOY_UNARY(name, function)                               \
+  static ToyFloat float_##name(F x) {                           \
+    return map<ToyFloat>(                                       \
+        x.dtype, [](double a) { return std::function(a); }, x); \
   }
   TOY_UNARY(abs, abs)
   TOY_UNARY(sqrt, sqrt)
@@ -487,7 +509,8 @@ struct Toy : BackendDefaults<Toy> {
   static ToyInt bool_into_int(B x, DType t) { return convert<ToyInt>(x, t); }
   static ToyBool bool_empty(const Shape& s, Device on) { return make<ToyBool>(s, bool_, on); }
   static ToyBool bool_not(B x) {
-    return map<ToyBool>(bool_, [](uint8_t a) { return a == 0; }, x);
+    return map<ToyBool>(
+        bool_, [](uint8_t a) { return a == 0; }, x);
   }
   static ToyBool bool_any(B x, const Dims& dims, bool keep) {
     return fold<ToyBool>(x, dims, keep, 0, [](auto a, auto b) { return a | b; });
@@ -509,12 +532,17 @@ struct Toy : BackendDefaults<Toy> {
       x.each([&](double a, const Shape&) { scale = std::max(scale, std::abs(a) / 127.0); });
       if (scale == 0.0) scale = 1.0;
     }
-    return {map<ToyInt>(i8, [=](double a) {
-              return static_cast<int64_t>(std::clamp(std::nearbyint(a / scale), -127.0, 127.0));
-            }, x), scale};
+    return {map<ToyInt>(
+                i8,
+                [=](double a) {
+                  return static_cast<int64_t>(std::clamp(std::nearbyint(a / scale), -127.0, 127.0));
+                },
+                x),
+            scale};
   }
   static ToyFloat q_dequantize(Q x, DType t) {
-    return map<ToyFloat>(t, [&](int64_t a) { return x.scale * static_cast<double>(a); }, x.values);
+    return map<ToyFloat>(
+        t, [&](int64_t a) { return x.scale * static_cast<double>(a); }, x.values);
   }
 };
 

@@ -28,7 +28,8 @@ using Argument =
                  Distribution, RandomStream, ConvOptions, PoolOptions, CrossEntropyOptions, SgdStep,
                  AdamStep, QuantScheme, bool, int, int64_t, double>;
 
-// Both in units of the result's rounding error (2^-23 for f32): |got - want| <= absolute + relative |want|.
+// Both in units of the result's rounding error (2^-23 for f32): |got - want| <= absolute + relative
+// |want|.
 struct Tolerance {
   double relative = 0.0;
   double absolute = 0.0;
@@ -38,7 +39,8 @@ struct Case {
   std::string op;
   std::vector<Argument> arguments;
   Tolerance tolerance = {};
-  // Whether each element of the result is computed by itself, so that strided operands give the same bits.
+  // Whether each element of the result is computed by itself, so that strided operands give the
+  // same bits.
   bool elementwise = true;
   // Whether operands may be replaced by ones whose first dim is expanded (all rows alike).
   bool expandable = false;
@@ -46,7 +48,8 @@ struct Case {
   bool values_undefined = false;
 };
 
-// Every case, for the dtypes asked for, family by family: all at once would hold half a gigabyte of operands.
+// Every case, for the dtypes asked for, family by family: all at once would hold half a gigabyte of
+// operands.
 void for_each_case(const std::vector<DType>& float_dtypes, const std::vector<DType>& int_dtypes,
                    const std::function<void(const Case&)>& fn);
 

@@ -38,8 +38,8 @@ Operand CaseList::distinct_indices(const Shape& shape, int dim, int64_t size) {
   for (int d = dim + 1; d < shape.rank(); ++d) inner *= shape[d];
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t place = static_cast<int64_t>(i) / inner % shape[dim];
-    const int64_t row = static_cast<int64_t>(i) % inner +
-                        static_cast<int64_t>(i) / (inner * shape[dim]) * inner;
+    const int64_t row =
+        static_cast<int64_t>(i) % inner + static_cast<int64_t>(i) / (inner * shape[dim]) * inner;
     const int64_t start = stream.block(static_cast<uint64_t>(row))[0] % 1000;
     out[i] = (start + place * step) % size;
   }
@@ -63,14 +63,12 @@ Operand bool_values(const std::vector<int>& numbers, const Shape& shape) {
 }
 
 int64_t lowest_of(DType dtype) {
-  return visit_int("lowest", dtype, []<class T>() {
-    return static_cast<int64_t>(std::numeric_limits<T>::min());
-  });
+  return visit_int("lowest", dtype,
+                   []<class T>() { return static_cast<int64_t>(std::numeric_limits<T>::min()); });
 }
 int64_t highest_of(DType dtype) {
-  return visit_int("highest", dtype, []<class T>() {
-    return static_cast<int64_t>(std::numeric_limits<T>::max());
-  });
+  return visit_int("highest", dtype,
+                   []<class T>() { return static_cast<int64_t>(std::numeric_limits<T>::max()); });
 }
 
 void for_each_case(const std::vector<DType>& float_dtypes, const std::vector<DType>& int_dtypes,
@@ -103,9 +101,7 @@ struct Describe {
   std::string operator()(const Shape& x) const { return to_string(x); }
   std::string operator()(const Scalar& x) const { return concat(x.to_double()); }
   std::string operator()(DType x) const { return to_string(x); }
-  std::string operator()(const Range& x) const {
-    return concat(x.start, ":", x.end, ":", x.step);
-  }
+  std::string operator()(const Range& x) const { return concat(x.start, ":", x.end, ":", x.step); }
   std::string operator()(bool x) const { return concat(x); }
   std::string operator()(int x) const { return concat(x); }
   std::string operator()(int64_t x) const { return concat(x); }

@@ -28,8 +28,8 @@ void add_kind(CaseList& list, const char* kind, DType dtype) {
       list.add(named(kind, "full"), {shape, Scalar(7), dtype, Here{}});
     }
   }
-  const Operand large = dtype == bool_ ? list.booleans({130, 257})
-                                       : list.uniform({130, 257}, dtype, 0, 100);
+  const Operand large =
+      dtype == bool_ ? list.booleans({130, 257}) : list.uniform({130, 257}, dtype, 0, 100);
   list.add(named(kind, "contiguous"), {large});
   list.add(named(kind, "assign"), {large, large});
 }
@@ -39,7 +39,8 @@ void add_random(CaseList& list) {
   // 40001 is odd and spans several pieces of a parallel loop.
   for (const Shape& shape : {Shape{}, Shape{0}, Shape{7}, Shape{3, 5}, Shape{40001}}) {
     for (DType dtype : list.floats) {
-      const Tolerance last_bits = {dtype == f64 ? 4.0 : 0.0, 0.0};  // f64 uses the system's log, sin
+      const Tolerance last_bits = {dtype == f64 ? 4.0 : 0.0,
+                                   0.0};  // f64 uses the system's log, sin
       list.add("float_random", {shape, Distribution::uniform(), stream, dtype, Here{}});
       list.add("float_random", {shape, Distribution::uniform(-3.0, 5.0), stream, dtype, Here{}});
       list.add("float_random", {shape, Distribution::bernoulli(0.3), stream, dtype, Here{}});
@@ -60,8 +61,8 @@ void add_random(CaseList& list) {
 
 void add_conversions(CaseList& list) {
   const std::vector<double> odd = {0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.75, 100.25, 1e-8, 126.9};
-  const std::vector<double> extreme = {kInf, -kInf, kNan, 3e38, -3e38, 65504.0, 65520.0,
-                                       1e10, -1e10, 1e19, 1e-45};
+  const std::vector<double> extreme = {kInf,    -kInf, kNan,  3e38, -3e38, 65504.0,
+                                       65520.0, 1e10,  -1e10, 1e19, 1e-45};
   for (DType from : list.floats) {
     for (const Operand& x : {values(odd, from), values(extreme, from), list.uniform({3, 4}, from),
                              list.uniform({0}, from), list.uniform({130, 257}, from)}) {
@@ -88,8 +89,9 @@ void add_conversions(CaseList& list) {
   }
   for (DType from : list.ints) {
     const Operand edge = int_values({0, 1, lowest_of(from), highest_of(from), 77}, from);
-    for (const Operand& x : {edge, list.integers({3, 4}, from, 0, 127),
-                             list.integers({0}, from, 0, 1), list.integers({130, 257}, from, 0, 99)}) {
+    for (const Operand& x :
+         {edge, list.integers({3, 4}, from, 0, 127), list.integers({0}, from, 0, 1),
+          list.integers({130, 257}, from, 0, 99)}) {
       for (DType to : list.ints) list.add("int_cast", {x, to});
       for (DType to : list.floats) list.add("int_into_float", {x, to}, kRounded);
       list.add("int_into_bool", {x});
@@ -99,8 +101,8 @@ void add_conversions(CaseList& list) {
       list.add("int_arange", {int64_t{100}, int64_t{-7}, count, from, Here{}});
     }
   }
-  for (const Operand& x : {list.booleans({}), list.booleans({0}), list.booleans({3, 4}),
-                           list.booleans({130, 257})}) {
+  for (const Operand& x :
+       {list.booleans({}), list.booleans({0}), list.booleans({3, 4}), list.booleans({130, 257})}) {
     for (DType to : list.floats) list.add("bool_into_float", {x, to}).expandable = true;
     for (DType to : list.ints) list.add("bool_into_int", {x, to}).expandable = true;
   }

@@ -10,12 +10,13 @@ const Shape kLarge = {130, 257};
 
 // Two shapes that broadcast.
 const std::pair<Shape, Shape> kPairs[] = {
-    {{}, {}},           {{3, 4}, {3, 4}}, {{3, 1}, {1, 4}},     {{2, 3, 4}, {4}},
-    {{4}, {2, 3, 4}},   {{}, {5}},        {{5}, {}},            {{0, 3}, {1, 3}},
-    {{2, 1, 4}, {3, 1}}, {{67}, {67}},    {{2, 3, 4}, {3, 1}},  {{1, 1}, {0}}};
+    {{}, {}},         {{3, 4}, {3, 4}},    {{3, 1}, {1, 4}},
+    {{2, 3, 4}, {4}}, {{4}, {2, 3, 4}},    {{}, {5}},
+    {{5}, {}},        {{0, 3}, {1, 3}},    {{2, 1, 4}, {3, 1}},
+    {{67}, {67}},     {{2, 3, 4}, {3, 1}}, {{1, 1}, {0}}};
 
-const std::vector<double> kSpecials = {0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 1e-3, -100.0,
-                                       kInf, -kInf, kNan, 3.0};
+const std::vector<double> kSpecials = {0.0,  -0.0,   1.0,  -1.0,  2.5,  -2.5,
+                                       1e-3, -100.0, kInf, -kInf, kNan, 3.0};
 
 struct Binary {
   const char* op;
@@ -86,10 +87,10 @@ void add_float_cases(CaseList& list) {
   const Tolerance close = {4.0, 0.0};
   const Tolerance power = {16.0, 0.0};
   const Binary binaries[] = {
-      {"float_add", -2, 2, kRounded},       {"float_sub", -2, 2, kRounded},
-      {"float_mul", -2, 2, kRounded},       {"float_div", 0.5, 2, kRounded},
-      {"float_remainder", 0.5, 2, {2, 1}},  {"float_pow", -3, 3, power},
-      {"float_atan2", -2, 2, close},        {"float_maximum", -2, 2, {}},
+      {"float_add", -2, 2, kRounded},      {"float_sub", -2, 2, kRounded},
+      {"float_mul", -2, 2, kRounded},      {"float_div", 0.5, 2, kRounded},
+      {"float_remainder", 0.5, 2, {2, 1}}, {"float_pow", -3, 3, power},
+      {"float_atan2", -2, 2, close},       {"float_maximum", -2, 2, {}},
       {"float_minimum", -2, 2, {}},
   };
   const ScalarOp scalars[] = {
@@ -140,8 +141,8 @@ void add_float_cases(CaseList& list) {
 
 void add_compare_cases(CaseList& list) {
   const auto n = static_cast<int64_t>(kSpecials.size());
-  for (const char* name : {"equal", "not_equal", "greater", "greater_equal", "lower",
-                           "lower_equal"}) {
+  for (const char* name :
+       {"equal", "not_equal", "greater", "greater_equal", "lower", "lower_equal"}) {
     const std::string tensor_op = std::string("float_") + name;
     const std::string scalar_op = tensor_op + "_scalar";
     const std::string int_op = std::string("int_") + name;
@@ -155,11 +156,13 @@ void add_compare_cases(CaseList& list) {
       list.add(tensor_op, {values(kSpecials, {n, 1}, dtype), values(kSpecials, {1, n}, dtype)});
       for (double scalar : {0.0, 1.0, kInf, kNan}) {
         list.add(scalar_op, {values(kSpecials, dtype), Scalar(scalar)});
-        list.add(scalar_op, {list.integers({3, 4}, dtype, -2, 2), Scalar(scalar)}).expandable = true;
+        list.add(scalar_op, {list.integers({3, 4}, dtype, -2, 2), Scalar(scalar)}).expandable =
+            true;
       }
       list.add(scalar_op, {values({0.1, 0.2, 0.3}, dtype), Scalar(0.1)});  // rounds to the dtype
       list.add(scalar_op, {list.integers({0}, dtype, 0, 1), Scalar(1)});
-      list.add(tensor_op, {list.integers(kLarge, dtype, -2, 2), list.integers({257}, dtype, -2, 2)});
+      list.add(tensor_op,
+               {list.integers(kLarge, dtype, -2, 2), list.integers({257}, dtype, -2, 2)});
       list.add(scalar_op, {list.integers(kLarge, dtype, -2, 2), Scalar(1)});
     }
     for (DType dtype : list.ints) {
@@ -168,7 +171,8 @@ void add_compare_cases(CaseList& list) {
             .expandable = true;
       }
       const Operand edge = int_values({0, 1, lowest_of(dtype), highest_of(dtype)}, dtype);
-      list.add(int_op, {edge, int_values({0, 1, lowest_of(dtype), highest_of(dtype)}, {4, 1}, dtype)});
+      list.add(int_op,
+               {edge, int_values({0, 1, lowest_of(dtype), highest_of(dtype)}, {4, 1}, dtype)});
       for (int64_t scalar : {int64_t{0}, int64_t{1}, lowest_of(dtype), highest_of(dtype)}) {
         list.add(int_scalar_op, {edge, Scalar(scalar)}).expandable = true;
         list.add(int_scalar_op, {list.integers({}, dtype, 0, 3), Scalar(scalar)});

@@ -4,15 +4,16 @@
 namespace kiln::conformance {
 namespace {
 
-const std::pair<Shape, Shape> kPairs[] = {
-    {{}, {}},         {{3, 4}, {3, 4}}, {{3, 1}, {1, 4}}, {{2, 3, 4}, {4}},  {{4}, {2, 3, 4}},
-    {{}, {5}},        {{0, 3}, {1, 3}}, {{67}, {67}},     {{2, 3, 4}, {3, 1}}};
+const std::pair<Shape, Shape> kPairs[] = {{{}, {}},         {{3, 4}, {3, 4}}, {{3, 1}, {1, 4}},
+                                          {{2, 3, 4}, {4}}, {{4}, {2, 3, 4}}, {{}, {5}},
+                                          {{0, 3}, {1, 3}}, {{67}, {67}},     {{2, 3, 4}, {3, 1}}};
 const Shape kLarge = {130, 257};
 
 // Where arithmetic wraps.
 std::vector<int64_t> edges(DType dtype) {
-  return {0, 1, 2, 3, lowest_of(dtype), lowest_of(dtype) + 1, highest_of(dtype),
-          highest_of(dtype) - 1, 77};
+  return {
+      0, 1, 2, 3, lowest_of(dtype), lowest_of(dtype) + 1, highest_of(dtype), highest_of(dtype) - 1,
+      77};
 }
 
 void add_binary(CaseList& list, const std::string& op, DType dtype, bool divides) {
@@ -30,7 +31,8 @@ void add_binary(CaseList& list, const std::string& op, DType dtype, bool divides
   list.add(op, {int_values(edges(dtype), {n, 1}, dtype), int_values(divisors, {1, n}, dtype)});
   if (divides) {
     if (dtype != u8) {
-      list.add(op, {int_values({7, -7, 7, -7, 6, -6}, dtype), int_values({3, 3, -3, -3, 3, 3}, dtype)});
+      list.add(op,
+               {int_values({7, -7, 7, -7, 6, -6}, dtype), int_values({3, 3, -3, -3, 3, 3}, dtype)});
     }
     list.add(op, {int_values({1, 2, 3}, dtype), int_values({1, 0, 1}, dtype)});  // ValueError
   }

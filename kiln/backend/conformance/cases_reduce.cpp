@@ -11,16 +11,27 @@ struct Reduction {
   Dims dims;
 };
 
-const Reduction kReductions[] = {
-    {{}, {}},           {{5}, {0}},          {{1}, {0}},          {{3, 4}, {}},
-    {{3, 4}, {0}},      {{3, 4}, {1}},       {{3, 4}, {0, 1}},    {{3, 4, 5}, {0}},
-    {{3, 4, 5}, {1}},   {{3, 4, 5}, {2}},    {{3, 4, 5}, {0, 2}}, {{3, 4, 5}, {1, 2}},
-    {{3, 4, 5}, {0, 1, 2}}, {{2, 3, 4, 5}, {1, 3}}, {{0, 3}, {1}}, {{2, 67}, {1}},
-    {{67, 2}, {0}}};
+const Reduction kReductions[] = {{{}, {}},
+                                 {{5}, {0}},
+                                 {{1}, {0}},
+                                 {{3, 4}, {}},
+                                 {{3, 4}, {0}},
+                                 {{3, 4}, {1}},
+                                 {{3, 4}, {0, 1}},
+                                 {{3, 4, 5}, {0}},
+                                 {{3, 4, 5}, {1}},
+                                 {{3, 4, 5}, {2}},
+                                 {{3, 4, 5}, {0, 2}},
+                                 {{3, 4, 5}, {1, 2}},
+                                 {{3, 4, 5}, {0, 1, 2}},
+                                 {{2, 3, 4, 5}, {1, 3}},
+                                 {{0, 3}, {1}},
+                                 {{2, 67}, {1}},
+                                 {{67, 2}, {0}}};
 // Those that reduce nothing to something.
 const Reduction kEmpty[] = {{{0}, {0}}, {{3, 0}, {1}}, {{0, 4}, {0}}, {{2, 0, 3}, {0, 1}}};
-const Reduction kLarge[] = {{{130, 257}, {0}},     {{130, 257}, {1}}, {{130, 257}, {0, 1}},
-                            {{40001}, {0}},        {{2, 3, 7000}, {2}}, {{40000, 3}, {0}},
+const Reduction kLarge[] = {{{130, 257}, {0}},  {{130, 257}, {1}},   {{130, 257}, {0, 1}},
+                            {{40001}, {0}},     {{2, 3, 7000}, {2}}, {{40000, 3}, {0}},
                             {{50, 20, 40}, {1}}};
 
 // The result's error grows with the terms: `scale` tells how large they are together.
@@ -51,8 +62,8 @@ void add_float_reductions(CaseList& list, DType dtype) {
     for (const Reduction& r : kEmpty) {
       if (op.takes_empty) add_reduction(list, op, list.uniform(r.shape, dtype), r.dims);
     }
-    const Operand odd = values({1, kNan, 2, kInf, 3, -kInf, -kInf, -kInf, 0, -0.0, kInf, -kInf},
-                               {4, 3}, dtype);
+    const Operand odd =
+        values({1, kNan, 2, kInf, 3, -kInf, -kInf, -kInf, 0, -0.0, kInf, -kInf}, {4, 3}, dtype);
     add_reduction(list, op, odd, {0});
     add_reduction(list, op, odd, {1});
     if (dtype != f32 || std::string_view(op.op) == "float_prod") continue;
@@ -63,8 +74,8 @@ void add_float_reductions(CaseList& list, DType dtype) {
   }
   for (const Reduction& r : kReductions) {
     for (double correction : {1.0, 0.0}) {
-      Case& c = list.add("float_var", {list.uniform(r.shape, dtype), r.dims, correction, false},
-                         {16, 4});
+      Case& c =
+          list.add("float_var", {list.uniform(r.shape, dtype), r.dims, correction, false}, {16, 4});
       c.elementwise = false;
       c.expandable = true;
     }
@@ -77,7 +88,8 @@ void add_float_reductions(CaseList& list, DType dtype) {
       .elementwise = false;
   if (dtype == f32) {
     list.add("float_var", {list.uniform({40}, dtype, 10000.0, 10001.0), Dims{0}, 1.0, false},
-             {100000, 4}).elementwise = false;
+             {100000, 4})
+        .elementwise = false;
     for (const Reduction& r : kLarge) {
       list.add("float_var", {list.uniform(r.shape, dtype), r.dims, 1.0, true}, {100, 4})
           .elementwise = false;
@@ -89,8 +101,8 @@ struct AlongDim {
   Shape shape;
   int dim;
 };
-const AlongDim kAlong[] = {{{5}, 0},        {{1}, 0},     {{3, 4}, 0},   {{3, 4}, 1},
-                           {{3, 4, 5}, 1},  {{0, 3}, 1},  {{2, 67}, 1},  {{67, 2}, 0},
+const AlongDim kAlong[] = {{{5}, 0},        {{1}, 0},        {{3, 4}, 0},  {{3, 4}, 1},
+                           {{3, 4, 5}, 1},  {{0, 3}, 1},     {{2, 67}, 1}, {{67, 2}, 0},
                            {{130, 257}, 0}, {{130, 257}, 1}, {{40001}, 0}};
 
 void add_along(CaseList& list, const std::string& kind, DType dtype) {
@@ -113,8 +125,8 @@ void add_along(CaseList& list, const std::string& kind, DType dtype) {
     }
   }
   if (!floating) return;
-  const Operand odd = values({1, kNan, 2, kInf, kNan, 3, -kInf, -kInf, -kInf, 0, -0.0, 0}, {4, 3},
-                             dtype);
+  const Operand odd =
+      values({1, kNan, 2, kInf, kNan, 3, -kInf, -kInf, -kInf, 0, -0.0, 0}, {4, 3}, dtype);
   for (int dim : {0, 1}) {
     list.add("float_argmax", {odd, dim, false});
     list.add("float_argmin", {odd, dim, false});
@@ -124,8 +136,10 @@ void add_along(CaseList& list, const std::string& kind, DType dtype) {
 }
 
 void add_int_reductions(CaseList& list, DType dtype) {
-  const ReduceOp ops[] = {{"int_sum", true, {}}, {"int_prod", true, {}},
-                          {"int_amax", false, {}}, {"int_amin", false, {}}};
+  const ReduceOp ops[] = {{"int_sum", true, {}},
+                          {"int_prod", true, {}},
+                          {"int_amax", false, {}},
+                          {"int_amin", false, {}}};
   for (const ReduceOp& op : ops) {
     for (const Reduction& r : kReductions) {
       add_reduction(list, op, list.integers(r.shape, dtype, 0, 100), r.dims);
@@ -168,35 +182,39 @@ void add_reduce_cases(CaseList& list) {
 
 void add_product_cases(CaseList& list) {
   const std::pair<Shape, Shape> products[] = {
-      {{1, 1}, {1, 1}},       {{2, 3}, {3, 4}},          {{5, 1}, {1, 7}},
-      {{1, 9}, {9, 1}},       {{0, 3}, {3, 4}},          {{2, 0}, {0, 4}},
-      {{2, 3}, {3, 0}},       {{6, 2, 3}, {6, 3, 4}},    {{2, 3}, {6, 3, 4}},
-      {{6, 2, 3}, {3, 4}},    {{2, 1, 2, 3}, {5, 3, 4}}, {{0, 2, 3}, {3, 4}},
-      {{17, 33}, {33, 19}},   {{1, 3, 2, 5}, {4, 1, 5, 2}}};
-  const std::pair<Shape, Shape> large[] = {
-      {{130, 140}, {140, 150}}, {{1, 300}, {300, 400}}, {{64, 2000}, {2000, 16}},
-      {{24, 33, 40}, {24, 40, 31}}};
+      {{1, 1}, {1, 1}},          {{2, 3}, {3, 4}},
+      {{5, 1}, {1, 7}},          {{1, 9}, {9, 1}},
+      {{0, 3}, {3, 4}},          {{2, 0}, {0, 4}},
+      {{2, 3}, {3, 0}},          {{6, 2, 3}, {6, 3, 4}},
+      {{2, 3}, {6, 3, 4}},       {{6, 2, 3}, {3, 4}},
+      {{2, 1, 2, 3}, {5, 3, 4}}, {{0, 2, 3}, {3, 4}},
+      {{17, 33}, {33, 19}},      {{1, 3, 2, 5}, {4, 1, 5, 2}}};
+  const std::pair<Shape, Shape> large[] = {{{130, 140}, {140, 150}},
+                                           {{1, 300}, {300, 400}},
+                                           {{64, 2000}, {2000, 16}},
+                                           {{24, 33, 40}, {24, 40, 31}}};
   for (DType dtype : list.floats) {
     const auto add = [&](const Shape& a, const Shape& b, double absolute) {
-      Case& c = list.add("float_matmul", {list.uniform(a, dtype), list.uniform(b, dtype)},
-                         {8, absolute});
+      Case& c =
+          list.add("float_matmul", {list.uniform(a, dtype), list.uniform(b, dtype)}, {8, absolute});
       c.elementwise = false;
       c.expandable = true;
     };
     for (const auto& [a, b] : products) add(a, b, 32);
     if (dtype == f32 || dtype == f64) {
-      for (const auto& [a, b] : large) add(a, b, 1000);
+      for (const auto& [a, b] : large) add(a, b, 4000);
     }
-    list.add("float_matmul", {values({1, kInf, 2, 3}, {2, 2}, dtype),
-                              values({1, 2, 1, kNan}, {2, 2}, dtype)}, {8, 8});
-    const std::pair<Shape, int64_t> linears[] = {
-        {{3}, 4}, {{2, 3}, 4}, {{2, 5, 3}, 1}, {{0, 3}, 4}, {{2, 0}, 4}, {{64, 100}, 70}};
+    list.add("float_matmul",
+             {values({1, kInf, 2, 3}, {2, 2}, dtype), values({1, 2, 1, kNan}, {2, 2}, dtype)},
+             {8, 8});
+    const std::pair<Shape, int64_t> linears[] = {{{3}, 4},    {{2, 3}, 4}, {{2, 5, 3}, 1},
+                                                 {{0, 3}, 4}, {{2, 0}, 4}, {{64, 100}, 70}};
     for (const auto& [shape, out] : linears) {
       const Operand weight = list.uniform({out, shape.back()}, dtype);
       const Operand x = list.uniform(shape, dtype);
-      for (const Argument& bias :
-           {Argument(list.uniform(Shape{out}, dtype)), Argument(Absent())}) {
-        Case& c = list.add("float_linear", {x, weight, bias}, {8, 64});
+      for (const Argument& bias : {Argument(list.uniform(Shape{out}, dtype)), Argument(Absent())}) {
+        Case& c = list.add("float_linear", {x, weight, bias},
+                           {8, 8.0 * static_cast<double>(shape.back())});
         c.elementwise = false;
         c.expandable = true;
       }
@@ -207,8 +225,8 @@ void add_product_cases(CaseList& list) {
       list.add("int_matmul", {list.integers(a, dtype, 0, 20), list.integers(b, dtype, 0, 20)})
           .expandable = true;
     }
-    list.add("int_matmul", {list.integers({65, 70}, dtype, 0, 20),
-                            list.integers({70, 75}, dtype, 0, 20)});
+    list.add("int_matmul",
+             {list.integers({65, 70}, dtype, 0, 20), list.integers({70, 75}, dtype, 0, 20)});
   }
 }
 

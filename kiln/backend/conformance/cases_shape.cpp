@@ -14,18 +14,19 @@ void add_shapes(CaseList& list, const char* kind, DType dtype) {
   const auto add = [&](const char* op, std::vector<Argument> arguments) {
     list.add(named(kind, op), std::move(arguments)).expandable = true;
   };
-  const std::pair<Shape, Shape> reshapes[] = {
-      {{}, {1, 1}},       {{1}, {}},        {{6}, {2, 3}},      {{2, 3, 4}, {24}},
-      {{2, 3, 4}, {6, 4}}, {{2, 3, 4}, {2, 12}}, {{2, 3, 4}, {4, 3, 2}}, {{2, 3, 4}, {2, 1, 3, 4}},
-      {{0, 3}, {3, 0, 2}}, {{2, 1, 4}, {8}}};
+  const std::pair<Shape, Shape> reshapes[] = {{{}, {1, 1}},           {{1}, {}},
+                                              {{6}, {2, 3}},          {{2, 3, 4}, {24}},
+                                              {{2, 3, 4}, {6, 4}},    {{2, 3, 4}, {2, 12}},
+                                              {{2, 3, 4}, {4, 3, 2}}, {{2, 3, 4}, {2, 1, 3, 4}},
+                                              {{0, 3}, {3, 0, 2}},    {{2, 1, 4}, {8}}};
   for (const auto& [from, to] : reshapes) add("reshape", {any(list, from, dtype), to});
 
   const std::pair<Shape, Dims> permutations[] = {
       {{}, {}}, {{5}, {0}}, {{2, 3}, {1, 0}}, {{2, 3, 4}, {2, 0, 1}}, {{2, 0, 3}, {1, 2, 0}}};
   for (const auto& [shape, dims] : permutations) add("permute", {any(list, shape, dtype), dims});
 
-  const std::pair<Shape, Shape> expansions[] = {
-      {{}, {}}, {{}, {2, 3}}, {{1}, {4}}, {{3, 1}, {3, 4}}, {{1, 4}, {2, 3, 4}}, {{1}, {0}}};
+  const std::pair<Shape, Shape> expansions[] = {{{}, {}},         {{}, {2, 3}},        {{1}, {4}},
+                                                {{3, 1}, {3, 4}}, {{1, 4}, {2, 3, 4}}, {{1}, {0}}};
   for (const auto& [from, to] : expansions) add("expand", {any(list, from, dtype), to});
 
   const Operand x = any(list, {4, 5, 6}, dtype);
@@ -105,12 +106,13 @@ void add_indexing(CaseList& list, const char* kind, DType dtype) {
   list.add(named(kind, "scatter_add"), {x({4, 5}), 0, index({9, 5}, 4), x({9, 5})}, sums)
       .elementwise = false;
   list.add(named(kind, "scatter_add"), {small({4, 5}), 1, index({3, 7}, 5), small({3, 7})});
-  list.add(named(kind, "scatter_add"), {small({2, 3, 4}), 1, index({2, 2, 4}, 3), small({2, 2, 4})});
+  list.add(named(kind, "scatter_add"),
+           {small({2, 3, 4}), 1, index({2, 2, 4}, 3), small({2, 2, 4})});
   list.add(named(kind, "scatter_add"), {small({50}), 0, index({400}, 50), small({400})});
   list.add(named(kind, "scatter_add"), {small({3, 64}), 1, index({3, 0}, 64), small({3, 0})});
   list.add(named(kind, "scatter_add"), {x({3}), 0, int_values({0, 3}), x({2})});  // IndexError
-  list.add(named(kind, "index_add"), {x({4, 5}), 0, index({9}, 4), x({9, 5})}, sums)
-      .elementwise = false;
+  list.add(named(kind, "index_add"), {x({4, 5}), 0, index({9}, 4), x({9, 5})}, sums).elementwise =
+      false;
   list.add(named(kind, "index_add"), {small({4, 5}), 1, index({7}, 5), small({4, 7})});
   list.add(named(kind, "index_add"), {small({2, 3, 4}), 1, index({2}, 3), small({2, 2, 4})});
   list.add(named(kind, "index_add"), {small({6}), 0, int_values({}), small({0})});

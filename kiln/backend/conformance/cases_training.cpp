@@ -35,9 +35,8 @@ void add_batch_norm(CaseList& list, DType dtype) {
 
 void add_layer_norm(CaseList& list, DType dtype) {
   const double eps = 1e-3;
-  const std::pair<Shape, int> forms[] = {{{5}, 1},       {{3, 4}, 1},     {{3, 4}, 2},
-                                         {{2, 3, 4}, 2}, {{0, 4}, 1},     {{2, 1}, 1},
-                                         {{2, 67}, 1},   {{100, 400}, 1}};
+  const std::pair<Shape, int> forms[] = {{{5}, 1},    {{3, 4}, 1}, {{3, 4}, 2},  {{2, 3, 4}, 2},
+                                         {{0, 4}, 1}, {{2, 1}, 1}, {{2, 67}, 1}, {{100, 400}, 1}};
   for (const auto& [shape, n] : forms) {
     const bool large = shape.numel() > 10000;
     if (large && dtype != f32) continue;
@@ -62,13 +61,15 @@ void add_layer_norm(CaseList& list, DType dtype) {
 }
 
 void add_cross_entropy(CaseList& list, DType dtype) {
-  for (const Shape& shape : {Shape{4, 3}, Shape{1, 1}, Shape{0, 3}, Shape{2, 67}, Shape{130, 257}}) {
+  for (const Shape& shape :
+       {Shape{4, 3}, Shape{1, 1}, Shape{0, 3}, Shape{2, 67}, Shape{130, 257}}) {
     if (shape.numel() > 10000 && dtype != f32) continue;
     const Shape rows = {shape[0]};
     for (double smoothing : {0.0, 0.1}) {
       const CrossEntropyOptions options{.label_smoothing = smoothing};
       const Operand targets = list.integers(rows, i64, 0, shape[1] - 1);
-      list.add("float_cross_entropy", {list.uniform(shape, dtype, -5, 5), targets, options}, {16, 16})
+      list.add("float_cross_entropy", {list.uniform(shape, dtype, -5, 5), targets, options},
+               {16, 16})
           .elementwise = false;
       list.add("float_cross_entropy_backward",
                {list.uniform(rows, dtype), list.uniform(shape, dtype, -5, 5), targets,
@@ -92,8 +93,8 @@ void add_cross_entropy(CaseList& list, DType dtype) {
   list.add("float_cross_entropy", {odd, int_values({1, 0, 1, 2}), CrossEntropyOptions{}}, {16, 16})
       .elementwise = false;
   for (int64_t target : {3, -1}) {  // IndexError
-    list.add("float_cross_entropy", {list.uniform({2, 3}, dtype), int_values({0, target}),
-                                     CrossEntropyOptions{}});
+    list.add("float_cross_entropy",
+             {list.uniform({2, 3}, dtype), int_values({0, target}), CrossEntropyOptions{}});
   }
 }
 
@@ -134,8 +135,11 @@ void add_steps(CaseList& list, DType dtype) {
   for (bool decoupled : {false, true}) {
     for (bool amsgrad : {false, true}) {
       for (double decay : {0.0, 0.1}) {
-        const AdamStep step{.lr = 0.01, .weight_decay = decay, .decoupled = decoupled,
-                            .amsgrad = amsgrad, .step = amsgrad ? 7 : 1};
+        const AdamStep step{.lr = 0.01,
+                            .weight_decay = decay,
+                            .decoupled = decoupled,
+                            .amsgrad = amsgrad,
+                            .step = amsgrad ? 7 : 1};
         list.add("float_adam_step",
                  {tensors(-1, 1), tensors(-1, 1), tensors(-0.1, 0.1), tensors(0.1, 1),
                   amsgrad ? tensors(0.1, 1) : OperandList(), step},

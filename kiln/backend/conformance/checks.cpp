@@ -61,7 +61,8 @@ class MemoryCheck {
     const char* kind = kind_of(dtype_) == Kind::floating  ? "float_"
                        : kind_of(dtype_) == Kind::integer ? "int_"
                                                           : "bool_";
-    const bool has_kind = op.find('_') != std::string::npos && op.find("_data") == std::string::npos;
+    const bool has_kind =
+        op.find('_') != std::string::npos && op.find("_data") == std::string::npos;
     failures_.push_back({has_kind ? op : kind + op, concat(dtype_, ": ", what)});
   }
 
@@ -86,7 +87,8 @@ class MemoryCheck {
     if (!what.empty()) fail("into_data", concat("the tensor was written afterwards: ", what));
   }
 
-  // Writes zeros through a view of x and expects to read them in x, and through a view of x what is written in x.
+  // Writes zeros through a view of x and expects to read them in x, and through a view of x what is
+  // written in x.
   template <class View>
   void view_shares(const char* op, View&& view_of, const Shape& shape) {
     const ErasedTensor x = runner_.from_data(counting({4, 6}, dtype_, 1));
@@ -173,8 +175,7 @@ class MemoryCheck {
     const TensorData want = runner_.into_data(binary(a, a));
     ErasedTensor x = runner_.from_data(data);
     ErasedTensor same = x;
-    expect(op, "one tensor donated as both operands", want,
-           binary(std::move(x), std::move(same)));
+    expect(op, "one tensor donated as both operands", want, binary(std::move(x), std::move(same)));
   }
 
   void second_donated(const char* op, Binary binary) {

@@ -8,8 +8,9 @@
 
 namespace kiln::conformance {
 
-// Data that enters and leaves is a copy; reshape, permute, expand and slice are views that *_assign writes through;
-// operands that overlap the result do no harm; a donated tensor whose memory another one views keeps its values.
+// Data that enters and leaves is a copy; reshape, permute, expand and slice are views that *_assign
+// writes through; operands that overlap the result do no harm; a donated tensor whose memory
+// another one views keeps its values.
 std::vector<ConformanceFailure> check_memory(const Runner& runner, DType dtype);
 
 }  // namespace kiln::conformance

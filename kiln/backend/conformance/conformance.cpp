@@ -92,7 +92,8 @@ class Suite {
     check_threads(c, plain);
   }
 
-  // Against Reference, and, where given, to the bit against the backend's own result with contiguous operands.
+  // Against Reference, and, where given, to the bit against the backend's own result with
+  // contiguous operands.
   Outcome check_layout(const Case& c, Layout layout, const Outcome* same_bits) {
     const Outcome want = reference_.run(c, layout, Handing::borrowed);
     Outcome got = runner_.run(c, layout, Handing::borrowed);
@@ -151,7 +152,8 @@ class Suite {
     }
   }
 
-  // Either the backend left the operand alone, or it holds the result and nothing around it changed.
+  // Either the backend left the operand alone, or it holds the result and nothing around it
+  // changed.
   void check_in_place_memory(const Case& c, const std::string& where, const Outcome& got,
                              Layout layout) {
     if (got.after.empty() || compare_identical(got.before[0], got.after[0]).empty()) return;

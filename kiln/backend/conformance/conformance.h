@@ -3,14 +3,18 @@
 //   const auto failures = kiln::run_conformance<MyBackend>(device);
 //   for (const auto& failure : failures) std::cerr << to_string(failure) << '\n';
 //
-// Every row of ops.def has cases (a row without one is a failure of its own). Each case runs on the backend
-//   - with contiguous, permuted, sliced and expanded operands, and must give what Reference gives, within the case's
+// Every row of ops.def has cases (a row without one is a failure of its own). Each case runs on the
+// backend
+//   - with contiguous, permuted, sliced and expanded operands, and must give what Reference gives,
+//   within the case's
 //     tolerance, and the same bits whatever the layout where the op is elementwise or moves data;
-//   - with borrowed operands, which must not change, and with donated ones, which must give the same bits;
-//   - in place, which the backend may ignore, but if it does not, a view's memory must hold the result;
+//   - with borrowed operands, which must not change, and with donated ones, which must give the
+//   same bits;
+//   - in place, which the backend may ignore, but if it does not, a view's memory must hold the
+//   result;
 //   - at one thread and at many, which must give the same bits.
-// Beyond the table it checks what Backend promises of views, of data that enters and leaves, and of operands that
-// overlap. It needs no test framework.
+// Beyond the table it checks what Backend promises of views, of data that enters and leaves, and of
+// operands that overlap. It needs no test framework.
 #pragma once
 
 #include <string>
@@ -29,11 +33,12 @@ std::string to_string(const ConformanceFailure& failure);
 struct ConformanceOptions {
   std::vector<DType> float_dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
   std::vector<DType> int_dtypes = {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8};
-  std::string only;              // run the ops whose name contains this
-  int max_failures_per_op = 3;   // how many to report of one op
+  std::string only = {};        // run the ops whose name contains this
+  int max_failures_per_op = 3;  // how many to report of one op
 };
 
-// The same for a backend of which only its table is known. `device` is the one that its tensors live on.
+// The same for a backend of which only its table is known. `device` is the one that its tensors
+// live on.
 std::vector<ConformanceFailure> run_conformance(const BackendTable& table, Device device,
                                                 const ConformanceOptions& options = {});
 

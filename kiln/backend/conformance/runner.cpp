@@ -7,7 +7,8 @@
 namespace kiln::conformance {
 namespace {
 
-// ---------------------------------------------------------------------------------------- arguments to parameters
+// ----------------------------------------------------------------------------------------
+// arguments to parameters
 
 // A case may hand an int where the op takes a double only by mistake: then std::get throws.
 template <class P>
@@ -92,7 +93,8 @@ const Entry& entry_of(const std::string& op) {
   throw std::logic_error("no such op: " + op);
 }
 
-// ------------------------------------------------------------------------------------------------ layouts, on the host
+// ------------------------------------------------------------------------------------------------
+// layouts, on the host
 
 HostHandle on_host(const TensorData& data) { return host::from_data(data, Device()); }
 TensorData off_host(const HostHandle& x) { return host::into_data(x); }
@@ -191,7 +193,8 @@ TensorData embedded(const TensorData& data, std::vector<Range>* ranges) {
   return off_host(base);
 }
 
-// -------------------------------------------------------------------------------------------------- tensors by kind
+// --------------------------------------------------------------------------------------------------
+// tensors by kind
 
 ErasedTensor Runner::from_data(const TensorData& data) const {
   switch (kind_of(data.dtype())) {
@@ -217,25 +220,22 @@ TensorData Runner::into_data(const ErasedTensor& x) const {
   }
 }
 
-#define KILN_BY_KIND(name, ...)                      \
-  switch (kind_of(x->dtype())) {                     \
-    case Kind::floating:                             \
-      return table_->float_##name(x, __VA_ARGS__);   \
-    case Kind::integer:                              \
-      return table_->int_##name(x, __VA_ARGS__);     \
-    default:                                         \
-      return table_->bool_##name(x, __VA_ARGS__);    \
+#define KILN_BY_KIND(name, ...)                    \
+  switch (kind_of(x->dtype())) {                   \
+    case Kind::floating:                           \
+      return table_->float_##name(x, __VA_ARGS__); \
+    case Kind::integer:                            \
+      return table_->int_##name(x, __VA_ARGS__);   \
+    default:                                       \
+      return table_->bool_##name(x, __VA_ARGS__);  \
   }
 ErasedTensor Runner::permute(const ErasedTensor& x, const Dims& dims) const {
-  KILN_BY_KIND(permute, dims)
-}
-ErasedTensor Runner::slice(const ErasedTensor& x, int dim, Range range) const {
-  KILN_BY_KIND(slice, dim, range)
-}
-ErasedTensor Runner::expand(const ErasedTensor& x, const Shape& shape) const {
-  KILN_BY_KIND(expand, shape)
-}
-ErasedTensor Runner::reshape(const ErasedTensor& x, const Shape& shape) const {
+    KILN_BY_KIND(permute, dims)} ErasedTensor Runner::slice(const ErasedTensor& x, int dim,
+                                                            Range range) const {
+    KILN_BY_KIND(slice, dim, range)} ErasedTensor Runner::expand(const ErasedTensor& x,
+                                                                 const Shape& shape) const {
+    KILN_BY_KIND(expand, shape)} ErasedTensor Runner::reshape(const ErasedTensor& x,
+                                                              const Shape& shape) const {
   KILN_BY_KIND(reshape, shape)
 }
 void Runner::assign(const ErasedTensor& x, const ErasedTensor& value) const {
@@ -243,7 +243,8 @@ void Runner::assign(const ErasedTensor& x, const ErasedTensor& value) const {
 }
 #undef KILN_BY_KIND
 
-// ------------------------------------------------------------------------------------------------------------- runs
+// -------------------------------------------------------------------------------------------------------------
+// runs
 
 void Runner::add(const Operand& operand, Layout layout, Live* live) const {
   const TensorData& data = operand.data;

@@ -14,7 +14,8 @@ enum class Handing { borrowed, donated, in_place };
 std::string to_string(Layout layout);
 std::string to_string(Handing handing);
 
-// An argument as a live thing on a device: the tensors that the op sees, and those whose memory they view.
+// An argument as a live thing on a device: the tensors that the op sees, and those whose memory
+// they view.
 struct Live {
   const Argument* argument = nullptr;
   std::vector<ErasedTensor> views;
@@ -57,14 +58,17 @@ class Runner {
   Device device_;
 };
 
-// The data of `data` with another layout's base: what from_data gets before the view is taken of it.
+// The data of `data` with another layout's base: what from_data gets before the view is taken of
+// it.
 Dims reversed_dims(int rank);
 TensorData transposed(const TensorData& data);
 TensorData first_row(const TensorData& data);
-// `data` surrounded by and interleaved with filler, and the ranges (one for each dim) that pick it out again.
+// `data` surrounded by and interleaved with filler, and the ranges (one for each dim) that pick it
+// out again.
 TensorData embedded(const TensorData& data, std::vector<Range>* ranges);
 
-// Null where the two agree, else what is wrong. `identical` compares bits (any NaN equals any other).
+// Null where the two agree, else what is wrong. `identical` compares bits (any NaN equals any
+// other).
 std::string compare(const TensorData& want, const TensorData& got, const Tolerance& tolerance);
 std::string compare_identical(const TensorData& want, const TensorData& got);
 

@@ -29,8 +29,7 @@ constexpr double kGeluCube = 0.044715;
 
 double gelu(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 double gelu_slope(double x) {
-  const double density =
-      std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
+  const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
   return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * density;
 }
 
@@ -53,9 +52,9 @@ double largest(std::span<const double> row) {
 
 }  // namespace
 
-#define KILN_UNARY(name, expression)                                                        \
-  HostHandle Ops::name(Tensor x) {                                                          \
-    return map<double>(x, x->dtype(), [](double a) { return expression; });                 \
+#define KILN_UNARY(name, expression)                                        \
+  HostHandle Ops::name(Tensor x) {                                          \
+    return map<double>(x, x->dtype(), [](double a) { return expression; }); \
   }
 KILN_UNARY(float_relu, a < 0.0 ? 0.0 : a)
 KILN_UNARY(float_sigmoid, sigmoid(a))
@@ -63,14 +62,13 @@ KILN_UNARY(float_silu, a* sigmoid(a))
 #undef KILN_UNARY
 
 // y is the activation's output, or its input for silu and gelu.
-#define KILN_BACKWARD(name, expression)                                                     \
-  HostHandle Ops::name(Tensor grad, Tensor saved) {                                         \
-    return map<double>(grad, saved, grad->dtype(),                                          \
-                       [](double g, double y) { return expression; });                      \
+#define KILN_BACKWARD(name, expression)                                                            \
+  HostHandle Ops::name(Tensor grad, Tensor saved) {                                                \
+    return map<double>(grad, saved, grad->dtype(), [](double g, double y) { return expression; }); \
   }
 KILN_BACKWARD(float_relu_backward, y <= 0.0 ? 0.0 : g)
-KILN_BACKWARD(float_sigmoid_backward, g* y*(1.0 - y))
-KILN_BACKWARD(float_tanh_backward, g*(1.0 - y * y))
+KILN_BACKWARD(float_sigmoid_backward, g* y * (1.0 - y))
+KILN_BACKWARD(float_tanh_backward, g * (1.0 - y * y))
 KILN_BACKWARD(float_silu_backward, g* silu_slope(y))
 #undef KILN_BACKWARD
 

@@ -24,13 +24,13 @@ double sign(double x) { return static_cast<double>(x > 0.0) - static_cast<double
 
 }  // namespace
 
-#define KILN_BINARY(name, expression)                                                     \
-  HostHandle Ops::name(Tensor x, Tensor y) {                                              \
-    return map<double>(x, y, x->dtype(), [](double a, double b) { return expression; });  \
+#define KILN_BINARY(name, expression)                                                    \
+  HostHandle Ops::name(Tensor x, Tensor y) {                                             \
+    return map<double>(x, y, x->dtype(), [](double a, double b) { return expression; }); \
   }
 KILN_BINARY(float_add, a + b)
 KILN_BINARY(float_sub, a - b)
-KILN_BINARY(float_mul, a * b)
+KILN_BINARY(float_mul, a* b)
 KILN_BINARY(float_div, a / b)
 KILN_BINARY(float_remainder, remainder(a, b))
 KILN_BINARY(float_pow, std::pow(a, b))
@@ -39,10 +39,10 @@ KILN_BINARY(float_maximum, maximum(a, b))
 KILN_BINARY(float_minimum, minimum(a, b))
 #undef KILN_BINARY
 
-#define KILN_SCALAR(name, expression)                                                     \
-  HostHandle Ops::name(Tensor x, Scalar value) {                                          \
-    const double b = value.to_double();                                                   \
-    return map<double>(x, x->dtype(), [b](double a) { return expression; });              \
+#define KILN_SCALAR(name, expression)                                        \
+  HostHandle Ops::name(Tensor x, Scalar value) {                             \
+    const double b = value.to_double();                                      \
+    return map<double>(x, x->dtype(), [b](double a) { return expression; }); \
   }
 KILN_SCALAR(float_add_scalar, a + b)
 KILN_SCALAR(float_mul_scalar, a* b)
@@ -60,9 +60,9 @@ HostHandle Ops::float_clamp(Tensor x, double low, double high) {
   });
 }
 
-#define KILN_UNARY(name, expression)                                                      \
-  HostHandle Ops::name(Tensor x) {                                                        \
-    return map<double>(x, x->dtype(), [](double a) { return expression; });               \
+#define KILN_UNARY(name, expression)                                        \
+  HostHandle Ops::name(Tensor x) {                                          \
+    return map<double>(x, x->dtype(), [](double a) { return expression; }); \
   }
 KILN_UNARY(float_neg, -a)
 KILN_UNARY(float_abs, std::abs(a))

@@ -11,7 +11,8 @@ using reference::Tensor;
 
 namespace {
 
-// Calls fn(x, weight, out), the positions of the three elements, for every product x * weight that out sums.
+// Calls fn(x, weight, out), the positions of the three elements, for every product x * weight that
+// out sums.
 template <class Fn>
 void for_each_product(const Shape& x, const Shape& weight, const Shape& out, const ConvOptions& o,
                       Fn&& fn) {
@@ -49,9 +50,9 @@ HostHandle Ops::float_conv2d(Tensor x, Tensor weight, const HostHandle* bias,
   const std::vector<double> weights = read<double>(weight);
   std::vector<double> out(static_cast<size_t>(shape.numel()), 0.0);
   if (bias != nullptr) {
-    out = read<double>(host::view(*bias, {kernel[0], 1, 1}, {(*bias)->strides()[0], 0, 0},
-                                  (*bias)->offset()),
-                       shape);
+    out = read<double>(
+        host::view(*bias, {kernel[0], 1, 1}, {(*bias)->strides()[0], 0, 0}, (*bias)->offset()),
+        shape);
   }
   for_each_product(in, kernel, shape, options,
                    [&](size_t i, size_t w, size_t o) { out[o] += inputs[i] * weights[w]; });

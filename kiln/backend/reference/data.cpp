@@ -12,7 +12,8 @@ using reference::Tensor;
 
 namespace {
 
-// A copy even where host::into_data would share: the operand stays writable while the data must not change.
+// A copy even where host::into_data would share: the operand stays writable while the data must not
+// change.
 TensorData copied(const HostHandle& x) {
   const HostHandle second_holder = x;
   return host::into_data(second_holder);
@@ -41,20 +42,21 @@ HostHandle convert(const HostHandle& x, DType dtype) {
 
 }  // namespace
 
-#define KILN_DATA_OPS(kind, V)                                                                 \
-  HostHandle Ops::kind##_from_data(const TensorData& data, Device device) {                    \
-    return host::from_data(data, device);                                                      \
-  }                                                                                            \
-  TensorData Ops::kind##_into_data(Tensor x) { return copied(x); }                             \
-  HostHandle Ops::kind##_to_device(Tensor x, Device device) { return to_device(x, device); }   \
-  HostHandle Ops::kind##_contiguous(Tensor x) { return contiguous(x); }                        \
+#define KILN_DATA_OPS(kind, V)                                                               \
+  HostHandle Ops::kind##_from_data(const TensorData& data, Device device) {                  \
+    return host::from_data(data, device);                                                    \
+  }                                                                                          \
+  TensorData Ops::kind##_into_data(Tensor x) { return copied(x); }                           \
+  HostHandle Ops::kind##_to_device(Tensor x, Device device) { return to_device(x, device); } \
+  HostHandle Ops::kind##_contiguous(Tensor x) { return contiguous(x); }                      \
   void Ops::kind##_assign(Tensor x, Tensor value) { overwrite(x, read<V>(value, x->shape())); }
 KILN_DATA_OPS(float, double)
 KILN_DATA_OPS(int, int64_t)
 KILN_DATA_OPS(bool, int64_t)
 #undef KILN_DATA_OPS
 
-// ---------------------------------------------------------------------------------------------------------- float
+// ----------------------------------------------------------------------------------------------------------
+// float
 HostHandle Ops::float_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);
 }
@@ -78,7 +80,8 @@ HostHandle Ops::float_cast(Tensor x, DType dtype) { return convert<double>(x, dt
 HostHandle Ops::float_into_int(Tensor x, DType dtype) { return convert<double>(x, dtype); }
 HostHandle Ops::float_into_bool(Tensor x) { return convert<double>(x, DType::boolean); }
 
-// ------------------------------------------------------------------------------------------------------------ int
+// ------------------------------------------------------------------------------------------------------------
+// int
 HostHandle Ops::int_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);
 }
@@ -102,7 +105,8 @@ HostHandle Ops::int_cast(Tensor x, DType dtype) { return convert<int64_t>(x, dty
 HostHandle Ops::int_into_float(Tensor x, DType dtype) { return convert<int64_t>(x, dtype); }
 HostHandle Ops::int_into_bool(Tensor x) { return convert<int64_t>(x, DType::boolean); }
 
-// ----------------------------------------------------------------------------------------------------------- bool
+// -----------------------------------------------------------------------------------------------------------
+// bool
 HostHandle Ops::bool_empty(const Shape& shape, Device device) {
   return host::empty(shape, DType::boolean, device);
 }

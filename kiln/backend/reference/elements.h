@@ -1,6 +1,6 @@
-// How the reference backend reads and writes tensors: as vectors of double (float ops) or int64 (int and bool ops) in
-// row-major order, whatever the dtype and the strides. Reading everything before anything is written also makes
-// operands that overlap the result harmless.
+// How the reference backend reads and writes tensors: as vectors of double (float ops) or int64
+// (int and bool ops) in row-major order, whatever the dtype and the strides. Reading everything
+// before anything is written also makes operands that overlap the result harmless.
 #pragma once
 
 #include <span>
@@ -15,8 +15,8 @@ namespace kiln::reference {
 using Ops = op::ReferenceOps;
 using Tensor = Arg<HostHandle>;
 
-// Calls fn(offset) for every index of `shape` in row-major order; offset is the index's distance in elements from
-// index 0.
+// Calls fn(offset) for every index of `shape` in row-major order; offset is the index's distance in
+// elements from index 0.
 template <class Fn>
 void for_each_offset(const Shape& shape, const Strides& strides, Fn&& fn) {
   const int64_t n = shape.numel();
@@ -97,7 +97,8 @@ void overwrite(const HostHandle& x, const std::vector<V>& values) {
   x->storage()->bump_version();
 }
 
-// An op's result: written over its first operand where the caller asked for that and it fits, else fresh.
+// An op's result: written over its first operand where the caller asked for that and it fits, else
+// fresh.
 template <class V>
 HostHandle finish(const Tensor& first, const Shape& shape, DType dtype,
                   const std::vector<V>& values) {
@@ -110,9 +111,8 @@ HostHandle finish(const Tensor& first, const Shape& shape, DType dtype,
 
 // The value that a scalar has once it is stored in a tensor of this dtype.
 inline double round_to(double value, DType dtype) {
-  return visit_float("scalar", dtype, [&]<class T>() {
-    return convert_element<double>(convert_element<T>(value));
-  });
+  return visit_float("scalar", dtype,
+                     [&]<class T>() { return convert_element<double>(convert_element<T>(value)); });
 }
 inline int64_t wrap_to(int64_t value, DType dtype) {
   return visit_int("scalar", dtype,
@@ -141,7 +141,8 @@ HostHandle map(const Tensor& a, const Tensor& b, DType out, Fn&& fn) {
   return finish(a, shape, out, results);
 }
 
-// The elements that differ only in `dims` side by side: row r holds those that a reduction combines into element r.
+// The elements that differ only in `dims` side by side: row r holds those that a reduction combines
+// into element r.
 template <class V>
 struct Rows {
   Rows(const HostHandle& x, const Dims& dims) {

@@ -114,34 +114,33 @@ HostHandle mask_fill(const Tensor& x, const Tensor& mask, V value) {
 
 }  // namespace
 
-#define KILN_INDEX_OPS(kind, V, to_value)                                                     \
-  HostHandle Ops::kind##_gather(Tensor x, int dim, Tensor index) {                            \
-    return gather<V>(x, dim, index);                                                          \
-  }                                                                                           \
-  HostHandle Ops::kind##_scatter(Tensor x, int dim, Tensor index, Tensor src) {               \
-    return scatter<V>("scatter", x, dim, index, src, [](V, V b) { return b; });               \
-  }                                                                                           \
-  HostHandle Ops::kind##_index_select(Tensor x, int dim, Tensor index) {                      \
-    return index_select<V>(x, dim, index);                                                    \
-  }                                                                                           \
-  HostHandle Ops::kind##_mask_where(Tensor x, Tensor mask, Tensor value) {                    \
-    return mask_where<V>(x, mask, value);                                                     \
-  }                                                                                           \
-  HostHandle Ops::kind##_mask_fill(Tensor x, Tensor mask, Scalar value) {                     \
-    return mask_fill<V>(x, mask, value.to_value());                                           \
+#define KILN_INDEX_OPS(kind, V, to_value)                                       \
+  HostHandle Ops::kind##_gather(Tensor x, int dim, Tensor index) {              \
+    return gather<V>(x, dim, index);                                            \
+  }                                                                             \
+  HostHandle Ops::kind##_scatter(Tensor x, int dim, Tensor index, Tensor src) { \
+    return scatter<V>("scatter", x, dim, index, src, [](V, V b) { return b; }); \
+  }                                                                             \
+  HostHandle Ops::kind##_index_select(Tensor x, int dim, Tensor index) {        \
+    return index_select<V>(x, dim, index);                                      \
+  }                                                                             \
+  HostHandle Ops::kind##_mask_where(Tensor x, Tensor mask, Tensor value) {      \
+    return mask_where<V>(x, mask, value);                                       \
+  }                                                                             \
+  HostHandle Ops::kind##_mask_fill(Tensor x, Tensor mask, Scalar value) {       \
+    return mask_fill<V>(x, mask, value.to_value());                             \
   }
 KILN_INDEX_OPS(float, double, to_double)
 KILN_INDEX_OPS(int, int64_t, to_int)
 KILN_INDEX_OPS(bool, int64_t, to_bool)
 #undef KILN_INDEX_OPS
 
-#define KILN_INDEX_ADD_OPS(kind, V)                                                           \
-  HostHandle Ops::kind##_scatter_add(Tensor x, int dim, Tensor index, Tensor src) {           \
-    return scatter<V>("scatter_add", x, dim, index, src,                                      \
-                      [](V a, V b) { return sum_of(a, b); });                                 \
-  }                                                                                           \
-  HostHandle Ops::kind##_index_add(Tensor x, int dim, Tensor index, Tensor src) {             \
-    return index_add<V>(x, dim, index, src);                                                  \
+#define KILN_INDEX_ADD_OPS(kind, V)                                                              \
+  HostHandle Ops::kind##_scatter_add(Tensor x, int dim, Tensor index, Tensor src) {              \
+    return scatter<V>("scatter_add", x, dim, index, src, [](V a, V b) { return sum_of(a, b); }); \
+  }                                                                                              \
+  HostHandle Ops::kind##_index_add(Tensor x, int dim, Tensor index, Tensor src) {                \
+    return index_add<V>(x, dim, index, src);                                                     \
   }
 KILN_INDEX_ADD_OPS(float, double)
 KILN_INDEX_ADD_OPS(int, int64_t)

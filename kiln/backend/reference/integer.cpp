@@ -27,9 +27,7 @@ int64_t checked_divisor(const char* op, int64_t b) {
   return b;
 }
 // -1 apart: the lowest int64 / -1 overflows, which is undefined in C++.
-int64_t divide(int64_t a, int64_t b) {
-  return checked_divisor("div", b) == -1 ? sub(0, a) : a / b;
-}
+int64_t divide(int64_t a, int64_t b) { return checked_divisor("div", b) == -1 ? sub(0, a) : a / b; }
 int64_t remainder(int64_t a, int64_t b) {
   const int64_t r = checked_divisor("remainder", b) == -1 ? 0 : a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -37,9 +35,9 @@ int64_t remainder(int64_t a, int64_t b) {
 
 }  // namespace
 
-#define KILN_BINARY(name, expression)                                                         \
-  HostHandle Ops::name(Tensor x, Tensor y) {                                                  \
-    return map<int64_t>(x, y, x->dtype(), [](int64_t a, int64_t b) { return expression; });   \
+#define KILN_BINARY(name, expression)                                                       \
+  HostHandle Ops::name(Tensor x, Tensor y) {                                                \
+    return map<int64_t>(x, y, x->dtype(), [](int64_t a, int64_t b) { return expression; }); \
   }
 KILN_BINARY(int_add, add(a, b))
 KILN_BINARY(int_sub, sub(a, b))
@@ -57,10 +55,10 @@ KILN_BINARY(bool_or, a | b)
 KILN_BINARY(bool_xor, a ^ b)
 #undef KILN_BINARY
 
-#define KILN_SCALAR(name, expression)                                                         \
-  HostHandle Ops::name(Tensor x, Scalar value) {                                              \
-    const int64_t b = value.to_int();                                                         \
-    return map<int64_t>(x, x->dtype(), [b](int64_t a) { return expression; });                \
+#define KILN_SCALAR(name, expression)                                          \
+  HostHandle Ops::name(Tensor x, Scalar value) {                               \
+    const int64_t b = value.to_int();                                          \
+    return map<int64_t>(x, x->dtype(), [b](int64_t a) { return expression; }); \
   }
 KILN_SCALAR(int_add_scalar, add(a, b))
 KILN_SCALAR(int_mul_scalar, mul(a, b))
@@ -69,13 +67,12 @@ KILN_SCALAR(int_rsub_scalar, sub(b, a))
 
 // The upper bound wins where the bounds cross.
 HostHandle Ops::int_clamp(Tensor x, int64_t low, int64_t high) {
-  return map<int64_t>(x, x->dtype(),
-                      [=](int64_t a) { return std::min(std::max(a, low), high); });
+  return map<int64_t>(x, x->dtype(), [=](int64_t a) { return std::min(std::max(a, low), high); });
 }
 
-#define KILN_UNARY(name, expression)                                                          \
-  HostHandle Ops::name(Tensor x) {                                                            \
-    return map<int64_t>(x, x->dtype(), [](int64_t a) { return expression; });                 \
+#define KILN_UNARY(name, expression)                                          \
+  HostHandle Ops::name(Tensor x) {                                            \
+    return map<int64_t>(x, x->dtype(), [](int64_t a) { return expression; }); \
   }
 KILN_UNARY(int_bitwise_not, ~a)
 KILN_UNARY(int_neg, sub(0, a))

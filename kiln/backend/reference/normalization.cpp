@@ -13,8 +13,8 @@ using reference::Tensor;
 
 namespace {
 
-// Batch norm normalizes the rows over all dims but 1; layer norm those over the last n. The two differ in where a
-// row's weight comes from: one for the whole row, or one for each place in it.
+// Batch norm normalizes the rows over all dims but 1; layer norm those over the last n. The two
+// differ in where a row's weight comes from: one for the whole row, or one for each place in it.
 Dims all_but_channels(int rank) {
   Dims dims;
   for (int d = 0; d < rank; ++d) {

@@ -23,8 +23,8 @@ void Ops::float_sgd_step(std::span<HostHandle> params, std::span<const HostHandl
     for (size_t j = 0; j < p.size(); ++j) {
       double grad = g[j] + step.weight_decay * p[j];
       if (!buffers.empty()) {
-        buffer[j] = step.first_step ? grad
-                                    : step.momentum * buffer[j] + (1.0 - step.dampening) * grad;
+        buffer[j] =
+            step.first_step ? grad : step.momentum * buffer[j] + (1.0 - step.dampening) * grad;
         grad = step.nesterov ? grad + step.momentum * buffer[j] : buffer[j];
       }
       p[j] -= step.lr * grad;

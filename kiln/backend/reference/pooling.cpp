@@ -34,8 +34,8 @@ void for_each_in_window(const Shape& x, const Shape& at, const PoolOptions& o, P
   }
 }
 
-// What PyTorch divides a window's sum by. With count_include_pad its size, cut where the padding ends (ceil_mode may
-// reach beyond); without, the number of elements it meets.
+// What PyTorch divides a window's sum by. With count_include_pad its size, cut where the padding
+// ends (ceil_mode may reach beyond); without, the number of elements it meets.
 double divisor(const Shape& x, const Shape& at, const PoolOptions& o) {
   int64_t count = 0;
   if (!o.count_include_pad) {

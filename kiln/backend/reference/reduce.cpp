@@ -40,7 +40,8 @@ int64_t product(IntRow row) {
   return static_cast<int64_t>(total);
 }
 
-// Where the first element stands that no other beats; beats(a, b) tells whether a replaces b. NaN beats all.
+// Where the first element stands that no other beats; beats(a, b) tells whether a replaces b. NaN
+// beats all.
 template <class Row, class Beats>
 int64_t arg_best(Row row, Beats&& beats) {
   size_t best = 0;
@@ -83,9 +84,9 @@ void cumulate(std::span<V> row) {
 
 }  // namespace
 
-#define KILN_REDUCE(name, Row, V, expression)                                                   \
-  HostHandle Ops::name(Tensor x, const Dims& dims, bool keepdim) {                              \
-    return reduce<V>(x, dims, keepdim, x->dtype(), [](Row row) { return expression; });         \
+#define KILN_REDUCE(name, Row, V, expression)                                           \
+  HostHandle Ops::name(Tensor x, const Dims& dims, bool keepdim) {                      \
+    return reduce<V>(x, dims, keepdim, x->dtype(), [](Row row) { return expression; }); \
   }
 KILN_REDUCE(float_sum, FloatRow, double, sum(row))
 KILN_REDUCE(float_mean, FloatRow, double, sum(row) / static_cast<double>(row.size()))
@@ -106,9 +107,9 @@ HostHandle Ops::float_var(Tensor x, const Dims& dims, double correction, bool ke
                         [=](FloatRow row) { return variance(row, correction); });
 }
 
-#define KILN_ARG_REDUCE(name, Row, V, best)                                                     \
-  HostHandle Ops::name(Tensor x, int dim, bool keepdim) {                                       \
-    return reduce<V>(x, Dims{dim}, keepdim, DType::i64, [](Row row) { return best(row); });     \
+#define KILN_ARG_REDUCE(name, Row, V, best)                                                 \
+  HostHandle Ops::name(Tensor x, int dim, bool keepdim) {                                   \
+    return reduce<V>(x, Dims{dim}, keepdim, DType::i64, [](Row row) { return best(row); }); \
   }
 KILN_ARG_REDUCE(float_argmax, FloatRow, double, arg_max)
 KILN_ARG_REDUCE(float_argmin, FloatRow, double, arg_min)

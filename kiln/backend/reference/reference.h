@@ -1,8 +1,10 @@
-// Reference: plain readable loops in double precision, the oracle that every other backend is held against.
+// Reference: plain readable loops in double precision, the oracle that every other backend is held
+// against.
 //
-// Every float op reads its operands as doubles, computes in double, and rounds once when it stores the result in the
-// tensor's dtype. Int ops compute in int64 and wrap to the dtype. One thread, no SIMD, no tricks. It implements every
-// op of the table itself, also those that have a default, so that the defaults can be held against it.
+// Every float op reads its operands as doubles, computes in double, and rounds once when it stores
+// the result in the tensor's dtype. Int ops compute in int64 and wrap to the dtype. One thread, no
+// SIMD, no tricks. It implements every op of the table itself, also those that have a default, so
+// that the defaults can be held against it.
 #pragma once
 
 #include "kiln/backend/backend.h"

@@ -50,16 +50,16 @@ HostHandle cat(std::span<const HostHandle> parts, int dim) {
 
 }  // namespace
 
-#define KILN_VIEW_OPS(kind, V)                                                                    \
-  HostHandle Ops::kind##_reshape(Tensor x, const Shape& shape) { return reshape(x, shape); }      \
-  HostHandle Ops::kind##_permute(Tensor x, const Dims& dims) { return host::permute(x, dims); }   \
-  HostHandle Ops::kind##_expand(Tensor x, const Shape& shape) { return host::expand(x, shape); }  \
-  HostHandle Ops::kind##_slice(Tensor x, int dim, Range range) {                                  \
-    return host::slice(x, dim, range);                                                            \
-  }                                                                                               \
-  HostHandle Ops::kind##_flip(Tensor x, const Dims& dims) { return flip<V>(x, dims); }            \
-  HostHandle Ops::kind##_cat(std::span<const HostHandle> parts, int dim) {                        \
-    return cat<V>(parts, dim);                                                                    \
+#define KILN_VIEW_OPS(kind, V)                                                                   \
+  HostHandle Ops::kind##_reshape(Tensor x, const Shape& shape) { return reshape(x, shape); }     \
+  HostHandle Ops::kind##_permute(Tensor x, const Dims& dims) { return host::permute(x, dims); }  \
+  HostHandle Ops::kind##_expand(Tensor x, const Shape& shape) { return host::expand(x, shape); } \
+  HostHandle Ops::kind##_slice(Tensor x, int dim, Range range) {                                 \
+    return host::slice(x, dim, range);                                                           \
+  }                                                                                              \
+  HostHandle Ops::kind##_flip(Tensor x, const Dims& dims) { return flip<V>(x, dims); }           \
+  HostHandle Ops::kind##_cat(std::span<const HostHandle> parts, int dim) {                       \
+    return cat<V>(parts, dim);                                                                   \
   }
 KILN_VIEW_OPS(float, double)
 KILN_VIEW_OPS(int, int64_t)
