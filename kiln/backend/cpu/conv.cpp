@@ -19,10 +19,6 @@ ConvSizes::ConvSizes(const Shape& x, const Shape& weight, const ConvOptions& o)
       out_width(conv_output_size(x[3], weight[3], o.stride[1], o.padding[1], o.dilation[1])),
       geometry{height, width, out_width, {weight[2], weight[3]}, o.stride, o.padding, o.dilation} {}
 
-bool ConvSizes::is_pointwise() const {
-  return taps() == 1 && geometry.stride == Pair{1, 1} && geometry.padding == Pair{0, 0};
-}
-
 }  // namespace cpu
 
 namespace {

@@ -20,8 +20,6 @@ struct ConvSizes {
   int64_t plane() const { return height * width; }           // of an input plane
   int64_t taps() const { return geometry.kernel[0] * geometry.kernel[1]; }
   int64_t depth() const { return in * taps(); }  // products in an output element
-  // Whether the patches are the input itself.
-  bool is_pointwise() const;
 };
 
 // y = conv(x, weight) + bias (may be null).

@@ -14,101 +14,183 @@ namespace kiln::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One vector of pixels of one tap, in every channel: lanes [low, high) come from memory, the others
-// of the first `count` are zeros.
-template <class T>
-struct TapCopy {
-  const T*
-      from;  // lane 0's element in the first channel (outside the plane where lane 0 is padding)
-  int64_t from_channel;  // elements from channel to channel
-  T* to;
-  int64_t to_channel;
-  int64_t channels;
-  int64_t low, high, count;
+// Pixels of one tap that lie in one output row.
+struct TapRun {
+  int64_t at;         // of the first pixel, from `pixel` on
+  int64_t offset;     // in the plane, of the first pixel's element
+  int64_t low, high;  // pixels of the run whose elements are inside the plane
 };
 
-template <class T>
-HWY_INLINE void copy_adjacent(const TapCopy<T>& tap) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T* HWY_RESTRICT from = tap.from;
-  T* HWY_RESTRICT to = tap.to;
-  if (tap.low == 0 && tap.high == lanes) {
-    for (int64_t c = 0; c < tap.channels; ++c, from += tap.from_channel, to += tap.to_channel) {
-      hn::StoreU(hn::LoadU(d, from), d, to);
+// Calls f for every run of pixels [pixel, pixel + count) at tap (r, s) that has an element inside
+// the plane.
+template <class F>
+HWY_INLINE void for_each_run(const PatchGeometry& g, int64_t r, int64_t s, int64_t pixel,
+                             int64_t count, F&& f) {
+  int64_t oh = pixel / g.out_width;
+  int64_t ow = pixel % g.out_width;
+  for (int64_t done = 0; done < count; ++oh, ow = 0) {
+    const int64_t n = std::min(count - done, g.out_width - ow);
+    const int64_t ih = oh * g.stride[0] - g.padding[0] + r * g.dilation[0];
+    const int64_t iw = ow * g.stride[1] - g.padding[1] + s * g.dilation[1];
+    int64_t low = 0, high = n;
+    if (iw < 0) low = (-iw + g.stride[1] - 1) / g.stride[1];
+    if (iw + (n - 1) * g.stride[1] >= g.width) {
+      high = iw >= g.width ? 0 : (g.width - 1 - iw) / g.stride[1] + 1;
     }
-    return;
-  }
-  const auto valid = hn::AndNot(hn::FirstN(d, static_cast<size_t>(tap.low)),
-                                hn::FirstN(d, static_cast<size_t>(tap.high)));
-  const auto stored = hn::FirstN(d, static_cast<size_t>(tap.count));
-  for (int64_t c = 0; c < tap.channels; ++c, from += tap.from_channel, to += tap.to_channel) {
-    hn::BlendedStore(hn::MaskedLoad(valid, d, from), stored, d, to);
-  }
-}
-
-template <class T>
-HWY_INLINE void copy_strided(const TapCopy<T>& tap, int64_t stride) {
-  for (int64_t c = 0; c < tap.channels; ++c) {
-    const T* from = tap.from + c * tap.from_channel;
-    T* HWY_RESTRICT to = tap.to + c * tap.to_channel;
-    for (int64_t i = 0; i < tap.low; ++i) to[i] = T(0);
-    for (int64_t i = tap.low; i < tap.high; ++i) to[i] = from[i * stride];
-    for (int64_t i = tap.high; i < tap.count; ++i) to[i] = T(0);
-  }
-}
-
-// Calls f(tap number, pixel's offset, lane count, row base, column of lane 0, low, high) for every
-// vector of pixels of every tap. Pixels of one output row are taken together; low == high where the
-// whole vector is padding.
-template <class T, class F>
-HWY_INLINE void for_each_tap(const PatchGeometry& g, int64_t pixel, int64_t count, int64_t lanes,
-                             F&& f) {
-  for (int64_t done = 0; done < count;) {
-    const int64_t oh = (pixel + done) / g.out_width;
-    const int64_t ow = (pixel + done) % g.out_width;
-    const int64_t n = std::min({lanes, count - done, g.out_width - ow});
-    int64_t tap = 0;
-    for (int64_t r = 0; r < g.kernel[0]; ++r) {
-      const int64_t ih = oh * g.stride[0] - g.padding[0] + r * g.dilation[0];
-      const bool inside = ih >= 0 && ih < g.height;
-      int64_t iw = ow * g.stride[1] - g.padding[1];
-      for (int64_t s = 0; s < g.kernel[1]; ++s, iw += g.dilation[1], ++tap) {
-        int64_t low = 0, high = n;
-        if (iw < 0) low = std::min(n, (-iw + g.stride[1] - 1) / g.stride[1]);
-        if (iw + (n - 1) * g.stride[1] >= g.width) {
-          high = iw >= g.width ? 0 : (g.width - 1 - iw) / g.stride[1] + 1;
-        }
-        if (!inside || high <= low) low = high = 0;
-        f(tap, done, n, ih * g.width + iw, low, high);
-      }
-    }
+    if (ih >= 0 && ih < g.height && low < high) f(TapRun{done, ih * g.width + iw, low, high});
     done += n;
   }
 }
 
+template <class D>
+HWY_INLINE hn::Mask<D> lanes_between(D d, int64_t low, int64_t high) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  low = std::clamp<int64_t>(low, 0, lanes);
+  high = std::clamp<int64_t>(high, 0, lanes);
+  return hn::AndNot(hn::FirstN(d, static_cast<size_t>(low)),
+                    hn::FirstN(d, static_cast<size_t>(high)));
+}
+
+// Some lanes of a vector of one tap: lane i is the plane's element at offset + i * stride. A second
+// mask serves the upper half of what a vector with stride 2 spans.
+template <class T>
+struct Piece {
+  using M = hn::Mask<hn::ScalableTag<T>>;
+  int64_t offset;
+  int64_t low, high;
+  M mask, upper;
+};
+
+enum class StrideKind { one, two, any };
+
+template <StrideKind kKind, class T>
+HWY_INLINE hn::Vec<hn::ScalableTag<T>> load_piece(const T* HWY_RESTRICT plane,
+                                                  const Piece<T>& piece, int64_t stride) {
+  const hn::ScalableTag<T> d;
+  const T* from = plane + piece.offset;
+  if constexpr (kKind == StrideKind::one) return hn::MaskedLoad(piece.mask, d, from);
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (kKind == StrideKind::two) {
+    const auto low = hn::MaskedLoad(piece.mask, d, from);
+    const auto high = hn::MaskedLoad(piece.upper, d, from + hn::Lanes(d));
+    return hn::ConcatEven(d, high, low);
+  }
+#endif
+  HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)] = {};
+  for (int64_t i = piece.low; i < piece.high; ++i) lanes[i] = from[i * stride];
+  return hn::Load(d, lanes);
+}
+
+// The pieces of all vectors of some taps, worked out once for all channels. Channels follow in the
+// outer loop so that rows of the patch matrix are written one after another: scattered, every store
+// would miss the first cache.
+template <class T>
+class TapTable {
+ public:
+  static constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
+  static constexpr int64_t kVectors = 8;  // of a row at once
+  static constexpr int64_t kPixels = kVectors * kLanes;
+
+  TapTable(const PatchGeometry& g, int64_t pixel, int64_t count)
+      : geometry_(g), pixel_(pixel), count_(count), vectors_((count + kLanes - 1) / kLanes) {}
+
+  // Whether another tap surely fits.
+  bool has_room() const { return taps_ < kTaps && pieces_ + vectors_ + count_ <= kPieces; }
+
+  void add(int64_t r, int64_t s) {
+    const hn::ScalableTag<T> d;
+    uint8_t* counts = counts_ + taps_++ * vectors_;
+    std::fill_n(counts, vectors_, uint8_t{0});
+    const int64_t stride = geometry_.stride[1];
+    for_each_run(geometry_, r, s, pixel_, count_, [&](const TapRun& run) HWY_ATTR {
+      const int64_t begin = run.at + run.low;
+      const int64_t end = run.at + run.high;
+      for (int64_t v = begin / kLanes; v * kLanes < end; ++v) {
+        Piece<T>& piece = list_[pieces_++];
+        const int64_t first = v * kLanes;  // lane 0's pixel
+        piece.low = std::max<int64_t>(begin - first, 0);
+        piece.high = std::min<int64_t>(end - first, kLanes);
+        piece.offset = run.offset + (first - run.at) * stride;
+        const int64_t span_begin = piece.low * stride;
+        const int64_t span_end = (piece.high - 1) * stride + 1;
+        piece.mask = lanes_between(d, span_begin, span_end);
+        piece.upper = lanes_between(d, span_begin - kLanes, span_end - kLanes);
+        ++counts[v];
+      }
+    });
+  }
+
+  int64_t taps() const { return taps_; }
+  void clear() { taps_ = pieces_ = 0; }
+
+  // Copies these taps of every channel. Rows have room for `room` elements.
+  template <StrideKind kKind>
+  void copy(const T* planes, int64_t plane, int64_t channels, T* to, int64_t to_channel,
+            int64_t width, int64_t room) const {
+    const hn::ScalableTag<T> d;
+    const int64_t whole = room / kLanes;  // vectors that may be stored whole
+    const auto rest = hn::FirstN(d, static_cast<size_t>(room % kLanes));
+    const int64_t stride = geometry_.stride[1];
+    for (int64_t c = 0; c < channels; ++c, planes += plane, to += to_channel) {
+      const Piece<T>* piece = list_;
+      const uint8_t* count = counts_;
+      T* row = to;
+      for (int64_t t = 0; t < taps_; ++t, row += width) {
+        for (int64_t v = 0; v < vectors_; ++v) {
+          auto x = hn::Zero(d);
+          for (int64_t n = *count++; n != 0; --n) {
+            x = hn::Or(x, load_piece<kKind>(planes, *piece++, stride));
+          }
+          if (HWY_LIKELY(v < whole)) {
+            hn::StoreU(x, d, row + v * kLanes);
+          } else {
+            hn::BlendedStore(x, rest, d, row + v * kLanes);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kTaps = 32;
+  static constexpr int64_t kPieces = std::max<int64_t>(4 * kPixels, 256);
+
+  const PatchGeometry& geometry_;
+  int64_t pixel_, count_;
+  int64_t vectors_;
+  int64_t taps_ = 0;
+  int64_t pieces_ = 0;
+  Piece<T> list_[kPieces];
+  uint8_t counts_[kTaps * kVectors];
+};
+
 template <class T>
 void pack_patches_of(const PatchGeometry& g, const T* planes, int64_t channels, int64_t pixel,
-                     int64_t count, T* to, int64_t width) {
+                     int64_t count, T* to, int64_t width, int64_t room) {
   const int64_t taps = g.kernel[0] * g.kernel[1];
-  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  for_each_tap<T>(g, pixel, count, lanes,
-                  [&](int64_t tap, int64_t at, int64_t n, int64_t offset, int64_t low, int64_t high)
-                      HWY_ATTR {
-                        const TapCopy<T> copy{planes + (low == high ? 0 : offset),
-                                              g.height * g.width,
-                                              to + tap * width + at,
-                                              taps * width,
-                                              channels,
-                                              low,
-                                              high,
-                                              n};
-                        if (g.stride[1] == 1) {
-                          copy_adjacent(copy);
-                        } else {
-                          copy_strided(copy, g.stride[1]);
-                        }
-                      });
+  const int64_t plane = g.height * g.width;
+  for (int64_t at = 0; at < count; at += TapTable<T>::kPixels) {
+    TapTable<T> table(g, pixel + at, std::min(TapTable<T>::kPixels, count - at));
+    for (int64_t tap = 0; tap < taps;) {
+      table.clear();
+      const int64_t first = tap;
+      while (tap < taps && table.has_room()) {
+        table.add(tap / g.kernel[1], tap % g.kernel[1]);
+        ++tap;
+      }
+      T* rows = to + first * width + at;
+      if (g.stride[1] == 1) {
+        table.template copy<StrideKind::one>(planes, plane, channels, rows, taps * width, width,
+                                             room - at);
+      } else if (g.stride[1] == 2 && HWY_TARGET != HWY_SCALAR) {
+        table.template copy<StrideKind::two>(planes, plane, channels, rows, taps * width, width,
+                                             room - at);
+      } else {
+        table.template copy<StrideKind::any>(planes, plane, channels, rows, taps * width, width,
+                                             room - at);
+      }
+    }
+  }
 }
 
 template <class T>
@@ -117,24 +199,45 @@ void add_patches_of(const PatchGeometry& g, const T* from, int64_t width, int64_
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t taps = g.kernel[0] * g.kernel[1];
-  for_each_tap<T>(g, pixel, count, lanes,
-                  [&](int64_t tap, int64_t at, int64_t, int64_t offset, int64_t low, int64_t high)
-                      HWY_ATTR {
-                        if (low == high) return;
-                        for (int64_t c = 0; c < channels; ++c) {
-                          const T* HWY_RESTRICT in = from + (c * taps + tap) * width + at;
-                          T* HWY_RESTRICT out = planes + c * g.height * g.width + offset;
-                          if (g.stride[1] == 1 && low == 0 && high == lanes) {
-                            hn::StoreU(hn::Add(hn::LoadU(d, out), hn::LoadU(d, in)), d, out);
-                          } else {
-                            for (int64_t i = low; i < high; ++i) out[i * g.stride[1]] += in[i];
-                          }
-                        }
-                      });
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for_each_run(
+        g, tap / g.kernel[1], tap % g.kernel[1], pixel, count, [&](const TapRun& run) HWY_ATTR {
+          for (int64_t c = 0; c < channels; ++c) {
+            const T* HWY_RESTRICT in = from + (c * taps + tap) * width + run.at;
+            T* HWY_RESTRICT out = planes + c * g.height * g.width + run.offset;
+            int64_t i = run.low;
+            if (g.stride[1] == 1) {
+              for (; i + lanes <= run.high; i += lanes) {
+                hn::StoreU(hn::Add(hn::LoadU(d, out + i), hn::LoadU(d, in + i)), d, out + i);
+              }
+            }
+            for (; i < run.high; ++i) out[i * g.stride[1]] += in[i];
+          }
+        });
+  }
 }
 
 template <class T>
-constexpr PatchKernels<T> kPatchKernels = {&pack_patches_of<T>, &add_patches_of<T>};
+void pad_rows_of(const T* planes, int64_t plane, int64_t channels, int64_t height, int64_t width,
+                 int64_t top, int64_t left, int64_t rows, int64_t row_width, T* to) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t c = 0; c < channels; ++c, planes += plane) {
+    for (int64_t r = 0; r < rows; ++r, to += row_width) {
+      const bool inside = top + r >= 0 && top + r < height;
+      const T* from = planes + (inside ? top + r : 0) * width + left;
+      // What the last vector writes beyond the row, the next row overwrites.
+      for (int64_t i = 0; i < row_width; i += lanes) {
+        const auto valid = lanes_between(d, -left - i, inside ? width - left - i : 0);
+        hn::StoreU(hn::MaskedLoad(valid, d, from + i), d, to + i);
+      }
+    }
+  }
+}
+
+template <class T>
+constexpr PatchKernels<T> kPatchKernels = {&pack_patches_of<T>, &add_patches_of<T>,
+                                           &pad_rows_of<T>};
 
 const PatchKernels<float>* patch_kernels_f32() { return &kPatchKernels<float>; }
 const PatchKernels<double>* patch_kernels_f64() { return &kPatchKernels<double>; }

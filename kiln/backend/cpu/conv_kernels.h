@@ -20,12 +20,16 @@ struct PatchGeometry {
 template <class T>
 struct PatchKernels {
   // Copies all taps of `channels` planes for pixels [pixel, pixel + count) to to[t * width + p -
-  // pixel].
+  // pixel]. Rows are filled up with zeros to a whole vector, but never beyond `room` elements.
   void (*pack)(const PatchGeometry& geometry, const T* planes, int64_t channels, int64_t pixel,
-               int64_t count, T* to, int64_t width);
+               int64_t count, T* to, int64_t width, int64_t room);
   // The transpose: adds each element of such a block of patches to where it came from.
   void (*add)(const PatchGeometry& geometry, const T* from, int64_t width, int64_t channels,
               int64_t pixel, int64_t count, T* planes);
+  // Copies rows [top, top + rows), columns [left, left + row_width) of each plane of height x
+  // width, one after another; zeros where there are none. Writes up to a vector beyond the end.
+  void (*pad)(const T* planes, int64_t plane, int64_t channels, int64_t height, int64_t width,
+              int64_t top, int64_t left, int64_t rows, int64_t row_width, T* to);
 };
 
 // For the best instruction set of this machine.

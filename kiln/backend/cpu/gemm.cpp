@@ -14,7 +14,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // How far p runs before the sums go to memory: a panel of B of this depth (and the rows of A that
 // meet it) stay in the first two cache levels. The last two runs share what is left evenly.
-constexpr int64_t kDepth = 512;
+constexpr int64_t kDepth = 768;
 
 int64_t depth_of_run(int64_t left) {
   if (left <= kDepth) return left;
@@ -25,7 +25,7 @@ int64_t depth_of_run(int64_t left) {
 // Bytes of packed A (a quarter of a typical second-level cache) and packed B (some of the third) in
 // use at once.
 constexpr int64_t kPackedABytes = 256 * 1024;
-constexpr int64_t kPackedBBytes = 2048 * 1024;
+constexpr int64_t kPackedBBytes = 4096 * 1024;
 
 // Row panels of equal height waste nothing on a short last one.
 int64_t panel_rows(int64_t m, int64_t most) { return ceil_div(m, ceil_div(m, most)); }

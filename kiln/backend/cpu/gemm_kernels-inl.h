@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <utility>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/gemm_kernels.h"
@@ -63,6 +64,14 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
   const int64_t a_row = kAdjacent ? 1 : tile.a_row;
   const int64_t a_step = tile.a_step;
   const int64_t b_step = tile.b_step;
+  if (tile.k >= 64) {  // C is on its way while p runs
+    const T* c = tile.c;
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i, c += tile.c_row) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) hwy::Prefetch(c + v * lanes);
+    }
+  }
   for (int64_t p = tile.k; p != 0; --p) {
     V bv[kVectors];
 #pragma GCC unroll 2
@@ -184,46 +193,258 @@ void block_product(const GemmBlock<T>& block) {
   }
 }
 
+template <class T>
+struct ConvTile {
+  int64_t k;
+  const T* a;
+  int64_t a_step;
+  const T* b;
+  const int64_t* b_offsets;
+  const StorePiece* pieces[3];  // of the first vector, of the second, and their end
+  T* c;
+  int64_t c_row;
+  bool accumulate;
+  const T* row_bias;
+};
+
+template <class T, int kRows>
+HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  V sum[kRows][2];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) sum[i][0] = sum[i][1] = hn::Zero(d);
+  const T* HWY_RESTRICT a = tile.a;
+  const auto add_product = [&](const T* HWY_RESTRICT b) HWY_ATTR {
+    const V b0 = hn::LoadU(d, b);
+    const V b1 = hn::LoadU(d, b + lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V av = hn::Set(d, a[i]);
+      sum[i][0] = hn::MulAdd(av, b0, sum[i][0]);
+      sum[i][1] = hn::MulAdd(av, b1, sum[i][1]);
+    }
+    a += tile.a_step;
+  };
+  if (tile.b_offsets != nullptr) {
+    for (int64_t p = 0; p < tile.k; ++p) add_product(tile.b + tile.b_offsets[p]);
+  } else {
+    for (int64_t p = 0; p < tile.k; ++p) add_product(tile.b + p * 2 * lanes);
+  }
+  if (tile.row_bias != nullptr) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V bias = hn::Set(d, tile.row_bias[i]);
+      sum[i][0] = hn::Add(sum[i][0], bias);
+      sum[i][1] = hn::Add(sum[i][1], bias);
+    }
+  }
+#pragma GCC unroll 2
+  for (int v = 0; v < 2; ++v) {
+    for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
+      const auto valid = hn::AndNot(hn::FirstN(d, static_cast<size_t>(piece->low)),
+                                    hn::FirstN(d, static_cast<size_t>(piece->high)));
+      T* c = tile.c + piece->offset;
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i, c += tile.c_row) {
+        V out = sum[i][v];
+        if (tile.accumulate) out = hn::Add(out, hn::MaskedLoad(valid, d, c));
+        hn::BlendedStore(out, valid, d, c);
+      }
+    }
+  }
+}
+
+template <class T>
+using ConvTileFunction = void (*)(const ConvTile<T>&);
+
+template <class T, int... kRow>
+constexpr auto conv_tiles(std::integer_sequence<int, kRow...>) {
+  struct Table {
+    ConvTileFunction<T> of_rows[sizeof...(kRow) + 1];
+  };
+  return Table{{nullptr, &conv_tile<T, kRow + 1>...}};
+}
+
+template <class T>
+void conv_block(const ConvBlock<T>& block) {
+  static constexpr auto kTiles = conv_tiles<T>(std::make_integer_sequence<int, kMaxRows>());
+  ConvTile<T> tile;
+  tile.k = block.k;
+  tile.a_step = block.rows;
+  tile.b_offsets = block.b_offsets;
+  tile.c_row = block.c_row;
+  tile.accumulate = block.accumulate;
+  const int64_t tail = block.m % block.rows;
+  for (int64_t j = 0; j < block.panels; ++j) {
+    tile.b = block.b + j * block.b_panel;
+    tile.pieces[0] = block.pieces + (j == 0 ? 0 : block.piece_ends[2 * j - 1]);
+    tile.pieces[1] = block.pieces + block.piece_ends[2 * j];
+    tile.pieces[2] = block.pieces + block.piece_ends[2 * j + 1];
+    tile.a = block.a;
+    int64_t i = 0;
+    for (; i + block.rows <= block.m; i += block.rows, tile.a += block.a_panel) {
+      tile.c = block.c + i * block.c_row;
+      tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
+      kTiles.of_rows[block.rows](tile);
+    }
+    if (tail != 0) {
+      tile.c = block.c + i * block.c_row;
+      tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
+      kTiles.of_rows[tail](tile);
+    }
+  }
+}
+
+template <class T, int kRows, int kVectors>
+HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets, const T* b, T* c,
+                             int64_t columns) {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  V sum[kRows][kVectors];
+  const T* a[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    a[i] = block.a + offsets[i];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
+  }
+  for (int64_t s = 0; s < block.segments; ++s) {
+    int64_t e = block.a_starts[s];
+    for (int64_t p = block.length; p != 0; --p, e += block.a_step, b += 2 * lanes) {
+      V bv[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        const V av = hn::Set(d, a[i][e]);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
+      }
+    }
+  }
+  const auto last = hn::FirstN(d, static_cast<size_t>(columns - (kVectors - 1) * lanes));
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i, c += block.c_row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      T* to = c + v * lanes;
+      if (v + 1 == kVectors) {
+        if (block.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::MaskedLoad(last, d, to));
+        hn::BlendedStore(sum[i][v], last, d, to);
+      } else {
+        if (block.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, to));
+        hn::StoreU(sum[i][v], d, to);
+      }
+    }
+  }
+}
+
+template <class T>
+using PatchTileFunction = void (*)(const PatchBlock<T>&, const int64_t*, const T*, T*, int64_t);
+
+template <class T, int kVectors, int... kRow>
+constexpr auto patch_tiles(std::integer_sequence<int, kRow...>) {
+  struct Table {
+    PatchTileFunction<T> of_rows[sizeof...(kRow) + 1];
+  };
+  return Table{{nullptr, &patch_tile<T, kRow + 1, kVectors>...}};
+}
+
+template <class T>
+void patch_block(const PatchBlock<T>& block) {
+  static constexpr auto kTiles1 =
+      patch_tiles<T, 1>(std::make_integer_sequence<int, kMaxStridedRows>());
+  static constexpr auto kTiles2 =
+      patch_tiles<T, 2>(std::make_integer_sequence<int, kMaxStridedRows>());
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  const int64_t panels = (block.m + kMaxStridedRows - 1) / kMaxStridedRows;
+  const int64_t rows = (block.m + panels - 1) / panels;
+  for (int64_t j = 0; j < block.n; j += 2 * lanes) {
+    const T* b = block.b + j / (2 * lanes) * block.b_panel;
+    const int64_t columns = std::min(2 * lanes, block.n - j);
+    const auto& tiles = columns > lanes ? kTiles2.of_rows : kTiles1.of_rows;
+    for (int64_t i = 0; i < block.m; i += rows) {
+      tiles[std::min(rows, block.m - i)](block, block.a_offsets + i, b,
+                                         block.c + i * block.c_row + j, columns);
+    }
+  }
+}
+
 #if HWY_TARGET != HWY_SCALAR
 
-// A vector whose blocks of 128 bits come from p, p + step, p + 2 step, ...
+// A vector whose blocks of 128 bits come from p + offsets[0], p + offsets[step], p + offsets[2
+// step], ...
 template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> load_blocks(D d, const T* HWY_RESTRICT p, int64_t step) {
+HWY_INLINE hn::Vec<D> load_blocks(D d, const T* HWY_RESTRICT p, const int64_t* offsets, int step) {
   if constexpr (hn::MaxLanes(D()) * sizeof(T) <= 16) {
-    return hn::LoadU(d, p);
+    return hn::LoadU(d, p + offsets[0]);
   } else {
     const hn::Half<D> half;
-    constexpr auto blocks = static_cast<int64_t>(hn::MaxLanes(D()) * sizeof(T) / 16);
-    return hn::Combine(d, load_blocks(half, p + blocks / 2 * step, step),
-                       load_blocks(half, p, step));
+    constexpr auto blocks = static_cast<int>(hn::MaxLanes(D()) * sizeof(T) / 16);
+    return hn::Combine(d, load_blocks(half, p, offsets + blocks / 2 * step, step),
+                       load_blocks(half, p, offsets, step));
   }
 }
 
 // `lanes` rows of one block (128 bits) each, transposed: a vector of all rows' first elements, then
-// the second...
+// the second... Row r starts at from + rows[r]; store(v, p) takes the vector of elements p.
+template <class Store>
 HWY_INLINE void transpose_blocks(hn::ScalableTag<float> d, const float* HWY_RESTRICT from,
-                                 int64_t row, float* HWY_RESTRICT to, int64_t width) {
+                                 const int64_t* rows, Store&& store) {
   const hn::Repartition<uint64_t, decltype(d)> d64;
-  const auto r0 = load_blocks(d, from, 4 * row);
-  const auto r1 = load_blocks(d, from + row, 4 * row);
-  const auto r2 = load_blocks(d, from + 2 * row, 4 * row);
-  const auto r3 = load_blocks(d, from + 3 * row, 4 * row);
+  const auto r0 = load_blocks(d, from, rows, 4);
+  const auto r1 = load_blocks(d, from, rows + 1, 4);
+  const auto r2 = load_blocks(d, from, rows + 2, 4);
+  const auto r3 = load_blocks(d, from, rows + 3, 4);
   const auto low01 = hn::BitCast(d64, hn::InterleaveLower(d, r0, r1));
   const auto low23 = hn::BitCast(d64, hn::InterleaveLower(d, r2, r3));
   const auto high01 = hn::BitCast(d64, hn::InterleaveUpper(d, r0, r1));
   const auto high23 = hn::BitCast(d64, hn::InterleaveUpper(d, r2, r3));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, low01, low23)), d, to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, low01, low23)), d, to + width);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, high01, high23)), d, to + 2 * width);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, high01, high23)), d, to + 3 * width);
+  store(hn::BitCast(d, hn::InterleaveLower(d64, low01, low23)), 0);
+  store(hn::BitCast(d, hn::InterleaveUpper(d64, low01, low23)), 1);
+  store(hn::BitCast(d, hn::InterleaveLower(d64, high01, high23)), 2);
+  store(hn::BitCast(d, hn::InterleaveUpper(d64, high01, high23)), 3);
 }
 
+template <class Store>
 HWY_INLINE void transpose_blocks(hn::ScalableTag<double> d, const double* HWY_RESTRICT from,
-                                 int64_t row, double* HWY_RESTRICT to, int64_t width) {
-  const auto r0 = load_blocks(d, from, 2 * row);
-  const auto r1 = load_blocks(d, from + row, 2 * row);
-  hn::StoreU(hn::InterleaveLower(d, r0, r1), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, r0, r1), d, to + width);
+                                 const int64_t* rows, Store&& store) {
+  const auto r0 = load_blocks(d, from, rows, 2);
+  const auto r1 = load_blocks(d, from, rows + 1, 2);
+  store(hn::InterleaveLower(d, r0, r1), 0);
+  store(hn::InterleaveUpper(d, r0, r1), 1);
+}
+
+// pack() of `lanes` or fewer rows of adjacent elements; returns how far it came.
+template <class T>
+HWY_INLINE int64_t pack_transposed(int64_t count, int64_t k, const T* from, int64_t row, T* to,
+                                   int64_t width, bool may_spill) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  constexpr int64_t kDepth = 16 / sizeof(T);
+  int64_t rows[kLanes];
+  for (int64_t r = 0; r < kLanes; ++r) rows[r] = std::min(r, count - 1) * row;  // the last again
+  int64_t p = 0;
+  if (may_spill) {
+    for (; p + kDepth <= k; p += kDepth) {
+      transpose_blocks(d, from + p, rows, [&](hn::Vec<decltype(d)> v, int64_t i) HWY_ATTR {
+        hn::StoreU(v, d, to + (p + i) * width);
+      });
+    }
+  } else {
+    const auto valid = hn::FirstN(d, static_cast<size_t>(count));
+    for (; p + kDepth <= k; p += kDepth) {
+      transpose_blocks(d, from + p, rows, [&](hn::Vec<decltype(d)> v, int64_t i) HWY_ATTR {
+        hn::BlendedStore(v, valid, d, to + (p + i) * width);
+      });
+    }
+  }
+  return p;
 }
 
 #endif
@@ -246,11 +467,10 @@ void pack(int64_t count, int64_t k, const T* from, int64_t row, int64_t step, T*
     int64_t p = 0;
     const T* rows = from + i * row;
 #if HWY_TARGET != HWY_SCALAR
-    constexpr int64_t kDepth = 16 / sizeof(T);
-    if (step == 1 && count - i >= lanes) {
-      for (; p + kDepth <= k; p += kDepth) {
-        transpose_blocks(d, rows + p, row, to + p * width + i, width);
-      }
+    // The first vector of an element may reach into the next element, which is written later.
+    if (step == 1) {
+      p = pack_transposed(std::min(lanes, count - i), k, rows, row, to + i, width,
+                          i == 0 || i + lanes <= width);
     }
 #endif
     const int64_t valid = std::min(lanes, count - i);
@@ -270,6 +490,8 @@ const GemmKernels<T>* kernels() {
                                           kMaxRows,
                                           kMaxStridedRows,
                                           &block_product<T>,
+                                          &conv_block<T>,
+                                          &patch_block<T>,
                                           &pack<T>};
   return &kKernels;
 }

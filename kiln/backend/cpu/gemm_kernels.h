@@ -30,6 +30,55 @@ struct GemmBlock {
   const T* column_bias = nullptr;  // [n]
 };
 
+// Lanes [low, high) of a vector of results, and where in a row of C lane 0 would go.
+struct StorePiece {
+  int64_t offset;
+  int64_t low, high;
+};
+
+// A block of a convolution: C = A B where A is packed as in GemmBlock, and B is
+//   packed, when b_offsets is null: element (p, j) is b[(j / columns) * b_panel + p * columns + j %
+//   columns]; read where it lies, else:       element (p, j) is b[j + b_offsets[p]].
+// The columns of a panel go where the pieces of its two vectors say; columns that are in no piece
+// are not stored.
+template <class T>
+struct ConvBlock {
+  int64_t m = 0, k = 0;
+  int64_t panels = 0;
+  const T* a = nullptr;
+  int64_t a_panel = 0;
+  int64_t rows = 0;
+  const T* b = nullptr;
+  const int64_t* b_offsets = nullptr;
+  int64_t b_panel = 0;
+  const StorePiece* pieces = nullptr;
+  const int64_t* piece_ends =
+      nullptr;  // vector v of the block has pieces [piece_ends[v - 1], piece_ends[v])
+  T* c = nullptr;
+  int64_t c_row = 0;
+  bool accumulate = false;
+  const T* row_bias = nullptr;
+};
+
+// A block of a convolution's weight gradient: C [m, n] = A B, where A is read where it lies: p runs
+// over `segments` stretches of `length`, and A's element (i, p) is
+//   a[a_offsets[i] + a_starts[p / length] + (p % length) * a_step].
+// B is packed, as in GemmBlock.
+template <class T>
+struct PatchBlock {
+  int64_t m = 0, n = 0;
+  int64_t segments = 0, length = 0;
+  const T* a = nullptr;
+  const int64_t* a_offsets = nullptr;
+  const int64_t* a_starts = nullptr;
+  int64_t a_step = 0;
+  const T* b = nullptr;
+  int64_t b_panel = 0;
+  T* c = nullptr;
+  int64_t c_row = 0;
+  bool accumulate = false;
+};
+
 template <class T>
 struct GemmKernels {
   int lanes;     // of a vector
@@ -38,6 +87,8 @@ struct GemmKernels {
                  // memory)
   int max_strided_rows;  // of a row panel whose rows lie apart
   void (*block)(const GemmBlock<T>& block);
+  void (*conv_block)(const ConvBlock<T>& block);
+  void (*patch_block)(const PatchBlock<T>& block);
   // Copies `count` rows of `k` elements, row i's element p at from[i * row + p * step], to to[p *
   // width + i]. Elements with i in [count, width) are undefined but initialized, except where width
   // exceeds `count` rounded up to a multiple of `lanes`. Writes up to `lanes` elements beyond to[k
