@@ -21,9 +21,9 @@ HWY_INLINE V<D> silu(D d, V<D> x) {
 // g (s + x s (1 - s)) with s = sigmoid(x).
 template <class D>
 HWY_INLINE V<D> silu_backward(D d, V<D> g, V<D> x) {
-  const auto one = hn::Set(d, 1.0f);
-  const auto s = sigmoid(d, x);
-  return hn::Mul(g, hn::Mul(s, hn::MulAdd(x, hn::Sub(one, s), one)));
+  V<D> s, complement;
+  sigmoid_pair(d, x, &s, &complement);
+  return hn::Mul(g, hn::Mul(s, hn::MulAdd(x, complement, hn::Set(d, 1.0f))));
 }
 
 // x (1 + erf(x / sqrt 2)) / 2
@@ -65,14 +65,14 @@ HWY_INLINE V<D> gelu_tanh(D d, V<D> x) {
 // g (s + x s (1 - s) dv/dx) with s = sigmoid(v(x)).
 template <class D>
 HWY_INLINE V<D> gelu_tanh_backward(D d, V<D> g, V<D> x) {
-  const auto one = hn::Set(d, 1.0f);
-  const auto s = sigmoid(d, gelu_tanh_argument(d, x));
+  V<D> s, complement;
+  sigmoid_pair(d, gelu_tanh_argument(d, x), &s, &complement);
   // Beyond 10 the second term is 0 (s is 0 or 1), and its factors may overflow.
   const auto bounded = hn::IfThenElse(hn::Gt(hn::Abs(x), hn::Set(d, 10.0f)), hn::Zero(d), x);
   const auto x2 = hn::Mul(bounded, bounded);
   const auto slope = hn::MulAdd(x2, hn::Set(d, 0.2140644488178f), hn::Set(d, 1.59576912160573f));
-  const auto rest = hn::Mul(hn::Mul(bounded, slope), hn::Sub(one, s));
-  return hn::Mul(g, hn::Mul(s, hn::Add(one, rest)));
+  const auto rest = hn::Mul(hn::Mul(bounded, slope), complement);
+  return hn::Mul(g, hn::MulAdd(s, rest, s));
 }
 
 }  // namespace vec

@@ -36,13 +36,17 @@ KILN_BINARY(DivOp, hn::Div(a, b))
 // Where b is NaN the comparison is false.
 KILN_BINARY(MaximumOp, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
 KILN_BINARY(MinimumOp, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
-KILN_BINARY(ReluBackwardOp, hn::IfThenElseZero(hn::Gt(b, hn::Zero(d)), a))
+KILN_BINARY(ReluBackwardOp, hn::IfThenZeroElse(hn::Le(b, hn::Zero(d)), a))
 KILN_BINARY(SigmoidBackwardOp, hn::Mul(a, hn::Mul(b, hn::Sub(hn::Set(d, T(1)), b))))
 KILN_BINARY(TanhBackwardOp, hn::Mul(a, hn::NegMulAdd(b, b, hn::Set(d, T(1)))))
 KILN_BINARY(SiluBackwardOp, vec::silu_backward(d, a, b))
 KILN_BINARY(GeluBackwardOp, vec::gelu_backward(d, a, b))
 KILN_BINARY(GeluTanhBackwardOp, vec::gelu_tanh_backward(d, a, b))
 #undef KILN_BINARY
+
+HWY_INLINE bool is_usual(float base, float exponent) {
+  return base != 0.0f && std::isfinite(base) && std::isfinite(exponent);
+}
 
 // Through double, as all functions of wide_math-inl.h.
 void wide_pow(const KernelArgs& args) {
@@ -56,30 +60,42 @@ void wide_pow(const KernelArgs& args) {
   const bool scalar_b = (args.scalars & 2) != 0;
   const auto inf = hn::Inf(d);
   const auto zero = hn::Zero(d);
+  HWY_ALIGN float bases[HWY_MAX_BYTES / sizeof(double)];
+  HWY_ALIGN float exponents[HWY_MAX_BYTES / sizeof(double)];
+  HWY_ALIGN float powers[HWY_MAX_BYTES / sizeof(double)];
   for (int64_t i = 0; i < args.n; i += lanes) {
     const int64_t count = args.n - i < lanes ? args.n - i : lanes;
-    HWY_ALIGN float bases[HWY_MAX_BYTES / sizeof(double)] = {};
-    HWY_ALIGN float exponents[HWY_MAX_BYTES / sizeof(double)] = {};
-    for (int64_t k = 0; k < count; ++k) {
-      bases[k] = a[scalar_a ? 0 : i + k];
-      exponents[k] = b[scalar_b ? 0 : i + k];
-    }
-    for (int64_t k = count; k < lanes; ++k) bases[k] = 1.0f;
+    const auto load = [&](const float* values, bool scalar, float* copy) HWY_ATTR {
+      if (scalar) {
+        hn::Store(hn::Set(narrow, values[0]), narrow, copy);
+      } else if (count == lanes) {
+        hn::Store(hn::LoadU(narrow, values + i), narrow, copy);
+      } else {
+        hn::Store(hn::Set(narrow, 1.0f), narrow, copy);
+        for (int64_t k = 0; k < count; ++k) copy[k] = values[i + k];
+      }
+    };
+    load(a, scalar_a, bases);
+    load(b, scalar_b, exponents);
     const auto x = hn::PromoteTo(d, hn::Load(narrow, bases));
     const auto y = hn::PromoteTo(d, hn::Load(narrow, exponents));
+    hn::Store(wide::to_float(narrow, wide::pow(d, x, y)), narrow, powers);
     // Zeros, infinities and NaN have a table of rules of their own, which libm knows.
     const auto magnitude = hn::Abs(x);
     const auto usual = hn::And(hn::And(hn::Gt(magnitude, zero), hn::Lt(magnitude, inf)),
                                hn::Lt(hn::Abs(y), inf));
-    if (HWY_LIKELY(hn::AllTrue(d, usual))) {
-      hn::Store(hn::DemoteTo(narrow, wide::pow(d, x, y)), narrow, bases);
-    } else {
+    if (HWY_UNLIKELY(!hn::AllTrue(d, usual))) {
       for (int64_t k = 0; k < count; ++k) {
-        bases[k] = static_cast<float>(
+        if (is_usual(bases[k], exponents[k])) continue;
+        powers[k] = static_cast<float>(
             std::pow(static_cast<double>(bases[k]), static_cast<double>(exponents[k])));
       }
     }
-    for (int64_t k = 0; k < count; ++k) out[i + k] = bases[k];
+    if (count == lanes) {
+      hn::StoreU(hn::Load(narrow, powers), narrow, out + i);
+    } else {
+      for (int64_t k = 0; k < count; ++k) out[i + k] = powers[k];
+    }
   }
 }
 

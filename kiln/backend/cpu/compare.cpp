@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/float_scalar.h"
 #include "kiln/backend/cpu/int_kernels.h"
 
 namespace kiln {
@@ -15,19 +16,53 @@ Kernel compare_kernel(CompareOp op, DType dtype) {
   return int_compare_kernel(op, dtype);
 }
 
-HostHandle run_compare(CompareOp op, const HostTensor& a, const HostTensor& b) {
-  const Shape shape = broadcast_shapes("compare", a.shape(), b.shape());
-  HostHandle out = host::empty(shape, DType::boolean, a.device());
-  const HostTensor* inputs[] = {&a, &b};
-  run_elementwise({compare_kernel(op, a.dtype()), 2}, *out, inputs, /*fresh=*/true);
+// Over contiguous operands of a type that the kernels take as it is.
+HostHandle compare_contiguous(Kernel kernel, KernelArgs args, const HostTensor& like) {
+  HostHandle out = host::empty(like.shape(), DType::boolean, like.device());
+  const auto item = static_cast<int64_t>(size_of(like.dtype()));
+  const int64_t sizes[] = {item, item};
+  args.out = out->data();
+  args.n = like.numel();
+  if (args.n != 0) run_contiguous(kernel, args, sizes, 2, 1);
   return out;
 }
 
-// With `number_first`: op(number, x).
-HostHandle compare_with_float(CompareOp op, const Arg<HostHandle>& x, Scalar value,
+bool is_plain(const HostTensor& x) {
+  return convert_of(x.dtype()) == Convert::none && x.is_contiguous();
+}
+
+HostHandle run_compare(CompareOp op, const HostTensor& a, const HostTensor& b) {
+  const Kernel kernel = compare_kernel(op, a.dtype());
+  if (a.shape() == b.shape() && is_plain(a) && is_plain(b)) {
+    KernelArgs args;
+    args.in[0] = a.data();
+    args.in[1] = b.data();
+    return compare_contiguous(kernel, args, a);
+  }
+  const Shape shape = broadcast_shapes("compare", a.shape(), b.shape());
+  HostHandle out = host::empty(shape, DType::boolean, a.device());
+  const HostTensor* inputs[] = {&a, &b};
+  run_elementwise({kernel, 2}, *out, inputs, /*fresh=*/true);
+  return out;
+}
+
+// With `number_first`: op(number, x). `number` points to an element of x's dtype as the kernels take it.
+HostHandle compare_with(CompareOp op, const HostTensor& x, const void* number, bool number_first) {
+  KernelArgs args;
+  args.in[number_first] = x.data();
+  args.in[!number_first] = number;
+  args.scalars = number_first ? 1u : 2u;
+  return compare_contiguous(compare_kernel(op, x.dtype()), args, x);
+}
+
+HostHandle compare_with_float(CompareOp op, const Arg<HostHandle>& arg, Scalar value,
                               bool number_first = false) {
-  const HostHandle number = Cpu::float_full(Shape{}, value, x->dtype(), x->device());
-  return number_first ? run_compare(op, *number, *x.get()) : run_compare(op, *x.get(), *number);
+  const HostTensor& x = *arg.get();
+  if (is_plain(x)) {
+    return compare_with(op, x, FloatScalar(value, x.dtype()).data(), number_first);
+  }
+  const HostHandle number = Cpu::float_full(Shape{}, value, x.dtype(), x.device());
+  return number_first ? run_compare(op, *number, x) : run_compare(op, x, *number);
 }
 
 // -1, 0 or 1: where a number lies against the range of an integer dtype.

@@ -11,8 +11,8 @@ inline double double_sigmoid(double x) {
 }
 inline double double_silu(double x) { return x * double_sigmoid(x); }
 inline double double_silu_backward(double g, double x) {
-  const double s = double_sigmoid(x);
-  return g * (s * (1.0 + x * (1.0 - s)));
+  // 1 - s as a sigmoid of its own: the difference would cancel.
+  return g * (double_sigmoid(x) * (1.0 + x * double_sigmoid(-x)));
 }
 
 inline double normal_distribution(double x) {
@@ -31,10 +31,10 @@ inline double gelu_tanh_argument(double x) {
 }
 inline double double_gelu_tanh(double x) { return x * double_sigmoid(gelu_tanh_argument(x)); }
 inline double double_gelu_tanh_backward(double g, double x) {
-  const double s = double_sigmoid(gelu_tanh_argument(x));
+  const double argument = gelu_tanh_argument(x);
   const double slope = 1.5957691216057307117 * (1.0 + 0.134145 * x * x);
-  const double rest = std::fabs(x) > 30.0 ? 0.0 : x * slope * (1.0 - s);
-  return g * (s * (1.0 + rest));
+  const double rest = std::fabs(x) > 30.0 ? 0.0 : x * slope * double_sigmoid(-argument);
+  return g * (double_sigmoid(argument) * (1.0 + rest));
 }
 
 // Python's %: the sign of the divisor.

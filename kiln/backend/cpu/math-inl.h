@@ -103,13 +103,25 @@ HWY_INLINE V<D> expm1(D d, V<D> x) {
   return hn::IfThenElse(special, exp_any(d, x), y);
 }
 
-// 1 / (1 + e^-x), from e^-|x| so that neither side overflows.
+// s = 1 / (1 + e^-x), from e^-|x| so that neither side overflows.
 template <class D>
 HWY_INLINE V<D> sigmoid(D d, V<D> x) {
   const auto e = vec::exp(d, hn::Neg(hn::Abs(x)));
   const auto one = hn::Set(d, 1.0f);
   const auto numerator = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one);
   return hn::Div(numerator, hn::Add(one, e));
+}
+
+// The same, and 1 - s without cancellation.
+template <class D>
+HWY_INLINE void sigmoid_pair(D d, V<D> x, V<D>* s, V<D>* complement) {
+  const auto e = vec::exp(d, hn::Neg(hn::Abs(x)));
+  const auto one = hn::Set(d, 1.0f);
+  const auto large = hn::Div(one, hn::Add(one, e));
+  const auto small = hn::Mul(e, large);
+  const auto negative = hn::Lt(x, hn::Zero(d));
+  *s = hn::IfThenElse(negative, small, large);
+  *complement = hn::IfThenElse(negative, large, small);
 }
 
 template <class D>

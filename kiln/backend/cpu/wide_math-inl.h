@@ -22,6 +22,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using V = hn::Vec<D>;
 
+// Rounds to float. Highway's targets in plain C++ clamp to the largest float what overflows to infinity elsewhere.
+template <class DF, class VD>
+HWY_INLINE hn::Vec<DF> to_float(DF df, VD v) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  HWY_ALIGN double from[HWY_MAX_BYTES / sizeof(double)];
+  HWY_ALIGN float to[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, hn::DFromV<VD>(), from);
+  for (size_t i = 0; i < hn::Lanes(df); ++i) to[i] = static_cast<float>(from[i]);
+  return hn::Load(df, to);
+#else
+  return hn::DemoteTo(df, v);
+#endif
+}
+
 template <class D>
 HWY_INLINE V<D> nan(D d) {
   return hn::Sub(hn::Inf(d), hn::Inf(d));
@@ -61,33 +75,39 @@ HWY_INLINE V<D> log10(D d, V<D> x) {
   return hn::Mul(wide::log(d, x), hn::Set(d, 0.434294481903251827651));
 }
 
-// Highway reduces angles up to 39000; libm's functions take the rest, vector by vector.
+// Highway reduces angles up to this; libm takes those beyond, lane by lane.
+constexpr double kFarAngle = 39000.0;
+
 template <class D>
 HWY_INLINE bool is_far(D d, V<D> x) {
-  return !hn::AllTrue(d, hn::Lt(hn::Abs(x), hn::Set(d, 39000.0)));
+  return !hn::AllTrue(d, hn::Lt(hn::Abs(x), hn::Set(d, kFarAngle)));
 }
 template <class D>
-HWY_NOINLINE V<D> one_by_one(D d, hn::VecArg<V<D>> x, double (*f)(double)) {
+HWY_NOINLINE V<D> replace_far(D d, hn::VecArg<V<D>> x, hn::VecArg<V<D>> y, double (*f)(double)) {
+  HWY_ALIGN double angles[HWY_MAX_BYTES / sizeof(double)];
   HWY_ALIGN double values[HWY_MAX_BYTES / sizeof(double)];
-  hn::Store(x, d, values);
-  for (size_t i = 0; i < hn::Lanes(d); ++i) values[i] = f(values[i]);
+  hn::Store(x, d, angles);
+  hn::Store(y, d, values);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) {
+    if (!(std::fabs(angles[i]) < kFarAngle)) values[i] = f(angles[i]);
+  }
   return hn::Load(d, values);
 }
 
 template <class D>
 HWY_INLINE V<D> sin(D d, V<D> x) {
-  if (HWY_UNLIKELY(is_far(d, x))) return one_by_one(d, x, std::sin);
-  return hn::Sin(d, x);
+  const auto y = hn::Sin(d, x);
+  return HWY_UNLIKELY(is_far(d, x)) ? replace_far(d, x, y, std::sin) : y;
 }
 template <class D>
 HWY_INLINE V<D> cos(D d, V<D> x) {
-  if (HWY_UNLIKELY(is_far(d, x))) return one_by_one(d, x, std::cos);
-  return hn::Cos(d, x);
+  const auto y = hn::Cos(d, x);
+  return HWY_UNLIKELY(is_far(d, x)) ? replace_far(d, x, y, std::cos) : y;
 }
 template <class D>
 HWY_INLINE V<D> tan(D d, V<D> x) {
-  if (HWY_UNLIKELY(is_far(d, x))) return one_by_one(d, x, std::tan);
-  return hn::Div(hn::Sin(d, x), hn::Cos(d, x));
+  const auto y = hn::Div(hn::Sin(d, x), hn::Cos(d, x));
+  return HWY_UNLIKELY(is_far(d, x)) ? replace_far(d, x, y, std::tan) : y;
 }
 template <class D>
 HWY_INLINE V<D> asin(D d, V<D> x) {
@@ -132,7 +152,7 @@ HWY_INLINE V<D> atanh(D d, V<D> x) {
   return hn::CopySign(y, x);
 }
 
-// x^y for x > 0; negative x where y is an integer. `rare` lanes (zeros, infinities, NaN) are the caller's.
+// x^y for x > 0; negative x where y is an integer. Zeros, infinities and NaN are the caller's.
 template <class D>
 HWY_INLINE V<D> pow(D d, V<D> x, V<D> y) {
   const auto power = wide::exp(d, hn::Mul(y, hn::Log(d, hn::Abs(x))));

@@ -28,7 +28,7 @@ void wide_unary(const KernelArgs& args) {
     const auto input = hn::PromoteTo(d, v);
     // Highway's functions are not all made for NaN.
     const auto y = hn::IfThenElse(hn::IsNaN(input), input, Op::run(d, input));
-    return hn::DemoteTo(narrow, y);
+    return wide::to_float(narrow, y);
   };
   if (args.scalars != 0) {
     const float value = hn::GetLane(compute(hn::Set(narrow, x[0])));
