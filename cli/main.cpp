@@ -1,0 +1,66 @@
+// The program `kiln`.
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/digits.h"
+#include "cli/help.h"
+#include "cli/usage_error.h"
+
+namespace {
+
+constexpr int kRuntimeStatus = 1;
+constexpr int kUsageStatus = 2;
+
+// One line, whatever the message holds.
+int fail(const std::string& message, int status) {
+  std::string line = message;
+  for (char& c : line) {
+    if (c == '\n') c = ' ';
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "kiln: %s\n", line.c_str());
+  return status;
+}
+
+// The innermost command that was typed: "kiln digits train".
+std::string command_of(const CLI::App& app) {
+  const auto used = app.get_subcommands();
+  return used.empty() ? app.get_name() : app.get_name() + " " + command_of(*used[0]);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Kiln: deep learning in C++. Each command explains itself with --help.", "kiln"};
+  app.formatter(std::make_shared<kiln::cli::HelpFormatter>());
+  app.set_version_flag("--version", std::string("kiln ") + KILN_VERSION, "print the version");
+  app.set_help_flag("-h,--help", "print this");
+  app.require_subcommand(1);
+  int status = 0;
+  kiln::cli::add_digits(app, status);
+  try {
+    app.parse(argc, argv);
+    return status;
+  } catch (const CLI::ParseError& e) {
+    // Help and version, printed where they belong.
+    if (e.get_exit_code() == 0) return app.exit(e);
+    return fail(std::string(e.what()) + " (try " + command_of(app) + " --help)", kUsageStatus);
+  } catch (const kiln::cli::UsageError& e) {
+    return fail(e.what(), kUsageStatus);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int status = run(argc, argv);
+    if (std::fflush(stdout) != 0) return fail("cannot write to standard output", kRuntimeStatus);
+    return status;
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", kRuntimeStatus);
+  } catch (const std::exception& e) {
+    return fail(e.what(), kRuntimeStatus);
+  }
+}
