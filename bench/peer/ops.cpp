@@ -1,0 +1,114 @@
+// Rows that are one op, or a chain of them. Each stands beside its Kiln half in bench/rows_ops.cpp.
+#include <ATen/ATen.h>
+
+#include "bench/peer/rows.h"
+#include "bench/peer/tensors.h"
+
+namespace kiln::bench::peer {
+namespace {
+
+template <class Step>
+std::unique_ptr<Workload> op_workload(Step step) {
+  return make_workload(std::move(step), [](Step& s) { return sample(s()); });
+}
+
+// step(x) on a tensor of evenly spread numbers.
+template <class Step>
+WorkloadFactory unary_row(std::vector<int64_t> shape, Step step, float low = -1, float high = 1) {
+  return [=] { return op_workload([=, x = uniform(shape, 1, low, high)] { return step(x); }); };
+}
+
+WorkloadFactory matmul_row(int64_t n) {
+  return [=] {
+    const at::Tensor x = uniform({n, n}, 1), y = uniform({n, n}, 2);
+    return op_workload([=] { return at::matmul(x, y); });
+  };
+}
+
+WorkloadFactory add_row(std::vector<int64_t> shape, bool requires_grad) {
+  return [=] {
+    const at::Tensor x = uniform(shape, 1).set_requires_grad(requires_grad), y = uniform(shape, 2);
+    return op_workload([=] { return at::add(x, y); });
+  };
+}
+
+std::unique_ptr<Workload> chain_workload() {
+  at::Tensor x = uniform({1, 1}, 1).set_requires_grad(true);
+  const at::Tensor w = at::full({1, 1}, 0.999);
+  return make_workload(
+      [=]() mutable {
+        at::Tensor y = x;
+        for (int i = 0; i < 500; ++i) {
+          y = y * w;
+          y = y + w;
+        }
+        x.mutable_grad().reset();
+        y.backward();
+        return y;
+      },
+      [x](auto& step) {
+        std::vector<float> values = sample(step());
+        values.push_back(x.grad().item<float>());
+        return values;
+      });
+}
+
+WorkloadFactory layer_norm_row(int64_t rows, int64_t columns) {
+  return [=] {
+    const at::Tensor x = uniform({rows, columns}, 1), weight = uniform({columns}, 2),
+                     bias = uniform({columns}, 3);
+    return op_workload([=] { return at::layer_norm(x, {columns}, weight, bias); });
+  };
+}
+
+}  // namespace
+
+void add_op_rows(WorkloadTable& rows) {
+  constexpr int64_t Ki = 1024, Mi = Ki * Ki;
+
+  rows["add_1"] = add_row({1, 1}, false);
+  rows["add_1_grad"] = add_row({1, 1}, true);
+  rows["chain_1000"] = chain_workload;
+  rows["add_16Mi"] = add_row({16 * Mi}, false);
+  for (const int64_t n : {32, 64, 128, 256, 512, 1024, 2048}) {
+    rows["matmul_" + std::to_string(n)] = matmul_row(n);
+  }
+
+  for (const int64_t n : {1, 4}) {
+    const std::string size = "_" + std::to_string(n) + "Mi";
+    rows["exp" + size] = unary_row(
+        {n * Mi}, [](const at::Tensor& x) { return at::exp(x); }, -8, 8);
+    rows["gelu" + size] = unary_row(
+        {n * Mi}, [](const at::Tensor& x) { return at::gelu(x); }, -4, 4);
+    rows["tanh" + size] = unary_row(
+        {n * Mi}, [](const at::Tensor& x) { return at::tanh(x); }, -4, 4);
+    rows["sigmoid" + size] = unary_row(
+        {n * Mi}, [](const at::Tensor& x) { return at::sigmoid(x); }, -8, 8);
+    rows["layer_norm" + size] = layer_norm_row(n * Ki, Ki);
+  }
+  for (const int64_t n : {1024, 2048}) {
+    rows["softmax_" + std::to_string(n)] = unary_row(
+        {n, n}, [](const at::Tensor& x) { return at::softmax(x, -1); }, -4, 4);
+  }
+  rows["sum_16Mi"] = unary_row(
+      {16 * Mi}, [](const at::Tensor& x) { return at::sum(x); }, 0, 1);
+  rows["transpose_copy_4096"] =
+      unary_row({4096, 4096}, [](const at::Tensor& x) { return x.t().contiguous(); });
+  rows["gather_1Mi"] = [] {
+    const at::Tensor x = uniform({Mi}, 1), index = indices({Mi}, 2, Mi);
+    return op_workload([=] { return at::gather(x, 0, index); });
+  };
+  rows["dropout_1Mi"] = [] {
+    const at::Tensor x = uniform({Mi}, 1, 1, 2);
+    return make_workload([=] { return at::dropout(x, 0.5, true); },
+                         [](auto& step) {
+                           const at::Tensor y = step();
+                           return dropout_values(y.template const_data_ptr<float>(), Mi);
+                         });
+  };
+  rows["max_pool2d"] = unary_row({8, 64, 112, 112}, [](const at::Tensor& x) {
+    return at::max_pool2d(x, {3, 3}, {2, 2}, {1, 1});
+  });
+}
+
+}  // namespace kiln::bench::peer

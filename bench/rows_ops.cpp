@@ -1,0 +1,170 @@
+// Rows that are one op, or a chain of them. The peer's halves are in bench/peer/ops.cpp.
+#include "bench/row.h"
+#include "bench/tensors.h"
+#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/ops.h"
+
+namespace kiln::bench {
+namespace {
+
+constexpr int64_t Ki = 1024;
+constexpr int64_t Mi = Ki * Ki;
+
+template <class Step>
+std::unique_ptr<Workload> op_workload(Step step) {
+  return make_workload(std::move(step), [](Step& s) { return sample(s()); });
+}
+
+// step(x) on a tensor of evenly spread numbers.
+template <class Step>
+WorkloadFactory unary(Shape shape, Step step, float low = -1, float high = 1) {
+  return [=] { return op_workload([=, x = uniform(shape, 1, low, high)] { return step(x); }); };
+}
+
+WorkloadFactory binary_add(Shape shape, bool requires_grad) {
+  return [=] {
+    const Tensor x = uniform(shape, 1).requires_grad_(requires_grad), y = uniform(shape, 2);
+    return op_workload([=] { return x + y; });
+  };
+}
+
+WorkloadFactory square_matmul(int64_t n) {
+  return [=] {
+    const Tensor x = uniform({n, n}, 1), y = uniform({n, n}, 2);
+    return op_workload([=] { return matmul(x, y); });
+  };
+}
+
+std::unique_ptr<Workload> chain() {
+  Tensor x = uniform({1, 1}, 1).requires_grad_();
+  const Tensor w = full({1, 1}, 0.999);
+  return make_workload(
+      [=]() mutable {
+        Tensor y = x;
+        for (int i = 0; i < 500; ++i) {
+          y = y * w;
+          y = y + w;
+        }
+        x.zero_grad();
+        y.backward_accumulate();
+        return y;
+      },
+      [x](auto& step) {
+        std::vector<float> values = sample(step());
+        values.push_back(x.grad().item<float>());
+        return values;
+      });
+}
+
+WorkloadFactory layer_norm(int64_t rows, int64_t columns) {
+  return [=] {
+    const Tensor x = uniform({rows, columns}, 1);
+    const Tensor weight = uniform({columns}, 2), bias = uniform({columns}, 3);
+    return op_workload([=] { return functional::layer_norm(x, {columns}, weight, bias); });
+  };
+}
+
+std::unique_ptr<Workload> gather() {
+  const Tensor x = uniform({Mi}, 1), index = indices({Mi}, 2, Mi);
+  return op_workload([=] { return x.gather(0, index); });
+}
+
+std::unique_ptr<Workload> dropout() {
+  const Tensor x = uniform({Mi}, 1, 1, 2);
+  return make_workload([=] { return functional::dropout(x, 0.5, true); },
+                       [](auto& step) {
+                         const Tensor y = step();
+                         return dropout_values(y.template data_ptr<float>(), Mi);
+                       });
+}
+
+}  // namespace
+
+void add_small_op_rows(std::vector<Row>& rows) {
+  rows.push_back(
+      {.name = "add_1", .what = "x + y, 1x1, untracked", .make = binary_add({1, 1}, false)});
+  rows.push_back(
+      {.name = "add_1_grad", .what = "x + y, 1x1, x tracked", .make = binary_add({1, 1}, true)});
+  rows.push_back({.name = "chain_1000",
+                  .what = "500 times y = y * w + w, 1x1, forward and backward",
+                  .make = chain});
+  rows.push_back({.name = "add_16Mi",
+                  .what = "x + y, 16 Mi floats",
+                  .make = binary_add({16 * Mi}, false),
+                  .bytes = 3 * 4 * 16.0 * Mi});
+  for (const int64_t n : {32, 64, 128, 256, 512, 1024, 2048}) {
+    const std::string size = std::to_string(n);
+    rows.push_back({.name = "matmul_" + size,
+                    .what = "product of two " + size + "x" + size + " matrices",
+                    .make = square_matmul(n),
+                    .flops = 2.0 * static_cast<double>(n * n * n)});
+  }
+}
+
+void add_large_op_rows(std::vector<Row>& rows) {
+  for (const int64_t n : {1, 4}) {
+    const std::string size = std::to_string(n) + "Mi";
+    const std::string of = " of " + std::to_string(n) + " Mi floats";
+    const double bytes = 2 * 4 * static_cast<double>(n * Mi);
+    rows.push_back({.name = "exp_" + size,
+                    .what = "exp" + of,
+                    .make = unary(
+                        {n * Mi}, [](const Tensor& x) { return exp(x); }, -8, 8),
+                    .bytes = bytes});
+    rows.push_back({.name = "gelu_" + size,
+                    .what = "gelu (exact)" + of,
+                    .make = unary(
+                        {n * Mi}, [](const Tensor& x) { return gelu(x); }, -4, 4),
+                    .bytes = bytes});
+    rows.push_back({.name = "tanh_" + size,
+                    .what = "tanh" + of,
+                    .make = unary(
+                        {n * Mi}, [](const Tensor& x) { return tanh(x); }, -4, 4),
+                    .bytes = bytes});
+    rows.push_back({.name = "sigmoid_" + size,
+                    .what = "sigmoid" + of,
+                    .make = unary(
+                        {n * Mi}, [](const Tensor& x) { return sigmoid(x); }, -8, 8),
+                    .bytes = bytes});
+    rows.push_back({.name = "layer_norm_" + size,
+                    .what = "layer_norm over rows of 1024," + of.substr(3),
+                    .make = layer_norm(n * Ki, Ki),
+                    .bytes = bytes});
+  }
+  for (const int64_t n : {1024, 2048}) {
+    const std::string size = std::to_string(n);
+    rows.push_back({.name = "softmax_" + size,
+                    .what = "softmax over the rows of a " + size + "x" + size + " matrix",
+                    .make = unary(
+                        {n, n}, [](const Tensor& x) { return softmax(x, -1); }, -4, 4),
+                    .bytes = 2 * 4 * static_cast<double>(n * n)});
+  }
+  rows.push_back({.name = "sum_16Mi",
+                  .what = "sum of 16 Mi floats",
+                  .make = unary(
+                      {16 * Mi}, [](const Tensor& x) { return x.sum(); }, 0, 1),
+                  .bytes = 4 * 16.0 * Mi});
+  rows.push_back({.name = "transpose_copy_4096",
+                  .what = "x.t().contiguous(), 4096x4096",
+                  .make = unary({4096, 4096}, [](const Tensor& x) { return x.t().contiguous(); }),
+                  .bytes = 2 * 4 * 16.0 * Mi});
+  rows.push_back({.name = "gather_1Mi",
+                  .what = "1 Mi floats by 1 Mi random indices",
+                  .make = gather,
+                  .bytes = (8 + 4 + 4) * 1.0 * Mi});
+  rows.push_back({.name = "dropout_1Mi",
+                  .what = "dropout(p = 0.5) of 1 Mi floats, training",
+                  .make = dropout,
+                  .bytes = 2 * 4 * 1.0 * Mi,
+                  .tolerance = 1e-2});
+  rows.push_back({.name = "max_pool2d",
+                  .what = "max_pool2d 3x3, stride 2, padding 1, of 8x64x112x112",
+                  .make = unary({8, 64, 112, 112},
+                                [](const Tensor& x) {
+                                  return functional::max_pool2d(
+                                      x, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+                                }),
+                  .bytes = 4.0 * 8 * 64 * (112 * 112 + 56 * 56)});
+}
+
+}  // namespace kiln::bench
