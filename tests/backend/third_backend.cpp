@@ -14,6 +14,9 @@
 #include "kiln/backend/defaults.h"
 #include "kiln/backend/dispatch/register.h"
 #include "kiln/core/convert.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/ops.h"
+#include "kiln/tensor/tensor.h"
 
 using namespace kiln;
 
@@ -605,4 +608,39 @@ TEST_CASE("optimizer steps reach a third backend's own memory") {
   Dispatch::float_sgd_step(std::span<ErasedTensor>(params), std::span<const ErasedTensor>(grads),
                            std::span<ErasedTensor>(), SgdStep{.lr = 0.5});
   CHECK(Dispatch::float_into_data(params[0]).to_doubles() == std::vector<double>{0.5, 2.5});
+}
+
+namespace {
+
+// A small network's loss and gradients.
+std::vector<std::vector<double>> train_step(Device device) {
+  manual_seed(3);
+  const TensorOptions plain{.dtype = f32, .device = device};
+  const TensorOptions tracked{.dtype = f32, .device = device, .requires_grad = true};
+  const Tensor x = randn({2, 1, 6, 6}, plain);
+  const Tensor kernel = randn({3, 1, 3, 3}, tracked);
+  const Tensor weight = randn({4, 12}, tracked);
+  Tensor h = functional::conv2d(x, kernel);
+  h = functional::batch_norm(h, {}, {}, {}, {}, true).relu();
+  h = functional::max_pool2d(h, PoolOptions{});
+  h = functional::dropout(h.flatten(1), 0.25);
+  const Tensor targets = tensor({1, 3}, {.dtype = i64, .device = device});
+  const Tensor loss = functional::cross_entropy(functional::linear(h, weight), targets);
+  CHECK(loss.device() == device);
+  const Gradients grads = loss.backward();
+  return {loss.to_vector<double>(), grads.get(kernel)->to_vector<double>(),
+          grads.get(weight)->to_vector<double>()};
+}
+
+}  // namespace
+
+TEST_CASE("a third backend trains a network as Kiln's own do") {
+  const auto toy = train_step(kToy);
+  const auto cpu = train_step(kCpu);
+  for (size_t i = 0; i < toy.size(); ++i) {
+    REQUIRE(toy[i].size() == cpu[i].size());
+    for (size_t j = 0; j < toy[i].size(); ++j) {
+      CHECK(std::abs(toy[i][j] - cpu[i][j]) <= 1e-4 * (1.0 + std::abs(cpu[i][j])));
+    }
+  }
 }

@@ -19,6 +19,7 @@ class MemoryCheck {
   std::vector<ConformanceFailure> run() {
     step("from_data", [&] { data_enters_as_a_copy(); });
     step("into_data", [&] { data_leaves_as_a_copy(); });
+    step("into_data", [&] { empty_view_leaves(); });
     step("reshape", [&] {
       view_shares("reshape", [&](auto& x) { return runner_.reshape(x, {6, 4}); }, {6, 4});
     });
@@ -85,6 +86,20 @@ class MemoryCheck {
     runner_.assign(x, runner_.from_data(counting({4, 6}, dtype_, 30)));
     const std::string what = compare_identical(counting({4, 6}, dtype_), data);
     if (!what.empty()) fail("into_data", concat("the tensor was written afterwards: ", what));
+  }
+
+  // A view of no elements may stand anywhere, also beyond the end of its memory.
+  void empty_view_leaves() {
+    ErasedTensor x = runner_.from_data(counting({4, 0}, dtype_));
+    x = runner_.slice(x, 0, {2, 4, 1});
+    const TensorData want = counting({2, 0}, dtype_);
+    expect("into_data", "a slice of an empty tensor", want, x);
+    const BackendTable& table = runner_.table();
+    const auto into_data = kind_of(dtype_) == Kind::floating  ? table.float_into_data
+                           : kind_of(dtype_) == Kind::integer ? table.int_into_data
+                                                              : table.bool_into_data;
+    const std::string what = compare_identical(want, into_data(std::move(x)));
+    if (!what.empty()) fail("into_data", concat("a donated slice of an empty tensor: ", what));
   }
 
   // Writes zeros through a view of x and expects to read them in x, and through a view of x what is

@@ -73,13 +73,11 @@ class Suite {
 
   void check_case(const Case& c) {
     const Outcome plain = check_layout(c, Layout::contiguous, nullptr);
-    // Where the plain run throws as it should, the other ways have nothing to add.
-    if (!plain.error.empty() || plain.outputs.empty()) {
-      if (plain.error.empty()) {
-        check_layout(c, Layout::permuted, nullptr);
-        check_layout(c, Layout::sliced, nullptr);
-        check_threads(c, plain);
-      }
+    if (!plain.error.empty()) return check_untouched(c, plain);
+    if (plain.outputs.empty()) {
+      check_layout(c, Layout::permuted, nullptr);
+      check_layout(c, Layout::sliced, nullptr);
+      check_threads(c, plain);
       return;
     }
     const Outcome* same_bits = c.elementwise && !c.values_undefined ? &plain : nullptr;
@@ -124,6 +122,15 @@ class Suite {
       expect_identical(c, concat(where, ", against contiguous"), same_bits->outputs, got.outputs);
     }
     return got;
+  }
+
+  // An op that throws has written nothing.
+  void check_untouched(const Case& c, const Outcome& plain) {
+    const std::string where = concat(describe(c), ", which throws, operand after");
+    expect_identical(c, where, plain.before, plain.after);
+    if (!std::holds_alternative<Operand>(c.arguments.at(0))) return;
+    const Outcome got = runner_.run(c, Layout::contiguous, Handing::in_place);
+    expect_identical(c, where + ", in place", got.before, got.after);
   }
 
   void check_donated(const Case& c, const Outcome& plain) {

@@ -282,37 +282,48 @@ void Runner::add(const Operand& operand, Layout layout, Live* live) const {
   live->views.push_back(std::move(view));
 }
 
+std::vector<Live> Runner::materialize(const Case& c, Layout layout, Handing handing,
+                                      Outcome* outcome) const {
+  std::vector<Live> live(c.arguments.size());
+  for (size_t i = 0; i < live.size(); ++i) {
+    live[i].argument = &c.arguments[i];
+    if (const auto* operand = std::get_if<Operand>(live[i].argument)) {
+      add(*operand, layout, &live[i]);
+    } else if (const auto* list = std::get_if<OperandList>(live[i].argument)) {
+      for (const Operand& each : *list) add(each, layout, &live[i]);
+    }
+    // A donated tensor must be its holder's only one.
+    if (handing == Handing::donated) live[i].bases.clear();
+    for (const ErasedTensor& base : live[i].bases) outcome->before.push_back(into_data(base));
+  }
+  return live;
+}
+
 Outcome Runner::run(const Case& c, Layout layout, Handing handing) const {
   Outcome outcome;
+  std::vector<Live> live;
+  uint32_t version = 0;
+  const auto version_of_first = [&] {
+    const bool asked = handing == Handing::in_place && !live.empty() && !live[0].bases.empty();
+    return asked ? table_->version(live[0].bases[0]) : 0;
+  };
   try {
-    std::vector<Live> live(c.arguments.size());
-    for (size_t i = 0; i < live.size(); ++i) {
-      live[i].argument = &c.arguments[i];
-      if (const auto* operand = std::get_if<Operand>(live[i].argument)) {
-        add(*operand, layout, &live[i]);
-      } else if (const auto* list = std::get_if<OperandList>(live[i].argument)) {
-        for (const Operand& each : *list) add(each, layout, &live[i]);
-      }
-      // A donated tensor must be its holder's only one.
-      if (handing == Handing::donated) live[i].bases.clear();
-      for (const ErasedTensor& base : live[i].bases) outcome.before.push_back(into_data(base));
-    }
-    const bool in_place = handing == Handing::in_place && !live.empty() && !live[0].bases.empty();
-    const uint32_t version = in_place ? table_->version(live[0].bases[0]) : 0;
+    live = materialize(c, layout, handing, &outcome);
+    version = version_of_first();
     entry_of(c.op).call(*this, live, handing, &outcome.outputs);
-    for (const Live& each : live) {
-      for (const ErasedTensor& base : each.bases) outcome.after.push_back(into_data(base));
-    }
-    if (in_place) {
-      outcome.view_after = into_data(live[0].views[0]);
-      outcome.version_rose = table_->version(live[0].bases[0]) != version;
-    }
   } catch (const IndexError&) {
     outcome.error = "IndexError";
   } catch (const ValueError&) {
     outcome.error = "ValueError";
   } catch (const std::exception& e) {
     outcome.error = e.what();
+  }
+  for (const Live& each : live) {
+    for (const ErasedTensor& base : each.bases) outcome.after.push_back(into_data(base));
+  }
+  if (handing == Handing::in_place && !live.empty()) {
+    outcome.view_after = into_data(live[0].views.at(0));
+    outcome.version_rose = version_of_first() != version;
   }
   return outcome;
 }

@@ -30,7 +30,7 @@ struct Outcome {
   // Of operand 0, after the op; only for in-place runs.
   TensorData view_after;
   bool version_rose = false;
-  std::string error;  // the kind of error that was thrown, and nothing else then
+  std::string error;  // the kind of error that was thrown; there are no outputs then
 };
 
 class Runner {
@@ -52,6 +52,8 @@ class Runner {
   Device device() const { return device_; }
 
  private:
+  std::vector<Live> materialize(const Case& c, Layout layout, Handing handing,
+                                Outcome* outcome) const;
   void add(const Operand& operand, Layout layout, Live* live) const;
 
   const BackendTable* table_;
