@@ -95,6 +95,10 @@ int run(const Options& options) {
     all_well = all_well && results.back().problem.empty();
   }
   table.print_foot(results);
+  if (interrupted()) {
+    std::fprintf(stderr, "kiln_bench: interrupted; no file was written\n");
+    return 130;
+  }
   if (json) {
     json->write(json_report(results, peaks, peer_name));
     json->commit();
@@ -103,7 +107,6 @@ int run(const Options& options) {
     html->write(html_report(results, peaks, peer_name));
     html->commit();
   }
-  if (interrupted()) return 130;
   return all_well ? 0 : 1;
 }
 
