@@ -76,7 +76,9 @@ Batch BatchMaker::make(int64_t batch) const {
   int64_t at = kWholeBatch;
   try {
     // Without anything to do for single samples the dataset may gather them its own way.
-    if (!options_.transform && !options_.collate) return dataset_->get_batch(indices);
+    if (!options_.transform && !options_.collate) {
+      if (std::optional<Batch> made = dataset_->gather(indices)) return std::move(*made);
+    }
     return make_each(indices, at);
   } catch (...) {
     const std::string sample = at == kWholeBatch ? "" : concat("sample ", at, " of ");

@@ -29,11 +29,14 @@ std::vector<int64_t> range(int64_t begin, int64_t end) {
 }  // namespace
 
 Batch Dataset::get_batch(std::span<const int64_t> indices) const {
+  if (std::optional<Batch> batch = gather(indices)) return std::move(*batch);
   std::vector<Example> examples;
   examples.reserve(indices.size());
   for (const int64_t i : indices) examples.push_back(get(i));
   return collate(examples);
 }
+
+std::optional<Batch> Dataset::gather(std::span<const int64_t>) const { return {}; }
 
 DatasetHandle::DatasetHandle(std::shared_ptr<const Dataset> dataset)
     : dataset_(std::move(dataset)) {
@@ -73,8 +76,8 @@ Example TensorDataset::get(int64_t index) const {
   return Example(std::move(out));
 }
 
-Batch TensorDataset::get_batch(std::span<const int64_t> indices) const {
-  for (const int64_t i : indices) check_index("TensorDataset::get_batch", i, size_);
+std::optional<Batch> TensorDataset::gather(std::span<const int64_t> indices) const {
+  for (const int64_t i : indices) check_index("TensorDataset", i, size_);
   std::vector<Tensor> out;
   out.reserve(tensors_.size());
   for (const Tensor& t : tensors_) {
@@ -116,14 +119,14 @@ Example Subset::get(int64_t index) const {
   return dataset_->get(indices_[static_cast<size_t>(index)]);
 }
 
-Batch Subset::get_batch(std::span<const int64_t> indices) const {
+std::optional<Batch> Subset::gather(std::span<const int64_t> indices) const {
   std::vector<int64_t> inner;
   inner.reserve(indices.size());
   for (const int64_t i : indices) {
-    check_index("Subset::get_batch", i, size());
+    check_index("Subset", i, size());
     inner.push_back(indices_[static_cast<size_t>(i)]);
   }
-  return dataset_->get_batch(inner);
+  return dataset_->gather(inner);
 }
 
 ConcatDataset::ConcatDataset(std::vector<DatasetHandle> datasets) : datasets_(std::move(datasets)) {

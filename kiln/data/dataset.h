@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -15,7 +16,7 @@
 
 namespace kiln::data {
 
-// A DataLoader with workers calls get() and get_batch() from several threads at once.
+// A DataLoader with workers calls get() and gather() from several threads at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -25,8 +26,10 @@ class Dataset {
   // Sample `index`, 0 <= index < size(). A transform may write into the tensors, so they must not
   // share memory with what the dataset keeps.
   virtual Example get(int64_t index) const = 0;
-  // Several samples as one batch. Override it where that is faster than one by one.
-  virtual Batch get_batch(std::span<const int64_t> indices) const;
+  // Several samples as one batch, by gather() where the dataset has it.
+  Batch get_batch(std::span<const int64_t> indices) const;
+  // The same, to be overridden where it is cheaper than get() for each; by default nothing.
+  virtual std::optional<Batch> gather(std::span<const int64_t> indices) const;
 
  protected:
   Dataset() = default;
@@ -71,7 +74,7 @@ class TensorDataset final : public Dataset {
 
   int64_t size() const override { return size_; }
   Example get(int64_t index) const override;
-  Batch get_batch(std::span<const int64_t> indices) const override;
+  std::optional<Batch> gather(std::span<const int64_t> indices) const override;
   const std::vector<Tensor>& tensors() const { return tensors_; }
 
  private:
@@ -121,7 +124,7 @@ class Subset final : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   Example get(int64_t index) const override;
-  Batch get_batch(std::span<const int64_t> indices) const override;
+  std::optional<Batch> gather(std::span<const int64_t> indices) const override;
 
  private:
   DatasetHandle dataset_;

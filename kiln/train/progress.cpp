@@ -94,8 +94,8 @@ std::string format_progress(const ProgressState& state, int width, bool unicode)
     for (const std::string& p : parts) sum += text_width(p) + 2;
     return static_cast<int>(sum) - 2;
   };
-  while (fields.size() > 2 && length(fields) + kShortestBar + 1 > width) fields.pop_back();
-  const int bar = std::min(kLongestBar, width - length(fields) - 1);
+  while (fields.size() > 2 && length(fields) + kShortestBar - 1 > width) fields.pop_back();
+  const int bar = std::min(kLongestBar, width - length(fields) + 1);
   // On the line, time stands last.
   const auto time = std::find_if(fields.begin(), fields.end(), [](const std::string& f) {
     return f.size() > 5 && f.compare(f.size() - 5, 5, " left") == 0;

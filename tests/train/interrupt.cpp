@@ -40,7 +40,8 @@ TEST_CASE("a signal is noted, and forgotten with the guard") {
   }
   struct sigaction after {};
   sigaction(SIGTERM, nullptr, &after);
-  CHECK(after.sa_handler == before.sa_handler);
+  const bool restored = after.sa_handler == before.sa_handler;
+  CHECK(restored);
   const Interrupt again;
   CHECK_FALSE(again.requested());
 }

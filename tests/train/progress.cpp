@@ -48,7 +48,7 @@ TEST_CASE("a progress line says it all when there is room") {
         "epoch 2/5 ████████████████████░░░░░░░░░░░░░░░░░░░░  50 %  loss 0.1235  accuracy 98.76 %  "
         "4,321 samples/s  1:06 left");
   CHECK(format_progress(half(), 100, false) ==
-        "epoch 2/5 [###########...........]  50 %  loss 0.1235  accuracy 98.76 %  4,321 samples/s"
+        "epoch 2/5 [###########............]  50 %  loss 0.1235  accuracy 98.76 %  4,321 samples/s"
         "  1:06 left");
 }
 
@@ -68,9 +68,9 @@ TEST_CASE("a progress line before anything is known, and for no batches") {
   state.label = "epoch 1/1";
   state.total = 10;
   state.loss = state.accuracy = std::nan("");
-  CHECK(format_progress(state, 40, false) == "epoch 1/1 [.......................]   0 %");
+  CHECK(format_progress(state, 40, false) == "epoch 1/1 [......................]   0 %");
   state.total = 0;
-  CHECK(format_progress(state, 40, false) == "epoch 1/1 [.......................]   0 %");
+  CHECK(format_progress(state, 40, false) == "epoch 1/1 [......................]   0 %");
 }
 
 TEST_CASE("styles: plain where there is no terminal, nothing when quiet") {

@@ -37,11 +37,16 @@ data::TensorDataset points(int64_t n, uint64_t seed) {
 // A whole training run, to be stopped after `batches` batches and to be saved to a file.
 struct Run {
   explicit Run(TrainerOptions options = {}, uint64_t seed = 1)
-      : trainer((manual_seed(seed), net.materialize(), net),
-                [this](const Tensor& x) { return net(x); }, optimizer, std::move(options)) {}
+      : optimizer(seeded(seed).parameters(), {.lr = 0.02}),
+        trainer(
+            net, [this](const Tensor& x) { return net(x); }, optimizer, std::move(options)) {}
+  Net& seeded(uint64_t seed) {
+    manual_seed(seed);
+    return net;
+  }
 
   Net net;
-  optim::Adam optimizer{net.parameters(), {.lr = 0.02}};
+  optim::Adam optimizer;
   data::DataLoader training{points(300, 1), {.batch_size = 16, .shuffle = true, .seed = 5}};
   data::DataLoader validation{points(200, 2), {.batch_size = 64}};
   Trainer trainer;
