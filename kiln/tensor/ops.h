@@ -127,7 +127,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight);
 enum class Reduction : uint8_t { none, mean, sum };
 
 struct CrossEntropyLossOptions {
-  Tensor weight;                 // [C] or undefined
+  Tensor weight = {};  // [C] or undefined
   int64_t ignore_index = -100;   // class indices only
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0.0;

@@ -39,7 +39,7 @@ using TensorArg = Arg<Tensor>;
 // How creation functions make their tensor: zeros({2, 3}, {.dtype = f64, .device = "cpu", .requires_grad = true}), or
 // in short zeros({2, 3}, {f64}).
 struct TensorOptions {
-  std::optional<DType> dtype;  // default: default_dtype(), or what the values are
+  std::optional<DType> dtype = {};  // default: default_dtype(), or what the values are
   Device device = {};
   bool requires_grad = false;
 };
