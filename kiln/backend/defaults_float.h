@@ -32,11 +32,9 @@ struct FloatDefaults {
   template <class X = Bk>
   static FloatOf<X> float_arange(double start, double step, int64_t count, DType dtype,
                                  Device device) {
-    std::vector<double> values(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) {
-      values[static_cast<size_t>(i)] = start + static_cast<double>(i) * step;
-    }
-    return X::float_from_data(TensorData(values, Shape{count}).cast(dtype), device);
+    TensorData data(Shape{count}, DType::f64);
+    for (double i = 0.0; double& value : data.as_mutable<double>()) value = start + step * i++;
+    return X::float_from_data(data.cast(dtype), device);
   }
 
   template <class X = Bk>

@@ -28,9 +28,9 @@ struct IntDefaults {
   template <class X = Bk>
   static IntOf<X> int_arange(int64_t start, int64_t step, int64_t count, DType dtype,
                              Device device) {
-    std::vector<int64_t> values(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] = start + i * step;
-    return X::int_from_data(TensorData(values, Shape{count}).cast(dtype), device);
+    TensorData data(Shape{count}, DType::i64);
+    for (int64_t i = 0; int64_t & value : data.as_mutable<int64_t>()) value = start + step * i++;
+    return X::int_from_data(data.cast(dtype), device);
   }
 
   template <class X = Bk>
