@@ -13,10 +13,8 @@ int main() {
   kiln::optim::SGD optimizer(model.parameters(), {.lr = 0.1});
   double loss_value = 0.0;
   for (int step = 0; step < 200; ++step) {
-    kiln::Tensor loss = kiln::nn::functional::mse_loss(model(x), y);
-    optimizer.zero_grad();
-    loss.backward();
-    optimizer.step();
+    kiln::Tensor loss = kiln::functional::mse_loss(model(x), y);
+    optimizer.step(loss.backward());
     loss_value = loss.item<float>();
   }
   std::printf("loss after 200 steps: %g\n", loss_value);
