@@ -20,20 +20,36 @@ constexpr int64_t kPieces = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// to[c][o][taps - 1 - t] = from[o][c][t] for `count` output channels.
+template <class T>
+void turn_windows(const ConvSizes& s, const T* from, int64_t count, T* to) {
+  const int64_t taps = s.taps();
+  for (int64_t c = 0; c < s.in; ++c) {
+    for (int64_t o = 0; o < count; ++o) {
+      const T* window = from + o * s.depth() + c * taps;
+      T* turned = to + (c * s.out + o) * taps;
+      for (int64_t t = 0; t < taps; ++t) turned[t] = window[taps - 1 - t];
+    }
+  }
+}
+
 // With stride 1 the gradient of the input is itself a convolution: of g, by the windows turned
 // around, with the channels' roles exchanged.
 template <class T>
 void input_grad_by_convolution(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
   const int64_t taps = s.taps();
   const Scratch<T> turned(s.groups * s.in * s.out * taps);
-  parallel_for(s.groups * s.in, std::max<int64_t>(kGrain / (s.out * taps), 1),
+  // A few output channels at a time: that many streams are read, and short stretches written.
+  constexpr int64_t kBlock = 16;
+  const int64_t blocks = ceil_div(s.out, kBlock);
+  parallel_for(s.groups * blocks, std::max<int64_t>(kGrain / (kBlock * s.depth()), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
-                   const T* from = weight + (i / s.in * s.out * s.in + i % s.in) * taps;
-                   T* to = turned.get() + i * s.out * taps;
-                   for (int64_t o = 0; o < s.out; ++o, from += s.in * taps, to += taps) {
-                     std::reverse_copy(from, from + taps, to);
-                   }
+                   const int64_t group = i / blocks;
+                   const int64_t o = i % blocks * kBlock;
+                   const T* from = weight + (group * s.out + o) * s.depth();
+                   T* to = turned.get() + (group * s.in * s.out + o) * taps;
+                   turn_windows(s, from, std::min(kBlock, s.out - o), to);
                  }
                });
   ConvSizes t = s;

@@ -22,15 +22,16 @@ namespace {
 
 // Elements of packed patches, or of padded input, in use at once by a thread: they stay in the
 // second-level cache.
-constexpr int64_t kPatchElements = 64 * 1024;
+constexpr int64_t kPatchElements = 128 * 1024;
 // Products per output element between visits to memory, about.
 constexpr int64_t kDepth = 640;
-// Multiply-adds that make a piece of work worth handing out; and how many pieces there should be at
-// least.
+// Multiply-adds that make a piece of work worth handing out.
 constexpr int64_t kPieceWork = 64 * 1024;
-constexpr int64_t kPieces = 8;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// How many pieces there should be at least. (Results do not depend on it: no sum is cut.)
+int64_t wanted_pieces() { return num_threads() == 1 ? 1 : 2 * num_threads(); }
 
 // Runs of nearly equal length.
 int64_t channels_of_run(const ConvSizes& s) {
@@ -139,7 +140,8 @@ struct Bands {
     const int64_t affordable = std::max<int64_t>(
         kPatchElements / std::max<int64_t>(row * channels_of_run(s), 1) - reach + 1, 1);
     // Bands of whole panels waste nothing at their end; those of a few rows nearly so.
-    const int64_t wanted = std::max(ceil_div(s.out_height, affordable), ceil_div(kPieces, images));
+    const int64_t wanted =
+        std::max(ceil_div(s.out_height, affordable), ceil_div(wanted_pieces(), images));
     rows = ceil_div(s.out_height, std::min(wanted, s.out_height));
     count = ceil_div(s.out_height, rows);
   }
@@ -327,7 +329,7 @@ void run_packed(const ConvSizes& s, const T* x, const T* weight, const T* bias, 
   const int64_t most =
       std::max<int64_t>(kPatchElements / weights.longest_run() / kernels.columns, 1);
   const int64_t blocks =
-      std::min(panels, std::max(ceil_div(panels, most), ceil_div(kPieces, s.groups)));
+      std::min(panels, std::max(ceil_div(panels, most), ceil_div(wanted_pieces(), s.groups)));
   const int64_t block_panels = ceil_div(panels, blocks);
   const int64_t block_pixels = block_panels * kernels.columns;
   const int64_t pieces = ceil_div(pixels, block_pixels);

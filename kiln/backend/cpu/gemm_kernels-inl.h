@@ -207,24 +207,39 @@ struct ConvTile {
   const T* row_bias;
 };
 
-template <class T, int kRows>
+template <class T, int kRows, int kVectors>
 HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  V sum[kRows][2];
+  V sum[kRows][kVectors];
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) sum[i][0] = sum[i][1] = hn::Zero(d);
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
+  }
+  // Results and the next panel's patches are on their way while this one is computed.
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
+      const T* c = tile.c + piece->offset;
+      for (int i = 0; i < kRows; ++i, c += tile.c_row) __builtin_prefetch(c + piece->low, 1);
+    }
+  }
   const T* HWY_RESTRICT a = tile.a;
   const auto add_product = [&](const T* HWY_RESTRICT b) HWY_ATTR {
-    const V b0 = hn::LoadU(d, b);
-    const V b1 = hn::LoadU(d, b + lanes);
+    V bv[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      bv[v] = hn::LoadU(d, b + v * lanes);
+      __builtin_prefetch(b + (kVectors + v) * lanes, 0, 2);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       const V av = hn::Set(d, a[i]);
-      sum[i][0] = hn::MulAdd(av, b0, sum[i][0]);
-      sum[i][1] = hn::MulAdd(av, b1, sum[i][1]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
     }
     a += tile.a_step;
   };
@@ -237,12 +252,12 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       const V bias = hn::Set(d, tile.row_bias[i]);
-      sum[i][0] = hn::Add(sum[i][0], bias);
-      sum[i][1] = hn::Add(sum[i][1], bias);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Add(sum[i][v], bias);
     }
   }
 #pragma GCC unroll 2
-  for (int v = 0; v < 2; ++v) {
+  for (int v = 0; v < kVectors; ++v) {
     for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
       const auto valid = hn::AndNot(hn::FirstN(d, static_cast<size_t>(piece->low)),
                                     hn::FirstN(d, static_cast<size_t>(piece->high)));
@@ -260,40 +275,43 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
 template <class T>
 using ConvTileFunction = void (*)(const ConvTile<T>&);
 
-template <class T, int... kRow>
+template <class T, int kVectors, int... kRow>
 constexpr auto conv_tiles(std::integer_sequence<int, kRow...>) {
   struct Table {
     ConvTileFunction<T> of_rows[sizeof...(kRow) + 1];
   };
-  return Table{{nullptr, &conv_tile<T, kRow + 1>...}};
+  return Table{{nullptr, &conv_tile<T, kRow + 1, kVectors>...}};
 }
 
 template <class T>
 void conv_block(const ConvBlock<T>& block) {
-  static constexpr auto kTiles = conv_tiles<T>(std::make_integer_sequence<int, kMaxRows>());
+  static constexpr auto kTiles1 = conv_tiles<T, 1>(std::make_integer_sequence<int, kMaxRows>());
+  static constexpr auto kTiles2 = conv_tiles<T, 2>(std::make_integer_sequence<int, kMaxRows>());
+  // Rows whose part of A stays in the second-level cache while all panels of B pass by.
+  constexpr int64_t kElements = 256 * 1024 / static_cast<int64_t>(sizeof(T));
+  const int64_t row_step =
+      std::max<int64_t>(kElements / std::max<int64_t>(block.k, 1) / block.rows, 1) * block.rows;
   ConvTile<T> tile;
   tile.k = block.k;
   tile.a_step = block.rows;
   tile.b_offsets = block.b_offsets;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
-  const int64_t tail = block.m % block.rows;
-  for (int64_t j = 0; j < block.panels; ++j) {
-    tile.b = block.b + j * block.b_panel;
-    tile.pieces[0] = block.pieces + (j == 0 ? 0 : block.piece_ends[2 * j - 1]);
-    tile.pieces[1] = block.pieces + block.piece_ends[2 * j];
-    tile.pieces[2] = block.pieces + block.piece_ends[2 * j + 1];
-    tile.a = block.a;
-    int64_t i = 0;
-    for (; i + block.rows <= block.m; i += block.rows, tile.a += block.a_panel) {
-      tile.c = block.c + i * block.c_row;
-      tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
-      kTiles.of_rows[block.rows](tile);
-    }
-    if (tail != 0) {
-      tile.c = block.c + i * block.c_row;
-      tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
-      kTiles.of_rows[tail](tile);
+  for (int64_t top = 0; top < block.m; top += row_step) {
+    const int64_t bottom = std::min(top + row_step, block.m);
+    for (int64_t j = 0; j < block.panels; ++j) {
+      tile.b = block.b + j * block.b_panel;
+      tile.pieces[0] = block.pieces + (j == 0 ? 0 : block.piece_ends[2 * j - 1]);
+      tile.pieces[1] = block.pieces + block.piece_ends[2 * j];
+      tile.pieces[2] = block.pieces + block.piece_ends[2 * j + 1];
+      // A last vector that holds no results is left out.
+      const auto& tiles = tile.pieces[1] == tile.pieces[2] ? kTiles1.of_rows : kTiles2.of_rows;
+      for (int64_t i = top; i < bottom; i += block.rows) {
+        tile.a = block.a + i / block.rows * block.a_panel;
+        tile.c = block.c + i * block.c_row;
+        tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
+        tiles[std::min(block.rows, bottom - i)](tile);
+      }
     }
   }
 }
