@@ -53,6 +53,10 @@ struct Case {
 void for_each_case(const std::vector<DType>& float_dtypes, const std::vector<DType>& int_dtypes,
                    const std::function<void(const Case&)>& fn);
 
+// Products and convolutions large enough to be cut into pieces in every way that a backend may cut
+// them.
+std::vector<Case> large_cases();
+
 // "float_add(float32 [2, 3], float32 [3])"
 std::string describe(const Case& c);
 

@@ -201,6 +201,30 @@ void add_activation_cases(CaseList& list) {
   }
 }
 
+std::vector<Case> large_cases() {
+  CaseList list({f32}, {});
+  for (const auto& [a, b] : {std::pair<Shape, Shape>{{512, 512}, {512, 512}},
+                             {{64, 20000}, {20000, 48}},
+                             {{1, 3000}, {3000, 2000}},
+                             {{40, 100, 60}, {40, 60, 90}}}) {
+    list.add("float_matmul", {list.uniform(a, f32), list.uniform(b, f32)});
+  }
+  list.add("float_linear",
+           {list.uniform({64, 784}, f32), list.uniform({256, 784}, f32), list.uniform({256}, f32)});
+  const std::pair<Shape, Shape> convolutions[] = {{{64, 1, 28, 28}, {32, 1, 3, 3}},
+                                                  {{32, 32, 28, 28}, {64, 32, 3, 3}},
+                                                  {{2, 64, 40, 40}, {64, 64, 1, 1}}};
+  for (const auto& [x, weight] : convolutions) {
+    const int64_t pad = weight[2] / 2;
+    const ConvOptions o{.padding = {pad, pad}};
+    const Shape out = {x[0], weight[0], x[2], x[3]};
+    list.add("float_conv2d", {list.uniform(x, f32), list.uniform(weight, f32), Absent(), o});
+    list.add("float_conv2d_input_grad", {list.uniform(weight, f32), list.uniform(out, f32), x, o});
+    list.add("float_conv2d_weight_grad", {list.uniform(x, f32), list.uniform(out, f32), weight, o});
+  }
+  return std::move(list.cases);
+}
+
 void add_window_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     add_convolution(list, dtype);

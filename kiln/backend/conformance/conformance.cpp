@@ -45,6 +45,11 @@ class Suite {
       if (wanted(c.op)) check_case(c);
     });
     check_coverage(covered);
+    if (options_.fast) {
+      for (const Case& c : large_cases()) {
+        if (wanted(c.op)) check_threads(c);
+      }
+    }
     std::vector<DType> dtypes = options_.float_dtypes;
     dtypes.insert(dtypes.end(), options_.int_dtypes.begin(), options_.int_dtypes.end());
     dtypes.push_back(bool_);
@@ -77,7 +82,7 @@ class Suite {
     if (plain.outputs.empty()) {
       check_layout(c, Layout::permuted, nullptr);
       check_layout(c, Layout::sliced, nullptr);
-      check_threads(c, plain);
+      if (elements(plain) >= kFewElements) check_threads(c);
       return;
     }
     const Outcome* same_bits = c.elementwise && !c.values_undefined ? &plain : nullptr;
@@ -87,7 +92,7 @@ class Suite {
     if (c.values_undefined) return;
     check_donated(c, plain);
     check_in_place(c, plain);
-    check_threads(c, plain);
+    if (elements(plain) >= kFewElements) check_threads(c);
   }
 
   // Against Reference, and, where given, to the bit against the backend's own result with
@@ -180,8 +185,11 @@ class Suite {
     }
   }
 
-  void check_threads(const Case& c, const Outcome& plain) {
-    if (max_num_threads() == 1 || elements(plain) < 30000) return;
+  // Loops over less stay on one thread anyway.
+  static constexpr int64_t kFewElements = 4096;
+
+  void check_threads(const Case& c) {
+    if (max_num_threads() == 1) return;
     const ThreadCount one(1);
     const Outcome single = runner_.run(c, Layout::contiguous, Handing::borrowed);
     set_num_threads(max_num_threads());

@@ -34,11 +34,11 @@ struct ConformanceOptions {
   std::vector<DType> float_dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
   std::vector<DType> int_dtypes = {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8};
   std::string only = {};        // run the ops whose name contains this
+  bool fast = false;            // the backend is: also compare thread counts on large products
   int max_failures_per_op = 3;  // how many to report of one op
 };
 
-// The same for a backend of which only its table is known. `device` is the one that its tensors
-// live on.
+// The same for a backend of which only its table is known. Its tensors live on `device`.
 std::vector<ConformanceFailure> run_conformance(const BackendTable& table, Device device,
                                                 const ConformanceOptions& options = {});
 
