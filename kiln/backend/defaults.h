@@ -1,7 +1,8 @@
 // BackendDefaults: every op that ops.def marks `fallback`, composed from the required ones.
 //
-//   struct MyBackend : BackendDefaults<MyBackend> { ... the required ops, and whichever others it
-//   does better ... };
+//   struct MyBackend : BackendDefaults<MyBackend> {
+//     ... the required ops, and whichever others it does better ...
+//   };
 //
 // The compositions call the backend's own ops (X::...), so each one profits from every op the
 // backend overrides. They are templates with X = Bk, since Bk is incomplete while its base is

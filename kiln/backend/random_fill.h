@@ -14,12 +14,9 @@ namespace kiln::host {
 //   uniform      low + u (high - low), in f32 (f64 for 8-byte dtypes)
 //   bernoulli    u < p
 //   exponential  -log(1 - u) / rate
-//   normal       Box-Muller on the draws of elements 2j and 2j + 1: with r = sqrt(-2 log(1 - u_2j))
-//   and
-//                t = 2 pi u_2j+1 element 2j is mean + std r cos t, element 2j + 1 is mean + std r
-//                sin t
-//   integers     low + (word (high - low)) >> 32; for 8-byte dtypes the two words as one number, >>
-//   64
+//   normal       Box-Muller on the draws u and v of elements 2j and 2j + 1: they become
+//                mean + std r cos(2 pi v) and mean + std r sin(2 pi v), r = sqrt(-2 log(1 - u))
+//   integers     low + (word (high - low)) >> 32; 8-byte dtypes: both words as one number, >> 64
 // A dtype other than f32 and f64 (and i64 for integers) converts what f32 (for i64: f64) would
 // hold. f32 results use plain products and sums and the polynomials in random_math.h, without
 // contraction, so that vectorized code can yield the same bits.

@@ -3,16 +3,12 @@
 //   const auto failures = kiln::run_conformance<MyBackend>(device);
 //   for (const auto& failure : failures) std::cerr << to_string(failure) << '\n';
 //
-// Every row of ops.def has cases (a row without one is a failure of its own). Each case runs on the
-// backend
-//   - with contiguous, permuted, sliced and expanded operands, and must give what Reference gives,
-//   within the case's
-//     tolerance, and the same bits whatever the layout where the op is elementwise or moves data;
-//   - with borrowed operands, which must not change, and with donated ones, which must give the
-//   same bits;
-//   - in place, which the backend may ignore, but if it does not, a view's memory must hold the
-//   result;
-//   - at one thread and at many, which must give the same bits.
+// Every row of ops.def has cases (a row without one is a failure of its own). Each case runs
+//   - with contiguous, permuted, sliced and expanded operands: what Reference gives, within the
+//     case's tolerance; and the same bits in every layout where the op works element by element;
+//   - with borrowed operands, which must not change, and with donated ones: the same bits;
+//   - in place: a backend may ignore that, else a view's memory must hold the result;
+//   - at one thread and at many: the same bits.
 // Beyond the table it checks what Backend promises of views, of data that enters and leaves, and of
 // operands that overlap. It needs no test framework.
 #pragma once
