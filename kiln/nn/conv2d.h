@@ -30,7 +30,10 @@ class Conv2d : public Module {
   Param<Tensor> bias;
   KILN_MODULE(Conv2d, weight, bias)
 
-  Tensor forward(TensorArg x) const { return functional::conv2d(x, weight, bias, conv_); }
+  Tensor forward(TensorArg x) const {
+    const Tensor& w = weight;  // drawn before the bias, as in parameters(), should both be lazy
+    return functional::conv2d(x, w, bias, conv_);
+  }
   void reset_parameters();
   std::string extra_repr() const override;
 

@@ -19,7 +19,10 @@ class Linear : public Module {
   Param<Tensor> bias;  // undefined without one
   KILN_MODULE(Linear, weight, bias)
 
-  Tensor forward(TensorArg x) const { return functional::linear(x, weight, bias); }
+  Tensor forward(TensorArg x) const {
+    const Tensor& w = weight;  // drawn before the bias, as in parameters(), should both be lazy
+    return functional::linear(x, w, bias);
+  }
   // Draws the values again.
   void reset_parameters();
   std::string extra_repr() const override;

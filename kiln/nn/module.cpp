@@ -39,8 +39,7 @@ void Module::visit_parts(MemberVisitor& visitor) {
 
 std::unique_ptr<Module> Module::clone() const { return clone_module(); }
 
-// ------------------------------------------------------------------------------- parameters and
-// buffers
+// ---- Parameters and buffers
 
 namespace {
 
@@ -126,8 +125,7 @@ int64_t Module::num_params() const {
   return n;
 }
 
-// -------------------------------------------------------------------------------------------
-// modules
+// ---- Modules
 
 namespace {
 
@@ -191,8 +189,7 @@ Module& Module::apply(const std::function<void(Module&)>& fn) {
   return *this;
 }
 
-// --------------------------------------------------------------------------------- state of
-// training
+// ---- State of training
 
 Module& Module::train(bool mode) {
   for (Module* module : modules()) module->training_ = mode;
@@ -212,8 +209,7 @@ void Module::zero_grad(bool set_to_none) {
   });
 }
 
-// ------------------------------------------------------------------------- parts registered at run
-// time
+// ---- Parts registered at run time
 
 namespace {
 
@@ -277,8 +273,7 @@ Buffer& Module::register_buffer(const std::string& name, Tensor value, bool pers
   return registry(name, "buffer").set_buffer(name, Buffer(std::move(value), persistent));
 }
 
-// --------------------------------------------------------------------------------------------
-// hooks
+// ---- Hooks
 
 namespace {
 

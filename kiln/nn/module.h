@@ -39,8 +39,9 @@ class Module {
  public:
   virtual ~Module();
 
-  // ------------------------------------------------------------------------------- written by
-  // KILN_MODULE "Net".
+  // ---- Written by KILN_MODULE
+
+  // "Net".
   virtual std::string type_name() const = 0;
   // Shows each named member to the visitor.
   virtual void visit_members(MemberVisitor& visitor);
@@ -51,8 +52,9 @@ class Module {
   // What stands between the parentheses when the module prints: "in_features=2, out_features=2".
   virtual std::string extra_repr() const { return ""; }
 
-  // ---------------------------------------------------------------------------- parameters and
-  // buffers Names are paths ("layers.0.weight"); each module's own parameters come before those of
+  // ---- Parameters and buffers
+
+  // Names are paths ("layers.0.weight"); each module's own parameters come before those of
   // its parts. A tensor that occurs twice counts once, unless remove_duplicate is false. Lazy
   // parameters are initialized, in this order.
   std::vector<Tensor> parameters(bool recurse = true) const;
@@ -72,7 +74,8 @@ class Module {
   // Elements of all parameters. Initializes nothing.
   int64_t num_params() const;
 
-  // -------------------------------------------------------------------------------------- modules
+  // ---- Modules
+
   // Immediate parts, and all modules of the tree, this one first. A module that occurs twice is
   // listed once.
   std::vector<Module*> children();
@@ -88,8 +91,8 @@ class Module {
     return dynamic_cast<M*>(this);
   }
 
-  // --------------------------------------------------------------------------------- state of
-  // training
+  // ---- State of training
+
   Module& train(bool mode = true);
   Module& eval() { return train(false); }
   bool is_training() const { return training_; }
@@ -102,8 +105,9 @@ class Module {
   Module& to(Device device);
   Module& to(Device device, DType dtype);
 
-  // ------------------------------------------------------------------------------------- state
-  // dict Parameters and persistent buffers, detached, sharing memory with the module. A parameter
+  // ---- State dict
+
+  // Parameters and persistent buffers, detached, sharing memory with the module. A parameter
   // with a save mapper is represented by what the mapper makes of it.
   StateDict state_dict(const std::string& prefix = "") const;
   // Copies the tensors into the module's own, converting dtype and device; a lazy parameter takes
@@ -112,8 +116,9 @@ class Module {
   // unexpected. Otherwise returns those keys.
   IncompatibleKeys load_state_dict(const StateDict& state_dict, bool strict = true);
 
-  // ------------------------------------------------------------------------- parts registered at
-  // run time For parts that are not known when the class is written. A name must be non-empty,
+  // ---- Parts registered at run time
+
+  // For parts that are not known when the class is written. A name must be non-empty,
   // without dots, and not that of another part (ValueError); the same kind of part under the same
   // name is replaced. The references are to what the module holds: a copy of the module holds parts
   // of its own.
@@ -125,17 +130,17 @@ class Module {
   template <class M>
     requires std::is_base_of_v<Module, M>
   M& register_module(const std::string& name, std::shared_ptr<M> module) {
-    M& out = *module;
-    add_module(name, std::move(module));
-    return out;
+    M* const part = module.get();
+    add_module(name, std::move(module));  // throws when there is none
+    return *part;
   }
   Param<Tensor>& register_parameter(const std::string& name, Param<Tensor> param);
   // The tensor must be a leaf (ValueError); the parameter shares its memory.
   Param<Tensor>& register_parameter(const std::string& name, const Tensor& value);
   Buffer& register_buffer(const std::string& name, Tensor value, bool persistent = true);
 
-  // -------------------------------------------------------------------------------------------
-  // hooks
+  // ---- Hooks
+
   HookHandle register_forward_pre_hook(ForwardPreHook hook);
   HookHandle register_forward_hook(ForwardHook hook);
 

@@ -95,8 +95,8 @@ class Param {
   // Makes the value: on this device, with or without a gradient.
   using InitFn = std::function<T(const Device&, bool require_grad)>;
 
-  // -----------------------------------------------------------------------------------------------
-  // construction
+  // ---- Construction
+
   Param() : id_(0) {}
   static Param initialized(ParamId id, T value) {
     return from_mapped_value(id, std::move(value), {});
@@ -145,11 +145,15 @@ class Param {
     return *this;
   }
 
-  // ------------------------------------------------------------------------------------------------------
-  // value
+  // ---- Value
+
   const ParamId& id() const { return id_; }
-  // Whether there is a value or a function that makes one.
-  bool defined() const { return is_initialized() || lazy_ != nullptr; }
+  // Whether there is a value (and not the undefined tensor) or a function that makes one.
+  bool defined() const {
+    if (!is_initialized()) return lazy_ != nullptr;
+    if constexpr (requires { value_->defined(); }) return value_->defined();
+    return true;
+  }
   bool is_initialized() const { return ready_.load(std::memory_order_acquire); }
 
   // The value, made now if it has to be.
@@ -182,8 +186,9 @@ class Param {
     ready_.store(true, std::memory_order_release);
   }
 
-  // ----------------------------------------------------------------------------------------------------
-  // mapping Replaces the value by f(value).
+  // ---- Mapping
+
+  // Replaces the value by f(value).
   template <class F>
   Param& map(F&& f) & {
     replace(std::forward<F>(f)(val()));
@@ -211,8 +216,8 @@ class Param {
   Param set_require_grad(bool value) && { return std::move(set_require_grad(value)); }
   const ParamMapper<T>& mapper() const { return mapper_; }
 
-  // ------------------------------------------------------------------- what is known without
-  // making the value
+  // ---- What is known without making the value
+
   Device lazy_device() const {
     return read(&Settings::device, [](const T& x) -> Device { return Traits::device(x); });
   }
@@ -233,8 +238,9 @@ class Param {
   bool set_lazy_device(const Device& device);
   bool set_lazy_dtype(DType dtype, std::function<T(T)> cast);
 
-  // -----------------------------------------------------------------------------------------------------
-  // records The parameter with `value` from a record: moved to this one's device, through the load
+  // ---- Records
+
+  // The parameter with `value` from a record: moved to this one's device, through the load
   // mapper, with this one's gradient requirement. Does not make this one's value.
   Param transform_for_load(T value, ParamId id) const;
   // The parameter as a record holds it: through the save mapper.

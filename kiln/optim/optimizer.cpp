@@ -22,8 +22,7 @@ std::vector<ParamGroupOptions> one_group(std::vector<Tensor> params) {
 
 }  // namespace detail
 
-// -------------------------------------------------------------------------------------------------
-// groups
+// ---- Groups
 
 void Optimizer::add_groups(std::vector<ParamGroupOptions> groups) {
   check_options();
@@ -72,8 +71,7 @@ void Optimizer::check_param(const Tensor& param, const ParamGroup& group) const 
   }
 }
 
-// ---------------------------------------------------------------------------------------------------
-// steps
+// ---- Steps
 
 void Optimizer::step() {
   NoGradGuard no_grad;

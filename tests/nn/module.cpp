@@ -230,9 +230,18 @@ TEST_CASE("module: materialize draws in declaration order") {
   const auto expected = first.parameters();
   REQUIRE(params.size() == expected.size());
   for (size_t i = 0; i < params.size(); ++i) CHECK(params[i].equal(expected[i]));
-  // Otherwise the first use decides.
+  // Otherwise the first use decides; a layer draws its weight before its bias.
   manual_seed(9);
-  Linear used_first(2, 2);
+  const Linear used(2, 2);
+  used(ones({2}));
+  manual_seed(9);
+  Linear asked(2, 2);
+  asked.materialize();
+  CHECK(used.weight->equal(*asked.weight));
+  CHECK(used.bias->equal(*asked.bias));
+  manual_seed(9);
+  const Linear used_first(2, 2);
+  used_first.weight.val();
   manual_seed(9);
   Linear a(2, 2);
   Linear b(2, 2);

@@ -168,6 +168,9 @@ TEST_CASE("Param: moving") {
   CHECK(again.val().is_same(value));
   CHECK(!moved.defined());
   CHECK(runs == 1);
+  *again = Tensor();
+  CHECK(again.is_initialized());
+  CHECK(!again.defined());
 }
 
 TEST_CASE("Param: consume, into_value, map") {
