@@ -187,6 +187,12 @@ void add_pooling(CaseList& list, DType dtype) {
   }
   const Operand odd = values({1, kNan, 2, 3, -kInf, -kInf, kInf, 5, -kInf, -kInf, 7, 6, 1, 2, 3, 4},
                              {1, 1, 4, 4}, dtype);
+  // A window whose every position lies in the padding: -inf at index -1, which gets no gradient.
+  const PoolOptions nowhere{.stride = {1, 1}, .padding = {1, 1}, .dilation = {3, 3}};
+  const Shape plane = {2, 1, 2, 2};
+  list.add("float_max_pool2d", {list.uniform(plane, dtype), nowhere});
+  list.add("float_max_pool2d_backward",
+           {list.uniform({2, 1, 1, 1}, dtype), int_values({-1, 2}, {2, 1, 1, 1}), plane});
   list.add("float_max_pool2d", {odd, PoolOptions{}});
   list.add("float_max_pool2d", {odd, PoolOptions{.stride = {1, 1}, .padding = {1, 1}}});
   list.add("float_avg_pool2d", {odd, PoolOptions{}}, {8, 4});
