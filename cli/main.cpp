@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -31,6 +32,13 @@ std::string command_of(const CLI::App& app) {
   return used.empty() ? app.get_name() : app.get_name() + " " + command_of(*used[0]);
 }
 
+std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (!unknown.empty()) return "unknown argument '" + unknown[0] + "'";
+  const std::string message = error.what();
+  return message == "A subcommand is required" ? "a command is missing" : message;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Kiln: deep learning in C++. Each command explains itself with --help.", "kiln"};
   app.formatter(std::make_shared<kiln::cli::HelpFormatter>());
@@ -45,7 +53,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     // Help and version, printed where they belong.
     if (e.get_exit_code() == 0) return app.exit(e);
-    return fail(std::string(e.what()) + " (try " + command_of(app) + " --help)", kUsageStatus);
+    return fail(message_of(app, e) + " (try " + command_of(app) + " --help)", kUsageStatus);
   } catch (const kiln::cli::UsageError& e) {
     return fail(e.what(), kUsageStatus);
   }

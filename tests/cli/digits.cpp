@@ -113,10 +113,10 @@ TEST_CASE("help and version") {
 
 TEST_CASE("what is typed wrongly ends with one line and status 2") {
   NEEDS_PROGRAM();
-  check_error(test::run_program({}), 2, "try kiln --help");
-  check_error(test::run_program({"--frobnicate"}), 2, "--frobnicate");
+  check_error(test::run_program({}), 2, "a command is missing (try kiln --help)");
+  check_error(test::run_program({"--frobnicate"}), 2, "unknown argument '--frobnicate'");
   check_error(test::run_program({"digits"}), 2, "try kiln digits --help");
-  check_error(test::run_program({"digits", "paint"}), 2, "paint");
+  check_error(test::run_program({"digits", "paint"}), 2, "unknown argument 'paint'");
   check_error(digits("train", {"--frobnicate"}), 2, "try kiln digits train --help");
   check_error(digits("train", {"--epochs", "0"}), 2, "--epochs");
   check_error(digits("train", {"--epochs", "many"}), 2, "--epochs");
@@ -141,7 +141,7 @@ TEST_CASE("train: what it prints and leaves behind") {
   CHECK(contains(result.out, "on 220 digits of "));
   CHECK(contains(result.out, "epoch 1/2  loss "));
   CHECK(contains(result.out, "epoch 2/2  loss "));
-  CHECK(contains(result.out, "true \\ taken for    0"));
+  CHECK(contains(result.out, "true \\ taken for"));
   // No terminal: no bar and no control characters.
   CHECK_FALSE(contains(result.out, "\r"));
   CHECK_FALSE(contains(result.out, "\x1b"));
