@@ -22,11 +22,12 @@ header p, .what, .peak, footer { color: var(--soft); }
 header p { margin: 4px 0 0; }
 section { background: var(--card); border: 1px solid var(--rule); border-radius: 12px;
   padding: 6px 22px; margin-top: 18px; }
-.row { display: grid; grid-template-columns: minmax(0, 5fr) minmax(0, 7fr) 90px; gap: 4px 20px;
+.row { display: grid; grid-template-columns: minmax(0, 5fr) minmax(0, 7fr) 104px; gap: 4px 20px;
   align-items: center; padding: 10px 0; border-bottom: 1px solid var(--rule); }
 .row:last-child { border-bottom: 0; }
 .name { font-weight: 600; overflow-wrap: anywhere; }
-.what, .peak, footer { font-size: 13px; }
+.what, .peak, footer { font-size: 13px; font-weight: 400; }
+.peak { white-space: nowrap; }
 .line { display: grid; grid-template-columns: 1fr 80px; gap: 10px; align-items: center;
   font-size: 13px; }
 .line span { text-align: right; white-space: nowrap; }

@@ -67,11 +67,11 @@ typedef float Vector64 __attribute__((vector_size(64), aligned(4), may_alias));
 template <class Vector>
 [[gnu::always_inline]] inline float multiply_add(int64_t steps) {
   Vector sums[kSums];
-  for (int i = 0; i < kSums; ++i) sums[i] = Vector{} + static_cast<float>(i);
+  // None starts at 1, which the loop maps to itself: the compiler sees that and takes it out.
+  for (int i = 0; i < kSums; ++i) sums[i] = Vector{} + static_cast<float>(2 + i);
   const Vector factor = Vector{} + 0.999f;
   const Vector term = Vector{} + 0.001f;
   for (int64_t step = 0; step < steps; ++step) {
-#pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) sums[i] = sums[i] * factor + term;
   }
   Vector total = sums[0];
@@ -82,7 +82,6 @@ template <class Vector>
 template <class Vector>
 [[gnu::always_inline]] inline void add_arrays(const float* x, const float* y, float* z, int64_t n) {
   constexpr int64_t kLanes = sizeof(Vector) / sizeof(float);
-#pragma GCC unroll 4
   for (int64_t i = 0; i < n; i += kLanes) {
     *reinterpret_cast<Vector*>(z + i) =
         *reinterpret_cast<const Vector*>(x + i) + *reinterpret_cast<const Vector*>(y + i);
