@@ -138,18 +138,33 @@ void add_streaming(const float* x, const float* y, float* z, int64_t n) {
 // ---- What is measured with them
 // ------------------------------------------------------------------
 
-double multiply_add_rate(const Loops& loops, int threads, int repeats) {
+// How often a peak is measured: often enough to meet an undisturbed moment, but not for minutes on
+// a machine that has none.
+struct Effort {
+  int repeats;
+  double seconds;
+};
+
+// The largest value of f().
+double best_of(const Effort& effort, const std::function<double()>& f) {
+  const auto start = Clock::now();
+  double best = 0;
+  for (int i = 0; i < effort.repeats; ++i) {
+    best = std::max(best, f());
+    if (std::chrono::duration<double>(Clock::now() - start).count() > effort.seconds) break;
+  }
+  return best;
+}
+
+double multiply_add_rate(const Loops& loops, int threads, const Effort& effort) {
   // A few milliseconds: short enough to fit between two interruptions, long against the clock.
   constexpr int64_t kSteps = 1 << 21;
   std::atomic<float> sink{0};
-  double best = 0;
-  for (int i = 0; i < repeats; ++i) {
+  return best_of(effort, [&] {
     const double seconds =
         time_on_threads(threads, [&](int) { sink = loops.multiply_add(kSteps); });
-    const double operations = 2.0 * kSums * loops.lanes * kSteps * threads;
-    best = std::max(best, operations / seconds);
-  }
-  return best;
+    return 2.0 * kSums * loops.lanes * kSteps * threads / seconds;
+  });
 }
 
 struct Free {
@@ -166,19 +181,17 @@ Array make_array() {
 }
 
 // The best rate of pass(begin, n), which moves `bytes` for each element of [0, n).
-double bandwidth_of(int threads, int repeats, int64_t n, double bytes,
+double bandwidth_of(int threads, const Effort& effort, int64_t n, double bytes,
                     const std::function<void(int64_t, int64_t)>& pass) {
   const int64_t part = n / threads / 64 * 64;
   // Passes over a small array follow one another within one measurement.
   const int64_t passes = std::max<int64_t>(1, kMemoryFloats / n);
-  double best = 0;
-  for (int i = 0; i < repeats; ++i) {
+  return best_of(effort, [&] {
     const double seconds = time_on_threads(threads, [&](int thread) {
       for (int64_t k = 0; k < passes; ++k) pass(thread * part, part);
     });
-    best = std::max(best, bytes * static_cast<double>(part * threads * passes) / seconds);
-  }
-  return best;
+    return bytes * static_cast<double>(part * threads * passes) / seconds;
+  });
 }
 
 }  // namespace
@@ -193,12 +206,12 @@ double Peaks::bandwidth(double bytes) const {
 }
 
 Peaks measure_peaks(int threads, bool quick) {
-  const int repeats = quick ? 5 : 40;
+  const Effort effort = quick ? Effort{5, 0.1} : Effort{40, 0.5};
   const Loops loops = widest_loops();
   Peaks peaks;
   peaks.threads = threads;
-  peaks.flops_one = multiply_add_rate(loops, 1, repeats);
-  peaks.flops = threads == 1 ? peaks.flops_one : multiply_add_rate(loops, threads, repeats);
+  peaks.flops_one = multiply_add_rate(loops, 1, effort);
+  peaks.flops = threads == 1 ? peaks.flops_one : multiply_add_rate(loops, threads, effort);
 
   const Array x_array = make_array(), y_array = make_array(), z_array = make_array();
   const float* x = x_array.get();
@@ -211,11 +224,11 @@ Peaks measure_peaks(int threads, bool quick) {
   const auto streaming = [=](int64_t begin, int64_t n) {
     add_streaming(x + begin, y + begin, z + begin, n);
   };
-  peaks.copy = bandwidth_of(threads, repeats, kMemoryFloats, kBytesOfCopy, copy);
-  peaks.add = bandwidth_of(threads, repeats, kMemoryFloats, kBytesOfAdd, add);
-  peaks.add_streaming = bandwidth_of(threads, repeats, kMemoryFloats, kBytesOfAdd, streaming);
-  peaks.add_medium = bandwidth_of(threads, repeats, kMediumFloats, kBytesOfAdd, add);
-  peaks.add_cached = bandwidth_of(threads, repeats, kCachedFloats, kBytesOfAdd, add);
+  peaks.copy = bandwidth_of(threads, effort, kMemoryFloats, kBytesOfCopy, copy);
+  peaks.add = bandwidth_of(threads, effort, kMemoryFloats, kBytesOfAdd, add);
+  peaks.add_streaming = bandwidth_of(threads, effort, kMemoryFloats, kBytesOfAdd, streaming);
+  peaks.add_medium = bandwidth_of(threads, effort, kMediumFloats, kBytesOfAdd, add);
+  peaks.add_cached = bandwidth_of(threads, effort, kCachedFloats, kBytesOfAdd, add);
   return peaks;
 }
 
