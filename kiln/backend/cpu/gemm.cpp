@@ -104,12 +104,9 @@ void pack_rows(const GemmKernels<T>& kernels, int64_t m, int64_t rows, int64_t d
   }
 }
 
-}  // namespace
-
+// The product of one tile of C (or all of it) on this thread.
 template <class T>
-void gemm_serial(const Gemm<T>& g) {
-  if (g.m == 0 || g.n == 0) return;
-  if (g.k == 0) return finish_empty(g);
+void multiply_tile(const Gemm<T>& g) {
   const GemmKernels<T>& kernels = gemm_kernels<T>();
   const Plan<T> plan = make_plan(g, kernels);
   const int64_t depth = std::min(g.k, kDepth);
@@ -170,20 +167,79 @@ void gemm_serial(const Gemm<T>& g) {
   }
 }
 
-namespace {
-
 // Multiply-adds below which a product stays on one thread, and that one piece of a larger one
 // should have.
 constexpr int64_t kSerialWork = 128 * 1024;
 constexpr int64_t kPieceWork = 64 * 1024;
 
+// A matrix times a vector, when its rows or columns are adjacent memory: limited by reading the
+// matrix, which is done once and in order. Returns whether it was one. It must depend on the whole
+// problem alone: a tile of a larger one that happens to be a vector sums in another order.
+template <class T>
+bool multiply_vector(const Gemm<T>& g) {
+  const bool row_result = g.m == 1;
+  if (!row_result && (g.n != 1 || g.c_row != 1)) return false;
+  // y [n] = x [k] times the matrix M [k, n].
+  const MatrixView<T> matrix = row_result ? g.b : MatrixView<T>{g.a.data, g.a.column, g.a.row};
+  const int64_t x_step = row_result ? g.a.column : g.b.row;
+  const T* x = row_result ? g.a.data : g.b.data;
+  const int64_t n = row_result ? g.n : g.m;
+  if (matrix.row != 1 && matrix.column != 1) return false;
+
+  const Scratch<T> x_copy(x_step == 1 ? 0 : g.k);
+  if (x_step != 1) {
+    for (int64_t p = 0; p < g.k; ++p) x_copy[p] = x[p * x_step];
+    x = x_copy.get();
+  }
+  const Scratch<T> added(g.accumulate ? n : 0);
+  if (g.accumulate) std::copy_n(g.c, n, added.get());
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  const int64_t grain = std::max<int64_t>(kPieceWork / g.k / 64 * 64, 64);
+  const T* each = row_result ? g.column_bias : g.row_bias;
+  const T* all = row_result ? g.row_bias : g.column_bias;
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    const int64_t count = end - begin;
+    T* y = g.c + begin;
+    if (matrix.row == 1) {
+      kernels.dots(x, matrix.data + begin * matrix.column, matrix.column, count, g.k, y);
+    } else {
+      kernels.weighted_sum(x, matrix.data + begin, matrix.row, g.k, count, y);
+    }
+    for (int64_t j = begin; j < end; ++j) {
+      T sum = g.c[j];
+      if (g.accumulate) sum += added[j];
+      if (each != nullptr) sum += each[j];
+      if (all != nullptr) sum += *all;
+      g.c[j] = sum;
+    }
+  });
+  return true;
+}
+
+// What needs no tiles.
+template <class T>
+bool is_done_without_tiles(const Gemm<T>& g) {
+  if (g.m == 0 || g.n == 0) return true;
+  if (g.k == 0) {
+    finish_empty(g);
+    return true;
+  }
+  return multiply_vector(g);
+}
+
 }  // namespace
 
 template <class T>
+void gemm_serial(const Gemm<T>& g) {
+  if (!is_done_without_tiles(g)) multiply_tile(g);
+}
+
+template <class T>
 void gemm(const Gemm<T>& g) {
+  if (is_done_without_tiles(g)) return;
   const int64_t work = g.m * g.n * g.k;
   const int threads = num_threads();
-  if (work < kSerialWork || threads == 1 || in_parallel_region()) return gemm_serial(g);
+  if (work < kSerialWork || threads == 1 || in_parallel_region()) return multiply_tile(g);
 
   // A grid of tiles of C, about as many as threads can share evenly, cut where the tiles come out
   // squarest: a tile packs (or reads) k (rows + columns) elements.
@@ -219,7 +275,7 @@ void gemm(const Gemm<T>& g) {
       tile.c += i * g.c_row + j;
       if (tile.row_bias != nullptr) tile.row_bias += i;
       if (tile.column_bias != nullptr) tile.column_bias += j;
-      gemm_serial(tile);
+      multiply_tile(tile);
     }
   });
 }

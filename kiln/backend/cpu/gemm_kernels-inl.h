@@ -475,9 +475,13 @@ void pack(int64_t count, int64_t k, const T* from, int64_t row, int64_t step, T*
   if (row == 1) {  // what becomes adjacent is adjacent
     const int64_t whole = count / lanes * lanes;
     const auto rest = hn::FirstN(d, static_cast<size_t>(count - whole));
+    // Zeros up to `width`, and nothing beyond: the last element may end its memory.
+    const auto written = hn::FirstN(d, static_cast<size_t>(std::min(lanes, width - whole)));
     for (int64_t p = 0; p < k; ++p, from += step, to += width) {
       for (int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
-      if (whole != count) hn::StoreU(hn::MaskedLoad(rest, d, from + whole), d, to + whole);
+      if (whole != count) {
+        hn::BlendedStore(hn::MaskedLoad(rest, d, from + whole), written, d, to + whole);
+      }
     }
     return;
   }
@@ -501,6 +505,67 @@ void pack(int64_t count, int64_t k, const T* from, int64_t row, int64_t step, T*
   }
 }
 
+template <int kRows, class T>
+HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, int64_t row,
+                          int64_t k, T* y) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V even[kRows], odd[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
+  int64_t p = 0;
+  for (; p + 2 * lanes <= k; p += 2 * lanes) {
+    const V x0 = hn::LoadU(d, x + p);
+    const V x1 = hn::LoadU(d, x + p + lanes);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      even[r] = hn::MulAdd(x0, hn::LoadU(d, rows + r * row + p), even[r]);
+      odd[r] = hn::MulAdd(x1, hn::LoadU(d, rows + r * row + p + lanes), odd[r]);
+    }
+  }
+  for (; p < k; p += lanes) {
+    const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, k - p)));
+    const V x0 = hn::MaskedLoad(valid, d, x + p);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      even[r] = hn::MulAdd(x0, hn::MaskedLoad(valid, d, rows + r * row + p), even[r]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    y[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[r], odd[r])));
+  }
+}
+
+template <class T>
+void dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y) {
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) some_dots<4>(x, rows + j * row, row, k, y + j);
+  for (; j < count; ++j) some_dots<1>(x, rows + j * row, row, k, y + j);
+}
+
+template <class T>
+void weighted_sum(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  std::fill_n(y, count, T(0));
+  // A few rows at a time, so that y passes through the cache less often; each sum is still in the
+  // order of p.
+  for (int64_t p = 0; p < k; p += 4) {
+    const int64_t n = std::min<int64_t>(4, k - p);
+    for (int64_t j = 0; j < count; j += lanes) {
+      const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, count - j)));
+      const T* HWY_RESTRICT from = rows + p * row + j;
+      auto sum = hn::MaskedLoad(valid, d, y + j);
+      for (int64_t r = 0; r < n; ++r) {
+        sum = hn::MulAdd(hn::Set(d, x[p + r]), hn::MaskedLoad(valid, d, from + r * row), sum);
+      }
+      hn::BlendedStore(sum, valid, d, y + j);
+    }
+  }
+}
+
 template <class T>
 const GemmKernels<T>* kernels() {
   static const GemmKernels<T> kKernels = {static_cast<int>(hn::Lanes(hn::ScalableTag<T>())),
@@ -510,6 +575,8 @@ const GemmKernels<T>* kernels() {
                                           &block_product<T>,
                                           &conv_block<T>,
                                           &patch_block<T>,
+                                          &dots<T>,
+                                          &weighted_sum<T>,
                                           &pack<T>};
   return &kKernels;
 }

@@ -89,6 +89,10 @@ struct GemmKernels {
   void (*block)(const GemmBlock<T>& block);
   void (*conv_block)(const ConvBlock<T>& block);
   void (*patch_block)(const PatchBlock<T>& block);
+  // y[j] = sum over p of x[p] rows[j * row + p], for j in [0, count).
+  void (*dots)(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y);
+  // y[j] = sum over p of x[p] rows[p * row + j], for j in [0, count).
+  void (*weighted_sum)(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y);
   // Copies `count` rows of `k` elements, row i's element p at from[i * row + p * step], to to[p *
   // width + i]. Elements with i in [count, width) are undefined but initialized, except where width
   // exceeds `count` rounded up to a multiple of `lanes`. Writes up to `lanes` elements beyond to[k

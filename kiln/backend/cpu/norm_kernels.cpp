@@ -138,32 +138,60 @@ void layer_norm(const T* x, const T* weight, const T* bias, double eps, int64_t 
   }
 }
 
-// With h = g weight and x' the normalized x: rstd (h - mean(h) - x' mean(h x')).
+// With h = g weight and x' the normalized x: rstd (h - mean(h) - x' mean(h x')). A few rows are
+// taken together, so that the gradients of weight and bias pass through memory once for all of
+// them.
+template <int kRows, class T>
+HWY_INLINE void layer_norm_backward_rows(const T* g, const T* x, const T* weight, const T* mean,
+                                         const T* rstd, int64_t n, T* dx, T* weight_grad,
+                                         T* bias_grad) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const T inverse = static_cast<T>(1.0 / static_cast<double>(n));
+  V center[kRows], scale[kRows], mean_h[kRows], mean_hx[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    center[r] = hn::Set(d, mean[r]);
+    scale[r] = hn::Set(d, rstd[r]);
+    auto sum_h = hn::Zero(d), sum_hx = hn::Zero(d);
+    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+      const auto h = hn::Mul(io.load(g + r * n + i), weights(io, d, weight, i));
+      const auto centered = io.only_valid(hn::Sub(io.load(x + r * n + i), center[r]));
+      sum_h = hn::Add(sum_h, h);
+      sum_hx = hn::MulAdd(h, centered, sum_hx);
+    });
+    mean_h[r] = hn::Set(d, hn::GetLane(hn::SumOfLanes(d, sum_h)) * inverse);
+    mean_hx[r] = hn::Set(d, hn::GetLane(hn::SumOfLanes(d, sum_hx)) * rstd[r] * inverse);
+  }
+  for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    const auto w = weights(io, d, weight, i);
+    auto dw = io.load(weight_grad + i);
+    auto db = io.load(bias_grad + i);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const auto gv = io.load(g + r * n + i);
+      const auto xn = hn::Mul(hn::Sub(io.load(x + r * n + i), center[r]), scale[r]);
+      dw = hn::MulAdd(gv, xn, dw);
+      db = hn::Add(db, gv);
+      const auto centered = hn::MulSub(gv, w, mean_h[r]);
+      io.store(hn::Mul(hn::NegMulAdd(xn, mean_hx[r], centered), scale[r]), dx + r * n + i);
+    }
+    io.store(dw, weight_grad + i);
+    io.store(db, bias_grad + i);
+  });
+}
+
 template <class T>
 void layer_norm_backward(const T* g, const T* x, const T* weight, const T* mean, const T* rstd,
                          int64_t rows, int64_t n, T* dx, T* weight_grad, T* bias_grad) {
-  const hn::ScalableTag<T> d;
-  const T inverse = static_cast<T>(1.0 / static_cast<double>(n));
-  for (int64_t r = 0; r < rows; ++r, g += n, x += n, dx += n) {
-    const auto center = hn::Set(d, mean[r]);
-    const auto scale = hn::Set(d, rstd[r]);
-    auto sum_h = hn::Zero(d), sum_hx = hn::Zero(d);
-    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
-      const auto h = hn::Mul(io.load(g + i), weights(io, d, weight, i));
-      const auto xn = io.only_valid(hn::Mul(hn::Sub(io.load(x + i), center), scale));
-      sum_h = hn::Add(sum_h, h);
-      sum_hx = hn::MulAdd(h, xn, sum_hx);
-    });
-    const auto mean_h = hn::Set(d, hn::GetLane(hn::SumOfLanes(d, sum_h)) * inverse);
-    const auto mean_hx = hn::Set(d, hn::GetLane(hn::SumOfLanes(d, sum_hx)) * inverse);
-    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
-      const auto gv = io.load(g + i);
-      const auto h = hn::Mul(gv, weights(io, d, weight, i));
-      const auto xn = hn::Mul(hn::Sub(io.load(x + i), center), scale);
-      io.store(hn::MulAdd(gv, xn, io.load(weight_grad + i)), weight_grad + i);
-      io.store(hn::Add(gv, io.load(bias_grad + i)), bias_grad + i);
-      io.store(hn::Mul(hn::NegMulAdd(xn, mean_hx, hn::Sub(h, mean_h)), scale), dx + i);
-    });
+  int64_t r = 0;
+  for (; r + 2 <= rows; r += 2) {
+    layer_norm_backward_rows<2>(g + r * n, x + r * n, weight, mean + r, rstd + r, n, dx + r * n,
+                                weight_grad, bias_grad);
+  }
+  for (; r < rows; ++r) {
+    layer_norm_backward_rows<1>(g + r * n, x + r * n, weight, mean + r, rstd + r, n, dx + r * n,
+                                weight_grad, bias_grad);
   }
 }
 

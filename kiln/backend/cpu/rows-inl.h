@@ -120,15 +120,6 @@ HWY_INLINE hn::Vec<D> exp_below_one(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Eq(x, x), hn::Exp(d, x), x);
 }
 
-// log(x), lane by lane: for the one sum at a row's end.
-template <class D, class T = hn::TFromD<D>>
-HWY_INLINE hn::Vec<D> log_of_sum(D d, hn::Vec<D> x) {
-  HWY_ALIGN T lanes[HWY_MAX_BYTES / sizeof(T)];
-  hn::Store(x, d, lanes);
-  for (size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = std::log(lanes[i]);
-  return hn::Load(d, lanes);
-}
-
 }  // namespace kiln::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -33,9 +33,9 @@ void for_each_piece(const Around& a, Rows&& rows, Columns&& columns) {
                  [&](int64_t begin, int64_t end) { rows(begin * a.n, end - begin); });
     return;
   }
-  // Columns in strips, a whole number of the widest vectors.
-  const int64_t strip =
-      std::min<int64_t>(a.inner, std::max<int64_t>(kGrain / 4 / a.n / 64 * 64, 64));
+  // Columns in strips, wide enough to be good stretches of memory.
+  const int64_t share = a.outer * a.inner / 8 / 64 * 64;
+  const int64_t strip = std::min(a.inner, std::clamp<int64_t>(share, 64, 512));
   const int64_t strips = (a.inner + strip - 1) / strip;
   parallel_for(a.outer * strips, std::max<int64_t>(kGrain / 4 / (a.n * strip), 1),
                [&](int64_t begin, int64_t end) {

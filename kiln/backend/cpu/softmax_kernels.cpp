@@ -131,57 +131,86 @@ void log_softmax_backward_rows(const T* g, const T* y, T* dx, int64_t rows, int6
   }
 }
 
+// Neighbouring columns, row by row: what is kept for each column stays in the first-level cache,
+// and every row's part is one stretch of memory.
+constexpr int64_t kStrip = 512;
+
 template <class T, bool kLog>
-void softmax_columns_of(const T* x, T* y, int64_t n, int64_t step, int64_t count) {
+void softmax_strip(const T* x, T* y, int64_t n, int64_t step, int64_t count) {
   const hn::ScalableTag<T> d;
-  for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
-    auto m = hn::Set(d, -std::numeric_limits<T>::infinity());
-    for (int64_t p = 0; p < n; ++p) m = hn::Max(m, io.load(x + p * step + j));
-    auto sum = hn::Zero(d);
-    for (int64_t p = 0; p < n; ++p) {
-      const auto e = exp_below_one(d, hn::Sub(io.load(x + p * step + j), m));
+  HWY_ALIGN T most[kStrip];
+  HWY_ALIGN T sums[kStrip];
+  std::fill_n(most, count, -std::numeric_limits<T>::infinity());
+  std::fill_n(sums, count, T(0));
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
+      io.store(hn::Max(io.load(most + j), io.load(x + p * step + j)), most + j);
+    });
+  }
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
+      const auto e = exp_below_one(d, hn::Sub(io.load(x + p * step + j), io.load(most + j)));
       if constexpr (!kLog) io.store(e, y + p * step + j);
-      sum = hn::Add(sum, e);
-    }
-    if constexpr (kLog) {
-      const auto log_sum = log_of_sum(d, sum);
-      for (int64_t p = 0; p < n; ++p) {
-        const auto v = hn::Sub(io.load(x + p * step + j), m);
-        io.store(hn::Sub(v, log_sum), y + p * step + j);
+      io.store(hn::Add(io.load(sums + j), e), sums + j);
+    });
+  }
+  for (int64_t j = 0; j < count; ++j) sums[j] = kLog ? std::log(sums[j]) : T(1) / sums[j];
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
+      T* to = y + p * step + j;
+      if constexpr (kLog) {
+        const auto shifted = hn::Sub(io.load(x + p * step + j), io.load(most + j));
+        io.store(hn::Sub(shifted, io.load(sums + j)), to);
+      } else {
+        io.store(hn::Mul(io.load(to), io.load(sums + j)), to);
       }
-    } else {
-      const auto scale = hn::Div(hn::Set(d, T(1)), sum);
-      for (int64_t p = 0; p < n; ++p) {
-        io.store(hn::Mul(io.load(y + p * step + j), scale), y + p * step + j);
-      }
-    }
-  });
+    });
+  }
 }
 
 template <class T, bool kLog>
-void softmax_backward_columns_of(const T* g, const T* y, T* dx, int64_t n, int64_t step,
-                                 int64_t count) {
+void softmax_columns_of(const T* x, T* y, int64_t n, int64_t step, int64_t count) {
+  for (int64_t j = 0; j < count; j += kStrip) {
+    softmax_strip<T, kLog>(x + j, y + j, n, step, std::min(kStrip, count - j));
+  }
+}
+
+template <class T, bool kLog>
+void softmax_backward_strip(const T* g, const T* y, T* dx, int64_t n, int64_t step, int64_t count) {
   const hn::ScalableTag<T> d;
-  for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
-    auto sum = hn::Zero(d);
-    for (int64_t p = 0; p < n; ++p) {
+  HWY_ALIGN T sums[kStrip];
+  std::fill_n(sums, count, T(0));
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
       const auto gv = io.load(g + p * step + j);
+      const auto sum = io.load(sums + j);
       if constexpr (kLog) {
-        sum = hn::Add(sum, gv);
+        io.store(hn::Add(sum, gv), sums + j);
       } else {
-        sum = hn::MulAdd(gv, io.load(y + p * step + j), sum);
+        io.store(hn::MulAdd(gv, io.load(y + p * step + j), sum), sums + j);
       }
-    }
-    for (int64_t p = 0; p < n; ++p) {
+    });
+  }
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
       const auto gv = io.load(g + p * step + j);
       const auto yv = io.load(y + p * step + j);
+      const auto sum = io.load(sums + j);
       if constexpr (kLog) {
         io.store(hn::NegMulAdd(exp_below_one(d, yv), sum, gv), dx + p * step + j);
       } else {
         io.store(hn::Mul(yv, hn::Sub(gv, sum)), dx + p * step + j);
       }
-    }
-  });
+    });
+  }
+}
+
+template <class T, bool kLog>
+void softmax_backward_columns_of(const T* g, const T* y, T* dx, int64_t n, int64_t step,
+                                 int64_t count) {
+  for (int64_t j = 0; j < count; j += kStrip) {
+    softmax_backward_strip<T, kLog>(g + j, y + j, dx + j, n, step, std::min(kStrip, count - j));
+  }
 }
 
 template <class T>
