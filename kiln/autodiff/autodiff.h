@@ -1,5 +1,5 @@
-// Autodiff<B>: the backend that computes with B and records what it computes, so that it can be differentiated. It is a
-// backend itself: Autodiff<Autodiff<B>> differentiates a differentiation.
+// Autodiff<B>: the backend that computes with B and records what it computes, so that it can be
+// differentiated. It is a backend itself: Autodiff<Autodiff<B>> differentiates a differentiation.
 #pragma once
 
 #include "kiln/autodiff/formulas_neural.h"
@@ -12,10 +12,10 @@ namespace autodiff {
 template <class B>
 struct Plain : FormulasNeural<B> {
 #define KILN_FLOAT_OP(level, op_name, ...)
-#define KILN_OP(level, op_name, ...)                                                    \
-  template <class... X>                                                                 \
-  static auto op_name(X&&... xs) -> decltype(B::op_name(std::forward<X>(xs)...)) {      \
-    return B::op_name(std::forward<X>(xs)...);                                          \
+#define KILN_OP(level, op_name, ...)                                             \
+  template <class... X>                                                          \
+  static auto op_name(X&&... xs)->decltype(B::op_name(std::forward<X>(xs)...)) { \
+    return B::op_name(std::forward<X>(xs)...);                                   \
   }
 #define KILN_INT_OP KILN_OP
 #define KILN_BOOL_OP KILN_OP
@@ -41,7 +41,9 @@ struct Autodiff : autodiff::Plain<B> {
   // The result of a backward pass: each leaf's gradient, apart from the graph.
   using Gradients = autodiff::GradientMap<B>;
 
-  static std::string name(Device device) { return "autodiff<" + std::string(B::name(device)) + ">"; }
+  static std::string name(Device device) {
+    return "autodiff<" + std::string(B::name(device)) + ">";
+  }
   static void seed(Device device, uint64_t value) { B::seed(device, value); }
   static void sync(Device device) { B::sync(device); }
 
@@ -69,16 +71,16 @@ struct Autodiff : autodiff::Plain<B> {
   }
   static uint32_t version(const IntTensorPrimitive& x) { return autodiff::version_of<B>(x); }
 
-  // ------------------------------------------------------------------------------------- the AutodiffBackend part
-  // A leaf: differentiation stops here and gives x a gradient.
+  // ------------------------------------------------------------------------------------- the
+  // AutodiffBackend part A leaf: differentiation stops here and gives x a gradient.
   static FloatTensorPrimitive require_grad(const FloatTensorPrimitive& x) {
     return {x.inner, make_handle<autodiff::LeafNode<B>>(), 0};
   }
   static bool is_require_grad(const FloatTensorPrimitive& x) { return static_cast<bool>(x.node); }
   static FloatTensorPrimitive detach(const FloatTensorPrimitive& x) { return {x.inner}; }
 
-  // Differentiates the sum of `tensor` with respect to every leaf it depends on. Throws AutodiffError when it depends
-  // on none, or when the graph was freed by an earlier pass.
+  // Differentiates the sum of `tensor` with respect to every leaf it depends on. Throws
+  // AutodiffError when it depends on none, or when the graph was freed by an earlier pass.
   static Gradients backward(FloatTensorPrimitive tensor) {
     return backward(std::move(tensor), std::nullopt, {});
   }
@@ -101,8 +103,8 @@ struct Autodiff : autodiff::Plain<B> {
     const FloatTensorPrimitive start = seed ? std::move(*seed) : ones_like(tensor);
     engine.run(std::span(&tensor, 1), std::span(&start, 1));
   }
-  // The gradients of several tensors with respect to chosen ones, which may be inside the graph. Absent where nothing
-  // connects them.
+  // The gradients of several tensors with respect to chosen ones, which may be inside the graph.
+  // Absent where nothing connects them.
   static std::vector<std::optional<FloatTensorPrimitive>> grad_of(
       std::span<const FloatTensorPrimitive> outputs, std::span<const FloatTensorPrimitive> seeds,
       std::span<const FloatTensorPrimitive> inputs, autodiff::PassOptions options) {
@@ -133,7 +135,9 @@ struct Autodiff : autodiff::Plain<B> {
     grads.set(tensor.node, tensor.slot, FloatTensorPrimitive{std::move(grad)});
   }
 
-  static typename B::FloatTensorPrimitive inner(FloatTensorPrimitive x) { return std::move(x.inner); }
+  static typename B::FloatTensorPrimitive inner(FloatTensorPrimitive x) {
+    return std::move(x.inner);
+  }
   static IntTensorPrimitive int_inner(IntTensorPrimitive x) { return x; }
   static BoolTensorPrimitive bool_inner(BoolTensorPrimitive x) { return x; }
   static QuantizedTensorPrimitive q_inner(QuantizedTensorPrimitive x) { return x; }
@@ -144,7 +148,8 @@ struct Autodiff : autodiff::Plain<B> {
   static BoolTensorPrimitive bool_from_inner(BoolTensorPrimitive x) { return x; }
   static QuantizedTensorPrimitive q_from_inner(QuantizedTensorPrimitive x) { return x; }
 
-  // ------------------------------------------------------------------- ops between kinds, and on quantized tensors
+  // ------------------------------------------------------------------- ops between kinds, and on
+  // quantized tensors
   static FloatTensorPrimitive int_into_float(const Arg<IntTensorPrimitive>& x, DType dtype) {
     return {B::int_into_float(x, dtype)};
   }
@@ -154,7 +159,9 @@ struct Autodiff : autodiff::Plain<B> {
   static QuantizedTensorPrimitive q_from_data(const TensorData& data, double scale, Device device) {
     return B::q_from_data(data, scale, device);
   }
-  static TensorData q_into_data(const Arg<QuantizedTensorPrimitive>& x) { return B::q_into_data(x); }
+  static TensorData q_into_data(const Arg<QuantizedTensorPrimitive>& x) {
+    return B::q_into_data(x);
+  }
   static double q_scale(const Arg<QuantizedTensorPrimitive>& x) { return B::q_scale(x); }
   static QuantizedTensorPrimitive q_reshape(const Arg<QuantizedTensorPrimitive>& x,
                                             const Shape& shape) {

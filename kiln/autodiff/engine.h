@@ -207,8 +207,8 @@ class Engine {
     }
   }
 
-  // A leaf's gradient is handed to users, who may write into it: it gets memory that nothing else looks at. Without
-  // that, y = a + b would leave one tensor as the gradient of both.
+  // A leaf's gradient is handed to users, who may write into it: it gets memory that nothing else
+  // looks at. Without that, y = a + b would leave one tensor as the gradient of both.
   T own(T grad) {
     if (options_.create_graph) return grad;
     if constexpr (requires { B::owns_memory(grad.inner); }) {
@@ -251,7 +251,8 @@ class Engine {
     }
   }
 
-  // Note [Slots]. Which entry belongs to a node: open addressing on the node's address, grown by doubling.
+  // Note [Slots]. Which entry belongs to a node: open addressing on the node's address, grown by
+  // doubling.
   uint32_t* find_slot(const Node<B>* node) {
     if ((entries_.size() + 1) * 2 > table_.size()) grow();
     const size_t mask = table_.size() - 1;

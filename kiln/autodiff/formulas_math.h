@@ -8,12 +8,6 @@ namespace kiln::autodiff {
 template <class B>
 struct FormulasMath : FormulasShape<B> {
   using Base = AutodiffBase<B>;
-  using typename Base::A;
-  using typename Base::Bool;
-  using typename Base::F;
-  using typename Base::Inner;
-  using typename Base::P;
-  using typename Base::T;
   using Base::attach;
   using Base::edges;
   using Base::has_node;
@@ -23,8 +17,15 @@ struct FormulasMath : FormulasShape<B> {
   using Base::save_output;
   using Base::sum_to;
   using Base::tracked;
+  using typename Base::A;
+  using typename Base::Bool;
+  using typename Base::F;
+  using typename Base::Inner;
+  using typename Base::P;
+  using typename Base::T;
 
-  // ------------------------------------------------------------------------------------------------------- binary
+  // -------------------------------------------------------------------------------------------------------
+  // binary
   static T float_add(F x, F y) {
     if (!tracked(x, y)) return {B::float_add(in(x), in(y))};
     auto formula = [xs = Shape(B::shape(x->inner)), ys = Shape(B::shape(y->inner))](P& p) {
@@ -79,8 +80,7 @@ struct FormulasMath : FormulasShape<B> {
       }
     };
     auto to = edges(x, y);
-    return attach("remainder", B::float_remainder(in(x), in(y)), std::move(to),
-                  std::move(formula));
+    return attach("remainder", B::float_remainder(in(x), in(y)), std::move(to), std::move(formula));
   }
   static T float_pow(F x, F y) {
     if (!tracked(x, y)) return {B::float_pow(in(x), in(y))};
@@ -132,7 +132,8 @@ struct FormulasMath : FormulasShape<B> {
     return attach("minimum", B::float_minimum(in(x), in(y)), std::move(to), std::move(formula));
   }
 
-  // ------------------------------------------------------------------------------------------------- with a number
+  // -------------------------------------------------------------------------------------------------
+  // with a number
   static T float_add_scalar(F x, Scalar s) {
     return linear("add", x, B::float_add_scalar(in(x), s), [](P& p) { p.give(0, p.take()); });
   }
@@ -184,44 +185,44 @@ struct FormulasMath : FormulasShape<B> {
     return attach("clamp", B::float_clamp(in(x), low, high), edges(x), std::move(formula));
   }
 
-  // -------------------------------------------------------------------------------------------------------- unary
+  // --------------------------------------------------------------------------------------------------------
+  // unary
   static T float_neg(F x) {
     return linear("neg", x, B::float_neg(in(x)), [](P& p) { p.give(0, A::float_neg(p.take())); });
   }
 
 // dy/dx in terms of the operand x0; g is the gradient of the result.
-#define KILN_FROM_INPUT(name, label, ...)                                         \
-  static T name(F x) {                                                            \
-    if (!tracked(x)) return {B::name(in(x))};                                     \
-    auto formula = [x_ = save(x)](P& p) {                                         \
-      const T x0 = x_.get(p);                                                     \
-      T g = p.take();                                                             \
-      p.give(0, __VA_ARGS__);                                                     \
-    };                                                                            \
-    auto to = edges(x);                                                           \
-    return attach(label, B::name(in(x)), std::move(to), std::move(formula));      \
+#define KILN_FROM_INPUT(name, label, ...)                                    \
+  static T name(F x) {                                                       \
+    if (!tracked(x)) return {B::name(in(x))};                                \
+    auto formula = [x_ = save(x)](P& p) {                                    \
+      const T x0 = x_.get(p);                                                \
+      T g = p.take();                                                        \
+      p.give(0, __VA_ARGS__);                                                \
+    };                                                                       \
+    auto to = edges(x);                                                      \
+    return attach(label, B::name(in(x)), std::move(to), std::move(formula)); \
   }
 // dy/dx in terms of the result y0.
-#define KILN_FROM_OUTPUT(name, label, ...)                                        \
-  static T name(F x) {                                                            \
-    if (!tracked(x)) return {B::name(in(x))};                                     \
-    auto to = edges(x);                                                           \
-    Inner out = B::name(in(x));                                                   \
-    auto formula = [y_ = save_output(out)](P& p) {                                \
-      const T y0 = y_.get(p);                                                     \
-      T g = p.take();                                                             \
-      p.give(0, __VA_ARGS__);                                                     \
-    };                                                                            \
-    return attach(label, std::move(out), std::move(to), std::move(formula));      \
+#define KILN_FROM_OUTPUT(name, label, ...)                                   \
+  static T name(F x) {                                                       \
+    if (!tracked(x)) return {B::name(in(x))};                                \
+    auto to = edges(x);                                                      \
+    Inner out = B::name(in(x));                                              \
+    auto formula = [y_ = save_output(out)](P& p) {                           \
+      const T y0 = y_.get(p);                                                \
+      T g = p.take();                                                        \
+      p.give(0, __VA_ARGS__);                                                \
+    };                                                                       \
+    return attach(label, std::move(out), std::move(to), std::move(formula)); \
   }
 // Constant almost everywhere: the gradient is 0.
-#define KILN_FLAT(name, label)                                                    \
-  static T name(F x) {                                                            \
-    if (!tracked(x)) return {B::name(in(x))};                                     \
-    auto to = edges(x);                                                           \
-    return attach(label, B::name(in(x)), std::move(to), [](P& p) {                \
-      p.give(0, A::float_mul_scalar(p.take(), Scalar(0.0)));                      \
-    });                                                                           \
+#define KILN_FLAT(name, label)                                                          \
+  static T name(F x) {                                                                  \
+    if (!tracked(x)) return {B::name(in(x))};                                           \
+    auto to = edges(x);                                                                 \
+    return attach(label, B::name(in(x)), std::move(to),                                 \
+                  [](P& p) { p.give(0, A::float_mul_scalar(p.take(), Scalar(0.0))); }); \
   }
 
   KILN_FROM_INPUT(float_abs, "abs", A::float_mul(std::move(g), A::float_sign(x0)))
@@ -259,8 +260,8 @@ struct FormulasMath : FormulasShape<B> {
   KILN_FROM_INPUT(float_asinh, "asinh",
                   A::float_mul(std::move(g), A::float_rsqrt(one_plus_square(x0))))
   KILN_FROM_INPUT(float_acosh, "acosh",
-                  A::float_mul(std::move(g), A::float_rsqrt(A::float_add_scalar(
-                                                 A::float_square(x0), Scalar(-1.0)))))
+                  A::float_mul(std::move(g), A::float_rsqrt(A::float_add_scalar(A::float_square(x0),
+                                                                                Scalar(-1.0)))))
   KILN_FROM_INPUT(float_atanh, "atanh", A::float_div(std::move(g), one_minus_square(x0)))
   KILN_FROM_INPUT(float_erf, "erf",
                   A::float_mul(A::float_mul_scalar(std::move(g),
@@ -272,7 +273,8 @@ struct FormulasMath : FormulasShape<B> {
   KILN_FLAT(float_round, "round")
   KILN_FLAT(float_trunc, "trunc")
 
-  // --------------------------------------------------------------------------------------------------- comparison
+  // ---------------------------------------------------------------------------------------------------
+  // comparison
 #define KILN_COMPARE(name) \
   static Bool name(F x, F y) { return B::name(in(x), in(y)); }
 #define KILN_COMPARE_SCALAR(name) \

@@ -1,8 +1,9 @@
 // Activations, convolution, pooling, normalization, losses, dropout, optimizer steps.
 //
-// Note [Fused gradients]. A backend has fused ops for these gradients (float_gelu_backward, ...). They are ops of
-// Autodiff too: on untracked operands they call the fused op; on tracked ones (a recorded pass) they are composed from
-// ops that have gradients of their own, so that any order of derivative is right without further formulas.
+// Note [Fused gradients]. A backend has fused ops for these gradients (float_gelu_backward, ...).
+// They are ops of Autodiff too: on untracked operands they call the fused op; on tracked ones (a
+// recorded pass) they are composed from ops that have gradients of their own, so that any order of
+// derivative is right without further formulas.
 #pragma once
 
 #include "kiln/autodiff/formulas_reduce.h"
@@ -13,13 +14,6 @@ template <class B>
 struct FormulasNeural : FormulasReduce<B> {
   using Base = AutodiffBase<B>;
   using Reduce = FormulasReduce<B>;
-  using typename Base::A;
-  using typename Base::Bool;
-  using typename Base::F;
-  using typename Base::Inner;
-  using typename Base::Int;
-  using typename Base::P;
-  using typename Base::T;
   using Base::attach;
   using Base::edges;
   using Base::has_node;
@@ -31,8 +25,16 @@ struct FormulasNeural : FormulasReduce<B> {
   using Base::tracked;
   using Reduce::count;
   using Reduce::spread;
+  using typename Base::A;
+  using typename Base::Bool;
+  using typename Base::F;
+  using typename Base::Inner;
+  using typename Base::Int;
+  using typename Base::P;
+  using typename Base::T;
 
-  // -------------------------------------------------------------------------------------------------- activations
+  // --------------------------------------------------------------------------------------------------
+  // activations
   KILN_FROM_OUTPUT(float_relu, "relu", A::float_relu_backward(std::move(g), y0))
   KILN_FROM_OUTPUT(float_sigmoid, "sigmoid", A::float_sigmoid_backward(std::move(g), y0))
   KILN_FROM_INPUT(float_silu, "silu", A::float_silu_backward(std::move(g), x0))
@@ -69,9 +71,9 @@ struct FormulasNeural : FormulasReduce<B> {
     if (!tracked(g, x)) return {B::float_gelu_backward(in(g), in(x), approximate)};
     const T& x0 = x.get();
     if (!approximate) {  // Phi(x) + x phi(x)
-      const T phi = A::float_mul_scalar(
-          A::float_exp(A::float_mul_scalar(A::float_square(x0), Scalar(-0.5))),
-          Scalar(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
+      const T phi =
+          A::float_mul_scalar(A::float_exp(A::float_mul_scalar(A::float_square(x0), Scalar(-0.5))),
+                              Scalar(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
       const T erf = A::float_erf(A::float_mul_scalar(x0, Scalar(1.0 / std::numbers::sqrt2)));
       const T cdf = A::float_mul_scalar(A::float_add_scalar(erf, Scalar(1.0)), Scalar(0.5));
       return A::float_mul(g, A::float_add(cdf, A::float_mul(x0, phi)));
@@ -80,8 +82,8 @@ struct FormulasNeural : FormulasReduce<B> {
     const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
     const double k = 0.044715;
     const T x2 = A::float_square(x0);
-    const T u = A::float_mul(
-        x0, A::float_add_scalar(A::float_mul_scalar(x2, Scalar(c * k)), Scalar(c)));
+    const T u =
+        A::float_mul(x0, A::float_add_scalar(A::float_mul_scalar(x2, Scalar(c * k)), Scalar(c)));
     const T du = A::float_add_scalar(A::float_mul_scalar(x2, Scalar(3.0 * c * k)), Scalar(c));
     const T t = A::float_tanh(u);
     const T left = A::float_add_scalar(t, Scalar(1.0));
@@ -119,7 +121,8 @@ struct FormulasNeural : FormulasReduce<B> {
     return A::float_sub(g.get(), A::float_mul(A::float_exp(y.get()), total));
   }
 
-  // -------------------------------------------------------------------------------------------------- convolution
+  // --------------------------------------------------------------------------------------------------
+  // convolution
   static T float_conv2d(F x, F weight, const T* bias, const ConvOptions& options) {
     if (!tracked(x, weight, bias)) {
       return {B::float_conv2d(in(x), in(weight), in(bias), options)};
@@ -160,12 +163,12 @@ struct FormulasNeural : FormulasReduce<B> {
       if (p.needs(1)) p.give(1, A::float_conv2d(x_.get(p), v, nullptr, options));
     };
     auto to = edges(x, g);
-    return attach("conv2d_weight_grad",
-                  B::float_conv2d_weight_grad(in(x), in(g), w_shape, options), std::move(to),
-                  std::move(formula));
+    return attach("conv2d_weight_grad", B::float_conv2d_weight_grad(in(x), in(g), w_shape, options),
+                  std::move(to), std::move(formula));
   }
 
-  // ------------------------------------------------------------------------------------------------------ pooling
+  // ------------------------------------------------------------------------------------------------------
+  // pooling
   static std::pair<T, Int> float_max_pool2d(F x, const PoolOptions& options) {
     const bool record = tracked(x);
     auto to = edges(x);
@@ -180,11 +183,10 @@ struct FormulasNeural : FormulasReduce<B> {
   }
   static T float_max_pool2d_backward(F g, const Arg<Int>& index, const Shape& x_shape) {
     if (!tracked(g)) return {B::float_max_pool2d_backward(in(g), index, x_shape)};
-    auto formula = [gs = Shape(B::shape(g->inner)), x_shape,
-                    i = save_constant(index.get())](P& p) {
+    auto formula = [gs = Shape(B::shape(g->inner)), x_shape, i = save_constant(index.get())](P& p) {
       // The gradient of placing values at positions is picking them up there.
-      const T plane = A::float_reshape(
-          p.take(), Shape{x_shape[0], x_shape[1], x_shape[2] * x_shape[3]});
+      const T plane =
+          A::float_reshape(p.take(), Shape{x_shape[0], x_shape[1], x_shape[2] * x_shape[3]});
       const Int flat = B::int_reshape(i.get(p), Shape{gs[0], gs[1], gs[2] * gs[3]});
       p.give(0, A::float_reshape(A::float_gather(plane, 2, flat), gs));
     };
@@ -209,8 +211,8 @@ struct FormulasNeural : FormulasReduce<B> {
                   std::move(to), std::move(formula));
   }
 
-  // ------------------------------------------------------------------------------------------------ normalization
-  // The statistics returned beside the output carry no gradient.
+  // ------------------------------------------------------------------------------------------------
+  // normalization The statistics returned beside the output carry no gradient.
   static std::tuple<T, T, T> float_batch_norm(F x, const T* weight, const T* bias, double eps) {
     const bool record = tracked(x, weight, bias);
     auto to = edges(x, weight, bias);
@@ -222,9 +224,8 @@ struct FormulasNeural : FormulasReduce<B> {
                     v_ = save_constant(var), eps](P& p) {
       const T x0 = x_->get(p);
       const std::optional<T> w0 = w_ ? std::optional(w_->get(p)) : std::nullopt;
-      auto [gx, gw, gb] =
-          A::float_batch_norm_backward(p.take(), x0, w0 ? &*w0 : nullptr, T{m_.get(p)},
-                                       T{v_.get(p)}, eps);
+      auto [gx, gw, gb] = A::float_batch_norm_backward(p.take(), x0, w0 ? &*w0 : nullptr,
+                                                       T{m_.get(p)}, T{v_.get(p)}, eps);
       p.give(0, std::move(gx));
       p.give(1, std::move(gw));
       p.give(2, std::move(gb));
@@ -293,7 +294,8 @@ struct FormulasNeural : FormulasReduce<B> {
     return {T{std::move(gx)}, T{std::move(gw)}, T{std::move(gb)}};
   }
 
-  // ------------------------------------------------------------------------------------------------ cross-entropy
+  // ------------------------------------------------------------------------------------------------
+  // cross-entropy
   static std::pair<T, T> float_cross_entropy(F x, const Arg<Int>& target,
                                              const CrossEntropyOptions& options) {
     const bool record = tracked(x);
@@ -320,18 +322,19 @@ struct FormulasNeural : FormulasReduce<B> {
     const Device device = B::device(x->inner);
     const double s = options.label_smoothing;
     const Bool ignored = B::int_equal_scalar(target.get(), Scalar(options.ignore_index));
-    const Int safe = B::int_reshape(B::int_mask_fill(target.get(), ignored, Scalar(0)),
-                                    Shape{shape[0], 1});
+    const Int safe =
+        B::int_reshape(B::int_mask_fill(target.get(), ignored, Scalar(0)), Shape{shape[0], 1});
     Inner expected = B::float_scatter(
         B::float_full(shape, Scalar(s / static_cast<double>(shape[1])), dtype, device), 1, safe,
-        B::float_full(Shape{shape[0], 1},
-                      Scalar(1.0 - s + s / static_cast<double>(shape[1])), dtype, device));
-    const T rows = A::float_reshape(A::float_mask_fill(g, ignored, Scalar(0.0)),
-                                    Shape{shape[0], 1});
+        B::float_full(Shape{shape[0], 1}, Scalar(1.0 - s + s / static_cast<double>(shape[1])),
+                      dtype, device));
+    const T rows =
+        A::float_reshape(A::float_mask_fill(g, ignored, Scalar(0.0)), Shape{shape[0], 1});
     return A::float_mul(A::float_sub(A::float_softmax(x.get(), 1), T{std::move(expected)}), rows);
   }
 
-  // ------------------------------------------------------------------------------------------------------ dropout
+  // ------------------------------------------------------------------------------------------------------
+  // dropout
   static T float_dropout(F x, double p_zero, RandomStream stream) {
     if (!tracked(x)) return {B::float_dropout(in(x), p_zero, stream)};
     auto formula = [p_zero, stream](P& p) {
@@ -342,8 +345,8 @@ struct FormulasNeural : FormulasReduce<B> {
                   std::move(formula));
   }
 
-  // ---------------------------------------------------------------------------------------------- optimizer steps
-  // They write parameters in place and are not recorded.
+  // ----------------------------------------------------------------------------------------------
+  // optimizer steps They write parameters in place and are not recorded.
   static void float_sgd_step(std::span<T> params, std::span<const T> grads, std::span<T> momentum,
                              const SgdStep& step) {
     std::vector<Inner> p = inners(params);
@@ -389,9 +392,9 @@ struct FormulasNeural : FormulasReduce<B> {
     return normalized_backward(g, x, weight, last, last, first, eps);
   }
 
-  // y = xhat w + b with xhat = (x - mean) rstd, statistics over `stats_dims`. Recorded, with mean and rstd as functions
-  // of x. gw and gb are summed over `param_sum_dims`; `weight_dims` are x's dims that the weight spans when it is no
-  // channel vector.
+  // y = xhat w + b with xhat = (x - mean) rstd, statistics over `stats_dims`. Recorded, with mean
+  // and rstd as functions of x. gw and gb are summed over `param_sum_dims`; `weight_dims` are x's
+  // dims that the weight spans when it is no channel vector.
   static std::tuple<T, T, T> normalized_backward(const T& g, const T& x, const T* weight,
                                                  const Dims& stats_dims, const Dims& weight_dims,
                                                  const Dims& param_sum_dims, double eps) {
@@ -412,8 +415,7 @@ struct FormulasNeural : FormulasReduce<B> {
     // gx = rstd (gh - mean(gh) - xhat mean(gh xhat))
     const T mean_gh = A::float_mean(gh, stats_dims, true);
     const T mean_gx = A::float_mean(A::float_mul(gh, xhat), stats_dims, true);
-    T gx = A::float_mul(
-        rstd, A::float_sub(A::float_sub(gh, mean_gh), A::float_mul(xhat, mean_gx)));
+    T gx = A::float_mul(rstd, A::float_sub(A::float_sub(gh, mean_gh), A::float_mul(xhat, mean_gx)));
     T gw = A::float_sum(A::float_mul(g, xhat), param_sum_dims, false);
     T gb = A::float_sum(g, param_sum_dims, false);
     return {std::move(gx), std::move(gw), std::move(gb)};

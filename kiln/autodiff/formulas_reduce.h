@@ -8,13 +8,6 @@ namespace kiln::autodiff {
 template <class B>
 struct FormulasReduce : FormulasMath<B> {
   using Base = AutodiffBase<B>;
-  using typename Base::A;
-  using typename Base::Bool;
-  using typename Base::F;
-  using typename Base::Inner;
-  using typename Base::Int;
-  using typename Base::P;
-  using typename Base::T;
   using Base::attach;
   using Base::edges;
   using Base::has_node;
@@ -24,6 +17,13 @@ struct FormulasReduce : FormulasMath<B> {
   using Base::save_output;
   using Base::sum_to;
   using Base::tracked;
+  using typename Base::A;
+  using typename Base::Bool;
+  using typename Base::F;
+  using typename Base::Inner;
+  using typename Base::Int;
+  using typename Base::P;
+  using typename Base::T;
 
   static T float_sum(F x, const Dims& dims, bool keepdim) {
     if (!tracked(x)) return {B::float_sum(in(x), dims, keepdim)};
@@ -40,7 +40,8 @@ struct FormulasReduce : FormulasMath<B> {
     };
     return attach("mean", B::float_mean(in(x), dims, keepdim), edges(x), std::move(formula));
   }
-  // Each element's gradient is the product of the others, found without dividing (an element may be zero).
+  // Each element's gradient is the product of the others, found without dividing (an element may be
+  // zero).
   static T float_prod(F x, const Dims& dims, bool keepdim) {
     if (!tracked(x)) return {B::float_prod(in(x), dims, keepdim)};
     auto formula = [x_ = save(x), dims](P& p) {
@@ -183,7 +184,8 @@ struct FormulasReduce : FormulasMath<B> {
     const T parts[2] = {reversed ? rest : ones, reversed ? ones : rest};
     return A::float_cat(std::span<const T>(parts), dim);
   }
-  // The product of all other elements along the reduced dims: exclusive products from both sides, each by doubling.
+  // The product of all other elements along the reduced dims: exclusive products from both sides,
+  // each by doubling.
   static T product_of_others(const T& x, const Dims& dims) {
     const Shape shape = B::shape(x.inner);
     Dims order;  // kept dims first, reduced ones last

@@ -8,14 +8,6 @@ namespace kiln::autodiff {
 template <class B>
 struct FormulasShape : AutodiffBase<B> {
   using Base = AutodiffBase<B>;
-  using typename Base::A;
-  using typename Base::Bool;
-  using typename Base::F;
-  using typename Base::Inner;
-  using typename Base::Int;
-  using typename Base::P;
-  using typename Base::Quantized;
-  using typename Base::T;
   using Base::attach;
   using Base::edge;
   using Base::edges;
@@ -25,6 +17,14 @@ struct FormulasShape : AutodiffBase<B> {
   using Base::sum_to;
   using Base::tracked;
   using Base::zeros_like;
+  using typename Base::A;
+  using typename Base::Bool;
+  using typename Base::F;
+  using typename Base::Inner;
+  using typename Base::Int;
+  using typename Base::P;
+  using typename Base::Quantized;
+  using typename Base::T;
 
   static T float_from_data(const TensorData& data, Device device) {
     return {B::float_from_data(data, device)};
@@ -109,8 +109,8 @@ struct FormulasShape : AutodiffBase<B> {
     return {unslice_inner(g->inner, to, dim, range)};
   }
 
-  // Writes the values of src (broadcast, same dtype) into dst's memory, unrecorded: refused where that would lose a
-  // gradient. The tensor layer uses assigned().
+  // Writes the values of src (broadcast, same dtype) into dst's memory, unrecorded: refused where
+  // that would lose a gradient. The tensor layer uses assigned().
   static void float_assign(F dst, F src) {
     if (tracked(dst, src)) throw_untracked_write();
     B::float_assign(in(dst), in(src));
@@ -200,8 +200,8 @@ struct FormulasShape : AutodiffBase<B> {
         start = end;
       }
     };
-    auto node = make_handle<ListNode<B, decltype(formula)>>("cat", std::move(to),
-                                                            std::move(formula));
+    auto node =
+        make_handle<ListNode<B, decltype(formula)>>("cat", std::move(to), std::move(formula));
     return T{std::move(out), std::move(node), 0};
   }
 
@@ -234,8 +234,8 @@ struct FormulasShape : AutodiffBase<B> {
     Inner out = B::float_full(to, Scalar(0.0), B::dtype(g), B::device(g));
     if constexpr (AutodiffBackend<B>) {
       // Writing in place would hide g's history from the inner graph.
-      const Int index = B::int_arange(range.start, range.step, range.length(), DType::i64,
-                                      B::device(g));
+      const Int index =
+          B::int_arange(range.start, range.step, range.length(), DType::i64, B::device(g));
       return B::float_index_add(std::move(out), dim, index, g);
     } else {
       B::float_assign(B::float_slice(std::as_const(out), dim, range), g);

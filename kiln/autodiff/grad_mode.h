@@ -4,8 +4,8 @@
 namespace kiln::autodiff {
 
 namespace detail {
-// One for each decorated backend: a pass of Autodiff<Autodiff<B>> that is not recorded itself still lets the inner
-// Autodiff<B> record it.
+// One for each decorated backend: a pass of Autodiff<Autodiff<B>> that is not recorded itself still
+// lets the inner Autodiff<B> record it.
 template <class B>
 inline constinit thread_local bool recording = true;
 }  // namespace detail

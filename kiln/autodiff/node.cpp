@@ -33,10 +33,10 @@ void doom(Doomed* node) noexcept {
 }  // namespace detail
 
 void throw_modified(const char* op, uint32_t saved, uint32_t now) {
-  throw_error<AutodiffError>(
-      "backward: a tensor that the gradient of ", op,
-      " needs was modified in place after it was saved; got version ", now, "; expected version ",
-      saved, "; try the op without the trailing _, or clone() before it");
+  throw_error<AutodiffError>("backward: a tensor that the gradient of ", op,
+                             " needs was modified in place after it was saved; got version ", now,
+                             "; expected version ", saved,
+                             "; try the op without the trailing _, or clone() before it");
 }
 
 }  // namespace kiln::autodiff

@@ -1,4 +1,5 @@
-// The graph: nodes that know how to turn the gradients of an op's results into those of its operands.
+// The graph: nodes that know how to turn the gradients of an op's results into those of its
+// operands.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ class Node;
 template <class B>
 class Pass;
 
-// A tensor of Autodiff<B>: one of B, and where it came from. `node` is null when nothing is tracked.
+// A tensor of Autodiff<B>: one of B, and where it came from. `node` is null when nothing is
+// tracked.
 template <class B>
 struct Tensor {
   typename B::FloatTensorPrimitive inner;
@@ -52,12 +54,13 @@ class SpinLock {
 
 namespace detail {
 
-// Order of creation over all threads. A node is created after those it leads to, so going through nodes by falling
-// sequence number meets every node after all that feed it: no dependency counts are needed.
+// Order of creation over all threads. A node is created after those it leads to, so going through
+// nodes by falling sequence number meets every node after all that feed it: no dependency counts
+// are needed.
 uint64_t next_sequence();
 
-// Nodes whose last handle went are deleted one after another by whoever holds the thread's list, never from within a
-// deletion: a chain of any length needs no stack.
+// Nodes whose last handle went are deleted one after another by whoever holds the thread's list,
+// never from within a deletion: a chain of any length needs no stack.
 struct Doomed {
   Doomed* next_doomed = nullptr;
   virtual void delete_now() noexcept = 0;
@@ -183,9 +186,10 @@ uint32_t version_of(const P& x) {
   }
 }
 
-// Note [Saved tensors]. A saved operand remembers its own history, so that a backward pass which is itself recorded
-// can go on through it, and the version of its memory, so that a later write in place is noticed instead of giving
-// wrong gradients. A saved result takes its history from the node that saved it, or it would keep itself alive.
+// Note [Saved tensors]. A saved operand remembers its own history, so that a backward pass which is
+// itself recorded can go on through it, and the version of its memory, so that a later write in
+// place is noticed instead of giving wrong gradients. A saved result takes its history from the
+// node that saved it, or it would keep itself alive.
 template <class B>
 class SavedInput {
  public:

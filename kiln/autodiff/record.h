@@ -8,7 +8,8 @@
 
 namespace kiln::autodiff {
 
-// Formulas read: save what is needed, run the inner op, attach a node whose lambda gives each operand its gradient:
+// Formulas read: save what is needed, run the inner op, attach a node whose lambda gives each
+// operand its gradient:
 //
 //   static T float_mul(F x, F y) {
 //     if (!tracked(x, y)) return {B::float_mul(in(x), in(y))};
@@ -16,9 +17,10 @@ namespace kiln::autodiff {
 //     return attach("mul", B::float_mul(in(x), in(y)), {&x, &y}, std::move(formula));
 //   }
 //
-// The gradients are computed with the ops of Autodiff<B> itself, on operands without history in a plain pass (so
-// nothing is recorded) and with it under create_graph (so the pass can be differentiated in turn). Saving comes before
-// the op, since an op may take over a donated operand's memory, or write over one that it was given in place.
+// The gradients are computed with the ops of Autodiff<B> itself, on operands without history in a
+// plain pass (so nothing is recorded) and with it under create_graph (so the pass can be
+// differentiated in turn). Saving comes before the op, since an op may take over a donated
+// operand's memory, or write over one that it was given in place.
 template <class B>
 struct AutodiffBase {
   using Inner = typename B::FloatTensorPrimitive;

@@ -5,12 +5,15 @@
 
 namespace kiln {
 
-// A kernel always writes to a destination. Which one follows from how its operands were handed over:
+// A kernel always writes to a destination. Which one follows from how its operands were handed
+// over:
 //   borrowed  (from an lvalue)   the result gets memory of its own;
-//   donated   (from an rvalue)   the result may take over the operand's memory, when nobody else holds it;
-//   in place  (Arg::in_place)    the result is the operand: its memory is written, every view of it sees the change.
-// An op that cannot honour `in_place` ignores it and returns a fresh result; its caller then assigns that (the tensor
-// layer does). A backend that cares for none of this declares its parameters `const T&`: Arg converts.
+//   donated   (from an rvalue)   the result may take over the operand's memory, when nobody else
+//   holds it; in place  (Arg::in_place)    the result is the operand: its memory is written, every
+//   view of it sees the change.
+// An op that cannot honour `in_place` ignores it and returns a fresh result; its caller then
+// assigns that (the tensor layer does). A backend that cares for none of this declares its
+// parameters `const T&`: Arg converts.
 template <class T>
 class Arg {
  public:

@@ -1,7 +1,8 @@
 // The Backend and AutodiffBackend concepts.
 //
-// A backend is a struct of static functions: its four tensor primitives, a few facts about them, and the ops of
-// ops.def. Derive it from BackendDefaults (defaults.h) to get every op marked `fallback` for free.
+// A backend is a struct of static functions: its four tensor primitives, a few facts about them,
+// and the ops of ops.def. Derive it from BackendDefaults (defaults.h) to get every op marked
+// `fallback` for free.
 #pragma once
 
 #include <concepts>
@@ -80,13 +81,12 @@ constexpr bool accepts(Words<R, P...>) {
 // The name of the first op that a backend lacks or declares with other parameters, or null.
 template <class Bk>
 constexpr const char* first_missing() {
-#define KILN_OP(level, name, ...)                                                        \
-  {                                                                                      \
-    constexpr auto call = []<class... A>(A&&... a)                                       \
-        -> decltype(Bk::name(std::forward<A>(a)...)) {                                   \
-      return Bk::name(std::forward<A>(a)...);                                            \
-    };                                                                                   \
-    if (!accepts<Bk, decltype(call)>(Words<__VA_ARGS__>{})) return #name;                \
+#define KILN_OP(level, name, ...)                                                                 \
+  {                                                                                               \
+    constexpr auto call = []<class... A>(A&&... a) -> decltype(Bk::name(std::forward<A>(a)...)) { \
+      return Bk::name(std::forward<A>(a)...);                                                     \
+    };                                                                                            \
+    if (!accepts<Bk, decltype(call)>(Words<__VA_ARGS__>{})) return #name;                         \
   }
 #include "kiln/backend/ops.def"
   return nullptr;
@@ -124,7 +124,8 @@ concept DescribesTensor = requires(const Primitive& x) {
 // Facts that hold for every backend:
 // - primitives are cheap to copy: a copy is another handle on the same tensor;
 // - reshape, permute, expand and slice give views where they can, and *_assign writes through them;
-// - random ops are functions of their stream, so that equal seeds give equal numbers on every backend.
+// - random ops are functions of their stream, so that equal seeds give equal numbers on every
+// backend.
 template <class T>
 concept Backend = BackendTypes<T> && DescribesTensor<T, typename T::FloatTensorPrimitive> &&
                   DescribesTensor<T, typename T::IntTensorPrimitive> &&
@@ -139,7 +140,8 @@ concept Backend = BackendTypes<T> && DescribesTensor<T, typename T::FloatTensorP
 template <class T>
 consteval void check_backend() {
   constexpr const char* missing = op::first_missing<T>();
-  static_assert(missing == nullptr, "the backend lacks an op of kiln/backend/ops.def: see `missing`");
+  static_assert(missing == nullptr,
+                "the backend lacks an op of kiln/backend/ops.def: see `missing`");
   static_assert(Backend<T>);
 }
 

@@ -1,13 +1,21 @@
 #include "kiln/backend/host_tensor.h"
 
 #include <cstring>
+#include <limits>
 
 namespace kiln::host {
 
 HostHandle empty(const Shape& shape, DType dtype, Device device) {
-  const auto bytes = static_cast<size_t>(shape.numel()) * size_of(dtype);
+  // An expanded operand can ask for a result of any size: a product that wraps must not look small.
+  size_t bytes = size_of(dtype);
+  bool too_large = false;
+  for (int64_t size : shape) {
+    too_large = __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || too_large;
+  }
+  if (too_large && !shape.contains(0)) bytes = std::numeric_limits<size_t>::max();
+  Handle<Storage> storage = Storage::allocate(bytes);  // throws when too large, before strides wrap
   return make_handle<HostTensor>(shape, dtype, device, contiguous_strides(shape), 0,
-                                 Storage::allocate(bytes));
+                                 std::move(storage));
 }
 
 HostHandle view(const HostHandle& x, const Shape& shape, const Strides& strides, int64_t offset) {
@@ -44,7 +52,7 @@ void copy_strided(const T* from, T* to, const Shape& shape, const Strides& strid
 }  // namespace
 
 TensorData into_data(const HostHandle& x) {
-  if (x.unique() && x->storage().unique() && x->is_contiguous()) {
+  if (x->numel() > 0 && x.unique() && x->storage().unique() && x->is_contiguous()) {
     return TensorData(x->shape(), x->dtype(), x->storage(),
                       static_cast<size_t>(x->offset()) * size_of(x->dtype()));
   }
@@ -103,25 +111,26 @@ HostHandle slice(const HostHandle& x, int dim, Range range) {
   Strides strides = x->strides();
   const int64_t offset = x->offset() + (range.length() == 0 ? 0 : range.start * strides[dim]);
   shape[dim] = range.length();
-  strides[dim] *= range.step;
+  if (shape[dim] > 1)
+    strides[dim] *= range.step;  // else the step may be anything, and means nothing
   return view(x, shape, strides, offset);
 }
 
 HostHandle try_reshape(const HostHandle& x, const Shape& shape) {
   if (x->is_contiguous()) return view(x, shape, contiguous_strides(shape), x->offset());
-  // Walk both shapes from the back; each group of new dims must lie within one evenly strided run of old dims.
+  // Walk both shapes from the back; each group of new dims must lie within one evenly strided run
+  // of old dims.
   const Shape& old_shape = x->shape();
   const Strides& old_strides = x->strides();
   Strides strides = Shape::filled(shape.rank(), 0);
   int to = shape.rank() - 1;
-  int64_t run = 1;       // elements in the current run of old dims
-  int64_t covered = 1;   // of those, covered by new dims
+  int64_t run = 1;      // elements in the current run of old dims
+  int64_t covered = 1;  // of those, covered by new dims
   int64_t step = old_shape.rank() == 0 ? 1 : old_strides.back();
   for (int from = old_shape.rank() - 1; from >= 0; --from) {
     run *= old_shape[from];
     const bool run_ends =
-        from == 0 ||
-        (old_shape[from - 1] != 1 && old_strides[from - 1] != run * step);
+        from == 0 || (old_shape[from - 1] != 1 && old_strides[from - 1] != run * step);
     if (!run_ends) continue;
     while (to >= 0 && (covered < run || shape[to] == 1)) {
       strides[to] = covered * step;

@@ -1,5 +1,5 @@
-// HostTensor: a strided view of host memory. The tensor primitive of the Cpu and Reference backends; a backend that
-// keeps its values in host memory may use it too.
+// HostTensor: a strided view of host memory. The tensor primitive of the Cpu and Reference
+// backends; a backend that keeps its values in host memory may use it too.
 #pragma once
 
 #include "kiln/backend/arg.h"
@@ -68,7 +68,7 @@ HostHandle empty(const Shape& shape, DType dtype, Device device);
 HostHandle view(const HostHandle& x, const Shape& shape, const Strides& strides, int64_t offset);
 
 HostHandle from_data(const TensorData& data, Device device);  // copies
-TensorData into_data(const HostHandle& x);                    // shares when contiguous and alone, else copies
+TensorData into_data(const HostHandle& x);  // shares when contiguous and alone, else copies
 
 // Shape ops that need no kernel: they return views.
 HostHandle permute(const HostHandle& x, const Dims& dims);
@@ -79,10 +79,11 @@ HostHandle try_reshape(const HostHandle& x, const Shape& shape);
 // The strides that x has when read in the broadcast shape `to`.
 Strides broadcast_strides(const HostTensor& x, const Shape& to);
 
-// Whether a result may take over x's memory: x was donated, is its storage's only holder, is row-major from offset 0
-// and fits shape and dtype.
+// Whether a result may take over x's memory: x was donated, is its storage's only holder, is
+// row-major from offset 0 and fits shape and dtype.
 bool can_donate(const Arg<HostHandle>& x, const Shape& shape, DType dtype);
-// Whether the two views might share an element (exact for different storages, else by their extents).
+// Whether the two views might share an element (exact for different storages, else by their
+// extents).
 bool may_overlap(const HostTensor& a, const HostTensor& b);
 
 // What backends over HostTensor answer for the Backend concept.

@@ -23,7 +23,7 @@ struct PoolOptions {
   Pair kernel = {2, 2};
   Pair stride = {2, 2};
   Pair padding = {0, 0};
-  Pair dilation = {1, 1};         // max pooling only
+  Pair dilation = {1, 1};  // max pooling only
   bool ceil_mode = false;
   bool count_include_pad = true;  // average pooling only
 };
@@ -55,7 +55,8 @@ struct SgdStep {
 // One step of Adam (Kingma & Ba, 2015) or, with `decoupled`, AdamW (Loshchilov & Hutter, 2019):
 //   decoupled ? p *= 1 - lr weight_decay : g += weight_decay p;
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-//   p -= lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps); amsgrad keeps the largest v.
+//   p -= lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps); amsgrad keeps the largest
+//   v.
 struct AdamStep {
   double lr = 1e-3;
   double beta1 = 0.9;
@@ -67,7 +68,8 @@ struct AdamStep {
   int64_t step = 1;
 };
 
-// Symmetric quantization to int8, one scale for the whole tensor: value = scale * q, q in [-127, 127].
+// Symmetric quantization to int8, one scale for the whole tensor: value = scale * q, q in [-127,
+// 127].
 struct QuantScheme {
   // 0: take it from the tensor: max |x| / 127.
   double scale = 0.0;

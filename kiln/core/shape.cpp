@@ -54,6 +54,7 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     }
     out[i + offset] = y;
   }
+  checked_numel(op, out);  // the operands may be expanded views, much larger than their memory
   return out;
 }
 

@@ -1,3 +1,6 @@
+#include <cmath>
+
+#include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -11,25 +14,32 @@ void check_shapes(const char* op, const Value& x, const Value& y) {
   if (!(shape_of(x) == shape_of(y))) broadcast_shapes(op, shape_of(x), shape_of(y));
 }
 
-// What a binary op needs to know of its operands before it runs: both on one device, shapes that broadcast.
+// What a binary op needs to know of its operands before it runs: both on one device, shapes that
+// broadcast.
 struct Operands {
   Operands(const char* op, const TensorArg& x, const TensorArg& y)
-      : left(arg_of(op, x)), right(arg_of(op, y)) {
+      : left(lent_or_given(op, x, y)), right(lent_or_given(op, y, x)) {
     check_same_device(op, left, right);
     check_shapes(op, left, right);
   }
   bool same_float() const {
     return dtype_of_value(left) == dtype_of_value(right) && kind_of_value(left) == Kind::floating;
   }
+  // A tensor that is the other operand too cannot be given away.
+  static ValueArg lent_or_given(const char* op, const TensorArg& x, const TensorArg& other) {
+    return &x.get() == &other.get() ? ValueArg(value_of(op, x)) : arg_of(op, x);
+  }
   ValueArg left;
   ValueArg right;
 };
 
-// Computes in the promoted dtype. Integers and bools go to `i` as ints, or, with `floats`, to `f` as floats.
+// Computes in the promoted dtype. Integers and bools go to `i` as ints, or, with `floats`, to `f`
+// as floats.
 template <class FloatOp, class IntOp>
 Tensor binary(const char* op, const TensorArg& x, const TensorArg& y, FloatOp f, IntOp i) {
   const Operands operands(op, x, y);
-  if (operands.same_float()) [[likely]] return wrap(f(operands.left, operands.right));
+  if (operands.same_float()) [[likely]]
+    return wrap(f(operands.left, operands.right));
   DType common = result_type(op, operands.left, operands.right);
   if constexpr (std::is_same_v<IntOp, std::nullptr_t>) {
     if (kind_of(common) != Kind::floating) common = default_dtype();
@@ -49,13 +59,14 @@ Tensor binary(const char* op, const TensorArg& x, const TensorArg& y, FloatOp f,
                           instead);
 }
 
-// An op of a tensor and a number. `f(value, scalar)` runs in a floating point dtype, `i(inner, scalar)` in an integer
-// one.
+// An op of a tensor and a number. `f(value, scalar)` runs in a floating point dtype, `i(inner,
+// scalar)` in an integer one.
 template <class FloatOp, class IntOp>
 Tensor with_scalar(const char* op, const TensorArg& x, Scalar y, FloatOp f, IntOp i) {
   const ValueArg value = arg_of(op, x);
   const DType dtype = dtype_of_value(value);
-  if (kind_of(dtype) == Kind::floating) [[likely]] return wrap(f(value, y));
+  if (kind_of(dtype) == Kind::floating) [[likely]]
+    return wrap(f(value, y));
   DType common = result_type(op, value, y);
   if constexpr (std::is_same_v<IntOp, std::nullptr_t>) {
     if (kind_of(common) != Kind::floating) common = default_dtype();
@@ -67,13 +78,13 @@ Tensor with_scalar(const char* op, const TensorArg& x, Scalar y, FloatOp f, IntO
   }
 }
 
-// Python's //. Dividing what the remainder leaves is exact where dividing x itself would round up to the next integer
-// (1.0 // 0.1 is 9).
+// Python's //. Dividing what the remainder leaves is exact where dividing x itself would round up
+// to the next integer (1.0 // 0.1 is 9).
 Value float_floor_divide(const Value& x, const Value& y) {
   const Value multiple = AD::float_sub(x, AD::float_remainder(x, y));
   const Value quotient = AD::float_round(AD::float_div(multiple, y));
-  const ErasedTensor special = Dispatch::bool_or(
-      AD::float_equal_scalar(y, Scalar(0.0)), AD::float_is_inf(y));
+  const ErasedTensor special =
+      Dispatch::bool_or(AD::float_equal_scalar(y, Scalar(0.0)), AD::float_is_inf(y));
   return AD::float_mask_where(quotient, special, AD::float_floor(AD::float_div(x, y)));
 }
 
@@ -164,7 +175,9 @@ Tensor floor_divide(TensorArg x, TensorArg y) {
       [](const ErasedTensor& a, const ErasedTensor& b, DType common) {
         if (common == bool_) throw_bool_op("floor_divide", "integers or floats");
         // a - (a mod b) is a multiple of b: dividing it is exact.
-        return Dispatch::int_div(Dispatch::int_sub(a, Dispatch::int_remainder(a, b)), b);
+        return naming<ValueError>("floor_divide", [&] {
+          return Dispatch::int_div(Dispatch::int_sub(a, Dispatch::int_remainder(a, b)), b);
+        });
       });
 }
 
@@ -175,12 +188,14 @@ Tensor pow(TensorArg x, TensorArg y) {
     const DType ints = common == bool_ ? i64 : common;
     const Value exponents = cast(value_of("pow", y), ints);
     check_same_device("pow", base, exponents);
-    if (y->numel() > 0 && Dispatch::int_into_data(Dispatch::int_amin(
-                              exponents.inner, all_dims(shape_of(exponents).rank()), false))
-                                  .item(0) < 0) {
-      throw_error<ValueError>("pow: integers to negative integer powers are not integers; got a "
-                              "negative exponent; expected exponents >= 0, or a floating point "
-                              "tensor");
+    if (y->numel() > 0 &&
+        Dispatch::int_into_data(
+            Dispatch::int_amin(exponents.inner, all_dims(shape_of(exponents).rank()), false))
+                .item(0) < 0) {
+      throw_error<ValueError>(
+          "pow: integers to negative integer powers are not integers; got a "
+          "negative exponent; expected exponents >= 0, or a floating point "
+          "tensor");
     }
     return wrap(int_pow(cast(base, ints).inner, exponents.inner));
   }
@@ -213,7 +228,8 @@ Tensor minimum(TensorArg x, TensorArg y) {
       });
 }
 
-// ------------------------------------------------------------------------------------------------- with a number
+// -------------------------------------------------------------------------------------------------
+// with a number
 
 Tensor add(TensorArg x, Scalar y) {
   return with_scalar(
@@ -307,6 +323,10 @@ Tensor clamp(TensorArg x, std::optional<Scalar> min, std::optional<Scalar> max) 
     common = promote_types(common, result_type("clamp", value, *max));
   }
   if (kind_of(common) == Kind::floating) {
+    if ((min && std::isnan(min->to_double())) || (max && std::isnan(max->to_double()))) {
+      return full(shape_of(value), std::numeric_limits<double>::quiet_NaN(),
+                  {common, value->inner->device()});
+    }
     return wrap(AD::float_clamp(cast(value, common), min ? min->to_double() : -inf,
                                 max ? max->to_double() : inf));
   }
@@ -317,7 +337,8 @@ Tensor clamp(TensorArg x, std::optional<Scalar> min, std::optional<Scalar> max) 
                                   max ? max->to_int() : std::numeric_limits<int64_t>::max()));
 }
 
-// ------------------------------------------------------------------------------------------------------- members
+// -------------------------------------------------------------------------------------------------------
+// members
 
 Tensor Tensor::add(const Tensor& other, Scalar alpha) const {
   Tensor holder;

@@ -29,8 +29,9 @@ Tensor& Tensor::requires_grad_(bool wanted) {
   TensorImpl& impl = impl_of("requires_grad_", *this);
   if (!impl.is_leaf()) {
     if (wanted) return *this;
-    throw_error<AutodiffError>("requires_grad_: a result of recorded ops cannot stop requiring a "
-                               "gradient; try detach()");
+    throw_error<AutodiffError>(
+        "requires_grad_: a result of recorded ops cannot stop requiring a "
+        "gradient; try detach()");
   }
   if (wanted && impl.kind() != Kind::floating) {
     throw_error<DTypeError>("requires_grad_: only floating point tensors have gradients; got ",
@@ -157,8 +158,9 @@ void Tensor::set_grad(const Tensor& grad) {
   const LockedNode lock(x);
   std::optional<Value>* place = grad_place(x);
   if (place == nullptr) {
-    throw_error<AutodiffError>("set_grad: the tensor keeps no gradient; expected a leaf with "
-                               "requires_grad_(), or retain_grad() before");
+    throw_error<AutodiffError>(
+        "set_grad: the tensor keeps no gradient; expected a leaf with "
+        "requires_grad_(), or retain_grad() before");
   }
   *place = std::move(value);
 }
@@ -221,8 +223,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
     std::optional<Value> seed = checked_seed(
         "grad", outputs[i], options.grad_outputs.empty() ? Tensor() : options.grad_outputs[i]);
     if (!seed) {
-      seed = AD::float_full(shape_of(root), Scalar(1.0), dtype_of_value(root),
-                            root.inner->device());
+      seed =
+          AD::float_full(shape_of(root), Scalar(1.0), dtype_of_value(root), root.inner->device());
     }
     roots.push_back(root);
     seeds.push_back(std::move(*seed));
@@ -231,8 +233,9 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   for (const Tensor& input : inputs) {
     wanted.push_back(value_of("grad", input));
     if (!wanted.back().node) {
-      throw_error<AutodiffError>("grad: an input does not require a gradient; expected "
-                                 "requires_grad_(), or a result of tracked ops");
+      throw_error<AutodiffError>(
+          "grad: an input does not require a gradient; expected "
+          "requires_grad_(), or a result of tracked ops");
     }
   }
   const bool retain = options.retain_graph.value_or(options.create_graph);
@@ -240,7 +243,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> out;
   for (size_t i = 0; i < found.size(); ++i) {
     if (!found[i] && !options.allow_unused) {
-      throw_error<AutodiffError>("grad: input ", i, " was not used in computing the outputs; "
+      throw_error<AutodiffError>("grad: input ", i,
+                                 " was not used in computing the outputs; "
                                  "expected allow_unused = true if that is meant");
     }
     out.push_back(found[i] ? wrap(std::move(*found[i])) : Tensor());

@@ -15,24 +15,24 @@ DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
 
 }  // namespace
 
-#define KILN_COMPARE(method, op)                                                               \
-  Tensor Tensor::method(const Tensor& other) const {                                           \
-    const Value& x = value_of(#method, *this);                                                 \
-    const Value& y = value_of(#method, other);                                                 \
-    check_same_device(#method, x, y);                                                          \
-    broadcast_shapes(#method, shape_of(x), shape_of(y));                                       \
-    const DType common = comparison_dtype(result_type(#method, x, y));                                  \
-    const ErasedTensor a = cast(x, common).inner;                                              \
-    const ErasedTensor b = cast(y, common).inner;                                              \
-    if (kind_of(common) == Kind::floating) return wrap(Dispatch::float_##op(a, b));            \
-    return wrap(Dispatch::int_##op(a, b));                                                     \
-  }                                                                                            \
-  Tensor Tensor::method(Scalar other) const {                                                  \
-    const Value& x = value_of(#method, *this);                                                 \
-    const DType common = comparison_dtype(result_type(#method, x, other));                              \
-    const ErasedTensor a = cast(x, common).inner;                                              \
+#define KILN_COMPARE(method, op)                                                                 \
+  Tensor Tensor::method(const Tensor& other) const {                                             \
+    const Value& x = value_of(#method, *this);                                                   \
+    const Value& y = value_of(#method, other);                                                   \
+    check_same_device(#method, x, y);                                                            \
+    broadcast_shapes(#method, shape_of(x), shape_of(y));                                         \
+    const DType common = comparison_dtype(result_type(#method, x, y));                           \
+    const ErasedTensor a = cast(x, common).inner;                                                \
+    const ErasedTensor b = cast(y, common).inner;                                                \
+    if (kind_of(common) == Kind::floating) return wrap(Dispatch::float_##op(a, b));              \
+    return wrap(Dispatch::int_##op(a, b));                                                       \
+  }                                                                                              \
+  Tensor Tensor::method(Scalar other) const {                                                    \
+    const Value& x = value_of(#method, *this);                                                   \
+    const DType common = comparison_dtype(result_type(#method, x, other));                       \
+    const ErasedTensor a = cast(x, common).inner;                                                \
     if (kind_of(common) == Kind::floating) return wrap(Dispatch::float_##op##_scalar(a, other)); \
-    return wrap(Dispatch::int_##op##_scalar(a, other));                                        \
+    return wrap(Dispatch::int_##op##_scalar(a, other));                                          \
   }
 
 KILN_COMPARE(eq, equal)
@@ -42,27 +42,27 @@ KILN_COMPARE(ge, greater_equal)
 KILN_COMPARE(lt, lower)
 KILN_COMPARE(le, lower_equal)
 
-#define KILN_LOGICAL(method, op)                                                       \
-  Tensor Tensor::logical_##method(const Tensor& other) const {                         \
-    const Value& x = value_of("logical_" #method, *this);                              \
-    const Value& y = value_of("logical_" #method, other);                              \
-    check_same_device("logical_" #method, x, y);                                       \
-    broadcast_shapes("logical_" #method, shape_of(x), shape_of(y));                    \
-    return wrap(Dispatch::op(cast(x, bool_).inner, cast(y, bool_).inner));             \
-  }                                                                                    \
-  Tensor Tensor::bitwise_##method(const Tensor& other) const {                         \
-    const Value& x = value_of("bitwise_" #method, *this);                              \
-    const Value& y = value_of("bitwise_" #method, other);                              \
-    check_same_device("bitwise_" #method, x, y);                                       \
-    broadcast_shapes("bitwise_" #method, shape_of(x), shape_of(y));                    \
-    const DType common = result_type("bitwise_" #method, x, y);                                       \
-    if (kind_of(common) == Kind::floating) {                                           \
-      throw_wrong_dtype("bitwise_" #method, common, "integer or bool tensors");        \
-    }                                                                                  \
-    const ErasedTensor a = cast(x, common).inner;                                      \
-    const ErasedTensor b = cast(y, common).inner;                                      \
-    if (common == bool_) return wrap(Dispatch::op(a, b));                              \
-    return wrap(Dispatch::int_bitwise_##method(a, b));                                 \
+#define KILN_LOGICAL(method, op)                                                \
+  Tensor Tensor::logical_##method(const Tensor& other) const {                  \
+    const Value& x = value_of("logical_" #method, *this);                       \
+    const Value& y = value_of("logical_" #method, other);                       \
+    check_same_device("logical_" #method, x, y);                                \
+    broadcast_shapes("logical_" #method, shape_of(x), shape_of(y));             \
+    return wrap(Dispatch::op(cast(x, bool_).inner, cast(y, bool_).inner));      \
+  }                                                                             \
+  Tensor Tensor::bitwise_##method(const Tensor& other) const {                  \
+    const Value& x = value_of("bitwise_" #method, *this);                       \
+    const Value& y = value_of("bitwise_" #method, other);                       \
+    check_same_device("bitwise_" #method, x, y);                                \
+    broadcast_shapes("bitwise_" #method, shape_of(x), shape_of(y));             \
+    const DType common = result_type("bitwise_" #method, x, y);                 \
+    if (kind_of(common) == Kind::floating) {                                    \
+      throw_wrong_dtype("bitwise_" #method, common, "integer or bool tensors"); \
+    }                                                                           \
+    const ErasedTensor a = cast(x, common).inner;                               \
+    const ErasedTensor b = cast(y, common).inner;                               \
+    if (common == bool_) return wrap(Dispatch::op(a, b));                       \
+    return wrap(Dispatch::int_bitwise_##method(a, b));                          \
   }
 
 KILN_LOGICAL(and, bool_and)
@@ -103,8 +103,8 @@ bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_
   const Tensor x = detach().to(f64);
   const Tensor y = other.detach().to(f64);
   // Equality first, so that infinities are close to themselves.
-  Tensor close = x.eq(y).logical_or((x - y).abs().le(y.abs() * rtol + atol).logical_and(
-      x.isfinite().logical_and(y.isfinite())));
+  Tensor close = x.eq(y).logical_or(
+      (x - y).abs().le(y.abs() * rtol + atol).logical_and(x.isfinite().logical_and(y.isfinite())));
   if (equal_nan) close = close.logical_or(x.isnan().logical_and(y.isnan()));
   return close.all().item<bool>();
 }

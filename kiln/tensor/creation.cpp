@@ -51,8 +51,8 @@ namespace detail {
 Tensor from_values(const void* values, size_t count, DType dtype, const Shape& shape,
                    const TensorOptions& options) {
   if (checked_numel("tensor", shape) != static_cast<int64_t>(count)) {
-    throw_error<ShapeError>("tensor: the values do not fill the shape; got ", count,
-                            " values for ", shape, "; expected ", shape.numel());
+    throw_error<ShapeError>("tensor: the values do not fill the shape; got ", count, " values for ",
+                            shape, "; expected ", shape.numel());
   }
   TensorData data(shape, dtype);
   if (count != 0) std::memcpy(data.mutable_data(), values, count * size_of(dtype));
@@ -74,9 +74,10 @@ struct NestedValues {
 void collect(const NestedList& list, Shape& shape, int depth, NestedValues& out) {
   if (!list.is_list()) {
     if (depth != shape.rank()) {
-      throw_error<ShapeError>("tensor: the braces are not nested evenly; got a number where a "
-                              "list of ",
-                              shape[depth], " was expected");
+      throw_error<ShapeError>(
+          "tensor: the braces are not nested evenly; got a number where a "
+          "list of ",
+          shape[depth], " was expected");
     }
     const Scalar value = list.value();
     out.any_float = out.any_float || value.is_floating_point();
@@ -87,8 +88,8 @@ void collect(const NestedList& list, Shape& shape, int depth, NestedValues& out)
   }
   const auto size = static_cast<int64_t>(list.items().size());
   if (depth >= shape.rank() || shape[depth] != size) {
-    throw_error<ShapeError>("tensor: rows differ in length; got a list of ", size,
-                            " at depth ", depth, "; expected shape ", shape);
+    throw_error<ShapeError>("tensor: rows differ in length; got a list of ", size, " at depth ",
+                            depth, "; expected shape ", shape);
   }
   for (const NestedList& item : list.items()) collect(item, shape, depth + 1, out);
 }
@@ -126,8 +127,7 @@ Tensor empty(const Shape& shape, TensorOptions options) {
 
 Tensor full(const Shape& shape, Scalar value, TensorOptions options) {
   checked_numel("full", shape);
-  const DType natural =
-      value.is_bool() ? bool_ : value.is_integral() ? i64 : default_dtype();
+  const DType natural = value.is_bool() ? bool_ : value.is_integral() ? i64 : default_dtype();
   return finished(wrap(full_value(shape, value, options.dtype.value_or(natural), options.device)),
                   options);
 }
@@ -196,9 +196,9 @@ Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options) {
     case Kind::floating:
       return finished(wrap(AD::float_arange(from, by, count, dtype, options.device)), options);
     case Kind::integer:
-      return finished(wrap(Dispatch::int_arange(start.to_int(), step.to_int(), count, dtype,
-                                                options.device)),
-                      options);
+      return finished(
+          wrap(Dispatch::int_arange(start.to_int(), step.to_int(), count, dtype, options.device)),
+          options);
     default:
       throw_wrong_dtype("arange", dtype, "a floating point or integer dtype");
   }
@@ -266,8 +266,8 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions opti
     }
   }
   const RandomStream stream = reserve(generator, n, i64);
-  const Value ints = {Dispatch::int_random(shape, Distribution::integers(low, high), stream, i64,
-                                           options.device)};
+  const Value ints = {
+      Dispatch::int_random(shape, Distribution::integers(low, high), stream, i64, options.device)};
   return finished(wrap(cast(ints, dtype)), options);
 }
 
@@ -283,9 +283,8 @@ Tensor randperm(int64_t n, TensorOptions options, Generator* generator) {
     const auto words = stream.block(static_cast<uint64_t>(i) / 2);
     const size_t at = 2 * (static_cast<size_t>(i) % 2);
     const uint64_t bits = (static_cast<uint64_t>(words[at]) << 32) | words[at + 1];
-    const auto j = static_cast<size_t>((static_cast<unsigned __int128>(bits) *
-                                        static_cast<uint64_t>(i + 1)) >>
-                                       64);
+    const auto j = static_cast<size_t>(
+        (static_cast<unsigned __int128>(bits) * static_cast<uint64_t>(i + 1)) >> 64);
     std::swap(values[static_cast<size_t>(i)], values[j]);
   }
   if (!options.dtype) options.dtype = i64;

@@ -27,8 +27,8 @@ class NestedList {
   bool is_list_ = false;
 };
 
-// tensor({{1, 2}, {3, 4}}): i64 from integers, bool from bools, default_dtype() once one number is floating point.
-// Throws ShapeError when the rows differ in length.
+// tensor({{1, 2}, {3, 4}}): i64 from integers, bool from bools, default_dtype() once one number is
+// floating point. Throws ShapeError when the rows differ in length.
 Tensor tensor(std::initializer_list<NestedList> values, TensorOptions options = {});
 Tensor tensor(Scalar value, TensorOptions options = {});
 template <class T>
@@ -57,8 +57,9 @@ Tensor arange(Scalar start, Scalar end, Scalar step = 1, TensorOptions options =
 // `steps` evenly spaced numbers from start to end, both included.
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options = {});
 
-// Random numbers, from the default generator unless one is given: uniform in [0, 1), standard normal, integers in
-// [low, high), a permutation of 0..n-1, ones with probability p (a number, or each element of a tensor).
+// Random numbers, from the default generator unless one is given: uniform in [0, 1), standard
+// normal, integers in [low, high), a permutation of 0..n-1, ones with probability p (a number, or
+// each element of a tensor).
 Tensor rand(const Shape& shape, TensorOptions options = {}, Generator* generator = nullptr);
 Tensor randn(const Shape& shape, TensorOptions options = {}, Generator* generator = nullptr);
 Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions options = {},

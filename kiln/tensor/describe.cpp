@@ -87,8 +87,8 @@ Tensor Tensor::to(Device device) const {
   const Value& x = value_of("to", *this);
   if (x.inner->device() == device) return *this;
   if (kind_of_value(x) == Kind::quantized) {
-    return wrap(Dispatch::q_from_data(Dispatch::q_into_data(x.inner), Dispatch::q_scale(x.inner),
-                                      device));
+    return wrap(
+        Dispatch::q_from_data(Dispatch::q_into_data(x.inner), Dispatch::q_scale(x.inner), device));
   }
   return wrap(by_kind(
       "to", kind_of_value(x), [&] { return AD::float_to_device(x, device); },

@@ -43,10 +43,11 @@ decltype(auto) no_grad(F&& f) {
 }
 
 struct GradOptions {
-  std::vector<Tensor> grad_outputs = {};          // one for each output; may be left out for scalars
-  std::optional<bool> retain_graph = {};          // default: create_graph
-  bool create_graph = false;                 // record the backward pass: derivatives of any order
-  bool allow_unused = false;                 // an input that no output depends on: undefined instead of AutodiffError
+  std::vector<Tensor> grad_outputs = {};  // one for each output; may be left out for scalars
+  std::optional<bool> retain_graph = {};  // default: create_graph
+  bool create_graph = false;              // record the backward pass: derivatives of any order
+  bool allow_unused =
+      false;  // an input that no output depends on: undefined instead of AutodiffError
 };
 // The gradients of the sum of `outputs` with respect to each of `inputs`; touches no .grad.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,

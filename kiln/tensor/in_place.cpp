@@ -8,7 +8,8 @@ using namespace detail;
 
 namespace {
 
-// x op= y: computed straight into x's memory when both are floats of one dtype, else computed and assigned.
+// x op= y: computed straight into x's memory when both are floats of one dtype, else computed and
+// assigned.
 template <class FloatOp, class General>
 Tensor& binary_in_place(const char* op, Tensor& x, const Tensor& y, FloatOp f, General general) {
   const Value& a = value_of(op, x);
@@ -16,8 +17,9 @@ Tensor& binary_in_place(const char* op, Tensor& x, const Tensor& y, FloatOp f, G
   check_same_device(op, a, b);
   check_writable(op, x, static_cast<bool>(b.node));
   if (!broadcasts_to(shape_of(b), shape_of(a))) {
-    throw_error<ShapeError>(op, ": the operand does not broadcast to the tensor it is written to; "
-                                "got ",
+    throw_error<ShapeError>(op,
+                            ": the operand does not broadcast to the tensor it is written to; "
+                            "got ",
                             shape_of(a), " and ", shape_of(b));
   }
   if (kind_of_value(a) == Kind::floating) {
@@ -48,21 +50,18 @@ bool is_one(Scalar s) { return s.is_integral() && s.to_int() == 1; }
 Tensor& Tensor::add_(const Tensor& other, Scalar alpha) {
   const Tensor scaled = is_one(alpha) ? other : other.mul(alpha);
   return binary_in_place(
-      "add_", *this, scaled,
-      [](const ValueArg& a, const Value& b) { return AD::float_add(a, b); },
+      "add_", *this, scaled, [](const ValueArg& a, const Value& b) { return AD::float_add(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::add(a, b); });
 }
 Tensor& Tensor::add_(Scalar other) {
   return scalar_in_place(
-      "add_", *this, other,
-      [](const ValueArg& a, Scalar s) { return AD::float_add_scalar(a, s); },
+      "add_", *this, other, [](const ValueArg& a, Scalar s) { return AD::float_add_scalar(a, s); },
       [](const Tensor& a, Scalar s) { return kiln::add(a, s); });
 }
 Tensor& Tensor::sub_(const Tensor& other, Scalar alpha) {
   const Tensor scaled = is_one(alpha) ? other : other.mul(alpha);
   return binary_in_place(
-      "sub_", *this, scaled,
-      [](const ValueArg& a, const Value& b) { return AD::float_sub(a, b); },
+      "sub_", *this, scaled, [](const ValueArg& a, const Value& b) { return AD::float_sub(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::sub(a, b); });
 }
 Tensor& Tensor::sub_(Scalar other) {
@@ -73,26 +72,22 @@ Tensor& Tensor::sub_(Scalar other) {
 }
 Tensor& Tensor::mul_(const Tensor& other) {
   return binary_in_place(
-      "mul_", *this, other,
-      [](const ValueArg& a, const Value& b) { return AD::float_mul(a, b); },
+      "mul_", *this, other, [](const ValueArg& a, const Value& b) { return AD::float_mul(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::mul(a, b); });
 }
 Tensor& Tensor::mul_(Scalar other) {
   return scalar_in_place(
-      "mul_", *this, other,
-      [](const ValueArg& a, Scalar s) { return AD::float_mul_scalar(a, s); },
+      "mul_", *this, other, [](const ValueArg& a, Scalar s) { return AD::float_mul_scalar(a, s); },
       [](const Tensor& a, Scalar s) { return kiln::mul(a, s); });
 }
 Tensor& Tensor::div_(const Tensor& other) {
   return binary_in_place(
-      "div_", *this, other,
-      [](const ValueArg& a, const Value& b) { return AD::float_div(a, b); },
+      "div_", *this, other, [](const ValueArg& a, const Value& b) { return AD::float_div(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::div(a, b); });
 }
 Tensor& Tensor::div_(Scalar other) {
   return scalar_in_place(
-      "div_", *this, other,
-      [](const ValueArg& a, Scalar s) { return AD::float_div_scalar(a, s); },
+      "div_", *this, other, [](const ValueArg& a, Scalar s) { return AD::float_div_scalar(a, s); },
       [](const Tensor& a, Scalar s) { return kiln::div(a, s); });
 }
 Tensor& Tensor::pow_(Scalar exponent) {
@@ -131,8 +126,8 @@ Tensor& Tensor::copy_(const Tensor& src) {
                             "; expected a shape that broadcasts to ", shape_of(to));
   }
   const DType dtype = dtype_of_value(to);
-  Value value = src.device() == device() ? cast(from, dtype)
-                                         : cast(src.to(device()).impl()->value, dtype);
+  Value value =
+      src.device() == device() ? cast(from, dtype) : cast(src.to(device()).impl()->value, dtype);
   TensorImpl& target = *impl_;
   switch (kind_of(dtype)) {
     case Kind::floating:
@@ -151,7 +146,7 @@ Tensor& Tensor::copy_(const Tensor& src) {
 }
 
 Tensor& Tensor::fill_(Scalar value) {
-  check_writable("fill_", *this, false);
+  check_writable("fill_", *this, false, true);
   TensorImpl& target = impl_of("fill_", *this);
   if (target.value.node && autodiff::is_recording<Dispatch>()) {
     return copy_(wrap(scalar_value(value, target.dtype(), target.device())));
@@ -178,14 +173,14 @@ namespace {
 Tensor& random_in_place(const char* op, Tensor& x, Distribution distribution) {
   check_writable(op, x, false);
   const Value& value = value_of(op, x);
-  if (kind_of_value(value) != Kind::floating && distribution.type != Distribution::Type::bernoulli) {
+  if (kind_of_value(value) != Kind::floating &&
+      distribution.type != Distribution::Type::bernoulli) {
     throw_wrong_dtype(op, dtype_of_value(value), "a floating point tensor");
   }
   const Shape shape = shape_of(value);
   const DType dtype = dtype_of_value(value);
   const Device device = value.inner->device();
-  const RandomStream stream =
-      default_generator().reserve(host::random_words(shape.numel(), dtype));
+  const RandomStream stream = default_generator().reserve(host::random_words(shape.numel(), dtype));
   const autodiff::RecordingGuard<Dispatch> no_grad(false);
   switch (kind_of(dtype)) {
     case Kind::floating:

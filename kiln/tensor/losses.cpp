@@ -48,7 +48,8 @@ Tensor cross_entropy_with_probabilities(const Tensor& logits, const Tensor& targ
   return reduced(loss, options.reduction);
 }
 
-// Loss of each row, and what each row counts for in a mean: the weight of its class, 0 when ignored.
+// Loss of each row, and what each row counts for in a mean: the weight of its class, 0 when
+// ignored.
 std::pair<Tensor, Tensor> weighted_rows(const Tensor& rows, const Tensor& target,
                                         const CrossEntropyLossOptions& options) {
   const Tensor ignored = target.eq(options.ignore_index);
@@ -119,7 +120,8 @@ Tensor cross_entropy(TensorArg logits, const Tensor& target,
   Tensor loss;
   Tensor counts;
   if (options.weight.defined()) {
-    std::tie(loss, counts) = weighted_rows(rows, wrap(flat), options);
+    std::tie(loss, counts) = naming<IndexError>(
+        "cross_entropy", [&] { return weighted_rows(rows, wrap(flat), options); });
   } else {
     const CrossEntropyOptions fused{options.ignore_index, options.label_smoothing};
     loss = wrap(AD::float_cross_entropy(value_of("cross_entropy", rows), flat, fused).first);
@@ -133,8 +135,7 @@ Tensor cross_entropy(TensorArg logits, const Tensor& target,
       break;
   }
   if (!counts.defined()) {
-    const ErasedTensor counted =
-        Dispatch::int_not_equal_scalar(flat, Scalar(options.ignore_index));
+    const ErasedTensor counted = Dispatch::int_not_equal_scalar(flat, Scalar(options.ignore_index));
     counts = wrap(Dispatch::bool_into_float(counted, dtype_of_value(value)));
   }
   // Sums of a large batch leave the range of half precision, their quotient does not.

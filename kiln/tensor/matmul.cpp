@@ -7,15 +7,15 @@ using namespace detail;
 
 namespace {
 
-[[noreturn]] void throw_product(const char* op, const Shape& x, const Shape& y, const char* expected) {
+[[noreturn]] void throw_product(const char* op, const Shape& x, const Shape& y,
+                                const char* expected) {
   throw_error<ShapeError>(op, ": the shapes do not multiply; got ", x, " and ", y, "; expected ",
                           expected);
 }
 
 Value reshaped(const ValueArg& x, const Shape& shape) {
-  return kind_of_value(x) == Kind::floating
-             ? AD::float_reshape(x, shape)
-             : Value{Dispatch::int_reshape(x->inner, shape)};
+  return kind_of_value(x) == Kind::floating ? AD::float_reshape(x, shape)
+                                            : Value{Dispatch::int_reshape(x->inner, shape)};
 }
 
 // A product of operands of rank >= 2 in their common dtype.
@@ -36,16 +36,17 @@ Tensor matmul(TensorArg x, TensorArg y) {
     throw_product("matmul", xs, ys, "at least 1 dim each; use * for a number");
   }
   const Kind kind = kind_of_value(a);
-  if (dtype_of_value(a) != dtype_of_value(b) ||
-      (kind != Kind::floating && kind != Kind::integer)) {
-    throw_error<DTypeError>("matmul: expected two floating point or integer tensors of one dtype; "
-                            "got ",
-                            dtype_of_value(a), " and ", dtype_of_value(b));
+  if (dtype_of_value(a) != dtype_of_value(b) || (kind != Kind::floating && kind != Kind::integer)) {
+    throw_error<DTypeError>(
+        "matmul: expected two floating point or integer tensors of one dtype; "
+        "got ",
+        dtype_of_value(a), " and ", dtype_of_value(b));
   }
   const int64_t inner = ys.rank() == 1 ? ys[0] : ys[ys.rank() - 2];
   if (xs.back() != inner) {
-    throw_product("matmul", xs, ys, "the last size of the first to equal the second to last of "
-                                    "the second ([.., n, k] x [.., k, m])");
+    throw_product("matmul", xs, ys,
+                  "the last size of the first to equal the second to last of "
+                  "the second ([.., n, k] x [.., k, m])");
   }
   if (xs.rank() >= 2 && ys.rank() >= 2) {
     if (xs.rank() > 2 && ys.rank() == 2 && kind_of_value(a) == Kind::floating) {
@@ -53,9 +54,10 @@ Tensor matmul(TensorArg x, TensorArg y) {
       Shape out = xs;
       out.back() = ys[1];
       checked_numel("matmul", out);
-      const Value flat = AD::float_reshape(a, Shape{xs.back() == 0 ? out.numel() / std::max<int64_t>(1, ys[1])
-                                                                   : xs.numel() / xs.back(),
-                                                    xs.back()});
+      const Value flat = AD::float_reshape(
+          a,
+          Shape{xs.back() == 0 ? out.numel() / std::max<int64_t>(1, ys[1]) : xs.numel() / xs.back(),
+                xs.back()});
       return wrap(AD::float_reshape(AD::float_matmul(flat, b), out));
     }
     Shape x_batch;

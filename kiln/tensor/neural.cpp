@@ -1,4 +1,5 @@
-// Convolution, pooling, normalization, dropout, embedding and the activations that are more than one function.
+// Convolution, pooling, normalization, dropout, embedding and the activations that are more than
+// one function.
 #include "kiln/backend/random_fill.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
@@ -14,8 +15,9 @@ Tensor softmax(TensorArg x, int64_t dim) {
   if (kind_of_value(value) != Kind::floating) {
     throw_wrong_dtype("softmax", dtype_of_value(value), "a floating point tensor");
   }
-  if (shape_of(value).rank() == 0) return wrap(AD::float_reshape(
-      AD::float_softmax(AD::float_reshape(value, Shape{1}), 0), Shape{}));
+  if (shape_of(value).rank() == 0)
+    return wrap(
+        AD::float_reshape(AD::float_softmax(AD::float_reshape(value, Shape{1}), 0), Shape{}));
   return wrap(AD::float_softmax(value, d));
 }
 
@@ -25,8 +27,9 @@ Tensor log_softmax(TensorArg x, int64_t dim) {
   if (kind_of_value(value) != Kind::floating) {
     throw_wrong_dtype("log_softmax", dtype_of_value(value), "a floating point tensor");
   }
-  if (shape_of(value).rank() == 0) return wrap(AD::float_reshape(
-      AD::float_log_softmax(AD::float_reshape(value, Shape{1}), 0), Shape{}));
+  if (shape_of(value).rank() == 0)
+    return wrap(
+        AD::float_reshape(AD::float_log_softmax(AD::float_reshape(value, Shape{1}), 0), Shape{}));
   return wrap(AD::float_log_softmax(value, d));
 }
 
@@ -41,9 +44,8 @@ namespace {
 void check_alike(const char* op, const Value& x, const Value& other, const char* what) {
   check_same_device(op, x, other);
   if (kind_of_value(x) != Kind::floating || dtype_of_value(x) != dtype_of_value(other)) {
-    throw_error<DTypeError>(op, ": input and ", what,
-                            " must have one floating point dtype; got ", dtype_of_value(x),
-                            " and ", dtype_of_value(other));
+    throw_error<DTypeError>(op, ": input and ", what, " must have one floating point dtype; got ",
+                            dtype_of_value(x), " and ", dtype_of_value(other));
   }
 }
 
@@ -98,13 +100,12 @@ Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const ConvO
     const Shape& xs = shape_of(input);
     const Shape& ws = shape_of(w);
     if (!all_at_least(options.stride, 1) || !all_at_least(options.dilation, 1) ||
-        !all_at_least(options.padding, 0) || options.groups < 1 ||
-        options.groups >= kWindowLimit) {
-      throw_error<ValueError>("conv2d: expected stride, dilation and groups >= 1 and padding >= 0, "
-                              "all below 2^31; got stride ",
-                              pair_text(options.stride), ", dilation ",
-                              pair_text(options.dilation), ", groups ", options.groups,
-                              ", padding ", pair_text(options.padding));
+        !all_at_least(options.padding, 0) || options.groups < 1 || options.groups >= kWindowLimit) {
+      throw_error<ValueError>(
+          "conv2d: expected stride, dilation and groups >= 1 and padding >= 0, "
+          "all below 2^31; got stride ",
+          pair_text(options.stride), ", dilation ", pair_text(options.dilation), ", groups ",
+          options.groups, ", padding ", pair_text(options.padding));
     }
     if (ws.rank() != 4 || ws[1] * options.groups != xs[1] || ws[0] % options.groups != 0) {
       throw_error<ShapeError>("conv2d: the weight does not fit the input; got input ", xs,
@@ -115,7 +116,8 @@ Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const ConvO
     for (int i = 0; i < 2; ++i) {
       const size_t k = static_cast<size_t>(i);
       if (conv_output_size(xs[2 + i], ws[2 + i], options.stride[k], options.padding[k],
-                           options.dilation[k]) < 1 || ws[2 + i] < 1) {
+                           options.dilation[k]) < 1 ||
+          ws[2 + i] < 1) {
         throw_error<ShapeError>("conv2d: the kernel is larger than the padded input; got input ",
                                 xs, ", weight ", ws, ", padding ", pair_text(options.padding),
                                 ", dilation ", pair_text(options.dilation));
@@ -131,8 +133,9 @@ namespace {
 void check_pool(const char* op, const Shape& xs, const PoolOptions& o) {
   if (!all_at_least(o.kernel, 1) || !all_at_least(o.stride, 1) || !all_at_least(o.dilation, 1) ||
       !all_at_least(o.padding, 0)) {
-    throw_error<ValueError>(op, ": expected kernel, stride and dilation >= 1 and padding >= 0, all "
-                                "below 2^31; got kernel ",
+    throw_error<ValueError>(op,
+                            ": expected kernel, stride and dilation >= 1 and padding >= 0, all "
+                            "below 2^31; got kernel ",
                             pair_text(o.kernel), ", stride ", pair_text(o.stride), ", padding ",
                             pair_text(o.padding), ", dilation ", pair_text(o.dilation));
   }
@@ -144,8 +147,7 @@ void check_pool(const char* op, const Shape& xs, const PoolOptions& o) {
     if (pool_output_size(xs[2 + static_cast<int>(i)], o.kernel[i], o.stride[i], o.padding[i],
                          o.dilation[i], o.ceil_mode) < 1) {
       throw_error<ShapeError>(op, ": the window is larger than the padded input; got input ", xs,
-                              ", kernel ", pair_text(o.kernel), ", padding ",
-                              pair_text(o.padding));
+                              ", kernel ", pair_text(o.kernel), ", padding ", pair_text(o.padding));
     }
   }
 }
@@ -197,9 +199,10 @@ Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running
   }
   const int64_t n = xs.numel() / std::max<int64_t>(1, xs[1]);
   if (n <= 1 && xs.numel() > 0) {
-    throw_error<ValueError>("batch_norm: training needs more than one value for each channel; got "
-                            "input ",
-                            xs);
+    throw_error<ValueError>(
+        "batch_norm: training needs more than one value for each channel; got "
+        "input ",
+        xs);
   }
   auto [out, mean, var] = AD::float_batch_norm(input, w, b, eps);
   if (n > 1) {
@@ -253,8 +256,9 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
   }
   const ErasedTensor rows = index_value("embedding", index, w);
   Shape out = index.shape();
-  const Value picked =
-      AD::float_index_select(w, 0, Dispatch::int_reshape(rows, Shape{index.numel()}));
+  const Value picked = naming<IndexError>("embedding", [&] {
+    return AD::float_index_select(w, 0, Dispatch::int_reshape(rows, Shape{index.numel()}));
+  });
   out.push_back(shape_of(w)[1]);
   return wrap(AD::float_reshape(picked, out));
 }
@@ -263,8 +267,8 @@ Tensor threshold(const Tensor& x, double threshold, double value) {
   const Value& v = value_of("threshold", x);
   // An integer tensor stays one: both numbers are converted, as PyTorch does.
   const Tensor replacement = full(Shape{}, value, {v.inner->dtype(), v.inner->device()});
-  const Scalar bound = kind_of_value(v) == Kind::floating ? Scalar(threshold)
-                                                          : Scalar(Scalar(threshold).to_int());
+  const Scalar bound =
+      kind_of_value(v) == Kind::floating ? Scalar(threshold) : Scalar(Scalar(threshold).to_int());
   // NaN is not <= threshold, so it passes.
   return where(x.le(bound), replacement, x);
 }
@@ -276,9 +280,10 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
   const Shape& xs = shape_of(v);
   const int64_t channels = xs.rank() >= 2 ? xs[1] : 1;
   if (shape_of(w).rank() > 1 || (weight.numel() != 1 && weight.numel() != channels)) {
-    throw_error<ValueError>("prelu: expected a weight of 1 element, or one for each channel (dim "
-                            "1); got weight ",
-                            shape_of(w), " for input ", xs);
+    throw_error<ValueError>(
+        "prelu: expected a weight of 1 element, or one for each channel (dim "
+        "1); got weight ",
+        shape_of(w), " for input ", xs);
   }
   Tensor slope = weight.reshape({-1});
   if (weight.numel() != 1) {

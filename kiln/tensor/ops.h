@@ -1,4 +1,5 @@
-// Ops as free functions. An operand given as an rvalue (a temporary, or std::move) may lend its memory to the result.
+// Ops as free functions. An operand given as an rvalue (a temporary, or std::move) may lend its
+// memory to the result.
 #pragma once
 
 #include <span>
@@ -106,8 +107,8 @@ Tensor max_pool2d(TensorArg x, const PoolOptions& options);
 std::pair<Tensor, Tensor> max_pool2d_with_indices(TensorArg x, const PoolOptions& options);
 Tensor avg_pool2d(TensorArg x, const PoolOptions& options);
 
-// Normalizes over every dim but 1. With `training`, by the batch's own statistics, and the running ones (when defined)
-// are moved towards them by `momentum`; otherwise by the running ones.
+// Normalizes over every dim but 1. With `training`, by the batch's own statistics, and the running
+// ones (when defined) are moved towards them by `momentum`; otherwise by the running ones.
 Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
                   double momentum = 0.1, double eps = 1e-5);
@@ -127,13 +128,13 @@ Tensor prelu(const Tensor& x, const Tensor& weight);
 enum class Reduction : uint8_t { none, mean, sum };
 
 struct CrossEntropyLossOptions {
-  Tensor weight = {};  // [C] or undefined
-  int64_t ignore_index = -100;   // class indices only
+  Tensor weight = {};           // [C] or undefined
+  int64_t ignore_index = -100;  // class indices only
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0.0;
 };
-// logits [N, C] or [C] or [N, C, d1, ..]; targets are class indices ([N], [], [N, d1, ..]) or probabilities in the
-// shape of the logits.
+// logits [N, C] or [C] or [N, C, d1, ..]; targets are class indices ([N], [], [N, d1, ..]) or
+// probabilities in the shape of the logits.
 Tensor cross_entropy(TensorArg logits, const Tensor& target,
                      const CrossEntropyLossOptions& options = {});
 Tensor mse_loss(TensorArg input, const Tensor& target, Reduction reduction = Reduction::mean);

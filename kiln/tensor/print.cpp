@@ -1,5 +1,5 @@
-// Text like PyTorch's, whose rules these are: one format for all elements, chosen from the finite values that are not
-// zero; large tensors show their edges.
+// Text like PyTorch's, whose rules these are: one format for all elements, chosen from the finite
+// values that are not zero; large tensors show their edges.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -198,8 +198,9 @@ PrintOptions print_options() { return options(); }
 void set_print_options(const PrintOptions& how) {
   if (how.precision < 0 || how.precision > 20 || how.threshold < 0 || how.edge_items < 0 ||
       how.line_width < 1) {
-    throw_error<ValueError>("set_print_options: expected 0 <= precision <= 20, threshold and "
-                            "edge_items >= 0 and line_width >= 1");
+    throw_error<ValueError>(
+        "set_print_options: expected 0 <= precision <= 20, threshold and "
+        "edge_items >= 0 and line_width >= 1");
   }
   options() = how;
 }

@@ -9,7 +9,8 @@ namespace {
 
 Dims every_dim(const Value& x) { return all_dims(shape_of(x).rank()); }
 
-// No dims mean all of them. A 0-d tensor may be reduced over dim 0 or -1: that changes nothing, so the dim is dropped.
+// No dims mean all of them. A 0-d tensor may be reduced over dim 0 or -1: that changes nothing, so
+// the dim is dropped.
 Dims checked_dims(const char* op, const Value& x, const Dims& dims) {
   const int rank = shape_of(x).rank();
   const Dims normalized = dims.empty() ? all_dims(rank) : normalize_dims(op, dims, rank);
@@ -39,7 +40,8 @@ Value widened(const char* op, const Value& x) {
   return cast(x, dtype == f16 || dtype == bf16 ? f32 : dtype);
 }
 
-// sqrt(x), whose gradient is taken as 0 where x is 0: there every square in the sum is at its minimum.
+// sqrt(x), whose gradient is taken as 0 where x is 0: there every square in the sum is at its
+// minimum.
 Value root_of_squares(const Value& x) {
   if (!x.node || !autodiff::is_recording<Dispatch>()) return AD::float_sqrt(x);
   const ErasedTensor zero = AD::float_equal_scalar(x, Scalar(0.0));
@@ -145,8 +147,8 @@ Tensor Tensor::var(const Dims& dims, double correction, bool keepdim) const {
 Tensor Tensor::std() const { return std(Dims{}); }
 Tensor Tensor::std(const Dims& dims, double correction, bool keepdim) const {
   const Value& x = value_of("std", *this);
-  const Value squares = AD::float_var(widened("std", x), checked_dims("std", x, dims), correction,
-                                      keepdim);
+  const Value squares =
+      AD::float_var(widened("std", x), checked_dims("std", x, dims), correction, keepdim);
   return wrap(cast(root_of_squares(squares), dtype_of_value(x)));
 }
 
@@ -176,14 +178,14 @@ Tensor Tensor::amin(const Dims& dims, bool keepdim) const {
 Tensor Tensor::argmax() const { return flat_arg_extremum("argmax", *this, true); }
 Tensor Tensor::argmax(int64_t dim, bool keepdim) const {
   const Value& x = value_of("argmax", *this);
-  return wrap(arg_extremum("argmax", x, normalize_dim("argmax", dim, shape_of(x).rank()), keepdim,
-                           true));
+  return wrap(
+      arg_extremum("argmax", x, normalize_dim("argmax", dim, shape_of(x).rank()), keepdim, true));
 }
 Tensor Tensor::argmin() const { return flat_arg_extremum("argmin", *this, false); }
 Tensor Tensor::argmin(int64_t dim, bool keepdim) const {
   const Value& x = value_of("argmin", *this);
-  return wrap(arg_extremum("argmin", x, normalize_dim("argmin", dim, shape_of(x).rank()), keepdim,
-                           false));
+  return wrap(
+      arg_extremum("argmin", x, normalize_dim("argmin", dim, shape_of(x).rank()), keepdim, false));
 }
 
 Tensor Tensor::any() const {
@@ -213,8 +215,8 @@ Tensor Tensor::cumsum(int64_t dim) const {
 
 Tensor Tensor::logsumexp(const Dims& dims, bool keepdim) const {
   const Value& x = value_of("logsumexp", *this);
-  return wrap(AD::float_logsumexp(as_float("logsumexp", x), checked_dims("logsumexp", x, dims),
-                                  keepdim));
+  return wrap(
+      AD::float_logsumexp(as_float("logsumexp", x), checked_dims("logsumexp", x, dims), keepdim));
 }
 
 Tensor Tensor::norm() const {

@@ -8,12 +8,13 @@ using namespace detail;
 namespace {
 
 // An op that gives a view of x, by kind.
-#define KILN_VIEW(op_label, x, value, op, ...)                                                     \
-  wrap_view(x, by_kind(                                                                            \
-                   op_label, kind_of_value(value), [&] { return AD::float_##op(value, __VA_ARGS__); }, \
-                   [&] { return Dispatch::int_##op((value).inner, __VA_ARGS__); },                 \
-                   [&] { return Dispatch::bool_##op((value).inner, __VA_ARGS__); },                \
-                   dtype_of_value(value)))
+#define KILN_VIEW(op_label, x, value, op, ...)                                                \
+  wrap_view(                                                                                  \
+      x,                                                                                      \
+      by_kind(                                                                                \
+          op_label, kind_of_value(value), [&] { return AD::float_##op(value, __VA_ARGS__); }, \
+          [&] { return Dispatch::int_##op((value).inner, __VA_ARGS__); },                     \
+          [&] { return Dispatch::bool_##op((value).inner, __VA_ARGS__); }, dtype_of_value(value)))
 
 // Replaces a -1 by what the other sizes leave.
 Shape inferred_shape(const char* op, const Shape& from, const Shape& to) {
@@ -35,9 +36,8 @@ Shape inferred_shape(const char* op, const Shape& from, const Shape& to) {
   const int64_t total = from.numel();
   if (unknown >= 0) {
     if (known == 0 || total % known != 0) {
-      throw_error<ShapeError>(op, ": the elements do not divide over the shape; got ", from,
-                              " (", total, " elements) to ", to,
-                              "; expected sizes that divide them");
+      throw_error<ShapeError>(op, ": the elements do not divide over the shape; got ", from, " (",
+                              total, " elements) to ", to, "; expected sizes that divide them");
     }
     shape[unknown] = total / known;
   } else if (known != total) {
@@ -175,7 +175,8 @@ Tensor Tensor::flip(const Dims& dims) const {
       [&] { return Dispatch::bool_flip(x.inner, d); }, dtype_of_value(x)));
 }
 
-// ------------------------------------------------------------------------------------------------------ basic index
+// ------------------------------------------------------------------------------------------------------
+// basic index
 
 namespace {
 
@@ -203,8 +204,8 @@ Tensor Tensor::select(int64_t dim, int64_t index) const {
   }
   const int d = normalize_dim("select", dim, s.rank());
   if (index < -s[d] || index >= s[d]) {
-    throw_error<IndexError>("select: index out of range; got ", index, " for dim ", d,
-                            " of shape ", s, "; expected ", -s[d], " <= index < ", s[d]);
+    throw_error<IndexError>("select: index out of range; got ", index, " for dim ", d, " of shape ",
+                            s, "; expected ", -s[d], " <= index < ", s[d]);
   }
   const int64_t i = index < 0 ? index + s[d] : index;
   Shape to = s;
@@ -294,7 +295,8 @@ std::vector<Tensor> Tensor::unbind(int64_t dim) const {
   return parts;
 }
 
-// ----------------------------------------------------------------------------------------------------------- joining
+// -----------------------------------------------------------------------------------------------------------
+// joining
 
 Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
   if (tensors.empty()) throw_error<ValueError>("cat: got no tensors; expected at least one");

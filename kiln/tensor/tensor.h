@@ -1,8 +1,10 @@
-// Tensor: an n-dimensional array of one dtype on one device, that remembers how it was computed when asked to.
+// Tensor: an n-dimensional array of one dtype on one device, that remembers how it was computed
+// when asked to.
 //
-// A Tensor is a handle: copying it is cheap and gives another name for the same tensor. Ops make new tensors; names
-// that end in _ write into their tensor's memory, which every view of it sees. Every op throws a kiln::Error whose
-// message names the op and the shapes, dtypes or devices that do not fit.
+// A Tensor is a handle: copying it is cheap and gives another name for the same tensor. Ops make
+// new tensors; names that end in _ write into their tensor's memory, which every view of it sees.
+// Every op throws a kiln::Error whose message names the op and the shapes, dtypes or devices that
+// do not fit.
 #pragma once
 
 #include <functional>
@@ -33,19 +35,20 @@ class Tensor;
 class TensorImpl;
 class Gradients;
 
-// A tensor handed to an op: lent (from an lvalue) or given away (from an rvalue; the result may then take its memory).
+// A tensor handed to an op: lent (from an lvalue) or given away (from an rvalue; the result may
+// then take its memory).
 using TensorArg = Arg<Tensor>;
 
-// How creation functions make their tensor: zeros({2, 3}, {.dtype = f64, .device = "cpu", .requires_grad = true}), or
-// in short zeros({2, 3}, {f64}).
+// How creation functions make their tensor: zeros({2, 3}, {.dtype = f64, .device = "cpu",
+// .requires_grad = true}), or in short zeros({2, 3}, {f64}).
 struct TensorOptions {
   std::optional<DType> dtype = {};  // default: default_dtype(), or what the values are
   Device device = {};
   bool requires_grad = false;
 };
 
-// One entry of Tensor::index: an integer, a Slice, None (a new dim of size 1) or Ellipsis (as many full slices as
-// fit).
+// One entry of Tensor::index: an integer, a Slice, None (a new dim of size 1) or Ellipsis (as many
+// full slices as fit).
 struct NoneType {};
 struct EllipsisType {};
 inline constexpr NoneType None{};
@@ -92,7 +95,8 @@ class Tensor {
   // Whether both names stand for the same tensor object (not: equal values).
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
-  // ------------------------------------------------------------------------------------------------- description
+  // -------------------------------------------------------------------------------------------------
+  // description
   const Shape& shape() const;
   int64_t size(int64_t dim) const;
   int dim() const;
@@ -111,8 +115,8 @@ class Tensor {
   // How often something wrote into this tensor's memory in place.
   uint32_t version() const;
 
-  // ------------------------------------------------------------------------------------------------ values out
-  // The only element. Throws ValueError unless numel() == 1.
+  // ------------------------------------------------------------------------------------------------
+  // values out The only element. Throws ValueError unless numel() == 1.
   template <class T = double>
   T item() const {
     if constexpr (std::is_same_v<T, bool>) {
@@ -133,17 +137,19 @@ class Tensor {
     return std::vector<T>(values.begin(), values.end());
   }
 
-  // ----------------------------------------------------------------------------------------- dtype, device, copies
+  // -----------------------------------------------------------------------------------------
+  // dtype, device, copies
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
   Tensor to(Device device, DType dtype) const;
   Tensor contiguous() const;
   Tensor clone() const;  // a copy in memory of its own; differentiable
 
-  // ------------------------------------------------------------------------------------------------------ autodiff
+  // ------------------------------------------------------------------------------------------------------
+  // autodiff
   bool requires_grad() const;
-  // Marks a leaf as wanting a gradient (or not). Throws AutodiffError on a result of recorded ops when set to false,
-  // DTypeError unless floating point.
+  // Marks a leaf as wanting a gradient (or not). Throws AutodiffError on a result of recorded ops
+  // when set to false, DTypeError unless floating point.
   Tensor& requires_grad_(bool value = true);
   bool is_leaf() const;
   // The same values without history; shares memory.
@@ -151,9 +157,9 @@ class Tensor {
   // Name of the op that made this tensor ("mul", ...); empty for a leaf.
   std::string grad_fn() const;
 
-  // Differentiates this scalar with respect to every leaf that requires a gradient, and returns the gradients without
-  // touching anything else. `gradient` is required when the tensor is no scalar. Throws AutodiffError when nothing is
-  // tracked, or when the graph was freed by an earlier pass.
+  // Differentiates this scalar with respect to every leaf that requires a gradient, and returns the
+  // gradients without touching anything else. `gradient` is required when the tensor is no scalar.
+  // Throws AutodiffError when nothing is tracked, or when the graph was freed by an earlier pass.
   [[nodiscard]] Gradients backward(const Tensor& gradient = {}, bool retain_graph = false,
                                    bool create_graph = false) const;
   // PyTorch's form: adds the gradients into each leaf's grad().
@@ -169,14 +175,17 @@ class Tensor {
   Tensor grad() const;
   void set_grad(const Tensor& grad);
   void zero_grad(bool set_to_none = true);
-  // Keeps the gradient of a tensor that is no leaf in grad() after backward_accumulate, and in Gradients.
+  // Keeps the gradient of a tensor that is no leaf in grad() after backward_accumulate, and in
+  // Gradients.
   Tensor& retain_grad();
   // Calls hook(grad) when the gradient of this tensor is computed; a defined result replaces it.
   HookHandle register_hook(std::function<Tensor(const Tensor&)> hook) const;
 
-  // --------------------------------------------------------------------------------------------------------- shape
+  // ---------------------------------------------------------------------------------------------------------
+  // shape
   Tensor reshape(const Shape& shape) const;  // one size may be -1
-  Tensor view(const Shape& shape) const;     // like reshape, but never copies: throws ShapeError instead
+  Tensor view(
+      const Shape& shape) const;  // like reshape, but never copies: throws ShapeError instead
   Tensor transpose(int64_t dim0, int64_t dim1) const;
   Tensor t() const;  // a matrix transposed
   Tensor permute(const Dims& dims) const;
@@ -188,7 +197,8 @@ class Tensor {
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
   Tensor flip(const Dims& dims) const;
 
-  // ------------------------------------------------------------------------------------------------------ indexing
+  // ------------------------------------------------------------------------------------------------------
+  // indexing
   Tensor operator[](int64_t i) const { return select(0, i); }
   Tensor select(int64_t dim, int64_t index) const;
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
@@ -206,7 +216,8 @@ class Tensor {
   Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const;
   Tensor masked_fill(const Tensor& mask, Scalar value) const;
 
-  // ----------------------------------------------------------------------------------------------------- arithmetic
+  // -----------------------------------------------------------------------------------------------------
+  // arithmetic
   Tensor add(const Tensor& other, Scalar alpha = 1) const;  // x + alpha * other
   Tensor add(Scalar other) const;
   Tensor sub(const Tensor& other, Scalar alpha = 1) const;
@@ -263,9 +274,9 @@ class Tensor {
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                 bool equal_nan = false) const;
 
-  // ----------------------------------------------------------------------------------------------------- reductions
-  // Without dims (or with an empty list of them) over everything, to a 0-d tensor. Sums of integers and bools are i64.
-  // var and std divide by n - correction.
+  // -----------------------------------------------------------------------------------------------------
+  // reductions Without dims (or with an empty list of them) over everything, to a 0-d tensor. Sums
+  // of integers and bools are i64. var and std divide by n - correction.
   Tensor sum() const;
   Tensor sum(const Dims& dims, bool keepdim = false) const;
   Tensor sum(DimNumber auto dim, bool keepdim = false) const { return sum(Dims{dim}, keepdim); }
@@ -309,10 +320,10 @@ class Tensor {
   Tensor softmax(int64_t dim) const;
   Tensor log_softmax(int64_t dim) const;
 
-  // ------------------------------------------------------------------------------------------------------- in place
-  // Results are rounded to this tensor's dtype; a result of a "larger" kind (float into int) is a DTypeError. On a
-  // tensor that is tracked, the write is recorded; on a leaf that requires a gradient, or on a view of a tracked
-  // tensor while recording, it is an AutodiffError.
+  // -------------------------------------------------------------------------------------------------------
+  // in place Results are rounded to this tensor's dtype; a result of a "larger" kind (float into
+  // int) is a DTypeError. On a tensor that is tracked, the write is recorded; on a leaf that
+  // requires a gradient, or on a view of a tracked tensor while recording, it is an AutodiffError.
   Tensor& add_(const Tensor& other, Scalar alpha = 1);
   Tensor& add_(Scalar other);
   Tensor& sub_(const Tensor& other, Scalar alpha = 1);
@@ -348,7 +359,8 @@ class Tensor {
   Handle<TensorImpl> impl_;
 };
 
-// What backward() found: a gradient for each leaf that requires one. Move-only; independent of the graph.
+// What backward() found: a gradient for each leaf that requires one. Move-only; independent of the
+// graph.
 class Gradients {
  public:
   struct Impl;
@@ -370,8 +382,8 @@ class Gradients {
 std::string to_string(const Tensor& x);
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
 
-// How tensors print: digits after the point, how many elements before the middle is elided, how many at each edge
-// then, characters per line.
+// How tensors print: digits after the point, how many elements before the middle is elided, how
+// many at each edge then, characters per line.
 struct PrintOptions {
   int precision = 4;
   int64_t threshold = 1000;

@@ -7,8 +7,9 @@
 namespace kiln::detail {
 
 void throw_undefined(const char* op) {
-  throw_error<ValueError>(op, ": the tensor is undefined; got a default-constructed Tensor; "
-                              "expected one that holds values");
+  throw_error<ValueError>(op,
+                          ": the tensor is undefined; got a default-constructed Tensor; "
+                          "expected one that holds values");
 }
 
 void throw_device_mismatch(const char* op, Device a, Device b) {
@@ -18,12 +19,19 @@ void throw_device_mismatch(const char* op, Device a, Device b) {
 
 void throw_stale_view(const char* op) {
   throw_error<AutodiffError>(
-      op, ": the operand is a view that was taken before its tensor was modified in place while "
-          "recording; its history no longer fits its values; try taking the view again");
+      op,
+      ": the operand is a view that was taken before its tensor was modified in place while "
+      "recording; its history no longer fits its values; try taking the view again");
 }
 
 void throw_wrong_dtype(const char* op, DType got, const char* expected) {
   throw_error<DTypeError>(op, ": wrong dtype; got ", got, "; expected ", expected);
+}
+
+std::string renamed(const char* op, std::string_view message) {
+  const size_t colon = message.find(':');
+  return concat(op, colon == std::string_view::npos ? ": " : "",
+                colon == std::string_view::npos ? message : message.substr(colon));
 }
 
 Tensor wrap_view(const Tensor& x, Value value) {
@@ -36,7 +44,7 @@ Tensor wrap_view(const Tensor& x, Value value) {
 
 Value cast(const ValueArg& x, DType to) {
   const DType from = x->inner->dtype();
-  if (from == to) return x.take();
+  if (from == to) return x.get();
   const Arg<ErasedTensor> inner = x.with(x->inner);
   switch (kind_of(from)) {
     case Kind::floating:
@@ -93,9 +101,7 @@ Value scalar_value(Scalar value, DType dtype, Device device) {
 
 namespace {
 
-int rank_of_kind(Kind kind) {
-  return kind == Kind::boolean ? 0 : kind == Kind::integer ? 1 : 2;
-}
+int rank_of_kind(Kind kind) { return kind == Kind::boolean ? 0 : kind == Kind::integer ? 1 : 2; }
 
 }  // namespace
 
@@ -161,24 +167,27 @@ bool repeats_elements(const TensorBase& x) {
 
 }  // namespace
 
-void check_writable(const char* op, const Tensor& x, bool source_tracked) {
+void check_writable(const char* op, const Tensor& x, bool source_tracked, bool may_repeat) {
   const TensorImpl& impl = impl_of(op, x);
-  if (repeats_elements(*impl.value.inner)) {
-    throw_error<ValueError>(op, ": several elements of an expanded tensor are one place in memory; "
-                                "got shape ",
+  if (!may_repeat && repeats_elements(*impl.value.inner)) {
+    throw_error<ValueError>(op,
+                            ": several elements of an expanded tensor are one place in memory; "
+                            "got shape ",
                             impl.shape(), "; try clone() first");
   }
   if (!autodiff::is_recording<Dispatch>()) return;
   if (impl.value.node && impl.value.node->is_leaf()) {
     throw_error<AutodiffError>(
-        op, ": a leaf that requires a gradient cannot be modified in place while recording; "
-            "try NoGradGuard, or the op without the trailing _");
+        op,
+        ": a leaf that requires a gradient cannot be modified in place while recording; "
+        "try NoGradGuard, or the op without the trailing _");
   }
   const bool tracked = source_tracked || impl.value.node;
   if (impl.root && (tracked || impl.root->value.node)) {
     throw_error<AutodiffError>(
-        op, ": a write through a view of a tracked tensor cannot be recorded; try NoGradGuard, "
-            "or build the tensor with where, cat or scatter");
+        op,
+        ": a write through a view of a tracked tensor cannot be recorded; try NoGradGuard, "
+        "or build the tensor with where, cat or scatter");
   }
 }
 

@@ -1,4 +1,5 @@
-// What a Tensor handle points at, and what every tensor op is written with. Internal to kiln/tensor.
+// What a Tensor handle points at, and what every tensor op is written with. Internal to
+// kiln/tensor.
 #pragma once
 
 #include "kiln/autodiff/autodiff.h"
@@ -24,10 +25,11 @@ class TensorImpl final : public RefCounted, public Pooled {
 
   Value value;
 
-  // Note [Views and recorded writes]. A view of a tensor remembers that tensor (its root, if that is a view itself) and
-  // how many writes into it had been recorded when the view was taken. A recorded write changes the history of the
-  // tensor it is made on, and of nothing else; so recording a write through a view is refused, and so is using a view
-  // that is older than a recorded write to its root.
+  // Note [Views and recorded writes]. A view of a tensor remembers that tensor (its root, if that
+  // is a view itself) and how many writes into it had been recorded when the view was taken. A
+  // recorded write changes the history of the tensor it is made on, and of nothing else; so
+  // recording a write through a view is refused, and so is using a view that is older than a
+  // recorded write to its root.
   Handle<TensorImpl> root;
   uint32_t root_writes = 0;
   uint32_t recorded_writes = 0;
@@ -41,19 +43,23 @@ namespace detail {
 [[noreturn]] void throw_wrong_dtype(const char* op, DType got, const char* expected);
 
 inline TensorImpl& impl_of(const char* op, const Tensor& x) {
-  if (!x.defined()) [[unlikely]] throw_undefined(op);
+  if (!x.defined()) [[unlikely]]
+    throw_undefined(op);
   TensorImpl& impl = *x.impl();
+  if (!impl.value.inner) [[unlikely]]
+    throw_undefined(op);  // it was given away
   if (impl.root && impl.root->recorded_writes != impl.root_writes) [[unlikely]] {
     if (autodiff::is_recording<Dispatch>()) throw_stale_view(op);
   }
   return impl;
 }
 
-// The operand of an op. Throws ValueError when it is undefined, AutodiffError when it is a view that a recorded write
-// has left behind.
+// The operand of an op. Throws ValueError when it is undefined, AutodiffError when it is a view
+// that a recorded write has left behind.
 inline const Value& value_of(const char* op, const Tensor& x) { return impl_of(op, x).value; }
 
-// The same, with the way it was handed over: a tensor given as an rvalue is donated when nobody else names it.
+// The same, with the way it was handed over: a tensor given as an rvalue is donated when nobody
+// else names it.
 inline ValueArg arg_of(const char* op, const TensorArg& x) {
   TensorImpl& impl = impl_of(op, x.get());
   if (x.is_donated() && impl.unique() && impl.is_leaf() && !impl.root) {
@@ -62,9 +68,7 @@ inline ValueArg arg_of(const char* op, const TensorArg& x) {
   return ValueArg(impl.value);
 }
 
-inline Tensor wrap(Value value) {
-  return Tensor(make_handle<TensorImpl>(std::move(value)));
-}
+inline Tensor wrap(Value value) { return Tensor(make_handle<TensorImpl>(std::move(value))); }
 inline Tensor wrap(ErasedTensor inner) { return wrap(Value{std::move(inner)}); }
 
 // Wraps a view of x.
@@ -86,9 +90,9 @@ Value cast(const ValueArg& x, DType dtype);
 Value scalar_value(Scalar value, DType dtype, Device device);
 Value full_value(const Shape& shape, Scalar value, DType dtype, Device device);
 
-// The dtype that x and y are computed in: PyTorch's rule, by which a 0-d tensor or a number changes the dtype of a
-// tensor with dims only when it is of a larger kind.
-// Throws DTypeError naming `op` for quantized tensors, which have no arithmetic.
+// The dtype that x and y are computed in: PyTorch's rule, by which a 0-d tensor or a number changes
+// the dtype of a tensor with dims only when it is of a larger kind. Throws DTypeError naming `op`
+// for quantized tensors, which have no arithmetic.
 DType result_type(const char* op, const Value& x, const Value& y);
 DType result_type(const char* op, const Value& x, Scalar y);
 
@@ -99,19 +103,29 @@ ErasedTensor index_value(const char* op, const Tensor& index, const Value& x);
 // Throws DTypeError unless bool.
 const ErasedTensor& bool_value(const char* op, const Tensor& mask);
 
-// After a write into impl's memory: `written` is the same tensor with the history of the write. While nothing is
-// recorded a tensor keeps the history it had (a parameter stays a leaf when an optimizer writes it).
-void adopt_history(TensorImpl& impl, Value written);
-// Makes `result` the new content of x, which an op was asked to compute in place: it already is when the op honoured
-// that, and is assigned otherwise.
+// Makes `result` the new content of x, which an op was asked to compute in place: it already is
+// when the op honoured that, and is assigned otherwise.
 void finish_in_place(const char* op, Tensor& x, Value result);
-// Gives a tensor that was written to the history of what was written. A write that was not recorded (`written` has no
-// node) leaves the tensor's own: under no_grad a leaf stays a leaf.
+// Gives a tensor that was written to the history of what was written. A write that was not recorded
+// (`written` has no node) leaves the tensor's own: under no_grad a leaf stays a leaf.
 void record_write(TensorImpl& impl, Value written);
-// Throws where a write into x must not be recorded (see the note on views), x is a leaf that requires a gradient, or
-// x is expanded.
-// `source_tracked`: whether what is written has a history.
-void check_writable(const char* op, const Tensor& x, bool source_tracked);
+// Throws where a write into x must not be recorded (see the note on views), x is a leaf that
+// requires a gradient, or x is expanded. `source_tracked`: whether what is written has a history;
+// `may_repeat`: all elements get one value, so that an expanded x does no harm.
+void check_writable(const char* op, const Tensor& x, bool source_tracked, bool may_repeat = false);
+
+// The message of an error, from the name of the op that failed on, with the name of the op that it
+// is a part of.
+std::string renamed(const char* op, std::string_view message);
+// f(), where an error E of an op that `op` is made of names `op`.
+template <class E, class F>
+auto naming(const char* op, F&& f) {
+  try {
+    return f();
+  } catch (const E& error) {
+    throw E(renamed(op, error.what()));
+  }
+}
 
 // Calls the op of x's kind: each(F, I, B) picks by kind; a missing one (nullptr) is a DTypeError.
 template <class FloatOp, class IntOp, class BoolOp>

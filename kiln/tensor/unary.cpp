@@ -21,7 +21,6 @@ constexpr auto int_ceil = int_same;
 constexpr auto int_round = int_same;
 constexpr auto int_trunc = int_same;
 
-
 // The backend's name for reciprocal is Burn's.
 struct Float : AD {
   static Value float_reciprocal(const ValueArg& x) { return AD::float_recip(x); }
@@ -59,19 +58,19 @@ struct floats {
 #define KILN_INT_FORM_floats(name) nullptr
 #define KILN_FLOAT_FORM(name) [](const ValueArg& v) { return Float::float_##name(v); }
 
-#define KILN_UNARY(name, group, doc)                                                        \
-  Tensor name(TensorArg x) {                                                                \
-    return wrap(group::run(#name, arg_of(#name, x), KILN_FLOAT_FORM(name),                  \
-                           KILN_INT_FORM_##group(name)));                                   \
-  }                                                                                         \
-  Tensor Tensor::name() const { return kiln::name(*this); }                                 \
-  Tensor& Tensor::name##_() {                                                               \
-    check_writable(#name "_", *this, false);                                                \
-    const ValueArg self = ValueArg::in_place(value_of(#name "_", *this));                   \
-    finish_in_place(#name "_", *this,                                                       \
-                    group::run(#name "_", self, KILN_FLOAT_FORM(name),                      \
-                               KILN_INT_FORM_##group(name)));                               \
-    return *this;                                                                           \
+#define KILN_UNARY(name, group, doc)                                                              \
+  Tensor name(TensorArg x) {                                                                      \
+    return wrap(                                                                                  \
+        group::run(#name, arg_of(#name, x), KILN_FLOAT_FORM(name), KILN_INT_FORM_##group(name))); \
+  }                                                                                               \
+  Tensor Tensor::name() const { return kiln::name(*this); }                                       \
+  Tensor& Tensor::name##_() {                                                                     \
+    check_writable(#name "_", *this, false);                                                      \
+    const ValueArg self = ValueArg::in_place(value_of(#name "_", *this));                         \
+    finish_in_place(                                                                              \
+        #name "_", *this,                                                                         \
+        group::run(#name "_", self, KILN_FLOAT_FORM(name), KILN_INT_FORM_##group(name)));         \
+    return *this;                                                                                 \
   }
 #include "kiln/tensor/unary_ops.def"
 

@@ -1,17 +1,19 @@
 // Gradients against finite differences in double precision, to second order, for any backend.
 //
-// A case is a function of float tensors. It is made a number by weighting its result with fixed random numbers:
+// A case is a function of float tensors. It is made a number by weighting its result with fixed
+// random numbers:
 //   s(x) = sum(w * f(x)).
-// First order: ds/dx from backward() against (s(x + h) - s(x - h)) / 2h, element by element. Second order: with
-// t(x) = sum_i sum(v_i * ds/dx_i), dt/dx from a recorded pass against differences of the first-order gradients.
+// First order: ds/dx from backward() against (s(x + h) - s(x - h)) / 2h, element by element. Second
+// order: with t(x) = sum_i sum(v_i * ds/dx_i), dt/dx from a recorded pass against differences of
+// the first-order gradients.
 #pragma once
-
-#include <doctest/doctest.h>
 
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "kiln/autodiff/autodiff.h"
 
@@ -60,9 +62,8 @@ class Checker {
 
   void check() {
     INFO("op ", std::string(case_.op));
-    compare("first order", gradients(case_.inputs), [&](const std::vector<TensorData>& x) {
-      return number(weighted(upload(x, false)));
-    });
+    compare("first order", gradients(case_.inputs),
+            [&](const std::vector<TensorData>& x) { return number(weighted(upload(x, false))); });
     if (!case_.second_order) return;
     compare("second order", second_gradients(case_.inputs), [&](const std::vector<TensorData>& x) {
       double total = 0.0;
@@ -88,9 +89,7 @@ class Checker {
   static T sum_all(const T& x) {
     return A::float_sum(x, kiln::all_dims(Shape(A::shape(x)).rank()), false);
   }
-  T weighted(const std::vector<T>& x) const {
-    return sum_all(A::float_mul(case_.f(x), weights_));
-  }
+  T weighted(const std::vector<T>& x) const { return sum_all(A::float_mul(case_.f(x), weights_)); }
   static double number(const T& x) { return A::float_into_data(x).item(0); }
 
   static std::vector<double> values(const std::optional<T>& grad, const TensorData& like) {

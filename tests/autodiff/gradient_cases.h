@@ -1,5 +1,5 @@
-// A case for every float op of the table that has a gradient. Inputs keep away from kinks, where differences and
-// derivatives do not meet.
+// A case for every float op of the table that has a gradient. Inputs keep away from kinks, where
+// differences and derivatives do not meet.
 #pragma once
 
 #include <set>
@@ -63,9 +63,9 @@ std::vector<Case<B>> elementwise_cases() {
 #undef KILN_CASE_1
 
 // Both operands differentiated: equal shapes, and broadcast both ways.
-#define KILN_CASE_2(op, left, right)                                                     \
-  out.push_back({#op, {left, right}, [](const V& x) { return A::op(x[0], x[1]); }});     \
-  out.push_back({#op, {column, row}, [](const V& x) { return A::op(x[0], x[1]); }});     \
+#define KILN_CASE_2(op, left, right)                                                 \
+  out.push_back({#op, {left, right}, [](const V& x) { return A::op(x[0], x[1]); }}); \
+  out.push_back({#op, {column, row}, [](const V& x) { return A::op(x[0], x[1]); }}); \
   out.push_back({#op, {number, right}, [](const V& x) { return A::op(x[0], x[1]); }});
   KILN_CASE_2(float_add, a, b)
   KILN_CASE_2(float_sub, a, b)
@@ -75,9 +75,9 @@ std::vector<Case<B>> elementwise_cases() {
   KILN_CASE_2(float_atan2, a, b)
   KILN_CASE_2(float_maximum, a, b)
   KILN_CASE_2(float_minimum, a, b)
-  out.push_back({"float_remainder",
-                 {a, uniform({2, 3}, 0.71, 0.73, 8)},
-                 [](const V& x) { return A::float_remainder(x[0], x[1]); }});
+  out.push_back({"float_remainder", {a, uniform({2, 3}, 0.71, 0.73, 8)}, [](const V& x) {
+                   return A::float_remainder(x[0], x[1]);
+                 }});
 #undef KILN_CASE_2
   // The same tensor twice.
   out.push_back({"float_mul", {a}, [](const V& x) { return A::float_mul(x[0], x[0]); }});
@@ -96,14 +96,15 @@ std::vector<Case<B>> elementwise_cases() {
 #undef KILN_CASE_SCALAR
   out.push_back({"float_clamp", {a}, [](const V& x) { return A::float_clamp(x[0], -1.0, 1.1); }});
   for (const bool approximate : {false, true}) {
-    out.push_back({"float_gelu",
-                   {a},
-                   [approximate](const V& x) { return A::float_gelu(x[0], approximate); }});
+    out.push_back({"float_gelu", {a}, [approximate](const V& x) {
+                     return A::float_gelu(x[0], approximate);
+                   }});
     out.push_back({"float_gelu_backward", {a, b}, [approximate](const V& x) {
                      return A::float_gelu_backward(x[0], x[1], approximate);
                    }});
   }
-  // (g, result): the result is what the op gave, so that it is differentiated as a number of its own.
+  // (g, result): the result is what the op gave, so that it is differentiated as a number of its
+  // own.
   out.push_back({"float_relu_backward", {a, unit}, [](const V& x) {
                    return A::float_relu_backward(x[0], x[1]);
                  }});
@@ -135,9 +136,8 @@ std::vector<Case<B>> shape_cases(kiln::Device device) {
                                      B::float_from_data(uniform({2, 3, 4}, -1, 1, 4), device));
 
   out.push_back({"float_cast", {a}, [](const V& x) { return A::float_cast(x[0], kiln::f64); }});
-  out.push_back({"float_to_device", {a}, [device](const V& x) {
-                   return A::float_to_device(x[0], device);
-                 }});
+  out.push_back(
+      {"float_to_device", {a}, [device](const V& x) { return A::float_to_device(x[0], device); }});
   out.push_back({"float_reshape", {a}, [](const V& x) {
                    return A::float_reshape(x[0], Shape{4, 6});
                  }});
@@ -156,9 +156,8 @@ std::vector<Case<B>> shape_cases(kiln::Device device) {
   out.push_back({"float_flip", {a}, [](const V& x) { return A::float_flip(x[0], Shape{0, 2}); }});
   const auto index = ints({0, 2, 1, 1, 0, 3, 3, 3}, {2, 1, 4});
   const auto src = uniform({2, 1, 4}, -1, 1, 6);
-  out.push_back({"float_gather", {a}, [index](const V& x) {
-                   return A::float_gather(x[0], 2, index);
-                 }});
+  out.push_back(
+      {"float_gather", {a}, [index](const V& x) { return A::float_gather(x[0], 2, index); }});
   const auto unique = ints({0, 2, 1, 3, 3, 0, 2, 1}, {2, 1, 4});
   out.push_back({"float_scatter", {a, src}, [unique](const V& x) {
                    return A::float_scatter(x[0], 2, unique, x[1]);
@@ -200,8 +199,8 @@ std::vector<Case<B>> reduction_cases() {
   zeros.as_mutable<double>()[1] = 0.0;
   zeros.as_mutable<double>()[3] = 0.0;
   zeros.as_mutable<double>()[5] = 0.0;
-#define KILN_CASE_REDUCE(op, ...)                                                            \
-  out.push_back({#op, {a}, [](const V& x) { return A::op(x[0], Dims{1}, __VA_ARGS__); }});   \
+#define KILN_CASE_REDUCE(op, ...)                                                          \
+  out.push_back({#op, {a}, [](const V& x) { return A::op(x[0], Dims{1}, __VA_ARGS__); }}); \
   out.push_back({#op, {a}, [](const V& x) { return A::op(x[0], Dims{0, 2}, __VA_ARGS__); }});
   KILN_CASE_REDUCE(float_sum, false)
   KILN_CASE_REDUCE(float_mean, true)
@@ -211,14 +210,12 @@ std::vector<Case<B>> reduction_cases() {
   KILN_CASE_REDUCE(float_var, 1.0, false)
   KILN_CASE_REDUCE(float_logsumexp, false)
 #undef KILN_CASE_REDUCE
-  out.push_back({"float_prod", {zeros}, [](const V& x) {
-                   return A::float_prod(x[0], Dims{1}, false);
-                 }});
+  out.push_back(
+      {"float_prod", {zeros}, [](const V& x) { return A::float_prod(x[0], Dims{1}, false); }});
   out.push_back({"float_cumsum", {a}, [](const V& x) { return A::float_cumsum(x[0], 1); }});
   out.push_back({"float_softmax", {a}, [](const V& x) { return A::float_softmax(x[0], 1); }});
-  out.push_back({"float_log_softmax", {a}, [](const V& x) {
-                   return A::float_log_softmax(x[0], 2);
-                 }});
+  out.push_back(
+      {"float_log_softmax", {a}, [](const V& x) { return A::float_log_softmax(x[0], 2); }});
   const TensorData g = uniform({2, 3, 4}, -1, 1, 3);
   out.push_back({"float_softmax_backward", {g, uniform({2, 3, 4}, 0.1, 0.9, 4)}, [](const V& x) {
                    return A::float_softmax_backward(x[0], x[1], 1);
@@ -228,12 +225,14 @@ std::vector<Case<B>> reduction_cases() {
                  }});
   const auto matmul = [](const V& x) { return A::float_matmul(x[0], x[1]); };
   out.push_back({"float_matmul", {uniform({2, 3}, -1, 1, 5), uniform({3, 4}, -1, 1, 6)}, matmul});
-  out.push_back({"float_matmul",
-                 {uniform({2, 1, 2, 3}, -1, 1, 7), uniform({3, 3, 2}, -1, 1, 8)}, matmul});
+  out.push_back(
+      {"float_matmul", {uniform({2, 1, 2, 3}, -1, 1, 7), uniform({3, 3, 2}, -1, 1, 8)}, matmul});
+  out.push_back(
+      {"float_linear",
+       {uniform({2, 2, 3}, -1, 1, 9), uniform({4, 3}, -1, 1, 10), uniform({4}, -1, 1, 11)},
+       [](const V& x) { return A::float_linear(x[0], x[1], &x[2]); }});
   out.push_back({"float_linear",
-                 {uniform({2, 2, 3}, -1, 1, 9), uniform({4, 3}, -1, 1, 10), uniform({4}, -1, 1, 11)},
-                 [](const V& x) { return A::float_linear(x[0], x[1], &x[2]); }});
-  out.push_back({"float_linear", {uniform({3}, -1, 1, 12), uniform({4, 3}, -1, 1, 13)},
+                 {uniform({3}, -1, 1, 12), uniform({4, 3}, -1, 1, 13)},
                  [](const V& x) { return A::float_linear(x[0], x[1], nullptr); }});
   return out;
 }
@@ -306,14 +305,14 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
                    return std::get<0>(A::float_layer_norm(x[0], nullptr, nullptr, 1, 1e-3));
                  }});
 
-  const auto target = B::int_from_data(
-      TensorData(std::vector<int64_t>{2, 0, -100, 4}, Shape{4}), device);
+  const auto target =
+      B::int_from_data(TensorData(std::vector<int64_t>{2, 0, -100, 4}, Shape{4}), device);
   for (const double smoothing : {0.0, 0.2}) {
     const kiln::CrossEntropyOptions options{-100, smoothing};
-    out.push_back({"float_cross_entropy", {uniform({4, 5}, -2, 2, 14)},
-                   [target, options](const V& x) {
-                     return A::float_cross_entropy(x[0], target, options).first;
-                   }});
+    out.push_back(
+        {"float_cross_entropy", {uniform({4, 5}, -2, 2, 14)}, [target, options](const V& x) {
+           return A::float_cross_entropy(x[0], target, options).first;
+         }});
   }
   out.push_back({"float_dropout", {uniform({5, 7}, -1, 1, 15)}, [](const V& x) {
                    return A::float_dropout(x[0], 0.4, kiln::RandomStream{3, 17});
@@ -323,19 +322,18 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
 
 // Rows of the table whose gradient is not checked here, each with its reason.
 inline std::set<std::string> ops_without_case() {
-  return {
-      // make tensors from nothing that has a gradient
-      "float_from_data", "float_empty", "float_full", "float_random", "float_arange",
-      // give no float tensor
-      "float_into_data", "float_into_int", "float_into_bool", "float_equal", "float_not_equal",
-      "float_greater", "float_greater_equal", "float_lower", "float_lower_equal",
-      "float_equal_scalar", "float_not_equal_scalar", "float_greater_scalar",
-      "float_greater_equal_scalar", "float_lower_scalar", "float_lower_equal_scalar",
-      "float_is_nan", "float_is_inf", "float_argmax", "float_argmin", "float_quantize",
-      // write in place, unrecorded; see in_place.cpp
-      "float_assign", "float_fill", "float_sgd_step", "float_adam_step",
-      // checked through the op whose first and second derivative they compute
-      "float_batch_norm_backward", "float_layer_norm_backward", "float_cross_entropy_backward"};
+  return {// make tensors from nothing that has a gradient
+          "float_from_data", "float_empty", "float_full", "float_random", "float_arange",
+          // give no float tensor
+          "float_into_data", "float_into_int", "float_into_bool", "float_equal", "float_not_equal",
+          "float_greater", "float_greater_equal", "float_lower", "float_lower_equal",
+          "float_equal_scalar", "float_not_equal_scalar", "float_greater_scalar",
+          "float_greater_equal_scalar", "float_lower_scalar", "float_lower_equal_scalar",
+          "float_is_nan", "float_is_inf", "float_argmax", "float_argmin", "float_quantize",
+          // write in place, unrecorded; see in_place.cpp
+          "float_assign", "float_fill", "float_sgd_step", "float_adam_step",
+          // checked through the op whose first and second derivative they compute
+          "float_batch_norm_backward", "float_layer_norm_backward", "float_cross_entropy_backward"};
 }
 
 template <class B>

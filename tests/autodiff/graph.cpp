@@ -1,14 +1,14 @@
-// What the graph promises: explicit and accumulated gradients, freeing, versions, hooks, depth, orders.
-#include <doctest/doctest.h>
-
+// What the graph promises: explicit and accumulated gradients, freeing, versions, hooks, depth,
+// orders.
 #include <cmath>
 
-#include <kiln/kiln.h>
+#include <doctest/doctest.h>
 
 #include "kiln/autodiff/autodiff.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/dispatch/dispatch.h"
 #include "kiln/backend/reference/reference.h"
+#include <kiln/kiln.h>
 
 using namespace kiln;
 
@@ -72,8 +72,8 @@ TEST_CASE("gradients of two leaves never share memory") {
 
 TEST_CASE("a tensor used several times gathers every contribution") {
   Tensor x = tensor({2.0}, {f64}).requires_grad_();
-  const Tensor y = x * x;            // x^2
-  const Tensor z = y * x + y + x;    // x^3 + x^2 + x: 3x^2 + 2x + 1 = 17
+  const Tensor y = x * x;          // x^2
+  const Tensor z = y * x + y + x;  // x^3 + x^2 + x: 3x^2 + 2x + 1 = 17
   CHECK(values(*x.grad(z.backward())) == Doubles{17});
 }
 
@@ -102,8 +102,8 @@ TEST_CASE("Autodiff<Autodiff<Cpu>> differentiates a differentiation") {
   const auto leaf = Inner::require_grad(
       Inner::float_from_data(TensorData(std::vector<double>{2.0, 3.0}, Shape{2}), kCpu));
   const auto x = Outer::require_grad(Outer::from_inner(leaf));
-  const auto cube = Outer::float_mul(x, Outer::float_mul(x, Outer::float_slice(
-                                                                x, 0, Range{0, 2, 1})));
+  const auto cube =
+      Outer::float_mul(x, Outer::float_mul(x, Outer::float_slice(x, 0, Range{0, 2, 1})));
   const auto grads = Outer::backward(Outer::float_sum(cube, Dims{0}, false));
   const auto first = Outer::grad(x, grads);  // 3x^2, a tensor of the inner graph
   REQUIRE(first.has_value());
@@ -123,12 +123,11 @@ TEST_CASE("the twelve functions of AutodiffBackend") {
   CHECK(Reference::float_into_data(*A::grad_remove(x, grads)).to_doubles() == Doubles{1, -2});
   CHECK_FALSE(A::grad(x, grads).has_value());
   CHECK(Reference::float_into_data(A::inner(x)).to_doubles() == Doubles{1, -2});
-  const auto ints = Reference::int_from_data(
-      TensorData(std::vector<int64_t>{4, 5}, Shape{2}), kReference);
+  const auto ints =
+      Reference::int_from_data(TensorData(std::vector<int64_t>{4, 5}, Shape{2}), kReference);
   CHECK(A::int_into_data(A::int_from_inner(A::int_inner(ints))).to_doubles() == Doubles{4, 5});
   const auto bools = Reference::int_greater_scalar(ints, Scalar(4));
-  CHECK(A::bool_into_data(A::bool_from_inner(A::bool_inner(bools))).to_doubles() ==
-        Doubles{0, 1});
+  CHECK(A::bool_into_data(A::bool_from_inner(A::bool_inner(bools))).to_doubles() == Doubles{0, 1});
   const auto q = A::float_quantize(x, QuantScheme{0.5});
   CHECK(A::float_into_data(A::q_dequantize(A::q_from_inner(A::q_inner(q)), f64)).to_doubles() ==
         Doubles{1, -2});

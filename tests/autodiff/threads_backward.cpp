@@ -1,10 +1,10 @@
 // Several threads differentiate at once: separate graphs, shared leaves, one shared retained graph.
+#include <thread>
+#include <vector>
+
 #include <doctest/doctest.h>
 
 #include <kiln/kiln.h>
-
-#include <thread>
-#include <vector>
 
 using namespace kiln;
 

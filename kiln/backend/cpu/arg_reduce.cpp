@@ -1,4 +1,5 @@
-// argmax, argmin: the place of the largest or smallest element along a dim; NaN wins, the first of equals.
+// argmax, argmin: the place of the largest or smallest element along a dim; NaN wins, the first of
+// equals.
 #include <algorithm>
 #include <type_traits>
 
@@ -83,20 +84,20 @@ void find_best(const HostTensor& x, int dim, bool largest, int64_t* out) {
   const int64_t work = n * std::min(inner, kColumnBlock);
   parallel_for(outer * blocks, std::max<int64_t>(1, kGrain / work),
                [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t o = task / blocks;
-      const int64_t column = task % blocks * kColumnBlock;
-      best_in_columns(values + o * n * inner + column, n, inner,
-                      std::min(kColumnBlock, inner - column), out + o * inner + column, largest);
-    }
-  });
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t o = task / blocks;
+                   const int64_t column = task % blocks * kColumnBlock;
+                   best_in_columns(values + o * n * inner + column, n, inner,
+                                   std::min(kColumnBlock, inner - column), out + o * inner + column,
+                                   largest);
+                 }
+               });
 }
 
 HostHandle arg_best(const HostHandle& x, int dim, bool keepdim, bool largest) {
   Dims dims;
   if (x->shape().rank() > 0) dims.push_back(dim);
-  HostHandle out =
-      host::empty(reduced_shape(x->shape(), dims, keepdim), DType::i64, x->device());
+  HostHandle out = host::empty(reduced_shape(x->shape(), dims, keepdim), DType::i64, x->device());
   if (out->numel() == 0) return out;
   HostHandle source = contiguous(x);
   if (convert_of(x->dtype()) != Convert::none) source = Cpu::float_cast(source, DType::f32);

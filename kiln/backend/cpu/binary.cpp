@@ -1,8 +1,7 @@
 // Ops of two float tensors, or of one and a number, element by element.
-#include "kiln/backend/cpu/binary_kernels.h"
-
 #include <cstring>
 
+#include "kiln/backend/cpu/binary_kernels.h"
 #include "kiln/backend/cpu/convert_kernels.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/float_scalar.h"

@@ -82,8 +82,8 @@ void wide_pow(const KernelArgs& args) {
     hn::Store(wide::to_float(narrow, wide::pow(d, x, y)), narrow, powers);
     // Zeros, infinities and NaN have a table of rules of their own, which libm knows.
     const auto magnitude = hn::Abs(x);
-    const auto usual = hn::And(hn::And(hn::Gt(magnitude, zero), hn::Lt(magnitude, inf)),
-                               hn::Lt(hn::Abs(y), inf));
+    const auto usual =
+        hn::And(hn::And(hn::Gt(magnitude, zero), hn::Lt(magnitude, inf)), hn::Lt(hn::Abs(y), inf));
     if (HWY_UNLIKELY(!hn::AllTrue(d, usual))) {
       for (int64_t k = 0; k < count; ++k) {
         if (is_usual(bases[k], exponents[k])) continue;
@@ -99,7 +99,8 @@ void wide_pow(const KernelArgs& args) {
   }
 }
 
-#define KILN_ROW(Op) {loops::binary<Op, float, true>, loops::binary<Op, double, true>}
+#define KILN_ROW(Op) \
+  { loops::binary<Op, float, true>, loops::binary<Op, double, true> }
 
 const BinaryKernels* binary_table() {
   static constexpr BinaryKernels table = {{

@@ -36,7 +36,8 @@ struct BinaryKernels {
 };
 const BinaryKernels& binary_kernels();
 
-// The long ones in double, and those in float that have no vector form: the C library's functions. Null for others.
+// The long ones in double, and those in float that have no vector form: the C library's functions.
+// Null for others.
 Kernel scalar_binary_kernel(BinaryOp op, bool is_double);
 
 }  // namespace kiln::cpu

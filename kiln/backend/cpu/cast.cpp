@@ -20,7 +20,8 @@ void cast_loop(const KernelArgs& args) {
   for (int64_t i = 0; i < args.n; ++i) to[i] = convert_element<To>(from[i]);
 }
 
-// For pairs of a 16-bit float: kernel is float's, the engine converts. bool reads as u8 and is 0 or 1.
+// For pairs of a 16-bit float: kernel is float's, the engine converts. bool reads as u8 and is 0
+// or 1.
 template <class To>
 Kernel cast_from(DType from) {
   switch (from) {

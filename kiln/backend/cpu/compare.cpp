@@ -1,8 +1,7 @@
 // Comparisons and tests of tensors of every kind; the ops of bool tensors.
-#include "kiln/backend/cpu/compare_kernels.h"
-
 #include <limits>
 
+#include "kiln/backend/cpu/compare_kernels.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/float_scalar.h"
 #include "kiln/backend/cpu/int_kernels.h"
@@ -46,7 +45,8 @@ HostHandle run_compare(CompareOp op, const HostTensor& a, const HostTensor& b) {
   return out;
 }
 
-// With `number_first`: op(number, x). `number` points to an element of x's dtype as the kernels take it.
+// With `number_first`: op(number, x). `number` points to an element of x's dtype as the kernels
+// take it.
 HostHandle compare_with(CompareOp op, const HostTensor& x, const void* number, bool number_first) {
   KernelArgs args;
   args.in[number_first] = x.data();

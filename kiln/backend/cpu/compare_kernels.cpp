@@ -1,4 +1,5 @@
-// Plain loops, compiled for each instruction set: the compiler vectorizes them, narrowing to bytes included.
+// Plain loops, compiled for each instruction set: the compiler vectorizes them, narrowing to bytes
+// included.
 #include "kiln/backend/cpu/compare_kernels.h"
 
 #include <limits>
@@ -58,7 +59,8 @@ void is_inf(const KernelArgs& args) {
   }
 }
 
-#define KILN_ROW(op) {compare<CompareOp::op, float>, compare<CompareOp::op, double>}
+#define KILN_ROW(op) \
+  { compare<CompareOp::op, float>, compare<CompareOp::op, double> }
 
 const CompareKernels* compare_table() {
   static constexpr CompareKernels table = {

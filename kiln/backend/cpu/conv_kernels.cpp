@@ -228,8 +228,12 @@ void pad_rows_of(const T* planes, int64_t plane, int64_t channels, int64_t heigh
       const T* from = planes + (inside ? top + r : 0) * width + left;
       // What the last vector writes beyond the row, the next row overwrites.
       for (int64_t i = 0; i < row_width; i += lanes) {
+#if HWY_TARGET == HWY_SCALAR  // whose MaskedLoad reads what it masks
+        to[i] = inside && left + i >= 0 && left + i < width ? from[i] : T(0);
+#else
         const auto valid = lanes_between(d, -left - i, inside ? width - left - i : 0);
         hn::StoreU(hn::MaskedLoad(valid, d, from + i), d, to + i);
+#endif
       }
     }
   }

@@ -11,12 +11,12 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-// Columns that one task of a transposing copy takes: enough to use whole pages of the source, few enough that the
-// lines it writes stay within reach of the TLB.
+// Columns that one task of a transposing copy takes: enough to use whole pages of the source, few
+// enough that the lines it writes stay within reach of the TLB.
 constexpr int64_t kColumnBlock = 64;
 
-// Two views of one shape, with the dims ordered by the target's strides and merged where both allow it. Strides are
-// in elements.
+// Two views of one shape, with the dims ordered by the target's strides and merged where both allow
+// it. Strides are in elements.
 struct CopyPlan {
   int rank = 0;
   int64_t sizes[kMaxRank];
@@ -151,8 +151,8 @@ void transpose_small(const T* from, int64_t from_step, T* to, int64_t to_step, i
   }
 }
 
-// The source runs along dim `t` where the target runs along the last: blocks of that matrix are exchanged, for every
-// index of the other dims.
+// The source runs along dim `t` where the target runs along the last: blocks of that matrix are
+// exchanged, for every index of the other dims.
 void copy_transposed(const CopyPlan& plan, int t) {
   const int last = plan.rank - 1;
   const int64_t rows = plan.sizes[last];

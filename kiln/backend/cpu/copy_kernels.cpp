@@ -117,7 +117,8 @@ HWY_AFTER_NAMESPACE();
 namespace kiln::cpu {
 HWY_EXPORT(copy_table);
 const CopyKernels& copy_kernels() {
-  static constinit KernelTable<CopyKernels> table([] { return HWY_DYNAMIC_DISPATCH(copy_table)(); });
+  static constinit KernelTable<CopyKernels> table(
+      [] { return HWY_DYNAMIC_DISPATCH(copy_table)(); });
   return table.get();
 }
 }  // namespace kiln::cpu

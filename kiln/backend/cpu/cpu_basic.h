@@ -1,7 +1,8 @@
 // CpuBasic: the ops of the fast host backend that work element by element, move data or reduce it.
 //
-// Every op of ops.def is here except those of CpuNeural (matrix products, convolutions, normalization, softmax,
-// losses, optimizer steps). What each computes stands in ops.def; what it writes to, in arg.h.
+// Every op of ops.def is here except those of CpuNeural (matrix products, convolutions,
+// normalization, softmax, losses, optimizer steps). What each computes stands in ops.def; what it
+// writes to, in arg.h.
 #pragma once
 
 #include <span>

@@ -37,12 +37,13 @@ void run_cumsum(const HostTensor& x, int dim, const HostTensor& out) {
   T* to = out.data_as<T>();
   parallel_for(outer * blocks, std::max<int64_t>(1, kGrain / work),
                [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t column = task % blocks * kColumnBlock;
-      const int64_t at = task / blocks * n * inner + column;
-      cumsum_columns<T, Acc>(from + at, to + at, n, inner, std::min(kColumnBlock, inner - column));
-    }
-  });
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t column = task % blocks * kColumnBlock;
+                   const int64_t at = task / blocks * n * inner + column;
+                   cumsum_columns<T, Acc>(from + at, to + at, n, inner,
+                                          std::min(kColumnBlock, inner - column));
+                 }
+               });
 }
 
 HostHandle cumsum(const HostHandle& x, int dim) {

@@ -21,12 +21,12 @@ void loop(const KernelArgs& args) {
 
 Kernel double_math_kernel(UnaryOp op) {
   static constexpr Kernel table[] = {
-      loop<std::exp>,   loop<std::expm1>,        loop<std::log>,    loop<double_sigmoid>,
-      loop<double_silu>, loop<std::tanh>,        loop<std::erf>,    loop<double_gelu>,
-      loop<double_gelu_tanh>, loop<std::log1p>,  loop<std::log2>,   loop<std::log10>,
-      loop<std::sin>,   loop<std::cos>,          loop<std::tan>,    loop<std::asin>,
-      loop<std::acos>,  loop<std::atan>,         loop<std::sinh>,   loop<std::cosh>,
-      loop<std::asinh>, loop<std::acosh>,        loop<std::atanh>,
+      loop<std::exp>,         loop<std::expm1>, loop<std::log>,   loop<double_sigmoid>,
+      loop<double_silu>,      loop<std::tanh>,  loop<std::erf>,   loop<double_gelu>,
+      loop<double_gelu_tanh>, loop<std::log1p>, loop<std::log2>,  loop<std::log10>,
+      loop<std::sin>,         loop<std::cos>,   loop<std::tan>,   loop<std::asin>,
+      loop<std::acos>,        loop<std::atan>,  loop<std::sinh>,  loop<std::cosh>,
+      loop<std::asinh>,       loop<std::acosh>, loop<std::atanh>,
   };
   static_assert(std::size(table) == index_of(UnaryOp::count) - index_of(kFirstMath));
   return table[index_of(op) - index_of(kFirstMath)];

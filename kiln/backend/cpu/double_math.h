@@ -15,9 +15,7 @@ inline double double_silu_backward(double g, double x) {
   return g * (double_sigmoid(x) * (1.0 + x * double_sigmoid(-x)));
 }
 
-inline double normal_distribution(double x) {
-  return 0.5 * std::erfc(-x * 0.70710678118654752440);
-}
+inline double normal_distribution(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
 inline double double_gelu(double x) { return x * normal_distribution(x); }
 inline double double_gelu_backward(double g, double x) {
   const double density = 0.39894228040143267794 * std::exp(-0.5 * x * x);

@@ -1,9 +1,9 @@
 #include "kiln/backend/cpu/elementwise.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include <unistd.h>
 
 #include "kiln/backend/cpu/convert_kernels.h"
 
@@ -21,12 +21,13 @@ struct Operand {
   char* data;
   int64_t item;  // bytes of one element
   Convert convert;
-  bool linear;    // row-major without gaps
-  bool constant;  // one element stands for all
+  bool linear;                // row-major without gaps
+  bool constant;              // one element stands for all
   int64_t strides[kMaxRank];  // in bytes
 };
 
-// The operands over one common shape, with dims merged that all of them walk through evenly. Operand 0 is the output.
+// The operands over one common shape, with dims merged that all of them walk through evenly.
+// Operand 0 is the output.
 struct Plan {
   int rank = 0;
   int64_t sizes[kMaxRank];
@@ -251,8 +252,8 @@ class Runner {
     }
   }
 
-  // Through buffers: 16-bit floats are converted on the way in and out, and an output that goes past the caches is
-  // made complete here first.
+  // Through buffers: 16-bit floats are converted on the way in and out, and an output that goes
+  // past the caches is made complete here first.
   void run_buffered(const KernelArgs& whole) const {
     const ConvertKernels& convert = convert_kernels();
     alignas(64) float in[3][kChunk];
@@ -303,7 +304,8 @@ class Runner {
   bool rows_;  // the kernel runs on rows where they lie
 };
 
-// Whether walking through x in the order of `shape` jumps from cache line to cache line although x is dense.
+// Whether walking through x in the order of `shape` jumps from cache line to cache line although x
+// is dense.
 bool is_transposed(const HostTensor& x, const Shape& shape) {
   if (!(x.shape() == shape) || shape.rank() < 2 || x.strides().back() == 1 || shape.back() == 1) {
     return false;
@@ -375,7 +377,8 @@ Output::Output(const Arg<HostHandle>& x, const Arg<HostHandle>& y, const Shape& 
 
 namespace {
 
-// Whether writing `to` element by element would change elements of `from` that are still to be read.
+// Whether writing `to` element by element would change elements of `from` that are still to be
+// read.
 bool is_in_the_way(const HostTensor& to, const HostTensor* from) {
   if (from == nullptr || !host::may_overlap(to, *from)) return false;
   return !(from->shape() == to.shape() && from->strides() == to.strides() &&

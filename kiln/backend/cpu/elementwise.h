@@ -1,4 +1,5 @@
-// The engine that runs element by element kernels over tensors of any strides, and what those kernels look like.
+// The engine that runs element by element kernels over tensors of any strides, and what those
+// kernels look like.
 #pragma once
 
 #include "kiln/backend/host_tensor.h"
@@ -6,8 +7,8 @@
 
 namespace kiln::cpu {
 
-// What a kernel works on: n consecutive elements. An input whose bit is set in `scalars` is one element that stands for
-// all n.
+// What a kernel works on: n consecutive elements. An input whose bit is set in `scalars` is one
+// element that stands for all n.
 struct KernelArgs {
   const void* in[3];
   void* out;
@@ -38,8 +39,9 @@ struct ElementwiseOp {
   bool raw = false;      // the kernel takes 16-bit floats as they are
 };
 
-// Writes op(inputs) to `out`, whose shape the inputs broadcast to. `out` may be one of the inputs, but must not overlap
-// one in any other way. `fresh`: nobody has read or written the output's memory yet.
+// Writes op(inputs) to `out`, whose shape the inputs broadcast to. `out` may be one of the inputs,
+// but must not overlap one in any other way. `fresh`: nobody has read or written the output's
+// memory yet.
 void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
                      const HostTensor* const* inputs, bool fresh);
 
@@ -48,7 +50,8 @@ int64_t stream_threshold();
 
 inline bool should_stream(int64_t bytes) { return bytes >= stream_threshold(); }
 
-// Runs the kernel over n elements of contiguous operands, in parallel where that pays. Sizes are those of one element.
+// Runs the kernel over n elements of contiguous operands, in parallel where that pays. Sizes are
+// those of one element.
 inline void run_contiguous(Kernel kernel, KernelArgs args, const int64_t* in_sizes, int inputs,
                            int64_t out_size) {
   if (args.n <= kGrain) {
@@ -71,10 +74,11 @@ inline void run_contiguous(Kernel kernel, KernelArgs args, const int64_t* in_siz
 // A tensor that an op writes, and what must happen once it is written.
 class Output {
  public:
-  // The memory for a result of the given shape and dtype: x's own when x is handed over in place and it fits, x's when
-  // it is donated, else fresh. `others` are the remaining operands (null where there is none).
-  Output(const Arg<HostHandle>& x, const Shape& shape, DType dtype, const HostTensor* other = nullptr,
-         const HostTensor* third = nullptr);
+  // The memory for a result of the given shape and dtype: x's own when x is handed over in place
+  // and it fits, x's when it is donated, else fresh. `others` are the remaining operands (null
+  // where there is none).
+  Output(const Arg<HostHandle>& x, const Shape& shape, DType dtype,
+         const HostTensor* other = nullptr, const HostTensor* third = nullptr);
   // Also considers a second operand that may be donated.
   Output(const Arg<HostHandle>& x, const Arg<HostHandle>& y, const Shape& shape, DType dtype);
 
@@ -82,7 +86,8 @@ class Output {
   bool fresh() const { return fresh_; }
   // The op's result; call when the kernel is done.
   HostHandle finish() {
-    if (in_place_ == nullptr) [[likely]] return std::move(tensor_);
+    if (in_place_ == nullptr) [[likely]]
+      return std::move(tensor_);
     return finish_in_place();
   }
 

@@ -1,7 +1,8 @@
 // Ops that take indices along one dim: gather, scatter, scatter_add, index_select, index_add.
 //
-// Every index is checked before anything is written. Positions that may meet (those that differ along `dim` only) are
-// written by one thread, in their order, so results do not depend on the number of threads.
+// Every index is checked before anything is written. Positions that may meet (those that differ
+// along `dim` only) are written by one thread, in their order, so results do not depend on the
+// number of threads.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -50,7 +51,8 @@ struct Around {
   }
 };
 
-// Where an op that changes some elements of x writes: row-major memory that starts out with x's values.
+// Where an op that changes some elements of x writes: row-major memory that starts out with x's
+// values.
 class Target {
  public:
   explicit Target(const Arg<HostHandle>& x) {
@@ -99,7 +101,8 @@ decltype(auto) visit_size(size_t item, F&& f) {
   }
 }
 
-// ------------------------------------------------------------------------------------------------------- gather
+// -------------------------------------------------------------------------------------------------------
+// gather
 
 template <class U>
 void gather_rows(const HostTensor& x, int dim, const HostTensor& index, const HostTensor& out) {
@@ -184,7 +187,8 @@ HostHandle index_select(const HostHandle& x, int dim, const HostHandle& index_ar
   return out;
 }
 
-// ------------------------------------------------------------------------------------------------------- scatter
+// -------------------------------------------------------------------------------------------------------
+// scatter
 
 struct Write {
   template <class T>
@@ -206,9 +210,11 @@ struct Add {
 // One task for each stretch of columns of each outer index; f(outer, first column, columns).
 template <class F>
 void for_each_column_block(int64_t outer, int64_t rows, int64_t inner, F&& f) {
-  const int64_t width = std::max(kColumnBlock, std::min(inner, kGrain / std::max<int64_t>(rows, 1)));
+  const int64_t width =
+      std::max(kColumnBlock, std::min(inner, kGrain / std::max<int64_t>(rows, 1)));
   const int64_t blocks = (inner + width - 1) / width;
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * std::min(inner, width)));
+  const int64_t grain =
+      std::max<int64_t>(1, kGrain / std::max<int64_t>(1, rows * std::min(inner, width)));
   parallel_for(outer * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t column = task % blocks * width;
@@ -223,16 +229,16 @@ void scatter_aligned(const HostTensor& target, int dim, const int64_t* indices, 
                      const T* source) {
   const Around around(target.shape(), dim);
   T* to = target.data_as<T>();
-  for_each_column_block(around.outer, count, around.inner, [&](int64_t o, int64_t column,
-                                                              int64_t columns) {
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t from = (o * count + i) * around.inner + column;
-      T* base = to + o * around.size * around.inner + column;
-      for (int64_t k = 0; k < columns; ++k) {
-        Action::run(base[indices[from + k] * around.inner + k], source[from + k]);
-      }
-    }
-  });
+  for_each_column_block(
+      around.outer, count, around.inner, [&](int64_t o, int64_t column, int64_t columns) {
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t from = (o * count + i) * around.inner + column;
+          T* base = to + o * around.size * around.inner + column;
+          for (int64_t k = 0; k < columns; ++k) {
+            Action::run(base[indices[from + k] * around.inner + k], source[from + k]);
+          }
+        }
+      });
 }
 
 // Index and source are smaller than the target in other dims too: one thread.
@@ -306,9 +312,8 @@ HostHandle scatter(const char* op, const Arg<HostHandle>& x, int dim, const Host
     };
     visit_dtype(op, dtype, run);
   } else {
-    visit_size(size_of(dtype), [&]<class U>() {
-      scatter_typed<Action, U>(target.tensor(), dim, *index, *source);
-    });
+    visit_size(size_of(dtype),
+               [&]<class U>() { scatter_typed<Action, U>(target.tensor(), dim, *index, *source); });
   }
   return target.finish();
 }
@@ -319,14 +324,14 @@ void add_rows(const HostTensor& target, int dim, const HostTensor& index, const 
   const int64_t count = index.numel();
   const auto* indices = index.data_as<const int64_t>();
   T* to = target.data_as<T>();
-  for_each_column_block(around.outer, count, around.inner, [&](int64_t o, int64_t column,
-                                                              int64_t columns) {
-    for (int64_t i = 0; i < count; ++i) {
-      const T* from = source + (o * count + i) * around.inner + column;
-      T* row = to + (o * around.size + indices[i]) * around.inner + column;
-      for (int64_t k = 0; k < columns; ++k) Add::run(row[k], from[k]);
-    }
-  });
+  for_each_column_block(around.outer, count, around.inner,
+                        [&](int64_t o, int64_t column, int64_t columns) {
+                          for (int64_t i = 0; i < count; ++i) {
+                            const T* from = source + (o * count + i) * around.inner + column;
+                            T* row = to + (o * around.size + indices[i]) * around.inner + column;
+                            for (int64_t k = 0; k < columns; ++k) Add::run(row[k], from[k]);
+                          }
+                        });
 }
 
 HostHandle index_add(const Arg<HostHandle>& x, int dim, const HostHandle& index_arg,

@@ -7,7 +7,8 @@
 namespace kiln::cpu {
 namespace {
 
-// Wide enough that no product of two T overflows as signed int by promotion, and unsigned, so that it wraps.
+// Wide enough that no product of two T overflows as signed int by promotion, and unsigned, so that
+// it wraps.
 template <class T>
 using Wrap = std::conditional_t<(sizeof(T) < 4), uint32_t, std::make_unsigned_t<T>>;
 
@@ -122,9 +123,9 @@ bool has_zero_in(const HostTensor& x) {
 
 Kernel int_kernel(IntOp op, DType dtype) {
   static constexpr const Kernel* rows[] = {
-      kBinaryRow<IntOp::add>,         kBinaryRow<IntOp::sub>,        kBinaryRow<IntOp::mul>,
-      kBinaryRow<IntOp::div>,         kBinaryRow<IntOp::remainder>,  kBinaryRow<IntOp::maximum>,
-      kBinaryRow<IntOp::minimum>,     kBinaryRow<IntOp::bitwise_and>, kBinaryRow<IntOp::bitwise_or>,
+      kBinaryRow<IntOp::add>,        kBinaryRow<IntOp::sub>,         kBinaryRow<IntOp::mul>,
+      kBinaryRow<IntOp::div>,        kBinaryRow<IntOp::remainder>,   kBinaryRow<IntOp::maximum>,
+      kBinaryRow<IntOp::minimum>,    kBinaryRow<IntOp::bitwise_and>, kBinaryRow<IntOp::bitwise_or>,
       kBinaryRow<IntOp::bitwise_xor>};
   return rows[static_cast<int>(op)][type_index(dtype)];
 }

@@ -1,4 +1,5 @@
-// Kernels of integers. Plain loops at the baseline instruction set: what int tensors do is bound by memory or small.
+// Kernels of integers. Plain loops at the baseline instruction set: what int tensors do is bound by
+// memory or small.
 #pragma once
 
 #include <cstdint>

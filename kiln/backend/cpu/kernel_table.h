@@ -1,8 +1,8 @@
 // KernelTable: the kernels of one file for the instruction set of this machine, chosen once.
 //
-// A *_kernels.cpp is compiled once per instruction set (Highway's foreach_target.h), and each time it fills a table of
-// function pointers. Which of those tables counts is decided at the first use, so that an op costs one load and no
-// dispatch.
+// A *_kernels.cpp is compiled once per instruction set (Highway's foreach_target.h), and each time
+// it fills a table of function pointers. Which of those tables counts is decided at the first use,
+// so that an op costs one load and no dispatch.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ class KernelTableBase {
   bool enlisted_ = false;
 };
 
-// `choose` is HWY_DYNAMIC_DISPATCH of a function that returns the address of its target's table. Declare instances
-// constinit at namespace scope.
+// `choose` is HWY_DYNAMIC_DISPATCH of a function that returns the address of its target's table.
+// Declare instances constinit at namespace scope.
 template <class Table>
 class KernelTable final : public KernelTableBase {
  public:
@@ -50,7 +50,8 @@ class KernelTable final : public KernelTableBase {
   std::atomic<const Table*> chosen_{nullptr};
 };
 
-// For tests: restricts the kernels to the instruction sets in `targets` (Highway's bits; 0 lifts the restriction).
+// For tests: restricts the kernels to the instruction sets in `targets` (Highway's bits; 0 lifts
+// the restriction).
 void restrict_targets_for_test(int64_t targets);
 // Highway's bits of what this machine has and the kernels were compiled for.
 int64_t supported_targets();

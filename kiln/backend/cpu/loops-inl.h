@@ -1,7 +1,8 @@
-// The loops that *_kernels.cpp files wrap around an operation on vectors (included once per instruction set).
+// The loops that *_kernels.cpp files wrap around an operation on vectors (included once per
+// instruction set).
 //
-// An operation is a class with `template <class D> V operator()(D d, V... v) const`, constructed from the kernel's
-// parameters.
+// An operation is a class with `template <class D> V operator()(D d, V... v) const`, constructed
+// from the kernel's parameters.
 
 #if defined(KILN_BACKEND_CPU_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KILN_BACKEND_CPU_LOOPS_INL_H_

@@ -6,7 +6,8 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-// Inputs: x, mask, value. U is an unsigned integer of the elements' size; nothing here depends on what they mean.
+// Inputs: x, mask, value. U is an unsigned integer of the elements' size; nothing here depends on
+// what they mean.
 template <class U, bool kScalarX, bool kScalarMask, bool kScalarValue>
 void choose_form(const KernelArgs& args) {
   const auto* x = static_cast<const U*>(args.in[0]);

@@ -1,11 +1,12 @@
-// Vectorized elementary functions for float, for use in *_kernels.cpp files (included once per instruction set).
+// Vectorized elementary functions for float, for use in *_kernels.cpp files (included once per
+// instruction set).
 //
-// Errors are the largest seen against double precision over dense samples of the whole range (tests/backend/cpu_math.cpp
-// holds them), on machines with fused multiply-add: exp 1 ulp, expm1 2, log 1, tanh 2, sigmoid 2, erf 1. Infinities,
-// NaN and subnormal numbers are handled as libm does.
+// Errors are the largest seen against double precision over dense samples of the whole range
+// (tests/backend/cpu_math.cpp holds them), on machines with fused multiply-add: exp 1 ulp, expm1 2,
+// log 1, tanh 2, sigmoid 2, erf 1. Infinities, NaN and subnormal numbers are handled as libm does.
 //
-// Functions that are rarer, or hard to get right in single precision, are computed in double precision with Highway's
-// math library (namespace `wide` below) and rounded once: at most 1 ulp.
+// Functions that are rarer, or hard to get right in single precision, are computed in double
+// precision with Highway's math library (namespace `wide` below) and rounded once: at most 1 ulp.
 
 #if defined(KILN_BACKEND_CPU_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KILN_BACKEND_CPU_MATH_INL_H_
@@ -25,7 +26,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using V = hn::Vec<D>;
 
-// ---------------------------------------------------------------------------------------------- exponentials
+// ----------------------------------------------------------------------------------------------
+// exponentials
 
 // e^x = 2^n (1 + p) with |log(1 + p)| <= log(2) / 2. `shifted` holds n in its low bits.
 template <class D>
@@ -91,7 +93,8 @@ HWY_INLINE V<D> exp(D d, V<D> x) {
 
 template <class D>
 HWY_INLINE V<D> expm1(D d, V<D> x) {
-  // Below -18 the result rounds to -1; above 88.8 it overflows, here in the last addition to the exponent, by hand.
+  // Below -18 the result rounds to -1; above 88.8 it overflows, here in the last addition to the
+  // exponent, by hand.
   const auto bounded = hn::Min(hn::Max(x, hn::Set(d, -18.0f)), hn::Set(d, 88.0f));
   const auto parts = exp_parts(d, bounded);
   const auto one = hn::Set(d, 1.0f);
@@ -130,8 +133,7 @@ HWY_INLINE V<D> tanh(D d, V<D> x) {
   // tanh is 1 from 9.02 on.
   const auto e = exp_bounded(d, hn::Min(hn::Add(magnitude, magnitude), hn::Set(d, 20.0f)));
   const auto one = hn::Set(d, 1.0f);
-  const auto large =
-      hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
+  const auto large = hn::Sub(one, hn::Div(hn::Set(d, 2.0f), hn::Add(e, one)));
   const auto x2 = hn::Mul(x, x);
   // (tanh(x) - x) / x^3 for |x| < 0.625, from Cephes.
   auto p = hn::MulAdd(hn::Set(d, -5.70498872745e-3f), x2, hn::Set(d, 2.06390887954e-2f));
@@ -142,7 +144,8 @@ HWY_INLINE V<D> tanh(D d, V<D> x) {
   return hn::IfThenElse(hn::Ge(magnitude, hn::Set(d, 0.625f)), hn::CopySign(large, x), small);
 }
 
-// -------------------------------------------------------------------------------------------------- logarithm
+// --------------------------------------------------------------------------------------------------
+// logarithm
 
 // For positive normal x.
 template <class D>
@@ -191,7 +194,8 @@ HWY_INLINE V<D> log(D d, V<D> x) {
   return log_any(d, x);
 }
 
-// ------------------------------------------------------------------------------------------------ error function
+// ------------------------------------------------------------------------------------------------
+// error function
 
 // Polynomials by N. Juffa: x + x P(x^2) below 475 / 512, else 1 - exp(-|x| - |x| Q(|x|)).
 template <class D>
@@ -199,10 +203,8 @@ HWY_INLINE V<D> erf(D d, V<D> x) {
   const auto magnitude = hn::Abs(x);
   const auto t = hn::Min(magnitude, hn::Set(d, 4.0f));  // erf is 1 from 3.92 on
   const auto t2 = hn::Mul(t, t);
-  const auto high =
-      hn::MulAdd(hn::Set(d, -1.72853470e-5f), t, hn::Set(d, 3.83197126e-4f));
-  const auto low =
-      hn::MulAdd(hn::Set(d, -3.88396438e-3f), t, hn::Set(d, 2.42546219e-2f));
+  const auto high = hn::MulAdd(hn::Set(d, -1.72853470e-5f), t, hn::Set(d, 3.83197126e-4f));
+  const auto low = hn::MulAdd(hn::Set(d, -3.88396438e-3f), t, hn::Set(d, 2.42546219e-2f));
   auto q = hn::MulAdd(high, t2, low);
   q = hn::MulAdd(q, t, hn::Set(d, -1.06777877e-1f));
   q = hn::MulAdd(q, t, hn::Set(d, -6.34846687e-1f));

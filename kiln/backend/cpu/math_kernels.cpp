@@ -38,8 +38,15 @@ constexpr Kernel kLoop = loops::unary<Op, float, false>;
 
 const MathKernels* math_table() {
   static constexpr MathKernels table = {{
-      kLoop<ExpOp>, kLoop<Expm1Op>, kLoop<LogOp>, kLoop<SigmoidOp>, kLoop<SiluOp>, kLoop<TanhOp>,
-      kLoop<ErfOp>, kLoop<GeluOp>, kLoop<GeluTanhOp>,
+      kLoop<ExpOp>,
+      kLoop<Expm1Op>,
+      kLoop<LogOp>,
+      kLoop<SigmoidOp>,
+      kLoop<SiluOp>,
+      kLoop<TanhOp>,
+      kLoop<ErfOp>,
+      kLoop<GeluOp>,
+      kLoop<GeluTanhOp>,
   }};
   return &table;
 }
@@ -51,7 +58,8 @@ HWY_AFTER_NAMESPACE();
 namespace kiln::cpu {
 HWY_EXPORT(math_table);
 const MathKernels& math_kernels() {
-  static constinit KernelTable<MathKernels> table([] { return HWY_DYNAMIC_DISPATCH(math_table)(); });
+  static constinit KernelTable<MathKernels> table(
+      [] { return HWY_DYNAMIC_DISPATCH(math_table)(); });
   return table.get();
 }
 }  // namespace kiln::cpu

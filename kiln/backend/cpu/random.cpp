@@ -12,10 +12,12 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-// Elements that are drawn at a time where they are converted or cut short afterwards; a multiple of 4.
+// Elements that are drawn at a time where they are converted or cut short afterwards; a multiple
+// of 4.
 constexpr int64_t kChunk = 512;
 
-// Elements [begin, end), where begin is a multiple of 4, of a tensor whose numbers are drawn in float.
+// Elements [begin, end), where begin is a multiple of 4, of a tensor whose numbers are drawn in
+// float.
 void draw_floats(HostTensor& out, int64_t begin, int64_t end, Distribution distribution,
                  RandomStream stream) {
   const RandomKernels& kernels = random_kernels();

@@ -75,16 +75,14 @@ HWY_INLINE Block philox(uint64_t key, uint64_t counter) {
 }
 
 // The top 24 bits as an integer below 2^24.
-HWY_INLINE hn::Vec<Int> top_bits(WordV word) {
-  return hn::BitCast(Int(), hn::ShiftRight<8>(word));
-}
+HWY_INLINE hn::Vec<Int> top_bits(WordV word) { return hn::BitCast(Int(), hn::ShiftRight<8>(word)); }
 HWY_INLINE FloatV uniform(WordV word) {
   const Float d;
   return hn::Mul(hn::ConvertTo(d, top_bits(word)), hn::Set(d, 0x1p-24f));
 }
 
-// random_log and random_sincos (kiln/backend/random_math.h), operation by operation: a fused multiplication would
-// round differently.
+// random_log and random_sincos (kiln/backend/random_math.h), operation by operation: a fused
+// multiplication would round differently.
 HWY_INLINE FloatV times_plus(FloatV a, FloatV b, float c) {
   return hn::Add(hn::Mul(a, b), hn::Set(Float(), c));
 }
@@ -118,8 +116,7 @@ HWY_INLINE void random_sincos(FloatV turns, FloatV* sin, FloatV* cos) {
   const Int di;
   const auto quarters = hn::Mul(turns, hn::Set(d, 4.0f));
   const auto quadrant = hn::ConvertTo(di, hn::Add(quarters, hn::Set(d, 0.5f)));
-  const auto x = hn::Mul(hn::Sub(quarters, hn::ConvertTo(d, quadrant)),
-                         hn::Set(d, 1.57079632679f));
+  const auto x = hn::Mul(hn::Sub(quarters, hn::ConvertTo(d, quadrant)), hn::Set(d, 1.57079632679f));
   const auto square = hn::Mul(x, x);
   auto s = hn::Set(d, -1.9515295891e-4f);
   s = times_plus(s, square, 8.3321608736e-3f);
@@ -171,8 +168,7 @@ struct Normal {
   HWY_INLINE void run(const Block& block, FloatV* out) const {
     const Float d;
     for (int w = 0; w < 4; w += 2) {
-      const auto r =
-          hn::Sqrt(hn::Mul(hn::Set(d, -2.0f), log_of_complement(block.words[w])));
+      const auto r = hn::Sqrt(hn::Mul(hn::Set(d, -2.0f), log_of_complement(block.words[w])));
       FloatV sin, cos;
       random_sincos(uniform(block.words[w + 1]), &sin, &cos);
       out[w] = place(hn::Mul(r, cos));
@@ -195,8 +191,7 @@ struct Bernoulli {
     const Int di;
     for (int w = 0; w < 4; ++w) {
       const auto below = hn::Lt(top_bits(block.words[w]), hn::Set(di, threshold));
-      out[w] = hn::BitCast(
-          d, hn::IfThenElseZero(below, hn::BitCast(di, hn::Set(d, 1.0f))));
+      out[w] = hn::BitCast(d, hn::IfThenElseZero(below, hn::BitCast(di, hn::Set(d, 1.0f))));
     }
   }
   int32_t threshold;

@@ -8,7 +8,8 @@
 namespace kiln::cpu {
 
 struct RandomKernels {
-  // Writes the 4 * blocks floats of blocks [first, first + blocks). Every distribution but `integers`.
+  // Writes the 4 * blocks floats of blocks [first, first + blocks). Every distribution but
+  // `integers`.
   void (*fill)(float* out, int64_t first, int64_t blocks, Distribution distribution,
                RandomStream stream);
 };

@@ -1,8 +1,8 @@
 // Reductions: sum, mean, prod, amax, amin, var, any, all.
 //
-// Note [Fixed pieces]: a reduction is cut into pieces that depend on the shape alone, and their results are combined
-// in order, so it is bit-identical at any number of threads. Sums of float are taken in float within a piece and in
-// double across pieces.
+// Note [Fixed pieces]: a reduction is cut into pieces that depend on the shape alone, and their
+// results are combined in order, so it is bit-identical at any number of threads. Sums of float are
+// taken in float within a piece and in double across pieces.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -17,7 +17,8 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-// ------------------------------------------------------------------------------------------------------- geometry
+// -------------------------------------------------------------------------------------------------------
+// geometry
 
 struct Group {
   int64_t size;
@@ -71,7 +72,8 @@ class Groups {
   int size_ = 0;
 };
 
-// A tensor as row-major memory whose dims, from the outside in, form groups that are reduced and kept by turns.
+// A tensor as row-major memory whose dims, from the outside in, form groups that are reduced and
+// kept by turns.
 struct ReduceGeometry {
   HostHandle source;
   Groups groups;
@@ -135,7 +137,8 @@ HostHandle in_order(const HostHandle& result, const ReduceGeometry& g, const Sha
                            out_shape);
 }
 
-// ----------------------------------------------------------------------------------------------------------- steps
+// -----------------------------------------------------------------------------------------------------------
+// steps
 
 // Fresh memory for intermediate results.
 template <class T>
@@ -155,8 +158,8 @@ void reduce_rows(const ReduceKernels<T, Acc>& kernels, const T* x, int64_t rows,
     });
     return;
   }
-  const HostHandle memory = host::empty(
-      Shape{rows * pieces * static_cast<int64_t>(sizeof(Acc))}, DType::u8, Device{});
+  const HostHandle memory =
+      host::empty(Shape{rows * pieces * static_cast<int64_t>(sizeof(Acc))}, DType::u8, Device{});
   auto* partial = static_cast<Acc*>(memory->data());
   parallel_for(rows * pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -168,7 +171,8 @@ void reduce_rows(const ReduceKernels<T, Acc>& kernels, const T* x, int64_t rows,
   });
   for (int64_t row = 0; row < rows; ++row) {
     Acc result = partial[row * pieces];
-    for (int64_t k = 1; k < pieces; ++k) result = kernels.combine(result, partial[row * pieces + k]);
+    for (int64_t k = 1; k < pieces; ++k)
+      result = kernels.combine(result, partial[row * pieces + k]);
     out[row] = result;
   }
 }
@@ -191,27 +195,28 @@ void reduce_columns(const ReduceKernels<T, Acc>& kernels, const T* x, int64_t ou
   const int64_t work = std::min(n, length) * std::min(inner, kReduceColumns);
   parallel_for(outer * pieces * panels, std::max<int64_t>(1, kGrain / work),
                [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t column = task % panels * kReduceColumns;
-      const int64_t slab = task / panels;  // outer index and piece
-      const int64_t o = slab / pieces;
-      const int64_t row = slab % pieces * length;
-      kernels.columns(x + (o * n + row) * inner + column, std::min(length, n - row),
-                      std::min(kReduceColumns, inner - column), inner,
-                      partial + slab * inner + column,
-                      shift == nullptr ? nullptr : shift + o * inner + column);
-    }
-  });
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t column = task % panels * kReduceColumns;
+                   const int64_t slab = task / panels;  // outer index and piece
+                   const int64_t o = slab / pieces;
+                   const int64_t row = slab % pieces * length;
+                   kernels.columns(x + (o * n + row) * inner + column, std::min(length, n - row),
+                                   std::min(kReduceColumns, inner - column), inner,
+                                   partial + slab * inner + column,
+                                   shift == nullptr ? nullptr : shift + o * inner + column);
+                 }
+               });
   if (pieces == 1) return;
   parallel_for(outer * inner, std::max<int64_t>(1, kGrain / pieces),
                [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Acc* first = partial + i / inner * pieces * inner + i % inner;
-      Acc result = first[0];
-      for (int64_t k = 1; k < pieces; ++k) result = kernels.combine(result, first[k * inner]);
-      out[i] = result;
-    }
-  });
+                 for (int64_t i = begin; i < end; ++i) {
+                   const Acc* first = partial + i / inner * pieces * inner + i % inner;
+                   Acc result = first[0];
+                   for (int64_t k = 1; k < pieces; ++k)
+                     result = kernels.combine(result, first[k * inner]);
+                   out[i] = result;
+                 }
+               });
 }
 
 // Reduces the last reduced group of `groups`, and takes it from the list.
@@ -230,7 +235,8 @@ void reduce_last(const ReduceKernels<T, Acc>& kernels, const T* x, Groups& group
   groups.erase(at);
 }
 
-// All reduced groups, one after another, from the inside out. The result is row-major over what is kept.
+// All reduced groups, one after another, from the inside out. The result is row-major over what is
+// kept.
 template <class T, class Acc>
 HostHandle reduce_groups(const ReduceKernels<T, Acc>& first, const ReduceKernels<Acc, Acc>& more,
                          const ReduceGeometry& g) {
@@ -245,7 +251,8 @@ HostHandle reduce_groups(const ReduceKernels<T, Acc>& first, const ReduceKernels
   return result;
 }
 
-// ------------------------------------------------------------------------------------------------------- float ops
+// -------------------------------------------------------------------------------------------------------
+// float ops
 
 // Results in double become the tensor's dtype.
 template <class T>
@@ -266,7 +273,8 @@ HostHandle filled(const HostHandle& x, const Dims& dims, bool keepdim, Scalar va
   return Cpu::float_full(shape, value, x->dtype(), x->device());
 }
 
-// With every reduced dim of size 1 there is nothing to combine. A copy, since only shape ops share memory.
+// With every reduced dim of size 1 there is nothing to combine. A copy, since only shape ops share
+// memory.
 HostHandle reshaped(const HostHandle& x, const Dims& dims, bool keepdim) {
   HostHandle out = host::empty(x->shape(), x->dtype(), x->device());
   copy_elements(*x, *out, /*fresh=*/true);
@@ -304,9 +312,8 @@ HostHandle in_float(const HostHandle& x, F&& f) {
 }
 
 HostHandle sum(const HostHandle& x, const Dims& dims, bool keepdim, double divisor) {
-  return in_float(x, [&]<class T>(const HostHandle& v) {
-    return sum_of<T>(v, dims, keepdim, divisor);
-  });
+  return in_float(
+      x, [&]<class T>(const HostHandle& v) { return sum_of<T>(v, dims, keepdim, divisor); });
 }
 
 template <class T>
@@ -320,20 +327,21 @@ HostHandle extreme_of(const HostHandle& x, const Dims& dims, bool keepdim, bool 
 
 HostHandle extreme(const HostHandle& x, const Dims& dims, bool keepdim, bool largest) {
   if (x->numel() == 0) return filled(x, dims, keepdim, 0.0);
-  return in_float(x, [&]<class T>(const HostHandle& v) {
-    return extreme_of<T>(v, dims, keepdim, largest);
-  });
+  return in_float(
+      x, [&]<class T>(const HostHandle& v) { return extreme_of<T>(v, dims, keepdim, largest); });
 }
 
 template <class T>
 HostHandle prod_of(const HostHandle& x, const Dims& dims, bool keepdim) {
   const ReduceGeometry g = geometry_of(x, dims);
   if (!g.groups.has_reduced()) return reshaped(x, dims, keepdim);
-  const HostHandle wide = reduce_groups(product_kernels<T, double>(), product_kernels<double, double>(), g);
+  const HostHandle wide =
+      reduce_groups(product_kernels<T, double>(), product_kernels<double, double>(), g);
   return in_order(narrow<T>(wide, 1.0), g, x->shape(), dims, keepdim);
 }
 
-// ------------------------------------------------------------------------------------------------------- variance
+// -------------------------------------------------------------------------------------------------------
+// variance
 
 // Two passes: the means in double, then the squares of what differs from them.
 template <class T>
@@ -385,7 +393,8 @@ int64_t reduced_elements(const Shape& shape, const Dims& dims) {
   return n;
 }
 
-// --------------------------------------------------------------------------------------------------------- int ops
+// ---------------------------------------------------------------------------------------------------------
+// int ops
 
 HostHandle reduce_int(IntReduction op, const HostHandle& x, const Dims& dims, bool keepdim) {
   const DType dtype = x->dtype();
@@ -436,15 +445,13 @@ HostHandle CpuBasic::float_mean(Arg<HostHandle> x, const Dims& dims, bool keepdi
   if (x->numel() == 0) {
     return cpu::filled(x, dims, keepdim, std::numeric_limits<double>::quiet_NaN());
   }
-  return cpu::sum(x, dims, keepdim,
-                  static_cast<double>(cpu::reduced_elements(x->shape(), dims)));
+  return cpu::sum(x, dims, keepdim, static_cast<double>(cpu::reduced_elements(x->shape(), dims)));
 }
 
 HostHandle CpuBasic::float_prod(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   if (x->numel() == 0) return cpu::filled(x, dims, keepdim, 1.0);
-  return cpu::in_float(x, [&]<class T>(const HostHandle& v) {
-    return cpu::prod_of<T>(v, dims, keepdim);
-  });
+  return cpu::in_float(
+      x, [&]<class T>(const HostHandle& v) { return cpu::prod_of<T>(v, dims, keepdim); });
 }
 
 HostHandle CpuBasic::float_amax(Arg<HostHandle> x, const Dims& dims, bool keepdim) {

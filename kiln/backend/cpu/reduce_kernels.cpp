@@ -16,7 +16,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 using Tag = hn::ScalableTag<T>;
 
-// ------------------------------------------------------------------------------------------------------------ sums
+// ------------------------------------------------------------------------------------------------------------
+// sums
 
 // The lanes' sum in double precision.
 HWY_INLINE double sum_lanes(Tag<double> d, hn::Vec<Tag<double>> v) {
@@ -59,7 +60,8 @@ struct SquaredDifference {
   }
 };
 
-// Elements that one set of accumulators takes: with four vectors of float, 64 to 256 additions each.
+// Elements that one set of accumulators takes: with four vectors of float, 64 to 256 additions
+// each.
 constexpr int64_t kSumBlock = 4096;
 
 template <class Step, class T>
@@ -96,8 +98,8 @@ void sum_rows(const T* x, int64_t n, int64_t count, double* out, const double*) 
   for (int64_t r = 0; r < count; ++r) out[r] = sum_row<Plain, T>(x + r * n, n, T(0));
 }
 
-// The shift is rounded to T; what that adds to the sum of squares, n (shift - rounded)^2 over all pieces together,
-// comes off again.
+// The shift is rounded to T; what that adds to the sum of squares, n (shift - rounded)^2 over all
+// pieces together, comes off again.
 template <class T>
 HWY_INLINE double rounding_excess(double shift, int64_t n) {
   const double difference = shift - static_cast<double>(static_cast<T>(shift));
@@ -187,7 +189,8 @@ void add_columns(const T* x, int64_t rows, int64_t columns, int64_t step, double
   }
 }
 
-// --------------------------------------------------------------------------------------------------------- extrema
+// ---------------------------------------------------------------------------------------------------------
+// extrema
 
 struct Largest {
   template <class D>

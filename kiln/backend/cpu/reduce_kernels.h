@@ -5,14 +5,16 @@
 
 namespace kiln::cpu {
 
-// The most rows that one call for columns may take: float sums stay short, longer ones are combined in double.
+// The most rows that one call for columns may take: float sums stay short, longer ones are combined
+// in double.
 inline constexpr int64_t kReduceRows = 512;
 // The most columns of one call.
 inline constexpr int64_t kReduceColumns = 1024;
 // The most elements of one row of one call, for the same reason.
 inline constexpr int64_t kReduceLength = 32768;
 
-// `shift` is for sums of squared differences: the number (by row or by column) that is subtracted first; else null.
+// `shift` is for sums of squared differences: the number (by row or by column) that is subtracted
+// first; else null.
 template <class T, class Acc>
 struct ReduceKernels {
   // out[r] = reduction of x[r * n .. r * n + n) for r < count.

@@ -1,7 +1,6 @@
 // Ops of one float tensor, element by element.
-#include "kiln/backend/cpu/unary_kernels.h"
-
 #include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/unary_kernels.h"
 
 namespace kiln {
 namespace cpu {

@@ -14,22 +14,22 @@ namespace kiln::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // An operation without parameters, from an expression of `d` and `v`.
-#define KILN_UNARY(Name, expression)                           \
-  template <class T>                                           \
-  struct Name {                                                \
-    explicit Name(const void*) {}                              \
-    template <class D>                                         \
+#define KILN_UNARY(Name, expression)                            \
+  template <class T>                                            \
+  struct Name {                                                 \
+    explicit Name(const void*) {}                               \
+    template <class D>                                          \
     HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> v) const { \
-      (void)d;                                                 \
-      return expression;                                       \
-    }                                                          \
+      (void)d;                                                  \
+      return expression;                                        \
+    }                                                           \
   };
 
 KILN_UNARY(NegOp, hn::Neg(v))
 KILN_UNARY(AbsOp, hn::Abs(v))
 // 0 for NaN.
-KILN_UNARY(SignOp, hn::IfThenElseZero(hn::Gt(hn::Abs(v), hn::Zero(d)),
-                                      hn::CopySign(hn::Set(d, T(1)), v)))
+KILN_UNARY(SignOp,
+           hn::IfThenElseZero(hn::Gt(hn::Abs(v), hn::Zero(d)), hn::CopySign(hn::Set(d, T(1)), v)))
 KILN_UNARY(SquareOp, hn::Mul(v, v))
 KILN_UNARY(CubeOp, hn::Mul(hn::Mul(v, v), v))
 KILN_UNARY(SqrtOp, hn::Sqrt(v))
@@ -58,13 +58,25 @@ struct ClampOp {
   T high;
 };
 
-#define KILN_ROW(Op) {loops::unary<Op<float>, float, true>, loops::unary<Op<double>, double, true>}
+#define KILN_ROW(Op) \
+  { loops::unary<Op<float>, float, true>, loops::unary<Op<double>, double, true> }
 
 const LightUnaryKernels* light_unary_table() {
   static constexpr LightUnaryKernels table = {{
-      KILN_ROW(NegOp), KILN_ROW(AbsOp), KILN_ROW(SignOp), KILN_ROW(SquareOp), KILN_ROW(CubeOp),
-      KILN_ROW(SqrtOp), KILN_ROW(RsqrtOp), KILN_ROW(RecipOp), KILN_ROW(FloorOp), KILN_ROW(CeilOp),
-      KILN_ROW(RoundOp), KILN_ROW(TruncOp), KILN_ROW(ReluOp), KILN_ROW(ClampOp),
+      KILN_ROW(NegOp),
+      KILN_ROW(AbsOp),
+      KILN_ROW(SignOp),
+      KILN_ROW(SquareOp),
+      KILN_ROW(CubeOp),
+      KILN_ROW(SqrtOp),
+      KILN_ROW(RsqrtOp),
+      KILN_ROW(RecipOp),
+      KILN_ROW(FloorOp),
+      KILN_ROW(CeilOp),
+      KILN_ROW(RoundOp),
+      KILN_ROW(TruncOp),
+      KILN_ROW(ReluOp),
+      KILN_ROW(ClampOp),
   }};
   return &table;
 }

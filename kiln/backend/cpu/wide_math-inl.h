@@ -1,5 +1,5 @@
-// Elementary functions of vectors of double whose values come from floats: Highway's math library, with the values
-// outside its ranges put right. NaN is the caller's (wide_unary).
+// Elementary functions of vectors of double whose values come from floats: Highway's math library,
+// with the values outside its ranges put right. NaN is the caller's (wide_unary).
 
 #if defined(KILN_BACKEND_CPU_WIDE_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KILN_BACKEND_CPU_WIDE_MATH_INL_H_
@@ -22,7 +22,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using V = hn::Vec<D>;
 
-// Rounds to float. Highway's targets in plain C++ clamp to the largest float what overflows to infinity elsewhere.
+// Rounds to float. Highway's targets in plain C++ clamp to the largest float what overflows to
+// infinity elsewhere.
 template <class DF, class VD>
 HWY_INLINE hn::Vec<DF> to_float(DF df, VD v) {
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
@@ -41,7 +42,8 @@ HWY_INLINE V<D> nan(D d) {
   return hn::Sub(hn::Inf(d), hn::Inf(d));
 }
 
-// The bound is far outside float's exponents, so that the result still overflows or vanishes when it is narrowed.
+// The bound is far outside float's exponents, so that the result still overflows or vanishes when
+// it is narrowed.
 template <class D>
 HWY_INLINE V<D> exp(D d, V<D> x) {
   const auto bound = hn::Set(d, 300.0);

@@ -44,12 +44,12 @@ void wide_unary(const KernelArgs& args) {
   }
 }
 
-#define KILN_WIDE(Name, function)                            \
-  struct Name {                                              \
-    template <class D>                                       \
-    static HWY_INLINE hn::Vec<D> run(D d, hn::Vec<D> v) {    \
-      return wide::function(d, v);                           \
-    }                                                        \
+#define KILN_WIDE(Name, function)                         \
+  struct Name {                                           \
+    template <class D>                                    \
+    static HWY_INLINE hn::Vec<D> run(D d, hn::Vec<D> v) { \
+      return wide::function(d, v);                        \
+    }                                                     \
   };
 
 KILN_WIDE(Log1pOp, log1p)
@@ -70,10 +70,20 @@ KILN_WIDE(AtanhOp, atanh)
 
 const WideMathKernels* wide_math_table() {
   static constexpr WideMathKernels table = {{
-      wide_unary<Log1pOp>, wide_unary<Log2Op>, wide_unary<Log10Op>, wide_unary<SinOp>,
-      wide_unary<CosOp>, wide_unary<TanOp>, wide_unary<AsinOp>, wide_unary<AcosOp>,
-      wide_unary<AtanOp>, wide_unary<SinhOp>, wide_unary<CoshOp>, wide_unary<AsinhOp>,
-      wide_unary<AcoshOp>, wide_unary<AtanhOp>,
+      wide_unary<Log1pOp>,
+      wide_unary<Log2Op>,
+      wide_unary<Log10Op>,
+      wide_unary<SinOp>,
+      wide_unary<CosOp>,
+      wide_unary<TanOp>,
+      wide_unary<AsinOp>,
+      wide_unary<AcosOp>,
+      wide_unary<AtanOp>,
+      wide_unary<SinhOp>,
+      wide_unary<CoshOp>,
+      wide_unary<AsinhOp>,
+      wide_unary<AcoshOp>,
+      wide_unary<AtanhOp>,
   }};
   return &table;
 }

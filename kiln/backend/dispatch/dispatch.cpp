@@ -8,7 +8,8 @@ namespace kiln {
 
 namespace {
 
-// Kiln's own backends are constants, not registered by static initializers: a static library keeps them.
+// Kiln's own backends are constants, not registered by static initializers: a static library keeps
+// them.
 constinit const BackendTable kCpuTable = detail::make_table<Cpu>();
 constinit const BackendTable kReferenceTable = detail::make_table<Reference>();
 
@@ -16,7 +17,7 @@ constinit const BackendTable kReferenceTable = detail::make_table<Reference>();
 
 namespace detail {
 
-constinit const BackendTable* backend_tables[kMaxDeviceTypes] = {&kCpuTable, &kReferenceTable};
+constinit const BackendTable* backend_tables[kDeviceTypeValues] = {&kCpuTable, &kReferenceTable};
 
 DeviceType add_backend(std::string_view name, const BackendTable* table) {
   const DeviceType type = register_device_type(name);
@@ -34,8 +35,8 @@ void throw_no_backend(Device device) {
 ErasedTensor Dispatch::float_to_device(Arg<ErasedTensor> x, Device device) {
   if (x->device() == device) return x.take();
   if (x->device().type == device.type) return detail::table_of(device).float_to_device(x, device);
-  return detail::table_of(device).float_from_data(
-      detail::table_of(x->device()).float_into_data(x), device);
+  return detail::table_of(device).float_from_data(detail::table_of(x->device()).float_into_data(x),
+                                                  device);
 }
 
 ErasedTensor Dispatch::int_to_device(Arg<ErasedTensor> x, Device device) {

@@ -1,6 +1,7 @@
 // Dispatch: the backend that chooses another one at run time, by device.
 //
-// Each registered backend has a BackendTable: one function pointer for every row of ops.def, over erased handles.
+// Each registered backend has a BackendTable: one function pointer for every row of ops.def, over
+// erased handles.
 #pragma once
 
 #include "kiln/backend/backend.h"
@@ -45,8 +46,11 @@ using op::BackendTable;
 
 namespace detail {
 
-// Tables by device type; null where none is registered.
-extern const BackendTable* backend_tables[kMaxDeviceTypes];
+// Tables by device type; null where none is registered. A place for every number that a DeviceType
+// can be, so that a made-up device needs no test.
+inline constexpr int kDeviceTypeValues = 256;
+static_assert(sizeof(DeviceType) == 1);
+extern const BackendTable* backend_tables[kDeviceTypeValues];
 [[noreturn]] void throw_no_backend(Device device);
 
 // Which backend an op goes to: that of the first tensor or device among its arguments.
@@ -92,11 +96,11 @@ const BackendTable& pick_table(const A&... args) {
 
 // Every op of the table, forwarded.
 struct DispatchOps : DispatchTypes {
-#define KILN_OP(level, op_name, ...)                                              \
-  template <class... A>                                                           \
-  static auto op_name(A&&... args)                                                \
-      -> decltype(detail::table_of(Device{}).op_name(std::forward<A>(args)...)) { \
-    return detail::pick_table(args...).op_name(std::forward<A>(args)...);         \
+#define KILN_OP(level, op_name, ...)                                             \
+  template <class... A>                                                          \
+  static auto op_name(A&&... args)                                               \
+      ->decltype(detail::table_of(Device{}).op_name(std::forward<A>(args)...)) { \
+    return detail::pick_table(args...).op_name(std::forward<A>(args)...);        \
   }
 #include "kiln/backend/ops.def"
 };

@@ -32,8 +32,8 @@ struct IsTensorHandle : std::false_type {};
 template <class T>
 struct IsTensorHandle<Handle<T>> : std::is_base_of<TensorBase, T> {};
 
-// Erasing a handle on a TensorBase costs nothing, since all handles have one representation; other primitives travel
-// in a box.
+// Erasing a handle on a TensorBase costs nothing, since all handles have one representation; other
+// primitives travel in a box.
 template <class Bk, class P>
 ErasedTensor erase(P value) {
   if constexpr (IsTensorHandle<P>::value) {
@@ -91,7 +91,8 @@ struct UnerasedList {
   std::vector<P> copies_;
 };
 
-// How an argument for the word T of the op table reaches backend Bk. Anything that is no tensor passes as it is.
+// How an argument for the word T of the op table reaches backend Bk. Anything that is no tensor
+// passes as it is.
 template <class Bk, class T>
 struct Unerase {
   template <class V>
@@ -196,12 +197,14 @@ uint32_t version_of(const ErasedTensor& x) {
   } else if constexpr (IsTensorHandle<P>::value) {
     return Bk::version(unerase<P>(x));
   } else {
-    const auto* box = dynamic_cast<const Boxed<P>*>(x.get());  // int primitives may be of another type
+    const auto* box =
+        dynamic_cast<const Boxed<P>*>(x.get());  // int primitives may be of another type
     return box == nullptr ? 0 : Bk::version(box->value());
   }
 }
 
-// Of a float tensor; false (then it is copied before it is given away) where the backend does not say.
+// Of a float tensor; false (then it is copied before it is given away) where the backend does not
+// say.
 template <class Bk>
 bool owns_memory(const ErasedTensor& x) {
   using P = typename Bk::FloatTensorPrimitive;
@@ -227,8 +230,7 @@ consteval BackendTable make_table() {
 #define KILN_OP(level, op_name, ...)                                                           \
   {                                                                                            \
     auto call = []<class... A>(A&&... args) { return Bk::op_name(std::forward<A>(args)...); }; \
-    table.op_name =                                                                            \
-        &detail::Entry<Bk, __VA_ARGS__>::template run<decltype(call)>;                         \
+    table.op_name = &detail::Entry<Bk, __VA_ARGS__>::template run<decltype(call)>;             \
   }
 #include "kiln/backend/ops.def"
   return table;
@@ -240,8 +242,9 @@ namespace detail {
 using op::make_table;
 }
 
-// Makes backend Bk available under `name` and returns its device type. Its primitives may be of any type: handles on a
-// TensorBase travel as they are, others in a box. Throws DeviceError when the name is taken.
+// Makes backend Bk available under `name` and returns its device type. Its primitives may be of any
+// type: handles on a TensorBase travel as they are, others in a box. Throws DeviceError when the
+// name is taken.
 template <class Bk>
 DeviceType register_backend(std::string_view name) {
   check_backend<Bk>();

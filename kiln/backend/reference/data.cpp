@@ -1,4 +1,6 @@
 // Creation, conversion and copying.
+#include <algorithm>
+
 #include "kiln/backend/random_fill.h"
 #include "kiln/backend/reference/elements.h"
 
@@ -9,6 +11,7 @@ using reference::Ops;
 using reference::overwrite;
 using reference::read;
 using reference::Tensor;
+using reference::write;
 
 namespace {
 
@@ -40,6 +43,16 @@ HostHandle convert(const HostHandle& x, DType dtype) {
   return make(x->shape(), dtype, x->device(), read<V>(x));
 }
 
+// Memory first: a size that nothing can hold is refused there.
+template <class V>
+HostHandle filled(const Shape& shape, DType dtype, Device device, V value) {
+  HostHandle out = host::empty(shape, dtype, device);
+  visit_dtype("full", dtype, [&]<class T>() {
+    std::fill_n(out->data_as<T>(), out->numel(), convert_element<T>(value));
+  });
+  return out;
+}
+
 }  // namespace
 
 #define KILN_DATA_OPS(kind, V)                                                               \
@@ -61,8 +74,7 @@ HostHandle Ops::float_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);
 }
 HostHandle Ops::float_full(const Shape& shape, Scalar value, DType dtype, Device device) {
-  const std::vector<double> values(static_cast<size_t>(shape.numel()), value.to_double());
-  return make(shape, dtype, device, values);
+  return filled(shape, dtype, device, value.to_double());
 }
 void Ops::float_fill(Tensor x, Scalar value) {
   overwrite(x, std::vector<double>(static_cast<size_t>(x->numel()), value.to_double()));
@@ -72,9 +84,11 @@ HostHandle Ops::float_random(const Shape& shape, Distribution distribution, Rand
   return random(shape, distribution, stream, dtype, device);
 }
 HostHandle Ops::float_arange(double start, double step, int64_t count, DType dtype, Device device) {
+  const HostHandle out = host::empty({count}, dtype, device);
   std::vector<double> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(start + static_cast<double>(i) * step);
-  return make({count}, dtype, device, values);
+  write(out, values);
+  return out;
 }
 HostHandle Ops::float_cast(Tensor x, DType dtype) { return convert<double>(x, dtype); }
 HostHandle Ops::float_into_int(Tensor x, DType dtype) { return convert<double>(x, dtype); }
@@ -86,8 +100,7 @@ HostHandle Ops::int_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);
 }
 HostHandle Ops::int_full(const Shape& shape, Scalar value, DType dtype, Device device) {
-  const std::vector<int64_t> values(static_cast<size_t>(shape.numel()), value.to_int());
-  return make(shape, dtype, device, values);
+  return filled(shape, dtype, device, value.to_int());
 }
 void Ops::int_fill(Tensor x, Scalar value) {
   overwrite(x, std::vector<int64_t>(static_cast<size_t>(x->numel()), value.to_int()));
@@ -97,9 +110,11 @@ HostHandle Ops::int_random(const Shape& shape, Distribution distribution, Random
   return random(shape, distribution, stream, dtype, device);
 }
 HostHandle Ops::int_arange(int64_t start, int64_t step, int64_t count, DType dtype, Device device) {
+  const HostHandle out = host::empty({count}, dtype, device);
   std::vector<int64_t> values;
   for (int64_t i = 0; i < count; ++i) values.push_back(start + i * step);
-  return make({count}, dtype, device, values);
+  write(out, values);
+  return out;
 }
 HostHandle Ops::int_cast(Tensor x, DType dtype) { return convert<int64_t>(x, dtype); }
 HostHandle Ops::int_into_float(Tensor x, DType dtype) { return convert<int64_t>(x, dtype); }
@@ -111,8 +126,7 @@ HostHandle Ops::bool_empty(const Shape& shape, Device device) {
   return host::empty(shape, DType::boolean, device);
 }
 HostHandle Ops::bool_full(const Shape& shape, bool value, Device device) {
-  const std::vector<int64_t> values(static_cast<size_t>(shape.numel()), value);
-  return make(shape, DType::boolean, device, values);
+  return filled(shape, DType::boolean, device, int64_t{value});
 }
 void Ops::bool_fill(Tensor x, Scalar value) {
   overwrite(x, std::vector<int64_t>(static_cast<size_t>(x->numel()), value.to_bool()));

@@ -1,0 +1,134 @@
+// Cpu's copies between layouts: transposes of every size and element, slices, flips, overlapping
+// assignments, cat.
+#include <algorithm>
+
+#include "tests/backend/neural_check.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+HostHandle random_of(const Shape& shape, DType dtype) {
+  if (is_floating_point(dtype)) return random_tensor(shape, dtype, 1);
+  return random_ints(shape, dtype, 100, 1);
+}
+
+HostHandle copied(const HostHandle& x) {
+  return is_floating_point(x->dtype()) ? CpuBasic::float_contiguous(x)
+                                       : CpuBasic::int_contiguous(x);
+}
+
+}  // namespace
+
+TEST_CASE("Cpu: transposed copies of every size and element") {
+  at_every_target([] {
+    const Shape shapes[] = {{1, 5},   {4, 4},   {5, 4},    {16, 16}, {17, 15},
+                            {64, 33}, {65, 64}, {130, 70}, {3, 257}, {300, 4}};
+    for (const Shape& shape : shapes) {
+      CAPTURE(to_string(shape));
+      for (const DType dtype : {f64, f32, f16, u8}) {
+        const HostHandle x = random_of(shape, dtype);
+        const HostHandle turned = host::permute(x, {1, 0});
+        const HostHandle copy = copied(turned);
+        CHECK(copy->is_contiguous());
+        CHECK(values_of(copy) == values_of(turned));
+        const HostHandle inner =
+            host::slice(host::slice(turned, 0, Range{1, shape[1], 1}), 1, Range{0, shape[0], 2});
+        CHECK(values_of(copied(inner)) == values_of(inner));
+      }
+    }
+  });
+}
+
+TEST_CASE("Cpu: copies of permuted tensors of higher rank") {
+  const HostHandle x = random_tensor({5, 6, 7, 8}, f32, 1);
+  const HostHandle y = random_tensor({5, 6, 7, 8}, f64, 2);
+  Dims order{0, 1, 2, 3};
+  do {
+    CAPTURE(to_string(order));
+    for (const HostHandle& base : {x, y}) {
+      const HostHandle view = host::permute(base, order);
+      CHECK(values_of(CpuBasic::float_contiguous(view)) == values_of(view));
+      // Into a permuted target.
+      const HostHandle target =
+          host::permute(random_tensor({8, 7, 6, 5}, base->dtype(), 3), {3, 2, 1, 0});
+      const HostHandle source = host::permute(base, {0, 1, 2, 3});
+      CpuBasic::float_assign(target, source);
+      CHECK(values_of(target) == values_of(source));
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_CASE("Cpu: a transposed copy larger than the caches") {
+  const HostHandle x = CpuBasic::float_arange(0.0, 1.0, 2500 * 2048, f32, Device());
+  for (const Shape& shape : {Shape{2048, 2500}, Shape{2500, 2048}}) {
+    const HostHandle matrix = CpuBasic::float_reshape(x, shape);
+    const HostHandle turned = CpuBasic::float_contiguous(host::permute(matrix, {1, 0}));
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < shape[0]; ++i) {
+      for (int64_t j = 0; j < shape[1]; ++j) {
+        wrong += turned->data_as<float>()[j * shape[0] + i] != static_cast<float>(i * shape[1] + j);
+      }
+    }
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("Cpu: flips") {
+  const HostHandle x = random_tensor({4, 5, 6}, f32, 1);
+  for (const Dims& dims : {Dims{}, Dims{0}, Dims{2}, Dims{0, 2}, Dims{0, 1, 2}}) {
+    check_close(CpuBasic::float_flip(x, dims), Reference::float_flip(x, dims), 0.0);
+    const HostHandle turned = stored_transposed(x);
+    check_close(CpuBasic::float_flip(turned, dims), Reference::float_flip(x, dims), 0.0);
+  }
+}
+
+TEST_CASE("Cpu: assignment broadcasts, and reads an overlapping source first") {
+  const HostHandle x = random_tensor({6, 6}, f32, 1);
+  const HostHandle row = random_tensor({6}, f32, 2);
+  CpuBasic::float_assign(host::slice(x, 0, Range{0, 6, 2}), row);
+  CHECK(values_of(host::slice(x, 0, Range{2, 3, 1})) == values_of(row));
+
+  const std::vector<double> before = values_of(host::permute(x, {1, 0}));
+  const uint32_t version = x->version();
+  CpuBasic::float_assign(x, host::permute(x, {1, 0}));
+  CHECK(values_of(x) == before);
+  CHECK(x->version() != version);
+
+  const HostHandle line = CpuBasic::float_arange(0.0, 1.0, 8, f32, Device());
+  CpuBasic::float_assign(host::slice(line, 0, Range{1, 8, 1}),
+                         host::slice(line, 0, Range{0, 7, 1}));
+  CHECK(values_of(line) == std::vector<double>{0, 0, 1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("Cpu: reshape shares memory where it can") {
+  const HostHandle x = random_tensor({4, 6}, f32, 1);
+  CHECK(CpuBasic::float_reshape(x, {2, 12})->data() == x->data());
+  const HostHandle turned = host::permute(x, {1, 0});
+  const HostHandle flat = CpuBasic::float_reshape(turned, {24});
+  CHECK(flat->data() != x->data());
+  CHECK(values_of(flat) == values_of(turned));
+  CHECK(CpuBasic::float_contiguous(x) == x);
+}
+
+TEST_CASE("Cpu: cat along every dim, of parts of any layout") {
+  const HostHandle parts[] = {random_tensor({2, 3, 4}, f32, 1),
+                              stored_transposed(random_tensor({2, 3, 4}, f32, 2)),
+                              stored_with_gaps(random_tensor({2, 3, 4}, f32, 3))};
+  for (int dim = 0; dim < 3; ++dim) {
+    const HostHandle got = CpuBasic::float_cat(parts, dim);
+    for (int i = 0; i < 3; ++i) {
+      const int64_t size = parts[i]->shape()[dim];
+      const HostHandle part = host::slice(got, dim, Range{i * size, (i + 1) * size, 1});
+      CHECK(values_of(part) == values_of(parts[i]));
+    }
+  }
+}
+
+TEST_CASE("Cpu: data that leaves a tensor is not written by it later") {
+  HostHandle x = CpuBasic::float_full({3}, 1.0, f32, Device());
+  const TensorData data = CpuBasic::float_into_data(x);
+  CpuBasic::float_fill(x, 2.0);
+  CHECK(data.to_doubles() == std::vector<double>{1, 1, 1});
+}

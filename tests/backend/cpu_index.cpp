@@ -1,0 +1,132 @@
+// Cpu's ops with indices: values against Reference, bad indices, duplicates, shared memory,
+// determinism.
+#include "kiln/core/error.h"
+#include "tests/backend/neural_check.h"
+#include "tests/support/throws.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+HostHandle indices(const std::vector<int64_t>& values, const Shape& shape) {
+  return host::from_data(TensorData(values, shape), Device());
+}
+
+}  // namespace
+
+TEST_CASE("Cpu: gather, scatter, index_select and index_add along every dim") {
+  for (const DType dtype : {f64, f32, f16}) {
+    const Shape shape{5, 7, 6};
+    const HostHandle x = random_tensor(shape, dtype, 1);
+    for (const HostHandle& layout : {x, stored_transposed(x), stored_with_gaps(x)}) {
+      for (int dim = 0; dim < 3; ++dim) {
+        CAPTURE(dim);
+        Shape some = shape;
+        some[dim] = 9;
+        const HostHandle index = random_ints(some, i64, shape[dim], 2);
+        const HostHandle source = random_tensor(some, dtype, 3);
+        check_close(CpuBasic::float_gather(layout, dim, index),
+                    Reference::float_gather(x, dim, index), 0.0);
+        check_close(CpuBasic::float_scatter(layout, dim, index, source),
+                    Reference::float_scatter(x, dim, index, source), 0.0);
+        check_close(CpuBasic::float_scatter_add(layout, dim, index, source),
+                    Reference::float_scatter_add(x, dim, index, source), tolerance_of(dtype));
+        const HostHandle line = random_ints({9}, i64, shape[dim], 4);
+        check_close(CpuBasic::float_index_select(layout, dim, line),
+                    Reference::float_index_select(x, dim, line), 0.0);
+        check_close(CpuBasic::float_index_add(layout, dim, line, source),
+                    Reference::float_index_add(x, dim, line, source), tolerance_of(dtype));
+        // An index smaller than x in the other dims.
+        const HostHandle part = random_ints({2, 3, 4}, i64, shape[dim], 5);
+        const HostHandle values = random_tensor({2, 3, 4}, dtype, 6);
+        check_close(CpuBasic::float_gather(layout, dim, part),
+                    Reference::float_gather(x, dim, part), 0.0);
+        check_close(CpuBasic::float_scatter_add(layout, dim, part, values),
+                    Reference::float_scatter_add(x, dim, part, values), tolerance_of(dtype));
+      }
+    }
+  }
+}
+
+TEST_CASE("Cpu: int sums at an index wrap; bools are moved") {
+  const HostHandle x = random_ints({4}, i8, 100, 1);
+  const HostHandle index = indices({1, 1, 1, 1}, {4});
+  const HostHandle hundred = CpuBasic::int_full({4}, 100, i8, Device());
+  check_close(CpuBasic::int_index_add(x, 0, index, hundred),
+              Reference::int_index_add(x, 0, index, hundred), 0.0);
+  const HostHandle mask = CpuBasic::int_greater_scalar(x, 50);
+  check_close(CpuBasic::bool_gather(mask, 0, index), Reference::bool_gather(mask, 0, index), 0.0);
+}
+
+TEST_CASE("Cpu: an index out of range is named, and nothing is written") {
+  const HostHandle x = random_tensor({3, 4}, f32, 1);
+  const std::vector<double> before = values_of(x);
+  const HostHandle source = random_tensor({2, 4}, f32, 2);
+  for (const int64_t bad : {int64_t{3}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
+    const HostHandle line = indices({0, bad}, {2});
+    const HostHandle full =
+        CpuBasic::int_contiguous(host::expand(CpuBasic::int_reshape(line, {2, 1}), {2, 4}));
+    const auto in_place = Arg<HostHandle>::in_place(x);
+    const std::string messages[] = {
+        message_of<IndexError>([&] { CpuBasic::float_gather(x, 0, full); }),
+        message_of<IndexError>([&] { CpuBasic::float_scatter(in_place, 0, full, source); }),
+        message_of<IndexError>([&] { CpuBasic::float_scatter_add(in_place, 0, full, source); }),
+        message_of<IndexError>([&] { CpuBasic::float_index_select(x, 0, line); }),
+        message_of<IndexError>([&] { CpuBasic::float_index_add(in_place, 0, line, source); }),
+    };
+    for (const std::string& message : messages) {
+      CAPTURE(message);
+      CHECK(message.find(std::to_string(bad)) != std::string::npos);
+      CHECK(message.find("< 3") != std::string::npos);
+    }
+    CHECK(values_of(x) == before);
+  }
+}
+
+TEST_CASE("Cpu: in place at an index, with operands that share the memory") {
+  const HostHandle x = random_tensor({40, 30}, f32, 1);
+  const HostHandle index = random_ints({40}, i64, 40, 2);
+  const HostHandle want = CpuBasic::float_index_add(x, 0, index, x);
+  CpuBasic::float_index_add(Arg<HostHandle>::in_place(x), 0, index, x);
+  CHECK(same_bits(x, want));
+
+  const HostHandle turned = host::permute(random_tensor({30, 40}, f32, 3), {1, 0});
+  const HostHandle sum = CpuBasic::float_index_add(turned, 0, index, x);
+  CHECK(CpuBasic::float_index_add(Arg<HostHandle>::in_place(turned), 0, index, x) == turned);
+  CHECK(same_bits(turned, sum));
+
+  const HostHandle ints = random_ints({20}, i64, 20, 4);
+  const HostHandle moved = CpuBasic::int_scatter(ints, 0, ints, ints);
+  CpuBasic::int_scatter(Arg<HostHandle>::in_place(ints), 0, ints, ints);
+  CHECK(same_bits(ints, moved));
+}
+
+TEST_CASE("Cpu: sums at duplicate indices are bit-identical at any number of threads") {
+  const HostHandle table = random_tensor({50, 300}, f32, 1);
+  const HostHandle index = random_ints({2000}, i64, 50, 2);
+  const HostHandle source = random_tensor({2000, 300}, f32, 3);
+  const HostHandle line = random_ints({100000}, i64, 7, 4);
+  const HostHandle numbers = random_tensor({100000}, f32, 5);
+  const HostHandle few = random_tensor({7}, f32, 6);
+  check_deterministic([&] {
+    return std::vector<HostHandle>{
+        CpuBasic::float_index_add(table, 0, index, source),
+        CpuBasic::float_scatter_add(few, 0, line, numbers),
+        CpuBasic::float_scatter(few, 0, line, numbers),
+        CpuBasic::float_index_select(table, 0, index),
+    };
+  });
+}
+
+TEST_CASE("Cpu: indexing 0-d and empty tensors") {
+  const HostHandle scalar = random_tensor({}, f32, 1);
+  const HostHandle zero = indices({0}, {});
+  CHECK(same_bits(CpuBasic::float_gather(scalar, 0, zero), scalar));
+  CHECK(same_bits(CpuBasic::float_scatter(scalar, 0, zero, scalar), scalar));
+  const HostHandle x = random_tensor({3, 4}, f32, 1);
+  const HostHandle none = indices({}, {0});
+  CHECK(CpuBasic::float_index_select(x, 1, none)->shape() == Shape{3, 0});
+  const HostHandle nothing = CpuBasic::float_empty({0, 4}, f32, Device());
+  CHECK(same_bits(CpuBasic::float_index_add(x, 0, none, nothing), x));
+}

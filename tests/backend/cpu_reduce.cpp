@@ -1,0 +1,198 @@
+// Cpu's reductions: accuracy, layouts, determinism, NaN, empty tensors.
+#include <algorithm>
+#include <limits>
+
+#include "tests/backend/neural_check.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+HostHandle tensor(const std::vector<double>& values, const Shape& shape, DType dtype) {
+  return host::from_data(TensorData(values, shape).cast(dtype), Device());
+}
+
+// Every set of dims of a rank.
+std::vector<Dims> subsets(int rank) {
+  std::vector<Dims> out;
+  for (int bits = 0; bits < 1 << rank; ++bits) {
+    Dims dims;
+    for (int i = 0; i < rank; ++i) {
+      if ((bits >> i & 1) != 0) dims.push_back(i);
+    }
+    out.push_back(dims);
+  }
+  return out;
+}
+
+void check_all(const HostHandle& x, const Dims& dims, bool keepdim) {
+  const double tolerance = tolerance_of(x->dtype());
+  check_close(CpuBasic::float_sum(x, dims, keepdim), Reference::float_sum(x, dims, keepdim),
+              tolerance);
+  check_close(CpuBasic::float_mean(x, dims, keepdim), Reference::float_mean(x, dims, keepdim),
+              tolerance);
+  check_close(CpuBasic::float_prod(x, dims, keepdim), Reference::float_prod(x, dims, keepdim),
+              tolerance);
+  check_close(CpuBasic::float_amax(x, dims, keepdim), Reference::float_amax(x, dims, keepdim), 0.0);
+  check_close(CpuBasic::float_amin(x, dims, keepdim), Reference::float_amin(x, dims, keepdim), 0.0);
+  check_close(CpuBasic::float_var(x, dims, 1.0, keepdim),
+              Reference::float_var(x, dims, 1.0, keepdim), tolerance);
+}
+
+}  // namespace
+
+TEST_CASE("Cpu: reductions over every set of dims, of every layout") {
+  const Shape shapes[] = {{}, {5}, {1}, {4, 7}, {3, 1, 5}, {2, 3, 4, 5}, {40, 33}, {3, 130, 9}};
+  for (const Shape& shape : shapes) {
+    for (const Dims& dims : subsets(shape.rank())) {
+      CAPTURE(to_string(shape));
+      CAPTURE(to_string(dims));
+      for (const DType dtype : {f32, f64, bf16}) {
+        const HostHandle x = random_tensor(shape, dtype, 3);
+        check_all(x, dims, false);
+        check_all(x, dims, true);
+        if (shape.rank() >= 2) {
+          check_all(stored_transposed(x), dims, false);
+          check_all(stored_with_gaps(x), dims, false);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("Cpu: reductions of long rows and columns, at every instruction set") {
+  at_every_target([] {
+    for (const Shape& shape : {Shape{3, 70001}, Shape{70001, 3}, Shape{2000, 1}, Shape{1500, 70},
+                               Shape{2, 1200, 1100}, Shape{33000}, Shape{5, 513, 17}}) {
+      CAPTURE(to_string(shape));
+      const HostHandle x = random_tensor(shape, f32, 5);
+      for (int dim = 0; dim < shape.rank(); ++dim) {
+        check_close(CpuBasic::float_sum(x, {dim}, false), Reference::float_sum(x, {dim}, false),
+                    1e-5);
+        check_close(CpuBasic::float_var(x, {dim}, 0.0, false),
+                    Reference::float_var(x, {dim}, 0.0, false), 1e-6);
+        check_close(CpuBasic::float_amin(x, {dim}, false), Reference::float_amin(x, {dim}, false),
+                    0.0);
+        check_close(CpuBasic::float_argmax(x, dim, false), Reference::float_argmax(x, dim, false),
+                    0.0);
+        check_close(CpuBasic::float_cumsum(x, dim), Reference::float_cumsum(x, dim), 1e-6);
+      }
+    }
+  });
+}
+
+TEST_CASE("Cpu: the sum of 4 Mi floats is good to 1e-7") {
+  const int64_t n = int64_t{1} << 22;
+  const HostHandle x = random_tensor({n}, f32, 8);
+  // Shifted, so that the sum is large, and every partial sum loses bits.
+  const HostHandle shifted = CpuBasic::float_add_scalar(x, 3.0);
+  long double exact = 0.0L;
+  for (int64_t i = 0; i < n; ++i) exact += static_cast<long double>(shifted->data_as<float>()[i]);
+  const auto relative = [&](const HostHandle& got) {
+    const long double error = values_of(got)[0] - exact;
+    return static_cast<double>(error < 0 ? -error / exact : error / exact);
+  };
+  at_every_target([&] {
+    CHECK(relative(CpuBasic::float_sum(shifted, {0}, false)) < 1e-7);
+    const HostHandle wide = CpuBasic::float_reshape(shifted, {n / 8, 8});
+    const HostHandle columns = CpuBasic::float_cast(CpuBasic::float_sum(wide, {0}, false), f64);
+    CHECK(relative(CpuBasic::float_sum(columns, {0}, false)) < 1e-7);
+  });
+}
+
+TEST_CASE("Cpu: the variance of large, close numbers") {
+  std::vector<double> values;
+  for (int i = 0; i < 1000; ++i) values.push_back(4194304.0 + i % 4);
+  const HostHandle x = tensor(values, {10, 100}, f32);
+  const std::vector<double> rows = values_of(CpuBasic::float_var(x, {1}, 0.0, false));
+  for (double v : rows) CHECK(std::abs(v - 1.25) < 1e-6);
+  const HostHandle constant = tensor(std::vector<double>(300, 0.1), {300}, f32);
+  CHECK(values_of(CpuBasic::float_var(constant, {0}, 1.0, false))[0] == 0.0);
+  CHECK(std::isnan(values_of(CpuBasic::float_var(tensor({1}, {1}, f32), {0}, 1.0, false))[0]));
+}
+
+TEST_CASE("Cpu: reductions are bit-identical at any number of threads") {
+  const HostHandle x = random_tensor({300, 1100}, f32, 1);
+  const HostHandle tall = random_tensor({100003, 3}, f32, 2);
+  const HostHandle cube = random_tensor({20, 16, 40, 40}, f32, 3);
+  check_deterministic([&] {
+    return std::vector<HostHandle>{
+        CpuBasic::float_sum(x, {0}, false),
+        CpuBasic::float_sum(x, {1}, false),
+        CpuBasic::float_sum(x, {0, 1}, false),
+        CpuBasic::float_mean(tall, {0}, false),
+        CpuBasic::float_var(x, {0, 1}, 1, false),
+        CpuBasic::float_sum(cube, {0, 2, 3}, false),
+        CpuBasic::float_prod(x, {1}, false),
+        CpuBasic::float_var(cube, {0, 2, 3}, 0, false),
+        CpuBasic::float_cumsum(x, 0),
+        CpuBasic::float_argmin(x, 0, false),
+    };
+  });
+}
+
+TEST_CASE("Cpu: NaN wins, ties go to the first") {
+  at_every_target([] {
+    for (const DType dtype : {f32, f64, f16}) {
+      for (const int64_t n : {3, 40, 700}) {
+        for (const int64_t at : {int64_t{0}, n / 2, n - 1}) {
+          std::vector<double> values(static_cast<size_t>(n), 1.0);
+          values[static_cast<size_t>(at)] = kNan;
+          const HostHandle row = tensor(values, {n}, dtype);
+          CHECK(std::isnan(values_of(CpuBasic::float_amax(row, {0}, false))[0]));
+          CHECK(std::isnan(values_of(CpuBasic::float_amin(row, {0}, false))[0]));
+          CHECK(values_of(CpuBasic::float_argmax(row, 0, false))[0] == static_cast<double>(at));
+          const HostHandle column =
+              CpuBasic::float_expand(CpuBasic::float_reshape(row, {n, 1}), {n, 20});
+          for (double v : values_of(CpuBasic::float_amax(column, {0}, false))) CHECK(std::isnan(v));
+          for (double v : values_of(CpuBasic::float_argmin(column, 0, false))) {
+            CHECK(v == static_cast<double>(at));
+          }
+          values[static_cast<size_t>(at)] = 2.0;
+          values[static_cast<size_t>(n - 1)] = 2.0;
+          CHECK(values_of(CpuBasic::float_argmax(tensor(values, {n}, dtype), 0, true))[0] ==
+                static_cast<double>(at));
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("Cpu: reductions of nothing, and of dims of size 1, are fresh tensors") {
+  const HostHandle empty = CpuBasic::float_empty({0, 3}, f32, Device());
+  CHECK(values_of(CpuBasic::float_sum(empty, {0}, false)) == std::vector<double>{0, 0, 0});
+  CHECK(values_of(CpuBasic::float_prod(empty, {0, 1}, false)) == std::vector<double>{1});
+  CHECK(std::isnan(values_of(CpuBasic::float_mean(empty, {0}, false))[0]));
+  CHECK(CpuBasic::float_sum(empty, {1}, true)->shape() == Shape{0, 1});
+  const HostHandle none = CpuBasic::bool_empty({0}, Device());
+  CHECK(values_of(CpuBasic::bool_any(none, {0}, false)) == std::vector<double>{0});
+  CHECK(values_of(CpuBasic::bool_all(none, {0}, false)) == std::vector<double>{1});
+
+  const HostHandle x = random_tensor({1, 6}, f32, 1);
+  const std::vector<double> before = values_of(x);
+  const HostHandle sum = CpuBasic::float_sum(x, {0}, false);
+  CpuBasic::float_fill(sum, 7.0);
+  CHECK(values_of(x) == before);
+}
+
+TEST_CASE("Cpu: int and bool reductions") {
+  for (const DType dtype : {i64, i32, i16, i8, u8}) {
+    const HostHandle x = random_ints({5, 67, 3}, dtype, 100, 4);
+    for (const Dims& dims : subsets(3)) {
+      check_close(CpuBasic::int_sum(x, dims, false), Reference::int_sum(x, dims, false), 0.0);
+      check_close(CpuBasic::int_prod(x, dims, true), Reference::int_prod(x, dims, true), 0.0);
+      check_close(CpuBasic::int_amax(x, dims, false), Reference::int_amax(x, dims, false), 0.0);
+      check_close(CpuBasic::int_amin(x, dims, false), Reference::int_amin(x, dims, false), 0.0);
+    }
+    for (int dim = 0; dim < 3; ++dim) {
+      check_close(CpuBasic::int_argmin(x, dim, false), Reference::int_argmin(x, dim, false), 0.0);
+      check_close(CpuBasic::int_cumsum(x, dim), Reference::int_cumsum(x, dim), 0.0);
+    }
+    const HostHandle mask = CpuBasic::int_greater_scalar(x, 90);
+    check_close(CpuBasic::bool_any(mask, {1}, false), Reference::bool_any(mask, {1}, false), 0.0);
+    check_close(CpuBasic::bool_all(mask, {2}, true), Reference::bool_all(mask, {2}, true), 0.0);
+  }
+}
