@@ -149,6 +149,7 @@ Tensor dequantize(const Tensor& x, DType dtype) {
   if (kind_of_value(value) != Kind::quantized) {
     throw_wrong_dtype("dequantize", dtype_of_value(value), "a quantized tensor");
   }
+  if (!is_floating_point(dtype)) throw_wrong_dtype("dequantize", dtype, "a floating point dtype");
   return wrap(AD::q_dequantize(value.inner, dtype));
 }
 

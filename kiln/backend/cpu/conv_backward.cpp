@@ -221,6 +221,44 @@ class WeightGradSum {
   PatchBlock<T> block_;
 };
 
+// With one input channel in each group there is no product to speak of: each tap is a sum over
+// pixels of g times the shifted input.
+template <class T>
+void depthwise_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad) {
+  const PatchGeometry& geometry = s.geometry;
+  const PatchKernels<T>& kernels = patch_kernels<T>();
+  const bool padded = geometry.padding != Pair{0, 0};
+  const int64_t row = s.width + 2 * geometry.padding[1];
+  const int64_t rows = s.height + 2 * geometry.padding[0];
+  const int64_t size = s.out * s.taps();
+  const int64_t work = std::max<int64_t>(size * s.batch * s.pixels(), 1);
+  parallel_for(s.groups, std::max<int64_t>(16 * kPieceWork / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 const Scratch<T> copy(padded ? rows * row + 64 : 0);
+                 std::fill_n(weight_grad + begin * size, (end - begin) * size, T(0));
+                 for (int64_t group = begin; group < end; ++group) {
+                   for (int64_t n = 0; n < s.batch; ++n) {
+                     const int64_t image = n * s.groups + group;
+                     const T* plane = x + image * s.plane();
+                     if (padded) {
+                       kernels.pad(plane, s.plane(), 1, s.height, s.width, -geometry.padding[0],
+                                   -geometry.padding[1], rows, row, copy.get());
+                       plane = copy.get();
+                     }
+                     for (int64_t o = 0; o < s.out; ++o) {
+                       for (int64_t r = 0; r < geometry.kernel[0]; ++r) {
+                         kernels.correlate(
+                             g + (image * s.out + o) * s.pixels(), s.out_height, s.out_width,
+                             plane + r * geometry.dilation[0] * row, geometry.stride[0] * row,
+                             geometry.kernel[1], geometry.dilation[1],
+                             weight_grad + (group * s.out + o) * s.taps() + r * geometry.kernel[1]);
+                       }
+                     }
+                   }
+                 }
+               });
+}
+
 // to [rows, columns] = the sum of `parts` matrices [columns, rows], added in order.
 template <class T>
 void sum_and_transpose(T* parts_data, int64_t parts, int64_t part, int64_t columns, int64_t rows,
@@ -266,6 +304,9 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
   if (s.batch * s.pixels() == 0) {
     std::fill_n(weight_grad, s.groups * size, T(0));
     return;
+  }
+  if (s.in == 1 && s.out <= 4 && s.geometry.stride[1] == 1) {
+    return depthwise_weight_grad(s, x, g, weight_grad);
   }
   const int64_t total = s.groups * size;
   const int64_t channels = [&] {

@@ -30,6 +30,10 @@ struct PatchKernels {
   // width, one after another; zeros where there are none. Writes up to a vector beyond the end.
   void (*pad)(const T* planes, int64_t plane, int64_t channels, int64_t height, int64_t width,
               int64_t top, int64_t left, int64_t rows, int64_t row_width, T* to);
+  // sums[t] += the sum over rows r and columns c of g[r * width + c] x[r * x_row + c + t *
+  // tap_step], for `taps` of them.
+  void (*correlate)(const T* g, int64_t rows, int64_t width, const T* x, int64_t x_row,
+                    int64_t taps, int64_t tap_step, T* sums);
 };
 
 // For the best instruction set of this machine.
