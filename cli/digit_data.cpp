@@ -49,8 +49,7 @@ data::ImageSet load_images(const std::string& folder, bool train) {
 }
 
 DigitTraining built_in_training(int64_t samples) {
-  const data::ImageSet set =
-      data::make_digits(samples == 0 ? kBuiltInTraining : samples, kTrainingSeed);
+  const data::ImageSet set = data::make_digits(samples, kTrainingSeed);
   return {data::TensorDataset(set),
           data::TensorDataset(data::make_digits(kBuiltInValidation, kValidationSeed)),
           normalization_of(set.images, set.images.shape()[0])};
@@ -74,7 +73,8 @@ DigitTraining mnist_training(const std::string& folder, int64_t samples) {
 }  // namespace
 
 DigitTraining load_digit_training(const std::string& folder, int64_t samples) {
-  return folder.empty() ? built_in_training(samples) : mnist_training(folder, samples);
+  if (!folder.empty()) return mnist_training(folder, samples);
+  return built_in_training(samples == 0 ? kBuiltInTraining : samples);
 }
 
 data::DatasetHandle load_digit_test(const std::string& folder) {

@@ -1,14 +1,10 @@
-// `kiln digits sample`.
+#include "cli/digits_sample.h"
+
 #include <algorithm>
 #include <cstdio>
-#include <memory>
-#include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "cli/digit_net.h"
-#include "cli/digits.h"
 #include "kiln/core/error.h"
 #include "kiln/data/digits.h"
 #include "kiln/io/image.h"
@@ -16,14 +12,6 @@
 namespace kiln::cli {
 
 namespace {
-
-struct Flags {
-  std::string out = "digit.png";
-  std::optional<int> digit;
-  uint64_t seed = 0;
-  int grid = 1;
-  int scale = 1;
-};
 
 constexpr int64_t kGap = 2;  // black pixels between the images of a sheet
 
@@ -41,7 +29,7 @@ void place(const data::ImageSet& set, int64_t index, int64_t row, int64_t column
 }
 
 // One digit, or a sheet of grid x grid: of one class, or with a row for each in turn.
-TensorData draw(const Flags& flags) {
+TensorData draw(const DigitsSampleFlags& flags) {
   const int64_t n = flags.grid;
   const int64_t side = n * kDigitSide + (n - 1) * kGap;
   TensorData sheet(Shape{side, side}, DType::u8);
@@ -76,36 +64,12 @@ TensorData enlarged(const TensorData& image, int64_t scale) {
   return out;
 }
 
-int run(const Flags& flags) {
+}  // namespace
+
+int digits_sample(const DigitsSampleFlags& flags) {
   io::write_png_gray(flags.out, enlarged(draw(flags), flags.scale));
   std::printf("wrote %s\n", flags.out.c_str());
   return 0;
-}
-
-}  // namespace
-
-void add_digits_sample(CLI::App& digits, int& status) {
-  CLI::App* sample = digits.add_subcommand(
-      "sample", "Draws digits as the built-in set does, and writes them as a PNG.");
-  auto flags = std::make_shared<Flags>();
-  sample->add_option("--out", flags->out, "image to write")
-      ->type_name("FILE")
-      ->default_str(flags->out);
-  sample->add_option("--digit", flags->digit, "0 to 9 (default: any)")
-      ->type_name("N")
-      ->check(CLI::Range(0, 9));
-  sample->add_option("--seed", flags->seed, "another seed draws other digits")
-      ->type_name("N")
-      ->default_str("0");
-  sample->add_option("--grid", flags->grid, "draw a sheet of N rows of N digits")
-      ->type_name("N")
-      ->default_str("1")
-      ->check(CLI::Range(1, 100));
-  sample->add_option("--scale", flags->scale, "enlarge each pixel to NxN")
-      ->type_name("N")
-      ->default_str("1")
-      ->check(CLI::Range(1, 32));
-  sample->callback([flags, &status] { status = run(*flags); });
 }
 
 }  // namespace kiln::cli

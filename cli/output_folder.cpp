@@ -7,7 +7,7 @@
 
 namespace kiln::cli {
 
-OutputFolder::OutputFolder(const std::string& path) : path_(path) {
+void OutputFolder::prepare() const {
   std::error_code error;
   std::filesystem::create_directories(path_, error);
   if (!std::filesystem::is_directory(path_)) {

@@ -7,9 +7,11 @@ namespace kiln::cli {
 
 class OutputFolder {
  public:
+  explicit OutputFolder(const std::string& path) : path_(path) {}
+
   // Makes the folder, with its parents, where there is none, and tries that each file can be
   // written. What is there stays as it is. Throws IoError.
-  explicit OutputFolder(const std::string& path);
+  void prepare() const;
 
   const std::string& path() const { return path_; }
   std::string model() const { return file("model.safetensors"); }

@@ -45,7 +45,8 @@ struct AutodiffBase {
   // An operand that the op is about to write over is saved as a copy.
   static SavedInput<B> save(const F& x) {
     if (!x.is_in_place()) return SavedInput<B>(x.get());
-    return SavedInput<B>(T{B::float_mul_scalar(std::as_const(x->inner), Scalar(1)), x->node, x->slot});
+    return SavedInput<B>(
+        T{B::float_mul_scalar(std::as_const(x->inner), Scalar(1)), x->node, x->slot});
   }
   // Saves x only where some other operand's gradient needs it.
   static std::optional<SavedInput<B>> save_if(bool wanted, const F& x) {

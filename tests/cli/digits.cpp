@@ -237,7 +237,7 @@ TEST_CASE("--resume keeps to what training began with") {
   REQUIRE(digits("train", {"--data", set.path(), "--out", dir.path(), "--epochs", "1"}).status ==
           0);
   check_error(digits("train", {"--resume", "--out", dir.path(), "--lr", "0.5"}), 2,
-              "--lr 0.5 differs");
+              "--lr 0.5 is not what this training began with (0.002)");
   CHECK(digits("train", {"--resume", "--out", dir.path(), "--lr", "0.002"}).status == 0);
   std::string bytes = test::read_bytes(dir.path("checkpoint.safetensors"));
   test::write_bytes(dir.path("checkpoint.safetensors"), bytes.substr(0, bytes.size() / 2));

@@ -77,28 +77,37 @@ class Suite {
   }
 
   void check_case(const Case& c) {
-    const Outcome plain = check_layout(c, Layout::contiguous, nullptr);
+    const Outcome want = expected(c, Layout::contiguous);
+    const Outcome plain = check_layout(c, Layout::contiguous, want, nullptr);
     if (!plain.error.empty()) return check_untouched(c, plain);
     if (plain.outputs.empty()) {
-      check_layout(c, Layout::permuted, nullptr);
-      check_layout(c, Layout::sliced, nullptr);
+      // The op writes its operands: they, and what lies around them, are its result.
+      for (Layout layout : {Layout::permuted, Layout::sliced}) {
+        check_layout(c, layout, expected(c, layout), nullptr);
+      }
       if (elements(plain) >= kFewElements) check_threads(c);
       return;
     }
     const Outcome* same_bits = c.elementwise && !c.values_undefined ? &plain : nullptr;
-    check_layout(c, Layout::permuted, same_bits);
-    check_layout(c, Layout::sliced, same_bits);
-    if (c.expandable) check_layout(c, Layout::expanded, nullptr);
+    check_layout(c, Layout::permuted, want, same_bits);
+    check_layout(c, Layout::sliced, want, same_bits);
+    if (c.expandable) {
+      check_layout(c, Layout::expanded, expected(c, Layout::expanded), nullptr);
+    }
     if (c.values_undefined) return;
     check_donated(c, plain);
     check_in_place(c, plain);
     if (elements(plain) >= kFewElements) check_threads(c);
   }
 
-  // Against Reference, and, where given, to the bit against the backend's own result with
-  // contiguous operands.
-  Outcome check_layout(const Case& c, Layout layout, const Outcome* same_bits) {
-    const Outcome want = reference_.run(c, layout, Handing::borrowed);
+  Outcome expected(const Case& c, Layout layout) const {
+    return reference_.run(c, layout, Handing::borrowed);
+  }
+
+  // Against what Reference gives, and, where given, to the bit against the backend's own result
+  // with contiguous operands.
+  Outcome check_layout(const Case& c, Layout layout, const Outcome& want,
+                       const Outcome* same_bits) {
     Outcome got = runner_.run(c, layout, Handing::borrowed);
     const std::string where = concat(describe(c), ", ", layout);
     if (got.error != want.error) {
@@ -118,7 +127,6 @@ class Suite {
     }
     expect_close(c, where, want.outputs, got.outputs);
     if (want.outputs.empty()) {
-      // The op writes its operands: they, and what lies around them, are its result.
       expect_close(c, concat(where, ", operand after"), want.after, got.after);
     } else {
       expect_identical(c, concat(where, ", borrowed operand after"), got.before, got.after);
@@ -174,12 +182,13 @@ class Suite {
     if (!got.version_rose && counts_versions()) {
       fail(c.op, concat(where, ": the operand was written without a new version"));
     }
-    TensorData expected = got.outputs[0];
-    if (layout == Layout::sliced && expected.shape().rank() > 0) {
+    TensorData wanted_memory = got.outputs[0];
+    if (layout == Layout::sliced && wanted_memory.shape().rank() > 0) {
       std::vector<Range> ranges;
-      expected = embedded(expected, &ranges);
+      wanted_memory = embedded(wanted_memory, &ranges);
     }
-    expect_identical(c, concat(where, ", memory around the operand"), {expected}, {got.after[0]});
+    expect_identical(c, concat(where, ", memory around the operand"), {wanted_memory},
+                     {got.after[0]});
     for (size_t i = 1; i < got.after.size(); ++i) {
       expect_identical(c, concat(where, ", other operand"), {got.before[i]}, {got.after[i]});
     }
