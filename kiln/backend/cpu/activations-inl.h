@@ -8,6 +8,7 @@
 #endif
 
 #include "kiln/backend/cpu/math-inl.h"
+#include "kiln/backend/cpu/normal_table.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -26,27 +27,52 @@ HWY_INLINE V<D> silu_backward(D d, V<D> g, V<D> x) {
   return hn::Mul(g, hn::Mul(s, hn::MulAdd(x, complement, hn::Set(d, 1.0f))));
 }
 
-// x (1 + erf(x / sqrt 2)) / 2
-template <class D>
-HWY_INLINE V<D> gelu(D d, V<D> x) {
-  const auto half = hn::Mul(x, hn::Set(d, 0.5f));
-  const auto e = vec::erf(d, hn::Mul(x, hn::Set(d, 0.707106781186547524f)));
-  return hn::MulAdd(half, e, half);
+// One coefficient for each lane's piece.
+template <class D, class VI>
+HWY_INLINE V<D> piece_of(D d, const float* row, VI piece) {
+  const hn::RebindToSigned<D> di;
+  if constexpr (hn::MaxLanes(D()) == kNormalPieces) {
+    return hn::TableLookupLanes(hn::Load(d, row), hn::IndicesFromVec(d, piece));
+  } else if constexpr (2 * hn::MaxLanes(D()) == kNormalPieces) {
+    constexpr int kHalf = kNormalPieces / 2;
+    const auto index = hn::IndicesFromVec(d, hn::And(piece, hn::Set(di, kHalf - 1)));
+    const auto upper = hn::RebindMask(d, hn::Gt(piece, hn::Set(di, kHalf - 1)));
+    return hn::IfThenElse(upper, hn::TableLookupLanes(hn::Load(d, row + kHalf), index),
+                          hn::TableLookupLanes(hn::Load(d, row), index));
+  } else {
+    return hn::GatherIndex(d, row, piece);
+  }
 }
 
-// g (P(x) + x p(x)), with the normal distribution P and its density p.
+// The polynomial of the piece that holds |x|; see Note [GELU by pieces].
+template <int kDegree, class D>
+HWY_INLINE V<D> by_pieces(D d, const float (&rows)[kDegree + 1][kNormalPieces], V<D> x) {
+  // NaN ends in the last piece; the callers bring it back.
+  const auto last = hn::Set(d, static_cast<float>(kNormalPieces - 1));
+  const auto position = hn::Mul(hn::Abs(x), hn::Set(d, 1.0f / kNormalPieceWidth));
+  const auto bounded = hn::IfThenElse(hn::Lt(position, last), position, last);
+  const auto piece = hn::NearestInt(bounded);
+  const auto t = hn::Sub(bounded, hn::ConvertTo(d, piece));
+  auto y = piece_of(d, rows[kDegree], piece);
+  for (int k = kDegree - 1; k >= 0; --k) y = hn::MulAdd(y, t, piece_of(d, rows[k], piece));
+  return y;
+}
+
+// x P(x), with the normal distribution P.
 template <class D>
-HWY_INLINE V<D> gelu_backward(D d, V<D> g, V<D> x) {
-  const auto half = hn::Set(d, 0.5f);
-  const auto e = vec::erf(d, hn::Mul(x, hn::Set(d, 0.707106781186547524f)));
-  const auto distribution = hn::MulAdd(half, e, half);
-  // The density is 0 in float from 14 on; the bound keeps the product with x finite.
-  const auto bounded = hn::Min(hn::Abs(x), hn::Set(d, 13.0f));
-  const auto density =
-      hn::Mul(hn::Set(d, 0.398942280401432678f),
-              exp_bounded(d, hn::Mul(hn::Mul(bounded, bounded), hn::Set(d, -0.5f))));
-  const auto slope = hn::MulAdd(hn::CopySign(bounded, x), density, distribution);
-  return hn::Mul(g, slope);
+HWY_INLINE V<D> gelu(D d, const NormalTable& table, V<D> x) {
+  const auto h = by_pieces<kGeluDegree>(d, table.gelu, x);
+  const auto rectified = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+  return hn::Sub(rectified, h);
+}
+
+// g (P(x) + x p(x)), with the density p.
+template <class D>
+HWY_INLINE V<D> gelu_backward(D d, const NormalTable& table, V<D> g, V<D> x) {
+  const auto s = by_pieces<kGeluSlopeDegree>(d, table.slope, x);
+  const auto positive = hn::Sub(hn::Set(d, 1.0f), s);
+  const auto slope = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), s, positive);
+  return hn::Mul(g, hn::IfThenElse(hn::IsNaN(x), x, slope));
 }
 
 // The argument u of (1 + tanh u) / 2 = sigmoid(2 u), doubled: 2 sqrt(2 / pi) (x + 0.044715 x^3).

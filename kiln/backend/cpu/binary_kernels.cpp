@@ -40,9 +40,17 @@ KILN_BINARY(ReluBackwardOp, hn::IfThenZeroElse(hn::Le(b, hn::Zero(d)), a))
 KILN_BINARY(SigmoidBackwardOp, hn::Mul(a, hn::Mul(b, hn::Sub(hn::Set(d, T(1)), b))))
 KILN_BINARY(TanhBackwardOp, hn::Mul(a, hn::NegMulAdd(b, b, hn::Set(d, T(1)))))
 KILN_BINARY(SiluBackwardOp, vec::silu_backward(d, a, b))
-KILN_BINARY(GeluBackwardOp, vec::gelu_backward(d, a, b))
 KILN_BINARY(GeluTanhBackwardOp, vec::gelu_tanh_backward(d, a, b))
 #undef KILN_BINARY
+
+struct GeluBackwardOp {
+  explicit GeluBackwardOp(const void*) : table(normal_table()) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> g, hn::Vec<D> x) const {
+    return vec::gelu_backward(d, table, g, x);
+  }
+  const NormalTable& table;
+};
 
 HWY_INLINE bool is_usual(float base, float exponent) {
   return base != 0.0f && std::isfinite(base) && std::isfinite(exponent);

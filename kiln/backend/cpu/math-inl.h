@@ -3,7 +3,8 @@
 //
 // Errors are the largest seen against double precision over dense samples of the whole range
 // (tests/backend/cpu_math.cpp holds them), on machines with fused multiply-add: exp 1 ulp, expm1 2,
-// log 1, tanh 2, sigmoid 2, erf 1. Infinities, NaN and subnormal numbers are handled as libm does.
+// log 1, tanh 2, sigmoid 2.5, erf 1. Infinities, NaN and subnormal numbers are handled as libm
+// does.
 //
 // Functions that are rarer, or hard to get right in single precision, are computed in double
 // precision with Highway's math library (namespace `wide` below) and rounded once: at most 1 ulp.

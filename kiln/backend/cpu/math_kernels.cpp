@@ -29,9 +29,17 @@ KILN_UNARY(SigmoidOp, vec::sigmoid)
 KILN_UNARY(SiluOp, vec::silu)
 KILN_UNARY(TanhOp, vec::tanh)
 KILN_UNARY(ErfOp, vec::erf)
-KILN_UNARY(GeluOp, vec::gelu)
 KILN_UNARY(GeluTanhOp, vec::gelu_tanh)
 #undef KILN_UNARY
+
+struct GeluOp {
+  explicit GeluOp(const void*) : table(normal_table()) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> v) const {
+    return vec::gelu(d, table, v);
+  }
+  const NormalTable& table;
+};
 
 template <class Op>
 constexpr Kernel kLoop = loops::unary<Op, float, false>;
