@@ -137,4 +137,29 @@ std::vector<std::byte> read_file(const char* op, const std::string& path, uint64
   return content;
 }
 
+std::string compress_gzip(std::string_view content, int level) {
+  z_stream stream{};
+  if (deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+    throw_error<ValueError>("compress_gzip: zlib cannot start; got level ", level,
+                            "; expected 0 to 9");
+  }
+  std::string out;
+  std::vector<unsigned char> chunk(kInputChunk);
+  size_t taken = 0;
+  for (int rc = Z_OK; rc != Z_STREAM_END;) {
+    if (stream.avail_in == 0) {
+      const size_t n = std::min(content.size() - taken, size_t{1} << 30);
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data() + taken));
+      stream.avail_in = static_cast<uInt>(n);
+      taken += n;
+    }
+    stream.next_out = chunk.data();
+    stream.avail_out = static_cast<uInt>(chunk.size());
+    rc = deflate(&stream, taken == content.size() ? Z_FINISH : Z_NO_FLUSH);
+    out.append(reinterpret_cast<char*>(chunk.data()), chunk.size() - stream.avail_out);
+  }
+  deflateEnd(&stream);
+  return out;
+}
+
 }  // namespace kiln::io

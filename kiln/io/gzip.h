@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kiln::io {
@@ -37,5 +38,8 @@ class GzipFile {
 // The whole content of a plain or gzipped file. Throws IoError when there are more than `max_bytes`
 // of it.
 std::vector<std::byte> read_file(const char* op, const std::string& path, uint64_t max_bytes);
+
+// `content` as a gzip file. Level 0 stores, 9 compresses most.
+std::string compress_gzip(std::string_view content, int level = 6);
 
 }  // namespace kiln::io

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kiln/nn/module.h"
+#include "kiln/nn/parametrization.h"
 #include "kiln/nn/size2d.h"
 #include "kiln/tensor/ops.h"
 
@@ -31,6 +32,8 @@ class Conv2d : public Module {
   KILN_MODULE(Conv2d, weight, bias)
 
   Tensor forward(TensorArg x) const {
+    if (weight.is_computed()) [[unlikely]]
+      return detail::computed_conv2d(weight, x, bias, conv_);
     const Tensor& w = weight;  // drawn before the bias, as in parameters(), should both be lazy
     return functional::conv2d(x, w, bias, conv_);
   }

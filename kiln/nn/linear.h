@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kiln/nn/module.h"
+#include "kiln/nn/parametrization.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
@@ -20,6 +21,8 @@ class Linear : public Module {
   KILN_MODULE(Linear, weight, bias)
 
   Tensor forward(TensorArg x) const {
+    if (weight.is_computed()) [[unlikely]]
+      return detail::computed_linear(weight, x, bias);
     const Tensor& w = weight;  // drawn before the bias, as in parameters(), should both be lazy
     return functional::linear(x, w, bias);
   }

@@ -64,6 +64,9 @@ namespace detail {
 
 [[noreturn]] void throw_cannot_hold(const Module& module);
 
+// Shows what a computed parameter is made of. (parametrization.cpp)
+void visit_computed(MemberVisitor& visitor, std::string_view name, Param<Tensor>& param);
+
 template <class M>
 class SharedPointer final : public SharedModule {
  public:
@@ -107,7 +110,11 @@ void visit_member(MemberVisitor& visitor, std::string_view name, T& member) {
   if constexpr (std::is_base_of_v<Module, T>) {
     visitor.module(name, member);
   } else if constexpr (std::is_same_v<T, Param<Tensor>>) {
-    visitor.parameter(name, member);
+    if (member.is_computed()) {
+      visit_computed(visitor, name, member);
+    } else {
+      visitor.parameter(name, member);
+    }
   } else if constexpr (std::is_same_v<T, Buffer>) {
     visitor.buffer(name, member);
   } else if constexpr (is_a<T, std::shared_ptr>) {

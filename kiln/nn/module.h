@@ -27,6 +27,9 @@
 
 namespace kiln::nn {
 
+class Record;
+class Recorder;
+
 namespace detail {
 class ModuleRegistry;
 [[noreturn]] void throw_cannot_clone(const Module& module, const char* why);
@@ -115,6 +118,19 @@ class Module {
   // lists all that is wrong when a shape does not match or, with `strict`, when keys are missing or
   // unexpected. Otherwise returns those keys.
   IncompatibleKeys load_state_dict(const StateDict& state_dict, bool strict = true);
+
+  // ---- Records (kiln/nn/record.h)
+
+  // What a state dict holds, with the parameters' ids. Initializes lazy parameters.
+  Record into_record() const;
+  // Takes values and ids over, through the load mappers; a lazy parameter takes them without
+  // running its initializer. As strict as load_state_dict, with the same errors.
+  Module& load_record(const Record& record);
+  // A record in a file (kiln/io/recorder.h). The recorder adds its extension when the path lacks
+  // it. load_file moves this module to `device` when there is one.
+  void save_file(const std::string& path, const Recorder& recorder) const;
+  Module& load_file(const std::string& path, const Recorder& recorder,
+                    std::optional<Device> device = {});
 
   // ---- Parts registered at run time
 

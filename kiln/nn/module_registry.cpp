@@ -32,7 +32,7 @@ ModuleRegistry::ModuleRegistry(const ModuleRegistry& other) {
 }
 
 void ModuleRegistry::visit(MemberVisitor& visitor) {
-  for (auto& [name, part] : params_) visitor.parameter(name, *part);
+  for (auto& [name, part] : params_) visit_member(visitor, name, *part);
   for (auto& [name, part] : buffers_) visitor.buffer(name, *part);
   for (auto& [name, part] : modules_) visit_member(visitor, name, part);
 }

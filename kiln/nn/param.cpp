@@ -73,6 +73,9 @@ void throw_no_parameter() {
 std::string to_string(const Param<Tensor>& param) {
   if (param.is_initialized()) return "Parameter containing:\n" + to_string(param.get());
   if (!param.defined()) return "None";
+  if (param.is_computed()) {
+    return concat("Computed parameter of shape ", param.lazy_shape(), " on ", param.lazy_device());
+  }
   return concat("Uninitialized parameter of shape ", param.lazy_shape(), " on ",
                 param.lazy_device());
 }

@@ -46,6 +46,32 @@ class ParamMapper {
   std::shared_ptr<const Function> save_;
 };
 
+// What a parameter is computed from, each time that it is read.
+//
+// Note [Computed parameters]
+// A Param may hold no value of its own: a low-rank update over a frozen base, or weights that are
+// kept quantized, are computed when the parameter is read. Its source owns what the value is
+// computed from, the Param's former self among it, and the visit of the module shows these parts in
+// the Param's place (kiln/nn/parametrization.h has what modules need of that). Whether there is a
+// source is one test of a pointer.
+template <class T>
+class ParamSource {
+ public:
+  virtual ~ParamSource() = default;
+  // A fresh value, which nobody else holds.
+  virtual T value() const = 0;
+  // The same in a place that stays good until this thread asks again.
+  virtual const T& held_value() const = 0;
+  // Known without computing the value.
+  virtual typename ParameterTraits<T>::Device device() const = 0;
+  virtual Shape shape() const = 0;
+  virtual std::optional<DType> dtype() const = 0;
+  virtual bool is_require_grad() const = 0;
+  virtual void set_require_grad(bool value) = 0;
+  // An independent copy.
+  virtual std::unique_ptr<ParamSource> clone_source() const = 0;
+};
+
 namespace detail {
 
 // The lock of one initialization.
@@ -148,9 +174,10 @@ class Param {
   // ---- Value
 
   const ParamId& id() const { return id_; }
+  void set_id(ParamId id) { id_ = id; }
   // Whether there is a value (and not the undefined tensor) or a function that makes one.
   bool defined() const {
-    if (!is_initialized()) return lazy_ != nullptr;
+    if (!is_initialized()) return lazy_ != nullptr || source_ != nullptr;
     if constexpr (requires { value_->defined(); }) return value_->defined();
     return true;
   }
@@ -162,7 +189,7 @@ class Param {
       return *value_;
     return initialize();
   }
-  T val() const { return get(); }
+  T val() const { return source_ == nullptr ? get() : source_->value(); }
   const T& operator*() const { return get(); }
   T& operator*() { return const_cast<T&>(get()); }
   const T* operator->() const { return &get(); }
@@ -172,18 +199,36 @@ class Param {
 
   T into_value() && { return std::get<1>(std::move(*this).consume()); }
   std::tuple<ParamId, T, ParamMapper<T>> consume() && {
-    T value = get();
+    T value = val();
     ParamMapper<T> mapper = std::move(mapper_);
     value_.reset();
     ready_.store(false, std::memory_order_relaxed);
     lazy_.reset();
+    source_.reset();
     return {id_, std::move(value), std::move(mapper)};
   }
   // Puts another value in place of the present one, which is not made if it was not yet.
   void replace(T value) {
     value_.emplace(std::move(value));
     lazy_.reset();
+    source_.reset();
     ready_.store(true, std::memory_order_release);
+  }
+
+  // ---- Computed parameters
+
+  // Note [Computed parameters]. Such a Param is not initialized, and reads as what its source
+  // computes.
+  bool is_computed() const { return source_ != nullptr; }
+  // Null unless computed.
+  ParamSource<T>* source() const { return source_.get(); }
+  // Has `source`, which usually took over what this Param was, compute the value from now on.
+  // replace() ends it.
+  void compute_by(std::unique_ptr<ParamSource<T>> source) {
+    value_.reset();
+    lazy_.reset();
+    ready_.store(false, std::memory_order_relaxed);
+    source_ = std::move(source);
   }
 
   // ---- Mapping
@@ -219,16 +264,20 @@ class Param {
   // ---- What is known without making the value
 
   Device lazy_device() const {
+    if (source_ != nullptr) return source_->device();
     return read(&Settings::device, [](const T& x) -> Device { return Traits::device(x); });
   }
   Shape lazy_shape() const {
+    if (source_ != nullptr) return source_->shape();
     return read(&Settings::shape, [](const T& x) -> Shape { return Traits::shape(x); });
   }
   bool lazy_is_require_grad() const {
+    if (source_ != nullptr) return source_->is_require_grad();
     return read(&Settings::require_grad, [](const T& x) { return Traits::is_require_grad(x); });
   }
   // Empty when nobody said.
   std::optional<DType> lazy_dtype() const {
+    if (source_ != nullptr) return source_->dtype();
     return read(&Settings::dtype, [](const T& x) -> std::optional<DType> {
       if constexpr (requires { x.dtype(); }) return x.dtype();
       return std::nullopt;
@@ -278,6 +327,7 @@ class Param {
   mutable std::atomic<bool> ready_{false};
   mutable std::optional<T> value_;  // written once, before ready_ is set
   std::unique_ptr<Lazy> lazy_;
+  std::unique_ptr<ParamSource<T>> source_;  // null unless computed
   ParamMapper<T> mapper_;
 };
 

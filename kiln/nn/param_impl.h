@@ -7,6 +7,10 @@ namespace kiln::nn {
 
 template <Parameter T>
 Param<T>::Param(const Param& other) : id_(other.id_), mapper_(other.mapper_) {
+  if (other.source_ != nullptr) {
+    source_ = other.source_->clone_source();
+    return;
+  }
   if (!other.is_initialized() && other.lazy_ != nullptr) {
     detail::InitGuard guard(other.lazy_->lock);
     if (other.lazy_->settings) {
@@ -22,6 +26,7 @@ void Param<T>::take(Param& other) noexcept {
   id_ = other.id_;
   value_ = std::move(other.value_);
   lazy_ = std::move(other.lazy_);
+  source_ = std::move(other.source_);
   mapper_ = std::move(other.mapper_);
   ready_.store(other.ready_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   other.value_.reset();
@@ -30,6 +35,7 @@ void Param<T>::take(Param& other) noexcept {
 
 template <Parameter T>
 [[gnu::noinline, gnu::cold]] const T& Param<T>::initialize() const {
+  if (source_ != nullptr) return source_->held_value();
   if (lazy_ == nullptr) {
     if constexpr (requires { Traits::none(); }) {
       return Traits::none();
@@ -64,6 +70,10 @@ Param<T>& Param<T>::init_mapper(std::function<T(T)> f) & {
 
 template <Parameter T>
 Param<T>& Param<T>::set_require_grad(bool value) & {
+  if (source_ != nullptr) {
+    source_->set_require_grad(value);
+    return *this;
+  }
   if (is_initialized() || lazy_ == nullptr) {
     return map([value](T x) { return Traits::set_require_grad(std::move(x), value); });
   }

@@ -12,6 +12,11 @@
 #include "kiln/nn/state_dict.h"
 #include "kiln/tensor/tensor.h"
 
+namespace kiln::nn {
+class Record;
+class Recorder;
+}  // namespace kiln::nn
+
 namespace kiln::optim {
 
 // Parameters that are trained with settings of their own; what is left out comes from the
@@ -68,6 +73,12 @@ class Optimizer {
   // ValueError, and changes nothing, unless the state is that of an optimizer of the same class
   // with groups and parameters of the same sizes.
   void load_state_dict(const OptimizerState& state);
+
+  // The same as a record (kiln/nn/record.h), whose values are the numbers as text.
+  nn::Record into_record() const;
+  void load_record(const nn::Record& record);
+  void save_file(const std::string& path, const nn::Recorder& recorder) const;
+  void load_file(const std::string& path, const nn::Recorder& recorder);
 
  protected:
   // One of the optimizer's own settings, shown to who saves or loads them.
