@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "kiln/core/config.h"
 #include "kiln/nn/module.h"
 #include "kiln/nn/size2d.h"
 #include "kiln/tensor/ops.h"
@@ -15,6 +16,8 @@ struct AvgPool2dOptions {
   Size2d padding = 0;                 // of zeros; at most half the kernel
   bool ceil_mode = false;             // windows may hang over the edge
   bool count_include_pad = true;      // the padding's zeros count in the mean
+  KILN_CONFIG(AvgPool2dOptions, doc(stride, "null: the kernel's size"),
+              doc(padding, "zeros on each side"), ceil_mode, count_include_pad)
 };
 
 // x [N, C, H, W] or [C, H, W] -> [N, C, OH, OW].

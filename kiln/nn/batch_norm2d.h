@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "kiln/core/config.h"
 #include "kiln/nn/module.h"
 #include "kiln/tensor/ops.h"
 
@@ -16,6 +17,9 @@ struct BatchNorm2dOptions {
   std::optional<double> momentum = 0.1;
   bool affine = true;               // has weight and bias
   bool track_running_stats = true;  // has running statistics, which eval mode uses
+  KILN_CONFIG(BatchNorm2dOptions, eps, doc(momentum, "null: the average over all batches"),
+              doc(affine, "has weight and bias"),
+              doc(track_running_stats, "has running statistics, which eval mode uses"))
 };
 
 // x [N, C, H, W] -> the same shape: weight (x - mean) / sqrt(var + eps) + bias. Training mode takes

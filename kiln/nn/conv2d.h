@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "kiln/core/config.h"
 #include "kiln/nn/module.h"
 #include "kiln/nn/parametrization.h"
 #include "kiln/nn/size2d.h"
@@ -16,6 +17,8 @@ struct Conv2dOptions {
   Size2d dilation = 1;
   int64_t groups = 1;  // divides both numbers of channels
   bool bias = true;
+  KILN_CONFIG(Conv2dOptions, stride, doc(padding, "zeros on each side"), dilation,
+              doc(groups, "divides both numbers of channels"), bias)
 };
 
 // x [N, C, H, W] or [C, H, W] -> [N, O, OH, OW], OH = (H + 2 padding - dilation (K - 1) - 1) /

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "kiln/core/config.h"
 #include "kiln/nn/module.h"
 #include "kiln/tensor/ops.h"
 
@@ -12,6 +13,7 @@ namespace kiln::nn {
 struct EmbeddingOptions {
   // The row for padding: starts at zero and gets no gradient. Negative numbers count from the end.
   std::optional<int64_t> padding_idx = {};
+  KILN_CONFIG(EmbeddingOptions, doc(padding_idx, "the row that stays zero"))
 };
 
 // index [..], integers -> [.., embedding_dim]. weight [num_embeddings, embedding_dim] starts

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "kiln/core/config.h"
 #include "kiln/nn/module.h"
 #include "kiln/tensor/ops.h"
 
@@ -12,6 +13,7 @@ struct LayerNormOptions {
   double eps = 1e-5;
   bool elementwise_affine = true;  // has weight and bias
   bool bias = true;                // with elementwise_affine
+  KILN_CONFIG(LayerNormOptions, eps, doc(elementwise_affine, "has weight and bias"), bias)
 };
 
 // x [.., normalized_shape] -> the same shape: weight (x - mean) / sqrt(var + eps) + bias, with

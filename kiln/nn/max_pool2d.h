@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "kiln/core/config.h"
 #include "kiln/nn/module.h"
 #include "kiln/nn/size2d.h"
 #include "kiln/tensor/ops.h"
@@ -15,6 +16,8 @@ struct MaxPool2dOptions {
   Size2d padding = 0;                 // of minus infinity; at most half the kernel
   Size2d dilation = 1;
   bool ceil_mode = false;  // windows may hang over the edge
+  KILN_CONFIG(MaxPool2dOptions, doc(stride, "null: the kernel's size"),
+              doc(padding, "minus infinity on each side"), dilation, ceil_mode)
 };
 
 // x [N, C, H, W] or [C, H, W] -> [N, C, OH, OW].

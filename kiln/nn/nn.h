@@ -12,6 +12,7 @@
 #include "kiln/nn/gelu.h"
 #include "kiln/nn/identity.h"
 #include "kiln/nn/init.h"
+#include "kiln/nn/layer_configs.h"
 #include "kiln/nn/layer_norm.h"
 #include "kiln/nn/linear.h"
 #include "kiln/nn/loss.h"

@@ -6,11 +6,13 @@
 #include <string>
 
 #include "kiln/backend/options.h"
+#include "kiln/core/json.h"
 
 namespace kiln::nn {
 
 class Size2d {
  public:
+  Size2d() : Size2d(1) {}
   template <std::integral T>
   Size2d(T both) : sizes_{static_cast<int64_t>(both), static_cast<int64_t>(both)}, single_(true) {}
   Size2d(int64_t height, int64_t width) : sizes_{height, width} {}
@@ -26,5 +28,10 @@ class Size2d {
   Pair sizes_;
   bool single_ = false;
 };
+
+// In a configuration: one number, or [height, width].
+Json to_config_json(const Size2d& size);
+bool from_config_json(const Json& json, Size2d& size);
+inline std::string config_type(const Size2d&) { return "integer or [height, width]"; }
 
 }  // namespace kiln::nn

@@ -1,6 +1,7 @@
 // Adam (Kingma & Ba, 2015) and AdamW (Loshchilov & Hutter, 2019).
 #pragma once
 
+#include "kiln/core/config.h"
 #include "kiln/optim/optimizer.h"
 
 namespace kiln::optim {
@@ -15,6 +16,7 @@ struct AdamOptions {
   double eps = 1e-8;
   double weight_decay = 0.0;
   bool amsgrad = false;
+  KILN_CONFIG(AdamOptions, lr, beta1, beta2, eps, weight_decay, amsgrad)
 };
 
 class Adam : public Optimizer {

@@ -1,6 +1,7 @@
 // AdamW: Adam with weight decay apart from the gradient (Loshchilov & Hutter, 2019).
 #pragma once
 
+#include "kiln/core/config.h"
 #include "kiln/optim/adam.h"
 
 namespace kiln::optim {
@@ -13,6 +14,7 @@ struct AdamWOptions {
   double eps = 1e-8;
   double weight_decay = 1e-2;
   bool amsgrad = false;
+  KILN_CONFIG(AdamWOptions, lr, beta1, beta2, eps, weight_decay, amsgrad)
 };
 
 class AdamW : public Adam {

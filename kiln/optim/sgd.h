@@ -1,6 +1,7 @@
 // SGD: stochastic gradient descent, with momentum (Sutskever et al., 2013, for Nesterov's).
 #pragma once
 
+#include "kiln/core/config.h"
 #include "kiln/optim/optimizer.h"
 
 namespace kiln::optim {
@@ -13,6 +14,8 @@ struct SGDOptions {
   double dampening = 0.0;
   double weight_decay = 0.0;
   bool nesterov = false;  // needs momentum, and no dampening
+  KILN_CONFIG(SGDOptions, lr, momentum, dampening, weight_decay,
+              doc(nesterov, "needs momentum, and no dampening"))
 };
 
 class SGD : public Optimizer {
