@@ -8,6 +8,7 @@
 #include "kiln/data/digits.h"
 #include "kiln/data/idx.h"
 #include "kiln/io/model_file.h"
+#include "kiln/io/model_store.h"
 #include "kiln/io/recorder.h"
 #include "kiln/nn/nn.h"
 #include "kiln/optim/optim.h"

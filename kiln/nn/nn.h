@@ -21,6 +21,7 @@
 #include "kiln/nn/module_list.h"
 #include "kiln/nn/param.h"
 #include "kiln/nn/parametrization.h"
+#include "kiln/nn/path_filter.h"
 #include "kiln/nn/prelu.h"
 #include "kiln/nn/record.h"
 #include "kiln/nn/relu.h"
@@ -29,3 +30,4 @@
 #include "kiln/nn/state_dict.h"
 #include "kiln/nn/tanh.h"
 #include "kiln/nn/threshold.h"
+#include "kiln/nn/transfer.h"

@@ -6,4 +6,5 @@
 #include "kiln/optim/clip.h"
 #include "kiln/optim/lr_scheduler.h"
 #include "kiln/optim/optimizer.h"
+#include "kiln/optim/param_groups.h"
 #include "kiln/optim/sgd.h"

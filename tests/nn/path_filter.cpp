@@ -1,0 +1,81 @@
+#include "kiln/nn/path_filter.h"
+
+#include <doctest/doctest.h>
+
+#include "kiln/core/error.h"
+#include "kiln/nn/key_remapper.h"
+#include "tests/nn/models.h"
+#include "tests/support/throws.h"
+
+using namespace kiln;
+using kiln::nn::KeyRemapper;
+using kiln::nn::PathFilter;
+using kiln::test::message_of;
+using kiln::test::Net;
+
+TEST_CASE("PathFilter: globs match whole paths") {
+  CHECK(PathFilter().matches("anything"));
+  CHECK(!PathFilter::none().matches("anything"));
+  CHECK(PathFilter("fc.weight").matches("fc.weight"));
+  CHECK(!PathFilter("fc.weight").matches("a.fc.weight"));
+  CHECK(!PathFilter("fc.weight").matches("fcxweight"));
+  CHECK(PathFilter("encoder.*").matches("encoder.layers.0.weight"));
+  CHECK(!PathFilter("encoder.*").matches("encoder"));
+  CHECK(PathFilter("*.bias").matches("a.b.bias"));
+  CHECK(PathFilter("layers.?.weight").matches("layers.3.weight"));
+  CHECK(!PathFilter("layers.?.weight").matches("layers.13.weight"));
+  CHECK(PathFilter("*a*b*c*").matches("xxaxxbxbxxc"));
+  CHECK(!PathFilter("*a*b*c*").matches("xxaxxcxxb"));
+  CHECK(PathFilter("").matches(""));
+  CHECK(!PathFilter("").matches("a"));
+  CHECK(PathFilter({"a", "b.*"}).matches("b.c"));
+  // No exponential search.
+  CHECK(!PathFilter("*a*a*a*a*a*a*a*a*a*a*b").matches(std::string(4000, 'a')));
+}
+
+TEST_CASE("PathFilter: expressions, predicates, ids and their combinations") {
+  CHECK(PathFilter::regex("^fc\\d$").matches("fc1"));
+  CHECK(!PathFilter::regex("^fc\\d$").matches("fc12"));
+  CHECK(PathFilter::regex("weight").matches("fc.weight"));
+  CHECK(message_of<ValueError>([] { PathFilter::regex("(("); }).find("got '(('") !=
+        std::string::npos);
+  CHECK_THROWS_AS(PathFilter::regex(".*").matches(std::string(100000, 'a')), ValueError);
+  const auto shorter =
+      PathFilter::predicate([](std::string_view path) { return path.size() < 3; }, "short");
+  CHECK(shorter.matches("ab"));
+  CHECK(shorter.description() == "short");
+  const PathFilter both = PathFilter("*.weight") && !PathFilter("head.*");
+  CHECK(both.matches("fc.weight"));
+  CHECK(!both.matches("head.weight"));
+  CHECK((PathFilter("a") || PathFilter("b")).matches("b"));
+
+  Net net;
+  const PathFilter block = PathFilter::ids_of(net.block);
+  CHECK(nn::matching_parameters(net, block) ==
+        std::vector<std::string>{"block.fc.weight", "block.fc.bias"});
+  const Net copy = net;
+  CHECK(nn::matching_parameters(const_cast<Net&>(copy), block).size() == 2);
+}
+
+TEST_CASE("freeze and unfreeze: by pattern, without initializing anything") {
+  Net net;
+  CHECK(nn::freeze(net, "*.bias") == 6);
+  CHECK(!net.conv.bias.is_initialized());
+  CHECK(!net.conv.bias->requires_grad());
+  CHECK(net.conv.weight->requires_grad());
+  CHECK(nn::unfreeze(net, "conv.*") == 2);
+  CHECK(net.conv.bias->requires_grad());
+  CHECK(!net.block.fc.bias->requires_grad());
+  CHECK(nn::freeze(net) == 13);
+  CHECK(message_of<ValueError>([&] { nn::freeze(net, "encoder.*"); }) ==
+        "freeze: no parameter of Net matches; got 'encoder.*'; expected paths as "
+        "named_parameters() has them");
+}
+
+TEST_CASE("KeyRemapper: rules in order, groups") {
+  const KeyRemapper remap = {{"^module\\.", ""}, {"layer(\\d+)", "layers.$1"}, {"layers", "l"}};
+  CHECK(remap("module.layer12.weight") == "l.12.weight");
+  CHECK(remap("a.module.b") == "a.module.b");
+  CHECK(KeyRemapper()("same") == "same");
+  CHECK_THROWS_AS(KeyRemapper().add("[", ""), ValueError);
+}
