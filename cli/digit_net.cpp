@@ -65,7 +65,7 @@ DigitModel load_digit_net(const std::string& path) {
   DigitModel model{DigitNet(pixels), facts};
   try {
     io::load_model(model.net, path);
-  } catch (const ValueError& e) {
+  } catch (const RuntimeError& e) {
     throw_error<IoError>("'", path, "' does not hold this network's parameters: ", e.what());
   }
   model.net.eval();

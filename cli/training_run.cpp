@@ -93,6 +93,8 @@ void TrainingRun::resume() {
     trainer_.set_state(train::training_state_from_json(entry(out_, metadata, kStateKey)));
   } catch (const ValueError& e) {
     throw_error<IoError>("'", out_.checkpoint(), "' is damaged: ", e.what());
+  } catch (const RuntimeError& e) {
+    throw_error<IoError>("'", out_.checkpoint(), "' is damaged: ", e.what());
   }
 }
 

@@ -71,8 +71,9 @@ struct Autodiff : autodiff::Plain<B> {
   }
   static uint32_t version(const IntTensorPrimitive& x) { return autodiff::version_of<B>(x); }
 
-  // ------------------------------------------------------------------------------------- the
-  // AutodiffBackend part A leaf: differentiation stops here and gives x a gradient.
+  // ---- The AutodiffBackend part
+
+  // A leaf: differentiation stops here and gives x a gradient.
   static FloatTensorPrimitive require_grad(const FloatTensorPrimitive& x) {
     return {x.inner, make_handle<autodiff::LeafNode<B>>(), 0};
   }
@@ -148,8 +149,8 @@ struct Autodiff : autodiff::Plain<B> {
   static BoolTensorPrimitive bool_from_inner(BoolTensorPrimitive x) { return x; }
   static QuantizedTensorPrimitive q_from_inner(QuantizedTensorPrimitive x) { return x; }
 
-  // ------------------------------------------------------------------- ops between kinds, and on
-  // quantized tensors
+  // ---- Ops between kinds, and on quantized tensors
+
   static FloatTensorPrimitive int_into_float(const Arg<IntTensorPrimitive>& x, DType dtype) {
     return {B::int_into_float(x, dtype)};
   }

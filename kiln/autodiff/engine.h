@@ -82,6 +82,7 @@ class Pass {
   friend class Engine<B>;
   Engine<B>* engine_ = nullptr;
   Node<B>* node_ = nullptr;
+  std::vector<std::optional<Tensor<B>>>* held_back_ = nullptr;  // for hooks: see Extras::After
   std::span<std::optional<Tensor<B>>> grads_;
   bool create_graph_ = false;
 };
@@ -155,21 +156,44 @@ class Engine {
       }
       if (!leads_on(node)) return;
     }
-    node->lock().lock();
-    struct Unlock {
-      Node<B>* node;
-      ~Unlock() { node->lock().unlock(); }
-    } unlock{node};
-    if (node->released()) throw_freed(node->name());
     Pass<B> pass;
     pass.engine_ = this;
     pass.node_ = node;
     pass.grads_ = grads;
     pass.create_graph_ = options_.create_graph;
-    node->backward(pass);
+    if (node->extras() != nullptr && !node->extras()->after.empty()) [[unlikely]] {
+      run_between_hooks(*node, pass);
+    } else {
+      run_formula(*node, pass);
+    }
+  }
+
+  void run_formula(Node<B>& node, Pass<B>& pass) {
+    node.lock().lock();
+    struct Unlock {
+      Node<B>& node;
+      ~Unlock() { node.lock().unlock(); }
+    } unlock{node};
+    if (node.released()) throw_freed(node.name());
+    node.backward(pass);
     if (!options_.retain_graph) {
-      node->mark_released();
-      node->release_saved();
+      node.mark_released();
+      node.release_saved();
+    }
+  }
+
+  void run_between_hooks(Node<B>& node, Pass<B>& pass) {
+    std::vector<std::optional<T>> grads(pass.grads_.begin(), pass.grads_.end());
+    std::vector<std::optional<T>> given(node.edges().size());
+    pass.held_back_ = &given;
+    run_formula(node, pass);
+    pass.held_back_ = nullptr;
+    const auto hooks = node.extras()->after;  // a hook may add hooks
+    for (const auto& hook : hooks) {
+      if (*hook.alive) hook.call(given, grads);
+    }
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (given[i]) pass.give(i, std::move(*given[i]));
     }
   }
 
@@ -179,6 +203,8 @@ class Engine {
       if (!*hook.alive || !grads[hook.slot]) continue;
       if (std::optional<T> replaced = hook.call(*grads[hook.slot])) grads[hook.slot] = replaced;
     }
+    const auto before = extras.before;
+    for (const auto& hook : before) hook(grads);
     for (auto& kept : extras.kept) {
       if (!grads[kept.slot]) continue;
       if (sink_ == Sink::leaves) add_into(kept.grad, *grads[kept.slot]);
@@ -303,7 +329,9 @@ bool Pass<B>::needs(size_t i) const {
 template <class B>
 void Pass<B>::give(size_t i, Tensor<B> grad) {
   const Edge<B>& edge = node_->edges()[i];
-  if (engine_->needed(edge.node.get())) {
+  if (held_back_ != nullptr) [[unlikely]] {
+    (*held_back_)[i] = std::move(grad);
+  } else if (engine_->needed(edge.node.get())) {
     engine_->accumulate(edge.node.get(), edge.slot, std::move(grad));
   }
 }

@@ -24,8 +24,8 @@ struct FormulasMath : FormulasShape<B> {
   using typename Base::P;
   using typename Base::T;
 
-  // -------------------------------------------------------------------------------------------------------
-  // binary
+  // ---- Binary
+
   static T float_add(F x, F y) {
     if (!tracked(x, y)) return {B::float_add(in(x), in(y))};
     auto formula = [xs = Shape(B::shape(x->inner)), ys = Shape(B::shape(y->inner))](P& p) {
@@ -132,8 +132,8 @@ struct FormulasMath : FormulasShape<B> {
     return attach("minimum", B::float_minimum(in(x), in(y)), std::move(to), std::move(formula));
   }
 
-  // -------------------------------------------------------------------------------------------------
-  // with a number
+  // ---- With a number
+
   static T float_add_scalar(F x, Scalar s) {
     return linear("add", x, B::float_add_scalar(in(x), s), [](P& p) { p.give(0, p.take()); });
   }
@@ -185,8 +185,8 @@ struct FormulasMath : FormulasShape<B> {
     return attach("clamp", B::float_clamp(in(x), low, high), edges(x), std::move(formula));
   }
 
-  // --------------------------------------------------------------------------------------------------------
-  // unary
+  // ---- Unary
+
   static T float_neg(F x) {
     return linear("neg", x, B::float_neg(in(x)), [](P& p) { p.give(0, A::float_neg(p.take())); });
   }
@@ -273,8 +273,8 @@ struct FormulasMath : FormulasShape<B> {
   KILN_FLAT(float_round, "round")
   KILN_FLAT(float_trunc, "trunc")
 
-  // ---------------------------------------------------------------------------------------------------
-  // comparison
+  // ---- Comparison
+
 #define KILN_COMPARE(name) \
   static Bool name(F x, F y) { return B::name(in(x), in(y)); }
 #define KILN_COMPARE_SCALAR(name) \

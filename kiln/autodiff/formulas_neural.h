@@ -33,8 +33,8 @@ struct FormulasNeural : FormulasReduce<B> {
   using typename Base::P;
   using typename Base::T;
 
-  // --------------------------------------------------------------------------------------------------
-  // activations
+  // ---- Activations
+
   KILN_FROM_OUTPUT(float_relu, "relu", A::float_relu_backward(std::move(g), y0))
   KILN_FROM_OUTPUT(float_sigmoid, "sigmoid", A::float_sigmoid_backward(std::move(g), y0))
   KILN_FROM_INPUT(float_silu, "silu", A::float_silu_backward(std::move(g), x0))
@@ -121,8 +121,8 @@ struct FormulasNeural : FormulasReduce<B> {
     return A::float_sub(g.get(), A::float_mul(A::float_exp(y.get()), total));
   }
 
-  // --------------------------------------------------------------------------------------------------
-  // convolution
+  // ---- Convolution
+
   static T float_conv2d(F x, F weight, const T* bias, const ConvOptions& options) {
     if (!tracked(x, weight, bias)) {
       return {B::float_conv2d(in(x), in(weight), in(bias), options)};
@@ -167,8 +167,8 @@ struct FormulasNeural : FormulasReduce<B> {
                   std::move(to), std::move(formula));
   }
 
-  // ------------------------------------------------------------------------------------------------------
-  // pooling
+  // ---- Pooling
+
   static std::pair<T, Int> float_max_pool2d(F x, const PoolOptions& options) {
     const bool record = tracked(x);
     auto to = edges(x);
@@ -211,8 +211,9 @@ struct FormulasNeural : FormulasReduce<B> {
                   std::move(to), std::move(formula));
   }
 
-  // ------------------------------------------------------------------------------------------------
-  // normalization The statistics returned beside the output carry no gradient.
+  // ---- Normalization
+
+  // The statistics returned beside the output carry no gradient.
   static std::tuple<T, T, T> float_batch_norm(F x, const T* weight, const T* bias, double eps) {
     const bool record = tracked(x, weight, bias);
     auto to = edges(x, weight, bias);
@@ -294,8 +295,8 @@ struct FormulasNeural : FormulasReduce<B> {
     return {T{std::move(gx)}, T{std::move(gw)}, T{std::move(gb)}};
   }
 
-  // ------------------------------------------------------------------------------------------------
-  // cross-entropy
+  // ---- Cross-entropy
+
   static std::pair<T, T> float_cross_entropy(F x, const Arg<Int>& target,
                                              const CrossEntropyOptions& options) {
     const bool record = tracked(x);
@@ -333,8 +334,8 @@ struct FormulasNeural : FormulasReduce<B> {
     return A::float_mul(A::float_sub(A::float_softmax(x.get(), 1), T{std::move(expected)}), rows);
   }
 
-  // ------------------------------------------------------------------------------------------------------
-  // dropout
+  // ---- Dropout
+
   static T float_dropout(F x, double p_zero, RandomStream stream) {
     if (!tracked(x)) return {B::float_dropout(in(x), p_zero, stream)};
     auto formula = [p_zero, stream](P& p) {
@@ -345,8 +346,9 @@ struct FormulasNeural : FormulasReduce<B> {
                   std::move(formula));
   }
 
-  // ----------------------------------------------------------------------------------------------
-  // optimizer steps They write parameters in place and are not recorded.
+  // ---- Optimizer steps
+
+  // They write parameters in place and are not recorded.
   static void float_sgd_step(std::span<T> params, std::span<const T> grads, std::span<T> momentum,
                              const SgdStep& step) {
     std::vector<Inner> p = inners(params);

@@ -84,7 +84,18 @@ struct Extras {
     uint32_t slot;
     std::optional<Tensor<B>> grad;
   };
+  using Grads = std::span<std::optional<Tensor<B>>>;
+  // Sees, and may replace, the gradients of all results before the formula runs.
+  using Before = std::function<void(Grads)>;
+  // Sees the gradients that the formula gave the operands, and may replace them; then those of the
+  // results.
+  struct After {
+    std::function<void(Grads given, Grads grads)> call;
+    std::shared_ptr<bool> alive;
+  };
   std::vector<Hook> hooks;
+  std::vector<Before> before;
+  std::vector<After> after;
   std::vector<Kept> kept;
 };
 
@@ -173,6 +184,25 @@ class ListNode final : public Node<B> {
  private:
   std::vector<Edge<B>> edges_;
   std::optional<Formula> formula_;
+};
+
+// Hands every gradient on as it is: a place in the graph for hooks. Results and operands pair up.
+template <class B>
+class IdentityNode final : public Node<B> {
+ public:
+  IdentityNode(const char* name, std::vector<Edge<B>> edges)
+      : Node<B>(name, static_cast<uint32_t>(edges.size())), edges_(std::move(edges)) {
+    this->set_edges(edges_);
+  }
+  void backward(Pass<B>& pass) override {
+    for (uint32_t i = 0; i < edges_.size(); ++i) {
+      if (auto grad = pass.take(i); grad && pass.needs(i)) pass.give(i, std::move(*grad));
+    }
+  }
+  void release_saved() noexcept override {}
+
+ private:
+  std::vector<Edge<B>> edges_;
 };
 
 [[noreturn]] void throw_modified(const char* op, uint32_t saved, uint32_t now);

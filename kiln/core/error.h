@@ -58,6 +58,31 @@ class NotImplementedError : public Error {
   using Error::Error;
 };
 
+// A name that is malformed, taken or unknown.
+class KeyError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A value of another class than the one expected.
+class TypeError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A part of a module that does not exist, or is of another kind.
+class AttributeError : public Error {
+ public:
+  using Error::Error;
+};
+
+// What went wrong while a call was carried out: a state dict that does not fit, hooks that
+// contradict one another.
+class RuntimeError : public Error {
+ public:
+  using Error::Error;
+};
+
 namespace detail {
 
 inline void append(std::string& out, const char* text) { out += text; }

@@ -47,6 +47,8 @@ class HandleBase {
   HandleBase() = default;
   explicit operator bool() const noexcept { return pointer_ != nullptr; }
   bool unique() const noexcept { return pointer_ != nullptr && pointer_->unique(); }
+  // Tells objects apart; needs no complete type.
+  const void* address() const noexcept { return pointer_; }
 
  protected:
   explicit HandleBase(RefCounted* p) : pointer_(p) {}

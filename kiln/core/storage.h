@@ -19,8 +19,13 @@ class Storage final : public RefCounted {
   // Memory that `release(context)` gives back when the last handle goes.
   static Handle<Storage> borrow(void* data, size_t bytes, void (*release)(void*), void* context);
 
+  // Zeroed POSIX shared memory, which processes forked afterwards see too. It has no name and goes
+  // with the last process that maps it. Throws IoError when the system has none left.
+  static Handle<Storage> allocate_shared(size_t bytes);
+
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
+  bool is_shared() const { return shared_; }
 
   // How often something wrote here in place. Autodiff compares it with what it saw when it saved a
   // tensor.
@@ -35,6 +40,7 @@ class Storage final : public RefCounted {
   size_t bytes_;
   size_t block_;  // size of the allocator's block that holds the data; 0: borrowed
   std::atomic<uint32_t> version_{0};
+  bool shared_ = false;
   void (*release_)(void*) = nullptr;
   void* context_ = nullptr;
 };

@@ -27,7 +27,7 @@ struct LoadedModel {
 void save_model(const nn::Module& module, const std::string& path, const Metadata& metadata = {});
 // Reads it back: lazy parameters take the tensors as they come from the file, initialized ones are
 // copied into, both converted to the module's dtypes and devices. Throws IoError for a malformed
-// file, and ValueError with all that does not fit, as Module::load_state_dict does; nothing is
+// file, and RuntimeError with all that does not fit, as Module::load_state_dict does; nothing is
 // changed then.
 LoadedModel load_model(nn::Module& module, const std::string& path, bool strict = true);
 

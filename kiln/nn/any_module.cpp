@@ -4,13 +4,8 @@
 
 namespace kiln::nn {
 
-void AnyModule::throw_null() { throw_error<ValueError>("AnyModule: the pointer is null"); }
-
 void AnyModule::set_module(std::shared_ptr<Module> module) {
-  if (module == nullptr) throw_null();
-  const Module& before = *module_;
-  const Module& after = *module;
-  if (typeid(before) != typeid(after)) detail::throw_cannot_hold(after);
+  if (module == nullptr) throw_error<TypeError>("AnyModule: expected a module; got null");
   module_ = std::move(module);
 }
 
@@ -25,7 +20,7 @@ size_t element_index(const char* op, int64_t index, size_t size) {
 }
 
 void throw_wrong_class(const char* op, int64_t index, const Module& module) {
-  throw_error<ValueError>(op, ": module ", index, " is of another class; got ", module.type_name());
+  throw_error<TypeError>(op, ": module ", index, " is of another class; got ", module.type_name());
 }
 
 }  // namespace detail

@@ -17,29 +17,29 @@ class AnyModule {
     requires std::is_base_of_v<Module, std::decay_t<M>>
   AnyModule(M&& module) : AnyModule(std::make_shared<std::decay_t<M>>(std::forward<M>(module))) {}
 
+  // A pointer to Module itself is taken too, and asked when it is called.
   template <class M>
     requires std::is_base_of_v<Module, M>
-  AnyModule(std::shared_ptr<M> module) {
+  AnyModule(std::shared_ptr<M> module) : AnyModule(Erased{std::move(module)}) {
     static_assert(
-        requires(M& m, Tensor x) {
+        std::is_same_v<M, Module> || requires(M& m, Tensor x) {
           { m.forward(std::move(x)) } -> std::convertible_to<Tensor>;
         }, "AnyModule: the module has no forward that takes one Tensor and returns one");
-    if (module == nullptr) throw_null();
-    call_ = [](Module& m, Tensor&& x) -> Tensor { return static_cast<M&>(m)(std::move(x)); };
-    module_ = std::move(module);
   }
 
-  Tensor operator()(Tensor x) const { return call_(*module_, std::move(x)); }
+  Tensor operator()(Tensor x) const { return module_->call_with_tensor(std::move(x)); }
   const std::shared_ptr<Module>& module() const { return module_; }
 
-  // The same with another module of the same class. Throws ValueError when it is of another.
+  // Throws TypeError for null.
   void set_module(std::shared_ptr<Module> module);
 
  private:
-  [[noreturn]] static void throw_null();
+  struct Erased {
+    std::shared_ptr<Module> module;
+  };
+  explicit AnyModule(Erased erased) { set_module(std::move(erased.module)); }
 
   std::shared_ptr<Module> module_;
-  Tensor (*call_)(Module&, Tensor&&) = nullptr;
 };
 
 namespace detail {

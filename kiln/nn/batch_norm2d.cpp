@@ -64,4 +64,9 @@ std::string BatchNorm2d::extra_repr() const {
                 ", track_running_stats=", repr(options_.track_running_stats));
 }
 
+bool BatchNorm2d::may_lack(std::string_view name, const StateMetadata& saved) const {
+  const auto version = saved.find("version");
+  return name == "num_batches_tracked" && (version == saved.end() || version->second < 2);
+}
+
 }  // namespace kiln::nn

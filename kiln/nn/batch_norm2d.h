@@ -42,6 +42,9 @@ class BatchNorm2d : public Module {
   void reset_running_stats();
   void reset_parameters();
   std::string extra_repr() const override;
+  // Before version 2 there was no num_batches_tracked.
+  int64_t state_version() const override { return 2; }
+  bool may_lack(std::string_view name, const StateMetadata& saved) const override;
 
   int64_t num_features() const { return num_features_; }
   const BatchNorm2dOptions& options() const { return options_; }

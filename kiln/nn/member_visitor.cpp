@@ -6,8 +6,8 @@
 namespace kiln::nn::detail {
 
 void throw_cannot_hold(const Module& module) {
-  throw_error<ValueError>("Module: a part cannot hold a module of another class; got ",
-                          module.type_name());
+  throw_error<TypeError>("Module: a part cannot hold a module of another class; got ",
+                         module.type_name());
 }
 
 std::string_view next_name(std::string_view& names) {

@@ -38,7 +38,7 @@ class MemberGroup {
 class SharedModule {
  public:
   virtual std::shared_ptr<Module> get() const = 0;
-  // Throws ValueError when the holder cannot take a module of that class.
+  // Throws TypeError when the holder cannot take a module of that class.
   virtual void set(const std::shared_ptr<Module>& module) = 0;
 
  protected:

@@ -1,33 +1,66 @@
 #include "kiln/nn/module.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "kiln/core/error.h"
+#include "kiln/nn/hook_table.h"
 #include "kiln/nn/module_registry.h"
 #include "kiln/nn/module_tree.h"
 #include "kiln/tensor/grad_mode.h"
 
 namespace kiln::nn {
 
+using detail::HookTable;
 using detail::ModuleTree;
 using detail::tree_of;
 
 Module::Module() = default;
-Module::~Module() = default;
-Module::Module(Module&& other) noexcept = default;
-Module& Module::operator=(Module&& other) noexcept = default;
 
-Module::Module(const Module& other) : hooks_(other.hooks_), training_(other.training_) {
+Module::~Module() { drop_hooks(); }
+
+Module::Module(const Module& other) : training_(other.training_) {
+  if (const HookTable* table = HookTable::of(other)) hook_table().assign(*table);
   if (other.registry_) registry_ = std::make_unique<detail::ModuleRegistry>(*other.registry_);
+}
+
+Module::Module(Module&& other) noexcept
+    : hooks_(other.hooks_.exchange(nullptr)),
+      registry_(std::move(other.registry_)),
+      training_(other.training_) {
+  if (HookTable* table = HookTable::of(*this)) table->owner = this;
 }
 
 Module& Module::operator=(const Module& other) {
   if (this == &other) return *this;
-  hooks_ = other.hooks_;
-  training_ = other.training_;
-  registry_ =
+  auto parts =
       other.registry_ ? std::make_unique<detail::ModuleRegistry>(*other.registry_) : nullptr;
+  if (const HookTable* table = HookTable::of(other)) {
+    hook_table().assign(*table);
+  } else if (HookTable* own = HookTable::of(*this)) {
+    own->clear();
+  }
+  registry_ = std::move(parts);
+  training_ = other.training_;
   return *this;
+}
+
+Module& Module::operator=(Module&& other) noexcept {
+  if (this == &other) return *this;
+  drop_hooks();
+  hooks_ = other.hooks_.exchange(nullptr);
+  if (HookTable* table = HookTable::of(*this)) table->owner = this;
+  registry_ = std::move(other.registry_);
+  training_ = other.training_;
+  return *this;
+}
+
+void Module::drop_hooks() noexcept {
+  auto* const table = static_cast<HookTable*>(hooks_.exchange(nullptr));
+  if (table == nullptr) return;
+  table->owner = nullptr;
+  table->clear();
+  table->release();
 }
 
 void Module::visit_members(MemberVisitor&) {}
@@ -39,20 +72,44 @@ void Module::visit_parts(MemberVisitor& visitor) {
 
 std::unique_ptr<Module> Module::clone() const { return clone_module(); }
 
+Tensor Module::call_with_tensor(Tensor) { detail::throw_no_tensor_call(*this); }
+
+bool Module::assign_module(const Module&) { return false; }
+
+namespace detail {
+
+void throw_no_tensor_call(const Module& module) {
+  throw_error<NotImplementedError>("Module: the forward of ", module.type_name(),
+                                   " does not take one tensor and return one");
+}
+
+void throw_null_module(const std::string& name) {
+  throw_error<TypeError>("register_module: the pointer for '", name,
+                         "' is null; try add_module, which registers the name without a module");
+}
+
+}  // namespace detail
+
 // ---- Parameters and buffers
 
 namespace {
 
 using NamedTensorList = std::vector<std::pair<std::string, Tensor>>;
 
-void append(NamedTensorList& out, std::string name, const Tensor& value, bool remove_duplicate) {
-  if (remove_duplicate && std::any_of(out.begin(), out.end(), [&value](const auto& known) {
-        return known.second.is_same(value);
-      })) {
-    return;
+// Lists tensors by name, each once unless told otherwise.
+class TensorLister {
+ public:
+  explicit TensorLister(bool remove_duplicate) : remove_duplicate_(remove_duplicate) {}
+  void add(std::string name, const Tensor& value) {
+    if (remove_duplicate_ && !known_.insert(value.impl().address()).second) return;
+    list.emplace_back(std::move(name), value);
   }
-  out.emplace_back(std::move(name), value);
-}
+  NamedTensorList list;
+
+ private:
+  bool remove_duplicate_;
+  std::unordered_set<const void*> known_;
+};
 
 std::vector<Tensor> without_names(NamedTensorList named) {
   std::vector<Tensor> out;
@@ -68,25 +125,25 @@ std::string as_path(const std::string& prefix) { return prefix.empty() ? "" : pr
 std::vector<std::pair<std::string, Tensor>> Module::named_parameters(const std::string& prefix,
                                                                      bool recurse,
                                                                      bool remove_duplicate) const {
-  NamedTensorList out;
+  TensorLister out(remove_duplicate);
   tree_of(*this, recurse).for_each(as_path(prefix), [&](const auto& path, const ModuleTree& node) {
     for (const auto& [name, param] : node.params) {
-      if (param->defined()) append(out, path + name, param->get(), remove_duplicate);
+      if (param->defined()) out.add(path + name, param->get());
     }
   });
-  return out;
+  return std::move(out.list);
 }
 
 std::vector<std::pair<std::string, Tensor>> Module::named_buffers(const std::string& prefix,
                                                                   bool recurse,
                                                                   bool remove_duplicate) const {
-  NamedTensorList out;
+  TensorLister out(remove_duplicate);
   tree_of(*this, recurse).for_each(as_path(prefix), [&](const auto& path, const ModuleTree& node) {
     for (const auto& [name, buffer] : node.buffers) {
-      if (buffer->defined()) append(out, path + name, buffer->get(), remove_duplicate);
+      if (buffer->defined()) out.add(path + name, buffer->get());
     }
   });
-  return out;
+  return std::move(out.list);
 }
 
 std::vector<Tensor> Module::parameters(bool recurse) const {
@@ -129,14 +186,22 @@ int64_t Module::num_params() const {
 
 namespace {
 
-void append(std::vector<std::pair<std::string, Module*>>& out, std::string name, Module* module,
-            bool remove_duplicate) {
-  if (remove_duplicate && std::any_of(out.begin(), out.end(), [module](const auto& known) {
-        return known.second == module;
-      })) {
-    return;
+// Modules below `node` that `memo` does not have yet; what is below one that it has is passed over.
+void list_modules(const ModuleTree& node, const std::string& path, bool remove_duplicate,
+                  std::set<const Module*>& memo,
+                  std::vector<std::pair<std::string, Module*>>& out) {
+  if (node.module != nullptr) {
+    if (remove_duplicate) {
+      if (!memo.insert(node.module).second) return;
+    } else if (memo.contains(node.module)) {
+      return;
+    }
+    out.emplace_back(path, node.module);
   }
-  out.emplace_back(std::move(name), module);
+  for (const ModuleTree& child : node.children) {
+    list_modules(child, path.empty() ? child.name : concat(path, ".", child.name), remove_duplicate,
+                 memo, out);
+  }
 }
 
 // Containers are no modules: their elements stand in their place.
@@ -144,7 +209,10 @@ void append_children(const ModuleTree& node, const std::string& path,
                      std::vector<std::pair<std::string, Module*>>& out) {
   for (const ModuleTree& child : node.children) {
     if (child.module != nullptr) {
-      append(out, path + child.name, child.module, true);
+      const bool known = std::any_of(out.begin(), out.end(), [&child](const auto& other) {
+        return other.second == child.module;
+      });
+      if (!known) out.emplace_back(path + child.name, child.module);
     } else {
       append_children(child, path + child.name + ".", out);
     }
@@ -174,11 +242,15 @@ std::vector<Module*> Module::children() { return without_names(named_children())
 
 std::vector<std::pair<std::string, Module*>> Module::named_modules(const std::string& prefix,
                                                                    bool remove_duplicate) {
+  std::set<const Module*> memo;
+  return named_modules(memo, prefix, remove_duplicate);
+}
+
+std::vector<std::pair<std::string, Module*>> Module::named_modules(std::set<const Module*>& memo,
+                                                                   const std::string& prefix,
+                                                                   bool remove_duplicate) {
   std::vector<std::pair<std::string, Module*>> out;
-  tree_of(*this).for_each(as_path(prefix), [&](const std::string& path, const ModuleTree& node) {
-    if (node.module == nullptr) return;
-    append(out, path.substr(0, path.empty() ? 0 : path.size() - 1), node.module, remove_duplicate);
-  });
+  list_modules(tree_of(*this), prefix, remove_duplicate, memo, out);
   return out;
 }
 
@@ -235,7 +307,7 @@ class NameFinder final : public MemberVisitor {
 
 detail::ModuleRegistry& Module::registry(const std::string& name, const char* kind) {
   const auto fail = [&](const char* why) {
-    throw_error<ValueError>("register_", kind, ": ", why, "; got '", name, "' in ", type_name());
+    throw_error<KeyError>("register_", kind, ": ", why, "; got '", name, "' in ", type_name());
   };
   if (name.empty()) fail("a name must not be empty");
   if (name.find('.') != std::string::npos) fail("a name must not contain '.'");
@@ -245,6 +317,7 @@ detail::ModuleRegistry& Module::registry(const std::string& name, const char* ki
   if (registry_ == nullptr) registry_ = std::make_unique<detail::ModuleRegistry>();
   NameFinder registered(name);
   registry_->visit(registered);
+  if (registered.kind == nullptr && registry_->has_module(name)) registered.kind = "module";
   if (registered.kind != nullptr && std::string_view(registered.kind) != kind) {
     fail("a part of another kind has that name");
   }
@@ -252,7 +325,6 @@ detail::ModuleRegistry& Module::registry(const std::string& name, const char* ki
 }
 
 void Module::add_module(const std::string& name, std::shared_ptr<Module> module) {
-  if (module == nullptr) throw_error<ValueError>("register_module: no module for '", name, "'");
   registry(name, "module").set_module(name, std::move(module));
 }
 
@@ -271,32 +343,6 @@ Param<Tensor>& Module::register_parameter(const std::string& name, const Tensor&
 
 Buffer& Module::register_buffer(const std::string& name, Tensor value, bool persistent) {
   return registry(name, "buffer").set_buffer(name, Buffer(std::move(value), persistent));
-}
-
-// ---- Hooks
-
-namespace {
-
-// The hooks with one more; a call in progress goes on with those that it began with.
-template <class F>
-HookHandle add_hook(std::shared_ptr<const detail::ModuleHooks>& hooks,
-                    std::vector<detail::ModuleHooks::Entry<F>> detail::ModuleHooks::*list, F hook) {
-  auto changed = hooks ? std::make_shared<detail::ModuleHooks>(*hooks)
-                       : std::make_shared<detail::ModuleHooks>();
-  auto alive = std::make_shared<bool>(true);
-  ((*changed).*list).push_back({alive, std::move(hook)});
-  hooks = std::move(changed);
-  return HookHandle(std::move(alive));
-}
-
-}  // namespace
-
-HookHandle Module::register_forward_pre_hook(ForwardPreHook hook) {
-  return add_hook(hooks_, &detail::ModuleHooks::forward_pre, std::move(hook));
-}
-
-HookHandle Module::register_forward_hook(ForwardHook hook) {
-  return add_hook(hooks_, &detail::ModuleHooks::forward, std::move(hook));
 }
 
 }  // namespace kiln::nn

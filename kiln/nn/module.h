@@ -11,9 +11,12 @@
 //   kiln::Tensor logits = net(images);
 #pragma once
 
+#include <any>
+#include <atomic>
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -21,23 +24,37 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/core/memory_format.h"
 #include "kiln/nn/member_visitor.h"
 #include "kiln/nn/module_hooks.h"
 #include "kiln/nn/state_dict.h"
 
 namespace kiln::nn {
 
+class ModuleMapper;
+class ModuleVisitor;
 class Record;
 class Recorder;
 
 namespace detail {
 class ModuleRegistry;
+class StateLoader;
+class StateSaver;
+class SubmoduleSetter;
+struct HookTable;
+struct ExtraState {
+  bool get = false;
+  bool set = false;
+};
 [[noreturn]] void throw_cannot_clone(const Module& module, const char* why);
+[[noreturn]] void throw_null_module(const std::string& name);
+[[noreturn]] void throw_no_tensor_call(const Module& module);
 }  // namespace detail
 
 // A copy of a module is an independent model: its parameters and buffers hold clones of the values
-// (a lazy parameter stays lazy), and so do those of its parts. Parts held by std::shared_ptr stay
-// shared by a plain copy; clone() copies them too, and keeps tied what is tied inside the module.
+// (a lazy parameter stays lazy), and so do those of its parts; its hooks are the same functions, in
+// lists of its own. Parts held by std::shared_ptr stay shared by a plain copy; clone() copies them
+// too, and keeps tied what is tied inside the module.
 class Module {
  public:
   virtual ~Module();
@@ -51,8 +68,12 @@ class Module {
   // And then the parts registered at run time.
   void visit_parts(MemberVisitor& visitor);
   std::unique_ptr<Module> clone() const;
+  // operator() for a module of unknown class. Throws NotImplementedError when its forward does not
+  // take one Tensor and return one.
+  virtual Tensor call_with_tensor(Tensor x);
 
   // What stands between the parentheses when the module prints: "in_features=2, out_features=2".
+  // One line or several.
   virtual std::string extra_repr() const { return ""; }
 
   // ---- Parameters and buffers
@@ -86,6 +107,10 @@ class Module {
   std::vector<Module*> modules();
   std::vector<std::pair<std::string, Module*>> named_modules(const std::string& prefix = "",
                                                              bool remove_duplicate = true);
+  // The same without the modules in `memo` and what is below them; adds those that it lists.
+  std::vector<std::pair<std::string, Module*>> named_modules(std::set<const Module*>& memo,
+                                                             const std::string& prefix = "",
+                                                             bool remove_duplicate = true);
   // fn(module) for every module below this one, parts before their owner, then for this one.
   Module& apply(const std::function<void(Module&)>& fn);
   // This module as an M, or null: if (auto* linear = module.as<Linear>()) ...
@@ -93,6 +118,19 @@ class Module {
   M* as() {
     return dynamic_cast<M*>(this);
   }
+
+  // ---- Parts by path
+
+  // "layers.0.fc"; the empty path is this module. Looks only at the modules on the path. Throws
+  // AttributeError when a name does not exist, or is of another kind.
+  Module& get_submodule(std::string_view target);
+  Param<Tensor>& get_parameter(std::string_view target);
+  Buffer& get_buffer(std::string_view target);
+  // Puts the module in the place of another, or, unless `strict`, registers it under a new name in
+  // an existing module. A member that holds its module by value takes a copy, of the same class
+  // only (TypeError). Throws ValueError for an empty path or a null pointer, AttributeError when
+  // the path leads nowhere or to something that is no module.
+  void set_submodule(std::string_view target, std::shared_ptr<Module> module, bool strict = false);
 
   // ---- State of training
 
@@ -102,22 +140,81 @@ class Module {
   Module& requires_grad_(bool requires_grad = true);
   void zero_grad(bool set_to_none = true);
 
-  // Casts the floating point parameters and buffers (DTypeError for a dtype that is not floating
-  // point); moves all of them. The tensors become other objects: make the optimizer afterwards.
-  Module& to(DType dtype);
-  Module& to(Device device);
-  Module& to(Device device, DType dtype);
+  // ---- Moving and casting, in place
+  //
+  // The tensors become other objects: make the optimizer afterwards. Gradients go along, and
+  // gradient requirements stay.
+
+  // Casts the floating point parameters and buffers (TypeError for a dtype that is not floating
+  // point); moves all of them. non_blocking is a wish that the host backends need not honour.
+  Module& to(DType dtype, bool non_blocking = false);
+  Module& to(Device device, bool non_blocking = false);
+  Module& to(Device device, DType dtype, bool non_blocking = false);
+  // To the device and, when that is floating point, the dtype of `like`.
+  Module& to(const Tensor& like, bool non_blocking = false);
+  // Parameters and buffers with 4 dims.
+  Module& to(MemoryFormat format);
+  // To the device without the values, which are then undefined.
+  Module& to_empty(Device device, bool recurse = true);
+  // Casts all parameters and buffers, integers too. Also by name: "float64", "torch.float64".
+  // Parameters keep their gradient requirement where the dtype has gradients.
+  Module& type(DType dtype);
+  Module& type(std::string_view dtype);
+  Module& half() { return to(DType::f16); }
+  Module& bfloat16() { return to(DType::bf16); }
+  Module& float_() { return to(DType::f32); }
+  Module& double_() { return to(DType::f64); }
+  Module& cpu() { return to(Device()); }
+  // Throws DeviceError when no backend of that name is registered.
+  Module& cuda(int index = 0);
+  // Moves parameters and buffers into memory that processes forked afterwards share; see
+  // Tensor::share_memory_. What is tied stays tied.
+  Module& share_memory();
+
+  // ---- Burn's view of a module: visited and mapped rather than asked
+
+  // Shows every parameter of the tree, in order, initializing none.
+  void visit(ModuleVisitor& visitor) const;
+  // Puts what the mapper returns in the place of every parameter.
+  Module& map(ModuleMapper& mapper);
+  // The devices of all parameters and buffers, added to `devices` without duplicates.
+  std::vector<Device> collect_devices(std::vector<Device> devices) const;
+  std::vector<Device> devices() const { return collect_devices({}); }
+  // Moves every parameter by an op that autodiff records: gradients flow back to the tensors from
+  // before, and the module cannot be optimized any more. For that, fork() it.
+  Module& to_device(Device device);
+  // Moves every parameter and makes it a leaf of its own, with the same gradient requirement.
+  Module& fork(Device device);
+  // No parameter requires a gradient any more.
+  Module& no_grad() { return requires_grad_(false); }
 
   // ---- State dict
 
-  // Parameters and persistent buffers, detached, sharing memory with the module. A parameter
-  // with a save mapper is represented by what the mapper makes of it.
-  StateDict state_dict(const std::string& prefix = "") const;
+  // Parameters and persistent buffers, detached, sharing memory with the module; with keep_vars the
+  // module's own tensors. A parameter with a save mapper is represented by what the mapper makes of
+  // it.
+  StateDict state_dict(const std::string& prefix = "", bool keep_vars = false) const;
+  // Adds to (or replaces in) `destination`, and returns it.
+  StateDict& state_dict(StateDict& destination, const std::string& prefix = "",
+                        bool keep_vars = false) const;
   // Copies the tensors into the module's own, converting dtype and device; a lazy parameter takes
-  // the values without running its initializer. Changes nothing and throws one ValueError that
-  // lists all that is wrong when a shape does not match or, with `strict`, when keys are missing or
-  // unexpected. Otherwise returns those keys.
-  IncompatibleKeys load_state_dict(const StateDict& state_dict, bool strict = true);
+  // the values without running its initializer. With `assign` the module takes the tensors
+  // themselves, with their dtype and device, and keeps its gradient requirements. Throws one
+  // RuntimeError that lists all that is wrong when a shape does not match or, with `strict`, when
+  // keys are missing or unexpected; nothing has changed then (unless load_state_dict post-hooks had
+  // to run first). Otherwise returns those keys.
+  IncompatibleKeys load_state_dict(const StateDict& state_dict, bool strict = true,
+                                   bool assign = false);
+  // State beside parameters and buffers. A class that overrides these two has an entry
+  // "_extra_state" in its state dict: a Tensor, or anything else for programs that do not save to
+  // files. Not overridden, they throw RuntimeError.
+  virtual std::any get_extra_state() const;
+  virtual void set_extra_state(const std::any& state);
+  // Noted in the state dict's metadata.
+  virtual int64_t state_version() const { return 1; }
+  // Whether a state dict that says `saved` of this module may lack its parameter or buffer `name`,
+  // which then stays as it is: for what older versions did not have.
+  virtual bool may_lack(std::string_view name, const StateMetadata& saved) const;
 
   // ---- Records (kiln/nn/record.h)
 
@@ -135,7 +232,7 @@ class Module {
   // ---- Parts registered at run time
 
   // For parts that are not known when the class is written. A name must be non-empty,
-  // without dots, and not that of another part (ValueError); the same kind of part under the same
+  // without dots, and not that of another part (KeyError); the same kind of part under the same
   // name is replaced. The references are to what the module holds: a copy of the module holds parts
   // of its own.
   template <class M>
@@ -146,19 +243,41 @@ class Module {
   template <class M>
     requires std::is_base_of_v<Module, M>
   M& register_module(const std::string& name, std::shared_ptr<M> module) {
+    if (module == nullptr) detail::throw_null_module(name);
     M* const part = module.get();
-    add_module(name, std::move(module));  // throws when there is none
+    add_module(name, std::move(module));
     return *part;
   }
+  // Null: PyTorch's None, a name without a module.
+  void add_module(const std::string& name, std::shared_ptr<Module> module);
   Param<Tensor>& register_parameter(const std::string& name, Param<Tensor> param);
   // The tensor must be a leaf (ValueError); the parameter shares its memory.
   Param<Tensor>& register_parameter(const std::string& name, const Tensor& value);
   Buffer& register_buffer(const std::string& name, Tensor value, bool persistent = true);
 
-  // ---- Hooks
+  // ---- Hooks (see module_hooks.h)
 
-  HookHandle register_forward_pre_hook(ForwardPreHook hook);
-  HookHandle register_forward_hook(ForwardHook hook);
+  HookHandle register_forward_pre_hook(ForwardPreHook hook, bool prepend = false);
+  HookHandle register_forward_hook(ForwardHook hook, const ForwardHookOptions& options = {});
+  // Called in a backward pass when the gradients of the module's arguments are computed; when none
+  // of them requires one, when those of its output are; never when that requires none. While it is
+  // there, forward gets views of its tensor arguments and the caller one of each result, which must
+  // not be written in place (AutodiffError).
+  HookHandle register_full_backward_hook(BackwardHook hook, bool prepend = false);
+  HookHandle register_full_backward_pre_hook(BackwardPreHook hook, bool prepend = false);
+  // Deprecated: sees the gradients of the operands and results of the last op of the module only.
+  // Throws RuntimeError on a module with full backward hooks, and these on one with this kind.
+  HookHandle register_backward_hook(BackwardHook hook);
+  HookHandle register_state_dict_pre_hook(StateDictPreHook hook);
+  HookHandle register_state_dict_post_hook(StateDictHook hook);
+  HookHandle register_load_state_dict_pre_hook(LoadStateDictPreHook hook);
+  HookHandle register_load_state_dict_post_hook(LoadStateDictPostHook hook);
+  // Whether a call has hooks to run.
+  bool has_forward_hooks() const {
+    const detail::HookCount* own = hooks_.load(std::memory_order_relaxed);
+    return (own != nullptr && own->value.load(std::memory_order_relaxed) != 0) ||
+           detail::global_hook_count.load(std::memory_order_relaxed) != 0;
+  }
 
   // Whether equal neighbours print as one line, "(0-3): 4 x Linear(...)".
   virtual bool folds_equal_children() const { return false; }
@@ -171,15 +290,26 @@ class Module {
   Module& operator=(Module&& other) noexcept;
 
   virtual std::unique_ptr<Module> clone_module() const = 0;
-  bool has_forward_hooks() const { return hooks_ != nullptr; }
-
-  std::shared_ptr<const detail::ModuleHooks> hooks_;  // null without hooks
+  // A copy that shares the values, without gradients, in eval mode; and the way back.
+  std::unique_ptr<Module> valid_module() const;
+  std::unique_ptr<Module> training_module() const;
+  // Whether the class overrides get_extra_state and set_extra_state.
+  virtual detail::ExtraState extra_state() const { return {}; }
+  // Takes a copy of a module of the same class; false when it is of another.
+  virtual bool assign_module(const Module& other);
 
  private:
-  void add_module(const std::string& name, std::shared_ptr<Module> module);
-  detail::ModuleRegistry& registry(const std::string& name, const char* kind);
+  friend class detail::StateSaver;
+  friend class detail::StateLoader;
+  friend class detail::SubmoduleSetter;
+  friend struct detail::HookTable;
 
-  std::unique_ptr<detail::ModuleRegistry> registry_;  // null without such parts
+  detail::ModuleRegistry& registry(const std::string& name, const char* kind);
+  detail::HookTable& hook_table() const;
+  void drop_hooks() noexcept;
+
+  mutable std::atomic<detail::HookCount*> hooks_{nullptr};  // a HookTable, once it is needed
+  std::unique_ptr<detail::ModuleRegistry> registry_;        // null without such parts
   bool training_ = true;
 };
 
@@ -207,6 +337,33 @@ std::unique_ptr<Module> clone_as(const M& module) {
   }
 }
 
+template <class M>
+bool assign_as(M& module, const Module& other) {
+  if constexpr (std::is_copy_assignable_v<M>) {
+    if (typeid(module) != typeid(M) || typeid(other) != typeid(M)) return false;
+    module = static_cast<const M&>(other);
+    return true;
+  } else {
+    return false;
+  }
+}
+
+template <class M>
+Tensor call_as(M& module, Tensor x) {
+  if constexpr (requires {
+                  { module.forward(std::move(x)) } -> std::convertible_to<Tensor>;
+                }) {
+    return module(std::move(x));
+  } else {
+    throw_no_tensor_call(module);
+  }
+}
+
+template <class G, class S>
+constexpr ExtraState extra_state_of(std::any (G::*)() const, void (S::*)(const std::any&)) {
+  return {!std::is_same_v<G, Module>, !std::is_same_v<S, Module>};
+}
+
 }  // namespace detail
 }  // namespace kiln::nn
 
@@ -216,8 +373,14 @@ std::unique_ptr<Module> clone_as(const M& module) {
 // pair, optional, unique_ptr and shared_ptr of them. There may be none. Names in state dicts are
 // the members' names.
 //
-// It also writes operator(): net(args...) is net.forward(args...) between the forward hooks, and
-// costs a test of one pointer when there are none.
+// It also writes
+//   operator()    net(args...) is net.forward(args...) between the hooks; it costs a test of one
+//                 pointer and one number when there are none
+//   clone()       an independent copy, as std::unique_ptr<Net>
+//   valid()       Burn's: a copy for inference that shares the values, requires no gradients and is
+//                 in eval mode
+//   from_valid()  a copy of such a one for training: every parameter requires a gradient if it did
+//                 before valid(); it shares the values too
 //
 // A class that derives from another module instead of Module uses KILN_MODULE_DERIVED(Net, Base,
 // part, ...), which adds to the parts of Base. (A class with a std::vector of std::unique_ptr among
@@ -239,40 +402,55 @@ std::unique_ptr<Module> clone_as(const M& module) {
   KILN_MODULE_WITHOUT_VISIT(Name)
 
 // All of KILN_MODULE but visit_members, for a class that writes its own.
-#define KILN_MODULE_WITHOUT_VISIT(Name)                                           \
- public:                                                                          \
-  std::string type_name() const override { return #Name; }                        \
-                                                                                  \
-  template <class... KilnArgs, class KilnSelf = Name>                             \
-  decltype(auto) operator()(KilnArgs&&... kiln_args) {                            \
-    return kiln_call<KilnSelf>(*this, std::forward<KilnArgs>(kiln_args)...);      \
-  }                                                                               \
-  template <class... KilnArgs, class KilnSelf = const Name>                       \
-  decltype(auto) operator()(KilnArgs&&... kiln_args) const {                      \
-    return kiln_call<KilnSelf>(*this, std::forward<KilnArgs>(kiln_args)...);      \
-  }                                                                               \
-                                                                                  \
-  std::unique_ptr<Name> clone() const {                                           \
-    return std::unique_ptr<Name>(static_cast<Name*>(clone_module().release()));   \
-  }                                                                               \
-                                                                                  \
- protected:                                                                       \
-  std::unique_ptr<::kiln::nn::Module> clone_module() const override {             \
-    return ::kiln::nn::detail::clone_as<Name>(*this);                             \
-  }                                                                               \
-                                                                                  \
- private:                                                                         \
-  template <class KilnSelf, class... KilnArgs>                                    \
-  static decltype(auto) kiln_call(KilnSelf& kiln_self, KilnArgs&&... kiln_args) { \
-    if (!kiln_self.has_forward_hooks()) [[likely]] {                              \
-      return kiln_self.forward(std::forward<KilnArgs>(kiln_args)...);             \
-    }                                                                             \
-    return ::kiln::nn::detail::call_with_hooks(                                   \
-        const_cast<std::remove_const_t<KilnSelf>&>(kiln_self), kiln_self.hooks_,  \
-        [&kiln_self](auto&&... held) -> decltype(auto) {                          \
-          return kiln_self.forward(std::forward<decltype(held)>(held)...);        \
-        },                                                                        \
-        std::forward<KilnArgs>(kiln_args)...);                                    \
-  }                                                                               \
-                                                                                  \
+#define KILN_MODULE_WITHOUT_VISIT(Name)                                                        \
+ public:                                                                                       \
+  std::string type_name() const override { return #Name; }                                     \
+                                                                                               \
+  template <class... KilnArgs, class KilnSelf = Name>                                          \
+  decltype(auto) operator()(KilnArgs&&... kiln_args) {                                         \
+    return kiln_call<KilnSelf>(*this, std::forward<KilnArgs>(kiln_args)...);                   \
+  }                                                                                            \
+  template <class... KilnArgs, class KilnSelf = const Name>                                    \
+  decltype(auto) operator()(KilnArgs&&... kiln_args) const {                                   \
+    return kiln_call<KilnSelf>(*this, std::forward<KilnArgs>(kiln_args)...);                   \
+  }                                                                                            \
+                                                                                               \
+  std::unique_ptr<Name> clone() const {                                                        \
+    return std::unique_ptr<Name>(static_cast<Name*>(clone_module().release()));                \
+  }                                                                                            \
+  std::unique_ptr<Name> valid() const {                                                        \
+    return std::unique_ptr<Name>(static_cast<Name*>(valid_module().release()));                \
+  }                                                                                            \
+  std::unique_ptr<Name> from_valid() const {                                                   \
+    return std::unique_ptr<Name>(static_cast<Name*>(training_module().release()));             \
+  }                                                                                            \
+  ::kiln::Tensor call_with_tensor(::kiln::Tensor kiln_x) override {                            \
+    return ::kiln::nn::detail::call_as<Name>(*this, std::move(kiln_x));                        \
+  }                                                                                            \
+                                                                                               \
+ protected:                                                                                    \
+  std::unique_ptr<::kiln::nn::Module> clone_module() const override {                          \
+    return ::kiln::nn::detail::clone_as<Name>(*this);                                          \
+  }                                                                                            \
+  bool assign_module(const ::kiln::nn::Module& kiln_other) override {                          \
+    return ::kiln::nn::detail::assign_as<Name>(*this, kiln_other);                             \
+  }                                                                                            \
+  ::kiln::nn::detail::ExtraState extra_state() const override {                                \
+    return ::kiln::nn::detail::extra_state_of(&Name::get_extra_state, &Name::set_extra_state); \
+  }                                                                                            \
+                                                                                               \
+ private:                                                                                      \
+  template <class KilnSelf, class... KilnArgs>                                                 \
+  static decltype(auto) kiln_call(KilnSelf& kiln_self, KilnArgs&&... kiln_args) {              \
+    if (!kiln_self.has_forward_hooks()) [[likely]] {                                           \
+      return kiln_self.forward(std::forward<KilnArgs>(kiln_args)...);                          \
+    }                                                                                          \
+    return ::kiln::nn::detail::call_with_hooks(                                                \
+        const_cast<std::remove_const_t<KilnSelf>&>(kiln_self),                                 \
+        [&kiln_self](auto&&... held) -> decltype(auto) {                                       \
+          return kiln_self.forward(std::forward<decltype(held)>(held)...);                     \
+        },                                                                                     \
+        std::forward<KilnArgs>(kiln_args)...);                                                 \
+  }                                                                                            \
+                                                                                               \
  public:

@@ -1,58 +1,87 @@
-// Module::to: moving and casting.
+// Moving and casting modules.
 #include "kiln/core/error.h"
 #include "kiln/nn/module.h"
 #include "kiln/nn/module_tree.h"
+#include "kiln/tensor/creation.h"
 #include "kiln/tensor/grad_mode.h"
 
 namespace kiln::nn {
 namespace {
 
+// x itself when it lies so already.
+Tensor in_format(const Tensor& x, MemoryFormat format) {
+  if (format == MemoryFormat::preserve_format || x.dim() != 4) return x;
+  if (format == MemoryFormat::contiguous_format) {
+    return x.is_contiguous() ? x : x.detach().contiguous();
+  }
+  const Tensor rows = x.detach().permute({0, 2, 3, 1});
+  return rows.is_contiguous() ? x : rows.contiguous().permute({0, 3, 1, 2});
+}
+
 struct Target {
   std::optional<Device> device;
-  std::optional<DType> dtype;  // of floating point tensors
+  std::optional<DType> dtype;
+  bool all_kinds = false;  // integers and bools are cast too
+  MemoryFormat format = MemoryFormat::preserve_format;
+  bool without_values = false;
 
+  bool casts(DType from) const {
+    return dtype && *dtype != from && (all_kinds || is_floating_point(from));
+  }
   Tensor operator()(const Tensor& x) const {
     const Device to_device = device.value_or(x.device());
-    const DType to_dtype = x.is_floating_point() ? dtype.value_or(x.dtype()) : x.dtype();
-    if (to_device == x.device() && to_dtype == x.dtype()) return x;
-    return x.detach().to(to_device, to_dtype);
+    const DType to_dtype = casts(x.dtype()) ? *dtype : x.dtype();
+    if (without_values) return empty(x.shape(), {.dtype = to_dtype, .device = to_device});
+    Tensor out = x;
+    if (to_device != x.device() || to_dtype != x.dtype()) out = x.detach().to(to_device, to_dtype);
+    return in_format(out, format);
   }
 };
 
+void convert_lazy(Param<Tensor>& param, const Target& target) {
+  if (target.device) param.set_lazy_device(*target.device);
+  const std::optional<DType> made_as = param.lazy_dtype();
+  // An initializer whose dtype nobody said is taken to make floats.
+  if (target.dtype && (!made_as || target.casts(*made_as))) {
+    param.set_lazy_dtype(*target.dtype, [cast = Target{.device = {},
+                                                       .dtype = target.dtype,
+                                                       .all_kinds = target.all_kinds}](Tensor x) {
+      if (!cast.casts(x.dtype())) return x;
+      NoGradGuard no_grad;
+      Tensor out = cast(x);
+      if (x.requires_grad() && out.is_floating_point()) out.requires_grad_();
+      return out;
+    });
+  }
+  if (target.format != MemoryFormat::preserve_format && param.lazy_shape().rank() == 4) {
+    param.init_mapper([format = target.format](Tensor x) {
+      NoGradGuard no_grad;
+      Tensor out = in_format(x, format);
+      if (x.requires_grad()) out.requires_grad_();
+      return out;
+    });
+  }
+}
+
 void convert(Param<Tensor>& param, const Target& target) {
   if (!param.defined()) return;
-  if (!param.is_initialized()) {
-    if (target.device) param.set_lazy_device(*target.device);
-    const std::optional<DType> made_as = param.lazy_dtype();
-    const bool floating = !made_as || is_floating_point(*made_as);
-    if (target.dtype && floating && made_as != target.dtype) {
-      const DType dtype = *target.dtype;
-      param.set_lazy_dtype(dtype, [dtype](Tensor x) {
-        if (x.dtype() == dtype || !x.is_floating_point()) return x;
-        NoGradGuard no_grad;
-        Tensor out = x.detach().to(dtype);
-        if (x.requires_grad()) out.requires_grad_();
-        return out;
-      });
-    }
-    return;
-  }
+  if (!param.is_initialized()) return convert_lazy(param, target);
   const Tensor& before = param.get();
   Tensor after = target(before);
   if (after.is_same(before)) return;
-  if (before.requires_grad()) after.requires_grad_();
-  if (const Tensor grad = before.grad(); grad.defined()) after.set_grad(target(grad));
+  if (before.requires_grad() && after.is_floating_point()) {
+    after.requires_grad_();
+    if (const Tensor grad = before.grad(); grad.defined() && !target.without_values) {
+      after.set_grad(target(grad));
+    }
+  }
   param.replace(std::move(after));
 }
 
-void convert(Module& module, const Target& target) {
-  if (target.dtype && !is_floating_point(*target.dtype)) {
-    throw_error<DTypeError>("Module::to: only floating point dtypes are accepted; got ",
-                            *target.dtype);
-  }
+void convert(Module& module, const Target& target, bool recurse = true) {
   NoGradGuard no_grad;
   // A tensor that two parameters share is converted once, so that they stay tied.
-  const auto params = detail::all_params(module);
+  const auto params = detail::all_params(module, recurse);
   std::vector<Tensor> before(params.size());
   for (size_t i = 0; i < params.size(); ++i) {
     if (!params[i]->is_initialized()) {
@@ -68,27 +97,84 @@ void convert(Module& module, const Target& target) {
       params[i]->replace(params[tied]->val());
     }
   }
-  detail::tree_of(module).for_each("", [&](const std::string&, const detail::ModuleTree& node) {
-    for (const auto& [name, buffer] : node.buffers) {
-      if (buffer->defined()) *buffer = target(buffer->get());
-    }
-  });
+  detail::tree_of(module, recurse)
+      .for_each("", [&](const std::string&, const detail::ModuleTree& node) {
+        for (const auto& [name, buffer] : node.buffers) {
+          if (buffer->defined()) *buffer = target(buffer->get());
+        }
+      });
+}
+
+void check_floating(DType dtype) {
+  if (is_floating_point(dtype)) return;
+  throw_error<TypeError>("Module::to: only floating point dtypes are accepted; got ", dtype,
+                         "; try type(), which casts integers too");
 }
 
 }  // namespace
 
-Module& Module::to(DType dtype) {
+Module& Module::to(DType dtype, bool) {
+  check_floating(dtype);
   convert(*this, {.device = {}, .dtype = dtype});
   return *this;
 }
 
-Module& Module::to(Device device) {
+Module& Module::to(Device device, bool) {
   convert(*this, {.device = device, .dtype = {}});
   return *this;
 }
 
-Module& Module::to(Device device, DType dtype) {
+Module& Module::to(Device device, DType dtype, bool) {
+  check_floating(dtype);
   convert(*this, {.device = device, .dtype = dtype});
+  return *this;
+}
+
+Module& Module::to(const Tensor& like, bool non_blocking) {
+  return like.is_floating_point() ? to(like.device(), like.dtype(), non_blocking)
+                                  : to(like.device(), non_blocking);
+}
+
+Module& Module::to(MemoryFormat format) {
+  convert(*this, {.device = {}, .dtype = {}, .format = format});
+  return *this;
+}
+
+Module& Module::to_empty(Device device, bool recurse) {
+  convert(*this, {.device = device, .dtype = {}, .without_values = true}, recurse);
+  return *this;
+}
+
+Module& Module::type(DType dtype) {
+  convert(*this, {.device = {}, .dtype = dtype, .all_kinds = true});
+  return *this;
+}
+
+Module& Module::type(std::string_view dtype) {
+  for (const std::string_view prefix : {"torch.", "kiln."}) {
+    if (dtype.starts_with(prefix)) dtype.remove_prefix(prefix.size());
+  }
+  return type(parse_dtype(dtype));
+}
+
+Module& Module::cuda(int index) {
+  return to(Device(index == 0 ? std::string("cuda") : concat("cuda:", index)));
+}
+
+Module& Module::share_memory() {
+  for (Param<Tensor>* param : detail::all_params(*this)) {
+    if (!param->defined()) continue;
+    (**param).share_memory_();
+    if (Tensor grad = (**param).grad(); grad.defined() && !grad.is_shared()) {
+      grad = grad.detach();
+      (**param).set_grad(grad.share_memory_());
+    }
+  }
+  detail::tree_of(*this).for_each("", [](const std::string&, const detail::ModuleTree& node) {
+    for (const auto& [name, buffer] : node.buffers) {
+      if (buffer->defined()) (**buffer).share_memory_();
+    }
+  });
   return *this;
 }
 

@@ -22,7 +22,7 @@ void ModuleList::visit_members(MemberVisitor& visitor) {
 }
 
 ModuleList& ModuleList::push_back(std::shared_ptr<Module> module) {
-  if (module == nullptr) throw_error<ValueError>("ModuleList: the pointer is null");
+  if (module == nullptr) throw_error<TypeError>("ModuleList: expected a module; got null");
   modules_.push_back(std::move(module));
   return *this;
 }

@@ -34,7 +34,7 @@ class ModuleList : public Module {
   size_t size() const { return modules_.size(); }
   // Negative indices count from the end; IndexError out of range.
   Module& operator[](int64_t index) const;
-  // Throws ValueError when the module there is no M.
+  // Throws TypeError when the module there is no M.
   template <class M>
   M& at(int64_t index) const {
     M* module = (*this)[index].template as<M>();

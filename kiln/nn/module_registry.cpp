@@ -1,5 +1,7 @@
 #include "kiln/nn/module_registry.h"
 
+#include <algorithm>
+
 #include "kiln/nn/module_tree.h"
 
 namespace kiln::nn::detail {
@@ -28,7 +30,9 @@ ModuleRegistry::ModuleRegistry(const ModuleRegistry& other) {
     buffers_.emplace_back(name, std::make_unique<Buffer>(*part));
   }
   CloneMemo memo;
-  for (const auto& [name, part] : other.modules_) modules_.emplace_back(name, memo.clone(part));
+  for (const auto& [name, part] : other.modules_) {
+    modules_.emplace_back(name, part == nullptr ? nullptr : memo.clone(part));
+  }
 }
 
 void ModuleRegistry::visit(MemberVisitor& visitor) {
@@ -53,6 +57,11 @@ void ModuleRegistry::set_module(const std::string& name, std::shared_ptr<Module>
     }
   }
   modules_.emplace_back(name, std::move(value));
+}
+
+bool ModuleRegistry::has_module(std::string_view name) const {
+  return std::any_of(modules_.begin(), modules_.end(),
+                     [name](const auto& known) { return known.first == name; });
 }
 
 }  // namespace kiln::nn::detail

@@ -23,6 +23,8 @@ class ModuleRegistry {
   Param<Tensor>& set_param(const std::string& name, Param<Tensor> value);
   Buffer& set_buffer(const std::string& name, Buffer value);
   void set_module(const std::string& name, std::shared_ptr<Module> value);
+  // Also a name without a module.
+  bool has_module(std::string_view name) const;
 
  private:
   template <class T>

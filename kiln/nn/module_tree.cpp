@@ -3,9 +3,11 @@
 namespace kiln::nn::detail {
 namespace {
 
+enum class Depth { own, parts, all };
+
 class TreeBuilder final : public MemberVisitor {
  public:
-  TreeBuilder(ModuleTree& node, bool recurse) : node_(node), recurse_(recurse) {}
+  TreeBuilder(ModuleTree& node, Depth depth) : node_(node), depth_(depth) {}
 
   void parameter(std::string_view name, Param<Tensor>& value) override {
     node_.params.emplace_back(name, &value);
@@ -14,15 +16,16 @@ class TreeBuilder final : public MemberVisitor {
     node_.buffers.emplace_back(name, &value);
   }
   void module(std::string_view name, Module& value) override {
-    if (!recurse_) return;
+    if (depth_ == Depth::own) return;
     ModuleTree& child = add_child(name);
     child.module = &value;
-    TreeBuilder builder(child, true);
+    if (depth_ == Depth::parts) return;
+    TreeBuilder builder(child, depth_);
     value.visit_parts(builder);
   }
   void group(std::string_view name, MemberGroup& elements) override {
-    if (!recurse_) return;
-    TreeBuilder builder(add_child(name), true);
+    if (depth_ == Depth::own) return;
+    TreeBuilder builder(add_child(name), depth_);
     elements.visit_members(builder);
   }
 
@@ -34,19 +37,25 @@ class TreeBuilder final : public MemberVisitor {
   }
 
   ModuleTree& node_;
-  bool recurse_;
+  Depth depth_;
 };
+
+ModuleTree build(const Module& root, Depth depth) {
+  ModuleTree tree;
+  // The visit hands out references that can be written through; who asked for const does not.
+  tree.module = const_cast<Module*>(&root);
+  TreeBuilder builder(tree, depth);
+  tree.module->visit_parts(builder);
+  return tree;
+}
 
 }  // namespace
 
 ModuleTree tree_of(const Module& root, bool recurse) {
-  ModuleTree tree;
-  // The visit hands out references that can be written through; who asked for const does not.
-  tree.module = const_cast<Module*>(&root);
-  TreeBuilder builder(tree, recurse);
-  tree.module->visit_parts(builder);
-  return tree;
+  return build(root, recurse ? Depth::all : Depth::own);
 }
+
+ModuleTree parts_of(const Module& root) { return build(root, Depth::parts); }
 
 std::vector<StateEntry> state_entries(const Module& root, const std::string& prefix) {
   std::vector<StateEntry> out;
@@ -69,9 +78,9 @@ std::shared_ptr<Module> CloneMemo::clone(const std::shared_ptr<Module>& original
   return made_.back().second;
 }
 
-std::vector<Param<Tensor>*> all_params(const Module& root) {
+std::vector<Param<Tensor>*> all_params(const Module& root, bool recurse) {
   std::vector<Param<Tensor>*> out;
-  tree_of(root).for_each("", [&out](const std::string&, const ModuleTree& node) {
+  tree_of(root, recurse).for_each("", [&out](const std::string&, const ModuleTree& node) {
     for (const auto& [name, param] : node.params) out.push_back(param);
   });
   return out;

@@ -30,6 +30,8 @@ struct ModuleTree {
 // The tree below a module; without `recurse` only its own parameters and buffers. The module is not
 // changed.
 ModuleTree tree_of(const Module& root, bool recurse = true);
+// One level of it: the nodes of modules below the root are empty.
+ModuleTree parts_of(const Module& root);
 
 // What a state dict has an entry for: parameters and persistent buffers that are not None, in
 // PyTorch's order.
@@ -52,6 +54,6 @@ class CloneMemo {
 // Ties parameters of `copies` that hold one tensor in `originals`, a list of the same structure.
 void tie_again(const std::vector<Param<Tensor>*>& originals,
                const std::vector<Param<Tensor>*>& copies);
-std::vector<Param<Tensor>*> all_params(const Module& root);
+std::vector<Param<Tensor>*> all_params(const Module& root, bool recurse = true);
 
 }  // namespace kiln::nn::detail

@@ -19,6 +19,7 @@
 #include "kiln/nn/max_pool2d.h"
 #include "kiln/nn/module.h"
 #include "kiln/nn/module_list.h"
+#include "kiln/nn/module_visitor.h"
 #include "kiln/nn/param.h"
 #include "kiln/nn/parametrization.h"
 #include "kiln/nn/path_filter.h"

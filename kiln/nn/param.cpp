@@ -20,7 +20,7 @@ Tensor ParameterTraits<Tensor>::set_require_grad(Tensor x, bool value) {
 Tensor ParameterTraits<Tensor>::clone(const Tensor& x) {
   if (!x.defined()) return x;
   NoGradGuard no_grad;
-  Tensor out = x.detach().clone();
+  Tensor out = detail::ShareOnCopy::active() ? x.detach() : x.detach().clone();
   if (x.requires_grad()) out.requires_grad_();
   return out;
 }
@@ -43,6 +43,14 @@ const Tensor& ParameterTraits<Tensor>::none() {
 }
 
 namespace detail {
+
+namespace {
+constinit thread_local bool sharing = false;
+}  // namespace
+
+ShareOnCopy::ShareOnCopy() : before_(sharing) { sharing = true; }
+ShareOnCopy::~ShareOnCopy() { sharing = before_; }
+bool ShareOnCopy::active() { return sharing; }
 
 // Recursive, so that a function that reads its own parameter gets an error instead of a deadlock.
 struct InitLock::Impl {

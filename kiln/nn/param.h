@@ -287,6 +287,10 @@ class Param {
   bool set_lazy_device(const Device& device);
   bool set_lazy_dtype(DType dtype, std::function<T(T)> cast);
 
+  // What valid() noted: whether the parameter required a gradient before. Empty on any other.
+  std::optional<bool> require_grad_before_valid() const { return before_valid_; }
+  void note_before_valid(std::optional<bool> require_grad) { before_valid_ = require_grad; }
+
   // ---- Records
 
   // The parameter with `value` from a record: moved to this one's device, through the load
@@ -329,6 +333,7 @@ class Param {
   std::unique_ptr<Lazy> lazy_;
   std::unique_ptr<ParamSource<T>> source_;  // null unless computed
   ParamMapper<T> mapper_;
+  std::optional<bool> before_valid_;
 };
 
 // "Param: 0123456789abc", and the same with the mappers that it has.

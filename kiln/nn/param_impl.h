@@ -6,7 +6,8 @@
 namespace kiln::nn {
 
 template <Parameter T>
-Param<T>::Param(const Param& other) : id_(other.id_), mapper_(other.mapper_) {
+Param<T>::Param(const Param& other)
+    : id_(other.id_), mapper_(other.mapper_), before_valid_(other.before_valid_) {
   if (other.source_ != nullptr) {
     source_ = other.source_->clone_source();
     return;
@@ -28,6 +29,7 @@ void Param<T>::take(Param& other) noexcept {
   lazy_ = std::move(other.lazy_);
   source_ = std::move(other.source_);
   mapper_ = std::move(other.mapper_);
+  before_valid_ = other.before_valid_;
   ready_.store(other.ready_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   other.value_.reset();
   other.ready_.store(false, std::memory_order_relaxed);

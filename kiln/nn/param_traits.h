@@ -55,6 +55,25 @@ struct ParameterTraits<Tensor> {
   static const Tensor& none();
 };
 
+namespace detail {
+
+// While it lives, copies of parameters and buffers made by this thread share their values' memory
+// instead of holding clones.
+class ShareOnCopy {
+ public:
+  ShareOnCopy();
+  ~ShareOnCopy();
+  ShareOnCopy(const ShareOnCopy&) = delete;
+  ShareOnCopy& operator=(const ShareOnCopy&) = delete;
+
+  static bool active();
+
+ private:
+  bool before_;
+};
+
+}  // namespace detail
+
 // A type that a Param can hold: copyable, on some device, of some shape, with a gradient or
 // without.
 template <class T>

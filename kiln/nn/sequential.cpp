@@ -51,8 +51,8 @@ Sequential& Sequential::push_back(const std::string& name, AnyModule module) {
   bool taken = false;
   for (const auto& [known, other] : modules_) taken = taken || known == name;
   if (taken || name.empty() || name.find('.') != std::string::npos) {
-    throw_error<ValueError>("Sequential: a name must be new, not empty and without '.'; got '",
-                            name, "'");
+    throw_error<KeyError>("Sequential: a name must be new, not empty and without '.'; got '", name,
+                          "'");
   }
   modules_.emplace_back(name, std::move(module));
   return *this;

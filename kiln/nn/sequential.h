@@ -36,13 +36,13 @@ class Sequential : public Module {
   Tensor forward(TensorArg x) const;
 
   Sequential& push_back(AnyModule module);
-  // Throws ValueError for a name that is empty, contains a dot or is taken.
+  // Throws KeyError for a name that is empty, contains a dot or is taken.
   Sequential& push_back(const std::string& name, AnyModule module);
 
   size_t size() const { return modules_.size(); }
   // Negative indices count from the end; IndexError out of range.
   Module& operator[](int64_t index) const;
-  // Throws ValueError when the module there is no M.
+  // Throws TypeError when the module there is no M.
   template <class M>
   M& at(int64_t index) const {
     M* module = (*this)[index].template as<M>();

@@ -22,7 +22,7 @@ const Tensor* StateDict::find(std::string_view key) const {
 
 const Tensor& StateDict::at(std::string_view key) const {
   const Tensor* found = find(key);
-  if (found == nullptr) throw_error<ValueError>("StateDict: no tensor is named '", key, "'");
+  if (found == nullptr) throw_error<KeyError>("StateDict: no tensor is named '", key, "'");
   return *found;
 }
 
@@ -41,6 +41,22 @@ bool StateDict::erase(std::string_view key) {
   for (auto& [name, place] : index_) {
     if (place > at) --place;
   }
+  return true;
+}
+
+void StateDict::set_object(std::string_view key, std::any value) {
+  objects_.insert_or_assign(std::string(key), std::move(value));
+}
+
+const std::any* StateDict::find_object(std::string_view key) const {
+  const auto found = objects_.find(key);
+  return found == objects_.end() ? nullptr : &found->second;
+}
+
+bool StateDict::erase_object(std::string_view key) {
+  const auto found = objects_.find(key);
+  if (found == objects_.end()) return false;
+  objects_.erase(found);
   return true;
 }
 

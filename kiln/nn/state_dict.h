@@ -1,7 +1,9 @@
 // StateDict: a module's parameters and persistent buffers by name, in PyTorch's order.
 #pragma once
 
+#include <any>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -12,6 +14,9 @@
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::nn {
+
+// What a state dict says of one module apart from its tensors: {"version": 1}.
+using StateMetadata = std::map<std::string, int64_t, std::less<>>;
 
 class StateDict {
  public:
@@ -30,7 +35,7 @@ class StateDict {
   bool contains(std::string_view key) const { return index_.find(key) != index_.end(); }
   // Null when there is none.
   const Tensor* find(std::string_view key) const;
-  // Throws ValueError when there is none.
+  // Throws KeyError when there is none.
   const Tensor& at(std::string_view key) const;
   // Inserts an undefined tensor when there is none.
   Tensor& operator[](std::string_view key);
@@ -38,8 +43,21 @@ class StateDict {
   // False when there was none.
   bool erase(std::string_view key);
 
+  // Extra state that is no tensor (see Module::get_extra_state), apart from the items above. Files
+  // hold tensors only.
+  void set_object(std::string_view key, std::any value);
+  const std::any* find_object(std::string_view key) const;
+  bool erase_object(std::string_view key);
+  const std::map<std::string, std::any, std::less<>>& objects() const { return objects_; }
+
+  // By module path ("" for the root, "layers.0").
+  std::map<std::string, StateMetadata, std::less<>>& metadata() { return metadata_; }
+  const std::map<std::string, StateMetadata, std::less<>>& metadata() const { return metadata_; }
+
  private:
   std::vector<Item> items_;
+  std::map<std::string, std::any, std::less<>> objects_;
+  std::map<std::string, StateMetadata, std::less<>> metadata_;
   std::map<std::string, size_t, std::less<>> index_;
 };
 

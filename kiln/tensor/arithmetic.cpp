@@ -228,8 +228,7 @@ Tensor minimum(TensorArg x, TensorArg y) {
       });
 }
 
-// -------------------------------------------------------------------------------------------------
-// with a number
+// ---- With a number
 
 Tensor add(TensorArg x, Scalar y) {
   return with_scalar(
@@ -337,8 +336,7 @@ Tensor clamp(TensorArg x, std::optional<Scalar> min, std::optional<Scalar> max) 
                                   max ? max->to_int() : std::numeric_limits<int64_t>::max()));
 }
 
-// -------------------------------------------------------------------------------------------------------
-// members
+// ---- Members
 
 Tensor Tensor::add(const Tensor& other, Scalar alpha) const {
   Tensor holder;

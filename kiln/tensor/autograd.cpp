@@ -207,7 +207,7 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) cons
   };
   const LockedNode lock(x);
   x.node->ensure_extras().hooks.push_back({x.slot, std::move(call), alive});
-  return HookHandle(std::move(alive));
+  return HookHandle([alive = std::move(alive)] { *alive = false; });
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,

@@ -175,8 +175,7 @@ Tensor Tensor::flip(const Dims& dims) const {
       [&] { return Dispatch::bool_flip(x.inner, d); }, dtype_of_value(x)));
 }
 
-// ------------------------------------------------------------------------------------------------------
-// basic index
+// ---- Basic index
 
 namespace {
 
@@ -295,8 +294,7 @@ std::vector<Tensor> Tensor::unbind(int64_t dim) const {
   return parts;
 }
 
-// -----------------------------------------------------------------------------------------------------------
-// joining
+// ---- Joining
 
 Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
   if (tensors.empty()) throw_error<ValueError>("cat: got no tensors; expected at least one");

@@ -74,13 +74,27 @@ concept DimNumber = std::integral<T> && !std::same_as<T, bool>;
 class HookHandle {
  public:
   HookHandle() = default;
-  explicit HookHandle(std::shared_ptr<bool> alive) : alive_(std::move(alive)) {}
+  explicit HookHandle(std::function<void()> remove) : remove_(std::move(remove)) {}
+  // Removing twice, or through a copy, does nothing more.
   void remove() {
-    if (alive_) *alive_ = false;
+    if (remove_) std::exchange(remove_, nullptr)();
   }
 
  private:
-  std::shared_ptr<bool> alive_;
+  std::function<void()> remove_;
+};
+using RemovableHandle = HookHandle;  // PyTorch's name for it
+
+// Removes a hook at the end of a scope: ScopedHook hook(layer.register_forward_hook(...));
+class ScopedHook {
+ public:
+  explicit ScopedHook(HookHandle handle) : handle_(std::move(handle)) {}
+  ~ScopedHook() { handle_.remove(); }
+  ScopedHook(const ScopedHook&) = delete;
+  ScopedHook& operator=(const ScopedHook&) = delete;
+
+ private:
+  HookHandle handle_;
 };
 
 class Tensor {
@@ -95,8 +109,8 @@ class Tensor {
   // Whether both names stand for the same tensor object (not: equal values).
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
-  // -------------------------------------------------------------------------------------------------
-  // description
+  // ---- Description
+
   const Shape& shape() const;
   int64_t size(int64_t dim) const;
   int dim() const;
@@ -115,8 +129,9 @@ class Tensor {
   // How often something wrote into this tensor's memory in place.
   uint32_t version() const;
 
-  // ------------------------------------------------------------------------------------------------
-  // values out The only element. Throws ValueError unless numel() == 1.
+  // ---- Values out
+
+  // The only element. Throws ValueError unless numel() == 1.
   template <class T = double>
   T item() const {
     if constexpr (std::is_same_v<T, bool>) {
@@ -137,16 +152,21 @@ class Tensor {
     return std::vector<T>(values.begin(), values.end());
   }
 
-  // -----------------------------------------------------------------------------------------
-  // dtype, device, copies
+  // ---- Dtype, device, copies
+
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
   Tensor to(Device device, DType dtype) const;
   Tensor contiguous() const;
   Tensor clone() const;  // a copy in memory of its own; differentiable
+  // Moves the values into POSIX shared memory: processes forked afterwards see each other's writes
+  // (not each other's version counts). Views taken before keep the old memory. Throws DeviceError
+  // for a device that is not the host, IoError when the system has no such memory left.
+  Tensor& share_memory_();
+  bool is_shared() const;
 
-  // ------------------------------------------------------------------------------------------------------
-  // autodiff
+  // ---- Autodiff
+
   bool requires_grad() const;
   // Marks a leaf as wanting a gradient (or not). Throws AutodiffError on a result of recorded ops
   // when set to false, DTypeError unless floating point.
@@ -181,8 +201,8 @@ class Tensor {
   // Calls hook(grad) when the gradient of this tensor is computed; a defined result replaces it.
   HookHandle register_hook(std::function<Tensor(const Tensor&)> hook) const;
 
-  // ---------------------------------------------------------------------------------------------------------
-  // shape
+  // ---- Shape
+
   Tensor reshape(const Shape& shape) const;  // one size may be -1
   Tensor view(
       const Shape& shape) const;  // like reshape, but never copies: throws ShapeError instead
@@ -197,8 +217,8 @@ class Tensor {
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
   Tensor flip(const Dims& dims) const;
 
-  // ------------------------------------------------------------------------------------------------------
-  // indexing
+  // ---- Indexing
+
   Tensor operator[](int64_t i) const { return select(0, i); }
   Tensor select(int64_t dim, int64_t index) const;
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
@@ -216,8 +236,8 @@ class Tensor {
   Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const;
   Tensor masked_fill(const Tensor& mask, Scalar value) const;
 
-  // -----------------------------------------------------------------------------------------------------
-  // arithmetic
+  // ---- Arithmetic
+
   Tensor add(const Tensor& other, Scalar alpha = 1) const;  // x + alpha * other
   Tensor add(Scalar other) const;
   Tensor sub(const Tensor& other, Scalar alpha = 1) const;
@@ -274,8 +294,9 @@ class Tensor {
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
                 bool equal_nan = false) const;
 
-  // -----------------------------------------------------------------------------------------------------
-  // reductions Without dims (or with an empty list of them) over everything, to a 0-d tensor. Sums
+  // ---- Reductions
+
+  // Without dims (or with an empty list of them) over everything, to a 0-d tensor. Sums
   // of integers and bools are i64. var and std divide by n - correction.
   Tensor sum() const;
   Tensor sum(const Dims& dims, bool keepdim = false) const;
@@ -320,8 +341,9 @@ class Tensor {
   Tensor softmax(int64_t dim) const;
   Tensor log_softmax(int64_t dim) const;
 
-  // -------------------------------------------------------------------------------------------------------
-  // in place Results are rounded to this tensor's dtype; a result of a "larger" kind (float into
+  // ---- In place
+
+  // Results are rounded to this tensor's dtype; a result of a "larger" kind (float into
   // int) is a DTypeError. On a tensor that is tracked, the write is recorded; on a leaf that
   // requires a gradient, or on a view of a tracked tensor while recording, it is an AutodiffError.
   Tensor& add_(const Tensor& other, Scalar alpha = 1);

@@ -34,7 +34,7 @@ TEST_CASE("to: casts floating point parts only") {
   CHECK(!net.conv.bias->requires_grad());
   CHECK(net.conv.weight->is_leaf());
   CHECK(net(ones({1, 1, 3, 3}, {f64})).dtype() == f64);
-  CHECK_THROWS_AS(net.to(i64), DTypeError);
+  CHECK_THROWS_AS(net.to(i64), TypeError);
 }
 
 TEST_CASE("to: a lazy parameter stays lazy and gets the same numbers") {

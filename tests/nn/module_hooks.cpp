@@ -78,7 +78,7 @@ TEST_CASE("hooks: any signature") {
         CHECK(args[0].is_tensor());
         CHECK(*args[1].get_if<int>() == 3);
         CHECK(args[1].get_if<double>() == nullptr);
-        CHECK_THROWS_AS(args[1].tensor(), ValueError);
+        CHECK_THROWS_AS(args[1].tensor(), TypeError);
         *args[2].get_if<std::string>() += "h";
         auto* result = output.get_if<std::pair<Tensor, int>>();
         REQUIRE(result != nullptr);

@@ -16,9 +16,9 @@ TEST_CASE("ModuleList") {
   CHECK(list.size() == 3);
   CHECK(list.at<Linear>(-1).in_features() == 3);
   CHECK(list[1].type_name() == "ReLU");
-  CHECK_THROWS_AS(list.at<nn::ReLU>(0), ValueError);
+  CHECK_THROWS_AS(list.at<nn::ReLU>(0), TypeError);
   CHECK_THROWS_AS(list[3], IndexError);
-  CHECK_THROWS_AS(list.push_back(std::shared_ptr<nn::Module>()), ValueError);
+  CHECK_THROWS_AS(list.push_back(std::shared_ptr<nn::Module>()), TypeError);
   CHECK(list.state_dict().keys() ==
         std::vector<std::string>{"0.weight", "0.bias", "2.weight", "2.bias"});
   CHECK(list.at<Linear>(0)(ones({2})).shape() == Shape{3});

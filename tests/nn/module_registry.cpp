@@ -64,15 +64,15 @@ TEST_CASE("register: the same kind under the same name is replaced") {
 TEST_CASE("register: errors") {
   Block block;
   const auto message = [&block](const std::string& name) {
-    return message_of<ValueError>([&] { block.register_buffer(name, zeros({1})); });
+    return message_of<KeyError>([&] { block.register_buffer(name, zeros({1})); });
   };
   CHECK(message("") == "register_buffer: a name must not be empty; got '' in Block");
   CHECK(message("a.b") == "register_buffer: a name must not contain '.'; got 'a.b' in Block");
   CHECK(message("fc") == "register_buffer: a member has that name; got 'fc' in Block");
   block.register_parameter("p", ones({1}));
   CHECK(message("p") == "register_buffer: a part of another kind has that name; got 'p' in Block");
-  CHECK_THROWS_AS(block.register_module("p", Linear{1, 1}), ValueError);
-  CHECK_THROWS_AS(block.register_module("m", std::shared_ptr<Linear>()), ValueError);
+  CHECK_THROWS_AS(block.register_module("p", Linear{1, 1}), KeyError);
+  CHECK_THROWS_AS(block.register_module("m", std::shared_ptr<Linear>()), TypeError);
   const Tensor leaf = tensor({1.0}, {.dtype = f32, .requires_grad = true});
   CHECK(message_of<ValueError>([&] { block.register_parameter("q", leaf * 2.0); }) ==
         "register_parameter: 'q' is the result of recorded ops (mul); a parameter must be a leaf, "

@@ -37,7 +37,7 @@ TEST_CASE("Sequential: indexing, adding, names") {
   CHECK(net[0].type_name() == "Linear");
   CHECK(net[-1].type_name() == "Block");
   CHECK(net.at<Linear>(0).out_features() == 3);
-  CHECK(message_of<ValueError>([&] { net.at<Linear>(1); }) ==
+  CHECK(message_of<TypeError>([&] { net.at<Linear>(1); }) ==
         "Sequential: module 1 is of another class; got Block");
   CHECK(message_of<IndexError>([&] { net[2]; }) ==
         "Sequential: index out of range; got 2 for 2 modules");
@@ -45,10 +45,10 @@ TEST_CASE("Sequential: indexing, adding, names") {
   net.push_back(ReLU{}).push_back("out", Linear{2, 2, false});
   CHECK(net.state_dict().keys() ==
         std::vector<std::string>{"0.weight", "0.bias", "1.fc.weight", "1.fc.bias", "out.weight"});
-  CHECK_THROWS_AS(net.push_back("out", ReLU{}), ValueError);
-  CHECK_THROWS_AS(net.push_back("a.b", ReLU{}), ValueError);
-  CHECK_THROWS_AS(net.push_back("", ReLU{}), ValueError);
-  CHECK_THROWS_AS(net.push_back(std::shared_ptr<Linear>()), ValueError);
+  CHECK_THROWS_AS(net.push_back("out", ReLU{}), KeyError);
+  CHECK_THROWS_AS(net.push_back("a.b", ReLU{}), KeyError);
+  CHECK_THROWS_AS(net.push_back("", ReLU{}), KeyError);
+  CHECK_THROWS_AS(net.push_back(std::shared_ptr<Linear>()), TypeError);
 }
 
 TEST_CASE("Sequential: copies and nesting") {

@@ -25,7 +25,7 @@ TEST_CASE("StateDict: an ordered map") {
   CHECK(dict.contains("a"));
   CHECK(!dict.contains("c"));
   CHECK(dict.find("c") == nullptr);
-  CHECK_THROWS_AS(dict.at("c"), ValueError);
+  CHECK_THROWS_AS(dict.at("c"), KeyError);
   dict["c"] = full({1}, 4.0);
   dict.set("b", full({1}, 5.0));
   CHECK(dict.keys() == std::vector<std::string>{"b", "a", "c"});
@@ -87,7 +87,7 @@ TEST_CASE("load_state_dict: all errors in one message, and nothing changes") {
                     {"head.0.weight", zeros({2, 2})}};
   const Tensor before = net.block.fc.weight->detach().clone();
   // PyTorch's text, but for its "torch.Size([1])".
-  CHECK(message_of<ValueError>([&] { net.load_state_dict(dict); }) ==
+  CHECK(message_of<RuntimeError>([&] { net.load_state_dict(dict); }) ==
         "Error(s) in loading state_dict for Net:\n"
         "\tMissing key(s) in state_dict: \"scale\", \"steps\", \"conv.bias\", "
         "\"layers.0.weight\", \"layers.0.bias\", \"layers.1.weight\", \"layers.1.bias\", "
@@ -99,10 +99,10 @@ TEST_CASE("load_state_dict: all errors in one message, and nothing changes") {
         "the shape in current model is [2, 3].");
   CHECK(net.block.fc.weight->equal(before));
   // Sizes must match even when keys need not.
-  CHECK(message_of<ValueError>([&] { net.load_state_dict(dict, false); }).find("Missing") ==
+  CHECK(message_of<RuntimeError>([&] { net.load_state_dict(dict, false); }).find("Missing") ==
         std::string::npos);
   CHECK(net.block.fc.weight->equal(before));
-  CHECK_THROWS_AS(net.load_state_dict({{"scale", Tensor()}}, false), ValueError);
+  CHECK_THROWS_AS(net.load_state_dict({{"scale", Tensor()}}, false), RuntimeError);
 }
 
 TEST_CASE("load_state_dict: not strict") {
@@ -118,14 +118,14 @@ TEST_CASE("load_state_dict: not strict") {
 
 TEST_CASE("load_state_dict: parts that are None and buffers that do not persist have no key") {
   Linear layer(2, 1, false);
-  CHECK(message_of<ValueError>([&] {
+  CHECK(message_of<RuntimeError>([&] {
           layer.load_state_dict({{"weight", ones({1, 2})}, {"bias", ones({1})}});
         }).find("Unexpected key(s) in state_dict: \"bias\"") != std::string::npos);
   Net net;
   StateDict dict = net.state_dict();
   CHECK(!dict.contains("scratch"));
   dict.set("scratch", zeros({1}));
-  CHECK_THROWS_AS(net.load_state_dict(dict), ValueError);
+  CHECK_THROWS_AS(net.load_state_dict(dict), RuntimeError);
 }
 
 TEST_CASE("load_state_dict: one number with one dim fits a 0-d buffer") {
@@ -162,7 +162,7 @@ TEST_CASE("state_dict: mappers apply on the way out and in") {
   CHECK(layer.weight->shape() == Shape{2, 3});
   CHECK(near(*layer.weight, {1, 2, 3, 4, 5, 6}));
   CHECK(near(layer.state_dict().at("weight"), {1, 4, 2, 5, 3, 6}));
-  CHECK(message_of<ValueError>([&] {
+  CHECK(message_of<RuntimeError>([&] {
           layer.load_state_dict({{"weight", ones({2, 3})}});
         }).find("size mismatch for weight") != std::string::npos);
 }

@@ -1,0 +1,43 @@
+#include <cstring>
+#include <typeinfo>
+
+#include "kiln/backend/host_tensor.h"
+#include "kiln/tensor/tensor_impl.h"
+
+namespace kiln {
+
+using namespace detail;
+
+namespace {
+
+const HostTensor* host_tensor(const Value& x) {
+  const TensorBase& inner = *x.inner;
+  return typeid(inner) == typeid(HostTensor) ? static_cast<const HostTensor*>(&inner) : nullptr;
+}
+
+}  // namespace
+
+bool Tensor::is_shared() const {
+  const HostTensor* host = host_tensor(value_of("is_shared", *this));
+  return host != nullptr && host->storage()->is_shared();
+}
+
+Tensor& Tensor::share_memory_() {
+  TensorImpl& impl = impl_of("share_memory_", *this);
+  const HostTensor* before = host_tensor(impl.value);
+  if (before == nullptr) {
+    throw_error<DeviceError>("share_memory_: only tensors in host memory can be shared; got ",
+                             impl.dtype(), " on ", impl.device());
+  }
+  if (before->storage()->is_shared()) return *this;
+  // The whole storage, so that strides and offset stay as they are.
+  const Storage& from = *before->storage();
+  Handle<Storage> to = Storage::allocate_shared(from.bytes());
+  if (from.bytes() > 0) std::memcpy(to->data(), from.data(), from.bytes());
+  impl.value.inner = make_handle<HostTensor>(before->shape(), before->dtype(), before->device(),
+                                             before->strides(), before->offset(), std::move(to));
+  impl.root.reset();
+  return *this;
+}
+
+}  // namespace kiln
