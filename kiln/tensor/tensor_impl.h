@@ -33,6 +33,7 @@ class TensorImpl final : public RefCounted, public Pooled {
   Handle<TensorImpl> root;
   uint32_t root_writes = 0;
   uint32_t recorded_writes = 0;
+  void* foreign_object = nullptr;  // see interop::foreign_object
 };
 
 namespace detail {

@@ -1,0 +1,47 @@
+"""Kiln: tensors, gradients and neural networks.
+
+The names and what they do are PyTorch's:
+
+    import kiln
+    x = kiln.randn(3, 4, requires_grad=True)
+    (x * x).sum().backward()
+    print(x.grad)
+"""
+
+from . import _C
+from ._size import Size
+
+_C._register_size(Size)
+
+from ._C import *  # noqa: E402,F403
+from ._C import (  # noqa: E402,F401  names that a star leaves out, or hides
+    Tensor,
+    device,
+    dtype,
+)
+from ._aliases import *  # noqa: E402,F401,F403
+from math import e, inf, nan, pi  # noqa: E402,F401
+from . import _pickle, errors  # noqa: E402,F401
+from ._io import load, save  # noqa: E402,F401
+from .autograd import (  # noqa: E402,F401
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .errors import Error  # noqa: E402,F401
+from . import autograd, nn, optim, utils  # noqa: E402,F401
+
+__version__ = _C.__version__
+
+del globals()["grad"]  # kiln.autograd.grad
+
+del globals()["Parameter"], globals()["Buffer"]  # kiln.nn.Parameter, kiln.nn.Buffer
+
+strided = "strided"
+contiguous_format = "contiguous_format"
+preserve_format = "preserve_format"
+channels_last = "channels_last"
+
+newaxis = None

@@ -1,0 +1,69 @@
+"""Gradients: kiln.autograd.grad, and where ops are recorded."""
+
+from .. import _C
+from .._C import Gradients, is_grad_enabled
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+__all__ = [
+    "Gradients",
+    "backward",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
+
+
+def _as_tuple(tensors):
+    return (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+
+
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    allow_unused=None,
+    materialize_grads=False,
+):
+    """The gradients of the sum of outputs with respect to each of inputs, as a tuple.
+
+    Touches no .grad. An output that is no scalar needs its grad_outputs. With create_graph the
+    result can be differentiated again. An input that no output depends on is an error, or None
+    with allow_unused, or zeros with materialize_grads.
+    """
+    outputs = _as_tuple(outputs)
+    inputs = _as_tuple(inputs)
+    given = () if grad_outputs is None else _as_tuple_or_none(grad_outputs)
+    unused = materialize_grads if allow_unused is None else allow_unused
+    if materialize_grads and not unused:
+        raise ValueError("grad: materialize_grads needs allow_unused; got allow_unused=False")
+    found = _C.grad(outputs, inputs, given, retain_graph, create_graph, unused)
+    if materialize_grads:
+        found = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
+    return found
+
+
+def _as_tuple_or_none(tensors):
+    return (tensors,) if tensors is None or isinstance(tensors, _C.Tensor) else tuple(tensors)
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+    """Adds the gradients of the sum of tensors into the .grad of the leaves."""
+    tensors = _as_tuple(tensors)
+    if grad_tensors is None:
+        grad_tensors = (None,) * len(tensors)
+    grad_tensors = _as_tuple_or_none(grad_tensors)
+    if len(grad_tensors) != len(tensors):
+        raise ValueError(
+            f"backward: expected one gradient for each tensor; got {len(grad_tensors)} for "
+            f"{len(tensors)}"
+        )
+    wanted = None if inputs is None else list(_as_tuple(inputs))
+    keep = create_graph if retain_graph is None else retain_graph
+    for i, (tensor, gradient) in enumerate(zip(tensors, grad_tensors)):
+        # The passes share a graph: all but the last leave it standing.
+        tensor.backward(gradient, keep or i + 1 < len(tensors), create_graph, wanted)

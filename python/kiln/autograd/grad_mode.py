@@ -1,0 +1,123 @@
+"""Where ops are recorded: context managers that are also decorators."""
+
+import functools
+import inspect
+
+from .. import _C
+
+
+class _GradMode:
+    """Sets the mode on entry and puts the old one back at the end; nests and can be reused."""
+
+    _mode = False
+
+    def __init__(self):
+        self._before = []
+
+    def __enter__(self):
+        self._before.append(_C.is_grad_enabled())
+        _C._set_grad_enabled(self._mode)
+        return self
+
+    def __exit__(self, *_):
+        _C._set_grad_enabled(self._before.pop())
+
+    def clone(self):
+        return type(self)()
+
+    def __call__(self, function):
+        if inspect.isclass(function):
+            raise TypeError(f"{type(self).__name__} decorates functions; got the class {function}")
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def _wrap_generator(self, function):
+        # The mode holds while the generator runs, and not while its caller does.
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            send, value = generator.send, None
+            while True:
+                try:
+                    with self.clone():
+                        item = send(value)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    send, value = generator.send, (yield item)
+                except GeneratorExit:
+                    with self.clone():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    send, value = generator.throw, error
+
+        return wrapped
+
+
+def _decorator_without_call(cls):
+    """Lets `@no_grad` stand for `@no_grad()`."""
+
+    def __new__(subclass, function=None):
+        if function is None:
+            return object.__new__(subclass)
+        return subclass()(function)
+
+    cls.__new__ = __new__
+    return cls
+
+
+@_decorator_without_call
+class no_grad(_GradMode):
+    """Ops are not recorded: `with kiln.no_grad():`, or `@kiln.no_grad()` before a function."""
+
+    _mode = False
+
+
+@_decorator_without_call
+class enable_grad(_GradMode):
+    """Ops are recorded, also within no_grad."""
+
+    _mode = True
+
+
+class inference_mode(_GradMode):
+    """As no_grad. (PyTorch's also forbids later use in graphs; here that stays legal.)"""
+
+    def __init__(self, mode=True):
+        super().__init__()
+        self._mode = not mode
+
+    def clone(self):
+        return inference_mode(not self._mode)
+
+
+class set_grad_enabled(_GradMode):
+    """Records or not, at once; as a context manager, until its end."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self._mode = bool(mode)
+        self._old = _C.is_grad_enabled()
+        _C._set_grad_enabled(self._mode)
+
+    def __enter__(self):
+        _C._set_grad_enabled(self._mode)
+        return self
+
+    def __exit__(self, *_):
+        _C._set_grad_enabled(self._old)
+
+    def clone(self):
+        return set_grad_enabled(self._mode)
+
+    def __call__(self, function):
+        _C._set_grad_enabled(self._old)
+        return super().__call__(function)

@@ -1,0 +1,3 @@
+"""Helpers: hooks' handles."""
+
+from . import hooks as hooks

@@ -1,0 +1,3 @@
+"""What registering a hook gives."""
+
+from .._C import RemovableHandle as RemovableHandle

@@ -1,0 +1,62 @@
+// What every file of the bindings starts from: nanobind, Kiln, and how values cross between them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "casters.h"
+#include "gil.h"
+#include "kiln/kiln.h"
+
+namespace kiln::python {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+// The class of Python's tensors. Everything else sees the kiln::Tensor that it is.
+using TensorClass = nb::class_<PyTensor>;
+
+// One function for each file; module.cpp calls them in this order.
+void bind_errors(nb::module_& m);
+void bind_types(nb::module_& m);
+void bind_settings(nb::module_& m);
+TensorClass bind_tensor(nb::module_& m);
+void bind_tensor_python(TensorClass& c);
+void bind_math(nb::module_& m, TensorClass& c);
+void bind_operators(TensorClass& c);
+void bind_reductions(nb::module_& m, TensorClass& c);
+void bind_shapes(nb::module_& m, TensorClass& c);
+void bind_indexing(nb::module_& m, TensorClass& c);
+void bind_in_place(TensorClass& c);
+void bind_creation(nb::module_& m);
+void bind_interop(nb::module_& m, TensorClass& c);
+void bind_autograd(nb::module_& m, TensorClass& c);
+void bind_functional(nb::module_& m);
+void bind_optim(nb::module_& m);
+void bind_io(nb::module_& m);
+
+// Adds the method also as a function of the module, as PyTorch has most: x.exp() and kiln.exp(x).
+template <class F, class... Extra>
+void def_both(nb::module_& m, TensorClass& c, const char* name, F f, const Extra&... extra) {
+  c.def(name, f, extra...);
+  m.def(name, f, "input"_a, extra...);
+}
+
+// The tensor that an argument is. Throws TypeError naming `op`.
+const Tensor& tensor_arg(const char* op, nb::handle argument);
+// A tuple of tensors, as split(), chunk() and unbind() give.
+nb::tuple tuple_of(const std::vector<Tensor>& tensors);
+// kiln.Size, from a shape.
+nb::object size_object(const Shape& shape);
+// A shape given as numbers or as one sequence: zeros(2, 3), zeros((2, 3)). Throws TypeError naming
+// `op`.
+Shape shape_of_args(const char* op, const nb::args& args);
+// The number that a Python object is; false when it is none.
+bool scalar_of(nb::handle object, Scalar* out);
+// kiln.Size's or any other sequence's integers; false when it is no such thing.
+bool integers_of(nb::handle object, Shape* out);
+
+}  // namespace kiln::python

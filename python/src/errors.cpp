@@ -1,0 +1,70 @@
+// Kiln's errors as Python's: each is both a kiln.errors.Error and the builtin exception that a
+// user of PyTorch catches.
+#include <array>
+
+#include "binding.h"
+
+namespace kiln::python {
+
+namespace {
+
+struct Translation {
+  // Sets the Python error when `e` is of this class.
+  bool (*matches)(const std::exception& e);
+  nb::object type;
+};
+
+std::vector<Translation>& translations() {
+  static auto* all = new std::vector<Translation>();  // outlives every module
+  return *all;
+}
+
+template <class E>
+bool is(const std::exception& e) {
+  return dynamic_cast<const E*>(&e) != nullptr;
+}
+
+template <class E>
+void add(nb::module_& m, const char* name, nb::handle base,
+         std::initializer_list<nb::handle> builtins) {
+  nb::list bases;
+  bases.append(base);
+  for (nb::handle builtin : builtins) bases.append(builtin);
+  const std::string full = std::string("kiln.errors.") + name;
+  nb::object type = nb::steal(PyErr_NewException(full.c_str(), nb::tuple(bases).ptr(), nullptr));
+  m.attr(name) = type;
+  translations().push_back({&is<E>, std::move(type)});
+}
+
+void translate(const std::exception_ptr& p, void*) {
+  try {
+    std::rethrow_exception(p);
+  } catch (const Error& e) {
+    for (const Translation& t : translations()) {
+      if (!t.matches(e)) continue;
+      PyErr_SetString(t.type.ptr(), e.what());
+      return;
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+void bind_errors(nb::module_& parent) {
+  nb::module_ m = parent.def_submodule("_errors", "What Kiln raises.");
+  nb::object base = nb::steal(PyErr_NewException("kiln.errors.Error", PyExc_Exception, nullptr));
+  add<ShapeError>(m, "ShapeError", base, {PyExc_RuntimeError});
+  add<DTypeError>(m, "DTypeError", base, {PyExc_RuntimeError, PyExc_TypeError});
+  add<DeviceError>(m, "DeviceError", base, {PyExc_RuntimeError});
+  add<IndexError>(m, "IndexError", base, {PyExc_IndexError});
+  add<ValueError>(m, "ValueError", base, {PyExc_ValueError});
+  add<IoError>(m, "IoError", base, {PyExc_OSError});
+  add<AutodiffError>(m, "AutodiffError", base, {PyExc_RuntimeError});
+  add<NotImplementedError>(m, "NotImplementedError", base, {PyExc_NotImplementedError});
+  m.attr("Error") = base;
+  translations().push_back({&is<Error>, base});
+  nb::register_exception_translator(translate, nullptr);
+}
+
+}  // namespace kiln::python

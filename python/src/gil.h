@@ -1,0 +1,62 @@
+// When the interpreter's lock is held, and when not.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "kiln/tensor/tensor.h"
+
+namespace kiln::python {
+
+// Note [The interpreter's lock]
+// Kernels run without it, so that other Python threads go on. Giving it up and taking it back costs
+// about as much as a small op, so that ops on fewer than kUnlockedFrom elements keep it: nobody
+// waits a microsecond for it.
+inline constexpr int64_t kUnlockedFrom = 4096;
+
+class Unlocked {
+ public:
+  // Always.
+  Unlocked() : state_(PyEval_SaveThread()) {}
+  // For an op on these tensors.
+  template <class... T>
+  explicit Unlocked(const Tensor& first, const T&... others) {
+    if (is_large(first) || (is_large(others) || ...)) state_ = PyEval_SaveThread();
+  }
+  // For an op that makes `numel` elements.
+  explicit Unlocked(int64_t numel) {
+    if (numel >= kUnlockedFrom) state_ = PyEval_SaveThread();
+  }
+  ~Unlocked() {
+    if (state_ != nullptr) PyEval_RestoreThread(state_);
+  }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  static bool is_large(const Tensor& x) { return x.defined() && x.numel() >= kUnlockedFrom; }
+
+  PyThreadState* state_ = nullptr;
+};
+
+// A reference to a Python object for code that runs without the lock, and may end on any thread.
+class HeldObject {
+ public:
+  explicit HeldObject(nanobind::object object)
+      : object_(new nanobind::object(std::move(object)), [](nanobind::object* o) {
+          if (!nanobind::is_alive() || !Py_IsInitialized()) {
+            o->release();  // the interpreter has gone, and the object with it
+          } else {
+            nanobind::gil_scoped_acquire lock;
+            o->reset();
+          }
+          delete o;
+        }) {}
+
+  // To be used under the lock only.
+  const nanobind::object& get() const { return *object_; }
+
+ private:
+  std::shared_ptr<nanobind::object> object_;
+};
+
+}  // namespace kiln::python

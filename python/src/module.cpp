@@ -1,0 +1,26 @@
+// kiln._C: the compiled part of the package. The rest of the package is beside it, in Python.
+#include "binding.h"
+
+NB_MODULE(_C, m) {
+  using namespace kiln::python;
+  m.doc() = "The compiled part of the package kiln.";
+  nb::set_leak_warnings(false);  // dtypes and error classes live as long as the process
+  m.attr("__version__") = KILN_PYTHON_VERSION;
+  bind_errors(m);
+  bind_types(m);
+  bind_settings(m);
+  TensorClass tensor = bind_tensor(m);
+  bind_tensor_python(tensor);
+  bind_operators(tensor);
+  bind_in_place(tensor);
+  bind_math(m, tensor);
+  bind_reductions(m, tensor);
+  bind_shapes(m, tensor);
+  bind_indexing(m, tensor);
+  bind_creation(m);
+  bind_interop(m, tensor);
+  bind_autograd(m, tensor);
+  bind_functional(m);
+  bind_optim(m);
+  bind_io(m);
+}

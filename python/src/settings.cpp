@@ -1,0 +1,68 @@
+// What holds for the whole process or thread: threads, random numbers, defaults, printing, memory.
+#include "binding.h"
+
+namespace kiln::python {
+
+void bind_settings(nb::module_& m) {
+  m.def("get_num_threads", &num_threads, "How many threads an op may use.");
+  m.def("set_num_threads", &set_num_threads, "num"_a);
+  m.def("get_default_dtype", &default_dtype, "The dtype of new floating point tensors.");
+  m.def("set_default_dtype", &set_default_dtype, "d"_a);
+
+  m.def(
+      "set_printoptions",
+      [](std::optional<int> precision, std::optional<double> threshold,
+         std::optional<int64_t> edgeitems, std::optional<int> linewidth,
+         const std::optional<std::string>& profile) {
+        PrintOptions how = print_options();
+        if (profile) {
+          if (*profile == "default") how = {};
+          if (*profile == "short") how = {.precision = 2, .threshold = 1000, .edge_items = 2};
+          if (*profile == "full") how = {.threshold = std::numeric_limits<int64_t>::max()};
+        }
+        if (precision) how.precision = *precision;
+        if (threshold) how.threshold = Scalar(*threshold).to_int();
+        if (edgeitems) how.edge_items = *edgeitems;
+        if (linewidth) how.line_width = *linewidth;
+        set_print_options(how);
+      },
+      "precision"_a = nb::none(), "threshold"_a = nb::none(), "edgeitems"_a = nb::none(),
+      "linewidth"_a = nb::none(), "profile"_a = nb::none(),
+      "How tensors print; profile is 'default', 'short' or 'full'.");
+
+  m.def(
+      "manual_seed", [](int64_t seed) { manual_seed(static_cast<uint64_t>(seed)); }, "seed"_a,
+      "Seeds the default generator of random numbers.");
+  m.def("initial_seed", [] { return default_generator().seed(); });
+  m.def(
+      "get_rng_state",
+      [] {
+        const RandomStream state = default_generator().state();
+        return nb::make_tuple(state.seed, state.offset);
+      },
+      "What set_rng_state() takes to continue the same random numbers.");
+  m.def(
+      "set_rng_state",
+      [](std::pair<uint64_t, uint64_t> state) {
+        default_generator().set_state({state.first, state.second});
+      },
+      "state"_a);
+
+  m.def(
+      "memory_stats",
+      [] {
+        const MemoryStats s = memory_stats();
+        nb::dict out;
+        out["allocations"] = s.allocations;
+        out["system_allocations"] = s.system_allocations;
+        out["bytes_in_use"] = s.bytes_in_use;
+        out["bytes_cached"] = s.bytes_cached;
+        out["peak_bytes_in_use"] = s.peak_bytes_in_use;
+        return out;
+      },
+      "Counters of the memory allocator.");
+  m.def("reset_memory_stats", &reset_memory_stats);
+  m.def("empty_cache", &empty_cache, "Returns cached memory to the system.");
+}
+
+}  // namespace kiln::python

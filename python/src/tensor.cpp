@@ -1,0 +1,196 @@
+// The class kiln.Tensor: what a tensor is, and its conversions.
+#include "binding.h"
+
+namespace kiln::python {
+
+namespace {
+
+Tensor to_device_dtype(const Tensor& x, std::optional<Device> device, std::optional<DType> dtype,
+                       bool copy) {
+  Unlocked lock(x);
+  Tensor out = x;
+  if (dtype) out = out.to(*dtype);
+  if (device) out = out.to(*device);
+  return copy && out.is_same(x) ? x.clone() : out;
+}
+
+// x.to(dtype), x.to(device, dtype), x.to(other).
+Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
+  std::optional<Device> device;
+  std::optional<DType> dtype;
+  bool copy = false;
+  const auto take = [&](nb::handle value, const char* name) {
+    DType t;
+    Device d;
+    if (value.is_none()) return;
+    if (dtype_from(value.ptr(), &t)) {
+      dtype = t;
+    } else if (device_from(value.ptr(), &d)) {
+      device = d;
+    } else if (const Tensor* other = tensor_pointer(value.ptr())) {
+      dtype = other->dtype();
+      device = other->device();
+    } else if (!PyBool_Check(value.ptr())) {
+      throw nb::type_error(concat("to: expected a dtype, a device or a tensor; got ", name, " of ",
+                                  std::string_view(Py_TYPE(value.ptr())->tp_name))
+                               .c_str());
+    }
+  };
+  size_t position = 0;
+  bool flags = false;  // after the target: non_blocking, copy
+  for (nb::handle arg : args) {
+    if (PyBool_Check(arg.ptr())) {
+      if (flags) copy = nb::cast<bool>(arg);
+      flags = true;
+      continue;
+    }
+    take(arg, concat("argument ", ++position).c_str());
+  }
+  for (const auto& [key, value] : kwargs) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "dtype" || name == "device" || name == "other") {
+      take(value, name.c_str());
+    } else if (name == "copy") {
+      copy = nb::cast<bool>(value);
+    } else if (name != "non_blocking") {
+      throw nb::type_error(concat("to() got an unexpected keyword argument '", name, "'").c_str());
+    }
+  }
+  return to_device_dtype(x, device, dtype, copy);
+}
+
+void bind_description(TensorClass& c) {
+  c.def_prop_ro(
+       "shape", [](const Tensor& x) { return x.shape(); }, "The sizes of the dims.")
+      .def_prop_ro("dtype", [](const Tensor& x) { return x.dtype(); })
+      .def_prop_ro("device", [](const Tensor& x) { return x.device(); })
+      .def_prop_ro("ndim", [](const Tensor& x) { return x.dim(); })
+      .def_prop_ro("itemsize", [](const Tensor& x) { return size_of(x.dtype()); })
+      .def_prop_ro(
+          "nbytes",
+          [](const Tensor& x) { return static_cast<size_t>(x.numel()) * size_of(x.dtype()); })
+      .def_prop_ro("is_cuda", [](const Tensor&) { return false; })
+      .def_prop_ro("is_cpu", [](const Tensor& x) { return x.device().type == kCpu; })
+      .def_prop_ro("is_quantized", [](const Tensor& x) { return x.dtype() == DType::q8; })
+      .def_prop_ro("_version", [](const Tensor& x) { return x.version(); })
+      .def("dim", [](const Tensor& x) { return x.dim(); })
+      .def("ndimension", [](const Tensor& x) { return x.dim(); })
+      .def("numel", [](const Tensor& x) { return x.numel(); })
+      .def("nelement", [](const Tensor& x) { return x.numel(); })
+      .def("element_size", [](const Tensor& x) { return size_of(x.dtype()); })
+      .def(
+          "size",
+          [](const Tensor& x, std::optional<int64_t> dim) -> nb::object {
+            return dim ? nb::int_(x.size(*dim)) : size_object(x.shape());
+          },
+          "dim"_a = nb::none(), "All sizes, or that of one dim.",
+          nb::sig("def size(self, dim: int | None = None) -> typing.Any"))
+      .def(
+          "stride",
+          [](const Tensor& x, std::optional<int64_t> dim) -> nb::object {
+            const Strides strides = x.stride();
+            if (dim) return nb::int_(strides[normalize_dim("stride", *dim, x.dim())]);
+            return nb::steal(PySequence_Tuple(size_object(strides).ptr()));
+          },
+          "dim"_a = nb::none(), "How many elements apart neighbours of a dim are.")
+      .def("is_contiguous", [](const Tensor& x) { return x.is_contiguous(); })
+      .def("storage_offset", [](const Tensor& x) { return interop::storage_offset(x); })
+      .def("data_ptr",
+           [](const Tensor& x) { return reinterpret_cast<uintptr_t>(interop::data(x)); })
+      .def("is_floating_point", [](const Tensor& x) { return x.is_floating_point(); })
+      .def("is_complex", [](const Tensor&) { return false; })
+      .def(
+          "is_same", [](const Tensor& x, const Tensor& other) { return x.is_same(other); },
+          "other"_a)
+      .def("get_device", [](const Tensor& x) { return x.device().type == kCpu ? -1 : 0; });
+}
+
+void bind_conversions(TensorClass& c) {
+  c.def("to", &to,
+        "The same values as another dtype or on another device: to(dtype), to(device, dtype), "
+        "to(other). Returns self when nothing changes, unless copy=True.")
+      .def(
+          "type",
+          [](const Tensor& x, std::optional<DType> dtype) -> nb::object {
+            if (dtype) return nb::cast(to_device_dtype(x, {}, dtype, false));
+            return nb::str(concat("kiln.", x.dtype()).c_str());
+          },
+          "dtype"_a = nb::none())
+      .def(
+          "type_as", [](const Tensor& x, const Tensor& other) { return x.to(other.dtype()); },
+          "other"_a)
+      .def("cpu", [](const Tensor& x) { return x.to(Device{}); })
+      .def(
+          "cuda", [](const Tensor& x, nb::object) { return x.to(Device("cuda")); },
+          "device"_a = nb::none())
+      .def("contiguous",
+           [](const Tensor& x) {
+             Unlocked lock(x);
+             return x.contiguous();
+           })
+      .def(
+          "clone",
+          [](const Tensor& x) {
+            Unlocked lock(x);
+            return x.clone();
+          },
+          "A differentiable copy with memory of its own.")
+      .def(
+          "item", [](const Tensor& x) { return x.item_scalar(); },
+          "The only element, as a Python number.");
+  const auto cast = [&c](const char* name, DType dtype) {
+    c.def(name, [dtype](const Tensor& x) {
+      Unlocked lock(x);
+      return x.to(dtype);
+    });
+  };
+  cast("double", f64);
+  cast("float", f32);
+  cast("half", f16);
+  cast("bfloat16", bf16);
+  cast("long", i64);
+  cast("int", i32);
+  cast("short", i16);
+  cast("char", DType::i8);
+  cast("byte", DType::u8);
+  cast("bool", bool_);
+}
+
+}  // namespace
+
+TensorClass bind_tensor(nb::module_& m) {
+  TensorClass c(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                "An n-dimensional array of one dtype on one device.");
+  bind_description(c);
+  bind_conversions(c);
+  nb::class_<PyParameter, PyTensor>(m, "Parameter",
+                                    "A tensor that a module owns and trains: assigned to a "
+                                    "module's attribute, it joins parameters().")
+      .def(
+          "__init__",
+          [](nb::handle self, const OptionalTensor& data, bool requires_grad) {
+            Tensor value = data.value.defined() ? data.value.detach() : empty(Shape{0});
+            if (requires_grad) value.requires_grad_();
+            auto* place = new (nb::inst_ptr<PyParameter>(self)) PyParameter(std::move(value));
+            interop::foreign_object(*place) = self.ptr();
+            nb::inst_mark_ready(self);
+          },
+          "data"_a = nb::none(), "requires_grad"_a = true);
+  nb::class_<PyBuffer, PyTensor>(m, "Buffer",
+                                 "A tensor that belongs to a module's state and is not trained.")
+      .def(
+          "__init__",
+          [](nb::handle self, const OptionalTensor& data, bool persistent) {
+            Tensor value = data.value.defined() ? data.value.detach() : empty(Shape{0});
+            if (data.value.defined() && data.value.requires_grad()) value.requires_grad_();
+            auto* place = new (nb::inst_ptr<PyBuffer>(self)) PyBuffer(std::move(value));
+            place->persistent = persistent;
+            interop::foreign_object(*place) = self.ptr();
+            nb::inst_mark_ready(self);
+          },
+          "data"_a = nb::none(), nb::kw_only(), "persistent"_a = true)
+      .def_rw("persistent", &PyBuffer::persistent);
+  return c;
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,242 @@
+#include "tensor_from.h"
+
+#include <cstring>
+
+namespace kiln::python {
+
+namespace {
+
+// What nested sequences hold.
+struct Survey {
+  Shape shape;
+  Kind kind = Kind::boolean;
+};
+
+[[noreturn]] void throw_no_number(nb::handle item) {
+  throw nb::type_error(concat("tensor: expected numbers, or sequences of them; got an element of ",
+                              std::string_view(Py_TYPE(item.ptr())->tp_name))
+                           .c_str());
+}
+
+bool is_sequence(nb::handle object) {
+  return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr());
+}
+
+// A number, also out of a tensor or array of one element.
+Scalar number_of(nb::handle item) {
+  Scalar number;
+  if (scalar_of(item, &number)) return number;
+  if (const Tensor* x = tensor_pointer(item.ptr())) return x->item_scalar();
+  if (nb::hasattr(item, "item")) {
+    const nb::object value = item.attr("item")();
+    if (scalar_of(value, &number)) return number;
+  }
+  throw_no_number(item);
+}
+
+// Tensors and arrays within a sequence are read as sequences themselves.
+nb::object as_sequence(nb::handle item) {
+  if (is_sequence(item)) return nb::borrow(item);
+  const Tensor* x = tensor_pointer(item.ptr());
+  if (x != nullptr ? x->dim() > 0 : is_array(item) && nb::cast<int>(item.attr("ndim")) > 0) {
+    return item.attr("tolist")();
+  }
+  return {};
+}
+
+Kind larger(Kind a, Kind b) {
+  const auto rank = [](Kind k) { return k == Kind::boolean ? 0 : k == Kind::integer ? 1 : 2; };
+  return rank(a) > rank(b) ? a : b;
+}
+
+void survey(nb::handle data, int dim, Survey& out) {
+  const nb::object sequence = as_sequence(data);
+  if (!sequence.is_valid()) {
+    if (dim != out.shape.rank()) {
+      throw_error<ValueError>("tensor: expected sequence of length ", out.shape[dim], " at dim ",
+                              dim, " (got a number)");
+    }
+    out.kind = larger(out.kind, number_of(data).kind());
+    return;
+  }
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.ptr());
+  if (dim == out.shape.rank()) {
+    throw_error<ValueError>("tensor: expected a number at dim ", dim, " (got a sequence of length ",
+                            n, ")");
+  }
+  if (n != out.shape[dim]) {
+    throw_error<ValueError>("tensor: expected sequence of length ", out.shape[dim], " at dim ", dim,
+                            " (got ", n, ")");
+  }
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    survey(PySequence_Fast_GET_ITEM(sequence.ptr(), i), dim + 1, out);
+  }
+}
+
+Survey survey(nb::handle data) {
+  Survey out;
+  nb::object item = nb::borrow(data);
+  for (;;) {
+    nb::object sequence = as_sequence(item);
+    if (!sequence.is_valid()) break;
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.ptr());
+    out.shape.push_back(n);
+    if (n == 0) break;
+    item = nb::borrow(PySequence_Fast_GET_ITEM(sequence.ptr(), 0));
+  }
+  if (out.shape.numel() == 0) {
+    survey(data, 0, out);
+    out.kind = Kind::floating;  // an empty list is a list of floats, as in PyTorch
+  } else {
+    survey(data, 0, out);
+  }
+  return out;
+}
+
+template <class T>
+T* write(nb::handle data, int dim, int rank, T* to) {
+  if (dim == rank) {
+    const Scalar v = number_of(data);
+    if constexpr (std::is_same_v<T, bool>) {
+      *to = v.to_bool();
+    } else if constexpr (std::is_integral_v<T>) {
+      const int64_t n = v.to_int();
+      const int64_t low = static_cast<int64_t>(std::numeric_limits<T>::min());
+      const int64_t high = static_cast<int64_t>(std::numeric_limits<T>::max());
+      if (n < low || n > high || (v.is_floating_point() && !(std::abs(v.to_double()) < 0x1p63))) {
+        throw_error<ValueError>("tensor: the value does not fit the dtype; got ", v.to_double(),
+                                "; expected ", low, " to ", high);
+      }
+      *to = static_cast<T>(n);
+    } else {
+      *to = static_cast<T>(v.to_double());
+    }
+    return to + 1;
+  }
+  const nb::object sequence = as_sequence(data);
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.ptr());
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    to = write(PySequence_Fast_GET_ITEM(sequence.ptr(), i), dim + 1, rank, to);
+  }
+  return to;
+}
+
+// The dtype of a buffer's elements, from the struct module's letter and the size.
+std::optional<DType> dtype_of_format(const char* format, Py_ssize_t size) {
+  std::string_view f = format == nullptr ? "B" : format;
+  if (!f.empty() && (f[0] == '@' || f[0] == '=' || f[0] == '<')) f.remove_prefix(1);
+  if (f.size() != 1) return std::nullopt;
+  switch (f[0]) {
+    case '?':
+      return bool_;
+    case 'e':
+      return f16;
+    case 'f':
+      return f32;
+    case 'd':
+      return f64;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n':
+      return size == 1 ? DType::i8 : size == 2 ? DType::i16 : size == 4 ? DType::i32 : DType::i64;
+    case 'B':
+      return DType::u8;
+    default:
+      return std::nullopt;
+  }
+}
+
+struct HeldBuffer {
+  Py_buffer buffer;
+
+  static void release(void* context) {
+    auto* held = static_cast<HeldBuffer*>(context);
+    if (nb::is_alive() && Py_IsInitialized()) {
+      nb::gil_scoped_acquire lock;
+      PyBuffer_Release(&held->buffer);
+    }
+    delete held;
+  }
+};
+
+}  // namespace
+
+bool is_array(nb::handle object) {
+  return PyObject_CheckBuffer(object.ptr()) && nb::hasattr(object, "ndim") &&
+         tensor_pointer(object.ptr()) == nullptr;
+}
+
+Tensor tensor_over(const char* op, nb::handle array) {
+  auto held = std::make_unique<HeldBuffer>();
+  if (PyObject_GetBuffer(array.ptr(), &held->buffer, PyBUF_FULL_RO) != 0) {
+    throw nb::python_error();
+  }
+  const Py_buffer& b = held->buffer;
+  struct Guard {  // until the tensor owns the buffer
+    std::unique_ptr<HeldBuffer>& held;
+    ~Guard() {
+      if (held) PyBuffer_Release(&held->buffer);
+    }
+  } guard{held};
+  const std::optional<DType> dtype = dtype_of_format(b.format, b.itemsize);
+  if (!dtype) {
+    throw nb::type_error(
+        concat(op, ": elements of this type have no dtype here; got format '",
+               std::string_view(b.format == nullptr ? "" : b.format),
+               "'; expected float64, float32, float16, int64, int32, int16, int8, uint8 or bool")
+            .c_str());
+  }
+  if (b.ndim > kMaxRank) detail::throw_rank_error(static_cast<size_t>(b.ndim));
+  Shape shape;
+  Strides strides;
+  for (int i = 0; i < b.ndim; ++i) {
+    if (b.strides[i] < 0 && b.shape[i] > 1) {
+      throw_error<ValueError>(op, ": negative strides are not supported; try array.copy() first");
+    }
+    if (b.strides[i] % b.itemsize != 0) {
+      throw_error<ValueError>(op, ": strides must be multiples of the element size; got ",
+                              static_cast<int64_t>(b.strides[i]), " bytes");
+    }
+    shape.push_back(b.shape[i]);
+    strides.push_back(b.shape[i] > 1 ? b.strides[i] / b.itemsize : 1);
+  }
+  void* const data = b.buf;
+  return interop::from_blob(data, shape, strides, *dtype, &HeldBuffer::release, held.release());
+}
+
+Tensor tensor_from(nb::handle data, std::optional<DType> dtype, std::optional<Device> device) {
+  const Device where = device.value_or(Device{});
+  if (const Tensor* x = tensor_pointer(data.ptr())) {
+    const Tensor detached = x->detach();
+    const Tensor out = dtype ? detached.to(*dtype) : detached;
+    return (device ? out.to(where) : out).clone();
+  }
+  nb::object array;
+  if (is_array(data)) {
+    array = nb::borrow(data);
+  } else if (!is_sequence(data) && nb::hasattr(data, "__array__")) {
+    Scalar number;
+    if (!scalar_of(data, &number)) array = data.attr("__array__")();
+  }
+  if (array.is_valid()) {
+    const Tensor over = tensor_over("tensor", array);
+    return (dtype ? over.to(*dtype) : over).clone().to(where);
+  }
+  if (PyUnicode_Check(data.ptr())) throw_no_number(data);
+  const Survey found = survey(data);
+  const DType out_dtype = dtype.value_or(found.kind == Kind::boolean   ? bool_
+                                         : found.kind == Kind::integer ? i64
+                                                                       : default_dtype());
+  TensorData values(found.shape, out_dtype);
+  if (values.numel() > 0) {
+    visit_dtype("tensor", out_dtype, [&]<class T>() {
+      write(data, 0, found.shape.rank(), values.as_mutable<T>().data());
+    });
+  }
+  return Tensor(values, where);
+}
+
+}  // namespace kiln::python

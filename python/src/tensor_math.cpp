@@ -1,0 +1,284 @@
+// Elementwise ops, comparisons and products, as methods and as functions.
+#include "binding.h"
+
+namespace kiln::python {
+
+namespace {
+
+// A binary op from its two C++ forms.
+template <class Both, class One>
+auto binary(Both both, One one) {
+  return [both, one](const Tensor& x, const Operand& y) {
+    if (y.is_tensor()) {
+      Unlocked lock(x, y.tensor());
+      return Tensor(both(x, y.tensor()));
+    }
+    Unlocked lock(x);
+    return Tensor(one(x, y.scalar()));
+  };
+}
+
+#define KILN_PY_BINARY(name)                                         \
+  binary([](const Tensor& x, const Tensor& y) { return x.name(y); }, \
+         [](const Tensor& x, Scalar y) { return x.name(y); })
+
+void bind_unary(nb::module_& m, TensorClass& c) {
+  const auto def = [&](const char* name, Tensor (*f)(TensorArg), const char* doc) {
+    def_both(
+        m, c, name,
+        [f](const Tensor& x) {
+          Unlocked lock(x);
+          return f(x);
+        },
+        doc);
+  };
+  const auto def_in_place = [&](const char* name, Tensor& (Tensor::*f)(), const char* doc) {
+    c.def(
+        name,
+        [f](Tensor& x) {
+          Unlocked lock(x);
+          return (x.*f)();
+        },
+        doc);
+  };
+#define KILN_UNARY(name, promotes, doc) \
+  def(#name, &kiln::name, doc);         \
+  def_in_place(#name "_", &Tensor::name##_, doc);
+#include "kiln/tensor/unary_ops.def"
+  def("negative", &kiln::neg, "-x");
+  def("absolute", &kiln::abs, "|x|");
+  def("arcsin", &kiln::asin, "arc sine");
+  def("arccos", &kiln::acos, "arc cosine");
+  def("arctan", &kiln::atan, "arc tangent");
+}
+
+void bind_arithmetic(nb::module_& m, TensorClass& c) {
+  const auto with_alpha = [](auto tensors, auto scalars) {
+    return [tensors, scalars](const Tensor& x, const Operand& y, Scalar alpha) {
+      if (y.is_tensor()) {
+        Unlocked lock(x, y.tensor());
+        return Tensor(tensors(x, y.tensor(), alpha));
+      }
+      Unlocked lock(x);
+      const bool one = alpha.is_integral() && alpha.to_int() == 1;
+      if (one) return Tensor(scalars(x, y.scalar()));
+      const bool whole = alpha.is_integral() && y.scalar().is_integral();
+      return Tensor(scalars(x, whole ? Scalar(alpha.to_int() * y.scalar().to_int())
+                                     : Scalar(alpha.to_double() * y.scalar().to_double())));
+    };
+  };
+  def_both(m, c, "add",
+           with_alpha([](const Tensor& x, const Tensor& y, Scalar a) { return x.add(y, a); },
+                      [](const Tensor& x, Scalar y) { return x.add(y); }),
+           "other"_a, nb::kw_only(), "alpha"_a = 1, "x + alpha * other");
+  const auto sub =
+      with_alpha([](const Tensor& x, const Tensor& y, Scalar a) { return x.sub(y, a); },
+                 [](const Tensor& x, Scalar y) { return x.sub(y); });
+  def_both(m, c, "sub", sub, "other"_a, nb::kw_only(), "alpha"_a = 1, "x - alpha * other");
+  def_both(m, c, "subtract", sub, "other"_a, nb::kw_only(), "alpha"_a = 1, "x - alpha * other");
+  const auto def = [&](const char* name, auto f, const char* doc) {
+    def_both(m, c, name, f, "other"_a, doc);
+  };
+  def("mul", KILN_PY_BINARY(mul), "x * other");
+  def("multiply", KILN_PY_BINARY(mul), "x * other");
+  def("floor_divide", KILN_PY_BINARY(floor_divide), "floor(x / other)");
+  def("remainder", KILN_PY_BINARY(remainder), "the rest of the division, with other's sign");
+  const auto div = [](const Tensor& x, const Operand& y,
+                      const std::optional<std::string>& rounding_mode) {
+    Unlocked lock(x);
+    const bool floors = rounding_mode == "floor";
+    if (rounding_mode && !floors && *rounding_mode != "trunc") {
+      throw_error<ValueError>("div: expected rounding_mode None, 'trunc' or 'floor'; got '",
+                              *rounding_mode, "'");
+    }
+    if (floors) return y.is_tensor() ? x.floor_divide(y.tensor()) : x.floor_divide(y.scalar());
+    Tensor quotient = y.is_tensor() ? x.div(y.tensor()) : x.div(y.scalar());
+    if (!rounding_mode) return quotient;
+    const bool whole = is_integral(x.dtype()) &&
+                       (y.is_tensor() ? is_integral(y.tensor().dtype()) : y.scalar().is_integral());
+    quotient = quotient.trunc();
+    return whole ? quotient.to(y.is_tensor() ? promote_types(x.dtype(), y.tensor().dtype())
+                                             : x.dtype())
+                 : quotient;
+  };
+  for (const char* name : {"div", "divide", "true_divide"}) {
+    def_both(m, c, name, div, "other"_a, nb::kw_only(), "rounding_mode"_a = nb::none(),
+             "x / other; rounding_mode 'trunc' or 'floor' rounds the quotient");
+  }
+  c.def("pow", KILN_PY_BINARY(pow), "exponent"_a);
+  m.def(
+      "pow",
+      [](const Operand& x, const Operand& y) {
+        if (!x.is_tensor() && !y.is_tensor()) {
+          throw nb::type_error("pow: expected at least one tensor; got two numbers");
+        }
+        const Tensor& large = x.is_tensor() ? x.tensor() : y.tensor();
+        Unlocked lock(large);
+        if (!x.is_tensor()) return kiln::pow(x.scalar(), y.tensor());
+        return y.is_tensor() ? x.tensor().pow(y.tensor()) : x.tensor().pow(y.scalar());
+      },
+      "input"_a, "exponent"_a, "input to the power of exponent; either may be a number");
+  const auto def_tensors = [&](const char* name, auto f, const char* doc) {
+    def_both(
+        m, c, name,
+        [f](const Tensor& x, const Tensor& y) {
+          Unlocked lock(x, y);
+          return Tensor(f(x, y));
+        },
+        "other"_a, doc);
+  };
+  def_tensors(
+      "maximum", [](auto& x, auto& y) { return x.maximum(y); }, "the larger of both");
+  def_tensors(
+      "minimum", [](auto& x, auto& y) { return x.minimum(y); }, "the smaller of both");
+  def_tensors(
+      "atan2", [](auto& x, auto& y) { return kiln::atan2(x, y); },
+      "the angle of the point (other, x), radians");
+  const auto products = [&](const char* name, auto f, const char* argument, const char* doc) {
+    def_both(
+        m, c, name,
+        [f](const Tensor& x, const Tensor& y) {
+          Unlocked lock;
+          return Tensor(f(x, y));
+        },
+        nb::arg(argument), doc);
+  };
+  products(
+      "matmul", [](auto& x, auto& y) { return x.matmul(y); }, "other",
+      "matrix product of every rank, as NumPy's @");
+  products(
+      "mm", [](auto& x, auto& y) { return x.mm(y); }, "mat2", "product of two matrices");
+  products(
+      "bmm", [](auto& x, auto& y) { return x.bmm(y); }, "mat2",
+      "products of two batches of matrices");
+  products(
+      "dot", [](auto& x, auto& y) { return x.dot(y); }, "tensor", "product of two vectors");
+}
+
+void bind_clamp(nb::module_& m, TensorClass& c) {
+  const auto clamp = [](const Tensor& x, const std::optional<Operand>& min,
+                        const std::optional<Operand>& max) {
+    if (!min && !max) {
+      throw_error<ValueError>("clamp: expected min, max or both; got neither");
+    }
+    Unlocked lock(x);
+    const auto number = [](const std::optional<Operand>& bound) -> std::optional<Scalar> {
+      if (!bound || bound->is_tensor()) return std::nullopt;
+      return bound->scalar();
+    };
+    Tensor out = number(min) || number(max) ? x.clamp(number(min), number(max)) : x;
+    if (min && min->is_tensor()) out = out.maximum(min->tensor());
+    if (max && max->is_tensor()) out = out.minimum(max->tensor());
+    return out;
+  };
+  for (const char* name : {"clamp", "clip"}) {
+    def_both(m, c, name, clamp, "min"_a = nb::none(), "max"_a = nb::none(),
+             "x limited to [min, max]");
+  }
+  def_both(
+      m, c, "gelu",
+      [](const Tensor& x, const std::string& approximate) {
+        Unlocked lock(x);
+        return x.gelu(approximate);
+      },
+      nb::kw_only(), "approximate"_a = "none", "x Phi(x)");
+}
+
+void bind_comparisons(nb::module_& m, TensorClass& c) {
+  const auto def = [&](std::initializer_list<const char*> names, auto f) {
+    for (const char* name : names) def_both(m, c, name, f, "other"_a);
+  };
+  def({"eq"}, KILN_PY_BINARY(eq));
+  def({"ne", "not_equal"}, KILN_PY_BINARY(ne));
+  def({"gt", "greater"}, KILN_PY_BINARY(gt));
+  def({"ge", "greater_equal"}, KILN_PY_BINARY(ge));
+  def({"lt", "less"}, KILN_PY_BINARY(lt));
+  def({"le", "less_equal"}, KILN_PY_BINARY(le));
+  const auto logic = [&](const char* name, Tensor (Tensor::*f)(const Tensor&) const) {
+    def_both(
+        m, c, name,
+        [f](const Tensor& x, const Tensor& y) {
+          Unlocked lock(x, y);
+          return (x.*f)(y);
+        },
+        "other"_a);
+  };
+  logic("logical_and", &Tensor::logical_and);
+  logic("logical_or", &Tensor::logical_or);
+  logic("logical_xor", &Tensor::logical_xor);
+  logic("bitwise_and", &Tensor::bitwise_and);
+  logic("bitwise_or", &Tensor::bitwise_or);
+  logic("bitwise_xor", &Tensor::bitwise_xor);
+  const auto unary = [&](const char* name, Tensor (Tensor::*f)() const) {
+    def_both(m, c, name, [f](const Tensor& x) {
+      Unlocked lock(x);
+      return (x.*f)();
+    });
+  };
+  unary("logical_not", &Tensor::logical_not);
+  unary("bitwise_not", &Tensor::bitwise_not);
+  unary("isnan", &Tensor::isnan);
+  unary("isinf", &Tensor::isinf);
+  unary("isfinite", &Tensor::isfinite);
+  def_both(
+      m, c, "equal",
+      [](const Tensor& x, const Tensor& y) {
+        Unlocked lock(x);
+        return x.equal(y);
+      },
+      "other"_a, "Whether both have the same shape and the same values.");
+  def_both(
+      m, c, "allclose",
+      [](const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
+        Unlocked lock(x);
+        return x.allclose(y, rtol, atol, equal_nan);
+      },
+      "other"_a, "rtol"_a = 1e-5, "atol"_a = 1e-8, "equal_nan"_a = false,
+      "Whether all values are within atol + rtol |other|.");
+}
+
+void bind_where(nb::module_& m, TensorClass& c) {
+  const auto where = [](const Tensor& condition, const Operand& x, const Operand& y) {
+    Unlocked lock(condition);
+    if (x.is_tensor()) {
+      return y.is_tensor() ? kiln::where(condition, x.tensor(), y.tensor())
+                           : kiln::where(condition, x.tensor(), y.scalar());
+    }
+    if (y.is_tensor()) return kiln::where(condition, x.scalar(), y.tensor());
+    return kiln::where(condition, full({}, x.scalar()), y.scalar());
+  };
+  m.def("where", where, "condition"_a, "input"_a, "other"_a,
+        "input where the condition holds, else other; all three broadcast.");
+  c.def(
+      "where",
+      [where](const Tensor& x, const Tensor& condition, const Operand& other) {
+        return where(condition, Operand(&x), other);
+      },
+      "condition"_a, "other"_a);
+}
+
+}  // namespace
+
+void bind_math(nb::module_& m, TensorClass& c) {
+  bind_unary(m, c);
+  bind_arithmetic(m, c);
+  bind_clamp(m, c);
+  bind_comparisons(m, c);
+  bind_where(m, c);
+  def_both(
+      m, c, "softmax",
+      [](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+        Unlocked lock(x);
+        return (dtype ? x.to(*dtype) : x).softmax(dim);
+      },
+      "dim"_a, "dtype"_a = nb::none(), "exp(x) / sum(exp(x)) over dim");
+  def_both(
+      m, c, "log_softmax",
+      [](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+        Unlocked lock(x);
+        return (dtype ? x.to(*dtype) : x).log_softmax(dim);
+      },
+      "dim"_a, "dtype"_a = nb::none(), "log(softmax(x))");
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,106 @@
+// What makes a tensor a Python object: printing, conversion to Python's own values, iteration.
+#include "binding.h"
+
+namespace kiln::python {
+
+namespace {
+
+nb::object list_of(const TensorData& data, int dim, int64_t& next) {
+  if (dim == data.shape().rank()) {
+    const int64_t i = next++;
+    switch (kind_of(data.dtype())) {
+      case Kind::boolean:
+        return nb::bool_(data.as<bool>()[static_cast<size_t>(i)]);
+      case Kind::integer:
+        return nb::int_(data.dtype() == i64 ? data.as<int64_t>()[static_cast<size_t>(i)]
+                                            : static_cast<int64_t>(data.item(i)));
+      default:
+        return nb::float_(data.item(i));
+    }
+  }
+  const int64_t n = data.shape()[dim];
+  nb::object out = nb::steal(PyList_New(n));
+  if (!out.is_valid()) throw nb::python_error();
+  for (int64_t i = 0; i < n; ++i) {
+    PyList_SET_ITEM(out.ptr(), i, list_of(data, dim + 1, next).release().ptr());
+  }
+  return out;
+}
+
+Scalar only_element(const char* op, const Tensor& x) {
+  if (x.numel() != 1) {
+    throw_error<ValueError>(op, ": only a tensor of one element can be converted; got shape ",
+                            x.shape());
+  }
+  return x.item_scalar();
+}
+
+}  // namespace
+
+void bind_tensor_python(TensorClass& c) {
+  c.def("__repr__", [](nb::handle self) {
+    const Tensor& x = *tensor_pointer(self.ptr());
+    std::string text = to_string(x);
+    return nb::isinstance<PyParameter>(self) ? "Parameter containing:\n" + text : text;
+  });
+  c.def(
+      "__format__",
+      [](nb::handle self, const nb::str& spec) -> nb::object {
+        const Tensor& x = *tensor_pointer(self.ptr());
+        if (x.dim() == 0) {
+          return nb::module_::import_("builtins").attr("format")(nb::cast(x.item_scalar()), spec);
+        }
+        if (nb::len(spec) != 0) {
+          throw nb::type_error("unsupported format string passed to Tensor.__format__");
+        }
+        return nb::str(self);
+      },
+      "spec"_a);
+  c.def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
+  c.def("__bool__", [](const Tensor& x) {
+    if (x.numel() != 1) {
+      throw std::runtime_error(
+          concat("bool: the truth of a tensor with other than one element is ambiguous; got shape ",
+                 x.shape(), "; try any() or all()"));
+    }
+    return x.item_scalar().to_bool();
+  });
+  c.def("__int__", [](const Tensor& x) {
+    const Scalar v = only_element("int", x);
+    if (!v.is_floating_point()) return nb::object(nb::int_(v.to_int()));
+    return nb::steal(PyLong_FromDouble(v.to_double()));
+  });
+  c.def("__float__", [](const Tensor& x) { return only_element("float", x).to_double(); });
+  c.def("__index__", [](const Tensor& x) {
+    if (x.numel() != 1 || x.is_floating_point()) {
+      throw nb::type_error("only integer tensors of a single element can be converted to an index");
+    }
+    return x.item_scalar().to_int();
+  });
+  c.def("__len__", [](const Tensor& x) {
+    if (x.dim() == 0) throw nb::type_error("len() of a 0-d tensor");
+    return x.shape()[0];
+  });
+  c.def("__iter__", [](const Tensor& x) {
+    if (x.dim() == 0) throw nb::type_error("iteration over a 0-d tensor");
+    return nb::steal(PyObject_GetIter(tuple_of(x.unbind(0)).ptr()));
+  });
+  c.def(
+      "__contains__",
+      [](const Tensor& x, const Operand& item) {
+        return (item.is_tensor() ? x.eq(item.tensor()) : x.eq(item.scalar())).any().item<bool>();
+      },
+      "item"_a);
+  c.def("__reversed__",
+        [](const Tensor& x) { return x.dim() == 0 ? x : x.flip(all_dims(x.dim())); });
+  c.def(
+      "tolist",
+      [](const Tensor& x) {
+        const TensorData data = x.to_data();
+        int64_t next = 0;
+        return list_of(data, 0, next);
+      },
+      "The values as nested lists of Python numbers.");
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,200 @@
+// kiln.dtype, kiln.device and kiln.Size.
+#include <array>
+
+#include "binding.h"
+
+namespace kiln::python {
+
+namespace {
+
+constexpr std::array kDTypes = {DType::f64,     DType::f32,  DType::f16, DType::bf16, DType::i64,
+                                DType::i32,     DType::i16,  DType::i8,  DType::u8,   DType::c64,
+                                DType::boolean, DType::c128, DType::q8};
+
+// Indexed by DType; one object each, for `x.dtype is kiln.float32`.
+std::array<PyObject*, 16> dtype_objects{};
+PyTypeObject* size_type = nullptr;
+
+bool is_complex(DType t) { return t == DType::c64 || t == DType::c128; }
+
+}  // namespace
+
+PyObject* dtype_object(DType dtype) noexcept { return dtype_objects[static_cast<size_t>(dtype)]; }
+
+bool dtype_from(PyObject* object, DType* out) noexcept {
+  for (const DType t : kDTypes) {
+    if (dtype_objects[static_cast<size_t>(t)] == object) {
+      *out = t;
+      return true;
+    }
+  }
+  // Python's own types name dtypes as in NumPy and PyTorch.
+  if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) {
+    *out = f64;
+  } else if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) {
+    *out = i64;
+  } else if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) {
+    *out = bool_;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool device_from(PyObject* object, Device* out) {
+  if (nb::isinstance<PyDevice>(nb::handle(object))) {
+    *out = nb::inst_ptr<PyDevice>(nb::handle(object))->value;
+    return true;
+  }
+  if (PyUnicode_Check(object)) {
+    *out = Device(std::string_view(nb::cast<std::string>(nb::handle(object))));
+    return true;
+  }
+  return false;
+}
+
+bool scalar_of(nb::handle object, Scalar* out) {
+  PyObject* o = object.ptr();
+  if (PyFloat_Check(o)) {
+    *out = Scalar(PyFloat_AS_DOUBLE(o));
+    return true;
+  }
+  if (PyBool_Check(o)) {
+    *out = Scalar(o == Py_True);
+    return true;
+  }
+  if (PyLong_Check(o)) {
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    *out = overflow == 0 ? Scalar(static_cast<int64_t>(v)) : Scalar(PyLong_AsDouble(o));
+    if (overflow != 0 && PyErr_Occurred() != nullptr) PyErr_Clear();
+    return true;
+  }
+  if (tensor_pointer(o) != nullptr || PyUnicode_Check(o)) return false;
+  // NumPy's scalars, and whatever else is a number.
+  const std::string_view type = Py_TYPE(o)->tp_name;
+  if (type == "numpy.bool" || type == "numpy.bool_") {
+    *out = Scalar(PyObject_IsTrue(o) == 1);
+    return true;
+  }
+  if (type == "numpy.ndarray") return false;
+  if (PyIndex_Check(o)) {
+    const nb::object number = nb::steal(PyNumber_Index(o));
+    if (number.is_valid() && PyLong_Check(number.ptr())) return scalar_of(number, out);
+  } else if (Py_TYPE(o)->tp_as_number != nullptr && Py_TYPE(o)->tp_as_number->nb_float != nullptr) {
+    const nb::object number = nb::steal(PyNumber_Float(o));
+    if (number.is_valid()) return scalar_of(number, out);
+  }
+  PyErr_Clear();
+  return false;
+}
+
+bool integers_of(nb::handle object, Shape* out) {
+  PyObject* o = object.ptr();
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  if (n > kMaxRank) detail::throw_rank_error(static_cast<size_t>(n));
+  Shape values;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+    if (PyFloat_Check(item)) return false;
+    const Py_ssize_t v = PyNumber_AsSsize_t(item, PyExc_OverflowError);
+    if (v == -1 && PyErr_Occurred() != nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    values.push_back(v);
+  }
+  *out = values;
+  return true;
+}
+
+Shape shape_of_args(const char* op, const nb::args& args) {
+  Shape shape;
+  if (args.size() == 1 && integers_of(args[0], &shape)) return shape;
+  if (integers_of(args, &shape)) return shape;
+  throw nb::type_error(concat(op, ": sizes must be integers, or one sequence of integers; got ",
+                              std::string_view(nb::repr(args).c_str()))
+                           .c_str());
+}
+
+nb::object size_object(const Shape& shape) {
+  nb::object out = nb::steal(size_type->tp_alloc(size_type, shape.rank()));
+  if (!out.is_valid()) throw nb::python_error();
+  for (int i = 0; i < shape.rank(); ++i) {
+    PyTuple_SET_ITEM(out.ptr(), i, PyLong_FromLongLong(shape[i]));
+  }
+  return out;
+}
+
+void bind_types(nb::module_& m) {
+  nb::class_<PyDType>(m, "dtype", "The type of a tensor's elements.")
+      .def_prop_ro("is_floating_point",
+                   [](const PyDType& t) { return kiln::is_floating_point(t.value); })
+      .def_prop_ro("is_complex", [](const PyDType& t) { return is_complex(t.value); })
+      .def_prop_ro("is_signed",
+                   [](const PyDType& t) { return t.value != DType::u8 && t.value != bool_; })
+      .def_prop_ro(
+          "itemsize", [](const PyDType& t) { return size_of(t.value); }, "Bytes of one element.")
+      .def("__repr__", [](const PyDType& t) { return "kiln." + to_string(t.value); })
+      .def("__hash__", [](const PyDType& t) { return static_cast<int>(t.value) + 7001; })
+      .def(
+          "__eq__", [](nb::handle a, nb::handle b) { return a.is(b); }, nb::arg("other").none())
+      .def("__reduce__", [](const PyDType& t) {
+        return nb::make_tuple(nb::module_::import_("kiln._pickle").attr("dtype"),
+                              nb::make_tuple(to_string(t.value)));
+      });
+  for (const DType t : kDTypes) {
+    nb::object object = nb::cast(PyDType{t});
+    dtype_objects[static_cast<size_t>(t)] = nb::object(object).release().ptr();
+    m.attr(t == bool_ ? "bool_" : to_string(t).c_str()) = object;
+  }
+  m.def(
+      "_dtype", [](const std::string& name) { return parse_dtype(name); }, "name"_a);
+  m.def("promote_types", &promote_types, "type1"_a, "type2"_a,
+        "The dtype that holds a result of both.");
+
+  nb::class_<PyDevice>(m, "device", "Where a tensor lives: a backend, and an index within it.")
+      .def(
+          "__init__", [](PyDevice* d, Device device) { new (d) PyDevice{device}; }, "type"_a)
+      .def(
+          "__init__",
+          [](PyDevice* d, const std::string& type, int index) {
+            new (d) PyDevice{Device(std::string_view(type + ":" + std::to_string(index)))};
+          },
+          "type"_a, "index"_a)
+      .def_prop_ro("type",
+                   [](const PyDevice& d) {
+                     const std::string text = to_string(d.value);
+                     return text.substr(0, text.find(':'));
+                   })
+      .def_prop_ro("index",
+                   [](const PyDevice& d) -> std::optional<int> {
+                     if (d.value.index == 0) return std::nullopt;
+                     return d.value.index;
+                   })
+      .def("__repr__",
+           [](const PyDevice& d) {
+             const std::string text = to_string(d.value);
+             const size_t colon = text.find(':');
+             std::string out = "device(type='" + text.substr(0, colon) + "'";
+             if (colon != std::string::npos) out += ", index=" + text.substr(colon + 1);
+             return out + ")";
+           })
+      .def("__str__", [](const PyDevice& d) { return to_string(d.value); })
+      .def("__hash__", [](const PyDevice& d) { return d.value.type * 256 + d.value.index; })
+      .def(
+          "__eq__",
+          [](const PyDevice& a, nb::handle b) {
+            return nb::isinstance<PyDevice>(b) && nb::inst_ptr<PyDevice>(b)->value == a.value;
+          },
+          nb::arg("other").none())
+      .def("__reduce__",
+           [](nb::handle d) { return nb::make_tuple(d.type(), nb::make_tuple(nb::str(d))); });
+
+  m.def("_register_size", [](nb::handle type) {
+    size_type = reinterpret_cast<PyTypeObject*>(nb::object(nb::borrow(type)).release().ptr());
+  });
+}
+
+}  // namespace kiln::python

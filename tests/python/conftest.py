@@ -1,0 +1,25 @@
+import importlib.util
+
+import pytest
+
+import kiln
+
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+def pytest_report_header(config):
+    if HAS_TORCH:
+        import torch
+
+        return f"PyTorch {torch.__version__}: parity tests run"
+    return "no PyTorch in this environment: parity tests are SKIPPED (script/bootstrap --peers)"
+
+
+@pytest.fixture(autouse=True)
+def same_start():
+    """Each test starts from the same random numbers and defaults."""
+    kiln.manual_seed(0)
+    yield
+    kiln.set_default_dtype(kiln.float32)
+    kiln.set_printoptions(profile="default")
+    assert kiln.is_grad_enabled()

@@ -1,0 +1,236 @@
+"""Gradients: accumulation, explicit Gradients, kiln.autograd.grad, hooks, modes, threads."""
+
+import gc
+import threading
+
+import pytest
+
+import kiln
+from kiln import autograd
+
+
+def leaf(*values):
+    return kiln.tensor(values, requires_grad=True)
+
+
+def test_backward_accumulates():
+    x = leaf(1.0, 2.0)
+    assert x.grad is None and x.is_leaf and x.grad_fn is None
+    y = x * x
+    assert not y.is_leaf and y.grad_fn.name() == "mul" and y.requires_grad
+    y.sum().backward()
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [5.0, 7.0]
+    x.grad = None
+    assert x.grad is None
+    x.grad = kiln.ones(2)
+    x.grad.zero_()
+    assert x.grad.tolist() == [0, 0]
+    (x * x).backward(kiln.tensor([1.0, 10.0]))
+    assert x.grad.tolist() == [2.0, 40.0]
+
+
+def test_backward_errors():
+    x = leaf(1.0, 2.0)
+    y = x * x
+    with pytest.raises(RuntimeError, match="one element"):
+        y.backward()
+    with pytest.raises(RuntimeError):
+        kiln.ones(1).backward()
+    y.sum().backward()
+    with pytest.raises(RuntimeError):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="floating"):
+        kiln.tensor([1]).requires_grad_()
+    with pytest.raises(RuntimeError):
+        x.grad = kiln.ones(3)
+
+
+def test_retain_graph_and_inputs():
+    x, w = leaf(2.0), leaf(3.0)
+    y = x * w
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.item() == 6 and w.grad.item() == 4
+    x.grad = w.grad = None
+    (x * w).backward(inputs=[x])
+    assert x.grad.item() == 3 and w.grad is None
+
+
+def test_gradients_object():
+    x, w = leaf(2.0), leaf(3.0)
+    g = (x * w * w).gradients()
+    assert isinstance(g, autograd.Gradients) and len(g) == 2 and x in g
+    assert g[x].item() == 9 and g.get(w).item() == 12 and x.grad is None
+    g[x] = kiln.tensor([5.0])
+    assert g.remove(x).item() == 5 and x not in g and g.get(x) is None
+    with pytest.raises(KeyError):
+        g[x]
+
+
+def test_grad_of_any_order():
+    x = leaf(2.0)
+    (first,) = autograd.grad(x**4, x, create_graph=True)
+    (second,) = autograd.grad(first, x, create_graph=True)
+    (third,) = autograd.grad(second, x)
+    assert (first.item(), second.item(), third.item()) == (32, 48, 48)
+    a, b = leaf(1.0), leaf(1.0)
+    with pytest.raises(RuntimeError, match="not used"):
+        autograd.grad(a * 2, [a, b])
+    assert autograd.grad(a * 2, [a, b], allow_unused=True)[1] is None
+    assert autograd.grad(a * 2, [a, b], materialize_grads=True)[1].item() == 0
+    m = leaf(1.0, 2.0)
+    (g,) = autograd.grad([m * m], [m], grad_outputs=[kiln.tensor([1.0, 2.0])])
+    assert g.tolist() == [2, 8] and m.grad is None
+    autograd.backward([m.sum(), (m * m).sum()])
+    assert m.grad.tolist() == [3, 5]
+
+
+def test_modes_as_contexts_and_decorators():
+    x = leaf(1.0)
+    with kiln.no_grad():
+        assert not kiln.is_grad_enabled() and not (x * 2).requires_grad
+        with kiln.enable_grad():
+            assert (x * 2).requires_grad
+        assert not kiln.is_grad_enabled()
+    assert kiln.is_grad_enabled()
+
+    @kiln.no_grad()
+    def f():
+        return kiln.is_grad_enabled()
+
+    @kiln.no_grad
+    def g():
+        "Doc."
+        return kiln.is_grad_enabled()
+
+    @kiln.no_grad()
+    def numbers():
+        received = yield kiln.is_grad_enabled()
+        assert received == "sent"
+        yield kiln.is_grad_enabled()
+
+    assert f() is False and g() is False and g.__doc__ == "Doc." and kiln.is_grad_enabled()
+    generator = numbers()
+    assert next(generator) is False and kiln.is_grad_enabled()
+    assert generator.send("sent") is False and kiln.is_grad_enabled()
+    with kiln.set_grad_enabled(False):
+        assert not kiln.is_grad_enabled()
+    kiln.set_grad_enabled(False)
+    assert not kiln.is_grad_enabled()
+    kiln.set_grad_enabled(True)
+    with kiln.inference_mode():
+        assert not kiln.is_grad_enabled()
+    with pytest.raises(ZeroDivisionError), kiln.no_grad():
+        1 / 0
+    assert kiln.is_grad_enabled()
+
+
+def test_tensor_hooks():
+    x = leaf(1.0, 2.0)
+    seen = []
+    y = x * 3
+    handle = y.register_hook(lambda g: seen.append(g.tolist()))
+    doubled = x.register_hook(lambda g: g * 2)
+    y.sum().backward(retain_graph=True)
+    assert seen == [[1, 1]] and x.grad.tolist() == [6, 6]
+    handle.remove()
+    doubled.remove()
+    y.sum().backward()
+    assert len(seen) == 1 and x.grad.tolist() == [9, 9]
+    with x.register_hook(lambda g: g * 0):
+        x.sum().backward()
+    assert x.grad.tolist() == [9, 9]
+    x.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        x.sum().backward()
+    z = leaf(1.0)
+    z.register_hook(lambda g: "no")
+    with pytest.raises(TypeError, match="str"):
+        z.sum().backward()
+    with pytest.raises(RuntimeError):
+        kiln.ones(1).register_hook(print)
+
+
+def test_retain_grad_and_detach():
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.retain_grad()
+    y.sum().backward()
+    assert y.grad.tolist() == [1, 1]
+    d = y.detach()
+    assert d.is_leaf and not d.requires_grad and d.data_ptr() == y.data_ptr()
+    x.data = kiln.tensor([5.0, 6.0])
+    assert x.tolist() == [5, 6] and x.requires_grad and x.grad.tolist() == [2, 2]
+    x.data.mul_(2)
+    assert x.tolist() == [10, 12]
+    with pytest.raises(RuntimeError, match="detach"):
+        y.requires_grad_(False)
+
+
+def test_in_place_write_over_a_saved_value_is_found():
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    z = y * y
+    with kiln.no_grad():
+        y.add_(1)
+    with pytest.raises(RuntimeError):
+        z.sum().backward()
+
+
+def test_threads_and_hooks_at_once():
+    x = kiln.ones(20000, requires_grad=True)
+    calls = []
+    x.register_hook(lambda g: calls.append(1))
+
+    def work():
+        for _ in range(20):
+            ((x * x).relu() + x).sum().gradients()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(calls) == 80
+
+
+def test_graph_holds_nothing_after_it_goes():
+    class Seen:
+        alive = 0
+
+        def __init__(self):
+            Seen.alive += 1
+
+        def __call__(self, grad):
+            return None
+
+        def __del__(self):
+            Seen.alive -= 1
+
+    x = leaf(1.0)
+    y = x * 2
+    y.register_hook(Seen())
+    assert Seen.alive == 1
+    del y
+    gc.collect()
+    assert Seen.alive == 0
+
+
+def test_other_threads_run_during_a_kernel():
+    x = kiln.rand(600, 600)
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(1)
+            done.wait(0.0005)
+
+    t = threading.Thread(target=tick)
+    t.start()
+    for _ in range(10):
+        x @ x
+    done.set()
+    t.join()
+    assert len(ticks) > 1
