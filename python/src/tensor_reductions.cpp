@@ -1,4 +1,5 @@
 // Reductions, as methods and as functions.
+#include <Python.h>
 #include <structseq.h>
 
 #include "binding.h"
