@@ -37,6 +37,9 @@ void bind_autograd(nb::module_& m, TensorClass& c);
 void bind_functional(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_io(nb::module_& m);
+void bind_init(nb::module_& m);
+void bind_module(nb::module_& m);
+void bind_module_hooks(nb::module_& m);
 
 // Adds the method also as a function of the module, as PyTorch has most: x.exp() and kiln.exp(x).
 template <class F, class... Extra>

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "binding.h"
+#include "kiln/core/warning.h"
 
 namespace kiln::python {
 
@@ -62,9 +63,18 @@ void bind_errors(nb::module_& parent) {
   add<IoError>(m, "IoError", base, {PyExc_OSError});
   add<AutodiffError>(m, "AutodiffError", base, {PyExc_RuntimeError});
   add<NotImplementedError>(m, "NotImplementedError", base, {PyExc_NotImplementedError});
+  add<KeyError>(m, "KeyError", base, {PyExc_KeyError});
+  add<TypeError>(m, "TypeError", base, {PyExc_TypeError});
+  add<AttributeError>(m, "AttributeError", base, {PyExc_AttributeError});
+  add<RuntimeError>(m, "RuntimeError", base, {PyExc_RuntimeError});
   m.attr("Error") = base;
   translations().push_back({&is<Error>, base});
   nb::register_exception_translator(translate, nullptr);
+  set_warning_handler([](const std::string& message) {
+    if (!nb::is_alive() || !Py_IsInitialized()) return;
+    nb::gil_scoped_acquire lock;
+    if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) != 0) throw nb::python_error();
+  });
 }
 
 }  // namespace kiln::python

@@ -23,4 +23,7 @@ NB_MODULE(_C, m) {
   bind_functional(m);
   bind_optim(m);
   bind_io(m);
+  bind_init(m);
+  bind_module(m);
+  bind_module_hooks(m);
 }

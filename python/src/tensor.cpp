@@ -136,6 +136,10 @@ void bind_conversions(TensorClass& c) {
           },
           "A differentiable copy with memory of its own.")
       .def(
+          "share_memory_", [](Tensor& x) { return x.share_memory_(); },
+          "Moves the values into memory that processes forked afterwards share.")
+      .def("is_shared", [](const Tensor& x) { return x.is_shared(); })
+      .def(
           "item", [](const Tensor& x) { return x.item_scalar(); },
           "The only element, as a Python number.");
   const auto cast = [&c](const char* name, DType dtype) {

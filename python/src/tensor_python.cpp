@@ -59,9 +59,9 @@ void bind_tensor_python(TensorClass& c) {
   c.def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
   c.def("__bool__", [](const Tensor& x) {
     if (x.numel() != 1) {
-      throw std::runtime_error(
-          concat("bool: the truth of a tensor with other than one element is ambiguous; got shape ",
-                 x.shape(), "; try any() or all()"));
+      throw_error<RuntimeError>(
+          "bool: the truth of a tensor with other than one element is ambiguous; got shape ",
+          x.shape(), "; try any() or all()");
     }
     return x.item_scalar().to_bool();
   });

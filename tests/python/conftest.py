@@ -23,3 +23,11 @@ def same_start():
     kiln.set_default_dtype(kiln.float32)
     kiln.set_printoptions(profile="default")
     assert kiln.is_grad_enabled()
+
+
+@pytest.fixture(params=["kiln", "torch"])
+def lib(request):
+    """Kiln, and PyTorch where it is: what a test claims must hold for both."""
+    if request.param == "torch":
+        return pytest.importorskip("torch")
+    return kiln

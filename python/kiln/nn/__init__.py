@@ -1,8 +1,34 @@
 """Neural networks: modules, parameters, layers."""
 
 from .._C import Buffer, Parameter
-from . import functional, utils
+from . import functional, init, utils
+from .activation import (
+    GELU,
+    LogSoftmax,
+    PReLU,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Tanh,
+    Threshold,
+)
+from .container import ModuleDict, ModuleList, Sequential
+from .conv import AvgPool2d, Conv2d, MaxPool2d
+from .linear import Flatten, Identity, Linear
+from .loss import CrossEntropyLoss, MSELoss
+from .module import Module
+from .module_hooks import (
+    register_module_backward_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from .norm import BatchNorm2d, LayerNorm
+from .parameter_container import ParameterDict, ParameterList
+from .sparse import Dropout, Embedding
 
 Parameter.__module__ = Buffer.__module__ = "kiln.nn"
 
-__all__ = ["Buffer", "Parameter", "functional", "utils"]
+__all__ = [name for name in dir() if not name.startswith("_")]

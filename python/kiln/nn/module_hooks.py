@@ -1,0 +1,139 @@
+"""Hooks of calls: before and after forward, and in the backward pass; of one module or of all."""
+
+from collections import OrderedDict
+
+from .. import _C
+from ..utils.hooks import RemovableHandle
+
+# kind -> the dict that its functions are in
+_PLACES = {
+    "forward_pre": "_forward_pre_hooks",
+    "forward": "_forward_hooks",
+    "backward_pre": "_backward_pre_hooks",
+    "backward": "_backward_hooks",
+    "deprecated": "_deprecated_backward_hooks",
+}
+
+_global = {place: OrderedDict() for place in _PLACES.values()}
+
+
+class _CallHandle(RemovableHandle):
+    """Also tells Kiln, which then need not look."""
+
+    def __init__(self, hooks, hook, register, options):
+        super().__init__(hooks, hook)
+        self._options = options
+        try:
+            self._registered = register(self.id)
+        except BaseException:
+            self.remove()
+            raise
+
+    _registered = None
+    _options = None
+
+    def remove(self):
+        super().remove()
+        if self._options is not None:
+            self._options.pop(self.id, None)
+        if self._registered is not None:
+            self._registered.remove()
+
+
+def _add_global(kind, hook, with_kwargs=False, always_call=False):
+    place = _PLACES[kind]
+
+    def register(id):
+        return _C._register_hook(None, kind, place, id, False, with_kwargs, always_call)
+
+    return _CallHandle(_global[place], hook, register, None)
+
+
+def register_module_forward_pre_hook(hook):
+    """hook(module, args) before the forward of every module; first of its pre-hooks."""
+    return _add_global("forward_pre", hook)
+
+
+def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+    """hook(module, args, output) after the forward of every module; first of its hooks."""
+    return _add_global("forward", hook, with_kwargs, always_call)
+
+
+def register_module_full_backward_pre_hook(hook):
+    """hook(module, grad_output) in the backward pass of every module."""
+    return _add_global("backward_pre", hook)
+
+
+def register_module_full_backward_hook(hook):
+    """hook(module, grad_input, grad_output) in the backward pass of every module."""
+    return _add_global("backward", hook)
+
+
+def register_module_backward_hook(hook):
+    """Deprecated: use register_module_full_backward_hook."""
+    return _add_global("deprecated", hook)
+
+
+class HooksMixin:
+    """The part of Module that registers hooks of calls."""
+
+    def _add_hook(self, kind, hook, prepend=False, with_kwargs=False, always_call=False):
+        place = _PLACES[kind]
+        state = self.__dict__
+        if "_modules" not in state:
+            raise AttributeError("cannot register hooks before Module.__init__() call")
+        hooks = state.setdefault(place, OrderedDict())
+        options = state.setdefault(place + "_options", {})
+
+        def register(id):
+            options[id] = (with_kwargs, always_call)
+            return _C._register_hook(self, kind, place, id, prepend, with_kwargs, always_call)
+
+        handle = _CallHandle(hooks, hook, register, options)
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    def _restore_hooks(self):
+        """After a copy or unpickling: registers what the dicts hold, in their order."""
+        for kind, place in _PLACES.items():
+            options = self.__dict__.get(place + "_options", {})
+            for id in self.__dict__.get(place, ()):
+                with_kwargs, always_call = options.get(id, (False, False))
+                _C._register_hook(self, kind, place, id, False, with_kwargs, always_call)
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """hook(module, args) before every forward; what it returns takes the arguments' place.
+
+        with_kwargs: hook(module, args, kwargs), which returns None or (args, kwargs). prepend:
+        before the hooks that this module has already.
+        """
+        return self._add_hook("forward_pre", hook, prepend, with_kwargs)
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        """hook(module, args, output) after every forward; what it returns takes output's place.
+
+        with_kwargs: hook(module, args, kwargs, output). always_call: also when forward raises.
+        """
+        return self._add_hook("forward", hook, prepend, with_kwargs, always_call)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """hook(module, grad_input, grad_output) when the gradients of the inputs are computed.
+
+        It may return a tuple in grad_input's place. With it, forward gets views of its inputs and
+        the caller a view of the output, which must not be modified in place.
+        """
+        return self._add_hook("backward", hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """hook(module, grad_output) before the gradients of the inputs are computed.
+
+        It may return a tuple in grad_output's place.
+        """
+        return self._add_hook("backward_pre", hook, prepend)
+
+    def register_backward_hook(self, hook):
+        """Deprecated: use register_full_backward_hook."""
+        return self._add_hook("deprecated", hook)
+
+

@@ -1,0 +1,251 @@
+"""State dicts: a module's parameters and persistent buffers by name, and taking them back."""
+
+import warnings
+from collections import OrderedDict, namedtuple
+from collections.abc import Mapping
+
+from .._C import Parameter, Tensor
+from ..utils.hooks import RemovableHandle
+from .module_cast import _C_no_grad
+
+_EXTRA = "_extra_state"
+
+
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+    __slots__ = ()
+
+    def __repr__(self):
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return super().__repr__()
+
+    __str__ = __repr__
+
+
+class StateMixin:
+    """The part of Module that saves and loads."""
+
+    # ---- Hooks
+
+    @staticmethod
+    def _state_hook_defaults():
+        return [
+            ("_state_dict_pre_hooks", OrderedDict()),
+            ("_state_dict_hooks", OrderedDict()),
+            ("_load_state_dict_pre_hooks", OrderedDict()),
+            ("_load_state_dict_post_hooks", OrderedDict()),
+        ]
+
+    def _init_state_hooks(self):
+        self.__dict__.update(self._state_hook_defaults())
+
+    def register_state_dict_pre_hook(self, hook):
+        """hook(module, prefix, keep_vars), before state_dict() reads this module."""
+        return RemovableHandle(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook):
+        """hook(module, state_dict, prefix, local_metadata), which may edit the state dict."""
+        return RemovableHandle(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook):
+        """hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs), before this module takes its entries."""
+        return RemovableHandle(self._load_state_dict_pre_hooks, hook)
+
+    def register_load_state_dict_post_hook(self, hook):
+        """hook(module, incompatible_keys), after loading; may change the two lists."""
+        return RemovableHandle(self._load_state_dict_post_hooks, hook)
+
+    # ---- Saving
+
+    def get_extra_state(self):
+        """State beside parameters and buffers. A class that overrides this and set_extra_state()
+        has it in its state dict."""
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called: a class "
+            "with extra state overrides it"
+        )
+
+    def set_extra_state(self, state):
+        """Takes over what get_extra_state() gave."""
+        raise RuntimeError(
+            "Reached a code path in Module.set_extra_state() that should never be called: a class "
+            "with extra state overrides it"
+        )
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                destination[prefix + name] = parameter if keep_vars else parameter.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if type(self).get_extra_state is not StateMixin.get_extra_state:
+            destination[prefix + _EXTRA] = self.get_extra_state()
+
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+        """References to all parameters and persistent buffers, by name.
+
+        They share memory with the module and are detached, unless keep_vars. destination: a
+        mapping to add to, which is returned.
+        """
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead: destination, prefix, "
+                "keep_vars.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            destination = args[0] if destination is None else destination
+            prefix = args[1] if len(args) > 1 and prefix == "" else prefix
+            keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        local_metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = local_metadata
+        for hook in list(self._state_dict_pre_hooks.values()):
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(
+                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
+                )
+        for hook in list(self._state_dict_hooks.values()):
+            if hook(self, destination, prefix, local_metadata) is not None:
+                raise RuntimeError("state_dict post-hook must return None")
+        return destination
+
+    # ---- Loading
+
+    def _load_from_state_dict(
+        self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+    ):
+        """Takes this module's own entries. To be overridden by classes whose layout changed."""
+        for hook in list(self._load_state_dict_pre_hooks.values()):
+            hook(
+                self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                error_msgs,
+            )  # fmt: skip
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        persistent = {
+            name: buffer
+            for name, buffer in self._buffers.items()
+            if name not in self._non_persistent_buffers_set
+        }
+        own = {**self._parameters, **persistent}
+        for name, value in own.items():
+            if value is None:
+                continue
+            key = prefix + name
+            if key in state_dict:
+                self._take(name, value, key, state_dict[key], assign, error_msgs)
+            elif strict:
+                missing_keys.append(key)
+        self._load_extra_state(state_dict, prefix, strict, missing_keys, unexpected_keys)
+        if strict:
+            self._find_unexpected(state_dict, prefix, own, unexpected_keys)
+
+    def _take(self, name, value, key, given, assign, error_msgs):
+        if not isinstance(given, Tensor):
+            error_msgs.append(
+                f'While copying the parameter named "{key}", expected kiln.Tensor or Tensor-like '
+                f"object from checkpoint but received {type(given)}"
+            )
+            return
+        if given.dim() == 1 and value.dim() == 0 and given.numel() == 1:
+            given = given[0]  # what very old checkpoints hold
+        if given.shape != value.shape:
+            error_msgs.append(
+                f"size mismatch for {key}: copying a param with shape {given.shape} from "
+                f"checkpoint, the shape in current model is {value.shape}."
+            )
+            return
+        try:
+            with _C_no_grad():
+                if not assign:
+                    value.copy_(given.to(value.device))
+                elif isinstance(value, Parameter):
+                    if not isinstance(given, Parameter) or given.requires_grad != value.requires_grad:
+                        given = Parameter(given, requires_grad=value.requires_grad)
+                    setattr(self, name, given)
+                else:
+                    setattr(self, name, given)
+        except Exception as error:
+            error_msgs.append(
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{value.shape} and whose dimensions in the checkpoint are {given.shape}, an "
+                f"exception occurred : {error.args}."
+            )
+
+    def _load_extra_state(self, state_dict, prefix, strict, missing_keys, unexpected_keys):
+        key = prefix + _EXTRA
+        if type(self).set_extra_state is not StateMixin.set_extra_state:
+            if key in state_dict:
+                self.set_extra_state(state_dict[key])
+            elif strict:
+                missing_keys.append(key)
+        elif strict and key in state_dict:
+            unexpected_keys.append(key)
+
+    def _find_unexpected(self, state_dict, prefix, own, unexpected_keys):
+        for key in state_dict:
+            if not key.startswith(prefix) or key == prefix + _EXTRA:
+                continue
+            head, dot, _ = key[len(prefix) :].partition(".")
+            if head in self._modules and dot:
+                continue
+            if head in own and not dot and own[head] is not None:
+                continue
+            unexpected_keys.append(key)
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        """Copies the tensors of a state dict into the module's own.
+
+        strict: the keys must match exactly (RuntimeError). assign: takes the tensors themselves,
+        and keeps each parameter's requires_grad. Returns (missing_keys, unexpected_keys).
+        """
+        if not isinstance(state_dict, Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing_keys, unexpected_keys, error_msgs = [], [], []
+        metadata = getattr(state_dict, "_metadata", None)
+        state_dict = OrderedDict(state_dict)
+        if metadata is not None:
+            state_dict._metadata = metadata
+
+        def load(module, entries, prefix=""):
+            local = dict({} if metadata is None else metadata.get(prefix[:-1], {}))
+            if assign:
+                local["assign_to_params_buffers"] = True
+            module._load_from_state_dict(
+                entries, prefix, local, True, missing_keys, unexpected_keys, error_msgs
+            )
+            for name, child in module._modules.items():
+                if child is not None:
+                    below = f"{prefix}{name}."
+                    part = OrderedDict((k, v) for k, v in entries.items() if k.startswith(below))
+                    load(child, part, below)
+            keys = _IncompatibleKeys(missing_keys, unexpected_keys)
+            for hook in list(module._load_state_dict_post_hooks.values()):
+                assert hook(module, keys) is None, (
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
+                    "to return new values, if incompatible_keys need to be modified, it should be "
+                    "done inplace."
+                )
+
+        load(self, state_dict)
+        if strict:
+            if unexpected_keys:
+                names = ", ".join(f'"{k}"' for k in unexpected_keys)
+                error_msgs.insert(0, f"Unexpected key(s) in state_dict: {names}. ")
+            if missing_keys:
+                names = ", ".join(f'"{k}"' for k in missing_keys)
+                error_msgs.insert(0, f"Missing key(s) in state_dict: {names}. ")
+        if error_msgs:
+            listed = "\n\t".join(error_msgs)
+            raise RuntimeError(
+                f"Error(s) in loading state_dict for {self._get_name()}:\n\t{listed}"
+            )
+        return _IncompatibleKeys(missing_keys, unexpected_keys)
