@@ -157,13 +157,18 @@ struct Autodiff : autodiff::Plain<B> {
   static FloatTensorPrimitive bool_into_float(const Arg<BoolTensorPrimitive>& x, DType dtype) {
     return {B::bool_into_float(x, dtype)};
   }
-  static QuantizedTensorPrimitive q_from_data(const TensorData& data, double scale, Device device) {
-    return B::q_from_data(data, scale, device);
+  static QuantizedTensorPrimitive q_from_parts(const Arg<IntTensorPrimitive>& values,
+                                               const Arg<FloatTensorPrimitive>& scales,
+                                               const QuantScheme& scheme, const Shape& shape) {
+    return B::q_from_parts(values, scales->inner, scheme, shape);
   }
-  static TensorData q_into_data(const Arg<QuantizedTensorPrimitive>& x) {
-    return B::q_into_data(x);
+  static IntTensorPrimitive q_values(const Arg<QuantizedTensorPrimitive>& x) {
+    return B::q_values(x);
   }
-  static double q_scale(const Arg<QuantizedTensorPrimitive>& x) { return B::q_scale(x); }
+  static FloatTensorPrimitive q_scales(const Arg<QuantizedTensorPrimitive>& x) {
+    return {B::q_scales(x)};
+  }
+  static QuantScheme q_scheme(const Arg<QuantizedTensorPrimitive>& x) { return B::q_scheme(x); }
   static QuantizedTensorPrimitive q_reshape(const Arg<QuantizedTensorPrimitive>& x,
                                             const Shape& shape) {
     return B::q_reshape(x, shape);

@@ -23,6 +23,7 @@ struct FormulasReduce : FormulasMath<B> {
   using typename Base::Inner;
   using typename Base::Int;
   using typename Base::P;
+  using typename Base::Quantized;
   using typename Base::T;
 
   static T float_sum(F x, const Dims& dims, bool keepdim) {
@@ -141,6 +142,26 @@ struct FormulasReduce : FormulasMath<B> {
     };
     auto to = edges(x, weight, bias);
     return attach("linear", B::float_linear(in(x), in(weight), in(bias)), std::move(to),
+                  std::move(formula));
+  }
+  // The weight is not trained; it is kept quantized until the gradient needs it.
+  static T float_linear_quantized(F x, const Arg<Quantized>& weight, const T* bias) {
+    if (!tracked(x, bias)) return {B::float_linear_quantized(in(x), weight, in(bias))};
+    auto formula = [xs = Shape(B::shape(x->inner)), w_ = Quantized(weight.get()),
+                    dtype = B::dtype(x->inner)](P& p) {
+      const T g = p.take();
+      const Shape gs = B::shape(g.inner);
+      int64_t rows = 1;
+      for (int i = 0; i + 1 < xs.rank(); ++i) rows *= xs[i];
+      const T g2 = A::float_reshape(g, Shape{rows, gs[gs.rank() - 1]});
+      if (p.needs(0)) {
+        const T w = {B::q_dequantize(w_, dtype)};
+        p.give(0, A::float_reshape(A::float_matmul(g2, w), xs));
+      }
+      if (p.needs(1)) p.give(1, A::float_sum(g2, Dims{0}, false));
+    };
+    auto to = edges(x, bias);
+    return attach("linear", B::float_linear_quantized(in(x), weight, in(bias)), std::move(to),
                   std::move(formula));
   }
 

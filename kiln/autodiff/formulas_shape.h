@@ -58,7 +58,7 @@ struct FormulasShape : AutodiffBase<B> {
   }
   static Int float_into_int(F x, DType dtype) { return B::float_into_int(in(x), dtype); }
   static Bool float_into_bool(F x) { return B::float_into_bool(in(x)); }
-  static Quantized float_quantize(F x, QuantScheme scheme) {
+  static Quantized float_quantize(F x, const QuantScheme& scheme) {
     return B::float_quantize(in(x), scheme);
   }
 

@@ -27,6 +27,13 @@ struct NnDefaults {
     return X::float_reshape(std::move(out), out_shape);
   }
 
+  template <class X = Bk>
+  static FloatOf<X> float_linear_quantized(const FloatOf<X>& x,
+                                           const typename X::QuantizedTensorPrimitive& weight,
+                                           const FloatOf<X>* bias) {
+    return X::float_linear(x, X::q_dequantize(weight, X::dtype(x)), bias);
+  }
+
   // ----------------------------------------------------------------------------------------------------
   // activations
   template <class X = Bk>

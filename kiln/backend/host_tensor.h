@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kiln/backend/arg.h"
+#include "kiln/backend/options.h"
 #include "kiln/backend/tensor_base.h"
 #include "kiln/core/slice.h"
 #include "kiln/core/storage.h"
@@ -43,19 +44,22 @@ class HostTensor final : public TensorBase {
 
 using HostHandle = Handle<HostTensor>;
 
-// An int8 tensor whose values stand for scale * q.
+// A quantized tensor; QuantLayout says what its parts look like.
 class HostQuantized final : public TensorBase {
  public:
-  HostQuantized(HostHandle values, double scale)
-      : TensorBase(values->shape(), DType::q8, values->device()),
+  HostQuantized(HostHandle values, HostHandle scales, const QuantScheme& scheme, const Shape& shape)
+      : TensorBase(shape, DType::q8, values->device()),
         values_(std::move(values)),
-        scale_(scale) {}
-  const HostHandle& values() const { return values_; }  // dtype i8
-  double scale() const { return scale_; }
+        scales_(std::move(scales)),
+        scheme_(scheme) {}
+  const HostHandle& values() const { return values_; }
+  const HostHandle& scales() const { return scales_; }
+  const QuantScheme& scheme() const { return scheme_; }
 
  private:
   HostHandle values_;
-  double scale_;
+  HostHandle scales_;
+  QuantScheme scheme_;
 };
 
 using QuantizedHandle = Handle<HostQuantized>;

@@ -4,6 +4,9 @@
 #include <array>
 #include <cstdint>
 
+#include "kiln/core/dtype.h"
+#include "kiln/core/shape.h"
+
 namespace kiln {
 
 // Height and width of something.
@@ -68,11 +71,49 @@ struct AdamStep {
   int64_t step = 1;
 };
 
-// Symmetric quantization to int8, one scale for the whole tensor: value = scale * q, q in [-127,
-// 127].
+// Symmetric quantization: value = scale * q, q in [-127, 127] or, in 4 bits, in [-7, 7]. A tensor
+// is seen as a matrix for it: a row for each index of its first dim (tensors of one dim or none are
+// one row).
+enum class QuantLevel : uint8_t {
+  tensor,   // one scale
+  channel,  // one for each row
+  block,    // one for each `block` neighbours in a row; the last one of a row may be shorter
+};
+
 struct QuantScheme {
-  // 0: take it from the tensor: max |x| / 127.
+  // Of QuantLevel::tensor only. 0: take it from the tensor: max |x| / 127 (or 7), as the other
+  // levels do for each scale.
   double scale = 0.0;
+  int bits = 8;  // or 4: two values in a byte
+  QuantLevel level = QuantLevel::tensor;
+  int64_t block = 32;
+
+  friend bool operator==(const QuantScheme&, const QuantScheme&) = default;
+};
+
+// How the parts of a quantized tensor of some shape are laid out.
+struct QuantLayout {
+  QuantLayout(const Shape& shape, const QuantScheme& scheme);
+
+  int64_t rows;
+  int64_t cols;
+  int64_t block;          // values in a row that share a scale
+  int64_t blocks;         // of a row
+  int64_t limit;          // the largest |q|
+  int64_t bytes_per_row;  // of packed values
+  // 8 bits: i8, the tensor's shape. 4 bits: u8 [rows, bytes_per_row], the earlier value in the low
+  // half, in two's complement; an odd row ends in a half of 0.
+  Shape values_shape;
+  DType values_dtype;
+  // level tensor: f64 []; channel: f32 [rows]; block: f32 [rows, blocks].
+  Shape scales_shape;
+  DType scales_dtype;
+
+  // The number of the scale of an element.
+  int64_t scale_of(int64_t row, int64_t col) const {
+    return one_scale ? 0 : row * blocks + col / block;
+  }
+  bool one_scale;
 };
 
 }  // namespace kiln

@@ -45,6 +45,12 @@ class SharedModule {
   ~SharedModule() = default;
 };
 
+class MemberVisitor;
+namespace detail {
+// Shows what a computed parameter is made of. (parametrization.cpp)
+void visit_computed(MemberVisitor& visitor, std::string_view name, Param<Tensor>& param);
+}  // namespace detail
+
 class MemberVisitor {
  public:
   virtual ~MemberVisitor() = default;
@@ -55,6 +61,10 @@ class MemberVisitor {
   virtual void buffer(std::string_view name, Buffer& value) = 0;
   virtual void module(std::string_view name, Module& value) = 0;
   virtual void group(std::string_view name, MemberGroup& elements) = 0;
+  // A parameter that is computed from others: these are shown in its place.
+  virtual void computed_parameter(std::string_view name, Param<Tensor>& value) {
+    detail::visit_computed(*this, name, value);
+  }
   virtual void shared_module(std::string_view name, SharedModule& value) {
     module(name, *value.get());
   }
@@ -63,9 +73,6 @@ class MemberVisitor {
 namespace detail {
 
 [[noreturn]] void throw_cannot_hold(const Module& module);
-
-// Shows what a computed parameter is made of. (parametrization.cpp)
-void visit_computed(MemberVisitor& visitor, std::string_view name, Param<Tensor>& param);
 
 template <class M>
 class SharedPointer final : public SharedModule {
@@ -111,7 +118,7 @@ void visit_member(MemberVisitor& visitor, std::string_view name, T& member) {
     visitor.module(name, member);
   } else if constexpr (std::is_same_v<T, Param<Tensor>>) {
     if (member.is_computed()) {
-      visit_computed(visitor, name, member);
+      visitor.computed_parameter(name, member);
     } else {
       visitor.parameter(name, member);
     }

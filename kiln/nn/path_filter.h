@@ -42,6 +42,8 @@ class PathFilter {
 
   bool matches(std::string_view path) const { return matches(path, ParamId(0)); }
   bool matches(std::string_view path, ParamId id) const;
+  // Whether nothing was asked for.
+  bool is_everything() const { return test_ == nullptr; }
   // "'encoder.*'".
   const std::string& description() const { return description_; }
 

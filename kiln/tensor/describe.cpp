@@ -19,6 +19,25 @@ const HostTensor& host_of(const char* op, const Tensor& x) {
   return *host;
 }
 
+// The integers of a quantized tensor, one for each element.
+TensorData unpacked(const ErasedTensor& x) {
+  const TensorData values = Dispatch::int_into_data(Dispatch::q_values(x));
+  const QuantLayout layout(x->shape(), Dispatch::q_scheme(x));
+  if (layout.values_dtype == DType::i8) return values;
+  TensorData out(x->shape(), DType::i8);
+  const auto packed = values.as<uint8_t>();
+  auto to = out.as_mutable<int8_t>();
+  for (int64_t r = 0; r < layout.rows; ++r) {
+    for (int64_t c = 0; c < layout.cols; ++c) {
+      const uint8_t byte = packed[static_cast<size_t>(r * layout.bytes_per_row + c / 2)];
+      const auto half = static_cast<int8_t>(c % 2 == 0 ? byte & 15 : byte >> 4);
+      to[static_cast<size_t>(r * layout.cols + c)] =
+          static_cast<int8_t>(half < 8 ? half : half - 16);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 const Shape& Tensor::shape() const { return shape_of(value_of("shape", *this)); }
@@ -56,7 +75,7 @@ TensorData Tensor::to_data() const {
     case Kind::boolean:
       return Dispatch::bool_into_data(x.inner);
     default:
-      return Dispatch::q_into_data(x.inner);
+      return unpacked(x.inner);
   }
 }
 
@@ -88,7 +107,9 @@ Tensor Tensor::to(Device device) const {
   if (x.inner->device() == device) return *this;
   if (kind_of_value(x) == Kind::quantized) {
     return wrap(
-        Dispatch::q_from_data(Dispatch::q_into_data(x.inner), Dispatch::q_scale(x.inner), device));
+        Dispatch::q_from_parts(Dispatch::int_to_device(Dispatch::q_values(x.inner), device),
+                               Dispatch::float_to_device(Dispatch::q_scales(x.inner), device),
+                               Dispatch::q_scheme(x.inner), shape_of(x)));
   }
   return wrap(by_kind(
       "to", kind_of_value(x), [&] { return AD::float_to_device(x, device); },
@@ -132,16 +153,70 @@ Tensor Tensor::clone() const {
   }
 }
 
-Tensor quantize(const Tensor& x, QuantScheme scheme) {
+namespace {
+
+void check_scheme(const char* op, const QuantScheme& scheme) {
+  if (!(scheme.scale >= 0)) {
+    throw_error<ValueError>(op, ": expected a scale > 0, or 0 to choose one; got ", scheme.scale);
+  }
+  if (scheme.scale > 0 && scheme.level != QuantLevel::tensor) {
+    throw_error<ValueError>(op, ": a scale can be given for the whole tensor only; got ",
+                            scheme.scale, " for channels or blocks");
+  }
+  if (scheme.bits != 8 && scheme.bits != 4) {
+    throw_error<ValueError>(op, ": expected 8 or 4 bits; got ", scheme.bits);
+  }
+  if (scheme.block < 1) {
+    throw_error<ValueError>(op, ": a block must have at least one value; got ", scheme.block);
+  }
+}
+
+const Value& quantized_value(const char* op, const Tensor& x) {
+  const Value& value = value_of(op, x);
+  if (kind_of_value(value) != Kind::quantized) {
+    throw_wrong_dtype(op, dtype_of_value(value), "a quantized tensor");
+  }
+  return value;
+}
+
+}  // namespace
+
+Tensor quantize(const Tensor& x, const QuantScheme& scheme) {
   const Value& value = value_of("quantize", x);
   if (kind_of_value(value) != Kind::floating) {
     throw_wrong_dtype("quantize", dtype_of_value(value), "a floating point tensor");
   }
-  if (!(scheme.scale >= 0)) {
-    throw_error<ValueError>("quantize: expected a scale > 0, or 0 to choose one; got ",
-                            scheme.scale);
-  }
+  check_scheme("quantize", scheme);
   return wrap(AD::float_quantize(value, scheme));
+}
+
+QuantScheme quant_scheme(const Tensor& x) {
+  return Dispatch::q_scheme(quantized_value("quant_scheme", x).inner);
+}
+Tensor quantized_values(const Tensor& x) {
+  return wrap(Dispatch::q_values(quantized_value("quantized_values", x).inner));
+}
+Tensor quantized_scales(const Tensor& x) {
+  return wrap(Dispatch::q_scales(quantized_value("quantized_scales", x).inner));
+}
+
+Tensor make_quantized(const Tensor& values, const Tensor& scales, const QuantScheme& scheme,
+                      const Shape& shape) {
+  const char* op = "make_quantized";
+  const Value& v = value_of(op, values);
+  const Value& s = value_of(op, scales);
+  check_same_device(op, v, s);
+  check_scheme(op, scheme);
+  const QuantLayout layout(shape, scheme);
+  const auto check = [op](const char* what, const Value& got, const Shape& wanted, DType dtype) {
+    if (!(shape_of(got) == wanted) || dtype_of_value(got) != dtype) {
+      throw_error<ShapeError>(op, ": the ", what, " do not fit; got ", dtype_of_value(got), " ",
+                              shape_of(got), "; expected ", dtype, " ", wanted);
+    }
+  };
+  check("values", v, layout.values_shape, layout.values_dtype);
+  check("scales", s, layout.scales_shape, layout.scales_dtype);
+  return wrap(Dispatch::q_from_parts(v.inner, s.inner, scheme, shape));
 }
 
 Tensor dequantize(const Tensor& x, DType dtype) {

@@ -122,7 +122,9 @@ Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
                             " and weight ", ws, "; expected input [.., ",
                             ws.rank() == 2 ? ws[1] : -1, "] and weight [out, in]");
   }
-  if (kind_of_value(input) != Kind::floating || dtype_of_value(input) != dtype_of_value(w)) {
+  const bool quantized = kind_of_value(w) == Kind::quantized;
+  const DType dtype = dtype_of_value(input);
+  if (kind_of_value(input) != Kind::floating || (!quantized && dtype != dtype_of_value(w))) {
     throw_error<DTypeError>("linear: input and weight must have one floating point dtype; got ",
                             dtype_of_value(input), " and ", dtype_of_value(w));
   }
@@ -130,12 +132,13 @@ Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
   if (bias.defined()) {
     b = &value_of("linear", bias);
     check_same_device("linear", input, *b);
-    if (!(shape_of(*b) == Shape{ws[0]}) || dtype_of_value(*b) != dtype_of_value(w)) {
+    if (!(shape_of(*b) == Shape{ws[0]}) || dtype_of_value(*b) != dtype) {
       throw_error<ShapeError>("linear: the bias does not fit the weight; got bias ", shape_of(*b),
                               " ", dtype_of_value(*b), " and weight ", ws, "; expected [", ws[0],
-                              "] ", dtype_of_value(w));
+                              "] ", dtype);
     }
   }
+  if (quantized) return wrap(AD::float_linear_quantized(input, w.inner, b));
   return wrap(AD::float_linear(input, w, b));
 }
 

@@ -88,13 +88,23 @@ Tensor matmul(TensorArg x, TensorArg y);
 Tensor softmax(TensorArg x, int64_t dim);
 Tensor log_softmax(TensorArg x, int64_t dim);
 
-// int8 with one scale; see QuantScheme. `dequantize` gives f32 unless told otherwise.
-Tensor quantize(const Tensor& x, QuantScheme scheme = {});
+// Integers of 8 or 4 bits with scales; see QuantScheme. `dequantize` gives f32 unless told
+// otherwise.
+Tensor quantize(const Tensor& x, const QuantScheme& scheme = {});
 Tensor dequantize(const Tensor& x, DType dtype = DType::f32);
+// What a quantized tensor consists of (QuantLayout has shapes and dtypes), and one made of such
+// parts, whose memory it shares. Throws DTypeError, ShapeError, ValueError for a scheme that makes
+// no sense.
+QuantScheme quant_scheme(const Tensor& x);
+Tensor quantized_values(const Tensor& x);
+Tensor quantized_scales(const Tensor& x);
+Tensor make_quantized(const Tensor& values, const Tensor& scales, const QuantScheme& scheme,
+                      const Shape& shape);
 
 namespace functional {
 
-// y = x W^T + b: x [.., in], weight [out, in], bias [out] or undefined -> [.., out].
+// y = x W^T + b: x [.., in], weight [out, in], bias [out] or undefined -> [.., out]. The weight may
+// be quantized; gradients then flow to x and the bias.
 Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias = {});
 
 // x [N, C, H, W] or [C, H, W], weight [O, C / groups, KH, KW], bias [O] or undefined.

@@ -58,7 +58,15 @@ bool shares_memory(const Value& a, const Value& b) {
 Tensor Tensor::reshape(const Shape& shape) const {
   const Value& x = value_of("reshape", *this);
   const Shape to = inferred_shape("reshape", shape_of(x), shape);
-  if (kind_of_value(x) == Kind::quantized) return wrap(Dispatch::q_reshape(x.inner, to));
+  if (kind_of_value(x) == Kind::quantized) {
+    const QuantScheme scheme = Dispatch::q_scheme(x.inner);
+    if (scheme.level != QuantLevel::tensor || scheme.bits != 8) {
+      throw_error<ValueError>(
+          "reshape: a quantized tensor keeps its shape unless it has one scale ",
+          "and 8 bits; got ", shape_of(x), " to ", to, "; try dequantize()");
+    }
+    return wrap(Dispatch::q_reshape(x.inner, to));
+  }
   return KILN_VIEW("reshape", *this, x, reshape, to);
 }
 

@@ -234,6 +234,13 @@ std::vector<Case<B>> reduction_cases() {
   out.push_back({"float_linear",
                  {uniform({3}, -1, 1, 12), uniform({4, 3}, -1, 1, 13)},
                  [](const V& x) { return A::float_linear(x[0], x[1], nullptr); }});
+  out.push_back({"float_linear_quantized",
+                 {uniform({2, 2, 3}, -1, 1, 14), uniform({4}, -1, 1, 15)},
+                 [](const V& x) {
+                   const auto weight = A::float_quantize(
+                       A::float_arange(-1.0, 0.19, 12, kiln::f32, A::device(x[0])), {});
+                   return A::float_linear_quantized(x[0], A::q_reshape(weight, {4, 3}), &x[1]);
+                 }});
   return out;
 }
 

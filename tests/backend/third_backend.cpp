@@ -59,7 +59,9 @@ using ToyInt = ToyArray<int64_t>;
 using ToyBool = ToyArray<uint8_t>;
 struct ToyQuantized {
   ToyInt values;
-  double scale;
+  ToyFloat scales;
+  QuantScheme scheme;
+  Shape shape;
 };
 
 template <class V>
@@ -522,30 +524,58 @@ struct Toy : BackendDefaults<Toy> {
     return fold<ToyBool>(x, dims, keep, 1, [](auto a, auto b) { return a & b; });
   }
 
-  static ToyQuantized q_from_data(const TensorData& data, double scale, Device on) {
-    const TensorData values(data.shape(), i8, data.storage(), data.byte_offset());
-    return {from_data<ToyInt>(values, on), scale};
+  static ToyQuantized q_from_parts(I values, F scales, const QuantScheme& scheme, const Shape& s) {
+    return {values, scales, scheme, s};
   }
-  static TensorData q_into_data(Q x) { return into_data(x.values); }
-  static double q_scale(Q x) { return x.scale; }
-  static ToyQuantized q_reshape(Q x, const Shape& s) { return {::reshape(x.values, s), x.scale}; }
-  static ToyQuantized float_quantize(F x, QuantScheme scheme) {
-    double scale = scheme.scale;
-    if (scale == 0.0) {
-      x.each([&](double a, const Shape&) { scale = std::max(scale, std::abs(a) / 127.0); });
-      if (scale == 0.0) scale = 1.0;
-    }
-    return {map<ToyInt>(
-                i8,
-                [=](double a) {
-                  return static_cast<int64_t>(std::clamp(std::nearbyint(a / scale), -127.0, 127.0));
-                },
-                x),
-            scale};
+  static ToyInt q_values(Q x) { return x.values; }
+  static ToyFloat q_scales(Q x) { return x.scales; }
+  static QuantScheme q_scheme(Q x) { return x.scheme; }
+  static ToyQuantized q_reshape(Q x, const Shape& s) {
+    return {::reshape(x.values, s), x.scales, x.scheme, s};
+  }
+  static ToyQuantized float_quantize(F x, const QuantScheme& scheme) {
+    const QuantLayout layout(x.shape, scheme);
+    const ToyFloat flat = ::reshape(x, {layout.rows, layout.cols});
+    ToyFloat scales = make<ToyFloat>(layout.scales_shape, layout.scales_dtype, x.device);
+    std::vector<double>& scale = *scales.memory;
+    const auto of = [&](const Shape& i) -> double& {
+      return scale[static_cast<size_t>(layout.scale_of(i[0], i[1]))];
+    };
+    flat.each([&](double a, const Shape& i) {
+      if (std::isfinite(a))
+        of(i) = std::max(of(i), std::abs(a) / static_cast<double>(layout.limit));
+    });
+    for (double& s : scale) s = rounded(scheme.scale > 0.0 ? scheme.scale : s, layout.scales_dtype);
+    for (double& s : scale) s = s == 0.0 ? 1.0 : s;
+    ToyInt values = make<ToyInt>(layout.values_shape, layout.values_dtype, x.device);
+    flat.each([&](double a, const Shape& i) {
+      const double limit = static_cast<double>(layout.limit);
+      const double q = std::isnan(a) ? 0.0 : std::clamp(std::nearbyint(a / of(i)), -limit, limit);
+      const auto n = static_cast<int64_t>(q);
+      if (scheme.bits == 8) {
+        (*values.memory)[static_cast<size_t>(i[0] * layout.cols + i[1])] = n;
+      } else {
+        (*values.memory)[static_cast<size_t>(i[0] * layout.bytes_per_row + i[1] / 2)] +=
+            (n & 15) << (i[1] % 2 * 4);
+      }
+    });
+    return {values, scales, scheme, x.shape};
   }
   static ToyFloat q_dequantize(Q x, DType t) {
-    return map<ToyFloat>(
-        t, [&](int64_t a) { return x.scale * static_cast<double>(a); }, x.values);
+    const QuantLayout layout(x.shape, x.scheme);
+    const ToyFloat out = make<ToyFloat>({layout.rows, layout.cols}, t, x.values.device);
+    const ToyInt values =
+        x.scheme.bits == 8 ? ::reshape(x.values, {layout.rows, layout.cols}) : x.values;
+    const ToyFloat scales = ::reshape(x.scales, {x.scales.shape.numel()});
+    out.each([&](double& a, const Shape& i) {
+      int64_t n = values.at({i[0], x.scheme.bits == 8 ? i[1] : i[1] / 2});
+      if (x.scheme.bits == 4) {
+        n = i[1] % 2 == 0 ? n & 15 : n >> 4;
+        n = n < 8 ? n : n - 16;
+      }
+      a = rounded(scales.at({layout.scale_of(i[0], i[1])}) * static_cast<double>(n), t);
+    });
+    return ::reshape(out, x.shape);
   }
 };
 

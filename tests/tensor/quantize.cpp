@@ -118,3 +118,78 @@ TEST_CASE("quantized tensors have no arithmetic") {
   CHECK_THROWS_AS(dequantize(ones({2})), DTypeError);
   CHECK_THROWS_AS(dequantize(quantize(ones({2})), i64), DTypeError);
 }
+
+TEST_CASE("channels and blocks: each has the scale of its own largest value") {
+  on_devices(kFloatTypes, [](Device device, DType dtype) {
+    const Tensor x =
+        tensor({{127.0, -64.0, 2.0, 1.0, 1.0}, {0.0, 0.0, 0.0, 254.0, -127.0}}, {f64, device})
+            .to(dtype);
+    for (const Tensor& each : {x, scattered(x)}) {
+      const Tensor channel = quantize(each, {.level = QuantLevel::channel});
+      CHECK(mismatch(quantized_scales(channel), {2}, {1, 2}) == "");
+      CHECK(quantized_scales(channel).dtype() == f32);
+      CHECK(mismatch(quantized_values(channel), {2, 5}, {127, -64, 2, 1, 1, 0, 0, 0, 127, -64}) ==
+            "");  // -63.5 to the even -64
+      CHECK(mismatch(dequantize(channel, f64), {2, 5}, {127, -64, 2, 1, 1, 0, 0, 0, 254, -128}) ==
+            "");
+
+      const Tensor block = quantize(each, {.level = QuantLevel::block, .block = 2});
+      CHECK(mismatch(quantized_scales(block), {2, 3}, {1, 2.0f / 127, 1.0f / 127, 1, 2, 1},
+                     dtype == f64 ? 1e-7 : 1e-7) == "");
+      CHECK(mismatch(quantized_values(block), {2, 5},
+                     {127, -64, 127, 64, 127, 0, 0, 0, 127, -127}) == "");
+      CHECK(quant_scheme(block) == QuantScheme{.level = QuantLevel::block, .block = 2});
+    }
+  });
+}
+
+TEST_CASE("four bits: two values in a byte, rows apart") {
+  on_devices([](Device device) {
+    const Tensor x = tensor({{7.0, -7.0, 3.0}, {-1.0, 0.0, 14.0}}, {f32, device});
+    const Tensor q = quantize(x, {.bits = 4, .level = QuantLevel::channel});
+    CHECK(q.shape() == Shape{2, 3});
+    CHECK(quantized_values(q).dtype() == u8);
+    // 7 | (-7 & 15) << 4, 3; -0.5 and 0 to 0, 7.
+    CHECK(mismatch(quantized_values(q), {2, 2}, {7 + 9 * 16, 3, 0, 7}) == "");
+    CHECK(mismatch(quantized_scales(q), {2}, {1, 2}) == "");
+    CHECK(q.to_data().to_doubles() == Doubles{7, -7, 3, 0, 0, 7});
+    CHECK(mismatch(dequantize(q, f64), {2, 3}, {7, -7, 3, 0, 0, 14}) == "");
+    const Device there = device.type == kCpu ? kReference : kCpu;
+    CHECK(dequantize(q.to(there)).to(device).equal(dequantize(q)));
+    const Tensor again =
+        make_quantized(quantized_values(q), quantized_scales(q), quant_scheme(q), q.shape());
+    CHECK(dequantize(again).equal(dequantize(q)));
+    CHECK(error_lacks<ValueError>([&] { q.reshape({6}); }, {"reshape", "[2, 3]", "dequantize"}) ==
+          "");
+    CHECK(error_lacks<ShapeError>(
+              [&] {
+                make_quantized(quantized_values(q), quantized_scales(q), quant_scheme(q), {3, 2});
+              },
+              {"make_quantized", "values", "[2, 2]", "[3, 1]"}) == "");
+  });
+  CHECK_THROWS_AS(quantize(ones({2}), {.bits = 3}), ValueError);
+  CHECK_THROWS_AS(quantize(ones({2}), {.level = QuantLevel::block, .block = 0}), ValueError);
+  CHECK_THROWS_AS(quantize(ones({2}), {.scale = 1.0, .level = QuantLevel::channel}), ValueError);
+  CHECK_THROWS_AS(quant_scheme(ones({2})), DTypeError);
+}
+
+TEST_CASE("linear with a quantized weight: as with the dequantized one, gradients to x and bias") {
+  on_devices([](Device device) {
+    const Tensor w = tensor({{1.0, -2.0, 0.5}, {0.25, 3.0, -1.0}}, {f32, device});
+    for (const QuantScheme& scheme :
+         {QuantScheme{}, QuantScheme{.level = QuantLevel::channel},
+          QuantScheme{.bits = 4, .level = QuantLevel::block, .block = 2}}) {
+      const Tensor q = quantize(w, scheme);
+      const Tensor dense = dequantize(q);
+      Tensor x = tensor({{1.0, 2.0, 3.0}, {-1.0, 0.5, 0.0}}, {f32, device}).requires_grad_();
+      Tensor bias = tensor({0.5, -0.5}, {f32, device}).requires_grad_();
+      const Tensor y = functional::linear(x, q, bias);
+      CHECK(y.allclose(functional::linear(x, dense, bias), 1e-6, 1e-6));
+      const Tensor g = tensor({{1.0, -1.0}, {2.0, 0.5}}, {f32, device});
+      const Gradients grads = y.backward(g);
+      CHECK(grads.get(x)->allclose(g.matmul(dense), 1e-6, 1e-6));
+      CHECK(mismatch(*grads.get(bias), {2}, {3.0, -0.5}) == "");
+    }
+    CHECK_THROWS_AS(functional::linear(ones({2, 2}, {.device = device}), quantize(w)), ShapeError);
+  });
+}

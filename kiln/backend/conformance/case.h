@@ -13,7 +13,10 @@ namespace kiln::conformance {
 // A tensor operand. Its dtype tells whether it is a float, int, bool or quantized one.
 struct Operand {
   TensorData data;
-  double scale = 0.0;  // quantized only
+  // Quantized only: the data are the values, whatever their scheme, with dtype q8.
+  TensorData scales = {};
+  QuantScheme scheme = {};
+  Shape shape = {};
 };
 using OperandList = std::vector<Operand>;
 

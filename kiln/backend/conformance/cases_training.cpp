@@ -168,27 +168,74 @@ void add_training_cases(CaseList& list) {
 }
 
 void add_quantized_cases(CaseList& list) {
-  const auto quantized = [&](const Shape& shape) {
-    const TensorData data = list.integers(shape, i8, -127, 127).data;
-    return Operand{TensorData(shape, DType::q8, data.storage(), data.byte_offset()), 0.25};
+  constexpr QuantLevel kTensor = QuantLevel::tensor;
+  constexpr QuantLevel kChannel = QuantLevel::channel;
+  constexpr QuantLevel kBlock = QuantLevel::block;
+  const QuantScheme schemes[] = {{},
+                                 {.bits = 4},
+                                 {.level = kChannel},
+                                 {.bits = 4, .level = kChannel},
+                                 {.level = kBlock, .block = 4},
+                                 {.bits = 4, .level = kBlock, .block = 4},
+                                 {.bits = 4, .level = kBlock, .block = 3}};
+  const auto values_of = [&](const QuantLayout& layout) {
+    return list.integers(layout.values_shape, layout.values_dtype,
+                         layout.values_dtype == u8 ? 0 : -layout.limit,
+                         layout.values_dtype == u8 ? 255 : layout.limit);
   };
-  for (const Shape& shape : {Shape{}, Shape{0}, Shape{3, 4}, Shape{40001}}) {
-    const Operand x = quantized(shape);
-    list.add("q_from_data", {HostData{x.data}, 0.25, Here{}});
-    list.add("q_into_data", {x});
-    list.add("q_scale", {x});
+  const auto scales_of = [&](const QuantLayout& layout) {
+    return list.uniform(layout.scales_shape, layout.scales_dtype, 0.125, 0.5);
+  };
+  const auto quantized = [&](const Shape& shape, const QuantScheme& scheme) {
+    const QuantLayout layout(shape, scheme);
+    const TensorData data = values_of(layout).data;
+    return Operand{TensorData(data.shape(), DType::q8, data.storage(), data.byte_offset()),
+                   scales_of(layout).data, scheme, shape};
+  };
+  for (const Shape& shape :
+       {Shape{}, Shape{0}, Shape{5}, Shape{3, 4}, Shape{2, 3, 5}, Shape{3, 0}, Shape{301, 133}}) {
+    for (const QuantScheme& scheme : schemes) {
+      const QuantLayout layout(shape, scheme);
+      const Operand x = quantized(shape, scheme);
+      list.add("q_from_parts", {values_of(layout), scales_of(layout), scheme, shape}).elementwise =
+          false;
+      list.add("q_values", {x});
+      list.add("q_scales", {x});
+      list.add("q_scheme", {x});
+      for (DType dtype : list.floats) {
+        list.add("q_dequantize", {x, dtype}, kRounded);
+        list.add("float_quantize", {list.uniform(shape, dtype), scheme}).elementwise = false;
+      }
+    }
     for (DType dtype : list.floats) {
-      list.add("q_dequantize", {x, dtype}, kRounded);
       // With a power of two as the scale every quotient is exact, and many end in a half.
       list.add("float_quantize", {list.integers(shape, dtype, -40, 40), QuantScheme{2.0}});
-      list.add("float_quantize", {list.integers(shape, dtype, -40, 40), QuantScheme{0.125}});
-      list.add("float_quantize", {list.uniform(shape, dtype), QuantScheme{}}, {0x1p31, 0});
+      list.add("float_quantize",
+               {list.integers(shape, dtype, -40, 40), QuantScheme{0.125, 4, kTensor, 32}});
     }
   }
-  list.add("q_reshape", {quantized({3, 4}), Shape{2, 6}});
-  list.add("q_reshape", {quantized({1}), Shape{}});
+  list.add("q_reshape", {quantized({3, 4}, {}), Shape{2, 6}});
+  list.add("q_reshape", {quantized({1}, {}), Shape{}});
   for (DType dtype : list.floats) {
     list.add("float_quantize", {values({0, 0, 0}, dtype), QuantScheme{}});
+    list.add("float_quantize",
+             {values({0, kInf, -kInf, kNan, 2, 1}, {2, 3}, dtype), QuantScheme{}});
+    list.add("float_quantize", {values({kNan, kInf, -kInf, kNan, 2, 1}, {2, 3}, dtype),
+                                QuantScheme{.bits = 4, .level = kChannel}});
+  }
+  for (DType dtype : list.floats) {
+    for (const auto& [shape, out] :
+         {std::pair<Shape, int64_t>{{5}, 3}, {{2, 3, 6}, 4}, {{0, 4}, 2}, {{33, 70}, 40}}) {
+      for (const QuantScheme& scheme : schemes) {
+        const Operand weight = quantized({out, shape.back()}, scheme);
+        for (const Argument& bias :
+             {Argument(list.uniform(Shape{out}, dtype)), Argument(Absent())}) {
+          Case& c = list.add("float_linear_quantized", {list.uniform(shape, dtype), weight, bias},
+                             {8, 1600.0 * static_cast<double>(shape.back())});
+          c.elementwise = false;
+        }
+      }
+    }
   }
 }
 

@@ -37,12 +37,15 @@ using Outputs = std::vector<TensorData>;
 void collect(const Runner& runner, const ErasedTensor& x, Outputs* outputs) {
   outputs->push_back(runner.into_data(x));
   if (kind_of(x->dtype()) == Kind::quantized) {
-    outputs->push_back(TensorData(std::vector<double>{runner.table().q_scale(x)}, Shape{}));
+    outputs->push_back(runner.table().float_into_data(runner.table().q_scales(x)));
   }
 }
 void collect(const Runner&, const TensorData& data, Outputs* outputs) { outputs->push_back(data); }
-void collect(const Runner&, double value, Outputs* outputs) {
-  outputs->push_back(TensorData(std::vector<double>{value}, Shape{}));
+void collect(const Runner&, const QuantScheme& scheme, Outputs* outputs) {
+  outputs->push_back(TensorData(
+      std::vector<double>{scheme.scale, static_cast<double>(scheme.bits),
+                          static_cast<double>(scheme.level), static_cast<double>(scheme.block)},
+      Shape{4}));
 }
 template <class A, class C>
 void collect(const Runner& runner, const std::pair<A, C>& pair, Outputs* outputs) {
@@ -216,7 +219,7 @@ TensorData Runner::into_data(const ErasedTensor& x) const {
     case Kind::boolean:
       return table_->bool_into_data(x);
     default:
-      return table_->q_into_data(x);
+      return table_->int_into_data(table_->q_values(x));
   }
 }
 
@@ -250,7 +253,11 @@ void Runner::add(const Operand& operand, Layout layout, Live* live) const {
   const TensorData& data = operand.data;
   const int rank = data.shape().rank();
   if (data.dtype() == DType::q8) {
-    live->bases.push_back(table_->q_from_data(data, operand.scale, device_));
+    const DType stored = QuantLayout(operand.shape, operand.scheme).values_dtype;
+    const TensorData values(data.shape(), stored, data.storage(), data.byte_offset());
+    live->bases.push_back(table_->q_from_parts(table_->int_from_data(values, device_),
+                                               table_->float_from_data(operand.scales, device_),
+                                               operand.scheme, operand.shape));
     live->views.push_back(live->bases.back());
     return;
   }

@@ -234,10 +234,12 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle bool_all(Arg<HostHandle>, const Dims&, bool);
 
   // Quantized tensors. (quantize.cpp)
-  static QuantizedHandle float_quantize(Arg<HostHandle>, QuantScheme);
-  static QuantizedHandle q_from_data(const TensorData&, double, kiln::Device);
-  static TensorData q_into_data(Arg<QuantizedHandle>);
-  static double q_scale(Arg<QuantizedHandle>);
+  static QuantizedHandle float_quantize(Arg<HostHandle>, const QuantScheme&);
+  static QuantizedHandle q_from_parts(Arg<HostHandle>, Arg<HostHandle>, const QuantScheme&,
+                                      const Shape&);
+  static HostHandle q_values(Arg<QuantizedHandle> x) { return x->values(); }
+  static HostHandle q_scales(Arg<QuantizedHandle> x) { return x->scales(); }
+  static QuantScheme q_scheme(Arg<QuantizedHandle> x) { return x->scheme(); }
   static QuantizedHandle q_reshape(Arg<QuantizedHandle>, const Shape&);
   static HostHandle q_dequantize(Arg<QuantizedHandle>, DType);
 };

@@ -1,6 +1,7 @@
-// Symmetric quantization to int8: value = scale * q, q in [-127, 127].
+// Quantized tensors: integers of 8 or 4 bits with scales.
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
@@ -10,51 +11,170 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-double scale_of(const HostHandle& x) {
-  if (x->numel() == 0) return 1.0;  // nothing, or zeros only: any scale will do
-  const Dims all = all_dims(x->shape().rank());
-  const HostHandle largest =
-      Cpu::float_cast(Cpu::float_amax(Cpu::float_abs(x), all, false), DType::f64);
-  const double most = *largest->data_as<const double>();
-  return most > 0.0 ? most / 127.0 : 1.0;
+// Rows in pieces of about kGrain elements.
+template <class F>
+void for_rows(const QuantLayout& layout, F&& f) {
+  parallel_for(layout.rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(layout.cols, 1)), f);
+}
+
+double usable(double scale) { return scale > 0.0 ? scale : 1.0; }  // all zeros: any will do
+
+template <class T>
+double largest(const T* x, int64_t n) {
+  double most = 0.0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double value = std::abs(convert_element<double>(x[i]));
+    if (value > most && std::isfinite(value)) most = value;
+  }
+  return most;
+}
+
+// One scale: by row first, since a row is what a thread works on.
+template <class T>
+double scale_of_all(const T* x, const QuantLayout& layout) {
+  std::vector<double> most(static_cast<size_t>(layout.rows), 0.0);
+  for_rows(layout, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      most[static_cast<size_t>(r)] = largest(x + r * layout.cols, layout.cols);
+    }
+  });
+  const double all = most.empty() ? 0.0 : *std::max_element(most.begin(), most.end());
+  return usable(all / static_cast<double>(layout.limit));
+}
+
+template <class T>
+void quantize_block(const T* x, int8_t* out, int64_t n, double scale, double limit) {
+  for (int64_t i = 0; i < n; ++i) {
+    const double q = std::nearbyint(convert_element<double>(x[i]) / scale);
+    out[i] = q != q ? int8_t{0} : static_cast<int8_t>(std::clamp(q, -limit, limit));
+  }
+}
+
+void pack_row(const int8_t* values, uint8_t* out, int64_t n) {
+  for (int64_t i = 0; i < n / 2; ++i) {
+    out[i] = static_cast<uint8_t>((values[2 * i] & 15) | ((values[2 * i + 1] & 15) << 4));
+  }
+  if (n % 2 != 0) out[n / 2] = static_cast<uint8_t>(values[n - 1] & 15);
+}
+
+int8_t from_half(int half) { return static_cast<int8_t>((half ^ 8) - 8); }
+
+void unpack_row(const uint8_t* bytes, int8_t* out, int64_t n) {
+  for (int64_t i = 0; i < n / 2; ++i) {
+    out[2 * i] = from_half(bytes[i] & 15);
+    out[2 * i + 1] = from_half(bytes[i] >> 4);
+  }
+  if (n % 2 != 0) out[n - 1] = from_half(bytes[n / 2] & 15);
+}
+
+template <class T>
+void quantize_rows(const T* x, const HostTensor& values, const HostTensor& scales,
+                   const QuantLayout& layout) {
+  const auto limit = static_cast<double>(layout.limit);
+  const bool packs = values.dtype() == DType::u8;
+  for_rows(layout, [&](int64_t begin, int64_t end) {
+    std::vector<int8_t> row(packs ? static_cast<size_t>(layout.cols) : 0);
+    for (int64_t r = begin; r < end; ++r) {
+      // A channel without values has a scale all the same.
+      if (layout.cols == 0 && !layout.one_scale && layout.blocks > 0) {
+        scales.data_as<float>()[r] = 1.0f;
+      }
+      int8_t* out = packs ? row.data() : values.data_as<int8_t>() + r * layout.cols;
+      for (int64_t c = 0; c < layout.cols; c += layout.block) {
+        const T* from = x + r * layout.cols + c;
+        const int64_t n = std::min(layout.block, layout.cols - c);
+        double scale = 0.0;
+        if (layout.one_scale) {
+          scale = *scales.data_as<const double>();
+        } else {
+          const auto kept = static_cast<float>(usable(largest(from, n) / limit));
+          scale = usable(static_cast<double>(kept));
+          scales.data_as<float>()[layout.scale_of(r, c)] = static_cast<float>(scale);
+        }
+        quantize_block(from, out + c, n, scale, limit);
+      }
+      if (packs) {
+        pack_row(out, values.data_as<uint8_t>() + r * layout.bytes_per_row, layout.cols);
+      }
+    }
+  });
+}
+
+// S is the scales' type: an 8-bit integer times a float is rounded once either way.
+template <class T, class S>
+void dequantize_rows(const HostTensor& values, const S* scales, T* out, const QuantLayout& layout) {
+  const bool packed = values.dtype() == DType::u8;
+  for_rows(layout, [&](int64_t begin, int64_t end) {
+    std::vector<int8_t> row(packed ? static_cast<size_t>(layout.cols) : 0);
+    for (int64_t r = begin; r < end; ++r) {
+      const int8_t* from = row.data();
+      if (packed) {
+        unpack_row(values.data_as<const uint8_t>() + r * layout.bytes_per_row, row.data(),
+                   layout.cols);
+      } else {
+        from = values.data_as<const int8_t>() + r * layout.cols;
+      }
+      T* to = out + r * layout.cols;
+      for (int64_t c = 0; c < layout.cols; c += layout.block) {
+        using Wide = std::conditional_t<std::is_same_v<T, double>, double, S>;
+        const auto scale = static_cast<Wide>(scales[layout.scale_of(r, c)]);
+        const int64_t end_of_block = std::min(c + layout.block, layout.cols);
+        for (int64_t i = c; i < end_of_block; ++i) {
+          to[i] = static_cast<T>(scale * static_cast<Wide>(from[i]));
+        }
+      }
+    }
+  });
 }
 
 }  // namespace
 }  // namespace cpu
 
-QuantizedHandle CpuBasic::float_quantize(Arg<HostHandle> x, QuantScheme scheme) {
-  const double scale = scheme.scale > 0.0 ? scheme.scale : cpu::scale_of(x);
-  HostHandle values = host::empty(x->shape(), DType::i8, x->device());
+QuantizedHandle CpuBasic::float_quantize(Arg<HostHandle> x, const QuantScheme& scheme) {
+  const QuantLayout layout(x->shape(), scheme);
+  HostHandle values = host::empty(layout.values_shape, layout.values_dtype, x->device());
+  HostHandle scales = host::empty(layout.scales_shape, layout.scales_dtype, x->device());
   const HostHandle source = cpu::contiguous(x);
-  auto* to = values->data_as<int8_t>();
   visit_float("quantize", source->dtype(), [&]<class T>() {
     const T* from = source->data_as<const T>();
-    parallel_for(source->numel(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const double q = std::nearbyint(convert_element<double>(from[i]) / scale);
-        to[i] = q != q ? int8_t{0} : static_cast<int8_t>(std::clamp(q, -127.0, 127.0));
-      }
-    });
+    if (layout.one_scale) {
+      *scales->data_as<double>() =
+          scheme.scale > 0.0 ? scheme.scale : cpu::scale_of_all(from, layout);
+    }
+    cpu::quantize_rows(from, *values, *scales, layout);
   });
-  return make_handle<HostQuantized>(std::move(values), scale);
+  return make_handle<HostQuantized>(std::move(values), std::move(scales), scheme, x->shape());
 }
 
 HostHandle CpuBasic::q_dequantize(Arg<QuantizedHandle> x, DType dtype) {
-  const HostHandle wide = int_into_float(x->values(), dtype == DType::f64 ? dtype : DType::f32);
-  return float_cast(float_mul_scalar(wide, x->scale()), dtype);
+  const QuantLayout layout(x->shape(), x->scheme());
+  const DType computed = dtype == DType::f64 ? dtype : DType::f32;
+  HostHandle out = host::empty(x->shape(), computed, x->device());
+  const HostHandle values = cpu::contiguous(x->values());
+  const HostHandle scales = cpu::contiguous(x->scales());
+  const auto run = [&]<class T>(T* to) {
+    if (layout.one_scale) {
+      cpu::dequantize_rows(*values, scales->data_as<const double>(), to, layout);
+    } else {
+      cpu::dequantize_rows(*values, scales->data_as<const float>(), to, layout);
+    }
+  };
+  if (computed == DType::f64) {
+    run(out->data_as<double>());
+  } else {
+    run(out->data_as<float>());
+  }
+  return float_cast(std::move(out), dtype);
 }
 
-QuantizedHandle CpuBasic::q_from_data(const TensorData& data, double scale, Device device) {
-  const TensorData values(data.shape(), DType::i8, data.storage(), data.byte_offset());
-  return make_handle<HostQuantized>(host::from_data(values, device), scale);
+QuantizedHandle CpuBasic::q_from_parts(Arg<HostHandle> values, Arg<HostHandle> scales,
+                                       const QuantScheme& scheme, const Shape& shape) {
+  return make_handle<HostQuantized>(values.get(), scales.get(), scheme, shape);
 }
-TensorData CpuBasic::q_into_data(Arg<QuantizedHandle> x) {
-  const HostHandle second_holder = x->values();  // so that the data is a copy
-  return host::into_data(second_holder);
-}
-double CpuBasic::q_scale(Arg<QuantizedHandle> x) { return x->scale(); }
+
 QuantizedHandle CpuBasic::q_reshape(Arg<QuantizedHandle> x, const Shape& shape) {
-  return make_handle<HostQuantized>(int_reshape(x->values(), shape), x->scale());
+  return make_handle<HostQuantized>(int_reshape(x->values(), shape), x->scales(), x->scheme(),
+                                    shape);
 }
 
 }  // namespace kiln

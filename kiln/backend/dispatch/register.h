@@ -150,8 +150,8 @@ struct EraseResult<Bk, TensorData> {
   static TensorData pass(TensorData value) { return value; }
 };
 template <class Bk>
-struct EraseResult<Bk, double> {
-  static double pass(double value) { return value; }
+struct EraseResult<Bk, QuantScheme> {
+  static QuantScheme pass(const QuantScheme& value) { return value; }
 };
 template <class Bk>
 struct ErasePair {

@@ -1,4 +1,4 @@
-// Quantized tensors: int8 values with one scale.
+// Quantized tensors: integers with scales.
 #include <algorithm>
 #include <cmath>
 
@@ -11,40 +11,107 @@ using reference::Ops;
 using reference::read;
 using reference::Tensor;
 
-QuantizedHandle Ops::q_from_data(const TensorData& data, double scale, Device device) {
-  const TensorData values(data.shape(), DType::i8, data.storage(), data.byte_offset());
-  return make_handle<HostQuantized>(host::from_data(values, device), scale);
+namespace {
+
+size_t element(const QuantLayout& layout, int64_t row, int64_t col) {
+  return static_cast<size_t>(row * layout.cols + col);
 }
 
-TensorData Ops::q_into_data(Arg<QuantizedHandle> x) {
-  const HostHandle second_holder = x->values();  // so that the data is a copy
-  return host::into_data(second_holder);
+// One integer for each element, to and from the form in which they are kept.
+std::vector<double> packed(const std::vector<double>& values, const QuantLayout& layout) {
+  if (layout.values_dtype == DType::i8) return values;
+  std::vector<double> out(static_cast<size_t>(layout.rows * layout.bytes_per_row), 0.0);
+  for (int64_t r = 0; r < layout.rows; ++r) {
+    for (int64_t c = 0; c < layout.cols; ++c) {
+      const double q = values[element(layout, r, c)];
+      const double half = q < 0 ? q + 16 : q;
+      out[static_cast<size_t>(r * layout.bytes_per_row + c / 2)] += c % 2 == 0 ? half : 16 * half;
+    }
+  }
+  return out;
 }
 
-double Ops::q_scale(Arg<QuantizedHandle> x) { return x->scale(); }
+std::vector<double> unpacked(const std::vector<double>& bytes, const QuantLayout& layout) {
+  if (layout.values_dtype == DType::i8) return bytes;
+  std::vector<double> out(static_cast<size_t>(layout.rows * layout.cols));
+  for (int64_t r = 0; r < layout.rows; ++r) {
+    for (int64_t c = 0; c < layout.cols; ++c) {
+      const auto byte =
+          static_cast<int>(bytes[static_cast<size_t>(r * layout.bytes_per_row + c / 2)]);
+      const int half = c % 2 == 0 ? byte % 16 : byte / 16;
+      out[element(layout, r, c)] = half < 8 ? half : half - 16;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+QuantizedHandle Ops::q_from_parts(Tensor values, Tensor scales, const QuantScheme& scheme,
+                                  const Shape& shape) {
+  return make_handle<HostQuantized>(values.get(), scales.get(), scheme, shape);
+}
+
+HostHandle Ops::q_values(Arg<QuantizedHandle> x) { return x->values(); }
+HostHandle Ops::q_scales(Arg<QuantizedHandle> x) { return x->scales(); }
+QuantScheme Ops::q_scheme(Arg<QuantizedHandle> x) { return x->scheme(); }
 
 QuantizedHandle Ops::q_reshape(Arg<QuantizedHandle> x, const Shape& shape) {
-  return make_handle<HostQuantized>(int_reshape(x->values(), shape), x->scale());
+  return make_handle<HostQuantized>(int_reshape(x->values(), shape), x->scales(), x->scheme(),
+                                    shape);
 }
 
-QuantizedHandle Ops::float_quantize(Tensor x, QuantScheme scheme) {
+QuantizedHandle Ops::float_quantize(Tensor x, const QuantScheme& scheme) {
+  const QuantLayout layout(x->shape(), scheme);
   const std::vector<double> values = read<double>(x);
-  double scale = scheme.scale;
-  if (scale == 0.0) {
-    for (double value : values) scale = std::max(scale, std::abs(value) / 127.0);
-    if (scale == 0.0) scale = 1.0;  // all zeros: any scale will do
+  const auto limit = static_cast<double>(layout.limit);
+  std::vector<double> largest(static_cast<size_t>(layout.scales_shape.numel()), 0.0);
+  for (int64_t r = 0; r < layout.rows; ++r) {
+    for (int64_t c = 0; c < layout.cols; ++c) {
+      const double value = std::abs(values[element(layout, r, c)]);
+      double& most = largest[static_cast<size_t>(layout.scale_of(r, c))];
+      if (std::isfinite(value)) most = std::max(most, value);
+    }
   }
-  std::vector<double> quantized;
-  for (double value : values) {
-    quantized.push_back(std::clamp(std::nearbyint(value / scale), -127.0, 127.0));
+  for (double& scale : largest) scale = scheme.scale > 0.0 ? scheme.scale : scale / limit;
+  // In the dtype in which they are kept. All zeros: any scale will do.
+  std::vector<double> scales =
+      read<double>(make(layout.scales_shape, layout.scales_dtype, x->device(), largest));
+  for (double& scale : scales) scale = scale > 0.0 ? scale : 1.0;
+
+  std::vector<double> quantized(values.size());
+  for (int64_t r = 0; r < layout.rows; ++r) {
+    for (int64_t c = 0; c < layout.cols; ++c) {
+      const size_t i = element(layout, r, c);
+      const double q =
+          std::nearbyint(values[i] / scales[static_cast<size_t>(layout.scale_of(r, c))]);
+      quantized[i] = std::isnan(q) ? 0.0 : std::clamp(q, -limit, limit);
+    }
   }
-  return make_handle<HostQuantized>(make(x->shape(), DType::i8, x->device(), quantized), scale);
+  return make_handle<HostQuantized>(
+      make(layout.values_shape, layout.values_dtype, x->device(), packed(quantized, layout)),
+      make(layout.scales_shape, layout.scales_dtype, x->device(), scales), scheme, x->shape());
 }
 
 HostHandle Ops::q_dequantize(Arg<QuantizedHandle> x, DType dtype) {
-  std::vector<double> values = read<double>(x->values());
-  for (double& value : values) value *= x->scale();
+  const QuantLayout layout(x->shape(), x->scheme());
+  std::vector<double> values = unpacked(read<double>(x->values()), layout);
+  const std::vector<double> scales = read<double>(x->scales());
+  for (int64_t r = 0; r < layout.rows; ++r) {
+    for (int64_t c = 0; c < layout.cols; ++c) {
+      values[element(layout, r, c)] *= scales[static_cast<size_t>(layout.scale_of(r, c))];
+    }
+  }
   return make(x->shape(), dtype, x->device(), values);
+}
+
+HostHandle Ops::float_linear_quantized(Tensor x, Arg<QuantizedHandle> weight,
+                                       const HostHandle* bias) {
+  HostHandle wide_bias;
+  if (bias != nullptr) wide_bias = float_cast(*bias, DType::f64);
+  const HostHandle out = float_linear(float_cast(x, DType::f64), q_dequantize(weight, DType::f64),
+                                      bias == nullptr ? nullptr : &wide_bias);
+  return float_cast(out, x->dtype());
 }
 
 }  // namespace kiln
