@@ -1,0 +1,25 @@
+"""The Python that the pages show runs."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def blocks():
+    for page in ("README.md", "docs/python.md"):
+        text = (ROOT / page).read_text()
+        for i, block in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)):
+            yield pytest.param(block, id=f"{page}-{i}")
+
+
+@pytest.mark.parametrize("block", list(blocks()))
+def test_block_runs(block, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
