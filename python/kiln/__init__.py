@@ -35,9 +35,12 @@ from . import autograd, nn, optim, utils  # noqa: E402,F401
 
 __version__ = _C.__version__
 
-del globals()["grad"]  # kiln.autograd.grad
-
-del globals()["Parameter"], globals()["Buffer"]  # kiln.nn.Parameter, kiln.nn.Buffer
+# What belongs elsewhere: kiln.autograd.grad, kiln.nn.Parameter, ...
+for _name in ("grad", "Parameter", "Buffer", "ModuleBase", "CppHandle", "GradFn", "Gradients"):
+    del globals()[_name]
+for _class in (Tensor, device, dtype):
+    _class.__module__ = "kiln"
+del _name, _class
 
 strided = "strided"
 contiguous_format = "contiguous_format"

@@ -40,6 +40,7 @@ void bind_io(nb::module_& m);
 void bind_init(nb::module_& m);
 void bind_module(nb::module_& m);
 void bind_module_hooks(nb::module_& m);
+void bind_cpp_modules(nb::module_& m);
 
 // Adds the method also as a function of the module, as PyTorch has most: x.exp() and kiln.exp(x).
 template <class F, class... Extra>

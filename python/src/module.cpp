@@ -26,4 +26,5 @@ NB_MODULE(_C, m) {
   bind_init(m);
   bind_module(m);
   bind_module_hooks(m);
+  bind_cpp_modules(m);
 }

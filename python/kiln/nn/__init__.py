@@ -15,6 +15,7 @@ from .activation import (
 )
 from .container import ModuleDict, ModuleList, Sequential
 from .conv import AvgPool2d, Conv2d, MaxPool2d
+from .cpp_module import CppModule
 from .linear import Flatten, Identity, Linear
 from .loss import CrossEntropyLoss, MSELoss
 from .module import Module

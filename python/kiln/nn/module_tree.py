@@ -73,9 +73,9 @@ class TreeMixin:
             path = prefix + ("." if prefix else "") + name
             yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self):
+    def modules(self, remove_duplicate=True):
         """This module and all below it; one that occurs twice comes once."""
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def apply(self, fn):

@@ -1,0 +1,61 @@
+"""CppModule: a module written in C++ as a part of a tree of Python modules."""
+
+from .._C import CppHandle
+from .module import Module
+
+
+class CppModule(Module):
+    """Wraps a module of C++, which takes one tensor and returns one.
+
+    Its parameters, buffers and children are the C++ module's own: what is done to them here (a step
+    of an optimizer, loading a state dict, casting) is done there.
+    """
+
+    def __init__(self, handle):
+        super().__init__()
+        if not isinstance(handle, CppHandle):
+            raise TypeError(f"CppModule: expected a CppHandle; got {type(handle).__name__}")
+        self.__dict__["_handle"] = handle
+        self._parameters.update(handle.parameters())
+        buffers, hidden = handle.buffers()
+        self._buffers.update(buffers)
+        self._non_persistent_buffers_set.update(hidden)
+        for name, child in handle.children().items():
+            self._modules[name] = CppModule(child) if isinstance(child, CppHandle) else child
+
+    def forward(self, input):
+        return self._handle(input)
+
+    def __setattr__(self, name, value):
+        for place in ("_parameters", "_modules"):
+            if name in self.__dict__.get(place, ()):
+                raise AttributeError(
+                    f"CppModule: '{name}' belongs to a module of C++ and cannot be replaced; write "
+                    "into it instead"
+                )
+        super().__setattr__(name, value)
+        if name in self.__dict__.get("_buffers", ()):
+            self._handle.set_buffer(name, value)
+
+    def _apply(self, fn, recurse=True):
+        super()._apply(fn, recurse)
+        for name, buffer in self._buffers.items():
+            self._handle.set_buffer(name, buffer)
+        return self
+
+    def train(self, mode=True):
+        super().train(mode)
+        self._handle.set_training(mode)
+        return self
+
+    def extra_repr(self):
+        return self._handle.extra_repr()
+
+    def _get_name(self):
+        return self._handle.type_name()
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError(
+            f"CppModule: a module of C++ ({self._get_name()}) cannot be pickled or copied; save its "
+            "state_dict()"
+        )
