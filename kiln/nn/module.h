@@ -218,7 +218,9 @@ class Module {
 
   // ---- Records (kiln/nn/record.h)
 
-  // What a state dict holds, with the parameters' ids. Initializes lazy parameters.
+  // What a state dict holds, with the parameters' ids; extra state that is a bool, an int64_t, a
+  // double or a std::string is among the record's values (ValueError for another type).
+  // Initializes lazy parameters.
   Record into_record() const;
   // Takes values and ids over, through the load mappers; a lazy parameter takes them without
   // running its initializer. As strict as load_state_dict, with the same errors.

@@ -1,6 +1,7 @@
 #include "kiln/nn/record.h"
 
 #include <algorithm>
+#include <any>
 #include <cmath>
 #include <limits>
 
@@ -130,9 +131,16 @@ Record Record::from_item(const RecordItem& item, const Device& device) {
 
 namespace {
 
+constexpr std::string_view kExtraState = "_extra_state";
+
 class RecordSource final : public detail::StateSource {
  public:
-  RecordSource(const Record& record, bool owned) : record_(record), owned_(owned) {}
+  RecordSource(const Record& record, bool owned) : record_(record), owned_(owned) {
+    for (const auto& [name, value] : record.values()) {
+      if (!name.ends_with(kExtraState)) continue;
+      objects_[name] = std::visit([](const auto& held) { return std::any(held); }, value);
+    }
+  }
   std::vector<std::string> keys() const override {
     std::vector<std::string> out;
     for (const Record::Entry& entry : record_.entries()) out.push_back(entry.path);
@@ -141,12 +149,32 @@ class RecordSource final : public detail::StateSource {
   bool contains(const std::string& key) const override { return record_.find(key) != nullptr; }
   Shape shape(const std::string& key) const override { return record_.find(key)->value.shape(); }
   Tensor read(const std::string& key) const override { return record_.find(key)->value; }
+  const std::any* object(const std::string& key) const override {
+    const auto found = objects_.find(key);
+    return found == objects_.end() ? nullptr : &found->second;
+  }
+  std::vector<std::string> object_keys() const override {
+    std::vector<std::string> out;
+    for (const auto& [name, value] : objects_) out.push_back(name);
+    return out;
+  }
   bool gives_away() const override { return owned_; }
 
  private:
   const Record& record_;
+  std::map<std::string, std::any> objects_;  // extra state that is no tensor
   bool owned_;
 };
+
+RecordValue as_value(const std::string& key, const std::any& object) {
+  if (const auto* b = std::any_cast<bool>(&object)) return *b;
+  if (const auto* i = std::any_cast<int64_t>(&object)) return *i;
+  if (const auto* d = std::any_cast<double>(&object)) return *d;
+  if (const auto* s = std::any_cast<std::string>(&object)) return *s;
+  throw_error<ValueError>("into_record: extra state of a type that records do not hold; got '", key,
+                          "' as ", object.has_value() ? object.type().name() : "nothing",
+                          "; expected a Tensor, bool, int64_t, double or std::string");
+}
 
 // `owned`: the record's tensors belong to nobody else, and the module may keep them.
 void load(Module& module, const Record& record, bool owned) {
@@ -161,14 +189,17 @@ void load(Module& module, const Record& record, bool owned) {
 
 Record Module::into_record() const {
   NoGradGuard no_grad;
-  Record out;
+  std::map<std::string, ParamId> ids;
   for (const detail::StateEntry& entry : detail::state_entries(*this, "")) {
-    if (entry.param != nullptr) {
-      out.add(entry.key, entry.param->id(), entry.param->transform_for_save().get().detach());
-    } else {
-      out.add(entry.key, std::nullopt, entry.buffer->get().detach());
-    }
+    if (entry.param != nullptr) ids.emplace(entry.key, entry.param->id());
   }
+  const StateDict state = state_dict();
+  Record out;
+  for (const auto& [key, value] : state) {
+    const auto id = ids.find(key);
+    out.add(key, id == ids.end() ? std::nullopt : std::optional(id->second), value.detach());
+  }
+  for (const auto& [key, object] : state.objects()) out.set_value(key, as_value(key, object));
   return out;
 }
 

@@ -78,6 +78,9 @@ class Record {
   void set_value(std::string_view name, double value) { set(name, value); }
   void set_value(std::string_view name, std::string_view value) { set(name, std::string(value)); }
   void set_value(std::string_view name, const char* value) { set(name, std::string(value)); }
+  void set_value(std::string_view name, std::same_as<RecordValue> auto value) {
+    set(name, std::move(value));
+  }
   const RecordValues& values() const { return values_; }
   // Throws ValueError when there is none of that name, or one of another type: double takes
   // integers too.

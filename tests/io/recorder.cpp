@@ -242,6 +242,34 @@ TEST_CASE("hostile files are IoErrors that name the file") {
   }
 }
 
+TEST_CASE("files with changed bytes load as something else, or are IoErrors: nothing worse") {
+  const TempDir dir;
+  const Record record = mixed();
+  for (const auto& recorder : all_recorders<nn::FullPrecisionSettings>()) {
+    INFO(recorder->extension());
+    const std::string path = dir.path("f." + recorder->extension());
+    recorder->record(record, path);
+    const std::string good = read_bytes(path);
+    uint64_t random = 88172645463325252ULL;  // Marsaglia's xorshift
+    const auto next = [&random] {
+      random ^= random << 13;
+      random ^= random >> 7;
+      return random ^= random << 17;
+    };
+    for (int round = 0; round < 300; ++round) {
+      std::string bad = good;
+      for (uint64_t changes = 1 + next() % 3; changes > 0; --changes) {
+        bad[next() % bad.size()] = static_cast<char>(next());
+      }
+      write_bytes(path, bad);
+      try {
+        recorder->load_record(path);
+      } catch (const IoError&) {
+      }
+    }
+  }
+}
+
 TEST_CASE("a failed save leaves the old file") {
   const TempDir dir;
   Linear model(1, 1);

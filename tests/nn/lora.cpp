@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "kiln/core/allocator.h"
 #include "kiln/core/error.h"
 #include "kiln/core/random.h"
 #include "kiln/io/model_store.h"
@@ -237,4 +238,37 @@ TEST_CASE("qlora: a quantized, frozen base; gradients flow through it") {
     nn::unload(model);  // the base stays quantized
     CHECK(dynamic_cast<nn::Quantized*>(model.fc1.weight.source()) != nullptr);
   }
+}
+
+namespace {
+
+struct Deep : nn::Module {
+  std::vector<Linear> layers{{512, 512}, {512, 512}, {512, 512}, {512, 512}};
+  KILN_MODULE(Deep, layers)
+  Tensor forward(Tensor x) {
+    for (Linear& layer : layers) x = relu(layer(x));
+    return x;
+  }
+};
+
+// Bytes that a model takes while the graph of a forward pass lives.
+template <class Attach>
+size_t bytes_in_training(Attach&& attach) {
+  const size_t before = memory_stats().bytes_in_use;
+  Deep model;
+  attach(model);
+  const Tensor loss = model(ones({1, 512})).sum();
+  const size_t during = memory_stats().bytes_in_use - before;
+  CHECK(loss.backward().size() > 0);
+  return during;
+}
+
+}  // namespace
+
+TEST_CASE("qlora: no dense weight is kept, in training neither") {
+  const size_t dense = bytes_in_training([](Deep& m) { nn::lora(m, {.rank = 4}); });
+  const size_t small = bytes_in_training([](Deep& m) { nn::qlora(m, {.rank = 4}); });
+  CHECK(dense > 4 * 512 * 512 * 4);
+  // 4 bits, a float32 scale for 64 values: 9 / 64 of float32's 4 bytes, and the updates.
+  CHECK(small < dense / 5);
 }

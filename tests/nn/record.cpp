@@ -59,6 +59,18 @@ TEST_CASE("load_record: a lazy module takes the values without drawing weights")
   CHECK(!lazy.weight->is_same(record.find("weight")->value));
 }
 
+TEST_CASE("load_record: a lazy module allocates the values and nothing more") {
+  const Record record = Linear(512, 512, false).into_record();
+  constexpr size_t kBytes = 512 * 512 * 4;
+  Linear lazy(512, 512, false);
+  reset_memory_stats();
+  const size_t before = memory_stats().bytes_in_use;
+  lazy.load_record(record);
+  const size_t slack = kBytes / 20;
+  CHECK(memory_stats().bytes_in_use - before <= kBytes + slack);
+  CHECK(memory_stats().peak_bytes_in_use - before <= kBytes + slack);
+}
+
 TEST_CASE("records go through the save and the load mapper") {
   Linear source(2, 2);
   source.weight.replace(tensor({{1.0, 2.0}, {3.0, 4.0}}, {f32}));
@@ -83,6 +95,45 @@ TEST_CASE("load_record: what does not fit is listed, and nothing changes") {
   CHECK(message_of<RuntimeError>([] {
           Linear(3, 2).load_record(Linear(2, 2).into_record());
         }).find("size mismatch for weight") != std::string::npos);
+}
+
+namespace {
+
+struct Counting : nn::Module {
+  Linear fc{1, 1};
+  int64_t calls = 0;
+  std::string label;
+  bool broken = false;
+  KILN_MODULE(Counting, fc)
+  std::any get_extra_state() const override {
+    if (broken) return std::vector<int>{1};
+    return concat(calls, ' ', label);
+  }
+  void set_extra_state(const std::any& state) override {
+    const auto text = std::any_cast<std::string>(state);
+    calls = std::stoll(text);
+    label = text.substr(text.find(' ') + 1);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("records hold extra state: numbers and words of a module's own") {
+  Counting source;
+  source.calls = 12;
+  source.label = "a b";
+  const Record record = source.into_record();
+  CHECK(record.value<std::string>("_extra_state") == "12 a b");
+  Counting target;
+  target.load_record(Record::from_item(record.into_item<nn::FullPrecisionSettings>()));
+  CHECK(target.calls == 12);
+  CHECK(target.label == "a b");
+  Record without;
+  without.merge("x", record);
+  CHECK_THROWS_AS(target.load_record(without.part("y")), RuntimeError);
+  source.broken = true;
+  CHECK(message_of<ValueError>([&] { source.into_record(); }).find("'_extra_state'") !=
+        std::string::npos);
 }
 
 TEST_CASE("into_item: the dtypes of the settings") {
