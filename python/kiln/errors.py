@@ -1,7 +1,34 @@
 """What Kiln raises. Each class is an Error and also the builtin exception that fits, so that
 `except ValueError` catches kiln.errors.ValueError."""
 
-from ._C import _errors
+from ._C._errors import (
+    AttributeError,
+    AutodiffError,
+    DeviceError,
+    DTypeError,
+    Error,
+    IndexError,
+    IoError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    ShapeError,
+    TypeError,
+    ValueError,
+)
 
-__all__ = [name for name in vars(_errors) if not name.startswith("_")]
-globals().update({name: getattr(_errors, name) for name in __all__})
+__all__ = [
+    "AttributeError",
+    "AutodiffError",
+    "DTypeError",
+    "DeviceError",
+    "Error",
+    "IndexError",
+    "IoError",
+    "KeyError",
+    "NotImplementedError",
+    "RuntimeError",
+    "ShapeError",
+    "TypeError",
+    "ValueError",
+]

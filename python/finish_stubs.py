@@ -1,0 +1,73 @@
+"""Generates the type stubs of kiln._C, and makes them what type checkers understand.
+
+usage: finish_stubs.py FOLDER_OF_THE_MODULE OUTPUT_FOLDER
+
+nanobind's generator knows nothing of three things: members of Tensor (float(), dtype, ...) hide types
+of the same name within the class; the module, imported from beside the package here, is kiln._C; and
+the error classes, which say that they are kiln.errors', stand in kiln._C._errors.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+# Where a type stands in a signature.
+PLACE = r"(?:(?<=: )|(?<=-> )|(?<=\| )|(?<=\[))"
+BUILTIN = re.compile(PLACE + r"(float|int|bool)\b")
+OWN = re.compile(PLACE + r"(dtype|device)\b")
+ALIASES = {"dtype": "_DType", "device": "_Device"}
+
+LAST_WORDS = """
+__version__: str
+_DType = dtype
+_Device = device
+
+class ModuleBase:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __getattr__(self, name: str) -> Any: ...
+"""
+
+
+def finish(text, is_root):
+    text = re.sub(r"^(from|import) _C\b", r"\1 kiln._C", text, flags=re.M)
+    text = re.sub(r"(?<![\w.])_C\.", "kiln._C.", text)
+    text = text.replace("| None | None", "| None")
+    lines, in_tensor = [], False
+    for line in text.split("\n"):
+        if line and not line[0].isspace():
+            in_tensor = line.startswith("class Tensor")
+        if in_tensor and line.lstrip().startswith("def "):
+            line = BUILTIN.sub(r"builtins.\1", line)
+            line = OWN.sub(lambda match: ALIASES[match[1]], line)
+        lines.append(line)
+    text = "\n".join(lines)
+    heading = "import builtins" if is_root else "from kiln._C import Gradients, Tensor"
+    docstring, rest = text.split("\n", 1)
+    return f"{docstring}\n\n{heading}\n{rest}" + (LAST_WORDS if is_root else "")
+
+
+def error_stubs(folder):
+    sys.path.insert(0, folder)
+    import _C
+
+    lines = ["import builtins\n"]
+    kinds = {name: kind for name, kind in vars(_C._errors).items() if isinstance(kind, type)}
+    for name in sorted(kinds, key=lambda name: name != "Error"):
+        bases = [b.__name__ if b is _C._errors.Error else f"builtins.{b.__name__}"
+                 for b in kinds[name].__bases__]  # fmt: skip
+        lines.append(f"class {name}({', '.join(bases)}): ...")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    module, output = sys.argv[1:]
+    command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-P", "-r", "-m", "_C"]
+    subprocess.run([*command, "-i", module, "-O", output], check=True)
+    for path in pathlib.Path(output, "_C").glob("*.pyi"):
+        path.write_text(finish(path.read_text(), path.name == "__init__.pyi"))
+    pathlib.Path(output, "_C", "_errors.pyi").write_text(error_stubs(module))
+
+
+if __name__ == "__main__":
+    main()
