@@ -8,6 +8,8 @@
 
 #include "cli/digits.h"
 #include "cli/help.h"
+#include "cli/model_convert.h"
+#include "cli/model_inspect.h"
 #include "cli/usage_error.h"
 
 namespace {
@@ -47,6 +49,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   int status = 0;
   kiln::cli::add_digits(app, status);
+  kiln::cli::add_inspect(app, status);
+  kiln::cli::add_convert(app, status);
   try {
     app.parse(argc, argv);
     return status;

@@ -89,11 +89,16 @@ void AtomicFile::write(const void* data, size_t bytes) {
   }
 }
 
-void AtomicFile::commit() {
-  if (fd_ < 0) throw_error<IoError>(op_, ": second commit of '", path_, "'");
+void AtomicFile::sync() {
+  if (fd_ < 0) return;
   if (::fsync(fd_) != 0) fail("cannot sync", errno);
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0) fail("cannot close", errno);
+}
+
+void AtomicFile::commit() {
+  if (temporary_.empty()) throw_error<IoError>(op_, ": second commit of '", path_, "'");
+  sync();
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot replace", errno);
   temporary_.clear();
 

@@ -23,6 +23,10 @@ class AtomicFile {
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
 
+  // Brings the content to the disk, still under the temporary name; nothing can be written after.
+  // Files that belong together are all synced before the first is committed.
+  void sync();
+
   // Puts the content in place; call it once, after the last write. When it throws, the target is
   // untouched, unless the message says that the directory could not be synced: then the new content
   // is there but may not survive a power failure.

@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "kiln/core/error.h"
+#include "kiln/core/parallel.h"
 
 namespace kiln::io {
 
 namespace {
+
+constexpr int64_t kReadPiece = int64_t{8} << 20;
 
 [[noreturn]] void fail(const std::string& op, const std::string& path, const char* what,
                        const std::string& got) {
@@ -59,8 +62,15 @@ InputFile& InputFile::operator=(InputFile&& other) noexcept {
   return *this;
 }
 
+// Copying from the page cache into fresh memory is bound by page faults, which threads share.
 void InputFile::read_at(uint64_t offset, void* out, size_t bytes) const {
-  char* at = static_cast<char*>(out);
+  char* const to = static_cast<char*>(out);
+  parallel_for(static_cast<int64_t>(bytes), kReadPiece, [&](int64_t begin, int64_t end) {
+    read_piece(offset + static_cast<uint64_t>(begin), to + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+void InputFile::read_piece(uint64_t offset, char* at, size_t bytes) const {
   while (bytes > 0) {
     const ssize_t got =
         ::pread(fd_, at, std::min<size_t>(bytes, size_t{1} << 30), static_cast<off_t>(offset));

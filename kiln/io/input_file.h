@@ -22,10 +22,13 @@ class InputFile {
   // Bytes in the file when it was opened.
   uint64_t size() const { return size_; }
 
-  // Reads exactly `bytes` from `offset` on; a file that ends before is an error.
+  // Reads exactly `bytes` from `offset` on, many of them by several threads; a file that ends
+  // before is an error.
   void read_at(uint64_t offset, void* out, size_t bytes) const;
 
  private:
+  void read_piece(uint64_t offset, char* out, size_t bytes) const;
+
   std::string op_;
   std::string path_;
   uint64_t size_ = 0;

@@ -4,9 +4,13 @@
 
 #include "kiln/core/error.h"
 #include "kiln/core/random.h"
+#include "kiln/io/model_source.h"
+#include "kiln/io/npy_file.h"
+#include "kiln/io/sharded.h"
+#include "kiln/io/torch_state.h"
 #include "kiln/nn/module.h"
-#include "kiln/nn/state_source.h"
 #include "kiln/optim/optimizer.h"
+#include "kiln/tensor/host_memory.h"
 
 namespace kiln::io {
 namespace {
@@ -16,31 +20,8 @@ const std::string kOptimizerPrefix = "optimizer.";
 const std::string kRandomSeed = "random.seed";
 const std::string kRandomOffset = "random.offset";
 
-// The tensors of a file whose names begin with a prefix, under the rest of their names.
-class FileSource final : public nn::detail::StateSource {
- public:
-  FileSource(const SafetensorsReader& reader, std::string prefix)
-      : reader_(reader), prefix_(std::move(prefix)) {}
-
-  std::vector<std::string> keys() const override {
-    std::vector<std::string> out;
-    for (const std::string& key : reader_.keys()) {
-      if (key.starts_with(prefix_)) out.push_back(key.substr(prefix_.size()));
-    }
-    return out;
-  }
-  bool contains(const std::string& key) const override { return reader_.contains(prefix_ + key); }
-  Shape shape(const std::string& key) const override { return reader_.shape(prefix_ + key); }
-  Tensor read(const std::string& key) const override { return Tensor(reader_.read(prefix_ + key)); }
-  bool gives_away() const override { return true; }
-
- private:
-  const SafetensorsReader& reader_;
-  std::string prefix_;
-};
-
 void append(const nn::StateDict& tensors, const std::string& prefix, NamedTensors& out) {
-  for (const auto& [name, value] : tensors) out.emplace_back(prefix + name, value.to_data());
+  for (const auto& [name, value] : tensors) out.emplace_back(prefix + name, shared_data(value));
 }
 
 void append(const optim::OptimizerState& state, const std::string& prefix, NamedTensors& tensors,
@@ -64,10 +45,10 @@ Metadata take_prefixed(const std::string& prefix, Metadata& metadata) {
   return out;
 }
 
-optim::OptimizerState read_optimizer(const SafetensorsReader& reader, Metadata& metadata) {
+optim::OptimizerState read_optimizer(const ModelReader& reader, Metadata& metadata) {
   optim::OptimizerState state;
   state.scalars = take_prefixed(kOptimizerPrefix, metadata);
-  const FileSource source(reader, kOptimizerPrefix);
+  const detail::ModelSource source(reader, kOptimizerPrefix);
   for (const std::string& key : source.keys()) state.tensors.set(key, source.read(key));
   return state;
 }
@@ -78,6 +59,18 @@ void check_free(const char* op, const Metadata& metadata) {
       throw_error<ValueError>(op, ": the metadata name '", name, "' is taken by the file format");
     }
   }
+}
+
+// A PyTorch state dict; the metadata is an attribute of it, which PyTorch carries along.
+void save_torch_state(const std::string& path, const nn::StateDict& tensors,
+                      const Metadata& metadata) {
+  PickleDict dict = pickle_of(tensors);
+  if (!metadata.empty()) {
+    PickleDict texts;
+    for (const auto& [key, value] : metadata) texts.items.push_back({key, value});
+    dict.attributes.push_back({detail::kMetadataAttribute, std::move(texts)});
+  }
+  save_torch(path, PickleValue(std::move(dict)));
 }
 
 uint64_t take_number(const std::string& path, const std::string& key, Metadata& metadata) {
@@ -96,18 +89,60 @@ uint64_t take_number(const std::string& path, const std::string& key, Metadata& 
 }  // namespace
 
 void save_model(const nn::Module& module, const std::string& path, const Metadata& metadata) {
-  NamedTensors tensors;
-  append(module.state_dict(), "", tensors);
-  save_safetensors(path, tensors, metadata);
+  save_model_file(path, module.state_dict(), {.metadata = metadata});
 }
 
-LoadedModel load_model(nn::Module& module, const std::string& path, bool strict) {
-  const SafetensorsReader reader(path);
-  const FileSource source(reader, "");
+LoadedModel load_model(nn::Module& module, const std::string& path, bool strict,
+                       const ReadOptions& options) {
+  const auto reader = open_model_file(path, options);
   LoadedModel out;
-  out.keys = nn::detail::load_state(module, source, strict);
-  out.metadata = reader.metadata();
+  out.keys = nn::detail::load_state(module, detail::ModelSource(*reader, ""), strict);
+  out.metadata = reader->metadata();
   return out;
+}
+
+ModelFile load_model_file(const std::string& path, const ReadOptions& options) {
+  const auto reader = open_model_file(path, options);
+  ModelFile out;
+  out.format = reader->format();
+  out.tensors = reader->read_all();
+  out.metadata = reader->metadata();
+  return out;
+}
+
+void save_model_file(const std::string& path, const nn::StateDict& tensors,
+                     const SaveOptions& options) {
+  const FileFormat format = format_for_writing(path);
+  if ((options.max_shard_size != 0 && format != FileFormat::safetensors) ||
+      (options.compressed && format != FileFormat::npz)) {
+    throw_error<ValueError>("save_model_file: ", to_string(format), " has no such option; got ",
+                            options.compressed ? "compressed" : "max_shard_size", " for '", path,
+                            "'; expected it for ", options.compressed ? ".npz" : ".safetensors",
+                            " only");
+  }
+  switch (format) {
+    case FileFormat::torch:
+      save_torch_state(path, tensors, options.metadata);
+      break;
+    case FileFormat::npz:
+      save_npz(path, tensors, options.compressed);
+      break;
+    case FileFormat::npy:
+      if (tensors.size() != 1) {
+        throw_error<ValueError>("save_model_file: an .npy holds one array; got ", tensors.size(),
+                                " tensors for '", path, "'; expected one (try .npz)");
+      }
+      save_npy(path, tensors.begin()->second);
+      break;
+    default:
+      if (options.max_shard_size != 0) {
+        save_sharded(path, tensors, options.max_shard_size, options.metadata);
+      } else {
+        NamedTensors all;
+        append(tensors, "", all);
+        save_safetensors(path, all, options.metadata);
+      }
+  }
 }
 
 void save_optimizer(const optim::Optimizer& optimizer, const std::string& path,
@@ -120,9 +155,9 @@ void save_optimizer(const optim::Optimizer& optimizer, const std::string& path,
 }
 
 Metadata load_optimizer(optim::Optimizer& optimizer, const std::string& path) {
-  const SafetensorsReader reader(path);
-  Metadata metadata = reader.metadata();
-  optimizer.load_state_dict(read_optimizer(reader, metadata));
+  const auto reader = open_model_file(path);
+  Metadata metadata = reader->metadata();
+  optimizer.load_state_dict(read_optimizer(*reader, metadata));
   return metadata;
 }
 
@@ -140,15 +175,15 @@ void save_checkpoint(const std::string& path, const nn::Module& module,
 }
 
 Metadata load_checkpoint(const std::string& path, nn::Module& module, optim::Optimizer& optimizer) {
-  const SafetensorsReader reader(path);
-  Metadata metadata = reader.metadata();
+  const auto reader = open_model_file(path);
+  Metadata metadata = reader->metadata();
   RandomStream random;
   random.seed = take_number(path, kRandomSeed, metadata);
   random.offset = take_number(path, kRandomOffset, metadata);
   const optim::OptimizerState before = optimizer.state_dict();
-  optimizer.load_state_dict(read_optimizer(reader, metadata));
+  optimizer.load_state_dict(read_optimizer(*reader, metadata));
   try {
-    nn::detail::load_state(module, FileSource(reader, kModelPrefix), true);
+    nn::detail::load_state(module, detail::ModelSource(*reader, kModelPrefix), true);
   } catch (...) {
     optimizer.load_state_dict(before);
     throw;

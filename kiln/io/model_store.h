@@ -1,4 +1,4 @@
-// A part of a model's state in safetensors files, renamed and re-laid on the way: what
+// A part of a model's state in model files of any format, renamed and re-laid on the way: what
 // kiln/nn/transfer.h does, with files.
 #pragma once
 

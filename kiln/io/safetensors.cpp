@@ -106,8 +106,8 @@ TensorData allocate(const detail::SafetensorsEntry& entry, const std::string& pa
 
 }  // namespace
 
-void save_safetensors(const std::string& path, const NamedTensors& tensors,
-                      const Metadata& metadata) {
+void detail::fill_safetensors(AtomicFile& file, const NamedTensors& tensors,
+                              const Metadata& metadata) {
   check_names(tensors);
   const std::vector<size_t> order = file_order(tensors);
   const std::string json = header_json(tensors, order, metadata);
@@ -116,11 +116,16 @@ void save_safetensors(const std::string& path, const NamedTensors& tensors,
                             json.size(), " bytes; expected at most ",
                             detail::kMaxSafetensorsHeader);
   }
-  AtomicFile file(kSave, path);
   const uint64_t length = json.size();
   file.write(&length, kLengthBytes);
   file.write(json);
   for (size_t i : order) file.write(tensors[i].second.data(), tensors[i].second.bytes());
+}
+
+void save_safetensors(const std::string& path, const NamedTensors& tensors,
+                      const Metadata& metadata) {
+  AtomicFile file(kSave, path);
+  detail::fill_safetensors(file, tensors, metadata);
   file.commit();
 }
 

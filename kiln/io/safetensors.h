@@ -37,7 +37,12 @@ void save_safetensors(const std::string& path, const NamedTensors& tensors,
 // Reads a whole file. Throws IoError when it is missing or malformed in any way.
 SafetensorsFile load_safetensors(const std::string& path);
 
+class AtomicFile;
+
 namespace detail {
+
+// What save_safetensors writes, without committing it.
+void fill_safetensors(AtomicFile& file, const NamedTensors& tensors, const Metadata& metadata);
 
 // One tensor as the header describes it, checked against the size of the data.
 struct SafetensorsEntry {

@@ -80,6 +80,59 @@ TEST_CASE("model file: a lazy model takes the tensors as they come") {
   CHECK(memory_stats().peak_bytes_in_use - in_use < size_t{9} << 20);
 }
 
+TEST_CASE("model file: a lazy model loads from every format without a second copy") {
+  const TempDir dir;
+  const Linear source(1024, 1024, false);
+  for (const char* name : {"m.safetensors", "m.pt", "m.npz", "m.safetensors.index.json"}) {
+    CAPTURE(name);
+    if (std::string(name).ends_with("json")) {
+      io::save_model_file(dir.path("m.safetensors"),
+                          {{"weight", *source.weight}, {"bias", zeros({1})}},
+                          {.max_shard_size = size_t{1} << 20});
+    } else {
+      io::save_model(source, dir.path(name));
+    }
+    Linear layer(1024, 1024, false);
+    reset_memory_stats();
+    const size_t in_use = memory_stats().bytes_in_use;
+    io::load_model(layer, dir.path(name), false);
+    CHECK(memory_stats().peak_bytes_in_use - in_use < (size_t{4} << 20) + 300'000);
+    CHECK(layer.weight->equal(*source.weight));
+    CHECK(layer.weight->requires_grad());
+  }
+}
+
+TEST_CASE("model file: saving copies nothing") {
+  const TempDir dir;
+  Linear layer(1024, 1024);
+  layer.materialize();
+  for (const char* name : {"m.safetensors", "m.pt", "m.npz"}) {
+    reset_memory_stats();
+    const size_t in_use = memory_stats().bytes_in_use;
+    io::save_model(layer, dir.path(name));
+    CHECK(memory_stats().peak_bytes_in_use - in_use < 300'000);
+  }
+}
+
+TEST_CASE("model file: the content says what it is, not the name") {
+  const TempDir dir;
+  const Linear source(3, 2);
+  for (const char* name : {"m.safetensors", "m.pt", "m.npz"}) {
+    io::save_model(source, dir.path(name));
+    const std::string other = dir.path("renamed.bin");
+    test::write_bytes(other, test::read_bytes(dir.path(name)));
+    Linear layer(3, 2);
+    CHECK(io::load_model(layer, other).keys.empty());
+    CHECK(same_state(source, layer));
+  }
+  CHECK(message_of<ValueError>([&] {
+          io::load_model_file(dir.path("m.npz"), {.key = "model"});
+        }).find("expected no key") != std::string::npos);
+  const auto reader = io::open_model_file(dir.path("m.pt"));
+  CHECK_THROWS_AS(reader->read("weigth"), ValueError);
+  CHECK(reader->find("weigth") == nullptr);
+}
+
 TEST_CASE("model file: converts to the model's dtype") {
   const TempDir dir;
   Linear half(3, 2, true, {.dtype = f16});

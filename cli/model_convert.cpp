@@ -1,0 +1,182 @@
+#include "cli/model_convert.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/file_size.h"
+#include "cli/usage_error.h"
+#include "kiln/core/error.h"
+#include "kiln/io/input_file.h"
+#include "kiln/io/model_file.h"
+#include "kiln/train/text.h"
+
+namespace kiln::cli {
+
+namespace {
+
+struct ConvertFlags {
+  std::string in;
+  std::string out;
+  std::string key;
+  std::string dtype;
+  std::string prefix;
+  std::string strip_prefix;
+  std::vector<std::string> renames;
+  std::string max_shard_size;
+  bool compress = false;
+  bool force = false;
+};
+
+using Renames = std::vector<std::pair<std::regex, std::string>>;
+
+// "REGEX=REPLACEMENT": the last '=' divides, so that the expression may hold others.
+Renames parse_renames(const std::vector<std::string>& texts) {
+  Renames out;
+  for (const std::string& text : texts) {
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError("--rename takes REGEX=REPLACEMENT; got '" + text + "'");
+    }
+    try {
+      out.emplace_back(std::regex(text.substr(0, equals)), text.substr(equals + 1));
+    } catch (const std::regex_error& e) {
+      throw UsageError("--rename: no regular expression: '" + text.substr(0, equals) +
+                       "': " + e.what());
+    }
+  }
+  return out;
+}
+
+std::optional<DType> parse_dtype_flag(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  DType dtype = DType::f32;
+  try {
+    dtype = parse_dtype(text);
+  } catch (const DTypeError&) {
+    throw UsageError("--dtype: no such dtype: '" + text + "'");
+  }
+  if (!is_floating_point(dtype)) {
+    throw UsageError(
+        "--dtype converts floating point tensors: it takes float64, float32, float16 "
+        "or bfloat16; got '" +
+        text + "'");
+  }
+  return dtype;
+}
+
+std::string new_name(std::string name, const ConvertFlags& flags, const Renames& renames) {
+  if (!flags.strip_prefix.empty() && name.starts_with(flags.strip_prefix)) {
+    name.erase(0, flags.strip_prefix.size());
+  }
+  for (const auto& [pattern, replacement] : renames) {
+    name = std::regex_replace(name, pattern, replacement);
+  }
+  return flags.prefix + name;
+}
+
+nn::StateDict converted(const nn::StateDict& tensors, const ConvertFlags& flags,
+                        const Renames& renames, std::optional<DType> dtype) {
+  nn::StateDict out;
+  bool stripped = false;
+  for (const auto& [name, value] : tensors) {
+    stripped = stripped || name.starts_with(flags.strip_prefix);
+    const std::string renamed = new_name(name, flags, renames);
+    if (renamed.empty() || out.contains(renamed)) {
+      throw_error<ValueError>("convert: two tensors would have one name, or one none; got '",
+                              io::printable(renamed), "' for '", io::printable(name),
+                              "'; expected distinct names");
+    }
+    out.set(renamed, dtype && value.is_floating_point() ? value.to(*dtype) : value);
+  }
+  if (!stripped) {
+    throw_error<ValueError>("convert: no name begins with '", flags.strip_prefix, "'; got '",
+                            tensors.empty() ? "" : io::printable(tensors.begin()->first),
+                            "' first; expected the prefix of some (try kiln inspect)");
+  }
+  return out;
+}
+
+void check_output(const ConvertFlags& flags) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(flags.in, flags.out, ignored)) {
+    throw UsageError("IN and OUT are the same file: '" + flags.out + "'");
+  }
+  for (const std::string& path : {flags.out, flags.out + ".index.json"}) {
+    if (!flags.force && std::filesystem::exists(path, ignored)) {
+      throw_error<IoError>("convert: the file is there already; got '", path,
+                           "'; expected a new name (or --force to replace it)");
+    }
+    if (path == flags.out && flags.max_shard_size.empty()) break;
+  }
+}
+
+int convert(const ConvertFlags& flags) {
+  const Renames renames = parse_renames(flags.renames);
+  const std::optional<DType> dtype = parse_dtype_flag(flags.dtype);
+  io::SaveOptions options;
+  if (!flags.max_shard_size.empty()) options.max_shard_size = parse_size(flags.max_shard_size);
+  options.compressed = flags.compress;
+  check_output(flags);
+  io::ModelFile model = io::load_model_file(flags.in, {.key = flags.key});
+  const nn::StateDict tensors = converted(model.tensors, flags, renames, dtype);
+  model.tensors = {};
+  options.metadata = std::move(model.metadata);
+  io::save_model_file(flags.out, tensors, options);
+  uint64_t bytes = 0;
+  for (const auto& [name, value] : tensors) {
+    bytes += static_cast<uint64_t>(value.numel()) * size_of(value.dtype());
+  }
+  const io::FileFormat format = io::format_for_writing(flags.out);
+  const bool numpy = format == io::FileFormat::npz || format == io::FileFormat::npy;
+  std::printf(
+      "%s: %s, %s tensor%s, %s%s\n", flags.out.c_str(), to_string(format).c_str(),
+      train::grouped(static_cast<int64_t>(tensors.size())).c_str(), tensors.size() == 1 ? "" : "s",
+      size_text(bytes).c_str(),
+      numpy && !options.metadata.empty() ? " (metadata is left out: NumPy's files have none)" : "");
+  return 0;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand(
+      "convert",
+      "Writes a model file in another format, under other names, or with another dtype.\n"
+      "IN is read whatever its name; OUT has the format of its extension: .pt, .pth, .bin and\n"
+      ".ckpt are PyTorch's, .npz and .npy NumPy's, anything else is safetensors.");
+  command->group("Commands");
+  auto flags = std::make_shared<ConvertFlags>();
+  const auto value = [&](const char* name, std::string& variable, const char* type,
+                         const char* text) {
+    command->add_option(name, variable, text)->type_name(type);
+  };
+  command->add_option("IN", flags->in, "model file or checkpoint")->required()->type_name("");
+  command->add_option("OUT", flags->out, "file to write")->required()->type_name("");
+  value("--key", flags->key, "PATH",
+        "place of the state dict in a PyTorch checkpoint;\n. for all of it (default: it is found)");
+  value("--dtype", flags->dtype, "DTYPE", "convert floating point tensors: float32, bfloat16, ...");
+  value("--strip-prefix", flags->strip_prefix, "TEXT", "take this from the front of names");
+  command
+      ->add_option(
+          "--rename", flags->renames,
+          "replace in names, after --strip-prefix; $1 is the\nfirst group; may be repeated")
+      ->type_name("REGEX=TEXT")
+      ->expected(1)
+      ->take_all();
+  value("--prefix", flags->prefix, "TEXT", "put this before names, last of all");
+  value("--max-shard-size", flags->max_shard_size, "SIZE",
+        "write several safetensors files of at most this\nsize (5GB, 500MiB) and an index");
+  command->add_flag("--compress", flags->compress, "compress an .npz");
+  command->add_flag("--force", flags->force, "replace OUT when it is there");
+  command->callback([flags, &status] { status = convert(*flags); });
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,146 @@
+#include "cli/model_inspect.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fnmatch.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/file_size.h"
+#include "kiln/core/error.h"
+#include "kiln/io/input_file.h"
+#include "kiln/io/model_reader.h"
+#include "kiln/train/text.h"
+
+namespace kiln::cli {
+
+namespace {
+
+struct InspectFlags {
+  std::string file;
+  std::string key;
+  std::string filter;
+  bool json = false;
+};
+
+struct Totals {
+  size_t tensors = 0;
+  int64_t elements = 0;
+  uint64_t bytes = 0;
+};
+
+bool shown(const InspectFlags& flags, const std::string& name) {
+  return flags.filter.empty() || ::fnmatch(flags.filter.c_str(), name.c_str(), 0) == 0;
+}
+
+std::vector<const io::TensorEntry*> chosen_tensors(const InspectFlags& flags,
+                                                   const io::ModelReader& model, Totals& totals) {
+  std::vector<const io::TensorEntry*> out;
+  for (const io::TensorEntry& entry : model.entries()) {
+    if (!shown(flags, entry.name)) continue;
+    out.push_back(&entry);
+    ++totals.tensors;
+    totals.bytes += entry.bytes;
+    totals.elements += entry.shape.numel();
+  }
+  return out;
+}
+
+// One line, fit for a terminal, whatever the file holds.
+std::string safe(const std::string& text) { return io::printable(text, 60); }
+
+void print_text(const InspectFlags& flags, const io::ModelReader& model) {
+  Totals totals;
+  const auto tensors = chosen_tensors(flags, model, totals);
+  std::printf("%s: %s\n", flags.file.c_str(), to_string(model.format()).c_str());
+  if (!model.metadata().empty()) {
+    std::printf("\n%s\n", model.value() == nullptr ? "metadata" : "values");
+    for (const auto& [name, value] : model.metadata()) {
+      if (shown(flags, name)) std::printf("  %s = %s\n", safe(name).c_str(), safe(value).c_str());
+    }
+  }
+  std::vector<std::vector<std::string>> rows{{"tensor", "dtype", "shape", "bytes"}};
+  for (const io::TensorEntry* entry : tensors) {
+    rows.push_back({safe(entry->name), safe(entry->type_name), to_string(entry->shape),
+                    entry->refusal.empty() ? train::grouped(static_cast<int64_t>(entry->bytes))
+                                           : "unreadable"});
+  }
+  std::printf("\n%s", train::text_table(rows).c_str());
+  for (const io::TensorEntry* entry : tensors) {
+    if (!entry->refusal.empty()) {
+      std::printf("%s cannot be read: %s\n", safe(entry->name).c_str(), entry->refusal.c_str());
+    }
+  }
+  std::printf("\n%s tensor%s, %s elements, %s\n",
+              train::grouped(static_cast<int64_t>(totals.tensors)).c_str(),
+              totals.tensors == 1 ? "" : "s", train::grouped(totals.elements).c_str(),
+              size_text(totals.bytes).c_str());
+}
+
+void print_json(const InspectFlags& flags, const io::ModelReader& model) {
+  Totals totals;
+  nlohmann::ordered_json out;
+  out["file"] = flags.file;
+  out["format"] = to_string(model.format());
+  out["metadata"] = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : model.metadata()) {
+    if (shown(flags, name)) out["metadata"][name] = value;
+  }
+  out["tensors"] = nlohmann::ordered_json::array();
+  for (const io::TensorEntry* entry : chosen_tensors(flags, model, totals)) {
+    nlohmann::ordered_json tensor;
+    tensor["name"] = entry->name;
+    tensor["dtype"] = entry->type_name;
+    tensor["shape"] = entry->shape.to_vector();
+    tensor["bytes"] = entry->bytes;
+    if (!entry->refusal.empty()) tensor["unreadable"] = entry->refusal;
+    out["tensors"].push_back(std::move(tensor));
+  }
+  out["total"] = {
+      {"tensors", totals.tensors}, {"elements", totals.elements}, {"bytes", totals.bytes}};
+  // A name that is no UTF-8 is shown with replacement characters.
+  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+// Without a key all of a checkpoint is shown; other formats have no keys.
+std::unique_ptr<io::ModelReader> open(const InspectFlags& flags) {
+  if (!flags.key.empty()) return io::open_model_file(flags.file, {.key = flags.key});
+  const io::FileFormat format = io::recognize(io::InputFile("inspect", flags.file));
+  const bool is_torch = format == io::FileFormat::torch || format == io::FileFormat::torch_legacy;
+  return io::open_model_file(flags.file, {.key = is_torch ? "." : ""});
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand(
+      "inspect",
+      "Shows what is in a model file.\n"
+      "Reads safetensors (one file, or the index of several), PyTorch's .pt and .pth, .npz and\n"
+      ".npy; which one it is, its content tells. Nothing from the file is ever run.");
+  command->group("Commands");
+  auto flags = std::make_shared<InspectFlags>();
+  command->add_option("FILE", flags->file, "model file or checkpoint")->required()->type_name("");
+  command
+      ->add_option("--key", flags->key,
+                   "place in a PyTorch checkpoint, such as\nmodel or ema.state_dict")
+      ->type_name("PATH")
+      ->default_str("all of it");
+  command->add_option("--filter", flags->filter, "show only names that match, such as '*.bias'")
+      ->type_name("PATTERN");
+  command->add_flag("--json", flags->json, "print JSON");
+  command->callback([flags, &status] {
+    const auto model = open(*flags);
+    if (flags->json) {
+      print_json(*flags, *model);
+    } else {
+      print_text(*flags, *model);
+    }
+    status = 0;
+  });
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,168 @@
+// `kiln inspect` and `kiln convert`, run as a user would run them.
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "kiln/core/error.h"
+#include "kiln/io/model_file.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/ops.h"
+#include "tests/support/fixtures.h"
+#include "tests/support/near.h"
+#include "tests/support/program.h"
+#include "tests/support/temp_dir.h"
+
+using namespace kiln;
+using kiln::test::fixture;
+using kiln::test::near;
+using kiln::test::ProgramResult;
+using kiln::test::run_program;
+using kiln::test::TempDir;
+
+namespace {
+
+#define NEEDS_PROGRAM()                                \
+  if (test::program_path().empty()) {                  \
+    MESSAGE("skipped: KILN_PROGRAM names no program"); \
+    return;                                            \
+  }                                                    \
+  static_assert(true)
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void check_prints(const ProgramResult& result, const std::vector<std::string>& parts) {
+  CAPTURE(result.out);
+  CAPTURE(result.err);
+  CHECK(result.status == 0);
+  CHECK(result.err.empty());
+  for (const std::string& part : parts) {
+    CAPTURE(part);
+    CHECK(contains(result.out, part));
+  }
+}
+
+// One clear line on stderr, and the status.
+void check_error(const ProgramResult& result, int status, const std::string& part) {
+  CAPTURE(result.out);
+  CAPTURE(result.err);
+  CHECK(result.status == status);
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  CHECK(result.err.starts_with("kiln: "));
+  CHECK(contains(result.err, part));
+}
+
+}  // namespace
+
+TEST_CASE("inspect: format, values, tensors and totals") {
+  NEEDS_PROGRAM();
+  check_prints(run_program({"inspect", fixture("torch/checkpoint.pt")}),
+               {"checkpoint.pt: PyTorch\n", "  epoch = 3\n", "  name = h\xc3\xa9llo\n",
+                "  device = torch.device('cpu')\n", "optimizer.param_groups.0.lr = 0.01\n",
+                "model.weight", "optimizer.state.0.exp_avg", "11 tensors, 37 elements, 148 bytes"});
+  check_prints(run_program({"inspect", fixture("torch/checkpoint_legacy.pt"), "--key", "model"}),
+               {"PyTorch (legacy)\n", "weight  float32  [2, 3]     24\n", "2 tensors, 8 elements"});
+  check_prints(run_program({"inspect", fixture("numpy/arrays.npz"), "--filter", "*bias*"}),
+               {"NumPy .npz\n", "layer/bias  int64    [3]     24\n", "1 tensor, 3 elements"});
+  check_prints(run_program({"inspect", fixture("numpy/f4.npy")}), {"NumPy .npy", "array"});
+  check_prints(run_program({"inspect", fixture("torch/sparse.pt")}),
+               {"unreadable", "s cannot be read: Kiln has no sparse tensors"});
+}
+
+TEST_CASE("inspect: JSON") {
+  NEEDS_PROGRAM();
+  const ProgramResult result =
+      run_program({"inspect", fixture("torch/complex.pt"), "--json", "--filter", "*"});
+  check_prints(result,
+               {"\"format\": \"PyTorch\"", "\"name\": \"good\"", "\"dtype\": \"complex64\"",
+                "\"unreadable\": \"Kiln has no complex tensors yet\"",
+                "\"total\": {\n    \"tensors\": 2,\n    \"elements\": 4,\n    \"bytes\": 8\n"});
+}
+
+TEST_CASE("inspect: what is wrong is one line") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  check_error(run_program({"inspect"}), 2, "FILE is required");
+  check_error(run_program({"inspect", dir.path("none")}), 1, "cannot open");
+  check_error(run_program({"inspect", dir.path()}), 1, "a directory");
+  check_error(run_program({"inspect", fixture("make_fixtures.py")}), 1, "is no model file");
+  check_error(run_program({"inspect", test::write_bytes(dir.path("empty"), "")}), 1,
+              "an empty file");
+  check_error(run_program({"inspect", test::write_bytes(dir.path("gz"), "\x1f\x8b\x08")}), 1,
+              "gzip");
+  check_error(run_program({"inspect", fixture("torch/module.pt")}), 1, "model.state_dict()");
+  check_error(run_program({"inspect", fixture("torch/views.pt"), "--key", "x"}), 1,
+              "nothing at this key");
+  check_error(run_program({"inspect", fixture("numpy/f4.npy"), "--key", "x"}), 1, "no key");
+}
+
+TEST_CASE("convert: format, dtype and names") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const std::string out = dir.path("n.safetensors");
+  check_prints(run_program({"convert", fixture("torch/network.pt"), out, "--dtype", "bf16",
+                            "--rename", "^fc\\.=head.", "--rename",
+                            "(norm)\\.running_(.*)=$2_of_$1", "--prefix", "net."}),
+               {"n.safetensors: safetensors, 9 tensors, 490 bytes\n"});
+  const io::ModelFile file = io::load_model_file(out);
+  CHECK(file.tensors.at("net.head.weight").dtype() == bf16);
+  CHECK(file.tensors.at("net.norm.num_batches_tracked").dtype() == i64);
+  CHECK(file.tensors.contains("net.mean_of_norm"));
+  // And back, as PyTorch's.
+  check_prints(run_program({"convert", out, dir.path("b.pt"), "--strip-prefix", "net.", "--dtype",
+                            "float32"}),
+               {"PyTorch, 9 tensors"});
+  const io::ModelFile back = io::load_model_file(dir.path("b.pt"));
+  CHECK(back.format == io::FileFormat::torch);
+  const io::ModelFile original = io::load_model_file(fixture("torch/network.pt"));
+  CHECK(back.tensors.at("head.weight").allclose(original.tensors.at("fc.weight"), 1.0 / 256, 1e-6));
+}
+
+TEST_CASE("convert: metadata, keys, shards and compression") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const std::string checkpoint = fixture("torch/checkpoint.pt");
+  check_prints(run_program({"convert", checkpoint, dir.path("c.safetensors")}), {"2 tensors"});
+  CHECK(io::load_model_file(dir.path("c.safetensors")).metadata.at("epoch") == "3");
+  check_prints(run_program({"convert", checkpoint, dir.path("o.npz"), "--key", "optimizer.state.0",
+                            "--compress"}),
+               {"3 tensors", "NumPy's files have none"});
+  CHECK(io::load_model_file(dir.path("o.npz")).tensors.contains("exp_avg_sq"));
+  check_prints(run_program({"convert", checkpoint, dir.path("m.safetensors"), "--key", ".",
+                            "--max-shard-size", "100 B"}),
+               {"11 tensors"});
+  CHECK(io::load_model_file(dir.path("m.safetensors.index.json")).tensors.size() == 11);
+}
+
+TEST_CASE("convert: what is wrong is one line, and writes nothing") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const std::string in = fixture("torch/views.pt");
+  const std::string out = dir.path("out.safetensors");
+  const auto convert = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"convert", in, out});
+    return run_program(more);
+  };
+  check_error(run_program({"convert", in}), 2, "OUT is required");
+  check_error(run_program({"convert", in, in, "--force"}), 2, "same file");
+  check_error(convert({"--dtype", "float7"}), 2, "no such dtype: 'float7'");
+  check_error(convert({"--dtype", "int8"}), 2, "floating point");
+  check_error(convert({"--rename", "abc"}), 2, "REGEX=REPLACEMENT");
+  check_error(convert({"--rename", "[=x"}), 2, "no regular expression");
+  check_error(convert({"--rename", ".*=x"}), 1, "two tensors would have one name");
+  check_error(convert({"--strip-prefix", "module."}), 1, "no name begins with 'module.'");
+  check_error(convert({"--max-shard-size", "5 parsecs"}), 2, "no size of a file");
+  check_error(convert({"--compress"}), 1, "compressed");
+  check_error(run_program({"convert", in, dir.path("x.npy")}), 1, "holds one array");
+  check_error(run_program({"convert", fixture("torch/complex.pt"), out}), 1, "'bad'");
+  check_error(run_program({"convert", in, dir.path("no/folder.pt")}), 1, "no/folder.pt");
+  CHECK(dir.names().empty());
+  test::write_bytes(out, "precious");
+  check_error(convert({}), 1, "is there already");
+  CHECK(test::read_bytes(out) == "precious");
+  check_prints(convert({"--force"}), {"9 tensors"});
+}
