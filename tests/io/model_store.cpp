@@ -48,3 +48,13 @@ TEST_CASE("load_from: Burn's layout from a file") {
   io::load_from(fc, dir.path("burn.safetensors"), {.adapter = std::make_shared<nn::BurnAdapter>()});
   CHECK(near(*fc.weight, {1, 3, 5, 2, 4, 6}));
 }
+
+TEST_CASE("load_from: a PyTorch checkpoint, remapped, the part under its key") {
+  const TempDir dir;
+  nn::Linear source(3, 2);
+  io::save_into(source, dir.path("m.pt"), {.remap = {{"^", "module."}}});
+  nn::Linear target(3, 2);
+  const auto result = io::load_from(target, dir.path("m.pt"), {.remap = {{"^module\\.", ""}}});
+  CHECK(result.applied.size() == 2);
+  CHECK(target.weight->equal(*source.weight));
+}
