@@ -28,6 +28,14 @@ class ModuleBase:
     def __getattr__(self, name: str) -> Any: ...
 """
 
+# What kiln/optim/optimizers.py adds to the class.
+OPTIMIZER = """class Optimizer:
+    def step(self, closure: Any = None, *, gradients: Gradients | None = None) -> Any: ...
+    def add_param_group(self, param_group: dict[str, Any]) -> None: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None: ...
+"""
+
 
 def finish(text, is_root):
     text = re.sub(r"^(from|import) _C\b", r"\1 kiln._C", text, flags=re.M)
@@ -42,7 +50,10 @@ def finish(text, is_root):
             line = OWN.sub(lambda match: ALIASES[match[1]], line)
         lines.append(line)
     text = "\n".join(lines)
-    heading = "import builtins" if is_root else "from kiln._C import Gradients, Tensor"
+    text = text.replace("class Optimizer:\n", OPTIMIZER)
+    heading = "import builtins" if is_root else (
+        "from typing import Any\nfrom kiln._C import Gradients, Tensor"
+    )
     docstring, rest = text.split("\n", 1)
     return f"{docstring}\n\n{heading}\n{rest}" + (LAST_WORDS if is_root else "")
 
