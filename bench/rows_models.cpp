@@ -9,6 +9,7 @@
 #include "kiln/nn/dropout.h"
 #include "kiln/nn/linear.h"
 #include "kiln/nn/max_pool2d.h"
+#include "kiln/nn/module.h"
 #include "kiln/optim/adam.h"
 #include "kiln/optim/sgd.h"
 #include "kiln/tensor/grad_mode.h"
@@ -139,6 +140,28 @@ WorkloadFactory infer_cnn(int64_t batch) {
   };
 }
 
+// A module that does nothing: what remains is the call.
+struct Pass : nn::Module {
+  KILN_MODULE(Pass)
+  const Tensor& forward(const Tensor& x) const { return x; }
+};
+
+// A thousand calls of one module, none of which the compiler may leave out.
+std::unique_ptr<Workload> module_call() {
+  auto module = std::make_shared<Pass>();
+  const Tensor x = uniform({1}, 1);
+  return make_workload(
+      [=] {
+        const Tensor* y = &x;
+        for (int i = 0; i < 1000; ++i) {
+          y = &(*module)(*y);
+          asm volatile("" : "+r"(y) : : "memory");
+        }
+        return *y;
+      },
+      [](auto& step) { return sample(step()); });
+}
+
 }  // namespace
 
 void add_training_rows(std::vector<Row>& rows) {
@@ -164,6 +187,9 @@ void add_training_rows(std::vector<Row>& rows) {
 }
 
 void add_inference_rows(std::vector<Row>& rows) {
+  rows.push_back({.name = "module_call",
+                  .what = "1000 calls of a module without hooks whose forward does nothing",
+                  .make = module_call});
   for (const int64_t batch : {1, 64}) {
     const std::string size = std::to_string(batch);
     rows.push_back({.name = "infer_cnn_b" + size,

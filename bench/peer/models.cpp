@@ -211,12 +211,33 @@ std::unique_ptr<Workload> faster_format(Make make) {
   return make(kFormats[best[1] < best[0] ? 1 : 0]);
 }
 
+struct PassImpl : nn::Module {
+  const Tensor& forward(const Tensor& x) { return x; }
+};
+TORCH_MODULE(Pass);
+
+std::unique_ptr<Workload> module_call() {
+  Pass module;
+  const Tensor x = uniform({1}, 1);
+  return make_workload(
+      [=]() mutable {
+        const Tensor* y = &x;
+        for (int i = 0; i < 1000; ++i) {
+          y = &module(*y);
+          asm volatile("" : "+r"(y) : : "memory");
+        }
+        return *y;
+      },
+      [](auto& step) { return sample(step()); });
+}
+
 }  // namespace
 
 void add_model_rows(WorkloadTable& rows) {
   rows["train_mlp"] = train_mlp;
   rows["train_tiny_mlp"] = train_tiny_mlp;
   rows["train_cnn"] = [] { return faster_format(train_cnn); };
+  rows["module_call"] = module_call;
   for (const int64_t batch : {1, 64}) {
     rows["infer_cnn_b" + std::to_string(batch)] = [=] {
       return faster_format([=](at::MemoryFormat format) { return infer_cnn(batch, format); });

@@ -11,14 +11,6 @@ void AnyModule::set_module(std::shared_ptr<Module> module) {
 
 namespace detail {
 
-size_t element_index(const char* op, int64_t index, size_t size) {
-  const auto n = static_cast<int64_t>(size);
-  if (index < -n || index >= n) {
-    throw_error<IndexError>(op, ": index out of range; got ", index, " for ", n, " modules");
-  }
-  return static_cast<size_t>(index < 0 ? index + n : index);
-}
-
 void throw_wrong_class(const char* op, int64_t index, const Module& module) {
   throw_error<TypeError>(op, ": module ", index, " is of another class; got ", module.type_name());
 }

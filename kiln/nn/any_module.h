@@ -44,8 +44,6 @@ class AnyModule {
 
 namespace detail {
 
-// An element of a list of modules, by a possibly negative index. Throws IndexError naming `op`.
-size_t element_index(const char* op, int64_t index, size_t size);
 [[noreturn]] void throw_wrong_class(const char* op, int64_t index, const Module& module);
 
 }  // namespace detail

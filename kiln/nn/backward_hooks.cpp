@@ -43,8 +43,9 @@ std::shared_ptr<BackwardCall> BackwardCall::begin(Module& module, BackwardHooks 
   for (const HookValue& value : args.args) places.push_back(value.tensor_if());
   call->like_.resize(places.size());
   for (size_t i = 0; i < places.size(); ++i) {
-    if (!wants_gradient(places[i])) continue;
-    call->like_[i] = Like{places[i]->shape(), places[i]->dtype(), places[i]->device()};
+    const Tensor* x = places[i];
+    if (x == nullptr || !x->defined() || !x->is_floating_point()) continue;
+    call->like_[i] = Like{x->shape(), x->dtype(), x->device()};
   }
   call->has_inputs_ = pass_all(places, [call](Gradient& grads) { call->see_inputs(grads); });
   return call;
@@ -87,7 +88,7 @@ void BackwardCall::see_outputs(Gradient& grads) {
 }
 
 void BackwardCall::see_inputs(Gradient& grads) {
-  // A gradient that the module did not produce is zero, unless its argument requires none.
+  // PyTorch: the gradient that the module did not produce is zero.
   for (size_t i = 0; i < grads.size(); ++i) {
     if (grads[i].defined() || !like_[i]) continue;
     grads[i] = zeros(like_[i]->shape, {.dtype = like_[i]->dtype, .device = like_[i]->device});

@@ -44,7 +44,7 @@ class BackwardCall {
     DType dtype;
     Device device;
   };
-  std::vector<std::optional<Like>> like_;  // for each argument that requires a gradient
+  std::vector<std::optional<Like>> like_;  // for each argument that is a floating point tensor
   bool has_inputs_ = false;                // whether some argument requires a gradient
 
   // Between the two nodes of a pass: grad_output, by thread, as several may differentiate at once.

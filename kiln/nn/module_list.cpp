@@ -1,13 +1,10 @@
 #include "kiln/nn/module_list.h"
 
-#include "kiln/core/error.h"
 #include "kiln/nn/module_tree.h"
 
 namespace kiln::nn {
 
-ModuleList::ModuleList(const ModuleList& other) : Module(other) {
-  detail::CloneMemo memo;
-  for (const auto& module : other.modules_) modules_.push_back(memo.clone(module));
+ModuleList::ModuleList(const ModuleList& other) : Module(other), entries_(other.entries_) {
   detail::tie_again(detail::all_params(other), detail::all_params(*this));
 }
 
@@ -16,19 +13,19 @@ ModuleList& ModuleList::operator=(const ModuleList& other) {
   return *this;
 }
 
-void ModuleList::visit_members(MemberVisitor& visitor) {
-  size_t i = 0;
-  for (auto& module : modules_) detail::visit_member(visitor, std::to_string(i++), module);
-}
-
-ModuleList& ModuleList::push_back(std::shared_ptr<Module> module) {
-  if (module == nullptr) throw_error<TypeError>("ModuleList: expected a module; got null");
-  modules_.push_back(std::move(module));
+ModuleList& ModuleList::extend(const ModuleList& other) {
+  const size_t count = other.size();  // it may be this one
+  for (size_t i = 0; i < count; ++i) {
+    entries_.push_back("ModuleList", other.entries_.items()[i].second);
+  }
   return *this;
 }
 
-Module& ModuleList::operator[](int64_t index) const {
-  return *modules_[detail::element_index("ModuleList", index, size())];
+ModuleList ModuleList::slice(std::optional<int64_t> start, std::optional<int64_t> stop,
+                             int64_t step) const {
+  ModuleList out;
+  out.entries_ = entries_.slice("ModuleList", start, stop, step);
+  return out;
 }
 
 }  // namespace kiln::nn

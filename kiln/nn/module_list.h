@@ -2,12 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "kiln/nn/any_module.h"
+#include "kiln/nn/module_entries.h"
 
 namespace kiln::nn {
 
@@ -21,19 +21,40 @@ class ModuleList : public Module {
   ModuleList& operator=(const ModuleList& other);
   ModuleList& operator=(ModuleList&&) noexcept = default;
   KILN_MODULE_WITHOUT_VISIT(ModuleList)
-  void visit_members(MemberVisitor& visitor) override;
+  void visit_members(MemberVisitor& visitor) override { entries_.visit(visitor); }
   bool folds_equal_children() const override { return true; }
 
-  template <class M>
-    requires std::is_base_of_v<Module, std::decay_t<M>>
+  template <detail::ModuleLike M>
   ModuleList& push_back(M&& module) {
-    return push_back(std::make_shared<std::decay_t<M>>(std::forward<M>(module)));
+    entries_.push_back("ModuleList", detail::as_shared_module(std::forward<M>(module)));
+    return *this;
   }
-  ModuleList& push_back(std::shared_ptr<Module> module);
+  template <detail::ModuleLike M>
+  ModuleList& append(M&& module) {
+    return push_back(std::forward<M>(module));
+  }
+  // The modules of the other one, shared with it.
+  ModuleList& extend(const ModuleList& other);
+  template <detail::ModuleLike M>
+  ModuleList& insert(int64_t index, M&& module) {
+    entries_.insert("ModuleList", index, detail::as_shared_module(std::forward<M>(module)));
+    return *this;
+  }
+  template <detail::ModuleLike M>
+  ModuleList& set(int64_t index, M&& module) {
+    entries_.set("ModuleList", index, detail::as_shared_module(std::forward<M>(module)));
+    return *this;
+  }
+  std::shared_ptr<Module> pop(int64_t index = -1) { return entries_.take("ModuleList", index); }
+  void erase(int64_t index) { pop(index); }
+  // Python's [start:stop:step]; the modules are shared.
+  ModuleList slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
+                   int64_t step = 1) const;
 
-  size_t size() const { return modules_.size(); }
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return size() == 0; }
   // Negative indices count from the end; IndexError out of range.
-  Module& operator[](int64_t index) const;
+  Module& operator[](int64_t index) const { return *entries_.at("ModuleList", index); }
   // Throws TypeError when the module there is no M.
   template <class M>
   M& at(int64_t index) const {
@@ -41,9 +62,13 @@ class ModuleList : public Module {
     if (module == nullptr) detail::throw_wrong_class("ModuleList", index, (*this)[index]);
     return *module;
   }
+  detail::ModuleIterator begin() const { return detail::ModuleIterator(entries_.items().data()); }
+  detail::ModuleIterator end() const {
+    return detail::ModuleIterator(entries_.items().data() + size());
+  }
 
  private:
-  std::vector<std::shared_ptr<Module>> modules_;
+  detail::ModuleEntries entries_;
 };
 
 }  // namespace kiln::nn

@@ -1,4 +1,6 @@
 // Modules as text, in PyTorch's layout.
+#include "kiln/nn/module_print.h"
+
 #include <algorithm>
 #include <ostream>
 
@@ -28,18 +30,6 @@ void split_lines(const std::string& text, std::vector<std::string>& out) {
   }
 }
 
-// "(0): Parameter containing: [float32 of size 2x3]": how PyTorch's ParameterList shows an element.
-std::string describe(const std::string& name, const Param<Tensor>& param) {
-  std::string size;
-  for (const int64_t n : param.lazy_shape()) {
-    if (!size.empty()) size += 'x';
-    size += std::to_string(n);
-  }
-  const std::optional<DType> dtype = param.lazy_dtype();
-  return concat("  (", name, "): Parameter containing: [", dtype ? name_of(*dtype) : "?",
-                " of size ", size, "]");
-}
-
 std::string print(const ModuleTree& node) {
   std::vector<std::string> extra;
   std::string type = "ModuleList";
@@ -49,7 +39,7 @@ std::string print(const ModuleTree& node) {
   } else {
     if (node.children.empty() && !node.params.empty()) type = "ParameterList";
     for (const auto& [name, param] : node.params) {
-      if (param->defined()) extra.push_back(describe(name, *param));
+      if (param->defined()) extra.push_back(detail::describe_parameter(name, *param));
     }
   }
   if (node.children.empty()) {
@@ -76,6 +66,17 @@ std::string print(const ModuleTree& node) {
 }
 
 }  // namespace
+
+std::string detail::describe_parameter(const std::string& name, const Param<Tensor>& param) {
+  std::string size;
+  for (const int64_t n : param.lazy_shape()) {
+    if (!size.empty()) size += 'x';
+    size += std::to_string(n);
+  }
+  const std::optional<DType> dtype = param.lazy_dtype();
+  return concat("  (", name, "): Parameter containing: [", dtype ? name_of(*dtype) : "?",
+                " of size ", size, "]");
+}
 
 std::string to_string(const Module& module) { return print(detail::tree_of(module)); }
 

@@ -4,24 +4,8 @@
 #include "kiln/nn/module_tree.h"
 
 namespace kiln::nn {
-namespace {
 
-// Shows an element to a visitor in such a way that it can be replaced.
-class Element final : public SharedModule {
- public:
-  explicit Element(AnyModule& module) : module_(module) {}
-  std::shared_ptr<Module> get() const override { return module_.module(); }
-  void set(const std::shared_ptr<Module>& module) override { module_.set_module(module); }
-
- private:
-  AnyModule& module_;
-};
-
-}  // namespace
-
-Sequential::Sequential(const Sequential& other) : Module(other), modules_(other.modules_) {
-  detail::CloneMemo memo;
-  for (auto& [name, module] : modules_) module.set_module(memo.clone(module.module()));
+Sequential::Sequential(const Sequential& other) : Module(other), entries_(other.entries_) {
   detail::tie_again(detail::all_params(other), detail::all_params(*this));
 }
 
@@ -30,36 +14,45 @@ Sequential& Sequential::operator=(const Sequential& other) {
   return *this;
 }
 
-void Sequential::visit_members(MemberVisitor& visitor) {
-  for (auto& [name, module] : modules_) {
-    Element element(module);
-    visitor.shared_module(name, element);
-  }
-}
-
 Tensor Sequential::forward(TensorArg x) const {
   Tensor out = x.take();
-  for (const auto& [name, module] : modules_) out = module(std::move(out));
+  for (Module& module : *this) out = module.call_with_tensor(std::move(out));
   return out;
 }
 
 Sequential& Sequential::push_back(AnyModule module) {
-  return push_back(std::to_string(modules_.size()), std::move(module));
-}
-
-Sequential& Sequential::push_back(const std::string& name, AnyModule module) {
-  bool taken = false;
-  for (const auto& [known, other] : modules_) taken = taken || known == name;
-  if (taken || name.empty() || name.find('.') != std::string::npos) {
-    throw_error<KeyError>("Sequential: a name must be new, not empty and without '.'; got '", name,
-                          "'");
-  }
-  modules_.emplace_back(name, std::move(module));
+  entries_.push_back("Sequential", module.module());
   return *this;
 }
 
-Module& Sequential::operator[](int64_t index) const {
-  return *modules_[detail::element_index("Sequential", index, size())].second.module();
+Sequential& Sequential::push_back(const std::string& name, AnyModule module) {
+  entries_.add("Sequential", name, module.module());
+  return *this;
+}
+
+Sequential& Sequential::extend(const Sequential& other) {
+  const size_t count = other.size();  // it may be this one
+  for (size_t i = 0; i < count; ++i) {
+    entries_.push_back("Sequential", other.entries_.items()[i].second);
+  }
+  return *this;
+}
+
+Sequential& Sequential::insert(int64_t index, AnyModule module) {
+  entries_.insert("Sequential", index, module.module());
+  return *this;
+}
+
+Sequential& Sequential::set(int64_t index, AnyModule module) {
+  entries_.set("Sequential", index, module.module());
+  return *this;
+}
+
+Sequential Sequential::slice(std::optional<int64_t> start, std::optional<int64_t> stop,
+                             int64_t step) const {
+  Sequential out;
+  out.entries_ = entries_.slice("Sequential", start, stop, step);
+  return out;
 }
 
 }  // namespace kiln::nn

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "kiln/nn/any_module.h"
+#include "kiln/nn/module_entries.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
@@ -31,17 +33,32 @@ class Sequential : public Module {
   Sequential& operator=(const Sequential& other);
   Sequential& operator=(Sequential&&) noexcept = default;
   KILN_MODULE_WITHOUT_VISIT(Sequential)
-  void visit_members(MemberVisitor& visitor) override;
+  void visit_members(MemberVisitor& visitor) override { entries_.visit(visitor); }
 
   Tensor forward(TensorArg x) const;
 
+  // At the end, by position or by a name. Throws KeyError for a name that is empty, contains a dot
+  // or is taken.
   Sequential& push_back(AnyModule module);
-  // Throws KeyError for a name that is empty, contains a dot or is taken.
   Sequential& push_back(const std::string& name, AnyModule module);
+  Sequential& append(AnyModule module) { return push_back(std::move(module)); }
+  // The modules of the other one, shared with it.
+  Sequential& extend(const Sequential& other);
+  // Before `index`. This, pop and erase rename the modules that are named by position.
+  Sequential& insert(int64_t index, AnyModule module);
+  Sequential& set(int64_t index, AnyModule module);
+  std::shared_ptr<Module> pop(int64_t index = -1) { return entries_.take("Sequential", index); }
+  void erase(int64_t index) { pop(index); }
+  // Python's [start:stop:step]; the modules are shared. `a + b` is a.slice().extend(b).
+  Sequential slice(std::optional<int64_t> start = {}, std::optional<int64_t> stop = {},
+                   int64_t step = 1) const;
 
-  size_t size() const { return modules_.size(); }
+  size_t size() const { return entries_.size(); }
+  bool empty() const { return size() == 0; }
   // Negative indices count from the end; IndexError out of range.
-  Module& operator[](int64_t index) const;
+  Module& operator[](int64_t index) const { return *entries_.at("Sequential", index); }
+  // KeyError when there is none of that name.
+  Module& operator[](std::string_view name) const { return *entries_.at("Sequential", name); }
   // Throws TypeError when the module there is no M.
   template <class M>
   M& at(int64_t index) const {
@@ -49,9 +66,14 @@ class Sequential : public Module {
     if (module == nullptr) detail::throw_wrong_class("Sequential", index, (*this)[index]);
     return *module;
   }
+  // for (Module& module : net)
+  detail::ModuleIterator begin() const { return detail::ModuleIterator(entries_.items().data()); }
+  detail::ModuleIterator end() const {
+    return detail::ModuleIterator(entries_.items().data() + size());
+  }
 
  private:
-  std::vector<std::pair<std::string, AnyModule>> modules_;
+  detail::ModuleEntries entries_;
 };
 
 }  // namespace kiln::nn

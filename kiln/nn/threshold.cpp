@@ -6,8 +6,11 @@ namespace kiln::nn {
 
 Tensor Threshold::forward(const Tensor& x) const {
   if (!inplace_) return functional::threshold(x, threshold_.to_double(), value_.to_double());
+  // An integer tensor stays one: both numbers are converted, as PyTorch does.
+  const bool whole = !x.is_floating_point();
+  const Scalar bound = whole ? Scalar(threshold_.to_int()) : threshold_;
   Tensor out = x;
-  out.masked_fill_(x.le(threshold_), value_);
+  out.masked_fill_(x.le(bound), whole ? Scalar(value_.to_int()) : value_);
   return out;
 }
 

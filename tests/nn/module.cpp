@@ -1,5 +1,7 @@
 #include "kiln/nn/module.h"
 
+#include <set>
+
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
@@ -167,6 +169,41 @@ TEST_CASE("module: duplicates count once") {
   tied.b.weight = Param<Tensor>::initialized(nn::ParamId(), *tied.a.weight);
   CHECK(tied.parameters().size() == 1);
   CHECK(tied.num_params() == 4);
+}
+
+TEST_CASE("module: named_modules with a memo of what was seen") {
+  Net net;
+  std::set<const Module*> memo = {&net.block};
+  CHECK(names(net.named_modules(memo, "m")) == Names{"m", "m.conv", "m.layers.0", "m.layers.1",
+                                                     "m.layers.2", "m.head", "m.head.0",
+                                                     "m.head.1"});
+  CHECK(memo.contains(&net.conv));
+  CHECK(net.named_modules(memo).empty());
+}
+
+TEST_CASE("module: recurse = false lists direct members, prefixed") {
+  Net net;
+  CHECK(names(net.named_parameters("m", false)) == Names{"m.scale"});
+  CHECK(names(net.named_buffers("m", false)) == Names{"m.steps", "m.scratch"});
+  CHECK(net.parameters(false).size() == 1);
+  CHECK(net.block.buffers(false).empty());
+}
+
+TEST_CASE("module: add_module by shared pointer, and None") {
+  Block block;
+  auto linear = std::make_shared<Linear>(2, 2);
+  block.add_module("extra", linear);
+  CHECK(block.children().back() == linear.get());
+  block.add_module("nothing", nullptr);
+  CHECK(names(block.named_children()) == Names{"fc", "act", "extra"});
+  block.add_module("extra", nullptr);
+  CHECK(names(block.named_children()) == Names{"fc", "act"});
+  CHECK_THROWS_AS(block.add_module("fc", linear), KeyError);
+  CHECK_THROWS_AS(block.add_module("", linear), KeyError);
+  CHECK_THROWS_AS(block.add_module("a.b", linear), KeyError);
+  CHECK_THROWS_AS(block.register_buffer("nothing", ones({1})), KeyError);
+  const Block copy = block;
+  CHECK(copy.parameters().size() == 2);
 }
 
 TEST_CASE("module: apply visits parts before their owner") {

@@ -82,3 +82,101 @@ TEST_CASE("to: devices") {
   CHECK(net.steps->dtype() == i64);
   CHECK(near(*net.conv.weight, before.to_data().to_doubles()));
 }
+
+TEST_CASE("to: like a tensor") {
+  Net net;
+  CHECK(&net.to(zeros({1}, {.dtype = f64, .device = Device(kReference)})) == &net);
+  CHECK(net.conv.weight->dtype() == f64);
+  CHECK(net.conv.weight->device() == Device(kReference));
+  CHECK(net.steps->dtype() == i64);
+  net.to(zeros({1}, {i64}));  // only the device
+  CHECK(net.conv.weight->dtype() == f64);
+  CHECK(net.conv.weight->device() == Device());
+}
+
+TEST_CASE("to: non_blocking is accepted") {
+  Net net;
+  net.to(f16, true).to(Device(), true).to(Device(), f64, true).to(ones({1}), true);
+  CHECK(net.conv.weight->dtype() == f32);
+}
+
+TEST_CASE("to: memory format, of what has 4 dims") {
+  manual_seed(3);
+  nn::Conv2d conv(3, 4, 2);
+  conv.materialize();
+  const Tensor before = conv.weight->detach().clone();
+  const Tensor bias = *conv.bias;
+  conv(ones({1, 3, 2, 2})).sum().backward_accumulate();
+  conv.to(MemoryFormat::channels_last);
+  CHECK(conv.weight->shape() == Shape{4, 3, 2, 2});
+  CHECK(conv.weight->stride() == Strides{12, 1, 6, 3});
+  CHECK(conv.weight->equal(before));
+  CHECK(conv.weight->requires_grad());
+  CHECK(conv.weight->grad().stride() == Strides{12, 1, 6, 3});
+  CHECK(conv.bias->is_same(bias));
+  const Tensor there = *conv.weight;
+  conv.to(MemoryFormat::channels_last);
+  CHECK(conv.weight->is_same(there));
+  CHECK(conv(ones({1, 3, 2, 2})).shape() == Shape{1, 4, 1, 1});
+  conv.to(MemoryFormat::contiguous_format);
+  CHECK(conv.weight->stride() == Strides{12, 4, 2, 1});
+  CHECK(conv.weight->equal(before));
+  // A lazy weight is made so.
+  manual_seed(3);
+  nn::Conv2d lazy(3, 4, 2);
+  lazy.to(MemoryFormat::channels_last);
+  CHECK(!lazy.weight.is_initialized());
+  CHECK(lazy.weight->stride() == Strides{12, 1, 6, 3});
+  CHECK(lazy.weight->equal(before));
+  CHECK(lazy.weight->requires_grad());
+}
+
+TEST_CASE("to_empty: the device without the values") {
+  Net net;
+  net.materialize();
+  net.to_empty(Device(kReference), false);
+  CHECK(net.scale->device() == Device(kReference));
+  CHECK(net.scale->shape() == Shape{3});
+  CHECK(net.scale->requires_grad());
+  CHECK(net.steps->device() == Device(kReference));
+  CHECK(net.conv.weight->device() == Device());
+  CHECK(&net.to_empty(Device(kReference)) == &net);
+  CHECK(net.conv.weight->device() == Device(kReference));
+  CHECK(net.steps->dtype() == i64);
+}
+
+TEST_CASE("type: casts integers too, also by name") {
+  Net net;
+  net.type(f64);
+  CHECK(net.steps->dtype() == f64);
+  CHECK(net.conv.weight->dtype() == f64);
+  net.type("torch.int64");
+  CHECK(net.steps->dtype() == i64);
+  CHECK(net.conv.weight->dtype() == i64);
+  CHECK(!net.conv.weight->requires_grad());
+  net.type("float32");
+  CHECK(net.steps->dtype() == f32);
+  CHECK_THROWS_AS(net.type("float33"), DTypeError);
+}
+
+TEST_CASE("half, bfloat16, float_, double_, cpu") {
+  Net net;
+  CHECK(&net.half() == &net);
+  CHECK(net.conv.weight->dtype() == f16);
+  net.bfloat16();
+  CHECK(net.conv.weight->dtype() == bf16);
+  net.float_();
+  CHECK(net.conv.weight->dtype() == f32);
+  net.double_();
+  CHECK(net.conv.weight->dtype() == f64);
+  CHECK(net.steps->dtype() == i64);
+  net.to(Device(kReference)).cpu();
+  CHECK(net.conv.weight->device() == Device());
+}
+
+TEST_CASE("cuda: a clear error without such a backend") {
+  Linear layer(1, 1);
+  CHECK_THROWS_AS(layer.cuda(), DeviceError);
+  CHECK_THROWS_AS(layer.cuda(1), DeviceError);
+  CHECK(!layer.weight.is_initialized());
+}

@@ -44,15 +44,19 @@ HWY_INLINE V<D> piece_of(D d, const float* row, VI piece) {
   }
 }
 
-// The polynomial of the piece that holds |x|; see Note [GELU by pieces].
-template <int kDegree, class D>
-HWY_INLINE V<D> by_pieces(D d, const float (&rows)[kDegree + 1][kNormalPieces], V<D> x) {
-  // NaN ends in the last piece; the callers bring it back.
+// |x| in widths of a piece, at most the last piece. NaN ends there too; the callers bring it back.
+template <class D>
+HWY_INLINE V<D> piece_position(D d, V<D> x) {
   const auto last = hn::Set(d, static_cast<float>(kNormalPieces - 1));
   const auto position = hn::Mul(hn::Abs(x), hn::Set(d, 1.0f / kNormalPieceWidth));
-  const auto bounded = hn::IfThenElse(hn::Lt(position, last), position, last);
-  const auto piece = hn::NearestInt(bounded);
-  const auto t = hn::Sub(bounded, hn::ConvertTo(d, piece));
+  return hn::IfThenElse(hn::Lt(position, last), position, last);
+}
+
+// The polynomial of the piece at `position`; see Note [GELU by pieces].
+template <int kDegree, class D>
+HWY_INLINE V<D> by_pieces(D d, const float (&rows)[kDegree + 1][kNormalPieces], V<D> position) {
+  const auto piece = hn::NearestInt(position);
+  const auto t = hn::Sub(position, hn::ConvertTo(d, piece));
   auto y = piece_of(d, rows[kDegree], piece);
   for (int k = kDegree - 1; k >= 0; --k) y = hn::MulAdd(y, t, piece_of(d, rows[k], piece));
   return y;
@@ -61,15 +65,16 @@ HWY_INLINE V<D> by_pieces(D d, const float (&rows)[kDegree + 1][kNormalPieces], 
 // x P(x), with the normal distribution P.
 template <class D>
 HWY_INLINE V<D> gelu(D d, const NormalTable& table, V<D> x) {
-  const auto h = by_pieces<kGeluDegree>(d, table.gelu, x);
+  const auto position = piece_position(d, x);
+  const auto tail = by_pieces<kGeluDegree>(d, table.tail, position);
   const auto rectified = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
-  return hn::Sub(rectified, h);
+  return hn::NegMulAdd(position, tail, rectified);
 }
 
 // g (P(x) + x p(x)), with the density p.
 template <class D>
 HWY_INLINE V<D> gelu_backward(D d, const NormalTable& table, V<D> g, V<D> x) {
-  const auto s = by_pieces<kGeluSlopeDegree>(d, table.slope, x);
+  const auto s = by_pieces<kGeluSlopeDegree>(d, table.slope, piece_position(d, x));
   const auto positive = hn::Sub(hn::Set(d, 1.0f), s);
   const auto slope = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), s, positive);
   return hn::Mul(g, hn::IfThenElse(hn::IsNaN(x), x, slope));
@@ -85,7 +90,8 @@ HWY_INLINE V<D> gelu_tanh_argument(D d, V<D> x) {
 
 template <class D>
 HWY_INLINE V<D> gelu_tanh(D d, V<D> x) {
-  return hn::Mul(x, sigmoid(d, gelu_tanh_argument(d, x)));
+  // Bounded, or -inf would meet a sigmoid of 0; the sigmoid of a NaN is one.
+  return hn::Mul(hn::Max(x, hn::Set(d, -1e4f)), sigmoid(d, gelu_tanh_argument(d, x)));
 }
 
 // g (s + x s (1 - s) dv/dx) with s = sigmoid(v(x)).

@@ -16,7 +16,9 @@ inline double double_silu_backward(double g, double x) {
 }
 
 inline double normal_distribution(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
-inline double double_gelu(double x) { return x * normal_distribution(x); }
+// Bounded, or -inf would meet a distribution of 0. (NaN stays.)
+inline double gelu_factor(double x) { return x < -1e4 ? -1e4 : x; }
+inline double double_gelu(double x) { return gelu_factor(x) * normal_distribution(x); }
 inline double double_gelu_backward(double g, double x) {
   const double density = 0.39894228040143267794 * std::exp(-0.5 * x * x);
   // An infinite x times a density of 0 is 0 here.
@@ -27,7 +29,9 @@ inline double double_gelu_backward(double g, double x) {
 inline double gelu_tanh_argument(double x) {
   return 1.5957691216057307117 * (x + 0.044715 * x * x * x);
 }
-inline double double_gelu_tanh(double x) { return x * double_sigmoid(gelu_tanh_argument(x)); }
+inline double double_gelu_tanh(double x) {
+  return gelu_factor(x) * double_sigmoid(gelu_tanh_argument(x));
+}
 inline double double_gelu_tanh_backward(double g, double x) {
   const double argument = gelu_tanh_argument(x);
   const double slope = 1.5957691216057307117 * (1.0 + 0.134145 * x * x);

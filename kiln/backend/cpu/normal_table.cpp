@@ -42,7 +42,8 @@ void interpolate(float (&rows)[kDegree + 1][kNormalPieces], F f) {
 
 NormalTable make_table() {
   NormalTable table;
-  interpolate<kGeluDegree>(table.gelu, [](double a) { return a * upper_tail(a); });
+  interpolate<kGeluDegree>(
+      table.tail, [](double a) { return static_cast<double>(kNormalPieceWidth) * upper_tail(a); });
   interpolate<kGeluSlopeDegree>(table.slope,
                                 [](double a) { return upper_tail(a) - a * density(a); });
   return table;

@@ -27,16 +27,23 @@ double silu_slope(double x) {
 constexpr double kGeluScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
 constexpr double kGeluCube = 0.044715;
 
-double gelu(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+// Far out, where infinity would meet zero: there the limits.
+double gelu(double x) {
+  if (x < -1e3) return -0.0;
+  return x * 0.5 * std::erfc(-x / std::numbers::sqrt2);
+}
 double gelu_slope(double x) {
+  if (std::fabs(x) > 1e3) return x > 0 ? 1.0 : 0.0;
   const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
   return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * density;
 }
 
 double gelu_tanh(double x) {
+  if (x < -1e3) return -0.0;
   return 0.5 * x * (1.0 + std::tanh(kGeluScale * (x + kGeluCube * x * x * x)));
 }
 double gelu_tanh_slope(double x) {
+  if (std::fabs(x) > 1e3) return x > 0 ? 1.0 : 0.0;
   const double t = std::tanh(kGeluScale * (x + kGeluCube * x * x * x));
   const double inner_slope = kGeluScale * (1.0 + 3.0 * kGeluCube * x * x);
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * inner_slope;

@@ -1,0 +1,28 @@
+#include "kiln/nn/module_dict.h"
+
+#include "kiln/nn/module_tree.h"
+
+namespace kiln::nn {
+
+ModuleDict::ModuleDict(const ModuleDict& other) : Module(other), entries_(other.entries_) {
+  detail::tie_again(detail::all_params(other), detail::all_params(*this));
+}
+
+ModuleDict& ModuleDict::operator=(const ModuleDict& other) {
+  if (this != &other) *this = ModuleDict(other);
+  return *this;
+}
+
+ModuleDict& ModuleDict::update(const ModuleDict& other) {
+  if (this == &other) return *this;
+  for (const auto& [name, module] : other.items()) entries_.set("ModuleDict", name, module);
+  return *this;
+}
+
+std::vector<std::string> ModuleDict::keys() const {
+  std::vector<std::string> out;
+  for (const auto& [name, module] : items()) out.push_back(name);
+  return out;
+}
+
+}  // namespace kiln::nn
