@@ -111,7 +111,9 @@ def test_activations_at_the_ends(lib):
     assert lib.nn.Tanh()(x).tolist() == [-1, -1, 0, 1, 1]
     assert lib.nn.ReLU()(x).tolist() == [0, 0, 0, 10000, inf]
     assert lib.nn.PReLU()(x).tolist() == [-inf, -2500, 0, 10000, inf]
-    assert lib.nn.GELU()(x[1:4]).tolist() == pytest.approx([0, 0, 10000], abs=1e-7)
+    assert lib.nn.GELU()(x[1:4]).tolist() == [0, 0, 10000]
+    if lib is kiln:  # PyTorch gives NaN at infinity
+        assert kiln.nn.GELU()(x).tolist() == [0, 0, 0, 10000, inf]
 
 
 def test_in_place_activations(lib):
