@@ -7,6 +7,7 @@
 
 #include "kiln/autodiff/grad_mode.h"
 #include "kiln/autodiff/node.h"
+#include "kiln/core/cached_vector.h"
 
 namespace kiln {
 template <class B>
@@ -133,8 +134,8 @@ class Engine {
  private:
   struct Entry {
     Node<B>* node;
-    std::optional<T> first;                // result 0
-    std::vector<std::optional<T>> others;  // all results, when there are several
+    std::optional<T> first;                                 // result 0
+    kiln::detail::CachedVector<std::optional<T>> others;  // all results, when there are several
 
     std::span<std::optional<T>> grads() {
       return others.empty() ? std::span(&first, 1) : std::span(others);
@@ -292,7 +293,7 @@ class Engine {
   }
 
   void grow() {
-    std::vector<TableItem> old(std::max<size_t>(64, table_.size() * 2));
+    kiln::detail::CachedVector<TableItem> old(std::max<size_t>(64, table_.size() * 2));
     old.swap(table_);
     const size_t mask = table_.size() - 1;
     for (const TableItem& item : old) {
@@ -312,9 +313,9 @@ class Engine {
   PassOptions options_;
   Sink sink_;
   GradientMap<B>* map_;
-  std::vector<Entry> entries_;
-  std::vector<TableItem> table_;
-  std::vector<std::pair<uint64_t, uint32_t>> heap_;  // by sequence number, largest first
+  kiln::detail::CachedVector<Entry> entries_;
+  kiln::detail::CachedVector<TableItem> table_;
+  kiln::detail::CachedVector<std::pair<uint64_t, uint32_t>> heap_;  // by sequence number, largest first
   bool restricted_ = false;
   std::unordered_set<const Node<B>*> targets_;
   std::unordered_set<const Node<B>*> needed_;

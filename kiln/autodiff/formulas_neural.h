@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kiln/autodiff/formulas_reduce.h"
+#include "kiln/backend/composed_attention.h"
 
 namespace kiln::autodiff {
 
@@ -332,6 +333,48 @@ struct FormulasNeural : FormulasReduce<B> {
     const T rows =
         A::float_reshape(A::float_mask_fill(g, ignored, Scalar(0.0)), Shape{shape[0], 1});
     return A::float_mul(A::float_sub(A::float_softmax(x.get(), 1), T{std::move(expected)}), rows);
+  }
+
+  // ---- Attention
+
+  static std::pair<T, T> float_attention(F q, F k, F v, const T* mask,
+                                         const AttentionOptions& options) {
+    // The fused gradient has none for the mask: then everything is composed.
+    if (tracked(mask)) return defaults::ComposedAttention<A>::forward(q, k, v, mask, options);
+    if (!tracked(q, k, v)) {
+      auto [out, lse] = B::float_attention(in(q), in(k), in(v), in(mask), options);
+      return {T{std::move(out)}, T{std::move(lse)}};
+    }
+    auto to = edges(q, k, v);
+    auto q_ = save(q);
+    auto k_ = save(k);
+    auto v_ = save(v);
+    auto m_ = save_if(true, mask);
+    auto [out, lse] = B::float_attention(in(q), in(k), in(v), in(mask), options);
+    auto formula = [q_ = std::move(q_), k_ = std::move(k_), v_ = std::move(v_),
+                    m_ = std::move(m_), o_ = save_output(out), l_ = save_constant(lse),
+                    options](P& p) {
+      const std::optional<T> m0 = m_ ? std::optional(m_->get(p)) : std::nullopt;
+      auto [gq, gk, gv] =
+          A::float_attention_backward(p.take(), q_.get(p), k_.get(p), v_.get(p), m0 ? &*m0 : nullptr,
+                                      o_.get(p), T{l_.get(p)}, options);
+      if (p.needs(0)) p.give(0, std::move(gq));
+      if (p.needs(1)) p.give(1, std::move(gk));
+      if (p.needs(2)) p.give(2, std::move(gv));
+    };
+    return {attach("attention", std::move(out), std::move(to), std::move(formula)),
+            T{std::move(lse)}};
+  }
+  // Output and logsumexp are functions of q, k and v: a recorded pass computes everything from
+  // those.
+  static std::tuple<T, T, T> float_attention_backward(F g, F q, F k, F v, const T* mask, F out,
+                                                      F lse, const AttentionOptions& options) {
+    if (tracked(g, q, k, v, mask)) {
+      return defaults::ComposedAttention<A>::backward(g, q, k, v, mask, options);
+    }
+    auto [gq, gk, gv] = B::float_attention_backward(in(g), in(q), in(k), in(v), in(mask), in(out),
+                                                    in(lse), options);
+    return {T{std::move(gq)}, T{std::move(gk)}, T{std::move(gv)}};
   }
 
   // ---- Dropout

@@ -88,6 +88,39 @@ struct FormulasShape : AutodiffBase<B> {
     };
     return attach("slice", B::float_slice(in(x), dim, range), edges(x), std::move(formula));
   }
+  // Views of the parts of x along dim, `size` long (the last may be shorter), as one node: the
+  // gradient is one concatenation, where slices of their own would each give a whole tensor.
+  static std::vector<T> split(const T& x, int dim, int64_t size) {
+    const Shape from = B::shape(x.inner);
+    std::vector<T> parts;
+    for (int64_t start = 0; start < from[dim]; start += size) {
+      const Range range{start, std::min(start + size, from[dim]), 1};
+      parts.push_back({B::float_slice(x.inner, dim, range)});
+    }
+    if (!tracked(F(x)) || parts.empty()) return parts;
+    const auto count = static_cast<uint32_t>(parts.size());
+    auto formula = [from, dim, size, count](P& p) {
+      std::vector<std::optional<T>> given(count);
+      const T* known = nullptr;
+      for (uint32_t i = 0; i < count; ++i) {
+        if ((given[i] = p.take(i))) known = &*given[i];
+      }
+      std::vector<T> grads;
+      for (uint32_t i = 0; i < count; ++i) {
+        Shape part = from;
+        part[dim] = std::min(size, from[dim] - i * size);
+        grads.push_back(given[i] ? *given[i] : zeros_like(*known, part));
+      }
+      p.give(0, A::float_cat(std::span<const T>(grads), dim));
+    };
+    Handle<Node<B>> node =
+        make_handle<OpNode<B, 1, decltype(formula)>>("split", count, edges(F(x)), formula);
+    for (uint32_t i = 0; i < count; ++i) {
+      parts[i].node = node;
+      parts[i].slot = i;
+    }
+    return parts;
+  }
   static T float_flip(F x, const Dims& dims) {
     if (!tracked(x)) return {B::float_flip(in(x), dims)};
     auto formula = [dims](P& p) { p.give(0, A::float_flip(p.take(), dims)); };

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "kiln/backend/arg.h"
+#include "kiln/backend/attention_options.h"
 #include "kiln/backend/options.h"
 #include "kiln/core/device.h"
 #include "kiln/core/dtype.h"

@@ -5,6 +5,7 @@
 #include <numbers>
 #include <tuple>
 
+#include "kiln/backend/composed_attention.h"
 #include "kiln/backend/defaults_support.h"
 
 namespace kiln::defaults {
@@ -186,6 +187,21 @@ struct NnDefaults {
 
   // --------------------------------------------------------------------------------------------------------
   // dropout
+  template <class X = Bk>
+  static std::pair<FloatOf<X>, FloatOf<X>> float_attention(const FloatOf<X>& q, const FloatOf<X>& k,
+                                                           const FloatOf<X>& v,
+                                                           const FloatOf<X>* mask,
+                                                           const AttentionOptions& options) {
+    return ComposedAttention<X>::forward(q, k, v, mask, options);
+  }
+  template <class X = Bk>
+  static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_attention_backward(
+      const FloatOf<X>& g, const FloatOf<X>& q, const FloatOf<X>& k, const FloatOf<X>& v,
+      const FloatOf<X>* mask, const FloatOf<X>&, const FloatOf<X>&,
+      const AttentionOptions& options) {
+    return ComposedAttention<X>::backward(g, q, k, v, mask, options);
+  }
+
   template <class X = Bk>
   static FloatOf<X> float_dropout(const FloatOf<X>& x, double p, RandomStream stream) {
     const FloatOf<X> draws =

@@ -278,6 +278,13 @@ std::vector<Tensor> Tensor::split(int64_t size, int64_t dim) const {
     throw_error<ValueError>("split: the size of a part must be positive; got ", size);
   }
   std::vector<Tensor> parts;
+  if (const Value& value = value_of("split", *this); kind_of_value(value) == Kind::floating) {
+    for (Value& part : AD::split(value, d, std::max<int64_t>(size, 1))) {
+      parts.push_back(wrap_view(*this, std::move(part)));
+    }
+    if (parts.empty()) parts.push_back(*this);
+    return parts;
+  }
   for (int64_t start = 0; start < s[d]; start += size) {
     parts.push_back(slice_range("split", *this, d, Range{start, std::min(start + size, s[d]), 1}));
   }

@@ -321,6 +321,23 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
            return A::float_cross_entropy(x[0], target, options).first;
          }});
   }
+  const auto bias_of_scores = B::float_from_data(uniform({3, 4}, -1, 1, 21), device);
+  for (const kiln::AttentionOptions& options :
+       {kiln::AttentionOptions{.scale = 0.7},
+        kiln::AttentionOptions{.scale = 0.7, .causal = true, .dropout = 0.3, .stream = {3, 17}}}) {
+    const std::vector<TensorData> qkv = {uniform({2, 4, 3, 2}, -1, 1, 18),
+                                         uniform({2, 2, 4, 2}, -1, 1, 19),
+                                         uniform({2, 2, 4, 3}, -1, 1, 20)};
+    out.push_back({"float_attention", qkv, [bias_of_scores, options](const V& x) {
+                     const T mask = A::from_inner(bias_of_scores);
+                     return A::float_attention(x[0], x[1], x[2], &mask, options).first;
+                   }});
+    std::vector<TensorData> with_mask = qkv;
+    with_mask.push_back(uniform({4, 1, 4}, -1, 1, 22));
+    out.push_back({"float_attention", with_mask, [options](const V& x) {
+                     return A::float_attention(x[0], x[1], x[2], &x[3], options).first;
+                   }});
+  }
   out.push_back({"float_dropout", {uniform({5, 7}, -1, 1, 15)}, [](const V& x) {
                    return A::float_dropout(x[0], 0.4, kiln::RandomStream{3, 17});
                  }});
@@ -340,7 +357,8 @@ inline std::set<std::string> ops_without_case() {
           // write in place, unrecorded; see in_place.cpp
           "float_assign", "float_fill", "float_sgd_step", "float_adam_step",
           // checked through the op whose first and second derivative they compute
-          "float_batch_norm_backward", "float_layer_norm_backward", "float_cross_entropy_backward"};
+          "float_batch_norm_backward", "float_layer_norm_backward", "float_cross_entropy_backward",
+          "float_attention_backward"};
 }
 
 template <class B>

@@ -62,6 +62,14 @@ struct CpuNeural : CpuBasic {
   static std::tuple<HostHandle, HostHandle, HostHandle> float_layer_norm_backward(
       Arg<HostHandle>, Arg<HostHandle>, const HostHandle*, Arg<HostHandle>, Arg<HostHandle>, int);
 
+  // (attention.cpp, attention_backward.cpp)
+  static std::pair<HostHandle, HostHandle> float_attention(Arg<HostHandle>, Arg<HostHandle>,
+                                                           Arg<HostHandle>, const HostHandle*,
+                                                           const AttentionOptions&);
+  static std::tuple<HostHandle, HostHandle, HostHandle> float_attention_backward(
+      Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>, const HostHandle*,
+      Arg<HostHandle>, Arg<HostHandle>, const AttentionOptions&);
+
   // (dropout.cpp)
   static HostHandle float_dropout(Arg<HostHandle>, double, RandomStream);
 

@@ -18,4 +18,10 @@ struct DropoutKernels {
 // For the best instruction set of this machine.
 const DropoutKernels& dropout_kernels();
 
+// float_dropout's elements [first, first + n), of which x and y are the first; y may be x.
+// (dropout.cpp)
+template <class T>
+void drop_elements(const RandomStream& stream, double p, int64_t first, const T* x, T* y,
+                   int64_t n);
+
 }  // namespace kiln::cpu

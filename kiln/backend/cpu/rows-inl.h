@@ -1,5 +1,5 @@
-// What the kernels over rows share: loops by whole vectors with a masked rest, sums, and e^x for x
-// <= 0. Included once for each instruction set by *_kernels.cpp files.
+// What the kernels over rows share: loops by whole vectors with a masked rest, sums, maxima, and e^x
+// for x <= 0. Included once for each instruction set by *_kernels.cpp files.
 
 #if defined(KILN_BACKEND_CPU_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KILN_BACKEND_CPU_ROWS_INL_H_
@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
@@ -118,6 +119,55 @@ template <class D>
   requires(sizeof(hn::TFromD<D>) == 8)
 HWY_INLINE hn::Vec<D> exp_below_one(D d, hn::Vec<D> x) {
   return hn::IfThenElse(hn::Eq(x, x), hn::Exp(d, x), x);
+}
+
+// The largest element; which of them where one is NaN does not matter to the callers, since the sum
+// is NaN then.
+template <class T>
+HWY_INLINE T row_max(const T* HWY_RESTRICT x, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lowest = hn::Set(d, -std::numeric_limits<T>::infinity());
+  auto m0 = lowest, m1 = lowest, m2 = lowest, m3 = lowest;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    m0 = hn::Max(m0, hn::LoadU(d, x + i));
+    m1 = hn::Max(m1, hn::LoadU(d, x + i + lanes));
+    m2 = hn::Max(m2, hn::LoadU(d, x + i + 2 * lanes));
+    m3 = hn::Max(m3, hn::LoadU(d, x + i + 3 * lanes));
+  }
+  for (; i < n; i += lanes) {
+    const auto valid = first_lanes(d, n - i);
+    m0 = hn::Max(m0, hn::IfThenElse(valid, hn::MaskedLoad(valid, d, x + i), lowest));
+  }
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
+}
+
+// The sum of e^(x - m) over the row; those terms go to y unless it is null.
+template <class T, bool kStore>
+HWY_INLINE T row_sum_exp(const T* x, T m, T* y, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto shift = hn::Set(d, m);
+  auto s0 = hn::Zero(d), s1 = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto e0 = exp_below_one(d, hn::Sub(hn::LoadU(d, x + i), shift));
+    const auto e1 = exp_below_one(d, hn::Sub(hn::LoadU(d, x + i + lanes), shift));
+    if constexpr (kStore) {
+      hn::StoreU(e0, d, y + i);
+      hn::StoreU(e1, d, y + i + lanes);
+    }
+    s0 = hn::Add(s0, e0);
+    s1 = hn::Add(s1, e1);
+  }
+  for (; i < n; i += lanes) {
+    const auto valid = first_lanes(d, n - i);
+    const auto e = exp_below_one(d, hn::Sub(hn::MaskedLoad(valid, d, x + i), shift));
+    if constexpr (kStore) hn::BlendedStore(e, valid, d, y + i);
+    s0 = hn::Add(s0, hn::IfThenElseZero(valid, e));
+  }
+  return hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));
 }
 
 }  // namespace kiln::cpu::HWY_NAMESPACE

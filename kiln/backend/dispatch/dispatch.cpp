@@ -1,6 +1,7 @@
 #include "kiln/backend/dispatch/dispatch.h"
 
 #include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/dispatch/profiled_table.h"
 #include "kiln/backend/dispatch/register.h"
 #include "kiln/backend/reference/reference.h"
 
@@ -17,11 +18,12 @@ constinit const BackendTable kReferenceTable = detail::make_table<Reference>();
 
 namespace detail {
 
-constinit const BackendTable* backend_tables[kDeviceTypeValues] = {&kCpuTable, &kReferenceTable};
+constinit std::atomic<const BackendTable*> backend_tables[kDeviceTypeValues] = {&kCpuTable,
+                                                                                &kReferenceTable};
 
 DeviceType add_backend(std::string_view name, const BackendTable* table) {
   const DeviceType type = register_device_type(name);
-  backend_tables[type] = table;
+  profiled::add_table(type, table);
   return type;
 }
 

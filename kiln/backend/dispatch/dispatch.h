@@ -4,6 +4,8 @@
 // erased handles.
 #pragma once
 
+#include <atomic>
+
 #include "kiln/backend/backend.h"
 #include "kiln/backend/tensor_base.h"
 
@@ -47,10 +49,12 @@ using op::BackendTable;
 namespace detail {
 
 // Tables by device type; null where none is registered. A place for every number that a DeviceType
-// can be, so that a made-up device needs no test.
+// can be, so that a made-up device needs no test. While a profile is being taken, every entry is the
+// table whose ops measure and then call the backend's (profile.cpp): a program that takes none pays
+// nothing.
 inline constexpr int kDeviceTypeValues = 256;
 static_assert(sizeof(DeviceType) == 1);
-extern const BackendTable* backend_tables[kDeviceTypeValues];
+extern std::atomic<const BackendTable*> backend_tables[kDeviceTypeValues];
 [[noreturn]] void throw_no_backend(Device device);
 
 // Which backend an op goes to: that of the first tensor or device among its arguments.
@@ -80,7 +84,7 @@ bool find_device(const T&, Device*) {
 }
 
 inline const BackendTable& table_of(Device device) {
-  const BackendTable* table = backend_tables[device.type];
+  const BackendTable* table = backend_tables[device.type].load(std::memory_order_relaxed);
   if (table == nullptr) throw_no_backend(device);
   return *table;
 }

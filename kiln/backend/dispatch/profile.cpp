@@ -1,0 +1,409 @@
+#include "kiln/backend/dispatch/profile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <tuple>
+
+#include "kiln/backend/dispatch/profiled_table.h"
+#include "kiln/core/allocator.h"
+
+namespace kiln {
+namespace {
+
+// ---- What is recorded
+
+const char* const kOpNames[] = {
+#define KILN_OP(level, name, ...) #name,
+#include "kiln/backend/ops.def"
+};
+constexpr size_t kOps = std::size(kOpNames);
+
+struct Count {
+  int64_t calls = 0, nanoseconds = 0, bytes = 0, allocations = 0;
+
+  void add(const Count& other, int64_t sign = 1) {
+    calls += sign * other.calls;
+    nanoseconds += sign * other.nanoseconds;
+    bytes += sign * other.bytes;
+    allocations += sign * other.allocations;
+  }
+};
+using Counts = std::array<Count, kOps>;
+
+struct Event {
+  uint32_t op;
+  uint32_t thread;
+  int64_t begin, end;  // nanoseconds
+  int64_t bytes, allocations;
+  Shape shape;
+};
+constexpr size_t kMaxEvents = 1'000'000;
+
+// One thread's part. Its lock is free but while a profile is read.
+struct ThreadLog {
+  std::mutex mutex;
+  uint32_t thread = 0;
+  Counts counts;
+  std::vector<Event> events;
+};
+
+struct Logs {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<ThreadLog>> threads;
+  int profiles = 0;  // being taken
+  std::atomic<size_t> events{0};
+};
+Logs& logs() {
+  static Logs* all = new Logs;  // outlives every thread that may still compute at exit
+  return *all;
+}
+
+ThreadLog& own_log() {
+  thread_local std::shared_ptr<ThreadLog> log;
+  if (!log) {
+    log = std::make_shared<ThreadLog>();
+    const std::lock_guard lock(logs().mutex);
+    log->thread = static_cast<uint32_t>(logs().threads.size());
+    logs().threads.push_back(log);
+  }
+  return *log;
+}
+
+int64_t now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// One call of an op, from its entry to its return.
+class Call {
+ public:
+  explicit Call(size_t op) { event_.op = static_cast<uint32_t>(op); }
+
+  void see(const ErasedTensor& x) {
+    if (!x) return;
+    if (event_.bytes == 0) event_.shape = x->shape();
+    event_.bytes += x->shape().numel() * static_cast<int64_t>(size_of(x->dtype()));
+  }
+  void see(const Arg<ErasedTensor>& x) { see(x.get()); }
+  void see(const ErasedTensor* x) {
+    if (x != nullptr) see(*x);
+  }
+  void see(std::span<const ErasedTensor> xs) {
+    for (const ErasedTensor& x : xs) see(x);
+  }
+  void see(std::span<ErasedTensor> xs) { see(std::span<const ErasedTensor>(xs)); }
+  template <class A, class C>
+  void see(const std::pair<A, C>& both) {
+    see(both.first);
+    see(both.second);
+  }
+  template <class... T>
+  void see(const std::tuple<T...>& all) {
+    std::apply([this](const auto&... x) { (see(x), ...); }, all);
+  }
+  template <class T>
+  void see(const T&) {}
+
+  void begin() {
+    allocations_ = memory_stats().allocations;
+    event_.begin = now();
+  }
+  void end() {
+    event_.end = now();
+    event_.allocations = static_cast<int64_t>(memory_stats().allocations - allocations_);
+  }
+
+  // Calls that throw are recorded too.
+  ~Call() {
+    if (event_.end == 0) end();
+    ThreadLog& log = own_log();
+    const std::lock_guard lock(log.mutex);
+    log.counts[event_.op].add({1, event_.end - event_.begin, event_.bytes, event_.allocations});
+    if (logs().events.fetch_add(1, std::memory_order_relaxed) >= kMaxEvents) return;
+    event_.thread = log.thread;
+    log.events.push_back(event_);
+  }
+
+ private:
+  Event event_ = {};
+  uint64_t allocations_ = 0;
+};
+
+// ---- The table whose ops measure and call the backend's
+
+std::atomic<const BackendTable*> real_tables[detail::kDeviceTypeValues];
+
+const BackendTable& real_table(Device device) { return *real_tables[device.type].load(); }
+
+template <class R, class... P>
+struct ProfiledEntry {
+  using Result = typename op::Return<DispatchTypes, R>::Type;
+
+  template <size_t kOp, auto kMember>
+  static Result run(typename op::Param<DispatchTypes, P>::Type... args) {
+    Device device;
+    (void)(detail::find_device(args, &device) || ...);
+    const auto function = real_table(device).*kMember;
+    Call call(kOp);
+    (call.see(args), ...);
+    call.begin();
+    if constexpr (std::is_void_v<Result>) {
+      function(static_cast<typename op::Param<DispatchTypes, P>::Type>(args)...);
+      call.end();
+    } else {
+      Result result = function(static_cast<typename op::Param<DispatchTypes, P>::Type>(args)...);
+      call.end();
+      call.see(result);
+      return result;
+    }
+  }
+};
+
+enum OpIndex : size_t {
+#define KILN_OP(level, name, ...) kIndexOf_##name,
+#include "kiln/backend/ops.def"
+};
+
+consteval BackendTable make_profiling_table() {
+  BackendTable table{};
+  table.name = [](Device device) { return real_table(device).name(device); };
+  table.seed = [](Device device, uint64_t seed) { real_table(device).seed(device, seed); };
+  table.sync = [](Device device) { real_table(device).sync(device); };
+  table.version = [](const ErasedTensor& x) { return real_table(x->device()).version(x); };
+  table.owns_memory = [](const ErasedTensor& x) { return real_table(x->device()).owns_memory(x); };
+#define KILN_OP(level, op_name, ...)                                                     \
+  {                                                                                      \
+    using namespace op;                                                                  \
+    table.op_name =                                                                      \
+        &ProfiledEntry<__VA_ARGS__>::template run<kIndexOf_##op_name, &BackendTable::op_name>; \
+  }
+#include "kiln/backend/ops.def"
+  return table;
+}
+constinit const BackendTable kProfilingTable = make_profiling_table();
+
+// Both with the lock of logs() held.
+void put_profiler_between() {
+  for (int type = 0; type < detail::kDeviceTypeValues; ++type) {
+    const BackendTable* table = detail::backend_tables[type].load();
+    if (table == nullptr) continue;
+    real_tables[type].store(table);
+    detail::backend_tables[type].store(&kProfilingTable);
+  }
+}
+
+void take_profiler_away() {
+  for (int type = 0; type < detail::kDeviceTypeValues; ++type) {
+    if (real_tables[type].load() != nullptr) {
+      detail::backend_tables[type].store(real_tables[type].load());
+    }
+  }
+}
+
+void forget_everything() {
+  for (const auto& log : logs().threads) {
+    const std::lock_guard lock(log->mutex);
+    log->counts = {};
+    log->events.clear();
+    log->events.shrink_to_fit();
+  }
+  logs().events.store(0);
+}
+
+Counts sum_counts() {
+  Counts sum;
+  for (const auto& log : logs().threads) {
+    const std::lock_guard lock(log->mutex);
+    for (size_t i = 0; i < kOps; ++i) sum[i].add(log->counts[i]);
+  }
+  return sum;
+}
+
+std::vector<Event> events_since(int64_t start) {
+  std::vector<Event> events;
+  for (const auto& log : logs().threads) {
+    const std::lock_guard lock(log->mutex);
+    for (const Event& event : log->events) {
+      if (event.begin >= start) events.push_back(event);
+    }
+  }
+  return events;
+}
+
+// ---- Text
+
+std::string format_count(const char* pattern, auto... values) {
+  char text[160];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+std::string format_bytes(int64_t bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  return format_count(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+}
+
+std::string line_of(const ProfileRow& row, double total) {
+  const double seconds = std::max(row.seconds, 1e-12);
+  return format_count("%-28s %9lld %11.3f %10.2f %6.1f %10s %9.2f %9lld\n", row.op.c_str(),
+                      static_cast<long long>(row.count), row.seconds * 1e3,
+                      row.seconds * 1e6 / static_cast<double>(std::max<int64_t>(row.count, 1)),
+                      total > 0 ? row.seconds / total * 100 : 0.0, format_bytes(row.bytes).c_str(),
+                      static_cast<double>(row.bytes) / seconds / 1e9,
+                      static_cast<long long>(row.allocations));
+}
+
+std::string dims_of(const Shape& shape) {
+  std::string text = "[";
+  for (int d = 0; d < shape.rank(); ++d) {
+    text += (d == 0 ? "" : ", ") + std::to_string(shape[d]);
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+namespace profiled {
+
+void add_table(DeviceType type, const BackendTable* table) {
+  const std::lock_guard lock(logs().mutex);
+  real_tables[type].store(table);
+  detail::backend_tables[type].store(logs().profiles > 0 ? &kProfilingTable : table);
+}
+
+}  // namespace profiled
+
+struct Profile::State {
+  int64_t start = 0;
+  Counts before;
+  bool running = true;
+  Counts counts;              // once it is stopped
+  std::vector<Event> events;  // likewise
+
+  Counts counts_now() const {
+    Counts now = sum_counts();
+    for (size_t i = 0; i < kOps; ++i) now[i].add(before[i], -1);
+    return now;
+  }
+};
+
+Profile::Profile() : state_(std::make_unique<State>()) {
+  const std::lock_guard lock(logs().mutex);
+  if (logs().profiles++ == 0) {
+    forget_everything();
+    put_profiler_between();
+  }
+  state_->before = sum_counts();
+  state_->start = now();
+}
+
+Profile::~Profile() { stop(); }
+
+void Profile::stop() {
+  const std::lock_guard lock(logs().mutex);
+  if (!state_->running) return;
+  state_->running = false;
+  state_->counts = state_->counts_now();
+  state_->events = events_since(state_->start);
+  if (--logs().profiles == 0) take_profiler_away();
+}
+
+std::vector<ProfileRow> Profile::rows() const {
+  Counts counts;
+  {
+    const std::lock_guard lock(logs().mutex);
+    counts = state_->running ? state_->counts_now() : state_->counts;
+  }
+  std::vector<ProfileRow> rows;
+  for (size_t i = 0; i < kOps; ++i) {
+    const Count& c = counts[i];
+    if (c.calls == 0) continue;
+    rows.push_back({kOpNames[i], c.calls, static_cast<double>(c.nanoseconds) * 1e-9, c.bytes,
+                    c.allocations});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const ProfileRow& a, const ProfileRow& b) {
+    return a.seconds > b.seconds;
+  });
+  return rows;
+}
+
+std::string Profile::table() const {
+  const std::vector<ProfileRow> all = rows();
+  ProfileRow total{"total", 0, 0.0, 0, 0};
+  for (const ProfileRow& row : all) {
+    total.count += row.count;
+    total.seconds += row.seconds;
+    total.bytes += row.bytes;
+    total.allocations += row.allocations;
+  }
+  std::string text = format_count("%-28s %9s %11s %10s %6s %10s %9s %9s\n", "op", "calls",
+                                  "total ms", "mean us", "%", "bytes", "GB/s", "allocs");
+  for (const ProfileRow& row : all) text += line_of(row, total.seconds);
+  return text + line_of(total, total.seconds);
+}
+
+std::string Profile::trace() const {
+  std::vector<Event> events;
+  {
+    const std::lock_guard lock(logs().mutex);
+    events = state_->running ? events_since(state_->start) : state_->events;
+  }
+  std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
+  text +=
+      "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"kiln\"}}";
+  for (const Event& event : events) {
+    const auto since_start = static_cast<double>(event.begin - state_->start);
+    text += format_count(
+        ",\n{\"name\": \"%s\", \"cat\": \"op\", \"ph\": \"X\", \"pid\": 1, \"tid\": %u, "
+        "\"ts\": %.3f, \"dur\": %.3f, \"args\": ",
+        kOpNames[event.op], event.thread, since_start / 1e3,
+        static_cast<double>(event.end - event.begin) / 1e3);
+    text += format_count("{\"bytes\": %lld, \"allocations\": %lld, \"shape\": \"",
+                         static_cast<long long>(event.bytes),
+                         static_cast<long long>(event.allocations)) +
+            dims_of(event.shape) + "\"}}";
+  }
+  return text + "\n]}\n";
+}
+
+void Profile::write_trace(const std::string& path) const {
+  std::ofstream file(path, std::ios::binary);
+  file << trace();
+  file.close();
+  if (!file) throw_error<IoError>("write_trace: cannot write the file; got '", path, "'");
+}
+
+namespace {
+
+// KILN_PROFILE: a profile of the whole program.
+[[gnu::constructor]] void profile_program_if_asked() {
+  static std::string trace_path;
+  const char* asked = std::getenv("KILN_PROFILE");
+  if (asked == nullptr || *asked == '\0' || std::string_view(asked) == "0") return;
+  if (std::string_view(asked) != "1") trace_path = asked;
+  static Profile* program = new Profile;
+  std::atexit([] {
+    program->stop();
+    std::fputs(program->table().c_str(), stderr);
+    if (trace_path.empty()) return;
+    try {
+      program->write_trace(trace_path);
+    } catch (const Error& error) {
+      std::fprintf(stderr, "%s\n", error.what());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace kiln

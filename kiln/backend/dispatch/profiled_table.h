@@ -1,0 +1,12 @@
+// How dispatch and the profiler share the tables of the backends. Internal to dispatch.
+#pragma once
+
+#include "kiln/backend/dispatch/dispatch.h"
+
+namespace kiln::profiled {
+
+// Makes `table` the one that dispatch finds for the device type, through the profiler while that is
+// at work.
+void add_table(DeviceType type, const BackendTable* table);
+
+}  // namespace kiln::profiled
