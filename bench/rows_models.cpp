@@ -1,5 +1,6 @@
 // Rows that are a model: a step of training, or inference. The peer's halves are in
 // bench/peer/models.cpp.
+#include <array>
 #include <cmath>
 
 #include "bench/row.h"
@@ -7,11 +8,15 @@
 #include "kiln/nn/batch_norm2d.h"
 #include "kiln/nn/conv2d.h"
 #include "kiln/nn/dropout.h"
+#include "kiln/nn/embedding.h"
+#include "kiln/nn/layer_norm.h"
 #include "kiln/nn/linear.h"
 #include "kiln/nn/max_pool2d.h"
 #include "kiln/nn/module.h"
 #include "kiln/optim/adam.h"
+#include "kiln/optim/adamw.h"
 #include "kiln/optim/sgd.h"
+#include "kiln/tensor/attention.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 
@@ -60,6 +65,57 @@ constexpr double kCnnFirstLayer = 2.0 * 32 * 26 * 26 * 9;
 constexpr double kCnnOtherLayers = 2.0 * (64 * 24 * 24 * 32 * 9 + 64 * 12 * 12 * 128 + 128 * 10);
 constexpr double kCnnForward = kCnnFirstLayer + kCnnOtherLayers;
 constexpr double kCnnStep = 2 * kCnnFirstLayer + 3 * kCnnOtherLayers;
+
+// A small GPT, pre-norm, over bytes.
+constexpr int64_t kGptWidth = 256, kGptHeads = 8, kGptLayers = 4, kGptLength = 128,
+                  kGptTokens = 256;
+
+struct GptBlock : nn::Module {
+  nn::LayerNorm norm1{kGptWidth};
+  nn::Linear qkv{kGptWidth, 3 * kGptWidth};
+  nn::Linear out{kGptWidth, kGptWidth};
+  nn::LayerNorm norm2{kGptWidth};
+  nn::Linear up{kGptWidth, 4 * kGptWidth};
+  nn::Linear down{4 * kGptWidth, kGptWidth};
+  KILN_MODULE(GptBlock, norm1, qkv, out, norm2, up, down)
+
+  Tensor forward(Tensor x) {
+    x = x + out(attend(qkv(norm1(x))));
+    return x + down(gelu(up(norm2(x))));
+  }
+
+  // Causal attention of [N, L, 3 C] -> [N, L, C].
+  static Tensor attend(const Tensor& qkv) {
+    std::vector<Tensor> parts = qkv.split(kGptWidth, 2);
+    for (Tensor& part : parts) {
+      part = part.reshape({part.size(0), part.size(1), kGptHeads, kGptWidth / kGptHeads})
+                 .transpose(1, 2);
+    }
+    return functional::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true)
+        .transpose(1, 2)
+        .reshape({qkv.size(0), qkv.size(1), kGptWidth});
+  }
+};
+
+struct Gpt : nn::Module {
+  nn::Embedding tokens{kGptTokens, kGptWidth};
+  nn::Embedding positions{kGptLength, kGptWidth};
+  std::array<GptBlock, kGptLayers> blocks;
+  nn::LayerNorm norm{kGptWidth};
+  nn::Linear head{kGptWidth, kGptTokens};
+  KILN_MODULE(Gpt, tokens, positions, blocks, norm, head)
+
+  Tensor forward(const Tensor& x) {
+    Tensor y = tokens(x) + positions(arange(x.size(1)));
+    for (GptBlock& block : blocks) y = block(y);
+    return head(norm(y));
+  }
+};
+
+// Multiply-adds of one token's way forward: the weights', and attention over half of the others.
+constexpr double kGptForward =
+    2.0 *
+    (kGptLayers * (12.0 * kGptWidth * kGptWidth + kGptLength * kGptWidth) + kGptTokens * kGptWidth);
 
 // The values that the peer's half starts from as well: weights evenly spread over +-1/sqrt(fan_in),
 // biases zero.
@@ -126,6 +182,28 @@ std::unique_ptr<Workload> train_cnn() {
                cross_entropy);
 }
 
+std::unique_ptr<Workload> train_gpt() {
+  auto model = make_model<Gpt>();
+  optim::AdamW optimizer(model->parameters(), {.lr = 1e-4});
+  return train(
+      model, indices({8, kGptLength}, 1, kGptTokens), indices({8, kGptLength}, 2, kGptTokens),
+      std::move(optimizer), [](const Tensor& logits, const Tensor& target) {
+        return functional::cross_entropy(logits.reshape({-1, kGptTokens}), target.reshape({-1}));
+      });
+}
+
+std::unique_ptr<Workload> infer_gpt() {
+  auto model = make_model<Gpt>();
+  model->eval();
+  const Tensor x = indices({1, kGptLength}, 1, kGptTokens);
+  return make_workload(
+      [=] {
+        const NoGradGuard no_grad;
+        return (*model)(x);
+      },
+      [](auto& step) { return sample(step()); });
+}
+
 WorkloadFactory infer_cnn(int64_t batch) {
   return [=] {
     auto model = make_model<Cnn>();
@@ -184,6 +262,12 @@ void add_training_rows(std::vector<Row>& rows) {
                   .flops = 64 * kCnnStep,
                   .tolerance = 0.2,
                   .is_training = true});
+  rows.push_back({.name = "train_gpt",
+                  .what = "training step of a GPT, 4 layers x 256, 8 heads, 8 x 128 bytes, AdamW",
+                  .make = train_gpt,
+                  .flops = 3 * 8 * kGptLength * kGptForward,
+                  .tolerance = 1e-3,
+                  .is_training = true});
 }
 
 void add_inference_rows(std::vector<Row>& rows) {
@@ -198,6 +282,11 @@ void add_inference_rows(std::vector<Row>& rows) {
                     .flops = static_cast<double>(batch) * kCnnForward,
                     .tolerance = 1e-4});
   }
+  rows.push_back({.name = "infer_gpt_b1",
+                  .what = "inference with that GPT, 1 x 128 bytes",
+                  .make = infer_gpt,
+                  .flops = kGptLength * kGptForward,
+                  .tolerance = 1e-4});
 }
 
 }  // namespace kiln::bench

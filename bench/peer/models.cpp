@@ -9,6 +9,7 @@
 
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_fused_adam.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_sgd.h>
 #include <torch/nn.h>
 
@@ -76,6 +77,29 @@ class FusedAdam {
   double lr_;
 };
 
+class FusedAdamW {
+ public:
+  FusedAdamW(std::vector<Tensor> parameters, double lr, double weight_decay)
+      : parameters_(std::move(parameters)), lr_(lr), weight_decay_(weight_decay) {
+    for (const Tensor& parameter : parameters_) {
+      mean_.push_back(at::zeros_like(parameter));
+      square_.push_back(at::zeros_like(parameter));
+      steps_.push_back(at::zeros({}));
+    }
+  }
+  void zero_grad() { set_gradients_to_none(parameters_); }
+  void step() {
+    const torch::NoGradGuard no_grad;
+    at::_foreach_add_(steps_, 1);
+    at::_fused_adamw_(parameters_, gradients(parameters_), mean_, square_, {}, steps_, lr_, 0.9,
+                      0.999, weight_decay_, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+  }
+
+ private:
+  std::vector<Tensor> parameters_, mean_, square_, steps_;
+  double lr_, weight_decay_;
+};
+
 class FusedSgd {
  public:
   FusedSgd(std::vector<Tensor> parameters, double lr)
@@ -124,6 +148,53 @@ struct Cnn : nn::Module {
   }
 };
 
+constexpr int64_t kGptWidth = 256, kGptHeads = 8, kGptLayers = 4, kGptLength = 128,
+                  kGptTokens = 256;
+
+struct GptBlockImpl : nn::Module {
+  nn::LayerNorm norm1 = register_module("norm1", nn::LayerNorm(nn::LayerNormOptions({kGptWidth})));
+  nn::Linear qkv = register_module("qkv", nn::Linear(kGptWidth, 3 * kGptWidth));
+  nn::Linear out = register_module("out", nn::Linear(kGptWidth, kGptWidth));
+  nn::LayerNorm norm2 = register_module("norm2", nn::LayerNorm(nn::LayerNormOptions({kGptWidth})));
+  nn::Linear up = register_module("up", nn::Linear(kGptWidth, 4 * kGptWidth));
+  nn::Linear down = register_module("down", nn::Linear(4 * kGptWidth, kGptWidth));
+  Tensor forward(Tensor x) {
+    x = x + out(attend(qkv(norm1(x))));
+    return x + down(at::gelu(up(norm2(x))));
+  }
+  static Tensor attend(const Tensor& qkv) {
+    std::vector<Tensor> parts = qkv.split(kGptWidth, 2);
+    for (Tensor& part : parts) {
+      part =
+          part.view({part.size(0), part.size(1), kGptHeads, kGptWidth / kGptHeads}).transpose(1, 2);
+    }
+    return at::scaled_dot_product_attention(parts[0], parts[1], parts[2], {}, 0.0, true)
+        .transpose(1, 2)
+        .reshape({qkv.size(0), qkv.size(1), kGptWidth});
+  }
+};
+TORCH_MODULE(GptBlock);
+
+struct Gpt : nn::Module {
+  nn::Embedding tokens = register_module("tokens", nn::Embedding(kGptTokens, kGptWidth));
+  nn::Embedding positions = register_module("positions", nn::Embedding(kGptLength, kGptWidth));
+  std::vector<GptBlock> blocks;
+  nn::LayerNorm norm{nullptr};
+  nn::Linear head{nullptr};
+  Gpt() {
+    for (int64_t i = 0; i < kGptLayers; ++i) {
+      blocks.push_back(register_module("block" + std::to_string(i), GptBlock()));
+    }
+    norm = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({kGptWidth})));
+    head = register_module("head", nn::Linear(kGptWidth, kGptTokens));
+  }
+  Tensor forward(const Tensor& x) {
+    Tensor y = tokens(x) + positions(at::arange(x.size(1), at::kLong));
+    for (GptBlock& block : blocks) y = block(y);
+    return head(norm(y));
+  }
+};
+
 // The training step of the issue: zero_grad, forward, loss, backward, step. Returns the loss.
 template <class Model, class Optimizer, class Loss>
 std::unique_ptr<Workload> train_workload(std::shared_ptr<Model> model, Tensor x, Tensor target,
@@ -157,6 +228,29 @@ std::unique_ptr<Workload> train_tiny_mlp() {
   return train_workload(
       model, uniform({32, 64}, 1), uniform({32, 1}, 2), std::move(optimizer),
       [](const Tensor& y, const Tensor& target) { return at::mse_loss(y, target); });
+}
+
+std::unique_ptr<Workload> train_gpt() {
+  auto model = std::make_shared<Gpt>();
+  FusedAdamW optimizer(initialized_parameters(*model), 1e-4, 1e-2);
+  return train_workload(
+      model, indices({8, kGptLength}, 1, kGptTokens), indices({8, kGptLength}, 2, kGptTokens),
+      std::move(optimizer), [](const Tensor& logits, const Tensor& target) {
+        return at::cross_entropy_loss(logits.view({-1, kGptTokens}), target.view({-1}));
+      });
+}
+
+std::unique_ptr<Workload> infer_gpt() {
+  auto model = std::make_shared<Gpt>();
+  initialized_parameters(*model);
+  model->eval();
+  const Tensor x = indices({1, kGptLength}, 1, kGptTokens);
+  return make_workload(
+      [=] {
+        const c10::InferenceMode inference;
+        return model->forward(x);
+      },
+      [](auto& step) { return sample(step()); });
 }
 
 // A convolutional model whose weights and activations are in the given memory format.
@@ -236,6 +330,8 @@ std::unique_ptr<Workload> module_call() {
 void add_model_rows(WorkloadTable& rows) {
   rows["train_mlp"] = train_mlp;
   rows["train_tiny_mlp"] = train_tiny_mlp;
+  rows["train_gpt"] = train_gpt;
+  rows["infer_gpt_b1"] = infer_gpt;
   rows["train_cnn"] = [] { return faster_format(train_cnn); };
   rows["module_call"] = module_call;
   for (const int64_t batch : {1, 64}) {

@@ -134,7 +134,7 @@ class Engine {
  private:
   struct Entry {
     Node<B>* node;
-    std::optional<T> first;                                 // result 0
+    std::optional<T> first;                               // result 0
     kiln::detail::CachedVector<std::optional<T>> others;  // all results, when there are several
 
     std::span<std::optional<T>> grads() {
@@ -315,7 +315,8 @@ class Engine {
   GradientMap<B>* map_;
   kiln::detail::CachedVector<Entry> entries_;
   kiln::detail::CachedVector<TableItem> table_;
-  kiln::detail::CachedVector<std::pair<uint64_t, uint32_t>> heap_;  // by sequence number, largest first
+  kiln::detail::CachedVector<std::pair<uint64_t, uint32_t>>
+      heap_;  // by sequence number, largest first
   bool restricted_ = false;
   std::unordered_set<const Node<B>*> targets_;
   std::unordered_set<const Node<B>*> needed_;

@@ -351,13 +351,12 @@ struct FormulasNeural : FormulasReduce<B> {
     auto v_ = save(v);
     auto m_ = save_if(true, mask);
     auto [out, lse] = B::float_attention(in(q), in(k), in(v), in(mask), options);
-    auto formula = [q_ = std::move(q_), k_ = std::move(k_), v_ = std::move(v_),
-                    m_ = std::move(m_), o_ = save_output(out), l_ = save_constant(lse),
-                    options](P& p) {
+    auto formula = [q_ = std::move(q_), k_ = std::move(k_), v_ = std::move(v_), m_ = std::move(m_),
+                    o_ = save_output(out), l_ = save_constant(lse), options](P& p) {
       const std::optional<T> m0 = m_ ? std::optional(m_->get(p)) : std::nullopt;
       auto [gq, gk, gv] =
-          A::float_attention_backward(p.take(), q_.get(p), k_.get(p), v_.get(p), m0 ? &*m0 : nullptr,
-                                      o_.get(p), T{l_.get(p)}, options);
+          A::float_attention_backward(p.take(), q_.get(p), k_.get(p), v_.get(p),
+                                      m0 ? &*m0 : nullptr, o_.get(p), T{l_.get(p)}, options);
       if (p.needs(0)) p.give(0, std::move(gq));
       if (p.needs(1)) p.give(1, std::move(gk));
       if (p.needs(2)) p.give(2, std::move(gv));

@@ -78,8 +78,7 @@ class ComposedAttention {
     if (!options_.causal) return scores;
     const Device device = X::device(q_);
     const auto keys = X::int_arange(0, 1, s_, DType::i64, device);
-    const auto queries =
-        X::int_reshape(X::int_arange(0, 1, l_, DType::i64, device), Shape{l_, 1});
+    const auto queries = X::int_reshape(X::int_arange(0, 1, l_, DType::i64, device), Shape{l_, 1});
     return X::float_mask_fill(std::move(scores), X::int_greater(keys, queries),
                               Scalar(-std::numeric_limits<double>::infinity()));
   }
@@ -87,9 +86,8 @@ class ComposedAttention {
   // softmax, but 0 where a query sees nothing.
   T weights(const T& scores) const {
     if (X::shape(scores).numel() == 0) return scores;
-    const Bool blind =
-        X::float_equal_scalar(X::float_amax(scores, Dims{3}, true),
-                              Scalar(-std::numeric_limits<double>::infinity()));
+    const Bool blind = X::float_equal_scalar(X::float_amax(scores, Dims{3}, true),
+                                             Scalar(-std::numeric_limits<double>::infinity()));
     const T seen = X::float_softmax(X::float_mask_fill(scores, blind, Scalar(0.0)), 3);
     return X::float_mask_fill(seen, blind, Scalar(0.0));
   }

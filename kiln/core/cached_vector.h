@@ -20,8 +20,7 @@ struct CachedAllocator {
   T* allocate(size_t count) {
     static_assert(alignof(T) <= kHeader);
     size_t block = 0;
-    auto* memory =
-        static_cast<std::byte*>(allocate_block(kHeader + count * sizeof(T), &block));
+    auto* memory = static_cast<std::byte*>(allocate_block(kHeader + count * sizeof(T), &block));
     // free_block wants the rounded size back.
     *reinterpret_cast<size_t*>(memory) = block;
     return reinterpret_cast<T*>(memory + kHeader);

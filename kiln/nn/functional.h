@@ -2,6 +2,7 @@
 // look for.
 #pragma once
 
+#include "kiln/tensor/attention.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/core/cached_vector.h"
 #include "kiln/core/error.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/grad_mode.h"
@@ -138,7 +139,7 @@ void Optimizer::run(size_t g, std::span<const size_t> which, std::span<Tensor> g
     }
   }
   const int64_t steps_before = state.steps[which[0]];
-  std::vector<std::span<Tensor>> slots;
+  kiln::detail::CachedVector<std::span<Tensor>> slots;
   if (which.size() == group.params.size()) {
     for (std::vector<Tensor>& slot : state.slots) slots.emplace_back(slot);
     update({group.params, grads, slots, group, steps_before});

@@ -37,21 +37,20 @@ void check_operands(const Value& q, const Value& k, const Value& v) {
   if (qs.rank() < 2 || ks.rank() < 2 || vs.rank() < 2 || ks.back() != qs.back() ||
       vs[vs.rank() - 2] != ks[ks.rank() - 2]) {
     throw_error<ShapeError>(kOp, ": the operands do not fit; got query ", qs, ", key ", ks,
-                            ", value ", vs,
-                            "; expected [.., L, E], [.., S, E] and [.., S, V]");
+                            ", value ", vs, "; expected [.., L, E], [.., S, E] and [.., S, V]");
   }
 }
 
 // The leading dims of the result, as heads and all before them.
 struct Lead {
-  Shape shape;              // of the result
-  Shape key_shape;          // of key and value: other heads where those are shared
+  Shape shape;      // of the result
+  Shape key_shape;  // of key and value: other heads where those are shared
   int64_t heads = 1, key_heads = 1, batch = 1;
 
   Lead(const Shape& q, const Shape& k, const Shape& v, bool grouped) {
     if (!grouped) {
-      shape = broadcast_shapes(kOp, broadcast_shapes(kOp, leading(q, 2), leading(k, 2)),
-                               leading(v, 2));
+      shape =
+          broadcast_shapes(kOp, broadcast_shapes(kOp, leading(q, 2), leading(k, 2)), leading(v, 2));
       key_shape = shape;
     } else {
       share_heads(q, k, v);
@@ -74,8 +73,8 @@ struct Lead {
                               "and divide those of query; got query ",
                               q, ", key ", k, ", value ", v);
     }
-    shape = broadcast_shapes(kOp, broadcast_shapes(kOp, leading(q, 3), leading(k, 3)),
-                             leading(v, 3));
+    shape =
+        broadcast_shapes(kOp, broadcast_shapes(kOp, leading(q, 3), leading(k, 3)), leading(v, 3));
     key_shape = joined(shape, {shared});
     shape.push_back(query_heads);
   }
@@ -98,7 +97,12 @@ Value additive_mask(const Tensor& mask, const Value& q, const Lead& lead, int64_
   check_same_device(kOp, q, m);
   const Shape scores = joined(lead.shape, {queries, keys});
   const Shape& given = shape_of(m);
-  if (given.rank() > scores.rank() || !(broadcast_shapes(kOp, given, scores) == scores)) {
+  bool fits = given.rank() <= scores.rank();
+  for (int d = 1; fits && d <= given.rank(); ++d) {
+    const int64_t size = given[given.rank() - d];
+    fits = size == 1 || size == scores[scores.rank() - d];
+  }
+  if (!fits) {
     throw_error<ShapeError>(kOp, ": attn_mask does not broadcast to the scores; got ", given,
                             "; expected a shape that broadcasts to ", scores);
   }

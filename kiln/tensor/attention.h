@@ -10,7 +10,8 @@ namespace kiln::functional {
 // softmax(scale query key^T + mask) value, without the matrix of scores in memory, in time and with
 // gradients like PyTorch's function of this name (Vaswani et al., 2017; Dao et al., 2022):
 //   query [.., L, E], key [.., S, E], value [.., S, V] -> [.., L, V], leading dims broadcast.
-// attn_mask, undefined or broadcast to [.., L, S]: bool (true takes part) or the query's dtype (added
+// attn_mask, undefined or broadcast to [.., L, S]: bool (true takes part) or the query's dtype
+// (added
 //   to the scores). A query that sees no key gives 0. A mask that requires a gradient gets one, by
 //   way of the matrix of scores.
 // dropout_p zeroes weights with this probability, always: pass 0 in evaluation.

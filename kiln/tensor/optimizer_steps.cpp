@@ -1,19 +1,20 @@
 #include "kiln/tensor/optimizer_steps.h"
 
+#include "kiln/core/cached_vector.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln::detail {
 
 namespace {
 
-std::vector<ErasedTensor> inners(const char* op, std::span<const Tensor> xs) {
-  std::vector<ErasedTensor> out;
+CachedVector<ErasedTensor> inners(const char* op, std::span<const Tensor> xs) {
+  CachedVector<ErasedTensor> out;
   out.reserve(xs.size());
   for (const Tensor& x : xs) out.push_back(value_of(op, x).inner);
   return out;
 }
 
-std::vector<ErasedTensor> inners(const char* op, std::span<Tensor> xs) {
+CachedVector<ErasedTensor> inners(const char* op, std::span<Tensor> xs) {
   return inners(op, std::span<const Tensor>(xs));
 }
 
@@ -22,9 +23,9 @@ std::vector<ErasedTensor> inners(const char* op, std::span<Tensor> xs) {
 void sgd_step(std::span<Tensor> params, std::span<const Tensor> grads, std::span<Tensor> momentum,
               const SgdStep& step) {
   if (params.empty()) return;
-  std::vector<ErasedTensor> p = inners("sgd_step", params);
-  const std::vector<ErasedTensor> g = inners("sgd_step", grads);
-  std::vector<ErasedTensor> m = inners("sgd_step", momentum);
+  CachedVector<ErasedTensor> p = inners("sgd_step", params);
+  const CachedVector<ErasedTensor> g = inners("sgd_step", grads);
+  CachedVector<ErasedTensor> m = inners("sgd_step", momentum);
   Dispatch::float_sgd_step(std::span<ErasedTensor>(p), std::span<const ErasedTensor>(g),
                            std::span<ErasedTensor>(m), step);
 }
@@ -32,11 +33,11 @@ void sgd_step(std::span<Tensor> params, std::span<const Tensor> grads, std::span
 void adam_step(std::span<Tensor> params, std::span<const Tensor> grads, std::span<Tensor> m,
                std::span<Tensor> v, std::span<Tensor> vmax, const AdamStep& step) {
   if (params.empty()) return;
-  std::vector<ErasedTensor> p = inners("adam_step", params);
-  const std::vector<ErasedTensor> g = inners("adam_step", grads);
-  std::vector<ErasedTensor> m1 = inners("adam_step", m);
-  std::vector<ErasedTensor> v1 = inners("adam_step", v);
-  std::vector<ErasedTensor> vm = inners("adam_step", vmax);
+  CachedVector<ErasedTensor> p = inners("adam_step", params);
+  const CachedVector<ErasedTensor> g = inners("adam_step", grads);
+  CachedVector<ErasedTensor> m1 = inners("adam_step", m);
+  CachedVector<ErasedTensor> v1 = inners("adam_step", v);
+  CachedVector<ErasedTensor> vm = inners("adam_step", vmax);
   Dispatch::float_adam_step(std::span<ErasedTensor>(p), std::span<const ErasedTensor>(g),
                             std::span<ErasedTensor>(m1), std::span<ErasedTensor>(v1),
                             std::span<ErasedTensor>(vm), step);

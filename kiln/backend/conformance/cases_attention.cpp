@@ -35,8 +35,8 @@ void add_form(CaseList& list, const Form& form, DType dtype) {
   out_shape[3] = form.v[3];
   const Operand g = list.uniform(out_shape, dtype);
   const HostHandle host_mask = masked ? on_host(mask) : HostHandle();
-  const auto [out, lse] = Reference::float_attention(
-      on_host(q), on_host(k), on_host(v), masked ? &host_mask : nullptr, form.options);
+  const auto [out, lse] = Reference::float_attention(on_host(q), on_host(k), on_host(v),
+                                                     masked ? &host_mask : nullptr, form.options);
   list.add("float_attention_backward",
            {g, q, k, v, optional, Operand{host::into_data(out)}, Operand{host::into_data(lse)},
             form.options},

@@ -167,8 +167,8 @@ std::pair<HostHandle, HostHandle> CpuNeural::float_attention(Arg<HostHandle> q, 
   const DType dtype = q.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand m(mask, cpu::widened);
-    auto [out, lse] = float_attention(cpu::widened(q), cpu::widened(k), cpu::widened(v), m.get(),
-                                      options);
+    auto [out, lse] =
+        float_attention(cpu::widened(q), cpu::widened(k), cpu::widened(v), m.get(), options);
     return {cpu::narrowed(std::move(out), dtype), std::move(lse)};
   }
   const HostHandle qs = cpu::with_adjacent_rows(q.get());

@@ -32,9 +32,7 @@ struct HeadRows {
 
   explicit HeadRows(const HostTensor& x)
       : data(x.data_as<T>()), batch(x.strides()[0]), head(x.strides()[1]), row(x.strides()[2]) {}
-  T* at(int64_t n, int64_t h, int64_t r = 0) const {
-    return data + n * batch + h * head + r * row;
-  }
+  T* at(int64_t n, int64_t h, int64_t r = 0) const { return data + n * batch + h * head + r * row; }
 };
 
 // The operand itself when its rows are adjacent elements, else a row-major copy.

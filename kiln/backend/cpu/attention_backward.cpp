@@ -174,9 +174,9 @@ class Backward {
 };
 
 HostHandle zero_heads(const Shape& shape, DType dtype, Device device) {
-  return host::permute(
-      CpuBasic::float_full(Shape{shape[0], shape[2], shape[1], shape[3]}, Scalar(0.0), dtype, device),
-      Dims{0, 2, 1, 3});
+  return host::permute(CpuBasic::float_full(Shape{shape[0], shape[2], shape[1], shape[3]},
+                                            Scalar(0.0), dtype, device),
+                       Dims{0, 2, 1, 3});
 }
 
 }  // namespace
@@ -188,9 +188,9 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_attention_backwa
   const DType dtype = q.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand m(mask, cpu::widened);
-    auto [gq, gk, gv] = float_attention_backward(cpu::widened(g), cpu::widened(q), cpu::widened(k),
-                                                 cpu::widened(v), m.get(), cpu::widened(out), lse,
-                                                 options);
+    auto [gq, gk, gv] =
+        float_attention_backward(cpu::widened(g), cpu::widened(q), cpu::widened(k), cpu::widened(v),
+                                 m.get(), cpu::widened(out), lse, options);
     return {cpu::narrowed(std::move(gq), dtype), cpu::narrowed(std::move(gk), dtype),
             cpu::narrowed(std::move(gv), dtype)};
   }

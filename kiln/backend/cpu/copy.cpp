@@ -5,6 +5,7 @@
 #include "kiln/backend/cpu/convert_kernels.h"
 #include "kiln/backend/cpu/copy_kernels.h"
 #include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/dim_order.h"
 #include "kiln/backend/cpu/elementwise.h"
 
 namespace kiln {
@@ -43,8 +44,7 @@ CopyPlan plan_copy(const char* from, const Strides& from_strides, char* to,
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] != 1) order[rank++] = i;
   }
-  std::stable_sort(order, order + rank,
-                   [&](int a, int b) { return to_strides[a] > to_strides[b]; });
+  sort_by_stride(order, rank, to_strides);
   int merged = 0;
   for (int k = 0; k < rank; ++k) {
     const int i = order[k];

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/dim_order.h"
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/int_reduce.h"
 #include "kiln/backend/cpu/reduce_kernels.h"
@@ -97,8 +98,7 @@ ReduceGeometry geometry_of(const HostHandle& x, const Dims& dims) {
   }
   int natural[kMaxRank];
   std::copy(order, order + rank, natural);
-  std::stable_sort(order, order + rank,
-                   [&](int a, int b) { return x->strides()[a] > x->strides()[b]; });
+  sort_by_stride(order, rank, x->strides());
   int64_t expected = 1;
   bool dense = true;
   for (int k = rank - 1; k >= 0; --k) {

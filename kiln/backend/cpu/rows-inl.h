@@ -1,5 +1,5 @@
-// What the kernels over rows share: loops by whole vectors with a masked rest, sums, maxima, and e^x
-// for x <= 0. Included once for each instruction set by *_kernels.cpp files.
+// What the kernels over rows share: loops by whole vectors with a masked rest, sums, maxima, and
+// e^x for x <= 0. Included once for each instruction set by *_kernels.cpp files.
 
 #if defined(KILN_BACKEND_CPU_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KILN_BACKEND_CPU_ROWS_INL_H_

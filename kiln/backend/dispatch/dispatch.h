@@ -49,9 +49,9 @@ using op::BackendTable;
 namespace detail {
 
 // Tables by device type; null where none is registered. A place for every number that a DeviceType
-// can be, so that a made-up device needs no test. While a profile is being taken, every entry is the
-// table whose ops measure and then call the backend's (profile.cpp): a program that takes none pays
-// nothing.
+// can be, so that a made-up device needs no test. While a profile is being taken, every entry is
+// the table whose ops measure and then call the backend's (profile.cpp): a program that takes none
+// pays nothing.
 inline constexpr int kDeviceTypeValues = 256;
 static_assert(sizeof(DeviceType) == 1);
 extern std::atomic<const BackendTable*> backend_tables[kDeviceTypeValues];

@@ -176,10 +176,10 @@ consteval BackendTable make_profiling_table() {
   table.sync = [](Device device) { real_table(device).sync(device); };
   table.version = [](const ErasedTensor& x) { return real_table(x->device()).version(x); };
   table.owns_memory = [](const ErasedTensor& x) { return real_table(x->device()).owns_memory(x); };
-#define KILN_OP(level, op_name, ...)                                                     \
-  {                                                                                      \
-    using namespace op;                                                                  \
-    table.op_name =                                                                      \
+#define KILN_OP(level, op_name, ...)                                                           \
+  {                                                                                            \
+    using namespace op;                                                                        \
+    table.op_name =                                                                            \
         &ProfiledEntry<__VA_ARGS__>::template run<kIndexOf_##op_name, &BackendTable::op_name>; \
   }
 #include "kiln/backend/ops.def"
@@ -329,12 +329,11 @@ std::vector<ProfileRow> Profile::rows() const {
   for (size_t i = 0; i < kOps; ++i) {
     const Count& c = counts[i];
     if (c.calls == 0) continue;
-    rows.push_back({kOpNames[i], c.calls, static_cast<double>(c.nanoseconds) * 1e-9, c.bytes,
-                    c.allocations});
+    rows.push_back(
+        {kOpNames[i], c.calls, static_cast<double>(c.nanoseconds) * 1e-9, c.bytes, c.allocations});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const ProfileRow& a, const ProfileRow& b) {
-    return a.seconds > b.seconds;
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
   return rows;
 }
 
@@ -360,8 +359,7 @@ std::string Profile::trace() const {
     events = state_->running ? events_since(state_->start) : state_->events;
   }
   std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
-  text +=
-      "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"kiln\"}}";
+  text += "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"kiln\"}}";
   for (const Event& event : events) {
     const auto since_start = static_cast<double>(event.begin - state_->start);
     text += format_count(
