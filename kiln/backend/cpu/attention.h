@@ -9,12 +9,13 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
+#include "kiln/backend/attention_options.h"
 #include "kiln/backend/cpu/attention_kernels.h"
 #include "kiln/backend/cpu/dropout_kernels.h"
 #include "kiln/backend/cpu/gemm_kernels.h"
 #include "kiln/backend/cpu/operand.h"
-#include "kiln/backend/options.h"
 
 namespace kiln::cpu {
 
