@@ -23,6 +23,9 @@ std::string json_report(const std::vector<Result>& results, const Peaks& peaks,
       row["peer_quartiles_s"] = {result.peer->quartile1, result.peer->quartile3};
       row["ratio_quartiles"] = {result.ratio->quartile1, result.ratio->quartile3};
     }
+    for (const FloorResult& floor : result.floors) {
+      row["floors"][floor.name] = {{"s", floor.seconds.median}, {"ratio", floor.ratio}};
+    }
     row["pairs"] = result.pairs;
     row["threads"] = peaks.threads;
     if (result.flops > 0) row["flops_per_s"] = result.flops;

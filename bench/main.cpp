@@ -5,6 +5,7 @@
 #include <regex>
 #include <stdexcept>
 
+#include "bench/footprint.h"
 #include "bench/html_report.h"
 #include "bench/interrupt.h"
 #include "bench/json_report.h"
@@ -60,6 +61,8 @@ void warn_of_what_disturbs(const Peer* peer) {
 }
 
 int run(const Options& options) {
+  if (options.first_result) return print_first_result();
+  if (options.footprint) return print_footprint(options.peer);
   const std::vector<Row> rows = chosen_rows(options);
   if (options.list) {
     list_rows(rows);

@@ -15,6 +15,8 @@ struct Options {
   bool all = false;
   bool quick = false;
   bool list = false;
+  bool footprint = false;
+  bool first_result = false;
 };
 
 // The options, or the status to exit with at once: --help was asked for, or the line is wrong and

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/floors.h"
 #include "bench/workload.h"
 
 namespace kiln::bench {
@@ -19,6 +20,8 @@ struct Row {
   double tolerance = 1e-5;
   // The values are the losses of consecutive steps: they must fall.
   bool is_training = false;
+  // Other libraries called directly; measured with the row, shown below it.
+  std::vector<Floor> floors = {};
 };
 
 // The rows shown always, and those that --all adds. Adding a row is one block here (in

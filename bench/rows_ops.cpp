@@ -64,6 +64,22 @@ WorkloadFactory layer_norm(int64_t rows, int64_t columns) {
   };
 }
 
+// The second convolution of the CNN of the model rows, and a 1x1 one of a residual network.
+Row conv2d_row(const std::string& name, const Shape& x, const Shape& weight,
+               const ConvOptions& options) {
+  const int64_t out_height = x[2] + 2 * options.padding[0] - weight[2] + 1;
+  const int64_t out_width = x[3] + 2 * options.padding[1] - weight[3] + 1;
+  return {.name = name,
+          .what = concat("conv2d of ", x, " with ", weight),
+          .make =
+              [=] {
+                const Tensor image = uniform(x, 1), kernel = uniform(weight, 2);
+                return op_workload([=] { return functional::conv2d(image, kernel, {}, options); });
+              },
+          .flops = 2.0 * static_cast<double>(x[0] * out_height * out_width * weight.numel()),
+          .floors = conv2d_floors(x, weight, options)};
+}
+
 std::unique_ptr<Workload> gather() {
   const Tensor x = uniform({Mi}, 1), index = indices({Mi}, 2, Mi);
   return op_workload([=] { return x.gather(0, index); });
@@ -97,7 +113,8 @@ void add_small_op_rows(std::vector<Row>& rows) {
     rows.push_back({.name = "matmul_" + size,
                     .what = "product of two " + size + "x" + size + " matrices",
                     .make = square_matmul(n),
-                    .flops = 2.0 * static_cast<double>(n * n * n)});
+                    .flops = 2.0 * static_cast<double>(n * n * n),
+                    .floors = matmul_floors(n)});
   }
 }
 
@@ -139,6 +156,8 @@ void add_large_op_rows(std::vector<Row>& rows) {
                         {n, n}, [](const Tensor& x) { return softmax(x, -1); }, -4, 4),
                     .bytes = 2 * 4 * static_cast<double>(n * n)});
   }
+  rows.push_back(conv2d_row("conv2d_3x3", {64, 32, 26, 26}, {64, 32, 3, 3}, {}));
+  rows.push_back(conv2d_row("conv2d_1x1", {8, 256, 28, 28}, {64, 256, 1, 1}, {}));
   rows.push_back({.name = "sum_16Mi",
                   .what = "sum of 16 Mi floats",
                   .make = unary(

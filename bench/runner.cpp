@@ -79,9 +79,13 @@ std::string difference(const Row& row, const std::vector<float>& kiln,
          number(peer[worst]) + " (value " + std::to_string(worst) + ")";
 }
 
-std::string check(const Row& row, Side& kiln, Side& peer) {
+std::string check(const Row& row, Side& kiln, Side& peer, std::vector<Side>& floors) {
   const std::vector<float> kiln_values = kiln.workload->check();
   if (std::string problem = problem_of(row, "Kiln", kiln_values); !problem.empty()) return problem;
+  for (size_t i = 0; i < floors.size(); ++i) {
+    const std::string problem = difference(row, kiln_values, floors[i].workload->check());
+    if (!problem.empty()) return row.floors[i].name + ": " + problem;
+  }
   if (!peer.workload) return {};
   const std::vector<float> peer_values = peer.workload->check();
   if (std::string problem = problem_of(row, "the peer", peer_values); !problem.empty()) {
@@ -90,9 +94,10 @@ std::string check(const Row& row, Side& kiln, Side& peer) {
   return difference(row, kiln_values, peer_values);
 }
 
-void measure(Side& kiln, Side& peer, const Effort& effort) {
+void measure(Side& kiln, Side& peer, std::vector<Side>& floors, const Effort& effort) {
   kiln.calibrate(effort.block_seconds);
   if (peer.workload) peer.calibrate(effort.block_seconds);
+  for (Side& floor : floors) floor.calibrate(effort.block_seconds);
   const auto start = Clock::now();
   for (int pair = 0; pair < effort.max_pairs && !interrupted(); ++pair) {
     const double elapsed = std::chrono::duration<double>(Clock::now() - start).count();
@@ -102,6 +107,7 @@ void measure(Side& kiln, Side& peer, const Effort& effort) {
     if (peer.workload && peer_first) peer.run_block();
     kiln.run_block();
     if (peer.workload && !peer_first) peer.run_block();
+    for (Side& floor : floors) floor.run_block();
   }
 }
 
@@ -116,24 +122,37 @@ void fill_rates(Result& result, const Peaks& peaks) {
   }
 }
 
+std::vector<double> ratios_of(const Side& other, const Side& kiln) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < kiln.seconds.size(); ++i) {
+    ratios.push_back(other.seconds[i] / kiln.seconds[i]);
+  }
+  return ratios;
+}
+
 void run(Result& result, const Peer* peer, const Peaks& peaks, const Effort& effort) {
   Side kiln, other;
   kiln.workload = result.row.make();
   if (peer != nullptr) other.workload = peer->make(result.row.name);
-  result.problem = check(result.row, kiln, other);
-  measure(kiln, other, effort);
+  std::vector<Side> floors;
+  for (const Floor& floor : result.row.floors) {
+    floors.emplace_back();
+    floors.back().workload = floor.make();
+  }
+  result.problem = check(result.row, kiln, other, floors);
+  measure(kiln, other, floors, effort);
 
   result.pairs = static_cast<int>(kiln.seconds.size());
   if (result.pairs == 0) return;
   result.kiln = summarize(kiln.seconds);
   fill_rates(result, peaks);
+  for (size_t i = 0; i < floors.size(); ++i) {
+    result.floors.push_back({result.row.floors[i].name, summarize(floors[i].seconds),
+                             median(ratios_of(floors[i], kiln))});
+  }
   if (!other.workload) return;
   result.peer = summarize(other.seconds);
-  std::vector<double> ratios;
-  for (size_t i = 0; i < kiln.seconds.size(); ++i) {
-    ratios.push_back(other.seconds[i] / kiln.seconds[i]);
-  }
-  result.ratio = summarize(ratios);
+  result.ratio = summarize(ratios_of(other, kiln));
 }
 
 }  // namespace

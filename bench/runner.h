@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bench/peaks.h"
 #include "bench/peer.h"
@@ -20,6 +21,13 @@ struct Effort {
 Effort full_effort();
 Effort quick_effort();
 
+// A floor's time, beside Kiln's.
+struct FloorResult {
+  std::string name;
+  Summary seconds;
+  double ratio = 0;  // of its time to Kiln's: the median over the pairs
+};
+
 struct Result {
   Row row;
   Summary kiln;  // seconds for one iteration
@@ -29,7 +37,8 @@ struct Result {
   double flops = 0;          // a second; 0 where the row has no such figure
   double bytes = 0;          // a second
   double peak_fraction = 0;  // of what the machine can do
-  std::string problem;       // why there is no measurement, or why it means nothing
+  std::vector<FloorResult> floors;
+  std::string problem;  // why there is no measurement, or why it means nothing
   bool is_measured() const { return pairs > 0; }
 };
 

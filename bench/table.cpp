@@ -75,6 +75,15 @@ void Table::print(const Result& result) const {
     line += format("  %15s", rate_of(result).c_str());
     if (result.peak_fraction > 0) line += format("  %5.1f %%", result.peak_fraction * 100);
   }
+  if (!result.floors.empty()) {
+    std::string floors;
+    for (const FloorResult& floor : result.floors) {
+      floors += floors.empty() ? "  directly: " : ", ";
+      floors += floor.name + " " + format_time(floor.seconds.median) + " (" +
+                three_digits(floor.ratio) + "x)";
+    }
+    line += "\n" + paint(kDim, floors);
+  }
   if (!result.problem.empty()) line += "\n  " + paint(kRed, "! " + result.problem);
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);

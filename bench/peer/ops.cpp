@@ -90,6 +90,14 @@ void add_op_rows(WorkloadTable& rows) {
     rows["softmax_" + std::to_string(n)] = unary_row(
         {n, n}, [](const at::Tensor& x) { return at::softmax(x, -1); }, -4, 4);
   }
+  const auto conv2d_row = [](std::vector<int64_t> x, std::vector<int64_t> weight) {
+    return [=] {
+      const at::Tensor image = uniform(x, 1), kernel = uniform(weight, 2);
+      return op_workload([=] { return at::conv2d(image, kernel); });
+    };
+  };
+  rows["conv2d_3x3"] = conv2d_row({64, 32, 26, 26}, {64, 32, 3, 3});
+  rows["conv2d_1x1"] = conv2d_row({8, 256, 28, 28}, {64, 256, 1, 1});
   rows["sum_16Mi"] = unary_row(
       {16 * Mi}, [](const at::Tensor& x) { return at::sum(x); }, 0, 1);
   rows["transpose_copy_4096"] =

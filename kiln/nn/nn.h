@@ -22,6 +22,7 @@
 #include "kiln/nn/module_dict.h"
 #include "kiln/nn/module_list.h"
 #include "kiln/nn/module_visitor.h"
+#include "kiln/nn/multihead_attention.h"
 #include "kiln/nn/param.h"
 #include "kiln/nn/parameter_list.h"
 #include "kiln/nn/parametrization.h"
@@ -36,3 +37,4 @@
 #include "kiln/nn/tanh.h"
 #include "kiln/nn/threshold.h"
 #include "kiln/nn/transfer.h"
+#include "kiln/nn/transformer_encoder_layer.h"

@@ -57,4 +57,7 @@ class Profile {
   std::unique_ptr<State> state_;
 };
 
+// const auto running = kiln::profile();
+inline Profile profile() { return Profile(); }
+
 }  // namespace kiln
