@@ -81,8 +81,89 @@ HWY_INLINE void for_each_window(const PoolSizes& s, int64_t lanes, F&& f) {
   }
 }
 
+// Indices of a vector of windows, as the int64 that they are in memory.
+template <class D, class I = hn::TFromD<D>>
+HWY_INLINE void store_indices(D d, hn::Vec<D> index, int64_t* to, int64_t count) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(I) == 4) {
+    if (count == static_cast<int64_t>(hn::Lanes(d))) {
+      const hn::RepartitionToWide<D> wide;
+      const auto half = static_cast<int64_t>(hn::Lanes(wide));
+      const hn::Half<D> dh;
+      hn::StoreU(hn::PromoteTo(wide, hn::LowerHalf(dh, index)), wide, to);
+      hn::StoreU(hn::PromoteTo(wide, hn::UpperHalf(dh, index)), wide, to + half);
+      return;
+    }
+  }
+#endif
+  HWY_ALIGN I narrow[HWY_MAX_BYTES / sizeof(I)];
+  hn::Store(index, d, narrow);
+  for (int64_t i = 0; i < count; ++i) to[i] = narrow[i];
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+// Windows of 2x2 side by side, the commonest: two rows are read whole, and even columns meet odd
+// ones. Returns false where it is none of those.
+template <class T>
+bool max_plane_of_pairs(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
+  const Pair two = {2, 2}, one = {1, 1};
+  if (s.kernel != two || s.stride != two || s.padding != Pair{0, 0} || s.dilation != one ||
+      2 * s.out_height > s.height || 2 * s.out_width > s.width) {
+    return false;
+  }
+  const hn::ScalableTag<T> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  using I = hn::TFromD<decltype(di)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto evens = hn::ShiftLeft<1>(hn::Iota(di, 0));
+  for (int64_t oh = 0; oh < s.out_height; ++oh) {
+    for (int64_t ow = 0; ow < s.out_width; ow += lanes) {
+      const int64_t count = std::min(lanes, s.out_width - ow);
+      const int64_t first = 2 * oh * s.width + 2 * ow;
+      auto best = hn::Zero(d);
+      auto index = hn::Zero(di);
+      for (int64_t r = 0; r < 2; ++r) {
+        const T* row = x + first + r * s.width;
+        const bool whole = count == lanes;
+        const auto a =
+            whole ? hn::LoadU(d, row) : hn::MaskedLoad(first_lanes(d, 2 * count), d, row);
+        const auto b = whole ? hn::LoadU(d, row + lanes)
+                             : hn::MaskedLoad(lanes_between(d, 0, 2 * count - lanes), d,
+                                              row + std::min(lanes, 2 * count));
+        const hn::Vec<decltype(d)> taps[2] = {hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a)};
+        for (int64_t c = 0; c < 2; ++c) {
+          const auto at = hn::Add(evens, hn::Set(di, static_cast<I>(first + r * s.width + c)));
+          if (r + c == 0) {
+            best = taps[0];
+            index = at;
+            continue;
+          }
+          // Better, or NaN where the best is a number.
+          const auto take = hn::AndNot(hn::Le(taps[c], best), hn::Eq(best, best));
+          best = hn::IfThenElse(take, taps[c], best);
+          index = hn::IfThenElse(hn::RebindMask(di, take), at, index);
+        }
+      }
+      const int64_t to = oh * s.out_width + ow;
+      if (count == lanes) {
+        hn::StoreU(best, d, y + to);
+      } else {
+        hn::BlendedStore(best, first_lanes(d, count), d, y + to);
+      }
+      store_indices(di, index, indices + to, count);
+    }
+  }
+  return true;
+}
+
+#endif
+
 template <class T>
 void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
+#if HWY_TARGET != HWY_SCALAR
+  if (max_plane_of_pairs(s, x, y, indices)) return;
+#endif
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
   using I = hn::TFromD<decltype(di)>;
@@ -103,15 +184,12 @@ void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
     });
     T* to = y + w.oh * s.out_width + w.ow;
     int64_t* to_index = indices + w.oh * s.out_width + w.ow;
-    HWY_ALIGN I narrow[HWY_MAX_BYTES / sizeof(I)];
-    hn::Store(index, di, narrow);
     if (w.count == lanes) {
       hn::StoreU(best, d, to);
-      for (int64_t i = 0; i < lanes; ++i) to_index[i] = narrow[i];
     } else {
       hn::BlendedStore(best, first_lanes(d, w.count), d, to);
-      for (int64_t i = 0; i < w.count; ++i) to_index[i] = narrow[i];
     }
+    store_indices(di, index, to_index, w.count);
   });
 }
 
