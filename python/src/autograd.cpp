@@ -13,7 +13,7 @@ struct GradFn {
 // The hook of a tensor, from a Python function. See Note [The interpreter's lock].
 std::function<Tensor(const Tensor&)> hook_of(nb::object function) {
   return [held = HeldObject(std::move(function))](const Tensor& grad) -> Tensor {
-    nb::gil_scoped_acquire lock;
+    Locked lock;
     const nb::object result = held.get()(grad);
     if (result.is_none()) return {};
     const Tensor* replaced = tensor_pointer(result.ptr());

@@ -72,7 +72,7 @@ void bind_errors(nb::module_& parent) {
   nb::register_exception_translator(translate, nullptr);
   set_warning_handler([](const std::string& message) {
     if (!nb::is_alive() || !Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
+    Locked lock;
     if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) != 0) throw nb::python_error();
   });
 }

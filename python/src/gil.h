@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 #include "kiln/tensor/tensor.h"
 
@@ -12,6 +13,32 @@ namespace kiln::python {
 // about as much as a small op, so that ops on fewer than kUnlockedFrom elements keep it: nobody
 // waits a microsecond for it.
 inline constexpr int64_t kUnlockedFrom = 4096;
+
+// Note [Threads at the end]
+// A daemon thread that asks for the lock while the interpreter shuts down is ended by Python, with
+// pthread_exit, which unwinds its stack. No C++ frame is made for that (a destructor would call
+// terminate, a catch (...) abort), so such a thread sleeps instead until the process is gone.
+[[noreturn]] inline void sleep_until_the_end() {
+  for (;;) ::pause();
+}
+
+// Holds the lock, on whatever thread.
+class Locked {
+ public:
+  Locked() {
+    try {
+      state_ = PyGILState_Ensure();
+    } catch (...) {
+      sleep_until_the_end();
+    }
+  }
+  ~Locked() { PyGILState_Release(state_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
 
 class Unlocked {
  public:
@@ -27,7 +54,12 @@ class Unlocked {
     if (numel >= kUnlockedFrom) state_ = PyEval_SaveThread();
   }
   ~Unlocked() {
-    if (state_ != nullptr) PyEval_RestoreThread(state_);
+    if (state_ == nullptr) return;
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      sleep_until_the_end();
+    }
   }
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
@@ -46,7 +78,7 @@ class HeldObject {
           if (!nanobind::is_alive() || !Py_IsInitialized()) {
             o->release();  // the interpreter has gone, and the object with it
           } else {
-            nanobind::gil_scoped_acquire lock;
+            Locked lock;
             o->reset();
           }
           delete o;

@@ -125,7 +125,7 @@ Tensor from_dlpack(nb::handle source) {
         auto* managed = static_cast<DLManagedTensor*>(context);
         if (managed->deleter == nullptr) return;
         if (!nb::is_alive() || !Py_IsInitialized()) return;
-        nb::gil_scoped_acquire lock;  // the producer may be written in Python
+        Locked lock;  // the producer may be written in Python
         managed->deleter(managed);
       },
       m);

@@ -77,7 +77,7 @@ void set_kwargs(nn::HookArgs& args, const nb::dict& values) {
 }
 
 void run_forward_pre(const Place& place, bool with_kwargs, nn::Module& module, nn::HookArgs& args) {
-  nb::gil_scoped_acquire lock;
+  Locked lock;
   nb::object self;
   const nb::object hook = function_of(place, module, &self);
   if (hook.is_none()) return;
@@ -102,7 +102,7 @@ void run_forward_pre(const Place& place, bool with_kwargs, nn::Module& module, n
 
 void run_forward(const Place& place, bool with_kwargs, nn::Module& module, nn::HookArgs& args,
                  nn::HookValue& output) {
-  nb::gil_scoped_acquire lock;
+  Locked lock;
   nb::object self;
   const nb::object hook = function_of(place, module, &self);
   if (hook.is_none()) return;
@@ -138,7 +138,7 @@ std::optional<nn::Gradient> gradient_of(nb::handle result) {
 std::optional<nn::Gradient> run_backward(const Place& place, nn::Module& module,
                                          const nn::Gradient& grad_input,
                                          const nn::Gradient& grad_output) {
-  nb::gil_scoped_acquire lock;
+  Locked lock;
   nb::object self;
   const nb::object hook = function_of(place, module, &self);
   if (hook.is_none()) return std::nullopt;
@@ -147,7 +147,7 @@ std::optional<nn::Gradient> run_backward(const Place& place, nn::Module& module,
 
 std::optional<nn::Gradient> run_backward_pre(const Place& place, nn::Module& module,
                                              const nn::Gradient& grad_output) {
-  nb::gil_scoped_acquire lock;
+  Locked lock;
   nb::object self;
   const nb::object hook = function_of(place, module, &self);
   if (hook.is_none()) return std::nullopt;

@@ -33,17 +33,17 @@ class Child final : public nn::SharedModule {
 }  // namespace
 
 std::string PyModule::type_name() const {
-  nb::gil_scoped_acquire lock;
+  Locked lock;
   return nb::cast<std::string>(self().type().attr("__name__"));
 }
 
 std::string PyModule::extra_repr() const {
-  nb::gil_scoped_acquire lock;
+  Locked lock;
   return nb::cast<std::string>(self().attr("extra_repr")());
 }
 
 Tensor PyModule::call_with_tensor(Tensor x) {
-  nb::gil_scoped_acquire lock;
+  Locked lock;
   sync();
   const nb::object result = self()(nb::cast(x));
   return tensor_arg("forward", result);
@@ -109,7 +109,7 @@ void PyModule::sync_buffer(nb::dict& buffers, const std::string& name, nb::handl
 }
 
 void PyModule::visit_members(nn::MemberVisitor& visitor) {
-  nb::gil_scoped_acquire lock;
+  Locked lock;
   const nb::object alive = nb::borrow(self());
   sync();
   for (nb::handle item : nb::list(dict_of(alive, "_parameters").items())) {

@@ -155,7 +155,7 @@ struct HeldBuffer {
   static void release(void* context) {
     auto* held = static_cast<HeldBuffer*>(context);
     if (nb::is_alive() && Py_IsInitialized()) {
-      nb::gil_scoped_acquire lock;
+      Locked lock;
       PyBuffer_Release(&held->buffer);
     }
     delete held;
