@@ -18,9 +18,6 @@ install(FILES
   "${PROJECT_BINARY_DIR}/kilnConfig.cmake"
   "${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake"
   DESTINATION "${kiln_package_dir}")
-if(NOT BUILD_SHARED_LIBS)
-  install(FILES "${PROJECT_SOURCE_DIR}/cmake/FindOneDNN.cmake" DESTINATION "${kiln_package_dir}")
-endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 if(TARGET kiln_program)
   install(TARGETS kiln_program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")

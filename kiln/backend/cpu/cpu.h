@@ -1,5 +1,5 @@
-// Cpu: the fast backend for host memory. Highway kernels for what works element by element, oneDNN
-// (or Eigen) for products and convolutions.
+// Cpu: the fast backend for host memory. Highway kernels throughout, products of matrices
+// and convolutions among them.
 #pragma once
 
 #include "kiln/backend/cpu/cpu_neural.h"
