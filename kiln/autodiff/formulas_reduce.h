@@ -13,10 +13,12 @@ struct FormulasReduce : FormulasMath<B> {
   using Base::has_node;
   using Base::in;
   using Base::save;
+  using Base::save_constant;
   using Base::save_if;
   using Base::save_output;
   using Base::sum_to;
   using Base::tracked;
+  using Base::zeros_like;
   using typename Base::A;
   using typename Base::Bool;
   using typename Base::F;
@@ -94,6 +96,17 @@ struct FormulasReduce : FormulasMath<B> {
       p.give(0, A::float_flip(A::float_cumsum(A::float_flip(p.take(), d), dim), d));
     };
     return attach("cumsum", B::float_cumsum(in(x), dim), edges(x), std::move(formula));
+  }
+  static std::pair<T, Int> float_sort(F x, int dim, bool descending) {
+    const bool record = tracked(x);
+    auto to = edges(x);
+    auto [out, index] = B::float_sort(in(x), dim, descending);
+    if (!record) return {T{std::move(out)}, std::move(index)};
+    auto formula = [dim, i = save_constant(index)](P& p) {
+      const T zeros = zeros_like(p.grad(), B::shape(p.grad().inner));
+      p.give(0, A::float_scatter(zeros, dim, i.get(p), p.take()));
+    };
+    return {attach("sort", std::move(out), std::move(to), std::move(formula)), std::move(index)};
   }
   static T float_logsumexp(F x, const Dims& dims, bool keepdim) {
     if (!tracked(x)) return {B::float_logsumexp(in(x), dims, keepdim)};

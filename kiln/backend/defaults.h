@@ -14,6 +14,7 @@
 #include "kiln/backend/defaults_int.h"
 #include "kiln/backend/defaults_nn.h"
 #include "kiln/backend/defaults_optim.h"
+#include "kiln/backend/defaults_sort.h"
 #include "kiln/backend/defaults_window.h"
 
 namespace kiln {
@@ -24,6 +25,7 @@ struct BackendDefaults : defaults::FloatDefaults<Bk>,
                          defaults::BoolDefaults<Bk>,
                          defaults::NnDefaults<Bk>,
                          defaults::NormDefaults<Bk>,
+                         defaults::SortDefaults<Bk>,
                          defaults::WindowDefaults<Bk>,
                          defaults::OptimDefaults<Bk> {};
 

@@ -333,6 +333,18 @@ class Tensor {
   Tensor all() const;
   Tensor all(int64_t dim, bool keepdim = false) const;
   Tensor cumsum(int64_t dim) const;
+  // Values and where they stood along dim. Stable; NaN is larger than everything.
+  std::pair<Tensor, Tensor> sort(int64_t dim = -1, bool descending = false) const;
+  Tensor argsort(int64_t dim = -1, bool descending = false) const;
+  // The k largest (or smallest) along dim, in order.
+  std::pair<Tensor, Tensor> topk(int64_t k, int64_t dim = -1, bool largest = true) const;
+  // The k-th smallest along dim, k from 1.
+  std::pair<Tensor, Tensor> kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false) const;
+  // The lower of the two middle values; NaN where there is one. nanmedian leaves NaN out.
+  Tensor median() const;
+  std::pair<Tensor, Tensor> median(int64_t dim, bool keepdim = false) const;
+  Tensor nanmedian() const;
+  std::pair<Tensor, Tensor> nanmedian(int64_t dim, bool keepdim = false) const;
   Tensor logsumexp(const Dims& dims, bool keepdim = false) const;
   Tensor logsumexp(DimNumber auto dim, bool keepdim = false) const {
     return logsumexp(Dims{dim}, keepdim);

@@ -213,6 +213,9 @@ std::vector<Case<B>> reduction_cases() {
   out.push_back(
       {"float_prod", {zeros}, [](const V& x) { return A::float_prod(x[0], Dims{1}, false); }});
   out.push_back({"float_cumsum", {a}, [](const V& x) { return A::float_cumsum(x[0], 1); }});
+  out.push_back(
+      {"float_sort", {a}, [](const V& x) { return A::float_sort(x[0], 1, false).first; }});
+  out.push_back({"float_sort", {a}, [](const V& x) { return A::float_sort(x[0], 2, true).first; }});
   out.push_back({"float_softmax", {a}, [](const V& x) { return A::float_softmax(x[0], 1); }});
   out.push_back(
       {"float_log_softmax", {a}, [](const V& x) { return A::float_log_softmax(x[0], 2); }});

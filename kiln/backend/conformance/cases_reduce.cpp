@@ -114,6 +114,12 @@ void add_along(CaseList& list, const std::string& kind, DType dtype) {
         list.add(kind + op, {list.integers(shape, dtype, 0, 9), dim, keepdim}).expandable = true;
       }
     }
+    for (bool descending : {false, true}) {
+      // Ties keep their order; in the second case there are few.
+      const std::string sort = floating ? "float_sort" : "int_argsort";
+      list.add(sort, {list.integers(shape, dtype, 0, 9), dim, descending}).expandable = true;
+      if (floating) list.add(sort, {list.uniform(shape, dtype), dim, descending});
+    }
     const bool long_half = size_of(dtype) == 2 && shape[dim] > 200;
     if (floating && !long_half) {
       Case& c = list.add("float_cumsum", {list.uniform(shape, dtype, -1.5, 1.5), dim},
@@ -124,12 +130,17 @@ void add_along(CaseList& list, const std::string& kind, DType dtype) {
       list.add("int_cumsum", {list.integers(shape, dtype, 0, 9), dim}).expandable = true;
     }
   }
+  if (dtype == DType::f32) list.add("float_sort", {list.uniform({200000}, dtype), 0, false});
+  if (dtype == DType::i64)
+    list.add("int_argsort", {list.integers({2, 70000}, dtype, -9, 9), 1, true});
   if (!floating) return;
   const Operand odd =
       values({1, kNan, 2, kInf, kNan, 3, -kInf, -kInf, -kInf, 0, -0.0, 0}, {4, 3}, dtype);
   for (int dim : {0, 1}) {
     list.add("float_argmax", {odd, dim, false});
     list.add("float_argmin", {odd, dim, false});
+    list.add("float_sort", {odd, dim, false});
+    list.add("float_sort", {odd, dim, true});
     list.add("float_cumsum", {odd, dim}, {2, 0});
   }
   list.add("float_cumsum", {list.uniform({3, 0}, dtype), 1});

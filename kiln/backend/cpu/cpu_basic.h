@@ -116,7 +116,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_is_nan(Arg<HostHandle>);
   static HostHandle float_is_inf(Arg<HostHandle>);
 
-  // Reductions. (reduce.cpp, arg_reduce.cpp, cumsum.cpp)
+  // Reductions. (reduce.cpp, arg_reduce.cpp, cumsum.cpp, sort.cpp)
   static HostHandle float_sum(Arg<HostHandle>, const Dims&, bool);
   static HostHandle float_mean(Arg<HostHandle>, const Dims&, bool);
   static HostHandle float_prod(Arg<HostHandle>, const Dims&, bool);
@@ -126,6 +126,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_argmax(Arg<HostHandle>, int, bool);
   static HostHandle float_argmin(Arg<HostHandle>, int, bool);
   static HostHandle float_cumsum(Arg<HostHandle>, int);
+  static std::pair<HostHandle, HostHandle> float_sort(Arg<HostHandle>, int, bool);
 
   // Activations and their gradients. (unary.cpp, binary.cpp)
   static HostHandle float_relu(Arg<HostHandle>);
@@ -202,6 +203,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle int_argmax(Arg<HostHandle>, int, bool);
   static HostHandle int_argmin(Arg<HostHandle>, int, bool);
   static HostHandle int_cumsum(Arg<HostHandle>, int);
+  static HostHandle int_argsort(Arg<HostHandle>, int, bool);
 
   // Bool tensors.
   static HostHandle bool_from_data(const TensorData&, kiln::Device);
