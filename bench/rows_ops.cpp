@@ -171,6 +171,10 @@ void add_large_op_rows(std::vector<Row>& rows) {
                   .what = "1 Mi floats by 1 Mi random indices",
                   .make = gather,
                   .bytes = (8 + 4 + 4) * 1.0 * Mi});
+  rows.push_back({.name = "sort_1Mi",
+                  .what = "sort of 1 Mi floats, with indices",
+                  .make = unary({Mi}, [](const Tensor& x) { return x.sort().first; }),
+                  .bytes = (4 + 4 + 8) * 1.0 * Mi});
   rows.push_back({.name = "dropout_1Mi",
                   .what = "dropout(p = 0.5) of 1 Mi floats, training",
                   .make = dropout,

@@ -106,6 +106,7 @@ void add_op_rows(WorkloadTable& rows) {
     const at::Tensor x = uniform({Mi}, 1), index = indices({Mi}, 2, Mi);
     return op_workload([=] { return at::gather(x, 0, index); });
   };
+  rows["sort_1Mi"] = unary_row({Mi}, [](const at::Tensor& x) { return std::get<0>(at::sort(x)); });
   rows["dropout_1Mi"] = [] {
     const at::Tensor x = uniform({Mi}, 1, 1, 2);
     return make_workload([=] { return at::dropout(x, 0.5, true); },
