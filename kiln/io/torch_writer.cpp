@@ -1,4 +1,8 @@
 // PyTorch's files, written.
+#include <set>
+#include <string>
+#include <vector>
+
 #include "kiln/io/pickle_writer.h"
 #include "kiln/io/torch_file.h"
 #include "kiln/io/zip_writer.h"
@@ -20,15 +24,38 @@ void save_torch(const std::string& path, const PickleValue& value) {
   zip.finish();
 }
 
+namespace {
+
+// The modules' paths in PyTorch's order, owners first, as far as tensors tell it: each where its
+// first tensor stands. Modules without tensors follow.
+std::vector<std::string> module_order(const nn::StateDict& state) {
+  std::vector<std::string> order;
+  std::set<std::string> seen;
+  const auto add = [&](const std::string& path) {
+    if (state.metadata().contains(path) && seen.insert(path).second) order.push_back(path);
+  };
+  add("");
+  for (const auto& [name, value] : state) {
+    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      add(name.substr(0, dot));
+    }
+  }
+  for (const auto& [path, facts] : state.metadata()) add(path);
+  return order;
+}
+
+}  // namespace
+
 PickleDict pickle_of(const nn::StateDict& state) {
   PickleDict out;
   out.items.reserve(state.size());
   for (const auto& [name, value] : state) out.items.push_back({name, value});
   if (!state.metadata().empty()) {
     PickleDict modules;
-    for (const auto& [path, facts] : state.metadata()) {
+    for (const std::string& path : module_order(state)) {
       PickleDict module;
-      for (const auto& [name, number] : facts) module.items.push_back({name, number});
+      for (const auto& [name, number] : state.metadata().at(path))
+        module.items.push_back({name, number});
       modules.items.push_back({path, std::move(module)});
     }
     out.attributes.push_back({"_metadata", std::move(modules)});

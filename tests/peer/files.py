@@ -87,8 +87,7 @@ def network_from_kiln(folder, x):
     states["weights_only"] = torch.load(folder / "kiln.pt", weights_only=True)
     states["mmap"] = torch.load(folder / "kiln.pt", weights_only=True, mmap=True)
     assert type(states["mmap"]) is collections.OrderedDict
-    # PyTorch looks modules up by name; Kiln writes them in the order of their names.
-    assert dict(states["mmap"]._metadata) == dict(Net().state_dict()._metadata), states["mmap"]._metadata
+    assert states["mmap"]._metadata == Net().state_dict()._metadata, states["mmap"]._metadata
     states["safetensors"] = safetensors.torch.load_file(folder / "kiln.safetensors")
     with np.load(folder / "kiln.npz", allow_pickle=False) as arrays:
         states["npz"] = {k: torch.from_numpy(arrays[k]) for k in arrays}
