@@ -14,6 +14,7 @@
 #include "kiln/nn/nn.h"
 #include "kiln/optim/optim.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/custom_function.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor.h"

@@ -11,8 +11,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def blocks():
-    for page in ("README.md", "docs/python.md"):
-        text = (ROOT / page).read_text()
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        text = path.read_text()
+        page = path.relative_to(ROOT)
         for i, block in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)):
             yield pytest.param(block, id=f"{page}-{i}")
 

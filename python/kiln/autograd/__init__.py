@@ -2,12 +2,16 @@
 
 from .. import _C
 from .._C import Gradients, is_grad_enabled
+from . import function
+from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
+    "Function",
     "Gradients",
     "backward",
     "enable_grad",
+    "function",
     "grad",
     "inference_mode",
     "is_grad_enabled",
