@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "kiln/core/complex.h"
 #include "kiln/core/error.h"
 
 namespace kiln {
@@ -24,8 +25,6 @@ constexpr std::array kAliases = {
     Alias{"c64", DType::c64},      Alias{"cfloat", DType::c64},    Alias{"c128", DType::c128},
     Alias{"cdouble", DType::c128}, Alias{"q8", DType::q8},
 };
-
-constexpr bool is_complex(DType t) { return t == DType::c64 || t == DType::c128; }
 
 std::atomic<DType> default_dtype_value{DType::f32};
 

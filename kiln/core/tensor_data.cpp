@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "kiln/core/complex.h"
 #include "kiln/core/convert.h"
 
 namespace kiln {
@@ -28,6 +29,31 @@ auto load(const std::byte* data, int64_t i) {
   } else {
     return reinterpret_cast<const T*>(data)[i];
   }
+}
+
+// Conversion where either dtype is complex: a real number has no imaginary part, and a complex one
+// loses it.
+TensorData cast_complex(const TensorData& data, DType dtype) {
+  TensorData out(data.shape(), dtype);
+  const int64_t from_parts = is_complex(data.dtype()) ? 2 : 1;
+  const int64_t to_parts = is_complex(dtype) ? 2 : 1;
+  const int64_t n = data.numel();
+  visit_dtype("cast", real_dtype(data.dtype()), [&]<class From>() {
+    visit_dtype("cast", real_dtype(dtype), [&]<class To>() {
+      To* to = reinterpret_cast<To*>(out.mutable_data());
+      for (int64_t i = 0; i < n; ++i) {
+        to[i * to_parts] = convert_element<To>(load<From>(data.data(), i * from_parts));
+        if (std::is_same_v<To, bool> && from_parts == 2 &&
+            load<From>(data.data(), i * 2 + 1) != 0) {
+          to[i] = To(1);  // a bool asks whether the number is not zero
+        }
+        if (to_parts == 1) continue;
+        to[i * 2 + 1] =
+            from_parts == 2 ? convert_element<To>(load<From>(data.data(), i * 2 + 1)) : To(0);
+      }
+    });
+  });
+  return out;
 }
 
 // Values are read as they are stored: quantized ones without their scale.
@@ -57,6 +83,7 @@ TensorData::TensorData(const Shape& shape, DType dtype, Handle<Storage> storage,
 
 TensorData TensorData::cast(DType dtype) const {
   if (dtype == dtype_) return *this;
+  if (is_complex(dtype_) || is_complex(dtype)) return cast_complex(*this, dtype);
   TensorData out(shape_, dtype);
   const int64_t n = numel();
   const std::byte* from = data();

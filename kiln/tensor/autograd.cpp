@@ -20,7 +20,7 @@ bool is_grad_enabled() { return autodiff::is_recording<Dispatch>(); }
 void set_grad_enabled(bool enabled) { autodiff::set_recording<Dispatch>(enabled); }
 
 bool Tensor::requires_grad() const {
-  return static_cast<bool>(value_of("requires_grad", *this).node);
+  return static_cast<bool>(parts_or_value("requires_grad", *this).node);
 }
 
 bool Tensor::is_leaf() const { return impl_of("is_leaf", *this).is_leaf(); }
@@ -34,18 +34,21 @@ Tensor& Tensor::requires_grad_(bool wanted) {
         "gradient; try detach()");
   }
   if (wanted && impl.kind() != Kind::floating) {
-    throw_error<DTypeError>("requires_grad_: only floating point tensors have gradients; got ",
-                            impl.dtype());
+    throw_error<DTypeError>(
+        "requires_grad_: only floating point and complex tensors have gradients; got ",
+        impl.dtype());
   }
   if (wanted && !impl.value.node) impl.value = AD::require_grad(impl.value);
   if (!wanted) impl.value = AD::detach(impl.value);
   return *this;
 }
 
-Tensor Tensor::detach() const { return wrap(Value{value_of("detach", *this).inner}); }
+Tensor Tensor::detach() const {
+  return wrap_like(*this, Value{parts_or_value("detach", *this).inner});
+}
 
 std::string Tensor::grad_fn() const {
-  const Value& x = value_of("grad_fn", *this);
+  const Value& x = parts_or_value("grad_fn", *this);
   return !x.node || x.node->is_leaf() ? "" : x.node->name();
 }
 
@@ -53,11 +56,15 @@ namespace {
 
 // The gradient that the pass starts from: given, or one for a scalar.
 std::optional<Value> checked_seed(const char* op, const Tensor& x, const Tensor& gradient) {
-  const Value& value = value_of(op, x);
+  const Value& value = parts_or_value(op, x);
   if (!gradient.defined()) {
     if (x.numel() != 1) {
       throw_error<AutodiffError>(op, ": only a tensor of one element has an implied gradient; got ",
                                  x.shape(), "; expected a `gradient` of that shape");
+    }
+    if (x.impl()->is_complex()) {
+      throw_error<AutodiffError>(op, ": only a real scalar has an implied gradient; got ",
+                                 x.dtype(), "; expected a `gradient`, or a real loss");
     }
     return std::nullopt;
   }
@@ -65,8 +72,8 @@ std::optional<Value> checked_seed(const char* op, const Tensor& x, const Tensor&
     throw_error<ShapeError>(op, ": the gradient must have the tensor's shape; got ",
                             gradient.shape(), "; expected ", x.shape());
   }
-  check_same_device(op, value, value_of(op, gradient));
-  return cast(value_of(op, gradient), dtype_of_value(value));
+  check_same_device(op, value, parts_or_value(op, gradient));
+  return parts_or_value(op, gradient.to(x.dtype()));
 }
 
 }  // namespace
@@ -74,7 +81,7 @@ std::optional<Value> checked_seed(const char* op, const Tensor& x, const Tensor&
 Gradients Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
   std::optional<Value> seed = checked_seed("backward", *this, gradient);
   auto impl = std::make_unique<Gradients::Impl>();
-  impl->map = AD::backward(value_of("backward", *this), std::move(seed),
+  impl->map = AD::backward(parts_or_value("backward", *this), std::move(seed),
                            {retain_graph || create_graph, create_graph});
   return Gradients(std::move(impl));
 }
@@ -82,28 +89,28 @@ Gradients Tensor::backward(const Tensor& gradient, bool retain_graph, bool creat
 void Tensor::backward_accumulate(const Tensor& gradient, bool retain_graph,
                                  bool create_graph) const {
   std::optional<Value> seed = checked_seed("backward", *this, gradient);
-  AD::backward_accumulate(value_of("backward", *this), std::move(seed),
+  AD::backward_accumulate(parts_or_value("backward", *this), std::move(seed),
                           {retain_graph || create_graph, create_graph});
 }
 
 std::optional<Tensor> Tensor::grad(const Gradients& grads) const {
-  std::optional<Value> found = grads.impl().map.find(value_of("grad", *this));
+  std::optional<Value> found = grads.impl().map.find(parts_or_value("grad", *this));
   if (!found) return std::nullopt;
-  return wrap(std::move(*found));
+  return wrap_like(*this, std::move(*found));
 }
 
 std::optional<Tensor> Tensor::grad_remove(Gradients& grads) const {
-  std::optional<Value> found = grads.impl().map.remove(value_of("grad_remove", *this));
+  std::optional<Value> found = grads.impl().map.remove(parts_or_value("grad_remove", *this));
   if (!found) return std::nullopt;
-  return wrap(std::move(*found));
+  return wrap_like(*this, std::move(*found));
 }
 
 void Tensor::grad_replace(Gradients& grads, const Tensor& grad) const {
-  const Value& x = value_of("grad_replace", *this);
+  const Value& x = parts_or_value("grad_replace", *this);
   if (!x.node) {
     throw_error<AutodiffError>("grad_replace: the tensor does not require a gradient");
   }
-  grads.impl().map.set(x.node, x.slot, value_of("grad_replace", grad));
+  grads.impl().map.set(x.node, x.slot, parts_or_value("grad_replace", grad));
 }
 
 namespace {
@@ -138,18 +145,18 @@ class LockedNode {
 }  // namespace
 
 Tensor Tensor::grad() const {
-  const Value& x = value_of("grad", *this);
+  const Value& x = parts_or_value("grad", *this);
   const LockedNode lock(x);
   const std::optional<Value>* place = grad_place(x);
   if (place == nullptr || !*place) return {};
-  return wrap(**place);
+  return wrap_like(*this, **place);
 }
 
 void Tensor::set_grad(const Tensor& grad) {
-  const Value& x = value_of("set_grad", *this);
+  const Value& x = parts_or_value("set_grad", *this);
   std::optional<Value> value;
   if (grad.defined()) {
-    value = value_of("set_grad", grad);
+    value = parts_or_value("set_grad", grad);
     if (!(grad.shape() == shape()) || grad.dtype() != dtype() || grad.device() != device()) {
       throw_error<ShapeError>("set_grad: the gradient must be like the tensor; got ", grad.shape(),
                               " ", grad.dtype(), "; expected ", shape(), " ", dtype());
@@ -166,7 +173,7 @@ void Tensor::set_grad(const Tensor& grad) {
 }
 
 void Tensor::zero_grad(bool set_to_none) {
-  const Value& x = value_of("zero_grad", *this);
+  const Value& x = parts_or_value("zero_grad", *this);
   const LockedNode lock(x);
   std::optional<Value>* place = grad_place(x);
   if (place == nullptr || !*place) return;
@@ -179,7 +186,7 @@ void Tensor::zero_grad(bool set_to_none) {
 }
 
 Tensor& Tensor::retain_grad() {
-  const Value& x = value_of("retain_grad", *this);
+  const Value& x = parts_or_value("retain_grad", *this);
   if (!x.node) {
     throw_error<AutodiffError>("retain_grad: the tensor does not require a gradient");
   }
@@ -190,20 +197,22 @@ Tensor& Tensor::retain_grad() {
 }
 
 HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
-  const Value& x = value_of("register_hook", *this);
+  const Value& x = parts_or_value("register_hook", *this);
   if (!x.node) {
     throw_error<AutodiffError>("register_hook: the tensor does not require a gradient");
   }
   auto alive = std::make_shared<bool>(true);
-  auto call = [hook = std::move(hook)](const Value& grad) -> std::optional<Value> {
-    const Tensor replaced = hook(wrap(grad));
+  auto call = [hook = std::move(hook),
+               complex = impl_->is_complex()](const Value& value) -> std::optional<Value> {
+    const Tensor grad = complex ? wrap_complex(value) : wrap(value);
+    const Tensor replaced = hook(grad);
     if (!replaced.defined()) return std::nullopt;
-    if (!(replaced.shape() == shape_of(grad)) || replaced.dtype() != dtype_of_value(grad)) {
+    if (!(replaced.shape() == grad.shape()) || replaced.dtype() != grad.dtype()) {
       throw_error<ShapeError>("hook: the replaced gradient must be like the first; got ",
-                              replaced.shape(), " ", replaced.dtype(), "; expected ",
-                              shape_of(grad), " ", dtype_of_value(grad));
+                              replaced.shape(), " ", replaced.dtype(), "; expected ", grad.shape(),
+                              " ", grad.dtype());
     }
-    return value_of("hook", replaced);
+    return parts_or_value("hook", replaced);
   };
   const LockedNode lock(x);
   x.node->ensure_extras().hooks.push_back({x.slot, std::move(call), alive});
@@ -219,7 +228,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Value> roots;
   std::vector<Value> seeds;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Value& root = value_of("grad", outputs[i]);
+    const Value& root = parts_or_value("grad", outputs[i]);
     std::optional<Value> seed = checked_seed(
         "grad", outputs[i], options.grad_outputs.empty() ? Tensor() : options.grad_outputs[i]);
     if (!seed) {
@@ -231,7 +240,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   }
   std::vector<Value> wanted;
   for (const Tensor& input : inputs) {
-    wanted.push_back(value_of("grad", input));
+    wanted.push_back(parts_or_value("grad", input));
     if (!wanted.back().node) {
       throw_error<AutodiffError>(
           "grad: an input does not require a gradient; expected "
@@ -247,7 +256,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
                                  " was not used in computing the outputs; "
                                  "expected allow_unused = true if that is meant");
     }
-    out.push_back(found[i] ? wrap(std::move(*found[i])) : Tensor());
+    out.push_back(found[i] ? wrap_like(inputs[i], std::move(*found[i])) : Tensor());
   }
   return out;
 }

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "kiln/backend/random_fill.h"
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/ops.h"
-#include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
 
@@ -27,6 +27,11 @@ DType dtype_or_default(const TensorOptions& options) {
 Value upload(const TensorData& data, Device device) {
   switch (kind_of(data.dtype())) {
     case Kind::floating:
+      if (is_complex(data.dtype())) {
+        return AD::float_from_data(TensorData(parts_shape(data.shape()), real_dtype(data.dtype()),
+                                              data.storage(), data.byte_offset()),
+                                   device);
+      }
       return AD::float_from_data(data, device);
     case Kind::integer:
       return {Dispatch::int_from_data(data, device)};
@@ -39,11 +44,13 @@ Value upload(const TensorData& data, Device device) {
 
 }  // namespace
 
-Tensor::Tensor(const TensorData& data, Device device) : Tensor(wrap(upload(data, device))) {}
+Tensor::Tensor(const TensorData& data, Device device) {
+  Value value = upload(data, device);
+  *this = is_complex(data.dtype()) ? wrap_complex(std::move(value)) : wrap(std::move(value));
+}
 
 Tensor from_data(const TensorData& data, TensorOptions options) {
-  return finished(wrap(upload(data.cast(options.dtype.value_or(data.dtype())), options.device)),
-                  options);
+  return finished(Tensor(data.cast(options.dtype.value_or(data.dtype())), options.device), options);
 }
 
 namespace detail {
@@ -117,6 +124,11 @@ Tensor tensor(Scalar value, TensorOptions options) { return full(Shape{}, value,
 Tensor empty(const Shape& shape, TensorOptions options) {
   checked_numel("empty", shape);
   const DType dtype = dtype_or_default(options);
+  if (is_complex(dtype)) {
+    return finished(
+        wrap_complex(AD::float_empty(parts_shape(shape), real_dtype(dtype), options.device)),
+        options);
+  }
   return finished(
       wrap(by_kind(
           "empty", kind_of(dtype), [&] { return AD::float_empty(shape, dtype, options.device); },
@@ -128,6 +140,13 @@ Tensor empty(const Shape& shape, TensorOptions options) {
 Tensor full(const Shape& shape, Scalar value, TensorOptions options) {
   checked_numel("full", shape);
   const DType natural = value.is_bool() ? bool_ : value.is_integral() ? i64 : default_dtype();
+  if (options.dtype && is_complex(*options.dtype)) {
+    if (value.to_double() != 0.0)
+      return full(shape, std::complex<double>(value.to_double()), options);
+    return finished(wrap_complex(AD::float_full(parts_shape(shape), 0, real_dtype(*options.dtype),
+                                                options.device)),
+                    options);
+  }
   return finished(wrap(full_value(shape, value, options.dtype.value_or(natural), options.device)),
                   options);
 }
@@ -191,6 +210,7 @@ Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options) {
     count = steps > 0 ? static_cast<int64_t>(steps) : 0;
   }
   const DType dtype = options.dtype.value_or(ints ? i64 : default_dtype());
+  if (is_complex(dtype)) throw_wrong_dtype("arange", dtype, "a floating point or integer dtype");
   checked_numel("arange", Shape{count});
   switch (kind_of(dtype)) {
     case Kind::floating:
@@ -231,6 +251,15 @@ Tensor random_floats(const char* op, const Shape& shape, Distribution distributi
                      const TensorOptions& options, Generator* generator) {
   const int64_t n = checked_numel(op, shape);
   const DType dtype = dtype_or_default(options);
+  if (is_complex(dtype)) {
+    // Parts of half the variance, so that the numbers have the distribution's own.
+    TensorOptions real = options;
+    real.dtype = real_dtype(dtype);
+    real.requires_grad = false;
+    Tensor parts = random_floats(op, parts_shape(shape), distribution, real, generator);
+    if (distribution.type == Distribution::Type::normal) parts.mul_(std::sqrt(0.5));
+    return finished(from_parts(parts), options);
+  }
   if (kind_of(dtype) != Kind::floating) throw_wrong_dtype(op, dtype, "a floating point dtype");
   return finished(wrap(AD::float_random(shape, distribution, reserve(generator, n, dtype), dtype,
                                         options.device)),

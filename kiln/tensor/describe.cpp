@@ -1,5 +1,6 @@
 // What a tensor is, and its values on the way out.
 #include "kiln/backend/host_tensor.h"
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 // The strided view behind a tensor of a host backend.
 const HostTensor& host_of(const char* op, const Tensor& x) {
-  const auto* host = dynamic_cast<const HostTensor*>(value_of(op, x).inner.get());
+  const auto* host = dynamic_cast<const HostTensor*>(parts_or_value(op, x).inner.get());
   if (host == nullptr) {
     throw_error<DeviceError>(op, ": the tensor is not in host memory; got device ", x.device(),
                              "; try to_data()");
@@ -40,35 +41,47 @@ TensorData unpacked(const ErasedTensor& x) {
 
 }  // namespace
 
-const Shape& Tensor::shape() const { return shape_of(value_of("shape", *this)); }
+const Shape& Tensor::shape() const { return impl_of("shape", *this).shape(); }
 int64_t Tensor::size(int64_t dim) const {
-  const Shape& s = shape_of(value_of("size", *this));
+  const Shape& s = impl_of("size", *this).shape();
   if (s.rank() == 0) throw_error<IndexError>("size: a 0-d tensor has no dims; got dim ", dim);
   return s[normalize_dim("size", dim, s.rank())];
 }
 int Tensor::dim() const { return shape().rank(); }
 int64_t Tensor::numel() const { return shape().numel(); }
-DType Tensor::dtype() const { return dtype_of_value(value_of("dtype", *this)); }
-Device Tensor::device() const { return value_of("device", *this).inner->device(); }
+DType Tensor::dtype() const { return impl_of("dtype", *this).dtype(); }
+Device Tensor::device() const { return impl_of("device", *this).device(); }
 
-Strides Tensor::stride() const { return host_of("stride", *this).strides(); }
+Strides Tensor::stride() const {
+  Strides strides = host_of("stride", *this).strides();
+  if (!impl_->is_complex()) return strides;
+  strides.erase(strides.rank() - 1);
+  for (int64_t& s : strides) s /= 2;
+  return strides;
+}
 bool Tensor::is_contiguous() const { return host_of("is_contiguous", *this).is_contiguous(); }
 
 void* Tensor::data_ptr(DType expected) const {
   const HostTensor& host = host_of("data_ptr", *this);
-  if (host.dtype() != expected) {
+  if (impl_->dtype() != expected) {
     throw_error<DTypeError>("data_ptr: wrong type; got a pointer to ", expected,
-                            " for a tensor of ", host.dtype());
+                            " for a tensor of ", impl_->dtype());
   }
   return host.data();
 }
 
-uint32_t Tensor::version() const { return Dispatch::version(value_of("version", *this).inner); }
+uint32_t Tensor::version() const {
+  return Dispatch::version(parts_or_value("version", *this).inner);
+}
 
 TensorData Tensor::to_data() const {
-  const Value& x = value_of("to_data", *this);
+  const Value& x = parts_or_value("to_data", *this);
   switch (kind_of_value(x)) {
     case Kind::floating:
+      if (impl_->is_complex()) {
+        const TensorData parts = Dispatch::float_into_data(x.inner);
+        return TensorData(impl_->shape(), impl_->dtype(), parts.storage(), parts.byte_offset());
+      }
       return Dispatch::float_into_data(x.inner);
     case Kind::integer:
       return Dispatch::int_into_data(x.inner);
@@ -80,8 +93,13 @@ TensorData Tensor::to_data() const {
 }
 
 Scalar Tensor::item_scalar() const {
-  if (shape_of(value_of("item", *this)).numel() != 1) {
-    throw_error<ValueError>("item: only a tensor of one element is a number; got shape ", shape());
+  const Shape& s = impl_of("item", *this).shape();
+  if (s.numel() != 1) {
+    throw_error<ValueError>("item: only a tensor of one element is a number; got shape ", s);
+  }
+  if (impl_->is_complex()) {
+    throw_error<DTypeError>("item: a complex number is none of this type; got ", impl_->dtype(),
+                            "; try item<std::complex<double>>()");
   }
   const TensorData data = to_data();
   switch (kind_of(data.dtype())) {
@@ -97,14 +115,16 @@ Scalar Tensor::item_scalar() const {
 }
 
 Tensor Tensor::to(DType dtype) const {
-  const Value& x = value_of("to", *this);
-  if (dtype_of_value(x) == dtype) return *this;
+  const Value& x = parts_or_value("to", *this);
+  if (impl_->dtype() == dtype) return *this;
+  if (impl_->is_complex() || kiln::is_complex(dtype)) return complex_cast(*this, dtype);
   return wrap(cast(x, dtype));
 }
 
 Tensor Tensor::to(Device device) const {
-  const Value& x = value_of("to", *this);
+  const Value& x = parts_or_value("to", *this);
   if (x.inner->device() == device) return *this;
+  if (impl_->is_complex()) return wrap_complex(AD::float_to_device(x, device));
   if (kind_of_value(x) == Kind::quantized) {
     return wrap(
         Dispatch::q_from_parts(Dispatch::int_to_device(Dispatch::q_values(x.inner), device),
@@ -120,11 +140,12 @@ Tensor Tensor::to(Device device) const {
 Tensor Tensor::to(Device device, DType dtype) const { return to(dtype).to(device); }
 
 Tensor Tensor::contiguous() const {
-  const Value& x = value_of("contiguous", *this);
+  const Value& x = parts_or_value("contiguous", *this);
   if (kind_of_value(x) == Kind::quantized) return *this;
   if (const auto* host = dynamic_cast<const HostTensor*>(x.inner.get())) {
     if (host->is_contiguous()) return *this;
   }
+  if (impl_->is_complex()) return wrap_complex(AD::float_contiguous(x));
   return wrap(by_kind(
       "contiguous", kind_of_value(x), [&] { return AD::float_contiguous(x); },
       [&] { return Dispatch::int_contiguous(x.inner); },
@@ -132,12 +153,12 @@ Tensor Tensor::contiguous() const {
 }
 
 Tensor Tensor::clone() const {
-  const Value& x = value_of("clone", *this);
+  const Value& x = parts_or_value("clone", *this);
   const Device device = x.inner->device();
   const DType dtype = dtype_of_value(x);
   switch (kind_of(dtype)) {
     case Kind::floating:
-      return wrap(AD::assigned(AD::float_empty(shape_of(x), dtype, device), x));
+      return wrap_like(*this, AD::assigned(AD::float_empty(shape_of(x), dtype, device), x));
     case Kind::integer: {
       ErasedTensor out = Dispatch::int_empty(shape_of(x), dtype, device);
       Dispatch::int_assign(out, x.inner);

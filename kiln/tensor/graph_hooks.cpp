@@ -7,9 +7,16 @@ namespace {
 
 using Grads = autodiff::Extras<Dispatch>::Grads;
 
-GradientList to_list(Grads grads) {
+// `complex` says which gradients are the parts of complex numbers; without it none is.
+GradientList to_list(Grads grads, const std::vector<bool>& complex = {}) {
   GradientList out;
-  for (const std::optional<Value>& grad : grads) out.push_back(grad ? wrap(*grad) : Tensor());
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i]) {
+      out.emplace_back();
+    } else {
+      out.push_back(i < complex.size() && complex[i] ? wrap_complex(*grads[i]) : wrap(*grads[i]));
+    }
+  }
   return out;
 }
 
@@ -19,7 +26,7 @@ void from_list(const GradientList& list, Grads grads) {
       grads[i].reset();
       continue;
     }
-    const Value& value = value_of("hook", list[i]);
+    const Value& value = parts_or_value("hook", list[i]);
     if (grads[i] && (!(shape_of(*grads[i]) == shape_of(value)) ||
                      dtype_of_value(*grads[i]) != dtype_of_value(value))) {
       throw_error<ShapeError>("hook: the replaced gradient must be like the first; got ",
@@ -32,6 +39,7 @@ void from_list(const GradientList& list, Grads grads) {
 
 Tensor view_of(const Tensor& x, Handle<autodiff::Node<Dispatch>> node, uint32_t slot) {
   auto impl = make_handle<TensorImpl>(Value{x.impl()->value.inner, std::move(node), slot});
+  if (x.impl()->is_complex()) impl->complex_shape = std::make_unique<const Shape>(x.shape());
   impl->root = x.impl()->root ? x.impl()->root : x.impl();
   impl->root_writes = impl->root->recorded_writes;
   return Tensor(std::move(impl));
@@ -42,18 +50,21 @@ Tensor view_of(const Tensor& x, Handle<autodiff::Node<Dispatch>> node, uint32_t 
 std::vector<Tensor> pass_through(const std::vector<Tensor>& tensors,
                                  std::function<void(GradientList&)> see) {
   std::vector<autodiff::Edge<Dispatch>> edges;
+  std::vector<bool> complex;
   for (const Tensor& x : tensors) {
     const bool tracked = x.defined() && x.requires_grad();
-    edges.push_back(tracked
-                        ? autodiff::Edge<Dispatch>{value_of("hook", x).node, x.impl()->value.slot}
-                        : autodiff::Edge<Dispatch>{});
+    complex.push_back(x.defined() && x.impl()->is_complex());
+    edges.push_back(
+        tracked ? autodiff::Edge<Dispatch>{parts_or_value("hook", x).node, x.impl()->value.slot}
+                : autodiff::Edge<Dispatch>{});
   }
   auto node = make_handle<autodiff::IdentityNode<Dispatch>>("module_hook", std::move(edges));
-  node->ensure_extras().before.push_back([see = std::move(see)](Grads grads) {
-    GradientList list = to_list(grads);
-    see(list);
-    from_list(list, grads);
-  });
+  node->ensure_extras().before.push_back(
+      [see = std::move(see), complex = std::move(complex)](Grads grads) {
+        GradientList list = to_list(grads, complex);
+        see(list);
+        from_list(list, grads);
+      });
   std::vector<Tensor> out;
   for (uint32_t i = 0; i < tensors.size(); ++i) {
     const Tensor& x = tensors[i];
@@ -64,7 +75,7 @@ std::vector<Tensor> pass_through(const std::vector<Tensor>& tensors,
 
 HookHandle after_node(const Tensor& result,
                       std::function<void(GradientList& given, const GradientList& grads)> see) {
-  const Value& x = value_of("hook", result);
+  const Value& x = parts_or_value("hook", result);
   if (!x.node || x.node->is_leaf()) return {};
   auto alive = std::make_shared<bool>(true);
   auto call = [see = std::move(see)](Grads given, Grads grads) {

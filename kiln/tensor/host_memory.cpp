@@ -1,6 +1,7 @@
 #include "kiln/tensor/host_memory.h"
 
 #include "kiln/backend/host_tensor.h"
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
@@ -27,8 +28,8 @@ std::optional<int64_t> end_of(const Shape& shape, const Strides& stride, int64_t
 Tensor tensor_over(Handle<Storage> storage, DType dtype, const Shape& shape, const Strides& stride,
                    int64_t offset) {
   constexpr const char* kOp = "tensor_over";
-  if (kind_of(dtype) == Kind::quantized || dtype == DType::c64 || dtype == DType::c128) {
-    detail::throw_wrong_dtype(kOp, dtype, "a real number dtype or bool");
+  if (kind_of(dtype) == Kind::quantized) {
+    detail::throw_wrong_dtype(kOp, dtype, "a dtype that is not quantized");
   }
   checked_numel(kOp, shape);
   const int64_t held =
@@ -39,8 +40,7 @@ Tensor tensor_over(Handle<Storage> storage, DType dtype, const Shape& shape, con
                             ", stride ", stride, " and offset ", offset, " over ", held,
                             " elements; expected one stride for each dim, none negative");
   }
-  return detail::wrap(ErasedTensor(
-      make_handle<HostTensor>(shape, dtype, Device(kCpu), stride, offset, std::move(storage))));
+  return detail::wrap_host(shape, dtype, stride, offset, std::move(storage));
 }
 
 Tensor tensor_over(const TensorData& data) {
@@ -52,9 +52,10 @@ Tensor tensor_over(const TensorData& data) {
 
 std::optional<HostMemory> host_memory(const Tensor& x) {
   const auto* host =
-      dynamic_cast<const HostTensor*>(detail::value_of("host_memory", x).inner.get());
+      dynamic_cast<const HostTensor*>(detail::parts_or_value("host_memory", x).inner.get());
   if (host == nullptr) return std::nullopt;
-  return HostMemory{host->storage(), host->strides(), host->offset()};
+  return HostMemory{host->storage(), x.stride(),
+                    x.impl()->is_complex() ? host->offset() / 2 : host->offset()};
 }
 
 TensorData shared_data(const Tensor& x) {

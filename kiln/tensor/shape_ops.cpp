@@ -1,5 +1,5 @@
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/ops.h"
-#include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
 
@@ -56,8 +56,11 @@ bool shares_memory(const Value& a, const Value& b) {
 }  // namespace
 
 Tensor Tensor::reshape(const Shape& shape) const {
-  const Value& x = value_of("reshape", *this);
-  const Shape to = inferred_shape("reshape", shape_of(x), shape);
+  const Value& x = parts_or_value("reshape", *this);
+  const Shape to = inferred_shape("reshape", impl_->shape(), shape);
+  if (has_complex(*this)) [[unlikely]] {
+    return through_parts(*this, [&](const Tensor& p) { return p.reshape(parts_shape(to)); });
+  }
   if (kind_of_value(x) == Kind::quantized) {
     const QuantScheme scheme = Dispatch::q_scheme(x.inner);
     if (scheme.level != QuantLevel::tensor || scheme.bits != 8) {
@@ -71,8 +74,11 @@ Tensor Tensor::reshape(const Shape& shape) const {
 }
 
 Tensor Tensor::view(const Shape& shape) const {
-  const Value& x = value_of("view", *this);
-  const Shape to = inferred_shape("view", shape_of(x), shape);
+  const Value& x = parts_or_value("view", *this);
+  const Shape to = inferred_shape("view", impl_->shape(), shape);
+  if (has_complex(*this)) [[unlikely]] {
+    return through_parts(*this, [&](const Tensor& p) { return p.view(parts_shape(to)); });
+  }
   Tensor out = KILN_VIEW("view", *this, x, reshape, to);
   if (numel() > 0 && !shares_memory(x, out.impl()->value)) {
     throw_error<ShapeError>("view: the strides do not allow a view of this shape; got ",
@@ -83,37 +89,45 @@ Tensor Tensor::view(const Shape& shape) const {
 }
 
 Tensor Tensor::permute(const Dims& dims) const {
-  const Value& x = value_of("permute", *this);
-  const Dims order = normalize_dims("permute", dims, shape_of(x).rank());
-  if (order.rank() != shape_of(x).rank()) {
+  const Value& x = parts_or_value("permute", *this);
+  const Shape& shape = impl_->shape();
+  Dims order = normalize_dims("permute", dims, shape.rank());
+  if (order.rank() != shape.rank()) {
     throw_error<ShapeError>("permute: every dim must be named once; got ", dims, " for shape ",
-                            shape_of(x));
+                            shape);
+  }
+  if (has_complex(*this)) [[unlikely]] {
+    order.push_back(order.rank());
+    return through_parts(*this, [&](const Tensor& p) { return p.permute(order); });
   }
   return KILN_VIEW("permute", *this, x, permute, order);
 }
 
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const {
-  const Value& x = value_of("transpose", *this);
-  const int rank = shape_of(x).rank();
+  const Value& x = parts_or_value("transpose", *this);
+  const int rank = impl_->shape().rank();
   const int a = normalize_dim("transpose", dim0, rank);
   const int b = normalize_dim("transpose", dim1, rank);
+  if (has_complex(*this)) [[unlikely]] {
+    return through_parts(*this, [&](const Tensor& p) { return rank > 0 ? p.transpose(a, b) : p; });
+  }
   Dims order = all_dims(rank);
   if (rank > 0) std::swap(order[a], order[b]);
   return KILN_VIEW("transpose", *this, x, permute, order);
 }
 
 Tensor Tensor::t() const {
-  const Value& x = value_of("t", *this);
-  if (shape_of(x).rank() > 2) {
-    throw_error<ShapeError>("t: takes a tensor of at most 2 dims; got ", shape_of(x),
+  const Shape& shape = impl_of("t", *this).shape();
+  if (shape.rank() > 2) {
+    throw_error<ShapeError>("t: takes a tensor of at most 2 dims; got ", shape,
                             "; try transpose(dim0, dim1)");
   }
-  return shape_of(x).rank() == 2 ? transpose(0, 1) : *this;
+  return shape.rank() == 2 ? transpose(0, 1) : *this;
 }
 
 Tensor Tensor::expand(const Shape& shape) const {
-  const Value& x = value_of("expand", *this);
-  const Shape& from = shape_of(x);
+  const Value& x = parts_or_value("expand", *this);
+  const Shape& from = impl_->shape();
   const int lead = shape.rank() - from.rank();
   Shape to = shape;
   bool fits = lead >= 0;
@@ -126,33 +140,36 @@ Tensor Tensor::expand(const Shape& shape) const {
                             "; expected equal sizes, or 1 where they differ");
   }
   checked_numel("expand", to);
+  if (has_complex(*this)) [[unlikely]] {
+    return through_parts(*this, [&](const Tensor& p) { return p.expand(parts_shape(to)); });
+  }
   return KILN_VIEW("expand", *this, x, expand, to);
 }
 
 Tensor Tensor::squeeze() const {
   Shape to;
-  for (int64_t size : shape_of(value_of("squeeze", *this))) {
+  for (int64_t size : impl_of("squeeze", *this).shape()) {
     if (size != 1) to.push_back(size);
   }
   return reshape(to);
 }
 
 Tensor Tensor::squeeze(int64_t dim) const {
-  Shape to = shape_of(value_of("squeeze", *this));
+  Shape to = impl_of("squeeze", *this).shape();
   const int d = normalize_dim("squeeze", dim, to.rank());
   if (to.rank() > 0 && to[d] == 1) to.erase(d);
   return reshape(to);
 }
 
 Tensor Tensor::unsqueeze(int64_t dim) const {
-  Shape to = shape_of(value_of("unsqueeze", *this));
+  Shape to = impl_of("unsqueeze", *this).shape();
   const int d = normalize_dim("unsqueeze", dim, to.rank() + 1);
   to.insert(d, 1);
   return reshape(to);
 }
 
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
-  const Shape& from = shape_of(value_of("flatten", *this));
+  const Shape& from = impl_of("flatten", *this).shape();
   if (from.rank() == 0) return reshape({1});
   const int start = normalize_dim("flatten", start_dim, from.rank());
   const int end = normalize_dim("flatten", end_dim, from.rank());
@@ -174,9 +191,12 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
 }
 
 Tensor Tensor::flip(const Dims& dims) const {
-  const Value& x = value_of("flip", *this);
-  const Dims d = normalize_dims("flip", dims, shape_of(x).rank());
-  if (shape_of(x).rank() == 0) return clone();
+  const Value& x = parts_or_value("flip", *this);
+  const Dims d = normalize_dims("flip", dims, impl_->shape().rank());
+  if (impl_->shape().rank() == 0) return clone();
+  if (has_complex(*this)) [[unlikely]] {
+    return through_parts(*this, [&](const Tensor& p) { return p.flip(d); });
+  }
   return wrap(by_kind(
       "flip", kind_of_value(x), [&] { return AD::float_flip(x, d); },
       [&] { return Dispatch::int_flip(x.inner, d); },
@@ -188,6 +208,9 @@ Tensor Tensor::flip(const Dims& dims) const {
 namespace {
 
 Tensor slice_range(const char* op, const Tensor& x, int dim, Range range) {
+  if (has_complex(x)) [[unlikely]] {
+    return through_parts(x, [&](const Tensor& p) { return slice_range(op, p, dim, range); });
+  }
   const Value& value = value_of(op, x);
   return KILN_VIEW(op, x, value, slice, dim, range);
 }
@@ -196,7 +219,7 @@ Tensor slice_range(const char* op, const Tensor& x, int dim, Range range) {
 
 Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
                      int64_t step) const {
-  const Shape& s = shape_of(value_of("slice", *this));
+  const Shape& s = impl_of("slice", *this).shape();
   if (s.rank() == 0) {
     throw_error<IndexError>("slice: a 0-d tensor has no dim to slice; expected at least 1 dim");
   }
@@ -205,7 +228,7 @@ Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
 }
 
 Tensor Tensor::select(int64_t dim, int64_t index) const {
-  const Shape& s = shape_of(value_of("select", *this));
+  const Shape& s = impl_of("select", *this).shape();
   if (s.rank() == 0) {
     throw_error<IndexError>("select: a 0-d tensor cannot be indexed; try item()");
   }
@@ -221,7 +244,7 @@ Tensor Tensor::select(int64_t dim, int64_t index) const {
 }
 
 Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
-  const Shape& s = shape_of(value_of("narrow", *this));
+  const Shape& s = impl_of("narrow", *this).shape();
   const int d = normalize_dim("narrow", dim, s.rank());
   const int64_t size = s.rank() == 0 ? 0 : s[d];
   const int64_t first = start < 0 ? start + size : start;
@@ -238,7 +261,7 @@ Tensor Tensor::index(std::initializer_list<IndexItem> items) const {
 
 Tensor Tensor::index(std::span<const IndexItem> items) const {
   using Type = IndexItem::Type;
-  const int rank = shape_of(value_of("index", *this)).rank();
+  const int rank = impl_of("index", *this).shape().rank();
   int consumed = 0;
   int ellipses = 0;
   for (const IndexItem& item : items) {
@@ -271,13 +294,17 @@ Tensor Tensor::index(std::span<const IndexItem> items) const {
 }
 
 std::vector<Tensor> Tensor::split(int64_t size, int64_t dim) const {
-  const Shape& s = shape_of(value_of("split", *this));
+  const Shape& s = impl_of("split", *this).shape();
   if (s.rank() == 0) throw_error<ShapeError>("split: a 0-d tensor cannot be split");
   const int d = normalize_dim("split", dim, s.rank());
   if (size < 0 || (size == 0 && s[d] != 0)) {
     throw_error<ValueError>("split: the size of a part must be positive; got ", size);
   }
   std::vector<Tensor> parts;
+  if (has_complex(*this)) [[unlikely]] {
+    for (const Tensor& part : parts_of(*this).split(size, d)) parts.push_back(from_parts(part));
+    return parts;
+  }
   if (const Value& value = value_of("split", *this); kind_of_value(value) == Kind::floating) {
     for (Value& part : AD::split(value, d, std::max<int64_t>(size, 1))) {
       parts.push_back(wrap_view(*this, std::move(part)));
@@ -294,14 +321,14 @@ std::vector<Tensor> Tensor::split(int64_t size, int64_t dim) const {
 
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
   if (chunks < 1) throw_error<ValueError>("chunk: expected at least 1 chunk; got ", chunks);
-  const Shape& s = shape_of(value_of("chunk", *this));
+  const Shape& s = impl_of("chunk", *this).shape();
   if (s.rank() == 0) throw_error<ShapeError>("chunk: a 0-d tensor cannot be split");
   const int64_t size = s[normalize_dim("chunk", dim, s.rank())];
   return split(std::max<int64_t>(1, size / chunks + (size % chunks != 0)), dim);
 }
 
 std::vector<Tensor> Tensor::unbind(int64_t dim) const {
-  const Shape& s = shape_of(value_of("unbind", *this));
+  const Shape& s = impl_of("unbind", *this).shape();
   if (s.rank() == 0) throw_error<ShapeError>("unbind: a 0-d tensor has no dim to unbind");
   const int d = normalize_dim("unbind", dim, s.rank());
   std::vector<Tensor> parts;
@@ -311,8 +338,34 @@ std::vector<Tensor> Tensor::unbind(int64_t dim) const {
 
 // ---- Joining
 
+namespace {
+
+// Some of the tensors are complex: the others become it.
+Tensor complex_cat(std::span<const Tensor> tensors, int64_t dim) {
+  const int rank = impl_of("cat", tensors[0]).shape().rank();
+  if (rank == 0) throw_error<ShapeError>("cat: a 0-d tensor cannot be joined; try stack");
+  const int d = normalize_dim("cat", dim, rank);
+  DType common = tensors[0].dtype();
+  for (const Tensor& t : tensors) {
+    common = promote_types(common, t.dtype());
+    if (t.dim() != rank) {
+      throw_error<ShapeError>("cat: shapes may differ only in dim ", d, "; got ",
+                              tensors[0].shape(), " and ", t.shape());
+    }
+  }
+  std::vector<Tensor> parts;
+  for (const Tensor& t : tensors) parts.push_back(parts_of(t.to(common)));
+  return from_parts(cat(std::span<const Tensor>(parts), d));
+}
+
+}  // namespace
+
 Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
   if (tensors.empty()) throw_error<ValueError>("cat: got no tensors; expected at least one");
+  for (const Tensor& t : tensors) {
+    if (has_complex(t)) [[unlikely]]
+      return complex_cat(tensors, dim);
+  }
   const Value& first = value_of("cat", tensors[0]);
   if (shape_of(first).rank() == 0) {
     throw_error<ShapeError>("cat: a 0-d tensor cannot be joined; try stack");
@@ -352,11 +405,11 @@ Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
 
 Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
   if (tensors.empty()) throw_error<ValueError>("stack: got no tensors; expected at least one");
-  const Shape& first = shape_of(value_of("stack", tensors[0]));
+  const Shape& first = impl_of("stack", tensors[0]).shape();
   const int d = normalize_dim("stack", dim, first.rank() + 1);
   std::vector<Tensor> parts;
   for (const Tensor& t : tensors) {
-    if (!(shape_of(value_of("stack", t)) == first)) {
+    if (!(impl_of("stack", t).shape() == first)) {
       throw_error<ShapeError>("stack: shapes must be equal; got ", first, " and ", t.shape());
     }
     parts.push_back(t.unsqueeze(d));

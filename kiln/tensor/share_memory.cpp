@@ -18,7 +18,7 @@ const HostTensor* host_tensor(const Value& x) {
 }  // namespace
 
 bool Tensor::is_shared() const {
-  const HostTensor* host = host_tensor(value_of("is_shared", *this));
+  const HostTensor* host = host_tensor(parts_or_value("is_shared", *this));
   return host != nullptr && host->storage()->is_shared();
 }
 

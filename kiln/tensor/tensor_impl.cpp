@@ -28,6 +28,37 @@ void throw_wrong_dtype(const char* op, DType got, const char* expected) {
   throw_error<DTypeError>(op, ": wrong dtype; got ", got, "; expected ", expected);
 }
 
+void throw_complex(const char* op, DType got) {
+  throw_error<DTypeError>(op, ": is not defined for complex tensors; got ", got,
+                          "; expected a real dtype, try real(), imag(), abs() or view_as_real()");
+}
+
+namespace {
+
+// Whether parts [.., 2] lie in memory as complex numbers do. Not asked of memory that only its
+// backend can see.
+bool is_interleaved(const TensorBase& x) {
+  if (typeid(x) != typeid(HostTensor)) return true;
+  const auto& host = static_cast<const HostTensor&>(x);
+  const Strides& strides = host.strides();
+  if (strides.back() != 1 || host.offset() % 2 != 0) return false;
+  for (int i = 0; i + 1 < strides.rank(); ++i) {
+    if (strides[i] % 2 != 0 && host.shape()[i] > 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Tensor wrap_complex(Value parts) {
+  if (!is_interleaved(*parts.inner)) parts = AD::float_contiguous(parts);
+  Shape shape = shape_of(parts);
+  shape.erase(shape.rank() - 1);
+  auto impl = make_handle<TensorImpl>(std::move(parts));
+  impl->complex_shape = std::make_unique<const Shape>(shape);
+  return Tensor(std::move(impl));
+}
+
 std::string renamed(const char* op, std::string_view message) {
   const size_t colon = message.find(':');
   return concat(op, colon == std::string_view::npos ? ": " : "",
@@ -201,15 +232,15 @@ void record_write(TensorImpl& impl, Value written) {
 void finish_in_place(const char* op, Tensor& x, Value result) {
   TensorImpl& impl = *x.impl();
   if (!(result.inner == impl.value.inner)) {
-    if (!(shape_of(result) == impl.shape())) {
+    if (!(shape_of(result) == shape_of(impl.value))) {
       throw_error<ShapeError>(op, ": the result does not fit in place; got ", shape_of(result),
-                              "; expected ", impl.shape());
+                              "; expected ", shape_of(impl.value));
     }
     if (rank_of_kind(kind_of_value(result)) > rank_of_kind(impl.kind())) {
       throw_error<DTypeError>(op, ": the result cannot be stored in place; got ",
                               dtype_of_value(result), " for a tensor of ", impl.dtype());
     }
-    result = cast(std::move(result), impl.dtype());
+    result = cast(std::move(result), dtype_of_value(impl.value));
     switch (impl.kind()) {
       case Kind::floating:
         result = AD::assigned(impl.value, std::move(result));

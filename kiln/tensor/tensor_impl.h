@@ -4,6 +4,7 @@
 
 #include "kiln/autodiff/autodiff.h"
 #include "kiln/backend/dispatch/dispatch.h"
+#include "kiln/core/complex.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln {
@@ -17,13 +18,30 @@ class TensorImpl final : public RefCounted, public Pooled {
  public:
   explicit TensorImpl(Value v) : value(std::move(v)) {}
 
-  const Shape& shape() const { return value.inner->shape(); }
-  DType dtype() const { return value.inner->dtype(); }
+  const Shape& shape() const { return complex_shape ? *complex_shape : value.inner->shape(); }
+  DType dtype() const {
+    return complex_shape ? complex_dtype(value.inner->dtype()) : value.inner->dtype();
+  }
+  bool is_complex() const { return complex_shape != nullptr; }
   Device device() const { return value.inner->device(); }
   Kind kind() const { return kind_of(dtype()); }
   bool is_leaf() const { return !value.node || value.node->is_leaf(); }
 
-  Value value;
+  uint32_t root_writes = 0;  // see the note on views
+
+  // The members are in this order, and this one may hold the next in its padding, so that a tensor
+  // is one cache line.
+  [[no_unique_address]] Value value;
+  uint32_t recorded_writes = 0;
+
+  // Note [Complex tensors]. Below this class there are no complex numbers: a complex tensor holds
+  // the floats of its parts, with a last dim of size 2 (real, imaginary) that its own shape lacks.
+  // Memory is interleaved, as that of std::complex. Every op on complex numbers is made of ops on
+  // the parts, so that every backend has it and its derivatives follow (of a real result L: dL/dre
+  // + i dL/dim, PyTorch's convention). complex_shape is the shape without that dim, and null in
+  // every tensor that is not complex. value_of() and arg_of() refuse a complex tensor: an op that
+  // knows what to do with one asks for its parts (kiln/tensor/complex_impl.h).
+  std::unique_ptr<const Shape> complex_shape;
 
   // Note [Views and recorded writes]. A view of a tensor remembers that tensor (its root, if that
   // is a view itself) and how many writes into it had been recorded when the view was taken. A
@@ -31,10 +49,9 @@ class TensorImpl final : public RefCounted, public Pooled {
   // recording a write through a view is refused, and so is using a view that is older than a
   // recorded write to its root.
   Handle<TensorImpl> root;
-  uint32_t root_writes = 0;
-  uint32_t recorded_writes = 0;
   void* foreign_object = nullptr;  // see interop::foreign_object
 };
+static_assert(sizeof(TensorImpl) <= 64);
 
 namespace detail {
 
@@ -42,6 +59,7 @@ namespace detail {
 [[noreturn]] void throw_device_mismatch(const char* op, Device a, Device b);
 [[noreturn]] void throw_stale_view(const char* op);
 [[noreturn]] void throw_wrong_dtype(const char* op, DType got, const char* expected);
+[[noreturn]] void throw_complex(const char* op, DType got);
 
 inline TensorImpl& impl_of(const char* op, const Tensor& x) {
   if (!x.defined()) [[unlikely]]
@@ -56,13 +74,23 @@ inline TensorImpl& impl_of(const char* op, const Tensor& x) {
 }
 
 // The operand of an op. Throws ValueError when it is undefined, AutodiffError when it is a view
-// that a recorded write has left behind.
-inline const Value& value_of(const char* op, const Tensor& x) { return impl_of(op, x).value; }
+// that a recorded write has left behind, DTypeError when it is complex.
+inline const Value& value_of(const char* op, const Tensor& x) {
+  const TensorImpl& impl = impl_of(op, x);
+  if (impl.is_complex()) [[unlikely]]
+    throw_complex(op, impl.dtype());
+  return impl.value;
+}
 
-// The same, with the way it was handed over: a tensor given as an rvalue is donated when nobody
+// The same for an op that takes complex tensors too: of those, the parts.
+inline const Value& parts_or_value(const char* op, const Tensor& x) { return impl_of(op, x).value; }
+
+// value_of() with the way the tensor was handed over: one given as an rvalue is donated when nobody
 // else names it.
 inline ValueArg arg_of(const char* op, const TensorArg& x) {
   TensorImpl& impl = impl_of(op, x.get());
+  if (impl.is_complex()) [[unlikely]]
+    throw_complex(op, impl.dtype());
   if (x.is_donated() && impl.unique() && impl.is_leaf() && !impl.root) {
     return ValueArg(std::move(impl.value));
   }
@@ -71,8 +99,14 @@ inline ValueArg arg_of(const char* op, const TensorArg& x) {
 
 inline Tensor wrap(Value value) { return Tensor(make_handle<TensorImpl>(std::move(value))); }
 inline Tensor wrap(ErasedTensor inner) { return wrap(Value{std::move(inner)}); }
+// A complex tensor of parts [.., 2] in f32 or f64; copies them where they are not interleaved.
+Tensor wrap_complex(Value parts);
+// One of x's kind: complex when x is, of what are then its parts.
+inline Tensor wrap_like(const Tensor& x, Value value) {
+  return x.impl()->is_complex() ? wrap_complex(std::move(value)) : wrap(std::move(value));
+}
 
-// Wraps a view of x.
+// Wraps a view of x, or of its parts, as a real tensor.
 Tensor wrap_view(const Tensor& x, Value value);
 
 inline DType dtype_of_value(const Value& x) { return x.inner->dtype(); }

@@ -149,11 +149,9 @@ TEST_CASE("every pair of dtypes casts small numbers exactly") {
   }
 }
 
-TEST_CASE("complex and quantized data do not cast") {
+TEST_CASE("quantized data does not cast") {
   TensorData quantized(Shape{1}, DType::q8);
   quantized.mutable_data()[0] = std::byte{0xff};
   CHECK(quantized.item(0) == -1.0);
   CHECK_THROWS_AS(quantized.cast(f32), DTypeError);
-  CHECK_THROWS_AS(TensorData(Shape{1}, DType::c64).cast(f32), DTypeError);
-  CHECK_THROWS_AS(TensorData(Shape{1}, f32).cast(DType::c64), DTypeError);
 }

@@ -153,13 +153,26 @@ TEST_CASE("dtypes that have no meaning") {
   CHECK(lacks([&] { rand({2}, {i64}); }, {"rand: ", "int64"}) == "");
   CHECK(lacks([&] { bernoulli(i); }, {"bernoulli: ", "int64"}) == "");
   CHECK(lacks([&] { f.data_ptr<double>(); }, {"data_ptr: ", "float64", "float32"}) == "");
-  for (const Device device :
-       {Device(kCpu), Device(kReference)}) {  // in the enumeration, not in use yet
-    CHECK_THROWS_AS(zeros({2}, {DType::c64, device}), DTypeError);
-    CHECK_THROWS_AS(tensor({1.0}, {DType::c128, device}), DTypeError);
-    CHECK_THROWS_AS(rand({2}, {DType::c64, device}), DTypeError);
-    CHECK_THROWS_AS(f.to(device).to(DType::c64), DTypeError);
-    CHECK_THROWS_AS(i.to(device).to(DType::c64), DTypeError);
+}
+
+TEST_CASE("ops that complex numbers have no meaning for") {
+  for (const Device device : {Device(kCpu), Device(kReference)}) {
+    const Tensor z = zeros({2, 3}, {DType::c64, device});
+    CHECK(error_lacks<DTypeError>(
+              [&] {
+                arange(3, {DType::c64, device});
+              },
+              {"arange: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { z.relu(); }, {"relu: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { z.floor(); }, {"floor: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { z.sort(); }, {"sort: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { z.amax(); }, {"amax: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { z.softmax(0); }, {"softmax: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { z.gt(z); }, {"gt: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { z % 2; }, {"remainder: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { functional::layer_norm(z, {3}); },
+                                  {"layer_norm: ", "complex64"}) == "");
+    CHECK(error_lacks<DTypeError>([&] { quantize(z); }, {"quantize: ", "complex64"}) == "");
   }
 }
 
