@@ -17,8 +17,9 @@ struct Autodiff;
 namespace kiln::autodiff {
 
 struct PassOptions {
-  bool retain_graph = false;  // keep what the nodes saved, so that another pass may run
-  bool create_graph = false;  // record the pass itself
+  bool retain_graph = false;   // keep what the nodes saved, so that another pass may run
+  bool create_graph = false;   // record the pass itself
+  bool quiet_targets = false;  // the hooks of what grad_of() asks for are left to another pass
 };
 
 // Gradients by the tensor (node and slot) that they belong to.
@@ -146,12 +147,15 @@ class Engine {
     Entry entry = std::move(entries_[index]);
     Node<B>* node = entry.node;
     const auto grads = entry.grads();
-    if (Extras<B>* extras = node->extras()) run_extras(*node, *extras, grads);
+    const bool is_target = restricted_ && targets_.contains(node);
+    if (Extras<B>* extras = node->extras(); extras && !(is_target && options_.quiet_targets)) {
+      run_extras(*node, *extras, grads);
+    }
     if (node->is_leaf()) {
       finish_leaf(static_cast<LeafNode<B>*>(node), std::move(*grads[0]));
       return;
     }
-    if (restricted_ && targets_.contains(node)) {
+    if (is_target) {
       for (uint32_t slot = 0; slot < grads.size(); ++slot) {
         if (grads[slot]) map_->set(Handle<Node<B>>::share(node), slot, *grads[slot]);
       }
@@ -162,8 +166,9 @@ class Engine {
     pass.node_ = node;
     pass.grads_ = grads;
     pass.create_graph_ = options_.create_graph;
-    if (node->extras() != nullptr && !node->extras()->after.empty()) [[unlikely]] {
-      run_between_hooks(*node, pass);
+    if ((node->extras() != nullptr && !node->extras()->after.empty()) ||
+        anomaly_mode() != AnomalyMode::off) [[unlikely]] {
+      run_watched(*node, pass);
     } else {
       run_formula(*node, pass);
     }
@@ -183,19 +188,48 @@ class Engine {
     }
   }
 
-  void run_between_hooks(Node<B>& node, Pass<B>& pass) {
+  // The formula with what looks at its results: hooks, and anomaly mode.
+  void run_watched(Node<B>& node, Pass<B>& pass) {
     std::vector<std::optional<T>> grads(pass.grads_.begin(), pass.grads_.end());
     std::vector<std::optional<T>> given(node.edges().size());
     pass.held_back_ = &given;
-    run_formula(node, pass);
+    if (anomaly_mode() == AnomalyMode::off) {
+      run_formula(node, pass);
+    } else {
+      run_in_anomaly_mode(node, pass);
+    }
     pass.held_back_ = nullptr;
-    const auto hooks = node.extras()->after;  // a hook may add hooks
-    for (const auto& hook : hooks) {
-      if (*hook.alive) hook.call(given, grads);
+    if (node.extras() != nullptr) {
+      const auto hooks = node.extras()->after;  // a hook may add hooks
+      for (const auto& hook : hooks) {
+        if (*hook.alive) hook.call(given, grads);
+      }
     }
     for (size_t i = 0; i < given.size(); ++i) {
       if (given[i]) pass.give(i, std::move(*given[i]));
     }
+  }
+
+  void run_in_anomaly_mode(Node<B>& node, Pass<B>& pass) {
+    const std::string trace = node.extras() == nullptr ? "" : node.extras()->trace;
+    try {
+      run_formula(node, pass);
+    } catch (const Error& error) {
+      throw_anomaly(node.name(), error.what(), trace);
+    }
+    if (anomaly_mode() != AnomalyMode::check_nan) return;
+    for (size_t i = 0; i < pass.held_back_->size(); ++i) {
+      const std::optional<T>& grad = (*pass.held_back_)[i];
+      if (!grad || !has_nan(grad->inner)) continue;
+      throw_anomaly(node.name(), "its gradient for operand " + std::to_string(i) + " has NaN",
+                    trace);
+    }
+  }
+
+  static bool has_nan(const typename B::FloatTensorPrimitive& x) {
+    const auto nan = B::float_is_nan(x);
+    return B::bool_into_data(B::bool_any(nan, all_dims(Shape(B::shape(x)).rank()), false))
+               .item(0) != 0;
   }
 
   void run_extras(Node<B>& node, Extras<B>& extras, std::span<std::optional<T>> grads) {
@@ -224,13 +258,24 @@ class Engine {
         map_->set(Handle<Node<B>>::share(leaf), 0, std::move(grad));
         break;
       case Sink::leaves:
-        leaf->lock().lock();
-        struct Unlock {
-          Node<B>* node;
-          ~Unlock() { node->lock().unlock(); }
-        } unlock{leaf};
-        add_into(leaf->grad, std::move(grad));
+        add_to_leaf(*leaf, std::move(grad));
         break;
+    }
+  }
+
+  void add_to_leaf(LeafNode<B>& leaf, T grad) {
+    {
+      leaf.lock().lock();
+      struct Unlock {
+        Node<B>& node;
+        ~Unlock() { node.lock().unlock(); }
+      } unlock{leaf};
+      add_into(leaf.grad, std::move(grad));
+    }
+    if (leaf.extras() == nullptr) return;
+    const auto hooks = leaf.extras()->accumulated;  // a hook may add hooks
+    for (const auto& hook : hooks) {
+      if (*hook.alive) hook.call();
     }
   }
 

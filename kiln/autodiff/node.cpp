@@ -32,6 +32,23 @@ void doom(Doomed* node) noexcept {
 
 }  // namespace detail
 
+namespace {
+constinit std::atomic<TraceProvider> trace_provider{nullptr};
+}
+
+void set_trace_provider(TraceProvider provider) { trace_provider = provider; }
+
+std::string anomaly_trace() {
+  const TraceProvider provider = trace_provider.load();
+  return provider == nullptr ? "" : provider();
+}
+
+void throw_anomaly(const char* op, const std::string& what, const std::string& trace) {
+  if (trace.empty()) throw_error<AutodiffError>("backward of ", op, ": ", what);
+  throw_error<AutodiffError>("backward of ", op, ": ", what, "; the op was recorded here:\n",
+                             trace);
+}
+
 void throw_modified(const char* op, uint32_t saved, uint32_t now) {
   throw_error<AutodiffError>("backward: a tensor that the gradient of ", op,
                              " needs was modified in place after it was saved; got version ", now,

@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "kiln/autodiff/anomaly.h"
 #include "kiln/backend/backend.h"
 #include "kiln/core/allocator.h"
 #include "kiln/core/error.h"
@@ -93,16 +95,26 @@ struct Extras {
     std::function<void(Grads given, Grads grads)> call;
     std::shared_ptr<bool> alive;
   };
+  // Runs when a pass has added to a leaf's gradient.
+  struct Accumulated {
+    std::function<void()> call;
+    std::shared_ptr<bool> alive;
+  };
   std::vector<Hook> hooks;
   std::vector<Before> before;
   std::vector<After> after;
   std::vector<Kept> kept;
+  std::vector<Accumulated> accumulated;
+  std::string trace;  // where the op was recorded; see anomaly.h
 };
 
 template <class B>
 class Node : public RefCounted, public Pooled, private detail::Doomed {
  public:
-  Node(const char* name, uint32_t outputs) : name_(name), outputs_(outputs) {}
+  Node(const char* name, uint32_t outputs) : name_(name), outputs_(outputs) {
+    if (anomaly_mode() != AnomalyMode::off) [[unlikely]]
+      ensure_extras().trace = anomaly_trace();
+  }
 
   // Hands the gradients of the operands to the pass. Called with the node's lock held.
   virtual void backward(Pass<B>& pass) = 0;

@@ -19,6 +19,17 @@ size_t Gradients::size() const { return impl_->map.size(); }
 bool is_grad_enabled() { return autodiff::is_recording<Dispatch>(); }
 void set_grad_enabled(bool enabled) { autodiff::set_recording<Dispatch>(enabled); }
 
+void set_detect_anomaly(bool enabled, bool check_nan) {
+  using autodiff::AnomalyMode;
+  autodiff::set_anomaly_mode(!enabled    ? AnomalyMode::off
+                             : check_nan ? AnomalyMode::check_nan
+                                         : AnomalyMode::trace);
+}
+bool is_anomaly_enabled() { return autodiff::anomaly_mode() != autodiff::AnomalyMode::off; }
+bool is_anomaly_check_nan_enabled() {
+  return autodiff::anomaly_mode() == autodiff::AnomalyMode::check_nan;
+}
+
 bool Tensor::requires_grad() const {
   return static_cast<bool>(parts_or_value("requires_grad", *this).node);
 }
@@ -216,6 +227,24 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) cons
   };
   const LockedNode lock(x);
   x.node->ensure_extras().hooks.push_back({x.slot, std::move(call), alive});
+  return HookHandle([alive = std::move(alive)] { *alive = false; });
+}
+
+HookHandle register_post_accumulate_grad_hook(const Tensor& x,
+                                              std::function<void(const Tensor&)> hook) {
+  const Value& value = value_of("register_post_accumulate_grad_hook", x);
+  if (!value.node || !value.node->is_leaf()) {
+    throw_error<AutodiffError>(
+        "register_post_accumulate_grad_hook: expected a leaf that requires a gradient; got ",
+        value.node ? "a result of recorded ops" : "a tensor that requires none");
+  }
+  auto alive = std::make_shared<bool>(true);
+  // The node owns the hook, so the hook must not own the node.
+  auto call = [hook = std::move(hook), inner = value.inner, node = value.node.get()] {
+    hook(wrap(Value{inner, Handle<autodiff::Node<Dispatch>>::share(node), 0}));
+  };
+  const LockedNode lock(value);
+  value.node->ensure_extras().accumulated.push_back({std::move(call), alive});
   return HookHandle([alive = std::move(alive)] { *alive = false; });
 }
 

@@ -42,6 +42,38 @@ decltype(auto) no_grad(F&& f) {
   return f();
 }
 
+// As NoGradGuard: nothing is recorded, so nothing is kept. (PyTorch's also forbids the later use of
+// results in a graph; that stays legal here.)
+using InferenceMode = NoGradGuard;
+
+// While anomaly mode is on, for all threads, recorded ops remember where they were called (the
+// interpreter's stack, from Python), and a backward pass that throws or, with check_nan, meets a
+// NaN throws an AutodiffError that names the op of the forward pass. Slow; for hunting.
+void set_detect_anomaly(bool enabled, bool check_nan = true);
+bool is_anomaly_enabled();
+bool is_anomaly_check_nan_enabled();
+
+class DetectAnomalyGuard {
+ public:
+  explicit DetectAnomalyGuard(bool check_nan = true)
+      : before_(is_anomaly_enabled()), before_check_(is_anomaly_check_nan_enabled()) {
+    set_detect_anomaly(true, check_nan);
+  }
+  ~DetectAnomalyGuard() { set_detect_anomaly(before_, before_check_); }
+  DetectAnomalyGuard(const DetectAnomalyGuard&) = delete;
+  DetectAnomalyGuard& operator=(const DetectAnomalyGuard&) = delete;
+
+ private:
+  bool before_;
+  bool before_check_;
+};
+
+// Calls hook(x) each time that backward_accumulate() has added to x.grad(), so that an optimizer
+// can step at once and free the gradient. x is a leaf that requires a gradient (AutodiffError
+// otherwise); the hook gets another name for it.
+HookHandle register_post_accumulate_grad_hook(const Tensor& x,
+                                              std::function<void(const Tensor&)> hook);
+
 struct GradOptions {
   std::vector<Tensor> grad_outputs = {};  // one for each output; may be left out for scalars
   std::optional<bool> retain_graph = {};  // default: create_graph
