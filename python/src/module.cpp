@@ -20,6 +20,7 @@ NB_MODULE(_C, m) {
   bind_creation(m);
   bind_interop(m, tensor);
   bind_autograd(m, tensor);
+  bind_derivatives(m, tensor);
   bind_custom_function(m);
   bind_functional(m);
   bind_optim(m);

@@ -2,7 +2,8 @@
 
 from .. import _C
 from .._C import Gradients, is_grad_enabled
-from . import function
+from . import function, functional
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
@@ -10,12 +11,15 @@ __all__ = [
     "Function",
     "Gradients",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "function",
+    "functional",
     "grad",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 

@@ -1,3 +1,4 @@
-"""Helpers: hooks' handles."""
+"""Helpers: hooks' handles, checkpoints."""
 
+from . import checkpoint as checkpoint
 from . import hooks as hooks

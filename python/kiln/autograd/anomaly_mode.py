@@ -1,0 +1,36 @@
+"""Anomaly mode: a backward pass that fails, or meets a NaN, names the forward op."""
+
+from .. import _C
+
+
+class set_detect_anomaly:
+    """Anomaly mode on or off, at once and for all threads; as a context manager, until its end.
+
+    While it is on, each recorded op remembers the Python stack, and an error in a backward pass,
+    or with check_nan a gradient with NaN, shows where the op that it belongs to was called. Slow.
+    """
+
+    def __init__(self, mode, check_nan=True):
+        self._before = (_C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled())
+        _C._set_detect_anomaly(bool(mode), bool(check_nan))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        _C._set_detect_anomaly(*self._before)
+
+
+class detect_anomaly:
+    """Anomaly mode within a with block."""
+
+    def __init__(self, check_nan=True):
+        self._check_nan = check_nan
+        self._guard = None
+
+    def __enter__(self):
+        self._guard = set_detect_anomaly(True, self._check_nan)
+        return self
+
+    def __exit__(self, *_):
+        self._guard.__exit__()

@@ -1,0 +1,76 @@
+"""Gradient checkpointing: memory for time."""
+
+from .. import _C
+
+__all__ = ["checkpoint", "checkpoint_sequential"]
+
+
+def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, **kwargs):
+    """function(*args, **kwargs), keeping its inputs only: the backward pass calls it again.
+
+    Gradients flow to the tensors among args and to all parameters that the function uses, to any
+    order. Random ops draw the same numbers again with preserve_rng_state. use_reentrant is
+    PyTorch's choice between two implementations; there is one here, with the abilities of both.
+    """
+    places = [i for i, a in enumerate(args) if isinstance(a, _C.Tensor)]
+    shape_of_result = None
+
+    def run(*tensors):
+        nonlocal shape_of_result
+        full = list(args)
+        for i, x in zip(places, tensors):
+            full[i] = x
+        found = []
+        shape_of_result = _take_out(function(*full, **kwargs), found)
+        return tuple(found)
+
+    found = _C._checkpoint(run, [args[i] for i in places], preserve_rng_state)
+    return _put_back(shape_of_result, iter(found))
+
+
+class _Place:
+    """Stands for a tensor in a structure."""
+
+
+def _take_out(result, found):
+    if isinstance(result, _C.Tensor):
+        found.append(result)
+        return _Place
+    if type(result) in (tuple, list):
+        return type(result)(_take_out(x, found) for x in result)
+    if type(result) is dict:
+        return {key: _take_out(x, found) for key, x in result.items()}
+    return result
+
+
+def _put_back(structure, tensors):
+    if structure is _Place:
+        return next(tensors)
+    if type(structure) in (tuple, list):
+        return type(structure)(_put_back(x, tensors) for x in structure)
+    if type(structure) is dict:
+        return {key: _put_back(x, tensors) for key, x in structure.items()}
+    return structure
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """input through the functions in so many checkpointed segments; the last one is not."""
+    functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
+    if not 1 <= segments <= len(functions):
+        raise ValueError(
+            f"checkpoint_sequential: expected 1 to {len(functions)} segments; got {segments}"
+        )
+
+    def run(begin, end):
+        def part(x):
+            for f in functions[begin:end]:
+                x = f(x)
+            return x
+
+        return part
+
+    length = len(functions) // segments
+    last = length * (segments - 1)
+    for begin in range(0, last, length):
+        input = checkpoint(run(begin, begin + length), input, **kwargs)
+    return run(last, len(functions))(input)
