@@ -1,12 +1,12 @@
 // Reductions and products of matrices.
 #pragma once
 
-#include "kiln/autodiff/formulas_math.h"
+#include "kiln/autodiff/formulas_functions.h"
 
 namespace kiln::autodiff {
 
 template <class B>
-struct FormulasReduce : FormulasMath<B> {
+struct FormulasReduce : FormulasFunctions<B> {
   using Base = AutodiffBase<B>;
   using Base::attach;
   using Base::edges;

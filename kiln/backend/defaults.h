@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kiln/backend/defaults_float.h"
+#include "kiln/backend/defaults_functions.h"
 #include "kiln/backend/defaults_int.h"
 #include "kiln/backend/defaults_nn.h"
 #include "kiln/backend/defaults_optim.h"
@@ -21,6 +22,7 @@ namespace kiln {
 
 template <class Bk>
 struct BackendDefaults : defaults::FloatDefaults<Bk>,
+                         defaults::FunctionDefaults<Bk>,
                          defaults::IntDefaults<Bk>,
                          defaults::BoolDefaults<Bk>,
                          defaults::NnDefaults<Bk>,

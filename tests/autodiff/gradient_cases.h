@@ -121,6 +121,76 @@ std::vector<Case<B>> elementwise_cases() {
 }
 
 template <class B>
+std::vector<Case<B>> function_cases() {
+  using A = kiln::Autodiff<B>;
+  using T = typename A::FloatTensorPrimitive;
+  using V = std::vector<T>;
+  using U = kiln::UnaryFunction::Type;
+  std::vector<Case<B>> out;
+  const TensorData a = uniform({2, 3}, -2.0, 2.0, 1);
+  const TensorData b = uniform({2, 3}, 0.5, 2.0, 2);
+  const TensorData row = uniform({3}, 0.5, 2.0, 3);
+  const TensorData column = uniform({2, 1}, 2.1, 3.5, 4);
+  const TensorData unit = uniform({2, 3}, -0.8, 0.8, 5);
+  const TensorData inside = uniform({2, 3}, 0.1, 0.9, 6);
+  const auto unary = [&](const TensorData& x, kiln::UnaryFunction f) {
+    out.push_back({"float_unary", {x}, [f](const V& v) { return A::float_unary(v[0], f); }});
+  };
+  for (const auto type :
+       {U::exp2, U::erfc, U::erfcx, U::ndtr, U::log_ndtr, U::sinc, U::nan_to_num, U::bessel_i0,
+        U::bessel_i0e, U::bessel_i1, U::bessel_i1e, U::bessel_j0, U::bessel_j1}) {
+    unary(a, {type});
+  }
+  for (const auto type : {U::lgamma, U::digamma, U::entr, U::bessel_y0, U::bessel_y1, U::bessel_k0,
+                          U::bessel_k1, U::bessel_k0e, U::bessel_k1e}) {
+    unary(b, {type});
+  }
+  unary(uniform({4}, -1.8, -1.2, 7), {U::digamma});
+  unary(b, {U::polygamma, 2.0});
+  unary(a, {U::sinc, 1.0});
+  unary(unit, {U::erfinv});
+  unary(unit, {U::frac});
+  unary(inside, {U::ndtri});
+  unary(inside, {U::logit, -1.0});
+  unary(uniform({2, 3}, 0.3, 0.6, 8), {U::logit, 0.2});
+  const auto binary = [&](const TensorData& x, const TensorData& y, kiln::BinaryFunction f) {
+    out.push_back(
+        {"float_binary", {x, y}, [f](const V& v) { return A::float_binary(v[0], v[1], f); }});
+  };
+  using enum kiln::BinaryFunction;
+  for (const auto f :
+       {kiln::BinaryFunction::hypot, kiln::BinaryFunction::copysign, xlogy, xlog1py, logaddexp,
+        logaddexp2, kiln::BinaryFunction::fmax, kiln::BinaryFunction::fmin}) {
+    binary(a, b, f);
+    binary(column, row, f);
+  }
+  binary(a, uniform({2, 3}, 0.71, 0.73, 8), kiln::BinaryFunction::fmod);
+  binary(a, uniform({2, 3}, 0.71, 0.73, 8), trunc_divide);
+  binary(a, uniform({2, 3}, 0.71, 0.73, 8), floor_divide);
+  binary(a, b, heaviside);
+  const TensorData order = uniform({2, 3}, 1.5, 4.0, 9);
+  for (const auto f : {zeta, gammainc, gammaincc}) {
+    out.push_back({"float_binary", {b}, [f, order](const V& v) {
+                     return A::float_binary({B::float_from_data(order, A::device(v[0]))}, v[0], f);
+                   }});
+  }
+  using W = kiln::TernaryFunction::Type;
+  for (const auto type : {W::lerp, W::addcmul, W::addcdiv}) {
+    const kiln::TernaryFunction f{type, -1.5};
+    const auto run = [f](const V& v) { return A::float_ternary(v[0], v[1], v[2], f); };
+    out.push_back({"float_ternary", {a, unit, b}, run});
+    out.push_back({"float_ternary", {column, unit, row}, run});
+    out.push_back({"float_ternary", {row, uniform({}, 0.5, 1.0, 10), column}, run});
+  }
+  const auto clamped = [](const V& v) { return A::float_ternary(v[0], v[1], v[2], {W::clamp}); };
+  out.push_back(
+      {"float_ternary", {a, uniform({3}, -1.0, -0.9, 11), uniform({2, 1}, 0.9, 1.0, 12)}, clamped});
+  out.push_back(
+      {"float_ternary", {a, uniform({3}, 0.9, 1.0, 13), uniform({3}, -1.0, -0.9, 14)}, clamped});
+  return out;
+}
+
+template <class B>
 std::vector<Case<B>> shape_cases(kiln::Device device) {
   using A = kiln::Autodiff<B>;
   using T = typename A::FloatTensorPrimitive;
@@ -367,8 +437,8 @@ inline std::set<std::string> ops_without_case() {
 template <class B>
 void check_all(kiln::Device device) {
   std::set<std::string> covered = ops_without_case();
-  for (const auto& group : {elementwise_cases<B>(), shape_cases<B>(device), reduction_cases<B>(),
-                            neural_cases<B>(device)}) {
+  for (const auto& group : {elementwise_cases<B>(), function_cases<B>(), shape_cases<B>(device),
+                            reduction_cases<B>(), neural_cases<B>(device)}) {
     for (const Case<B>& c : group) {
       covered.insert(c.op);
       Checker<B>(c, device).check();

@@ -29,7 +29,8 @@ struct Here {};    // the device under test
 using Argument =
     std::variant<Operand, OperandList, HostData, Absent, Here, Shape, Scalar, DType, Range,
                  Distribution, RandomStream, ConvOptions, PoolOptions, CrossEntropyOptions,
-                 AttentionOptions, SgdStep, AdamStep, QuantScheme, bool, int, int64_t, double>;
+                 AttentionOptions, SgdStep, AdamStep, QuantScheme, UnaryFunction, BinaryFunction,
+                 TernaryFunction, IntFunction, bool, int, int64_t, double>;
 
 // Both in units of the result's rounding error (2^-23 for f32): |got - want| <= absolute + relative
 // |want|.

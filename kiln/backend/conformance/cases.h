@@ -56,6 +56,7 @@ void add_shape_cases(CaseList& list);
 void add_index_cases(CaseList& list);
 void add_float_cases(CaseList& list);
 void add_compare_cases(CaseList& list);
+void add_function_cases(CaseList& list);
 void add_int_cases(CaseList& list);
 void add_bool_cases(CaseList& list);
 void add_reduce_cases(CaseList& list);

@@ -99,6 +99,11 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_ceil(Arg<HostHandle>);
   static HostHandle float_round(Arg<HostHandle>);
   static HostHandle float_trunc(Arg<HostHandle>);
+  // (functions.cpp)
+  static HostHandle float_unary(Arg<HostHandle>, const UnaryFunction&);
+  static HostHandle float_binary(Arg<HostHandle>, Arg<HostHandle>, BinaryFunction);
+  static HostHandle float_ternary(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>,
+                                  const TernaryFunction&);
 
   // Comparison. (compare.cpp)
   static HostHandle float_equal(Arg<HostHandle>, Arg<HostHandle>);
@@ -181,6 +186,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle int_bitwise_or(Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle int_bitwise_xor(Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle int_bitwise_not(Arg<HostHandle>);
+  static HostHandle int_binary(Arg<HostHandle>, Arg<HostHandle>, IntFunction);
   static HostHandle int_neg(Arg<HostHandle>);
   static HostHandle int_abs(Arg<HostHandle>);
   static HostHandle int_sign(Arg<HostHandle>);

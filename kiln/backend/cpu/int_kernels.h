@@ -31,5 +31,7 @@ enum class IntUnaryOp : uint8_t { bitwise_not, neg, abs, sign, clamp, count };
 Kernel int_unary_kernel(IntUnaryOp op, DType dtype);
 // Whether some element is 0.
 bool has_zero(const HostTensor& x);
+// Throws ValueError naming `op` when some element is 0.
+void check_divisor(const char* op, const HostHandle& divisor);
 
 }  // namespace kiln::cpu

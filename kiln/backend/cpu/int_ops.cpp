@@ -46,6 +46,8 @@ HostHandle run_int_scalar(IntOp op, const Arg<HostHandle>& x, Scalar value) {
   return run_int(op, x, constant);
 }
 
+}  // namespace
+
 void check_divisor(const char* op, const HostHandle& divisor) {
   if (has_zero(*contiguous(divisor))) {
     throw_error<ValueError>(op, ": integer division by zero; got a divisor of shape ",
@@ -53,7 +55,6 @@ void check_divisor(const char* op, const HostHandle& divisor) {
   }
 }
 
-}  // namespace
 }  // namespace cpu
 
 using namespace cpu;

@@ -1,0 +1,179 @@
+// The functions of functions.h.
+#include <array>
+
+#include "kiln/backend/conformance/cases.h"
+
+namespace kiln::conformance {
+namespace {
+
+const Shape kShapes[] = {{}, {0}, {1}, {3, 4, 5}, {67}};
+const Shape kLarge = {130, 257};
+const std::pair<Shape, Shape> kPairs[] = {{{}, {}},         {{3, 4}, {3, 4}}, {{3, 1}, {1, 4}},
+                                          {{2, 3, 4}, {4}}, {{4}, {2, 3, 4}}, {{}, {5}},
+                                          {{0, 3}, {1, 3}}, {{67}, {67}},     {{2, 3, 4}, {3, 1}}};
+const std::vector<double> kSpecials = {0.0,  -0.0,   1.0,  -1.0,  2.5,  -2.5,
+                                       1e-3, -100.0, kInf, -kInf, kNan, 3.0};
+
+struct Unary {
+  UnaryFunction f;
+  double low, high;
+  Tolerance tolerance;
+};
+
+void add_unary(CaseList& list, const Unary& op, DType dtype) {
+  for (const Shape& shape : kShapes) {
+    list.add("float_unary", {list.uniform(shape, dtype, op.low, op.high), op.f}, op.tolerance)
+        .expandable = true;
+  }
+  list.add("float_unary", {values(kSpecials, dtype), op.f}, op.tolerance);
+  list.add("float_unary", {values({1e-2, -1e-2, 1e-4, -1e-4, 0.5, 0.999, 0.75}, dtype), op.f},
+           op.tolerance);
+  if (dtype == f32) {
+    list.add("float_unary", {list.uniform(kLarge, dtype, op.low, op.high), op.f}, op.tolerance);
+    list.add("float_unary", {list.uniform({200}, dtype, -40.0, 40.0), op.f}, op.tolerance);
+  }
+}
+
+struct Binary {
+  BinaryFunction f;
+  double x_low, x_high, y_low, y_high;
+  Tolerance tolerance;
+};
+
+void add_binary(CaseList& list, const Binary& op, DType dtype) {
+  const auto left = [&](const Shape& shape) {
+    return list.uniform(shape, dtype, op.x_low, op.x_high);
+  };
+  const auto right = [&](const Shape& shape) {
+    return list.uniform(shape, dtype, op.y_low, op.y_high);
+  };
+  for (const auto& [a, b] : kPairs) {
+    list.add("float_binary", {left(a), right(b), op.f}, op.tolerance).expandable = true;
+  }
+  if (dtype == f32) {
+    list.add("float_binary", {left(kLarge), right(kLarge), op.f}, op.tolerance);
+    list.add("float_binary", {left({130, 1}), right(kLarge), op.f}, op.tolerance);
+    list.add("float_binary", {left({40001}), right({}), op.f}, op.tolerance);
+  }
+  const auto n = static_cast<int64_t>(kSpecials.size());
+  list.add("float_binary",
+           {values(kSpecials, {n, 1}, dtype), values(kSpecials, {1, n}, dtype), op.f},
+           op.tolerance);
+}
+
+void add_ternary(CaseList& list, TernaryFunction f, Tolerance tolerance, DType dtype) {
+  const std::array<Shape, 3> shapes[] = {
+      {Shape{}, {}, {}}, {{3, 4}, {3, 4}, {3, 4}}, {{3, 1}, {1, 4}, {}}, {{0}, {0}, {1}},
+      {{67}, {67}, {}},  {{4}, {2, 3, 4}, {3, 1}}, {{67}, {}, {67}},     {{}, {67}, {67}}};
+  const auto draw = [&](const Shape& shape) { return list.uniform(shape, dtype, 0.25, 2.0); };
+  for (const auto& [a, b, c] : shapes) {
+    list.add("float_ternary", {draw(a), draw(b), draw(c), f}, tolerance).expandable = true;
+  }
+  const auto n = static_cast<int64_t>(kSpecials.size());
+  list.add("float_ternary",
+           {values(kSpecials, {n, 1, 1}, dtype), values(kSpecials, {n, 1}, dtype),
+            values(kSpecials, dtype), f},
+           tolerance);
+  if (dtype == f32) {
+    list.add("float_ternary", {draw(kLarge), draw(kLarge), draw(kLarge), f}, tolerance);
+    list.add("float_ternary", {draw(kLarge), draw({257}), draw({130, 1}), f}, tolerance);
+  }
+}
+
+}  // namespace
+
+void add_function_cases(CaseList& list) {
+  using U = UnaryFunction::Type;
+  const Tolerance close = {4.0, 0.0};
+  const Tolerance near_zeros = {8.0, 4.0};
+  const Unary unaries[] = {{{U::exp2}, -10, 10, close},
+                           {{U::erfc}, -3, 3, close},
+                           {{U::erfcx}, -3, 3, close},
+                           {{U::erfinv}, -1, 1, close},
+                           {{U::lgamma}, -5, 10, near_zeros},
+                           {{U::digamma}, -5, 10, near_zeros},
+                           {{U::polygamma, 1.0}, -3, 10, near_zeros},
+                           {{U::polygamma, 4.0}, 0.2, 10, near_zeros},
+                           {{U::ndtr}, -5, 5, close},
+                           {{U::ndtri}, 0, 1, {4, 1}},
+                           {{U::log_ndtr}, -20, 5, close},
+                           {{U::entr}, 0, 3, {4, 1}},
+                           {{U::sinc}, -3, 3, {4, 1}},
+                           {{U::sinc, 2.0}, -3, 3, {4, 4}},
+                           {{U::frac}, -9, 9, {}},
+                           {{U::logit, -1.0}, 0, 1, {4, 1}},
+                           {{U::logit, 0.25}, -1, 2, {4, 1}},
+                           {{U::nan_to_num, 1.5, 7.0, -8.0}, -2, 2, {}},
+                           {{U::bessel_i0}, -12, 12, close},
+                           {{U::bessel_i0e}, -12, 12, close},
+                           {{U::bessel_i1}, -12, 12, close},
+                           {{U::bessel_i1e}, -12, 12, close},
+                           {{U::bessel_j0}, -12, 12, {4, 4}},
+                           {{U::bessel_j1}, -12, 12, {4, 4}},
+                           {{U::bessel_y0}, 0.1, 12, {4, 4}},
+                           {{U::bessel_y1}, 0.1, 12, {4, 4}},
+                           {{U::bessel_k0}, 0.1, 12, close},
+                           {{U::bessel_k1}, 0.1, 12, close},
+                           {{U::bessel_k0e}, 0.1, 12, close},
+                           {{U::bessel_k1e}, 0.1, 12, close}};
+  using enum BinaryFunction;
+  const Binary binaries[] = {{BinaryFunction::fmod, -5, 5, 0.5, 2, {}},
+                             {floor_divide, -5, 5, 0.5, 2, {}},
+                             {trunc_divide, -5, 5, 0.5, 2, {}},
+                             {BinaryFunction::hypot, -2, 2, -2, 2, close},
+                             {BinaryFunction::copysign, -2, 2, -2, 2, {}},
+                             {BinaryFunction::nextafter, -2, 2, -2, 2, {}},
+                             {BinaryFunction::fmax, -2, 2, -2, 2, {}},
+                             {BinaryFunction::fmin, -2, 2, -2, 2, {}},
+                             {heaviside, -2, 2, -2, 2, {}},
+                             {xlogy, -2, 2, 0.1, 4, {4, 4}},
+                             {xlog1py, -2, 2, -0.9, 4, {4, 4}},
+                             {logaddexp, -5, 5, -5, 5, {4, 2}},
+                             {logaddexp2, -5, 5, -5, 5, {4, 2}},
+                             {zeta, 1.1, 6, 0.2, 6, close},
+                             {gammainc, 0.2, 12, 0, 12, {8, 1}},
+                             {gammaincc, 0.2, 12, 0, 12, {8, 1}}};
+  for (DType dtype : list.floats) {
+    for (const Unary& op : unaries) add_unary(list, op, dtype);
+    for (const Binary& op : binaries) add_binary(list, op, dtype);
+    using W = TernaryFunction::Type;
+    add_ternary(list, {W::lerp}, {4, 8}, dtype);
+    add_ternary(list, {W::addcmul, -0.5}, {4, 8}, dtype);
+    add_ternary(list, {W::addcdiv, 2.0}, {4, 8}, dtype);
+    add_ternary(list, {W::clamp}, {}, dtype);
+  }
+  for (DType dtype : list.ints) {
+    for (int i = 0; i < static_cast<int>(IntFunction::count); ++i) {
+      const auto f = static_cast<IntFunction>(i);
+      for (const auto& [a, b] : kPairs) {
+        list.add("int_binary", {list.integers(a, dtype, 0, 100), list.integers(b, dtype, 1, 9), f})
+            .expandable = true;
+      }
+      list.add("int_binary",
+               {list.integers(kLarge, dtype, 0, 100), list.integers(kLarge, dtype, 1, 9), f});
+      const std::vector<int64_t> edges = {0,
+                                          1,
+                                          2,
+                                          3,
+                                          lowest_of(dtype),
+                                          lowest_of(dtype) + 1,
+                                          highest_of(dtype),
+                                          highest_of(dtype) - 1,
+                                          77};
+      std::vector<int64_t> others = {1, 2, 7, 63, 64, highest_of(dtype), 8, 31, 5};
+      if (dtype != u8) {
+        others[6] = -1;
+        others[7] = lowest_of(dtype);
+        others[8] = -5;
+      }
+      list.add("int_binary",
+               {int_values(edges, {9, 1}, dtype), int_values(others, {1, 9}, dtype), f});
+    }
+    // Division by zero is a ValueError on every backend.
+    for (IntFunction f : {IntFunction::fmod, IntFunction::floor_divide}) {
+      list.add("int_binary", {int_values({1, 2, 3}, dtype), int_values({1, 0, 1}, dtype), f});
+    }
+  }
+}
+
+}  // namespace kiln::conformance

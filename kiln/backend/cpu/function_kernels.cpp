@@ -1,0 +1,116 @@
+// Functions that are computed one element at a time, in double precision.
+#include "kiln/backend/cpu/function_kernels.h"
+
+#include "kiln/backend/function_math.h"
+#include "kiln/core/half.h"
+
+namespace kiln::cpu {
+namespace {
+
+template <UnaryFunction::Type kType, class T>
+void unary_loop(const KernelArgs& args) {
+  const auto& f = *static_cast<const UnaryFunction*>(args.params);
+  const auto* x = static_cast<const T*>(args.in[0]);
+  auto* out = static_cast<T*>(args.out);
+  const auto compute = [&](T value) {
+    return static_cast<T>(math::evaluate<kType>(f, static_cast<double>(value)));
+  };
+  if (args.scalars != 0) {
+    const T value = compute(x[0]);
+    for (int64_t i = 0; i < args.n; ++i) out[i] = value;
+    return;
+  }
+  for (int64_t i = 0; i < args.n; ++i) out[i] = compute(x[i]);
+}
+
+// F(a, b) for T each; steps over an operand that is one element.
+template <class T, class Fn>
+void pairs(const KernelArgs& args, Fn&& fn) {
+  const auto* a = static_cast<const T*>(args.in[0]);
+  const auto* b = static_cast<const T*>(args.in[1]);
+  auto* out = static_cast<T*>(args.out);
+  const int64_t step_a = (args.scalars & 1) == 0;
+  const int64_t step_b = (args.scalars & 2) == 0;
+  for (int64_t i = 0; i < args.n; ++i) out[i] = fn(a[i * step_a], b[i * step_b]);
+}
+
+template <BinaryFunction kType, class T>
+void binary_loop(const KernelArgs& args) {
+  pairs<T>(args, [](T a, T b) {
+    return static_cast<T>(math::evaluate<kType>(static_cast<double>(a), static_cast<double>(b)));
+  });
+}
+
+template <class T>
+void next_after_loop(const KernelArgs& args) {
+  pairs<T>(args, [](T a, T b) { return math::next_after(a, b); });
+}
+
+template <IntFunction kType, class T>
+void int_loop(const KernelArgs& args) {
+  pairs<T>(args, [](T a, T b) { return math::evaluate<kType, T>(a, b); });
+}
+
+template <UnaryFunction::Type kType>
+constexpr Kernel kUnaryRow[2] = {unary_loop<kType, float>, unary_loop<kType, double>};
+template <BinaryFunction kType>
+constexpr Kernel kBinaryRow[2] = {binary_loop<kType, float>, binary_loop<kType, double>};
+
+template <IntFunction kType>
+Kernel int_row(DType dtype) {
+  return visit_int("int_binary", dtype, [&]<class T>() -> Kernel { return int_loop<kType, T>; });
+}
+
+}  // namespace
+
+Kernel function_kernel(UnaryFunction::Type type, bool is_double) {
+  using enum UnaryFunction::Type;
+  static constexpr const Kernel* rows[] = {
+      kUnaryRow<exp2>,       kUnaryRow<erfc>,       kUnaryRow<erfcx>,      kUnaryRow<erfinv>,
+      kUnaryRow<lgamma>,     kUnaryRow<digamma>,    kUnaryRow<polygamma>,  kUnaryRow<ndtr>,
+      kUnaryRow<ndtri>,      kUnaryRow<log_ndtr>,   kUnaryRow<entr>,       kUnaryRow<sinc>,
+      kUnaryRow<frac>,       kUnaryRow<logit>,      kUnaryRow<nan_to_num>, kUnaryRow<bessel_i0>,
+      kUnaryRow<bessel_i0e>, kUnaryRow<bessel_i1>,  kUnaryRow<bessel_i1e>, kUnaryRow<bessel_j0>,
+      kUnaryRow<bessel_j1>,  kUnaryRow<bessel_y0>,  kUnaryRow<bessel_y1>,  kUnaryRow<bessel_k0>,
+      kUnaryRow<bessel_k1>,  kUnaryRow<bessel_k0e>, kUnaryRow<bessel_k1e>};
+  static_assert(std::size(rows) == static_cast<size_t>(count));
+  return rows[static_cast<int>(type)][is_double];
+}
+
+Kernel function_kernel(BinaryFunction type, DType dtype) {
+  using enum BinaryFunction;
+  if (type == nextafter) {
+    return visit_float("nextafter", dtype, []<class T>() -> Kernel { return next_after_loop<T>; });
+  }
+  static constexpr const Kernel* rows[] = {
+      kBinaryRow<fmod>,       kBinaryRow<floor_divide>, kBinaryRow<trunc_divide>,
+      kBinaryRow<hypot>,      kBinaryRow<copysign>,     kBinaryRow<nextafter>,
+      kBinaryRow<fmax>,       kBinaryRow<fmin>,         kBinaryRow<heaviside>,
+      kBinaryRow<xlogy>,      kBinaryRow<xlog1py>,      kBinaryRow<logaddexp>,
+      kBinaryRow<logaddexp2>, kBinaryRow<zeta>,         kBinaryRow<gammainc>,
+      kBinaryRow<gammaincc>};
+  static_assert(std::size(rows) == static_cast<size_t>(count));
+  return rows[static_cast<int>(type)][dtype == DType::f64];
+}
+
+Kernel function_kernel(IntFunction type, DType dtype) {
+  using enum IntFunction;
+  switch (type) {
+    case fmod:
+      return int_row<fmod>(dtype);
+    case floor_divide:
+      return int_row<floor_divide>(dtype);
+    case gcd:
+      return int_row<gcd>(dtype);
+    case lcm:
+      return int_row<lcm>(dtype);
+    case shift_left:
+      return int_row<shift_left>(dtype);
+    case shift_right:
+      return int_row<shift_right>(dtype);
+    default:
+      return int_row<pow>(dtype);
+  }
+}
+
+}  // namespace kiln::cpu

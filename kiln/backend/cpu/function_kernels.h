@@ -1,0 +1,17 @@
+// Kernels of the functions of functions.h.
+#pragma once
+
+#include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/functions.h"
+
+namespace kiln::cpu {
+
+// For f32 (the 16-bit types use that one) and f64. The parameters are the UnaryFunction.
+Kernel function_kernel(UnaryFunction::Type type, bool is_double);
+// nextafter apart, which has a kernel for each dtype.
+Kernel function_kernel(BinaryFunction type, DType dtype);
+// The parameters are the value, as float or double. They honour KernelArgs::stream.
+Kernel function_kernel(TernaryFunction::Type type, bool is_double);
+Kernel function_kernel(IntFunction type, DType dtype);
+
+}  // namespace kiln::cpu

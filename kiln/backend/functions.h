@@ -1,0 +1,93 @@
+// The functions that float_unary, float_binary, float_ternary and int_binary compute: rarer than
+// those that have an op of their own, so that a backend gives them one loop each.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln {
+
+// y = f(x). What a, b and c mean stands beside each function.
+struct UnaryFunction {
+  enum class Type : uint8_t {
+    exp2,
+    erfc,
+    erfcx,       // e^(x^2) erfc(x)
+    erfinv,      // the inverse of erf
+    lgamma,      // log |gamma(x)|
+    digamma,     // the derivative of lgamma; -inf at 0, NaN at the negative integers
+    polygamma,   // the a-th derivative of digamma, a >= 1
+    ndtr,        // the distribution function of the normal distribution
+    ndtri,       // its inverse
+    log_ndtr,    // its logarithm
+    entr,        // -x log x; 0 at 0, -inf below
+    sinc,        // the a-th derivative of sin(pi x) / (pi x)
+    frac,        // x - trunc(x)
+    logit,       // log(x / (1 - x)); x is first clamped to [a, 1 - a] when a >= 0
+    nan_to_num,  // NaN becomes a, inf b, -inf c
+    bessel_i0,   // modified Bessel functions of the first kind, order 0 and 1
+    bessel_i0e,  // e^-|x| bessel_i0
+    bessel_i1,
+    bessel_i1e,
+    bessel_j0,  // Bessel functions of the first kind
+    bessel_j1,
+    bessel_y0,  // and of the second; NaN below 0
+    bessel_y1,
+    bessel_k0,  // modified Bessel functions of the second kind; NaN below 0
+    bessel_k1,
+    bessel_k0e,  // e^x bessel_k0
+    bessel_k1e,
+    count,
+  };
+  Type type;
+  double a = 0.0;
+  double b = 0.0;
+  double c = 0.0;
+};
+
+// z = f(x, y).
+enum class BinaryFunction : uint8_t {
+  fmod,          // the rest of the division, with x's sign
+  floor_divide,  // floor(x / y), where x / y is not rounded first
+  trunc_divide,
+  hypot,      // sqrt(x^2 + y^2)
+  copysign,   // |x| with y's sign
+  nextafter,  // the neighbour of x towards y in their dtype
+  fmax,       // the larger one; NaN only where both are
+  fmin,
+  heaviside,   // 0 below 0, 1 above, y at 0
+  xlogy,       // x log y; 0 where x is 0 and y is a number
+  xlog1py,     // x log(1 + y), likewise
+  logaddexp,   // log(e^x + e^y)
+  logaddexp2,  // log2(2^x + 2^y)
+  zeta,        // Hurwitz's: the sum of (k + y)^-x over k >= 0
+  gammainc,    // regularized incomplete gamma functions of order x at y: the lower
+  gammaincc,   // and the upper one
+  count,
+};
+
+// w = f(x, y, z).
+struct TernaryFunction {
+  enum class Type : uint8_t {
+    lerp,     // x + z (y - x)
+    addcmul,  // x + value y z
+    addcdiv,  // x + value y / z
+    clamp,    // min(max(x, y), z); NaN in any operand gives NaN
+    count,
+  };
+  Type type;
+  double value = 1.0;
+};
+
+// Of integers. No divisor may be 0 (ValueError).
+enum class IntFunction : uint8_t {
+  fmod,  // with x's sign
+  floor_divide,
+  gcd,  // never negative, as far as the dtype goes
+  lcm,
+  shift_left,   // 0 when y is negative or not below the number of bits
+  shift_right,  // keeps the sign; then 0 or -1
+  pow,          // wraps; for y < 0 what 1 / x^-y truncates to, and 0 for x = 0
+  count,
+};
+
+}  // namespace kiln
