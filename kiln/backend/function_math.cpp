@@ -229,7 +229,6 @@ double erfcx(double x) {
   const double square = x * x;
   const double lost = std::fma(x, x, -square);
   const double power = std::exp(square);
-  if (x < -5.0) return 2.0 * (power + power * lost);
   return power * std::erfc(x) * (1.0 + lost);
 }
 
@@ -295,7 +294,15 @@ double zeta(double x, double q) {
   return zeta_positive(x, r) + (std::fmod(x, 2.0) == 0.0 ? negative : -negative);
 }
 
-double ndtr(double x) { return 0.5 * std::erfc(-x / kSqrt2); }
+double ndtr(double x) {
+  const double z = -x / kSqrt2;
+  const double q = std::erfc(z);
+  if (!(z > 1.0) || z > 27.0) return 0.5 * q;
+  // In the tail the rounding error of z matters: sqrt(2) z = -x up to what this finds.
+  constexpr double kSqrt2Low = -9.667293313452913e-17;  // what sqrt(2) has beyond a double
+  const double lost = (-std::fma(z, kSqrt2, x) - z * kSqrt2Low) / kSqrt2;
+  return 0.5 * (q - 2.0 * std::numbers::inv_sqrtpi * std::exp(-z * z) * lost);
+}
 
 double ndtri(double p) {
   if (!(p >= 0.0 && p <= 1.0)) return kNan;
@@ -351,7 +358,7 @@ double bessel_i1e(double x) {
   return x < 0.0 ? -y : y;
 }
 
-double bessel_k(int order, double x, bool scaled) {
+double bessel_k(double order, double x, bool scaled) {
   if (std::isnan(x) || x < 0.0) return kNan;
   if (x == 0.0) return kInf;
   if (x == kInf) return 0.0;
@@ -362,12 +369,26 @@ double bessel_k(int order, double x, bool scaled) {
   for (int k = 1; k < 2000; ++k) {
     const double t = step * k;
     const double s = std::sinh(0.5 * t);
-    const double term = std::exp(-2.0 * x * s * s) * (order == 0 ? 1.0 : std::cosh(t));
+    const double term = std::exp(-2.0 * x * s * s) * (order == 0.0 ? 1.0 : std::cosh(order * t));
     sum += term;
     if (term < 1e-18 * sum) break;
   }
   const double value = step * sum;
   return scaled ? value : value * std::exp(-x);
+}
+
+double airy_ai(double x) {
+  if (std::isnan(x)) return x;
+  if (x == 0.0) return 0.355028053887817239260;
+  constexpr double kThird = 1.0 / 3.0;
+  const double root = std::sqrt(std::fabs(x));
+  const double argument = 2.0 * kThird * std::fabs(x) * root;
+  if (x > 0.0) return std::sqrt(x * kThird) / kPi * bessel_k(kThird, argument, false);
+  if (x == -kInf) return 0.0;
+  // (J(1/3) + J(-1/3)) sqrt(-x) / 3, where J(-1/3) = (J(1/3) - sqrt(3) Y(1/3)) / 2.
+  const double j = std::cyl_bessel_j(kThird, argument);
+  const double y = std::cyl_neumann(kThird, argument);
+  return root * kThird * (1.5 * j - 0.5 * std::numbers::sqrt3 * y);
 }
 
 double gammainc(double a, double x) {
@@ -430,6 +451,7 @@ double evaluate(const UnaryFunction& f, double x) {
     KILN_FUNCTION(bessel_k1)
     KILN_FUNCTION(bessel_k0e)
     KILN_FUNCTION(bessel_k1e)
+    KILN_FUNCTION(airy_ai)
 #undef KILN_FUNCTION
     default:
       return kNan;

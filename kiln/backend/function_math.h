@@ -31,7 +31,8 @@ double log_ndtr(double x);
 double sinc(int n, double x);
 double bessel_i0e(double x);
 double bessel_i1e(double x);
-double bessel_k(int order, double x, bool scaled);
+double bessel_k(double order, double x, bool scaled);
+double airy_ai(double x);
 double zeta(double x, double q);
 double gammainc(double a, double x);
 double gammaincc(double a, double x);
@@ -80,6 +81,7 @@ double evaluate(const UnaryFunction& f, double x) {
   if constexpr (kType == bessel_k1) return bessel_k(1, x, false);
   if constexpr (kType == bessel_k0e) return bessel_k(0, x, true);
   if constexpr (kType == bessel_k1e) return bessel_k(1, x, true);
+  if constexpr (kType == airy_ai) return math::airy_ai(x);
 }
 
 // NaN where either is, except that fmax and fmin pass over one.

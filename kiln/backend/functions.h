@@ -36,6 +36,7 @@ struct UnaryFunction {
     bessel_k1,
     bessel_k0e,  // e^x bessel_k0
     bessel_k1e,
+    airy_ai,
     count,
   };
   Type type;

@@ -78,38 +78,6 @@ Tensor with_scalar(const char* op, const TensorArg& x, Scalar y, FloatOp f, IntO
   }
 }
 
-// Python's //. Dividing what the remainder leaves is exact where dividing x itself would round up
-// to the next integer (1.0 // 0.1 is 9).
-Value float_floor_divide(const Value& x, const Value& y) {
-  const Value multiple = AD::float_sub(x, AD::float_remainder(x, y));
-  const Value quotient = AD::float_round(AD::float_div(multiple, y));
-  const ErasedTensor special =
-      Dispatch::bool_or(AD::float_equal_scalar(y, Scalar(0.0)), AD::float_is_inf(y));
-  return AD::float_mask_where(quotient, special, AD::float_floor(AD::float_div(x, y)));
-}
-
-// x^y by repeated squaring, wrapping as products do. No exponent is negative.
-ErasedTensor int_pow(ErasedTensor x, ErasedTensor y) {
-  const Shape shape = broadcast_shapes("pow", x->shape(), y->shape());
-  const DType dtype = x->dtype();
-  const Device device = x->device();
-  ErasedTensor power = Dispatch::int_full(shape, Scalar(1), dtype, device);
-  if (shape.numel() == 0) return power;
-  const ErasedTensor one = Dispatch::int_full(Shape{}, Scalar(1), dtype, device);
-  const ErasedTensor two = Dispatch::int_full(Shape{}, Scalar(2), dtype, device);
-  const Dims all = all_dims(y->shape().rank());
-  const auto largest = [&](const ErasedTensor& e) {
-    return Dispatch::int_into_data(Dispatch::int_amax(e, all, false)).item(0);
-  };
-  for (double left = largest(y); left > 0; left = largest(y)) {
-    const ErasedTensor odd = Dispatch::int_equal(Dispatch::int_bitwise_and(y, one), one);
-    power = Dispatch::int_mask_where(power, odd, Dispatch::int_mul(power, x));
-    x = Dispatch::int_mul(x, x);
-    y = Dispatch::int_div(y, two);
-  }
-  return power;
-}
-
 ErasedTensor int_or_bool(ErasedTensor (*op)(const ErasedTensor&, const ErasedTensor&),
                          ErasedTensor (*bool_op)(const ErasedTensor&, const ErasedTensor&),
                          const ErasedTensor& a, const ErasedTensor& b) {
@@ -171,13 +139,12 @@ Tensor remainder(TensorArg x, TensorArg y) {
 Tensor floor_divide(TensorArg x, TensorArg y) {
   return binary(
       "floor_divide", x, y,
-      [](const ValueArg& a, const ValueArg& b) { return float_floor_divide(a.get(), b.get()); },
+      [](const ValueArg& a, const ValueArg& b) {
+        return AD::float_binary(a, b, BinaryFunction::floor_divide);
+      },
       [](const ErasedTensor& a, const ErasedTensor& b, DType common) {
         if (common == bool_) throw_bool_op("floor_divide", "integers or floats");
-        // a - (a mod b) is a multiple of b: dividing it is exact.
-        return naming<ValueError>("floor_divide", [&] {
-          return Dispatch::int_div(Dispatch::int_sub(a, Dispatch::int_remainder(a, b)), b);
-        });
+        return Dispatch::int_binary(a, b, IntFunction::floor_divide);
       });
 }
 
@@ -188,16 +155,8 @@ Tensor pow(TensorArg x, TensorArg y) {
     const DType ints = common == bool_ ? i64 : common;
     const Value exponents = cast(value_of("pow", y), ints);
     check_same_device("pow", base, exponents);
-    if (y->numel() > 0 &&
-        Dispatch::int_into_data(
-            Dispatch::int_amin(exponents.inner, all_dims(shape_of(exponents).rank()), false))
-                .item(0) < 0) {
-      throw_error<ValueError>(
-          "pow: integers to negative integer powers are not integers; got a "
-          "negative exponent; expected exponents >= 0, or a floating point "
-          "tensor");
-    }
-    return wrap(int_pow(cast(base, ints).inner, exponents.inner));
+    broadcast_shapes("pow", shape_of(base), shape_of(exponents));
+    return wrap(Dispatch::int_binary(cast(base, ints).inner, exponents.inner, IntFunction::pow));
   }
   return binary(
       "pow", x, y, [](const ValueArg& a, const ValueArg& b) { return AD::float_pow(a, b); },
@@ -299,6 +258,10 @@ Tensor floor_divide(TensorArg x, Scalar y) {
 Tensor pow(TensorArg x, Scalar y) {
   const Value& value = value_of("pow", x);
   if (kind_of_value(value) != Kind::floating && !y.is_floating_point()) {
+    if (y.to_int() < 0) {
+      throw_error<ValueError>("pow: integers to negative integer powers are not integers; got ",
+                              y.to_int(), "; expected an exponent >= 0, or a floating point one");
+    }
     const DType common = result_type("pow", value, y);
     return pow(x, wrap(scalar_value(y, common, value.inner->device())));
   }

@@ -171,7 +171,7 @@ std::vector<Case<B>> function_cases() {
   const TensorData order = uniform({2, 3}, 1.5, 4.0, 9);
   for (const auto f : {zeta, gammainc, gammaincc}) {
     out.push_back({"float_binary", {b}, [f, order](const V& v) {
-                     return A::float_binary({B::float_from_data(order, A::device(v[0]))}, v[0], f);
+                     return A::float_binary(T{B::float_from_data(order, A::device(v[0]))}, v[0], f);
                    }});
   }
   using W = kiln::TernaryFunction::Type;

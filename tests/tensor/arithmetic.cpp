@@ -177,7 +177,10 @@ TEST_CASE("powers of integers are exact") {
               {2, 3}, {1, 1, 1, 0, 1, -8}) == "");
     CHECK(tensor({7}, {u8, device}).pow(tensor({255}, {u8, device})).item<int64_t>() == 183);
     CHECK_THROWS_AS(three.pow(-1), ValueError);
-    CHECK_THROWS_AS(three.pow(tensor({-1}, {.device = device})), ValueError);
+    // As in PyTorch: what 1 / x^n truncates to.
+    CHECK(mismatch(tensor({3, 1, -1, -1}, {.device = device})
+                       .pow(tensor({-1, -2, -2, -3}, {.device = device})),
+                   {4}, {0, 1, 1, -1}) == "");
     CHECK(mismatch(three.pow(-1.0), {1}, {1.0 / 3}) == "");
     CHECK(zeros({0}, {i64, device}).pow(2).shape() == Shape{0});
     CHECK(mismatch(pow(2.0, tensor({1, 2}, {.device = device})), {2}, {2, 4}) == "");

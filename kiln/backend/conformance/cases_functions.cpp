@@ -1,6 +1,4 @@
 // The functions of functions.h.
-#include <array>
-
 #include "kiln/backend/conformance/cases.h"
 
 namespace kiln::conformance {
@@ -62,9 +60,12 @@ void add_binary(CaseList& list, const Binary& op, DType dtype) {
 }
 
 void add_ternary(CaseList& list, TernaryFunction f, Tolerance tolerance, DType dtype) {
-  const std::array<Shape, 3> shapes[] = {
-      {Shape{}, {}, {}}, {{3, 4}, {3, 4}, {3, 4}}, {{3, 1}, {1, 4}, {}}, {{0}, {0}, {1}},
-      {{67}, {67}, {}},  {{4}, {2, 3, 4}, {3, 1}}, {{67}, {}, {67}},     {{}, {67}, {67}}};
+  struct Shapes {
+    Shape x, y, z;
+  };
+  const Shapes shapes[] = {{{}, {}, {}},     {{3, 4}, {3, 4}, {3, 4}}, {{3, 1}, {1, 4}, {}},
+                           {{0}, {0}, {1}},  {{67}, {67}, {}},         {{4}, {2, 3, 4}, {3, 1}},
+                           {{67}, {}, {67}}, {{}, {67}, {67}}};
   const auto draw = [&](const Shape& shape) { return list.uniform(shape, dtype, 0.25, 2.0); };
   for (const auto& [a, b, c] : shapes) {
     list.add("float_ternary", {draw(a), draw(b), draw(c), f}, tolerance).expandable = true;
@@ -115,7 +116,8 @@ void add_function_cases(CaseList& list) {
                            {{U::bessel_k0}, 0.1, 12, close},
                            {{U::bessel_k1}, 0.1, 12, close},
                            {{U::bessel_k0e}, 0.1, 12, close},
-                           {{U::bessel_k1e}, 0.1, 12, close}};
+                           {{U::bessel_k1e}, 0.1, 12, close},
+                           {{U::airy_ai}, -5, 5, {8, 4}}};
   using enum BinaryFunction;
   const Binary binaries[] = {{BinaryFunction::fmod, -5, 5, 0.5, 2, {}},
                              {floor_divide, -5, 5, 0.5, 2, {}},

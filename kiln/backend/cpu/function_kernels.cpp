@@ -72,7 +72,7 @@ Kernel function_kernel(UnaryFunction::Type type, bool is_double) {
       kUnaryRow<frac>,       kUnaryRow<logit>,      kUnaryRow<nan_to_num>, kUnaryRow<bessel_i0>,
       kUnaryRow<bessel_i0e>, kUnaryRow<bessel_i1>,  kUnaryRow<bessel_i1e>, kUnaryRow<bessel_j0>,
       kUnaryRow<bessel_j1>,  kUnaryRow<bessel_y0>,  kUnaryRow<bessel_y1>,  kUnaryRow<bessel_k0>,
-      kUnaryRow<bessel_k1>,  kUnaryRow<bessel_k0e>, kUnaryRow<bessel_k1e>};
+      kUnaryRow<bessel_k1>,  kUnaryRow<bessel_k0e>, kUnaryRow<bessel_k1e>, kUnaryRow<airy_ai>};
   static_assert(std::size(rows) == static_cast<size_t>(count));
   return rows[static_cast<int>(type)][is_double];
 }
