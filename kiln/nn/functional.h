@@ -2,8 +2,19 @@
 // look for.
 #pragma once
 
+#include "kiln/tensor/activations.h"
 #include "kiln/tensor/attention.h"
+#include "kiln/tensor/bilinear.h"
+#include "kiln/tensor/convolution.h"
+#include "kiln/tensor/ctc_loss.h"
+#include "kiln/tensor/dropout.h"
+#include "kiln/tensor/embedding.h"
+#include "kiln/tensor/folding.h"
+#include "kiln/tensor/interpolate.h"
+#include "kiln/tensor/loss_functions.h"
+#include "kiln/tensor/normalization.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/pooling.h"
 
 namespace kiln::nn {
 namespace functional = kiln::functional;

@@ -1,0 +1,209 @@
+#include "kiln/tensor/activations.h"
+
+#include <cmath>
+#include <limits>
+
+#include "kiln/tensor/functional_support.h"
+
+namespace kiln::functional {
+
+using namespace detail;
+
+namespace {
+
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
+constexpr double kSeluScale = 1.0507009873554804934193349852946;
+
+// f(x), computed in f32 at least: intermediate results would leave the range of half precision, and
+// lose its digits.
+template <class Function>
+Tensor in_wide(const char* op, const Tensor& x, Function f) {
+  require_floating(op, x);
+  const DType dtype = x.dtype();
+  if (dtype != f16 && dtype != bf16) return f(x);
+  return f(x.to(f32)).to(dtype);
+}
+
+// Both halves of x along dim.
+std::pair<Tensor, Tensor> halves(const char* op, const Tensor& x, int64_t dim) {
+  require_floating(op, x);
+  if (x.dim() == 0) throw_error<ShapeError>(op, ": a 0-d tensor has no halves");
+  const int d = normalize_dim(op, dim, x.dim());
+  if (x.size(d) % 2 != 0) {
+    throw_error<ShapeError>(op, ": the dim to be halved has an odd size; got ", x.shape(), ", dim ",
+                            d);
+  }
+  const int64_t half = x.size(d) / 2;
+  return {x.narrow(d, 0, half), x.narrow(d, half, half)};
+}
+
+// alpha (e^(x / alpha') - 1) where x < 0, else x, times scale; the clamp keeps the branch that is
+// not taken, and its gradient, finite.
+Tensor exponential_below_zero(const char* op, const Tensor& x, double alpha, double input_scale,
+                              double scale) {
+  return in_wide(op, x, [&](const Tensor& v) {
+    Tensor low = v.clamp({}, 0.0);
+    if (input_scale != 1.0) low = std::move(low) * input_scale;
+    low = kiln::expm1(std::move(low)) * (alpha * scale);
+    Tensor high = kiln::relu(v);
+    if (scale != 1.0) high = std::move(high) * scale;
+    return std::move(high) + std::move(low);
+  });
+}
+
+}  // namespace
+
+Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
+  if (!(min_val <= max_val)) {
+    throw_error<ValueError>("hardtanh: expected min_val <= max_val; got ", min_val, " and ",
+                            max_val);
+  }
+  if (is_floating_point(value_of("hardtanh", x).inner->dtype())) return x.clamp(min_val, max_val);
+  return x.clamp(Scalar(min_val).to_int(), Scalar(max_val).to_int());
+}
+
+Tensor relu6(const Tensor& x) { return hardtanh(x, 0.0, 6.0); }
+
+Tensor leaky_relu(const Tensor& x, double negative_slope) {
+  require_floating("leaky_relu", x);
+  if (negative_slope > 0.0 && negative_slope <= 1.0) {
+    // The larger of the two lines. At 0 they meet: there the gradient is the slope of the lower
+    // one, as everywhere else on that side.
+    if (!x.requires_grad()) return kiln::maximum(x, x * negative_slope);
+  }
+  return where(x.gt(0.0), x, x * negative_slope);
+}
+
+Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
+  require_floating("rrelu", x);
+  if (!(lower <= upper)) {
+    throw_error<ValueError>("rrelu: expected lower <= upper; got ", lower, " and ", upper);
+  }
+  if (!training) return leaky_relu(x, (lower + upper) / 2);
+  const Tensor slope = empty_like(x.detach()).uniform_(lower, upper);
+  return where(x.gt(0.0), x, x * slope);
+}
+
+Tensor elu(const Tensor& x, double alpha) {
+  return exponential_below_zero("elu", x, alpha, 1.0, 1.0);
+}
+Tensor selu(const Tensor& x) {
+  return exponential_below_zero("selu", x, kSeluAlpha, 1.0, kSeluScale);
+}
+Tensor celu(const Tensor& x, double alpha) {
+  if (alpha == 0.0) throw_error<ValueError>("celu: alpha must not be 0");
+  return exponential_below_zero("celu", x, alpha, 1.0 / alpha, 1.0);
+}
+
+Tensor glu(const Tensor& x, int64_t dim) {
+  const auto [a, b] = halves("glu", x, dim);
+  return a * kiln::sigmoid(b);
+}
+Tensor swiglu(const Tensor& x, int64_t dim) {
+  const auto [a, b] = halves("swiglu", x, dim);
+  return kiln::silu(a) * b;
+}
+
+Tensor logsigmoid(const Tensor& x) {
+  return in_wide("logsigmoid", x, [](const Tensor& v) {
+    return v.clamp({}, 0.0) - kiln::log1p(kiln::exp(-v.abs()));
+  });
+}
+
+Tensor softplus(const Tensor& x, double beta, double threshold) {
+  return in_wide("softplus", x, [&](const Tensor& v) {
+    const Tensor scaled = beta == 1.0 ? v : v * beta;
+    // Below the threshold exp cannot overflow.
+    Tensor low = kiln::log1p(kiln::exp(scaled.clamp({}, threshold)));
+    if (beta != 1.0) low = std::move(low) / beta;
+    return where(scaled.gt(threshold), v, low);
+  });
+}
+
+Tensor softsign(const Tensor& x) {
+  return in_wide("softsign", x, [](const Tensor& v) { return v / (v.abs() + 1.0); });
+}
+
+Tensor mish(const Tensor& x) {
+  return in_wide("mish", x, [](const Tensor& v) { return v * kiln::tanh(softplus(v)); });
+}
+
+Tensor tanhshrink(const Tensor& x) {
+  return in_wide("tanhshrink", x, [](const Tensor& v) { return v - kiln::tanh(v); });
+}
+
+Tensor hardshrink(const Tensor& x, double lambd) {
+  require_floating("hardshrink", x);
+  return x.masked_fill(x.abs().le(lambd), 0.0);
+}
+
+Tensor softshrink(const Tensor& x, double lambd) {
+  require_floating("softshrink", x);
+  if (!(lambd >= 0.0)) {
+    throw_error<ValueError>("softshrink: lambd must not be negative; got ", lambd);
+  }
+  return x - x.clamp(-lambd, lambd);
+}
+
+Tensor shrink(const Tensor& x, double lambd, double bias) {
+  require_floating("shrink", x);
+  return where(x.gt(lambd), x - bias, where(x.lt(-lambd), x + bias, x * 0.0));
+}
+
+Tensor thresholded_relu(const Tensor& x, double alpha) {
+  require_floating("thresholded_relu", x);
+  return threshold(x, alpha, 0.0);
+}
+
+Tensor hardsigmoid(const Tensor& x) {
+  return in_wide("hardsigmoid", x, [](const Tensor& v) { return (v + 3.0).clamp(0.0, 6.0) / 6.0; });
+}
+
+Tensor hardswish(const Tensor& x) {
+  return in_wide("hardswish", x, [](const Tensor& v) { return v * hardsigmoid(v); });
+}
+
+Tensor softmin(const Tensor& x, int64_t dim) {
+  require_floating("softmin", x);
+  return kiln::softmax(-x, dim);
+}
+
+Tensor quiet_softmax(const Tensor& x, int64_t dim) {
+  require_floating("quiet_softmax", x);
+  const int d = normalize_dim("quiet_softmax", dim, x.dim());
+  if (x.dim() == 0) return kiln::sigmoid(x);
+  // A softmax with one more class, whose logit is 0.
+  return kiln::softmax(padded_dim(x, d, 0, 1), d).narrow(d, 0, x.size(d));
+}
+
+Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim) {
+  require_floating("gumbel_softmax", logits);
+  if (!(tau > 0.0)) throw_error<ValueError>("gumbel_softmax: expected tau > 0; got ", tau);
+  const int d = normalize_dim("gumbel_softmax", dim, logits.dim());
+  // -log of exponential noise; -log1p(-u) is exponential and may be 0, whose logarithm is kept
+  // finite.
+  const DType dtype = logits.dtype();
+  const Tensor u = rand(logits.shape(), {wide_dtype(dtype), logits.device()});
+  const Tensor exponential = (-kiln::log1p(-u)).clamp(std::numeric_limits<float>::min(), {});
+  const Tensor noise = (-kiln::log(exponential)).to(dtype);
+  const Tensor soft = kiln::softmax((logits + noise) / tau, d);
+  if (!hard) return soft;
+  const Tensor fixed = soft.detach();
+  const Tensor zero = zeros_like(fixed);
+  const Tensor best = fixed.argmax(d, true);
+  if (logits.dim() == 0) return ones_like(fixed) - fixed + soft;
+  const Tensor one_hot = zero.scatter(d, best, full(best.shape(), 1.0, {dtype, logits.device()}));
+  return one_hot - fixed + soft;
+}
+
+Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  return kiln::softmax(dtype ? x.to(*dtype) : x, dim);
+}
+Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  return kiln::log_softmax(dtype ? x.to(*dtype) : x, dim);
+}
+Tensor softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  return softmin(dtype ? x.to(*dtype) : x, dim);
+}
+
+}  // namespace kiln::functional

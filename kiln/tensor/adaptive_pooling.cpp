@@ -1,0 +1,142 @@
+// Adaptive pooling: one dim after the other, since every window is a box.
+#include "kiln/tensor/functional_support.h"
+#include "kiln/tensor/pooling.h"
+
+namespace kiln::functional {
+
+using namespace detail;
+
+namespace {
+
+// The windows that divide `in` elements into `out` parts, which may overlap by one.
+struct Division {
+  int64_t in, out;
+  int64_t longest = 0;
+  bool even = true;  // all windows are equally long
+
+  Division(int64_t from, int64_t to) : in(from), out(to) {
+    for (int64_t i = 0; i < out; ++i) {
+      even = even && (i == 0 || length(i) == longest);
+      longest = std::max(longest, length(i));
+    }
+  }
+  int64_t start(int64_t i) const { return i * in / out; }
+  int64_t length(int64_t i) const { return ((i + 1) * in + out - 1) / out - start(i); }
+
+  // Positions of all windows' elements, each of `longest`: shorter ones repeat their last.
+  std::vector<int64_t> places() const {
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < out; ++i) {
+      for (int64_t j = 0; j < longest; ++j) all.push_back(start(i) + std::min(j, length(i) - 1));
+    }
+    return all;
+  }
+};
+
+// x with a dim replaced by windows and the elements of each.
+Tensor windows_of(const Tensor& x, int dim, const Division& d) {
+  Shape shape = x.shape();
+  shape[dim] = d.out;
+  shape.insert(dim + 1, d.longest);
+  if (d.longest * d.out == d.in) return x.reshape(shape);
+  return x.index_select(dim, beside(x, d.places())).reshape(shape);
+}
+
+Triple sizes_of(const char* op, const Planes& planes, const Sizes& output_size) {
+  Triple out = triple_of(op, "output_size", output_size, planes.spatial, -1, -1);
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t in = planes.x.size(static_cast<int64_t>(i) + 2);
+    if (out[i] == -1) out[i] = in;
+    if (in < 1) {
+      throw_error<ShapeError>(op, ": a spatial dim is empty; got ", planes.x.shape());
+    }
+    if (out[i] >= int64_t{1} << 31 || in >= int64_t{1} << 31) {
+      throw_error<ShapeError>(op, ": a size is too large; got ", in, " to ", out[i]);
+    }
+  }
+  return out;
+}
+
+Tensor adaptive_avg_pool(const char* op, int spatial, const Tensor& input,
+                         const Sizes& output_size) {
+  require_floating(op, input);
+  const Planes planes(op, input, spatial);
+  const Triple sizes = sizes_of(op, planes, output_size);
+  Tensor x = planes.x;
+  const bool everything = sizes == Triple{1, 1, 1};
+  if (everything) return planes.restored(x.mean({2, 3, 4}, true));
+  for (int i = 2; i >= 0; --i) {
+    const int dim = i + 2;
+    const Division d(x.size(dim), sizes[static_cast<size_t>(i)]);
+    if (d.in == d.out) continue;
+    if (d.out == 0) {
+      x = x.narrow(dim, 0, 0);
+      continue;
+    }
+    Tensor parts = windows_of(x, dim, d);
+    if (d.even) {
+      x = parts.mean({dim + 1});
+      continue;
+    }
+    std::vector<double> lengths;
+    std::vector<double> repeated;
+    for (int64_t k = 0; k < d.out; ++k) {
+      lengths.push_back(static_cast<double>(d.length(k)));
+      for (int64_t j = 0; j < d.longest; ++j) repeated.push_back(j >= d.length(k) ? 1.0 : 0.0);
+    }
+    Shape along = Shape::filled(parts.dim(), 1);
+    along[dim] = d.out;
+    along[dim + 1] = d.longest;
+    const Tensor mask = beside(x, repeated, along).gt(0.5);
+    x = parts.masked_fill(mask, 0.0).sum({dim + 1}) /
+        beside(x, lengths, shape_along(x.dim(), dim, d.out));
+  }
+  return planes.restored(x);
+}
+
+std::pair<Tensor, Tensor> adaptive_max_pool(const char* op, int spatial, const Tensor& input,
+                                            const Sizes& output_size) {
+  require_floating(op, input);
+  const Planes planes(op, input, spatial);
+  const Triple sizes = sizes_of(op, planes, output_size);
+  const Shape s = planes.x.shape();
+  Tensor x = planes.x;
+  Tensor index = arange(s[2] * s[3] * s[4], {.dtype = i64, .device = x.device()})
+                     .reshape({1, 1, s[2], s[3], s[4]})
+                     .expand(s);
+  for (int i = 2; i >= 0; --i) {
+    const int dim = i + 2;
+    const Division d(x.size(dim), sizes[static_cast<size_t>(i)]);
+    if (d.in == d.out) continue;
+    if (d.out == 0) {
+      x = x.narrow(dim, 0, 0);
+      index = index.narrow(dim, 0, 0);
+      continue;
+    }
+    const Tensor parts = windows_of(x, dim, d);
+    const Tensor best = parts.detach().argmax(dim + 1, true);
+    x = parts.gather(dim + 1, best).squeeze(dim + 1);
+    index = windows_of(index, dim, d).gather(dim + 1, best).squeeze(dim + 1);
+  }
+  return {planes.restored(x), planes.restored(index.contiguous())};
+}
+
+}  // namespace
+
+#define KILN_ADAPTIVE(n)                                                                     \
+  Tensor adaptive_avg_pool##n##d(const Tensor& x, const Sizes& output_size) {                \
+    return adaptive_avg_pool("adaptive_avg_pool" #n "d", n, x, output_size);                 \
+  }                                                                                          \
+  Tensor adaptive_max_pool##n##d(const Tensor& x, const Sizes& output_size) {                \
+    return adaptive_max_pool("adaptive_max_pool" #n "d", n, x, output_size).first;           \
+  }                                                                                          \
+  std::pair<Tensor, Tensor> adaptive_max_pool##n##d_with_indices(const Tensor& x,            \
+                                                                 const Sizes& output_size) { \
+    return adaptive_max_pool("adaptive_max_pool" #n "d", n, x, output_size);                 \
+  }
+KILN_ADAPTIVE(1)
+KILN_ADAPTIVE(2)
+KILN_ADAPTIVE(3)
+#undef KILN_ADAPTIVE
+
+}  // namespace kiln::functional

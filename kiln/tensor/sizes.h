@@ -1,0 +1,56 @@
+// The sizes that window ops take for the spatial dims of their input.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <optional>
+#include <string>
+
+#include "kiln/core/shape.h"
+
+namespace kiln {
+
+// One number for every spatial dim, or one for each: 3, {3, 5}, a Shape.
+class Sizes {
+ public:
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Sizes(T each) : values_{static_cast<int64_t>(each)} {}
+  Sizes(int64_t first, int64_t second) : values_{first, second} {}
+  Sizes(int64_t first, int64_t second, int64_t third) : values_{first, second, third} {}
+  Sizes(const Shape& values) : values_(values) {}
+
+  const Shape& values() const { return values_; }
+
+ private:
+  Shape values_;
+};
+
+// How far a convolution's input is padded with zeros: the same on both sides (a number, or one for
+// each spatial dim), so that the output has the input's size (same: the larger part at the end),
+// not at all (valid), or by `before` and `after` for each spatial dim.
+class Padding {
+ public:
+  enum class Mode : uint8_t { sizes, same, valid };
+
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Padding(T each) : before_(each), after_(each) {}
+  Padding(Sizes sizes) : before_(sizes), after_(sizes) {}
+  Padding(Sizes before, Sizes after) : before_(before), after_(after) {}
+  Padding(Mode mode) : mode_(mode), before_(0), after_(0) {}
+  // "same" or "valid". Throws ValueError for anything else.
+  Padding(const char* mode);
+  Padding(const std::string& mode) : Padding(mode.c_str()) {}
+
+  Mode mode() const { return mode_; }
+  const Sizes& before() const { return before_; }
+  const Sizes& after() const { return after_; }
+
+ private:
+  Mode mode_ = Mode::sizes;
+  Sizes before_;
+  Sizes after_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,133 @@
+// kiln.nn.functional: products, convolutions and windows as columns.
+#include "functional.h"
+
+namespace kiln::python {
+
+namespace {
+
+// 'same', 'valid', numbers, or a pair (before, after) for each spatial dim.
+Padding padding_of(const char* op, const nb::object& padding) {
+  if (PyUnicode_Check(padding.ptr())) return Padding(nb::cast<std::string>(padding));
+  IntList list;
+  if (nb::try_cast(padding, list)) return Padding(sizes_of(list));
+  std::vector<std::pair<int64_t, int64_t>> sides;
+  if (!nb::try_cast(padding, sides)) {
+    throw nb::type_error(concat(op,
+                                ": padding must be 'valid', 'same', an integer, integers or a "
+                                "pair for each spatial dim")
+                             .c_str());
+  }
+  Shape before, after;
+  for (const auto& [first, second] : sides) {
+    before.push_back(first);
+    after.push_back(second);
+  }
+  return Padding(Sizes(before), Sizes(after));
+}
+
+using Convolution = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Sizes&,
+                               const Padding&, const Sizes&, int64_t);
+using Transposed = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Sizes&,
+                              const Sizes&, const Sizes&, int64_t, const Sizes&);
+
+void def_convolution(nb::module_& m, const char* name, Convolution f, const char* doc) {
+  m.def(
+      name,
+      [name, f](const Tensor& x, const Tensor& weight, const OptionalTensor& bias,
+                const IntList& stride, const nb::object& padding, const IntList& dilation,
+                int64_t groups) {
+        const Padding sides = padding_of(name, padding);
+        Unlocked lock(x, weight);
+        return f(x, weight, bias, sizes_of(stride), sides, sizes_of(dilation), groups);
+      },
+      "input"_a, "weight"_a, optional_arg("bias"), "stride"_a = 1, "padding"_a = 0,
+      "dilation"_a = 1, "groups"_a = 1, doc);
+}
+
+void def_transposed(nb::module_& m, const char* name, Transposed f, const char* doc) {
+  m.def(
+      name,
+      [f](const Tensor& x, const Tensor& weight, const OptionalTensor& bias, const IntList& stride,
+          const IntList& padding, const IntList& output_padding, int64_t groups,
+          const IntList& dilation) {
+        Unlocked lock(x, weight);
+        return f(x, weight, bias, sizes_of(stride), sizes_of(padding), sizes_of(output_padding),
+                 groups, sizes_of(dilation));
+      },
+      "input"_a, "weight"_a, optional_arg("bias"), "stride"_a = 1, "padding"_a = 0,
+      "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1, doc);
+}
+
+}  // namespace
+
+void bind_functional_convolutions(nb::module_& m) {
+  m.def(
+      "linear",
+      [](const Tensor& x, const Tensor& weight, const OptionalTensor& bias) {
+        Unlocked lock(x, weight);
+        return F::linear(x, weight, bias);
+      },
+      "input"_a, "weight"_a, optional_arg("bias"),
+      "x W^T + b: [.., in] with weight [out, in] -> [.., out].");
+  m.def(
+      "bilinear",
+      [](const Tensor& x1, const Tensor& x2, const Tensor& weight, const OptionalTensor& bias) {
+        Unlocked lock(x1, x2, weight);
+        return F::bilinear(x1, x2, weight, bias);
+      },
+      "input1"_a, "input2"_a, "weight"_a, optional_arg("bias"),
+      "x1 W x2 + b: [.., in1] and [.., in2] with weight [out, in1, in2] -> [.., out].");
+  def_convolution(m, "conv1d", &F::conv1d,
+                  "[N, C, L] with weight [O, C / groups, K]. padding: numbers, 'same', 'valid', or "
+                  "a pair (before, after) for each spatial dim.");
+  def_convolution(m, "conv2d",
+                  static_cast<Convolution>([](const Tensor& x, const Tensor& w, const Tensor& b,
+                                              const Sizes& stride, const Padding& padding,
+                                              const Sizes& dilation, int64_t groups) {
+                    return F::conv2d(x, w, b, stride, padding, dilation, groups);
+                  }),
+                  "[N, C, H, W] with weight [O, C / groups, KH, KW]. padding: see conv1d.");
+  def_convolution(m, "conv3d", &F::conv3d,
+                  "[N, C, D, H, W] with weight [O, C / groups, KD, KH, KW]. padding: see conv1d.");
+  def_transposed(m, "conv_transpose1d", &F::conv_transpose1d,
+                 "The gradient of conv1d as a layer: weight [C, O / groups, K].");
+  def_transposed(m, "conv_transpose2d", &F::conv_transpose2d,
+                 "The gradient of conv2d as a layer: weight [C, O / groups, KH, KW].");
+  def_transposed(m, "conv_transpose3d", &F::conv_transpose3d,
+                 "The gradient of conv3d as a layer: weight [C, O / groups, KD, KH, KW].");
+  m.def(
+      "deform_conv2d",
+      [](const Tensor& x, const Tensor& offset, const Tensor& weight, const OptionalTensor& bias,
+         const IntList& stride, const IntList& padding, const IntList& dilation,
+         const OptionalTensor& mask) {
+        Unlocked lock(x, weight);
+        return F::deform_conv2d(x, offset, weight, bias, sizes_of(stride), sizes_of(padding),
+                                sizes_of(dilation), mask);
+      },
+      "input"_a, "offset"_a, "weight"_a, optional_arg("bias"), "stride"_a = 1, "padding"_a = 0,
+      "dilation"_a = 1, optional_arg("mask"),
+      "A convolution whose kernel's elements are moved by offset [N, 2 G KH KW, OH, OW], as "
+      "torchvision's.");
+  m.def(
+      "unfold",
+      [](const Tensor& x, const IntList& kernel_size, const IntList& dilation,
+         const IntList& padding, const IntList& stride) {
+        Unlocked lock(x);
+        return F::unfold(x, sizes_of(kernel_size), sizes_of(dilation), sizes_of(padding),
+                         sizes_of(stride));
+      },
+      "input"_a, "kernel_size"_a, "dilation"_a = 1, "padding"_a = 0, "stride"_a = 1,
+      "The windows of [N, C, H, W] as columns: [N, C KH KW, L].");
+  m.def(
+      "fold",
+      [](const Tensor& x, const IntList& output_size, const IntList& kernel_size,
+         const IntList& dilation, const IntList& padding, const IntList& stride) {
+        Unlocked lock(x);
+        return F::fold(x, sizes_of(output_size), sizes_of(kernel_size), sizes_of(dilation),
+                       sizes_of(padding), sizes_of(stride));
+      },
+      "input"_a, "output_size"_a, "kernel_size"_a, "dilation"_a = 1, "padding"_a = 0,
+      "stride"_a = 1, "The sums of columns [N, C KH KW, L] where their windows overlap.");
+}
+
+}  // namespace kiln::python
