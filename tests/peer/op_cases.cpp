@@ -30,12 +30,8 @@ class Dump {
       dtypes.add(to_string(dtype));
       counts.add(run(c, dtype));
     }
-    Json kinds;
-    for (const Input& input : c.inputs) {
-      static const char* const names[] = {"real", "constant", "index", "mask", "complex"};
-      kinds.add(names[static_cast<int>(input.kind)]);
-    }
-    out.add("dtypes", dtypes).add("results", counts).add("inputs", kinds);
+    out.add("dtypes", dtypes).add("results", counts);
+    out.add("inputs", kinds_of(c.inputs)).add("big_inputs", kinds_of(c.big_inputs));
     out.add("derivatives", c.derivatives).add("derivatives_why", c.derivatives_why);
     out.add("peer_why", c.peer_why).add("shape_only_why", c.shape_only_why);
     out.add("rtol_factor", c.rtol_factor).add("big", !c.big_inputs.empty());
@@ -46,6 +42,12 @@ class Dump {
   void write(const std::string& path) const { io::save_safetensors(path, tensors_); }
 
  private:
+  static Json kinds_of(const std::vector<Input>& inputs) {
+    static const char* const names[] = {"real", "constant", "index", "mask", "complex"};
+    Json kinds = Json(Json::Array{});
+    for (const Input& input : inputs) kinds.add(names[static_cast<int>(input.kind)]);
+    return kinds;
+  }
   static std::string key(const Case& c, DType dtype, const char* what, size_t i) {
     return std::to_string(c.number) + "/" + to_string(dtype) + "/" + what + std::to_string(i);
   }
