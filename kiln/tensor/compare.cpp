@@ -2,6 +2,7 @@
 
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/scalar_fit.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
@@ -149,6 +150,7 @@ Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const {
     throw_error<DTypeError>("masked_fill: a floating point value does not fit; got a tensor of ",
                             dtype_of_value(x), "; expected an integer value");
   }
+  check_fits("masked_fill", value, dtype_of_value(x));
   return wrap(by_kind(
       "masked_fill", kind, [&] { return AD::float_mask_fill(x, m, value); },
       [&] { return Dispatch::int_mask_fill(x.inner, m, value); },

@@ -147,6 +147,7 @@ Tensor full(const Shape& shape, Scalar value, TensorOptions options) {
                                                 options.device)),
                     options);
   }
+  check_fits("full", value, options.dtype.value_or(natural));
   return finished(wrap(full_value(shape, value, options.dtype.value_or(natural), options.device)),
                   options);
 }

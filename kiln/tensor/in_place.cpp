@@ -1,5 +1,6 @@
 #include "kiln/backend/random_fill.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/scalar_fit.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
@@ -148,6 +149,7 @@ Tensor& Tensor::copy_(const Tensor& src) {
 Tensor& Tensor::fill_(Scalar value) {
   check_writable("fill_", *this, false, true);
   TensorImpl& target = impl_of("fill_", *this);
+  check_fits("fill_", value, target.dtype());
   if (target.value.node && autodiff::is_recording<Dispatch>()) {
     return copy_(wrap(scalar_value(value, target.dtype(), target.device())));
   }
