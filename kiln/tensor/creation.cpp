@@ -8,6 +8,7 @@
 #include "kiln/backend/random_fill.h"
 #include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/scalar_fit.h"
 
 namespace kiln {
 

@@ -1,4 +1,6 @@
 // Numbers that do not fit the dtype they are written into are errors, as in PyTorch.
+#include <cmath>
+
 #include "tests/support/tensor_check.h"
 
 namespace kiln::test {
