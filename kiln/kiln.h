@@ -13,6 +13,7 @@
 #include "kiln/io/recorder.h"
 #include "kiln/nn/nn.h"
 #include "kiln/optim/optim.h"
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/custom_function.h"
 #include "kiln/tensor/grad_mode.h"

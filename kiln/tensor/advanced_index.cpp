@@ -1,5 +1,6 @@
 #include "kiln/tensor/advanced_index.h"
 
+#include "kiln/core/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
@@ -205,6 +206,7 @@ void index_put_(Tensor& x, std::span<const IndexEntry> entries, const Tensor& va
 }
 
 Tensor nonzero(const Tensor& x) {
+  if (is_complex(x.dtype())) return nonzero(x.to(bool_));
   const std::vector<double> values = x.to_data().to_doubles();
   const Shape shape = x.shape();
   const int rank = shape.rank();

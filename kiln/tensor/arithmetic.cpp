@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -94,6 +95,8 @@ TensorArg scaled(const Tensor& y, Scalar alpha, Tensor& holder) {
 }  // namespace
 
 Tensor add(TensorArg x, TensorArg y) {
+  if (has_complex(x, y)) [[unlikely]]
+    return complex_ops::add(x, y);
   return binary(
       "add", x, y, [](const ValueArg& a, const ValueArg& b) { return AD::float_add(a, b); },
       [](const ErasedTensor& a, const ErasedTensor& b, DType) {
@@ -103,6 +106,8 @@ Tensor add(TensorArg x, TensorArg y) {
 }
 
 Tensor sub(TensorArg x, TensorArg y) {
+  if (has_complex(x, y)) [[unlikely]]
+    return complex_ops::sub(x, y);
   return binary(
       "sub", x, y, [](const ValueArg& a, const ValueArg& b) { return AD::float_sub(a, b); },
       [](const ErasedTensor& a, const ErasedTensor& b, DType common) {
@@ -112,6 +117,8 @@ Tensor sub(TensorArg x, TensorArg y) {
 }
 
 Tensor mul(TensorArg x, TensorArg y) {
+  if (has_complex(x, y)) [[unlikely]]
+    return complex_ops::mul(x, y);
   return binary(
       "mul", x, y, [](const ValueArg& a, const ValueArg& b) { return AD::float_mul(a, b); },
       [](const ErasedTensor& a, const ErasedTensor& b, DType) {
@@ -121,6 +128,8 @@ Tensor mul(TensorArg x, TensorArg y) {
 }
 
 Tensor div(TensorArg x, TensorArg y) {
+  if (has_complex(x, y)) [[unlikely]]
+    return complex_ops::div(x, y);
   return binary(
       "div", x, y, [](const ValueArg& a, const ValueArg& b) { return AD::float_div(a, b); },
       nullptr);
@@ -149,6 +158,8 @@ Tensor floor_divide(TensorArg x, TensorArg y) {
 }
 
 Tensor pow(TensorArg x, TensorArg y) {
+  if (has_complex(x, y)) [[unlikely]]
+    return complex_ops::pow(x, y);
   const Value& base = value_of("pow", x);
   const DType common = result_type("pow", base, value_of("pow", y));
   if (kind_of(common) != Kind::floating) {
@@ -190,6 +201,8 @@ Tensor minimum(TensorArg x, TensorArg y) {
 // ---- With a number
 
 Tensor add(TensorArg x, Scalar y) {
+  if (has_complex(x)) [[unlikely]]
+    return complex_ops::add(x, complex_ops::number(x, y));
   return with_scalar(
       "add", x, y, [](const ValueArg& a, Scalar s) { return AD::float_add_scalar(a, s); },
       [](const ErasedTensor& a, Scalar s, DType common) {
@@ -199,6 +212,8 @@ Tensor add(TensorArg x, Scalar y) {
 }
 
 Tensor sub(TensorArg x, Scalar y) {
+  if (has_complex(x)) [[unlikely]]
+    return complex_ops::sub(x, complex_ops::number(x, y));
   return with_scalar(
       "sub", x, y,
       [](const ValueArg& a, Scalar s) { return AD::float_add_scalar(a, Scalar(-s.to_double())); },
@@ -209,6 +224,8 @@ Tensor sub(TensorArg x, Scalar y) {
 }
 
 Tensor sub(Scalar x, TensorArg y) {
+  if (has_complex(y)) [[unlikely]]
+    return complex_ops::sub(complex_ops::number(y, x), y);
   return with_scalar(
       "sub", y, x, [](const ValueArg& a, Scalar s) { return AD::float_rsub_scalar(a, s); },
       [](const ErasedTensor& a, Scalar s, DType common) {
@@ -218,6 +235,8 @@ Tensor sub(Scalar x, TensorArg y) {
 }
 
 Tensor mul(TensorArg x, Scalar y) {
+  if (has_complex(x)) [[unlikely]]
+    return complex_ops::mul(x, complex_ops::number(x, y));
   return with_scalar(
       "mul", x, y, [](const ValueArg& a, Scalar s) { return AD::float_mul_scalar(a, s); },
       [](const ErasedTensor& a, Scalar s, DType common) {
@@ -229,11 +248,15 @@ Tensor mul(TensorArg x, Scalar y) {
 }
 
 Tensor div(TensorArg x, Scalar y) {
+  if (has_complex(x)) [[unlikely]]
+    return complex_ops::div(x, complex_ops::number(x, y));
   return with_scalar(
       "div", x, y, [](const ValueArg& a, Scalar s) { return AD::float_div_scalar(a, s); }, nullptr);
 }
 
 Tensor div(Scalar x, TensorArg y) {
+  if (has_complex(y)) [[unlikely]]
+    return complex_ops::div(complex_ops::number(y, x), y);
   return with_scalar(
       "div", y, x, [](const ValueArg& a, Scalar s) { return AD::float_rdiv_scalar(a, s); },
       nullptr);
@@ -256,6 +279,8 @@ Tensor floor_divide(TensorArg x, Scalar y) {
 }
 
 Tensor pow(TensorArg x, Scalar y) {
+  if (has_complex(x)) [[unlikely]]
+    return complex_ops::pow(x, complex_ops::number(x, y));
   const Value& value = value_of("pow", x);
   if (kind_of_value(value) != Kind::floating && !y.is_floating_point()) {
     if (y.to_int() < 0) {
@@ -270,6 +295,8 @@ Tensor pow(TensorArg x, Scalar y) {
 }
 
 Tensor pow(Scalar x, TensorArg y) {
+  if (has_complex(y)) [[unlikely]]
+    return complex_ops::pow(complex_ops::number(y, x), y);
   const Value& value = value_of("pow", y);
   return pow(wrap(scalar_value(x, result_type("pow", value, x), value.inner->device())), y);
 }

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/scalar_fit.h"
@@ -18,6 +19,8 @@ DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
 
 #define KILN_COMPARE(method, op)                                                                 \
   Tensor Tensor::method(const Tensor& other) const {                                             \
+    if (has_complex(*this, other)) [[unlikely]]                                                  \
+      return complex_ops::compare(#method, *this, other);                                        \
     const Value& x = value_of(#method, *this);                                                   \
     const Value& y = value_of(#method, other);                                                   \
     check_same_device(#method, x, y);                                                            \
@@ -29,6 +32,8 @@ DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
     return wrap(Dispatch::int_##op(a, b));                                                       \
   }                                                                                              \
   Tensor Tensor::method(Scalar other) const {                                                    \
+    if (has_complex(*this)) [[unlikely]]                                                         \
+      return complex_ops::compare(#method, *this, complex_ops::number(*this, other));            \
     const Value& x = value_of(#method, *this);                                                   \
     const DType common = comparison_dtype(result_type(#method, x, other));                       \
     const ErasedTensor a = cast(x, common).inner;                                                \
@@ -45,6 +50,8 @@ KILN_COMPARE(le, lower_equal)
 
 #define KILN_LOGICAL(method, op)                                                \
   Tensor Tensor::logical_##method(const Tensor& other) const {                  \
+    if (has_complex(*this, other)) [[unlikely]]                                 \
+      return to(bool_).logical_##method(other.to(bool_));                       \
     const Value& x = value_of("logical_" #method, *this);                       \
     const Value& y = value_of("logical_" #method, other);                       \
     check_same_device("logical_" #method, x, y);                                \
@@ -71,6 +78,8 @@ KILN_LOGICAL(or, bool_or)
 KILN_LOGICAL(xor, bool_xor)
 
 Tensor Tensor::logical_not() const {
+  if (has_complex(*this)) [[unlikely]]
+    return to(bool_).logical_not();
   return wrap(Dispatch::bool_not(cast(value_of("logical_not", *this), bool_).inner));
 }
 
@@ -82,12 +91,16 @@ Tensor Tensor::bitwise_not() const {
 }
 
 Tensor Tensor::isnan() const {
+  if (has_complex(*this)) [[unlikely]]
+    return parts_of(*this).isnan().any(-1);
   const Value& x = value_of("isnan", *this);
   if (kind_of_value(x) == Kind::floating) return wrap(Dispatch::float_is_nan(x.inner));
   return wrap(Dispatch::bool_full(shape_of(x), false, x.inner->device()));
 }
 
 Tensor Tensor::isinf() const {
+  if (has_complex(*this)) [[unlikely]]
+    return parts_of(*this).isinf().any(-1);
   const Value& x = value_of("isinf", *this);
   if (kind_of_value(x) == Kind::floating) return wrap(Dispatch::float_is_inf(x.inner));
   return wrap(Dispatch::bool_full(shape_of(x), false, x.inner->device()));
@@ -101,6 +114,8 @@ bool Tensor::equal(const Tensor& other) const {
 }
 
 bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  if (has_complex(*this, other)) [[unlikely]]
+    return complex_ops::allclose(*this, other, rtol, atol, equal_nan);
   const Tensor x = detach().to(f64);
   const Tensor y = other.detach().to(f64);
   // Equality first, so that infinities are close to themselves.
@@ -112,6 +127,8 @@ bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_
 
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   const ErasedTensor& mask = bool_value("where", condition);
+  if (has_complex(x, y)) [[unlikely]]
+    return complex_ops::where(condition, x, y);
   const Value& a = value_of("where", x);
   const Value& b = value_of("where", y);
   check_same_device("where", a, b);
@@ -131,16 +148,24 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& x, Scalar y) {
+  if (has_complex(x)) [[unlikely]]
+    return where(condition, x, complex_ops::number(x, y));
   const Value& a = value_of("where", x);
   return where(condition, x, wrap(scalar_value(y, result_type("where", a, y), a.inner->device())));
 }
 
 Tensor where(const Tensor& condition, Scalar x, const Tensor& y) {
+  if (has_complex(y)) [[unlikely]]
+    return where(condition, complex_ops::number(y, x), y);
   const Value& b = value_of("where", y);
   return where(condition, wrap(scalar_value(x, result_type("where", b, x), b.inner->device())), y);
 }
 
 Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const {
+  if (has_complex(*this)) [[unlikely]] {
+    bool_value("masked_fill", mask);
+    return where(mask, value, *this);
+  }
   const Value& x = value_of("masked_fill", *this);
   const ErasedTensor& m = bool_value("masked_fill", mask);
   check_same_device("masked_fill", x, value_of("masked_fill", mask));

@@ -4,6 +4,7 @@
 
 #include <cxxabi.h>
 
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -40,6 +41,7 @@ struct Saved {
   std::optional<Value> value;
   uint32_t version = 0;
   bool is_output = false;
+  bool is_complex = false;
 };
 
 }  // namespace
@@ -99,6 +101,8 @@ Value fitted(const FunctionState& state, size_t i, Tensor grad) {
                              " on another device; got ", grad.device(), "; expected ",
                              input.device);
   }
+  // Of a real input, only the real part moves.
+  if (is_complex(grad.dtype()) && !is_complex(input.dtype)) grad = real(grad);
   if (kind_of(grad.dtype()) != kind_of(input.dtype)) {
     throw_error<DTypeError>(name, ": backward gave the gradient of input ", i, " as ", grad.dtype(),
                             "; expected ", input.dtype);
@@ -111,7 +115,7 @@ Value fitted(const FunctionState& state, size_t i, Tensor grad) {
     }
     grad = sum_to(grad, input.shape);
   }
-  return cast(value_of(name, grad), input.dtype);
+  return parts_or_value(name, grad.to(input.dtype));
 }
 
 struct Name {
@@ -142,7 +146,8 @@ class FunctionNode final : private Name, public Node {
       std::optional<Value> grad = pass.take(i);
       const Description& out = state.outputs[i];
       if (grad) {
-        grads.push_back(wrap(std::move(*grad)));
+        grads.push_back(is_complex(out.dtype) ? wrap_complex(std::move(*grad))
+                                              : wrap(std::move(*grad)));
       } else if (state.materialize_grads && out.defined) {
         grads.push_back(zeros(out.shape, {.dtype = out.dtype, .device = out.device}));
       } else {
@@ -223,6 +228,7 @@ Tensor attach(FunctionState& state, Tensor x, const Handle<Node>& node, uint32_t
     return x;
   }
   auto alias = make_handle<TensorImpl>(std::move(value));
+  if (impl.is_complex()) alias->complex_shape = std::make_unique<const Shape>(impl.shape());
   alias->root = impl.root ? impl.root : x.impl();
   alias->root_writes = alias->root->recorded_writes;
   return Tensor(std::move(alias));
@@ -233,7 +239,8 @@ std::vector<Saved> saved_of(FunctionState& state, const TensorList& outputs) {
   for (const Tensor& x : state.to_save) {
     Saved entry;
     if (x.defined()) {
-      entry.value = value_of(state.name.c_str(), x);
+      entry.value = parts_or_value(state.name.c_str(), x);
+      entry.is_complex = x.impl()->is_complex();
       entry.version = version_of_value(*entry.value);
       for (uint32_t i = 0; i < outputs.size(); ++i) {
         if (!state.outputs[i].defined || !outputs[i].is_same(x) || entry.is_output) continue;
@@ -303,7 +310,7 @@ TensorList call_function(const std::string& name, const TensorList& inputs,
     if (!x.defined()) {
       edges.emplace_back();
     } else {
-      const Value& value = value_of(name.c_str(), x);
+      const Value& value = parts_or_value(name.c_str(), x);
       edges.push_back({value.node, value.slot});
     }
     state->tracked.push_back(static_cast<bool>(edges.back().node));
@@ -355,7 +362,7 @@ TensorList FunctionContext::saved_tensors() const {
       autodiff::throw_modified(state_->name.c_str(), saved.version, now);
     }
     if (saved.is_output) value.node = Handle<Node>::share(state_->node);
-    out.push_back(wrap(std::move(value)));
+    out.push_back(saved.is_complex ? wrap_complex(std::move(value)) : wrap(std::move(value)));
   }
   return out;
 }

@@ -1,4 +1,6 @@
 #include "kiln/backend/random_fill.h"
+#include "kiln/tensor/complex_ops.h"
+#include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/scalar_fit.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -13,6 +15,10 @@ namespace {
 // assigned.
 template <class FloatOp, class General>
 Tensor& binary_in_place(const char* op, Tensor& x, const Tensor& y, FloatOp f, General general) {
+  if (has_complex(x, y)) [[unlikely]] {
+    check_writable(op, x, y.requires_grad());
+    return complex_ops::assign(op, x, general(complex_ops::kept(x, y), y));
+  }
   const Value& a = value_of(op, x);
   const Value& b = value_of(op, y);
   check_same_device(op, a, b);
@@ -34,8 +40,10 @@ Tensor& binary_in_place(const char* op, Tensor& x, const Tensor& y, FloatOp f, G
 
 template <class FloatOp, class General>
 Tensor& scalar_in_place(const char* op, Tensor& x, Scalar y, FloatOp f, General general) {
-  const Value& a = value_of(op, x);
   check_writable(op, x, false);
+  if (has_complex(x)) [[unlikely]]
+    return complex_ops::assign(op, x, general(complex_ops::kept(x, x), y));
+  const Value& a = value_of(op, x);
   if (kind_of_value(a) == Kind::floating) {
     finish_in_place(op, x, f(ValueArg::in_place(a), y));
   } else {
@@ -119,16 +127,17 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, Scalar value) {
 }
 
 Tensor& Tensor::copy_(const Tensor& src) {
-  const Value& to = value_of("copy_", *this);
-  const Value& from = value_of("copy_", src);
-  check_writable("copy_", *this, static_cast<bool>(from.node));
-  if (!broadcasts_to(shape_of(from), shape_of(to))) {
-    throw_error<ShapeError>("copy_: the source does not broadcast; got ", shape_of(from),
-                            "; expected a shape that broadcasts to ", shape_of(to));
+  const TensorImpl& to = impl_of("copy_", *this);
+  const TensorImpl& given = impl_of("copy_", src);
+  check_writable("copy_", *this, static_cast<bool>(given.value.node));
+  if (!broadcasts_to(given.shape(), to.shape())) {
+    throw_error<ShapeError>("copy_: the source does not broadcast; got ", given.shape(),
+                            "; expected a shape that broadcasts to ", to.shape());
   }
-  const DType dtype = dtype_of_value(to);
-  Value value =
-      src.device() == device() ? cast(from, dtype) : cast(src.to(device()).impl()->value, dtype);
+  const DType dtype = dtype_of_value(to.value);
+  Value value = to.is_complex() || given.is_complex() ? src.to(device(), to.dtype()).impl()->value
+                : src.device() == device()            ? cast(given.value, dtype)
+                                                      : cast(src.to(device()).impl()->value, dtype);
   TensorImpl& target = *impl_;
   switch (kind_of(dtype)) {
     case Kind::floating:
@@ -150,8 +159,11 @@ Tensor& Tensor::fill_(Scalar value) {
   check_writable("fill_", *this, false, true);
   TensorImpl& target = impl_of("fill_", *this);
   check_fits("fill_", value, target.dtype());
+  if (target.is_complex() && value.to_double() != 0.0) [[unlikely]] {
+    return copy_(complex_ops::number(*this, value));
+  }
   if (target.value.node && autodiff::is_recording<Dispatch>()) {
-    return copy_(wrap(scalar_value(value, target.dtype(), target.device())));
+    return copy_(full(Shape{}, value, {target.dtype(), target.device()}));
   }
   switch (target.kind()) {
     case Kind::floating:
@@ -200,11 +212,21 @@ Tensor& Tensor::uniform_(double low, double high) {
   if (!(low <= high)) {
     throw_error<ValueError>("uniform_: expected low <= high; got ", low, " and ", high);
   }
+  if (has_complex(*this)) [[unlikely]] {
+    check_writable("uniform_", *this, false);
+    const autodiff::RecordingGuard<Dispatch> no_grad(false);
+    return copy_(from_parts(parts_of(zeros_like(*this)).uniform_(low, high)));
+  }
   return random_in_place("uniform_", *this, Distribution::uniform(low, high));
 }
 
 Tensor& Tensor::normal_(double mean, double std) {
   if (!(std >= 0)) throw_error<ValueError>("normal_: expected std >= 0; got ", std);
+  if (has_complex(*this)) [[unlikely]] {
+    check_writable("normal_", *this, false);
+    const autodiff::RecordingGuard<Dispatch> no_grad(false);
+    return copy_(randn(shape(), {dtype(), device()}).mul(std).add(mean));
+  }
   return random_in_place("normal_", *this, Distribution::normal(mean, std));
 }
 

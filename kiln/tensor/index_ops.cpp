@@ -1,3 +1,4 @@
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -60,9 +61,21 @@ void check_source(const char* op, const Value& x, const Value& src) {
   }
 }
 
+void check_complex_source(const char* op, const Tensor& x, const Tensor& src) {
+  if (x.dtype() != src.dtype()) {
+    throw_error<DTypeError>(op, ": the source must have the tensor's dtype; got ", x.dtype(),
+                            " and ", src.dtype());
+  }
+}
+
 }  // namespace
 
 Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
+  if (has_complex(*this)) [[unlikely]] {
+    if (this->dim() == 0) return reshape({1}).index_select(dim, index).reshape({});
+    const int d = parts_dim("index_select", *this, dim);
+    return through_parts(*this, [&](const Tensor& p) { return p.index_select(d, index); });
+  }
   const Value& x = value_of("index_select", *this);
   const ErasedTensor i = one_dim_index("index_select", index, x);
   const int d = normalize_dim("index_select", dim, shape_of(x).rank());
@@ -74,6 +87,15 @@ Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
 }
 
 Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source) const {
+  if (has_complex(*this, source)) [[unlikely]] {
+    check_complex_source("index_add", *this, source);
+    if (this->dim() == 0) {
+      return reshape({1}).index_add(dim, index.reshape({-1}), source.reshape({1})).reshape({});
+    }
+    const int d = parts_dim("index_add", *this, dim);
+    return through_parts(*this,
+                         [&](const Tensor& p) { return p.index_add(d, index, parts_of(source)); });
+  }
   const Value& x = value_of("index_add", *this);
   const Value& src = value_of("index_add", source);
   check_source("index_add", x, src);
@@ -95,6 +117,13 @@ Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source)
 }
 
 Tensor Tensor::gather(int64_t dim, const Tensor& index) const {
+  if (has_complex(*this)) [[unlikely]] {
+    const int d = parts_dim("gather", *this, dim);
+    if (this->dim() == 0) return reshape({1}).gather(0, index.reshape({1})).reshape({});
+    check_index_fits("gather", shape(), index.shape(), d);
+    const Tensor both = complex_ops::parts_index(index);
+    return through_parts(*this, [&](const Tensor& p) { return p.gather(d, both); });
+  }
   const Value& x = value_of("gather", *this);
   const ErasedTensor i = index_value("gather", index, x);
   const int d = normalize_dim("gather", dim, shape_of(x).rank());
@@ -110,6 +139,17 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index) const {
 }
 
 Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) const {
+  if (has_complex(*this, src)) [[unlikely]] {
+    const int d = parts_dim("scatter", *this, dim);
+    check_complex_source("scatter", *this, src);
+    if (this->dim() == 0) {
+      return reshape({1}).scatter(0, index.reshape({1}), src.reshape({1})).reshape({});
+    }
+    check_index_fits("scatter", shape(), index.shape(), d);
+    check_source_covers("scatter", src.shape(), index.shape());
+    const Tensor both = complex_ops::parts_index(index);
+    return through_parts(*this, [&](const Tensor& p) { return p.scatter(d, both, parts_of(src)); });
+  }
   const Value& x = value_of("scatter", *this);
   const Value& s = value_of("scatter", src);
   check_source("scatter", x, s);
@@ -128,6 +168,18 @@ Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) cons
 }
 
 Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
+  if (has_complex(*this, src)) [[unlikely]] {
+    const int d = parts_dim("scatter_add", *this, dim);
+    check_complex_source("scatter_add", *this, src);
+    if (this->dim() == 0) {
+      return reshape({1}).scatter_add(0, index.reshape({1}), src.reshape({1})).reshape({});
+    }
+    check_index_fits("scatter_add", shape(), index.shape(), d);
+    check_source_covers("scatter_add", src.shape(), index.shape());
+    const Tensor both = complex_ops::parts_index(index);
+    return through_parts(*this,
+                         [&](const Tensor& p) { return p.scatter_add(d, both, parts_of(src)); });
+  }
   const Value& x = value_of("scatter_add", *this);
   const Value& s = value_of("scatter_add", src);
   check_source("scatter_add", x, s);

@@ -1,3 +1,4 @@
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -27,6 +28,8 @@ Value product(const ValueArg& x, const ValueArg& y) {
 }  // namespace
 
 Tensor matmul(TensorArg x, TensorArg y) {
+  if (has_complex(x, y)) [[unlikely]]
+    return complex_ops::matmul(x, y);
   const ValueArg a = arg_of("matmul", x);
   const ValueArg b = arg_of("matmul", y);
   check_same_device("matmul", a, b);
@@ -83,8 +86,8 @@ Tensor matmul(TensorArg x, TensorArg y) {
 Tensor Tensor::matmul(const Tensor& other) const { return kiln::matmul(*this, other); }
 
 Tensor Tensor::mm(const Tensor& other) const {
-  const Shape& x = shape_of(value_of("mm", *this));
-  const Shape& y = shape_of(value_of("mm", other));
+  const Shape& x = impl_of("mm", *this).shape();
+  const Shape& y = impl_of("mm", other).shape();
   if (x.rank() != 2 || y.rank() != 2) {
     throw_product("mm", x, y, "two matrices; try matmul");
   }
@@ -92,8 +95,8 @@ Tensor Tensor::mm(const Tensor& other) const {
 }
 
 Tensor Tensor::bmm(const Tensor& other) const {
-  const Shape& x = shape_of(value_of("bmm", *this));
-  const Shape& y = shape_of(value_of("bmm", other));
+  const Shape& x = impl_of("bmm", *this).shape();
+  const Shape& y = impl_of("bmm", other).shape();
   if (x.rank() != 3 || y.rank() != 3 || x[0] != y[0]) {
     throw_product("bmm", x, y, "[b, n, k] and [b, k, m]; try matmul");
   }
@@ -101,8 +104,8 @@ Tensor Tensor::bmm(const Tensor& other) const {
 }
 
 Tensor Tensor::dot(const Tensor& other) const {
-  const Shape& x = shape_of(value_of("dot", *this));
-  const Shape& y = shape_of(value_of("dot", other));
+  const Shape& x = impl_of("dot", *this).shape();
+  const Shape& y = impl_of("dot", other).shape();
   if (x.rank() != 1 || y.rank() != 1) {
     throw_product("dot", x, y, "two vectors; try matmul");
   }
@@ -112,6 +115,10 @@ Tensor Tensor::dot(const Tensor& other) const {
 namespace functional {
 
 Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
+  if (has_complex(x, weight)) [[unlikely]] {
+    const Tensor out = kiln::matmul(x, weight.t());
+    return bias.defined() ? out + bias : out;
+  }
   const ValueArg input = arg_of("linear", x);
   const Value& w = value_of("linear", weight);
   check_same_device("linear", input, w);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <ostream>
 
 #include "kiln/tensor/creation.h"
@@ -81,11 +82,46 @@ class Formatter {
     return fixed(precision_, v);
   }
 
-  const TensorData& data_;
+  TensorData data_;
   int precision_;
   bool integers_ = true;
   bool scientific_ = false;
   size_t width_ = 1;
+};
+
+// Numbers as PyTorch writes them: a complex one as its parts, each with the format of its own.
+class NumberFormatter {
+ public:
+  NumberFormatter(const TensorData& data, const std::vector<int64_t>& shown, int precision)
+      : real_(is_complex(data.dtype()) ? part(data, 0) : data, shown, precision) {
+    if (is_complex(data.dtype())) imaginary_.emplace(part(data, 1), shown, precision);
+  }
+
+  // What one number takes in a row.
+  size_t width() const { return real_.width() + (imaginary_ ? imaginary_->width() + 1 : 0); }
+
+  std::string padded(int64_t i) const {
+    if (!imaginary_) return real_.padded(i);
+    std::string im = imaginary_->padded(i);
+    im.erase(0, im.find_first_not_of(' '));
+    return real_.padded(i) + (im[0] == '-' ? "" : "+") + im + "j";
+  }
+
+ private:
+  static TensorData part(const TensorData& data, int which) {
+    TensorData out(data.shape(), real_dtype(data.dtype()));
+    visit_float("print", out.dtype(), [&]<class T>() {
+      const auto* from = reinterpret_cast<const T*>(data.data());
+      for (T& to : out.as_mutable<T>()) {
+        to = from[which];
+        from += 2;
+      }
+    });
+    return out;
+  }
+
+  Formatter real_;
+  std::optional<Formatter> imaginary_;
 };
 
 // The positions of one dim that are shown; -1 stands for the dots.
@@ -112,7 +148,7 @@ class Printer {
   std::string print(int indent) {
     std::vector<int64_t> shown;
     gather(0, 0, shown);
-    const Formatter formatter(data_, shown, how_.precision);
+    const NumberFormatter formatter(data_, shown, how_.precision);
     if (data_.shape().rank() == 0) return formatter.padded(0);
     return block(formatter, 0, 0, indent);
   }
@@ -128,7 +164,7 @@ class Printer {
     }
   }
 
-  std::string block(const Formatter& formatter, int dim, int64_t offset, int indent) const {
+  std::string block(const NumberFormatter& formatter, int dim, int64_t offset, int indent) const {
     const int rank = data_.shape().rank();
     const auto positions = shown_positions(data_.shape()[dim], elide_, how_.edge_items);
     std::string out = "[";
@@ -220,7 +256,8 @@ std::string to_string(const Tensor& x) {
     if (x.dim() != 1) suffixes.push_back(concat("size=", tuple_text(x.shape())));
   } else {
     body = Printer(data, how).print(indent);
-    named_dtype = named_dtype && x.dtype() != i64 && x.dtype() != bool_;
+    named_dtype = named_dtype && x.dtype() != i64 && x.dtype() != bool_ &&
+                  x.dtype() != complex_dtype(default_dtype());
   }
   if (x.device().type != kCpu) suffixes.push_back(concat("device='", x.device(), "'"));
   if (named_dtype) suffixes.push_back(concat("dtype=kiln.", x.dtype()));

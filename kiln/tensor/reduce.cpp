@@ -1,3 +1,4 @@
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -113,39 +114,57 @@ Tensor flat_arg_extremum(const char* op, const Tensor& x, bool largest) {
 }  // namespace
 
 Tensor Tensor::sum() const {
+  if (has_complex(*this)) [[unlikely]]
+    return complex_ops::sum(*this, {}, false);
   const Value& x = value_of("sum", *this);
   return sum_over(x, every_dim(x), false);
 }
 Tensor Tensor::sum(const Dims& dims, bool keepdim) const {
+  if (has_complex(*this)) [[unlikely]]
+    return complex_ops::sum(*this, dims, keepdim);
   const Value& x = value_of("sum", *this);
   return sum_over(x, checked_dims("sum", x, dims), keepdim);
 }
 
 Tensor Tensor::mean() const {
+  if (has_complex(*this)) [[unlikely]]
+    return complex_ops::mean(*this, {}, false);
   const Value& x = value_of("mean", *this);
   return wrap(AD::float_mean(as_float("mean", x), every_dim(x), false));
 }
 Tensor Tensor::mean(const Dims& dims, bool keepdim) const {
+  if (has_complex(*this)) [[unlikely]]
+    return complex_ops::mean(*this, dims, keepdim);
   const Value& x = value_of("mean", *this);
   return wrap(AD::float_mean(as_float("mean", x), checked_dims("mean", x, dims), keepdim));
 }
 
 Tensor Tensor::prod() const {
+  if (has_complex(*this)) [[unlikely]]
+    return complex_ops::prod(reshape({-1}), 0, false);
   const Value& x = value_of("prod", *this);
   return prod_over(x, every_dim(x), false);
 }
 Tensor Tensor::prod(int64_t dim, bool keepdim) const {
+  if (has_complex(*this)) [[unlikely]]
+    return complex_ops::prod(*this, dim, keepdim);
   const Value& x = value_of("prod", *this);
   return prod_over(x, checked_dims("prod", x, Dims{dim}), keepdim);
 }
 
 Tensor Tensor::var() const { return var(Dims{}); }
 Tensor Tensor::var(const Dims& dims, double correction, bool keepdim) const {
+  if (has_complex(*this)) [[unlikely]]
+    return complex_ops::var(*this, dims, correction, keepdim);
   const Value& x = value_of("var", *this);
   return wrap(AD::float_var(as_float("var", x), checked_dims("var", x, dims), correction, keepdim));
 }
 Tensor Tensor::std() const { return std(Dims{}); }
 Tensor Tensor::std(const Dims& dims, double correction, bool keepdim) const {
+  if (has_complex(*this)) [[unlikely]] {
+    return wrap(
+        root_of_squares(value_of("std", complex_ops::var(*this, dims, correction, keepdim))));
+  }
   const Value& x = value_of("std", *this);
   const Value squares =
       AD::float_var(widened("std", x), checked_dims("std", x, dims), correction, keepdim);
@@ -189,23 +208,36 @@ Tensor Tensor::argmin(int64_t dim, bool keepdim) const {
 }
 
 Tensor Tensor::any() const {
+  if (has_complex(*this)) [[unlikely]]
+    return to(bool_).any();
   const Value x = cast(value_of("any", *this), bool_);
   return wrap(Dispatch::bool_any(x.inner, every_dim(x), false));
 }
 Tensor Tensor::any(int64_t dim, bool keepdim) const {
+  if (has_complex(*this)) [[unlikely]]
+    return to(bool_).any(dim, keepdim);
   const Value x = cast(value_of("any", *this), bool_);
   return wrap(Dispatch::bool_any(x.inner, checked_dims("any", x, Dims{dim}), keepdim));
 }
 Tensor Tensor::all() const {
+  if (has_complex(*this)) [[unlikely]]
+    return to(bool_).all();
   const Value x = cast(value_of("all", *this), bool_);
   return wrap(Dispatch::bool_all(x.inner, every_dim(x), false));
 }
 Tensor Tensor::all(int64_t dim, bool keepdim) const {
+  if (has_complex(*this)) [[unlikely]]
+    return to(bool_).all(dim, keepdim);
   const Value x = cast(value_of("all", *this), bool_);
   return wrap(Dispatch::bool_all(x.inner, checked_dims("all", x, Dims{dim}), keepdim));
 }
 
 Tensor Tensor::cumsum(int64_t dim) const {
+  if (has_complex(*this)) [[unlikely]] {
+    const int d = parts_dim("cumsum", *this, dim);
+    if (this->dim() == 0) return clone();
+    return through_parts(*this, [&](const Tensor& p) { return p.cumsum(d); });
+  }
   const Value& x = value_of("cumsum", *this);
   const int d = normalize_dim("cumsum", dim, shape_of(x).rank());
   if (shape_of(x).rank() == 0) return kind_of_value(x) == Kind::floating ? clone() : to(i64);
@@ -220,6 +252,8 @@ Tensor Tensor::logsumexp(const Dims& dims, bool keepdim) const {
 }
 
 Tensor Tensor::norm() const {
+  if (has_complex(*this)) [[unlikely]]
+    return parts_of(*this).norm();
   const Value& x = value_of("norm", *this);
   const Value squares = AD::float_sum(AD::float_square(widened("norm", x)), every_dim(x), false);
   return wrap(cast(root_of_squares(squares), dtype_of_value(x)));

@@ -1,3 +1,4 @@
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -60,12 +61,17 @@ struct floats {
 
 #define KILN_UNARY(name, group, doc)                                                              \
   Tensor name(TensorArg x) {                                                                      \
+    if (has_complex(x)) [[unlikely]]                                                              \
+      return complex_ops::unary(#name, x);                                                        \
     return wrap(                                                                                  \
         group::run(#name, arg_of(#name, x), KILN_FLOAT_FORM(name), KILN_INT_FORM_##group(name))); \
   }                                                                                               \
   Tensor Tensor::name() const { return kiln::name(*this); }                                       \
   Tensor& Tensor::name##_() {                                                                     \
     check_writable(#name "_", *this, false);                                                      \
+    if (has_complex(*this)) [[unlikely]]                                                          \
+      return complex_ops::assign(#name "_", *this,                                                \
+                                 complex_ops::unary(#name, complex_ops::kept(*this, *this)));     \
     const ValueArg self = ValueArg::in_place(value_of(#name "_", *this));                         \
     finish_in_place(                                                                              \
         #name "_", *this,                                                                         \

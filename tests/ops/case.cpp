@@ -52,7 +52,11 @@ Tensor in_dtype(const Tensor& x, DType dtype) {
 
 Tensor make_input(const Input& input, uint64_t seed, DType dtype, Device device) {
   if (input.kind == Input::Kind::complex) {
-    throw NotImplementedError("complex inputs of op cases");
+    Input part = input;
+    part.kind = Input::Kind::real;
+    const DType real = real_of(dtype);
+    const Tensor im = make_input(part, seed ^ 0x5bd1e995u, real, device);
+    return complex(make_input(part, seed, real, device), im);
   }
   Tensor x(TensorData(input.values.empty() ? draw(input, seed) : input.values, input.shape),
            device);
@@ -138,6 +142,10 @@ double tolerance_of(DType dtype) {
   }
 }
 
+std::vector<double> doubles_of(const Tensor& x) {
+  return (is_complex(x) ? view_as_real(x.detach()) : x).to_data().to_doubles();
+}
+
 std::string difference(const Tensors& got, const Tensors& expected, double tolerance) {
   if (got.size() != expected.size()) {
     return std::to_string(got.size()) + " results; expected " + std::to_string(expected.size());
@@ -152,8 +160,8 @@ std::string difference(const Tensors& got, const Tensors& expected, double toler
       return which + "shape " + to_string(got[i].shape()) + "; expected " +
              to_string(expected[i].shape());
     }
-    const auto a = got[i].to_data().to_doubles();
-    const auto b = expected[i].to_data().to_doubles();
+    const auto a = doubles_of(got[i]);
+    const auto b = doubles_of(expected[i]);
     for (size_t k = 0; k < a.size(); ++k) {
       if (a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k]))) continue;
       if (!(std::abs(a[k] - b[k]) <= tolerance * std::max(1.0, std::abs(b[k])))) {

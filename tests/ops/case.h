@@ -192,6 +192,8 @@ struct Family {
 
 // Relative to the larger of 1 and the value: what a few roundings in this dtype leave.
 double tolerance_of(DType dtype);
+// The values; of complex numbers the parts in turn.
+std::vector<double> doubles_of(const Tensor& x);
 // "" when both lists hold the same shapes, dtypes and values (NaN equals NaN), else what differs.
 std::string difference(const Tensors& got, const Tensors& expected, double tolerance);
 

@@ -24,20 +24,25 @@ Tensor weights_like(const Tensor& x, uint64_t seed) {
   return Tensor(data).to(x.dtype());
 }
 
-bool differentiable(const Input& input) { return input.kind == Input::Kind::real; }
+bool differentiable(const Input& input) {
+  return input.kind == Input::Kind::real || input.kind == Input::Kind::complex;
+}
+
+// Complex results and gradients are compared part by part.
+Tensor in_parts(const Tensor& x) { return is_complex(x) ? view_as_real(x) : x; }
 
 struct Checker {
   const Case& c;
   Tensors fixed;  // the inputs' values
 
-  explicit Checker(const Case& c_) : c(c_), fixed(make_inputs(c_, c_.inputs, f64)) {}
+  explicit Checker(const Case& c_) : c(c_), fixed(make_inputs(c_, c_.inputs, c_.dtype_list[0])) {}
 
   // The inputs, those to differentiate marked; element k of input i moved by h.
   Tensors leaves(size_t i = 0, int64_t k = 0, double h = 0) const {
     Tensors out;
     for (size_t j = 0; j < fixed.size(); ++j) {
       Tensor x = fixed[j].clone();
-      if (h != 0 && j == i) x.data_ptr<double>()[k] += h;
+      if (h != 0 && j == i) in_parts(x).data_ptr<double>()[k] += h;
       if (differentiable(c.inputs[j])) x.requires_grad_();
       out.push_back(x);
     }
@@ -55,8 +60,9 @@ struct Checker {
   Tensor number(const Tensors& inputs) const {
     Tensor sum;
     uint64_t seed = 91;
-    for (const Tensor& y : c.call(inputs)) {
+    for (const Tensor& result : c.call(inputs)) {
       ++seed;
+      const Tensor y = in_parts(result);
       if (!is_floating_point(y.dtype())) continue;
       const Tensor part = (y * weights_like(y, seed)).sum().to(f64);
       sum = sum.defined() ? sum + part : part;
@@ -74,14 +80,15 @@ struct Checker {
     }
     out.resize(to.size());
     for (size_t i = 0; i < to.size(); ++i) {
-      if (!out[i].defined()) out[i] = zeros(to[i].shape(), {f64});
+      if (!out[i].defined()) out[i] = zeros_like(to[i]);
     }
     return out;
   }
   Tensor number_of_gradients(const Tensors& inputs, bool create_graph) const {
     Tensor sum;
     uint64_t seed = 191;
-    for (const Tensor& g : first(inputs, create_graph)) {
+    for (const Tensor& grad_of_input : first(inputs, create_graph)) {
+      const Tensor g = in_parts(grad_of_input);
       const Tensor part = (g * weights_like(g, seed++)).sum();
       sum = sum.defined() ? sum + part : part;
     }
@@ -96,7 +103,7 @@ struct Checker {
     }
     out.resize(to.size());
     for (size_t i = 0; i < to.size(); ++i) {
-      if (!out[i].defined()) out[i] = zeros(to[i].shape(), {f64});
+      if (!out[i].defined()) out[i] = zeros_like(to[i]);
     }
     return out;
   }
@@ -106,7 +113,7 @@ struct Checker {
     size_t which = 0;
     for (size_t i = 0; i < fixed.size(); ++i) {
       if (!differentiable(c.inputs[i])) continue;
-      const auto got = analytic[which++].to_vector<double>();
+      const auto got = in_parts(analytic[which++]).to_vector<double>();
       for (size_t k = 0; k < got.size(); ++k) {
         const auto at = [&](double h) { return number_at(leaves(i, static_cast<int64_t>(k), h)); };
         const double expected = (at(kStep) - at(-kStep)) / (2 * kStep);
@@ -133,7 +140,9 @@ struct Checker {
 };
 
 bool has_derivative(const Case& c) {
-  if (c.derivatives == 0 || c.dtype_list[0] != f64) return false;
+  if (c.derivatives == 0 || (c.dtype_list[0] != f64 && c.dtype_list[0] != c128)) {
+    return false;
+  }
   for (const Input& input : c.inputs) {
     if (differentiable(input)) return true;
   }

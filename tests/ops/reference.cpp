@@ -9,7 +9,7 @@ namespace {
 
 std::vector<std::vector<double>> values_of(const Tensors& xs) {
   std::vector<std::vector<double>> out;
-  for (const Tensor& x : xs) out.push_back(x.to_data().to_doubles());
+  for (const Tensor& x : xs) out.push_back(doubles_of(x));
   return out;
 }
 
