@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/core/complex.h"
 #include "kiln/core/error.h"
 #include "kiln/io/atomic_file.h"
 #include "kiln/io/byte_order.h"
@@ -40,7 +41,7 @@ Tensor read_values(const char* op, const std::string& who, const NpyHeader& head
                          " bytes; expected fewer");
   }
   read(storage->data(), storage->bytes());
-  const size_t element = size_of(header.dtype);
+  const size_t element = size_of(real_dtype(header.dtype));
   if (header.big_endian) swap_byte_order(storage->data(), storage->bytes() / element, element);
   if (header.dtype == DType::boolean) {
     const auto* bytes = static_cast<const uint8_t*>(storage->data());

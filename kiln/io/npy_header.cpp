@@ -17,9 +17,10 @@ struct NumpyType {
   std::string_view code;
   DType dtype;
 };
-constexpr NumpyType kTypes[] = {{"f8", DType::f64}, {"f4", DType::f32}, {"f2", DType::f16},
-                                {"i8", DType::i64}, {"i4", DType::i32}, {"i2", DType::i16},
-                                {"i1", DType::i8},  {"u1", DType::u8},  {"b1", DType::boolean}};
+constexpr NumpyType kTypes[] = {{"f8", DType::f64}, {"f4", DType::f32},  {"f2", DType::f16},
+                                {"i8", DType::i64}, {"i4", DType::i32},  {"i2", DType::i16},
+                                {"i1", DType::i8},  {"u1", DType::u8},   {"b1", DType::boolean},
+                                {"c8", DType::c64}, {"c16", DType::c128}};
 
 // The header is a dict as Python writes it: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
 // 4), }. Nothing else of Python is understood.

@@ -39,6 +39,10 @@ const char* storage_name(DType dtype) {
       return "torch ByteStorage";
     case DType::boolean:
       return "torch BoolStorage";
+    case DType::c64:
+      return "torch ComplexFloatStorage";
+    case DType::c128:
+      return "torch ComplexDoubleStorage";
     default:
       return nullptr;
   }
@@ -89,7 +93,7 @@ void PickleWriter::collect(const PickleValue& value, int depth) {
 void PickleWriter::collect_tensor(const Tensor& x) {
   if (storage_name(x.dtype()) == nullptr) {
     throw_error<DTypeError>(kOp, ": the tensor cannot be stored; got ", x.dtype(),
-                            "; expected a real number dtype or bool");
+                            "; expected a dtype that is not quantized");
   }
   HostMemory memory;
   if (auto host = host_memory(x)) {
@@ -107,7 +111,8 @@ void PickleWriter::collect_tensor(const Tensor& x) {
   const size_t element = size_of(x.dtype());
   const size_t begin = static_cast<size_t>(memory.offset) * element;
   const size_t end = static_cast<size_t>(last + 1) * element;
-  const auto [found, is_new] = by_memory_.try_emplace(memory.storage->data(), storages_.size());
+  const auto [found, is_new] = by_memory_.try_emplace(
+      std::pair<const void*, DType>(memory.storage->data(), x.dtype()), storages_.size());
   if (is_new) {
     storages_.push_back({memory.storage, x.dtype(), begin, end});
   } else {

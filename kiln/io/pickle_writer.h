@@ -1,6 +1,7 @@
 // Writing pickles of protocol 2, as PyTorch's restricted reader takes them.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -53,7 +54,7 @@ class PickleWriter {
 
   std::string out_;
   std::vector<SavedStorage> storages_;
-  std::unordered_map<const void*, size_t> by_memory_;
+  std::map<std::pair<const void*, DType>, size_t> by_memory_;
   std::vector<View> views_;  // of the tensors, in the order of the tree
   size_t next_view_ = 0;
   std::unordered_map<std::string, size_t> memo_;  // of globals

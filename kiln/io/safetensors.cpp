@@ -42,7 +42,7 @@ void check_names(const NamedTensors& tensors) {
     }
     if (detail::safetensors_name(data.dtype()) == nullptr) {
       throw_error<DTypeError>(kSave, ": tensor '", printable(name), "' cannot be stored; got ",
-                              data.dtype(), "; expected a real number dtype or bool");
+                              data.dtype(), "; expected a dtype that is not quantized");
     }
     names.push_back(name);
   }

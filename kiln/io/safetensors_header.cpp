@@ -14,10 +14,10 @@ struct DTypeName {
   const char* name;
   DType dtype;
 };
-constexpr DTypeName kNames[] = {{"F64", DType::f64},     {"F32", DType::f32}, {"F16", DType::f16},
-                                {"BF16", DType::bf16},   {"I64", DType::i64}, {"I32", DType::i32},
-                                {"I16", DType::i16},     {"I8", DType::i8},   {"U8", DType::u8},
-                                {"BOOL", DType::boolean}};
+constexpr DTypeName kNames[] = {
+    {"F64", DType::f64}, {"F32", DType::f32}, {"F16", DType::f16},   {"BF16", DType::bf16},
+    {"I64", DType::i64}, {"I32", DType::i32}, {"I16", DType::i16},   {"I8", DType::i8},
+    {"U8", DType::u8},   {"C64", DType::c64}, {"C128", DType::c128}, {"BOOL", DType::boolean}};
 
 [[noreturn]] void malformed(const std::string& path, const std::string& what,
                             const std::string& got, const char* expected) {
@@ -76,7 +76,7 @@ class HeaderHandler {
         }
       }
       fail("unknown dtype", concat("'", printable(value, 20), "'"),
-           "F64, F32, F16, BF16, I64, I32, I16, I8, U8 or BOOL");
+           "F64, F32, F16, BF16, I64, I32, I16, I8, U8, C64, C128 or BOOL");
     }
     return unexpected("a string");
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "kiln/core/complex.h"
 #include "kiln/core/error.h"
 #include "kiln/io/byte_order.h"
 #include "kiln/io/torch_storages.h"
@@ -71,7 +72,7 @@ struct TorchReader::File {
 
   // What every reader does with bytes that came from a storage.
   void finish(const StoredTensorInfo& tensor, Storage& storage) const {
-    const size_t element = size_of(tensor.dtype);
+    const size_t element = size_of(real_dtype(tensor.dtype));
     if (contents->is_big_endian()) {
       swap_byte_order(storage.data(), storage.bytes() / element, element);
     }
@@ -208,7 +209,8 @@ class TorchReader::Sharer {
     }
     Tensor out =
         tensor_over(shared.storage, tensor.dtype, tensor.shape, tensor.stride, tensor.offset);
-    if (tensor.requires_grad && out.is_floating_point()) out.requires_grad_();
+    if (tensor.requires_grad && (out.is_floating_point() || is_complex(out.dtype())))
+      out.requires_grad_();
     return out;
   }
 

@@ -6,7 +6,6 @@ namespace kiln::io::detail {
 
 namespace {
 
-constexpr const char* kComplex = "Kiln has no complex tensors yet";
 constexpr const char* kQuantized =
     "Kiln does not read PyTorch's quantized tensors; dequantize() them before saving";
 constexpr const char* kNoDType = "Kiln has no such dtype";
@@ -23,8 +22,8 @@ constexpr StorageType kStorages[] = {
     {"ByteStorage", "uint8", DType::u8, 1, nullptr},
     {"BoolStorage", "bool", DType::boolean, 1, nullptr},
     {"UntypedStorage", "uint8", DType::u8, 1, nullptr},
-    {"ComplexFloatStorage", "complex64", DType::f32, 8, kComplex},
-    {"ComplexDoubleStorage", "complex128", DType::f32, 16, kComplex},
+    {"ComplexFloatStorage", "complex64", DType::c64, 8, nullptr},
+    {"ComplexDoubleStorage", "complex128", DType::c128, 16, nullptr},
     {"QInt8Storage", "qint8", DType::f32, 1, kQuantized},
     {"QUInt8Storage", "quint8", DType::f32, 1, kQuantized},
     {"QInt32Storage", "qint32", DType::f32, 4, kQuantized},
@@ -37,7 +36,7 @@ constexpr StorageType kOtherDTypes[] = {
     {"", "uint16", DType::f32, 2, kNoDType},
     {"", "uint32", DType::f32, 4, kNoDType},
     {"", "uint64", DType::f32, 8, kNoDType},
-    {"", "complex32", DType::f32, 4, kComplex},
+    {"", "complex32", DType::f32, 4, kNoDType},
     {"", "float8_e4m3fn", DType::f32, 1, kNoDType},
     {"", "float8_e4m3fnuz", DType::f32, 1, kNoDType},
     {"", "float8_e5m2", DType::f32, 1, kNoDType},

@@ -21,7 +21,7 @@ using kiln::test::TempDir;
 TEST_CASE("save_torch: a state dict comes back in its order, every dtype") {
   const TempDir dir;
   nn::StateDict state;
-  for (const DType t : {f64, f32, f16, bf16, i64, i32, i16, i8, u8}) {
+  for (const DType t : {f64, f32, f16, bf16, i64, i32, i16, i8, u8, DType::c64, DType::c128}) {
     state.set("z." + to_string(t), tensor({{0, 1, 2}, {3, 4, 5}}).to(t));
   }
   state.set("a.flag", tensor({true, false}));
