@@ -119,7 +119,7 @@ struct Checker {
         const double expected = (at(kStep) - at(-kStep)) / (2 * kStep);
         const double error = std::abs(got[k] - expected) / std::max(1.0, std::abs(expected));
         if (!(error <= c.grad_tolerance)) {
-          FAIL_CHECK(what, " derivative, input ", i, " element ", k, ": got ", got[k],
+          FAIL_CHECK(std::string(what), " derivative, input ", i, " element ", k, ": got ", got[k],
                      ", differences give ", expected);
           return;
         }
