@@ -1,0 +1,241 @@
+#include "kiln/tensor/sequences.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kiln/tensor/host_memory.h"
+#include "kiln/tensor/ops.h"
+#include "kiln/tensor/tensor_impl.h"
+
+namespace kiln {
+
+using namespace detail;
+
+namespace {
+
+Tensor marked(Tensor x, const TensorOptions& options) {
+  if (options.requires_grad) x.requires_grad_();
+  return x;
+}
+
+// Where an n x m matrix has its part above the diagonal: column - row > diagonal.
+Tensor above(int64_t n, int64_t m, int64_t diagonal, Device device) {
+  // Between -n and m the diagonal says all there is to say, and row + diagonal does not overflow.
+  diagonal = std::clamp(diagonal, -n - 1, m + 1);
+  const Tensor rows = arange(diagonal, n + diagonal, 1, {i64, device}).unsqueeze(1);
+  return arange(0, m, 1, {i64, device}).gt(rows);
+}
+
+Tensor without(const char* op, const Tensor& x, bool upper, int64_t diagonal) {
+  const Shape& shape = shape_of(value_of(op, x));
+  if (shape.rank() < 2) {
+    throw_error<ShapeError>(op, ": expected at least 2 dims; got shape ", shape);
+  }
+  const int64_t n = shape[shape.rank() - 2];
+  const int64_t m = shape[shape.rank() - 1];
+  const Tensor mask = upper ? above(n, m, diagonal, x.device())
+                            : above(n, m, diagonal - 1, x.device()).logical_not();
+  return x.masked_fill(mask, Scalar(0));
+}
+
+Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,
+                        TensorOptions options) {
+  if (row < 0 || col < 0) {
+    throw_error<ValueError>(op, ": expected row >= 0 and col >= 0; got ", row, " and ", col);
+  }
+  const DType dtype = options.dtype.value_or(i64);
+  if (kind_of(dtype) != Kind::integer) throw_wrong_dtype(op, dtype, "an integer dtype");
+  offset = std::clamp(offset, -row - 1, col + 1);
+  // The columns [begin, end) of each row.
+  const auto range_of = [&](int64_t i) {
+    const int64_t at = std::clamp<int64_t>(i + offset + (lower ? 1 : 0), 0, col);
+    return lower ? std::pair<int64_t, int64_t>{0, at} : std::pair<int64_t, int64_t>{at, col};
+  };
+  int64_t count = 0;
+  for (int64_t i = 0; i < row; ++i) {
+    const auto [begin, end] = range_of(i);
+    if (__builtin_add_overflow(count, end - begin, &count)) count = -1;
+    if (count < 0) throw_error<ValueError>(op, ": too many indices; got ", row, " x ", col);
+  }
+  checked_numel(op, Shape{2, count});
+  TensorData data(Shape{2, count}, i64);
+  const std::span<int64_t> values = data.as_mutable<int64_t>();
+  size_t at = 0;
+  for (int64_t i = 0; i < row; ++i) {
+    const auto [begin, end] = range_of(i);
+    for (int64_t j = begin; j < end; ++j, ++at) {
+      values[at] = i;
+      values[static_cast<size_t>(count) + at] = j;
+    }
+  }
+  options.dtype = dtype;
+  return from_data(data, options);
+}
+
+}  // namespace
+
+Tensor scalar_tensor(Scalar value, TensorOptions options) {
+  options.dtype = options.dtype.value_or(default_dtype());
+  return full({}, value, options);
+}
+
+Tensor empty_strided(const Shape& shape, const Strides& stride, TensorOptions options) {
+  if (shape.rank() != stride.rank()) {
+    throw_error<ShapeError>("empty_strided: expected one stride for each size; got ", shape,
+                            " and ", stride);
+  }
+  checked_numel("empty_strided", shape);
+  int64_t last = 0;  // the place of the last element
+  for (int i = 0; i < shape.rank(); ++i) {
+    int64_t reach = 0;
+    if (stride[i] < 0) {
+      throw_error<ValueError>("empty_strided: expected strides >= 0; got ", stride);
+    }
+    if (__builtin_mul_overflow(std::max<int64_t>(shape[i] - 1, 0), stride[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last)) {
+      throw_error<ValueError>("empty_strided: too large; got ", shape, " and ", stride);
+    }
+  }
+  const DType dtype = options.dtype.value_or(default_dtype());
+  if (options.device.type != kCpu) {
+    throw_error<DeviceError>("empty_strided: only host memory has strides; got device ",
+                             options.device, "; expected cpu");
+  }
+  const int64_t count = shape.numel() == 0 ? 0 : checked_numel("empty_strided", Shape{last}) + 1;
+  Tensor whole = empty({count}, {dtype});
+  const std::optional<HostMemory> memory = host_memory(whole);
+  return marked(tensor_over(memory->storage, dtype, shape, stride, memory->offset), options);
+}
+
+Tensor eye(int64_t n, int64_t m, TensorOptions options) {
+  if (n < 0 || m < 0) {
+    throw_error<ValueError>("eye: expected n >= 0 and m >= 0; got ", n, " and ", m);
+  }
+  checked_numel("eye", Shape{n, m});
+  const Tensor rows = arange(0, n, 1, {i64, options.device}).unsqueeze(1);
+  const Tensor diagonal = rows.eq(arange(0, m, 1, {i64, options.device}));
+  return marked(diagonal.to(options.dtype.value_or(default_dtype())), options);
+}
+
+Tensor range(double start, double end, double step, TensorOptions options) {
+  const bool finite = std::isfinite(start) && std::isfinite(end) && std::isfinite(step);
+  if (!finite || step == 0.0 || (end - start) / step < 0.0) {
+    throw_error<ValueError>(
+        "range: expected finite bounds, and a step that leads from one to the "
+        "other; got ",
+        start, ", ", end, ", ", step);
+  }
+  const double count = std::floor((end - start) / step) + 1.0;
+  if (count > 0x1p47) throw_error<ValueError>("range: too many values; got ", count);
+  const DType dtype = options.dtype.value_or(default_dtype());
+  const Tensor steps = arange(0, static_cast<int64_t>(count), 1, {f64, options.device});
+  return marked(add(mul(steps, step), start).to(dtype), options);
+}
+
+Tensor logspace(double start, double end, int64_t steps, double base, TensorOptions options) {
+  if (steps < 0) throw_error<ValueError>("logspace: expected steps >= 0; got ", steps);
+  const DType dtype = options.dtype.value_or(default_dtype());
+  const Tensor exponents = linspace(start, end, steps, {f64, options.device});
+  return marked(pow(Scalar(base), exponents).to(dtype), options);
+}
+
+Tensor tril(const Tensor& x, int64_t diagonal) { return without("tril", x, true, diagonal); }
+Tensor triu(const Tensor& x, int64_t diagonal) { return without("triu", x, false, diagonal); }
+
+Tensor tril_indices(int64_t row, int64_t col, int64_t offset, TensorOptions options) {
+  return triangle_indices("tril_indices", row, col, offset, true, options);
+}
+Tensor triu_indices(int64_t row, int64_t col, int64_t offset, TensorOptions options) {
+  return triangle_indices("triu_indices", row, col, offset, false, options);
+}
+
+std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, std::string_view indexing) {
+  if (tensors.empty()) throw_error<ValueError>("meshgrid: got no tensor; expected at least one");
+  if (indexing != "ij" && indexing != "xy") {
+    throw_error<ValueError>("meshgrid: unknown indexing; got \"", std::string(indexing),
+                            "\"; expected \"ij\" or \"xy\"");
+  }
+  const auto count = static_cast<int>(tensors.size());
+  if (count > kMaxRank) {
+    throw_error<ValueError>("meshgrid: too many tensors; got ", count, "; expected at most ",
+                            kMaxRank);
+  }
+  Shape shape;
+  for (const Tensor& x : tensors) {
+    if (x.dim() > 1) {
+      throw_error<ShapeError>("meshgrid: expected 0-d or 1-d tensors; got shape ", x.shape());
+    }
+    if (x.dtype() != tensors[0].dtype() || x.device() != tensors[0].device()) {
+      throw_error<ValueError>("meshgrid: the tensors differ in dtype or device; got ",
+                              tensors[0].dtype(), " and ", x.dtype());
+    }
+    shape.push_back(x.numel());
+  }
+  checked_numel("meshgrid", shape);
+  std::vector<Tensor> grids;
+  for (int i = 0; i < count; ++i) {
+    Shape line = Shape::filled(count, 1);
+    line[i] = shape[i];
+    grids.push_back(tensors[static_cast<size_t>(i)].reshape(line).expand(shape));
+    if (indexing == "xy" && count > 1) grids.back() = grids.back().transpose(0, 1);
+  }
+  return grids;
+}
+
+Tensor cartesian_prod(std::span<const Tensor> tensors) {
+  for (const Tensor& x : tensors) {
+    if (x.dim() != 1) {
+      throw_error<ShapeError>("cartesian_prod: expected 1-d tensors; got shape ", x.shape());
+    }
+  }
+  if (tensors.size() == 1) return tensors[0];
+  std::vector<Tensor> columns = meshgrid(tensors);
+  for (Tensor& grid : columns) grid = grid.reshape({-1});
+  return stack(columns, 1);
+}
+
+Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
+  if (x.dim() != 1) {
+    throw_error<ShapeError>("combinations: expected a 1-d tensor; got shape ", x.shape());
+  }
+  if (r < 0) throw_error<ValueError>("combinations: expected r >= 0; got ", r);
+  if (r == 0) return empty({0}, {x.dtype(), x.device()});
+  const int64_t n = x.numel();
+  std::vector<int64_t> chosen;
+  std::vector<int64_t> all;
+  const auto length = static_cast<size_t>(r);
+  if (n > 0 && (with_replacement || r <= n)) {
+    chosen.resize(length);
+    for (size_t i = 0; i < length; ++i) chosen[i] = with_replacement ? 0 : static_cast<int64_t>(i);
+    for (;;) {
+      all.insert(all.end(), chosen.begin(), chosen.end());
+      // The last place that can still grow; those behind it start over.
+      size_t at = length;
+      const auto most = [&](size_t i) {
+        return with_replacement ? n - 1 : n - r + static_cast<int64_t>(i);
+      };
+      while (at > 0 && chosen[at - 1] == most(at - 1)) --at;
+      if (at == 0) break;
+      int64_t value = ++chosen[at - 1];
+      for (; at < length; ++at) chosen[at] = with_replacement ? value : ++value;
+    }
+  }
+  const auto count = static_cast<int64_t>(all.size()) / r;
+  const Tensor places = tensor(all, {i64, x.device()});
+  return x.index_select(0, places).reshape({count, r});
+}
+
+Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
+  if (x.dim() != 1) {
+    throw_error<ShapeError>("vander: expected a 1-d tensor; got shape ", x.shape());
+  }
+  const int64_t columns = n.value_or(x.numel());
+  if (columns < 0) throw_error<ValueError>("vander: expected n >= 0; got ", columns);
+  const DType dtype = x.dtype() == bool_ ? i64 : x.dtype();
+  const Tensor base = x.to(dtype).unsqueeze(1);
+  const Tensor exponents = arange(0, columns, 1, {i64, x.device()});
+  const Tensor powers = pow(base, exponents.to(dtype));
+  return increasing ? powers : powers.flip({1});
+}
+
+}  // namespace kiln
