@@ -162,9 +162,11 @@ std::string difference(const Tensors& got, const Tensors& expected, double toler
     }
     const auto a = doubles_of(got[i]);
     const auto b = doubles_of(expected[i]);
+    // Integers may have floating point results.
+    const double allowed = std::max(tolerance, tolerance_of(got[i].dtype()));
     for (size_t k = 0; k < a.size(); ++k) {
       if (a[k] == b[k] || (std::isnan(a[k]) && std::isnan(b[k]))) continue;
-      if (!(std::abs(a[k] - b[k]) <= tolerance * std::max(1.0, std::abs(b[k])))) {
+      if (!(std::abs(a[k] - b[k]) <= allowed * std::max(1.0, std::abs(b[k])))) {
         return which + "element " + std::to_string(k) + " is " + std::to_string(a[k]) +
                "; expected " + std::to_string(b[k]) + " (off by " +
                std::to_string((a[k] - b[k]) / std::max(1.0, std::abs(b[k]))) + ")";

@@ -27,8 +27,8 @@ Case& unary(const std::string& name, Tensor (*f)(TensorArg), Input input, DTypes
 KILN_OP_CASES(elementary) {
   unary("neg", neg, real(kShape), kReals);
   unary("abs", kiln::abs, real(kShape).away_from(0), kReals);
-  unary("sign", sign, real(kShape).away_from(0));
-  unary("square", square, real(kShape), kAll);
+  unary("sign", sign, real(kShape).away_from(0), kReals);
+  unary("square", square, real(kShape), kReals);
   unary("floor", kiln::floor, real(kShape).away_from(0, 1), kReals);
   unary("ceil", kiln::ceil, real(kShape).away_from(0, 1), kReals);
   unary("trunc", kiln::trunc, real(kShape).away_from(0, 1), kReals);

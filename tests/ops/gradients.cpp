@@ -156,7 +156,7 @@ TEST_CASE("op cases: gradients equal differences, to second order") {
     try {
       Checker(c).check();
     } catch (const std::exception& error) {
-      FAIL_CHECK(error.what());
+      FAIL_CHECK(std::string(error.what()));
     }
   }
 }

@@ -38,7 +38,7 @@ TEST_CASE("op cases: bit-identical results with 1 and with several threads") {
       REQUIRE(one.size() == many.size());
       for (size_t i = 0; i < one.size(); ++i) CHECK(same_bits(one[i], many[i]));
     } catch (const Error& error) {
-      FAIL_CHECK(error.what());
+      FAIL_CHECK(std::string(error.what()));
     }
   }
 }

@@ -48,7 +48,7 @@ TEST_CASE("op cases: cpu and reference backend agree") {
       try {
         check(c, dtype);
       } catch (const std::exception& error) {
-        FAIL_CHECK(describe(c, dtype), ": ", error.what());
+        FAIL_CHECK(describe(c, dtype), ": ", std::string(error.what()));
       }
     }
   }

@@ -34,7 +34,7 @@ TEST_CASE("op cases: strided inputs give what contiguous ones give") {
     try {
       check(c, dtype);
     } catch (const std::exception& error) {
-      FAIL_CHECK(describe(c, dtype), ": ", error.what());
+      FAIL_CHECK(describe(c, dtype), ": ", std::string(error.what()));
     }
   }
 }
