@@ -15,7 +15,6 @@ constexpr std::array kDTypes = {DType::f64,     DType::f32,  DType::f16, DType::
 std::array<PyObject*, 16> dtype_objects{};
 PyTypeObject* size_type = nullptr;
 
-bool is_complex(DType t) { return t == DType::c64 || t == DType::c128; }
 
 }  // namespace
 
