@@ -6,13 +6,13 @@
 // derivative is right without further formulas.
 #pragma once
 
-#include "kiln/autodiff/formulas_reduce.h"
+#include "kiln/autodiff/formulas_scan.h"
 #include "kiln/backend/composed_attention.h"
 
 namespace kiln::autodiff {
 
 template <class B>
-struct FormulasNeural : FormulasReduce<B> {
+struct FormulasNeural : FormulasScan<B> {
   using Base = AutodiffBase<B>;
   using Reduce = FormulasReduce<B>;
   using Base::attach;

@@ -207,19 +207,19 @@ struct FormulasReduce : FormulasFunctions<B> {
     };
   }
 
-  // Moves x by k along dim towards higher indices (or, reversed, lower ones), with ones coming in.
-  static T shift_in_ones(const T& x, int dim, int64_t k, bool reversed) {
+  // Moves x by one along dim towards higher indices (or, reversed, lower ones), with `value` coming
+  // in.
+  static T shift_in(const T& x, int dim, double value, bool reversed) {
     Shape shape = B::shape(x.inner);
     const int64_t n = shape[dim];
-    const int64_t kept = std::max<int64_t>(0, n - k);
-    shape[dim] = n - kept;
-    const T ones = {B::float_full(shape, Scalar(1.0), B::dtype(x.inner), B::device(x.inner))};
-    const T rest = A::float_slice(x, dim, reversed ? Range{n - kept, n, 1} : Range{0, kept, 1});
-    const T parts[2] = {reversed ? rest : ones, reversed ? ones : rest};
+    shape[dim] = std::min<int64_t>(1, n);
+    const T entering = {B::float_full(shape, Scalar(value), B::dtype(x.inner), B::device(x.inner))};
+    const T rest =
+        A::float_slice(x, dim, reversed ? Range{shape[dim], n, 1} : Range{0, n - shape[dim], 1});
+    const T parts[2] = {reversed ? rest : entering, reversed ? entering : rest};
     return A::float_cat(std::span<const T>(parts), dim);
   }
-  // The product of all other elements along the reduced dims: exclusive products from both sides,
-  // each by doubling.
+  // The product of all other elements along the reduced dims: exclusive products from both sides.
   static T product_of_others(const T& x, const Dims& dims) {
     const Shape shape = B::shape(x.inner);
     Dims order;  // kept dims first, reduced ones last
@@ -234,15 +234,12 @@ struct FormulasReduce : FormulasFunctions<B> {
       permuted.push_back(shape[static_cast<int>(order[i])]);
       if (i < kept) flat.push_back(permuted.back());
     }
-    const int64_t n = count(shape, dims);
-    flat.push_back(n);
+    flat.push_back(count(shape, dims));
     const T line = A::float_reshape(A::float_permute(x, order), flat);
-    T before = shift_in_ones(line, kept, 1, false);
-    T after = shift_in_ones(line, kept, 1, true);
-    for (int64_t k = 1; k < n; k *= 2) {
-      before = A::float_mul(before, shift_in_ones(before, kept, k, false));
-      after = A::float_mul(after, shift_in_ones(after, kept, k, true));
-    }
+    const Dims last{kept};
+    const T before = A::float_cumprod(shift_in(line, kept, 1.0, false), kept);
+    const T after = A::float_flip(
+        A::float_cumprod(A::float_flip(shift_in(line, kept, 1.0, true), last), kept), last);
     const T others = A::float_reshape(A::float_mul(before, after), permuted);
     Dims back = Shape::filled(order.rank(), 0);
     for (int i = 0; i < order.rank(); ++i) back[static_cast<int>(order[i])] = i;

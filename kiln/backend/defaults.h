@@ -15,6 +15,7 @@
 #include "kiln/backend/defaults_int.h"
 #include "kiln/backend/defaults_nn.h"
 #include "kiln/backend/defaults_optim.h"
+#include "kiln/backend/defaults_scan.h"
 #include "kiln/backend/defaults_sort.h"
 #include "kiln/backend/defaults_window.h"
 
@@ -27,6 +28,7 @@ struct BackendDefaults : defaults::FloatDefaults<Bk>,
                          defaults::BoolDefaults<Bk>,
                          defaults::NnDefaults<Bk>,
                          defaults::NormDefaults<Bk>,
+                         defaults::ScanDefaults<Bk>,
                          defaults::SortDefaults<Bk>,
                          defaults::WindowDefaults<Bk>,
                          defaults::OptimDefaults<Bk> {};

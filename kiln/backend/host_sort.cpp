@@ -44,7 +44,41 @@ void argsort_rows(const TensorData& x, int dim, bool descending, std::span<int64
   }
 }
 
+// NaN is never below a bound, so that it goes to the end.
+template <class V, class T>
+void search_rows(const TensorData& sorted, const TensorData& values, bool right,
+                 std::span<int64_t> out) {
+  const std::span<const T> edges = sorted.as<T>();
+  const std::span<const T> wanted = values.as<T>();
+  const auto n = static_cast<size_t>(sorted.shape().back());
+  const bool one_row = sorted.shape().rank() == 1;
+  const size_t m = one_row ? wanted.size() : static_cast<size_t>(values.shape().back());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const auto row = edges.subspan(one_row ? 0 : i / m * n, n);
+    const V value = convert_element<V>(wanted[i]);
+    const auto at = std::partition_point(row.begin(), row.end(), [&](T edge) {
+      const V e = convert_element<V>(edge);
+      return right ? !(e > value) : !(e >= value);
+    });
+    out[i] = at - row.begin();
+  }
+}
+
 }  // namespace
+
+TensorData searchsorted(const TensorData& sorted, const TensorData& values, bool right) {
+  TensorData out(values.shape(), DType::i64);
+  if (values.numel() == 0) return out;
+  const std::span<int64_t> places = out.as_mutable<int64_t>();
+  if (is_floating_point(sorted.dtype())) {
+    visit_float("searchsorted", sorted.dtype(),
+                [&]<class T>() { search_rows<double, T>(sorted, values, right, places); });
+  } else {
+    visit_int("searchsorted", sorted.dtype(),
+              [&]<class T>() { search_rows<int64_t, T>(sorted, values, right, places); });
+  }
+  return out;
+}
 
 TensorData argsort(const TensorData& x, int dim, bool descending) {
   TensorData out(x.shape(), DType::i64);

@@ -37,6 +37,9 @@ int64_t conv_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad
 int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
                          int64_t dilation, bool ceil_mode);
 
+// What becomes of elements that are scattered to one place.
+enum class ScatterReduction : uint8_t { prod, amax, amin };
+
 // Rows of logits against class indices.
 struct CrossEntropyOptions {
   int64_t ignore_index = -100;   // rows with this target give 0 and no gradient

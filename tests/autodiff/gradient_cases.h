@@ -242,6 +242,31 @@ std::vector<Case<B>> shape_cases(kiln::Device device) {
   out.push_back({"float_index_add", {a, uniform({2, 3, 4}, -1, 1, 7)}, [rows](const V& x) {
                    return A::float_index_add(x[0], 1, rows, x[1]);
                  }});
+  out.push_back({"float_index_copy",
+                 {a, uniform({2, 2, 4}, -1, 1, 7)},
+                 [other = ints({2, 0}, {2})](const V& x) {
+                   return A::float_index_copy(x[0], 1, other, x[1]);
+                 }});
+  // A place that three elements meet at, one that none does, and products with one zero and with
+  // two.
+  const auto meeting = ints({0, 2, 2, 1, 0, 3, 3, 3}, {2, 4});
+  TensorData zeros = uniform({2, 4}, 0.5, 2.0, 10);
+  zeros.as_mutable<double>()[0] = zeros.as_mutable<double>()[5] = 0.0;
+  zeros.as_mutable<double>()[6] = 0.0;
+  for (const auto reduction :
+       {kiln::ScatterReduction::prod, kiln::ScatterReduction::amax, kiln::ScatterReduction::amin}) {
+    out.push_back({"float_scatter_reduce",
+                   {uniform({2, 5}, 0.5, 2.0, 11), uniform({2, 4}, 0.5, 2.0, 12)},
+                   [meeting, reduction](const V& x) {
+                     return A::float_scatter_reduce(x[0], 1, meeting, x[1], reduction);
+                   }});
+  }
+  out.push_back({"float_scatter_reduce",
+                 {uniform({3, 4}, 0.5, 2.0, 13), zeros},
+                 [rows3 = ints({0, 2, 1, 1, 0, 2, 2, 1}, {2, 4})](const V& x) {
+                   return A::float_scatter_reduce(x[0], 0, rows3, x[1],
+                                                  kiln::ScatterReduction::prod);
+                 }});
   out.push_back({"float_cat", {a, uniform({2, 2, 4}, -1, 1, 8)}, [](const V& x) {
                    return A::float_cat(std::span<const T>(x), 1);
                  }});
@@ -273,6 +298,7 @@ std::vector<Case<B>> reduction_cases() {
   out.push_back({#op, {a}, [](const V& x) { return A::op(x[0], Dims{1}, __VA_ARGS__); }}); \
   out.push_back({#op, {a}, [](const V& x) { return A::op(x[0], Dims{0, 2}, __VA_ARGS__); }});
   KILN_CASE_REDUCE(float_sum, false)
+  KILN_CASE_REDUCE(float_nansum, false)
   KILN_CASE_REDUCE(float_mean, true)
   KILN_CASE_REDUCE(float_prod, false)
   KILN_CASE_REDUCE(float_amax, false)
@@ -282,6 +308,21 @@ std::vector<Case<B>> reduction_cases() {
 #undef KILN_CASE_REDUCE
   out.push_back(
       {"float_prod", {zeros}, [](const V& x) { return A::float_prod(x[0], Dims{1}, false); }});
+  out.push_back({"float_cumprod", {a}, [](const V& x) { return A::float_cumprod(x[0], 1); }});
+  out.push_back({"float_cumprod", {zeros}, [](const V& x) { return A::float_cumprod(x[0], 1); }});
+  out.push_back(
+      {"float_logcumsumexp", {a}, [](const V& x) { return A::float_logcumsumexp(x[0], 2); }});
+  for (const bool reversed : {false, true}) {
+    out.push_back({"float_linear_scan", {a, uniform({2, 3, 4}, -1, 1, 14)}, [reversed](const V& x) {
+                     return A::float_linear_scan(x[0], x[1], 2, reversed);
+                   }});
+  }
+  for (const double order : {0.0, 0.7, 1.0, 2.0, 3.0, -1.5, static_cast<double>(INFINITY),
+                             -static_cast<double>(INFINITY)}) {
+    out.push_back({"float_norm", {a}, [order](const V& x) {
+                     return A::float_norm(x[0], order, Dims{0, 2}, order == 2.0);
+                   }});
+  }
   out.push_back({"float_cumsum", {a}, [](const V& x) { return A::float_cumsum(x[0], 1); }});
   out.push_back(
       {"float_sort", {a}, [](const V& x) { return A::float_sort(x[0], 1, false).first; }});
@@ -427,6 +468,7 @@ inline std::set<std::string> ops_without_case() {
           "float_equal_scalar", "float_not_equal_scalar", "float_greater_scalar",
           "float_greater_equal_scalar", "float_lower_scalar", "float_lower_equal_scalar",
           "float_is_nan", "float_is_inf", "float_argmax", "float_argmin", "float_quantize",
+          "float_argtopk", "float_argplace", "float_searchsorted", "float_cumarg",
           // write in place, unrecorded; see in_place.cpp
           "float_assign", "float_fill", "float_sgd_step", "float_adam_step",
           // checked through the op whose first and second derivative they compute

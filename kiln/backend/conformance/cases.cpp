@@ -76,9 +76,9 @@ void for_each_case(const std::vector<DType>& float_dtypes, const std::vector<DTy
   CaseList list(float_dtypes, int_dtypes);
   for (const auto add_family :
        {add_data_cases, add_shape_cases, add_index_cases, add_float_cases, add_compare_cases,
-        add_int_cases, add_bool_cases, add_reduce_cases, add_product_cases, add_activation_cases,
-        add_window_cases, add_norm_cases, add_attention_cases, add_training_cases,
-        add_quantized_cases, add_function_cases}) {
+        add_int_cases, add_bool_cases, add_reduce_cases, add_scan_cases, add_sort_cases,
+        add_product_cases, add_activation_cases, add_window_cases, add_norm_cases,
+        add_attention_cases, add_training_cases, add_quantized_cases, add_function_cases}) {
     add_family(list);
     for (const Case& c : list.cases) fn(c);
     list.cases.clear();
@@ -115,6 +115,9 @@ struct Describe {
     return concat("kernel ", Shape(x.kernel), " stride ", Shape(x.stride), " padding ",
                   Shape(x.padding), " dilation ", Shape(x.dilation), x.ceil_mode ? " ceil" : "",
                   x.count_include_pad ? "" : " without padding");
+  }
+  std::string operator()(ScatterReduction x) const {
+    return x == ScatterReduction::prod ? "prod" : x == ScatterReduction::amax ? "amax" : "amin";
   }
   std::string operator()(const AttentionOptions& x) const {
     return concat("scale ", x.scale, x.causal ? " causal" : "", " dropout ", x.dropout);

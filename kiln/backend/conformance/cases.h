@@ -60,6 +60,8 @@ void add_function_cases(CaseList& list);
 void add_int_cases(CaseList& list);
 void add_bool_cases(CaseList& list);
 void add_reduce_cases(CaseList& list);
+void add_scan_cases(CaseList& list);
+void add_sort_cases(CaseList& list);
 void add_product_cases(CaseList& list);
 void add_activation_cases(CaseList& list);
 void add_window_cases(CaseList& list);

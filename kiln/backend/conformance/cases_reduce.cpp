@@ -52,9 +52,10 @@ void add_reduction(CaseList& list, const ReduceOp& op, const Operand& x, const D
 }
 
 void add_float_reductions(CaseList& list, DType dtype) {
-  const ReduceOp ops[] = {{"float_sum", true, {8, 8}},   {"float_mean", true, {8, 8}},
-                          {"float_prod", true, {16, 0}}, {"float_amax", false, {}},
-                          {"float_amin", false, {}},     {"float_logsumexp", true, {8, 8}}};
+  const ReduceOp ops[] = {{"float_nansum", true, {8, 8}},   {"float_sum", true, {8, 8}},
+                          {"float_mean", true, {8, 8}},     {"float_prod", true, {16, 0}},
+                          {"float_amax", false, {}},        {"float_amin", false, {}},
+                          {"float_logsumexp", true, {8, 8}}};
   for (const ReduceOp& op : ops) {
     for (const Reduction& r : kReductions) {
       add_reduction(list, op, list.uniform(r.shape, dtype, -1.5, 1.5), r.dims);

@@ -1,4 +1,5 @@
 // Ops that read or write at indices, and selection by mask.
+#include "kiln/backend/host_scan.h"
 #include "kiln/backend/reference/elements.h"
 
 namespace kiln {
@@ -89,6 +90,20 @@ HostHandle index_add(const Tensor& x, int dim, const Tensor& index, const Tensor
 }
 
 template <class V>
+HostHandle index_copy(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
+  std::vector<V> values = read<V>(x);
+  const std::vector<int64_t> indices = read<int64_t>(index);
+  const std::vector<V> sources = read<V>(src);
+  for (int64_t i : indices) checked_index("index_copy", i, x->shape()[dim]);
+  for_each_index(src->shape(), [&](const Shape& from) {
+    Shape at = from;
+    at[dim] = indices[static_cast<size_t>(from[dim])];
+    values[position(x->shape(), at)] = sources[position(src->shape(), from)];
+  });
+  return finish(x, x->shape(), x->dtype(), values);
+}
+
+template <class V>
 HostHandle mask_where(const Tensor& x, const Tensor& mask, const Tensor& value) {
   Shape shape = broadcast_shapes("mask_where", x->shape(), mask->shape());
   shape = broadcast_shapes("mask_where", shape, value->shape());
@@ -114,21 +129,24 @@ HostHandle mask_fill(const Tensor& x, const Tensor& mask, V value) {
 
 }  // namespace
 
-#define KILN_INDEX_OPS(kind, V, to_value)                                       \
-  HostHandle Ops::kind##_gather(Tensor x, int dim, Tensor index) {              \
-    return gather<V>(x, dim, index);                                            \
-  }                                                                             \
-  HostHandle Ops::kind##_scatter(Tensor x, int dim, Tensor index, Tensor src) { \
-    return scatter<V>("scatter", x, dim, index, src, [](V, V b) { return b; }); \
-  }                                                                             \
-  HostHandle Ops::kind##_index_select(Tensor x, int dim, Tensor index) {        \
-    return index_select<V>(x, dim, index);                                      \
-  }                                                                             \
-  HostHandle Ops::kind##_mask_where(Tensor x, Tensor mask, Tensor value) {      \
-    return mask_where<V>(x, mask, value);                                       \
-  }                                                                             \
-  HostHandle Ops::kind##_mask_fill(Tensor x, Tensor mask, Scalar value) {       \
-    return mask_fill<V>(x, mask, value.to_value());                             \
+#define KILN_INDEX_OPS(kind, V, to_value)                                          \
+  HostHandle Ops::kind##_gather(Tensor x, int dim, Tensor index) {                 \
+    return gather<V>(x, dim, index);                                               \
+  }                                                                                \
+  HostHandle Ops::kind##_scatter(Tensor x, int dim, Tensor index, Tensor src) {    \
+    return scatter<V>("scatter", x, dim, index, src, [](V, V b) { return b; });    \
+  }                                                                                \
+  HostHandle Ops::kind##_index_select(Tensor x, int dim, Tensor index) {           \
+    return index_select<V>(x, dim, index);                                         \
+  }                                                                                \
+  HostHandle Ops::kind##_index_copy(Tensor x, int dim, Tensor index, Tensor src) { \
+    return index_copy<V>(x, dim, index, src);                                      \
+  }                                                                                \
+  HostHandle Ops::kind##_mask_where(Tensor x, Tensor mask, Tensor value) {         \
+    return mask_where<V>(x, mask, value);                                          \
+  }                                                                                \
+  HostHandle Ops::kind##_mask_fill(Tensor x, Tensor mask, Scalar value) {          \
+    return mask_fill<V>(x, mask, value.to_value());                                \
   }
 KILN_INDEX_OPS(float, double, to_double)
 KILN_INDEX_OPS(int, int64_t, to_int)
@@ -142,6 +160,21 @@ KILN_INDEX_OPS(bool, int64_t, to_bool)
   HostHandle Ops::kind##_index_add(Tensor x, int dim, Tensor index, Tensor src) {                \
     return index_add<V>(x, dim, index, src);                                                     \
   }
+#define KILN_SCATTER_REDUCE(kind)                                                                \
+  HostHandle Ops::kind##_scatter_reduce(Tensor x, int dim, Tensor index, Tensor src,             \
+                                        ScatterReduction reduction) {                            \
+    return host::from_data(host::scatter_reduce(host::into_data(x), dim, host::into_data(index), \
+                                                host::into_data(src), reduction),                \
+                           x->device());                                                         \
+  }
+KILN_SCATTER_REDUCE(float)
+KILN_SCATTER_REDUCE(int)
+#undef KILN_SCATTER_REDUCE
+
+HostHandle Ops::bool_nonzero(Tensor x) {
+  return host::from_data(host::nonzero(host::into_data(x)), x->device());
+}
+
 KILN_INDEX_ADD_OPS(float, double)
 KILN_INDEX_ADD_OPS(int, int64_t)
 #undef KILN_INDEX_ADD_OPS

@@ -1,4 +1,4 @@
-// Reductions and cumulative sums.
+// Reductions.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,7 +8,6 @@
 namespace kiln {
 
 using reference::make;
-using reference::map_rows;
 using reference::Ops;
 using reference::reduce;
 using reference::Tensor;
@@ -27,6 +26,12 @@ int64_t sum(IntRow row) {
   uint64_t total = 0;
   for (int64_t x : row) total += static_cast<uint64_t>(x);
   return static_cast<int64_t>(total);
+}
+
+double nansum(FloatRow row) {
+  double total = 0.0;
+  for (double x : row) total += x == x ? x : 0.0;
+  return total;
 }
 
 double product(FloatRow row) {
@@ -77,9 +82,17 @@ double logsumexp(FloatRow row) {
   return largest + std::log(total);
 }
 
-template <class V>
-void cumulate(std::span<V> row) {
-  for (size_t i = 1; i < row.size(); ++i) row[i] = sum(std::array<V, 2>{row[i - 1], row[i]});
+double norm(FloatRow row, double p) {
+  if (p == 0.0)
+    return static_cast<double>(std::ranges::count_if(row, [](double x) { return x != 0; }));
+  if (std::isinf(p)) {
+    std::vector<double> sizes(row.begin(), row.end());
+    for (double& x : sizes) x = std::abs(x);
+    return sizes[static_cast<size_t>(p > 0 ? arg_max(FloatRow(sizes)) : arg_min(FloatRow(sizes)))];
+  }
+  double total = 0.0;
+  for (double x : row) total += std::pow(std::abs(x), p);
+  return std::pow(total, 1.0 / p);
 }
 
 }  // namespace
@@ -89,6 +102,7 @@ void cumulate(std::span<V> row) {
     return reduce<V>(x, dims, keepdim, x->dtype(), [](Row row) { return expression; }); \
   }
 KILN_REDUCE(float_sum, FloatRow, double, sum(row))
+KILN_REDUCE(float_nansum, FloatRow, double, nansum(row))
 KILN_REDUCE(float_mean, FloatRow, double, sum(row) / static_cast<double>(row.size()))
 KILN_REDUCE(float_prod, FloatRow, double, product(row))
 KILN_REDUCE(float_amax, FloatRow, double, row[static_cast<size_t>(arg_max(row))])
@@ -117,11 +131,8 @@ KILN_ARG_REDUCE(int_argmax, IntRow, int64_t, arg_max)
 KILN_ARG_REDUCE(int_argmin, IntRow, int64_t, arg_min)
 #undef KILN_ARG_REDUCE
 
-HostHandle Ops::float_cumsum(Tensor x, int dim) {
-  return map_rows<double>(x, Dims{dim}, cumulate<double>);
-}
-HostHandle Ops::int_cumsum(Tensor x, int dim) {
-  return map_rows<int64_t>(x, Dims{dim}, cumulate<int64_t>);
+HostHandle Ops::float_norm(Tensor x, double p, const Dims& dims, bool keepdim) {
+  return reduce<double>(x, dims, keepdim, x->dtype(), [=](FloatRow row) { return norm(row, p); });
 }
 
 }  // namespace kiln
