@@ -44,7 +44,6 @@ void argsort_rows(const TensorData& x, int dim, bool descending, std::span<int64
   }
 }
 
-// NaN is never below a bound, so that it goes to the end.
 template <class V, class T>
 void search_rows(const TensorData& sorted, const TensorData& values, bool right,
                  std::span<int64_t> out) {
@@ -58,7 +57,7 @@ void search_rows(const TensorData& sorted, const TensorData& values, bool right,
     const V value = convert_element<V>(wanted[i]);
     const auto at = std::partition_point(row.begin(), row.end(), [&](T edge) {
       const V e = convert_element<V>(edge);
-      return right ? !(e > value) : !(e >= value);
+      return right ? !before(value, e) : before(e, value);
     });
     out[i] = at - row.begin();
   }

@@ -62,7 +62,7 @@ void add_norms(CaseList& list, DType dtype) {
       if (shape.numel() > 100 && (size_of(dtype) == 2 || p == 0.5)) continue;
       add_rounded(list, "float_norm",
                   {list.uniform(shape, dtype, -1.5, 1.5), p, dims, shape.rank() == 2},
-                  {shape.numel() > 1000 ? 1000.0 : 64.0, 0});
+                  {shape.numel() > 1000 ? 20000.0 : 64.0, 0});
     }
     list.add("float_norm", {odd, p, Dims{0}, false}, {64, 0}).elementwise = false;
     list.add("float_norm", {odd, p, Dims{1}, false}, {64, 0}).elementwise = false;

@@ -45,6 +45,9 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_scatter_add(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle float_index_select(Arg<HostHandle>, int, Arg<HostHandle>);
   static HostHandle float_index_add(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
+  static HostHandle float_scatter_reduce(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>,
+                                         ScatterReduction);
+  static HostHandle float_index_copy(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle float_cat(std::span<const HostHandle>, int);
   static HostHandle float_mask_where(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle float_mask_fill(Arg<HostHandle>, Arg<HostHandle>, Scalar);
@@ -121,7 +124,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_is_nan(Arg<HostHandle>);
   static HostHandle float_is_inf(Arg<HostHandle>);
 
-  // Reductions. (reduce.cpp, arg_reduce.cpp, cumsum.cpp, sort.cpp)
+  // Reductions. (reduce.cpp, arg_reduce.cpp, scan.cpp, sort.cpp, select.cpp)
   static HostHandle float_sum(Arg<HostHandle>, const Dims&, bool);
   static HostHandle float_mean(Arg<HostHandle>, const Dims&, bool);
   static HostHandle float_prod(Arg<HostHandle>, const Dims&, bool);
@@ -132,6 +135,15 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_argmin(Arg<HostHandle>, int, bool);
   static HostHandle float_cumsum(Arg<HostHandle>, int);
   static std::pair<HostHandle, HostHandle> float_sort(Arg<HostHandle>, int, bool);
+  static HostHandle float_argtopk(Arg<HostHandle>, int64_t, int, bool);
+  static HostHandle float_argplace(Arg<HostHandle>, Arg<HostHandle>, int);
+  static HostHandle float_searchsorted(Arg<HostHandle>, Arg<HostHandle>, bool);
+  static HostHandle float_nansum(Arg<HostHandle>, const Dims&, bool);
+  static HostHandle float_norm(Arg<HostHandle>, double, const Dims&, bool);
+  static HostHandle float_cumprod(Arg<HostHandle>, int);
+  static HostHandle float_logcumsumexp(Arg<HostHandle>, int);
+  static HostHandle float_cumarg(Arg<HostHandle>, int, bool);
+  static HostHandle float_linear_scan(Arg<HostHandle>, Arg<HostHandle>, int, bool);
 
   // Activations and their gradients. (unary.cpp, binary.cpp)
   static HostHandle float_relu(Arg<HostHandle>);
@@ -168,6 +180,9 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle int_scatter_add(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle int_index_select(Arg<HostHandle>, int, Arg<HostHandle>);
   static HostHandle int_index_add(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
+  static HostHandle int_scatter_reduce(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>,
+                                       ScatterReduction);
+  static HostHandle int_index_copy(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle int_cat(std::span<const HostHandle>, int);
   static HostHandle int_mask_where(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle int_mask_fill(Arg<HostHandle>, Arg<HostHandle>, Scalar);
@@ -210,6 +225,11 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle int_argmin(Arg<HostHandle>, int, bool);
   static HostHandle int_cumsum(Arg<HostHandle>, int);
   static HostHandle int_argsort(Arg<HostHandle>, int, bool);
+  static HostHandle int_argtopk(Arg<HostHandle>, int64_t, int, bool);
+  static HostHandle int_argplace(Arg<HostHandle>, Arg<HostHandle>, int);
+  static HostHandle int_searchsorted(Arg<HostHandle>, Arg<HostHandle>, bool);
+  static HostHandle int_cumprod(Arg<HostHandle>, int);
+  static HostHandle int_cumarg(Arg<HostHandle>, int, bool);
 
   // Bool tensors.
   static HostHandle bool_from_data(const TensorData&, kiln::Device);
@@ -230,6 +250,8 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle bool_gather(Arg<HostHandle>, int, Arg<HostHandle>);
   static HostHandle bool_scatter(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle bool_index_select(Arg<HostHandle>, int, Arg<HostHandle>);
+  static HostHandle bool_index_copy(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
+  static HostHandle bool_nonzero(Arg<HostHandle>);
   static HostHandle bool_cat(std::span<const HostHandle>, int);
   static HostHandle bool_mask_where(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle bool_mask_fill(Arg<HostHandle>, Arg<HostHandle>, Scalar);

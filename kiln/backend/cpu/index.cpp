@@ -1,4 +1,5 @@
-// Ops that take indices along one dim: gather, scatter, scatter_add, index_select, index_add.
+// Ops that take indices along one dim: gather, scatter, scatter_add, scatter_reduce, index_select,
+// index_add, index_copy.
 //
 // Every index is checked before anything is written. Positions that may meet (those that differ
 // along `dim` only) are written by one thread, in their order, so results do not depend on the
@@ -207,6 +208,33 @@ struct Add {
   }
 };
 
+struct Multiply {
+  template <class T>
+  static void run(T& to, T from) {
+    if constexpr (std::is_integral_v<T>) {
+      to = static_cast<T>(static_cast<uint64_t>(to) * static_cast<uint64_t>(from));
+    } else {
+      to *= from;
+    }
+  }
+};
+// NaN wins.
+struct Larger {
+  template <class T>
+  static void run(T& to, T from) {
+    if (from >= to || from != from) to = from;
+  }
+};
+struct Smaller {
+  template <class T>
+  static void run(T& to, T from) {
+    if (from <= to || from != from) to = from;
+  }
+};
+// Whether an action depends on what the elements mean.
+template <class Action>
+constexpr bool kComputes = !std::is_same_v<Action, Write>;
+
 // One task for each stretch of columns of each outer index; f(outer, first column, columns).
 template <class F>
 void for_each_column_block(int64_t outer, int64_t rows, int64_t inner, F&& f) {
@@ -292,8 +320,8 @@ HostHandle scatter(const char* op, const Arg<HostHandle>& x, int dim, const Host
     const HostHandle row = scatter<Action>(op, as_row(x), 0, as_row(index_arg), as_row(source_arg));
     return host::view(row, Shape{}, Strides{}, row->offset());
   }
-  if (std::is_same_v<Action, Add> && convert_of(x->dtype()) != Convert::none) {
-    // Sums in float, rounded once.
+  if (kComputes<Action> && convert_of(x->dtype()) != Convert::none) {
+    // In float, rounded once.
     const HostHandle wide = Cpu::float_cast(x, DType::f32);
     const HostHandle source = Cpu::float_cast(source_arg, DType::f32);
     return Cpu::float_cast(scatter<Action>(op, wide, dim, index_arg, source), x->dtype());
@@ -304,7 +332,7 @@ HostHandle scatter(const char* op, const Arg<HostHandle>& x, int dim, const Host
   Target target(x);
   if (index->numel() == 0) return target.finish();
   const DType dtype = source->dtype();
-  if constexpr (std::is_same_v<Action, Add>) {
+  if constexpr (kComputes<Action>) {
     const auto run = [&]<class T>() {
       if constexpr (std::is_arithmetic_v<T>) {
         scatter_typed<Action, T>(target.tensor(), dim, *index, *source);
@@ -315,6 +343,44 @@ HostHandle scatter(const char* op, const Arg<HostHandle>& x, int dim, const Host
     visit_size(size_of(dtype),
                [&]<class U>() { scatter_typed<Action, U>(target.tensor(), dim, *index, *source); });
   }
+  return target.finish();
+}
+
+HostHandle scatter_reduce(const Arg<HostHandle>& x, int dim, const HostHandle& index,
+                          const HostHandle& source, ScatterReduction reduction) {
+  switch (reduction) {
+    case ScatterReduction::prod:
+      return scatter<Multiply>("scatter_reduce", x, dim, index, source);
+    case ScatterReduction::amax:
+      return scatter<Larger>("scatter_reduce", x, dim, index, source);
+    default:
+      return scatter<Smaller>("scatter_reduce", x, dim, index, source);
+  }
+}
+
+// Rows that one index names twice are written by one thread, in their order.
+HostHandle index_copy(const Arg<HostHandle>& x, int dim, const HostHandle& index_arg,
+                      const HostHandle& source_arg) {
+  const HostHandle index = apart_from(index_arg, x);
+  check_indices("index_copy", *index, x->shape()[dim]);
+  const HostHandle source = apart_from(source_arg, x);
+  Target target(x);
+  if (source->numel() == 0) return target.finish();
+  const Around around(target.tensor().shape(), dim);
+  const int64_t count = index->numel();
+  const auto* indices = index->data_as<const int64_t>();
+  const auto item = static_cast<int64_t>(size_of(source->dtype()));
+  auto* to = target.tensor().data_as<char>();
+  const auto* from = source->data_as<const char>();
+  for_each_column_block(
+      around.outer, count, around.inner, [&](int64_t o, int64_t column, int64_t columns) {
+        const auto bytes = static_cast<size_t>(columns * item);
+        for (int64_t i = 0; i < count; ++i) {
+          const int64_t row = (o * count + i) * around.inner + column;
+          const int64_t place = (o * around.size + indices[i]) * around.inner + column;
+          std::memcpy(to + place * item, from + row * item, bytes);
+        }
+      });
   return target.finish();
 }
 
@@ -412,5 +478,24 @@ HostHandle CpuBasic::int_index_add(Arg<HostHandle> x, int dim, Arg<HostHandle> i
                                    Arg<HostHandle> source) {
   return index_add(x, dim, index, source);
 }
+
+#define KILN_SCATTER_REDUCE(kind)                                                                  \
+  HostHandle CpuBasic::kind##_scatter_reduce(Arg<HostHandle> x, int dim, Arg<HostHandle> index,    \
+                                             Arg<HostHandle> source, ScatterReduction reduction) { \
+    return cpu::scatter_reduce(x, dim, index, source, reduction);                                  \
+  }
+KILN_SCATTER_REDUCE(float)
+KILN_SCATTER_REDUCE(int)
+#undef KILN_SCATTER_REDUCE
+
+#define KILN_INDEX_COPY(kind)                                                               \
+  HostHandle CpuBasic::kind##_index_copy(Arg<HostHandle> x, int dim, Arg<HostHandle> index, \
+                                         Arg<HostHandle> source) {                          \
+    return cpu::index_copy(x, dim, index, source);                                          \
+  }
+KILN_INDEX_COPY(float)
+KILN_INDEX_COPY(int)
+KILN_INDEX_COPY(bool)
+#undef KILN_INDEX_COPY
 
 }  // namespace kiln

@@ -1,9 +1,10 @@
-// Reductions: sum, mean, prod, amax, amin, var, any, all.
+// Reductions: sum, nansum, mean, prod, amax, amin, var, norm, any, all.
 //
 // Note [Fixed pieces]: a reduction is cut into pieces that depend on the shape alone, and their
 // results are combined in order, so it is bit-identical at any number of threads. Sums of float are
 // taken in float within a piece and in double across pieces.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -394,6 +395,21 @@ int64_t reduced_elements(const Shape& shape, const Dims& dims) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
+// sums of something made of each element
+
+// Sums in double of what `kernels` makes of the elements; finish(sum) is the result.
+template <class T, class Finish>
+HostHandle summed(const ReduceKernels<T, double>& kernels, const HostHandle& x, const Dims& dims,
+                  bool keepdim, Finish&& finish) {
+  ReduceGeometry g = geometry_of(x, dims);
+  if (!g.groups.has_reduced()) g.groups.add(1, true);
+  const HostHandle wide = reduce_groups(kernels, reduce_kernels().f64.sum, g);
+  double* sums = wide->data_as<double>();
+  for (int64_t i = 0; i < wide->numel(); ++i) sums[i] = finish(sums[i]);
+  return in_order(narrow<T>(wide, 1.0), g, x->shape(), dims, keepdim);
+}
+
+// ---------------------------------------------------------------------------------------------------------
 // int ops
 
 HostHandle reduce_int(IntReduction op, const HostHandle& x, const Dims& dims, bool keepdim) {
@@ -468,6 +484,26 @@ HostHandle CpuBasic::float_var(Arg<HostHandle> x, const Dims& dims, double corre
   }
   return cpu::in_float(x, [&]<class T>(const HostHandle& v) {
     return cpu::var_of<T>(v, dims, correction, keepdim);
+  });
+}
+
+HostHandle CpuBasic::float_nansum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+  if (x->numel() == 0) return cpu::filled(x, dims, keepdim, 0.0);
+  return cpu::in_float(x, [&]<class T>(const HostHandle& v) {
+    return cpu::summed<T>(cpu::reduce_kernels().of<T>().nansum, v, dims, keepdim,
+                          [](double sum) { return sum; });
+  });
+}
+
+// Other orders are composed.
+HostHandle CpuBasic::float_norm(Arg<HostHandle> x, double p, const Dims& dims, bool keepdim) {
+  if (x->numel() == 0 || (p != 1.0 && p != 2.0)) {
+    return BackendDefaults<Cpu>::float_norm(x, p, dims, keepdim);
+  }
+  return cpu::in_float(x, [&]<class T>(const HostHandle& v) {
+    const cpu::FloatReduceKernels<T>& kernels = cpu::reduce_kernels().of<T>();
+    return cpu::summed<T>(p == 1.0 ? kernels.sum_of_sizes : kernels.sum_of_squares, v, dims,
+                          keepdim, [p](double sum) { return p == 1.0 ? sum : std::sqrt(sum); });
   });
 }
 

@@ -46,6 +46,36 @@ struct Plain {
     return hn::Add(sum, x);  // what lies outside the mask was loaded as 0
   }
 };
+// Sums of f(x), where f(0) is 0.
+template <class Function>
+struct SumOf {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> add(D d, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D>) {
+    return Function::add(d, sum, x);
+  }
+  template <class D, class M>
+  static HWY_INLINE hn::Vec<D> add_masked(D d, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D>, M) {
+    return Function::add(d, sum, x);
+  }
+};
+struct NumberOrZero {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x) {
+    return hn::Add(sum, hn::IfThenZeroElse(hn::IsNaN(x), x));
+  }
+};
+struct Square {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x) {
+    return hn::MulAdd(x, x, sum);
+  }
+};
+struct Size {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x) {
+    return hn::Add(sum, hn::Abs(x));
+  }
+};
 struct SquaredDifference {
   template <class D>
   static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D> shift) {
@@ -93,9 +123,9 @@ HWY_INLINE double sum_row(const T* HWY_RESTRICT x, int64_t n, T shift_value) {
   return total;
 }
 
-template <class T>
+template <class Step, class T>
 void sum_rows(const T* x, int64_t n, int64_t count, double* out, const double*) {
-  for (int64_t r = 0; r < count; ++r) out[r] = sum_row<Plain, T>(x + r * n, n, T(0));
+  for (int64_t r = 0; r < count; ++r) out[r] = sum_row<Step, T>(x + r * n, n, T(0));
 }
 
 // The shift is rounded to T; what that adds to the sum of squares, n (shift - rounded)^2 over all
@@ -277,8 +307,11 @@ double add(double a, double b) { return a + b; }
 
 template <class T>
 constexpr FloatReduceKernels<T> kKernels = {
-    {sum_rows<T>, add_columns<Plain, T, false>, add},
+    {sum_rows<Plain, T>, add_columns<Plain, T, false>, add},
     {square_rows<T>, add_columns<SquaredDifference, T, true>, add},
+    {sum_rows<SumOf<NumberOrZero>, T>, add_columns<SumOf<NumberOrZero>, T, false>, add},
+    {sum_rows<SumOf<Square>, T>, add_columns<SumOf<Square>, T, false>, add},
+    {sum_rows<SumOf<Size>, T>, add_columns<SumOf<Size>, T, false>, add},
     {extreme_rows<Largest, T>, extreme_columns<Largest, T>, Largest::combine<T>},
     {extreme_rows<Smallest, T>, extreme_columns<Smallest, T>, Smallest::combine<T>},
 };

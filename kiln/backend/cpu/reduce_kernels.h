@@ -29,6 +29,9 @@ template <class T>
 struct FloatReduceKernels {
   ReduceKernels<T, double> sum;
   ReduceKernels<T, double> squares;  // of x - shift
+  ReduceKernels<T, double> nansum;
+  ReduceKernels<T, double> sum_of_squares;
+  ReduceKernels<T, double> sum_of_sizes;
   ReduceKernels<T, T> amax;
   ReduceKernels<T, T> amin;
 };
