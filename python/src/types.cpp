@@ -15,7 +15,6 @@ constexpr std::array kDTypes = {DType::f64,     DType::f32,  DType::f16, DType::
 std::array<PyObject*, 16> dtype_objects{};
 PyTypeObject* size_type = nullptr;
 
-
 }  // namespace
 
 PyObject* dtype_object(DType dtype) noexcept { return dtype_objects[static_cast<size_t>(dtype)]; }

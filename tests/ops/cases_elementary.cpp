@@ -12,10 +12,18 @@ const Shape kBig = {1024, 1024};
 const std::vector<double> kEdges = {0.0,  -0.0,  1.0,      -1.0,      0.5, 2.5,
                                     1e30, -1e30, INFINITY, -INFINITY, NAN};
 
-Case& unary(const std::string& name, Tensor (*f)(TensorArg), Input input, DTypes dtypes = kAll) {
+// A function of one tensor: at the edges of its domain, in place, and in general.
+Case& unary(const std::string& name, Tensor (*f)(TensorArg), Tensor& (Tensor::*write)(),
+            Input input, DTypes dtypes = kAll) {
   const std::string call = "torch." + name + "(a)";
   const auto run = [f](const Tensors& x) { return f(x[0]); };
   op(name, call, run, {values(kEdges)}).dtypes(kDoubles).no_gradient("edges of the domain");
+  op("Tensor." + name + "_", "a.clone()." + name + "_()",
+     [write](const Tensors& x) {
+       Tensor y = x[0].clone();
+       return (y.*write)();
+     },
+     {input});
   Input big = input;
   big.shape = kBig;
   Case& c = op(name, call, run, {std::move(input)});
@@ -25,38 +33,38 @@ Case& unary(const std::string& name, Tensor (*f)(TensorArg), Input input, DTypes
 }  // namespace
 
 KILN_OP_CASES(elementary) {
-  unary("neg", neg, real(kShape), kReals);
-  unary("abs", kiln::abs, real(kShape).away_from(0), kReals);
-  unary("sign", sign, real(kShape).away_from(0), kReals);
-  unary("square", square, real(kShape), kReals);
-  unary("floor", kiln::floor, real(kShape).away_from(0, 1), kReals);
-  unary("ceil", kiln::ceil, real(kShape).away_from(0, 1), kReals);
-  unary("trunc", kiln::trunc, real(kShape).away_from(0, 1), kReals);
-  unary("round", kiln::round, real(kShape).away_from(0.5, 1), kReals);
-  unary("relu", relu, real(kShape).away_from(0), kReals);
-  unary("sqrt", kiln::sqrt, real(kShape, 0.2, 4));
-  unary("rsqrt", rsqrt, real(kShape, 0.2, 4));
-  unary("reciprocal", reciprocal, real(kShape, 0.3, 3));
-  unary("exp", kiln::exp, real(kShape));
-  unary("expm1", kiln::expm1, real(kShape));
-  unary("log", kiln::log, real(kShape, 0.2, 4));
-  unary("log1p", kiln::log1p, real(kShape, -0.7, 3));
-  unary("log2", kiln::log2, real(kShape, 0.2, 4));
-  unary("log10", kiln::log10, real(kShape, 0.2, 4));
-  unary("sin", kiln::sin, real(kShape, -4, 4));
-  unary("cos", kiln::cos, real(kShape, -4, 4));
-  unary("tan", kiln::tan, real(kShape, -1.2, 1.2));
-  unary("asin", kiln::asin, real(kShape, -0.9, 0.9));
-  unary("acos", kiln::acos, real(kShape, -0.9, 0.9));
-  unary("atan", kiln::atan, real(kShape, -3, 3));
-  unary("sinh", kiln::sinh, real(kShape));
-  unary("cosh", kiln::cosh, real(kShape));
-  unary("tanh", kiln::tanh, real(kShape));
-  unary("asinh", kiln::asinh, real(kShape, -3, 3));
-  unary("acosh", kiln::acosh, real(kShape, 1.2, 4));
-  unary("atanh", kiln::atanh, real(kShape, -0.8, 0.8));
-  unary("erf", kiln::erf, real(kShape));
-  unary("sigmoid", sigmoid, real(kShape, -5, 5));
+  unary("neg", neg, &Tensor::neg_, real(kShape), kReals);
+  unary("abs", kiln::abs, &Tensor::abs_, real(kShape).away_from(0), kReals);
+  unary("sign", sign, &Tensor::sign_, real(kShape).away_from(0), kReals);
+  unary("square", square, &Tensor::square_, real(kShape), kReals);
+  unary("floor", kiln::floor, &Tensor::floor_, real(kShape).away_from(0, 1), kReals);
+  unary("ceil", kiln::ceil, &Tensor::ceil_, real(kShape).away_from(0, 1), kReals);
+  unary("trunc", kiln::trunc, &Tensor::trunc_, real(kShape).away_from(0, 1), kReals);
+  unary("round", kiln::round, &Tensor::round_, real(kShape).away_from(0.5, 1), kReals);
+  unary("relu", relu, &Tensor::relu_, real(kShape).away_from(0), kReals);
+  unary("sqrt", kiln::sqrt, &Tensor::sqrt_, real(kShape, 0.2, 4));
+  unary("rsqrt", rsqrt, &Tensor::rsqrt_, real(kShape, 0.2, 4));
+  unary("reciprocal", reciprocal, &Tensor::reciprocal_, real(kShape, 0.3, 3));
+  unary("exp", kiln::exp, &Tensor::exp_, real(kShape));
+  unary("expm1", kiln::expm1, &Tensor::expm1_, real(kShape));
+  unary("log", kiln::log, &Tensor::log_, real(kShape, 0.2, 4));
+  unary("log1p", kiln::log1p, &Tensor::log1p_, real(kShape, -0.7, 3));
+  unary("log2", kiln::log2, &Tensor::log2_, real(kShape, 0.2, 4));
+  unary("log10", kiln::log10, &Tensor::log10_, real(kShape, 0.2, 4));
+  unary("sin", kiln::sin, &Tensor::sin_, real(kShape, -4, 4));
+  unary("cos", kiln::cos, &Tensor::cos_, real(kShape, -4, 4));
+  unary("tan", kiln::tan, &Tensor::tan_, real(kShape, -1.2, 1.2));
+  unary("asin", kiln::asin, &Tensor::asin_, real(kShape, -0.9, 0.9));
+  unary("acos", kiln::acos, &Tensor::acos_, real(kShape, -0.9, 0.9));
+  unary("atan", kiln::atan, &Tensor::atan_, real(kShape, -3, 3));
+  unary("sinh", kiln::sinh, &Tensor::sinh_, real(kShape));
+  unary("cosh", kiln::cosh, &Tensor::cosh_, real(kShape));
+  unary("tanh", kiln::tanh, &Tensor::tanh_, real(kShape));
+  unary("asinh", kiln::asinh, &Tensor::asinh_, real(kShape, -3, 3));
+  unary("acosh", kiln::acosh, &Tensor::acosh_, real(kShape, 1.2, 4));
+  unary("atanh", kiln::atanh, &Tensor::atanh_, real(kShape, -0.8, 0.8));
+  unary("erf", kiln::erf, &Tensor::erf_, real(kShape));
+  unary("sigmoid", sigmoid, &Tensor::sigmoid_, real(kShape, -5, 5));
   op("nn.functional.silu", "F.silu(a)", [](const Tensors& x) { return silu(x[0]); },
      {real(kShape, -5, 5)})
       .big({real(kBig, -5, 5)});
@@ -192,22 +200,6 @@ KILN_OP_CASES(writes) {
   write(
       "masked_fill_", "(b, 2)", [](Tensor& y, const Tensors& x) { y.masked_fill_(x[1], 2); },
       {real(kShape), mask({4})}, kReals);
-  write(
-      "exp_", "()", [](Tensor& y, const Tensors&) { y.exp_(); }, {real(kShape)}, kFloats);
-  write(
-      "relu_", "()", [](Tensor& y, const Tensors&) { y.relu_(); }, {real(kShape).away_from(0)},
-      kReals);
-  write(
-      "sqrt_", "()", [](Tensor& y, const Tensors&) { y.sqrt_(); }, {real(kShape, 0.2, 4)}, kFloats);
-  write(
-      "tanh_", "()", [](Tensor& y, const Tensors&) { y.tanh_(); }, {real(kShape)}, kFloats);
-  write(
-      "sigmoid_", "()", [](Tensor& y, const Tensors&) { y.sigmoid_(); }, {real(kShape)}, kFloats);
-  write(
-      "neg_", "()", [](Tensor& y, const Tensors&) { y.neg_(); }, {real(kShape)}, kReals);
-  write(
-      "abs_", "()", [](Tensor& y, const Tensors&) { y.abs_(); }, {real(kShape).away_from(0)},
-      kReals);
 }
 
 }  // namespace kiln::ops

@@ -1,13 +1,19 @@
 // The table of op cases for other programs: kiln_op_cases dump FOLDER writes every case's inputs,
-// results and gradients; kiln_op_cases inputs NUMBER FILE the large inputs of one case.
+// results and gradients; kiln_op_cases inputs NUMBER FILE the large inputs of one case;
+// kiln_op_cases page prints docs/tensor-ops.md, and page FILE fails where that is not what the file
+// holds.
 //
 // FOLDER/cases.json lists the cases; FOLDER/cases.safetensors holds "3/float32/in0",
 // "3/float32/out1", and for cases with derivatives "3/float64/weight0" (of each floating point
 // result) and "3/float64/grad0" (of sum(weight * result) with respect to each differentiated
 // input).
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
 #include <string>
 
 #include "kiln/core/json.h"
@@ -117,6 +123,111 @@ void dump(const std::string& folder) {
   std::ofstream(folder + "/cases.json") << encode_json(list);
 }
 
+// ---- The page docs/tensor-ops.md
+
+const char kPageHead[] = R"(# Every op
+
+Every public op with the cases that the tests run (`tests/ops/`), under its name in Python, which is
+PyTorch's. In C++ ops are in namespace `kiln`, those of `nn.functional` in `kiln::functional`, and
+`linalg`, `fft` and `special` in namespaces of these names. All run on both backends, `cpu` and
+`reference`, which are compared with each other in every dtype that is listed.
+
+- **dtypes**: those with cases. f: float64, float32, float16, bfloat16; d: float64 and float32 alone;
+  c: complex128, complex64; i: all integers; b: bool.
+- **derivatives**: `any` where the first and second were compared with finite differences in double
+  precision; `first` with the reason why only that; `-` where there is none to compare.
+- **notes**: values, dtypes and gradients are compared with PyTorch 2.13.0; what differs is said.
+
+This page is written by `./script/docs --ops` from the cases; a test fails when it is stale.
+
+)";
+
+struct Summary {
+  std::set<DType> dtypes;
+  int derivatives = 0;
+  bool differentiable = false;
+  std::set<std::string> notes;
+  int cases = 0;
+};
+
+bool all_of(const std::set<DType>& dtypes, const DTypes& list) {
+  return std::all_of(list.begin(), list.end(), [&](DType t) { return dtypes.contains(t); });
+}
+
+std::string letters(const std::set<DType>& dtypes) {
+  std::string out;
+  const auto add = [&](std::string_view text) {
+    if (!out.empty()) out += ' ';
+    out += text;
+  };
+  const auto add_each = [&](const DTypes& list) {
+    for (const DType t : list) {
+      if (dtypes.contains(t)) add(name_of(t));
+    }
+  };
+  if (all_of(dtypes, kFloats)) {
+    add("f");
+  } else if (all_of(dtypes, kDoubles)) {
+    add("d");
+  } else {
+    add_each(kFloats);
+  }
+  if (all_of(dtypes, kComplex)) add("c");
+  if (all_of(dtypes, kInts)) {
+    add("i");
+  } else {
+    add_each(kInts);
+  }
+  if (dtypes.contains(bool_)) add("b");
+  return out;
+}
+
+std::string derivatives_of(const Summary& s) {
+  if (!s.differentiable || s.derivatives == 0) return "-";
+  return s.derivatives == 1 ? "first" : "any";
+}
+
+std::string page() {
+  std::map<std::string, Summary> ops;
+  for (const Case& c : cases()) {
+    Summary& s = ops[c.name];
+    ++s.cases;
+    s.dtypes.insert(c.dtype_list.begin(), c.dtype_list.end());
+    s.derivatives = std::max(s.derivatives, c.derivatives);
+    for (const Input& input : c.inputs) {
+      s.differentiable =
+          s.differentiable || input.kind == Input::Kind::real || input.kind == Input::Kind::complex;
+    }
+    if (c.derivatives == 1) s.notes.insert("first derivatives alone: " + c.derivatives_why);
+    if (!c.peer_why.empty()) s.notes.insert("not PyTorch's: " + c.peer_why);
+    if (!c.shape_only_why.empty()) {
+      s.notes.insert("shapes and dtypes compared: " + c.shape_only_why);
+    }
+  }
+  std::string out = kPageHead;
+  out += std::to_string(ops.size()) + " ops, " + std::to_string(cases().size()) + " cases.\n\n";
+  out += "| op | dtypes | derivatives | cases | notes |\n|---|---|---|---|---|\n";
+  for (const auto& [name, s] : ops) {
+    out += "| `" + name + "` | " + letters(s.dtypes) + " | " + derivatives_of(s) + " | " +
+           std::to_string(s.cases) + " | ";
+    const char* separator = "";
+    for (const std::string& note : s.notes) {
+      out += separator + note;
+      separator = "; ";
+    }
+    out += " |\n";
+  }
+  return out;
+}
+
+int check_page(const std::string& path) {
+  std::ifstream file(path);
+  const std::string there((std::istreambuf_iterator<char>(file)), {});
+  if (there == page()) return 0;
+  std::fprintf(stderr, "%s is stale; ./script/docs --ops writes it\n", path.c_str());
+  return 1;
+}
+
 void write_inputs(size_t number, const std::string& path) {
   if (number >= cases().size()) throw IndexError("no case " + std::to_string(number));
   const Case& c = cases()[number];
@@ -138,8 +249,12 @@ int main(int argc, char** argv) {
       kiln::ops::dump(argv[2]);
     } else if (command == "inputs" && argc == 4) {
       kiln::ops::write_inputs(std::strtoull(argv[2], nullptr, 10), argv[3]);
+    } else if (command == "page" && argc == 2) {
+      std::fputs(kiln::ops::page().c_str(), stdout);
+    } else if (command == "page" && argc == 3) {
+      return kiln::ops::check_page(argv[2]);
     } else {
-      std::fprintf(stderr, "usage: %s dump FOLDER | inputs NUMBER FILE\n", argv[0]);
+      std::fprintf(stderr, "usage: %s dump FOLDER | inputs NUMBER FILE | page [FILE]\n", argv[0]);
       return 2;
     }
   } catch (const std::exception& error) {
