@@ -20,6 +20,7 @@
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/custom_function.h"
 #include "kiln/tensor/derivatives.h"
+#include "kiln/tensor/fft.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/pointwise.h"

@@ -1,4 +1,5 @@
 // Moving and casting modules.
+#include "kiln/core/complex.h"
 #include "kiln/core/error.h"
 #include "kiln/nn/module.h"
 #include "kiln/nn/module_tree.h"
@@ -18,6 +19,8 @@ Tensor in_format(const Tensor& x, MemoryFormat format) {
   return rows.is_contiguous() ? x : rows.contiguous().permute({0, 3, 1, 2});
 }
 
+bool has_gradients(DType dtype) { return is_floating_point(dtype) || is_complex(dtype); }
+
 struct Target {
   std::optional<Device> device;
   std::optional<DType> dtype;
@@ -26,7 +29,7 @@ struct Target {
   bool without_values = false;
 
   bool casts(DType from) const {
-    return dtype && *dtype != from && (all_kinds || is_floating_point(from));
+    return dtype && *dtype != from && (all_kinds || has_gradients(from));
   }
   Tensor operator()(const Tensor& x) const {
     const Device to_device = device.value_or(x.device());
@@ -49,7 +52,7 @@ void convert_lazy(Param<Tensor>& param, const Target& target) {
       if (!cast.casts(x.dtype())) return x;
       NoGradGuard no_grad;
       Tensor out = cast(x);
-      if (x.requires_grad() && out.is_floating_point()) out.requires_grad_();
+      if (x.requires_grad() && has_gradients(out.dtype())) out.requires_grad_();
       return out;
     });
   }
@@ -69,7 +72,7 @@ void convert(Param<Tensor>& param, const Target& target) {
   const Tensor& before = param.get();
   Tensor after = target(before);
   if (after.is_same(before)) return;
-  if (before.requires_grad() && after.is_floating_point()) {
+  if (before.requires_grad() && has_gradients(after.dtype())) {
     after.requires_grad_();
     if (const Tensor grad = before.grad(); grad.defined() && !target.without_values) {
       after.set_grad(target(grad));
@@ -106,9 +109,9 @@ void convert(Module& module, const Target& target, bool recurse = true) {
 }
 
 void check_floating(DType dtype) {
-  if (is_floating_point(dtype)) return;
-  throw_error<TypeError>("Module::to: only floating point dtypes are accepted; got ", dtype,
-                         "; try type(), which casts integers too");
+  if (has_gradients(dtype)) return;
+  throw_error<TypeError>("Module::to: only floating point and complex dtypes are accepted; got ",
+                         dtype, "; try type(), which casts integers too");
 }
 
 }  // namespace
@@ -131,8 +134,8 @@ Module& Module::to(Device device, DType dtype, bool) {
 }
 
 Module& Module::to(const Tensor& like, bool non_blocking) {
-  return like.is_floating_point() ? to(like.device(), like.dtype(), non_blocking)
-                                  : to(like.device(), non_blocking);
+  return has_gradients(like.dtype()) ? to(like.device(), like.dtype(), non_blocking)
+                                     : to(like.device(), non_blocking);
 }
 
 Module& Module::to(MemoryFormat format) {

@@ -3,6 +3,7 @@
 #include <mutex>
 #include <ostream>
 
+#include "kiln/core/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/grad_mode.h"
 
@@ -33,7 +34,7 @@ Tensor ParameterTraits<Tensor>::to_device(Tensor x, const Device& device) {
 Tensor ParameterTraits<Tensor>::as_parameter(const Tensor& x) {
   if (!x.defined()) return x;
   Tensor out = x.detach();
-  if (out.is_floating_point()) out.requires_grad_();
+  if (out.is_floating_point() || is_complex(out.dtype())) out.requires_grad_();
   return out;
 }
 

@@ -1,0 +1,82 @@
+// Fourier transforms of any length in host memory.
+//
+// A length is factored into 4, 2, 3, 5 and primes up to 31, one pass of Stockham's algorithm each;
+// a longer prime factor makes it a convolution (Bluestein). Long transforms are cut into rows and
+// columns that fit the cache, which the threads share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace kiln::cpu {
+
+template <class T>
+class FftPlan {
+ public:
+  explicit FftPlan(int64_t n);
+
+  // The plan for n >= 1, from a bounded cache.
+  static std::shared_ptr<const FftPlan> of(int64_t n);
+
+  int64_t size() const { return n_; }
+  // Whether one transform is spread over the threads.
+  bool is_parallel() const { return rows_ != nullptr; }
+
+  // out[k] = scale sum_j in[j] e^(-+ 2 pi i j k / n) over interleaved numbers; - unless `inverse`.
+  // `out` may be `in`.
+  void transform(const T* in, T* out, bool inverse, T scale) const;
+
+ private:
+  struct Pass {
+    int64_t radix;
+    int64_t m;
+    int64_t s;
+    size_t twiddles;  // where they begin
+  };
+
+  void plan_passes(std::vector<int64_t> factors);
+  void plan_rows();
+  void plan_convolution();
+  // Transforms `lanes` interleaved sequences from a to b or back; returns whether the result is in
+  // b. `from` may be a itself.
+  bool run_passes(const T* from_re, const T* from_im, T* a_re, T* a_im, T* b_re, T* b_im,
+                  int64_t lanes) const;
+  void direct(const T* in, T* out, bool inverse, T scale) const;
+  void by_rows(const T* in, T* out, bool inverse, T scale) const;
+  void by_convolution(const T* in, T* out, bool inverse, T scale) const;
+
+  int64_t n_;
+  std::vector<Pass> passes_;
+  std::vector<T> twiddle_re_;
+  std::vector<T> twiddle_im_;
+  // By rows: n = columns.n * rows.n.
+  std::shared_ptr<const FftPlan> columns_;
+  std::shared_ptr<const FftPlan> rows_;
+  std::vector<T> step_re_;  // w^(k1 l) for l below a block's width
+  std::vector<T> step_im_;
+  // By convolution, interleaved: the chirp, and the transform of its conjugate.
+  std::shared_ptr<const FftPlan> padded_;
+  std::vector<T> chirp_;
+  std::vector<T> filter_;
+};
+
+// Real input, n numbers -> n / 2 + 1; and back (the imaginary parts of numbers 0 and n / 2 do not
+// matter). No batch.
+template <class T>
+class RealFftPlan {
+ public:
+  explicit RealFftPlan(int64_t n);
+  static std::shared_ptr<const RealFftPlan> of(int64_t n);
+  bool is_parallel() const { return plan_->is_parallel(); }
+
+  void forward(const T* in, T* out, T scale) const;
+  void backward(const T* in, T* out, T scale) const;
+
+ private:
+  int64_t n_;
+  std::shared_ptr<const FftPlan<T>> plan_;  // of n / 2 numbers when n is even, else of n
+  std::vector<T> twiddle_;                  // e^(-2 pi i k / n), interleaved
+};
+
+}  // namespace kiln::cpu
