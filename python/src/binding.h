@@ -23,6 +23,7 @@ using TensorClass = nb::class_<PyTensor>;
 void bind_errors(nb::module_& m);
 void bind_types(nb::module_& m);
 void bind_settings(nb::module_& m);
+void bind_profile(nb::module_& m);
 TensorClass bind_tensor(nb::module_& m);
 void bind_tensor_python(TensorClass& c);
 void bind_math(nb::module_& m, TensorClass& c);

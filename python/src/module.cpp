@@ -9,6 +9,7 @@ NB_MODULE(_C, m) {
   bind_errors(m);
   bind_types(m);
   bind_settings(m);
+  bind_profile(m);
   TensorClass tensor = bind_tensor(m);
   bind_tensor_python(tensor);
   bind_operators(tensor);
