@@ -44,7 +44,8 @@ def test_python_gives_what_cpp_gives(case):
 def without(error):
     """Whether PyTorch says that it has no such kernel on the CPU."""
     text = str(error)
-    return "not implemented for" in text or "not support" in text or "Not implemented" in text
+    words = ("not implemented for", "not support", "Not implemented", "is not implemented")
+    return any(word in text for word in words)
 
 
 def gradients(case, library):
@@ -85,4 +86,10 @@ def test_pytorch_gives_the_same(case):
         got = [
             TABLE.tensor(case, "float64", "grad", i) for i in range(case["inputs"].count("real"))
         ]
-        compare(got, gradients(case, torch), 1e-9 * case["rtol_factor"])
+        try:
+            expected = gradients(case, torch)
+        except (RuntimeError, NotImplementedError) as error:
+            if not without(error):
+                raise
+        else:
+            compare(got, expected, 1e-9 * case["rtol_factor"])
