@@ -1,9 +1,9 @@
 #include "kiln/tensor/advanced_index.h"
 
-#include "kiln/core/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
 
@@ -206,24 +206,8 @@ void index_put_(Tensor& x, std::span<const IndexEntry> entries, const Tensor& va
 }
 
 Tensor nonzero(const Tensor& x) {
-  if (is_complex(x.dtype())) return nonzero(x.to(bool_));
-  const std::vector<double> values = x.to_data().to_doubles();
-  const Shape shape = x.shape();
-  const int rank = shape.rank();
-  std::vector<int64_t> found;
-  Shape position = Shape::filled(rank, 0);
-  int64_t count = 0;
-  for (const double v : values) {
-    if (v != 0.0) {
-      found.insert(found.end(), position.begin(), position.end());
-      ++count;
-    }
-    for (int d = rank - 1; d >= 0; --d) {
-      if (++position[d] < shape[d]) break;
-      position[d] = 0;
-    }
-  }
-  return from_vector(found, {count, rank}, {i64, x.device()});
+  const Tensor truth = x.detach().to(bool_);
+  return detail::wrap(Dispatch::bool_nonzero(detail::value_of("nonzero", truth).inner));
 }
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
@@ -232,8 +216,8 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
                             "; expected a bool mask");
   }
   const Shape shape = broadcast_shapes("masked_select", x.shape(), mask.shape());
-  const IndexEntry entry[] = {mask.expand(shape).reshape({-1})};
-  return index(x.expand(shape).reshape({-1}), entry);
+  const Tensor places = nonzero(mask.expand(shape).reshape({-1})).reshape({-1});
+  return x.expand(shape).reshape({-1}).index_select(0, places);
 }
 
 }  // namespace kiln

@@ -1,7 +1,8 @@
+#include "kiln/tensor/index_ops.h"
+
 #include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
-#include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
 
@@ -68,7 +69,115 @@ void check_complex_source(const char* op, const Tensor& x, const Tensor& src) {
   }
 }
 
+// A 0-d tensor as a row of one element.
+Tensor as_row(const ValueArg& x) { return wrap(x.get()).reshape({1}); }
+
+ScatterReduction reduction_of(Combine combine) {
+  switch (combine) {
+    case Combine::prod:
+      return ScatterReduction::prod;
+    case Combine::amax:
+      return ScatterReduction::amax;
+    default:
+      return ScatterReduction::amin;
+  }
+}
+
+// One combination of values that fit; of numbers, or a plain write of bools.
+Value scatter_numbers(const char* op, const ValueArg& x, int d, const ErasedTensor& i,
+                      const Value& src, Combine combine) {
+  const Arg<ErasedTensor> inner = x.with(x->inner);
+  const ErasedTensor& from = src.inner;
+  switch (combine) {
+    case Combine::write:
+      return by_kind(
+          op, kind_of_value(x), [&] { return AD::float_scatter(x, d, i, src); },
+          [&] { return Dispatch::int_scatter(inner, d, i, from); },
+          [&] { return Dispatch::bool_scatter(inner, d, i, from); }, dtype_of_value(x));
+    case Combine::add:
+      return by_kind(
+          op, kind_of_value(x), [&] { return AD::float_scatter_add(x, d, i, src); },
+          [&] { return Dispatch::int_scatter_add(inner, d, i, from); }, nullptr, dtype_of_value(x));
+    default:
+      return by_kind(
+          op, kind_of_value(x),
+          [&] { return AD::float_scatter_reduce(x, d, i, src, reduction_of(combine)); },
+          [&] { return Dispatch::int_scatter_reduce(inner, d, i, from, reduction_of(combine)); },
+          nullptr, dtype_of_value(x));
+  }
+}
+
+bool combines_bools(const Value& x, Combine combine) {
+  return kind_of_value(x) == Kind::boolean && combine != Combine::write;
+}
+
 }  // namespace
+
+namespace detail {
+
+Value scattered(const char* op, const ValueArg& x, int64_t dim, const Tensor& index,
+                const Tensor& src, Combine combine) {
+  const Value& s = value_of(op, src);
+  check_source(op, x, s);
+  const ErasedTensor i = index_value(op, index, x);
+  const int d = normalize_dim(op, dim, shape_of(x).rank());
+  if (shape_of(x).rank() == 0) {
+    const Tensor row = as_row(x);
+    const Value out =
+        scattered(op, value_of(op, row), 0, index.reshape({-1}), src.reshape({-1}), combine);
+    return value_of(op, wrap(out).reshape({}));
+  }
+  check_index_fits(op, shape_of(x), i->shape(), d);
+  check_source_covers(op, shape_of(s), i->shape());
+  if (i->shape().numel() == 0)
+    return x.is_in_place() ? x.get() : value_of(op, wrap(x.get()).clone());
+  const Value part = narrowed(s, i->shape(), -1);
+  if (!combines_bools(x, combine)) return scatter_numbers(op, x, d, i, part, combine);
+  // Counts of what is true do not overflow.
+  const Value numbers = cast(x.get(), i64);
+  return cast(scatter_numbers(op, numbers, d, i, cast(part, i64), combine), bool_);
+}
+
+Value written_at(const char* op, const ValueArg& x, int64_t dim, const Tensor& index,
+                 const Tensor& src, Combine combine) {
+  const Value& s = value_of(op, src);
+  check_source(op, x, s);
+  const ErasedTensor i = one_dim_index(op, index, x);
+  const int d = normalize_dim(op, dim, shape_of(x).rank());
+  Shape expected = shape_of(x);
+  if (expected.rank() > 0) expected[d] = i->shape().numel();
+  const bool one = expected.rank() <= 1 && shape_of(s).rank() <= 1 && i->shape().numel() == 1 &&
+                   shape_of(s).numel() == 1;
+  if (!one && !(expected == shape_of(s))) {
+    throw_error<ShapeError>(op, ": the source does not fit; got ", shape_of(s), "; expected ",
+                            expected);
+  }
+  if (expected.rank() == 0) {
+    const Tensor row = as_row(x);
+    const Value out =
+        written_at(op, value_of(op, row), 0, index.reshape({-1}), src.reshape({1}), combine);
+    return value_of(op, wrap(out).reshape({}));
+  }
+  const Tensor rows = shape_of(s).rank() == 0 ? src.reshape({1}) : src;
+  const Value& from = value_of(op, rows);
+  if (combines_bools(x, combine)) {
+    const Value numbers = cast(x.get(), i64);
+    return cast(Value{Dispatch::int_index_add(numbers.inner, d, i, cast(from, i64).inner)}, bool_);
+  }
+  const Arg<ErasedTensor> inner = x.with(x->inner);
+  if (combine == Combine::add) {
+    return by_kind(
+        op, kind_of_value(x), [&] { return AD::float_index_add(x, d, i, from); },
+        [&] { return Dispatch::int_index_add(inner, d, i, from.inner); }, nullptr,
+        dtype_of_value(x));
+  }
+  return by_kind(
+      op, kind_of_value(x), [&] { return AD::float_index_copy(x, d, i, from); },
+      [&] { return Dispatch::int_index_copy(inner, d, i, from.inner); },
+      [&] { return Dispatch::bool_index_copy(inner, d, i, from.inner); }, dtype_of_value(x));
+}
+
+}  // namespace detail
 
 Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
   if (has_complex(*this)) [[unlikely]] {
@@ -96,24 +205,8 @@ Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source)
     return through_parts(*this,
                          [&](const Tensor& p) { return p.index_add(d, index, parts_of(source)); });
   }
-  const Value& x = value_of("index_add", *this);
-  const Value& src = value_of("index_add", source);
-  check_source("index_add", x, src);
-  const ErasedTensor i = one_dim_index("index_add", index, x);
-  const int d = normalize_dim("index_add", dim, shape_of(x).rank());
-  Shape expected = shape_of(x);
-  if (expected.rank() > 0) expected[d] = i->shape().numel();
-  if (!(expected == shape_of(src))) {
-    throw_error<ShapeError>("index_add: the source does not fit; got ", shape_of(src),
-                            "; expected ", expected);
-  }
-  if (expected.rank() == 0) {
-    return reshape({1}).index_add(0, index.reshape({-1}), source.reshape({1})).reshape({});
-  }
-  return wrap(by_kind(
-      "index_add", kind_of_value(x), [&] { return AD::float_index_add(x, d, i, src); },
-      [&] { return Dispatch::int_index_add(x.inner, d, i, src.inner); }, nullptr,
-      dtype_of_value(x)));
+  return wrap(
+      written_at("index_add", value_of("index_add", *this), dim, index, source, Combine::add));
 }
 
 Tensor Tensor::gather(int64_t dim, const Tensor& index) const {
@@ -127,10 +220,10 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index) const {
   const Value& x = value_of("gather", *this);
   const ErasedTensor i = index_value("gather", index, x);
   const int d = normalize_dim("gather", dim, shape_of(x).rank());
-  check_index_fits("gather", shape_of(x), i->shape(), d);
-  if (shape_of(x).rank() == 0) {
-    return reshape({1}).gather(0, index.reshape({1})).reshape({});
+  if (shape_of(x).rank() == 0 && index.dim() <= 1) {
+    return reshape({1}).gather(0, index.reshape({-1})).reshape(index.shape());
   }
+  check_index_fits("gather", shape_of(x), i->shape(), d);
   const Value part = narrowed(x, i->shape(), d);
   return wrap(by_kind(
       "gather", kind_of_value(x), [&] { return AD::float_gather(part, d, i); },
@@ -150,21 +243,7 @@ Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) cons
     const Tensor both = complex_ops::parts_index(index);
     return through_parts(*this, [&](const Tensor& p) { return p.scatter(d, both, parts_of(src)); });
   }
-  const Value& x = value_of("scatter", *this);
-  const Value& s = value_of("scatter", src);
-  check_source("scatter", x, s);
-  const ErasedTensor i = index_value("scatter", index, x);
-  const int d = normalize_dim("scatter", dim, shape_of(x).rank());
-  check_index_fits("scatter", shape_of(x), i->shape(), d);
-  check_source_covers("scatter", shape_of(s), i->shape());
-  if (shape_of(x).rank() == 0) {
-    return reshape({1}).scatter(0, index.reshape({1}), src.reshape({1})).reshape({});
-  }
-  const Value part = narrowed(s, i->shape(), -1);
-  return wrap(by_kind(
-      "scatter", kind_of_value(x), [&] { return AD::float_scatter(x, d, i, part); },
-      [&] { return Dispatch::int_scatter(x.inner, d, i, part.inner); },
-      [&] { return Dispatch::bool_scatter(x.inner, d, i, part.inner); }, dtype_of_value(x)));
+  return wrap(scattered("scatter", value_of("scatter", *this), dim, index, src, Combine::write));
 }
 
 Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
@@ -180,21 +259,8 @@ Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) 
     return through_parts(*this,
                          [&](const Tensor& p) { return p.scatter_add(d, both, parts_of(src)); });
   }
-  const Value& x = value_of("scatter_add", *this);
-  const Value& s = value_of("scatter_add", src);
-  check_source("scatter_add", x, s);
-  const ErasedTensor i = index_value("scatter_add", index, x);
-  const int d = normalize_dim("scatter_add", dim, shape_of(x).rank());
-  check_index_fits("scatter_add", shape_of(x), i->shape(), d);
-  check_source_covers("scatter_add", shape_of(s), i->shape());
-  if (shape_of(x).rank() == 0) {
-    return reshape({1}).scatter_add(0, index.reshape({1}), src.reshape({1})).reshape({});
-  }
-  const Value part = narrowed(s, i->shape(), -1);
-  return wrap(by_kind(
-      "scatter_add", kind_of_value(x), [&] { return AD::float_scatter_add(x, d, i, part); },
-      [&] { return Dispatch::int_scatter_add(x.inner, d, i, part.inner); }, nullptr,
-      dtype_of_value(x)));
+  return wrap(
+      scattered("scatter_add", value_of("scatter_add", *this), dim, index, src, Combine::add));
 }
 
 Tensor one_hot(const Tensor& x, int64_t num_classes) {

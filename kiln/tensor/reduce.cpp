@@ -246,7 +246,9 @@ Tensor Tensor::cumsum(int64_t dim) const {
 }
 
 Tensor Tensor::logsumexp(const Dims& dims, bool keepdim) const {
-  const Value& x = value_of("logsumexp", *this);
+  const Value& given = value_of("logsumexp", *this);
+  const bool whole = kind_of_value(given) == Kind::integer || kind_of_value(given) == Kind::boolean;
+  const Value x = whole ? cast(given, default_dtype()) : given;
   return wrap(
       AD::float_logsumexp(as_float("logsumexp", x), checked_dims("logsumexp", x, dims), keepdim));
 }

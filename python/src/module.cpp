@@ -16,7 +16,11 @@ NB_MODULE(_C, m) {
   bind_in_place(tensor);
   bind_math(m, tensor);
   bind_reductions(m, tensor);
+  bind_sorting(m, tensor);
+  bind_statistics(m, tensor);
   bind_shapes(m, tensor);
+  bind_rearranging(m, tensor);
+  bind_scatter(m, tensor);
   bind_indexing(m, tensor);
   bind_creation(m);
   bind_interop(m, tensor);

@@ -1,4 +1,4 @@
-// x[...] and x[...] = y, and the ops that gather and scatter.
+// x[...] and x[...] = y.
 #include "binding.h"
 #include "kiln/tensor/advanced_index.h"
 
@@ -84,73 +84,8 @@ void set(Tensor& x, nb::handle key, nb::handle value) {
   index_put_(x, entries, source);
 }
 
-void bind_gather(nb::module_& m, TensorClass& c) {
+void bind_put(nb::module_& m, TensorClass& c) {
   using T = const Tensor&;
-  const auto def = [&](const char* name, auto f, auto... extra) {
-    def_both(m, c, name, f, extra...);
-  };
-  def(
-      "index_select",
-      [](T x, int64_t dim, T index) {
-        Unlocked lock(x);
-        return x.index_select(dim, index);
-      },
-      "dim"_a, "index"_a, "The slices of dim that index names.");
-  def(
-      "index_add",
-      [](T x, int64_t dim, T index, T source, Scalar alpha) {
-        Unlocked lock(x);
-        const bool one = alpha.is_integral() && alpha.to_int() == 1;
-        return x.index_add(dim, index, one ? source : source.mul(alpha));
-      },
-      "dim"_a, "index"_a, "source"_a, nb::kw_only(), "alpha"_a = 1,
-      "x with slices of source added where index says.");
-  def(
-      "gather",
-      [](T x, int64_t dim, T index) {
-        Unlocked lock(x);
-        return x.gather(dim, index);
-      },
-      "dim"_a, "index"_a, "out[i][j] = x[index[i][j]][j] for dim 0.");
-  def(
-      "scatter",
-      [](T x, int64_t dim, T index, const Operand& src) {
-        Unlocked lock(x);
-        return x.scatter(
-            dim, index,
-            src.is_tensor() ? src.tensor() : full(index.shape(), src.scalar(), {x.dtype()}));
-      },
-      "dim"_a, "index"_a, "src"_a, "x with out[index[i][j]][j] = src[i][j] for dim 0.");
-  def(
-      "scatter_add",
-      [](T x, int64_t dim, T index, T src) {
-        Unlocked lock(x);
-        return x.scatter_add(dim, index, src);
-      },
-      "dim"_a, "index"_a, "src"_a, "As scatter, but added.");
-  def(
-      "masked_fill",
-      [](T x, T mask, const Operand& value) {
-        Unlocked lock(x);
-        return x.masked_fill(mask,
-                             value.is_tensor() ? value.tensor().item_scalar() : value.scalar());
-      },
-      "mask"_a, "value"_a, "x with value where the mask holds.");
-  def(
-      "masked_select",
-      [](T x, T mask) {
-        Unlocked lock(x);
-        return kiln::masked_select(x, mask);
-      },
-      "mask"_a, "The elements where the mask holds, in one dim.");
-  def(
-      "nonzero",
-      [](T x, bool as_tuple) -> nb::object {
-        Tensor positions = kiln::nonzero(x);
-        if (!as_tuple) return nb::cast(positions);
-        return tuple_of(positions.unbind(1));
-      },
-      nb::kw_only(), "as_tuple"_a = false, "The positions of what is not zero.");
   const auto put = [](Tensor& x, const nb::handle indices, T values, bool accumulate) {
     const std::vector<IndexEntry> entries = entries_of(nb::tuple(nb::borrow(indices)));
     Unlocked lock(x);
@@ -158,8 +93,8 @@ void bind_gather(nb::module_& m, TensorClass& c) {
     return x;
   };
   c.def("index_put_", put, "indices"_a, "values"_a, "accumulate"_a = false);
-  c.def(
-      "index_put",
+  def_both(
+      m, c, "index_put",
       [put](T x, const nb::handle indices, T values, bool accumulate) {
         Tensor copy = x.clone();
         return put(copy, indices, values, accumulate);
@@ -174,7 +109,7 @@ void bind_indexing(nb::module_& m, TensorClass& c) {
         nb::sig("def __getitem__(self, key: typing.Any) -> Tensor"));
   c.def("__setitem__", &set, nb::arg("key").none(), nb::arg("value"),
         nb::sig("def __setitem__(self, key: typing.Any, value: typing.Any) -> None"));
-  bind_gather(m, c);
+  bind_put(m, c);
 }
 
 }  // namespace kiln::python

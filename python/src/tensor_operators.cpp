@@ -167,14 +167,6 @@ void bind_in_place(TensorClass& c) {
         "min"_a = nb::none(), "max"_a = nb::none());
   }
   def(
-      "masked_fill_",
-      [](Tensor& x, const Tensor& mask, const Operand& value) {
-        Unlocked lock(x);
-        return x.masked_fill_(mask,
-                              value.is_tensor() ? value.tensor().item_scalar() : value.scalar());
-      },
-      "mask"_a, "value"_a);
-  def(
       "copy_",
       [](Tensor& x, const Tensor& source, bool) {
         Unlocked lock(x);

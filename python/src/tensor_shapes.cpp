@@ -1,5 +1,7 @@
 // Shapes: views and rearrangements, joining and splitting.
 #include "binding.h"
+#include "kiln/tensor/joining.h"
+#include "kiln/tensor/shapes.h"
 
 namespace kiln::python {
 
@@ -26,59 +28,6 @@ void def_sizes(nb::module_* m, TensorClass& c, const char* name, F f, const char
         return Tensor(f(x, sizes));
       },
       "input"_a, nb::arg(argument), doc);
-}
-
-Tensor repeat(const Tensor& x, const Shape& times) {
-  const int extra = times.rank() - x.dim();
-  if (extra < 0) {
-    throw_error<ShapeError>("repeat: expected a number for each dim; got ", times.rank(),
-                            " numbers for a tensor of ", x.shape());
-  }
-  Shape shape;
-  Shape spread;
-  Shape result;
-  for (int i = 0; i < times.rank(); ++i) {
-    const int64_t size = i < extra ? 1 : x.shape()[i - extra];
-    shape.push_back(1);
-    shape.push_back(size);
-    spread.push_back(times[i]);
-    spread.push_back(size);
-    result.push_back(times[i] * size);
-  }
-  return x.reshape(shape).expand(spread).reshape(result);
-}
-
-Tensor movedim(const Tensor& x, const IntList& source, const IntList& destination) {
-  const Dims from = normalize_dims("movedim", source.values, x.dim());
-  const Dims to = normalize_dims("movedim", destination.values, x.dim());
-  if (from.rank() != to.rank()) {
-    throw_error<ValueError>("movedim: expected as many destinations as sources; got ", from,
-                            " and ", to);
-  }
-  Dims order = Shape::filled(x.dim(), -1);
-  for (int i = 0; i < from.rank(); ++i) order[static_cast<int>(to[i])] = from[i];
-  int next = 0;
-  for (int i = 0; i < x.dim(); ++i) {
-    if (order[i] >= 0) continue;
-    while (from.contains(next)) ++next;
-    order[i] = next++;
-  }
-  return x.permute(order);
-}
-
-std::vector<Tensor> split(const Tensor& x, const IntList& sizes, int64_t dim) {
-  if (sizes.is_number) return x.split(sizes.values[0], dim);
-  std::vector<Tensor> parts;
-  int64_t start = 0;
-  for (const int64_t size : sizes.values) {
-    parts.push_back(x.narrow(dim, start, size));
-    start += size;
-  }
-  if (start != x.size(dim)) {
-    throw_error<ShapeError>("split: the sizes must add up to the dim's; got ", sizes.values,
-                            " for ", x.size(dim));
-  }
-  return parts;
 }
 
 void bind_views(nb::module_& m, TensorClass& c) {
@@ -112,13 +61,8 @@ void bind_views(nb::module_& m, TensorClass& c) {
       "Copies of the tensor side by side.",
       "def repeat(self, *repeats: int | collections.abc.Sequence[int]) -> Tensor");
   def_sizes(
-      &m, c, "tile",
-      [](T x, const Shape& s) {
-        Shape times = s;
-        while (times.rank() < x.dim()) times.insert(0, 1);
-        return repeat(x, times);
-      },
-      "dims", "repeat() that fills up missing numbers with 1, as NumPy's tile.",
+      &m, c, "tile", [](T x, const Shape& s) { return tile(x, s); }, "dims",
+      "repeat() that fills up missing numbers with 1, as NumPy's tile.",
       "def tile(self, *dims: int | collections.abc.Sequence[int]) -> Tensor");
   def_sizes(
       &m, c, "flip", [](T x, const Shape& s) { return x.flip(s); }, "dims",
@@ -138,7 +82,12 @@ void bind_views(nb::module_& m, TensorClass& c) {
         "Two dims exchanged.");
   }
   for (const char* name : {"movedim", "moveaxis"}) {
-    def_both(m, c, name, &movedim, "source"_a, "destination"_a, "Dims moved to other positions.");
+    def_both(
+        m, c, name,
+        [](T x, const IntList& source, const IntList& destination) {
+          return movedim(x, source.values, destination.values);
+        },
+        "source"_a, "destination"_a, "Dims moved to other positions.");
   }
   def_both(
       m, c, "t", [](T x) { return x.t(); }, "A matrix transposed.");
@@ -146,11 +95,7 @@ void bind_views(nb::module_& m, TensorClass& c) {
       m, c, "squeeze",
       [](T x, const std::optional<IntList>& dim) {
         if (!dim) return x.squeeze();
-        Tensor out = x;
-        Dims dims = normalize_dims("squeeze", dim->values, x.dim());
-        std::sort(dims.begin(), dims.end(), std::greater<>());
-        for (const int64_t d : dims) out = out.squeeze(d);
-        return out;
+        return dim->is_number ? x.squeeze(dim->values[0]) : squeeze(x, dim->values);
       },
       "dim"_a = nb::none(), "Without dims of size 1.");
   def_both(
@@ -165,14 +110,7 @@ void bind_views(nb::module_& m, TensorClass& c) {
       "start_dim"_a = 0, "end_dim"_a = -1, "The dims from start to end as one.");
   def_both(
       m, c, "unflatten",
-      [](T x, int64_t dim, const Shape& sizes) {
-        Shape shape = x.shape();
-        const int d = normalize_dim("unflatten", dim, x.dim());
-        shape.erase(d);
-        for (int i = 0; i < sizes.rank(); ++i) shape.insert(d + i, sizes[i]);
-        Shape resolved = shape;
-        return x.reshape(resolved);
-      },
+      [](T x, int64_t dim, const IntList& sizes) { return unflatten(x, dim, sizes.values); },
       "dim"_a, "sizes"_a, "One dim as several.");
   def_both(
       m, c, "ravel", [](T x) { return x.reshape({-1}); }, "As one dim.");
@@ -207,8 +145,15 @@ void bind_parts(nb::module_& m, TensorClass& c) {
       },
       "dim"_a, "start"_a, "length"_a);
   def_both(
-      m, c, "split", [](T x, const IntList& s, int64_t d) { return tuple_of(split(x, s, d)); },
+      m, c, "split",
+      [](T x, const IntList& s, int64_t d) {
+        return tuple_of(s.is_number ? x.split(s.values[0], d) : kiln::split(x, s.values, d));
+      },
       "split_size_or_sections"_a, "dim"_a = 0);
+  c.def(
+      "split_with_sizes",
+      [](T x, const Shape& s, int64_t d) { return tuple_of(kiln::split(x, s, d)); },
+      "split_sizes"_a, "dim"_a = 0);
   def_both(
       m, c, "chunk",
       [](T x, int64_t chunks, int64_t dim) { return tuple_of(x.chunk(chunks, dim)); }, "chunks"_a,
@@ -233,13 +178,8 @@ void bind_parts(nb::module_& m, TensorClass& c) {
       "broadcast_tensors",
       [](const nb::args& args) {
         std::vector<Tensor> tensors;
-        Shape shape;
-        for (nb::handle arg : args) {
-          tensors.push_back(tensor_arg("broadcast_tensors", arg));
-          shape = broadcast_shapes("broadcast_tensors", shape, tensors.back().shape());
-        }
-        for (Tensor& x : tensors) x = x.expand(shape);
-        return tuple_of(tensors);
+        for (nb::handle arg : args) tensors.push_back(tensor_arg("broadcast_tensors", arg));
+        return tuple_of(broadcast_tensors(tensors));
       },
       "Views of one shape.");
 }

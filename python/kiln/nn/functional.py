@@ -92,6 +92,7 @@ from .._C._functional import (
     nll_loss as nll_loss,
     normalize as normalize,
     pairwise_distance as pairwise_distance,
+    pad as pad,
     pixel_shuffle as pixel_shuffle,
     pixel_unshuffle as pixel_unshuffle,
     poisson_nll_loss as poisson_nll_loss,

@@ -1,0 +1,44 @@
+#include "kiln/tensor/formula.h"
+
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/grad_mode.h"
+
+namespace kiln::detail {
+
+namespace {
+
+// `history`: what `memory` was copied from; undefined when it has none.
+Tensor written(const char* op, Tensor memory, const Tensor& history, const Tensor& src, Part part) {
+  Tensor source;
+  {
+    const NoGradGuard no_grad;
+    Tensor to = part(memory);
+    source = to;
+    to.copy_(src.detach());
+  }
+  const bool has_history = history.defined() && is_tracked(value_in(history));
+  if (!has_history && !is_tracked(value_of(op, src))) return memory;
+  source = src.to(memory.dtype()).expand(source.shape());
+  auto formula = [part, op](Pass& p) {
+    const Tensor g = wrap(p.grad());
+    if (p.needs(1)) p.give(1, value_in(part(g)));
+    if (p.needs(0)) {
+      const Tensor zero = full({}, 0, {g.dtype(), g.device()});
+      p.give(0, value_in(written(op, g.detach().clone(), g, zero, part)));
+    }
+  };
+  const Value before = has_history ? value_in(history) : Value{value_in(memory).inner};
+  return wrap(recorded(op, value_in(memory).inner, std::move(formula), before, value_in(source)));
+}
+
+}  // namespace
+
+Tensor with_part(const char* op, const Tensor& x, const Tensor& src, Part part) {
+  return written(op, x.detach().clone(), x, src, std::move(part));
+}
+
+Tensor with_part_in(const char* op, Tensor memory, const Tensor& src, Part part) {
+  return written(op, std::move(memory), {}, src, std::move(part));
+}
+
+}  // namespace kiln::detail

@@ -1,0 +1,23 @@
+// What is found by order. sort, argsort, topk, kthvalue and median are methods of Tensor.
+#pragma once
+
+#include "kiln/tensor/tensor.h"
+
+namespace kiln {
+
+// Sorted along dim 0.
+Tensor msort(const Tensor& x);
+
+// Where each value [.., m] belongs in the ascending rows of `sorted` [.., n], or in its only row
+// [n]: the first place that keeps the order or, with `right`, the last one. i64, or i32 with
+// `out_int32`. `sorter` (undefined: none) holds indices that sort each row. NaN belongs at the end.
+Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right = false,
+                    bool out_int32 = false, const Tensor& sorter = {});
+Tensor searchsorted(const Tensor& sorted, Scalar value, bool right = false, bool out_int32 = false,
+                    const Tensor& sorter = {});
+// The same with one row of boundaries.
+Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right = false,
+                 bool out_int32 = false);
+Tensor bucketize(Scalar x, const Tensor& boundaries, bool right = false, bool out_int32 = false);
+
+}  // namespace kiln

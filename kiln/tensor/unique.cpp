@@ -1,0 +1,121 @@
+#include "kiln/tensor/unique.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kiln/tensor/advanced_index.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/cumulative.h"
+#include "kiln/tensor/ops.h"
+#include "kiln/tensor/shapes.h"
+
+namespace kiln {
+
+namespace {
+
+// What stands at the starts of runs: `starts` marks them among n things, of which number order[i]
+// is thing i (in their own order when undefined).
+struct Runs {
+  Tensor first;  // which things begin a run
+  Tensor inverse;
+  Tensor counts;
+};
+
+Runs runs_of(const Tensor& starts, const Tensor& order, bool return_inverse, bool return_counts) {
+  const int64_t n = starts.numel();
+  const Device device = starts.device();
+  Runs out;
+  const Tensor places = nonzero(starts).reshape({-1});
+  out.first = order.defined() ? order.index_select(0, places) : places;
+  if (return_inverse) {
+    const Tensor run = starts.to(i64).cumsum(0).sub(1);
+    out.inverse = order.defined() ? zeros({n}, {i64, device}).scatter(0, order, run) : run;
+  }
+  if (return_counts) {
+    out.counts = diff(cat({places, full({n > 0 ? 1 : 0}, n, {i64, device})}, 0));
+  }
+  return out;
+}
+
+// Whether each row of a matrix (or element of a row) differs from the one before; the first does.
+Tensor differs_from_last(const Tensor& x) {
+  const int64_t n = x.shape()[0];
+  if (n == 0) return zeros({0}, {bool_, x.device()});
+  Tensor differs = x.narrow(0, 1, n - 1).ne(x.narrow(0, 0, n - 1));
+  if (x.dim() == 2) differs = differs.any(1);
+  return cat({ones({1}, {bool_, x.device()}), differs}, 0);
+}
+
+// The order of the rows of a matrix, compared element by element.
+Tensor order_of_rows(const Tensor& rows) {
+  const TensorData data = rows.to_data();
+  const auto n = static_cast<size_t>(rows.shape()[0]);
+  const auto width = static_cast<size_t>(rows.shape()[1]);
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), int64_t{0});
+  visit_dtype("unique", data.dtype(), [&]<class T>() {
+    const std::span<const T> values = data.as<T>();
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      const auto row_a = values.subspan(static_cast<size_t>(a) * width, width);
+      const auto row_b = values.subspan(static_cast<size_t>(b) * width, width);
+      for (size_t i = 0; i < width; ++i) {
+        const bool nan_a = row_a[i] != row_a[i];
+        const bool nan_b = row_b[i] != row_b[i];
+        if (nan_a != nan_b) return nan_b;  // NaN is larger than everything
+        if (!nan_a && row_a[i] != row_b[i]) return row_a[i] < row_b[i];
+      }
+      return false;
+    });
+  });
+  return tensor(order, {i64, rows.device()});
+}
+
+struct Slices {
+  int dim;
+  Tensor rows;  // [n, elements of a slice]
+};
+
+Slices slices_of(const char* op, const Tensor& x, int64_t dim) {
+  if (x.dim() == 0) throw_error<ShapeError>(op, ": a 0-d tensor has no dim");
+  const int d = normalize_dim(op, dim, x.dim());
+  const int64_t n = x.shape()[d];
+  if (n == 0 || x.numel() == 0) {
+    throw_error<ShapeError>(op, ": has no slices to compare; got shape ", x.shape());
+  }
+  return {d, movedim(x, {d}, {0}).reshape({n, x.numel() / n})};
+}
+
+}  // namespace
+
+Unique unique(const Tensor& given, bool return_inverse, bool return_counts,
+              std::optional<int64_t> dim) {
+  const Tensor x = given.detach();
+  if (dim) {
+    const Slices slices = slices_of("unique", x, *dim);
+    const Tensor order = order_of_rows(slices.rows);
+    const Tensor starts = differs_from_last(slices.rows.index_select(0, order));
+    Runs runs = runs_of(starts, order, return_inverse, return_counts);
+    return {x.index_select(slices.dim, runs.first), runs.inverse, runs.counts};
+  }
+  const auto [sorted, order] = x.reshape({-1}).sort(0);
+  const Tensor starts = differs_from_last(sorted);
+  Runs runs = runs_of(starts, return_inverse ? order : Tensor(), return_inverse, return_counts);
+  if (return_inverse) runs.inverse = runs.inverse.reshape(x.shape());
+  return {masked_select(sorted, starts), runs.inverse, runs.counts};
+}
+
+Unique unique_consecutive(const Tensor& given, bool return_inverse, bool return_counts,
+                          std::optional<int64_t> dim) {
+  const Tensor x = given.detach();
+  if (dim) {
+    const Slices slices = slices_of("unique_consecutive", x, *dim);
+    Runs runs = runs_of(differs_from_last(slices.rows), {}, return_inverse, return_counts);
+    return {x.index_select(slices.dim, runs.first), runs.inverse, runs.counts};
+  }
+  const Tensor flat = x.reshape({-1});
+  Runs runs = runs_of(differs_from_last(flat), {}, return_inverse, return_counts);
+  if (return_inverse) runs.inverse = runs.inverse.reshape(x.shape());
+  return {flat.index_select(0, runs.first), runs.inverse, runs.counts};
+}
+
+}  // namespace kiln

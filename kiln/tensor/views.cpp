@@ -1,0 +1,261 @@
+#include "kiln/tensor/views.h"
+
+#include <algorithm>
+#include <typeinfo>
+
+#include "kiln/backend/host_tensor.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/formula.h"
+#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/ops.h"
+
+namespace kiln {
+
+using namespace detail;
+
+namespace {
+
+const HostTensor* host_tensor(const Value& x) {
+  const TensorBase& inner = *x.inner;
+  return typeid(inner) == typeid(HostTensor) ? static_cast<const HostTensor*>(&inner) : nullptr;
+}
+
+// base + sum i[k] steps[k] for every index i of `shape`, as one row: i64.
+Tensor positions(const Shape& shape, const Strides& steps, int64_t base, Device device) {
+  Tensor out = full(Shape::filled(shape.rank(), 1), base, {i64, device});
+  for (int d = 0; d < shape.rank(); ++d) {
+    Shape along = Shape::filled(shape.rank(), 1);
+    along[d] = shape[d];
+    out = out.add(arange(shape[d], {i64, device}).mul(steps[d]).reshape(along));
+  }
+  return out.reshape({-1});
+}
+
+// How a view reaches the elements of x: in memory, and as positions in x's row-major order (which
+// `elements` computes when a gradient, or a device whose memory is out of reach, asks for them).
+template <class Elements>
+Tensor strided_view(const char* op, const Tensor& x, const Shape& shape, const Strides& strides,
+                    int64_t offset, Elements elements) {
+  const Value& value = value_of(op, x);
+  const HostTensor* host = host_tensor(value);
+  if (kind_of_value(value) == Kind::quantized) {
+    throw_wrong_dtype(op, DType::q8, "a floating point, integer or bool tensor");
+  }
+  if (host == nullptr) {
+    return x.reshape({-1}).index_select(0, elements()).reshape(shape);
+  }
+  const auto& handle = static_cast<const HostHandle&>(static_cast<const HandleBase&>(value.inner));
+  ErasedTensor inner = host::view(handle, shape, strides, offset);
+  if (!is_tracked(value)) return wrap_view(x, Value{std::move(inner)});
+  auto formula = [from = x.shape(), places = elements()](Pass& p) {
+    const Tensor g = wrap(p.take());
+    const Tensor sums = zeros({from.numel()}, {g.dtype(), g.device()});
+    p.give(0, value_in(sums.index_add(0, places, g.reshape({-1})).reshape(from)));
+  };
+  return wrap_view(x, recorded(op, std::move(inner), std::move(formula), value));
+}
+
+// A view whose steps are known in x's index space: `along(strides)` turns the strides of x's dims
+// (in memory, or row-major) into those of the view, and `first(strides)` into its start.
+template <class Along, class First>
+Tensor regular_view(const char* op, const Tensor& x, const Shape& shape, Along along, First first) {
+  const HostTensor* host = host_tensor(value_of(op, x));
+  const Strides rows = contiguous_strides(x.shape());
+  const Strides& memory = host == nullptr ? rows : host->strides();
+  const int64_t start = host == nullptr ? 0 : host->offset();
+  return strided_view(op, x, shape, along(memory), start + first(memory),
+                      [&] { return positions(shape, along(rows), first(rows), x.device()); });
+}
+
+// The place of each element of memory that the view reaches in x's row-major order.
+Tensor places_of_memory(const Tensor& x, const HostTensor& host, const Shape& shape,
+                        const Strides& strides, int64_t offset) {
+  const std::vector<int64_t> own =
+      positions(x.shape(), host.strides(), host.offset(), {}).to_vector<int64_t>();
+  std::vector<int64_t> wanted = positions(shape, strides, offset, {}).to_vector<int64_t>();
+  int64_t end = 0;
+  for (const int64_t at : own) end = std::max(end, at + 1);
+  for (const int64_t at : wanted) end = std::max(end, at + 1);
+  std::vector<int64_t> place(static_cast<size_t>(end), -1);
+  for (size_t i = 0; i < own.size(); ++i) {
+    int64_t& p = place[static_cast<size_t>(own[i])];
+    if (p >= 0) {
+      throw_error<AutodiffError>(
+          "as_strided: has no gradient for a tensor whose elements share memory; got shape ",
+          x.shape(), " with strides ", host.strides(), "; try contiguous() first");
+    }
+    p = static_cast<int64_t>(i);
+  }
+  for (int64_t& at : wanted) {
+    at = place[static_cast<size_t>(at)];
+    if (at < 0) {
+      throw_error<AutodiffError>(
+          "as_strided: reaches memory that is no element of the tensor, and so has no gradient; "
+          "got shape ",
+          x.shape(), "; try detach() first");
+    }
+  }
+  return tensor(wanted, {i64, x.device()});
+}
+
+void check_part(const char* op, const Shape& part, const Tensor& src) {
+  if (part == src.shape()) return;
+  throw_error<ShapeError>(op, ": the source does not fit; got ", src.shape(), "; expected ", part);
+}
+
+}  // namespace
+
+Tensor as_strided(const Tensor& x, const Shape& size, const Strides& stride,
+                  std::optional<int64_t> storage_offset) {
+  const HostTensor* host = host_tensor(value_of("as_strided", x));
+  if (size.rank() != stride.rank()) {
+    throw_error<ShapeError>("as_strided: expected a stride for each size; got sizes ", size,
+                            " and strides ", stride);
+  }
+  // Without memory that can be addressed, that of a row-major copy.
+  const int64_t offset = storage_offset.value_or(host == nullptr ? 0 : host->offset());
+  const int64_t limit = host == nullptr
+                            ? x.numel()
+                            : static_cast<int64_t>(host->storage()->bytes() / size_of(x.dtype()));
+  checked_numel("as_strided", size);
+  int64_t last = offset;
+  bool fits = offset >= 0;
+  bool empty = false;
+  for (int d = 0; d < size.rank(); ++d) {
+    if (stride[d] < 0) {
+      throw_error<ValueError>("as_strided: strides cannot be negative; got ", stride);
+    }
+    empty = empty || size[d] == 0;
+    int64_t reach = 0;
+    fits = fits && !__builtin_mul_overflow(std::max<int64_t>(size[d] - 1, 0), stride[d], &reach) &&
+           !__builtin_add_overflow(last, reach, &last);
+  }
+  if (!fits || (empty ? offset > limit : last >= limit)) {
+    throw_error<ValueError>("as_strided: leaves the tensor's memory; got sizes ", size,
+                            ", strides ", stride, ", offset ", offset, "; expected to stay within ",
+                            limit, " elements");
+  }
+  return strided_view("as_strided", x, size, stride, offset, [&] {
+    if (host != nullptr) return places_of_memory(x, *host, size, stride, offset);
+    return positions(size, stride, offset, x.device());
+  });
+}
+
+Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+  const Shape& from = shape_of(value_of("diagonal", x));
+  const int a = normalize_dim("diagonal", dim1, from.rank());
+  const int b = normalize_dim("diagonal", dim2, from.rank());
+  if (a == b || from.rank() < 2) {
+    throw_error<ShapeError>("diagonal: expected two different dims; got ", dim1, " and ", dim2,
+                            " for shape ", from);
+  }
+  const int64_t down = offset < 0 ? -offset : 0;
+  const int64_t across = offset > 0 ? offset : 0;
+  const int64_t n = std::max<int64_t>(0, std::min(from[a] - down, from[b] - across));
+  const auto without_both = [&](Shape dims, int64_t last) {
+    dims.erase(std::max(a, b));
+    dims.erase(std::min(a, b));
+    dims.push_back(last);
+    return dims;
+  };
+  return regular_view(
+      "diagonal", x, without_both(from, n),
+      [&](const Strides& s) { return without_both(s, s[a] + s[b]); },
+      [&](const Strides& s) { return n == 0 ? 0 : down * s[a] + across * s[b]; });
+}
+
+Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
+  const Shape& given = shape_of(value_of("unfold", x));
+  if (given.rank() == 0) {
+    return unfold(x.reshape({1}), dim, size, step).reshape({size});
+  }
+  const int d = normalize_dim("unfold", dim, given.rank());
+  if (size < 0 || size > given[d] || step < 1) {
+    throw_error<ValueError>("unfold: expected 0 <= size <= ", given[d],
+                            ", the size of the dim, and step >= 1; got size ", size, ", step ",
+                            step);
+  }
+  Shape to = given;
+  to[d] = (given[d] - size) / step + 1;
+  to.push_back(size);
+  return regular_view(
+      "unfold", x, to,
+      [&](Strides s) {
+        s.push_back(s[d]);
+        s[d] *= step;
+        return s;
+      },
+      [](const Strides&) { return int64_t{0}; });
+}
+
+Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+  const Shape& from = shape_of(value_of("diag_embed", x));
+  if (from.rank() == 0) {
+    throw_error<ShapeError>("diag_embed: expected at least 1 dim; got a 0-d tensor");
+  }
+  const int rank = from.rank() + 1;
+  const int a = normalize_dim("diag_embed", dim1, rank);
+  const int b = normalize_dim("diag_embed", dim2, rank);
+  if (a == b) {
+    throw_error<ShapeError>("diag_embed: expected two different dims; got ", dim1, " and ", dim2);
+  }
+  Shape to = from;
+  const int64_t n = to.back() + std::abs(offset);
+  to.erase(to.rank() - 1);
+  to.insert(std::min(a, b), n);
+  to.insert(std::max(a, b), n);
+  checked_numel("diag_embed", to);
+  return with_part_in("diag_embed", zeros(to, {x.dtype(), x.device()}), x,
+                      [=](const Tensor& y) { return diagonal(y, offset, a, b); });
+}
+
+Tensor diag(const Tensor& x, int64_t offset) {
+  const int rank = shape_of(value_of("diag", x)).rank();
+  if (rank == 1) return diag_embed(x, offset);
+  if (rank == 2) return diagonal(x, offset).clone();
+  throw_error<ShapeError>("diag: expected 1 or 2 dims; got ", x.shape());
+}
+
+Tensor diagflat(const Tensor& x, int64_t offset) { return diag_embed(x.reshape({-1}), offset); }
+
+Tensor select_scatter(const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
+  check_part("select_scatter", x.detach().select(dim, index).shape(), src);
+  return with_part("select_scatter", x, src, [=](const Tensor& y) { return y.select(dim, index); });
+}
+
+Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start,
+                     std::optional<int64_t> end, int64_t step) {
+  check_part("slice_scatter", x.detach().slice(dim, start, end, step).shape(), src);
+  return with_part("slice_scatter", x, src,
+                   [=](const Tensor& y) { return y.slice(dim, start, end, step); });
+}
+
+Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1,
+                        int64_t dim2) {
+  check_part("diagonal_scatter", diagonal(x.detach(), offset, dim1, dim2).shape(), src);
+  return with_part("diagonal_scatter", x, src,
+                   [=](const Tensor& y) { return diagonal(y, offset, dim1, dim2); });
+}
+
+Tensor& fill_diagonal_(Tensor& x, Scalar value, bool wrap_around) {
+  const Shape& shape = shape_of(value_of("fill_diagonal_", x));
+  if (shape.rank() < 2) {
+    throw_error<ShapeError>("fill_diagonal_: expected at least 2 dims; got ", shape);
+  }
+  for (int d = 1; d < shape.rank(); ++d) {
+    if (shape.rank() > 2 && shape[d] != shape[0]) {
+      throw_error<ShapeError>("fill_diagonal_: more than 2 dims must all be equal; got ", shape);
+    }
+  }
+  const int64_t n = *std::min_element(shape.begin(), shape.end());
+  Tensor mask = zeros({shape.numel()}, {bool_, x.device()});
+  int64_t step = 0;
+  for (const int64_t s : contiguous_strides(shape)) step += s;
+  const int64_t end = wrap_around && shape.rank() == 2 ? shape.numel()
+                      : n == 0                         ? 0
+                                                       : (n - 1) * step + 1;
+  if (end > 0) mask.slice(0, 0, end, step).fill_(1);
+  return x.masked_fill_(mask.reshape(shape), value);
+}
+
+}  // namespace kiln
