@@ -57,6 +57,18 @@ Triple sizes_of(const char* op, const Planes& planes, const Sizes& output_size) 
   return out;
 }
 
+// The window of the pooling that this one is, where all windows of all dims are equal and meet no
+// other.
+std::optional<Shape> common_window(const Tensor& x, const Triple& sizes, int spatial) {
+  Shape window;
+  for (int i = 3 - spatial; i < 3; ++i) {
+    const int64_t out = sizes[static_cast<size_t>(i)], in = x.size(2 + i);
+    if (out == 0 || in % out != 0) return std::nullopt;
+    window.push_back(in / out);
+  }
+  return window;
+}
+
 Tensor adaptive_avg_pool(const char* op, int spatial, const Tensor& input,
                          const Sizes& output_size) {
   require_floating(op, input);
@@ -65,6 +77,11 @@ Tensor adaptive_avg_pool(const char* op, int spatial, const Tensor& input,
   Tensor x = planes.x;
   const bool everything = sizes == Triple{1, 1, 1};
   if (everything) return planes.restored(x.mean({2, 3, 4}, true));
+  if (const std::optional<Shape> window = common_window(x, sizes, spatial)) {
+    return spatial == 1   ? avg_pool1d(input, *window)
+           : spatial == 2 ? avg_pool2d(input, Sizes(*window))
+                          : avg_pool3d(input, *window);
+  }
   for (int i = 2; i >= 0; --i) {
     const int dim = i + 2;
     const Division d(x.size(dim), sizes[static_cast<size_t>(i)]);
@@ -101,6 +118,11 @@ std::pair<Tensor, Tensor> adaptive_max_pool(const char* op, int spatial, const T
   const Triple sizes = sizes_of(op, planes, output_size);
   const Shape s = planes.x.shape();
   Tensor x = planes.x;
+  if (const std::optional<Shape> window = common_window(x, sizes, spatial)) {
+    return spatial == 1   ? max_pool1d_with_indices(input, *window)
+           : spatial == 2 ? max_pool2d_with_indices(input, Sizes(*window))
+                          : max_pool3d_with_indices(input, *window);
+  }
   Tensor index = arange(s[2] * s[3] * s[4], {.dtype = i64, .device = x.device()})
                      .reshape({1, 1, s[2], s[3], s[4]})
                      .expand(s);

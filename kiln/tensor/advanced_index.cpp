@@ -194,7 +194,7 @@ void index_put_(Tensor& x, std::span<const IndexEntry> entries, const Tensor& va
   Tensor positions;
   {
     const NoGradGuard no_grad;
-    positions = index(arange(x.numel()).reshape(x.shape()), entries);
+    positions = index(arange(x.numel(), {i64, x.device()}).reshape(x.shape()), entries);
   }
   const Tensor source =
       without_leading_ones(value, positions.dim()).to(x.dtype()).expand(positions.shape());

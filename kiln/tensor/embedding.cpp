@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "kiln/tensor/advanced_index.h"
 #include "kiln/tensor/functional_support.h"
 
 namespace kiln::functional {
@@ -45,8 +44,8 @@ void renormalize(Tensor weight, const Tensor& flat, double max_norm, double norm
   const Tensor used = weight.index_select(0, flat);
   const Tensor norm = p_norm(used, norm_type, {1}, true);
   const Tensor scale = where(norm.gt(max_norm), max_norm / (norm + 1e-7), ones_like(norm));
-  const std::vector<IndexEntry> rows{flat};
-  index_put_(weight, rows, used * scale);
+  const Tensor all = ones({weight.size(0), 1}, {weight.dtype(), weight.device()});
+  weight.mul_(all.scatter(0, flat.unsqueeze(1), scale));
 }
 
 // x with `part` of its gradient: part [n, 1].
@@ -178,6 +177,15 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const Tensor& of
     }
     rows = rows * options.per_sample_weights.reshape({-1}).narrow(0, 0, flat.numel()).unsqueeze(1);
   }
+  const DType dtype = weight.dtype();
+  const DType wide = wide_dtype(dtype);
+  if (index.dim() == 2 && !options.padding_idx && index.size(1) > 0) {  // bags of one size
+    const Tensor all = rows.reshape({index.size(0), index.size(1), weight.size(1)});
+    if (options.mode == BagMode::max) return all.max(1).first;
+    const Tensor sum = all.to(wide).sum(1);
+    const auto size = static_cast<double>(index.size(1));
+    return (options.mode == BagMode::mean ? sum / size : sum).to(dtype);
+  }
   std::vector<int64_t> skipped(static_cast<size_t>(flat.numel()), 0);
   if (options.padding_idx) {
     const int64_t row = checked_padding(op, *options.padding_idx, weight.size(0));
@@ -196,8 +204,6 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const Tensor& of
     }
     sizes.push_back(std::max(1.0, size));
   }
-  const DType dtype = weight.dtype();
-  const DType wide = wide_dtype(dtype);
   const Tensor zero = zeros({bags.count(), weight.size(1)}, {wide, weight.device()});
   Tensor out = zero.index_add(0, beside(weight, owners), rows.to(wide));
   if (options.mode == BagMode::mean) {

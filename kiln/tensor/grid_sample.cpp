@@ -89,8 +89,11 @@ Tensor sampled(const Tensor& x, const std::vector<Tensor>& points, Outside outsi
     sizes.push_back(reader.padded_size());
     if (outside == Outside::zeros) padded = padded_dim(padded, dim, 1, 1);
   }
-  const Tensor flat = padded.reshape({s[0], s[1], -1});
+  // A row of channels for each element of each image, so that a point reads rows.
   const int64_t count = points[0].size(1);
+  const Tensor flat = padded.reshape({s[0], s[1], -1}).transpose(1, 2).reshape({-1, s[1]});
+  const int64_t places = s[0] == 0 ? 0 : flat.size(0) / s[0];
+  const Tensor first_row = arange(s[0], {i64, x.device()}).unsqueeze(1) * places;
   Tensor sum;
   // Every combination of the dims' taps.
   std::vector<size_t> chosen(taps.size(), 0);
@@ -101,8 +104,8 @@ Tensor sampled(const Tensor& x, const std::vector<Tensor>& points, Outside outsi
       index = i == 0 ? tap.index : index * sizes[i] + tap.index;
       if (tap.weight.defined()) weight = weight.defined() ? weight * tap.weight : tap.weight;
     }
-    Tensor part = flat.gather(2, index.unsqueeze(1).expand({s[0], s[1], count}));
-    if (weight.defined()) part = std::move(part) * weight.unsqueeze(1);
+    Tensor part = flat.index_select(0, (index + first_row).reshape({-1}));
+    if (weight.defined()) part = std::move(part) * weight.reshape({-1, 1});
     sum = sum.defined() ? std::move(sum) + std::move(part) : std::move(part);
     more = false;
     for (size_t i = taps.size(); i-- > 0;) {
@@ -113,7 +116,7 @@ Tensor sampled(const Tensor& x, const std::vector<Tensor>& points, Outside outsi
       chosen[i] = 0;
     }
   }
-  return sum;
+  return sum.reshape({s[0], count, s[1]}).transpose(1, 2).contiguous();
 }
 
 // From [-1, 1] to elements.

@@ -54,26 +54,32 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction,
   return weighted("mse_loss", (input - target).square(), weight, reduction);
 }
 
-// Both are quadratic in what lies within the bound, and linear in the rest: m (d - m / 2) with
-// m = min(d, bound).
+namespace {
+
+// d^2 / 2 where |d| <= bound, else bound (|d| - bound / 2): c (d - c / 2) with c = d limited to the
+// bound.
+Tensor bounded_square(const Tensor& input, const Tensor& target, double bound) {
+  const Tensor distance = input - target;
+  const Tensor near = distance.clamp(-bound, bound);
+  return (distance - near * 0.5) * near;
+}
+
+}  // namespace
+
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
   check_pair("smooth_l1_loss", input, target);
   if (!(beta >= 0.0)) {
     throw_error<ValueError>("smooth_l1_loss: beta must not be negative; got ", beta);
   }
-  const Tensor distance = (input - target).abs();
-  if (beta == 0.0) return reduced_loss(distance, reduction);
-  const Tensor near = distance.clamp({}, beta);
-  return reduced_loss(near * (distance - near * 0.5) / beta, reduction);
+  if (beta == 0.0) return reduced_loss((input - target).abs(), reduction);
+  return reduced_loss(bounded_square(input, target, beta), reduction) / beta;
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta,
                   const Tensor& weight) {
   check_pair("huber_loss", input, target);
   if (!(delta > 0.0)) throw_error<ValueError>("huber_loss: expected delta > 0; got ", delta);
-  const Tensor distance = (input - target).abs();
-  const Tensor near = distance.clamp({}, delta);
-  return weighted("huber_loss", near * (distance - near * 0.5), weight, reduction);
+  return weighted("huber_loss", bounded_square(input, target, delta), weight, reduction);
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,

@@ -99,9 +99,9 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
   const Value* wv = w.defined() ? &value_of(op, w) : nullptr;
   const Value* bv = b.defined() ? &value_of(op, b) : nullptr;
   auto [out, mean, var] = AD::float_batch_norm(value_of(op, rows), wv, bv, eps);
-  const autodiff::RecordingGuard<Dispatch> no_grad(false);
   const auto move_towards = [&](Tensor running, const Tensor& batch, double scale) {
     if (!running.defined()) return;
+    const autodiff::RecordingGuard<Dispatch> no_grad(false);
     running.mul_(1.0 - momentum).add_(batch.reshape({s[0], s[1]}).mean(0) * (momentum * scale));
   };
   move_towards(running_mean, wrap(std::move(mean)), 1.0);

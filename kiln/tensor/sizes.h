@@ -36,8 +36,14 @@ class Padding {
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   Padding(T each) : before_(each), after_(each) {}
-  Padding(Sizes sizes) : before_(sizes), after_(sizes) {}
-  Padding(Sizes before, Sizes after) : before_(before), after_(after) {}
+  Padding(int64_t first, int64_t second) : Padding(Sizes(first, second)) {}
+  Padding(int64_t first, int64_t second, int64_t third) : Padding(Sizes(first, second, third)) {}
+  Padding(const Sizes& sizes) : before_(sizes), after_(sizes) {}
+  static Padding sides(const Sizes& before, const Sizes& after) {
+    Padding out(before);
+    out.after_ = after;
+    return out;
+  }
   Padding(Mode mode) : mode_(mode), before_(0), after_(0) {}
   // "same" or "valid". Throws ValueError for anything else.
   Padding(const char* mode);

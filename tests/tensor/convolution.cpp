@@ -1,6 +1,7 @@
 // conv2d, compared with plain loops.
 #include <cmath>
 
+#include "kiln/nn/functional.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;
@@ -173,4 +174,87 @@ TEST_CASE("what does not fit") {
   CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.padding = {1 << 30, 1 << 30}}), Error);
   CHECK_THROWS_AS(functional::conv2d(x, w.to(f64)), DTypeError);
   CHECK_THROWS_AS(functional::conv2d(ones({1, 2, 4, 4}, {i64}), w.to(i64)), DTypeError);
+}
+
+TEST_CASE("convolutions over one and three dims are sums of convolutions over two") {
+  on_devices([](Device device) {
+    const TensorOptions on{f64, device};
+    const Tensor x = randn({2, 3, 4, 5, 6}, on), w = randn({2, 3, 2, 3, 3}, on);
+    const Tensor volume = functional::conv3d(x, w, {}, 1, Sizes(0, 1, 1));
+    for (int64_t d = 0; d < 3; ++d) {
+      Tensor sum = zeros({2, 2, 5, 6}, on);
+      for (int64_t k = 0; k < 2; ++k) {
+        sum = sum + functional::conv2d(x.select(2, d + k), w.select(2, k), {}, {.padding = {1, 1}});
+      }
+      CHECK(volume.select(2, d).allclose(sum));
+    }
+    const Tensor line =
+        functional::conv1d(x.select(2, 0).select(2, 0), w.select(2, 0).select(2, 0));
+    const Tensor plane =
+        functional::conv2d(x.select(2, 0).narrow(2, 0, 1), w.select(2, 0).narrow(2, 0, 1));
+    CHECK(line.equal(plane.squeeze(2)));
+  });
+}
+
+TEST_CASE("a transposed convolution is the transpose of the convolution") {
+  const Tensor x = randn({1, 4, 3, 5}, {f64}), w = randn({4, 2, 3, 2}, {f64});
+  const Tensor y = functional::conv_transpose2d(x, w, {}, {2, 1}, {1, 0}, {1, 0}, 2);
+  const Tensor v = randn(y.shape(), {f64});
+  const Tensor back = functional::conv2d(
+      v, w, {}, {.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 1}, .groups = 2});
+  CHECK((y * v).sum().item() == doctest::Approx((x * back).sum().item()));
+}
+
+TEST_CASE("a deformable convolution that moves nothing is a convolution") {
+  on_devices([](Device device) {
+    const TensorOptions on{f64, device};
+    const Tensor x = randn({2, 4, 5, 6}, on), w = randn({6, 2, 3, 2}, on), b = randn({6}, on);
+    const Tensor still = zeros({2, 24, 3, 5}, on), all = ones({2, 12, 3, 5}, on);
+    const Tensor expected = functional::conv2d(x, w, b, {2, 1}, {1, 0}, 1, 2);
+    const Tensor got = functional::deform_conv2d(x, still, w, b, {2, 1}, {1, 0}, 1, all);
+    CHECK(got.allclose(expected));
+    // Moved by whole pixels: as if the image were moved.
+    const Tensor down = still.reshape({2, 12, 2, 3, 5}) + tensor({1.0, 0.0}, on).reshape({2, 1, 1});
+    const Tensor moved = cat({x.narrow(2, 1, 4), zeros({2, 4, 1, 6}, on)}, 2);
+    const Tensor shifted =
+        functional::deform_conv2d(x, down.reshape({2, 24, 3, 5}), w, b, {2, 1}, {1, 0}, 1, all);
+    // Row -1, which was padding, is row 0 of the image now.
+    const Tensor other = functional::conv2d(moved, w, b, {2, 1}, {1, 0}, 1, 2);
+    CHECK(shifted.narrow(2, 1, 2).allclose(other.narrow(2, 1, 2)));
+  });
+}
+
+TEST_CASE("convolutions: what does not fit") {
+  using namespace functional;
+  const Tensor x = zeros({1, 4, 5}), w = zeros({2, 4, 3});
+  CHECK(error_lacks<ShapeError>(
+            [&] {
+              conv1d(zeros({1, 3, 5}), w);
+            },
+            {"conv1d", "[1, 3, 5]", "[2, 4, 3]", "expected"}) == "");
+  CHECK(error_lacks<ShapeError>([&] { conv1d(x, zeros({2, 4, 6})); }, {"larger"}) == "");
+  CHECK(error_lacks<ShapeError>([&] { conv3d(x, w); }, {"conv3d", "[N, C, D, H, W]"}) == "");
+  CHECK(error_lacks<ValueError>([&] { conv1d(x, w, {}, 2, "same"); }, {"stride 1"}) == "");
+  CHECK(error_lacks<ValueError>([&] { conv1d(x, w, {}, 1, "full"); }, {"'full'"}) == "");
+  CHECK(error_lacks<ValueError>([&] { conv1d(x, w, {}, 0); }, {"stride"}) == "");
+  CHECK(error_lacks<ValueError>([&] { conv1d(x, w, {}, Sizes(1, 2)); }, {"stride", "length"}) ==
+        "");
+  CHECK(error_lacks<ShapeError>([&] { conv1d(x, w, zeros({3})); }, {"bias"}) == "");
+  CHECK(error_lacks<DTypeError>([&] { conv1d(x, w.to(f64)); }, {"conv1d"}) == "");
+  CHECK(error_lacks<ValueError>(
+            [&] {
+              conv_transpose1d(x, zeros({4, 1, 3}), {}, 2, 0, 2);
+            },
+            {"output_padding"}) == "");
+  CHECK(error_lacks<ShapeError>(
+            [&] {
+              conv_transpose1d(x, zeros({4, 1, 1}), {}, 1, 3);
+            },
+            {"empty"}) == "");
+  CHECK(error_lacks<ShapeError>(
+            [&] {
+              fold(zeros({1, 8, 5}), 3, 2);
+            },
+            {"fold", "[1, 8, 5]"}) == "");
+  CHECK(conv1d(zeros({0, 4, 5}), w).shape() == Shape{0, 2, 3});
 }

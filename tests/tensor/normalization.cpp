@@ -1,6 +1,7 @@
 // batch_norm and layer_norm. Literals are PyTorch's; the rest is compared with plain loops.
 #include <cmath>
 
+#include "kiln/nn/functional.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;
@@ -256,4 +257,28 @@ TEST_CASE("gradients of layer_norm") {
       }
     }
   });
+}
+
+TEST_CASE("instance_norm moves the running statistics; group_norm of one group is layer_norm") {
+  on_devices([](Device device) {
+    const TensorOptions on{f64, device};
+    const Tensor x = randn({4, 3, 5}, on);
+    const Tensor mean = zeros({3}, on), var = ones({3}, on);
+    functional::instance_norm(x, mean, var, {}, {}, true, 0.25);
+    CHECK(mean.allclose(x.mean(2).mean(0) * 0.25));
+    CHECK(var.allclose(x.var(2).mean(0) * 0.25 + 0.75));
+    CHECK(functional::group_norm(x, 1).allclose(functional::layer_norm(x, {3, 5})));
+    CHECK(functional::group_norm(x, 3).allclose(functional::instance_norm(x)));
+    CHECK(functional::group_norm(zeros({0, 3, 5}, on), 3).shape() == Shape{0, 3, 5});
+  });
+  const Tensor x = zeros({2, 4, 1});
+  CHECK(error_lacks<ValueError>([&] { functional::group_norm(x, 3); }, {"num_groups", "3"}) == "");
+  CHECK(error_lacks<ValueError>([&] { functional::instance_norm(x); }, {"more than 1"}) == "");
+  CHECK(error_lacks<ShapeError>([&] { functional::rms_norm(x, {4}); }, {"rms_norm", "[4]"}) == "");
+}
+
+TEST_CASE("normalize: a vector of zeros has a gradient") {
+  Tensor x = zeros({2, 3}, {f64}).requires_grad_();
+  const Gradients grads = functional::normalize(x).sum().backward();
+  CHECK(x.grad(grads)->isfinite().all().item<bool>());
 }

@@ -1,6 +1,7 @@
 // Max and average pooling, compared with plain loops; ceil_mode and its rule by hand.
 #include <limits>
 
+#include "kiln/nn/functional.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;
@@ -196,4 +197,45 @@ TEST_CASE("what does not fit") {
   CHECK_THROWS_AS(functional::avg_pool2d(x, {.kernel = {2, 2}, .padding = {-1, 0}}), ValueError);
   CHECK_THROWS_AS(functional::avg_pool2d(ones({1, 1, 4, 4}, {i64}), {}), DTypeError);
   CHECK_THROWS_AS(functional::max_pool2d(ones({1, 1, 0, 4}), {}), ShapeError);
+}
+
+TEST_CASE("pooling over one and three dims, adaptive pooling: edges") {
+  using namespace functional;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  on_devices([&](Device device) {
+    const TensorOptions on{f32, device};
+    const Tensor x = tensor({1.0, nan, 3.0, 2.0}, on).reshape({1, 1, 4});
+    const auto [values, index] = max_pool1d_with_indices(x, 2);
+    CHECK(mismatch(values, {1, 1, 2}, {nan, 3}) == "");
+    CHECK(mismatch(index, {1, 1, 2}, {1, 2}) == "");
+    CHECK(mismatch(adaptive_max_pool1d(x, 1), {1, 1, 1}, {nan}) == "");
+    CHECK(mismatch(adaptive_avg_pool1d(tensor({1.0, 2.0, 4.0}, on).reshape({1, 1, 3}), 2),
+                   {1, 1, 2}, {1.5, 3}) == "");
+    CHECK(adaptive_avg_pool2d(zeros({2, 3, 4, 4}, on), {0, 2}).shape() == Shape{2, 3, 0, 2});
+    CHECK(max_pool3d(zeros({0, 2, 4, 4, 4}, on), 2).shape() == Shape{0, 2, 2, 2, 2});
+    // Infinity stays in its window.
+    const double inf = std::numeric_limits<double>::infinity();
+    CHECK(mismatch(adaptive_avg_pool1d(tensor({inf, 1.0, 2.0, 3.0}, on).reshape({1, 4}), 2), {1, 2},
+                   {inf, 2.5}) == "");
+  });
+}
+
+TEST_CASE("pooling: what does not fit") {
+  using namespace functional;
+  const Tensor x = zeros({1, 2, 4, 4});
+  CHECK(error_lacks<ShapeError>([&] { max_pool1d(x, 2); }, {"max_pool1d", "[N, C, L]"}) == "");
+  CHECK(error_lacks<ValueError>([&] { max_pool2d(x, 2, {}, 2); }, {"half"}) == "");
+  CHECK(error_lacks<ShapeError>([&] { max_pool2d(x, 5); }, {"larger"}) == "");
+  CHECK(error_lacks<ValueError>([&] { avg_pool2d(x, 2, {}, 0, false, true, 0); },
+                                {"divisor_override"}) == "");
+  CHECK(error_lacks<DTypeError>([&] { avg_pool2d(x.to(i64), 2); }, {"avg_pool2d"}) == "");
+  CHECK(error_lacks<ValueError>([&] { adaptive_avg_pool2d(x, -2); }, {"output_size"}) == "");
+  const auto [y, i] = max_pool2d_with_indices(x, 2);
+  CHECK(error_lacks<IndexError>([&] { max_unpool2d(y, i + 100, 2); }, {"max_unpool2d"}) == "");
+  CHECK(error_lacks<ValueError>(
+            [&] {
+              max_unpool2d(y, i, 2, {}, 0, Shape{7, 7});
+            },
+            {"output_size"}) == "");
+  CHECK(error_lacks<ShapeError>([&] { max_unpool2d(y, i.narrow(1, 0, 1), 2); }, {"indices"}) == "");
 }

@@ -164,11 +164,17 @@ HostHandle index_select(const HostHandle& x, int dim, const HostHandle& index_ar
     visit_size(size_of(x->dtype()), [&]<class U>() {
       const U* from = source->data_as<const U>();
       U* to = out->data_as<U>();
-      for (int64_t o = 0; o < around.outer; ++o) {
-        parallel_for(count, kGrain / 4, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            to[o * count + i] = from[o * around.size + indices[i]];
-          }
+      const auto pick = [&](int64_t o, int64_t begin, int64_t end) {
+        const U* row = from + o * around.size;
+        U* picked = to + o * count;
+        for (int64_t i = begin; i < end; ++i) picked[i] = row[indices[i]];
+      };
+      if (around.outer == 1) {
+        parallel_for(count, kGrain / 4, [&](int64_t begin, int64_t end) { pick(0, begin, end); });
+      } else {
+        const int64_t grain = std::max<int64_t>(1, kGrain / 4 / count);
+        parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; ++o) pick(o, 0, count);
         });
       }
     });

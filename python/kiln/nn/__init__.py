@@ -13,6 +13,7 @@ from .activation import (
     Tanh,
     Threshold,
 )
+from .attention import MultiheadAttention, TransformerEncoderLayer
 from .container import ModuleDict, ModuleList, Sequential
 from .conv import AvgPool2d, Conv2d, MaxPool2d
 from .cpp_module import CppModule

@@ -1,0 +1,250 @@
+"""MultiheadAttention and TransformerEncoderLayer."""
+
+import math
+
+from .. import _C
+from .._C import Parameter
+from . import functional as F
+from . import init
+from .linear import Linear
+from .module import Module
+from .norm import LayerNorm
+from .sparse import Dropout
+
+
+def _additive(mask, like):
+    """Numbers to add to the scores: -inf where a bool mask holds."""
+    if mask is None:
+        return None
+    if mask.dtype == _C.bool_:
+        return _C.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill(
+            mask, -math.inf
+        )
+    if not mask.is_floating_point():
+        raise RuntimeError("MultiheadAttention: masks must be bool or floating point")
+    return mask.to(like.dtype)
+
+
+class MultiheadAttention(Module):
+    """softmax(q k^T / sqrt(d)) v in num_heads subspaces (Vaswani et al., 2017).
+
+    query [L, N, E], key [S, N, kdim], value [S, N, vdim] ([N, .., ..] with batch_first; N may be
+    left out) -> the output in query's shape, and the weights [N, L, S] or None.
+    """
+
+    def __init__(
+        self,
+        embed_dim,
+        num_heads,
+        dropout=0.0,
+        bias=True,
+        add_bias_kv=False,
+        add_zero_attn=False,
+        kdim=None,
+        vdim=None,
+        batch_first=False,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        if embed_dim <= 0 or num_heads <= 0:
+            raise ValueError(
+                "embed_dim and num_heads must be greater than 0, got "
+                f"embed_dim={embed_dim} and num_heads={num_heads} instead"
+            )
+        if embed_dim % num_heads != 0:
+            raise ValueError("embed_dim must be divisible by num_heads")
+        self.embed_dim = embed_dim
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self.num_heads = num_heads
+        self.head_dim = embed_dim // num_heads
+        self.dropout = dropout
+        self.batch_first = batch_first
+        self.add_zero_attn = add_zero_attn
+        self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
+        options = {"device": device, "dtype": dtype}
+
+        def parameter(name, *shape):
+            x = None if shape == () else Parameter(_C.empty(*shape, **options))
+            self.register_parameter(name, x)
+
+        if self._qkv_same_embed_dim:
+            parameter("in_proj_weight", 3 * embed_dim, embed_dim)
+            for name in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+                parameter(name)
+        else:
+            parameter("q_proj_weight", embed_dim, embed_dim)
+            parameter("k_proj_weight", embed_dim, self.kdim)
+            parameter("v_proj_weight", embed_dim, self.vdim)
+            parameter("in_proj_weight")
+        if bias:
+            parameter("in_proj_bias", 3 * embed_dim)
+        else:
+            parameter("in_proj_bias")
+        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, **options)
+        for name in ("bias_k", "bias_v"):
+            if add_bias_kv:
+                parameter(name, 1, 1, embed_dim)
+            else:
+                parameter(name)
+        self._reset_parameters()
+
+    def _reset_parameters(self):
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            if (weight := getattr(self, name)) is not None:
+                init.xavier_uniform_(weight)
+        if self.in_proj_bias is not None:
+            init.zeros_(self.in_proj_bias)
+            init.zeros_(self.out_proj.bias)
+        for x in (self.bias_k, self.bias_v):
+            if x is not None:
+                init.xavier_normal_(x)
+
+    def forward(
+        self,
+        query,
+        key,
+        value,
+        key_padding_mask=None,
+        need_weights=True,
+        attn_mask=None,
+        average_attn_weights=True,
+        is_causal=False,
+    ):
+        """Masks are PyTorch's: bool ones hold where attention is NOT allowed."""
+        if is_causal and attn_mask is None:
+            raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():
+            raise RuntimeError(
+                "MultiheadAttention: query, key and value must all have 3 dims, or 2 without a "
+                f"batch; got {query.dim()}, {key.dim()} and {value.dim()}"
+            )
+        batched = query.dim() == 3
+        if not batched:
+            query, key, value = (x.unsqueeze(0) for x in (query, key, value))
+            if key_padding_mask is not None:
+                key_padding_mask = key_padding_mask.unsqueeze(0)
+        elif not self.batch_first:
+            same = key is query and value is query
+            query = query.transpose(0, 1)
+            key, value = (query, query) if same else (key.transpose(0, 1), value.transpose(0, 1))
+        output, weights = self._attend(
+            query, key, value, key_padding_mask, need_weights, attn_mask, is_causal
+        )
+        if weights is not None:
+            weights = weights.mean(1) if average_attn_weights else weights
+        if not batched:
+            return output.squeeze(0), None if weights is None else weights.squeeze(0)
+        return output if self.batch_first else output.transpose(0, 1), weights
+
+    def _projected(self, query, key, value):
+        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+        if not self._qkv_same_embed_dim:
+            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        elif query is key and key is value:
+            return F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+        else:
+            weights = self.in_proj_weight.chunk(3)
+        return [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
+
+    def _attend(self, query, key, value, padding, need_weights, attn_mask, is_causal):
+        batch, queries, _ = query.shape
+        q, k, v = self._projected(query, key, value)
+        if self.bias_k is not None:
+            k = _C.cat([k, self.bias_k.expand(batch, 1, -1)], 1)
+            v = _C.cat([v, self.bias_v.expand(batch, 1, -1)], 1)
+        q, k, v = (
+            x.reshape(batch, x.shape[1], self.num_heads, self.head_dim).transpose(1, 2)
+            for x in (q, k, v)
+        )
+        if self.add_zero_attn:
+            none = _C.zeros(
+                batch, self.num_heads, 1, self.head_dim, dtype=q.dtype, device=q.device
+            )
+            k, v = _C.cat([k, none], 2), _C.cat([v, none], 2)
+        mask = _additive(attn_mask, q)
+        causal = is_causal and padding is None and not need_weights
+        causal = causal and k.shape[2] == key.shape[1]
+        if mask is not None and mask.dim() == 3:
+            mask = mask.reshape(batch, self.num_heads, queries, mask.shape[-1])
+        if padding is not None:
+            hidden = _additive(padding, q).reshape(batch, 1, 1, padding.shape[-1])
+            mask = hidden if mask is None else mask + hidden
+        if mask is not None and k.shape[2] != mask.shape[-1]:  # the keys that were added
+            shape = (*mask.shape[:-1], k.shape[2] - mask.shape[-1])
+            more = _C.zeros(*shape, dtype=q.dtype, device=q.device)
+            mask = _C.cat([mask, more], -1)
+        dropout = self.dropout if self.training else 0.0
+        weights = None
+        if need_weights:
+            scores = (q * (1 / math.sqrt(self.head_dim))).matmul(k.transpose(-2, -1))
+            weights = F.dropout(F.softmax(scores if mask is None else scores + mask, -1), dropout)
+            heads = weights.matmul(v)
+        else:
+            heads = F.scaled_dot_product_attention(
+                q, k, v, None if causal else mask, dropout, causal
+            )
+        return self.out_proj(heads.transpose(1, 2).reshape(batch, queries, -1)), weights
+
+
+class TransformerEncoderLayer(Module):
+    """Self-attention and a network of two linear layers, each with a residual connection and a norm:
+    src [L, N, d_model] ([N, L, d_model] with batch_first) -> the same shape."""
+
+    def __init__(
+        self,
+        d_model,
+        nhead,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation=F.relu,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
+        )
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
+        self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        if isinstance(activation, str):
+            if activation not in ("relu", "gelu"):
+                raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+            activation = getattr(F, activation)
+        self.activation = activation
+
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        def attend(x):
+            x, _ = self.self_attn(
+                x,
+                x,
+                x,
+                attn_mask=src_mask,
+                key_padding_mask=src_key_padding_mask,
+                need_weights=False,
+                is_causal=is_causal,
+            )
+            return self.dropout1(x)
+
+        def feed_forward(x):
+            return self.dropout2(
+                self.linear2(self.dropout(self.activation(self.linear1(x))))
+            )
+
+        if self.norm_first:
+            x = src + attend(self.norm1(src))
+            return x + feed_forward(self.norm2(x))
+        x = self.norm1(src + attend(src))
+        return self.norm2(x + feed_forward(x))

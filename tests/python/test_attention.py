@@ -1,0 +1,118 @@
+"""MultiheadAttention and TransformerEncoderLayer."""
+
+import numpy as np
+import pytest
+
+import kiln
+from conftest import HAS_TORCH
+from kiln import nn
+
+needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="SKIPPED: PyTorch is not installed")
+
+
+def pair(name, *args, **options):
+    """Kiln's module and PyTorch's with the same parameters."""
+    import torch
+
+    theirs = getattr(torch.nn, name)(*args, **options)
+    ours = getattr(nn, name)(*args, **options)
+    state = {k: kiln.tensor(v.detach().numpy()) for k, v in theirs.state_dict().items()}
+    assert list(ours.state_dict()) == list(state)
+    ours.load_state_dict(state)
+    return ours, theirs
+
+
+def both(shape):
+    import torch
+
+    x = torch.randn(*shape)
+    return kiln.tensor(x.numpy()), x
+
+
+def close(ours, theirs):
+    if theirs is None:
+        assert ours is None
+        return
+    np.testing.assert_allclose(
+        ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-4, atol=1e-5
+    )
+
+
+@needs_torch
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"batch_first": True, "bias": False},
+        {"kdim": 5, "vdim": 7},
+        {"add_bias_kv": True, "add_zero_attn": True},
+    ],
+)
+def test_multihead_attention_is_pytorchs(options, need_weights):
+    import torch
+
+    ours, theirs = pair("MultiheadAttention", 8, 2, **options)
+    first = options.get("batch_first", False)
+    q, tq = both((3, 4, 8) if first else (4, 3, 8))
+    k, tk = both((3, 6, 8) if first else (6, 3, options.get("kdim", 8)))
+    v, tv = both((3, 6, 8) if first else (6, 3, options.get("vdim", 8)))
+    padding = np.zeros((3, 6), dtype=bool)
+    padding[1, 4:] = True
+    mask = np.triu(np.ones((4, 6), dtype=bool), 3)
+    for masks in (
+        {},
+        {"attn_mask": mask},
+        {"key_padding_mask": padding},
+        {"attn_mask": mask, "key_padding_mask": padding},
+    ):
+        mine = {name: kiln.tensor(x) for name, x in masks.items()}
+        yours = {name: torch.tensor(x) for name, x in masks.items()}
+        for average in (True, False):
+            more = {"need_weights": need_weights, "average_attn_weights": average}
+            got = ours(q, k, v, **mine, **more)
+            expected = theirs(tq, tk, tv, **yours, **more)
+            close(got[0], expected[0])
+            close(got[1], expected[1])
+
+
+@needs_torch
+def test_multihead_attention_without_a_batch_and_causal():
+    import torch
+
+    ours, theirs = pair("MultiheadAttention", 8, 2)
+    x, tx = both((4, 8))
+    close(ours(x, x, x)[0], theirs(tx, tx, tx)[0])
+    mask = np.triu(np.ones((4, 4), dtype=bool), 1)
+    more = {"is_causal": True, "need_weights": False}
+    close(
+        ours(x, x, x, attn_mask=kiln.tensor(mask), **more)[0],
+        theirs(tx, tx, tx, attn_mask=torch.tensor(mask), **more)[0],
+    )
+    with pytest.raises(RuntimeError, match="attn_mask"):
+        ours(x, x, x, is_causal=True)
+
+
+@needs_torch
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_transformer_encoder_layer_is_pytorchs(norm_first, activation):
+    options = {"dim_feedforward": 16, "activation": activation, "norm_first": norm_first}
+    ours, theirs = pair("TransformerEncoderLayer", 8, 2, dropout=0.0, **options)
+    x, tx = both((5, 3, 8))
+    x.requires_grad_()
+    tx.requires_grad_()
+    y, ty = ours(x), theirs(tx)
+    close(y, ty)
+    y.square().sum().backward()
+    ty.square().sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), tx.grad.numpy(), rtol=1e-3, atol=1e-4)
+    for p, q in zip(ours.parameters(), theirs.parameters()):
+        np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), rtol=1e-3, atol=1e-3)
+
+
+def test_what_does_not_fit():
+    with pytest.raises(ValueError, match="divisible"):
+        nn.MultiheadAttention(7, 2)
+    with pytest.raises(RuntimeError, match="dims"):
+        nn.MultiheadAttention(8, 2)(kiln.zeros(8), kiln.zeros(8), kiln.zeros(8))

@@ -1,0 +1,49 @@
+// Activations: noise, and what does not fit. Values are compared in tests/ops.
+#include "kiln/tensor/activations.h"
+
+#include <cmath>
+
+#include "tests/support/tensor_check.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+TEST_CASE("rrelu draws its slopes; gumbel_softmax chooses one class") {
+  manual_seed(5);
+  on_devices([](Device device) {
+    const TensorOptions on{f32, device};
+    const Tensor y = functional::rrelu(full({200, 50}, -1.0, on), 0.1, 0.3, true);
+    CHECK(y.amax().item() <= -0.1);
+    CHECK(y.amin().item() >= -0.3001);
+    CHECK(y.mean().item() == doctest::Approx(-0.2).epsilon(0.02));
+    Tensor logits = randn({100, 5}, on).requires_grad_();
+    const Tensor hard = functional::gumbel_softmax(logits, 0.5, true);
+    CHECK(hard.detach().sum(-1).allclose(ones({100}, on)));
+    CHECK(hard.detach().amax().item() == doctest::Approx(1));
+    CHECK(logits.grad(hard.square().sum().backward())->abs().sum().item() > 0);
+    // Frequencies are the softmax of the logits.
+    const Tensor two = tensor({std::log(0.8), std::log(0.2)}, on).expand({20000, 2});
+    CHECK(functional::gumbel_softmax(two, 1.0, true).mean(0)[0].item() ==
+          doctest::Approx(0.8).epsilon(0.02));
+  });
+}
+
+TEST_CASE("activations: large inputs neither overflow nor lose their gradient") {
+  Tensor x = tensor({-1000.0, 1000.0}, {f32}).requires_grad_();
+  const auto gradient = [&](const Tensor& y) { return *x.grad(y.sum().backward()); };
+  CHECK(mismatch(gradient(functional::elu(x)), {2}, {0, 1}) == "");
+  CHECK(mismatch(gradient(functional::softplus(x)), {2}, {0, 1}) == "");
+  CHECK(mismatch(gradient(functional::logsigmoid(x)), {2}, {1, 0}) == "");
+  CHECK(mismatch(gradient(functional::mish(x)), {2}, {0, 1}) == "");
+}
+
+TEST_CASE("activations: what does not fit") {
+  const Tensor x = zeros({3, 3}), whole = zeros({3}, {i64});
+  CHECK(error_lacks<ShapeError>([&] { functional::glu(x); }, {"glu", "[3, 3]"}) == "");
+  CHECK(error_lacks<DTypeError>([&] { functional::elu(whole); }, {"elu"}) == "");
+  CHECK(error_lacks<ValueError>([&] { functional::softshrink(x, -1); }, {"lambd"}) == "");
+  CHECK(error_lacks<ValueError>([&] { functional::hardtanh(x, 1, -1); }, {"min_val"}) == "");
+  CHECK(error_lacks<ValueError>([&] { functional::rrelu(x, 1, 0); }, {"lower"}) == "");
+  CHECK(error_lacks<ValueError>([&] { functional::gumbel_softmax(x, 0); }, {"tau"}) == "");
+  CHECK(error_lacks<IndexError>([&] { functional::softmin(x, 2); }, {"2"}) == "");
+}

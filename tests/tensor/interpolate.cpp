@@ -1,0 +1,94 @@
+// Resizing, sampling and shuffling at their edges. Values are compared in tests/ops.
+#include "kiln/tensor/interpolate.h"
+
+#include <limits>
+
+#include "tests/support/tensor_check.h"
+
+using namespace kiln;
+using namespace kiln::test;
+using functional::grid_sample;
+using functional::interpolate;
+
+TEST_CASE("a constant image stays constant in every mode") {
+  on_devices([](Device device) {
+    const Tensor x = full({1, 2, 5, 7}, 3.0, {f64, device});
+    for (const std::string mode :
+         {"nearest", "nearest-exact", "bilinear", "bicubic", "lanczos", "area"}) {
+      for (const bool antialias : {false, true}) {
+        if (antialias && mode != "bilinear" && mode != "bicubic" && mode != "lanczos") continue;
+        INFO(mode);
+        const Tensor y =
+            interpolate(x, {.size = Shape{11, 3}, .mode = mode, .antialias = antialias});
+        CHECK(y.allclose(full({1, 2, 11, 3}, 3.0, {f64, device})));
+      }
+    }
+    const Tensor bytes = full({1, 1, 2, 2}, 200, {u8, device});
+    const Tensor large = interpolate(bytes, {.size = Shape{5}, .mode = "bicubic"});
+    CHECK(large.dtype() == u8);
+    CHECK(large.equal(full({1, 1, 5, 5}, 200, {u8, device})));
+  });
+}
+
+TEST_CASE("grid_sample: identity, and points that are nowhere") {
+  on_devices([](Device device) {
+    const TensorOptions on{f64, device};
+    const Tensor x = randn({2, 3, 4, 5}, on);
+    const Tensor same = tensor({{1.0, 0.0, 0.0}, {0.0, 1.0, 0.0}}, on).expand({2, 2, 3});
+    for (const bool align : {false, true}) {
+      const Tensor grid = functional::affine_grid(same, {2, 3, 4, 5}, align);
+      for (const std::string mode : {"bilinear", "nearest", "bicubic"}) {
+        CHECK(grid_sample(x, grid, mode, "zeros", align).allclose(x));
+      }
+    }
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const double inf = std::numeric_limits<double>::infinity();
+    const Tensor lost =
+        tensor({nan, 0.0, inf, -inf}, on).reshape({1, 1, 2, 2}).expand({2, 1, 2, 2});
+    CHECK(grid_sample(x, lost).equal(zeros({2, 3, 1, 2}, on)));
+    CHECK(grid_sample(x, lost, "nearest", "border").isfinite().all().item<bool>());
+    CHECK(grid_sample(x, zeros({2, 0, 3, 2}, on)).shape() == Shape{2, 3, 0, 3});
+  });
+}
+
+TEST_CASE("pixel_unshuffle undoes pixel_shuffle") {
+  const Tensor x = arange(2 * 12 * 2 * 3).reshape({2, 12, 2, 3});
+  CHECK(functional::pixel_unshuffle(functional::pixel_shuffle(x, 2), 2).equal(x));
+  CHECK(functional::channel_shuffle(functional::channel_shuffle(x, 3), 4).equal(x));
+}
+
+TEST_CASE("images: what does not fit") {
+  const Tensor x = zeros({1, 3, 4, 4});
+  CHECK(error_lacks<ValueError>([&] { interpolate(x, {}); }, {"size", "neither"}) == "");
+  CHECK(error_lacks<NotImplementedError>(
+            [&] { interpolate(x, {.size = Shape{3}, .mode = "linear"}); },
+            {"linear", "[1, 3, 4, 4]"}) == "");
+  CHECK(error_lacks<NotImplementedError>(
+            [&] { interpolate(x, {.size = Shape{3}, .mode = "cubic"}); }, {"'cubic'", "bicubic"}) ==
+        "");
+  CHECK(error_lacks<ValueError>([&] { interpolate(x, {.size = Shape{3}, .align_corners = true}); },
+                                {"align_corners"}) == "");
+  CHECK(error_lacks<ShapeError>([&] { interpolate(x, {.size = Shape{0}}); }, {"at least 1"}) == "");
+  CHECK(error_lacks<ValueError>(
+            [&] {
+              interpolate(x, {.size = Shape{1, 2, 3}});
+            },
+            {"length"}) == "");
+  CHECK(error_lacks<ShapeError>(
+            [&] {
+              grid_sample(x, zeros({1, 2, 2, 3}));
+            },
+            {"grid_sample", "[1, 2, 2, 3]"}) == "");
+  CHECK(error_lacks<ValueError>(
+            [&] {
+              grid_sample(x, zeros({1, 2, 2, 2}), "linear");
+            },
+            {"bilinear"}) == "");
+  CHECK(error_lacks<ShapeError>(
+            [&] {
+              functional::affine_grid(zeros({1, 2, 2}), {1, 1, 2, 2});
+            },
+            {"affine_grid"}) == "");
+  CHECK(error_lacks<ShapeError>([&] { functional::pixel_shuffle(x, 2); }, {"pixel_shuffle"}) == "");
+  CHECK(error_lacks<ShapeError>([&] { functional::channel_shuffle(x, 2); }, {"groups 2"}) == "");
+}
