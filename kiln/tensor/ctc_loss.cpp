@@ -114,29 +114,26 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   for (const int64_t n : ends) longest = std::max(longest, n);
   const Tensor length = from_vector(ends, {batch, 1}, {i64, x.device()});
 
-  // Before the first step all of the probability is in front of the first blank: a state -1, which
-  // may step to state 0 and skip to state 1.
-  const Tensor impossible = full({batch, states}, kImpossible, options);
-  Tensor alpha;
+  // Two impossible states stand in front of the first, so that the states one and two before are
+  // views.
+  const Tensor front = full({batch, 2}, kImpossible, options);
+  Tensor alpha;  // [N, 2 + states]
   for (int64_t t = 0; t < longest; ++t) {
     Tensor next;
-    if (t == 0) {
-      next = padded_dim(emitted[0].narrow(1, 0, std::min<int64_t>(2, states)), 1, 0,
-                        states - std::min<int64_t>(2, states), kImpossible);
+    if (t == 0) {  // the first blank or the first label
+      const int64_t starts = std::min<int64_t>(2, states);
+      next = padded_dim(emitted[0].narrow(1, 0, starts), 1, 0, states - starts, kImpossible);
     } else {
-      const Tensor one_before = padded_dim(alpha, 1, 1, -1, kImpossible);
-      Tensor reach = stack({alpha, one_before}).logsumexp(0);
-      if (states > 2) {
-        const Tensor two_before = padded_dim(alpha, 1, 2, -2, kImpossible) + skip;
-        reach = stack({alpha, one_before, two_before}).logsumexp(0);
-      }
-      next = reach + emitted[t];
+      const Tensor same = alpha.narrow(1, 2, states), one_before = alpha.narrow(1, 1, states);
+      const Tensor two_before = alpha.narrow(1, 0, states) + skip;
+      next = stack({same, one_before, two_before}).logsumexp(0) + emitted[t];
+      // A sequence that has ended keeps its last state.
+      if (t >= shortest) next = where(length.gt(t), next, same);
     }
-    // A sequence that has ended keeps its last state.
-    if (t > 0 && t >= shortest) next = where(length.gt(t), next, alpha);
-    alpha = next;
+    alpha = cat({front, next}, 1);
   }
-  if (!alpha.defined()) alpha = impossible;
+  alpha = alpha.defined() ? alpha.narrow(1, 2, states)
+                          : full({batch, states}, kImpossible, options);
 
   // The last label or the blank after it.
   std::vector<int64_t> last;

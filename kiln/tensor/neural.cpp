@@ -3,6 +3,7 @@
 #include "kiln/backend/random_fill.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/pointwise.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
@@ -294,7 +295,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
     slope = slope.reshape({});
   }
   // min(x, 0) keeps an infinite x out of the slope's gradient.
-  return kiln::relu(x) + slope * x.clamp({}, 0);
+  return kiln::addcmul(kiln::relu(x), x.clamp({}, 0), slope);
 }
 
 }  // namespace functional

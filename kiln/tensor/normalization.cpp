@@ -1,6 +1,7 @@
 #include "kiln/tensor/normalization.h"
 
 #include "kiln/tensor/functional_support.h"
+#include "kiln/tensor/pointwise.h"
 
 namespace kiln::functional {
 
@@ -22,6 +23,9 @@ Tensor affine(const char* op, Tensor y, const Tensor& weight, const Tensor& bias
                                                value_of(op, zero), value_of(op, one), &w, &b, 0.0));
   }
   const Shape along = shape_along(y.dim(), 1, channels);
+  if (weight.defined() && bias.defined()) {
+    return kiln::addcmul(bias.reshape(along), y, weight.reshape(along));
+  }
   if (weight.defined()) y = std::move(y) * weight.reshape(along);
   if (bias.defined()) y = std::move(y) + bias.reshape(along);
   return y;

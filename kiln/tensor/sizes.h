@@ -27,8 +27,8 @@ class Sizes {
 };
 
 // How far a convolution's input is padded with zeros: the same on both sides (a number, or one for
-// each spatial dim), so that the output has the input's size (same: the larger part at the end),
-// not at all (valid), or by `before` and `after` for each spatial dim.
+// each spatial dim); so that the output has the input's size (same: the larger part at the end);
+// not at all (valid); or differently on both sides (Padding::sides).
 class Padding {
  public:
   enum class Mode : uint8_t { sizes, same, valid };

@@ -22,7 +22,7 @@ Padding padding_of(const char* op, const nb::object& padding) {
     before.push_back(first);
     after.push_back(second);
   }
-  return Padding(Sizes(before), Sizes(after));
+  return Padding::sides(Sizes(before), Sizes(after));
 }
 
 using Convolution = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Sizes&,

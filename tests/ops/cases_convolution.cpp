@@ -28,7 +28,7 @@ KILN_OP_CASES(convolution) {
       .loose(4);
   op("nn.functional.conv2d", "F.conv2d(a, b, padding=((0, 2), (1, 0)))",
      [](const Tensors& x) {
-       return F::conv2d(x[0], x[1], {}, 1, Padding(Sizes(0, 1), Sizes(2, 0)));
+       return F::conv2d(x[0], x[1], {}, 1, Padding::sides({0, 1}, {2, 0}));
      },
      {real({1, 2, 5, 6}), real({3, 2, 2, 3})})
       .loose(4)

@@ -35,13 +35,14 @@ KILN_OP_CASES(normalization) {
   op("nn.functional.group_norm", "F.group_norm(a, 3, eps=1e-2)",
      [](const Tensors& x) { return F::group_norm(x[0], 3, {}, {}, 1e-2); }, {real({2, 6})})
       .loose(2);
-  op("nn.functional.layer_norm", "F.layer_norm(a, (4,), b, c)",
-     [](const Tensors& x) { return F::layer_norm(x[0], {4}, x[1], x[2]); },
+  op("nn.functional.layer_norm", "F.layer_norm(a, a.shape[-1:], b, c)",
+     [](const Tensors& x) { return F::layer_norm(x[0], {x[0].size(-1)}, x[1], x[2]); },
      {real({2, 3, 4}), real({4}), real({4})})
       .loose(2)
       .big({real({1024, 1024}), real({1024}), real({1024})});
-  op("nn.functional.rms_norm", "F.rms_norm(a, (4,), b)",
-     [](const Tensors& x) { return F::rms_norm(x[0], {4}, x[1]); }, {real({2, 3, 4}), real({4})})
+  op("nn.functional.rms_norm", "F.rms_norm(a, a.shape[-1:], b)",
+     [](const Tensors& x) { return F::rms_norm(x[0], {x[0].size(-1)}, x[1]); },
+     {real({2, 3, 4}), real({4})})
       .loose(2)
       .big({real({1024, 1024}), real({1024})});
   op("nn.functional.rms_norm", "F.rms_norm(a, (3, 4), None, 1e-3)",
