@@ -132,8 +132,8 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
     }
     alpha = cat({front, next}, 1);
   }
-  alpha = alpha.defined() ? alpha.narrow(1, 2, states)
-                          : full({batch, states}, kImpossible, options);
+  alpha =
+      alpha.defined() ? alpha.narrow(1, 2, states) : full({batch, states}, kImpossible, options);
 
   // The last label or the blank after it.
   std::vector<int64_t> last;
