@@ -1,0 +1,304 @@
+// Solving with the LU factorization: solve, inv, lu_solve, determinants.
+#include <cmath>
+
+#include "kiln/tensor/linalg.h"
+#include "kiln/tensor/linalg/factors.h"
+#include "kiln/tensor/linalg/host.h"
+
+namespace kiln::linalg {
+
+using namespace detail;
+
+namespace detail {
+
+LuFactors lu_factors(const char* op, const Tensor& a) {
+  check_matrix(op, a);
+  const int64_t m = rows(a);
+  const int64_t n = cols(a);
+  const int64_t k = std::min(m, n);
+  const int ms = lapack::checked_size(op, m);
+  const int ns = lapack::checked_size(op, n);
+  const Shape batch = batch_shape(a);
+  LuFactors out{columns(a), host_empty(with_dims(batch, {k}), i32), host_empty(batch, i32)};
+  int32_t* pivots = out.pivots.data_ptr<int32_t>();
+  int32_t* info = out.info.data_ptr<int32_t>();
+  by_type(a.dtype(), [&]<class T>(T) {
+    T* data = out.lu.data_ptr<T>();
+    over_batch(batch.numel(), m * n * k, [&](int64_t i) {
+      info[i] =
+          k == 0 ? 0 : lapack::getrf(ms, ns, data + i * m * n, std::max(1, ms), pivots + i * k);
+    });
+  });
+  return out;
+}
+
+Tensor solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool adjoint) {
+  const int64_t n = rows(b);
+  const int64_t nrhs = cols(b);
+  const int ns = lapack::checked_size("linalg.solve", n);
+  const int ks = lapack::checked_size("linalg.solve", nrhs);
+  const Shape batch = batch_shape(b);
+  Tensor x = columns(b);
+  if (x.numel() == 0) return from_columns(x, b.device());
+  // lu is in LAPACK's layout already, [.., n, n].
+  const Tensor factors = expand_batch(lu, batch).contiguous();
+  const Tensor swaps = pivots.expand(with_dims(batch, {n})).contiguous();
+  by_type(b.dtype(), [&]<class T>(T) {
+    const T* data = factors.data_ptr<T>();
+    const int32_t* rows_swapped = swaps.data_ptr<int32_t>();
+    T* out = x.data_ptr<T>();
+    over_batch(batch.numel(), n * n * nrhs, [&](int64_t i) {
+      lapack::getrs(adjoint ? 'C' : 'N', ns, ks, data + i * n * n, ns, rows_swapped + i * n,
+                    out + i * n * nrhs, ns);
+    });
+  });
+  return from_columns(x, b.device());
+}
+
+// X with A X = B (adjoint: A^H X = B) from A's factors, which are taken as they are: the derivative
+// with respect to A is A's own.
+Tensor solve_with(const Tensor& a, const Tensor& b, const LuFactors& factors, bool adjoint) {
+  const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
+    Tensor x = solve_factored(factors.lu, factors.pivots, in[1], adjoint);
+    ctx.save_for_backward({in[0], x});
+    return TensorList{x};
+  };
+  const auto backward = [factors, adjoint](FunctionContext& ctx, const TensorList& g) {
+    const TensorList saved = ctx.saved_tensors();
+    const Tensor gb = solve_with(saved[0], g[0], factors, !adjoint);
+    TensorList out{{}, gb};
+    if (ctx.needs_input_grad(0)) {
+      out[0] = adjoint ? matmul(saved[1], mH(gb)).neg() : matmul(gb, mH(saved[1])).neg();
+    }
+    return out;
+  };
+  return call_function("linalg_solve", {a, b}, forward, backward)[0];
+}
+
+}  // namespace detail
+
+namespace {
+
+std::string singular_message(int32_t) {
+  return "the solver failed because the input matrix is singular";
+}
+
+// A square matrix with any right-hand side whose rows fit, batches broadcast.
+std::pair<Tensor, Tensor> solve_checked(const char* op, const Tensor& a, const Tensor& b, bool left,
+                                        bool check_errors) {
+  check_square(op, a);
+  check_like(op, a, b);
+  const bool is_vector =
+      b.dim() == 1 || (b.dim() == a.dim() - 1 && b.shape() == with_dims(batch_shape(a), {rows(a)}));
+  if (is_vector && !left) {
+    throw_error<ShapeError>(op, ": a vector on the right side needs left; got B of shape ",
+                            b.shape(), " with left = false; expected a matrix");
+  }
+  const Tensor right = is_vector ? b.unsqueeze(-1) : b;
+  const int64_t fits = right.dim() < 2 ? -1 : left ? rows(right) : cols(right);
+  if (fits != rows(a)) {
+    throw_error<ShapeError>(op, ": the shapes do not fit; got A ", a.shape(), " and B ", b.shape(),
+                            "; expected B [.., ", rows(a), left ? ", k]" : "]");
+  }
+  const LuFactors factors = lu_factors(op, a);
+  if (check_errors) check_info(op, factors.info, singular_message);
+  const Shape batch = broadcast_shapes(op, batch_shape(a), batch_shape(right));
+  Tensor x;
+  if (left) {
+    x = solve_with(a, expand_batch(right, batch), factors, false);
+  } else {
+    // X A = B is A^H X^H = B^H.
+    x = mH(solve_with(a, expand_batch(mH(right), batch), factors, true));
+  }
+  if (is_vector) x = x.squeeze(-1);
+  return {x, to_device(factors.info, a.device())};
+}
+
+}  // namespace
+
+Tensor solve(const Tensor& a, const Tensor& b, bool left) {
+  return solve_checked("linalg.solve", a, b, left, true).first;
+}
+
+std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left, bool check_errors) {
+  return solve_checked("linalg.solve_ex", a, b, left, check_errors);
+}
+
+namespace {
+
+std::pair<Tensor, Tensor> inverse(const char* op, const Tensor& a, bool check_errors) {
+  check_square(op, a);
+  const int64_t n = rows(a);
+  const int ns = lapack::checked_size(op, n);
+  Tensor info;
+  const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
+    LuFactors factors = lu_factors(op, in[0]);
+    if (check_errors) {
+      check_info(op, factors.info, [](int32_t i) {
+        return concat("the diagonal element ", i,
+                      " is zero, the inversion could not be completed because the input matrix is "
+                      "singular");
+      });
+    }
+    info = to_device(factors.info, a.device());
+    const int64_t count = batch_count(a);
+    if (n > 0) {
+      by_type(a.dtype(), [&]<class T>(T) {
+        T* data = factors.lu.data_ptr<T>();
+        const int32_t* pivots = factors.pivots.data_ptr<int32_t>();
+        over_batch(count, 2 * n * n * n,
+                   [&](int64_t i) { lapack::getri(ns, data + i * n * n, ns, pivots + i * n); });
+      });
+    }
+    Tensor y = from_columns(factors.lu, a.device());
+    ctx.save_for_backward({y});
+    return TensorList{y};
+  };
+  const auto backward = [](FunctionContext& ctx, const TensorList& g) {
+    const Tensor yh = mH(ctx.saved_tensors()[0]);
+    return TensorList{matmul(matmul(yh, g[0]), yh).neg()};
+  };
+  Tensor y = call_function("linalg_inv", {a}, forward, backward)[0];
+  return {y, info};
+}
+
+}  // namespace
+
+Tensor inv(const Tensor& a) { return inverse("linalg.inv", a, true).first; }
+std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
+  return inverse("linalg.inv_ex", a, check_errors);
+}
+
+// ---- Determinants
+
+namespace {
+
+// For each matrix: the product of U's diagonal and of the swaps' signs; its sign and logarithm.
+struct Determinant {
+  Tensor value;
+  Tensor sign;
+  Tensor log;
+  bool singular = false;  // one of them
+};
+
+Determinant determinant_of(const LuFactors& factors, DType dtype) {
+  const Shape batch = batch_shape(factors.lu);
+  const int64_t n = rows(factors.lu);
+  Determinant out{host_empty(batch, dtype), host_empty(batch, dtype), host_empty(batch, dtype),
+                  false};
+  const int32_t* pivots = factors.pivots.data_ptr<int32_t>();
+  by_type(dtype, [&]<class T>(T) {
+    const T* lu = factors.lu.data_ptr<T>();
+    T* value = out.value.data_ptr<T>();
+    T* sign = out.sign.data_ptr<T>();
+    T* log = out.log.data_ptr<T>();
+    for (int64_t i = 0; i < batch.numel(); ++i) {
+      T product = 1;
+      T signs = 1;
+      T logs = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        const T u = lu[(i * n + j) * n + j];
+        const T swap = pivots[i * n + j] == j + 1 ? T(1) : T(-1);
+        product *= u * swap;
+        signs *= swap * (u > 0 ? T(1) : u < 0 ? T(-1) : u);
+        logs += std::log(std::abs(u));
+        if (u == 0) out.singular = true;
+      }
+      value[i] = product;
+      sign[i] = signs;
+      log[i] = logs;
+    }
+  });
+  return out;
+}
+
+// The cofactors of A, which are det's derivative, where A may be singular: with A = U S V^H each
+// singular value is replaced by the product of the others.
+Tensor cofactors(const Tensor& a) {
+  const auto [u, s, vh] = svd(a, false);
+  const int64_t n = s.size(-1);
+  std::vector<Tensor> others;
+  for (int64_t i = 0; i < n; ++i) {
+    others.push_back(cat({s.narrow(-1, 0, i), s.narrow(-1, i + 1, n - i - 1)}, -1).prod(-1));
+  }
+  const Tensor turn = (det(u) * det(vh)).unsqueeze(-1).unsqueeze(-1);
+  return matmul(u * stack(others, -1).unsqueeze(-2), vh) * turn;
+}
+
+// A moved away from being singular: every singular value grows by a little.
+Tensor moved_off(const Tensor& a) {
+  NoGradGuard guard;
+  const auto [u, s, vh] = svd(a.detach(), false);
+  const double step = a.dtype() == f64 ? 1e-7 : 1e-3;
+  const Tensor size = s.amax(-1).clamp(1e-30).unsqueeze(-1).unsqueeze(-1);
+  return matmul(u, vh) * size * step;
+}
+
+Tensor det_backward(const Tensor& a, const Tensor& value, const Tensor& g, const LuFactors& factors,
+                    bool singular) {
+  const int64_t n = rows(a);
+  const auto as_matrix = [](const Tensor& x) { return x.unsqueeze(-1).unsqueeze(-1); };
+  if (!singular) {
+    const Tensor scaled = as_matrix(g * value) * identity_like(a, n);
+    return solve_with(a, scaled, factors, true);
+  }
+  if (!is_grad_enabled()) return as_matrix(g) * cofactors(a);
+  const Tensor near = a + moved_off(a);
+  return as_matrix(g * det(near)) * mH(inv(near));
+}
+
+}  // namespace
+
+Tensor det(const Tensor& a) {
+  check_square("linalg.det", a);
+  const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
+    const LuFactors factors = lu_factors("linalg.det", in[0]);
+    const Determinant d = determinant_of(factors, a.dtype());
+    Tensor value = to_device(d.value, a.device());
+    if (ctx.needs_input_grad(0)) {
+      ctx.save_for_backward({in[0], value});
+      ctx.saved_data()["factors"] = factors;
+      ctx.saved_data()["singular"] = d.singular;
+    }
+    return TensorList{value};
+  };
+  const auto backward = [](FunctionContext& ctx, const TensorList& g) {
+    const TensorList saved = ctx.saved_tensors();
+    return TensorList{det_backward(saved[0], saved[1], g[0],
+                                   std::any_cast<LuFactors>(ctx.saved_data()["factors"]),
+                                   std::any_cast<bool>(ctx.saved_data()["singular"]))};
+  };
+  return call_function("linalg_det", {a}, forward, backward)[0];
+}
+
+std::pair<Tensor, Tensor> slogdet(const Tensor& a) {
+  check_square("linalg.slogdet", a);
+  const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
+    const LuFactors factors = lu_factors("linalg.slogdet", in[0]);
+    const Determinant d = determinant_of(factors, a.dtype());
+    Tensor sign = to_device(d.sign, a.device());
+    ctx.mark_non_differentiable({sign});
+    ctx.save_for_backward({in[0]});
+    ctx.saved_data()["factors"] = factors;
+    return TensorList{sign, to_device(d.log, a.device())};
+  };
+  const auto backward = [](FunctionContext& ctx, const TensorList& g) {
+    const Tensor a = ctx.saved_tensors()[0];
+    const Tensor scaled = g[1].unsqueeze(-1).unsqueeze(-1) * identity_like(a, rows(a));
+    return TensorList{
+        solve_with(a, scaled, std::any_cast<LuFactors>(ctx.saved_data()["factors"]), true)};
+  };
+  const TensorList out = call_function("linalg_slogdet", {a}, forward, backward);
+  return {out[0], out[1]};
+}
+
+}  // namespace kiln::linalg
+
+namespace kiln {
+
+Tensor logdet(const Tensor& a) {
+  const auto [sign, log] = linalg::slogdet(a);
+  return where(sign < 0, full_like(log, std::nan("")), log);
+}
+
+}  // namespace kiln
