@@ -6,6 +6,9 @@ set(kiln_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/kiln")
 install(TARGETS kiln EXPORT kilnTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(TARGET kiln_lapack)
+  install(TARGETS kiln_lapack EXPORT kilnTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/kiln" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION "${kiln_package_dir}")

@@ -41,6 +41,7 @@ void bind_interop(nb::module_& m, TensorClass& c);
 void bind_autograd(nb::module_& m, TensorClass& c);
 void bind_derivatives(nb::module_& m, TensorClass& c);
 void bind_custom_function(nb::module_& m);
+void bind_linalg(nb::module_& m, TensorClass& c);
 void bind_functional(nb::module_& m);
 void bind_optim(nb::module_& m);
 void bind_io(nb::module_& m);

@@ -4,6 +4,7 @@
 
 #include "binding.h"
 #include "kiln/core/warning.h"
+#include "kiln/tensor/linalg/error.h"
 
 namespace kiln::python {
 
@@ -66,6 +67,7 @@ void bind_errors(nb::module_& parent) {
   add<KeyError>(m, "KeyError", base, {PyExc_KeyError});
   add<TypeError>(m, "TypeError", base, {PyExc_TypeError});
   add<AttributeError>(m, "AttributeError", base, {PyExc_AttributeError});
+  add<linalg::LinAlgError>(m, "LinAlgError", base, {PyExc_RuntimeError});
   add<RuntimeError>(m, "RuntimeError", base, {PyExc_RuntimeError});
   m.attr("Error") = base;
   translations().push_back({&is<Error>, base});

@@ -27,6 +27,7 @@ NB_MODULE(_C, m) {
   bind_autograd(m, tensor);
   bind_derivatives(m, tensor);
   bind_custom_function(m);
+  bind_linalg(m, tensor);
   bind_functional(m);
   bind_optim(m);
   bind_io(m);

@@ -19,7 +19,7 @@ def names_of(path):
 
 def test_every_part_has_a_stub():
     assert (pathlib.Path(kiln.__file__).parent / "py.typed").exists()
-    for module in ("_errors", "_functional", "_init", "_optim"):
+    for module in ("_errors", "_functional", "_init", "_linalg", "_optim"):
         expected = {n for n in vars(getattr(kiln._C, module)) if not n.startswith("_")}
         assert expected <= names_of(FOLDER / f"{module}.pyi")
     root = names_of(FOLDER / "__init__.pyi")

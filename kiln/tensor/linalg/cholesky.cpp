@@ -10,7 +10,7 @@ namespace {
 
 // The lower factor, without recording; only the lower triangle of `a` is read.
 Tensor factor_of(const char* op, const Tensor& a, Tensor* info) {
-  const int n = lapack::checked_size(op, rows(a));
+  const int n = checked_size(op, rows(a));
   const Shape batch = batch_shape(a);
   Tensor l = columns(a);
   *info = host_empty(batch, i32);
@@ -79,7 +79,7 @@ std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& a, bool hermitian
                                                  bool check_errors) {
   constexpr const char* kOp = "linalg.ldl_factor";
   check_square(kOp, a);
-  const int n = lapack::checked_size(kOp, rows(a));
+  const int n = checked_size(kOp, rows(a));
   const Shape batch = batch_shape(a);
   const Tensor ld = columns(a);
   const Tensor pivots = host_empty(with_dims(batch, {n}), i32);
@@ -119,8 +119,8 @@ Tensor ldl_solve(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool h
                             pivots.shape(), " ", pivots.dtype(), " and B ", b.shape(),
                             "; expected [.., n, n], [.., n] int32 and [.., n, k]");
   }
-  const int n = lapack::checked_size(kOp, rows(b));
-  const int k = lapack::checked_size(kOp, cols(b));
+  const int n = checked_size(kOp, rows(b));
+  const int k = checked_size(kOp, cols(b));
   const Shape batch = broadcast_shapes(kOp, batch_shape(ld), batch_shape(b));
   const Tensor factors = columns(expand_batch(ld, batch));
   const Tensor swaps = host_copy(pivots.expand(with_dims(batch, {n})));

@@ -20,7 +20,7 @@ char checked_uplo(const char* op, const std::string& uplo) {
 
 // Eigenvalues and, when asked, eigenvectors; without recording.
 std::pair<Tensor, Tensor> decompose(const char* op, const Tensor& a, char uplo, bool vectors) {
-  const int n = lapack::checked_size(op, rows(a));
+  const int n = checked_size(op, rows(a));
   const Shape batch = batch_shape(a);
   const Tensor v = columns(a);
   const Tensor l = host_empty(with_dims(batch, {n}), real_dtype(a.dtype()));

@@ -1,5 +1,7 @@
 #include "kiln/tensor/linalg/host.h"
 
+#include <limits>
+
 namespace kiln::linalg::detail {
 
 void check_matrix(const char* op, const Tensor& a) {
@@ -31,6 +33,14 @@ void check_like(const char* op, const Tensor& a, const Tensor& b) {
     throw_error<DeviceError>(op, ": the operands live on different devices; got ", a.device(),
                              " and ", b.device());
   }
+}
+
+int checked_size(const char* op, int64_t n) {
+  if (n > std::numeric_limits<int>::max()) {
+    throw_error<ShapeError>(op, ": a dim is too large for LAPACK; got ", n, "; expected at most ",
+                            std::numeric_limits<int>::max());
+  }
+  return static_cast<int>(n);
 }
 
 Shape batch_shape(const Tensor& a) {

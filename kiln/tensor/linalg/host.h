@@ -41,6 +41,9 @@ Shape with_dims(const Shape& batch, std::initializer_list<int64_t> dims);
 // a with its batch dims expanded to `batch`.
 Tensor expand_batch(const Tensor& a, const Shape& batch);
 
+// n as LAPACK's integer. Throws ShapeError naming `op` beyond 2^31 - 1.
+int checked_size(const char* op, int64_t n);
+
 // ---- Matrices in memory
 
 // A fresh host copy of `a` without history. Row-major; take columns(a) for LAPACK's layout.

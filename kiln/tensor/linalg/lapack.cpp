@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include <omp.h>
@@ -48,14 +47,6 @@ int size_of_work(T optimal) {
 }
 
 }  // namespace
-
-int checked_size(const char* op, int64_t n) {
-  if (n > std::numeric_limits<int>::max()) {
-    throw_error<ShapeError>(op, ": a dim is too large for LAPACK; got ", n, "; expected at most ",
-                            std::numeric_limits<int>::max());
-  }
-  return static_cast<int>(n);
-}
 
 // Fortran passes everything by address, and the lengths of strings after all other arguments.
 #define KILN_LAPACK_ALL(X) X(float, s) X(double, d) X(c32, c) X(c64, z)

@@ -1,16 +1,13 @@
 // LAPACK as overloaded functions over float, double and their complex kinds. Internal to
 // kiln/tensor/linalg.
 //
-// Matrices are column-major with a leading dim; sizes are 32-bit, checked by lapack::checked_size.
+// Matrices are column-major with a leading dim; sizes are 32-bit (see checked_size in host.h).
 // Every call runs on the thread that makes it, whatever the library was built with. What a function
 // returns is LAPACK's info: 0, or i > 0 for the failure that its page describes. Wrong arguments
 // are Kiln's own mistakes.
 #pragma once
 
 #include <complex>
-#include <cstdint>
-
-#include "kiln/core/error.h"
 
 namespace kiln::lapack {
 
@@ -24,9 +21,6 @@ struct RealOf<std::complex<T>> {
 };
 template <class T>
 using Real = typename RealOf<T>::Type;
-
-// n as LAPACK's integer. Throws ShapeError naming `op` beyond 2^31 - 1.
-int checked_size(const char* op, int64_t n);
 
 #define KILN_LAPACK_DECLARE(T)                                                                   \
   /* A = L L^H (uplo 'L') or U^H U ('U'), in the triangle that uplo names. */                    \

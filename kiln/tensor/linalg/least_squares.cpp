@@ -31,9 +31,9 @@ struct Solution {
 
 // Without recording; the batch dims are equal.
 Solution solve_host(const Tensor& a, const Tensor& b, double rcond, Driver driver) {
-  const int m = lapack::checked_size(kOp, rows(a));
-  const int n = lapack::checked_size(kOp, cols(a));
-  const int nrhs = lapack::checked_size(kOp, cols(b));
+  const int m = checked_size(kOp, rows(a));
+  const int n = checked_size(kOp, cols(a));
+  const int nrhs = checked_size(kOp, cols(b));
   const int ld = std::max({1, m, n});
   const int64_t k = std::min(m, n);
   const Shape batch = batch_shape(a);

@@ -149,7 +149,7 @@ class Exponential {
 };
 
 Tensor exponential(const Tensor& a) {
-  const int n = lapack::checked_size("linalg.matrix_exp", rows(a));
+  const int n = checked_size("linalg.matrix_exp", rows(a));
   const Tensor out = columns(a);
   if (out.numel() == 0) return from_columns(out, a.device());
   by_type(a.dtype(), [&]<class T>(T) {

@@ -16,8 +16,8 @@ struct Reflectors {
 
 Reflectors reflectors_of(const Tensor& a) {
   constexpr const char* kOp = "linalg.qr";
-  const int m = lapack::checked_size(kOp, rows(a));
-  const int n = lapack::checked_size(kOp, cols(a));
+  const int m = checked_size(kOp, rows(a));
+  const int n = checked_size(kOp, cols(a));
   const int64_t k = std::min(m, n);
   Reflectors out{columns(a), host_empty(with_dims(batch_shape(a), {k}), a.dtype())};
   if (out.packed.numel() == 0) return out;
@@ -36,8 +36,8 @@ Tensor product_of(const Tensor& packed, const Tensor& tau, int64_t count) {
   const int64_t m = cols(packed);
   const int64_t n = rows(packed);
   const int64_t k = tau.size(-1);
-  const int ms = lapack::checked_size(kOp, m);
-  const int cs = lapack::checked_size(kOp, count);
+  const int ms = checked_size(kOp, m);
+  const int cs = checked_size(kOp, count);
   const Shape batch = batch_shape(packed);
   const Tensor q = zeros(with_dims(batch, {count, m}), {.dtype = packed.dtype()});
   if (q.numel() == 0) return q;

@@ -16,8 +16,8 @@ LuFactors lu_factors(const char* op, const Tensor& a) {
   const int64_t m = rows(a);
   const int64_t n = cols(a);
   const int64_t k = std::min(m, n);
-  const int ms = lapack::checked_size(op, m);
-  const int ns = lapack::checked_size(op, n);
+  const int ms = checked_size(op, m);
+  const int ns = checked_size(op, n);
   const Shape batch = batch_shape(a);
   LuFactors out{columns(a), host_empty(with_dims(batch, {k}), i32), host_empty(batch, i32)};
   int32_t* pivots = out.pivots.data_ptr<int32_t>();
@@ -35,8 +35,8 @@ LuFactors lu_factors(const char* op, const Tensor& a) {
 Tensor solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool adjoint) {
   const int64_t n = rows(b);
   const int64_t nrhs = cols(b);
-  const int ns = lapack::checked_size("linalg.solve", n);
-  const int ks = lapack::checked_size("linalg.solve", nrhs);
+  const int ns = checked_size("linalg.solve", n);
+  const int ks = checked_size("linalg.solve", nrhs);
   const Shape batch = batch_shape(b);
   Tensor x = columns(b);
   if (x.numel() == 0) return from_columns(x, b.device());
@@ -129,7 +129,7 @@ namespace {
 std::pair<Tensor, Tensor> inverse(const char* op, const Tensor& a, bool check_errors) {
   check_square(op, a);
   const int64_t n = rows(a);
-  const int ns = lapack::checked_size(op, n);
+  const int ns = checked_size(op, n);
   Tensor info;
   const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
     LuFactors factors = lu_factors(op, in[0]);

@@ -23,8 +23,8 @@ char checked_driver(const char* op, const std::string& driver) {
 
 // Without recording. job: LAPACK's 'A', 'S' or 'N'.
 Svd decompose(const char* op, const Tensor& a, char job, char driver) {
-  const int m = lapack::checked_size(op, rows(a));
-  const int n = lapack::checked_size(op, cols(a));
+  const int m = checked_size(op, rows(a));
+  const int n = checked_size(op, cols(a));
   const int64_t k = std::min(m, n);
   const Shape batch = batch_shape(a);
   if (!all_finite(a)) {

@@ -23,8 +23,8 @@ ReadMatrix read(const Tensor& a) {
 // Without recording. LAPACK sees the row-major memory of X as X^T, so the sides swap.
 Tensor solve_rows(const Tensor& a, const Tensor& b, bool upper_part, bool left,
                   bool unitriangular) {
-  const int m = lapack::checked_size("linalg.solve_triangular", rows(b));
-  const int n = lapack::checked_size("linalg.solve_triangular", cols(b));
+  const int m = checked_size("linalg.solve_triangular", rows(b));
+  const int n = checked_size("linalg.solve_triangular", cols(b));
   const int64_t size = rows(a);
   Tensor x = host_copy(b);
   if (x.numel() == 0) return to_device(x, b.device());
