@@ -292,15 +292,4 @@ Tensor trace(const Tensor& x) {
   return linalg::diagonal(x).sum();
 }
 
-Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
-  const Shape shape = shape_checked("vander", x);
-  if (shape.rank() != 1) throw_error<ShapeError>("vander: expected a vector; got shape ", shape);
-  const int64_t count = n.value_or(shape[0]);
-  if (count < 0) throw_error<ValueError>("vander: N must not be negative; got ", count);
-  const Tensor wide = x.dtype() == bool_ ? x.to(i64) : x;
-  if (count == 0) return empty({shape[0], 0}, {.dtype = wide.dtype(), .device = x.device()});
-  const Tensor powers = count == 1 ? ones_like(wide).unsqueeze(-1) : linalg::vander(wide, count);
-  return increasing ? powers : powers.flip({-1});
-}
-
 }  // namespace kiln

@@ -50,8 +50,6 @@ Tensor kron(const Tensor& x, const Tensor& y);
 // The vector product along a dim of size 3 (torch.cross's default is the first such).
 Tensor cross(const Tensor& x, const Tensor& y, std::optional<int64_t> dim = {});
 Tensor trace(const Tensor& x);  // of a matrix
-// Powers of a vector as columns: x^(n-1) .. x^0, the other way round when increasing.
-Tensor vander(const Tensor& x, std::optional<int64_t> n = {}, bool increasing = false);
 
 // Distances between rows, [.., p, m] and [.., r, m] -> [.., p, r], in the p-norm. The gradient of a
 // distance of zero is zero. For p = 2 by way of a matrix product where there are more than 25 rows

@@ -369,12 +369,6 @@ void bind_products(nb::module_& m, TensorClass& c) {
       m, c, "trace", [](T x) { return unlocked(x, [&] { return kiln::trace(x); }); },
       "the sum of the diagonal");
   m.def(
-      "vander",
-      [](T x, std::optional<int64_t> n, bool increasing) {
-        return unlocked(x, [&] { return kiln::vander(x, n, increasing); });
-      },
-      "x"_a, "N"_a = nb::none(), "increasing"_a = false);
-  m.def(
       "cdist",
       [](T x, T y, double p, const std::optional<std::string>& mode) {
         return unlocked(x, [&] {

@@ -138,15 +138,6 @@ KILN_OP_CASES(products) {
       .dtypes(kDoubles);
   op("linalg.diagonal", "torch.linalg.diagonal(a, offset=1, dim1=0, dim2=2)",
      [](const Tensors& x) { return linalg::diagonal(x[0], 1, 0, 2); }, {real({3, 2, 4})});
-  op("vander", "torch.vander(a)", [](const Tensors& x) { return vander(x[0]); },
-     {constant({4})})
-      .dtypes(kReals);
-  op("vander", "torch.vander(a, 3, increasing=True)",
-     [](const Tensors& x) { return vander(x[0], 3, true); }, {constant({4})})
-      .dtypes(kDoubles);
-  op("vander", "torch.vander(a)", [](const Tensors& x) { return vander(x[0]); }, {real({4})})
-      .dtypes({f64})
-      .no_peer("PyTorch 2.13 fails to differentiate it");
   op("linalg.vander", "torch.linalg.vander(a, N=4)",
      [](const Tensors& x) { return linalg::vander(x[0], 4); }, {real({2, 3})})
       .dtypes(kDoubles);
@@ -232,8 +223,7 @@ KILN_OP_CASES(factorizations) {
       .dtypes(kDoubles)
       .loose(8);
   op("cholesky_inverse", "torch.cholesky_inverse(a * b)",
-     [](const Tensors& x) { return cholesky_inverse(x[0] * x[1]); },
-     {square({3, 3}), lower_mask()})
+     [](const Tensors& x) { return cholesky_inverse(x[0] * x[1]); }, {square({3, 3}), lower_mask()})
       .dtypes(kDoubles)
       .loose(8);
   for (const bool wide : {false, true}) {
@@ -532,8 +522,7 @@ KILN_OP_CASES(norms) {
         .dtypes(kDoubles)
         .loose(8);
     op("linalg.cond", "torch.linalg.cond(a, '" + p + "')",
-       [p](const Tensors& x) { return linalg::cond(x[0], p); },
-       {constant({2, 3, 3}).then(regular)})
+       [p](const Tensors& x) { return linalg::cond(x[0], p); }, {constant({2, 3, 3}).then(regular)})
         .dtypes(kDoubles)
         .loose(16);
     op("linalg.cond", "torch.linalg.cond(a, '" + p + "')",
