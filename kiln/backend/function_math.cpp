@@ -273,8 +273,27 @@ double digamma(double x) {
   return std::log(x) - 0.5 / x - series + shifted + reflected;
 }
 
+namespace {
+
+// The derivative of digamma for x > 0.
+double trigamma_positive(double x) {
+  double shifted = 0.0;
+  for (; x < 10.0; x += 1.0) shifted += 1.0 / (x * x);
+  const double w = 1.0 / (x * x);
+  const double series =
+      w *
+      (1.0 / 6.0 -
+       w * (1.0 / 30.0 -
+            w * (1.0 / 42.0 -
+                 w * (1.0 / 30.0 - w * (5.0 / 66.0 - w * (691.0 / 2730.0 - w * (7.0 / 6.0)))))));
+  return (1.0 + series) / x + 0.5 * w + shifted;
+}
+
+}  // namespace
+
 double polygamma(int n, double x) {
   if (n == 0) return digamma(x);
+  if (n == 1 && x > 0.0 && x < 1e150) return trigamma_positive(x);
   const double factorial = std::tgamma(static_cast<double>(n) + 1.0);
   return (n % 2 == 0 ? -1.0 : 1.0) * factorial * zeta(static_cast<double>(n) + 1.0, x);
 }

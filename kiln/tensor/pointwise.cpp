@@ -138,6 +138,11 @@ Tensor div(TensorArg x, Scalar y, std::string_view rounding_mode) {
   return with_number("div", x, y, [&](auto& a, auto&& b) { return div(a, b, rounding_mode); });
 }
 
+Tensor div(Scalar x, TensorArg y, std::string_view rounding_mode) {
+  if (rounding_mode.empty()) return div(x, y);
+  return with_number("div", x, y, [&](auto&& a, auto& b) { return div(a, b, rounding_mode); });
+}
+
 Tensor remainder(Scalar x, TensorArg y) {
   return with_number("remainder", x, y, [](auto&& a, auto& b) { return remainder(a, b); });
 }

@@ -61,6 +61,7 @@ Tensor fmod(TensorArg x, Scalar y);
 // rounding_mode "" (true division), "trunc" or "floor"; the latter two keep integers.
 Tensor div(TensorArg x, TensorArg y, std::string_view rounding_mode);
 Tensor div(TensorArg x, Scalar y, std::string_view rounding_mode);
+Tensor div(Scalar x, TensorArg y, std::string_view rounding_mode);
 Tensor remainder(Scalar x, TensorArg y);
 inline Tensor true_divide(TensorArg x, TensorArg y) { return div(x, y); }
 inline Tensor true_divide(TensorArg x, Scalar y) { return div(x, y); }

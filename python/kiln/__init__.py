@@ -31,7 +31,16 @@ from .autograd import (  # noqa: E402,F401
     set_grad_enabled,
 )
 from .errors import Error  # noqa: E402,F401
-from . import autograd, linalg, nn, optim, profiler, utils  # noqa: E402,F401
+from . import (  # noqa: E402,F401
+    autograd,
+    linalg,
+    nn,
+    optim,
+    profiler,
+    random,
+    special,
+    utils,
+)
 
 __version__ = _C.__version__
 

@@ -129,17 +129,9 @@ void bind_filled(nb::module_& m) {
       "A tensor of zeros.");
   def_sized(
       m, "ones", [](const Shape& s, const Options& o) { return ones(s, o); }, "A tensor of ones.");
-  def_sized(
-      m, "rand", [](const Shape& s, const Options& o) { return rand(s, o); },
-      "Uniform random numbers in [0, 1).");
-  def_sized(
-      m, "randn", [](const Shape& s, const Options& o) { return randn(s, o); },
-      "Random numbers of the standard normal distribution.");
   def_like(m, "empty_like", [](const Shape& s, const Options& o) { return empty(s, o); });
   def_like(m, "zeros_like", [](const Shape& s, const Options& o) { return zeros(s, o); });
   def_like(m, "ones_like", [](const Shape& s, const Options& o) { return ones(s, o); });
-  def_like(m, "rand_like", [](const Shape& s, const Options& o) { return rand(s, o); });
-  def_like(m, "randn_like", [](const Shape& s, const Options& o) { return randn(s, o); });
   m.def(
       "full",
       [](const IntList& size, Scalar value, std::optional<DType> dtype,
@@ -165,12 +157,14 @@ void bind_filled(nb::module_& m) {
          std::optional<Device> device, bool requires_grad) {
         const int64_t width = columns.value_or(n);
         checked_numel("eye", {n, width});
-        TensorOptions options = Options{dtype, device, false};
-        if (width == n) return marked(eye(n, options), requires_grad);
-        const Tensor square = eye(std::max(n, width), options);
-        return marked(square.narrow(0, 0, n).narrow(1, 0, width).contiguous(), requires_grad);
+        return eye(n, width, Options{dtype, device, requires_grad});
       },
       "n"_a, "m"_a = nb::none(), nb::kw_only(), KILN_PY_OPTIONS, "Ones on the diagonal.");
+}
+
+// A number, or the only element of a tensor.
+double number_of(const Operand& x) {
+  return x.is_tensor() ? x.tensor().item_scalar().to_double() : x.scalar().to_double();
 }
 
 void bind_sequences(nb::module_& m) {
@@ -185,54 +179,126 @@ void bind_sequences(nb::module_& m) {
       "start, start + step, ... below end; with one argument from 0.");
   m.def(
       "linspace",
-      [](double start, double end, int64_t steps, std::optional<DType> dtype,
+      [](const Operand& start, const Operand& end, int64_t steps, std::optional<DType> dtype,
          std::optional<Device> device, bool requires_grad) {
-        return linspace(start, end, steps, Options{dtype, device, requires_grad});
+        return linspace(number_of(start), number_of(end), steps,
+                        Options{dtype, device, requires_grad});
       },
       "start"_a, "end"_a, "steps"_a, nb::kw_only(), KILN_PY_OPTIONS,
       "Evenly spaced numbers, both ends included.");
   m.def(
-      "randint",
-      [](int64_t a, const nb::object& b, const nb::object& c, std::optional<Shape> size,
+      "logspace",
+      [](const Operand& start, const Operand& end, int64_t steps, double base,
          std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
-        // randint(high, size) and randint(low, high, size)
-        int64_t low = 0;
-        int64_t high = a;
-        Shape shape;
-        if (PyLong_Check(b.ptr())) {
-          low = a;
-          high = nb::cast<int64_t>(b);
-          if (!c.is_none() && integers_of(c, &shape)) size = shape;
-        } else if (!b.is_none() && integers_of(b, &shape)) {
-          size = shape;
-        }
-        if (!size) throw nb::type_error("randint: expected a size, as in randint(0, 10, (2, 3))");
-        return randint(low, high, *size, Options{dtype, device, requires_grad});
+        return logspace(number_of(start), number_of(end), steps, base,
+                        Options{dtype, device, requires_grad});
       },
-      "low"_a, nb::arg("high").none() = nb::none(), nb::arg("size_").none() = nb::none(),
-      nb::kw_only(), "size"_a = nb::none(), KILN_PY_OPTIONS,
-      "Random integers in [low, high): randint(high, size) or randint(low, high, size).",
-      nb::sig("def randint(low: int, high: typing.Any = None, size: typing.Any = None, *, dtype: "
-              "dtype | None = None, device: device | str | None = None, requires_grad: bool = "
-              "False) -> Tensor"));
+      "start"_a, "end"_a, "steps"_a, "base"_a = 10.0, nb::kw_only(), KILN_PY_OPTIONS,
+      "base to the numbers of linspace(start, end, steps).");
   m.def(
-      "randperm",
-      [](int64_t n, std::optional<DType> dtype, std::optional<Device> device) {
-        return randperm(n, Options{dtype, device, false});
+      "range",
+      [](double start, double end, double step, std::optional<DType> dtype,
+         std::optional<Device> device, bool requires_grad) {
+        return kiln::range(start, end, step, Options{dtype, device, requires_grad});
       },
-      "n"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = nb::none(),
-      "A random permutation of 0 to n - 1.");
+      "start"_a, "end"_a, "step"_a = 1.0, nb::kw_only(), KILN_PY_OPTIONS,
+      "start, start + step, ... up to and including end.");
   m.def(
-      "bernoulli", [](const Tensor& p) { return bernoulli(p); }, "input"_a,
-      "Ones with the probabilities of input, else zeros.");
+      "scalar_tensor",
+      [](Scalar s, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+        return scalar_tensor(s, Options{dtype, device, requires_grad});
+      },
+      "s"_a, nb::kw_only(), KILN_PY_OPTIONS, "A 0-d tensor of the default dtype.");
+  m.def(
+      "empty_strided",
+      [](const Shape& size, const Shape& stride, std::optional<DType> dtype,
+         std::optional<Device> device, bool requires_grad) {
+        return empty_strided(size, stride, Options{dtype, device, requires_grad});
+      },
+      "size"_a, "stride"_a, nb::kw_only(), KILN_PY_OPTIONS,
+      "Memory that is not initialized, laid out by strides.");
   m.def(
       "one_hot", [](const Tensor& x, int64_t classes) { return one_hot(x, classes); }, "input"_a,
       "num_classes"_a = -1, "A row of zeros with a one at input, for each element.");
 }
 
+// A tensor's or a list's tensors: f(a, b) and f([a, b]).
+std::vector<Tensor> tensors_of(const char* op, const nb::args& args) {
+  std::vector<Tensor> out;
+  nb::object list = args;
+  if (args.size() == 1 && tensor_pointer(args[0].ptr()) == nullptr) {
+    list = nb::steal(PySequence_Tuple(nb::object(args[0]).ptr()));
+    if (!list.is_valid()) throw nb::python_error();
+  }
+  for (nb::handle item : list) out.push_back(tensor_arg(op, item));
+  return out;
+}
+
+void bind_triangles(nb::module_& m, TensorClass& c) {
+  for (const bool lower : {true, false}) {
+    const auto f = [lower](const Tensor& x, int64_t diagonal) {
+      Unlocked lock(x);
+      return lower ? tril(x, diagonal) : triu(x, diagonal);
+    };
+    const auto g = [lower](Tensor& x, int64_t diagonal) {
+      Unlocked lock(x);
+      return lower ? tril_(x, diagonal) : triu_(x, diagonal);
+    };
+    def_both(m, c, lower ? "tril" : "triu", f, "diagonal"_a = 0,
+             "x with zeros on the other side of a diagonal.");
+    c.def(lower ? "tril_" : "triu_", g, "diagonal"_a = 0);
+    m.def(
+        lower ? "tril_indices" : "triu_indices",
+        [lower](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                std::optional<Device> device) {
+          const Options options{dtype, device, false};
+          return lower ? tril_indices(row, col, offset, options)
+                       : triu_indices(row, col, offset, options);
+        },
+        "row"_a, "col"_a, "offset"_a = 0, nb::kw_only(), "dtype"_a = nb::none(),
+        "device"_a = nb::none(), "The rows and columns of that part of a matrix: [2, n].");
+  }
+}
+
+void bind_grids(nb::module_& m) {
+  m.def(
+      "meshgrid",
+      [](const nb::args& args, const std::optional<std::string>& indexing) {
+        return tuple_of(meshgrid(tensors_of("meshgrid", args), indexing.value_or("ij")));
+      },
+      "tensors"_a, "indexing"_a = nb::none(),
+      "Vectors as grids of one shape; indexing 'ij' or 'xy'.",
+      nb::sig("def meshgrid(*tensors: typing.Any, indexing: str | None = None) -> "
+              "tuple[Tensor, ...]"));
+  m.def(
+      "cartesian_prod",
+      [](const nb::args& args) {
+        const std::vector<Tensor> tensors = tensors_of("cartesian_prod", args);
+        return cartesian_prod(tensors);
+      },
+      "tensors"_a, "Every combination of one value of each vector.",
+      nb::sig("def cartesian_prod(*tensors: Tensor) -> Tensor"));
+  m.def(
+      "combinations",
+      [](const Tensor& x, int64_t r, bool with_replacement) {
+        Unlocked lock(x);
+        return combinations(x, r, with_replacement);
+      },
+      "input"_a, "r"_a = 2, "with_replacement"_a = false, "Every choice of r values of a vector.");
+  m.def(
+      "vander",
+      [](const Tensor& x, std::optional<int64_t> n, bool increasing) {
+        Unlocked lock(x);
+        return vander(x, n, increasing);
+      },
+      "x"_a, "N"_a = nb::none(), "increasing"_a = false, "Powers of a vector as columns.");
+}
+
 }  // namespace
 
-void bind_creation(nb::module_& m) {
+void bind_creation(nb::module_& m, TensorClass& c) {
+  bind_triangles(m, c);
+  bind_grids(m);
   bind_from_values(m);
   bind_filled(m);
   bind_sequences(m);

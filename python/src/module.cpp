@@ -22,7 +22,10 @@ NB_MODULE(_C, m) {
   bind_rearranging(m, tensor);
   bind_scatter(m, tensor);
   bind_indexing(m, tensor);
-  bind_creation(m);
+  bind_pointwise(m, tensor);
+  bind_creation(m, tensor);
+  bind_random(m, tensor);
+  bind_special(m);
   bind_interop(m, tensor);
   bind_autograd(m, tensor);
   bind_derivatives(m, tensor);

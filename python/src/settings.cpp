@@ -31,24 +31,6 @@ void bind_settings(nb::module_& m) {
       "How tensors print; profile is 'default', 'short' or 'full'.");
 
   m.def(
-      "manual_seed", [](int64_t seed) { manual_seed(static_cast<uint64_t>(seed)); }, "seed"_a,
-      "Seeds the default generator of random numbers.");
-  m.def("initial_seed", [] { return default_generator().seed(); });
-  m.def(
-      "get_rng_state",
-      [] {
-        const RandomStream state = default_generator().state();
-        return nb::make_tuple(state.seed, state.offset);
-      },
-      "What set_rng_state() takes to continue the same random numbers.");
-  m.def(
-      "set_rng_state",
-      [](std::pair<uint64_t, uint64_t> state) {
-        default_generator().set_state({state.first, state.second});
-      },
-      "state"_a);
-
-  m.def(
       "memory_stats",
       [] {
         const MemoryStats s = memory_stats();

@@ -47,9 +47,6 @@ void bind_unary(nb::module_& m, TensorClass& c) {
 #include "kiln/tensor/unary_ops.def"
   def("negative", &kiln::neg, "-x");
   def("absolute", &kiln::abs, "|x|");
-  def("arcsin", &kiln::asin, "arc sine");
-  def("arccos", &kiln::acos, "arc cosine");
-  def("arctan", &kiln::atan, "arc tangent");
 }
 
 void bind_arithmetic(nb::module_& m, TensorClass& c) {
@@ -82,24 +79,14 @@ void bind_arithmetic(nb::module_& m, TensorClass& c) {
   def("mul", KILN_PY_BINARY(mul), "x * other");
   def("multiply", KILN_PY_BINARY(mul), "x * other");
   def("floor_divide", KILN_PY_BINARY(floor_divide), "floor(x / other)");
-  def("remainder", KILN_PY_BINARY(remainder), "the rest of the division, with other's sign");
+  c.def("remainder", KILN_PY_BINARY(remainder), "other"_a,
+        "the rest of the division, with other's sign");
   const auto div = [](const Tensor& x, const Operand& y,
                       const std::optional<std::string>& rounding_mode) {
     Unlocked lock(x);
-    const bool floors = rounding_mode == "floor";
-    if (rounding_mode && !floors && *rounding_mode != "trunc") {
-      throw_error<ValueError>("div: expected rounding_mode None, 'trunc' or 'floor'; got '",
-                              *rounding_mode, "'");
-    }
-    if (floors) return y.is_tensor() ? x.floor_divide(y.tensor()) : x.floor_divide(y.scalar());
-    Tensor quotient = y.is_tensor() ? x.div(y.tensor()) : x.div(y.scalar());
-    if (!rounding_mode) return quotient;
-    const bool whole = is_integral(x.dtype()) &&
-                       (y.is_tensor() ? is_integral(y.tensor().dtype()) : y.scalar().is_integral());
-    quotient = quotient.trunc();
-    return whole ? quotient.to(y.is_tensor() ? promote_types(x.dtype(), y.tensor().dtype())
-                                             : x.dtype())
-                 : quotient;
+    if (!rounding_mode) return y.is_tensor() ? x.div(y.tensor()) : x.div(y.scalar());
+    return y.is_tensor() ? kiln::div(x, y.tensor(), *rounding_mode)
+                         : kiln::div(x, y.scalar(), *rounding_mode);
   };
   for (const char* name : {"div", "divide", "true_divide"}) {
     def_both(m, c, name, div, "other"_a, nb::kw_only(), "rounding_mode"_a = nb::none(),
@@ -162,14 +149,18 @@ void bind_clamp(nb::module_& m, TensorClass& c) {
       throw_error<ValueError>("clamp: expected min, max or both; got neither");
     }
     Unlocked lock(x);
-    const auto number = [](const std::optional<Operand>& bound) -> std::optional<Scalar> {
-      if (!bound || bound->is_tensor()) return std::nullopt;
-      return bound->scalar();
+    const bool tensors = (min && min->is_tensor()) || (max && max->is_tensor());
+    if (!tensors) {
+      const auto number = [](const std::optional<Operand>& bound) {
+        return bound ? std::optional(bound->scalar()) : std::nullopt;
+      };
+      return x.clamp(number(min), number(max));
+    }
+    const auto bound = [&x](const std::optional<Operand>& b) {
+      if (!b) return Tensor();
+      return b->is_tensor() ? b->tensor() : kiln::full({}, b->scalar(), {.device = x.device()});
     };
-    Tensor out = number(min) || number(max) ? x.clamp(number(min), number(max)) : x;
-    if (min && min->is_tensor()) out = out.maximum(min->tensor());
-    if (max && max->is_tensor()) out = out.minimum(max->tensor());
-    return out;
+    return kiln::clamp(x, bound(min), bound(max));
   };
   for (const char* name : {"clamp", "clip"}) {
     def_both(m, c, name, clamp, "min"_a = nb::none(), "max"_a = nb::none(),
@@ -206,9 +197,6 @@ void bind_comparisons(nb::module_& m, TensorClass& c) {
   logic("logical_and", &Tensor::logical_and);
   logic("logical_or", &Tensor::logical_or);
   logic("logical_xor", &Tensor::logical_xor);
-  logic("bitwise_and", &Tensor::bitwise_and);
-  logic("bitwise_or", &Tensor::bitwise_or);
-  logic("bitwise_xor", &Tensor::bitwise_xor);
   const auto unary = [&](const char* name, Tensor (Tensor::*f)() const) {
     def_both(m, c, name, [f](const Tensor& x) {
       Unlocked lock(x);

@@ -60,30 +60,16 @@ void bind_operators(TensorClass& c) {
   op("__truediv__", KILN_PY_FORWARD(x / y));
   op("__rtruediv__", reflected([](Scalar a, const Tensor& x) { return a / x; }));
   op("__floordiv__", KILN_PY_FORWARD(x.floor_divide(y)));
-  op("__rfloordiv__", reflected([](Scalar a, const Tensor& x) {
-       return full_like(x.to(kiln::is_floating_point(x.dtype()) || !a.is_floating_point()
-                                 ? x.dtype()
-                                 : default_dtype()),
-                        a)
-           .floor_divide(x);
-     }));
+  op("__rfloordiv__",
+     reflected([](Scalar a, const Tensor& x) { return kiln::div(a, x, "floor"); }));
   op("__mod__", KILN_PY_FORWARD(x.remainder(y)));
-  op("__rmod__", reflected([](Scalar a, const Tensor& x) {
-       return full_like(x.to(kiln::is_floating_point(x.dtype()) || !a.is_floating_point()
-                                 ? x.dtype()
-                                 : default_dtype()),
-                        a)
-           .remainder(x);
-     }));
+  op("__rmod__", reflected([](Scalar a, const Tensor& x) { return remainder(a, x); }));
   op("__pow__", KILN_PY_FORWARD(x.pow(y)));
   op("__rpow__", reflected([](Scalar a, const Tensor& x) { return kiln::pow(a, x); }));
   op("__matmul__", [](const Tensor& x, const Tensor& y) {
     Unlocked lock;
     return x.matmul(y);
   });
-  op("__and__", [](const Tensor& x, const Tensor& y) { return x & y; });
-  op("__or__", [](const Tensor& x, const Tensor& y) { return x | y; });
-  op("__xor__", [](const Tensor& x, const Tensor& y) { return x ^ y; });
   op("__eq__", KILN_PY_FORWARD(x.eq(y)));
   op("__ne__", KILN_PY_FORWARD(x.ne(y)));
   op("__lt__", KILN_PY_FORWARD(x.lt(y)));
@@ -105,11 +91,7 @@ void bind_operators(TensorClass& c) {
   });
   c.def(
       "__round__",
-      [](const Tensor& x, std::optional<int> digits) {
-        if (!digits || *digits == 0) return x.round();
-        const double scale = std::pow(10.0, *digits);
-        return (x * Scalar(scale)).round() / Scalar(scale);
-      },
+      [](const Tensor& x, std::optional<int> digits) { return kiln::round(x, digits.value_or(0)); },
       "ndigits"_a = nb::none());
 
   op("__iadd__", KILN_PY_IN_PLACE(x.add_(y)));
@@ -189,27 +171,6 @@ void bind_in_place(TensorClass& c) {
     Unlocked lock(x);
     return x.zero_();
   });
-  def(
-      "uniform_",
-      [](Tensor& x, double low, double high) {
-        Unlocked lock(x);
-        return x.uniform_(low, high);
-      },
-      "from_"_a = 0.0, "to"_a = 1.0);
-  def(
-      "normal_",
-      [](Tensor& x, double mean, double std) {
-        Unlocked lock(x);
-        return x.normal_(mean, std);
-      },
-      "mean"_a = 0.0, "std"_a = 1.0);
-  def(
-      "bernoulli_",
-      [](Tensor& x, double p) {
-        Unlocked lock(x);
-        return x.bernoulli_(p);
-      },
-      "p"_a = 0.5);
 }
 
 }  // namespace kiln::python

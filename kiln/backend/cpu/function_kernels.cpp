@@ -1,6 +1,7 @@
 // Functions that are computed one element at a time, in double precision.
 #include "kiln/backend/cpu/function_kernels.h"
 
+#include "kiln/backend/cpu/special_kernels.h"
 #include "kiln/backend/function_math.h"
 #include "kiln/core/half.h"
 
@@ -65,6 +66,8 @@ Kernel int_row(DType dtype) {
 
 Kernel function_kernel(UnaryFunction::Type type, bool is_double) {
   using enum UnaryFunction::Type;
+  const Kernel vector = special_kernels().unary[static_cast<int>(type)][is_double];
+  if (vector != nullptr) return vector;
   static constexpr const Kernel* rows[] = {
       kUnaryRow<exp2>,       kUnaryRow<erfc>,       kUnaryRow<erfcx>,      kUnaryRow<erfinv>,
       kUnaryRow<lgamma>,     kUnaryRow<digamma>,    kUnaryRow<polygamma>,  kUnaryRow<ndtr>,
@@ -82,6 +85,8 @@ Kernel function_kernel(BinaryFunction type, DType dtype) {
   if (type == nextafter) {
     return visit_float("nextafter", dtype, []<class T>() -> Kernel { return next_after_loop<T>; });
   }
+  const Kernel vector = special_kernels().binary[static_cast<int>(type)][dtype == DType::f64];
+  if (vector != nullptr) return vector;
   static constexpr const Kernel* rows[] = {
       kBinaryRow<fmod>,       kBinaryRow<floor_divide>, kBinaryRow<trunc_divide>,
       kBinaryRow<hypot>,      kBinaryRow<copysign>,     kBinaryRow<nextafter>,
@@ -91,6 +96,24 @@ Kernel function_kernel(BinaryFunction type, DType dtype) {
       kBinaryRow<gammaincc>};
   static_assert(std::size(rows) == static_cast<size_t>(count));
   return rows[static_cast<int>(type)][dtype == DType::f64];
+}
+
+bool streams(UnaryFunction::Type type) {
+  return type == UnaryFunction::Type::frac || type == UnaryFunction::Type::nan_to_num;
+}
+
+bool streams(BinaryFunction type) {
+  using enum BinaryFunction;
+  switch (type) {
+    case copysign:
+    case fmax:
+    case fmin:
+    case trunc_divide:
+    case heaviside:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Kernel function_kernel(IntFunction type, DType dtype) {

@@ -14,4 +14,8 @@ Kernel function_kernel(BinaryFunction type, DType dtype);
 Kernel function_kernel(TernaryFunction::Type type, bool is_double);
 Kernel function_kernel(IntFunction type, DType dtype);
 
+// Whether these kernels honour KernelArgs::stream.
+bool streams(UnaryFunction::Type type);
+bool streams(BinaryFunction type);
+
 }  // namespace kiln::cpu

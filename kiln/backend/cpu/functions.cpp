@@ -24,14 +24,15 @@ HostHandle CpuBasic::float_unary(Arg<HostHandle> arg, const UnaryFunction& f) {
   const DType dtype = x.dtype();
   Output out(arg, x.shape(), dtype);
   const HostTensor* inputs[] = {&x};
-  return cpu::run({function_kernel(f.type, dtype == DType::f64), 1, &f}, out, inputs);
+  const bool streams = cpu::streams(f.type);
+  return cpu::run({function_kernel(f.type, dtype == DType::f64), 1, &f, streams}, out, inputs);
 }
 
 HostHandle CpuBasic::float_binary(Arg<HostHandle> a, Arg<HostHandle> b, BinaryFunction f) {
   const HostTensor& x = *a.get();
   const HostTensor& y = *b.get();
   const DType dtype = x.dtype();
-  ElementwiseOp op{function_kernel(f, dtype), 2};
+  ElementwiseOp op{function_kernel(f, dtype), 2, nullptr, cpu::streams(f)};
   op.raw = f == BinaryFunction::nextafter;
   const HostTensor* inputs[] = {&x, &y};
   const Shape shape = broadcast_shapes("binary", x.shape(), y.shape());

@@ -3,6 +3,7 @@
 
 #include "kiln/backend/cpu/binary_kernels.h"
 #include "kiln/backend/cpu/double_math.h"
+#include "kiln/backend/cpu/special_kernels.h"
 
 namespace kiln::cpu {
 namespace {
@@ -17,19 +18,14 @@ void loop(const KernelArgs& args) {
   for (int64_t i = 0; i < args.n; ++i) out[i] = F(a[i * step_a], b[i * step_b]);
 }
 
-float float_atan2(float y, float x) {
-  return static_cast<float>(std::atan2(static_cast<double>(y), static_cast<double>(x)));
-}
-
 }  // namespace
 
 Kernel scalar_binary_kernel(BinaryOp op, bool is_double) {
   switch (op) {
     case BinaryOp::remainder:
-      return is_double ? loop<double, python_remainder<double>>
-                       : loop<float, python_remainder<float>>;
+      return is_double ? loop<double, python_remainder<double>> : special_kernels().remainder;
     case BinaryOp::atan2:
-      return is_double ? loop<double, std::atan2> : loop<float, float_atan2>;
+      return is_double ? loop<double, std::atan2> : special_kernels().atan2;
     case BinaryOp::pow:
       return is_double ? loop<double, std::pow> : nullptr;
     case BinaryOp::silu_backward:

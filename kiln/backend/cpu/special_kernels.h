@@ -1,0 +1,18 @@
+// Vector forms of functions of functions.h.
+#pragma once
+
+#include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/functions.h"
+
+namespace kiln::cpu {
+
+// Null where there is none, so that function_kernels.cpp computes it. Parameters as there.
+struct SpecialKernels {
+  Kernel unary[static_cast<int>(UnaryFunction::Type::count)][2];  // float, double
+  Kernel binary[static_cast<int>(BinaryFunction::count)][2];
+  Kernel atan2;      // float
+  Kernel remainder;  // float
+};
+const SpecialKernels& special_kernels();
+
+}  // namespace kiln::cpu

@@ -1,0 +1,139 @@
+// kiln.special: the functions of torch.special.
+#include "binding.h"
+
+namespace kiln::python {
+
+namespace {
+
+namespace sp = kiln::special;
+
+template <class F>
+auto both_ways(const char* op, F f) {
+  return [f, op](const Operand& x, const Operand& y) {
+    if (!x.is_tensor() && !y.is_tensor()) {
+      throw nb::type_error(concat(op, ": expected at least one tensor; got two numbers").c_str());
+    }
+    Unlocked lock(x.is_tensor() ? x.tensor() : y.tensor());
+    if (!x.is_tensor()) return Tensor(f(x.scalar(), y.tensor()));
+    return y.is_tensor() ? Tensor(f(x.tensor(), y.tensor())) : Tensor(f(x.tensor(), y.scalar()));
+  };
+}
+
+}  // namespace
+
+void bind_special(nb::module_& parent) {
+  nb::module_ m = parent.def_submodule("_special", "Special functions.");
+  const auto def = [&m](const char* name, Tensor (*f)(TensorArg), const char* doc) {
+    m.def(
+        name,
+        [f](const Tensor& x) {
+          Unlocked lock(x);
+          return f(x);
+        },
+        "input"_a, doc);
+  };
+  def("airy_ai", sp::airy_ai, "Airy function Ai");
+  def("bessel_j0", sp::bessel_j0, "Bessel function of the first kind, order 0");
+  def("bessel_j1", sp::bessel_j1, "Bessel function of the first kind, order 1");
+  def("bessel_y0", sp::bessel_y0, "Bessel function of the second kind, order 0");
+  def("bessel_y1", sp::bessel_y1, "Bessel function of the second kind, order 1");
+  def("digamma", sp::digamma, "the derivative of gammaln");
+  def("psi", sp::psi, "the derivative of gammaln");
+  def("entr", sp::entr, "-x log x; 0 at 0, -inf below");
+  def("erf", sp::erf, "Gauss error function");
+  def("erfc", sp::erfc, "1 - erf(x)");
+  def("erfcx", sp::erfcx, "e^(x^2) erfc(x)");
+  def("erfinv", sp::erfinv, "the inverse of erf");
+  def("exp2", sp::exp2, "2^x");
+  def("expit", sp::expit, "1 / (1 + e^-x)");
+  def("expm1", sp::expm1, "e^x - 1");
+  def("gammaln", sp::gammaln, "log |gamma(x)|");
+  def("i0", sp::i0, "modified Bessel function of the first kind, order 0");
+  def("i0e", sp::i0e, "e^-|x| i0(x)");
+  def("i1", sp::i1, "modified Bessel function of the first kind, order 1");
+  def("i1e", sp::i1e, "e^-|x| i1(x)");
+  def("modified_bessel_i0", sp::modified_bessel_i0, "i0");
+  def("modified_bessel_i1", sp::modified_bessel_i1, "i1");
+  def("modified_bessel_k0", sp::modified_bessel_k0,
+      "modified Bessel function of the second kind, order 0");
+  def("modified_bessel_k1", sp::modified_bessel_k1,
+      "modified Bessel function of the second kind, order 1");
+  def("log1p", sp::log1p, "log(1 + x)");
+  def("log_ndtr", sp::log_ndtr, "the logarithm of ndtr(x)");
+  def("ndtr", sp::ndtr, "the normal distribution function");
+  def("ndtri", sp::ndtri, "the inverse of ndtr");
+  def("scaled_modified_bessel_k0", sp::scaled_modified_bessel_k0, "e^x modified_bessel_k0(x)");
+  def("scaled_modified_bessel_k1", sp::scaled_modified_bessel_k1, "e^x modified_bessel_k1(x)");
+  def("sinc", sp::sinc, "sin(pi x) / (pi x)");
+  def("spherical_bessel_j0", sp::spherical_bessel_j0, "sin(x) / x");
+  const auto def_tensors = [&m](const char* name, Tensor (*f)(TensorArg, TensorArg),
+                                const char* doc) {
+    m.def(
+        name,
+        [f](const Tensor& x, const Tensor& y) {
+          Unlocked lock(x, y);
+          return f(x, y);
+        },
+        "input"_a, "other"_a, doc);
+  };
+  def_tensors("gammainc", sp::gammainc, "lower regularized incomplete gamma function");
+  def_tensors("gammaincc", sp::gammaincc, "upper regularized incomplete gamma function");
+  m.def("zeta", both_ways("zeta", [](const auto& x, const auto& y) { return sp::zeta(x, y); }),
+        "input"_a, "other"_a, "Hurwitz's zeta function: the sum of (k + other)^-input");
+  m.def("xlogy", both_ways("xlogy", [](const auto& x, const auto& y) { return sp::xlogy(x, y); }),
+        "input"_a, "other"_a, "x log(other), 0 where x is 0");
+  m.def("xlog1py",
+        both_ways("xlog1py", [](const auto& x, const auto& y) { return sp::xlog1py(x, y); }),
+        "input"_a, "other"_a, "x log(1 + other), 0 where x is 0");
+  m.def(
+      "logit",
+      [](const Tensor& x, std::optional<double> eps) {
+        Unlocked lock(x);
+        return sp::logit(x, eps);
+      },
+      "input"_a, "eps"_a = nb::none(), "log(x / (1 - x))");
+  m.def(
+      "polygamma",
+      [](int64_t n, const Tensor& x) {
+        Unlocked lock(x);
+        return sp::polygamma(n, x);
+      },
+      "n"_a, "input"_a, "The n-th derivative of digamma.");
+  m.def(
+      "multigammaln",
+      [](const Tensor& x, int64_t p) {
+        Unlocked lock(x);
+        return sp::multigammaln(x, p);
+      },
+      "input"_a, "p"_a, "log of the multivariate gamma function of order p");
+  m.def(
+      "round",
+      [](const Tensor& x, int64_t decimals) {
+        Unlocked lock(x);
+        return sp::round(x, decimals);
+      },
+      "input"_a, nb::kw_only(), "decimals"_a = 0, "Half to even at the given decimal.");
+  m.def(
+      "softmax",
+      [](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+        Unlocked lock(x);
+        return sp::softmax(dtype ? x.to(*dtype) : x, dim);
+      },
+      "input"_a, "dim"_a, "dtype"_a = nb::none());
+  m.def(
+      "log_softmax",
+      [](const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+        Unlocked lock(x);
+        return sp::log_softmax(dtype ? x.to(*dtype) : x, dim);
+      },
+      "input"_a, "dim"_a, "dtype"_a = nb::none());
+  m.def(
+      "logsumexp",
+      [](const Tensor& x, const IntList& dim, bool keepdim) {
+        Unlocked lock(x);
+        return sp::logsumexp(x, dim.values, keepdim);
+      },
+      "input"_a, "dim"_a, "keepdim"_a = false);
+}
+
+}  // namespace kiln::python
