@@ -73,11 +73,11 @@ void bind_turns(nb::module_& m, TensorClass& c) {
       "shifts"_a, "dims"_a = nb::none(), "Elements moved along dims, around the ends.");
   def_both(
       m, c, "rot90",
-      [](T x, int64_t k, const Shape& dims) {
+      [](T x, int64_t k, const std::vector<int64_t>& dims) {
         Unlocked lock(x);
-        return rot90(x, k, dims);
+        return rot90(x, k, Shape(dims));
       },
-      "k"_a = 1, "dims"_a = Shape{0, 1}, "Turned by 90 degrees k times.");
+      "k"_a = 1, "dims"_a = std::vector<int64_t>{0, 1}, "Turned by 90 degrees k times.");
   def_both(
       m, c, "fliplr", [](T x) { return fliplr(x); }, "The order of dim 1 reversed.");
   def_both(

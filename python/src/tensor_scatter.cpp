@@ -87,6 +87,17 @@ void bind_reads(nb::module_& m, TensorClass& c) {
         return as_tuple ? nb::object(tuple_of(parts)) : nb::cast(positions);
       },
       nb::kw_only(), "as_tuple"_a = false, "The positions of what is not zero.");
+  m.def(
+      "where",
+      [](T condition) {
+        std::vector<Tensor> parts;
+        {
+          Unlocked lock(condition);
+          parts = kiln::where(condition);
+        }
+        return tuple_of(parts);
+      },
+      "condition"_a, "nonzero(condition, as_tuple=True)");
   def_both(
       m, c, "argwhere",
       [](T x) {

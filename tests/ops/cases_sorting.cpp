@@ -28,7 +28,8 @@ KILN_OP_CASES(sorting) {
       .big(wide());
   op("sort", "torch.sort(a, stable=True)", KILN_CALL(x[0].sort()),
      {values({1, nan, -inf, 0, inf, nan, -0.0, 2})});
-  op("argsort", "torch.argsort(a, 1, stable=True)", KILN_CALL(x[0].argsort(1)), {constant({3, 5})})
+  op("argsort", "torch.argsort(a, dim=1, stable=True)", KILN_CALL(x[0].argsort(1)),
+     {constant({3, 5})})
       .dtypes(kReals)
       .big({constant({1024, 1024})});
   op("msort", "torch.msort(a)", KILN_CALL(msort(x[0])), {real({4, 3})});
