@@ -70,3 +70,10 @@ def test_ctc_loss_takes_lengths_as_tuples_and_tensors():
     tuples = F.ctc_loss(x, labels, (5, 4), (2, 1))
     tensors = F.ctc_loss(x, labels, kiln.tensor([5, 4]), kiln.tensor([2, 1]))
     assert tuples.item() == tensors.item()
+
+
+def test_some_names_are_also_at_the_top():
+    x, w = kiln.randn(1, 2, 5), kiln.randn(3, 2, 2)
+    assert kiln.allclose(kiln.conv1d(x, w), F.conv1d(x, w))
+    assert kiln.allclose(kiln.selu(x), F.selu(x))
+    assert kiln.group_norm is F.group_norm
