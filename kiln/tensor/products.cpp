@@ -1,5 +1,6 @@
 #include "kiln/tensor/products.h"
 
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
@@ -59,7 +60,7 @@ Tensor bmm(const Tensor& x, const Tensor& y) { return x.bmm(y); }
 Tensor dot(const Tensor& x, const Tensor& y) { return x.dot(y); }
 Tensor vdot(const Tensor& x, const Tensor& y) {
   check_ranks("vdot", x, 1, y, 1);
-  return product("vdot", x, y);
+  return product("vdot", conj(x), y);
 }
 
 Tensor mv(const Tensor& x, const Tensor& y) {
@@ -233,7 +234,7 @@ Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
   const Shape shape = broadcast_shapes(kOp, shape_checked(kOp, x), shape_checked(kOp, y));
   detail::check_like(kOp, x, y);
   normalize_dim(kOp, dim, shape.rank());
-  const Tensor p = mul(x, y);
+  const Tensor p = mul(conj(x), y);
   return p.sum(Dims{dim}).to(p.dtype());
 }
 

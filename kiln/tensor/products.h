@@ -11,11 +11,11 @@
 
 namespace kiln {
 
-Tensor mm(const Tensor& x, const Tensor& y);   // [n, k] x [k, m]
-Tensor bmm(const Tensor& x, const Tensor& y);  // [b, n, k] x [b, k, m]
-Tensor mv(const Tensor& x, const Tensor& y);   // [n, k] x [k]
-Tensor dot(const Tensor& x, const Tensor& y);  // two vectors of one length
-Tensor vdot(const Tensor& x, const Tensor& y);
+Tensor mm(const Tensor& x, const Tensor& y);    // [n, k] x [k, m]
+Tensor bmm(const Tensor& x, const Tensor& y);   // [b, n, k] x [b, k, m]
+Tensor mv(const Tensor& x, const Tensor& y);    // [n, k] x [k]
+Tensor dot(const Tensor& x, const Tensor& y);   // two vectors of one length
+Tensor vdot(const Tensor& x, const Tensor& y);  // of conj(x) and y
 // The dot products of all vectors along the last dims: [.., k] x [.., k] -> [.., ..].
 Tensor inner(const Tensor& x, const Tensor& y);
 Tensor outer(const Tensor& x, const Tensor& y);  // [n], [m] -> [n, m]

@@ -206,7 +206,8 @@ def test_every_function_has_a_case():
         "one_hot", "from_dlpack", "to_dlpack", "grad", "is_grad_enabled", "promote_types",
         "get_num_threads", "set_num_threads", "get_default_dtype", "set_default_dtype",
         "set_printoptions", "manual_seed", "initial_seed", "get_rng_state", "set_rng_state",
-        "memory_stats", "reset_memory_stats", "empty_cache",
+        "memory_stats", "reset_memory_stats", "empty_cache", "is_anomaly_enabled",
+        "is_anomaly_check_nan_enabled",
         "cholesky", "inverse", "lu_solve", "matrix_exp", "matrix_power", "orgqr", "pinverse", "qr",
         "svd", "triangular_solve",
     }  # fmt: skip

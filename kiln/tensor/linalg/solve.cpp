@@ -225,8 +225,9 @@ Tensor cofactors(const Tensor& a) {
   return matmul(u * stack(others, -1).unsqueeze(-2), vh) * turn;
 }
 
-// A moved away from being singular: every singular value grows by a little.
-Tensor moved_off(const Tensor& a) {
+// A small matrix that moves every singular value of A by the same amount: A + it and A - it are
+// regular, and what is smooth has the mean of its values there at A, up to the square of the step.
+Tensor off_singular(const Tensor& a) {
   NoGradGuard guard;
   const auto [u, s, vh] = svd(a.detach(), false);
   const double step = a.dtype() == f64 ? 1e-7 : 1e-3;
@@ -243,8 +244,9 @@ Tensor det_backward(const Tensor& a, const Tensor& value, const Tensor& g, const
     return solve_with(a, scaled, factors, true);
   }
   if (!is_grad_enabled()) return as_matrix(g) * cofactors(a);
-  const Tensor near = a + moved_off(a);
-  return as_matrix(g * det(near)) * mH(inv(near));
+  const Tensor step = off_singular(a);
+  const auto cofactors_of = [&](const Tensor& x) { return as_matrix(det(x)) * mH(inv(x)); };
+  return as_matrix(g * 0.5) * (cofactors_of(a + step) + cofactors_of(a - step));
 }
 
 }  // namespace
