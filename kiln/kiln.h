@@ -39,6 +39,8 @@
 #include "kiln/tensor/sorting.h"
 #include "kiln/tensor/special.h"
 #include "kiln/tensor/statistics.h"
+#include "kiln/tensor/stft.h"
 #include "kiln/tensor/tensor.h"
 #include "kiln/tensor/unique.h"
 #include "kiln/tensor/views.h"
+#include "kiln/tensor/windows.h"

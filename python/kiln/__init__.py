@@ -33,6 +33,7 @@ from .autograd import (  # noqa: E402,F401
 from .errors import Error  # noqa: E402,F401
 from . import (  # noqa: E402,F401
     autograd,
+    fft,
     linalg,
     nn,
     optim,

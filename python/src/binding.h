@@ -40,12 +40,15 @@ void bind_creation(nb::module_& m, TensorClass& c);
 void bind_random(nb::module_& m, TensorClass& c);
 void bind_pointwise(nb::module_& m, TensorClass& c);
 void bind_special(nb::module_& m);
+void bind_complex(nb::module_& m, TensorClass& c);
 void bind_interop(nb::module_& m, TensorClass& c);
 void bind_autograd(nb::module_& m, TensorClass& c);
 void bind_derivatives(nb::module_& m, TensorClass& c);
 void bind_custom_function(nb::module_& m);
 void bind_linalg(nb::module_& m, TensorClass& c);
 void bind_functional(nb::module_& m);
+void bind_fft(nb::module_& m);
+void bind_stft(nb::module_& m, TensorClass& c);
 void bind_optim(nb::module_& m);
 void bind_io(nb::module_& m);
 void bind_init(nb::module_& m);
@@ -60,6 +63,8 @@ void def_both(nb::module_& m, TensorClass& c, const char* name, F f, const Extra
   m.def(name, f, "input"_a, extra...);
 }
 
+// The only element as a Python number.
+nb::object item_object(const Tensor& x);
 // The tensor that an argument is. Throws TypeError naming `op`.
 const Tensor& tensor_arg(const char* op, nb::handle argument);
 // A tuple of tensors, as split(), chunk() and unbind() give.

@@ -35,18 +35,26 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*);
 };
 
-enum : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLBool = 6 };
+enum : uint8_t {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6
+};
 
 DLDataType dl_type(DType t) {
   const auto bits = static_cast<uint8_t>(8 * size_of(t));
   if (t == DType::bf16) return {kDLBfloat, 16, 1};
   if (t == bool_) return {kDLBool, 8, 1};
+  if (is_complex(t)) return {kDLComplex, bits, 1};
   if (t == DType::u8) return {kDLUInt, 8, 1};
   return {is_integral(t) ? kDLInt : kDLFloat, bits, 1};
 }
 
 std::optional<DType> dtype_of_dl(DLDataType t) {
-  for (const DType candidate : {f64, f32, f16, bf16, i64, i32, i16, i8, u8, bool_}) {
+  for (const DType candidate : {f64, f32, f16, bf16, i64, i32, i16, i8, u8, bool_, c64, c128}) {
     const DLDataType c = dl_type(candidate);
     if (c.code == t.code && c.bits == t.bits && t.lanes == 1) return candidate;
   }

@@ -26,12 +26,15 @@ NB_MODULE(_C, m) {
   bind_creation(m, tensor);
   bind_random(m, tensor);
   bind_special(m);
+  bind_complex(m, tensor);
   bind_interop(m, tensor);
   bind_autograd(m, tensor);
   bind_derivatives(m, tensor);
   bind_custom_function(m);
   bind_linalg(m, tensor);
   bind_functional(m);
+  bind_fft(m);
+  bind_stft(m, tensor);
   bind_optim(m);
   bind_io(m);
   bind_init(m);

@@ -98,7 +98,6 @@ void bind_description(TensorClass& c) {
       .def("data_ptr",
            [](const Tensor& x) { return reinterpret_cast<uintptr_t>(interop::data(x)); })
       .def("is_floating_point", [](const Tensor& x) { return x.is_floating_point(); })
-      .def("is_complex", [](const Tensor&) { return false; })
       .def(
           "is_same", [](const Tensor& x, const Tensor& other) { return x.is_same(other); },
           "other"_a)
@@ -140,8 +139,8 @@ void bind_conversions(TensorClass& c) {
           "Moves the values into memory that processes forked afterwards share.")
       .def("is_shared", [](const Tensor& x) { return x.is_shared(); })
       .def(
-          "item", [](const Tensor& x) { return x.item_scalar(); },
-          "The only element, as a Python number.");
+          "item", [](const Tensor& x) { return item_object(x); },
+          "The only element, as a Python number.", nb::sig("def item(self) -> typing.Any"));
   const auto cast = [&c](const char* name, DType dtype) {
     c.def(name, [dtype](const Tensor& x) {
       Unlocked lock(x);

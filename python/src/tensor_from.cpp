@@ -10,6 +10,7 @@ namespace {
 struct Survey {
   Shape shape;
   Kind kind = Kind::boolean;
+  bool complex = false;
 };
 
 [[noreturn]] void throw_no_number(nb::handle item) {
@@ -20,6 +21,22 @@ struct Survey {
 
 bool is_sequence(nb::handle object) {
   return PyList_Check(object.ptr()) || PyTuple_Check(object.ptr());
+}
+
+// Python's complex numbers and NumPy's.
+bool is_complex_number(nb::handle item) {
+  if (PyComplex_Check(item.ptr())) return true;
+  const std::string_view type = Py_TYPE(item.ptr())->tp_name;
+  if (type == "numpy.complex64" || type == "numpy.clongdouble") return true;
+  const Tensor* x = tensor_pointer(item.ptr());
+  return x != nullptr && is_complex(x->dtype());
+}
+
+std::complex<double> complex_number_of(nb::handle item) {
+  if (const Tensor* x = tensor_pointer(item.ptr())) return x->item<std::complex<double>>();
+  const Py_complex z = PyComplex_AsCComplex(item.ptr());
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return {z.real, z.imag};
 }
 
 // A number, also out of a tensor or array of one element.
@@ -56,7 +73,11 @@ void survey(nb::handle data, int dim, Survey& out) {
       throw_error<ValueError>("tensor: expected sequence of length ", out.shape[dim], " at dim ",
                               dim, " (got a number)");
     }
-    out.kind = larger(out.kind, number_of(data).kind());
+    if (is_complex_number(data)) {
+      out.complex = true;
+    } else {
+      out.kind = larger(out.kind, number_of(data).kind());
+    }
     return;
   }
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.ptr());
@@ -96,6 +117,13 @@ Survey survey(nb::handle data) {
 template <class T>
 T* write(nb::handle data, int dim, int rank, T* to) {
   if (dim == rank) {
+    if (is_complex_number(data)) {
+      if constexpr (requires { T().imag(); }) {
+        *to = T(complex_number_of(data));
+        return to + 1;
+      }
+      throw nb::type_error("tensor: a complex number does not fit a real dtype");
+    }
     const Scalar v = number_of(data);
     if constexpr (std::is_same_v<T, bool>) {
       *to = v.to_bool();
@@ -109,7 +137,7 @@ T* write(nb::handle data, int dim, int rank, T* to) {
       }
       *to = static_cast<T>(n);
     } else {
-      *to = static_cast<T>(v.to_double());
+      *to = T(v.to_double());
     }
     return to + 1;
   }
@@ -125,6 +153,8 @@ T* write(nb::handle data, int dim, int rank, T* to) {
 std::optional<DType> dtype_of_format(const char* format, Py_ssize_t size) {
   std::string_view f = format == nullptr ? "B" : format;
   if (!f.empty() && (f[0] == '@' || f[0] == '=' || f[0] == '<')) f.remove_prefix(1);
+  if (f == "Zf") return c64;
+  if (f == "Zd") return c128;
   if (f.size() != 1) return std::nullopt;
   switch (f[0]) {
     case '?':
@@ -183,11 +213,11 @@ Tensor tensor_over(const char* op, nb::handle array) {
   } guard{held};
   const std::optional<DType> dtype = dtype_of_format(b.format, b.itemsize);
   if (!dtype) {
-    throw nb::type_error(
-        concat(op, ": elements of this type have no dtype here; got format '",
-               std::string_view(b.format == nullptr ? "" : b.format),
-               "'; expected float64, float32, float16, int64, int32, int16, int8, uint8 or bool")
-            .c_str());
+    throw nb::type_error(concat(op, ": elements of this type have no dtype here; got format '",
+                                std::string_view(b.format == nullptr ? "" : b.format),
+                                "'; expected float64, float32, float16, int64, int32, int16, int8, "
+                                "uint8, bool, complex64 or complex128")
+                             .c_str());
   }
   if (b.ndim > kMaxRank) detail::throw_rank_error(static_cast<size_t>(b.ndim));
   Shape shape;
@@ -227,14 +257,22 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, std::optional<De
   }
   if (PyUnicode_Check(data.ptr())) throw_no_number(data);
   const Survey found = survey(data);
-  const DType out_dtype = dtype.value_or(found.kind == Kind::boolean   ? bool_
+  const DType out_dtype = dtype.value_or(found.complex ? complex_dtype(default_dtype())
+                                         : found.kind == Kind::boolean ? bool_
                                          : found.kind == Kind::integer ? i64
                                                                        : default_dtype());
   TensorData values(found.shape, out_dtype);
   if (values.numel() > 0) {
-    visit_dtype("tensor", out_dtype, [&]<class T>() {
+    const auto fill = [&]<class T>() {
       write(data, 0, found.shape.rank(), values.as_mutable<T>().data());
-    });
+    };
+    if (out_dtype == c64) {
+      fill.operator()<std::complex<float>>();
+    } else if (out_dtype == c128) {
+      fill.operator()<std::complex<double>>();
+    } else {
+      visit_dtype("tensor", out_dtype, fill);
+    }
   }
   return Tensor(values, where);
 }

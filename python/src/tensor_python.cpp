@@ -1,4 +1,6 @@
 // What makes a tensor a Python object: printing, conversion to Python's own values, iteration.
+#include <nanobind/stl/complex.h>
+
 #include "binding.h"
 
 namespace kiln::python {
@@ -15,6 +17,13 @@ nb::object list_of(const TensorData& data, int dim, int64_t& next) {
         return nb::int_(data.dtype() == i64 ? data.as<int64_t>()[static_cast<size_t>(i)]
                                             : static_cast<int64_t>(data.item(i)));
       default:
+        if (data.dtype() == c64) {
+          return nb::object(nb::cast(
+              std::complex<double>(data.as<std::complex<float>>()[static_cast<size_t>(i)])));
+        }
+        if (data.dtype() == c128) {
+          return nb::object(nb::cast(data.as<std::complex<double>>()[static_cast<size_t>(i)]));
+        }
         return nb::float_(data.item(i));
     }
   }
@@ -37,6 +46,10 @@ Scalar only_element(const char* op, const Tensor& x) {
 
 }  // namespace
 
+nb::object item_object(const Tensor& x) {
+  return is_complex(x) ? nb::cast(x.item<std::complex<double>>()) : nb::cast(x.item_scalar());
+}
+
 void bind_tensor_python(TensorClass& c) {
   c.def("__repr__", [](nb::handle self) {
     const Tensor& x = *tensor_pointer(self.ptr());
@@ -48,7 +61,7 @@ void bind_tensor_python(TensorClass& c) {
       [](nb::handle self, const nb::str& spec) -> nb::object {
         const Tensor& x = *tensor_pointer(self.ptr());
         if (x.dim() == 0) {
-          return nb::module_::import_("builtins").attr("format")(nb::cast(x.item_scalar()), spec);
+          return nb::module_::import_("builtins").attr("format")(item_object(x), spec);
         }
         if (nb::len(spec) != 0) {
           throw nb::type_error("unsupported format string passed to Tensor.__format__");
@@ -63,7 +76,7 @@ void bind_tensor_python(TensorClass& c) {
           "bool: the truth of a tensor with other than one element is ambiguous; got shape ",
           x.shape(), "; try any() or all()");
     }
-    return x.item_scalar().to_bool();
+    return x.to(bool_).item<bool>();
   });
   c.def("__int__", [](const Tensor& x) {
     const Scalar v = only_element("int", x);

@@ -29,6 +29,8 @@ bool dtype_from(PyObject* object, DType* out) noexcept {
   // Python's own types name dtypes as in NumPy and PyTorch.
   if (object == reinterpret_cast<PyObject*>(&PyFloat_Type)) {
     *out = f64;
+  } else if (object == reinterpret_cast<PyObject*>(&PyComplex_Type)) {
+    *out = c128;
   } else if (object == reinterpret_cast<PyObject*>(&PyLong_Type)) {
     *out = i64;
   } else if (object == reinterpret_cast<PyObject*>(&PyBool_Type)) {
@@ -130,6 +132,8 @@ void bind_types(nb::module_& m) {
       .def_prop_ro("is_floating_point",
                    [](const PyDType& t) { return kiln::is_floating_point(t.value); })
       .def_prop_ro("is_complex", [](const PyDType& t) { return is_complex(t.value); })
+      .def("to_complex", [](const PyDType& t) { return complex_dtype(t.value); })
+      .def("to_real", [](const PyDType& t) { return real_dtype(t.value); })
       .def_prop_ro("is_signed",
                    [](const PyDType& t) { return t.value != DType::u8 && t.value != bool_; })
       .def_prop_ro(

@@ -240,7 +240,7 @@ def test_numpy_refusals():
     with pytest.raises(TypeError):
         kiln.from_numpy([1, 2])
     with pytest.raises(TypeError):
-        kiln.from_numpy(np.array([1j]))
+        kiln.from_numpy(np.array([1j], np.clongdouble))
     with pytest.raises(RuntimeError, match="detach"):
         kiln.ones(1, requires_grad=True).numpy()
     assert kiln.ones(1, requires_grad=True).numpy(force=True)[0] == 1

@@ -26,7 +26,7 @@ class CastMixin:
                 if grad is not None:
                     grad = fn(grad)
             wanted = parameter.requires_grad
-            if wanted and not value.is_floating_point():
+            if wanted and not (value.is_floating_point() or value.is_complex()):
                 parameter.requires_grad_(False)
             parameter.data = value
             if grad is not None and parameter.requires_grad:
@@ -73,7 +73,7 @@ class CastMixin:
     def to(self, *args, **kwargs):
         """to(device, dtype), to(dtype), to(tensor), to(memory_format=...): moves and casts.
 
-        Only floating point parameters and buffers are cast; all are moved.
+        Only floating point and complex parameters and buffers are cast; all are moved.
         """
         device, dtype, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
@@ -90,7 +90,7 @@ class CastMixin:
             )
 
         def convert(t):
-            if dtype is not None and t.is_floating_point():
+            if dtype is not None and (t.is_floating_point() or t.is_complex()):
                 t = t.to(dtype)
             if device is not None:
                 t = t.to(device)
