@@ -4,6 +4,8 @@
 
 #include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/reductions.h"
+#include "kiln/tensor/tensor_impl.h"
 
 namespace kiln::linalg {
 
@@ -12,8 +14,6 @@ using namespace detail;
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-bool is_low(DType dtype) { return dtype == f16 || dtype == bf16; }
 
 // The operand in the dtype asked for. Throws DTypeError unless floating point.
 Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
@@ -30,73 +30,13 @@ Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
   return x.to(*dtype);
 }
 
-Tensor zero_where(const Tensor& mask, const Tensor& x) { return x.masked_fill(mask, 0); }
-
-// Without recording. dims are normalized and not empty.
-Tensor forward_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim) {
-  if (ord == 0) return x.ne(0).to(x.dtype()).sum(dims, keepdim);
-  if (ord == 1) return x.abs().sum(dims, keepdim);
-  if (ord == 2) return (x * x).sum(dims, keepdim).sqrt();
-  if (ord == kInf) return x.abs().amax(dims, keepdim);
-  if (ord == -kInf) return x.abs().amin(dims, keepdim);
-  return x.abs().pow(ord).sum(dims, keepdim).pow(1.0 / ord);
-}
-
-// `norm` and g keep their dims.
-Tensor norm_backward(const Tensor& x, const Tensor& norm, const Tensor& g, double ord,
-                     const Dims& dims) {
-  if (ord == 0) return zeros_like(x);
-  if (ord == 1) return x.sign() * g;
-  const Tensor none = norm.eq(0);
-  // 0 / 1 where the norm is zero: the subgradient that PyTorch takes.
-  const Tensor safe = norm.masked_fill(none, 1);
-  if (ord == 2) return x * zero_where(none, g / safe);
-  if (std::isinf(ord)) {
-    const Tensor hit = x.abs().eq(norm).to(x.dtype());
-    return x.sign() * hit * (g / hit.sum(dims, true));
-  }
-  const Tensor zero = x.eq(0);
-  const Tensor magnitude = x.abs().masked_fill(zero, 1);
-  const Tensor part = zero_where(zero, magnitude.pow(ord - 1) * x.sign());
-  return part * zero_where(none, g / safe.pow(ord - 1));
-}
-
-Tensor norm_over(const Tensor& x, double ord, const Dims& dims, bool keepdim) {
-  const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
-    Tensor y = forward_norm(in[0], ord, dims, keepdim);
-    ctx.save_for_backward({in[0], y});
-    return TensorList{y};
-  };
-  const auto backward = [ord, dims, keepdim](FunctionContext& ctx, const TensorList& g) {
-    const TensorList saved = ctx.saved_tensors();
-    const Shape kept = reduced_shape(saved[0].shape(), dims, true);
-    (void)keepdim;
-    return TensorList{
-        norm_backward(saved[0], saved[1].reshape(kept), g[0].reshape(kept), ord, dims)};
-  };
-  return call_function("linalg_vector_norm", {x}, forward, backward)[0];
-}
-
 }  // namespace
 
 Tensor vector_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim,
                    std::optional<DType> dtype) {
   constexpr const char* kOp = "linalg.vector_norm";
   const Tensor a = converted(kOp, x, dtype);
-  const Dims over = dims.empty() ? all_dims(a.dim()) : normalize_dims(kOp, dims, a.dim());
-  if (a.dim() == 0) return ord == 0 ? a.ne(0).to(a.dtype()) : a.abs();
-  if ((ord < 0 || ord == kInf) && reduced_shape(a.shape(), over, false).numel() > 0) {
-    for (const int64_t d : over) {
-      if (a.size(d) == 0) {
-        throw_error<ShapeError>(kOp, ": the norm of order ", ord,
-                                " has no value over an empty dim; got shape ", a.shape());
-      }
-    }
-  }
-  if (is_low(a.dtype())) {
-    return norm_over(a.to(f32), ord, over, keepdim).to(a.dtype());
-  }
-  return norm_over(a, ord, over, keepdim);
+  return kiln::detail::naming<ShapeError>(kOp, [&] { return kiln::norm(a, ord, dims, keepdim); });
 }
 
 // ---- Matrices
