@@ -288,6 +288,7 @@ Tensor pow(TensorArg x, Scalar y) {
                               y.to_int(), "; expected an exponent >= 0, or a floating point one");
     }
     const DType common = result_type("pow", value, y);
+    if (common == bool_) return y.to_bool() ? x->clone() : ones(x->shape(), {bool_, x->device()});
     return pow(x, wrap(scalar_value(y, common, value.inner->device())));
   }
   return with_scalar(

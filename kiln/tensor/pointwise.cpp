@@ -209,7 +209,10 @@ Tensor logaddexp(TensorArg x, TensorArg y) {
 Tensor logaddexp2(TensorArg x, TensorArg y) {
   return binary_function("logaddexp2", x, y, BinaryFunction::logaddexp2);
 }
-Tensor ldexp(TensorArg x, TensorArg y) { return mul(x, pow(2.0, y)); }
+Tensor ldexp(TensorArg x, TensorArg y) {
+  const DType dtype = x->is_floating_point() ? x->dtype() : default_dtype();
+  return mul(x, pow(full({}, 2.0, {dtype, x->device()}), y));
+}
 
 std::pair<Tensor, Tensor> frexp(const Tensor& x) {
   const DType dtype = dtype_of_value(value_of("frexp", x));

@@ -439,7 +439,7 @@ Tensor& random_(Tensor& x, int64_t to, Generator* generator) {
 Tensor& random_(Tensor& x, Generator* generator) {
   const DType dtype = x.dtype();
   if (dtype == bool_) return random_(x, 0, 2, generator);
-  if (kind_of(dtype) == Kind::floating) return random_(x, 0, whole_limit(dtype) + 1, generator);
+  if (kind_of(dtype) == Kind::floating) return random_(x, 0, whole_limit(dtype), generator);
   if (dtype != i64) return random_(x, 0, largest_of(dtype) + 1, generator);
   // Two halves: randint's range ends at 2^53.
   check_writable("random_", x, false);

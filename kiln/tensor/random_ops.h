@@ -42,7 +42,7 @@ Tensor& cauchy_(Tensor& x, double median = 0.0, double sigma = 1.0, Generator* g
 // e to normal numbers with this mean and deviation.
 Tensor& log_normal_(Tensor& x, double mean = 1.0, double std = 2.0, Generator* generator = nullptr);
 // Whole numbers in [from, to); without bounds, all that the dtype holds from 0 on (floats: up to
-// 2^digits).
+// 2^digits, not included).
 Tensor& random_(Tensor& x, Generator* generator = nullptr);
 Tensor& random_(Tensor& x, int64_t to, Generator* generator = nullptr);
 Tensor& random_(Tensor& x, int64_t from, int64_t to, Generator* generator = nullptr);

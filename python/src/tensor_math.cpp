@@ -18,6 +18,26 @@ auto binary(Both both, One one) {
   };
 }
 
+// The first operand of a function: a number takes the dtype that it has beside the second.
+Tensor first_operand(const char* op, const Operand& x, const Operand& y) {
+  if (x.is_tensor()) return x.tensor();
+  if (!y.is_tensor()) {
+    throw nb::type_error(concat(op, ": expected at least one tensor; got two numbers").c_str());
+  }
+  const Tensor& other = y.tensor();
+  return full({}, x.scalar(), {result_type(other, x.scalar()), other.device()});
+}
+
+// f as a method, and as a function whose first operand may be a number.
+template <class F, class... Extra>
+void def_numbers(nb::module_& m, TensorClass& c, const char* name, F f, const Extra&... extra) {
+  c.def(name, f, extra...);
+  m.def(
+      name,
+      [f, name](const Operand& x, const Operand& y) { return f(first_operand(name, x, y), y); },
+      "input"_a, extra...);
+}
+
 #define KILN_PY_BINARY(name)                                         \
   binary([](const Tensor& x, const Tensor& y) { return x.name(y); }, \
          [](const Tensor& x, Scalar y) { return x.name(y); })
@@ -64,17 +84,26 @@ void bind_arithmetic(nb::module_& m, TensorClass& c) {
                                      : Scalar(alpha.to_double() * y.scalar().to_double())));
     };
   };
-  def_both(m, c, "add",
-           with_alpha([](const Tensor& x, const Tensor& y, Scalar a) { return x.add(y, a); },
-                      [](const Tensor& x, Scalar y) { return x.add(y); }),
-           "other"_a, nb::kw_only(), "alpha"_a = 1, "x + alpha * other");
+  const auto def_alpha = [&](const char* name, auto f, const char* doc) {
+    c.def(name, f, "other"_a, nb::kw_only(), "alpha"_a = 1, doc);
+    m.def(
+        name,
+        [f, name](const Operand& x, const Operand& y, Scalar alpha) {
+          return f(first_operand(name, x, y), y, alpha);
+        },
+        "input"_a, "other"_a, nb::kw_only(), "alpha"_a = 1, doc);
+  };
+  def_alpha("add",
+            with_alpha([](const Tensor& x, const Tensor& y, Scalar a) { return x.add(y, a); },
+                       [](const Tensor& x, Scalar y) { return x.add(y); }),
+            "x + alpha * other");
   const auto sub =
       with_alpha([](const Tensor& x, const Tensor& y, Scalar a) { return x.sub(y, a); },
                  [](const Tensor& x, Scalar y) { return x.sub(y); });
-  def_both(m, c, "sub", sub, "other"_a, nb::kw_only(), "alpha"_a = 1, "x - alpha * other");
-  def_both(m, c, "subtract", sub, "other"_a, nb::kw_only(), "alpha"_a = 1, "x - alpha * other");
+  def_alpha("sub", sub, "x - alpha * other");
+  def_alpha("subtract", sub, "x - alpha * other");
   const auto def = [&](const char* name, auto f, const char* doc) {
-    def_both(m, c, name, f, "other"_a, doc);
+    def_numbers(m, c, name, f, "other"_a, doc);
   };
   def("mul", KILN_PY_BINARY(mul), "x * other");
   def("multiply", KILN_PY_BINARY(mul), "x * other");
@@ -89,8 +118,15 @@ void bind_arithmetic(nb::module_& m, TensorClass& c) {
                          : kiln::div(x, y.scalar(), *rounding_mode);
   };
   for (const char* name : {"div", "divide", "true_divide"}) {
-    def_both(m, c, name, div, "other"_a, nb::kw_only(), "rounding_mode"_a = nb::none(),
-             "x / other; rounding_mode 'trunc' or 'floor' rounds the quotient");
+    const char* doc = "x / other; rounding_mode 'trunc' or 'floor' rounds the quotient";
+    c.def(name, div, "other"_a, nb::kw_only(), "rounding_mode"_a = nb::none(), doc);
+    m.def(
+        name,
+        [div, name](const Operand& x, const Operand& y,
+                    const std::optional<std::string>& rounding_mode) {
+          return div(first_operand(name, x, y), y, rounding_mode);
+        },
+        "input"_a, "other"_a, nb::kw_only(), "rounding_mode"_a = nb::none(), doc);
   }
   c.def("pow", KILN_PY_BINARY(pow), "exponent"_a);
   m.def(
