@@ -299,10 +299,10 @@ void bind_two(nb::module_& m, TensorClass& c) {
 
 // Where either operand may be a number.
 void bind_two_numbers(nb::module_& m, TensorClass& c) {
-  const auto both_ways = [](const char* op, auto f) {
+  const auto both_ways = [](const std::string& op, auto f) {
     return [f, op](const Operand& x, const Operand& y) {
       if (!x.is_tensor() && !y.is_tensor()) {
-        throw nb::type_error(concat(op, ": expected at least one tensor; got two numbers").c_str());
+        throw nb::type_error((op + ": expected at least one tensor; got two numbers").c_str());
       }
       Unlocked lock(x.is_tensor() ? x.tensor() : y.tensor());
       if (!x.is_tensor()) return Tensor(f(x.scalar(), y.tensor()));
@@ -323,7 +323,7 @@ void bind_two_numbers(nb::module_& m, TensorClass& c) {
         "input"_a, "other"_a, "the rest of the division, with other's sign");
   // Integers and bools.
   const auto bits = [&](const std::string& name, auto f, auto g) {
-    m.def(name.c_str(), both_ways(name.c_str(), f), "input"_a, "other"_a);
+    m.def(name.c_str(), both_ways(name, f), "input"_a, "other"_a);
     c.def(name.c_str(), binary(f, f), "other"_a);
     c.def((name + "_").c_str(), binary_in_place(g, g), "other"_a);
   };

@@ -108,7 +108,6 @@ bool streams(BinaryFunction type) {
     case copysign:
     case fmax:
     case fmin:
-    case trunc_divide:
     case heaviside:
       return true;
     default:

@@ -241,8 +241,9 @@ struct LogitOp {
       x = hn::IfThenElse(hn::Gt(x, high), high, x);
     }
     const auto y = wide::log(d, hn::Div(x, hn::Sub(one, x)));
-    // Where x is 1 the quotient is infinite, beyond it negative.
-    return hn::IfThenElse(hn::Gt(x, one), wide::nan(d), y);
+    // Highway's logarithm is not made for the NaN that an infinite x gives.
+    const auto outside = hn::Or(hn::Gt(x, one), hn::Lt(x, hn::Zero(d)));
+    return hn::IfThenElse(outside, wide::nan(d), y);
   }
   double eps;
 };
@@ -326,6 +327,11 @@ KILN_WIDE(FloorDivideOp, {
   return hn::IfThenElse(hn::Eq(y, zero), exact, whole);
 })
 
+KILN_WIDE(TruncDivideOp, {
+  (void)d;
+  return hn::Trunc(hn::Div(x, y));
+})
+
 KILN_WIDE(LogaddexpOp, {
   const auto larger = hn::IfThenElse(hn::Gt(x, y), x, y);
   const auto apart = hn::Neg(hn::Abs(hn::Sub(x, y)));
@@ -395,7 +401,6 @@ struct NanToNumOp {
 KILN_LIGHT(CopysignOp, hn::CopySign(x, y))
 KILN_LIGHT(FmaxOp, hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, y)), y, x))
 KILN_LIGHT(FminOp, hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(y, x)), y, x))
-KILN_LIGHT(TruncDivideOp, hn::Trunc(hn::Div(x, y)))
 KILN_LIGHT(HeavisideOp, hn::IfThenElse(hn::Eq(x, hn::Zero(d)), y,
                                        hn::IfThenElse(hn::IsNaN(x), x,
                                                       hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)),
@@ -437,8 +442,7 @@ const SpecialKernels* special_table() {
            loops::binary<CopysignOp, double, true>);
     binary(B::fmax, loops::binary<FmaxOp, float, true>, loops::binary<FmaxOp, double, true>);
     binary(B::fmin, loops::binary<FminOp, float, true>, loops::binary<FminOp, double, true>);
-    binary(B::trunc_divide, loops::binary<TruncDivideOp, float, true>,
-           loops::binary<TruncDivideOp, double, true>);
+    binary(B::trunc_divide, wide_binary<TruncDivideOp>);
     binary(B::heaviside, loops::binary<HeavisideOp, float, true>,
            loops::binary<HeavisideOp, double, true>);
     t.atan2 = wide_binary<Atan2Op>;
