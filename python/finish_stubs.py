@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 # Where a type stands in a signature.
-PLACE = r"(?:(?<=: )|(?<=-> )|(?<=\| )|(?<=\[))"
+PLACE = r"(?:(?<=: )|(?<=-> )|(?<=\| )|(?<=\[)|(?<=float, )|(?<=int, ))"
 BUILTIN = re.compile(PLACE + r"(float|int|bool)\b")
 OWN = re.compile(PLACE + r"(dtype|device)\b")
 ALIASES = {"dtype": "_DType", "device": "_Device"}

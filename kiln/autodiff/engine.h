@@ -17,9 +17,11 @@ struct Autodiff;
 namespace kiln::autodiff {
 
 struct PassOptions {
-  bool retain_graph = false;   // keep what the nodes saved, so that another pass may run
-  bool create_graph = false;   // record the pass itself
-  bool quiet_targets = false;  // the hooks of what grad_of() asks for are left to another pass
+  bool retain_graph = false;  // keep what the nodes saved, so that another pass may run
+  bool create_graph = false;  // record the pass itself
+  // What grad_of() asks for is where the pass ends: what lies behind it, and its hooks, are left to
+  // another pass.
+  bool end_at_targets = false;
 };
 
 // Gradients by the tensor (node and slot) that they belong to.
@@ -148,7 +150,7 @@ class Engine {
     Node<B>* node = entry.node;
     const auto grads = entry.grads();
     const bool is_target = restricted_ && targets_.contains(node);
-    if (Extras<B>* extras = node->extras(); extras && !(is_target && options_.quiet_targets)) {
+    if (Extras<B>* extras = node->extras(); extras && !(is_target && options_.end_at_targets)) {
       run_extras(*node, *extras, grads);
     }
     if (node->is_leaf()) {
@@ -159,7 +161,7 @@ class Engine {
       for (uint32_t slot = 0; slot < grads.size(); ++slot) {
         if (grads[slot]) map_->set(Handle<Node<B>>::share(node), slot, *grads[slot]);
       }
-      if (!leads_on(node)) return;
+      if (options_.end_at_targets || !leads_on(node)) return;
     }
     Pass<B> pass;
     pass.engine_ = this;
@@ -311,7 +313,12 @@ class Engine {
       const auto edges = frame.node->edges();
       if (frame.next < edges.size()) {
         const Node<B>* child = edges[frame.next++].node.get();
-        if (child != nullptr && seen_.insert(child).second) stack.push_back({child, 0});
+        if (child == nullptr || !seen_.insert(child).second) continue;
+        if (options_.end_at_targets && targets_.contains(child)) {
+          needed_.insert(child);
+        } else {
+          stack.push_back({child, 0});
+        }
         continue;
       }
       bool needed = targets_.contains(frame.node);

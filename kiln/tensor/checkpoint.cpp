@@ -99,7 +99,7 @@ class CheckpointNode final : public Node {
     auto found = AD::grad_of(roots, seeds, wanted,
                              {.retain_graph = pass.create_graph(),
                               .create_graph = pass.create_graph(),
-                              .quiet_targets = true});
+                              .end_at_targets = true});
     for (size_t i = 0; i < found.size(); ++i) {
       if (found[i] && pass.needs(i)) pass.give(i, std::move(*found[i]));
     }

@@ -70,7 +70,8 @@ Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool 
     const Tensor left = u.dtype() == bool_ ? u.to(u8) : u;
     const Tensor right = v.dtype() == bool_ ? v.to(u8) : v;
     const Tensor allowed = abs(right.to(default_dtype()) * rtol) + atol;
-    return close.logical_or(abs(left - right).to(default_dtype()).le(allowed));
+    return close.logical_or(
+        (left.maximum(right) - left.minimum(right)).to(default_dtype()).le(allowed));
   }
   const Tensor allowed = abs(v * rtol) + atol;
   const Tensor error = abs(u - v);

@@ -209,10 +209,7 @@ Tensor logaddexp(TensorArg x, TensorArg y) {
 Tensor logaddexp2(TensorArg x, TensorArg y) {
   return binary_function("logaddexp2", x, y, BinaryFunction::logaddexp2);
 }
-Tensor ldexp(TensorArg x, TensorArg y) {
-  const DType dtype = x->is_floating_point() ? x->dtype() : default_dtype();
-  return mul(x, pow(full({}, 2.0, {dtype, x->device()}), y));
-}
+Tensor ldexp(TensorArg x, TensorArg y) { return mul(x, pow(Scalar(2.0), y)); }
 
 std::pair<Tensor, Tensor> frexp(const Tensor& x) {
   const DType dtype = dtype_of_value(value_of("frexp", x));
@@ -229,7 +226,7 @@ std::pair<Tensor, Tensor> frexp(const Tensor& x) {
   Tensor exponent = add(floor(log2(wide.abs())), 1);
   exponent = exponent.masked_fill(usual.logical_not(), 0.0);
   const Tensor mantissa = abs(mul(wide, exp2(neg(exponent))));
-  exponent = add(exponent, mantissa.ge(1).to(f64));
+  exponent = add(exponent, mantissa.ge(1).logical_and(usual).to(f64));
   exponent = sub(exponent, mantissa.lt(0.5).logical_and(usual).to(f64));
   exponent = sub(exponent, tiny.to(f64).mul(200.0));
   // In two steps, since a power of its own may be out of range.

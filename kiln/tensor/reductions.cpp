@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kiln/core/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/operands.h"
 #include "kiln/tensor/ops.h"
@@ -46,6 +47,7 @@ std::pair<Tensor, Tensor> std_mean(const Tensor& x, const Dims& dims, double cor
 }
 
 Tensor norm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
+  if (x.defined() && is_complex(x.dtype())) return norm(abs(x), p, dims, keepdim);
   const Value& value = floats_of("norm", x);
   const DType dtype = dtype_of_value(value);
   const Dims d = reduced_dims("norm", value, dims);
@@ -75,9 +77,11 @@ std::pair<Tensor, Tensor> aminmax(const Tensor& x, std::optional<int64_t> dim, b
 }
 
 Tensor any(const Tensor& x, const Dims& dims, bool keepdim) {
+  if (x.defined() && is_complex(x.dtype())) return any(x.ne(Scalar(0)), dims, keepdim);
   return truth("any", x, dims, keepdim, false);
 }
 Tensor all(const Tensor& x, const Dims& dims, bool keepdim) {
+  if (x.defined() && is_complex(x.dtype())) return all(x.ne(Scalar(0)), dims, keepdim);
   return truth("all", x, dims, keepdim, true);
 }
 

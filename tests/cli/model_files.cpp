@@ -80,7 +80,7 @@ TEST_CASE("inspect: JSON") {
   check_prints(result,
                {"\"format\": \"PyTorch\"", "\"name\": \"good\"", "\"dtype\": \"float8_e4m3fn\"",
                 "\"unreadable\": \"Kiln has no such dtype\"",
-                "\"total\": {\n    \"tensors\": 2,\n    \"elements\": 4,\n    \"bytes\": 8\n"});
+                "\"total\": {\n    \"tensors\": 3,\n    \"elements\": 7,\n    \"bytes\": 8\n"});
 }
 
 TEST_CASE("inspect: what is wrong is one line") {

@@ -14,8 +14,9 @@ KILN_OP_CASES(bits) {
         {"gcd", gcd},
         {"lcm", lcm}}) {
     const std::string call = "torch." + std::string(name) + "(a, b)";
+    // lcm(64, 3) does not fit 8 bits.
     op(name, call, [f = f](const Tensors& v) { return f(v[0], v[1]); }, {x, shift})
-        .dtypes(kInts)
+        .dtypes(std::string(name) == "lcm" ? DTypes{i64, i32, i16} : kInts)
         .big({real({1024, 1024}, 0, 100), real({1024, 1024}, 0, 8)});
     op(name, call, [f = f](const Tensors& v) { return f(v[0], v[1]); }, {signed_, shift})
         .dtypes({i64, i32, i16});

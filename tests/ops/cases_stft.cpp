@@ -23,7 +23,7 @@ KILN_OP_CASES(windows) {
      [](const Tensors& x) { return hamming_window(9, true, 0.6, 0.4).to(x[0].device()); },
      {constant({1})})
       .dtypes({f32});
-  op("kaiser_window", "torch.kaiser_window(9, beta=8.0)",
+  op("kaiser_window", "torch.kaiser_window(9, True, beta=8.0)",
      [](const Tensors& x) { return kaiser_window(9, true, 8.0).to(x[0].device()); },
      {constant({1})})
       .dtypes({f32})

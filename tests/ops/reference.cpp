@@ -35,7 +35,8 @@ void check(const Case& c, DType dtype) {
 
   Tensors expected = c.call(make_inputs(c, c.inputs, dtype, Device(kReference)));
   for (Tensor& x : expected) {
-    CHECK(x.device() == Device(kReference));
+    // What is made of nothing lives on the default device.
+    if (!c.inputs.empty()) CHECK(x.device() == Device(kReference));
     x = x.to(Device(kCpu));
   }
   CHECK(difference(got, expected, c.rtol_factor * tolerance_of(dtype)) == "");

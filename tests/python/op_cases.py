@@ -69,6 +69,8 @@ def flat(result, library):
 def values(x):
     """As NumPy numbers of the widest kind."""
     x = x.detach()
+    if hasattr(x, "resolve_conj"):
+        x = x.resolve_conj().resolve_neg()
     kind = str(x.dtype).split(".")[-1]
     if kind.startswith("complex"):
         return x.numpy().astype(np.complex128)

@@ -55,6 +55,18 @@ TEST_CASE("checkpoint: second derivatives, several results, nesting") {
   CHECK(second(y).allclose(second(g({x})), 1e-12));
 }
 
+TEST_CASE("checkpoint after checkpoint over the same parameter: each path counts once") {
+  Tensor x = tensor({0.3, 0.7}, {f64}).requires_grad_();
+  Tensor w = tensor({2.0, -1.0}, {f64}).requires_grad_();
+  const auto block = [&](const Tensor& v) { return (v * w).tanh() + w; };
+  const auto plain = grad({block(block(block(x))).sum()}, {x, w});
+  const Tensor y =
+      autograd::checkpoint(block, autograd::checkpoint(block, autograd::checkpoint(block, x)));
+  const auto checked = grad({y.sum()}, {x, w});
+  CHECK(checked[0].allclose(plain[0], 1e-14));
+  CHECK(checked[1].allclose(plain[1], 1e-14));
+}
+
 TEST_CASE("checkpoint: dropout draws the same mask again, and nobody else's numbers change") {
   manual_seed(5);
   Tensor x = ones({1000}).requires_grad_();
