@@ -209,7 +209,11 @@ Tensor logaddexp(TensorArg x, TensorArg y) {
 Tensor logaddexp2(TensorArg x, TensorArg y) {
   return binary_function("logaddexp2", x, y, BinaryFunction::logaddexp2);
 }
-Tensor ldexp(TensorArg x, TensorArg y) { return mul(x, pow(Scalar(2.0), y)); }
+Tensor ldexp(TensorArg x, TensorArg y) {
+  // The power has x's dtype, so that an integer y does not widen a half-precision x.
+  if (!x->is_floating_point()) return mul(x, pow(Scalar(2.0), y));
+  return mul(x, pow(full({}, 2.0, {x->dtype(), x->device()}), y));
+}
 
 std::pair<Tensor, Tensor> frexp(const Tensor& x) {
   const DType dtype = dtype_of_value(value_of("frexp", x));

@@ -1,9 +1,26 @@
 // Reading and writing at indices and masks.
 #include <cmath>
 
+#include "kiln/tensor/advanced_index.h"
 #include "tests/ops/call.h"
 
 namespace kiln::ops {
+
+KILN_OP_CASES(index_put) {
+  for (const bool accumulate : {false, true}) {
+    const std::string rest = accumulate ? "((b,), c, True)" : "((b,), c)";
+    const auto put = [accumulate](const Tensors& x) {
+      Tensor y = x[0].clone();
+      index_put_(y, std::vector<IndexEntry>{x[1]}, x[2], accumulate);
+      return y;
+    };
+    // Without accumulation each row once: which of two writes stays is not defined.
+    const Input rows = indices({4, 0, 2}, {3});
+    op("Tensor.index_put", "a.index_put" + rest, put, {real({5, 2}), rows, real({3, 2})})
+        .dtypes(kReals);
+    op("Tensor.index_put_", "a.clone().index_put_" + rest, put, {real({5, 2}), rows, real({2})});
+  }
+}
 
 KILN_OP_CASES(reading) {
   op("gather", "torch.gather(a, 1, b)", KILN_CALL(x[0].gather(1, x[1])),

@@ -46,6 +46,9 @@ KILN_OP_CASES(sequences) {
        [offset](const Tensors& x) { return triu(x[0], offset); }, {real({3, 5})})
         .dtypes(kAll);
   }
+  op("nn.functional.one_hot", "F.one_hot(a, 5)", [](const Tensors& x) { return one_hot(x[0], 5); },
+     {index({2, 3}, 0, 5)})
+      .dtypes({f32});
   op("tril", "torch.tril(a)", [](const Tensors& x) { return tril(x[0]); }, {real({4, 4})})
       .big({real({1024, 1024})});
   op("triu", "torch.triu(a)", [](const Tensors& x) { return triu(x[0]); }, {real({0, 3})});

@@ -30,6 +30,13 @@ KILN_OP_CASES(rearrangements) {
   const auto wide = [] { return std::vector<Input>{real({1024, 1024})}; };
   op("reshape", "torch.reshape(a, (4, -1))", KILN_CALL(x[0].reshape({4, -1})), {real({2, 6})})
       .dtypes(kAll);
+  op("Tensor.view", "a.view(3, -1)", KILN_CALL(x[0].view({3, -1})), {real({2, 6})})
+      .dtypes(kAll)
+      .not_strided("a view of gaps is refused");
+  op("Tensor.view_as", "a.view_as(b)", KILN_CALL(x[0].view(x[1].shape())),
+     {real({2, 6}), constant({3, 4})})
+      .not_strided("a view of gaps is refused");
+  op("t", "torch.t(a)", KILN_CALL(x[0].t()), {real({3, 4})}).dtypes(kAll);
   op("Tensor.reshape_as", "a.reshape_as(b)", KILN_CALL(reshape_as(x[0], x[1])),
      {real({2, 6}), constant({3, 4})});
   op("permute", "torch.permute(a, (2, 0, 1))", KILN_CALL(x[0].permute({2, 0, 1})),
