@@ -99,7 +99,8 @@ KILN_OP_CASES(bessel) {
       if (compared && inexact) continue;
       Case& c = op("special." + std::string(name), "torch.special." + std::string(name) + "(a)",
                    [f](const Tensors& x) { return f(x[0]); }, {real(kShape, low, high)});
-      c.dtypes(kDoubles).big({real(kBig, low, high)});
+      // Some take microseconds for a number.
+      c.dtypes(kDoubles).big({real({128, 512}, low, high)});
       if (compared || order == 0) {
         c.no_gradient("compared without PyTorch in the next case");
       } else {
