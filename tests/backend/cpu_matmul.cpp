@@ -11,8 +11,11 @@ void check_product(const HostHandle& a, const HostHandle& b) {
   CAPTURE(to_string(a->shape()));
   CAPTURE(to_string(b->shape()));
   const HostHandle got = Cpu::float_matmul(a, b);
+  // Roundings of a running sum of k normal products: each half an ulp of partial sums of sqrt(k),
+  // and they add up like sqrt(k): u k in all, of which the largest of 65,000 sums takes three or
+  // four.
   const double depth = static_cast<double>(a->shape().back());
-  check_close(got, Reference::float_matmul(a, b), tolerance_of(a->dtype()) * (1.0 + depth / 64.0));
+  check_close(got, Reference::float_matmul(a, b), tolerance_of(a->dtype()) * (1.0 + depth / 32.0));
 }
 
 }  // namespace
