@@ -78,6 +78,13 @@ Tensor pad(const Tensor& x, const Shape& pad, const std::string& mode, double va
     throw_error<ShapeError>("pad: expected two numbers for each padded dim; got ", pad,
                             " for a tensor of ", x.shape());
   }
+  // So that no sum below overflows: no memory is as large.
+  constexpr int64_t kWidest = int64_t{1} << 48;
+  for (const int64_t width : pad) {
+    if (width > kWidest || width < -kWidest) {
+      throw_error<ShapeError>("pad: a width is out of range; got ", width);
+    }
+  }
   if (mode == "constant") return padded_with_value(x, pad, value);
   Mode how = Mode::circular;
   if (mode == "reflect") {

@@ -1,6 +1,7 @@
 #include "kiln/tensor/statistics.h"
 
 #include <cmath>
+#include <limits>
 
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/cumulative.h"
@@ -176,7 +177,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
     if (x.min().item<int64_t>() < 0) {
       throw_error<ValueError>("bincount: expected numbers >= 0; got ", x.min().item<int64_t>());
     }
-    size = std::max(size, x.max().item<int64_t>() + 1);
+    const auto largest = x.max().item<int64_t>();
+    size = std::max(size, largest == std::numeric_limits<int64_t>::max() ? largest : largest + 1);
   }
   checked_numel("bincount", {size});
   const Tensor index = x.to(i64);
