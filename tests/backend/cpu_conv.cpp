@@ -32,7 +32,7 @@ void check_problem(const Problem& p, DType dtype) {
   const HostHandle w = random_tensor(p.weight, dtype, 2);
   const HostHandle bias = random_tensor({p.weight[0]}, dtype, 3);
   const HostHandle g = random_tensor(output_shape(p), dtype, 4);
-  const double tolerance = tolerance_of(dtype) * 8;
+  const double tolerance = kernel_tolerance(dtype) * 8;
   check_close(Cpu::float_conv2d(x, w, &bias, p.options),
               Reference::float_conv2d(x, w, &bias, p.options), tolerance);
   check_close(Cpu::float_conv2d(x, w, nullptr, p.options),

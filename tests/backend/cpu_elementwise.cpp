@@ -52,7 +52,7 @@ TEST_CASE("Cpu: broadcasting in every combination of inner and outer dims") {
         check_close(CpuBasic::float_mask_where(a, mask, b), Reference::float_mask_where(a, mask, b),
                     0.0);
         check_close(CpuBasic::float_gelu_backward(a, b, false),
-                    Reference::float_gelu_backward(a, b, false), tolerance_of(dtype));
+                    Reference::float_gelu_backward(a, b, false), kernel_tolerance(dtype));
       }
     }
   }

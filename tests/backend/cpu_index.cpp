@@ -31,19 +31,19 @@ TEST_CASE("Cpu: gather, scatter, index_select and index_add along every dim") {
         check_close(CpuBasic::float_scatter(layout, dim, index, source),
                     Reference::float_scatter(x, dim, index, source), 0.0);
         check_close(CpuBasic::float_scatter_add(layout, dim, index, source),
-                    Reference::float_scatter_add(x, dim, index, source), tolerance_of(dtype));
+                    Reference::float_scatter_add(x, dim, index, source), kernel_tolerance(dtype));
         const HostHandle line = random_ints({9}, i64, shape[dim], 4);
         check_close(CpuBasic::float_index_select(layout, dim, line),
                     Reference::float_index_select(x, dim, line), 0.0);
         check_close(CpuBasic::float_index_add(layout, dim, line, source),
-                    Reference::float_index_add(x, dim, line, source), tolerance_of(dtype));
+                    Reference::float_index_add(x, dim, line, source), kernel_tolerance(dtype));
         // An index smaller than x in the other dims.
         const HostHandle part = random_ints({2, 3, 4}, i64, shape[dim], 5);
         const HostHandle values = random_tensor({2, 3, 4}, dtype, 6);
         check_close(CpuBasic::float_gather(layout, dim, part),
                     Reference::float_gather(x, dim, part), 0.0);
         check_close(CpuBasic::float_scatter_add(layout, dim, part, values),
-                    Reference::float_scatter_add(x, dim, part, values), tolerance_of(dtype));
+                    Reference::float_scatter_add(x, dim, part, values), kernel_tolerance(dtype));
       }
     }
   }

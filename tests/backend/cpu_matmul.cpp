@@ -11,11 +11,9 @@ void check_product(const HostHandle& a, const HostHandle& b) {
   CAPTURE(to_string(a->shape()));
   CAPTURE(to_string(b->shape()));
   const HostHandle got = Cpu::float_matmul(a, b);
-  // Roundings of a running sum of k normal products: each half an ulp of partial sums of sqrt(k),
-  // and they add up like sqrt(k): u k in all, of which the largest of 65,000 sums takes three or
-  // four.
   const double depth = static_cast<double>(a->shape().back());
-  check_close(got, Reference::float_matmul(a, b), tolerance_of(a->dtype()) * (1.0 + depth / 32.0));
+  check_close(got, Reference::float_matmul(a, b),
+              kernel_tolerance(a->dtype()) * (1.0 + depth / 64.0));
 }
 
 }  // namespace
@@ -120,7 +118,7 @@ TEST_CASE("linear: any rank, with and without bias") {
   const auto check = [](const HostHandle& x, const HostHandle& w, const HostHandle* bias) {
     CAPTURE(to_string(x->shape()));
     check_close(Cpu::float_linear(x, w, bias), Reference::float_linear(x, w, bias),
-                tolerance_of(x->dtype()) * 4);
+                kernel_tolerance(x->dtype()) * 4);
   };
   at_every_target([&] {
     for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {

@@ -20,7 +20,7 @@ void check_batch_norm(const Shape& shape, DType dtype) {
   const HostHandle g = random_tensor(shape, dtype, 2);
   const HostHandle weight = random_tensor({shape[1]}, dtype, 3);
   const HostHandle bias = random_tensor({shape[1]}, dtype, 4);
-  const double tolerance = tolerance_of(dtype) * 8;
+  const double tolerance = kernel_tolerance(dtype) * 8;
   for (const HostHandle* w : {&weight, static_cast<const HostHandle*>(nullptr)}) {
     const HostHandle* b = w == nullptr ? nullptr : &bias;
     const auto want = Reference::float_batch_norm(x, w, b, 1e-2);
@@ -44,7 +44,7 @@ void check_layer_norm(const Shape& shape, int n, DType dtype) {
   const HostHandle g = random_tensor(shape, dtype, 2);
   const HostHandle weight = random_tensor(inner, dtype, 3);
   const HostHandle bias = random_tensor(inner, dtype, 4);
-  const double tolerance = tolerance_of(dtype) * 8;
+  const double tolerance = kernel_tolerance(dtype) * 8;
   for (const HostHandle* w : {&weight, static_cast<const HostHandle*>(nullptr)}) {
     const HostHandle* b = w == nullptr ? nullptr : &bias;
     const auto want = Reference::float_layer_norm(x, w, b, n, 1e-2);

@@ -39,8 +39,8 @@ TEST_CASE("sgd_step: momentum, nesterov, dampening, weight decay") {
         }
         Cpu::float_sgd_step(params, grads, buffers, step);
         Reference::float_sgd_step(want, grads, want_buffers, step);
-        check_lists(params, want, tolerance_of(dtype));
-        check_lists(buffers, want_buffers, tolerance_of(dtype));
+        check_lists(params, want, kernel_tolerance(dtype));
+        check_lists(buffers, want_buffers, kernel_tolerance(dtype));
       }
     }
   });
@@ -63,10 +63,10 @@ TEST_CASE("adam_step: weight decay of both kinds, amsgrad") {
         const auto grads = tensors(dtype, 20);
         Cpu::float_adam_step(params, grads, m, v, most, step);
         Reference::float_adam_step(want, grads, want_m, want_v, want_most, step);
-        check_lists(params, want, tolerance_of(dtype));
-        check_lists(m, want_m, tolerance_of(dtype));
-        check_lists(v, want_v, tolerance_of(dtype));
-        check_lists(most, want_most, tolerance_of(dtype));
+        check_lists(params, want, kernel_tolerance(dtype));
+        check_lists(m, want_m, kernel_tolerance(dtype));
+        check_lists(v, want_v, kernel_tolerance(dtype));
+        check_lists(most, want_most, kernel_tolerance(dtype));
       }
     }
   });

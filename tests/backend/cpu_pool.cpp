@@ -41,7 +41,7 @@ void check_max(const Problem& p, DType dtype) {
   CHECK(same_bits(at, want_at));
   const HostHandle g = random_tensor(y->shape(), dtype, 2);
   check_close(Cpu::float_max_pool2d_backward(g, at, p.x),
-              Reference::float_max_pool2d_backward(g, at, p.x), tolerance_of(dtype));
+              Reference::float_max_pool2d_backward(g, at, p.x), kernel_tolerance(dtype));
 }
 
 }  // namespace
@@ -80,10 +80,11 @@ TEST_CASE("avg_pool2d and its gradient") {
         CAPTURE(to_string(p.x));
         const HostHandle x = random_tensor(p.x, dtype, 1);
         const HostHandle y = Cpu::float_avg_pool2d(x, p.options);
-        check_close(y, Reference::float_avg_pool2d(x, p.options), tolerance_of(dtype));
+        check_close(y, Reference::float_avg_pool2d(x, p.options), kernel_tolerance(dtype));
         const HostHandle g = random_tensor(y->shape(), dtype, 2);
         check_close(Cpu::float_avg_pool2d_backward(g, p.x, p.options),
-                    Reference::float_avg_pool2d_backward(g, p.x, p.options), tolerance_of(dtype));
+                    Reference::float_avg_pool2d_backward(g, p.x, p.options),
+                    kernel_tolerance(dtype));
       }
     }
   });

@@ -29,7 +29,7 @@ std::vector<Dims> subsets(int rank) {
 }
 
 void check_all(const HostHandle& x, const Dims& dims, bool keepdim) {
-  const double tolerance = tolerance_of(x->dtype());
+  const double tolerance = kernel_tolerance(x->dtype());
   check_close(CpuBasic::float_sum(x, dims, keepdim), Reference::float_sum(x, dims, keepdim),
               tolerance);
   check_close(CpuBasic::float_mean(x, dims, keepdim), Reference::float_mean(x, dims, keepdim),

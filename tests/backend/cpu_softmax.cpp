@@ -22,7 +22,7 @@ void check_softmax(const Shape& shape, int dim, DType dtype) {
   CAPTURE(to_string(dtype));
   const HostHandle x = scaled(random_tensor(shape, dtype, 1), 10.0);
   const HostHandle g = random_tensor(shape, dtype, 2);
-  const double tolerance = tolerance_of(dtype);
+  const double tolerance = kernel_tolerance(dtype);
   const HostHandle y = Reference::float_softmax(x, dim);
   const HostHandle log_y = Reference::float_log_softmax(x, dim);
   check_close(Cpu::float_softmax(x, dim), y, tolerance);
@@ -114,11 +114,11 @@ TEST_CASE("cross_entropy: smoothing, ignored rows, gradients") {
           const HostHandle g = random_tensor({6}, dtype, 2);
           const auto [loss, lse] = Cpu::float_cross_entropy(x, targets, options);
           const auto [want, want_lse] = Reference::float_cross_entropy(x, targets, options);
-          check_close(loss, want, tolerance_of(dtype));
-          check_close(lse, want_lse, tolerance_of(dtype));
+          check_close(loss, want, kernel_tolerance(dtype));
+          check_close(lse, want_lse, kernel_tolerance(dtype));
           check_close(Cpu::float_cross_entropy_backward(g, x, targets, want_lse, options),
                       Reference::float_cross_entropy_backward(g, x, targets, want_lse, options),
-                      tolerance_of(dtype) * 2);
+                      kernel_tolerance(dtype) * 2);
         }
       }
     }
@@ -181,7 +181,7 @@ TEST_CASE("dropout: the mask is that of the stream") {
           for (const RandomStream stream :
                {RandomStream{7, 0}, RandomStream{0x123456789abcdefull, 0xfffffffaull}}) {
             check_close(Cpu::float_dropout(x, p, stream), Reference::float_dropout(x, p, stream),
-                        tolerance_of(dtype));
+                        kernel_tolerance(dtype));
           }
         }
       }

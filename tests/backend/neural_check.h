@@ -139,7 +139,7 @@ void check_deterministic(F&& f) {
   }
 }
 
-inline double tolerance_of(DType dtype) {
+inline double kernel_tolerance(DType dtype) {
   return dtype == DType::f64   ? 1e-12
          : dtype == DType::f32 ? 2e-5
          : dtype == DType::f16 ? 2e-3
