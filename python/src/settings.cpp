@@ -1,11 +1,16 @@
 // What holds for the whole process or thread: threads, random numbers, defaults, printing, memory.
 #include "binding.h"
+#include "kiln/backend/cpu/winograd_setting.h"
 
 namespace kiln::python {
 
 void bind_settings(nb::module_& m) {
   m.def("get_num_threads", &num_threads, "How many threads an op may use.");
   m.def("set_num_threads", &set_num_threads, "num"_a);
+  m.def("winograd_enabled", &winograd_enabled,
+        "Whether convolutions on the CPU may use Winograd's algorithm.");
+  m.def("set_winograd_enabled", &set_winograd_enabled, "enabled"_a,
+        "Off, every output of a convolution is the direct sum of its window.");
   m.def("get_default_dtype", &default_dtype, "The dtype of new floating point tensors.");
   m.def("set_default_dtype", &set_default_dtype, "d"_a);
 

@@ -113,7 +113,7 @@ NO_OPS = {
     "manual_seed", "memory_stats", "ndimension", "nelement", "new_tensor", "numel", "numpy", "promote_types",
     "register_hook", "register_post_accumulate_grad_hook", "requires_grad_", "reset_memory_stats",
     "result_type", "retain_grad", "save", "seed", "set_default_dtype", "set_num_threads", "set_printoptions",
-    "set_rng_state", "share_memory_", "size", "storage_offset", "stride", "to_dlpack", "tolist", "type",
+    "set_rng_state", "set_winograd_enabled", "winograd_enabled", "share_memory_", "size", "storage_offset", "stride", "to_dlpack", "tolist", "type",
     "untyped_storage", "broadcast_shapes", "fork_rng",
     # casts by name, which are to()
     "bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int", "long",
