@@ -1,8 +1,9 @@
 // Blocks: allocate_block and free_block of allocator.h. (Small objects: object_allocator.cpp.)
 //
 // A request is rounded up to a size class. Each thread has a front: a short list of free blocks for
-// each class up to 64 KiB, without locks. Behind the fronts, and alone for larger classes, stands
-// the pool: one locked list per class.
+// each class up to 1 MiB, without locks; one block of the larger of them, so that what a core works
+// with stays in its cache. Behind the fronts, and alone for larger classes, stands the pool: one
+// locked list per class.
 #include "kiln/core/allocator.h"
 
 #include <algorithm>
@@ -21,12 +22,15 @@ namespace {
 
 using namespace detail;
 
-constexpr size_t kFrontBytes = 64 * 1024;  // the largest class that fronts keep
+constexpr size_t kFrontBytes = 1024 * 1024;    // the largest class that fronts keep
+constexpr size_t kFrontListBytes = 64 * 1024;  // what a list holds at most, or one block
 constexpr size_t kFrontClasses = size_class(kFrontBytes).index + 1;
 constexpr int64_t kPublishBytes = 64 * 1024;
 constexpr size_t kLeastLimitForFronts = size_t{16} << 20;
 
-constexpr size_t front_limit(size_t size) { return std::clamp<size_t>(kFrontBytes / size, 1, 64); }
+constexpr size_t front_limit(size_t size) {
+  return std::clamp<size_t>(kFrontListBytes / size, 1, 64);
+}
 
 // A counter that its thread writes and others read.
 class Counter {

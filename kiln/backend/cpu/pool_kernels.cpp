@@ -117,15 +117,20 @@ bool max_plane_of_pairs(const PoolSizes& s, const T* x, T* y, int64_t* indices) 
   using I = hn::TFromD<decltype(di)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto evens = hn::ShiftLeft<1>(hn::Iota(di, 0));
+  const int64_t in = s.height * s.width, out = s.out_height * s.out_width;
   for (int64_t oh = 0; oh < s.out_height; ++oh) {
     for (int64_t ow = 0; ow < s.out_width; ow += lanes) {
-      const int64_t count = std::min(lanes, s.out_width - ow);
       const int64_t first = 2 * oh * s.width + 2 * ow;
+      const int64_t to = oh * s.out_width + ow;
+      // Beyond the end of a row whole vectors are read and written as long as they stay in the
+      // plane: the next row overwrites what was too much.
+      const bool inside = first + s.width + 2 * lanes <= in && to + lanes <= out;
+      const int64_t count = inside ? lanes : std::min(lanes, s.out_width - ow);
+      const bool whole = count == lanes;
       auto best = hn::Zero(d);
       auto index = hn::Zero(di);
       for (int64_t r = 0; r < 2; ++r) {
         const T* row = x + first + r * s.width;
-        const bool whole = count == lanes;
         const auto a =
             whole ? hn::LoadU(d, row) : hn::MaskedLoad(first_lanes(d, 2 * count), d, row);
         const auto b = whole ? hn::LoadU(d, row + lanes)
@@ -145,8 +150,7 @@ bool max_plane_of_pairs(const PoolSizes& s, const T* x, T* y, int64_t* indices) 
           index = hn::IfThenElse(hn::RebindMask(di, take), at, index);
         }
       }
-      const int64_t to = oh * s.out_width + ow;
-      if (count == lanes) {
+      if (whole) {
         hn::StoreU(best, d, y + to);
       } else {
         hn::BlendedStore(best, first_lanes(d, count), d, y + to);
