@@ -204,6 +204,18 @@ struct FormulasFunctions : FormulasMath<B> {
         return A::float_sub(y, apply(x, bessel_k1e));
       case bessel_k1e:
         return A::float_sub(A::float_sub(y, apply(x, bessel_k0e)), A::float_div(y, x));
+      case softplus: {
+        const T z = A::float_mul_scalar(x, Scalar(f.a));
+        return A::float_mask_fill(A::float_sigmoid(z), A::float_greater_scalar(z, Scalar(f.b)),
+                                  Scalar(1.0));
+      }
+      case log_sigmoid:
+        return A::float_sigmoid(A::float_neg(x));
+      case frexp_mantissa: {  // 2^-exponent
+        const Bool whole = B::bool_or(A::float_equal_scalar(x, Scalar(0.0)),
+                                      B::bool_or(A::float_is_nan(x), A::float_is_inf(x)));
+        return A::float_mask_fill(A::float_div(y, x), whole, Scalar(1.0));
+      }
       default:
         throw_no_derivative(name_of(f.type), "input");
     }

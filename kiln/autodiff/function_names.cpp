@@ -31,7 +31,11 @@ const char* name_of(UnaryFunction::Type type) {
                                           "modified_bessel_k1",
                                           "scaled_modified_bessel_k0",
                                           "scaled_modified_bessel_k1",
-                                          "airy_ai"};
+                                          "airy_ai",
+                                          "softplus",
+                                          "logsigmoid",
+                                          "frexp",
+                                          "frexp"};
   static_assert(std::size(names) == static_cast<size_t>(UnaryFunction::Type::count));
   return names[static_cast<int>(type)];
 }

@@ -471,6 +471,10 @@ double evaluate(const UnaryFunction& f, double x) {
     KILN_FUNCTION(bessel_k0e)
     KILN_FUNCTION(bessel_k1e)
     KILN_FUNCTION(airy_ai)
+    KILN_FUNCTION(softplus)
+    KILN_FUNCTION(log_sigmoid)
+    KILN_FUNCTION(frexp_mantissa)
+    KILN_FUNCTION(frexp_exponent)
 #undef KILN_FUNCTION
     default:
       return kNan;

@@ -82,6 +82,18 @@ double evaluate(const UnaryFunction& f, double x) {
   if constexpr (kType == bessel_k0e) return bessel_k(0, x, true);
   if constexpr (kType == bessel_k1e) return bessel_k(1, x, true);
   if constexpr (kType == airy_ai) return math::airy_ai(x);
+  if constexpr (kType == softplus) {
+    const double z = f.a * x;
+    return z > f.b ? x : (std::fmax(z, 0.0) + std::log1p(std::exp(-std::fabs(z)))) / f.a;
+  }
+  if constexpr (kType == log_sigmoid) {
+    return std::fmin(x, 0.0) - std::log1p(std::exp(-std::fabs(x)));
+  }
+  if constexpr (kType == frexp_mantissa || kType == frexp_exponent) {
+    int exponent = 0;
+    const double mantissa = std::isfinite(x) ? std::frexp(x, &exponent) : x;
+    return kType == frexp_mantissa ? mantissa : exponent;
+  }
 }
 
 // NaN where either is, except that fmax and fmin pass over one.

@@ -37,6 +37,10 @@ struct UnaryFunction {
     bessel_k0e,  // e^x bessel_k0
     bessel_k1e,
     airy_ai,
+    softplus,        // log(1 + e^(a x)) / a; x where a x > b
+    log_sigmoid,     // log(1 / (1 + e^-x))
+    frexp_mantissa,  // x = mantissa 2^exponent with |mantissa| in [1/2, 1); x itself when that is
+    frexp_exponent,  // 0, infinite or NaN, and 0
     count,
   };
   Type type;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/function_call.h"
 #include "kiln/tensor/functional_support.h"
 
 namespace kiln::functional {
@@ -105,19 +106,13 @@ Tensor swiglu(const Tensor& x, int64_t dim) {
 }
 
 Tensor logsigmoid(const Tensor& x) {
-  return in_wide("logsigmoid", x, [](const Tensor& v) {
-    return v.clamp({}, 0.0) - kiln::log1p(kiln::exp(-v.abs()));
-  });
+  require_floating("logsigmoid", x);
+  return unary_function("logsigmoid", x, {UnaryFunction::Type::log_sigmoid});
 }
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
-  return in_wide("softplus", x, [&](const Tensor& v) {
-    const Tensor scaled = beta == 1.0 ? v : v * beta;
-    // Below the threshold exp cannot overflow.
-    Tensor low = kiln::log1p(kiln::exp(scaled.clamp({}, threshold)));
-    if (beta != 1.0) low = std::move(low) / beta;
-    return where(scaled.gt(threshold), v, low);
-  });
+  require_floating("softplus", x);
+  return unary_function("softplus", x, {UnaryFunction::Type::softplus, beta, threshold});
 }
 
 Tensor softsign(const Tensor& x) {

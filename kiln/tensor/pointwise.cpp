@@ -220,24 +220,8 @@ std::pair<Tensor, Tensor> frexp(const Tensor& x) {
   if (kind_of(dtype) != Kind::floating) {
     throw_wrong_dtype("frexp", dtype, "a floating point tensor");
   }
-  // In f64 the powers below are exact for the subnormal numbers of all other dtypes; its own are
-  // first made normal ones.
-  Tensor wide = x.detach().to(f64);
-  const Tensor usual = wide.isfinite().logical_and(wide.ne(0));
-  const Tensor tiny = usual.logical_and(wide.abs().lt(0x1p-1000));
-  wide = where(tiny, mul(wide, 0x1p200), wide);
-  // The logarithm may be one off near a power of two.
-  Tensor exponent = add(floor(log2(wide.abs())), 1);
-  exponent = exponent.masked_fill(usual.logical_not(), 0.0);
-  const Tensor mantissa = abs(mul(wide, exp2(neg(exponent))));
-  exponent = add(exponent, mantissa.ge(1).logical_and(usual).to(f64));
-  exponent = sub(exponent, mantissa.lt(0.5).logical_and(usual).to(f64));
-  exponent = sub(exponent, tiny.to(f64).mul(200.0));
-  // In two steps, since a power of its own may be out of range.
-  const Tensor half = floor(mul(exponent, 0.5));
-  const Tensor scale = exp2(neg(half));
-  const Tensor rest = exp2(sub(half, exponent));
-  return {mul(mul(x.to(f64), scale), rest).to(dtype), exponent.to(i32)};
+  Tensor exponent = unary_function("frexp", x.detach(), {UnaryFunction::Type::frexp_exponent});
+  return {unary_function("frexp", x, {UnaryFunction::Type::frexp_mantissa}), exponent.to(i32)};
 }
 
 Tensor float_power(TensorArg x, TensorArg y) { return pow(x->to(f64), y->to(f64)); }

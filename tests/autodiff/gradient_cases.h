@@ -136,9 +136,9 @@ std::vector<Case<B>> function_cases() {
   const auto unary = [&](const TensorData& x, kiln::UnaryFunction f) {
     out.push_back({"float_unary", {x}, [f](const V& v) { return A::float_unary(v[0], f); }});
   };
-  for (const auto type :
-       {U::exp2, U::erfc, U::erfcx, U::ndtr, U::log_ndtr, U::sinc, U::nan_to_num, U::bessel_i0,
-        U::bessel_i0e, U::bessel_i1, U::bessel_i1e, U::bessel_j0, U::bessel_j1}) {
+  for (const auto type : {U::exp2, U::erfc, U::erfcx, U::ndtr, U::log_ndtr, U::sinc, U::nan_to_num,
+                          U::bessel_i0, U::bessel_i0e, U::bessel_i1, U::bessel_i1e, U::bessel_j0,
+                          U::bessel_j1, U::log_sigmoid, U::frexp_mantissa}) {
     unary(a, {type});
   }
   for (const auto type : {U::lgamma, U::digamma, U::entr, U::bessel_y0, U::bessel_y1, U::bessel_k0,
@@ -150,6 +150,7 @@ std::vector<Case<B>> function_cases() {
   unary(a, {U::sinc, 1.0});
   unary(unit, {U::erfinv});
   unary(unit, {U::frac});
+  unary(a, {U::softplus, 1.5, 20.0});
   unary(inside, {U::ndtri});
   unary(inside, {U::logit, -1.0});
   unary(uniform({2, 3}, 0.3, 0.6, 8), {U::logit, 0.2});

@@ -117,7 +117,12 @@ void add_function_cases(CaseList& list) {
                            {{U::bessel_k1}, 0.1, 12, close},
                            {{U::bessel_k0e}, 0.1, 12, close},
                            {{U::bessel_k1e}, 0.1, 12, close},
-                           {{U::airy_ai}, -5, 5, {8, 4}}};
+                           {{U::airy_ai}, -5, 5, {8, 4}},
+                           {{U::softplus, 2.0, 3.0}, -5, 5, close},
+                           {{U::softplus, 1.0, 20.0}, -30, 30, close},
+                           {{U::log_sigmoid}, -5, 5, close},
+                           {{U::frexp_mantissa}, -50, 50, {}},
+                           {{U::frexp_exponent}, -50, 50, {}}};
   using enum BinaryFunction;
   const Binary binaries[] = {{BinaryFunction::fmod, -5, 5, 0.5, 2, {}},
                              {floor_divide, -5, 5, 0.5, 2, {}},

@@ -66,27 +66,35 @@ Kernel int_row(DType dtype) {
 
 Kernel function_kernel(UnaryFunction::Type type, bool is_double) {
   using enum UnaryFunction::Type;
-  const Kernel vector = special_kernels().unary[static_cast<int>(type)][is_double];
-  if (vector != nullptr) return vector;
+  for (const SpecialKernels* table : {&plain_function_kernels(), &special_kernels()}) {
+    const Kernel vector = table->unary[static_cast<int>(type)][is_double];
+    if (vector != nullptr) return vector;
+  }
   static constexpr const Kernel* rows[] = {
-      kUnaryRow<exp2>,       kUnaryRow<erfc>,       kUnaryRow<erfcx>,      kUnaryRow<erfinv>,
-      kUnaryRow<lgamma>,     kUnaryRow<digamma>,    kUnaryRow<polygamma>,  kUnaryRow<ndtr>,
-      kUnaryRow<ndtri>,      kUnaryRow<log_ndtr>,   kUnaryRow<entr>,       kUnaryRow<sinc>,
-      kUnaryRow<frac>,       kUnaryRow<logit>,      kUnaryRow<nan_to_num>, kUnaryRow<bessel_i0>,
-      kUnaryRow<bessel_i0e>, kUnaryRow<bessel_i1>,  kUnaryRow<bessel_i1e>, kUnaryRow<bessel_j0>,
-      kUnaryRow<bessel_j1>,  kUnaryRow<bessel_y0>,  kUnaryRow<bessel_y1>,  kUnaryRow<bessel_k0>,
-      kUnaryRow<bessel_k1>,  kUnaryRow<bessel_k0e>, kUnaryRow<bessel_k1e>, kUnaryRow<airy_ai>};
+      kUnaryRow<exp2>,           kUnaryRow<erfc>,          kUnaryRow<erfcx>,
+      kUnaryRow<erfinv>,         kUnaryRow<lgamma>,        kUnaryRow<digamma>,
+      kUnaryRow<polygamma>,      kUnaryRow<ndtr>,          kUnaryRow<ndtri>,
+      kUnaryRow<log_ndtr>,       kUnaryRow<entr>,          kUnaryRow<sinc>,
+      kUnaryRow<frac>,           kUnaryRow<logit>,         kUnaryRow<nan_to_num>,
+      kUnaryRow<bessel_i0>,      kUnaryRow<bessel_i0e>,    kUnaryRow<bessel_i1>,
+      kUnaryRow<bessel_i1e>,     kUnaryRow<bessel_j0>,     kUnaryRow<bessel_j1>,
+      kUnaryRow<bessel_y0>,      kUnaryRow<bessel_y1>,     kUnaryRow<bessel_k0>,
+      kUnaryRow<bessel_k1>,      kUnaryRow<bessel_k0e>,    kUnaryRow<bessel_k1e>,
+      kUnaryRow<airy_ai>,        kUnaryRow<softplus>,      kUnaryRow<log_sigmoid>,
+      kUnaryRow<frexp_mantissa>, kUnaryRow<frexp_exponent>};
   static_assert(std::size(rows) == static_cast<size_t>(count));
   return rows[static_cast<int>(type)][is_double];
 }
 
 Kernel function_kernel(BinaryFunction type, DType dtype) {
   using enum BinaryFunction;
-  if (type == nextafter) {
+  if (type == nextafter && convert_of(dtype) != Convert::none) {
     return visit_float("nextafter", dtype, []<class T>() -> Kernel { return next_after_loop<T>; });
   }
-  const Kernel vector = special_kernels().binary[static_cast<int>(type)][dtype == DType::f64];
-  if (vector != nullptr) return vector;
+  for (const SpecialKernels* table : {&plain_function_kernels(), &special_kernels()}) {
+    const Kernel vector = table->binary[static_cast<int>(type)][column_of(dtype)];
+    if (vector != nullptr) return vector;
+  }
   static constexpr const Kernel* rows[] = {
       kBinaryRow<fmod>,       kBinaryRow<floor_divide>, kBinaryRow<trunc_divide>,
       kBinaryRow<hypot>,      kBinaryRow<copysign>,     kBinaryRow<nextafter>,
@@ -99,13 +107,15 @@ Kernel function_kernel(BinaryFunction type, DType dtype) {
 }
 
 bool streams(UnaryFunction::Type type) {
-  return type == UnaryFunction::Type::frac || type == UnaryFunction::Type::nan_to_num;
+  using enum UnaryFunction::Type;
+  return type == frac || type == nan_to_num || type == frexp_mantissa || type == frexp_exponent;
 }
 
 bool streams(BinaryFunction type) {
   using enum BinaryFunction;
   switch (type) {
     case copysign:
+    case nextafter:
     case fmax:
     case fmin:
     case heaviside:

@@ -148,17 +148,9 @@ HWY_INLINE V<D> tanh(D d, V<D> x) {
 // --------------------------------------------------------------------------------------------------
 // logarithm
 
-// For positive normal x.
+// n log(2) + log(1 + f) for 1 + f between the roots of 1/2 and 2.
 template <class D>
-HWY_INLINE V<D> log_normal(D d, V<D> x, V<D> exponent_offset) {
-  const hn::RebindToSigned<D> di;
-  // x = 2^n m with m in [sqrt(1/2), sqrt(2)).
-  const auto root_half = hn::Set(di, 0x3F3504F3);
-  const auto bits = hn::BitCast(di, x);
-  const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, root_half));
-  const auto n = hn::Add(hn::ConvertTo(d, exponent), exponent_offset);
-  const auto m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
-  const auto f = hn::Sub(m, hn::Set(d, 1.0f));
+HWY_INLINE V<D> log_of_parts(D d, V<D> n, V<D> f) {
   const auto f2 = hn::Mul(f, f);
   // (log(1 + f) - f + f^2 / 2) / f^3, from Cephes.
   const auto p01 = hn::MulAdd(hn::Set(d, -2.4999993993e-1f), f, hn::Set(d, 3.3333331174e-1f));
@@ -173,6 +165,19 @@ HWY_INLINE V<D> log_normal(D d, V<D> x, V<D> exponent_offset) {
   tail = hn::MulAdd(n, hn::Set(d, -2.12194440e-4f), tail);
   tail = hn::NegMulAdd(hn::Set(d, 0.5f), f2, tail);
   return hn::MulAdd(n, hn::Set(d, 0.693359375f), hn::Add(f, tail));
+}
+
+// For positive normal x.
+template <class D>
+HWY_INLINE V<D> log_normal(D d, V<D> x, V<D> exponent_offset) {
+  const hn::RebindToSigned<D> di;
+  // x = 2^n m with m in [sqrt(1/2), sqrt(2)).
+  const auto root_half = hn::Set(di, 0x3F3504F3);
+  const auto bits = hn::BitCast(di, x);
+  const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, root_half));
+  const auto n = hn::Add(hn::ConvertTo(d, exponent), exponent_offset);
+  const auto m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent)));
+  return log_of_parts(d, n, hn::Sub(m, hn::Set(d, 1.0f)));
 }
 
 template <class D>

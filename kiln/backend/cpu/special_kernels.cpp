@@ -13,8 +13,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/special_kernels.cpp"
 #include <hwy/foreach_target.h>
-#include "kiln/backend/cpu/loops-inl.h"
-#include "kiln/backend/cpu/wide_math-inl.h"
+#include "kiln/backend/cpu/wide_loops-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -24,72 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using V = hn::Vec<D>;
 
-// Horner's rule, the highest coefficient last.
-template <class D, size_t N>
-HWY_INLINE V<D> polynomial(D d, V<D> x, const double (&c)[N]) {
-  auto y = hn::Set(d, c[N - 1]);
-  for (size_t i = N - 1; i-- > 0;) y = hn::MulAdd(y, x, hn::Set(d, c[i]));
-  return y;
-}
-
-// ---- Loops
-
-// Widens Lanes(double) floats at a time; NaN passes.
-template <class Op>
-void wide_unary(const KernelArgs& args) {
-  const hn::ScalableTag<double> d;
-  const hn::Rebind<float, decltype(d)> narrow;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const float* x = static_cast<const float*>(args.in[0]);
-  float* out = static_cast<float*>(args.out);
-  const Op op(args.params);
-  const auto compute = [&](auto v) HWY_ATTR {
-    const auto input = hn::PromoteTo(d, v);
-    return wide::to_float(narrow, hn::IfThenElse(hn::IsNaN(input), input, op(d, input)));
-  };
-  if (args.scalars != 0) {
-    const float value = hn::GetLane(compute(hn::Set(narrow, x[0])));
-    return loops::fill(hn::ScalableTag<float>(), value, out, args.n);
-  }
-  int64_t i = 0;
-  for (; i + lanes <= args.n; i += lanes) {
-    hn::StoreU(compute(hn::LoadU(narrow, x + i)), narrow, out + i);
-  }
-  if (i < args.n) {
-    const auto last = compute(loops::load_tail(narrow, x + i, args.n - i));
-    loops::store_tail(last, narrow, out + i, args.n - i);
-  }
-}
-
-template <class Op>
-void wide_binary(const KernelArgs& args) {
-  const hn::ScalableTag<double> d;
-  const hn::Rebind<float, decltype(d)> narrow;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const float* a = static_cast<const float*>(args.in[0]);
-  const float* b = static_cast<const float*>(args.in[1]);
-  float* out = static_cast<float*>(args.out);
-  if (args.n == 0) return;
-  const bool one_a = (args.scalars & 1) != 0;
-  const bool one_b = (args.scalars & 2) != 0;
-  const auto first = hn::Set(narrow, a[0]);
-  const auto second = hn::Set(narrow, b[0]);
-  const auto compute = [&](auto x, auto y) HWY_ATTR {
-    return wide::to_float(narrow, Op::run(d, hn::PromoteTo(d, x), hn::PromoteTo(d, y)));
-  };
-  int64_t i = 0;
-  for (; i + lanes <= args.n; i += lanes) {
-    const auto x = one_a ? first : hn::LoadU(narrow, a + i);
-    const auto y = one_b ? second : hn::LoadU(narrow, b + i);
-    hn::StoreU(compute(x, y), narrow, out + i);
-  }
-  if (i < args.n) {
-    const int64_t left = args.n - i;
-    const auto x = one_a ? first : loops::load_tail(narrow, a + i, left);
-    const auto y = one_b ? second : loops::load_tail(narrow, b + i, left);
-    loops::store_tail(compute(x, y), narrow, out + i, left);
-  }
-}
+using wide::polynomial;
 
 // ---- Functions of one double that came from a float
 
@@ -118,7 +52,6 @@ HWY_INLINE V<D> wide_erfc(D d, V<D> x) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(two, y), y);
 }
 
-KILN_WIDE(Exp2Op, { return wide::exp(d, hn::Mul(x, hn::Set(d, std::numbers::ln2))); })
 KILN_WIDE(ErfcOp, { return wide_erfc(d, x); })
 KILN_WIDE(NdtrOp, {
   const auto z = hn::Mul(x, hn::Set(d, -0.5 * std::numbers::sqrt2));
@@ -250,10 +183,11 @@ struct LogitOp {
 
 // ---- Functions of two
 
-#define KILN_WIDE(Name, ...)                                    \
-  struct Name {                                                 \
-    template <class D>                                          \
-    static HWY_INLINE V<D> run(D d, V<D> x, V<D> y) __VA_ARGS__ \
+#define KILN_WIDE(Name, ...)                                          \
+  struct Name {                                                       \
+    explicit Name(const void*) {}                                     \
+    template <class D>                                                \
+    HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const __VA_ARGS__ \
   };
 
 KILN_WIDE(HypotOp, {
@@ -332,20 +266,6 @@ KILN_WIDE(TruncDivideOp, {
   return hn::Trunc(hn::Div(x, y));
 })
 
-KILN_WIDE(LogaddexpOp, {
-  const auto larger = hn::IfThenElse(hn::Gt(x, y), x, y);
-  const auto apart = hn::Neg(hn::Abs(hn::Sub(x, y)));
-  const auto rest = hn::Log1p(d, hn::Exp(d, hn::Max(apart, hn::Set(d, -300.0))));
-  auto z = hn::Add(larger, rest);
-  // Infinities that are equal have no difference.
-  z = hn::IfThenElse(hn::Eq(x, y), hn::Add(x, hn::Set(d, std::numbers::ln2)), z);
-  return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), wide::nan(d), z);
-})
-KILN_WIDE(Logaddexp2Op, {
-  const auto scale = hn::Set(d, std::numbers::ln2);
-  const auto z = LogaddexpOp::run(d, hn::Mul(x, scale), hn::Mul(y, scale));
-  return hn::Mul(z, hn::Set(d, std::numbers::log2e));
-})
 KILN_WIDE(XlogyOp, {
   const auto z = hn::Mul(x, wide::log(d, y));
   const auto zero = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Zero(d), z);
@@ -358,55 +278,6 @@ KILN_WIDE(Xlog1pyOp, {
 })
 #undef KILN_WIDE
 
-// ---- Bound by memory, in their own precision
-
-struct FracOp {
-  explicit FracOp(const void*) {}
-  template <class D>
-  HWY_INLINE V<D> operator()(D d, V<D> x) const {
-    const auto y = hn::Sub(x, hn::Trunc(x));
-    (void)d;
-    return y;
-  }
-};
-
-template <class T>
-struct NanToNumOp {
-  explicit NanToNumOp(const void* params) {
-    const auto& f = *static_cast<const UnaryFunction*>(params);
-    nan = static_cast<T>(f.a);
-    high = static_cast<T>(f.b);
-    low = static_cast<T>(f.c);
-  }
-  template <class D>
-  HWY_INLINE V<D> operator()(D d, V<D> x) const {
-    auto y = hn::IfThenElse(hn::IsNaN(x), hn::Set(d, nan), x);
-    y = hn::IfThenElse(hn::Eq(x, hn::Inf(d)), hn::Set(d, high), y);
-    return hn::IfThenElse(hn::Eq(x, hn::Neg(hn::Inf(d))), hn::Set(d, low), y);
-  }
-  T nan, high, low;
-};
-
-#define KILN_LIGHT(Name, ...)                               \
-  struct Name {                                             \
-    explicit Name(const void*) {}                           \
-    template <class D>                                      \
-    HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const { \
-      using T = hn::TFromD<D>;                              \
-      (void)d;                                              \
-      (void)T();                                            \
-      return __VA_ARGS__;                                   \
-    }                                                       \
-  };
-KILN_LIGHT(CopysignOp, hn::CopySign(x, y))
-KILN_LIGHT(FmaxOp, hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, y)), y, x))
-KILN_LIGHT(FminOp, hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(y, x)), y, x))
-KILN_LIGHT(HeavisideOp, hn::IfThenElse(hn::Eq(x, hn::Zero(d)), y,
-                                       hn::IfThenElse(hn::IsNaN(x), x,
-                                                      hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)),
-                                                                         hn::Set(d, T(1))))))
-#undef KILN_LIGHT
-
 const SpecialKernels* special_table() {
   static constexpr SpecialKernels table = [] {
     SpecialKernels t{};
@@ -415,38 +286,26 @@ const SpecialKernels* special_table() {
       t.unary[static_cast<int>(type)][0] = f;
       t.unary[static_cast<int>(type)][1] = g;
     };
-    unary(U::exp2, wide_unary<Exp2Op>);
-    unary(U::erfc, wide_unary<ErfcOp>);
-    unary(U::ndtr, wide_unary<NdtrOp>);
-    unary(U::erfinv, wide_unary<ErfinvOp>);
-    unary(U::lgamma, wide_unary<LgammaOp>);
-    unary(U::digamma, wide_unary<DigammaOp>);
-    unary(U::entr, wide_unary<EntrOp>);
-    unary(U::logit, wide_unary<LogitOp>);
-    unary(U::frac, loops::unary<FracOp, float, true>, loops::unary<FracOp, double, true>);
-    unary(U::nan_to_num, loops::unary<NanToNumOp<float>, float, true>,
-          loops::unary<NanToNumOp<double>, double, true>);
+    unary(U::erfc, wide::unary<ErfcOp>);
+    unary(U::ndtr, wide::unary<NdtrOp>);
+    unary(U::erfinv, wide::unary<ErfinvOp>);
+    unary(U::lgamma, wide::unary<LgammaOp>);
+    unary(U::digamma, wide::unary<DigammaOp>);
+    unary(U::entr, wide::unary<EntrOp>);
+    unary(U::logit, wide::unary<LogitOp>);
     using B = BinaryFunction;
     const auto binary = [&](B type, Kernel f, Kernel g = nullptr) {
       t.binary[static_cast<int>(type)][0] = f;
       t.binary[static_cast<int>(type)][1] = g;
     };
-    binary(B::fmod, wide_binary<FmodOp>);
-    binary(B::floor_divide, wide_binary<FloorDivideOp>);
-    binary(B::hypot, wide_binary<HypotOp>);
-    binary(B::logaddexp, wide_binary<LogaddexpOp>);
-    binary(B::logaddexp2, wide_binary<Logaddexp2Op>);
-    binary(B::xlogy, wide_binary<XlogyOp>);
-    binary(B::xlog1py, wide_binary<Xlog1pyOp>);
-    binary(B::copysign, loops::binary<CopysignOp, float, true>,
-           loops::binary<CopysignOp, double, true>);
-    binary(B::fmax, loops::binary<FmaxOp, float, true>, loops::binary<FmaxOp, double, true>);
-    binary(B::fmin, loops::binary<FminOp, float, true>, loops::binary<FminOp, double, true>);
-    binary(B::trunc_divide, wide_binary<TruncDivideOp>);
-    binary(B::heaviside, loops::binary<HeavisideOp, float, true>,
-           loops::binary<HeavisideOp, double, true>);
-    t.atan2 = wide_binary<Atan2Op>;
-    t.remainder = wide_binary<RemainderOp>;
+    binary(B::fmod, wide::binary<FmodOp>);
+    binary(B::floor_divide, wide::binary<FloorDivideOp>);
+    binary(B::hypot, wide::binary<HypotOp>);
+    binary(B::xlogy, wide::binary<XlogyOp>);
+    binary(B::xlog1py, wide::binary<Xlog1pyOp>);
+    binary(B::trunc_divide, wide::binary<TruncDivideOp>);
+    t.atan2 = wide::binary<Atan2Op>;
+    t.remainder = wide::binary<RemainderOp>;
     return t;
   }();
   return &table;

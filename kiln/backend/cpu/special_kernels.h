@@ -6,13 +6,16 @@
 
 namespace kiln::cpu {
 
-// Null where there is none, so that function_kernels.cpp computes it. Parameters as there.
+// Null where there is none, so that function_kernels.cpp looks further. Parameters as there.
 struct SpecialKernels {
   Kernel unary[static_cast<int>(UnaryFunction::Type::count)][2];  // float, double
   Kernel binary[static_cast<int>(BinaryFunction::count)][2];
-  Kernel atan2;      // float
-  Kernel remainder;  // float
+  Kernel atan2;      // float; only of special_kernels()
+  Kernel remainder;  // likewise
 };
+// In the precision of the operands.
+const SpecialKernels& plain_function_kernels();
+// Of floats in double precision.
 const SpecialKernels& special_kernels();
 
 }  // namespace kiln::cpu
