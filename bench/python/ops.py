@@ -42,11 +42,9 @@ def worker(name):
             if "threads" in command:
                 library.set_num_threads(command["threads"])
             elif "case" in command:
-                case, complex_inputs = command["case"], command["complex"]
+                case = command["case"]
                 stored = kiln.load(command["file"])
                 inputs = [as_tensor(stored[str(i)], library) for i in range(len(stored))]
-                for i in complex_inputs:
-                    inputs[i] = library.view_as_complex(inputs[i])
                 with library.no_grad():
                     evaluate(case, inputs, library)
             else:
@@ -120,8 +118,7 @@ def run(args, program, folder):
     file = os.path.join(folder, "inputs.safetensors")
     for case in cases:
         subprocess.run([program, "inputs", str(case["number"]), file], check=True)
-        complex_inputs = [i for i, kind in enumerate(case["big_inputs"]) if kind == "complex"]
-        errors = [w.ask(case=case, file=file, complex=complex_inputs).get("error") for w in workers]
+        errors = [w.ask(case=case, file=file).get("error") for w in workers]
         row = {"op": case["name"], "call": case["python"]}
         if errors[0]:
             row["error"] = f"kiln: {errors[0]}"

@@ -95,7 +95,7 @@ Equation parse(const std::string& equation, std::span<const Tensor> operands) {
   for (size_t i = 0; i < parts.size(); ++i) {
     bool has_ellipsis = false;
     const Labels labels = parse_part(parts[i], equation, &has_ellipsis);
-    const int rank = detail::shape_of(detail::value_of(kOp, operands[i])).rank();
+    const int rank = detail::impl_of(kOp, operands[i]).shape().rank();
     const int named = static_cast<int>(labels.size()) - (has_ellipsis ? 1 : 0);
     if (has_ellipsis ? rank < named : rank != named) {
       throw_error<ShapeError>(kOp, ": operand ", i, " has ", rank, " dims; got '", parts[i],

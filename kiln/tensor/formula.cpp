@@ -1,5 +1,6 @@
 #include "kiln/tensor/formula.h"
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/grad_mode.h"
 
@@ -31,13 +32,26 @@ Tensor written(const char* op, Tensor memory, const Tensor& history, const Tenso
   return wrap(recorded(op, value_in(memory).inner, std::move(formula), before, value_in(source)));
 }
 
+// The same part of the parts of complex numbers.
+Part part_of_parts(Part part) {
+  return [part = std::move(part)](const Tensor& x) { return parts_of(part(from_parts(x))); };
+}
+
 }  // namespace
 
 Tensor with_part(const char* op, const Tensor& x, const Tensor& src, Part part) {
+  if (has_complex(x)) {
+    return from_parts(
+        with_part(op, parts_of(x), parts_of(src.to(x.dtype())), part_of_parts(std::move(part))));
+  }
   return written(op, x.detach().clone(), x, src, std::move(part));
 }
 
 Tensor with_part_in(const char* op, Tensor memory, const Tensor& src, Part part) {
+  if (has_complex(memory)) {
+    return from_parts(with_part_in(op, parts_of(memory), parts_of(src.to(memory.dtype())),
+                                   part_of_parts(std::move(part))));
+  }
   return written(op, std::move(memory), {}, src, std::move(part));
 }
 

@@ -1,9 +1,9 @@
 // Linear algebra, with the names and conventions of torch.linalg.
 //
 // Matrices are the last two dims, [.., m, n]; what stands before is a batch. Decompositions take
-// f32 and f64 (DTypeError otherwise), and are differentiable to any order. A matrix for which there
-// is no answer (singular, not positive definite, no convergence) is a LinAlgError; the functions
-// that end in _ex return `info` instead: i32 for each matrix, 0 where all went well.
+// f32, f64, c64 and c128 (DTypeError otherwise), and are differentiable to any order. A matrix for
+// which there is no answer (singular, not positive definite, no convergence) is a LinAlgError; the
+// functions that end in _ex return `info` instead: i32 for each matrix, 0 where all went well.
 #pragma once
 
 #include <optional>
@@ -66,7 +66,12 @@ Tensor householder_product(const Tensor& a, const Tensor& tau);
 
 // ---- Eigenvalues and singular values
 
-// A = V diag(L) V^H for a symmetric A, of which the triangle "L" or "U" is read; L ascends.
+// A V = V diag(L) for any square A: L [.., n] and V [.., n, n] are complex, of real matrices too.
+// The columns of V have norm 1; L has no order.
+std::pair<Tensor, Tensor> eig(const Tensor& a);
+Tensor eigvals(const Tensor& a);
+// A = V diag(L) V^H for a symmetric (complex: Hermitian) A, of which the triangle "L" or "U" is
+// read; L ascends.
 std::pair<Tensor, Tensor> eigh(const Tensor& a, const std::string& uplo = "L");
 Tensor eigvalsh(const Tensor& a, const std::string& uplo = "L");
 // A = U diag(S) Vh; S descends. With full_matrices U is [m, m] and Vh [n, n], else [m, k], [k, n].

@@ -12,7 +12,7 @@ namespace kiln {
 namespace {
 
 const Shape& shape_checked(const char* op, const Tensor& x) {
-  return detail::shape_of(detail::value_of(op, x));
+  return detail::impl_of(op, x).shape();
 }
 
 void check_ranks(const char* op, const Tensor& x, int x_rank, const Tensor& y, int y_rank) {
@@ -40,7 +40,7 @@ Tensor added(const char* op, const Tensor& input, Tensor product, Scalar beta, S
     throw_error<DTypeError>(op, ": the operands differ in dtype; got ", input.dtype(), " and ",
                             product.dtype(), "; expected one dtype");
   }
-  if ((beta.is_floating_point() || alpha.is_floating_point()) && !product.is_floating_point()) {
+  if ((beta.is_floating_point() || alpha.is_floating_point()) && is_integral(product.dtype())) {
     throw_error<DTypeError>(op, ": beta and alpha of an integer product must be integers; got ",
                             product.dtype());
   }

@@ -4,6 +4,7 @@
 #include <typeinfo>
 
 #include "kiln/backend/host_tensor.h"
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/formula.h"
 #include "kiln/tensor/grad_mode.h"
@@ -107,6 +108,13 @@ void check_part(const char* op, const Shape& part, const Tensor& src) {
 
 Tensor as_strided(const Tensor& x, const Shape& size, const Strides& stride,
                   std::optional<int64_t> storage_offset) {
+  if (has_complex(x)) {
+    Strides steps;
+    for (const int64_t s : stride) steps.push_back(2 * s);
+    steps.push_back(1);
+    const auto first = storage_offset ? std::optional(2 * *storage_offset) : std::nullopt;
+    return from_parts(as_strided(parts_of(x), parts_shape(size), steps, first));
+  }
   const HostTensor* host = host_tensor(value_of("as_strided", x));
   if (size.rank() != stride.rank()) {
     throw_error<ShapeError>("as_strided: expected a stride for each size; got sizes ", size,
@@ -142,12 +150,15 @@ Tensor as_strided(const Tensor& x, const Shape& size, const Strides& stride,
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
-  const Shape& from = shape_of(value_of("diagonal", x));
+  const Shape& from = impl_of("diagonal", x).shape();
   const int a = normalize_dim("diagonal", dim1, from.rank());
   const int b = normalize_dim("diagonal", dim2, from.rank());
   if (a == b || from.rank() < 2) {
     throw_error<ShapeError>("diagonal: expected two different dims; got ", dim1, " and ", dim2,
                             " for shape ", from);
+  }
+  if (has_complex(x)) {
+    return from_parts(diagonal(parts_of(x), offset, a, b).transpose(-2, -1));
   }
   const int64_t down = offset < 0 ? -offset : 0;
   const int64_t across = offset > 0 ? offset : 0;
@@ -165,7 +176,7 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
 }
 
 Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
-  const Shape& given = shape_of(value_of("unfold", x));
+  const Shape& given = impl_of("unfold", x).shape();
   if (given.rank() == 0) {
     return unfold(x.reshape({1}), dim, size, step).reshape({size});
   }
@@ -175,6 +186,7 @@ Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
                             ", the size of the dim, and step >= 1; got size ", size, ", step ",
                             step);
   }
+  if (has_complex(x)) return from_parts(unfold(parts_of(x), d, size, step).transpose(-2, -1));
   Shape to = given;
   to[d] = (given[d] - size) / step + 1;
   to.push_back(size);
@@ -189,7 +201,7 @@ Tensor unfold(const Tensor& x, int64_t dim, int64_t size, int64_t step) {
 }
 
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
-  const Shape& from = shape_of(value_of("diag_embed", x));
+  const Shape& from = impl_of("diag_embed", x).shape();
   if (from.rank() == 0) {
     throw_error<ShapeError>("diag_embed: expected at least 1 dim; got a 0-d tensor");
   }
@@ -199,6 +211,7 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   if (a == b) {
     throw_error<ShapeError>("diag_embed: expected two different dims; got ", dim1, " and ", dim2);
   }
+  if (has_complex(x)) return from_parts(diag_embed(parts_of(x).transpose(-2, -1), offset, a, b));
   Shape to = from;
   const int64_t n = to.back() + std::abs(offset);
   to.erase(to.rank() - 1);
@@ -210,7 +223,7 @@ Tensor diag_embed(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
 }
 
 Tensor diag(const Tensor& x, int64_t offset) {
-  const int rank = shape_of(value_of("diag", x)).rank();
+  const int rank = impl_of("diag", x).shape().rank();
   if (rank == 1) return diag_embed(x, offset);
   if (rank == 2) return diagonal(x, offset).clone();
   throw_error<ShapeError>("diag: expected 1 or 2 dims; got ", x.shape());
@@ -238,7 +251,7 @@ Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset, int6
 }
 
 Tensor& fill_diagonal_(Tensor& x, Scalar value, bool wrap_around) {
-  const Shape& shape = shape_of(value_of("fill_diagonal_", x));
+  const Shape& shape = impl_of("fill_diagonal_", x).shape();
   if (shape.rank() < 2) {
     throw_error<ShapeError>("fill_diagonal_: expected at least 2 dims; got ", shape);
   }

@@ -7,6 +7,7 @@
 #include <structseq.h>
 
 #include "binding.h"
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/products.h"
 
 namespace kiln::python {
@@ -199,6 +200,13 @@ void bind_factorizations(nb::module_& m) {
 }
 
 void bind_spectra(nb::module_& m) {
+  const NamedTuple eig("linalg_eig", {"eigenvalues", "eigenvectors"});
+  m.def(
+      "eig", [eig](T a) { return eig(unlocked(a, [&] { return L::eig(a); })); }, "A"_a,
+      "A V = V diag(L), complex.");
+  m.def(
+      "eigvals", [](T a) { return unlocked(a, [&] { return L::eigvals(a); }); }, "A"_a,
+      "The eigenvalues, complex.");
   const NamedTuple eigh("linalg_eigh", {"eigenvalues", "eigenvectors"});
   m.def(
       "eigh",
@@ -514,7 +522,7 @@ void bind_old_names(nb::module_& m, TensorClass& c) {
         return svd(unlocked(x, [&]() -> std::tuple<Tensor, Tensor, Tensor> {
           if (compute_uv) {
             auto [u, s, vh] = L::svd(x, !some);
-            return {u, s, vh.transpose(-2, -1)};
+            return {u, s, adjoint(vh)};
           }
           Shape u = x.shape();
           Shape v = x.shape();

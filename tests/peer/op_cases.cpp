@@ -6,7 +6,7 @@
 // FOLDER/cases.json lists the cases; FOLDER/cases.safetensors holds "3/float32/in0",
 // "3/float32/out1", and for cases with derivatives "3/float64/weight0" (of each floating point
 // result) and "3/float64/grad0" (of sum(weight * result) with respect to each differentiated
-// input).
+// input). Complex results have weights for both parts, [.., 2].
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -69,11 +69,14 @@ class Dump {
 
   // Whether there are any.
   bool gradients(const Case& c) {
-    if (c.derivatives == 0 || c.dtype_list[0] != f64 || !c.shape_only_why.empty()) return false;
-    Tensors inputs = make_inputs(c, c.inputs, f64);
+    const DType dtype = c.dtype_list[0];
+    if (c.derivatives == 0 || (dtype != f64 && dtype != c128) || !c.shape_only_why.empty())
+      return false;
+    Tensors inputs = make_inputs(c, c.inputs, dtype);
     Tensors leaves;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (c.inputs[i].kind != Input::Kind::real) continue;
+      const Input::Kind kind = c.inputs[i].kind;
+      if (kind != Input::Kind::real && kind != Input::Kind::complex) continue;
       inputs[i].requires_grad_();
       leaves.push_back(inputs[i]);
     }
@@ -81,16 +84,17 @@ class Dump {
     Tensor sum;
     const Tensors results = c.call(inputs);
     for (size_t i = 0; i < results.size(); ++i) {
-      if (!is_floating_point(results[i].dtype())) continue;
-      const Tensor weight = linspaced(results[i].shape());
-      add(key(c, f64, "weight", i), weight);
-      const Tensor part = (results[i].to(f64) * weight).sum();
+      const Tensor y = is_complex(results[i]) ? view_as_real(results[i]) : results[i];
+      if (!is_floating_point(y.dtype())) continue;
+      const Tensor weight = linspaced(y.shape());
+      add(key(c, dtype, "weight", i), weight);
+      const Tensor part = (y.to(f64) * weight).sum();
       sum = sum.defined() ? sum + part : part;
     }
     if (!sum.defined() || !sum.requires_grad()) return false;
     const auto grads = grad(std::span<const Tensor>(&sum, 1), leaves, {.allow_unused = true});
     for (size_t i = 0; i < grads.size(); ++i) {
-      add(key(c, f64, "grad", i), grads[i].defined() ? grads[i] : zeros(leaves[i].shape(), {f64}));
+      add(key(c, dtype, "grad", i), grads[i].defined() ? grads[i] : zeros_like(leaves[i]));
     }
     return true;
   }

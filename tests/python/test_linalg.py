@@ -43,6 +43,9 @@ def test_named_results(lib):
     assert lib.linalg.lu_factor(a).pivots.dtype is lib.int32
     assert lib.linalg.eigh(a).eigenvalues.shape == (3,)
     assert lib.linalg.inv_ex(a).info.item() == 0
+    values, vectors = lib.linalg.eig(a)
+    assert lib.linalg.eig(a).eigenvectors.dtype is lib.complex128 and values.shape == (3,)
+    close(vectors * values.unsqueeze(-2), (a + 0j) @ vectors)
     assert lib.linalg.lstsq(a, a).rank.item() == 3
     assert lib.svd(a).V.shape == (3, 3) and lib.qr(a).Q.shape == (3, 3)
 
@@ -57,6 +60,10 @@ def test_errors(lib):
     ):
         with pytest.raises(lib.linalg.LinAlgError):
             call()
+    for bad in (lib.zeros(2, 3), lib.full((2, 2), float("nan")), lib.full((2, 2), float("inf"))):
+        for call in (lib.linalg.eig, lib.linalg.eigvals):
+            with pytest.raises(RuntimeError):
+                call(bad)
     with pytest.raises(RuntimeError):
         lib.linalg.inv(lib.zeros(2, 3))
     with pytest.raises(RuntimeError):

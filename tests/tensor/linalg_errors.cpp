@@ -1,6 +1,7 @@
 // What linear algebra refuses, and what it says.
 #include <cmath>
 
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/linalg.h"
 #include "kiln/tensor/products.h"
 #include "tests/support/tensor_check.h"
@@ -24,7 +25,14 @@ TEST_CASE("matrices without an answer: LinAlgError that names the batch element"
               linalg::lstsq(eye(3).narrow(1, 0, 2) * tensor({1.0, 0.0}), ones({3, 1}), {}, "gels");
             },
             {"full rank"}) == "");
+  CHECK(error_lacks<LinAlgError>(
+            [] {
+              linalg::eig(full({2, 2}, INFINITY));
+            },
+            {"infinities"}) == "");
+  CHECK_THROWS_AS(linalg::eigvals(full({2, 2}, NAN, {c64})), LinAlgError);
   CHECK_THROWS_AS(linalg::inv(zeros({1, 1})), RuntimeError);
+  CHECK_THROWS_AS(linalg::cholesky(zeros({1, 1}, {c64})), LinAlgError);
   CHECK(mismatch(linalg::inv_ex(batch).second, {2}, {0, 3}) == "");
   CHECK(mismatch(linalg::cholesky_ex(batch).second, {2}, {0, 3}) == "");
   CHECK(std::get<2>(linalg::lu_factor_ex(batch)).to_vector<int>()[1] == 3);
@@ -38,6 +46,12 @@ TEST_CASE("shapes, dtypes and options") {
   const Tensor wide = ones({2, 3});
   CHECK(error_lacks<ShapeError>([&] { linalg::inv(wide); }, {"linalg.inv", "[2, 3]", "square"}) ==
         "");
+  CHECK(error_lacks<ShapeError>([&] { linalg::eig(wide); }, {"linalg.eig", "[2, 3]", "square"}) ==
+        "");
+  CHECK_THROWS_AS(linalg::eigvals(ones({3})), ShapeError);
+  CHECK_THROWS_AS(linalg::eig(ones({2, 2}, {i64})), DTypeError);
+  CHECK_THROWS_AS(linalg::solve(square, ones({3, 1}, {c64})), DTypeError);
+  CHECK_THROWS_AS(linalg::vector_norm(ones({2}, {c64}), 2, {}, false, f32), DTypeError);
   CHECK_THROWS_AS(linalg::det(ones({3})), ShapeError);
   CHECK_THROWS_AS(linalg::inv(Tensor()), ValueError);
   for (const DType dtype : {i64, f16, bf16, bool_}) {
@@ -79,6 +93,15 @@ TEST_CASE("what has no derivative says so") {
   CHECK(error_lacks<AutodiffError>([&] { (void)linalg::qr(a, "r").second.sum().backward(); },
                                    {"mode 'r'"}) == "");
   CHECK_FALSE(linalg::matrix_rank(a).requires_grad());
+  // A phase that the decomposition has chosen.
+  Tensor z = complex(eye(3, {f64}), ones({3, 3}, {f64}) + diag(arange(3, {f64}))).requires_grad_();
+  const auto phase = [](const Tensor& v) { return imag(v * std::complex<double>(1, 2)).sum(); };
+  CHECK(error_lacks<AutodiffError>([&] { (void)phase(linalg::eig(z).second).backward(); },
+                                   {"linalg.eig", "phase"}) == "");
+  CHECK(error_lacks<AutodiffError>([&] { (void)phase(linalg::eigh(z).second).backward(); },
+                                   {"linalg.eigh", "phase"}) == "");
+  CHECK(error_lacks<AutodiffError>([&] { (void)phase(std::get<0>(linalg::svd(z))).backward(); },
+                                   {"linalg.svd", "phase"}) == "");
 }
 
 TEST_CASE("products: shapes, dtypes, scalars") {

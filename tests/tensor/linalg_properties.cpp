@@ -88,6 +88,50 @@ TEST_CASE("square matrices: eigenvalues, Cholesky, inverses, determinants") {
   }
 }
 
+TEST_CASE("complex matrices: what the factors must give back") {
+  for (const Shape& shape : {Shape{6, 6}, Shape{3, 5, 5}, Shape{50, 50}, Shape{0, 0}}) {
+    INFO(to_string(shape));
+    const Tensor a = complex(random_matrix(shape), random_matrix(shape).flip({-1}));
+    const Tensor one = eye(a.size(-1), {c128});
+    const auto size = [](const Tensor& x) { return largest(x.abs()); };
+    const Tensor hermitian = a + adjoint(a);
+    const auto [w, v] = linalg::eigh(hermitian);
+    CHECK(w.dtype() == f64);
+    CHECK(size(matmul(v * w.unsqueeze(-2), adjoint(v)) - hermitian) < 1e-11);
+    const Tensor definite = matmul(a, adjoint(a)) + one;
+    const Tensor l = linalg::cholesky(definite);
+    CHECK(size(matmul(l, adjoint(l)) - definite) < 1e-10);
+    CHECK(size(matmul(linalg::inv(definite), definite) - one) < 1e-9);
+    const auto [q, r] = linalg::qr(a);
+    CHECK(size(matmul(q, r) - a) < 1e-11);
+    CHECK(size(matmul(adjoint(q), q) - one) < 1e-12);
+    const auto [u, s, vh] = linalg::svd(a);
+    CHECK(size(matmul(u * s.unsqueeze(-2), vh) - a) < 1e-11);
+    const auto [p, lower, upper] = linalg::lu(a);
+    CHECK(size(matmul(matmul(p, lower), upper) - a) < 1e-11);
+  }
+}
+
+TEST_CASE("eig: A V = V L with columns of norm 1") {
+  for (const Shape& shape : {Shape{6, 6}, Shape{3, 5, 5}, Shape{50, 50}, Shape{2, 0, 0}}) {
+    INFO(to_string(shape));
+    const Tensor a = random_matrix(shape);
+    for (const Tensor& x : {a, complex(a, a.flip({-1}))}) {
+      const auto [w, v] = linalg::eig(x);
+      CHECK(w.dtype() == c128);
+      CHECK(v.shape() == shape);
+      CHECK(largest((matmul(x.to(c128), v) - v * w.unsqueeze(-2)).abs()) < 1e-11);
+      CHECK(largest(v.abs().square().sum(Dims{-2}) - 1) < 1e-12);
+      if (w.numel() == 0) continue;
+      CHECK(largest((linalg::eigvals(x).sum(-1) - linalg::diagonal(x).sum(-1)).abs()) < 1e-11);
+    }
+  }
+  CHECK(linalg::eig(eye(2)).second.dtype() == c64);
+  // A rotation's eigenvalues: e^(+-i angle).
+  const Tensor turn = tensor({{0.0, -1.0}, {1.0, 0.0}}, {f64});
+  CHECK(mismatch(imag(linalg::eigvals(turn)).sort().first, {2}, {-1, 1}, 1e-15) == "");
+}
+
 TEST_CASE("an ill-conditioned matrix is solved to a small residual") {
   const Tensor h = hilbert(12);
   const Tensor b = h.sum(Dims{-1}, true);

@@ -52,7 +52,9 @@ Tensor eigh_backward(const Tensor& l, const Tensor& v, const Tensor& gl, const T
   const Tensor same = eye(n, {.dtype = bool_, .device = l.device()});
   const Tensor gaps = (l.unsqueeze(-2) - l.unsqueeze(-1))
                           .masked_fill(same, std::numeric_limits<double>::infinity());
-  Tensor inner = matmul(mH(v), gv) / gaps;
+  const Tensor turn = matmul(mH(v), gv);
+  check_phase("linalg.eigh", turn);
+  Tensor inner = turn / gaps;
   if (gl.defined()) inner = inner + diagonal_matrix(gl);
   return matmul(matmul(v, inner), mH(v));
 }

@@ -10,8 +10,10 @@ void check_matrix(const char* op, const Tensor& a) {
     throw_error<ShapeError>(op, ": expected a matrix or a batch of them; got shape ", a.shape(),
                             "; expected at least 2 dims");
   }
-  if (a.dtype() != f32 && a.dtype() != f64) {
-    throw_error<DTypeError>(op, ": wrong dtype; got ", a.dtype(), "; expected float32 or float64");
+  const DType parts = real_dtype(a.dtype());
+  if (parts != f32 && parts != f64) {
+    throw_error<DTypeError>(op, ": wrong dtype; got ", a.dtype(),
+                            "; expected float32, float64, complex64 or complex128");
   }
 }
 
@@ -73,10 +75,8 @@ Tensor from_columns(const Tensor& a, Device device) {
   return to_device(a, device).transpose(-2, -1);
 }
 
-DType real_dtype(DType dtype) { return dtype; }
-
 Tensor mT(const Tensor& a) { return a.transpose(-2, -1); }
-Tensor mH(const Tensor& a) { return a.transpose(-2, -1); }
+Tensor mH(const Tensor& a) { return conj(a.transpose(-2, -1)); }
 
 namespace {
 
@@ -111,6 +111,21 @@ Tensor diagonal_matrix(const Tensor& d) {
 
 Tensor identity_like(const Tensor& a, int64_t n) {
   return eye(n, {.dtype = a.dtype(), .device = a.device()});
+}
+
+void check_phase(const char* op, const Tensor& turn) {
+  if (!is_complex(turn)) return;
+  NoGradGuard guard;
+  const Tensor phase = imag(diagonal_of(turn.detach()));
+  if (phase.abs().le(1e-2).all().item<bool>()) return;
+  throw_error<AutodiffError>(
+      op,
+      ": complex eigenvectors (singular vectors) are defined up to a phase e^(i phi), on which "
+      "the function that is differentiated depends: it has no derivative");
+}
+
+Tensor abs_squared(const Tensor& x) {
+  return is_complex(x) ? view_as_real(x).square().sum(-1) : x.square();
 }
 
 bool is_tracked(const Tensor& a) { return is_grad_enabled() && a.requires_grad(); }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kiln/core/parallel.h"
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/custom_function.h"
 #include "kiln/tensor/grad_mode.h"
@@ -23,8 +24,8 @@ namespace kiln::linalg::detail {
 
 // ---- Arguments
 
-// Throws ValueError when undefined, DTypeError unless f32 or f64 (c64 or c128 where tensors have
-// them), ShapeError below 2 dims.
+// Throws ValueError when undefined, DTypeError unless f32, f64, c64 or c128, ShapeError below 2
+// dims.
 void check_matrix(const char* op, const Tensor& a);
 // Also ShapeError unless square.
 void check_square(const char* op, const Tensor& a);
@@ -61,15 +62,16 @@ inline Tensor host_empty(const Shape& shape, DType dtype) {
   return empty(shape, {.dtype = dtype, .device = Device(kCpu)});
 }
 
-// The dtype of absolute values.
-DType real_dtype(DType dtype);
-
 // f(T()) for the type that belongs to the dtype.
 template <class F>
 decltype(auto) by_type(DType dtype, F&& f) {
   switch (dtype) {
     case DType::f32:
       return f(float());
+    case DType::c64:
+      return f(std::complex<float>());
+    case DType::c128:
+      return f(std::complex<double>());
     default:
       return f(double());
   }
@@ -100,6 +102,7 @@ void check_info(const char* op, const Tensor& info, Message&& message) {
 // ---- Matrices as tensors: all differentiable
 
 Tensor mT(const Tensor& a);
+// The conjugate transpose; of real matrices the transpose.
 Tensor mH(const Tensor& a);
 // The part on and below (above) diagonal k, zeros elsewhere.
 Tensor lower(const Tensor& a, int64_t k = 0);
@@ -108,6 +111,12 @@ Tensor diagonal_of(const Tensor& a);
 Tensor diagonal_matrix(const Tensor& d);
 // 1 in the tensor's dtype on the diagonal, [n, n].
 Tensor identity_like(const Tensor& a, int64_t n);
+// Complex eigenvectors v are defined up to a phase, so a function of them must not depend on it:
+// the diagonal of v^H g, with g its gradient, is real. Throws AutodiffError where it is not, by
+// more than 0.01.
+void check_phase(const char* op, const Tensor& turn);
+// |x|^2, real.
+Tensor abs_squared(const Tensor& x);
 // Whether gradients of it are wanted, while recording.
 bool is_tracked(const Tensor& a);
 

@@ -96,7 +96,7 @@ Solution solve_host(const Tensor& a, const Tensor& b, double rcond, Driver drive
   out.residuals = none(real_dtype(a.dtype()));
   const bool full_rank = driver == Driver::gels || (gives_values && rank.eq(n).all().item<bool>());
   if (m > n && full_rank) {
-    out.residuals = to_device(x.narrow(-1, n, m - n), device).pow(2.0).sum(-1);
+    out.residuals = abs_squared(to_device(x.narrow(-1, n, m - n), device)).sum(-1);
   }
   return out;
 }
@@ -139,7 +139,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& a, const Tensor& 
   const TensorList out = call_function("linalg_lstsq", {left, wide}, forward, backward);
   Tensor residuals = out[1];
   if (residuals.numel() > 0 && (is_tracked(a) || is_tracked(b))) {
-    residuals = (matmul(left, out[0]) - wide).pow(2.0).sum(-2);
+    residuals = abs_squared(matmul(left, out[0]) - wide).sum(-2);
   }
   return {is_vector ? out[0].squeeze(-1) : out[0], residuals, out[2], out[3]};
 }

@@ -63,6 +63,8 @@ std::vector<double> pade_coefficients(int degree) {
 // Memory for one matrix at a time.
 template <class T>
 class Exponential {
+  using R = lapack::Real<T>;
+
  public:
   explicit Exponential(int n)
       : n_(n), size_(static_cast<size_t>(n) * static_cast<size_t>(n)), pivots_(size_of(n)) {
@@ -73,10 +75,10 @@ class Exponential {
   void run(T* a) {
     const double norm = one_norm(a);
     if (!std::isfinite(norm)) {
-      std::fill_n(a, size_, std::numeric_limits<T>::quiet_NaN());
+      std::fill_n(a, size_, T(std::numeric_limits<R>::quiet_NaN()));
       return;
     }
-    constexpr bool is_double = sizeof(T) == 8;
+    constexpr bool is_double = sizeof(R) == 8;
     int squarings = 0;
     Degree degree = is_double ? kDegrees[4] : kDegrees[2];
     for (const Degree& d : kDegrees) {
@@ -87,7 +89,7 @@ class Exponential {
     }
     const double limit = is_double ? kDegrees[4].bound64 : kDegrees[2].bound32;
     if (norm > limit) squarings = static_cast<int>(std::ceil(std::log2(norm / limit)));
-    const T scale = static_cast<T>(std::ldexp(1.0, -squarings));
+    const R scale = static_cast<R>(std::ldexp(1.0, -squarings));
     for (size_t i = 0; i < size_; ++i) scaled_[i] = a[i] * scale;
     approximate(pade_coefficients(degree.degree));
     std::copy(even_.begin(), even_.end(), a);
@@ -104,7 +106,7 @@ class Exponential {
     double most = 0;
     for (int j = 0; j < n_; ++j) {
       double sum = 0;
-      for (int i = 0; i < n_; ++i) sum += std::abs(double{a[j * n_ + i]});
+      for (int i = 0; i < n_; ++i) sum += double{std::abs(a[j * n_ + i])};
       if (!(sum <= most)) most = sum;  // NaN stays
       if (std::isnan(sum)) return sum;
     }
@@ -124,8 +126,8 @@ class Exponential {
     for (int i = 0; i < n_; ++i) power_[size_of(i) * size_of(n_ + 1)] = 1;
     for (size_t j = 0; j + 1 < c.size(); j += 2) {
       for (size_t i = 0; i < size_; ++i) {
-        even_[i] += static_cast<T>(c[j]) * power_[i];
-        odd_[i] += static_cast<T>(c[j + 1]) * power_[i];
+        even_[i] += static_cast<R>(c[j]) * power_[i];
+        odd_[i] += static_cast<R>(c[j + 1]) * power_[i];
       }
       if (j + 3 < c.size()) {
         multiply(power_.data(), square_.data(), work_.data());

@@ -15,17 +15,19 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// The operand in the dtype asked for. Throws DTypeError unless floating point.
+// The operand in the dtype asked for. Throws DTypeError unless floating point or complex, and when
+// a complex operand is to become real.
 Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
   if (!x.defined()) throw_error<ValueError>(op, ": the tensor is undefined");
-  if (!x.is_floating_point()) {
+  if (!x.is_floating_point() && !is_complex(x)) {
     throw_error<DTypeError>(op, ": wrong dtype; got ", x.dtype(),
-                            "; expected a floating point tensor");
+                            "; expected a floating point or complex tensor");
   }
   if (!dtype) return x;
-  if (!kiln::is_floating_point(*dtype)) {
-    throw_error<DTypeError>(op, ": wrong dtype argument; got ", *dtype,
-                            "; expected a floating point dtype");
+  if (is_complex(x) ? !kiln::is_complex(*dtype) : !kiln::is_floating_point(*dtype)) {
+    throw_error<DTypeError>(op, ": wrong dtype argument; got ", *dtype, " for a tensor of ",
+                            x.dtype(), "; expected a ",
+                            is_complex(x) ? "complex" : "floating point", " dtype");
   }
   return x.to(*dtype);
 }

@@ -53,8 +53,18 @@ Tensor product_of(const Tensor& packed, const Tensor& tau, int64_t count) {
   return q;
 }
 
-// Half the diagonal, and the part below it, of X + X^H taken once.
-Tensor symmetric(const Tensor& x) { return x + mH(x) - diagonal_matrix(diagonal_of(x)); }
+// X + X^H with half its diagonal, for an upper triangular X.
+Tensor symmetric(const Tensor& x) {
+  return x + mH(x) - diagonal_matrix(kiln::real(diagonal_of(x)));
+}
+
+// The part of X - X^H below its diagonal, and half that diagonal, which is imaginary.
+Tensor lower_skew(const Tensor& x) {
+  const Tensor below = lower(x - mH(x), -1);
+  if (!is_complex(x)) return below;
+  const Tensor turn = imag(diagonal_of(x));
+  return below + diagonal_matrix(complex(zeros_like(turn), turn));
+}
 
 // Walter & Lehmann (2010) for m >= n; for m < n the columns beyond the square follow.
 Tensor qr_backward(const Tensor& q, const Tensor& r, const Tensor& gq, const Tensor& gr) {
@@ -78,7 +88,7 @@ Tensor qr_backward(const Tensor& q, const Tensor& r, const Tensor& gq, const Ten
     const Tensor part = matmul(gr, mH(r));
     skew = skew.defined() ? skew - part : part.neg();
   }
-  const Tensor turned = solve_triangular(mH(r1), lower(skew - mH(skew), -1), false, false);
+  const Tensor turned = solve_triangular(mH(r1), lower_skew(skew), false, false);
   const Tensor rest =
       zeros(with_dims(batch_shape(turned), {m, n - m}), {.dtype = q.dtype(), .device = q.device()});
   Tensor inner = cat({turned, rest}, -1);

@@ -181,28 +181,37 @@ struct Determinant {
   bool singular = false;  // one of them
 };
 
+template <class T>
+T sign_of(T u) {
+  return u > 0 ? T(1) : u < 0 ? T(-1) : u;
+}
+template <class T>
+std::complex<T> sign_of(std::complex<T> u) {
+  return u == T(0) ? u : u / std::abs(u);
+}
+
 Determinant determinant_of(const LuFactors& factors, DType dtype) {
   const Shape batch = batch_shape(factors.lu);
   const int64_t n = rows(factors.lu);
-  Determinant out{host_empty(batch, dtype), host_empty(batch, dtype), host_empty(batch, dtype),
-                  false};
+  Determinant out{host_empty(batch, dtype), host_empty(batch, dtype),
+                  host_empty(batch, real_dtype(dtype)), false};
   const int32_t* pivots = factors.pivots.data_ptr<int32_t>();
   by_type(dtype, [&]<class T>(T) {
     const T* lu = factors.lu.data_ptr<T>();
     T* value = out.value.data_ptr<T>();
     T* sign = out.sign.data_ptr<T>();
-    T* log = out.log.data_ptr<T>();
+    auto* log = out.log.data_ptr<lapack::Real<T>>();
     for (int64_t i = 0; i < batch.numel(); ++i) {
       T product = 1;
       T signs = 1;
-      T logs = 0;
+      lapack::Real<T> logs = 0;
       for (int64_t j = 0; j < n; ++j) {
         const T u = lu[(i * n + j) * n + j];
         const T swap = pivots[i * n + j] == j + 1 ? T(1) : T(-1);
         product *= u * swap;
-        signs *= swap * (u > 0 ? T(1) : u < 0 ? T(-1) : u);
+        signs *= swap * sign_of(u);
         logs += std::log(std::abs(u));
-        if (u == 0) out.singular = true;
+        if (u == T(0)) out.singular = true;
       }
       value[i] = product;
       sign[i] = signs;
@@ -212,8 +221,8 @@ Determinant determinant_of(const LuFactors& factors, DType dtype) {
   return out;
 }
 
-// The cofactors of A, which are det's derivative, where A may be singular: with A = U S V^H each
-// singular value is replaced by the product of the others.
+// The conjugates of A's cofactors, which are det's derivative, where A may be singular: with A = U
+// S V^H each singular value is replaced by the product of the others.
 Tensor cofactors(const Tensor& a) {
   const auto [u, s, vh] = svd(a, false);
   const int64_t n = s.size(-1);
@@ -221,7 +230,7 @@ Tensor cofactors(const Tensor& a) {
   for (int64_t i = 0; i < n; ++i) {
     others.push_back(cat({s.narrow(-1, 0, i), s.narrow(-1, i + 1, n - i - 1)}, -1).prod(-1));
   }
-  const Tensor turn = (det(u) * det(vh)).unsqueeze(-1).unsqueeze(-1);
+  const Tensor turn = conj(det(u) * det(vh)).unsqueeze(-1).unsqueeze(-1);
   return matmul(u * stack(others, -1).unsqueeze(-2), vh) * turn;
 }
 
@@ -230,7 +239,7 @@ Tensor cofactors(const Tensor& a) {
 Tensor off_singular(const Tensor& a) {
   NoGradGuard guard;
   const auto [u, s, vh] = svd(a.detach(), false);
-  const double step = a.dtype() == f64 ? 1e-7 : 1e-3;
+  const double step = real_dtype(a.dtype()) == f64 ? 1e-7 : 1e-3;
   const Tensor size = s.amax(-1).clamp(1e-30).unsqueeze(-1).unsqueeze(-1);
   return matmul(u, vh) * size * step;
 }
@@ -240,12 +249,12 @@ Tensor det_backward(const Tensor& a, const Tensor& value, const Tensor& g, const
   const int64_t n = rows(a);
   const auto as_matrix = [](const Tensor& x) { return x.unsqueeze(-1).unsqueeze(-1); };
   if (!singular) {
-    const Tensor scaled = as_matrix(g * value) * identity_like(a, n);
+    const Tensor scaled = as_matrix(g * conj(value)) * identity_like(a, n);
     return solve_with(a, scaled, factors, true);
   }
   if (!is_grad_enabled()) return as_matrix(g) * cofactors(a);
   const Tensor step = off_singular(a);
-  const auto cofactors_of = [&](const Tensor& x) { return as_matrix(det(x)) * mH(inv(x)); };
+  const auto cofactors_of = [&](const Tensor& x) { return as_matrix(conj(det(x))) * mH(inv(x)); };
   return as_matrix(g * 0.5) * (cofactors_of(a + step) + cofactors_of(a - step));
 }
 
@@ -279,14 +288,18 @@ std::pair<Tensor, Tensor> slogdet(const Tensor& a) {
     const LuFactors factors = lu_factors("linalg.slogdet", in[0]);
     const Determinant d = determinant_of(factors, a.dtype());
     Tensor sign = to_device(d.sign, a.device());
-    ctx.mark_non_differentiable({sign});
-    ctx.save_for_backward({in[0]});
+    if (!is_complex(a)) ctx.mark_non_differentiable({sign});
+    ctx.save_for_backward({in[0], sign});
     ctx.saved_data()["factors"] = factors;
     return TensorList{sign, to_device(d.log, a.device())};
   };
+  // With t = tr(A^-1 dA), log|det| moves by Re t and a complex sign by i sign Im t.
   const auto backward = [](FunctionContext& ctx, const TensorList& g) {
-    const Tensor a = ctx.saved_tensors()[0];
-    const Tensor scaled = g[1].unsqueeze(-1).unsqueeze(-1) * identity_like(a, rows(a));
+    const TensorList saved = ctx.saved_tensors();
+    const Tensor& a = saved[0];
+    Tensor slope = g[1];
+    if (is_complex(a)) slope = complex(slope, imag(conj(saved[1]) * g[0]));
+    const Tensor scaled = slope.unsqueeze(-1).unsqueeze(-1) * identity_like(a, rows(a));
     return TensorList{
         solve_with(a, scaled, std::any_cast<LuFactors>(ctx.saved_data()["factors"]), true)};
   };
@@ -300,6 +313,7 @@ namespace kiln {
 
 Tensor logdet(const Tensor& a) {
   const auto [sign, log] = linalg::slogdet(a);
+  if (is_complex(a)) return log + sign.log();
   return where(sign < 0, full_like(log, std::nan("")), log);
 }
 

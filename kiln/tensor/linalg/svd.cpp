@@ -88,6 +88,23 @@ Svd decompose(const char* op, const Tensor& a, char job, char driver) {
 
 Tensor skew(const Tensor& x) { return x - mH(x); }
 
+// Without its diagonal, which is zero in real numbers.
+Tensor off_diagonal(const Tensor& x, const Tensor& diagonal) {
+  return is_complex(x) ? x.masked_fill(diagonal, 0) : x;
+}
+
+// u and v may turn by one phase together: see check_phase.
+void check_phases(const Svd& f, const Svd& g) {
+  NoGradGuard guard;
+  Tensor turn;
+  if (g.u.defined()) turn = matmul(mH(f.u.detach()), g.u.detach());
+  if (g.vh.defined()) {
+    const Tensor part = matmul(f.vh.detach(), mH(g.vh.detach()));
+    turn = turn.defined() ? turn + part : part;
+  }
+  if (turn.defined()) check_phase("linalg.svd", turn);
+}
+
 // Townsend, "Differentiating the singular value decomposition" (2016), in PyTorch's form.
 Tensor svd_backward(Svd f, Svd g) {
   const int64_t k = f.s.size(-1);
@@ -101,6 +118,7 @@ Tensor svd_backward(Svd f, Svd g) {
     f.vh = f.vh.narrow(-2, 0, k);
     if (g.vh.defined()) g.vh = g.vh.narrow(-2, 0, k);
   }
+  if (is_complex(f.u)) check_phases(f, g);
   const Tensor columns_of_s = f.s.unsqueeze(-2);
   const Tensor rows_of_s = f.s.unsqueeze(-1);
   if (!g.u.defined() && !g.vh.defined()) return matmul(f.u * g.s.unsqueeze(-2), f.vh);
@@ -108,12 +126,16 @@ Tensor svd_backward(Svd f, Svd g) {
   const Tensor gaps =
       ((columns_of_s - rows_of_s) * (columns_of_s + rows_of_s)).masked_fill(same, 1);
   Tensor inner;
-  if (g.u.defined()) inner = skew(matmul(mH(f.u), g.u)) / gaps * columns_of_s;
+  if (g.u.defined()) inner = off_diagonal(skew(matmul(mH(f.u), g.u)), same) / gaps * columns_of_s;
   if (g.vh.defined()) {
-    const Tensor part = rows_of_s * (skew(matmul(f.vh, mH(g.vh))) / gaps);
+    const Tensor part = rows_of_s * (off_diagonal(skew(matmul(f.vh, mH(g.vh))), same) / gaps);
     inner = inner.defined() ? inner + part : part;
   }
   if (g.s.defined()) inner = inner + diagonal_matrix(g.s);
+  if (is_complex(f.u) && g.u.defined() && g.vh.defined()) {
+    const Tensor turn = diagonal_of(skew(matmul(mH(f.u), g.u)));
+    inner = inner + diagonal_matrix(turn / (f.s * 2));
+  }
   Tensor out = matmul(matmul(f.u, inner), f.vh);
   if (m > k && g.u.defined()) {
     const Tensor beyond = g.u - matmul(f.u, matmul(mH(f.u), g.u));
