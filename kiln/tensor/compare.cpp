@@ -115,7 +115,7 @@ bool Tensor::equal(const Tensor& other) const {
 
 bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
   if (has_complex(*this, other)) [[unlikely]]
-    return complex_ops::allclose(*this, other, rtol, atol, equal_nan);
+    return complex_ops::isclose(*this, other, rtol, atol, equal_nan).all().item<bool>();
   const Tensor x = detach().to(f64);
   const Tensor y = other.detach().to(f64);
   // Equality first, so that infinities are close to themselves.

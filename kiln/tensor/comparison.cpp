@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/function_call.h"
 #include "kiln/tensor/ops.h"
@@ -46,9 +47,9 @@ Tensor signbit(const Tensor& x) {
 }
 
 Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
-  const Value& a = value_of("isclose", x);
-  const Value& b = value_of("isclose", y);
-  if (dtype_of_value(a) != dtype_of_value(b)) {
+  const Value& a = parts_or_value("isclose", x);
+  const Value& b = parts_or_value("isclose", y);
+  if (x.dtype() != y.dtype()) {
     throw_error<DTypeError>("isclose: the dtypes differ; got ", x.dtype(), " and ", y.dtype(),
                             "; expected one dtype");
   }
@@ -57,7 +58,8 @@ Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool 
                             atol);
   }
   check_same_device("isclose", a, b);
-  broadcast_shapes("isclose", shape_of(a), shape_of(b));
+  broadcast_shapes("isclose", x.shape(), y.shape());
+  if (has_complex(x)) return complex_ops::isclose(x, y, rtol, atol, equal_nan);
   const Tensor u = x.detach();
   const Tensor v = y.detach();
   // Equality first, so that infinities are close to themselves.

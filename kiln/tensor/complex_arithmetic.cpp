@@ -165,14 +165,14 @@ Tensor compare(const char* op, const Tensor& x, const Tensor& y) {
   return equal ? left.eq(right).all(-1) : left.ne(right).any(-1);
 }
 
-bool allclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
+Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {
   const Tensor a = x.detach().to(c128);
   const Tensor b = y.detach().to(c128);
   const Tensor finite = a.isfinite().logical_and(b.isfinite());
   Tensor close =
       a.eq(b).logical_or(sub(a, b).abs().le(b.abs().mul(rtol).add(atol)).logical_and(finite));
   if (equal_nan) close = close.logical_or(a.isnan().logical_and(b.isnan()));
-  return close.all().item<bool>();
+  return close;
 }
 
 Tensor kept(const Tensor& x, const Tensor& y) {

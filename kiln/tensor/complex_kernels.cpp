@@ -172,6 +172,22 @@ Tensor abs(const Tensor& z) {
   return out.to(z.device());
 }
 
+namespace {
+
+// 1 / z, and 0 of an infinity.
+Tensor reciprocal(const Tensor& z) {
+  return mapped(z, kSimple, []<class T>(std::complex<T> x) {
+    if (std::isinf(x.real()) != std::isinf(x.imag())) return std::complex<T>();
+    const T one[2] = {1, 0};
+    const T divisor[2] = {x.real(), x.imag()};
+    T out[2];
+    div_piece(one, divisor, out, 1);
+    return std::complex<T>(out[0], out[1]);
+  });
+}
+
+}  // namespace
+
 Tensor map(Map function, const Tensor& z) {
 #define KILN_COMPLEX_MAP(name) \
   case Map::name:              \
@@ -192,10 +208,8 @@ Tensor map(Map function, const Tensor& z) {
     KILN_COMPLEX_MAP(asinh)
     KILN_COMPLEX_MAP(acosh)
     KILN_COMPLEX_MAP(atanh)
-    case Map::reciprocal: {
-      const Tensor one = full(Shape{}, 1, {z.dtype(), z.device()});
-      return div(one, z);
-    }
+    case Map::reciprocal:
+      return reciprocal(z);
     case Map::expm1:
       return mapped(z, kCostly, []<class T>(std::complex<T> x) { return expm1_of(x); });
     case Map::log1p:

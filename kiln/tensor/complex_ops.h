@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kiln/tensor/complex_impl.h"
+#include "kiln/tensor/index_ops.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::complex_ops {
@@ -15,7 +16,7 @@ Tensor div(const Tensor& x, const Tensor& y);
 Tensor pow(const Tensor& x, const Tensor& y);
 // eq and ne; the others throw DTypeError.
 Tensor compare(const char* op, const Tensor& x, const Tensor& y);
-bool allclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan);
+Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan);
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
 Tensor matmul(const Tensor& x, const Tensor& y);
 
@@ -37,8 +38,17 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim);
 Tensor var(const Tensor& x, const Dims& dims, double correction, bool keepdim);
 Tensor prod(const Tensor& x, int64_t dim, bool keepdim);
 Tensor cumprod(const Tensor& x, int64_t dim);
+Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim);
+Tensor logcumsumexp(const Tensor& x, int64_t dim);
+// log(e^x + e^y), of two complex tensors.
+Tensor logaddexp(const Tensor& x, const Tensor& y);
 
 // An index of places in z as one of places in its parts.
 Tensor parts_index(const Tensor& index);
+// As detail::scattered and written_at. Throws DTypeError unless the values are written or added.
+Tensor scattered(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
+                 const Tensor& src, detail::Combine combine);
+Tensor written_at(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
+                  const Tensor& src, detail::Combine combine);
 
 }  // namespace kiln::complex_ops

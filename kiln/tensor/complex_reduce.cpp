@@ -66,23 +66,52 @@ Tensor prod(const Tensor& x, int64_t dim, bool keepdim) {
   return keepdim ? left : left.squeeze(d);
 }
 
-// Hillis and Steele's scan: log n products of the whole.
-Tensor cumprod(const Tensor& x, int64_t dim) {
-  const int d = normalize_dim("cumprod", dim, x.dim());
-  if (x.dim() == 0) return x.clone();
-  const int64_t n = x.shape()[d];
+namespace {
+
+// Hillis and Steele's scan: log n combinations of the whole.
+template <class F>
+Tensor scanned(const Tensor& x, int d, F combine) {
   Tensor out = x.clone();
+  if (x.dim() == 0) return out;
+  const int64_t n = x.shape()[d];
   for (int64_t step = 1; step < n; step *= 2) {
-    const Tensor later = mul(out.narrow(d, step, n - step), out.narrow(d, 0, n - step));
+    const Tensor later = combine(out.narrow(d, step, n - step), out.narrow(d, 0, n - step));
     out = cat({out.narrow(d, 0, step), later}, d);
   }
   return out;
 }
 
-Tensor parts_index(const Tensor& index) {
-  Shape shape = index.shape();
-  shape.push_back(2);
-  return index.unsqueeze(-1).expand(shape);
+}  // namespace
+
+Tensor cumprod(const Tensor& x, int64_t dim) {
+  const int d = normalize_dim("cumprod", dim, x.dim());
+  return scanned(x, d, [](const Tensor& a, const Tensor& b) { return mul(a, b); });
+}
+
+// With the largest real part taken out first, so that no power overflows.
+Tensor logsumexp(const Tensor& x, const Dims& dims, bool keepdim) {
+  const Dims over = reduced("logsumexp", x, dims);
+  if (over.empty()) return x.clone();
+  Tensor largest = kiln::real(x.detach()).amax(over, true);
+  largest = largest.masked_fill(largest.isinf(), 0);
+  const Tensor sums = sub(x, largest).exp().sum(over, keepdim).log();
+  return add(sums, keepdim ? largest : largest.reshape(sums.shape()));
+}
+
+Tensor logaddexp(const Tensor& x, const Tensor& y) {
+  const Tensor first = kiln::real(x.detach()).ge(kiln::real(y.detach()));
+  const Tensor high = kiln::where(first, x, y);
+  const Tensor low = kiln::where(first, y, x);
+  // Of two equal infinities there is no difference.
+  const Tensor end = kiln::real(high.detach());
+  const Tensor same = end.isinf().logical_and(end.eq(kiln::real(low.detach())));
+  const Tensor away = sub(low, high).masked_fill(same, 0);
+  return add(high, away.exp().log1p());
+}
+
+Tensor logcumsumexp(const Tensor& x, int64_t dim) {
+  const int d = normalize_dim("logcumsumexp", dim, x.dim());
+  return scanned(x, d, [](const Tensor& a, const Tensor& b) { return logaddexp(a, b); });
 }
 
 }  // namespace kiln::complex_ops

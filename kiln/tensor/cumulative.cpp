@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/operands.h"
 #include "kiln/tensor/ops.h"
 
@@ -61,6 +62,7 @@ Tensor distances(const char* op, const Tensor& y, const Tensor& x, int64_t dim) 
 }  // namespace
 
 Tensor cumprod(const Tensor& x, int64_t dim) {
+  if (has_complex(x)) return complex_ops::cumprod(x, dim);
   const Value& value = value_of("cumprod", x);
   const int d = normalize_dim("cumprod", dim, shape_of(value).rank());
   if (shape_of(value).rank() == 0) return is_float(value) ? x.clone() : x.to(i64);
@@ -76,6 +78,7 @@ std::pair<Tensor, Tensor> cummin(const Tensor& x, int64_t dim) {
 }
 
 Tensor logcumsumexp(const Tensor& x, int64_t dim) {
+  if (has_complex(x)) return complex_ops::logcumsumexp(x, dim);
   const Value& value = floats_of("logcumsumexp", x);
   const int d = normalize_dim("logcumsumexp", dim, shape_of(value).rank());
   if (shape_of(value).rank() == 0) return x.clone();

@@ -1,5 +1,7 @@
 #include "kiln/tensor/function_call.h"
 
+#include "kiln/tensor/complex_ops.h"
+
 namespace kiln::detail {
 
 Tensor unary_function(const char* op, const TensorArg& x, const UnaryFunction& f) {
@@ -89,6 +91,7 @@ Tensor read_before_write(const char* op, const Tensor& x) {
 
 Tensor& write_over(const char* op, Tensor& x, const Tensor& result) {
   check_writable(op, x, result.requires_grad());
+  if (has_complex(x)) return complex_ops::assign(op, x, result.to(x.dtype()));
   finish_in_place(op, x, Value(value_of(op, result)));
   return x;
 }

@@ -62,13 +62,6 @@ void check_source(const char* op, const Value& x, const Value& src) {
   }
 }
 
-void check_complex_source(const char* op, const Tensor& x, const Tensor& src) {
-  if (x.dtype() != src.dtype()) {
-    throw_error<DTypeError>(op, ": the source must have the tensor's dtype; got ", x.dtype(),
-                            " and ", src.dtype());
-  }
-}
-
 // A 0-d tensor as a row of one element.
 Tensor as_row(const ValueArg& x) { return wrap(x.get()).reshape({1}); }
 
@@ -115,6 +108,11 @@ bool combines_bools(const Value& x, Combine combine) {
 
 namespace detail {
 
+void check_scatter(const char* op, const Shape& x, const Shape& src, const Shape& index, int dim) {
+  check_index_fits(op, x, index, dim);
+  check_source_covers(op, src, index);
+}
+
 Value scattered(const char* op, const ValueArg& x, int64_t dim, const Tensor& index,
                 const Tensor& src, Combine combine) {
   const Value& s = value_of(op, src);
@@ -127,8 +125,7 @@ Value scattered(const char* op, const ValueArg& x, int64_t dim, const Tensor& in
         scattered(op, value_of(op, row), 0, index.reshape({-1}), src.reshape({-1}), combine);
     return value_of(op, wrap(out).reshape({}));
   }
-  check_index_fits(op, shape_of(x), i->shape(), d);
-  check_source_covers(op, shape_of(s), i->shape());
+  check_scatter(op, shape_of(x), shape_of(s), i->shape(), d);
   if (i->shape().numel() == 0)
     return x.is_in_place() ? x.get() : value_of(op, wrap(x.get()).clone());
   const Value part = narrowed(s, i->shape(), -1);
@@ -197,13 +194,7 @@ Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
 
 Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source) const {
   if (has_complex(*this, source)) [[unlikely]] {
-    check_complex_source("index_add", *this, source);
-    if (this->dim() == 0) {
-      return reshape({1}).index_add(dim, index.reshape({-1}), source.reshape({1})).reshape({});
-    }
-    const int d = parts_dim("index_add", *this, dim);
-    return through_parts(*this,
-                         [&](const Tensor& p) { return p.index_add(d, index, parts_of(source)); });
+    return complex_ops::written_at("index_add", *this, dim, index, source, Combine::add);
   }
   return wrap(
       written_at("index_add", value_of("index_add", *this), dim, index, source, Combine::add));
@@ -233,31 +224,14 @@ Tensor Tensor::gather(int64_t dim, const Tensor& index) const {
 
 Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) const {
   if (has_complex(*this, src)) [[unlikely]] {
-    const int d = parts_dim("scatter", *this, dim);
-    check_complex_source("scatter", *this, src);
-    if (this->dim() == 0) {
-      return reshape({1}).scatter(0, index.reshape({1}), src.reshape({1})).reshape({});
-    }
-    check_index_fits("scatter", shape(), index.shape(), d);
-    check_source_covers("scatter", src.shape(), index.shape());
-    const Tensor both = complex_ops::parts_index(index);
-    return through_parts(*this, [&](const Tensor& p) { return p.scatter(d, both, parts_of(src)); });
+    return complex_ops::scattered("scatter", *this, dim, index, src, Combine::write);
   }
   return wrap(scattered("scatter", value_of("scatter", *this), dim, index, src, Combine::write));
 }
 
 Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
   if (has_complex(*this, src)) [[unlikely]] {
-    const int d = parts_dim("scatter_add", *this, dim);
-    check_complex_source("scatter_add", *this, src);
-    if (this->dim() == 0) {
-      return reshape({1}).scatter_add(0, index.reshape({1}), src.reshape({1})).reshape({});
-    }
-    check_index_fits("scatter_add", shape(), index.shape(), d);
-    check_source_covers("scatter_add", src.shape(), index.shape());
-    const Tensor both = complex_ops::parts_index(index);
-    return through_parts(*this,
-                         [&](const Tensor& p) { return p.scatter_add(d, both, parts_of(src)); });
+    return complex_ops::scattered("scatter_add", *this, dim, index, src, Combine::add);
   }
   return wrap(
       scattered("scatter_add", value_of("scatter_add", *this), dim, index, src, Combine::add));

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/function_call.h"
 
@@ -13,13 +14,23 @@ using Unary = UnaryFunction::Type;
 
 // ---- One tensor
 
-Tensor exp2(TensorArg x) { return unary_function("exp2", x, {Unary::exp2}); }
+Tensor exp2(TensorArg x) {
+  if (has_complex(x.get())) return exp(mul(x.get(), std::numbers::ln2));
+  return unary_function("exp2", x, {Unary::exp2});
+}
 Tensor erfc(TensorArg x) { return unary_function("erfc", x, {Unary::erfc}); }
 Tensor erfinv(TensorArg x) { return unary_function("erfinv", x, {Unary::erfinv}); }
 Tensor lgamma(TensorArg x) { return unary_function("lgamma", x, {Unary::lgamma}); }
 Tensor digamma(TensorArg x) { return unary_function("digamma", x, {Unary::digamma}); }
 Tensor i0(TensorArg x) { return unary_function("i0", x, {Unary::bessel_i0}); }
-Tensor sinc(TensorArg x) { return unary_function("sinc", x, {Unary::sinc}); }
+Tensor sinc(TensorArg x) {
+  if (has_complex(x.get())) {
+    const Tensor zero = x->detach().eq(0);
+    const Tensor angle = mul(x.get(), std::numbers::pi).masked_fill(zero, 1);
+    return div(sin(angle), angle).masked_fill(zero, 1);
+  }
+  return unary_function("sinc", x, {Unary::sinc});
+}
 
 Tensor polygamma(int64_t n, TensorArg x) {
   if (n < 0) throw_error<ValueError>("polygamma: expected n >= 0; got ", n);
@@ -62,7 +73,7 @@ Tensor round(TensorArg x, int64_t decimals) {
 }
 
 Tensor positive(const Tensor& x) {
-  if (dtype_of_value(value_of("positive", x)) == bool_) {
+  if (impl_of("positive", x).dtype() == bool_) {
     throw_wrong_dtype("positive", bool_, "a tensor of numbers");
   }
   return x;
@@ -70,6 +81,10 @@ Tensor positive(const Tensor& x) {
 
 Tensor nan_to_num(TensorArg x, double nan, std::optional<double> posinf,
                   std::optional<double> neginf) {
+  if (has_complex(x.get())) {
+    return through_parts(x.get(),
+                         [&](const Tensor& p) { return nan_to_num(p, nan, posinf, neginf); });
+  }
   const DType dtype = dtype_of_value(value_of("nan_to_num", x));
   if (kind_of(dtype) == Kind::integer || kind_of(dtype) == Kind::boolean) return x->clone();
   double largest = 0.0;
@@ -105,6 +120,8 @@ template <class Op>
 Tensor with_number(const char* name, Scalar x, const TensorArg& y, Op op) {
   return op(number_for(name, y.get(), x), y);
 }
+
+Tensor in_double(const Tensor& x) { return x.to(is_complex(x) ? c128 : f64); }
 
 Tensor trunc_divide(const TensorArg& x, const TensorArg& y) {
   const Promoted p("div", x, y, false);
@@ -204,6 +221,10 @@ Tensor xlogy(Scalar x, TensorArg y) {
   return with_number("xlogy", x, y, [](auto&& a, auto& b) { return xlogy(a, b); });
 }
 Tensor logaddexp(TensorArg x, TensorArg y) {
+  if (has_complex(x.get(), y.get())) {
+    const DType dtype = complex_result_type("logaddexp", x.get(), y.get());
+    return complex_ops::logaddexp(x->to(dtype), y->to(dtype));
+  }
   return binary_function("logaddexp", x, y, BinaryFunction::logaddexp);
 }
 Tensor logaddexp2(TensorArg x, TensorArg y) {
@@ -224,9 +245,9 @@ std::pair<Tensor, Tensor> frexp(const Tensor& x) {
   return {unary_function("frexp", x, {UnaryFunction::Type::frexp_mantissa}), exponent.to(i32)};
 }
 
-Tensor float_power(TensorArg x, TensorArg y) { return pow(x->to(f64), y->to(f64)); }
-Tensor float_power(TensorArg x, Scalar y) { return pow(x->to(f64), Scalar(y.to_double())); }
-Tensor float_power(Scalar x, TensorArg y) { return pow(Scalar(x.to_double()), y->to(f64)); }
+Tensor float_power(TensorArg x, TensorArg y) { return pow(in_double(x.get()), in_double(y.get())); }
+Tensor float_power(TensorArg x, Scalar y) { return pow(in_double(x.get()), Scalar(y.to_double())); }
+Tensor float_power(Scalar x, TensorArg y) { return pow(Scalar(x.to_double()), in_double(y.get())); }
 
 Tensor igamma(TensorArg x, TensorArg y) {
   return binary_function("igamma", x, y, BinaryFunction::gammainc);
@@ -278,6 +299,10 @@ void check_one_dtype(const char* op, const Tensor& x, const Tensor& y) {
   }
 }
 
+bool any_complex(const Tensor& x, const Tensor& a, const Tensor& b) {
+  return has_complex(x) || has_complex(a, b);
+}
+
 bool all_whole(const Tensor& x, const Tensor& a, const Tensor& b) {
   return !x.is_floating_point() && !a.is_floating_point() && !b.is_floating_point();
 }
@@ -287,20 +312,25 @@ bool all_whole(const Tensor& x, const Tensor& a, const Tensor& b) {
 Tensor lerp(TensorArg start, const Tensor& end, const Tensor& weight) {
   check_one_dtype("lerp", start.get(), end);
   check_one_dtype("lerp", start.get(), weight);
+  if (has_complex(start.get())) return add(start, mul(weight, sub(end, start)));
   return ternary("lerp", start, end, weight, {TernaryFunction::Type::lerp});
 }
 Tensor lerp(TensorArg start, const Tensor& end, Scalar weight) {
   check_one_dtype("lerp", start.get(), end);
+  if (has_complex(start.get())) return add(start, mul(sub(end, start), weight));
   const Tensor number = full({}, weight.to_double(), {start->dtype(), start->device()});
   return ternary("lerp", start, end, number, {TernaryFunction::Type::lerp});
 }
 
 Tensor addcmul(TensorArg x, const Tensor& a, const Tensor& b, Scalar value) {
-  if (all_whole(x.get(), a, b)) return add(x, mul(mul(a, b), value));
+  if (any_complex(x.get(), a, b) || all_whole(x.get(), a, b)) {
+    return add(x, mul(mul(a, b), value));
+  }
   return ternary("addcmul", x, a, b, {TernaryFunction::Type::addcmul, value.to_double()});
 }
 
 Tensor addcdiv(TensorArg x, const Tensor& a, const Tensor& b, Scalar value) {
+  if (any_complex(x.get(), a, b)) return add(x, mul(div(a, b), value));
   if (all_whole(x.get(), a, b)) {
     throw_error<DTypeError>("addcdiv: dividing integers gives floats; got ", x->dtype(), ", ",
                             a.dtype(), " and ", b.dtype(),

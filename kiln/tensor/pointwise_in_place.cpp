@@ -1,5 +1,6 @@
 #include "kiln/tensor/pointwise_in_place.h"
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/function_call.h"
 #include "kiln/tensor/sequences.h"
 
@@ -10,12 +11,18 @@ using Unary = UnaryFunction::Type;
 
 #define KILN_IN_PLACE(name, function) \
   Tensor& name(Tensor& x) { return unary_function_(#name, x, {Unary::function}); }
-KILN_IN_PLACE(exp2_, exp2)
 KILN_IN_PLACE(erfc_, erfc)
 KILN_IN_PLACE(erfinv_, erfinv)
 KILN_IN_PLACE(lgamma_, lgamma)
 KILN_IN_PLACE(digamma_, digamma)
 KILN_IN_PLACE(i0_, bessel_i0)
+#undef KILN_IN_PLACE
+#define KILN_IN_PLACE(name, function)                                                       \
+  Tensor& name(Tensor& x) {                                                                 \
+    if (has_complex(x)) return write_over(#name, x, function(read_before_write(#name, x))); \
+    return unary_function_(#name, x, {Unary::function});                                    \
+  }
+KILN_IN_PLACE(exp2_, exp2)
 KILN_IN_PLACE(sinc_, sinc)
 #undef KILN_IN_PLACE
 
@@ -117,6 +124,9 @@ namespace {
 template <class General>
 Tensor& ternary_in_place(const char* op, Tensor& x, const Tensor& a, const Tensor& b,
                          const TernaryFunction& f, General general) {
+  if (has_complex(x) || has_complex(a, b)) {
+    return write_over(op, x, general(read_before_write(op, x)));
+  }
   const Value& u = value_of(op, x);
   const Value& v = value_of(op, a);
   const Value& w = value_of(op, b);

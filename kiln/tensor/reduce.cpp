@@ -246,6 +246,8 @@ Tensor Tensor::cumsum(int64_t dim) const {
 }
 
 Tensor Tensor::logsumexp(const Dims& dims, bool keepdim) const {
+  if (has_complex(*this)) [[unlikely]]
+    return complex_ops::logsumexp(*this, dims, keepdim);
   const Value& given = value_of("logsumexp", *this);
   const bool whole = kind_of_value(given) == Kind::integer || kind_of_value(given) == Kind::boolean;
   const Value x = whole ? cast(given, default_dtype()) : given;

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kiln/core/complex.h"
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/operands.h"
 #include "kiln/tensor/ops.h"
@@ -86,6 +86,7 @@ Tensor all(const Tensor& x, const Dims& dims, bool keepdim) {
 }
 
 Tensor count_nonzero(const Tensor& x, const Dims& dims) {
+  if (has_complex(x)) return x.ne(Scalar(0)).sum(dims);
   return wrap(cast(value_of("count_nonzero", x), bool_)).sum(dims);
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kiln/tensor/advanced_index.h"
+#include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/index_ops.h"
 #include "kiln/tensor/ops.h"
@@ -24,6 +25,13 @@ Tensor& in_place(const char* op, Tensor& x, const Tensor& src, F f) {
 template <class F>
 Tensor pure(const char* op, const Tensor& x, F f) {
   return wrap(f(ValueArg(value_of(op, x))));
+}
+
+// Of a complex tensor: f(x as it may be read).
+template <class F>
+Tensor& complex_in_place(const char* op, Tensor& x, const Tensor& src, F f) {
+  check_writable(op, x, src.requires_grad());
+  return complex_ops::assign(op, x, f(complex_ops::kept(x, src)));
 }
 
 // A number as a source that an index covers.
@@ -85,6 +93,26 @@ Tensor neutral(Combine combine, DType dtype, Device device) {
   return full({}, end, {dtype, device});
 }
 
+// How many values each element of `total` is the sum of, 1 at least.
+Tensor counts(const Tensor& total, int64_t dim, const Tensor& index, bool include_self) {
+  const TensorOptions options{i64, total.device()};
+  const Tensor own = include_self ? ones(total.shape(), options) : zeros(total.shape(), options);
+  return own.scatter_add(dim, index, ones({}, options).expand(index.shape())).clamp(1);
+}
+
+Tensor complex_reduced(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
+                       const Tensor& src, const std::string& reduce, bool include_self) {
+  const Reduction how = reduction_of(op, reduce);
+  Tensor start = x;
+  if (!include_self) {
+    const Tensor none = zeros({}, {x.dtype(), x.device()}).expand(index.shape());
+    start = complex_ops::scattered(op, x, dim, index, none, Combine::write);
+  }
+  const Tensor sums = complex_ops::scattered(op, start, dim, index, src, how.combine);
+  if (!how.mean) return sums;
+  return sums.div(counts(sums, dim, index, include_self).to(real_dtype(sums.dtype())));
+}
+
 Value scatter_reduced(const char* op, const ValueArg& x, int64_t dim, const Tensor& index,
                       const Tensor& src, const std::string& reduce, bool include_self) {
   const Reduction how = reduction_of(op, reduce);
@@ -100,10 +128,7 @@ Value scatter_reduced(const char* op, const ValueArg& x, int64_t dim, const Tens
   const Value sums = scattered(op, to, dim, index, src, how.combine);
   if (!how.mean) return sums;
   const Tensor total = wrap(sums);
-  const Tensor one = ones({}, {i64, src.device()});
-  const Tensor own = include_self ? ones(total.shape(), {i64, src.device()})
-                                  : zeros(total.shape(), {i64, src.device()});
-  const Tensor count = own.scatter_add(dim, index, one.expand(index.shape())).clamp(1);
+  const Tensor count = counts(total, dim, index, include_self);
   return value_of(op, is_floating_point(total.dtype())
                           ? total.div(count.to(total.dtype()))
                           : total.floor_divide(count.to(total.dtype())));
@@ -122,18 +147,31 @@ Tensor spread_over_slices(const char* op, const Tensor& index, const Tensor& x, 
   return index.reshape(row).expand(shape);
 }
 
-Value index_reduced(const char* op, const ValueArg& x, int64_t dim, const Tensor& index,
-                    const Tensor& source, const std::string& reduce, bool include_self) {
+// The index of slices as one of elements, for an op that reduces.
+Tensor reduced_places(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
+                      const Tensor& source, const std::string& reduce) {
   if (reduce == "sum") {
     throw_error<ValueError>(
         op, ": expected reduce 'prod', 'mean', 'amax' or 'amin'; got 'sum'; try index_add");
   }
-  const Tensor places = spread_over_slices(op, index, wrap(x.get()), dim);
-  if (!(source.shape() == places.shape()) && x->inner->shape().rank() > 0) {
+  const Tensor places = spread_over_slices(op, index, x, dim);
+  if (!(source.shape() == places.shape()) && x.dim() > 0) {
     throw_error<ShapeError>(op, ": the source does not fit; got ", source.shape(), "; expected ",
                             places.shape());
   }
+  return places;
+}
+
+Value index_reduced(const char* op, const ValueArg& x, int64_t dim, const Tensor& index,
+                    const Tensor& source, const std::string& reduce, bool include_self) {
+  const Tensor places = reduced_places(op, wrap(x.get()), dim, index, source, reduce);
   return scatter_reduced(op, x, dim, places, source, reduce, include_self);
+}
+
+Tensor complex_index_reduced(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
+                             const Tensor& source, const std::string& reduce, bool include_self) {
+  const Tensor places = reduced_places(op, x, dim, index, source, reduce);
+  return complex_reduced(op, x, dim, places, source, reduce, include_self);
 }
 
 Value index_filled(const char* op, const ValueArg& x, int64_t dim, const Tensor& index,
@@ -145,6 +183,30 @@ Value index_filled(const char* op, const ValueArg& x, int64_t dim, const Tensor&
   if (shape.rank() > 0) shape[normalize_dim(op, dim, shape.rank())] = index.numel();
   const Tensor source = value.to(dtype_of_value(x)).expand(shape.rank() > 0 ? shape : Shape{});
   return written_at(op, x, dim, index, source, Combine::write);
+}
+
+Tensor complex_filled(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
+                      const Tensor& value) {
+  if (value.dim() != 0) {
+    throw_error<ShapeError>(op, ": expected a number or a 0-d tensor; got ", value.shape());
+  }
+  if (!has_complex(x)) throw_complex(op, value.dtype());
+  Shape shape = x.shape();
+  if (shape.rank() > 0) shape[normalize_dim(op, dim, shape.rank())] = index.numel();
+  return complex_ops::written_at(op, x, dim, index, value.to(x.dtype()).expand(shape),
+                                 Combine::write);
+}
+
+Tensor complex_put(const char* op, const Tensor& x, const Tensor& index, const Tensor& source,
+                   bool accumulate) {
+  if (source.numel() != index.numel()) {
+    throw_error<ShapeError>(op, ": expected an element for each index; got ", source.shape(),
+                            " for index ", index.shape());
+  }
+  const Tensor places = from_front(op, index.reshape({-1}), x.numel());
+  return complex_ops::scattered(op, x.reshape({-1}), 0, places, source.reshape({-1}),
+                                accumulate ? Combine::add : Combine::write)
+      .reshape(x.shape());
 }
 
 Value put_value(const char* op, const ValueArg& x, const Tensor& index, const Tensor& source,
@@ -163,21 +225,31 @@ Value put_value(const char* op, const ValueArg& x, const Tensor& index, const Te
   return value_of(op, out.reshape(whole.shape()));
 }
 
-Value masked_scattered(const char* op, const ValueArg& x, const Tensor& mask,
-                       const Tensor& source) {
-  const Tensor whole = wrap(x.get());
+// The places where the mask holds, in a tensor of this shape as one row.
+Tensor places_of(const char* op, const Tensor& mask, const Shape& shape, const Tensor& source) {
   bool_value(op, mask);
-  if (!broadcasts_to(mask.shape(), whole.shape())) {
+  if (!broadcasts_to(mask.shape(), shape)) {
     throw_error<ShapeError>(op, ": the mask does not broadcast; got ", mask.shape(), " for ",
-                            whole.shape());
+                            shape);
   }
-  const Tensor places = nonzero(mask.expand(whole.shape()).reshape({-1})).reshape({-1});
+  const Tensor places = nonzero(mask.expand(shape).reshape({-1})).reshape({-1});
   if (source.numel() < places.numel()) {
     throw_error<ShapeError>(op, ": the source has too few elements; got ", source.numel(),
                             "; expected at least ", places.numel());
   }
+  return places;
+}
+
+Value masked_scattered(const char* op, const ValueArg& x, const Tensor& mask,
+                       const Tensor& source) {
+  const Tensor places = places_of(op, mask, shape_of(x), source);
   const Tensor flat = source.reshape({-1}).narrow(0, 0, places.numel());
   return put_value(op, x, places, flat, false);
+}
+
+Tensor complex_masked(const char* op, const Tensor& x, const Tensor& mask, const Tensor& source) {
+  const Tensor places = places_of(op, mask, x.shape(), source);
+  return complex_put(op, x, places, source.reshape({-1}).narrow(0, 0, places.numel()), false);
 }
 
 }  // namespace
@@ -261,6 +333,9 @@ std::vector<Tensor> where(const Tensor& condition) {
 
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                const std::string& reduce) {
+  if (has_complex(x, src)) {
+    return complex_ops::scattered("scatter", x, dim, index, src, combine_of("scatter", reduce));
+  }
   return pure("scatter", x, [&](const ValueArg& v) {
     return scattered("scatter", v, dim, index, src, combine_of("scatter", reduce));
   });
@@ -271,6 +346,11 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, Scalar value,
 }
 Tensor& scatter_(Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                  const std::string& reduce) {
+  if (has_complex(x, src)) {
+    return complex_in_place("scatter_", x, src, [&](const Tensor& u) {
+      return complex_ops::scattered("scatter_", u, dim, index, src, combine_of("scatter_", reduce));
+    });
+  }
   return in_place("scatter_", x, src, [&](const ValueArg& v) {
     return scattered("scatter_", v, dim, index, src, combine_of("scatter_", reduce));
   });
@@ -280,27 +360,48 @@ Tensor& scatter_(Tensor& x, int64_t dim, const Tensor& index, Scalar value,
   return scatter_(x, dim, index, spread(value, x, index), reduce);
 }
 Tensor& scatter_add_(Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+  if (has_complex(x, src)) {
+    return complex_in_place("scatter_add_", x, src, [&](const Tensor& u) {
+      return complex_ops::scattered("scatter_add_", u, dim, index, src, Combine::add);
+    });
+  }
   return in_place("scatter_add_", x, src, [&](const ValueArg& v) {
     return scattered("scatter_add_", v, dim, index, src, Combine::add);
   });
 }
 Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                       const std::string& reduce, bool include_self) {
+  if (has_complex(x, src)) {
+    return complex_reduced("scatter_reduce", x, dim, index, src, reduce, include_self);
+  }
   return pure("scatter_reduce", x, [&](const ValueArg& v) {
     return scatter_reduced("scatter_reduce", v, dim, index, src, reduce, include_self);
   });
 }
 Tensor& scatter_reduce_(Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
                         const std::string& reduce, bool include_self) {
+  if (has_complex(x, src)) {
+    return complex_in_place("scatter_reduce_", x, src, [&](const Tensor& u) {
+      return complex_reduced("scatter_reduce_", u, dim, index, src, reduce, include_self);
+    });
+  }
   return in_place("scatter_reduce_", x, src, [&](const ValueArg& v) {
     return scatter_reduced("scatter_reduce_", v, dim, index, src, reduce, include_self);
   });
 }
 Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate) {
+  if (has_complex(x, source)) {
+    return complex_put("put", x, index, source, accumulate);
+  }
   return pure("put", x,
               [&](const ValueArg& v) { return put_value("put", v, index, source, accumulate); });
 }
 Tensor& put_(Tensor& x, const Tensor& index, const Tensor& source, bool accumulate) {
+  if (has_complex(x, source)) {
+    return complex_in_place("put_", x, source, [&](const Tensor& u) {
+      return complex_put("put_", u, index, source, accumulate);
+    });
+  }
   return in_place("put_", x, source, [&](const ValueArg& v) {
     return put_value("put_", v, index, source, accumulate);
   });
@@ -309,16 +410,27 @@ Tensor& put_(Tensor& x, const Tensor& index, const Tensor& source, bool accumula
 // ---- Writing slices
 
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  if (has_complex(x, source)) {
+    return complex_ops::written_at("index_copy", x, dim, index, source, Combine::write);
+  }
   return pure("index_copy", x, [&](const ValueArg& v) {
     return written_at("index_copy", v, dim, index, source, Combine::write);
   });
 }
 Tensor& index_copy_(Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  if (has_complex(x, source)) {
+    return complex_in_place("index_copy_", x, source, [&](const Tensor& u) {
+      return complex_ops::written_at("index_copy_", u, dim, index, source, Combine::write);
+    });
+  }
   return in_place("index_copy_", x, source, [&](const ValueArg& v) {
     return written_at("index_copy_", v, dim, index, source, Combine::write);
   });
 }
 Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+  if (has_complex(x, value)) {
+    return complex_filled("index_fill", x, dim, index, value);
+  }
   return pure("index_fill", x,
               [&](const ValueArg& v) { return index_filled("index_fill", v, dim, index, value); });
 }
@@ -326,6 +438,11 @@ Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, Scalar valu
   return index_fill(x, dim, index, full({}, value, {x.dtype(), x.device()}));
 }
 Tensor& index_fill_(Tensor& x, int64_t dim, const Tensor& index, const Tensor& value) {
+  if (has_complex(x, value)) {
+    return complex_in_place("index_fill_", x, value, [&](const Tensor& u) {
+      return complex_filled("index_fill_", u, dim, index, value);
+    });
+  }
   return in_place("index_fill_", x, value, [&](const ValueArg& v) {
     return index_filled("index_fill_", v, dim, index, value);
   });
@@ -337,18 +454,31 @@ Tensor& index_add_(Tensor& x, int64_t dim, const Tensor& index, const Tensor& so
                    Scalar alpha) {
   const bool one = alpha.is_integral() && alpha.to_int() == 1;
   const Tensor scaled = one ? source : source.mul(alpha);
+  if (has_complex(x, scaled)) {
+    return complex_in_place("index_add_", x, scaled, [&](const Tensor& u) {
+      return complex_ops::written_at("index_add_", u, dim, index, scaled, Combine::add);
+    });
+  }
   return in_place("index_add_", x, scaled, [&](const ValueArg& v) {
     return written_at("index_add_", v, dim, index, scaled, Combine::add);
   });
 }
 Tensor index_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                     const std::string& reduce, bool include_self) {
+  if (has_complex(x, source)) {
+    return complex_index_reduced("index_reduce", x, dim, index, source, reduce, include_self);
+  }
   return pure("index_reduce", x, [&](const ValueArg& v) {
     return index_reduced("index_reduce", v, dim, index, source, reduce, include_self);
   });
 }
 Tensor& index_reduce_(Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                       const std::string& reduce, bool include_self) {
+  if (has_complex(x, source)) {
+    return complex_in_place("index_reduce_", x, source, [&](const Tensor& u) {
+      return complex_index_reduced("index_reduce_", u, dim, index, source, reduce, include_self);
+    });
+  }
   return in_place("index_reduce_", x, source, [&](const ValueArg& v) {
     return index_reduced("index_reduce_", v, dim, index, source, reduce, include_self);
   });
@@ -391,11 +521,19 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
 }
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {
   const Shape shape = broadcast_shapes("masked_scatter", x.shape(), mask.shape());
+  if (has_complex(x, source)) {
+    return complex_masked("masked_scatter", x.expand(shape), mask, source);
+  }
   return pure("masked_scatter", x.expand(shape), [&](const ValueArg& v) {
     return masked_scattered("masked_scatter", v, mask, source);
   });
 }
 Tensor& masked_scatter_(Tensor& x, const Tensor& mask, const Tensor& source) {
+  if (has_complex(x, source)) {
+    return complex_in_place("masked_scatter_", x, source, [&](const Tensor& u) {
+      return complex_masked("masked_scatter_", u, mask, source);
+    });
+  }
   return in_place("masked_scatter_", x, source, [&](const ValueArg& v) {
     return masked_scattered("masked_scatter_", v, mask, source);
   });

@@ -27,7 +27,7 @@ Tensor above(int64_t n, int64_t m, int64_t diagonal, Device device) {
 }
 
 Tensor without(const char* op, const Tensor& x, bool upper, int64_t diagonal) {
-  const Shape& shape = shape_of(value_of(op, x));
+  const Shape& shape = impl_of(op, x).shape();
   if (shape.rank() < 2) {
     throw_error<ShapeError>(op, ": expected at least 2 dims; got shape ", shape);
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/cumulative.h"
 #include "kiln/tensor/operands.h"
@@ -303,7 +304,8 @@ Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
     }
     weights = weights.defined() ? weights.mul(given) : given;
   }
-  const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : default_dtype();
+  const bool has_floats = is_floating_point(x.dtype()) || is_complex(x.dtype());
+  const DType dtype = has_floats ? x.dtype() : default_dtype();
   const Tensor numbers = rows.to(dtype);
   if (n == 0) return full({rows.shape()[0], rows.shape()[0]}, std::nan(""), {dtype, x.device()});
   Tensor total = full({}, n, {i64, x.device()});
@@ -316,16 +318,19 @@ Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
   }
   const Tensor away = numbers.sub(mean);
   const Tensor weighted = (weights.defined() ? away.mul(weights) : away).to(dtype);
-  const Tensor out = weighted.matmul(away.to(dtype).t()).div(divisor.clamp(0).to(dtype));
+  const Tensor out =
+      weighted.matmul(conj(away.to(dtype).t())).div(divisor.clamp(0).to(real_dtype(dtype)));
   return out.squeeze();
 }
 
 Tensor corrcoef(const Tensor& x) {
   const Tensor c = cov(x);
   if (c.dim() == 0) return c.div(c);
-  const Tensor deviations = diagonal(c).sqrt();
+  const Tensor deviations = kiln::real(diagonal(c)).sqrt();
+  const Tensor out = c.div(deviations.unsqueeze(1)).div(deviations.unsqueeze(0));
   // Rounding leads out of the range by a little.
-  return c.div(deviations.unsqueeze(1)).div(deviations.unsqueeze(0)).clamp(-1, 1);
+  if (is_complex(out)) return complex(clamp(kiln::real(out), -1, 1), clamp(imag(out), -1, 1));
+  return out.clamp(-1, 1);
 }
 
 }  // namespace kiln

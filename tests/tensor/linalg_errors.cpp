@@ -4,6 +4,7 @@
 #include "kiln/tensor/complex.h"
 #include "kiln/tensor/linalg.h"
 #include "kiln/tensor/products.h"
+#include "kiln/tensor/views.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;

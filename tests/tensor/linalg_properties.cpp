@@ -1,6 +1,7 @@
 // What defines each factorization, on batches, tall, wide, empty and ill-conditioned matrices.
 #include <cmath>
 
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/linalg.h"
 #include "kiln/tensor/products.h"
 #include "tests/support/tensor_check.h"
