@@ -187,6 +187,8 @@ class Engine {
     if (!options_.retain_graph) {
       node.mark_released();
       node.release_saved();
+      if (node.extras() != nullptr) [[unlikely]]
+        node.extras()->recipe = nullptr;
     }
   }
 

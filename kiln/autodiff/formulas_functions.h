@@ -19,6 +19,7 @@ struct FormulasFunctions : FormulasMath<B> {
   using Base::edges;
   using Base::has_node;
   using Base::in;
+  using Base::recipe;
   using Base::save;
   using Base::save_if;
   using Base::save_output;
@@ -40,13 +41,15 @@ struct FormulasFunctions : FormulasMath<B> {
     }
     // Both are saved for all: each costs one reference, and few formulas need only one.
     auto x_ = save(x);
+    auto again = recipe(x, KILN_AGAIN(B::float_unary(a, o.function)), {.function = f});
     Inner out = B::float_unary(in(x), f);
-    auto formula = [x_ = std::move(x_), y_ = save_output(out), f](P& p) {
+    auto formula = [x_ = std::move(x_), y_ = save_output(out, again), f](P& p) {
       const T x0 = x_.get(p);
       const T y0 = y_.get(p);
       p.give(0, A::float_mul(p.take(), slope(f, x0, y0)));
     };
-    return attach(name_of(f.type), std::move(out), std::move(to), std::move(formula));
+    return attach(name_of(f.type), std::move(out), std::move(to), std::move(formula),
+                  std::move(again));
   }
 
   static T float_binary(F x, F y, BinaryFunction f) {

@@ -5,6 +5,11 @@
 
 namespace kiln::autodiff {
 
+// What a recipe computes from the operands a and b and the options o.
+#define KILN_AGAIN(...)                               \
+  [](const Inner& a, [[maybe_unused]] const Inner* b, \
+     [[maybe_unused]] const typename Base::Options& o) -> Inner { return __VA_ARGS__; }
+
 template <class B>
 struct FormulasMath : FormulasShape<B> {
   using Base = AutodiffBase<B>;
@@ -12,6 +17,7 @@ struct FormulasMath : FormulasShape<B> {
   using Base::edges;
   using Base::has_node;
   using Base::in;
+  using Base::recipe;
   using Base::save;
   using Base::save_if;
   using Base::save_output;
@@ -52,7 +58,11 @@ struct FormulasMath : FormulasShape<B> {
       if (p.needs(1)) p.give(1, sum_to(A::float_mul(p.take(), x_->get(p)), ys));
     };
     auto to = edges(x, y);
-    return attach("mul", B::float_mul(in(x), in(y)), std::move(to), std::move(formula));
+    // Both are saved anyway when both are tracked; else a copy of the other one would be.
+    auto again =
+        has_node(x) && has_node(y) ? recipe(x, y, KILN_AGAIN(B::float_mul(a, *b))) : nullptr;
+    return attach("mul", B::float_mul(in(x), in(y)), std::move(to), std::move(formula),
+                  std::move(again));
   }
   static T float_div(F x, F y) {
     if (!tracked(x, y)) return {B::float_div(in(x), in(y))};
@@ -66,7 +76,10 @@ struct FormulasMath : FormulasShape<B> {
       }
     };
     auto to = edges(x, y);
-    return attach("div", B::float_div(in(x), in(y)), std::move(to), std::move(formula));
+    auto again =
+        has_node(x) && has_node(y) ? recipe(x, y, KILN_AGAIN(B::float_div(a, *b))) : nullptr;
+    return attach("div", B::float_div(in(x), in(y)), std::move(to), std::move(formula),
+                  std::move(again));
   }
   // x - y floor(x / y): the floor is constant almost everywhere.
   static T float_remainder(F x, F y) {
@@ -171,7 +184,9 @@ struct FormulasMath : FormulasShape<B> {
       T slope = A::float_mul_scalar(A::float_pow_scalar(x_.get(p), Scalar(n - 1.0)), Scalar(n));
       p.give(0, A::float_mul(p.take(), std::move(slope)));
     };
-    return attach("pow", B::float_pow_scalar(in(x), s), edges(x), std::move(formula));
+    auto again = recipe(x, KILN_AGAIN(B::float_pow_scalar(a, o.a)), {.a = s});
+    return attach("pow", B::float_pow_scalar(in(x), s), edges(x), std::move(formula),
+                  std::move(again));
   }
   // Inside the bounds, edges included, the gradient passes.
   static T float_clamp(F x, double low, double high) {
@@ -182,7 +197,10 @@ struct FormulasMath : FormulasShape<B> {
                                       A::float_greater_scalar(x0, Scalar(high)));
       p.give(0, A::float_mask_fill(p.take(), outside, Scalar(0.0)));
     };
-    return attach("clamp", B::float_clamp(in(x), low, high), edges(x), std::move(formula));
+    auto again = recipe(x, KILN_AGAIN(B::float_clamp(a, o.a.to_double(), o.b.to_double())),
+                        {.a = low, .b = high});
+    return attach("clamp", B::float_clamp(in(x), low, high), edges(x), std::move(formula),
+                  std::move(again));
   }
 
   // ---- Unary
@@ -192,29 +210,31 @@ struct FormulasMath : FormulasShape<B> {
   }
 
 // dy/dx in terms of the operand x0; g is the gradient of the result.
-#define KILN_FROM_INPUT(name, label, ...)                                    \
-  static T name(F x) {                                                       \
-    if (!tracked(x)) return {B::name(in(x))};                                \
-    auto formula = [x_ = save(x)](P& p) {                                    \
-      const T x0 = x_.get(p);                                                \
-      T g = p.take();                                                        \
-      p.give(0, __VA_ARGS__);                                                \
-    };                                                                       \
-    auto to = edges(x);                                                      \
-    return attach(label, B::name(in(x)), std::move(to), std::move(formula)); \
+#define KILN_FROM_INPUT(name, label, ...)                                                      \
+  static T name(F x) {                                                                         \
+    if (!tracked(x)) return {B::name(in(x))};                                                  \
+    auto formula = [x_ = save(x)](P& p) {                                                      \
+      const T x0 = x_.get(p);                                                                  \
+      T g = p.take();                                                                          \
+      p.give(0, __VA_ARGS__);                                                                  \
+    };                                                                                         \
+    auto to = edges(x);                                                                        \
+    auto again = recipe(x, KILN_AGAIN(B::name(a)));                                            \
+    return attach(label, B::name(in(x)), std::move(to), std::move(formula), std::move(again)); \
   }
 // dy/dx in terms of the result y0.
-#define KILN_FROM_OUTPUT(name, label, ...)                                   \
-  static T name(F x) {                                                       \
-    if (!tracked(x)) return {B::name(in(x))};                                \
-    auto to = edges(x);                                                      \
-    Inner out = B::name(in(x));                                              \
-    auto formula = [y_ = save_output(out)](P& p) {                           \
-      const T y0 = y_.get(p);                                                \
-      T g = p.take();                                                        \
-      p.give(0, __VA_ARGS__);                                                \
-    };                                                                       \
-    return attach(label, std::move(out), std::move(to), std::move(formula)); \
+#define KILN_FROM_OUTPUT(name, label, ...)                                                     \
+  static T name(F x) {                                                                         \
+    if (!tracked(x)) return {B::name(in(x))};                                                  \
+    auto to = edges(x);                                                                        \
+    auto again = recipe(x, KILN_AGAIN(B::name(a)));                                            \
+    Inner out = B::name(in(x));                                                                \
+    auto formula = [y_ = save_output(out, again)](P& p) {                                      \
+      const T y0 = y_.get(p);                                                                  \
+      T g = p.take();                                                                          \
+      p.give(0, __VA_ARGS__);                                                                  \
+    };                                                                                         \
+    return attach(label, std::move(out), std::move(to), std::move(formula), std::move(again)); \
   }
 // Constant almost everywhere: the gradient is 0.
 #define KILN_FLAT(name, label)                                                          \

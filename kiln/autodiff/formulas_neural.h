@@ -19,6 +19,7 @@ struct FormulasNeural : FormulasScan<B> {
   using Base::edges;
   using Base::has_node;
   using Base::in;
+  using Base::recipe;
   using Base::save;
   using Base::save_constant;
   using Base::save_if;
@@ -66,7 +67,9 @@ struct FormulasNeural : FormulasScan<B> {
       p.give(0, A::float_gelu_backward(p.take(), x_.get(p), approximate));
     };
     auto to = edges(x);
-    return attach("gelu", B::float_gelu(in(x), approximate), std::move(to), std::move(formula));
+    auto again = recipe(x, KILN_AGAIN(B::float_gelu(a, o.a.to_bool())), {.a = approximate});
+    return attach("gelu", B::float_gelu(in(x), approximate), std::move(to), std::move(formula),
+                  std::move(again));
   }
   static T float_gelu_backward(F g, F x, bool approximate) {
     if (!tracked(g, x)) return {B::float_gelu_backward(in(g), in(x), approximate)};

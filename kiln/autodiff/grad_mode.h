@@ -31,4 +31,17 @@ class RecordingGuard {
   bool before_;
 };
 
+// What this thread's graphs keep for the backward pass: everything it needs, or only what is
+// expensive to compute again (Note [Recipes] in node.h).
+enum class CheckpointStrategy : bool { keep_all, balanced };
+
+namespace detail {
+inline constinit thread_local CheckpointStrategy checkpoint_strategy = CheckpointStrategy::keep_all;
+}  // namespace detail
+
+inline CheckpointStrategy checkpoint_strategy() { return detail::checkpoint_strategy; }
+inline void set_checkpoint_strategy(CheckpointStrategy strategy) {
+  detail::checkpoint_strategy = strategy;
+}
+
 }  // namespace kiln::autodiff

@@ -2,6 +2,7 @@
 // operands.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <functional>
@@ -15,6 +16,7 @@
 
 #include "kiln/autodiff/anomaly.h"
 #include "kiln/backend/backend.h"
+#include "kiln/backend/functions.h"
 #include "kiln/core/allocator.h"
 #include "kiln/core/error.h"
 #include "kiln/core/handle.h"
@@ -25,6 +27,8 @@ template <class B>
 class Node;
 template <class B>
 class Pass;
+template <class B>
+class Recipe;
 
 // A tensor of Autodiff<B>: one of B, and where it came from. `node` is null when nothing is
 // tracked.
@@ -74,7 +78,7 @@ void doom(Doomed* node) noexcept;
 
 }  // namespace detail
 
-// Note [Extras]. Hooks and kept gradients are rare, so a node carries one pointer for both.
+// Note [Extras]. Hooks, kept gradients and recipes are rare, so a node carries one pointer for all.
 template <class B>
 struct Extras {
   struct Hook {
@@ -105,7 +109,8 @@ struct Extras {
   std::vector<After> after;
   std::vector<Kept> kept;
   std::vector<Accumulated> accumulated;
-  std::string trace;  // where the op was recorded; see anomaly.h
+  std::string trace;                   // where the op was recorded; see anomaly.h
+  Handle<Recipe<B>> recipe = nullptr;  // how result 0 is computed again
 };
 
 template <class B>
@@ -228,6 +233,73 @@ uint32_t version_of(const P& x) {
   }
 }
 
+// What a formula saved of a tensor: its values, or how to compute them again.
+template <class B>
+class SavedValues {
+ public:
+  using Inner = typename B::FloatTensorPrimitive;
+  SavedValues(const Inner& inner, Handle<Recipe<B>> recipe)
+      : recipe_(std::move(recipe)), version_(recipe_ ? 0 : version_of<B>(inner)) {
+    if (!recipe_) inner_ = inner;
+  }
+
+  // `op` is the one that saved it, for the error.
+  Inner get(const char* op) const {
+    if (recipe_) [[unlikely]]
+      return recipe_->make(op);
+    if (const uint32_t now = version_of<B>(*inner_); now != version_) {
+      throw_modified(op, version_, now);
+    }
+    return *inner_;
+  }
+  const Handle<Recipe<B>>& recipe() const { return recipe_; }
+
+ private:
+  std::optional<Inner> inner_;
+  Handle<Recipe<B>> recipe_;
+  uint32_t version_;
+};
+
+// Note [Recipes]. Under CheckpointStrategy::balanced, the result of an elementwise op is not kept
+// for those who save it: they get a recipe, which owns the op's operands and computes the result
+// again in the backward pass. What is expensive (products, convolutions, reductions) is kept. A
+// recipe may rest on others, up to kMostSteps: so a long chain of elementwise ops keeps every so
+// manieth result, and its backward pass stays linear in time.
+template <class B>
+class Recipe final : public RefCounted, public Pooled {
+ public:
+  using Inner = typename B::FloatTensorPrimitive;
+  // What an op takes beside its operands.
+  struct Options {
+    Scalar a = {};
+    Scalar b = {};
+    UnaryFunction function = {};
+  };
+  using Run = Inner (*)(const Inner& x, const Inner* y, const Options& options);
+  static constexpr int kMostSteps = 6;
+
+  Recipe(SavedValues<B> x, std::optional<SavedValues<B>> y, Run run, const Options& options)
+      : x_(std::move(x)), y_(std::move(y)), run_(run), options_(options) {}
+
+  Inner make(const char* op) const {
+    const Inner x = x_.get(op);
+    if (!y_) return run_(x, nullptr, options_);
+    const Inner y = y_->get(op);
+    return run_(x, &y, options_);
+  }
+  // How many ops it computes, one after another.
+  int steps() const { return 1 + std::max(steps_of(x_), y_ ? steps_of(*y_) : 0); }
+  bool is_short() const { return steps() <= kMostSteps; }
+
+ private:
+  static int steps_of(const SavedValues<B>& v) { return v.recipe() ? v.recipe()->steps() : 0; }
+
+  SavedValues<B> x_;
+  std::optional<SavedValues<B>> y_;
+  Run run_;
+  Options options_;
+};
+
 // Note [Saved tensors]. A saved operand remembers its own history, so that a backward pass which is
 // itself recorded can go on through it, and the version of its memory, so that a later write in
 // place is noticed instead of giving wrong gradients. A saved result takes its history from the
@@ -236,40 +308,44 @@ template <class B>
 class SavedInput {
  public:
   explicit SavedInput(const Tensor<B>& x)
-      : inner_(x.inner), node_(x.node), slot_(x.slot), version_(version_of<B>(x.inner)) {}
+      : values_(x.inner, recipe_of(x)), node_(x.node), slot_(x.slot) {}
 
   Tensor<B> get(const Pass<B>& pass) const {
-    if (const uint32_t now = version_of<B>(inner_); now != version_) {
-      throw_modified(pass.node().name(), version_, now);
-    }
-    return pass.create_graph() ? Tensor<B>{inner_, node_, slot_} : Tensor<B>{inner_};
+    auto inner = values_.get(pass.node().name());
+    return pass.create_graph() ? Tensor<B>{std::move(inner), node_, slot_}
+                               : Tensor<B>{std::move(inner)};
   }
+  const SavedValues<B>& values() const { return values_; }
 
  private:
-  typename B::FloatTensorPrimitive inner_;
+  static Handle<Recipe<B>> recipe_of(const Tensor<B>& x) {
+    if (!x.node || x.node->extras() == nullptr || x.slot != 0) [[likely]]
+      return nullptr;
+    return x.node->extras()->recipe;
+  }
+
+  SavedValues<B> values_;
   Handle<Node<B>> node_;
   uint32_t slot_;
-  uint32_t version_;
 };
 
 template <class B>
 class SavedOutput {
  public:
-  explicit SavedOutput(const typename B::FloatTensorPrimitive& inner, uint32_t slot = 0)
-      : inner_(inner), slot_(slot), version_(version_of<B>(inner)) {}
+  explicit SavedOutput(const typename B::FloatTensorPrimitive& inner, uint32_t slot = 0,
+                       Handle<Recipe<B>> recipe = nullptr)
+      : values_(inner, std::move(recipe)), slot_(slot) {}
 
   Tensor<B> get(const Pass<B>& pass) const {
-    if (const uint32_t now = version_of<B>(inner_); now != version_) {
-      throw_modified(pass.node().name(), version_, now);
-    }
-    return pass.create_graph() ? Tensor<B>{inner_, Handle<Node<B>>::share(&pass.node()), slot_}
-                               : Tensor<B>{inner_};
+    auto inner = values_.get(pass.node().name());
+    return pass.create_graph()
+               ? Tensor<B>{std::move(inner), Handle<Node<B>>::share(&pass.node()), slot_}
+               : Tensor<B>{std::move(inner)};
   }
 
  private:
-  typename B::FloatTensorPrimitive inner_;
+  SavedValues<B> values_;
   uint32_t slot_;
-  uint32_t version_;
 };
 
 // A saved int, bool or untracked tensor.

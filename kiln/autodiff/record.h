@@ -58,6 +58,25 @@ struct AutodiffBase {
   static SavedOutput<B> save_output(const Inner& y, uint32_t slot = 0) {
     return SavedOutput<B>(y, slot);
   }
+  static SavedOutput<B> save_output(const Inner& y, Handle<Recipe<B>> recipe) {
+    return SavedOutput<B>(y, 0, std::move(recipe));
+  }
+
+  // How an elementwise op's result is computed again from its operands; null unless the strategy
+  // wants that. To be made before the op runs, as what is saved must be.
+  using Options = typename Recipe<B>::Options;
+  static Handle<Recipe<B>> recipe(const F& x, typename Recipe<B>::Run run,
+                                  const Options& options = {}) {
+    if (checkpoint_strategy() == CheckpointStrategy::keep_all) [[likely]]
+      return nullptr;
+    return x.is_in_place() ? nullptr : made(save(x).values(), std::nullopt, run, options);
+  }
+  static Handle<Recipe<B>> recipe(const F& x, const F& y, typename Recipe<B>::Run run) {
+    if (checkpoint_strategy() == CheckpointStrategy::keep_all) [[likely]]
+      return nullptr;
+    if (x.is_in_place() || y.is_in_place()) return nullptr;
+    return made(save(x).values(), save(y).values(), run, {});
+  }
   template <class X>
   static SavedConstant<B, X> save_constant(const X& x) {
     return SavedConstant<B, X>(x);
@@ -74,8 +93,11 @@ struct AutodiffBase {
   }
 
   template <size_t N, class Formula>
-  static T attach(const char* name, Inner out, Edges<N> to, Formula formula) {
+  static T attach(const char* name, Inner out, Edges<N> to, Formula formula,
+                  Handle<Recipe<B>> recipe = nullptr) {
     auto node = make_handle<OpNode<B, N, Formula>>(name, 1u, std::move(to), std::move(formula));
+    if (recipe) [[unlikely]]
+      node->ensure_extras().recipe = std::move(recipe);
     return T{std::move(out), std::move(node), 0};
   }
 
@@ -99,6 +121,13 @@ struct AutodiffBase {
     }
     T sum = dims.empty() ? std::move(g) : A::float_sum(std::move(g), dims, true);
     return A::float_reshape(std::move(sum), to);
+  }
+
+ private:
+  static Handle<Recipe<B>> made(SavedValues<B> x, std::optional<SavedValues<B>> y,
+                                typename Recipe<B>::Run run, const Options& options) {
+    auto out = make_handle<Recipe<B>>(std::move(x), std::move(y), run, options);
+    return out->is_short() ? out : nullptr;
   }
 };
 

@@ -194,4 +194,12 @@ Tensor checkpoint_sequential(const std::vector<std::function<Tensor(const Tensor
   return y;
 }
 
+bool is_balanced_checkpointing() {
+  return autodiff::checkpoint_strategy() == autodiff::CheckpointStrategy::balanced;
+}
+void set_balanced_checkpointing(bool enabled) {
+  using enum autodiff::CheckpointStrategy;
+  autodiff::set_checkpoint_strategy(enabled ? balanced : keep_all);
+}
+
 }  // namespace kiln::autograd

@@ -31,4 +31,25 @@ Tensor checkpoint_sequential(const std::vector<std::function<Tensor(const Tensor
                              int64_t segments, const Tensor& x,
                              const CheckpointOptions& options = {});
 
+// Balanced checkpointing needs no functions to be named: while it is on, what this thread records
+// keeps the results of products, convolutions and reductions, and computes those of elementwise ops
+// (elementary functions and activations, products and quotients of tensors, powers, clamps) again
+// when the backward pass needs them. A chain of such ops keeps every sixth or so result. Gradients
+// are the same bit for bit.
+bool is_balanced_checkpointing();
+void set_balanced_checkpointing(bool enabled);
+
+class BalancedCheckpointingGuard {
+ public:
+  explicit BalancedCheckpointingGuard(bool enabled = true) : before_(is_balanced_checkpointing()) {
+    set_balanced_checkpointing(enabled);
+  }
+  ~BalancedCheckpointingGuard() { set_balanced_checkpointing(before_); }
+  BalancedCheckpointingGuard(const BalancedCheckpointingGuard&) = delete;
+  BalancedCheckpointingGuard& operator=(const BalancedCheckpointingGuard&) = delete;
+
+ private:
+  bool before_;
+};
+
 }  // namespace kiln::autograd

@@ -108,6 +108,8 @@ void bind_derivatives(nb::module_& m, TensorClass& c) {
     return tuple_of(
         unlocked([&] { return autograd::checkpoint(function, inputs, {preserve_random}); }));
   });
+  m.def("_is_balanced_checkpointing", &autograd::is_balanced_checkpointing);
+  m.def("_set_balanced_checkpointing", &autograd::set_balanced_checkpointing);
   m.def("_set_detect_anomaly", &set_detect_anomaly);
   m.def("is_anomaly_enabled", &is_anomaly_enabled);
   m.def("is_anomaly_check_nan_enabled", &is_anomaly_check_nan_enabled);

@@ -1,8 +1,10 @@
 """Gradient checkpointing: memory for time."""
 
+import contextlib
+
 from .. import _C
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+__all__ = ["balanced_checkpointing", "checkpoint", "checkpoint_sequential"]
 
 
 def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, **kwargs):
@@ -74,3 +76,16 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     for begin in range(0, last, length):
         input = checkpoint(run(begin, begin + length), input, **kwargs)
     return run(last, len(functions))(input)
+
+
+@contextlib.contextmanager
+def balanced_checkpointing(enabled=True):
+    """While open, this thread's graphs keep the results of products, convolutions and reductions,
+    and compute those of elementwise ops again in the backward pass. Gradients stay the same bit for
+    bit. Also a decorator."""
+    before = _C._is_balanced_checkpointing()
+    _C._set_balanced_checkpointing(enabled)
+    try:
+        yield
+    finally:
+        _C._set_balanced_checkpointing(before)
