@@ -302,6 +302,7 @@ double zeta(double x, double q) {
   if (std::isnan(x) || std::isnan(q)) return kNan;
   if (x == 1.0) return kInf;
   if (x < 1.0) return kNan;
+  if (q == kInf) return 0.0;
   if (q > 0.0) return zeta_positive(x, q);
   if (is_whole(q)) return kInf;
   if (!is_whole(x)) return kNan;
@@ -377,33 +378,75 @@ double bessel_i1e(double x) {
   return x < 0.0 ? -y : y;
 }
 
+namespace {
+
+// e^x K(x) for x in (0, infinity): the integral of exp(x - x cosh t) cosh(order t) over t >= 0 by
+// the trapezoidal rule, whose error falls off exponentially for such an integrand; every term is
+// positive and none cancels. In long double, or the sum's roundings would be several of the
+// result's.
+long double scaled_bessel_k(long double order, long double x) {
+  const long double step = x < 1e-2L ? 1.0L / 16.0L : 1.0L / 32.0L;
+  long double sum = 0.5L;
+  for (int k = 1; k < 2000; ++k) {
+    const long double t = step * k;
+    const long double s = std::sinh(0.5L * t);
+    const long double growth = order == 0.0L ? 1.0L : std::cosh(order * t);
+    const long double term = std::exp(-2.0L * x * s * s) * growth;
+    sum += term;
+    if (term < 1e-20L * sum) break;
+  }
+  return step * sum;
+}
+
+}  // namespace
+
 double bessel_k(double order, double x, bool scaled) {
   if (std::isnan(x) || x < 0.0) return kNan;
   if (x == 0.0) return kInf;
   if (x == kInf) return 0.0;
-  // The integral of exp(-x cosh t) cosh(order t) over t >= 0 by the trapezoidal rule, whose error
-  // falls off exponentially for such an integrand: every term is positive and none cancels.
-  const double step = x < 1e-2 ? 1.0 / 16.0 : 1.0 / 32.0;
-  double sum = 0.5;
-  for (int k = 1; k < 2000; ++k) {
-    const double t = step * k;
-    const double s = std::sinh(0.5 * t);
-    const double term = std::exp(-2.0 * x * s * s) * (order == 0.0 ? 1.0 : std::cosh(order * t));
-    sum += term;
-    if (term < 1e-18 * sum) break;
-  }
-  const double value = step * sum;
-  return scaled ? value : value * std::exp(-x);
+  const long double value = scaled_bessel_k(order, x);
+  return static_cast<double>(scaled ? value : value * std::exp(-static_cast<long double>(x)));
 }
+
+namespace {
+
+// Ai(-x) by its asymptotic series in 1 / z with z = 2/3 x^(3/2), whose terms fall until e^(-2 z).
+double airy_ai_far_below(double x) {
+  const long double root = std::sqrt(static_cast<long double>(x));
+  const long double z = 2.0L / 3.0L * x * root;
+  if (std::isinf(z)) return 0.0;
+  long double parts[2] = {0.0L, 0.0L};
+  long double term = 1.0L;
+  for (int k = 0; k < 40 && term > 1e-21L; ++k) {
+    parts[k % 2] += k / 2 % 2 == 0 ? term : -term;
+    const auto n = static_cast<long double>(k + 1);
+    term *= (6.0L * n - 5.0L) * (6.0L * n - 3.0L) * (6.0L * n - 1.0L) /
+            (216.0L * n * (2.0L * n - 1.0L) * z);
+  }
+  // cos(z - pi / 4) times the even terms and sin(z - pi / 4) times the odd ones.
+  const long double sine = std::sin(z);
+  const long double cosine = std::cos(z);
+  const long double sum = (cosine + sine) * parts[0] + (sine - cosine) * parts[1];
+  return static_cast<double>(sum / std::sqrt(2.0L * std::numbers::pi_v<long double> * root));
+}
+
+}  // namespace
 
 double airy_ai(double x) {
   if (std::isnan(x)) return x;
   if (x == 0.0) return 0.355028053887817239260;
+  if (x == kInf) return 0.0;
+  if (x > 0.0) {
+    const long double wide = x;
+    const long double z = 2.0L / 3.0L * wide * std::sqrt(wide);
+    const long double k = scaled_bessel_k(1.0L / 3.0L, z) * std::exp(-z);
+    return static_cast<double>(std::sqrt(wide / 3.0L) * k / std::numbers::pi_v<long double>);
+  }
   constexpr double kThird = 1.0 / 3.0;
-  const double root = std::sqrt(std::fabs(x));
-  const double argument = 2.0 * kThird * std::fabs(x) * root;
-  if (x > 0.0) return std::sqrt(x * kThird) / kPi * bessel_k(kThird, argument, false);
+  const double root = std::sqrt(-x);
+  const double argument = -2.0 * kThird * x * root;
   if (x == -kInf) return 0.0;
+  if (argument > 20.0) return airy_ai_far_below(-x);
   // (J(1/3) + J(-1/3)) sqrt(-x) / 3, where J(-1/3) = (J(1/3) - sqrt(3) Y(1/3)) / 2.
   const double j = std::cyl_bessel_j(kThird, argument);
   const double y = std::cyl_neumann(kThird, argument);

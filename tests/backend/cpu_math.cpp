@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/backend/function_math.h"
 #include "tests/backend/neural_check.h"
 
 using namespace kiln;
@@ -215,6 +216,103 @@ TEST_CASE("Cpu: activations and their gradients against double precision") {
             return d * (0.5 * (1.0 + t) + 0.5 * v * sech2 * du(v));
           });
   });
+}
+
+TEST_CASE("Cpu: the functions of functions.h of float stay within their bounds") {
+  using U = UnaryFunction::Type;
+  struct Range {
+    UnaryFunction f;
+    double low, high;
+    double bound;
+    double absolute = 0.0;  // near zeros
+  };
+  // 0.6 where double precision is rounded once.
+  const Range ranges[] = {
+      {{U::exp2}, -10, 10, 1.5},
+      {{U::exp2}, -150, 128, 1.5},
+      {{U::softplus, 1.0, 20.0}, -90, 25, 2.5},
+      {{U::softplus, 2.5, 3.0}, -2, 8, 6.0},  // 2.5 x is rounded first
+      {{U::log_sigmoid}, -20, 90, 2.5},
+      {{U::frexp_mantissa}, -100, 100, 0.0},
+      {{U::frexp_exponent}, -100, 100, 0.0},
+      {{U::erfc}, -4, 10.2, 0.6},
+      {{U::erfcx}, -9, 30, 0.6},
+      {{U::erfinv}, -1, 1, 0.6},
+      {{U::erfinv}, 0.99, 1, 0.6},
+      {{U::ndtr}, -14, 6, 0.6},
+      {{U::ndtri}, 0, 1, 0.6},
+      {{U::ndtri}, 0, 1e-4, 0.6},
+      {{U::ndtri}, 1e-42, 1e-35, 0.6},
+      {{U::log_ndtr}, -100, 12, 0.6},
+      {{U::logit, -1.0}, 0, 1, 0.6},
+      {{U::sinc}, -30, 30, 0.6, 1e-16},
+      {{U::sinc, 1.0}, -3, 3, 0.6, 1e-12},
+      {{U::lgamma}, -5, 30, 0.6, 1e-12},
+      {{U::digamma}, -5, 30, 0.6, 1e-12},
+      {{U::polygamma, 1.0}, -5, 30, 0.6},
+      {{U::bessel_i0}, -80, 80, 0.6},
+      {{U::bessel_i0e}, -80, 80, 0.6},
+      {{U::bessel_i1}, -80, 80, 0.6},
+      {{U::bessel_i1e}, -80, 80, 0.6},
+      {{U::bessel_j0}, -30, 30, 0.6, 1e-12},
+      {{U::bessel_j1}, -30, 30, 0.6, 1e-12},
+      {{U::bessel_y0}, 0, 30, 0.6, 1e-12},
+      {{U::bessel_y1}, 0, 30, 0.6, 1e-12},
+      {{U::bessel_j0}, 1e4, 1e8, 0.6, 1e-12},
+      {{U::bessel_y1}, 1e4, 1e8, 0.6, 1e-12},
+      {{U::bessel_k0}, 0, 80, 0.6},
+      {{U::bessel_k1}, 0, 80, 0.6},
+      {{U::bessel_k0e}, 0, 80, 0.6},
+      {{U::bessel_k1e}, 0, 80, 0.6},
+      {{U::airy_ai}, -30, 15, 0.6, 1e-12},
+  };
+  Values random(13);
+  for (const Range& range : ranges) {
+    CAPTURE(static_cast<int>(range.f.type));
+    std::vector<float> inputs;
+    std::vector<double> exact;
+    for (int i = 0; i < 3000; ++i) {
+      const double at = 0.5 * (random.next() + 1.0);
+      inputs.push_back(static_cast<float>(range.low + at * (range.high - range.low)));
+      exact.push_back(math::evaluate(range.f, static_cast<double>(inputs.back())));
+    }
+    const HostHandle x = floats(inputs);
+    at_every_target([&] {
+      const std::vector<float> got = floats_of(CpuBasic::float_unary(x, range.f));
+      for (size_t i = 0; i < got.size(); ++i) {
+        const double off = std::abs(static_cast<double>(got[i]) - exact[i]);
+        if (off <= range.absolute || distance(got[i], exact[i]) <= range.bound) continue;
+        CAPTURE(inputs[i]);
+        CHECK(static_cast<double>(got[i]) == exact[i]);
+      }
+      for (size_t i = 0; i < inputs.size(); i += 499) {
+        const std::vector<float> alone =
+            floats_of(CpuBasic::float_unary(floats({inputs[i]}), range.f));
+        CHECK(std::bit_cast<uint32_t>(alone[0]) == std::bit_cast<uint32_t>(got[i]));
+      }
+    });
+  }
+}
+
+TEST_CASE("Cpu: K and Ai of double are near the reference's") {
+  using U = UnaryFunction::Type;
+  Values random(17);
+  std::vector<double> inputs;
+  for (int i = 0; i < 500; ++i) inputs.push_back((random.next() + 1.0) * (i % 2 == 0 ? 1.0 : 15.0));
+  const auto count = static_cast<int64_t>(inputs.size());
+  const HostHandle x = host::from_data(TensorData(inputs, Shape{count}), Device());
+  for (const U type : {U::bessel_k0, U::bessel_k1, U::bessel_k0e, U::bessel_k1e, U::airy_ai}) {
+    CAPTURE(static_cast<int>(type));
+    at_every_target([&] {
+      const std::vector<double> got = values_of(CpuBasic::float_unary(x, {type}));
+      for (size_t i = 0; i < got.size(); ++i) {
+        CAPTURE(inputs[i]);
+        const double want = math::evaluate({type}, inputs[i]);
+        const double bound = type == U::airy_ai ? 2.2e-15 : 9e-16;
+        CHECK(std::abs(got[i] - want) <= bound * std::abs(want));
+      }
+    });
+  }
 }
 
 TEST_CASE("Cpu: powers") {

@@ -1,6 +1,8 @@
 // Functions that are computed one element at a time, in double precision.
 #include "kiln/backend/cpu/function_kernels.h"
 
+#include <array>
+
 #include "kiln/backend/cpu/special_kernels.h"
 #include "kiln/backend/function_math.h"
 #include "kiln/core/half.h"
@@ -62,11 +64,16 @@ Kernel int_row(DType dtype) {
   return visit_int("int_binary", dtype, [&]<class T>() -> Kernel { return int_loop<kType, T>; });
 }
 
+std::array<const SpecialKernels*, 5> vector_tables() {
+  return {&plain_function_kernels(), &special_kernels(), &gamma_kernels(), &bessel_kernels(),
+          &double_function_kernels()};
+}
+
 }  // namespace
 
 Kernel function_kernel(UnaryFunction::Type type, bool is_double) {
   using enum UnaryFunction::Type;
-  for (const SpecialKernels* table : {&plain_function_kernels(), &special_kernels()}) {
+  for (const SpecialKernels* table : vector_tables()) {
     const Kernel vector = table->unary[static_cast<int>(type)][is_double];
     if (vector != nullptr) return vector;
   }
@@ -91,7 +98,7 @@ Kernel function_kernel(BinaryFunction type, DType dtype) {
   if (type == nextafter && convert_of(dtype) != Convert::none) {
     return visit_float("nextafter", dtype, []<class T>() -> Kernel { return next_after_loop<T>; });
   }
-  for (const SpecialKernels* table : {&plain_function_kernels(), &special_kernels()}) {
+  for (const SpecialKernels* table : vector_tables()) {
     const Kernel vector = table->binary[static_cast<int>(type)][column_of(dtype)];
     if (vector != nullptr) return vector;
   }

@@ -34,22 +34,33 @@ using wide::polynomial;
     HWY_INLINE V<D> operator()(D d, V<D> x) const __VA_ARGS__ \
   };
 
-// erfc(|x|) = t exp(-x^2 + P(t)) with t = 2 / (2 + |x|); 0 beyond what float holds.
+// erfc(|x|) = t exp(P(t) - x^2) with t = 2 / (2 + |x|).
 template <class D>
-HWY_INLINE V<D> wide_erfc(D d, V<D> x) {
-  static constexpr double kLog[] = {
-      -0.563156785710372702,    0.574609975630896048,      0.0167160691549531772,
-      -0.030147699803896859,    -0.00123086472013364939,   0.00387752656331363196,
-      -0.000266400148130804553, -0.000588451958191319619,  0.000151406365313841665,
-      0.0000761137425416466532, -0.0000408129359721499546, -5.6744136453828986e-6,
-      5.5984056771640548e-6};
-  const auto size = hn::Min(hn::Abs(x), hn::Set(d, 10.4));
+struct ErfcParts {
+  V<D> t;
+  V<D> p;
+};
+template <class D>
+HWY_INLINE ErfcParts<D> erfc_parts(D d, V<D> size) {
+  // In 2 t - 1, for every size: error 3e-10.
+  static constexpr double kErfc[] = {
+      -0.671794084160357272,    0.672643220546008433,      0.0473433203673801641,
+      -0.0468954821609950006,   -0.0098729804592939944,    0.00882355817764503986,
+      0.00176133936464538457,   -0.00233927772405259194,   -0.000156134273189479938,
+      0.000657953847771023527,  -0.0000711973128177068147, -0.000154633790829665934,
+      0.0000417958965862426925, 0.0000207230709577788168,  -8.12125516999092705e-6};
   const auto two = hn::Set(d, 2.0);
   const auto t = hn::Div(two, hn::Add(two, size));
-  const auto place = hn::Mul(hn::Sub(t, hn::Set(d, 0.58)), hn::Set(d, 1.0 / 0.42));
-  const auto exponent = hn::NegMulAdd(size, size, polynomial(d, place, kLog));
-  const auto y = hn::Mul(t, hn::Exp(d, exponent));
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(two, y), y);
+  return {t, polynomial(d, hn::MulSub(two, t, hn::Set(d, 1.0)), kErfc)};
+}
+
+template <class D>
+HWY_INLINE V<D> wide_erfc(D d, V<D> x) {
+  // Beyond the bound float holds 0.
+  const auto size = hn::Min(hn::Abs(x), hn::Set(d, 10.4));
+  const auto parts = erfc_parts(d, size);
+  const auto y = hn::Mul(parts.t, wide::exp_bounded(d, hn::NegMulAdd(size, size, parts.p)));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 2.0), y), y);
 }
 
 KILN_WIDE(ErfcOp, { return wide_erfc(d, x); })
@@ -57,9 +68,32 @@ KILN_WIDE(NdtrOp, {
   const auto z = hn::Mul(x, hn::Set(d, -0.5 * std::numbers::sqrt2));
   return hn::Mul(hn::Set(d, 0.5), wide_erfc(d, z));
 })
+KILN_WIDE(ErfcxOp, {
+  const auto size = hn::Abs(x);
+  const auto parts = erfc_parts(d, size);
+  const auto y = hn::Mul(parts.t, wide::exp_bounded(d, parts.p));
+  const auto negative = hn::Lt(x, hn::Zero(d));
+  if (hn::AllFalse(d, negative)) return y;
+  const auto whole = wide::exp(d, hn::Mul(x, x));
+  return hn::IfThenElse(negative, hn::Sub(hn::Add(whole, whole), y), y);
+})
+KILN_WIDE(LogNdtrOp, {
+  // The square of the bound overflows in float.
+  const auto size =
+      hn::Mul(hn::Min(hn::Abs(x), hn::Set(d, 1e20)), hn::Set(d, 0.5 * std::numbers::sqrt2));
+  const auto parts = erfc_parts(d, size);
+  const auto exponent = hn::NegMulAdd(size, size, parts.p);
+  const auto half = hn::Mul(parts.t, hn::Set(d, 0.5));
+  const auto below = hn::Add(wide::log_normal(d, half), exponent);
+  const auto negative = hn::Lt(x, hn::Zero(d));
+  if (hn::AllTrue(d, negative)) return below;
+  const auto above = wide::log1p_normal(d, hn::Neg(hn::Mul(half, wide::exp(d, exponent))));
+  return hn::IfThenElse(negative, below, above);
+})
 
-// Polynomials in w = -log(1 - x^2) below 5, in its root beyond.
-KILN_WIDE(ErfinvOp, {
+// erfinv(x) / x for w = -log(1 - x^2): polynomials in w below 5, in its root beyond.
+template <class D>
+HWY_INLINE V<D> erfinv_ratio(D d, V<D> w) {
   static constexpr double kMiddle[] = {
       1.50140935113072967,       0.616600691827802139,    -0.0261082377414324653,
       -0.0195735598214847741,    0.00852543259025650064,  -0.000487912068269759669,
@@ -71,88 +105,91 @@ KILN_WIDE(ErfinvOp, {
       -0.00382120008800174365,  0.00251076224096193479,   -0.00160453929417159391,
       0.000816256724726369341,  -0.0002404863884099833,   -0.0000328966136144761578,
       0.0000644691995532275538, -0.0000189640461184362302};
+  static constexpr double kFar[] = {
+      7.02029748506952578,       3.17659332542650834,      -0.00505121800500616839,
+      0.000299362348302685086,   0.000487205320235571178,  -0.000423334851888601932,
+      0.000252238111829982734,   -0.000130967705427922629, 0.0000792799517368508727,
+      -0.0000452942755642041176, 1.91221063925560384e-6,   6.40448254491986789e-6,
+      9.51083119008328572e-6,    -6.87799990169809841e-6};
+  const auto middle = polynomial(d, hn::MulAdd(w, hn::Set(d, 0.4), hn::Set(d, -1.0)), kMiddle);
+  const auto is_middle = hn::Lt(w, hn::Set(d, 5.0));
+  if (HWY_LIKELY(hn::AllTrue(d, is_middle))) return middle;
+  const auto root = hn::Sqrt(w);
+  const auto place = [&](double low, double high) HWY_ATTR {
+    return hn::Mul(hn::Sub(root, hn::Set(d, 0.5 * (low + high))), hn::Set(d, 2.0 / (high - low)));
+  };
+  constexpr double kLow = 2.2360679774997897;
+  constexpr double kHigh = 4.13;
+  auto outer = polynomial(d, place(kLow, kHigh), kTail);
+  const auto is_far = hn::Gt(root, hn::Set(d, kHigh));
+  if (HWY_UNLIKELY(!hn::AllFalse(d, is_far))) {
+    outer = hn::IfThenElse(is_far, polynomial(d, place(4.0, 10.3), kFar), outer);
+  }
+  return hn::IfThenElse(is_middle, middle, outer);
+}
+
+KILN_WIDE(ErfinvOp, {
   const auto one = hn::Set(d, 1.0);
   const auto size = hn::Abs(x);
   // The product keeps what 1 - x^2 would round off.
   const auto product = hn::Mul(hn::Sub(one, size), hn::Add(one, size));
-  const auto w = hn::Neg(hn::Log(d, hn::Max(product, hn::Set(d, 1e-9))));
-  const auto middle = polynomial(d, hn::MulAdd(w, hn::Set(d, 0.4), hn::Set(d, -1.0)), kMiddle);
-  constexpr double kLow = 2.2360679774997897;
-  constexpr double kHigh = 4.13;
-  const auto s = hn::Mul(hn::Sub(hn::Sqrt(w), hn::Set(d, 0.5 * (kLow + kHigh))),
-                         hn::Set(d, 2.0 / (kHigh - kLow)));
-  auto y = hn::Mul(x, hn::IfThenElse(hn::Lt(w, hn::Set(d, 5.0)), middle, polynomial(d, s, kTail)));
-  y = hn::IfThenElse(hn::Eq(size, one), hn::CopySign(hn::Inf(d), x), y);
-  return hn::IfThenElse(hn::Gt(size, one), wide::nan(d), y);
+  const auto w = hn::Neg(wide::log_normal(d, hn::Max(product, hn::Set(d, 1e-9))));
+  const auto y = hn::Mul(x, erfinv_ratio(d, w));
+  const auto inside = hn::Lt(size, one);
+  if (HWY_LIKELY(hn::AllTrue(d, inside))) return y;
+  const auto outside = hn::IfThenElse(hn::Eq(size, one), hn::CopySign(hn::Inf(d), x), wide::nan(d));
+  return hn::IfThenElse(inside, y, outside);
 })
 
-// x - round(x) for the reflection formulas, and whether x is an integer.
-template <class D>
-HWY_INLINE V<D> offset_from_whole(V<D> x, D) {
-  return hn::Sub(x, hn::Round(x));
-}
-
-// log gamma(x) = stirling(z) - log(x (x + 1) .. (x + 7)) for x < 8; log(pi / |sin(pi x)|) -
-// log gamma(1 - x) below 1/2.
-KILN_WIDE(LgammaOp, {
-  static constexpr double kSeries[] = {1.0 / 12.0,   -1.0 / 360.0,      1.0 / 1260.0, -1.0 / 1680.0,
-                                       1.0 / 1188.0, -691.0 / 360360.0, 1.0 / 156.0};
-  const auto one = hn::Set(d, 1.0);
-  const auto reflected = hn::Lt(x, hn::Set(d, 0.5));
-  const auto r = offset_from_whole(x, d);
-  const auto y = hn::IfThenElse(reflected, hn::Sub(one, x), x);
-  const auto small = hn::Lt(y, hn::Set(d, 8.0));
-  const auto bounded = hn::IfThenElse(small, y, one);
-  auto product = bounded;
-  for (int i = 1; i < 8; ++i) {
-    product = hn::Mul(product, hn::Add(bounded, hn::Set(d, static_cast<double>(i))));
-  }
-  product = hn::IfThenElse(small, product, one);
-  const auto z = hn::IfThenElse(small, hn::Add(y, hn::Set(d, 8.0)), y);
-  const auto inverse = hn::Div(one, z);
-  const auto series = hn::Mul(inverse, polynomial(d, hn::Mul(inverse, inverse), kSeries));
-  auto stirling = hn::MulSub(hn::Sub(z, hn::Set(d, 0.5)), hn::Log(d, z), z);
-  stirling = hn::Add(stirling, hn::Add(series, hn::Set(d, 0.91893853320467274178)));
-  const auto sine = hn::Abs(hn::Sin(d, hn::Mul(r, hn::Set(d, std::numbers::pi))));
-  const auto inner = hn::Log(d, hn::IfThenElse(reflected, hn::Div(sine, product), product));
-  auto result = hn::IfThenElse(
-      reflected, hn::Sub(hn::Set(d, 1.14472988584940017414), hn::Add(inner, stirling)),
-      hn::Sub(stirling, inner));
-  const auto inf = hn::Inf(d);
-  const auto pole = hn::And(hn::Le(x, hn::Zero(d)), hn::Eq(r, hn::Zero(d)));
-  result = hn::IfThenElse(pole, inf, result);
-  return hn::IfThenElse(hn::IsInf(x), inf, result);
-})
-
-KILN_WIDE(DigammaOp, {
-  static constexpr double kSeries[] = {1.0 / 12.0,  -1.0 / 120.0,     1.0 / 252.0, -1.0 / 240.0,
-                                       1.0 / 132.0, -691.0 / 32760.0, 1.0 / 12.0};
+// sqrt(2) erfinv(2 p - 1).
+KILN_WIDE(NdtriOp, {
   const auto one = hn::Set(d, 1.0);
   const auto zero = hn::Zero(d);
-  const auto reflected = hn::Lt(x, zero);
-  const auto r = offset_from_whole(x, d);
-  const auto y = hn::IfThenElse(reflected, hn::Sub(one, x), x);
-  const auto small = hn::Lt(y, hn::Set(d, 8.0));
-  const auto bounded = hn::IfThenElse(small, y, one);
-  auto sum = hn::Div(one, bounded);
-  for (int i = 1; i < 8; ++i) {
-    sum = hn::Add(sum, hn::Div(one, hn::Add(bounded, hn::Set(d, static_cast<double>(i)))));
-  }
-  const auto z = hn::IfThenElse(small, hn::Add(y, hn::Set(d, 8.0)), y);
-  const auto inverse = hn::Div(one, z);
-  const auto square = hn::Mul(inverse, inverse);
-  auto result = hn::NegMulAdd(inverse, hn::Set(d, 0.5), hn::Log(d, z));
-  result = hn::NegMulAdd(square, polynomial(d, square, kSeries), result);
-  result = hn::Sub(result, hn::IfThenElseZero(small, sum));
-  const auto angle = hn::Mul(r, hn::Set(d, std::numbers::pi));
-  const auto cotangent = hn::Div(hn::Cos(d, angle), hn::Sin(d, angle));
-  result = hn::IfThenElse(reflected, hn::NegMulAdd(cotangent, hn::Set(d, std::numbers::pi), result),
-                          result);
-  const auto whole = hn::And(reflected, hn::Eq(r, zero));
-  result = hn::IfThenElse(hn::Or(whole, hn::Eq(x, hn::Neg(hn::Inf(d)))), wide::nan(d), result);
-  result = hn::IfThenElse(hn::Eq(x, hn::Inf(d)), x, result);
-  return hn::IfThenElse(hn::Eq(x, zero), hn::CopySign(hn::Inf(d), hn::Neg(x)), result);
+  const auto product = hn::Mul(hn::Mul(x, hn::Sub(one, x)), hn::Set(d, 4.0));
+  const auto w = hn::Neg(wide::log_normal(d, hn::Max(product, hn::Set(d, 1e-45))));
+  const auto centred = hn::Sub(hn::Add(x, x), one);
+  const auto y = hn::Mul(hn::Mul(centred, hn::Set(d, std::numbers::sqrt2)), erfinv_ratio(d, w));
+  const auto inside = hn::And(hn::Gt(x, zero), hn::Lt(x, one));
+  if (HWY_LIKELY(hn::AllTrue(d, inside))) return y;
+  const auto edge = hn::Or(hn::Eq(x, zero), hn::Eq(x, one));
+  const auto outside = hn::IfThenElse(edge, hn::CopySign(hn::Inf(d), centred), wide::nan(d));
+  return hn::IfThenElse(inside, y, outside);
 })
+
+// sin(pi x) / (pi x), and its derivatives of order n one by one.
+struct SincOp {
+  explicit SincOp(const void* params)
+      : n(static_cast<int>(static_cast<const UnaryFunction*>(params)->a)) {}
+  template <class D>
+  HWY_INLINE V<D> operator()(D d, V<D> x) const {
+    if (n != 0) return derivative(d, x, n);
+    // Of sin(pi r) / r in r^2 for |r| <= 1/2.
+    static constexpr double kSine[] = {3.14159265358963542,    -5.16771277998806237,
+                                       2.55016403591156651,    -0.599264434017997026,
+                                       0.0821447953051441463,  -0.00736400772768437937,
+                                       0.000447495091879227973};
+    const hn::RebindToSigned<D> di;
+    const auto magic = hn::Set(d, 6755399441055744.0);
+    const auto shifted = hn::Add(x, magic);
+    const auto r = hn::Sub(x, hn::Sub(shifted, magic));
+    const auto sine = hn::Mul(r, polynomial(d, hn::Mul(r, r), kSine));
+    // Odd whole numbers turn the sign.
+    const auto sign = hn::BitCast(d, hn::ShiftLeft<63>(hn::BitCast(di, shifted)));
+    const auto y = hn::Div(hn::Xor(sine, sign), hn::Mul(x, hn::Set(d, std::numbers::pi)));
+    // Beyond 2^50 all floats are whole numbers, and even ones.
+    const auto far = hn::Gt(hn::Abs(x), hn::Set(d, 0x1p50));
+    const auto value = hn::IfThenElse(far, hn::Zero(d), y);
+    return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Set(d, 1.0), value);
+  }
+  template <class D>
+  static HWY_NOINLINE V<D> derivative(D d, hn::VecArg<V<D>> x, int n) {
+    HWY_ALIGN double values[HWY_MAX_BYTES / sizeof(double)];
+    hn::Store(x, d, values);
+    for (size_t i = 0; i < hn::Lanes(d); ++i) values[i] = math::sinc(n, values[i]);
+    return hn::Load(d, values);
+  }
+  int n;
+};
 
 KILN_WIDE(EntrOp, {
   const auto zero = hn::Zero(d);
@@ -288,9 +325,11 @@ const SpecialKernels* special_table() {
     };
     unary(U::erfc, wide::unary<ErfcOp>);
     unary(U::ndtr, wide::unary<NdtrOp>);
+    unary(U::erfcx, wide::unary<ErfcxOp>);
     unary(U::erfinv, wide::unary<ErfinvOp>);
-    unary(U::lgamma, wide::unary<LgammaOp>);
-    unary(U::digamma, wide::unary<DigammaOp>);
+    unary(U::ndtri, wide::unary<NdtriOp>);
+    unary(U::log_ndtr, wide::unary<LogNdtrOp>);
+    unary(U::sinc, wide::unary<SincOp>);
     unary(U::entr, wide::unary<EntrOp>);
     unary(U::logit, wide::unary<LogitOp>);
     using B = BinaryFunction;

@@ -15,7 +15,12 @@ struct SpecialKernels {
 };
 // In the precision of the operands.
 const SpecialKernels& plain_function_kernels();
-// Of floats in double precision.
+// Of doubles.
+const SpecialKernels& double_function_kernels();
+// Of floats in double precision: the gamma and the Bessel functions (some also of doubles), the
+// rest.
+const SpecialKernels& gamma_kernels();
+const SpecialKernels& bessel_kernels();
 const SpecialKernels& special_kernels();
 
 }  // namespace kiln::cpu
