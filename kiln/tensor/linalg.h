@@ -133,6 +133,14 @@ Tensor tensorsolve(const Tensor& a, const Tensor& b, const Dims& dims = {});
 namespace kiln {
 
 Tensor logdet(const Tensor& a);
+// What LAPACK leaves of A = Q R: R on and above the diagonal, below it the reflectors whose product
+// is Q (see linalg::householder_product), and their factors tau [.., min(m, n)]. Without
+// derivative.
+std::pair<Tensor, Tensor> geqrf(const Tensor& a);
+// Q C (left) or C Q, or with Q^H (transpose), for the m x m product Q of the reflectors in
+// `a` [.., m, k]: without forming Q.
+Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left = true,
+             bool transpose = false);
 // B (A^-1) from the Cholesky factor of A (lower, or upper).
 Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper = false);
 Tensor cholesky_inverse(const Tensor& l, bool upper = false);

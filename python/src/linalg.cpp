@@ -553,6 +553,17 @@ void bind_old_names(nb::module_& m, TensorClass& c) {
       m, c, "orgqr",
       [](T a, T tau) { return unlocked(a, [&] { return L::householder_product(a, tau); }); },
       "input2"_a, "the product of Householder reflectors");
+  const NamedTuple geqrf("geqrf", {"a", "tau"});
+  def_both(
+      m, c, "geqrf", [geqrf](T x) { return geqrf(unlocked(x, [&] { return kiln::geqrf(x); })); },
+      "R and the reflectors of x = Q R");
+  def_both(
+      m, c, "ormqr",
+      [](T a, T tau, T other, bool left, bool transpose) {
+        return unlocked(other, [&] { return kiln::ormqr(a, tau, other, left, transpose); });
+      },
+      "tau"_a, "other"_a, "left"_a = true, "transpose"_a = false,
+      "the product of Householder reflectors times a matrix");
   const NamedTuple unpack("lu_unpack", {"P", "L", "U"});
   m.def(
       "lu_unpack",

@@ -309,6 +309,53 @@ KILN_OP_CASES(factorizations) {
       .loose(8);
 }
 
+KILN_OP_CASES(reflectors) {
+  for (const bool left : {true, false}) {
+    for (const bool transpose : {false, true}) {
+      for (const bool tracked : {false, true}) {
+        const auto input = [tracked](const Shape& shape) {
+          return tracked ? real(shape) : constant(shape);
+        };
+        op("ormqr",
+           concat("torch.ormqr(a, b, c, left=", left ? "True" : "False",
+                  ", transpose=", transpose ? "True" : "False", ")"),
+           [=](const Tensors& x) { return ormqr(x[0], x[1], x[2], left, transpose); },
+           {input({2, 4, 3}), tracked ? real({2, 3}, 0.2, 0.8) : constant({2, 3}, 0.2, 0.8),
+            left ? input({2, 4, 2}) : input({2, 2, 4})})
+            .dtypes(kDoubles)
+            .loose(8);
+      }
+    }
+  }
+  for (const Shape& shape : {Shape{2, 4, 3}, Shape{3, 5}, Shape{20, 20}}) {
+    op("geqrf", "torch.geqrf(a)", [](const Tensors& x) { return geqrf(x[0]); },
+       {constant(shape).then(regular)})
+        .dtypes(kDoubles)
+        .loose(8);
+  }
+  // Of every size that has loops of its own, and the next.
+  for (int64_t n = 1; n <= 18; ++n) {
+    op("linalg.inv", "torch.linalg.inv(a)", [](const Tensors& x) { return linalg::inv(x[0]); },
+       {constant({3, n, n}).then(regular)})
+        .dtypes(kDoubles)
+        .loose(16);
+    op("linalg.solve", "torch.linalg.solve(a, b)",
+       [](const Tensors& x) { return linalg::solve(x[0], x[1]); },
+       {constant({3, n, n}).then(regular), constant({3, n, 2})})
+        .dtypes(kDoubles)
+        .loose(16);
+    op("linalg.qr", "torch.linalg.qr(a)", [](const Tensors& x) { return linalg::qr(x[0]); },
+       {constant({3, n, 9}).then(regular)})
+        .dtypes(kDoubles)
+        .loose(16);
+    op("linalg.cholesky", "torch.linalg.cholesky(a + a.transpose(-2, -1))",
+       [](const Tensors& x) { return linalg::cholesky(symmetric(x[0])); },
+       {constant({3, n, n}).then(positive)})
+        .dtypes(kDoubles)
+        .loose(16);
+  }
+}
+
 KILN_OP_CASES(solvers) {
   op("linalg.solve", "torch.linalg.solve(a, b)",
      [](const Tensors& x) { return linalg::solve(x[0], x[1]); }, {square({3, 3}), real({3, 2})})

@@ -156,6 +156,39 @@ KILN_OP_CASES(complex_factorizations) {
       .loose(8);
 }
 
+KILN_OP_CASES(complex_reflectors) {
+  for (const bool left : {true, false}) {
+    for (const bool transpose : {false, true}) {
+      op("ormqr",
+         concat("torch.ormqr(a, b, c, left=", left ? "True" : "False",
+                ", transpose=", transpose ? "True" : "False", ")"),
+         [=](const Tensors& x) { return ormqr(x[0], x[1], x[2], left, transpose); },
+         {complex_({4, 3}), complex_({3}, 0.2, 0.8), left ? complex_({4, 2}) : complex_({2, 4})})
+          .dtypes(kComplex)
+          .loose(8);
+    }
+  }
+  op("geqrf", "torch.geqrf(a)", KILN_CALL(geqrf(x[0])), {square({2, 4, 3})})
+      .dtypes(kComplex)
+      .no_gradient()
+      .loose(8);
+  for (const int64_t n : {1, 2, 4, 7, 8, 11, 16}) {
+    op("linalg.inv", "torch.linalg.inv(a)", KILN_CALL(linalg::inv(x[0])), {square({2, n, n})})
+        .dtypes(kComplex)
+        .no_gradient()
+        .loose(16);
+    op("linalg.solve", "torch.linalg.solve(a, b, left=False)",
+       KILN_CALL(linalg::solve(x[0], x[1], false)), {square({2, n, n}), complex_({2, 2, n})})
+        .dtypes(kComplex)
+        .no_gradient()
+        .loose(16);
+    op("linalg.qr", "torch.linalg.qr(a)", KILN_CALL(linalg::qr(x[0])), {square({2, n, 9})})
+        .dtypes(kComplex)
+        .no_gradient()
+        .loose(16);
+  }
+}
+
 KILN_OP_CASES(complex_solvers) {
   op("linalg.solve", "torch.linalg.solve(a, b)", KILN_CALL(linalg::solve(x[0], x[1])),
      {square({2, 3, 3}), complex_({2, 3, 2})})

@@ -6,6 +6,8 @@
 
 #include <omp.h>
 
+#include "kiln/tensor/linalg/lapack_small.h"
+
 // LAPACK's Fortran needs one function of gfortran's runtime: joining two strings, with blanks up to
 // the length. Giving it that one spares a library.
 extern "C" __attribute__((weak, visibility("hidden"))) void _gfortran_concat_string(
@@ -65,7 +67,6 @@ int size_of_work(T optimal) {
                 const T*, const T*, const int*, T*, const int*, size_t, size_t, size_t, size_t);  \
   void p##gemm_(const char*, const char*, const int*, const int*, const int*, const T*, const T*, \
                 const int*, const T*, const int*, const T*, T*, const int*, size_t, size_t);      \
-  void p##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);               \
   void p##gels_(const char*, const int*, const int*, const int*, T*, const int*, T*, const int*,  \
                 T*, const int*, int*, size_t);                                                    \
   void p##sytrf_(const char*, const int*, T*, const int*, int*, T*, const int*, int*, size_t);    \
@@ -73,6 +74,7 @@ int size_of_work(T optimal) {
                  const int*, int*, size_t);                                                       \
   }                                                                                               \
   int potrf(char uplo, int n, T* a, int lda) {                                                    \
+    if (uplo == 'L' && small::takes(n, n, lda)) return small::potrf(n, a);                        \
     const OneThread guard;                                                                        \
     int info = 0;                                                                                 \
     p##potrf_(&uplo, &n, a, &lda, &info, 1);                                                      \
@@ -91,18 +93,24 @@ int size_of_work(T optimal) {
     return info;                                                                                  \
   }                                                                                               \
   int getrf(int m, int n, T* a, int lda, int* pivots) {                                           \
+    if (m == n && small::takes(n, n, lda)) return small::getrf(n, a, pivots);                     \
     const OneThread guard;                                                                        \
     int info = 0;                                                                                 \
     p##getrf_(&m, &n, a, &lda, pivots, &info);                                                    \
     return info;                                                                                  \
   }                                                                                               \
   int getrs(char trans, int n, int nrhs, const T* a, int lda, const int* pivots, T* b, int ldb) { \
+    if (trans != 'T' && ldb == n && small::takes(n, n, lda) && (n <= 8 || nrhs <= 4)) {           \
+      small::getrs(trans == 'C', n, nrhs, a, pivots, b);                                          \
+      return 0;                                                                                   \
+    }                                                                                             \
     const OneThread guard;                                                                        \
     int info = 0;                                                                                 \
     p##getrs_(&trans, &n, &nrhs, a, &lda, pivots, b, &ldb, &info, 1);                             \
     return info;                                                                                  \
   }                                                                                               \
   int getri(int n, T* a, int lda, const int* pivots) {                                            \
+    if (small::takes(n, n, lda)) return small::getri(n, a, pivots);                               \
     const OneThread guard;                                                                        \
     int info = 0;                                                                                 \
     int size = -1;                                                                                \
@@ -123,17 +131,6 @@ int size_of_work(T optimal) {
     const OneThread guard;                                                                        \
     p##gemm_(&transa, &transb, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);       \
   }                                                                                               \
-  int geqrf(int m, int n, T* a, int lda, T* tau) {                                                \
-    const OneThread guard;                                                                        \
-    int info = 0;                                                                                 \
-    int size = -1;                                                                                \
-    T optimal{};                                                                                  \
-    p##geqrf_(&m, &n, a, &lda, tau, &optimal, &size, &info);                                      \
-    size = size_of_work(optimal);                                                                 \
-    std::vector<T> work(static_cast<size_t>(size));                                               \
-    p##geqrf_(&m, &n, a, &lda, tau, work.data(), &size, &info);                                   \
-    return info;                                                                                  \
-  }                                                                                               \
   int gels(int m, int n, int nrhs, T* a, int lda, T* b, int ldb) {                                \
     const OneThread guard;                                                                        \
     int info = 0;                                                                                 \
@@ -148,41 +145,106 @@ int size_of_work(T optimal) {
 KILN_LAPACK_ALL(X)
 #undef X
 
+// Note [Blocks of reflectors]. LAPACK applies reflectors one by one below 128 columns. Here blocks
+// of them are applied together, by products of matrices, from 32 on: geqrf and orgqr as LAPACK has
+// them, but for that bound.
+namespace {
+constexpr int kBlock = 32;
+}
+
 // Orthogonal in the real kinds is unitary in the complex ones.
-#define X(T, p, orgqr_, ormqr_)                                                                   \
-  extern "C" {                                                                                    \
-  void p##orgqr_(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*,    \
-                 int*);                                                                           \
-  void p##ormqr_(const char*, const char*, const int*, const int*, const int*, const T*,          \
-                 const int*, const T*, T*, const int*, T*, const int*, int*, size_t, size_t);     \
-  }                                                                                               \
-  int orgqr(int m, int n, int k, T* a, int lda, const T* tau) {                                   \
-    const OneThread guard;                                                                        \
-    int info = 0;                                                                                 \
-    int size = -1;                                                                                \
-    T optimal{};                                                                                  \
-    p##orgqr_(&m, &n, &k, a, &lda, tau, &optimal, &size, &info);                                  \
-    size = size_of_work(optimal);                                                                 \
-    std::vector<T> work(static_cast<size_t>(size));                                               \
-    p##orgqr_(&m, &n, &k, a, &lda, tau, work.data(), &size, &info);                               \
-    return info;                                                                                  \
-  }                                                                                               \
-  int ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c,  \
-            int ldc) {                                                                            \
-    const OneThread guard;                                                                        \
-    int info = 0;                                                                                 \
-    int size = -1;                                                                                \
-    T optimal{};                                                                                  \
-    p##ormqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, &optimal, &size, &info, 1, 1);    \
-    size = size_of_work(optimal);                                                                 \
-    std::vector<T> work(static_cast<size_t>(size));                                               \
-    p##ormqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info, 1, 1); \
-    return info;                                                                                  \
+#define X(T, p, org2r_, ormqr_, adjoint)                                                           \
+  extern "C" {                                                                                     \
+  void p##geqr2_(const int*, const int*, T*, const int*, T*, T*, int*);                            \
+  void p##larft_(const char*, const char*, const int*, const int*, const T*, const int*, const T*, \
+                 T*, const int*, size_t, size_t);                                                  \
+  void p##larfb_(const char*, const char*, const char*, const char*, const int*, const int*,       \
+                 const int*, const T*, const int*, const T*, const int*, T*, const int*, T*,       \
+                 const int*, size_t, size_t, size_t, size_t);                                      \
+  void p##org2r_(const int*, const int*, const int*, T*, const int*, const T*, T*, int*);          \
+  void p##ormqr_(const char*, const char*, const int*, const int*, const int*, const T*,           \
+                 const int*, const T*, T*, const int*, T*, const int*, int*, size_t, size_t);      \
+  }                                                                                                \
+  namespace {                                                                                      \
+  /* C <- H C or H^H C for the product H of the ib reflectors in v. */                             \
+  void reflect(char trans, int m, int n, int ib, const T* v, int lda, const T* tau, T* c,          \
+               T* work) {                                                                          \
+    const int ldt = kBlock;                                                                        \
+    const int ldwork = n;                                                                          \
+    T* t = work + static_cast<size_t>(n) * kBlock;                                                 \
+    p##larft_("F", "C", &m, &ib, v, &lda, tau, t, &ldt, 1, 1);                                     \
+    p##larfb_("L", &trans, "F", "C", &m, &n, &ib, v, &lda, t, &ldt, c, &lda, work, &ldwork, 1, 1,  \
+              1, 1);                                                                               \
+  }                                                                                                \
+  std::vector<T> work_of(T, int n) {                                                               \
+    return std::vector<T>(static_cast<size_t>(std::max(1, n)) * kBlock + kBlock * kBlock);         \
+  }                                                                                                \
+  }                                                                                                \
+  int geqrf(int m, int n, T* a, int lda, T* tau) {                                                 \
+    if (small::takes(m, n, lda) && small::geqrf(m, n, a, tau)) return 0;                           \
+    const OneThread guard;                                                                         \
+    std::vector<T> work = work_of(T(), n);                                                         \
+    const int k = std::min(m, n);                                                                  \
+    int info = 0;                                                                                  \
+    for (int i = 0; i < k; i += kBlock) {                                                          \
+      const int ib = std::min(kBlock, k - i);                                                      \
+      const int left = m - i;                                                                      \
+      const int right = n - i - ib;                                                                \
+      T* v = a + i + static_cast<size_t>(i) * lda;                                                 \
+      p##geqr2_(&left, &ib, v, &lda, tau + i, work.data(), &info);                                 \
+      if (right > 0) {                                                                             \
+        reflect(adjoint, left, right, ib, v, lda, tau + i, v + static_cast<size_t>(ib) * lda,      \
+                work.data());                                                                      \
+      }                                                                                            \
+    }                                                                                              \
+    return info;                                                                                   \
+  }                                                                                                \
+  int orgqr(int m, int n, int k, T* a, int lda, const T* tau) {                                    \
+    if (small::takes(m, n, lda)) {                                                                 \
+      small::orgqr(m, n, k, a, tau);                                                               \
+      return 0;                                                                                    \
+    }                                                                                              \
+    const OneThread guard;                                                                         \
+    std::vector<T> work = work_of(T(), n);                                                         \
+    int info = 0;                                                                                  \
+    for (int j = k; j < n; ++j) {                                                                  \
+      T* column = a + static_cast<size_t>(j) * lda;                                                \
+      std::fill(column, column + m, T(0));                                                         \
+      column[j] = T(1);                                                                            \
+    }                                                                                              \
+    for (int i = (k - 1) / kBlock * kBlock; k > 0 && i >= 0; i -= kBlock) {                        \
+      const int ib = std::min(kBlock, k - i);                                                      \
+      const int left = m - i;                                                                      \
+      const int right = n - i - ib;                                                                \
+      T* v = a + i + static_cast<size_t>(i) * lda;                                                 \
+      if (right > 0) {                                                                             \
+        reflect('N', left, right, ib, v, lda, tau + i, v + static_cast<size_t>(ib) * lda,          \
+                work.data());                                                                      \
+      }                                                                                            \
+      p##org2r_(&left, &ib, &ib, v, &lda, tau + i, work.data(), &info);                            \
+      for (int j = i; j < i + ib; ++j) {                                                           \
+        T* column = a + static_cast<size_t>(j) * lda;                                              \
+        std::fill(column, column + i, T(0));                                                       \
+      }                                                                                            \
+    }                                                                                              \
+    return info;                                                                                   \
+  }                                                                                                \
+  int ormqr(char side, char trans, int m, int n, int k, const T* a, int lda, const T* tau, T* c,   \
+            int ldc) {                                                                             \
+    const OneThread guard;                                                                         \
+    int info = 0;                                                                                  \
+    int size = -1;                                                                                 \
+    T optimal{};                                                                                   \
+    p##ormqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, &optimal, &size, &info, 1, 1);     \
+    size = size_of_work(optimal);                                                                  \
+    std::vector<T> work(static_cast<size_t>(size));                                                \
+    p##ormqr_(&side, &trans, &m, &n, &k, a, &lda, tau, c, &ldc, work.data(), &size, &info, 1, 1);  \
+    return info;                                                                                   \
   }
-X(float, s, orgqr_, ormqr_)
-X(double, d, orgqr_, ormqr_)
-X(c32, c, ungqr_, unmqr_)
-X(c64, z, ungqr_, unmqr_)
+X(float, s, org2r_, ormqr_, 'T')
+X(double, d, org2r_, ormqr_, 'T')
+X(c32, c, ung2r_, unmqr_, 'C')
+X(c64, z, ung2r_, unmqr_, 'C')
 #undef X
 
 // The functions whose complex kinds take real work memory besides.

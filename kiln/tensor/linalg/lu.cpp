@@ -52,6 +52,49 @@ Tensor lower_of(const Tensor& lu) {
   return lower(lu.narrow(-1, 0, k), -1) + one;
 }
 
+// Both at once, in one pass over the columns.
+std::pair<Tensor, Tensor> triangles_of(const Tensor& lu) {
+  const int64_t m = rows(lu);
+  const int64_t n = cols(lu);
+  const int64_t k = std::min(m, n);
+  const auto forward = [&](FunctionContext&, const TensorList& in) {
+    const Tensor from = mT(to_device(in[0].detach(), Device(kCpu))).contiguous();
+    const Tensor l = host_empty(with_dims(batch_shape(lu), {k, m}), lu.dtype());
+    const Tensor u = host_empty(with_dims(batch_shape(lu), {n, k}), lu.dtype());
+    by_type(lu.dtype(), [&]<class T>(T) {
+      const T* columns_of_lu = from.data_ptr<T>();
+      T* columns_of_l = l.data_ptr<T>();
+      T* columns_of_u = u.data_ptr<T>();
+      over_batch(batch_count(lu) * n, 2 * m, [&](int64_t i) {
+        const int64_t j = i % n;
+        const T* column = columns_of_lu + i * m;
+        const int64_t above = std::min(j + 1, k);
+        T* to = columns_of_u + i * k;
+        std::copy_n(column, above, to);
+        std::fill(to + above, to + k, T(0));
+        if (j >= k) return;
+        to = columns_of_l + (i / n * k + j) * m;
+        std::fill(to, to + j, T(0));
+        to[j] = T(1);
+        std::copy(column + j + 1, column + m, to + j + 1);
+      });
+    });
+    return TensorList{from_columns(l, lu.device()), from_columns(u, lu.device())};
+  };
+  const auto backward = [m, n](FunctionContext&, const TensorList& g) {
+    const auto grown = [](const Tensor& x, int dim, int64_t to) {
+      Shape rest = x.shape();
+      rest[x.dim() + dim] = to - x.size(dim);
+      return rest[x.dim() + dim] == 0
+                 ? x
+                 : cat({x, zeros(rest, {.dtype = x.dtype(), .device = x.device()})}, dim);
+    };
+    return TensorList{grown(lower(g[0], -1), -1, n) + grown(upper(g[1]), -2, m)};
+  };
+  const TensorList out = call_function("lu_unpack", {lu}, forward, backward);
+  return {out[0], out[1]};
+}
+
 Tensor upper_of(const Tensor& lu) { return upper(lu.narrow(-2, 0, std::min(rows(lu), cols(lu)))); }
 
 // X L^H... with the unit lower triangular l: L^-H x.
@@ -186,8 +229,7 @@ std::tuple<Tensor, Tensor, Tensor> lu_unpack(const Tensor& lu, const Tensor& piv
   std::tuple<Tensor, Tensor, Tensor> out{none, none, none};
   if (unpack_pivots) std::get<0>(out) = linalg::permutation(kOp, pivots, rows(lu), lu);
   if (unpack_data) {
-    std::get<1>(out) = linalg::lower_of(lu);
-    std::get<2>(out) = linalg::upper_of(lu);
+    std::tie(std::get<1>(out), std::get<2>(out)) = linalg::triangles_of(lu);
   }
   return out;
 }

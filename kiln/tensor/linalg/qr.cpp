@@ -14,8 +14,7 @@ struct Reflectors {
   Tensor tau;     // [.., k]
 };
 
-Reflectors reflectors_of(const Tensor& a) {
-  constexpr const char* kOp = "linalg.qr";
+Reflectors reflectors_of(const char* kOp, const Tensor& a) {
   const int m = checked_size(kOp, rows(a));
   const int n = checked_size(kOp, cols(a));
   const int64_t k = std::min(m, n);
@@ -109,7 +108,7 @@ std::pair<Tensor, Tensor> qr(const Tensor& a, const std::string& mode) {
   const int64_t n = cols(a);
   const int64_t k = mode == "complete" ? m : std::min(m, n);
   const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
-    const Reflectors factors = reflectors_of(in[0]);
+    const Reflectors factors = reflectors_of(kOp, in[0]);
     Tensor r = from_columns(factors.packed, a.device());
     if (k < m) r = r.narrow(-2, 0, k);
     r = upper(r);
@@ -166,3 +165,82 @@ Tensor householder_product(const Tensor& a, const Tensor& tau) {
 }
 
 }  // namespace kiln::linalg
+
+namespace kiln {
+
+using namespace linalg::detail;
+
+std::pair<Tensor, Tensor> geqrf(const Tensor& a) {
+  check_matrix("geqrf", a);
+  if (is_tracked(a)) {
+    throw_error<AutodiffError>("geqrf: has no derivative; try linalg.qr, or detach() first");
+  }
+  const linalg::Reflectors out = linalg::reflectors_of("geqrf", a);
+  return {from_columns(out.packed, a.device()), to_device(out.tau, a.device())};
+}
+
+namespace {
+
+// Without recording: from the left, Q or Q^H.
+Tensor multiplied(const Tensor& a, const Tensor& tau, const Tensor& c, bool adjoint) {
+  const int m = checked_size("ormqr", rows(c));
+  const int n = checked_size("ormqr", cols(c));
+  const int k = checked_size("ormqr", tau.size(-1));
+  const Tensor out = columns(c);
+  if (out.numel() == 0) return from_columns(out, c.device());
+  const Tensor packed = columns(a);
+  const Tensor scales = host_copy(tau);
+  const int64_t step = int64_t{m} * cols(a);
+  by_type(c.dtype(), [&]<class T>(T) {
+    const T* reflectors = packed.data_ptr<T>();
+    const T* scale = scales.data_ptr<T>();
+    T* to = out.data_ptr<T>();
+    const char trans = !adjoint ? 'N' : std::is_same_v<T, lapack::Real<T>> ? 'T' : 'C';
+    over_batch(batch_count(c), 4 * int64_t{m} * n * std::max(k, 1), [&](int64_t i) {
+      lapack::ormqr('L', trans, m, n, k, reflectors + i * step, m, scale + i * k,
+                    to + i * int64_t{m} * n, m);
+    });
+  });
+  return from_columns(out, c.device());
+}
+
+// One reflector after another: ordinary ops, which know their derivatives.
+Tensor multiplied_in_turn(const Tensor& a, const Tensor& tau, Tensor c, bool adjoint) {
+  const Tensor below = lower(a, -1);
+  const Tensor one = eye(rows(a), {.dtype = a.dtype(), .device = a.device()});
+  const int64_t k = tau.size(-1);
+  for (int64_t step = 0; step < k; ++step) {
+    const int64_t i = adjoint ? step : k - 1 - step;
+    const Tensor v = below.narrow(-1, i, 1) + one.narrow(-1, i, 1);
+    const Tensor scale = tau.narrow(-1, i, 1).unsqueeze(-1);
+    c = c - matmul(v, matmul(mH(v), c)) * (adjoint ? conj(scale) : scale);
+  }
+  return c;
+}
+
+}  // namespace
+
+Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left, bool transpose) {
+  constexpr const char* kOp = "ormqr";
+  check_matrix(kOp, a);
+  check_matrix(kOp, other);
+  check_like(kOp, a, tau);
+  check_like(kOp, a, other);
+  const int64_t m = rows(a);
+  const int64_t k = tau.dim() == a.dim() - 1 ? tau.size(-1) : -1;
+  if (k < 0 || k > cols(a) || k > m || !(tau.shape() == with_dims(batch_shape(a), {k})) ||
+      !(batch_shape(other) == batch_shape(a)) || (left ? rows(other) : cols(other)) != m) {
+    throw_error<ShapeError>(kOp, ": the operands do not fit; got ", a.shape(), ", tau ",
+                            tau.shape(), " and other ", other.shape(),
+                            "; expected [.., m, n], [.., k] with k <= min(m, n) and ",
+                            left ? "[.., m, c]" : "[.., c, m]", " of one batch");
+  }
+  // C Q is (Q^H C^H)^H.
+  if (!left) return mH(ormqr(a, tau, mH(other), true, !transpose));
+  if (is_tracked(a) || is_tracked(tau) || is_tracked(other)) {
+    return multiplied_in_turn(a, tau, other, transpose);
+  }
+  return multiplied(a, tau, other, transpose);
+}
+
+}  // namespace kiln

@@ -1,4 +1,5 @@
 // Solving with the LU factorization: solve, inv, lu_solve, determinants.
+#include <algorithm>
 #include <cmath>
 
 #include "kiln/tensor/linalg.h"
@@ -173,13 +174,10 @@ std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
 
 namespace {
 
-// For each matrix: the product of U's diagonal and of the swaps' signs; its sign and logarithm.
-struct Determinant {
-  Tensor value;
-  Tensor sign;
-  Tensor log;
-  bool singular = false;  // one of them
-};
+bool one_singular(const LuFactors& factors) {
+  const int32_t* info = factors.info.data_ptr<int32_t>();
+  return std::any_of(info, info + factors.info.numel(), [](int32_t i) { return i != 0; });
+}
 
 template <class T>
 T sign_of(T u) {
@@ -190,35 +188,56 @@ std::complex<T> sign_of(std::complex<T> u) {
   return u == T(0) ? u : u / std::abs(u);
 }
 
-Determinant determinant_of(const LuFactors& factors, DType dtype) {
-  const Shape batch = batch_shape(factors.lu);
+// f(i, diagonal of U, signs of the swaps) for each matrix; f reads element j of both.
+template <class T, class F>
+void over_diagonals(const LuFactors& factors, F f) {
   const int64_t n = rows(factors.lu);
-  Determinant out{host_empty(batch, dtype), host_empty(batch, dtype),
-                  host_empty(batch, real_dtype(dtype)), false};
+  const T* lu = factors.lu.data_ptr<T>();
   const int32_t* pivots = factors.pivots.data_ptr<int32_t>();
-  by_type(dtype, [&]<class T>(T) {
-    const T* lu = factors.lu.data_ptr<T>();
-    T* value = out.value.data_ptr<T>();
-    T* sign = out.sign.data_ptr<T>();
-    auto* log = out.log.data_ptr<lapack::Real<T>>();
-    for (int64_t i = 0; i < batch.numel(); ++i) {
-      T product = 1;
-      T signs = 1;
-      lapack::Real<T> logs = 0;
-      for (int64_t j = 0; j < n; ++j) {
-        const T u = lu[(i * n + j) * n + j];
-        const T swap = pivots[i * n + j] == j + 1 ? T(1) : T(-1);
-        product *= u * swap;
-        signs *= swap * sign_of(u);
-        logs += std::log(std::abs(u));
-        if (u == T(0)) out.singular = true;
-      }
+  over_batch(batch_count(factors.lu), 4 * n, [&](int64_t i) {
+    const auto diagonal = [&](int64_t j) { return lu[(i * n + j) * n + j]; };
+    const auto swap = [&](int64_t j) {
+      return pivots[i * n + j] == j + 1 ? lapack::Real<T>(1) : lapack::Real<T>(-1);
+    };
+    f(i, diagonal, swap);
+  });
+}
+
+// The product of U's diagonal and of the swaps' signs.
+Tensor determinant_of(const LuFactors& factors) {
+  const Tensor out = host_empty(batch_shape(factors.lu), factors.lu.dtype());
+  const int64_t n = rows(factors.lu);
+  by_type(out.dtype(), [&]<class T>(T) {
+    T* value = out.data_ptr<T>();
+    over_diagonals<T>(factors, [=](int64_t i, auto diagonal, auto swap) {
+      T product(1);
+      for (int64_t j = 0; j < n; ++j) product *= diagonal(j) * swap(j);
       value[i] = product;
-      sign[i] = signs;
-      log[i] = logs;
-    }
+    });
   });
   return out;
+}
+
+// Its sign (of a complex number z / |z|) and the logarithm of its absolute value.
+std::pair<Tensor, Tensor> sign_and_log_of(const LuFactors& factors) {
+  const Tensor signs = host_empty(batch_shape(factors.lu), factors.lu.dtype());
+  const Tensor logs = host_empty(signs.shape(), real_dtype(signs.dtype()));
+  const int64_t n = rows(factors.lu);
+  by_type(signs.dtype(), [&]<class T>(T) {
+    T* sign = signs.data_ptr<T>();
+    auto* log = logs.data_ptr<lapack::Real<T>>();
+    over_diagonals<T>(factors, [=](int64_t i, auto diagonal, auto swap) {
+      T product(1);
+      lapack::Real<T> sum = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        product *= sign_of(diagonal(j)) * swap(j);
+        sum += std::log(std::abs(diagonal(j)));
+      }
+      sign[i] = product;
+      log[i] = sum;
+    });
+  });
+  return {signs, logs};
 }
 
 // The conjugates of A's cofactors, which are det's derivative, where A may be singular: with A = U
@@ -264,12 +283,11 @@ Tensor det(const Tensor& a) {
   check_square("linalg.det", a);
   const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
     const LuFactors factors = lu_factors("linalg.det", in[0]);
-    const Determinant d = determinant_of(factors, a.dtype());
-    Tensor value = to_device(d.value, a.device());
+    Tensor value = to_device(determinant_of(factors), a.device());
     if (ctx.needs_input_grad(0)) {
       ctx.save_for_backward({in[0], value});
       ctx.saved_data()["factors"] = factors;
-      ctx.saved_data()["singular"] = d.singular;
+      ctx.saved_data()["singular"] = one_singular(factors);
     }
     return TensorList{value};
   };
@@ -286,12 +304,12 @@ std::pair<Tensor, Tensor> slogdet(const Tensor& a) {
   check_square("linalg.slogdet", a);
   const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
     const LuFactors factors = lu_factors("linalg.slogdet", in[0]);
-    const Determinant d = determinant_of(factors, a.dtype());
-    Tensor sign = to_device(d.sign, a.device());
+    const auto [host_sign, host_log] = sign_and_log_of(factors);
+    Tensor sign = to_device(host_sign, a.device());
     if (!is_complex(a)) ctx.mark_non_differentiable({sign});
     ctx.save_for_backward({in[0], sign});
     ctx.saved_data()["factors"] = factors;
-    return TensorList{sign, to_device(d.log, a.device())};
+    return TensorList{sign, to_device(host_log, a.device())};
   };
   // With t = tr(A^-1 dA), log|det| moves by Re t and a complex sign by i sign Im t.
   const auto backward = [](FunctionContext& ctx, const TensorList& g) {
