@@ -212,6 +212,11 @@ struct BoolDefaults {
     return X::bool_not(X::bool_xor(a, b));
   }
 
+  template <class X = Bk>
+  static IntOf<X> bool_count(const BoolOf<X>& x, const Dims& dims, bool keepdim) {
+    return X::int_sum(X::bool_into_int(x, DType::i64), dims, keepdim);
+  }
+
  private:
   template <class X>
   static BoolOf<X> constant(const BoolOf<X>& x, Scalar value) {

@@ -3,6 +3,7 @@
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/scatter.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
@@ -35,13 +36,17 @@ bool is_ellipsis(const IndexEntry& entry) {
   return item != nullptr && item->type == IndexItem::Type::ellipsis;
 }
 
-// Turns a mask into the positions where it holds, one tensor for each of its dims.
-std::vector<Tensor> positions_of(const Tensor& mask, const Shape& shape, int first_dim) {
+void check_mask(const Tensor& mask, const Shape& shape, int first_dim) {
   for (int i = 0; i < mask.dim(); ++i) {
-    if (mask.shape()[i] == shape[first_dim + i]) continue;
+    if (first_dim + i < shape.rank() && mask.shape()[i] == shape[first_dim + i]) continue;
     throw_error<IndexError>("index: the mask's sizes must be the tensor's; got mask ", mask.shape(),
                             " at dim ", first_dim, " of ", shape);
   }
+}
+
+// Turns a mask into the positions where it holds, one tensor for each of its dims.
+std::vector<Tensor> positions_of(const Tensor& mask, const Shape& shape, int first_dim) {
+  check_mask(mask, shape, first_dim);
   return nonzero(mask).unbind(1);
 }
 
@@ -118,7 +123,18 @@ Tensor checked_index(const Tensor& index, int64_t size, int dim) {
   return low < 0 ? where(i.lt(0), i.add(size), i) : i;
 }
 
-Tensor gather_from(Tensor view, std::vector<Plan::Gathered> gathered) {
+// The dims that tensors index, in front or where they stand, as one dim with one index.
+struct Merged {
+  Tensor view;   // with those dims moved together
+  Tensor rows;   // the same with those dims as one
+  int dim = 0;   // that one
+  Tensor index;  // into it, as one row
+  Shape result;  // of what the index picks
+  bool permuted = false;
+};
+
+Merged merged(Tensor view, std::vector<Plan::Gathered> gathered) {
+  Merged out;
   Shape broadcast;
   for (const auto& g : gathered) {
     broadcast = broadcast_shapes("index", broadcast, g.index.shape());
@@ -127,6 +143,7 @@ Tensor gather_from(Tensor view, std::vector<Plan::Gathered> gathered) {
   for (size_t k = 1; k < gathered.size(); ++k) {
     adjacent = adjacent && gathered[k].dim == gathered[k - 1].dim + 1;
   }
+  out.permuted = !adjacent;
   if (!adjacent) {
     Dims order;
     for (const auto& g : gathered) order.push_back(g.dim);
@@ -136,31 +153,59 @@ Tensor gather_from(Tensor view, std::vector<Plan::Gathered> gathered) {
     view = view.permute(order);
     for (size_t k = 0; k < gathered.size(); ++k) gathered[k].dim = static_cast<int>(k);
   }
-  // All gathered dims become one, and their indices one index into it.
-  const int first = gathered.front().dim;
+  out.dim = gathered.front().dim;
   const int count = static_cast<int>(gathered.size());
-  Shape merged;
-  Shape result;
-  int64_t merged_size = 1;
-  for (int k = 0; k < count; ++k) merged_size *= view.shape()[first + k];
+  Shape rows;
+  int64_t size = 1;
+  for (int k = 0; k < count; ++k) size *= view.shape()[out.dim + k];
   for (int d = 0; d < view.dim(); ++d) {
-    if (d == first) {
-      merged.push_back(merged_size);
-      for (int64_t size : broadcast) result.push_back(size);
+    if (d == out.dim) {
+      rows.push_back(size);
+      for (int64_t n : broadcast) out.result.push_back(n);
     }
-    if (d >= first && d < first + count) continue;
-    merged.push_back(view.shape()[d]);
-    result.push_back(view.shape()[d]);
+    if (d >= out.dim && d < out.dim + count) continue;
+    rows.push_back(view.shape()[d]);
+    out.result.push_back(view.shape()[d]);
   }
-  Tensor linear;
   for (const auto& g : gathered) {
-    const int64_t size = view.shape()[g.dim];
-    const Tensor i = checked_index(g.index, size, g.dim);
-    linear = linear.defined() ? linear.mul(size).add(i) : i;
+    const int64_t n = view.shape()[g.dim];
+    const Tensor i = checked_index(g.index, n, g.dim);
+    out.index = out.index.defined() ? out.index.mul(n).add(i) : i;
   }
-  linear = linear.expand(broadcast).reshape({-1});
-  if (count > 1) view = view.reshape(merged);
-  return view.index_select(first, linear).reshape(result);
+  out.index = out.index.expand(broadcast).reshape({-1});
+  out.rows = count > 1 ? view.reshape(rows) : view;
+  out.view = std::move(view);
+  return out;
+}
+
+// One mask over the first dims: they become one, and what is true there an index into it.
+bool is_only_mask(std::span<const IndexEntry> entries) {
+  if (entries.size() != 1) return false;
+  const auto* t = std::get_if<Tensor>(&entries[0]);
+  return t != nullptr && is_mask(*t) && t->dim() > 0;
+}
+
+Merged masked(const Tensor& x, const Tensor& mask) {
+  check_mask(mask, x.shape(), 0);
+  Merged out;
+  Shape rows{mask.numel()};
+  for (int d = mask.dim(); d < x.dim(); ++d) rows.push_back(x.shape()[d]);
+  out.view = x;
+  out.rows = mask.dim() > 1 ? x.reshape(rows) : x;
+  out.index = nonzero(mask.reshape({-1})).reshape({-1});
+  out.result = rows;
+  out.result[0] = out.index.numel();
+  return out;
+}
+
+// Whether `rows` of it share x's memory.
+bool is_view(const Merged& m) { return m.rows.dim() == m.view.dim() || m.view.is_contiguous(); }
+
+bool is_whole(const Tensor& x, const Plan& plan) {
+  for (const IndexItem& item : plan.basic) {
+    if (item.type != IndexItem::Type::slice) return false;
+  }
+  return x.index(plan.basic).shape() == x.shape();
 }
 
 // A value that is written may have more dims of size 1 at the front than what it is written to.
@@ -172,25 +217,50 @@ Tensor without_leading_ones(Tensor value, int rank) {
 }  // namespace
 
 Tensor index(const Tensor& x, std::span<const IndexEntry> entries) {
+  if (is_only_mask(entries) && std::get<Tensor>(entries[0]).dim() <= x.dim()) {
+    const Merged m = masked(x, std::get<Tensor>(entries[0]));
+    return m.rows.index_select(0, m.index);
+  }
   Plan plan = plan_of(x, entries);
   const Tensor view = x.index(plan.basic);
-  return plan.gathered.empty() ? view : gather_from(view, std::move(plan.gathered));
+  if (plan.gathered.empty()) return view;
+  const Merged m = merged(view, std::move(plan.gathered));
+  return m.rows.index_select(m.dim, m.index).reshape(m.result);
 }
 
-void index_put_(Tensor& x, std::span<const IndexEntry> entries, const Tensor& value,
-                bool accumulate) {
-  Plan plan = plan_of(x, entries);
-  const bool tracked = is_grad_enabled() && (x.requires_grad() || value.requires_grad());
-  if (plan.gathered.empty() && !tracked) {
-    Tensor view = x.index(plan.basic);
-    const Tensor source = without_leading_ones(value, view.dim());
+namespace {
+
+// Writes where `m` says: into x's memory, of which it is a view, and unrecorded.
+void put(Merged m, const Tensor& value, bool accumulate) {
+  Shape slices = m.rows.shape();
+  slices[m.dim] = m.index.numel();
+  const Tensor source =
+      without_leading_ones(value, m.result.rank()).to(m.rows.dtype()).expand(m.result);
+  const auto write = [&](Tensor& to) {
     if (accumulate) {
-      view.add_(source.to(x.dtype()));
+      index_add_(to, m.dim, m.index, source.reshape(slices));
     } else {
-      view.copy_(source);
+      index_copy_(to, m.dim, m.index, source.reshape(slices));
     }
-    return;
-  }
+  };
+  write(m.rows);
+  if (!is_view(m)) m.view.copy_(m.rows.reshape(m.view.shape()));
+}
+
+// The same as a function of x and the value, where all of x is indexed.
+Tensor written(const Tensor& x, const Merged& m, const Tensor& value, bool accumulate) {
+  Shape slices = m.rows.shape();
+  slices[m.dim] = m.index.numel();
+  const Tensor source =
+      without_leading_ones(value, m.result.rank()).to(x.dtype()).expand(m.result).reshape(slices);
+  const Tensor out = accumulate ? m.rows.index_add(m.dim, m.index, source)
+                                : index_copy(m.rows, m.dim, m.index, source);
+  return out.reshape(x.shape());
+}
+
+// Any index and dtype, recorded: by the place of each element in x.
+void put_elements(Tensor& x, std::span<const IndexEntry> entries, const Tensor& value,
+                  bool accumulate) {
   Tensor positions;
   {
     const NoGradGuard no_grad;
@@ -203,6 +273,49 @@ void index_put_(Tensor& x, std::span<const IndexEntry> entries, const Tensor& va
   const Tensor written = accumulate ? flat.scatter_add(0, where_to, source.reshape({-1}))
                                     : flat.scatter(0, where_to, source.reshape({-1}));
   x.copy_(written.reshape(x.shape()));
+}
+
+}  // namespace
+
+void index_put_(Tensor& x, std::span<const IndexEntry> entries, const Tensor& value,
+                bool accumulate) {
+  const bool tracked = is_grad_enabled() && (x.requires_grad() || value.requires_grad());
+  const bool complex = is_complex(x.dtype());
+  if (is_only_mask(entries) && !complex && std::get<Tensor>(entries[0]).dim() <= x.dim()) {
+    const Tensor& mask = std::get<Tensor>(entries[0]);
+    if (!tracked && !accumulate && value.numel() == 1 && mask.dim() == x.dim()) {
+      check_mask(mask, x.shape(), 0);
+      x.masked_fill_(mask, value.to(x.dtype()).item_scalar());
+    } else if (tracked) {
+      x.copy_(written(x, masked(x, mask), value, accumulate));
+    } else {
+      put(masked(x, mask), value, accumulate);
+    }
+    return;
+  }
+  Plan plan = plan_of(x, entries);
+  if (plan.gathered.empty() && !tracked) {
+    Tensor view = x.index(plan.basic);
+    const Tensor source = without_leading_ones(value, view.dim());
+    if (accumulate) {
+      view.add_(source.to(x.dtype()));
+    } else {
+      view.copy_(source);
+    }
+    return;
+  }
+  if (complex || (tracked && (plan.gathered.empty() || !is_whole(x, plan)))) {
+    put_elements(x, entries, value, accumulate);
+    return;
+  }
+  Merged m = merged(x.index(plan.basic), std::move(plan.gathered));
+  if (!tracked) {
+    put(std::move(m), value, accumulate);
+  } else if (!m.permuted) {
+    x.copy_(written(x, m, value, accumulate));
+  } else {
+    put_elements(x, entries, value, accumulate);
+  }
 }
 
 Tensor nonzero(const Tensor& x) {

@@ -52,6 +52,7 @@ Value root_of_squares(const Value& x) {
 
 Tensor sum_over(const Value& x, const Dims& dims, bool keepdim) {
   if (kind_of_value(x) == Kind::floating) return wrap(AD::float_sum(x, dims, keepdim));
+  if (kind_of_value(x) == Kind::boolean) return wrap(Dispatch::bool_count(x.inner, dims, keepdim));
   return wrap(Dispatch::int_sum(cast(x, i64).inner, dims, keepdim));
 }
 

@@ -185,7 +185,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   const Tensor index = x.to(i64);
   if (!weights.defined()) {
     return zeros({size}, {i64, x.device()})
-        .index_add(0, index, ones({x.numel()}, {i64, x.device()}));
+        .index_add(0, index, ones({}, {i64, x.device()}).expand({x.numel()}));
   }
   const Tensor counted = weights.detach().to(weights.dtype() == f32 ? f32 : f64);
   return zeros({size}, {counted.dtype(), x.device()}).index_add(0, index, counted);
@@ -221,11 +221,10 @@ Tensor floats(const char* op, const Tensor& x) {
 
 // Sums of weights (or counts) in the bins that `index` names; -1 names none.
 Tensor counted(const Tensor& index, int64_t bins, const Tensor& weights) {
-  const Tensor inside = index.ge(0);
-  const DType dtype = weights.dtype();
-  const Tensor zero = zeros({}, {dtype, weights.device()});
-  return zeros({bins}, {dtype, index.device()})
-      .index_add(0, where(inside, index, 0), where(inside, weights.expand(index.shape()), zero));
+  return zeros({bins + 1}, {weights.dtype(), index.device()})
+      .index_add(0, index.add(1), weights.expand(index.shape()))
+      .narrow(0, 1, bins)
+      .clone();
 }
 
 std::pair<Tensor, Tensor> histogram_over(const Tensor& x, const Tensor& edges,
@@ -256,7 +255,7 @@ Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
   if (bins < 1) throw_error<ValueError>("histc: expected at least 1 bin; got ", bins);
   const Tensor values = floats("histc", x);
   const auto [low, high] = range_of("histc", values, min, max, min != max);
-  const Tensor place = values.sub(low).mul(bins).div(high - low).floor();
+  const Tensor place = values.sub(low).mul_(bins).div_(high - low);
   const Tensor inside = values.ge(low).logical_and(values.le(high));
   const Tensor index = where(inside, place, full({}, -1, {x.dtype(), x.device()})).to(i64);
   // Counts in i64: half-precision ones would stop to grow.

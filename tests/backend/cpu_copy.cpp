@@ -1,6 +1,7 @@
 // Cpu's copies between layouts: transposes of every size and element, slices, flips, overlapping
 // assignments, cat.
 #include <algorithm>
+#include <iterator>
 
 #include "tests/backend/neural_check.h"
 
@@ -73,6 +74,37 @@ TEST_CASE("Cpu: a transposed copy larger than the caches") {
     }
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("Cpu: rows that are read backwards, in steps, or again and again") {
+  at_every_target([] {
+    for (const int64_t n : {1, 2, 3, 13, 40, 1000}) {
+      CAPTURE(n);
+      for (const DType dtype : {f64, f32, f16, u8}) {
+        const HostHandle x = random_of({3, n}, dtype);
+        const HostHandle back =
+            is_floating_point(dtype) ? CpuBasic::float_flip(x, {1}) : CpuBasic::int_flip(x, {1});
+        std::vector<double> turned;
+        const std::vector<double> before = values_of(x);
+        for (size_t r = 0; r < 3; ++r) {
+          const auto first = before.begin() + static_cast<int64_t>(r) * n;
+          turned.insert(turned.end(), std::make_reverse_iterator(first + n),
+                        std::make_reverse_iterator(first));
+        }
+        CHECK(values_of(back) == turned);
+        const HostHandle steps = host::slice(x, 1, Range{0, n, 2});
+        CHECK(values_of(copied(steps)) == values_of(steps));
+        const HostHandle column = host::slice(x, 1, Range{0, 1, 1});
+        for (const Shape& wide : {Shape{3, n}, Shape{2, 3, n}}) {
+          const HostHandle spread = host::expand(column, wide);
+          CHECK(values_of(copied(spread)) == values_of(spread));
+        }
+        // From a place that no vector is aligned to.
+        const HostHandle rest = host::slice(x, 1, Range{n / 2, n, 1});
+        CHECK(values_of(copied(rest)) == values_of(rest));
+      }
+    }
+  });
 }
 
 TEST_CASE("Cpu: flips") {

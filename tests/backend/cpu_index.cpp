@@ -49,6 +49,62 @@ TEST_CASE("Cpu: gather, scatter, index_select and index_add along every dim") {
   }
 }
 
+TEST_CASE("Cpu: an index of whole rows, and one number as the source, are as good as spread out") {
+  const Shape shape{5, 7, 6};
+  const HostHandle x = random_tensor(shape, f32, 1);
+  const HostHandle one = random_tensor({1}, f32, 2);
+  for (int dim = 0; dim < 3; ++dim) {
+    CAPTURE(dim);
+    Shape some = shape;
+    some[dim] = 9;
+    Strides strides{0, 0, 0};
+    strides[dim] = 1;
+    const HostHandle line = random_ints({9}, i64, shape[dim], 3);
+    const HostHandle spread = host::view(line, some, strides, 0);
+    const HostHandle source = random_tensor(some, f32, 4);
+    const HostHandle number = host::view(one, some, Strides{0, 0, 0}, 0);
+    check_close(CpuBasic::float_gather(x, dim, spread), Reference::float_gather(x, dim, spread),
+                0.0);
+    for (const HostHandle& from : {source, number}) {
+      check_close(CpuBasic::float_scatter(x, dim, spread, from),
+                  Reference::float_scatter(x, dim, spread, from), 0.0);
+      check_close(CpuBasic::float_scatter_add(x, dim, spread, from),
+                  Reference::float_scatter_add(x, dim, spread, from), kernel_tolerance(f32));
+      check_close(CpuBasic::float_index_copy(x, dim, line, from),
+                  Reference::float_scatter(x, dim, spread, from), 0.0);
+      check_close(CpuBasic::float_index_add(x, dim, line, from),
+                  Reference::float_index_add(x, dim, line, from), kernel_tolerance(f32));
+      for (const ScatterReduction how :
+           {ScatterReduction::prod, ScatterReduction::amax, ScatterReduction::amin}) {
+        check_close(CpuBasic::float_scatter_reduce(x, dim, spread, from, how),
+                    Reference::float_scatter_reduce(x, dim, spread, from, how),
+                    kernel_tolerance(f32));
+      }
+    }
+  }
+  CHECK_THROWS_AS(CpuBasic::float_gather(
+                      x, 1, host::view(indices({0, 7}, {2}), Shape{5, 2, 6}, Strides{0, 1, 0}, 0)),
+                  IndexError);
+}
+
+TEST_CASE("Cpu: many sums into one short row") {
+  const int64_t n = 200001;
+  const HostHandle index = random_ints({n}, i64, 37, 5);
+  const HostHandle x = random_ints({37}, i64, 100, 6);
+  const HostHandle source = random_ints({n}, i64, 100, 7);
+  check_close(CpuBasic::int_index_add(x, 0, index, source),
+              Reference::int_index_add(x, 0, index, source), 0.0);
+  check_close(CpuBasic::int_scatter_add(x, 0, index, source),
+              Reference::int_scatter_add(x, 0, index, source), 0.0);
+  const HostHandle numbers = random_tensor({n}, f64, 8);
+  const HostHandle zeros = CpuBasic::float_full({37}, 0.0, f64, Device());
+  check_close(CpuBasic::float_index_add(zeros, 0, index, numbers),
+              Reference::float_index_add(zeros, 0, index, numbers), kernel_tolerance(f64));
+  CHECK_THROWS_AS(
+      CpuBasic::float_index_add(CpuBasic::float_full({36}, 0.0, f64, Device()), 0, index, numbers),
+      IndexError);
+}
+
 TEST_CASE("Cpu: int sums at an index wrap; bools are moved") {
   const HostHandle x = random_ints({4}, i8, 100, 1);
   const HostHandle index = indices({1, 1, 1, 1}, {4});

@@ -161,6 +161,35 @@ TEST_CASE("Cpu: NaN wins, ties go to the first") {
   });
 }
 
+TEST_CASE("Cpu: a product leaves the range only where the product in order does") {
+  const auto product = [](const std::vector<double>& values, DType dtype) {
+    const auto n = static_cast<int64_t>(values.size());
+    return values_of(CpuBasic::float_prod(tensor(values, {n}, dtype), {0}, false))[0];
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const int64_t n : {6, 40, 1000, 40000}) {
+    for (const DType dtype : {f32, f64}) {
+      const double size = dtype == f32 ? 1e30 : 1e200;
+      std::vector<double> values(static_cast<size_t>(n));
+      // By turns, at a distance that puts equal ones into one lane.
+      for (size_t i = 0; i < values.size(); ++i) values[i] = i % 2 == 0 ? size : 1.0 / size;
+      CHECK(product(values, dtype) == doctest::Approx(1.0).epsilon(0.05));
+      std::vector<double> ones(static_cast<size_t>(n), -1.0);
+      ones[3] = 3.0;
+      CHECK(product(ones, dtype) == (n % 2 == 0 ? -3.0 : 3.0));
+      ones[2] = 0.0;
+      CHECK(product(ones, dtype) == 0.0);
+      CHECK(std::signbit(product(ones, dtype)) == (n % 2 != 0));
+      ones[1] = -inf;
+      CHECK(std::isnan(product(ones, dtype)));
+      ones[2] = 2.0;
+      CHECK(product(ones, dtype) == inf);
+      ones[0] = std::nan("");
+      CHECK(std::isnan(product(ones, dtype)));
+    }
+  }
+}
+
 TEST_CASE("Cpu: reductions of nothing, and of dims of size 1, are fresh tensors") {
   const HostHandle empty = CpuBasic::float_empty({0, 3}, f32, Device());
   CHECK(values_of(CpuBasic::float_sum(empty, {0}, false)) == std::vector<double>{0, 0, 0});
@@ -193,6 +222,8 @@ TEST_CASE("Cpu: int and bool reductions") {
     }
     const HostHandle mask = CpuBasic::int_greater_scalar(x, 90);
     check_close(CpuBasic::bool_any(mask, {1}, false), Reference::bool_any(mask, {1}, false), 0.0);
+    check_close(CpuBasic::bool_count(mask, {0, 2}, false),
+                Reference::bool_count(mask, {0, 2}, false), 0.0);
     check_close(CpuBasic::bool_all(mask, {2}, true), Reference::bool_all(mask, {2}, true), 0.0);
   }
 }

@@ -86,6 +86,45 @@ TEST_CASE("index_put_: writes, broadcasts, converts, adds") {
   CHECK_THROWS_AS(index_put_(x, row, ones({2})), ShapeError);
 }
 
+TEST_CASE("index_put_: where a mask holds, of some or all dims") {
+  const Tensor mask = base().gt(10.0);
+  Tensor x = base();
+  const IndexEntry all[] = {mask};
+  index_put_(x, all, full({}, -1.0));
+  CHECK(values(x) == values(where(mask, full({}, -1.0), base())));
+  index_put_(x, all, arange(13.0));
+  CHECK(x.sum().item() == 55 + 78);
+  index_put_(x, all, ones({13}), true);
+  CHECK(x.sum().item() == 55 + 78 + 13);
+  x = base();
+  const IndexEntry leading[] = {base().select(2, 0).gt(10.0)};
+  index_put_(x, leading, zeros({4}));
+  CHECK(x.sum().item() == 66);
+  CHECK_THROWS_AS(index_put_(x, std::vector<IndexEntry>{ones({2, 4}, {bool_})}, zeros({4})),
+                  IndexError);
+  Tensor tracked = base().mul(1.0).requires_grad_();
+  Tensor y = tracked.clone();
+  Tensor source = ones({13}).requires_grad_();
+  index_put_(y, all, source);
+  const Gradients grads = y.sum().backward();
+  CHECK(grads.get(source)->sum().item() == 13);
+  CHECK(grads.get(tracked)->sum().item() == 11);
+}
+
+TEST_CASE("index_put_: indices apart, some of them in every dim") {
+  Tensor x = base();
+  const IndexEntry apart[] = {tensor({0, 1, 1}), IndexItem(Slice()), tensor({0, 1, 3})};
+  index_put_(x, apart, full({3, 3}, -1.0));
+  CHECK(values(index(x, apart)) == std::vector<double>(9, -1.0));
+  CHECK(x.eq(-1.0).sum().item() == 9);
+  Tensor view = base().transpose(0, 2);  // [4, 3, 2], not contiguous
+  const Tensor whole = view;
+  const IndexEntry pair[] = {tensor({0, 3, 0}), tensor({1, 2, 1})};
+  index_put_(view, pair, ones({3, 2}), true);
+  CHECK(whole.sum().item() == 24 * 23 / 2 + 6);
+  CHECK(values(whole.select(0, 0).select(0, 1)) == std::vector<double>{4 + 2, 16 + 2});
+}
+
 TEST_CASE("index_put_: into a view that is not contiguous") {
   Tensor x = zeros({3, 2});
   Tensor t = x.t();

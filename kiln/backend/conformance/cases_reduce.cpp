@@ -178,18 +178,16 @@ void add_reduce_cases(CaseList& list) {
     add_int_reductions(list, dtype);
     add_along(list, "int", dtype);
   }
-  for (const char* op : {"bool_any", "bool_all"}) {
-    for (const Reduction& r : kReductions) {
-      add_reduction(list, {op, true, {}}, list.booleans(r.shape), r.dims);
-    }
-    for (const Reduction& r : kEmpty) {
-      add_reduction(list, {op, true, {}}, list.booleans(r.shape), r.dims);
-    }
-    for (int value : {0, 1}) {
-      add_reduction(list, {op, true, {}}, bool_values(std::vector<int>(12, value), {3, 4}), {1});
-    }
-    add_reduction(list, {op, true, {}}, list.booleans({130, 257}), {0});
-    add_reduction(list, {op, true, {}}, list.booleans({130, 257}), {0, 1});
+  for (const bool every : {false, true}) {
+    const auto add = [&](const Operand& x, const Dims& dims) {
+      add_reduction(list, {every ? "bool_all" : "bool_any", true, {}}, x, dims);
+      if (every) add_reduction(list, {"bool_count", true, {}}, x, dims);
+    };
+    for (const Reduction& r : kReductions) add(list.booleans(r.shape), r.dims);
+    for (const Reduction& r : kEmpty) add(list.booleans(r.shape), r.dims);
+    for (int value : {0, 1}) add(bool_values(std::vector<int>(12, value), {3, 4}), {1});
+    add(list.booleans({130, 257}), {0});
+    add(list.booleans({130, 257}), {0, 1});
   }
 }
 

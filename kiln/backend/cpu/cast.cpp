@@ -1,4 +1,7 @@
 // Conversion between dtypes.
+#include <limits>
+#include <type_traits>
+
 #include "kiln/backend/cpu/convert_kernels.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
@@ -8,6 +11,28 @@ namespace kiln {
 namespace cpu {
 namespace {
 
+// Blocks of numbers that are all in range need no test for each: what the tests cost is more than
+// the conversion.
+template <class To, class From>
+void truncate(const From* from, To* to, int64_t n) {
+  constexpr int64_t kBlock = 64;
+  constexpr From above = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From(2);
+  constexpr From lowest = static_cast<From>(std::numeric_limits<To>::min());
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    int outside = 0;
+    for (int64_t k = i; k < i + kBlock; ++k) {
+      outside += static_cast<int>(!(from[k] < above)) + static_cast<int>(!(from[k] >= lowest));
+    }
+    if (outside == 0) {
+      for (int64_t k = i; k < i + kBlock; ++k) to[k] = static_cast<To>(from[k]);
+    } else {
+      for (int64_t k = i; k < i + kBlock; ++k) to[k] = convert_element<To>(from[k]);
+    }
+  }
+  for (; i < n; ++i) to[i] = convert_element<To>(from[i]);
+}
+
 template <class To, class From>
 void cast_loop(const KernelArgs& args) {
   const auto* from = static_cast<const From*>(args.in[0]);
@@ -16,6 +41,10 @@ void cast_loop(const KernelArgs& args) {
     const To value = convert_element<To>(from[0]);
     for (int64_t i = 0; i < args.n; ++i) to[i] = value;
     return;
+  }
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> &&
+                !std::is_same_v<To, bool>) {
+    return truncate(from, to, args.n);
   }
   for (int64_t i = 0; i < args.n; ++i) to[i] = convert_element<To>(from[i]);
 }

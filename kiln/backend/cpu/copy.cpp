@@ -7,6 +7,7 @@
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/dim_order.h"
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/items.h"
 
 namespace kiln {
 namespace cpu {
@@ -75,68 +76,97 @@ CopyPlan plan_copy(const char* from, const Strides& from_strides, char* to,
   return plan;
 }
 
+// The 8 bytes that repeat a value of `item` bytes.
+uint64_t pattern_of(const char* value, int64_t item) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, value, static_cast<size_t>(item));
+  for (int64_t width = item; width < 8; width *= 2) bits |= bits << (8 * width);
+  return bits;
+}
+
 template <class U>
-void copy_row(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
-  constexpr auto item = static_cast<int64_t>(sizeof(U));
-  if (from_step == 0) {
-    U value;
-    std::memcpy(&value, from, sizeof(U));
-    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * to_step * item, &value, sizeof(U));
-    return;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    std::memcpy(to + i * to_step * item, from + i * from_step * item, sizeof(U));
+void copy_strided(const U* from, int64_t from_step, U* to, int64_t to_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+}
+
+// n elements of one row, whatever the steps.
+template <class U>
+void copy_row(const CopyPlan& plan, const char* from_bytes, char* to_bytes, int64_t n) {
+  const int64_t from_step = plan.from_strides[plan.rank - 1];
+  const int64_t to_step = plan.to_strides[plan.rank - 1];
+  const auto* from = reinterpret_cast<const U*>(from_bytes);
+  auto* to = reinterpret_cast<U*>(to_bytes);
+  const CopyKernels& kernels = copy_kernels();
+  if (to_step != 1) {
+    copy_strided(from, from_step, to, to_step, n);
+  } else if (from_step == 1) {
+    const auto bytes = n * static_cast<int64_t>(sizeof(U));
+    if (plan.stream && n >= 1024) {
+      convert_kernels().stream_copy(from, to, bytes);
+    } else if (bytes <= 256) {
+      copy_bytes(to_bytes, from_bytes, bytes);
+    } else {
+      kernels.copy(from, to, bytes);
+    }
+  } else if (from_step == 0) {
+    kernels.fill(pattern_of(from_bytes, sizeof(U)), to, n * static_cast<int64_t>(sizeof(U)));
+  } else if (from_step == -1 && sizeof(U) > 1) {
+    if constexpr (sizeof(U) == 2) kernels.reverse16(from, to, n);
+    if constexpr (sizeof(U) == 4) kernels.reverse32(from, to, n);
+    if constexpr (sizeof(U) == 8) kernels.reverse64(from, to, n);
+  } else {
+    copy_strided(from, from_step, to, 1, n);
   }
 }
 
-using RowCopy = void (*)(const char*, int64_t, char*, int64_t, int64_t);
-
-RowCopy row_copy(int64_t item) {
-  return item == 1   ? copy_row<uint8_t>
-         : item == 2 ? copy_row<uint16_t>
-         : item == 4 ? copy_row<uint32_t>
-                     : copy_row<uint64_t>;
-}
+// Rows this short are copied element by element.
+constexpr int64_t kTinyRow = 12;
 
 // Row by row, where a row is the last dim.
+template <class U>
 void copy_rows(const CopyPlan& plan) {
   const int last = plan.rank - 1;
-  const bool dense = plan.from_strides[last] == 1 && plan.to_strides[last] == 1;
-  const RowCopy copy = row_copy(plan.item);
-  const ConvertKernels& kernels = convert_kernels();
-  parallel_for(plan.numel, kGrain, [&](int64_t begin, int64_t end) {
-    int64_t index[kMaxRank];
-    int64_t flat = begin;
-    for (int i = last; i > 0; --i) {
-      index[i] = flat % plan.sizes[i];
-      flat /= plan.sizes[i];
-    }
-    index[0] = flat;
-    while (begin < end) {
-      const int64_t n = std::min(end - begin, plan.sizes[last] - index[last]);
-      int64_t from_offset = 0;
-      int64_t to_offset = 0;
-      for (int i = 0; i <= last; ++i) {
-        from_offset += index[i] * plan.from_strides[i];
-        to_offset += index[i] * plan.to_strides[i];
-      }
-      const char* from = plan.from + from_offset * plan.item;
-      char* to = plan.to + to_offset * plan.item;
-      if (!dense) {
-        copy(from, plan.from_strides[last], to, plan.to_strides[last], n);
-      } else if (plan.stream && n >= 1024) {
-        kernels.stream_copy(from, to, n * plan.item);
-      } else {
-        std::memcpy(to, from, static_cast<size_t>(n * plan.item));
-      }
-      begin += n;
-      index[last] += n;
-      for (int i = last; i > 0 && index[i] == plan.sizes[i]; --i) {
-        index[i] = 0;
-        ++index[i - 1];
-      }
-    }
-  });
+  const int64_t width = plan.sizes[last];
+  // Long rows are cut, short ones stay whole.
+  const bool cut = width > kGrain / 8;
+  const int64_t unit = cut ? 1 : width;
+  const int64_t from_step = plan.from_strides[last];
+  const int64_t to_step = plan.to_strides[last];
+  parallel_for(plan.numel / unit, std::max<int64_t>(1, kGrain / unit),
+               [&](int64_t begin, int64_t end) {
+                 int64_t index[kMaxRank] = {};
+                 const char* from = plan.from;
+                 char* to = plan.to;
+                 int64_t flat = begin * unit;
+                 const auto move = [&](int dim, int64_t by) {
+                   from += by * plan.from_strides[dim] * plan.item;
+                   to += by * plan.to_strides[dim] * plan.item;
+                 };
+                 for (int i = last; i >= 0; --i) {
+                   index[i] = i > 0 ? flat % plan.sizes[i] : flat;
+                   flat /= plan.sizes[i];
+                   move(i, index[i]);
+                 }
+                 for (int64_t left = (end - begin) * unit; left > 0;) {
+                   const int64_t n = std::min(left, width - index[last]);
+                   if (n <= kTinyRow) {
+                     const auto* source = reinterpret_cast<const U*>(from);
+                     auto* target = reinterpret_cast<U*>(to);
+                     for (int64_t k = 0; k < n; ++k) target[k * to_step] = source[k * from_step];
+                   } else {
+                     copy_row<U>(plan, from, to, n);
+                   }
+                   left -= n;
+                   index[last] += n;
+                   move(last, n);
+                   for (int i = last; i > 0 && index[i] == plan.sizes[i]; --i) {
+                     move(i, -index[i]);
+                     index[i] = 0;
+                     ++index[i - 1];
+                     move(i - 1, 1);
+                   }
+                 }
+               });
 }
 
 template <class T>
@@ -184,8 +214,8 @@ void copy_transposed(const CopyPlan& plan, int t) {
                           reinterpret_cast<uint8_t*>(to), to_step, rows, width);
           break;
         case 2:
-          transpose_small(reinterpret_cast<const uint16_t*>(from), from_step,
-                          reinterpret_cast<uint16_t*>(to), to_step, rows, width);
+          kernels.transpose16(reinterpret_cast<const uint16_t*>(from), from_step,
+                              reinterpret_cast<uint16_t*>(to), to_step, rows, width, plan.stream);
           break;
         case 4:
           kernels.transpose32(reinterpret_cast<const uint32_t*>(from), from_step,
@@ -207,7 +237,7 @@ void run_copy(const CopyPlan& plan) {
       if (plan.from_strides[t] == 1 && plan.sizes[t] >= 4) return copy_transposed(plan, t);
     }
   }
-  copy_rows(plan);
+  visit_item(static_cast<size_t>(plan.item), [&]<class U>() { copy_rows<U>(plan); });
 }
 
 void assign(const HostHandle& to, const HostHandle& from) {

@@ -1,5 +1,7 @@
 #include "kiln/backend/cpu/copy_kernels.h"
 
+#include <cstring>
+
 #include "kiln/backend/cpu/kernel_table.h"
 
 // clang-format off
@@ -13,6 +15,58 @@
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+void copy(const void* from, void* to, int64_t bytes) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* in = static_cast<const uint8_t*>(from);
+  auto* out = static_cast<uint8_t*>(to);
+  if (bytes < 4 * lanes) {
+    std::memcpy(out, in, static_cast<size_t>(bytes));
+    return;
+  }
+  // Whole vectors of the target, between two that may overlap them.
+  const auto last = hn::LoadU(d, in + bytes - lanes);
+  hn::StoreU(hn::LoadU(d, in), d, out);
+  int64_t i = lanes - static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) % hn::Lanes(d));
+  for (; i + 4 * lanes <= bytes; i += 4 * lanes) {
+    const auto a = hn::LoadU(d, in + i);
+    const auto b = hn::LoadU(d, in + i + lanes);
+    const auto c = hn::LoadU(d, in + i + 2 * lanes);
+    const auto e = hn::LoadU(d, in + i + 3 * lanes);
+    hn::Store(a, d, out + i);
+    hn::Store(b, d, out + i + lanes);
+    hn::Store(c, d, out + i + 2 * lanes);
+    hn::Store(e, d, out + i + 3 * lanes);
+  }
+  for (; i + lanes <= bytes; i += lanes) hn::Store(hn::LoadU(d, in + i), d, out + i);
+  hn::StoreU(last, d, out + bytes - lanes);
+}
+
+void fill(uint64_t pattern, void* to, int64_t bytes) {
+  const hn::ScalableTag<uint64_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)) * 8;
+  auto* out = static_cast<uint8_t*>(to);
+  const auto value = hn::Set(d, pattern);
+  int64_t i = 0;
+  for (; i + lanes <= bytes; i += lanes) {
+    hn::StoreU(value, d, reinterpret_cast<uint64_t*>(out + i));
+  }
+  for (; i < bytes; i += 8) {
+    std::memcpy(out + i, &pattern, static_cast<size_t>(bytes - i < 8 ? bytes - i : 8));
+  }
+}
+
+template <class T>
+void reverse(const T* HWY_RESTRICT from, T* HWY_RESTRICT to, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Reverse(d, hn::LoadU(d, from - i - lanes + 1)), d, to + i);
+  }
+  for (; i < n; ++i) to[i] = from[-i];
+}
 
 // Elements of one cache line: the side of a tile. A tile reads whole lines and writes whole lines.
 template <class T>
@@ -55,8 +109,34 @@ HWY_INLINE void transpose_block(const uint64_t* from, int64_t from_step, uint64_
   hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
   hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_step);
 }
+HWY_INLINE void transpose_block(const uint16_t* from, int64_t from_step, uint16_t* to,
+                                int64_t to_step) {
+  const hn::FixedTag<uint16_t, 8> d;
+  const hn::FixedTag<uint32_t, 4> d32;
+  const hn::FixedTag<uint64_t, 2> d64;
+  using V32 = hn::Vec<decltype(d32)>;
+  V32 pairs[8];  // rows 2k and 2k + 1 in turns: their first four elements, their last four
+  for (int k = 0; k < 4; ++k) {
+    const auto a = hn::LoadU(d, from + 2 * k * from_step);
+    const auto b = hn::LoadU(d, from + (2 * k + 1) * from_step);
+    pairs[2 * k] = hn::BitCast(d32, hn::InterleaveLower(d, a, b));
+    pairs[2 * k + 1] = hn::BitCast(d32, hn::InterleaveUpper(d, a, b));
+  }
+  for (int half = 0; half < 2; ++half) {
+    const auto low0 = hn::BitCast(d64, hn::InterleaveLower(d32, pairs[half], pairs[2 + half]));
+    const auto high0 = hn::BitCast(d64, hn::InterleaveUpper(d32, pairs[half], pairs[2 + half]));
+    const auto low1 = hn::BitCast(d64, hn::InterleaveLower(d32, pairs[4 + half], pairs[6 + half]));
+    const auto high1 = hn::BitCast(d64, hn::InterleaveUpper(d32, pairs[4 + half], pairs[6 + half]));
+    uint16_t* out = to + 4 * half * to_step;
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, low0, low1)), d, out);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, low0, low1)), d, out + to_step);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, high0, high1)), d, out + 2 * to_step);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, high0, high1)), d, out + 3 * to_step);
+  }
+}
 #else
 constexpr bool kBlocks = false;
+HWY_INLINE void transpose_block(const uint16_t*, int64_t, uint16_t*, int64_t) {}
 HWY_INLINE void transpose_block(const uint32_t*, int64_t, uint32_t*, int64_t) {}
 HWY_INLINE void transpose_block(const uint64_t*, int64_t, uint64_t*, int64_t) {}
 #endif
@@ -106,7 +186,14 @@ void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t
 }
 
 const CopyKernels* copy_table() {
-  static constexpr CopyKernels table = {transpose<uint32_t>, transpose<uint64_t>};
+  static constexpr CopyKernels table = {copy,
+                                        fill,
+                                        reverse<uint16_t>,
+                                        reverse<uint32_t>,
+                                        reverse<uint64_t>,
+                                        transpose<uint16_t>,
+                                        transpose<uint32_t>,
+                                        transpose<uint64_t>};
   return &table;
 }
 

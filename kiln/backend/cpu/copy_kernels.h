@@ -1,4 +1,4 @@
-// Copying tiles of a matrix while exchanging rows and columns.
+// Copying rows, and tiles of a matrix while exchanging rows and columns.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,18 @@
 namespace kiln::cpu {
 
 struct CopyKernels {
+  // memcpy: the library's uses string instructions, which are slow on some processors when the two
+  // places are aligned differently.
+  void (*copy)(const void* from, void* to, int64_t bytes);
+  // The 8 bytes of `pattern` again and again.
+  void (*fill)(uint64_t pattern, void* to, int64_t bytes);
+  // to[i] = from[-i] for i < n.
+  void (*reverse16)(const uint16_t* from, uint16_t* to, int64_t n);
+  void (*reverse32)(const uint32_t* from, uint32_t* to, int64_t n);
+  void (*reverse64)(const uint64_t* from, uint64_t* to, int64_t n);
   // to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns; steps in elements.
+  void (*transpose16)(const uint16_t* from, int64_t from_step, uint16_t* to, int64_t to_step,
+                      int64_t rows, int64_t columns, bool stream);
   void (*transpose32)(const uint32_t* from, int64_t from_step, uint32_t* to, int64_t to_step,
                       int64_t rows, int64_t columns, bool stream);
   void (*transpose64)(const uint64_t* from, int64_t from_step, uint64_t* to, int64_t to_step,

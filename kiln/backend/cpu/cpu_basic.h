@@ -39,7 +39,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static void float_assign(Arg<HostHandle>, Arg<HostHandle>);
   static void float_fill(Arg<HostHandle>, Scalar);
 
-  // Indexing. (index.cpp, cat.cpp, mask.cpp)
+  // Indexing. (gather.cpp, scatter.cpp, cat.cpp, mask.cpp)
   static HostHandle float_gather(Arg<HostHandle>, int, Arg<HostHandle>);
   static HostHandle float_scatter(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle float_scatter_add(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
@@ -262,6 +262,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle bool_not(Arg<HostHandle>);
   static HostHandle bool_any(Arg<HostHandle>, const Dims&, bool);
   static HostHandle bool_all(Arg<HostHandle>, const Dims&, bool);
+  static HostHandle bool_count(Arg<HostHandle>, const Dims&, bool);
 
   // Quantized tensors. (quantize.cpp)
   static QuantizedHandle float_quantize(Arg<HostHandle>, const QuantScheme&);

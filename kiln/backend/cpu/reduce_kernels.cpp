@@ -1,5 +1,10 @@
 #include "kiln/backend/cpu/reduce_kernels.h"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
 #include "kiln/backend/cpu/kernel_table.h"
 
 // clang-format off
@@ -220,13 +225,190 @@ void add_columns(const T* x, int64_t rows, int64_t columns, int64_t step, double
 }
 
 // ---------------------------------------------------------------------------------------------------------
+// products
+//
+// Note [Products in lanes]: a row is multiplied in many lanes, each of which could leave the range
+// of double where the product in order does not. So the product of a lane is a number in [1, 2)
+// with a sign, beside the sum of the exponents. What has no such form (0, inf, NaN), or may have
+// left the range on the way, goes the plain way.
+
+// How many elements are multiplied before the exponent is taken off: those of float stay in the
+// range of double; of two of double it is seen afterwards whether they did.
+template <class T>
+constexpr int64_t kGroup = sizeof(T) == 4 ? 6 : 2;
+
+HWY_INLINE hn::Vec<Tag<double>> load_wide(Tag<double> d, const double* x) {
+  return hn::LoadU(d, x);
+}
+HWY_INLINE hn::Vec<Tag<double>> load_wide(Tag<double> d, const float* x) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, Tag<double>>(), x));
+}
+
+struct LaneProducts {
+  using D = Tag<double>;
+  using DI = hn::RebindToSigned<D>;
+  hn::Vec<D> fraction;
+  hn::Vec<DI> exponents;  // biased
+  hn::Vec<DI> lowest;
+  hn::Vec<DI> highest;
+
+  static HWY_INLINE LaneProducts one() {
+    const auto zero_exponent = hn::Set(DI(), 1023);
+    return {hn::Set(D(), 1.0), hn::Zero(DI()), zero_exponent, zero_exponent};
+  }
+  HWY_INLINE void multiply(hn::Vec<D> x) {
+    const D d;
+    const DI di;
+    const auto bits = hn::BitCast(di, x);
+    const auto field = hn::And(hn::ShiftRight<52>(bits), hn::Set(di, 0x7FF));
+    exponents = hn::Add(exponents, field);
+    lowest = hn::Min(lowest, field);
+    highest = hn::Max(highest, field);
+    const auto rest = hn::AndNot(hn::Set(di, int64_t{0x7FF} << 52), bits);
+    fraction = hn::Mul(fraction, hn::BitCast(d, hn::Or(rest, hn::Set(di, int64_t{1023} << 52))));
+  }
+  template <class T>
+  HWY_INLINE void multiply(const T* x, int64_t step, int64_t count) {
+    const D d;
+    auto product = load_wide(d, x);
+    for (int64_t k = 1; k < count; ++k) product = hn::Mul(product, load_wide(d, x + k * step));
+    multiply(product);
+  }
+  // Takes off the exponents that products of fractions gathered.
+  HWY_INLINE void settle() {
+    const auto gathered = fraction;
+    fraction = hn::Set(D(), 1.0);
+    multiply(gathered);
+  }
+};
+
+// x 2^exponent for 1 <= |x| < 2^100, rounded once.
+HWY_INLINE double scaled(double x, int64_t exponent) {
+  if (exponent < -1000 || exponent > 900) {
+    return std::ldexp(x, static_cast<int>(std::clamp<int64_t>(exponent, -5000, 5000)));
+  }
+  return x * std::bit_cast<double>((exponent + 1023) << 52);
+}
+
+template <class T>
+HWY_INLINE double plain_product(const T* x, int64_t n) {
+  double product = 1.0;
+  for (int64_t i = 0; i < n; ++i) product *= static_cast<double>(x[i]);
+  return product;
+}
+
+// With a 0 and finite numbers the product is 0, whatever the order.
+template <class T>
+HWY_NOINLINE double special_product(const T* HWY_RESTRICT x, int64_t n) {
+  bool zero = false;
+  bool finite = true;
+  bool negative = false;
+  for (int64_t i = 0; i < n; ++i) {
+    zero |= x[i] == T(0);
+    finite &= x[i] - x[i] == T(0);
+    negative ^= std::signbit(x[i]);
+  }
+  return zero && finite ? (negative ? -0.0 : 0.0) : plain_product(x, n);
+}
+
+template <class T>
+HWY_INLINE double product_row(const T* HWY_RESTRICT x, int64_t n) {
+  const Tag<double> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int64_t group = kGroup<T>;
+  if (n < 2 * lanes) return plain_product(x, n);
+  auto a = LaneProducts::one();
+  auto b = a;
+  auto c = a;
+  auto e = a;
+  int64_t taken = 0;  // exponents with their bias, for each lane
+  int64_t i = 0;
+  for (int64_t turn = 1; i + 4 * group * lanes <= n; i += 4 * group * lanes, ++turn) {
+    a.multiply(x + i, 4 * lanes, group);
+    b.multiply(x + i + lanes, 4 * lanes, group);
+    c.multiply(x + i + 2 * lanes, 4 * lanes, group);
+    e.multiply(x + i + 3 * lanes, 4 * lanes, group);
+    taken += 4;
+    if (turn % 512 == 0) {
+      a.settle();
+      b.settle();
+      c.settle();
+      e.settle();
+      taken += 4;
+    }
+  }
+  for (; i + lanes <= n; ++taken) {
+    const int64_t count = std::min(group, (n - i) / lanes);
+    a.multiply(x + i, lanes, count);
+    i += count * lanes;
+  }
+  if (i < n) {
+    HWY_ALIGN T rest[hn::MaxLanes(d)];
+    std::fill_n(rest, lanes, T(1));
+    std::copy_n(x + i, n - i, rest);
+    a.multiply(rest, lanes, 1);
+    ++taken;
+  }
+  a.settle();
+  a.multiply(b.fraction);
+  a.multiply(c.fraction);
+  a.multiply(e.fraction);
+  taken += 4;
+  HWY_ALIGN double fractions[hn::MaxLanes(d)];
+  HWY_ALIGN int64_t numbers[3 * hn::MaxLanes(d)];
+  hn::Store(a.fraction, d, fractions);
+  hn::Store(hn::Min(hn::Min(a.lowest, b.lowest), hn::Min(c.lowest, e.lowest)), di, numbers);
+  hn::Store(hn::Max(hn::Max(a.highest, b.highest), hn::Max(c.highest, e.highest)), di,
+            numbers + lanes);
+  hn::Store(hn::Add(hn::Add(a.exponents, b.exponents), hn::Add(c.exponents, e.exponents)), di,
+            numbers + 2 * lanes);
+  double product = 1.0;
+  int64_t exponent = -1023 * lanes * taken;
+  for (int64_t k = 0; k < lanes; ++k) {
+    if (numbers[k] < 64 || numbers[lanes + k] > 1983) return special_product(x, n);
+    product *= fractions[k];
+    exponent += numbers[2 * lanes + k];
+  }
+  return scaled(product, exponent);
+}
+
+template <class T>
+void product_rows(const T* x, int64_t n, int64_t count, double* out, const double*) {
+  for (int64_t r = 0; r < count; ++r) out[r] = product_row(x + r * n, n);
+}
+
+template <class T>
+void product_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
+                     double* HWY_RESTRICT out, const double*) {
+  const Tag<double> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t c = 0; c < columns; ++c) out[c] = static_cast<double>(x[c]);
+  const int64_t whole = columns / lanes * lanes;
+  for (int64_t r = 1; r < rows; r += 4) {
+    const T* row = x + r * step;
+    const int64_t count = std::min<int64_t>(4, rows - r);
+    for (int64_t c = 0; c < whole; c += lanes) {
+      auto product = hn::LoadU(d, out + c);
+      for (int64_t k = 0; k < count; ++k) {
+        product = hn::Mul(product, load_wide(d, row + k * step + c));
+      }
+      hn::StoreU(product, d, out + c);
+    }
+    for (int64_t c = whole; c < columns; ++c) {
+      for (int64_t k = 0; k < count; ++k) out[c] *= static_cast<double>(row[k * step + c]);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------
 // extrema
 
 struct Largest {
+  // Of numbers; a NaN gives anything.
   template <class D>
-  static HWY_INLINE hn::Vec<D> pick(D, hn::Vec<D> best, hn::Vec<D> x) {
-    // Comparisons with a NaN in `best` are false, so it stays.
-    return hn::IfThenElse(hn::Or(hn::Gt(x, best), hn::IsNaN(x)), x, best);
+  static HWY_INLINE hn::Vec<D> of(D, hn::Vec<D> a, hn::Vec<D> b) {
+    return hn::Max(a, b);
   }
   template <class D>
   static HWY_INLINE hn::Vec<D> over_lanes(D d, hn::Vec<D> v) {
@@ -239,8 +421,8 @@ struct Largest {
 };
 struct Smallest {
   template <class D>
-  static HWY_INLINE hn::Vec<D> pick(D, hn::Vec<D> best, hn::Vec<D> x) {
-    return hn::IfThenElse(hn::Or(hn::Lt(x, best), hn::IsNaN(x)), x, best);
+  static HWY_INLINE hn::Vec<D> of(D, hn::Vec<D> a, hn::Vec<D> b) {
+    return hn::Min(a, b);
   }
   template <class D>
   static HWY_INLINE hn::Vec<D> over_lanes(D d, hn::Vec<D> v) {
@@ -252,28 +434,45 @@ struct Smallest {
   }
 };
 
+// Four chains, since each step waits for the last; whether there was a NaN is kept apart.
 template <class Step, class T>
 HWY_INLINE T extreme_row(const T* HWY_RESTRICT x, int64_t n) {
   const Tag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   auto best0 = hn::Set(d, x[0]);
   auto best1 = best0;
+  auto best2 = best0;
+  auto best3 = best0;
+  auto nan = hn::IsNaN(best0);
   int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    best0 = Step::pick(d, best0, hn::LoadU(d, x + i));
-    best1 = Step::pick(d, best1, hn::LoadU(d, x + i + lanes));
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto a = hn::LoadU(d, x + i);
+    const auto b = hn::LoadU(d, x + i + lanes);
+    const auto c = hn::LoadU(d, x + i + 2 * lanes);
+    const auto e = hn::LoadU(d, x + i + 3 * lanes);
+    best0 = Step::of(d, best0, a);
+    best1 = Step::of(d, best1, b);
+    best2 = Step::of(d, best2, c);
+    best3 = Step::of(d, best3, e);
+    nan =
+        hn::Or(nan, hn::Or(hn::Or(hn::IsNaN(a), hn::IsNaN(b)), hn::Or(hn::IsNaN(c), hn::IsNaN(e))));
   }
-  for (; i + lanes <= n; i += lanes) best0 = Step::pick(d, best0, hn::LoadU(d, x + i));
+  for (; i + lanes <= n; i += lanes) {
+    const auto a = hn::LoadU(d, x + i);
+    best0 = Step::of(d, best0, a);
+    nan = hn::Or(nan, hn::IsNaN(a));
+  }
   if (i < n) {
     const auto mask = hn::FirstN(d, static_cast<size_t>(n - i));
-    best1 = Step::pick(d, best1, hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), best1));
+    const auto a = hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), best1);
+    nan = hn::Or(nan, hn::IsNaN(a));
+    best1 = Step::of(d, best1, a);
   }
-  const auto best = Step::pick(d, best0, best1);
-  const auto nan = hn::IsNaN(best);
   if (HWY_UNLIKELY(!hn::AllFalse(d, nan))) {
     const auto inf = hn::Inf(d);
     return hn::GetLane(hn::Sub(inf, inf));
   }
+  const auto best = Step::of(d, Step::of(d, best0, best1), Step::of(d, best2, best3));
   return hn::GetLane(Step::over_lanes(d, best));
 }
 
@@ -282,27 +481,49 @@ void extreme_rows(const T* x, int64_t n, int64_t count, T* out, const double*) {
   for (int64_t r = 0; r < count; ++r) out[r] = extreme_row<Step, T>(x + r * n, n);
 }
 
+// The extreme of both, NaN where one is.
+template <class Step, class D>
+HWY_INLINE hn::Vec<D> either(D d, hn::Vec<D> a, hn::Vec<D> b) {
+  const auto best = Step::of(d, a, b);
+  return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::IsNaN(b), b, best));
+}
+
 template <class Step, class T>
 void extreme_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
                      T* HWY_RESTRICT out, const double*) {
   const Tag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole = columns / lanes * lanes;
   for (int64_t c = 0; c < columns; ++c) out[c] = x[c];
-  for (int64_t r = 1; r < rows; ++r) {
+  int64_t r = 1;
+  for (; r + 4 <= rows; r += 4) {
     const T* row = x + r * step;
-    int64_t c = 0;
-    for (; c + lanes <= columns; c += lanes) {
-      hn::StoreU(Step::pick(d, hn::LoadU(d, out + c), hn::LoadU(d, row + c)), d, out + c);
+    for (int64_t c = 0; c < whole; c += lanes) {
+      const auto so_far = hn::LoadU(d, out + c);
+      const auto v0 = hn::LoadU(d, row + c);
+      const auto v1 = hn::LoadU(d, row + step + c);
+      const auto v2 = hn::LoadU(d, row + 2 * step + c);
+      const auto v3 = hn::LoadU(d, row + 3 * step + c);
+      const auto nan = hn::Or(hn::Or(hn::IsNaN(v0), hn::IsNaN(v1)),
+                              hn::Or(hn::Or(hn::IsNaN(v2), hn::IsNaN(v3)), hn::IsNaN(so_far)));
+      const auto best = Step::of(d, so_far, Step::of(d, Step::of(d, v0, v1), Step::of(d, v2, v3)));
+      hn::StoreU(hn::IfThenElse(nan, hn::Set(d, std::numeric_limits<T>::quiet_NaN()), best), d,
+                 out + c);
     }
-    if (c < columns) {
-      const auto mask = hn::FirstN(d, static_cast<size_t>(columns - c));
-      const auto best =
-          Step::pick(d, hn::MaskedLoad(mask, d, out + c), hn::MaskedLoad(mask, d, row + c));
-      hn::BlendedStore(best, mask, d, out + c);
+    for (int64_t c = whole; c < columns; ++c) {
+      for (int64_t k = 0; k < 4; ++k) out[c] = Step::combine(out[c], row[k * step + c]);
     }
+  }
+  for (; r < rows; ++r) {
+    const T* row = x + r * step;
+    for (int64_t c = 0; c < whole; c += lanes) {
+      hn::StoreU(either<Step>(d, hn::LoadU(d, out + c), hn::LoadU(d, row + c)), d, out + c);
+    }
+    for (int64_t c = whole; c < columns; ++c) out[c] = Step::combine(out[c], row[c]);
   }
 }
 
+double multiply(double a, double b) { return a * b; }
 double add(double a, double b) { return a + b; }
 
 template <class T>
@@ -312,6 +533,7 @@ constexpr FloatReduceKernels<T> kKernels = {
     {sum_rows<SumOf<NumberOrZero>, T>, add_columns<SumOf<NumberOrZero>, T, false>, add},
     {sum_rows<SumOf<Square>, T>, add_columns<SumOf<Square>, T, false>, add},
     {sum_rows<SumOf<Size>, T>, add_columns<SumOf<Size>, T, false>, add},
+    {product_rows<T>, product_columns<T>, multiply},
     {extreme_rows<Largest, T>, extreme_columns<Largest, T>, Largest::combine<T>},
     {extreme_rows<Smallest, T>, extreme_columns<Smallest, T>, Smallest::combine<T>},
 };

@@ -32,6 +32,7 @@ struct FloatReduceKernels {
   ReduceKernels<T, double> nansum;
   ReduceKernels<T, double> sum_of_squares;
   ReduceKernels<T, double> sum_of_sizes;
+  ReduceKernels<T, double> prod;
   ReduceKernels<T, T> amax;
   ReduceKernels<T, T> amin;
 };

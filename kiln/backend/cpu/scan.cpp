@@ -7,6 +7,7 @@
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/scan_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
 
 namespace kiln {
@@ -225,35 +226,55 @@ struct LogSum {
 };
 
 template <class T>
-struct Best {
-  T value;
-  int64_t place;
-};
+const CumargKernels<T>& cumarg_kernels(bool largest) {
+  const ScanTable& table = scan_kernels();
+  if constexpr (std::is_same_v<T, float>) return table.f32[largest];
+  if constexpr (std::is_same_v<T, double>) return table.f64[largest];
+  if constexpr (std::is_same_v<T, int32_t>) return table.i32[largest];
+  if constexpr (std::is_same_v<T, int64_t>) return table.i64[largest];
+}
 
 HostHandle cumarg(const HostHandle& x, int dim, bool largest) {
-  if (convert_of(x->dtype()) != Convert::none) {
+  const DType dtype = x->dtype();
+  if (convert_of(dtype) != Convert::none) {
     return cumarg(Cpu::float_cast(x, DType::f32), dim, largest);
+  }
+  if (kind_of(dtype) == Kind::integer && size_of(dtype) < 4) {
+    return cumarg(Cpu::int_cast(x, DType::i32), dim, largest);
   }
   HostHandle out = host::empty(x->shape(), DType::i64, x->device());
   if (x->numel() == 0) return out;
   const HostHandle source = contiguous(x);
   auto* to = out->data_as<int64_t>();
-  visit_dtype("cumarg", x->dtype(), [&]<class T>() {
-    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+  const Around around(x->shape(), dim);
+  visit_dtype("cumarg", dtype, [&]<class T>() {
+    if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4) {
       const T* from = source->data_as<const T>();
-      const auto run_with = [&](auto replaces) {
-        walk(Around(x->shape(), dim), Best<T>{}, [=](Best<T>& best, int64_t at, int64_t step) {
-          const T value = from[at];
-          if (step == 0 || replaces(value, best.value)) best = {value, step};
-          to[at] = best.place;
+      const CumargKernels<T>& kernels = cumarg_kernels<T>(largest);
+      if (around.inner == 1) {
+        const int64_t grain = std::max<int64_t>(1, kGrain / around.n);
+        parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            kernels.row(from + r * around.n, around.n, to + r * around.n);
+          }
         });
-      };
-      // NaN wins, and of equal ones the latest.
-      if (largest) {
-        run_with([](T value, T best) { return value >= best || value != value; });
-      } else {
-        run_with([](T value, T best) { return value <= best || value != value; });
+        return;
       }
+      if (around.n >= kScanRows) {
+        throw_error<ShapeError>("cumarg: the dim is too long; got ", around.n,
+                                "; expected less than 2^31");
+      }
+      const int64_t width = std::min(around.inner, kScanColumns);
+      const int64_t blocks = (around.inner + width - 1) / width;
+      const int64_t grain = std::max<int64_t>(1, kGrain / (around.n * width));
+      parallel_for(around.outer * blocks, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t column = task % blocks * width;
+          const int64_t first = task / blocks * around.n * around.inner + column;
+          kernels.columns(from + first, around.n, std::min(width, around.inner - column),
+                          around.inner, to + first);
+        }
+      });
     }
   });
   return out;

@@ -305,8 +305,9 @@ template <class T, class Below>
 int64_t first_not_below(const T* edges, int64_t n, Below&& below) {
   const T* base = edges;
   while (n > 1) {
+    // A product, since half of the branches would be guessed wrong.
     const int64_t half = n / 2;
-    base = below(base[half - 1]) ? base + half : base;
+    base += half * static_cast<int64_t>(below(base[half - 1]));
     n -= half;
   }
   return base - edges + (n == 1 && below(*base) ? 1 : 0);

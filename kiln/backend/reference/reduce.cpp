@@ -116,6 +116,12 @@ KILN_REDUCE(bool_any, IntRow, int64_t, int64_t{std::ranges::find(row, 1) != row.
 KILN_REDUCE(bool_all, IntRow, int64_t, int64_t{std::ranges::find(row, 0) == row.end()})
 #undef KILN_REDUCE
 
+HostHandle Ops::bool_count(Tensor x, const Dims& dims, bool keepdim) {
+  return reduce<int64_t>(x, dims, keepdim, DType::i64, [](IntRow row) {
+    return static_cast<int64_t>(std::ranges::count(row, 1));
+  });
+}
+
 HostHandle Ops::float_var(Tensor x, const Dims& dims, double correction, bool keepdim) {
   return reduce<double>(x, dims, keepdim, x->dtype(),
                         [=](FloatRow row) { return variance(row, correction); });

@@ -1,0 +1,209 @@
+// Reading by indices along one dim: gather, index_select.
+#include <algorithm>
+
+#include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/indices.h"
+
+namespace kiln {
+namespace cpu {
+
+HostHandle row_index(const HostHandle& index, int dim) {
+  const Shape& shape = index->shape();
+  bool wide = false;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i == dim || shape[i] == 1) continue;
+    if (index->strides()[i] != 0) return {};
+    wide = true;
+  }
+  if (!wide) return {};
+  return contiguous(
+      host::view(index, Shape{shape[dim]}, Strides{index->strides()[dim]}, index->offset()));
+}
+
+namespace {
+
+// The index has x's sizes outside of `dim`, and both are row-major.
+template <class U>
+void gather_aligned(const HostTensor& x, int dim, const HostTensor& index, const HostTensor& out,
+                    IndexCheck& check) {
+  const AroundDim around(x.shape(), dim);
+  const int64_t count = index.shape()[dim];
+  const int64_t inner = around.inner;
+  const int64_t slice = around.size * inner;
+  const U* from = x.data_as<const U>();
+  const auto* indices = index.data_as<const int64_t>();
+  U* to = out.data_as<U>();
+  if (inner == 1) {
+    // Pieces of rows: there may be one long row, or many short ones.
+    parallel_for(around.outer * count, kGrain / 2, [&](int64_t begin, int64_t end) {
+      int64_t row = begin / count;
+      for (int64_t i = begin; i < end; ++row) {
+        const U* base = from + row * slice;
+        for (const int64_t stop = std::min(end, (row + 1) * count); i < stop; ++i) {
+          if (!check.fine(indices[i])) return;
+          to[i] = base[indices[i]];
+        }
+      }
+    });
+    return;
+  }
+  const int64_t grain = std::max<int64_t>(1, kGrain / 2 / inner);
+  parallel_for(around.outer * count, grain, [&](int64_t begin, int64_t end) {
+    int64_t left = begin % count;
+    const U* base = from + begin / count * slice;
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t i = row * inner, k = 0; k < inner; ++i, ++k) {
+        if (!check.fine(indices[i])) return;
+        to[i] = base[indices[i] * inner + k];
+      }
+      if (++left == count) {
+        left = 0;
+        base += slice;
+      }
+    }
+  });
+}
+
+// Any strides of x, and an index that is smaller in other dims.
+template <class U>
+void gather_strided(const HostTensor& x, int dim, const HostTensor& index, const HostTensor& out,
+                    IndexCheck& check) {
+  const Shape& shape = index.shape();
+  const int last = shape.rank() - 1;
+  const int64_t inner = shape[last];
+  const U* from = x.data_as<const U>();
+  const auto* indices = index.data_as<const int64_t>();
+  U* to = out.data_as<U>();
+  const int64_t along = x.strides()[dim];
+  const int64_t step = dim == last ? 0 : x.strides()[last];
+  const int64_t grain = std::max<int64_t>(1, kGrain / 4 / inner);
+  parallel_for(shape.numel() / inner, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int64_t rest = row;
+      const U* base = from;
+      for (int i = last - 1; i >= 0; --i) {
+        const int64_t at = rest % shape[i];
+        rest /= shape[i];
+        if (i != dim) base += at * x.strides()[i];
+      }
+      const int64_t* row_indices = indices + row * inner;
+      U* row_out = to + row * inner;
+      for (int64_t k = 0; k < inner; ++k) {
+        if (!check.fine(row_indices[k])) return;
+        row_out[k] = base[k * step + row_indices[k] * along];
+      }
+    }
+  });
+}
+
+HostHandle index_select(const char* op, const HostHandle& x, int dim, const HostHandle& index_arg);
+
+HostHandle gather(const HostHandle& x, int dim, const HostHandle& index_arg) {
+  if (x->shape().rank() == 0) {
+    const HostHandle index = contiguous(index_arg);
+    check_indices("gather", *index, 1);
+    HostHandle out = host::empty(index->shape(), x->dtype(), x->device());
+    copy_elements(*host::expand(x, index->shape()), *out);
+    return out;
+  }
+  bool aligned = true;
+  for (int i = 0; i < x->shape().rank(); ++i) {
+    aligned = aligned && (i == dim || x->shape()[i] == index_arg->shape()[i]);
+  }
+  if (aligned && index_arg->numel() > 0) {
+    if (const HostHandle rows = row_index(index_arg, dim)) {
+      return index_select("gather", x, dim, rows);
+    }
+  }
+  const HostHandle index = contiguous(index_arg);
+  HostHandle out = host::empty(index->shape(), x->dtype(), x->device());
+  if (out->numel() == 0) return out;
+  IndexCheck check(x->shape()[dim]);
+  visit_item(size_of(x->dtype()), [&]<class U>() {
+    if (aligned && x->is_contiguous()) {
+      gather_aligned<U>(*x, dim, *index, *out, check);
+    } else {
+      gather_strided<U>(*x, dim, *index, *out, check);
+    }
+  });
+  check.finish("gather");
+  return out;
+}
+
+HostHandle index_select(const char* op, const HostHandle& x, int dim, const HostHandle& index_arg) {
+  const HostHandle index = contiguous(index_arg);
+  if (x->shape().rank() == 0) return gather(x, 0, index);
+  Shape shape = x->shape();
+  shape[dim] = index->numel();
+  HostHandle out = host::empty(shape, x->dtype(), x->device());
+  if (out->numel() == 0) {
+    check_indices(op, *index, x->shape()[dim]);
+    return out;
+  }
+  const HostHandle source = contiguous(x);
+  const AroundDim around(source->shape(), dim);
+  const int64_t count = index->numel();
+  const auto* indices = index->data_as<const int64_t>();
+  const auto item = static_cast<int64_t>(size_of(x->dtype()));
+  IndexCheck check(around.size);
+  if (around.inner == 1) {
+    visit_item(size_of(x->dtype()), [&]<class U>() {
+      const U* from = source->data_as<const U>();
+      U* to = out->data_as<U>();
+      const auto pick = [&](int64_t o, int64_t begin, int64_t end) {
+        const U* row = from + o * around.size;
+        U* picked = to + o * count;
+        for (int64_t i = begin; i < end; ++i) {
+          if (!check.fine(indices[i])) return;
+          picked[i] = row[indices[i]];
+        }
+      };
+      if (around.outer == 1) {
+        parallel_for(count, kGrain / 4, [&](int64_t begin, int64_t end) { pick(0, begin, end); });
+      } else {
+        const int64_t grain = std::max<int64_t>(1, kGrain / 4 / count);
+        parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; ++o) pick(o, 0, count);
+        });
+      }
+    });
+    check.finish(op);
+    return out;
+  }
+  const int64_t row = around.inner * item;
+  const auto* from = source->data_as<const char>();
+  auto* to = out->data_as<char>();
+  const int64_t grain = std::max<int64_t>(1, kGrain / around.inner);
+  parallel_for(around.outer * count, grain, [&](int64_t begin, int64_t end) {
+    int64_t at = begin % count;
+    const char* base = from + begin / count * around.size * row;
+    for (int64_t i = begin; i < end; ++i) {
+      if (!check.fine(indices[at])) return;
+      copy_bytes(to + i * row, base + indices[at] * row, row);
+      if (++at == count) {
+        at = 0;
+        base += around.size * row;
+      }
+    }
+  });
+  check.finish(op);
+  return out;
+}
+
+}  // namespace
+}  // namespace cpu
+
+#define KILN_GATHER(kind)                                                                       \
+  HostHandle CpuBasic::kind##_gather(Arg<HostHandle> x, int dim, Arg<HostHandle> index) {       \
+    return cpu::gather(x, dim, index);                                                          \
+  }                                                                                             \
+  HostHandle CpuBasic::kind##_index_select(Arg<HostHandle> x, int dim, Arg<HostHandle> index) { \
+    return cpu::index_select("index_select", x, dim, index);                                    \
+  }
+KILN_GATHER(float)
+KILN_GATHER(int)
+KILN_GATHER(bool)
+#undef KILN_GATHER
+
+}  // namespace kiln

@@ -1,0 +1,41 @@
+// Kernels that reduce rows, or columns, of integers (wrapping), and that count what is true.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kiln/backend/cpu/reduce_kernels.h"
+
+namespace kiln::cpu {
+
+enum class IntReduction : uint8_t { sum, prod, amax, amin };
+
+template <class T>
+struct IntReduceKernels {
+  ReduceKernels<T, T> of[4];  // by IntReduction
+};
+
+struct IntReduceTable {
+  IntReduceKernels<int64_t> i64;
+  IntReduceKernels<int32_t> i32;
+  IntReduceKernels<int16_t> i16;
+  IntReduceKernels<int8_t> i8;
+  IntReduceKernels<uint8_t> u8;
+  ReduceKernels<uint8_t, int64_t> count;  // of bytes 0 and 1
+
+  template <class T>
+  const ReduceKernels<T, T>& kernels(IntReduction op) const {
+    const auto& of = [&]() -> const IntReduceKernels<T>& {
+      if constexpr (std::is_same_v<T, int64_t>) return i64;
+      if constexpr (std::is_same_v<T, int32_t>) return i32;
+      if constexpr (std::is_same_v<T, int16_t>) return i16;
+      if constexpr (std::is_same_v<T, int8_t>) return i8;
+      if constexpr (std::is_same_v<T, uint8_t>) return u8;
+    }();
+    return of.of[static_cast<int>(op)];
+  }
+};
+
+const IntReduceTable& int_reduce_kernels();
+
+}  // namespace kiln::cpu
