@@ -50,7 +50,7 @@ struct FormulasReduce : FormulasFunctions<B> {
     auto formula = [x_ = save(x), dims](P& p) {
       const T x0 = x_.get(p);
       const Shape from = B::shape(x0.inner);
-      p.give(0, A::float_mul(spread(p.take(), from, dims), product_of_others(x0, dims)));
+      p.give(0, A::float_mul(kept(p.take(), from, dims), product_of_others(x0, dims)));
     };
     return attach("prod", B::float_prod(in(x), dims, keepdim), edges(x), std::move(formula));
   }
@@ -77,7 +77,7 @@ struct FormulasReduce : FormulasFunctions<B> {
       const Shape from = B::shape(x0.inner);
       const double n = static_cast<double>(count(from, dims)) - correction;
       T deviation = A::float_sub(x0, A::float_mean(x0, dims, true));
-      T g = A::float_mul_scalar(spread(p.take(), from, dims), Scalar(2.0 / std::max(0.0, n)));
+      T g = A::float_mul_scalar(kept(p.take(), from, dims), Scalar(2.0 / std::max(0.0, n)));
       p.give(0, A::float_mul(std::move(g), std::move(deviation)));
     };
     return attach("var", B::float_var(in(x), dims, correction, keepdim), edges(x),
@@ -116,12 +116,12 @@ struct FormulasReduce : FormulasFunctions<B> {
     auto formula = [x_ = std::move(x_), y_ = save_output(out), dims](P& p) {
       const T x0 = x_.get(p);
       const Shape from = B::shape(x0.inner);
-      T shares = A::float_exp(A::float_sub(x0, spread(y_.get(p), from, dims)));
+      T shares = A::float_exp(A::float_sub(x0, kept(y_.get(p), from, dims)));
       // A row of -inf alone has no shares: its exp(-inf + inf) would be NaN.
       shares = A::float_mask_fill(
           shares, A::float_equal_scalar(x0, Scalar(-std::numeric_limits<double>::infinity())),
           Scalar(0.0));
-      p.give(0, A::float_mul(spread(p.take(), from, dims), std::move(shares)));
+      p.give(0, A::float_mul(kept(p.take(), from, dims), std::move(shares)));
     };
     return attach("logsumexp", std::move(out), std::move(to), std::move(formula));
   }
@@ -184,9 +184,14 @@ struct FormulasReduce : FormulasFunctions<B> {
     for (int64_t d : dims) n *= shape[static_cast<int>(d)];
     return n;
   }
-  // Expands the result of a reduction over `dims` (kept or not) back to `shape`.
+  // The result of a reduction of `shape` over `dims` (kept or not) with the dims kept: it
+  // broadcasts with what was reduced.
+  static T kept(T g, const Shape& shape, const Dims& dims) {
+    return A::float_reshape(std::move(g), reduced_shape(shape, dims, true));
+  }
+  // The same expanded back to `shape`.
   static T spread(T g, const Shape& shape, const Dims& dims) {
-    return A::float_expand(A::float_reshape(std::move(g), reduced_shape(shape, dims, true)), shape);
+    return A::float_expand(kept(std::move(g), shape, dims), shape);
   }
   static T transposed(const T& x) {
     const int rank = Shape(B::shape(x.inner)).rank();
@@ -200,9 +205,9 @@ struct FormulasReduce : FormulasFunctions<B> {
     return [x_ = std::move(x_), y_ = save_output(out), dims](P& p) {
       const T x0 = x_.get(p);
       const Shape from = B::shape(x0.inner);
-      const Bool equal = A::float_equal(x0, spread(y_.get(p), from, dims));
+      const Bool equal = A::float_equal(x0, kept(y_.get(p), from, dims));
       const T ones = {B::bool_into_float(equal, B::dtype(x0.inner))};
-      T g = A::float_div(spread(p.take(), from, dims), A::float_sum(ones, dims, true));
+      T g = A::float_div(kept(p.take(), from, dims), A::float_sum(ones, dims, true));
       p.give(0, A::float_mul(std::move(g), ones));
     };
   }

@@ -23,6 +23,7 @@ struct FormulasScan : FormulasReduce<B> {
   using Base::tracked;
   using Base::zeros_like;
   using Reduce::count;
+  using Reduce::kept;
   using Reduce::shift_in;
   using Reduce::spread;
   using typename Base::A;
@@ -152,9 +153,10 @@ struct FormulasScan : FormulasReduce<B> {
     auto formula = [x_ = std::move(x_), y_ = save_output(out), order, dims](P& p) {
       const T x0 = x_.get(p);
       const Shape from = B::shape(x0.inner);
-      const T g = spread(p.take(), from, dims);
-      const T y0 = spread(y_.get(p), from, dims);
-      if (order == 0.0) return p.give(0, A::float_mul_scalar(g, Scalar(0.0)));
+      const T g = kept(p.take(), from, dims);
+      const T y0 = kept(y_.get(p), from, dims);
+      if (order == 0.0)
+        return p.give(0, A::float_expand(A::float_mul_scalar(g, Scalar(0.0)), from));
       if (order == 1.0) return p.give(0, A::float_mul(g, A::float_sign(x0)));
       if (std::isinf(order)) {
         const Bool equal = B::float_equal(B::float_abs(x0.inner), y0.inner);
