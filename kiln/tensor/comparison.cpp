@@ -7,6 +7,7 @@
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/function_call.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/sorting.h"
 
 namespace kiln {
 
@@ -87,9 +88,9 @@ bool allclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool e
 
 namespace {
 
-// Few values: compared with each. Many: sorted, then found by bisection, level by level.
+// Few values: compared with each. Many: sorted, then found by bisection.
 Tensor is_in(const Tensor& x, const Tensor& test, bool invert) {
-  constexpr int64_t kFew = 8;
+  constexpr int64_t kFew = 16;
   const Tensor values = test.reshape({-1});
   const int64_t n = values.numel();
   Tensor found;
@@ -105,14 +106,7 @@ Tensor is_in(const Tensor& x, const Tensor& test, bool invert) {
     const DType dtype = common == bool_ ? u8 : common;
     const Tensor sorted = values.to(dtype).sort().first;
     const Tensor wanted = x.to(dtype).reshape({-1});
-    // The last position whose value is not above the wanted one.
-    Tensor at = zeros({wanted.numel()}, {i64, x.device()});
-    int64_t step = 1;
-    while (step * 2 <= n - 1) step *= 2;
-    for (; step > 0; step /= 2) {
-      const Tensor next = clamp(at + step, std::nullopt, Scalar(n - 1));
-      at = where(sorted.index_select(0, next).le(wanted), next, at);
-    }
+    const Tensor at = searchsorted(sorted, wanted).clamp({}, n - 1);
     found = sorted.index_select(0, at).eq(wanted).reshape(x.shape());
   }
   return invert ? found.logical_not() : found;

@@ -257,10 +257,10 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
   const Device device = x.device();
   Shape column = x.shape();
   column.push_back(1);
-  const ErasedTensor zeros = Dispatch::int_full(shape, Scalar(0), i64, device);
+  ErasedTensor zeros = Dispatch::int_full(shape, Scalar(0), i64, device);
   const ErasedTensor one = Dispatch::int_full(column, Scalar(1), i64, device);
-  return wrap(
-      Dispatch::int_scatter(zeros, shape.rank() - 1, Dispatch::int_reshape(index, column), one));
+  return wrap(Dispatch::int_scatter(std::move(zeros), shape.rank() - 1,
+                                    Dispatch::int_reshape(index, column), one));
 }
 
 }  // namespace kiln

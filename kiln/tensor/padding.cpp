@@ -103,6 +103,10 @@ Tensor pad(const Tensor& x, const Shape& pad, const std::string& mode, double va
     const int64_t behind = pad[2 * k + 1];
     if (before == 0 && behind == 0) continue;
     check_width(how, before, behind, n, x);
+    if (how == Mode::circular && before >= 0 && behind >= 0) {
+      out = cat({out.narrow(d, n - before, before), out, out.narrow(d, 0, behind)}, d);
+      continue;
+    }
     TensorData index(Shape{before + n + behind}, i64);
     for (int64_t i = -before; int64_t & at : index.as_mutable<int64_t>()) {
       at = source_of(how, i++, n);

@@ -95,7 +95,9 @@ Tensor neutral(Combine combine, DType dtype, Device device) {
 
 // How many values each element of `total` is the sum of, 1 at least.
 Tensor counts(const Tensor& total, int64_t dim, const Tensor& index, bool include_self) {
-  const TensorOptions options{i64, total.device()};
+  // Half the memory, where no count can leave it.
+  const TensorOptions options{index.numel() < std::numeric_limits<int32_t>::max() ? i32 : i64,
+                              total.device()};
   const Tensor own = include_self ? ones(total.shape(), options) : zeros(total.shape(), options);
   return own.scatter_add(dim, index, ones({}, options).expand(index.shape())).clamp(1);
 }

@@ -6,6 +6,7 @@
 #include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
+#include "kiln/tensor/views.h"
 
 namespace kiln {
 
@@ -22,8 +23,10 @@ Tensor marked(Tensor x, const TensorOptions& options) {
 Tensor above(int64_t n, int64_t m, int64_t diagonal, Device device) {
   // Between -n and m the diagonal says all there is to say, and row + diagonal does not overflow.
   diagonal = std::clamp(diagonal, -n - 1, m + 1);
-  const Tensor rows = arange(diagonal, n + diagonal, 1, {i64, device}).unsqueeze(1);
-  return arange(0, m, 1, {i64, device}).gt(rows);
+  constexpr int64_t kSmall = int64_t{1} << 30;
+  const DType dtype = n < kSmall && m < kSmall ? i32 : i64;
+  const Tensor rows = arange(diagonal, n + diagonal, 1, {dtype, device}).unsqueeze(1);
+  return arange(0, m, 1, {dtype, device}).gt(rows);
 }
 
 Tensor without(const char* op, const Tensor& x, bool upper, int64_t diagonal) {
@@ -112,9 +115,9 @@ Tensor eye(int64_t n, int64_t m, TensorOptions options) {
     throw_error<ValueError>("eye: expected n >= 0 and m >= 0; got ", n, " and ", m);
   }
   checked_numel("eye", Shape{n, m});
-  const Tensor rows = arange(0, n, 1, {i64, options.device}).unsqueeze(1);
-  const Tensor diagonal = rows.eq(arange(0, m, 1, {i64, options.device}));
-  return marked(diagonal.to(options.dtype.value_or(default_dtype())), options);
+  Tensor out = zeros({n, m}, {options.dtype.value_or(default_dtype()), options.device});
+  diagonal(out).fill_(1);
+  return marked(std::move(out), options);
 }
 
 Tensor range(double start, double end, double step, TensorOptions options) {

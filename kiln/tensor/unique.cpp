@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kiln/core/parallel.h"
 #include "kiln/tensor/advanced_index.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/cumulative.h"
@@ -33,6 +34,55 @@ Runs runs_of(const Tensor& starts, const Tensor& order, bool return_inverse, boo
   }
   if (return_counts) {
     out.counts = diff(cat({places, full({n > 0 ? 1 : 0}, n, {i64, device})}, 0));
+  }
+  return out;
+}
+
+// Elements that one piece of a row has.
+constexpr int64_t kPiece = 32768;
+
+// The runs of a row in host memory, whose element i was number order[i], in two passes over it: how
+// many start in each piece, then what they are. Values stand in for `first` of Runs.
+template <class T>
+Runs runs_of_row(const Tensor& row, const Tensor& order, bool return_inverse, bool return_counts) {
+  const int64_t n = row.numel();
+  const T* x = row.data_ptr<T>();
+  std::vector<int64_t> before(static_cast<size_t>((n + kPiece - 1) / kPiece) + 1, 0);
+  const auto starts = [x](int64_t i) { return i == 0 || x[i] != x[i - 1]; };
+  parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
+    int64_t count = starts(begin) ? 1 : 0;
+    for (int64_t i = begin + 1; i < end; ++i) count += x[i] != x[i - 1] ? 1 : 0;
+    before[static_cast<size_t>(begin / kPiece) + 1] = count;
+  });
+  std::partial_sum(before.begin(), before.end(), before.begin());
+  const int64_t total = before.back();
+  Runs out;
+  out.first = empty({total}, {row.dtype(), row.device()});
+  T* values = out.first.data_ptr<T>();
+  const Tensor place = return_counts ? empty({total}, {i64, row.device()}) : Tensor();
+  int64_t* places = return_counts ? place.data_ptr<int64_t>() : nullptr;
+  if (return_inverse) out.inverse = empty({n}, {i64, row.device()});
+  int64_t* inverse = return_inverse ? out.inverse.data_ptr<int64_t>() : nullptr;
+  const int64_t* numbers = order.defined() ? order.data_ptr<int64_t>() : nullptr;
+  parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
+    int64_t run = before[static_cast<size_t>(begin / kPiece)] - 1;
+    for (int64_t i = begin; i < end; ++i) {
+      if (starts(i)) {
+        ++run;
+        values[run] = x[i];
+        if (places != nullptr) places[run] = i;
+      }
+      if (inverse != nullptr) inverse[numbers != nullptr ? numbers[i] : i] = run;
+    }
+  });
+  if (return_counts) {
+    out.counts = empty({total}, {i64, row.device()});
+    int64_t* counts = out.counts.data_ptr<int64_t>();
+    parallel_for(total, kPiece, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        counts[r] = (r + 1 < total ? places[r + 1] : n) - places[r];
+      }
+    });
   }
   return out;
 }
@@ -85,6 +135,23 @@ Slices slices_of(const char* op, const Tensor& x, int64_t dim) {
   return {d, movedim(x, {d}, {0}).reshape({n, x.numel() / n})};
 }
 
+// What the runs of a row hold; `order` as in runs_of.
+Unique unique_of_row(const Tensor& x, const Tensor& row, const Tensor& order, bool return_inverse,
+                     bool return_counts) {
+  Runs runs;
+  if (x.device().type == kCpu) {
+    runs = visit_dtype("unique", x.dtype(), [&]<class T>() {
+      return runs_of_row<T>(row, order, return_inverse, return_counts);
+    });
+  } else {
+    const Tensor starts = differs_from_last(row);
+    runs = runs_of(starts, return_inverse ? order : Tensor(), return_inverse, return_counts);
+    runs.first = masked_select(row, starts);
+  }
+  if (return_inverse) runs.inverse = runs.inverse.reshape(x.shape());
+  return {runs.first, runs.inverse, runs.counts};
+}
+
 }  // namespace
 
 Unique unique(const Tensor& given, bool return_inverse, bool return_counts,
@@ -98,10 +165,7 @@ Unique unique(const Tensor& given, bool return_inverse, bool return_counts,
     return {x.index_select(slices.dim, runs.first), runs.inverse, runs.counts};
   }
   const auto [sorted, order] = x.reshape({-1}).sort(0);
-  const Tensor starts = differs_from_last(sorted);
-  Runs runs = runs_of(starts, return_inverse ? order : Tensor(), return_inverse, return_counts);
-  if (return_inverse) runs.inverse = runs.inverse.reshape(x.shape());
-  return {masked_select(sorted, starts), runs.inverse, runs.counts};
+  return unique_of_row(x, sorted, order, return_inverse, return_counts);
 }
 
 Unique unique_consecutive(const Tensor& given, bool return_inverse, bool return_counts,
@@ -112,10 +176,7 @@ Unique unique_consecutive(const Tensor& given, bool return_inverse, bool return_
     Runs runs = runs_of(differs_from_last(slices.rows), {}, return_inverse, return_counts);
     return {x.index_select(slices.dim, runs.first), runs.inverse, runs.counts};
   }
-  const Tensor flat = x.reshape({-1});
-  Runs runs = runs_of(differs_from_last(flat), {}, return_inverse, return_counts);
-  if (return_inverse) runs.inverse = runs.inverse.reshape(x.shape());
-  return {flat.index_select(0, runs.first), runs.inverse, runs.counts};
+  return unique_of_row(x, x.reshape({-1}).contiguous(), {}, return_inverse, return_counts);
 }
 
 }  // namespace kiln

@@ -67,16 +67,24 @@ void bf16_to_f32(const void* from, float* to, int64_t n) {
   for (; i < n; ++i) to[i] = static_cast<float>(bfloat16::from_bits(in[i]));
 }
 
-// Written for the compiler to vectorize: shifts, adds and a select.
 void f32_to_bf16(const float* from, void* to, int64_t n) {
   auto* out = static_cast<uint16_t*>(to);
-  for (int64_t i = 0; i < n; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, from + i, sizeof(bits));
-    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    const uint32_t nan = (bits >> 16) | 0x40u;
-    out[i] = static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> d32;
+  const hn::Rebind<uint16_t, decltype(d)> d16;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto x = hn::LoadU(d, from + i);
+    const auto bits = hn::BitCast(d32, x);
+    const auto high = hn::ShiftRight<16>(bits);
+    const auto odd = hn::And(high, hn::Set(d32, 1));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7fff))));
+    const auto nan = hn::Or(high, hn::Set(d32, 0x40));
+    const auto is_nan = hn::RebindMask(d32, hn::IsNaN(x));
+    hn::StoreU(hn::TruncateTo(d16, hn::IfThenElse(is_nan, nan, rounded)), d16, out + i);
   }
+  for (; i < n; ++i) out[i] = bfloat16::from_float(from[i]);
 }
 
 void stream_copy(const void* from, void* to, int64_t bytes) {

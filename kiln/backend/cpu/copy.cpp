@@ -76,14 +76,6 @@ CopyPlan plan_copy(const char* from, const Strides& from_strides, char* to,
   return plan;
 }
 
-// The 8 bytes that repeat a value of `item` bytes.
-uint64_t pattern_of(const char* value, int64_t item) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, value, static_cast<size_t>(item));
-  for (int64_t width = item; width < 8; width *= 2) bits |= bits << (8 * width);
-  return bits;
-}
-
 template <class U>
 void copy_strided(const U* from, int64_t from_step, U* to, int64_t to_step, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
@@ -109,7 +101,7 @@ void copy_row(const CopyPlan& plan, const char* from_bytes, char* to_bytes, int6
       kernels.copy(from, to, bytes);
     }
   } else if (from_step == 0) {
-    kernels.fill(pattern_of(from_bytes, sizeof(U)), to, n * static_cast<int64_t>(sizeof(U)));
+    kernels.fill(repeated(from_bytes, sizeof(U)), to, n * static_cast<int64_t>(sizeof(U)));
   } else if (from_step == -1 && sizeof(U) > 1) {
     if constexpr (sizeof(U) == 2) kernels.reverse16(from, to, n);
     if constexpr (sizeof(U) == 4) kernels.reverse32(from, to, n);
@@ -122,6 +114,37 @@ void copy_row(const CopyPlan& plan, const char* from_bytes, char* to_bytes, int6
 // Rows this short are copied element by element.
 constexpr int64_t kTinyRow = 12;
 
+template <class U>
+void copy_tiny_rows(const CopyPlan& plan, const char* from_bytes, char* to_bytes, int64_t rows) {
+  const int last = plan.rank - 1;
+  const int64_t width = plan.sizes[last];
+  const int64_t from_step = plan.from_strides[last];
+  const int64_t to_step = plan.to_strides[last];
+  const auto* from = reinterpret_cast<const U*>(from_bytes);
+  auto* to = reinterpret_cast<U*>(to_bytes);
+  const auto each = [&](auto&& copy) {
+    for (int64_t r = 0; r < rows; ++r) {
+      copy(from + r * plan.from_strides[last - 1], to + r * plan.to_strides[last - 1]);
+    }
+  };
+  if (width == 2) {
+    each([=](const U* x, U* y) {
+      const U second = x[from_step];
+      y[0] = x[0];
+      y[to_step] = second;
+    });
+  } else if (from_step == 0) {
+    each([=](const U* x, U* y) {
+      const U value = x[0];
+      for (int64_t k = 0; k < width; ++k) y[k * to_step] = value;
+    });
+  } else {
+    each([=](const U* x, U* y) {
+      for (int64_t k = 0; k < width; ++k) y[k * to_step] = x[k * from_step];
+    });
+  }
+}
+
 // Row by row, where a row is the last dim.
 template <class U>
 void copy_rows(const CopyPlan& plan) {
@@ -130,43 +153,50 @@ void copy_rows(const CopyPlan& plan) {
   // Long rows are cut, short ones stay whole.
   const bool cut = width > kGrain / 8;
   const int64_t unit = cut ? 1 : width;
-  const int64_t from_step = plan.from_strides[last];
-  const int64_t to_step = plan.to_strides[last];
-  parallel_for(plan.numel / unit, std::max<int64_t>(1, kGrain / unit),
-               [&](int64_t begin, int64_t end) {
-                 int64_t index[kMaxRank] = {};
-                 const char* from = plan.from;
-                 char* to = plan.to;
-                 int64_t flat = begin * unit;
-                 const auto move = [&](int dim, int64_t by) {
-                   from += by * plan.from_strides[dim] * plan.item;
-                   to += by * plan.to_strides[dim] * plan.item;
-                 };
-                 for (int i = last; i >= 0; --i) {
-                   index[i] = i > 0 ? flat % plan.sizes[i] : flat;
-                   flat /= plan.sizes[i];
-                   move(i, index[i]);
-                 }
-                 for (int64_t left = (end - begin) * unit; left > 0;) {
-                   const int64_t n = std::min(left, width - index[last]);
-                   if (n <= kTinyRow) {
-                     const auto* source = reinterpret_cast<const U*>(from);
-                     auto* target = reinterpret_cast<U*>(to);
-                     for (int64_t k = 0; k < n; ++k) target[k * to_step] = source[k * from_step];
-                   } else {
-                     copy_row<U>(plan, from, to, n);
-                   }
-                   left -= n;
-                   index[last] += n;
-                   move(last, n);
-                   for (int i = last; i > 0 && index[i] == plan.sizes[i]; --i) {
-                     move(i, -index[i]);
-                     index[i] = 0;
-                     ++index[i - 1];
-                     move(i - 1, 1);
-                   }
-                 }
-               });
+  parallel_for(
+      plan.numel / unit, std::max<int64_t>(1, kGrain / unit), [&](int64_t begin, int64_t end) {
+        int64_t index[kMaxRank] = {};
+        const char* from = plan.from;
+        char* to = plan.to;
+        int64_t flat = begin * unit;
+        const auto move = [&](int dim, int64_t by) {
+          from += by * plan.from_strides[dim] * plan.item;
+          to += by * plan.to_strides[dim] * plan.item;
+        };
+        for (int i = last; i >= 0; --i) {
+          index[i] = i > 0 ? flat % plan.sizes[i] : flat;
+          flat /= plan.sizes[i];
+          move(i, index[i]);
+        }
+        for (int64_t left = (end - begin) * unit; left > 0;) {
+          if (width <= kTinyRow && last > 0) {
+            // All the rows along the dim before.
+            const int64_t rows = std::min(left / width, plan.sizes[last - 1] - index[last - 1]);
+            copy_tiny_rows<U>(plan, from, to, rows);
+            left -= rows * width;
+            index[last - 1] += rows;
+            move(last - 1, rows);
+            for (int i = last - 1; i > 0 && index[i] == plan.sizes[i]; --i) {
+              move(i, -index[i]);
+              index[i] = 0;
+              ++index[i - 1];
+              move(i - 1, 1);
+            }
+            continue;
+          }
+          const int64_t n = std::min(left, width - index[last]);
+          copy_row<U>(plan, from, to, n);
+          left -= n;
+          index[last] += n;
+          move(last, n);
+          for (int i = last; i > 0 && index[i] == plan.sizes[i]; --i) {
+            move(i, -index[i]);
+            index[i] = 0;
+            ++index[i - 1];
+            move(i - 1, 1);
+          }
+        }
+      });
 }
 
 template <class T>

@@ -21,7 +21,9 @@ void copy(const void* from, void* to, int64_t bytes) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* in = static_cast<const uint8_t*>(from);
   auto* out = static_cast<uint8_t*>(to);
-  if (bytes < 4 * lanes) {
+  // Of equal alignment the string instructions are faster: they need not read what they write.
+  const auto apart = reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out);
+  if (bytes < 4 * lanes || (apart % 64 == 0 && bytes >= 2048)) {
     std::memcpy(out, in, static_cast<size_t>(bytes));
     return;
   }

@@ -6,8 +6,8 @@
 namespace kiln::cpu {
 
 struct CopyKernels {
-  // memcpy: the library's uses string instructions, which are slow on some processors when the two
-  // places are aligned differently.
+  // memcpy; the library's uses string instructions, which are slow on some processors where the
+  // places are not aligned to lines.
   void (*copy)(const void* from, void* to, int64_t bytes);
   // The 8 bytes of `pattern` again and again.
   void (*fill)(uint64_t pattern, void* to, int64_t bytes);

@@ -4,6 +4,7 @@
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/items.h"
 #include "kiln/backend/cpu/kernel_table.h"
 #include "kiln/core/convert.h"
 
@@ -26,9 +27,13 @@ struct Element {
 
 template <class U>
 void fill_kernel(const KernelArgs& args) {
-  U value;
-  std::memcpy(&value, args.params, sizeof(U));
-  std::fill_n(static_cast<U*>(args.out), args.n, value);
+  const auto bytes = args.n * static_cast<int64_t>(sizeof(U));
+  const uint64_t pattern = repeated(args.params, sizeof(U));
+  if (pattern == 0) {
+    std::memset(args.out, 0, static_cast<size_t>(bytes));
+  } else {
+    copy_kernels().fill(pattern, args.out, bytes);
+  }
 }
 
 Kernel fill_kernel_of(DType dtype) {
@@ -124,8 +129,12 @@ HostHandle CpuBasic::float_arange(double start, double step, int64_t count, DTyp
   visit_float("arange", dtype, [&]<class T>() {
     T* values = out->data_as<T>();
     parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        values[i] = convert_element<T>(start + static_cast<double>(i) * step);
+      // 32-bit counters, which become double in vectors; their sum with `first` is exact.
+      const auto first = static_cast<double>(begin);
+      const auto n = static_cast<int32_t>(end - begin);
+      for (int32_t k = 0; k < n; ++k) {
+        const double i = first + static_cast<double>(k);
+        values[begin + k] = convert_element<T>(start + i * step);
       }
     });
   });

@@ -23,6 +23,9 @@ HostHandle row_index(const HostHandle& index, int dim) {
 
 namespace {
 
+// How many rows ahead memory is asked for.
+constexpr int64_t kAhead = 8;
+
 // The index has x's sizes outside of `dim`, and both are row-major.
 template <class U>
 void gather_aligned(const HostTensor& x, int dim, const HostTensor& index, const HostTensor& out,
@@ -180,6 +183,8 @@ HostHandle index_select(const char* op, const HostHandle& x, int dim, const Host
     const char* base = from + begin / count * around.size * row;
     for (int64_t i = begin; i < end; ++i) {
       if (!check.fine(indices[at])) return;
+      // The next rows are anywhere.
+      if (at + kAhead < count) __builtin_prefetch(base + indices[at + kAhead] * row);
       copy_bytes(to + i * row, base + indices[at] * row, row);
       if (++at == count) {
         at = 0;

@@ -24,6 +24,14 @@ decltype(auto) visit_item(size_t item, F&& f) {
   }
 }
 
+// The 8 bytes that repeat one of `item` bytes.
+inline uint64_t repeated(const void* value, int64_t item) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, value, static_cast<size_t>(item));
+  for (int64_t width = item; width < 8; width *= 2) bits |= bits << (8 * width);
+  return bits;
+}
+
 // Copies a row, without a call where it is short.
 inline void copy_bytes(char* to, const char* from, int64_t bytes) {
   if (bytes > 256) return copy_kernels().copy(from, to, bytes);

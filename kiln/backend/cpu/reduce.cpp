@@ -5,6 +5,7 @@
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/half_reduce.h"
 #include "kiln/backend/cpu/reduce_kernels.h"
 #include "kiln/backend/cpu/reduce_steps.h"
 
@@ -28,36 +29,56 @@ HostHandle narrow(const HostHandle& wide, double divisor) {
   return out;
 }
 
-// A reduction in double precision, finished as numbers of the tensor's dtype.
-template <class T, class Finish>
-HostHandle reduce_wide(const ReduceKernels<T, double>& first,
-                       const ReduceKernels<double, double>& more, const ReduceGeometry& g,
-                       Finish&& finish) {
-  if (is_one_piece(g.groups)) {
-    HostHandle out = scratch<T>(g.groups.left_after_last(), g.source->device());
-    reduce_piece(first, g.source->data_as<const T>(), g.groups, out->data_as<T>(),
-                 [&](double result) { return static_cast<T>(finish(result)); });
+// The kernels of a reduction, by dtype.
+#define KILN_REDUCTION(Name, field)          \
+  struct Name {                              \
+    template <class T>                       \
+    static const auto& of() {                \
+      return reduce_kernels().of<T>().field; \
+    }                                        \
+  };
+KILN_REDUCTION(Sum, sum)
+KILN_REDUCTION(NanSum, nansum)
+KILN_REDUCTION(SumOfSquares, sum_of_squares)
+KILN_REDUCTION(SumOfSizes, sum_of_sizes)
+KILN_REDUCTION(Product, prod)
+KILN_REDUCTION(Largest, amax)
+KILN_REDUCTION(Smallest, amin)
+#undef KILN_REDUCTION
+
+// A reduction, its partial results combined by More, finished as numbers of type T.
+template <class T, class First, class More, class Finish>
+HostHandle reduce_all(const ReduceGeometry& g, Finish&& finish) {
+  return with_kernels<T, First>(*g.source, [&](const auto& first, const auto* x) {
+    using Acc = decltype(first.combine(0, 0));
+    if (is_one_piece(g.groups)) {
+      HostHandle out = scratch<T>(g.groups.left_after_last(), g.source->device());
+      reduce_piece(first, x, g.groups, out->template data_as<T>(),
+                   [&](Acc result) { return static_cast<T>(finish(result)); });
+      return out;
+    }
+    const HostHandle wide = reduce_groups(first, More::template of<Acc>(), g);
+    const int64_t n = wide->numel();
+    HostHandle out = scratch<T>(n, wide->device());
+    const Acc* from = wide->template data_as<const Acc>();
+    T* to = out->template data_as<T>();
+    parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(finish(from[i]));
+    });
     return out;
-  }
-  const HostHandle wide = reduce_groups(first, more, g);
-  const int64_t n = wide->numel();
-  HostHandle out = scratch<T>(n, wide->device());
-  const double* from = wide->data_as<const double>();
-  T* to = out->data_as<T>();
-  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(finish(from[i]));
   });
-  return out;
 }
 
 template <class T>
 HostHandle sum_of(const HostHandle& x, const Dims& dims, bool keepdim, double divisor) {
-  const FloatReduceKernels<T>& kernels = reduce_kernels().of<T>();
   const int64_t n = x->numel();
   if (dims.rank() == x->shape().rank() && n <= kReduceLength && x->is_contiguous()) {
     double total;
-    kernels.sum.rows(x->data_as<const T>(), n, 1, &total, nullptr);
-    HostHandle out = host::empty(reduced_shape(x->shape(), dims, keepdim), x->dtype(), x->device());
+    with_kernels<T, Sum>(*x, [&](const auto& kernels, const auto* values) {
+      kernels.rows(values, n, 1, &total, nullptr);
+    });
+    HostHandle out =
+        host::empty(reduced_shape(x->shape(), dims, keepdim), dtype_of<T>, x->device());
     *out->data_as<T>() = static_cast<T>(total / divisor);
     return out;
   }
@@ -66,18 +87,19 @@ HostHandle sum_of(const HostHandle& x, const Dims& dims, bool keepdim, double di
     HostHandle same = reshaped_result(x, dims, keepdim);
     return divisor == 1.0 ? same : Cpu::float_div_scalar(same, divisor);
   }
-  return in_order(reduce_wide<T>(kernels.sum, reduce_kernels().f64.sum, g,
-                                 [divisor](double sum) { return sum / divisor; }),
-                  g, x->shape(), dims, keepdim);
+  const HostHandle out =
+      divisor == 1.0 ? reduce_all<T, Sum, Sum>(g, [](double sum) { return sum; })
+                     : reduce_all<T, Sum, Sum>(g, [=](double sum) { return sum / divisor; });
+  return in_order(out, g, x->shape(), dims, keepdim);
 }
 
-// Calls f<T>(x) with float or double, and rounds what a 16-bit tensor gives once.
+// Calls f<T>(x) with float or double, and rounds what a 16-bit tensor gives once: f<float> takes
+// those too.
 template <class F>
 HostHandle in_float(const HostHandle& x, F&& f) {
   if (x->dtype() == DType::f64) return f.template operator()<double>(x);
-  if (x->dtype() == DType::f32) return f.template operator()<float>(x);
-  const HostHandle wide = Cpu::float_cast(x, DType::f32);
-  return Cpu::float_cast(f.template operator()<float>(wide), x->dtype());
+  HostHandle out = f.template operator()<float>(x);
+  return out->dtype() == x->dtype() ? out : Cpu::float_cast(std::move(out), x->dtype());
 }
 
 HostHandle sum(const HostHandle& x, const Dims& dims, bool keepdim, double divisor) {
@@ -89,9 +111,10 @@ template <class T>
 HostHandle extreme_of(const HostHandle& x, const Dims& dims, bool keepdim, bool largest) {
   const ReduceGeometry g = geometry_of(x, dims);
   if (!g.groups.has_reduced()) return reshaped_result(x, dims, keepdim);
-  const FloatReduceKernels<T>& all = reduce_kernels().of<T>();
-  const ReduceKernels<T, T>& kernels = largest ? all.amax : all.amin;
-  return in_order(reduce_groups(kernels, kernels, g), g, x->shape(), dims, keepdim);
+  const auto same = [](T extreme) { return extreme; };
+  return in_order(largest ? reduce_all<T, Largest, Largest>(g, same)
+                          : reduce_all<T, Smallest, Smallest>(g, same),
+                  g, x->shape(), dims, keepdim);
 }
 
 HostHandle extreme(const HostHandle& x, const Dims& dims, bool keepdim, bool largest) {
@@ -104,10 +127,8 @@ template <class T>
 HostHandle prod_of(const HostHandle& x, const Dims& dims, bool keepdim) {
   const ReduceGeometry g = geometry_of(x, dims);
   if (!g.groups.has_reduced()) return reshaped_result(x, dims, keepdim);
-  const ReduceTable& table = reduce_kernels();
-  return in_order(
-      reduce_wide<T>(table.of<T>().prod, table.f64.prod, g, [](double product) { return product; }),
-      g, x->shape(), dims, keepdim);
+  return in_order(reduce_all<T, Product, Product>(g, [](double product) { return product; }), g,
+                  x->shape(), dims, keepdim);
 }
 
 // -------------------------------------------------------------------------------------------------------
@@ -167,13 +188,11 @@ int64_t reduced_elements(const Shape& shape, const Dims& dims) {
 // sums of something made of each element
 
 // Sums in double of what `kernels` makes of the elements; finish(sum) is the result.
-template <class T, class Finish>
-HostHandle summed(const ReduceKernels<T, double>& kernels, const HostHandle& x, const Dims& dims,
-                  bool keepdim, Finish&& finish) {
+template <class T, class Reduction, class Finish>
+HostHandle summed(const HostHandle& x, const Dims& dims, bool keepdim, Finish&& finish) {
   ReduceGeometry g = geometry_of(x, dims);
   if (!g.groups.has_reduced()) g.groups.add(1, true);
-  return in_order(reduce_wide<T>(kernels, reduce_kernels().f64.sum, g, finish), g, x->shape(), dims,
-                  keepdim);
+  return in_order(reduce_all<T, Reduction, Sum>(g, finish), g, x->shape(), dims, keepdim);
 }
 
 }  // namespace
@@ -209,16 +228,19 @@ HostHandle CpuBasic::float_var(Arg<HostHandle> x, const Dims& dims, double corre
   if (x->numel() == 0) {
     return cpu::filled_result(x, dims, keepdim, std::numeric_limits<double>::quiet_NaN());
   }
-  return cpu::in_float(x, [&]<class T>(const HostHandle& v) {
-    return cpu::var_of<T>(v, dims, correction, keepdim);
-  });
+  // The squares need the means first: 16-bit floats are converted once for both.
+  const DType dtype = x->dtype();
+  const bool half = cpu::convert_of(dtype) != cpu::Convert::none;
+  HostHandle out = cpu::in_float(
+      half ? Cpu::float_cast(x, DType::f32) : x.get(),
+      [&]<class T>(const HostHandle& v) { return cpu::var_of<T>(v, dims, correction, keepdim); });
+  return half ? Cpu::float_cast(std::move(out), dtype) : out;
 }
 
 HostHandle CpuBasic::float_nansum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   if (x->numel() == 0) return cpu::filled_result(x, dims, keepdim, 0.0);
   return cpu::in_float(x, [&]<class T>(const HostHandle& v) {
-    return cpu::summed<T>(cpu::reduce_kernels().of<T>().nansum, v, dims, keepdim,
-                          [](double sum) { return sum; });
+    return cpu::summed<T, cpu::NanSum>(v, dims, keepdim, [](double sum) { return sum; });
   });
 }
 
@@ -228,9 +250,11 @@ HostHandle CpuBasic::float_norm(Arg<HostHandle> x, double p, const Dims& dims, b
     return BackendDefaults<Cpu>::float_norm(x, p, dims, keepdim);
   }
   return cpu::in_float(x, [&]<class T>(const HostHandle& v) {
-    const cpu::FloatReduceKernels<T>& kernels = cpu::reduce_kernels().of<T>();
-    return cpu::summed<T>(p == 1.0 ? kernels.sum_of_sizes : kernels.sum_of_squares, v, dims,
-                          keepdim, [p](double sum) { return p == 1.0 ? sum : std::sqrt(sum); });
+    if (p == 1.0) {
+      return cpu::summed<T, cpu::SumOfSizes>(v, dims, keepdim, [](double sum) { return sum; });
+    }
+    return cpu::summed<T, cpu::SumOfSquares>(v, dims, keepdim,
+                                             [](double sum) { return std::sqrt(sum); });
   });
 }
 

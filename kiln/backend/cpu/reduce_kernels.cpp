@@ -217,6 +217,10 @@ void add_columns(const T* x, int64_t rows, int64_t columns, int64_t step, double
   if (rest > 0) {
     add_rows<Step, T>(x + wide_rows * merged * step, 1, rest * columns, step, sums, shifts);
   }
+  if (merged == 1 && !kShifted) {
+    for (int64_t c = 0; c < columns; ++c) out[c] = static_cast<double>(sums[c]);
+    return;
+  }
   for (int64_t c = 0; c < columns; ++c) {
     double total = 0.0;
     for (int64_t k = c; k < width; k += columns) total += static_cast<double>(sums[k]);

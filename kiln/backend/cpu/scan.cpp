@@ -48,13 +48,15 @@ void walk_rows(const Around& x, int64_t row, const State& start, Body&& body) {
 template <class State, class Body>
 void walk(const Around& x, const State& start, Body&& body) {
   if (x.inner == 1) {
-    const int64_t groups = (x.outer + kRowsAtOnce - 1) / kRowsAtOnce;
-    const int64_t grain = std::max<int64_t>(1, kGrain / (x.n * kRowsAtOnce));
+    // Integers wait for one cycle only.
+    constexpr int64_t kSideBySide = std::is_integral_v<State> ? 1 : kRowsAtOnce;
+    const int64_t groups = (x.outer + kSideBySide - 1) / kSideBySide;
+    const int64_t grain = std::max<int64_t>(1, kGrain / (x.n * kSideBySide));
     parallel_for(groups, grain, [&](int64_t begin, int64_t end) {
       for (int64_t g = begin; g < end; ++g) {
-        int64_t row = g * kRowsAtOnce;
-        if (row + kRowsAtOnce <= x.outer) {
-          walk_rows<kRowsAtOnce>(x, row, start, body);
+        int64_t row = g * kSideBySide;
+        if (row + kSideBySide <= x.outer) {
+          walk_rows<kSideBySide>(x, row, start, body);
         } else {
           for (; row < x.outer; ++row) walk_rows<1>(x, row, start, body);
         }

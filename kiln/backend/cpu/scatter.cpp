@@ -218,6 +218,17 @@ void scatter_within(const HostTensor& target, int dim, const HostTensor& index, 
   }
 }
 
+// Combines a row with another one, or with one number. They lie apart.
+template <class Action, class T>
+void combine_rows(T* __restrict to, const T* __restrict source, int64_t from, int64_t n) {
+  const T* __restrict row = source + from;
+  for (int64_t k = 0; k < n; ++k) Action::run(to[k], row[k]);
+}
+template <class Action, class T>
+void combine_rows(T* to, OneNumber<T> source, int64_t, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) Action::run(to[k], source.value);
+}
+
 // Whole slices, one index for each.
 template <class Action, class T, class From>
 void scatter_rows(const HostTensor& target, int dim, const HostTensor& index, From source,
@@ -248,8 +259,7 @@ void scatter_rows(const HostTensor& target, int dim, const HostTensor& index, Fr
                             if (!check.fine(indices[i])) return;
                             const int64_t from = (o * count + i) * around.inner + column;
                             T* row = to + (o * around.size + indices[i]) * around.inner + column;
-                            for (int64_t k = 0; k < columns; ++k)
-                              Action::run(row[k], source[from + k]);
+                            combine_rows<Action>(row, source, from, columns);
                           }
                         });
 }

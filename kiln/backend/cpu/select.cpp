@@ -129,22 +129,31 @@ void fill_entries(const T* row, int64_t n, KeyOf<T> flip, Entry<KeyOf<T>>* entri
 // Up to so many, the first entries of a row are kept in a heap: nearly all others are larger than
 // the largest of them, which one comparison tells.
 constexpr int64_t kHeap = 256;
+constexpr int64_t kLargeHeap = 4096;
 
+bool fits_heap(int64_t n, int64_t k) {
+  return k <= kHeap ? k <= n / 16 : k <= kLargeHeap && k <= n / 256;
+}
+
+// False when the row, in an order that brings in one entry after another, is not worth a heap.
 template <class T>
-void heap_of_row(const T* row, int64_t n, int64_t k, KeyOf<T> flip, int64_t* indices) {
+bool heap_of_row(const T* row, int64_t n, int64_t k, KeyOf<T> flip, int64_t* indices) {
   const Scratch<Entry<KeyOf<T>>> heap(k);
   Entry<KeyOf<T>>* end = heap.get() + k;
   for (int64_t i = 0; i < k; ++i) heap[i] = {key_of(row[i]) ^ flip, static_cast<uint32_t>(i)};
   std::make_heap(heap.get(), end);
+  int64_t left = n / 16 + 32 * k;
   for (int64_t i = k; i < n; ++i) {
     const KeyOf<T> key = key_of(row[i]) ^ flip;
     if (key >= heap[0].key) continue;  // of equals the earlier one stays
+    if (--left == 0 && k > kHeap) return false;
     std::pop_heap(heap.get(), end);
     end[-1] = {key, static_cast<uint32_t>(i)};
     std::push_heap(heap.get(), end);
   }
   std::sort_heap(heap.get(), end);
   for (int64_t i = 0; i < k; ++i) indices[i] = heap[i].index;
+  return true;
 }
 
 // The first k entries of the sorted row.
@@ -153,7 +162,7 @@ void top_of_row(const T* row, int64_t n, int64_t k, bool largest, int64_t* indic
   using Key = KeyOf<T>;
   if (k == 0) return;
   const Key flip = largest ? ~Key{0} : Key{0};
-  if (k <= kHeap && k <= n / 16) return heap_of_row(row, n, k, flip, indices);
+  if (fits_heap(n, k) && heap_of_row(row, n, k, flip, indices)) return;
   if (n <= kPlainRow || k > n / 4) {
     const Scratch<Entry<Key>> entries(n);
     fill_entries(row, n, flip, entries.get());
