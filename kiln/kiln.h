@@ -1,6 +1,7 @@
 // Everything that a user of Kiln needs.
 #pragma once
 
+#include "kiln/backend/cpu/winograd_setting.h"
 #include "kiln/backend/dispatch/profile.h"
 #include "kiln/core/allocator.h"
 #include "kiln/core/parallel.h"

@@ -9,6 +9,7 @@
 #include "kiln/nn/embedding.h"
 #include "kiln/nn/flatten.h"
 #include "kiln/nn/functional.h"
+#include "kiln/nn/fusion.h"
 #include "kiln/nn/gelu.h"
 #include "kiln/nn/identity.h"
 #include "kiln/nn/init.h"
