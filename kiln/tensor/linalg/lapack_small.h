@@ -107,7 +107,8 @@ inline int getrf_of(int size, T* a, int* pivots) {
       KILN_UNROLL
       for (int j = 0; j < n; ++j) std::swap(a[k + j * n], a[best + j * n]);
     }
-    if (most >= std::numeric_limits<decltype(most)>::min()) {
+    // Complex numbers are divided slowly.
+    if (!std::is_same_v<T, decltype(most)> && most >= std::numeric_limits<decltype(most)>::min()) {
       const T scale = T(1) / column[k];
       KILN_UNROLL
       for (int i = k + 1; i < n; ++i) column[i] = times(column[i], scale);

@@ -1,6 +1,7 @@
 // Solving with the LU factorization: solve, inv, lu_solve, determinants.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/factors.h"
@@ -174,9 +175,28 @@ std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
 
 namespace {
 
+// Whether one of them is singular, or so nearly that roundings decide whether U's last diagonal
+// element is zero.
 bool one_singular(const LuFactors& factors) {
-  const int32_t* info = factors.info.data_ptr<int32_t>();
-  return std::any_of(info, info + factors.info.numel(), [](int32_t i) { return i != 0; });
+  const int64_t n = rows(factors.lu);
+  bool out = false;
+  by_type(factors.lu.dtype(), [&]<class T>(T) {
+    using R = lapack::Real<T>;
+    const T* u = factors.lu.data_ptr<T>();
+    const int64_t count = n == 0 ? 0 : batch_count(factors.lu);
+    for (int64_t i = 0; i < count && !out; ++i, u += n * n) {
+      R least = std::abs(u[0]);
+      R most = least;
+      for (int64_t j = 1; j < n; ++j) {
+        const R here = std::abs(u[j * (n + 1)]);
+        least = std::min(least, here);
+        most = std::max(most, here);
+      }
+      const R bound = 4 * static_cast<R>(n) * std::numeric_limits<R>::epsilon() * most;
+      out = least <= bound && std::isfinite(most);
+    }
+  });
+  return out;
 }
 
 template <class T>
