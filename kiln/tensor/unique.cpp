@@ -40,6 +40,8 @@ Runs runs_of(const Tensor& starts, const Tensor& order, bool return_inverse, boo
 
 // Elements that one piece of a row has.
 constexpr int64_t kPiece = 32768;
+// And those that are compared at once.
+constexpr int64_t kBlock = 64;
 
 // The runs of a row in host memory, whose element i was number order[i], in two passes over it: how
 // many start in each piece, then what they are. Values stand in for `first` of Runs.
@@ -66,13 +68,27 @@ Runs runs_of_row(const Tensor& row, const Tensor& order, bool return_inverse, bo
   const int64_t* numbers = order.defined() ? order.data_ptr<int64_t>() : nullptr;
   parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
     int64_t run = before[static_cast<size_t>(begin / kPiece)] - 1;
-    for (int64_t i = begin; i < end; ++i) {
+    const auto step = [&](int64_t i) {
       if (starts(i)) {
         ++run;
         values[run] = x[i];
         if (places != nullptr) places[run] = i;
       }
       if (inverse != nullptr) inverse[numbers != nullptr ? numbers[i] : i] = run;
+    };
+    // Most blocks lie within one run, when runs are long.
+    for (int64_t i = begin; i < end;) {
+      const int64_t stop = std::min(end, i + kBlock);
+      int differing = i == 0 ? 1 : 0;
+      for (int64_t k = std::max<int64_t>(i, 1); k < stop; ++k) differing += x[k] != x[k - 1];
+      if (differing > 0) {
+        for (; i < stop; ++i) step(i);
+      } else if (inverse != nullptr && numbers == nullptr) {
+        std::fill(inverse + i, inverse + stop, run);
+      } else if (inverse != nullptr) {
+        for (int64_t k = i; k < stop; ++k) inverse[numbers[k]] = run;
+      }
+      i = stop;
     }
   });
   if (return_counts) {

@@ -5,6 +5,7 @@
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/int_reduce_kernels.h"
 #include "kiln/backend/cpu/reduce_kernels.h"
 
 namespace kiln {
@@ -39,11 +40,10 @@ int64_t best_in_row(const T* row, int64_t n, bool largest) {
     }
     return i;
   } else {
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; ++i) {
-      if (beats(row[i], row[best], largest)) best = i;
-    }
-    return best;
+    T value;
+    const IntReduction op = largest ? IntReduction::amax : IntReduction::amin;
+    int_reduce_kernels().kernels<T>(op).rows(row, n, 1, &value, nullptr);
+    return std::find(row, row + n, value) - row;
   }
 }
 

@@ -16,6 +16,7 @@ template <Convert kType, class Reduction>
 struct HalfKernels {
   using Acc = decltype(Reduction::template of<float>().combine(0, 0));
   static constexpr int64_t kBuffer = 8192;  // floats
+  static constexpr int64_t kPanel = 128;    // columns
 
   static void rows(const uint16_t* x, int64_t n, int64_t count, Acc* out, const double*) {
     alignas(64) float buffer[kBuffer];
@@ -43,20 +44,25 @@ struct HalfKernels {
   static void columns(const uint16_t* x, int64_t rows, int64_t columns, int64_t step, Acc* out,
                       const double*) {
     alignas(64) float buffer[kBuffer];
-    Acc part[kReduceColumns];
+    Acc part[kPanel];
     const ReduceKernels<float, Acc>& kernels = Reduction::template of<float>();
-    const int64_t at_once = kBuffer / columns;
-    for (int64_t r = 0; r < rows; r += at_once) {
-      const int64_t count = std::min(at_once, rows - r);
-      if (step == columns) {
-        convert_kernels().to_float(kType, x + r * step, buffer, count * columns);
-      } else {
-        for (int64_t k = 0; k < count; ++k) {
-          convert_kernels().to_float(kType, x + (r + k) * step, buffer + k * columns, columns);
+    for (int64_t first = 0; first < columns; first += kPanel) {
+      const int64_t width = std::min(kPanel, columns - first);
+      const int64_t at_once = kBuffer / width;
+      for (int64_t r = 0; r < rows; r += at_once) {
+        const int64_t count = std::min(at_once, rows - r);
+        const uint16_t* from = x + r * step + first;
+        if (step == width) {
+          convert_kernels().to_float(kType, from, buffer, count * width);
+        } else {
+          for (int64_t k = 0; k < count; ++k) {
+            convert_kernels().to_float(kType, from + k * step, buffer + k * width, width);
+          }
         }
+        Acc* to = out + first;
+        kernels.columns(buffer, count, width, width, r == 0 ? to : part, nullptr);
+        for (int64_t c = 0; r > 0 && c < width; ++c) to[c] = kernels.combine(to[c], part[c]);
       }
-      kernels.columns(buffer, count, columns, columns, r == 0 ? out : part, nullptr);
-      for (int64_t c = 0; r > 0 && c < columns; ++c) out[c] = kernels.combine(out[c], part[c]);
     }
   }
 

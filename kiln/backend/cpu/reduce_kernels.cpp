@@ -315,13 +315,33 @@ HWY_NOINLINE double special_product(const T* HWY_RESTRICT x, int64_t n) {
   return zero && finite ? (negative ? -0.0 : 0.0) : plain_product(x, n);
 }
 
+// Chains of at most five floats, which stay in the range of double.
+template <class T>
+HWY_INLINE double short_product(const T* x, int64_t n) {
+  if constexpr (sizeof(T) == 4) {
+    double a = 1.0, b = 1.0, c = 1.0, e = 1.0;
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+      a *= static_cast<double>(x[i]);
+      b *= static_cast<double>(x[i + 1]);
+      c *= static_cast<double>(x[i + 2]);
+      e *= static_cast<double>(x[i + 3]);
+    }
+    const double rest = plain_product(x + i, n - i);
+    const auto usual = [](double v) { return std::abs(v) > 0x1p-200 && std::abs(v) < 0x1p200; };
+    if (usual(a) && usual(b) && usual(c) && usual(e) && usual(rest))
+      return (a * b) * (c * e) * rest;
+  }
+  return plain_product(x, n);
+}
+
 template <class T>
 HWY_INLINE double product_row(const T* HWY_RESTRICT x, int64_t n) {
   const Tag<double> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t group = kGroup<T>;
-  if (n < 2 * lanes) return plain_product(x, n);
+  if (n < 4 * kGroup<float>) return short_product(x, n);
   auto a = LaneProducts::one();
   auto b = a;
   auto c = a;

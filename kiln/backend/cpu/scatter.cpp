@@ -95,17 +95,19 @@ struct Multiply {
     }
   }
 };
-// NaN wins.
+// NaN wins. Without branches, which would be guessed wrong.
 struct Larger {
   template <class T>
   static void run(T& to, T from) {
-    to = from >= to || from != from ? from : to;
+    to = static_cast<bool>(static_cast<int>(from >= to) | static_cast<int>(from != from)) ? from
+                                                                                          : to;
   }
 };
 struct Smaller {
   template <class T>
   static void run(T& to, T from) {
-    to = from <= to || from != from ? from : to;
+    to = static_cast<bool>(static_cast<int>(from <= to) | static_cast<int>(from != from)) ? from
+                                                                                          : to;
   }
 };
 // Whether an action depends on what the elements mean.
