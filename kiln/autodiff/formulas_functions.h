@@ -1,13 +1,13 @@
 // The functions of functions.h.
 #pragma once
 
-#include "kiln/autodiff/formulas_math.h"
+#include "kiln/autodiff/formulas_activations.h"
 
 namespace kiln::autodiff {
 
 // PyTorch's names of them, which a node has.
 const char* name_of(UnaryFunction::Type type);
-const char* name_of(BinaryFunction f);
+const char* name_of(BinaryFunction::Type type);
 const char* name_of(TernaryFunction::Type type);
 
 [[noreturn]] void throw_no_derivative(const char* op, const char* operand);
@@ -31,6 +31,7 @@ struct FormulasFunctions : FormulasMath<B> {
   using typename Base::Inner;
   using typename Base::P;
   using typename Base::T;
+  using Activations = ActivationFormulas<B>;
 
   static T float_unary(F x, const UnaryFunction& f) {
     if (!tracked(x)) return {B::float_unary(in(x), f)};
@@ -38,6 +39,14 @@ struct FormulasFunctions : FormulasMath<B> {
     if (f.type == UnaryFunction::Type::frac) {
       return attach("frac", B::float_unary(in(x), f), std::move(to),
                     [](P& p) { p.give(0, p.take()); });
+    }
+    if (const auto backward = Activations::backward_of(f)) {
+      auto formula = [x_ = save(x), backward = *backward](P& p) {
+        p.give(0, A::float_binary(p.take(), x_.get(p), backward));
+      };
+      auto again = recipe(x, KILN_AGAIN(B::float_unary(a, o.function)), {.function = f});
+      return attach(name_of(f.type), B::float_unary(in(x), f), std::move(to), std::move(formula),
+                    std::move(again));
     }
     // Both are saved for all: each costs one reference, and few formulas need only one.
     auto x_ = save(x);
@@ -52,8 +61,9 @@ struct FormulasFunctions : FormulasMath<B> {
                   std::move(again));
   }
 
-  static T float_binary(F x, F y, BinaryFunction f) {
+  static T float_binary(F x, F y, const BinaryFunction& f) {
     if (!tracked(x, y)) return {B::float_binary(in(x), in(y), f)};
+    if (Activations::is_backward(f.type)) return Activations::composed(f, x.get(), y.get());
     auto to = edges(x, y);
     auto x_ = save(x);
     auto y_ = save(y);
@@ -68,11 +78,14 @@ struct FormulasFunctions : FormulasMath<B> {
       if (p.needs(0)) p.give(0, sum_to(left_gradient(f, p.grad(), x0, y0, z0), xs));
       if (p.needs(1)) p.give(1, sum_to(right_gradient(f, p.take(), x0, y0, z0), ys));
     };
-    return attach(name_of(f), std::move(out), std::move(to), std::move(formula));
+    return attach(name_of(f.type), std::move(out), std::move(to), std::move(formula));
   }
 
   static T float_ternary(F x, F y, F z, const TernaryFunction& f) {
     if (!tracked(x, y, z)) return {B::float_ternary(in(x), in(y), in(z), f)};
+    if (Activations::is_backward(f.type)) {
+      return Activations::composed(f, x.get(), y.get(), z.get());
+    }
     using enum TernaryFunction::Type;
     const bool clamps = f.type == clamp;
     const bool lerps = f.type == lerp;
@@ -207,13 +220,6 @@ struct FormulasFunctions : FormulasMath<B> {
         return A::float_sub(y, apply(x, bessel_k1e));
       case bessel_k1e:
         return A::float_sub(A::float_sub(y, apply(x, bessel_k0e)), A::float_div(y, x));
-      case softplus: {
-        const T z = A::float_mul_scalar(x, Scalar(f.a));
-        return A::float_mask_fill(A::float_sigmoid(z), A::float_greater_scalar(z, Scalar(f.b)),
-                                  Scalar(1.0));
-      }
-      case log_sigmoid:
-        return A::float_sigmoid(A::float_neg(x));
       case frexp_mantissa: {  // 2^-exponent
         const Bool whole = B::bool_or(A::float_equal_scalar(x, Scalar(0.0)),
                                       B::bool_or(A::float_is_nan(x), A::float_is_inf(x)));
@@ -230,9 +236,9 @@ struct FormulasFunctions : FormulasMath<B> {
                               Scalar(limit));
   }
 
-  static T left_gradient(BinaryFunction f, const T& g, const T& x, const T& y, const T& z) {
-    using enum BinaryFunction;
-    switch (f) {
+  static T left_gradient(const BinaryFunction& f, const T& g, const T& x, const T& y, const T& z) {
+    using enum BinaryFunction::Type;
+    switch (f.type) {
       case fmod:
       case nextafter:
         return g;
@@ -265,14 +271,22 @@ struct FormulasFunctions : FormulasMath<B> {
       case logaddexp2:
         return A::float_mul(g, A::float_sigmoid(A::float_mul_scalar(A::float_sub(x, y),
                                                                     Scalar(std::numbers::ln2))));
+      case prelu:
+        return A::float_ternary(g, x, y, {TernaryFunction::Type::prelu_backward});
+      case glu:
+        return A::float_binary(g, y, glu);
+      case huber:
+        return A::float_ternary(g, x, y, huber_gradient(f));
+      case bce_with_logits:
+        return A::float_ternary(g, x, y, {TernaryFunction::Type::bce_with_logits_backward});
       default:
-        throw_no_derivative(name_of(f), "first");
+        throw_no_derivative(name_of(f.type), "first");
     }
   }
 
-  static T right_gradient(BinaryFunction f, const T& g, const T& x, const T& y, const T& z) {
-    using enum BinaryFunction;
-    switch (f) {
+  static T right_gradient(const BinaryFunction& f, const T& g, const T& x, const T& y, const T& z) {
+    using enum BinaryFunction::Type;
+    switch (f.type) {
       case fmod:  // x - y trunc(x / y)
         return A::float_neg(A::float_mul(g, A::float_binary(x, y, trunc_divide)));
       case floor_divide:
@@ -304,9 +318,21 @@ struct FormulasFunctions : FormulasMath<B> {
         return A::float_mul(g, gamma_density(x, y));
       case gammaincc:
         return A::float_neg(A::float_mul(g, gamma_density(x, y)));
+      case prelu:
+        return A::float_binary(g, x, prelu_weight_backward);
+      case glu:
+        return A::float_ternary(g, x, y, {TernaryFunction::Type::glu_backward});
+      case huber:
+        return A::float_neg(A::float_ternary(g, x, y, huber_gradient(f)));
+      case bce_with_logits:
+        return A::float_neg(A::float_mul(g, x));
       default:
-        throw_no_derivative(name_of(f), "second");
+        throw_no_derivative(name_of(f.type), "second");
     }
+  }
+
+  static TernaryFunction huber_gradient(const BinaryFunction& f) {
+    return {TernaryFunction::Type::huber_backward, f.a, f.b};
   }
 
   // y^(a-1) e^-y / gamma(a).

@@ -35,22 +35,61 @@ const char* name_of(UnaryFunction::Type type) {
                                           "softplus",
                                           "logsigmoid",
                                           "frexp",
-                                          "frexp"};
+                                          "frexp",
+                                          "leaky_relu",
+                                          "threshold",
+                                          "hardtanh",
+                                          "hardshrink",
+                                          "softshrink",
+                                          "hardsigmoid",
+                                          "hardswish",
+                                          "elu"};
   static_assert(std::size(names) == static_cast<size_t>(UnaryFunction::Type::count));
   return names[static_cast<int>(type)];
 }
 
-const char* name_of(BinaryFunction f) {
-  static constexpr const char* names[] = {"fmod",       "floor_divide", "div",      "hypot",
-                                          "copysign",   "nextafter",    "fmax",     "fmin",
-                                          "heaviside",  "xlogy",        "xlog1py",  "logaddexp",
-                                          "logaddexp2", "zeta",         "gammainc", "gammaincc"};
-  static_assert(std::size(names) == static_cast<size_t>(BinaryFunction::count));
-  return names[static_cast<int>(f)];
+const char* name_of(BinaryFunction::Type type) {
+  static constexpr const char* names[] = {"fmod",
+                                          "floor_divide",
+                                          "div",
+                                          "hypot",
+                                          "copysign",
+                                          "nextafter",
+                                          "fmax",
+                                          "fmin",
+                                          "heaviside",
+                                          "xlogy",
+                                          "xlog1py",
+                                          "logaddexp",
+                                          "logaddexp2",
+                                          "zeta",
+                                          "gammainc",
+                                          "gammaincc",
+                                          "prelu",
+                                          "glu",
+                                          "huber_loss",
+                                          "binary_cross_entropy_with_logits",
+                                          "leaky_relu_backward",
+                                          "threshold_backward",
+                                          "hardtanh_backward",
+                                          "shrink_backward",
+                                          "hardswish_backward",
+                                          "elu_backward",
+                                          "softplus_backward",
+                                          "prelu_weight_backward"};
+  static_assert(std::size(names) == static_cast<size_t>(BinaryFunction::Type::count));
+  return names[static_cast<int>(type)];
 }
 
 const char* name_of(TernaryFunction::Type type) {
-  static constexpr const char* names[] = {"lerp", "addcmul", "addcdiv", "clamp"};
+  static constexpr const char* names[] = {"lerp",
+                                          "addcmul",
+                                          "addcdiv",
+                                          "clamp",
+                                          "prelu_backward",
+                                          "glu_backward",
+                                          "huber_loss_backward",
+                                          "binary_cross_entropy_with_logits_backward"};
   static_assert(std::size(names) == static_cast<size_t>(TernaryFunction::Type::count));
   return names[static_cast<int>(type)];
 }

@@ -14,7 +14,8 @@ struct FunctionDefaults {
   }
 
   template <class X = Bk>
-  static FloatOf<X> float_binary(const FloatOf<X>& x, const FloatOf<X>& y, BinaryFunction f) {
+  static FloatOf<X> float_binary(const FloatOf<X>& x, const FloatOf<X>& y,
+                                 const BinaryFunction& f) {
     const Shape shape = broadcast_shapes("binary", X::shape(x), X::shape(y));
     return X::float_from_data(host::apply(f, X::float_into_data(X::float_expand(x, shape)),
                                           X::float_into_data(X::float_expand(y, shape))),

@@ -518,17 +518,25 @@ double evaluate(const UnaryFunction& f, double x) {
     KILN_FUNCTION(log_sigmoid)
     KILN_FUNCTION(frexp_mantissa)
     KILN_FUNCTION(frexp_exponent)
+    KILN_FUNCTION(leaky_relu)
+    KILN_FUNCTION(threshold)
+    KILN_FUNCTION(hardtanh)
+    KILN_FUNCTION(hardshrink)
+    KILN_FUNCTION(softshrink)
+    KILN_FUNCTION(hardsigmoid)
+    KILN_FUNCTION(hardswish)
+    KILN_FUNCTION(elu)
 #undef KILN_FUNCTION
     default:
       return kNan;
   }
 }
 
-double evaluate(BinaryFunction f, double x, double y) {
-  switch (f) {
-#define KILN_FUNCTION(name)  \
-  case BinaryFunction::name: \
-    return evaluate<BinaryFunction::name>(x, y);
+double evaluate(const BinaryFunction& f, double x, double y) {
+  switch (f.type) {
+#define KILN_FUNCTION(name)        \
+  case BinaryFunction::Type::name: \
+    return evaluate<BinaryFunction::Type::name>(f, x, y);
     KILN_FUNCTION(fmod)
     KILN_FUNCTION(floor_divide)
     KILN_FUNCTION(trunc_divide)
@@ -545,6 +553,18 @@ double evaluate(BinaryFunction f, double x, double y) {
     KILN_FUNCTION(zeta)
     KILN_FUNCTION(gammainc)
     KILN_FUNCTION(gammaincc)
+    KILN_FUNCTION(prelu)
+    KILN_FUNCTION(glu)
+    KILN_FUNCTION(huber)
+    KILN_FUNCTION(bce_with_logits)
+    KILN_FUNCTION(leaky_relu_backward)
+    KILN_FUNCTION(threshold_backward)
+    KILN_FUNCTION(hardtanh_backward)
+    KILN_FUNCTION(shrink_backward)
+    KILN_FUNCTION(hardswish_backward)
+    KILN_FUNCTION(elu_backward)
+    KILN_FUNCTION(softplus_backward)
+    KILN_FUNCTION(prelu_weight_backward)
 #undef KILN_FUNCTION
     default:
       return kNan;
@@ -553,17 +573,18 @@ double evaluate(BinaryFunction f, double x, double y) {
 
 double evaluate(const TernaryFunction& f, double x, double y, double z) {
   switch (f.type) {
-    case TernaryFunction::Type::lerp:
-      // From the nearer end, so that both ends are exact.
-      return std::fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1.0 - z);
-    case TernaryFunction::Type::addcmul:
-      return x + f.value * y * z;
-    case TernaryFunction::Type::addcdiv:
-      return x + f.value * y / z;
-    case TernaryFunction::Type::clamp: {
-      const double raised = std::isnan(x) || x > y ? x : y;
-      return std::isnan(raised) || raised < z ? raised : z;
-    }
+#define KILN_FUNCTION(name)         \
+  case TernaryFunction::Type::name: \
+    return evaluate<TernaryFunction::Type::name>(f, x, y, z);
+    KILN_FUNCTION(lerp)
+    KILN_FUNCTION(addcmul)
+    KILN_FUNCTION(addcdiv)
+    KILN_FUNCTION(clamp)
+    KILN_FUNCTION(prelu_backward)
+    KILN_FUNCTION(glu_backward)
+    KILN_FUNCTION(huber_backward)
+    KILN_FUNCTION(bce_with_logits_backward)
+#undef KILN_FUNCTION
     default:
       return kNan;
   }

@@ -39,6 +39,11 @@ double gammaincc(double a, double x);
 double logaddexp(double x, double y);
 double logaddexp2(double x, double y);
 
+inline double hardsigmoid(double x) { return (x < -3.0 ? 0.0 : x > 3.0 ? 6.0 : x + 3.0) / 6.0; }
+inline double sigmoid(double x) {
+  const double e = std::exp(-std::fabs(x));
+  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
 template <UnaryFunction::Type kType>
 double evaluate(const UnaryFunction& f, double x) {
   using enum UnaryFunction::Type;
@@ -94,12 +99,22 @@ double evaluate(const UnaryFunction& f, double x) {
     const double mantissa = std::isfinite(x) ? std::frexp(x, &exponent) : x;
     return kType == frexp_mantissa ? mantissa : exponent;
   }
+  if constexpr (kType == leaky_relu) return x > 0.0 ? x : f.a * x;
+  if constexpr (kType == threshold) return x <= f.a ? f.b : x;
+  if constexpr (kType == hardtanh) return x < f.a ? f.a : x > f.b ? f.b : x;
+  if constexpr (kType == hardshrink) return std::fabs(x) <= f.a ? 0.0 : x;
+  if constexpr (kType == softshrink) {
+    return std::fabs(x) <= f.a ? 0.0 : x - std::copysign(f.a, x);
+  }
+  if constexpr (kType == hardsigmoid) return math::hardsigmoid(x);
+  if constexpr (kType == hardswish) return x * math::hardsigmoid(x);
+  if constexpr (kType == elu) return x > 0.0 ? f.c * x : f.c * f.a * std::expm1(f.b * x);
 }
 
 // NaN where either is, except that fmax and fmin pass over one.
-template <BinaryFunction kType>
-double evaluate(double x, double y) {
-  using enum BinaryFunction;
+template <BinaryFunction::Type kType>
+double evaluate([[maybe_unused]] const BinaryFunction& f, double x, double y) {
+  using enum BinaryFunction::Type;
   if constexpr (kType == fmod) return std::fmod(x, y);
   if constexpr (kType == floor_divide) {
     if (y == 0.0) return x / y;
@@ -132,11 +147,54 @@ double evaluate(double x, double y) {
   if constexpr (kType == zeta) return math::zeta(x, y);
   if constexpr (kType == gammainc) return math::gammainc(x, y);
   if constexpr (kType == gammaincc) return math::gammaincc(x, y);
+  if constexpr (kType == prelu) return x > 0.0 ? x : y * x;
+  if constexpr (kType == glu) return x * math::sigmoid(y);
+  if constexpr (kType == huber) {
+    const double d = std::fabs(x - y);
+    return (d <= f.a ? 0.5 * d * d : f.a * (d - 0.5 * f.a)) / f.b;
+  }
+  if constexpr (kType == bce_with_logits) {
+    return (x < 0.0 ? 0.0 : x) - x * y + std::log1p(std::exp(-std::fabs(x)));
+  }
+  if constexpr (kType == leaky_relu_backward) return y > 0.0 ? x : f.a * x;
+  if constexpr (kType == threshold_backward) return y <= f.a ? 0.0 : x;
+  if constexpr (kType == hardtanh_backward) return y <= f.a || y >= f.b ? 0.0 : f.c * x;
+  if constexpr (kType == shrink_backward) return std::fabs(y) <= f.a ? 0.0 : x;
+  if constexpr (kType == hardswish_backward) {
+    return y <= -3.0 ? 0.0 : y >= 3.0 ? x : x * (y / 3.0 + 0.5);
+  }
+  if constexpr (kType == elu_backward) {
+    return y > 0.0 ? f.c * x : f.c * f.a * f.b * std::exp(f.b * y) * x;
+  }
+  if constexpr (kType == softplus_backward) return f.a * y > f.b ? x : x * math::sigmoid(f.a * y);
+  if constexpr (kType == prelu_weight_backward) return y > 0.0 ? 0.0 : x * y;
+}
+
+template <TernaryFunction::Type kType>
+double evaluate(const TernaryFunction& f, double x, double y, double z) {
+  using enum TernaryFunction::Type;
+  // From the nearer end, so that both ends are exact.
+  if constexpr (kType == lerp) {
+    return std::fabs(z) < 0.5 ? x + z * (y - x) : y - (y - x) * (1.0 - z);
+  }
+  if constexpr (kType == addcmul) return x + f.value * y * z;
+  if constexpr (kType == addcdiv) return x + f.value * y / z;
+  if constexpr (kType == clamp) {
+    const double raised = std::isnan(x) || x > y ? x : y;
+    return std::isnan(raised) || raised < z ? raised : z;
+  }
+  if constexpr (kType == prelu_backward) return y > 0.0 ? x : z * x;
+  if constexpr (kType == glu_backward) return x * y * math::sigmoid(z) * math::sigmoid(-z);
+  if constexpr (kType == huber_backward) {
+    const double d = y - z;
+    return x * (d < -f.value ? -f.value : d > f.value ? f.value : d) / f.divisor;
+  }
+  if constexpr (kType == bce_with_logits_backward) return x * (math::sigmoid(y) - z);
 }
 
 // Chosen at run time.
 double evaluate(const UnaryFunction& f, double x);
-double evaluate(BinaryFunction f, double x, double y);
+double evaluate(const BinaryFunction& f, double x, double y);
 double evaluate(const TernaryFunction& f, double x, double y, double z);
 
 // The neighbour of x towards y among the values of T.

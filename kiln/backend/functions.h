@@ -41,6 +41,14 @@ struct UnaryFunction {
     log_sigmoid,     // log(1 / (1 + e^-x))
     frexp_mantissa,  // x = mantissa 2^exponent with |mantissa| in [1/2, 1); x itself when that is
     frexp_exponent,  // 0, infinite or NaN, and 0
+    leaky_relu,      // x above 0, else a x
+    threshold,       // b where x <= a, else x
+    hardtanh,        // min(max(x, a), b); its gradient is 0 at the bounds
+    hardshrink,      // 0 where |x| <= a, else x
+    softshrink,      // x moved towards 0 by a, at most to 0
+    hardsigmoid,     // min(max(x + 3, 0), 6) / 6
+    hardswish,       // x hardsigmoid(x)
+    elu,             // c x above 0, else c a (e^(b x) - 1)
     count,
   };
   Type type;
@@ -49,25 +57,49 @@ struct UnaryFunction {
   double c = 0.0;
 };
 
-// z = f(x, y).
-enum class BinaryFunction : uint8_t {
-  fmod,          // the rest of the division, with x's sign
-  floor_divide,  // floor(x / y), where x / y is not rounded first
-  trunc_divide,
-  hypot,      // sqrt(x^2 + y^2)
-  copysign,   // |x| with y's sign
-  nextafter,  // the neighbour of x towards y in their dtype
-  fmax,       // the larger one; NaN only where both are
-  fmin,
-  heaviside,   // 0 below 0, 1 above, y at 0
-  xlogy,       // x log y; 0 where x is 0 and y is a number
-  xlog1py,     // x log(1 + y), likewise
-  logaddexp,   // log(e^x + e^y)
-  logaddexp2,  // log2(2^x + 2^y)
-  zeta,        // Hurwitz's: the sum of (k + y)^-x over k >= 0
-  gammainc,    // regularized incomplete gamma functions of order x at y: the lower
-  gammaincc,   // and the upper one
-  count,
+// z = f(x, y). What a, b and c mean stands beside each function.
+struct BinaryFunction {
+  enum class Type : uint8_t {
+    fmod,          // the rest of the division, with x's sign
+    floor_divide,  // floor(x / y), where x / y is not rounded first
+    trunc_divide,
+    hypot,      // sqrt(x^2 + y^2)
+    copysign,   // |x| with y's sign
+    nextafter,  // the neighbour of x towards y in their dtype
+    fmax,       // the larger one; NaN only where both are
+    fmin,
+    heaviside,        // 0 below 0, 1 above, y at 0
+    xlogy,            // x log y; 0 where x is 0 and y is a number
+    xlog1py,          // x log(1 + y), likewise
+    logaddexp,        // log(e^x + e^y)
+    logaddexp2,       // log2(2^x + 2^y)
+    zeta,             // Hurwitz's: the sum of (k + y)^-x over k >= 0
+    gammainc,         // regularized incomplete gamma functions of order x at y: the lower
+    gammaincc,        // and the upper one
+    prelu,            // x above 0, else y x
+    glu,              // x sigmoid(y)
+    huber,            // of d = x - y: d^2 / (2 b) where |d| <= a, else a (|d| - a / 2) / b
+    bce_with_logits,  // log(1 + e^x) - x y
+    // Gradients: x times the derivative at y of the function with the same parameters.
+    leaky_relu_backward,
+    threshold_backward,
+    hardtanh_backward,  // times c
+    shrink_backward,    // of hardshrink and softshrink
+    hardswish_backward,
+    elu_backward,
+    softplus_backward,
+    prelu_weight_backward,  // with respect to the slope: 0 where y is above 0, else x y
+    count,
+  };
+
+  constexpr BinaryFunction() = default;
+  constexpr BinaryFunction(Type f, double first = 0.0, double second = 0.0, double third = 0.0)
+      : type(f), a(first), b(second), c(third) {}
+
+  Type type = Type::fmod;
+  double a = 0.0;
+  double b = 0.0;
+  double c = 0.0;
 };
 
 // w = f(x, y, z).
@@ -77,10 +109,16 @@ struct TernaryFunction {
     addcmul,  // x + value y z
     addcdiv,  // x + value y / z
     clamp,    // min(max(x, y), z); NaN in any operand gives NaN
+    // Gradients: x times the derivative of a function of y and z.
+    prelu_backward,            // with respect to y, of slope z
+    glu_backward,              // with respect to z
+    huber_backward,            // with respect to y; a is `value`, b is `divisor`
+    bce_with_logits_backward,  // with respect to y
     count,
   };
   Type type;
   double value = 1.0;
+  double divisor = 1.0;
 };
 
 // Of integers. No divisor may be 0 (ValueError).

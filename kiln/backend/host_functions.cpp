@@ -28,9 +28,9 @@ TensorData apply(const UnaryFunction& f, const TensorData& x) {
   });
 }
 
-TensorData apply(BinaryFunction f, const TensorData& x, const TensorData& y) {
+TensorData apply(const BinaryFunction& f, const TensorData& x, const TensorData& y) {
   return visit_float("float_binary", x.dtype(), [&]<class T>() {
-    if (f == BinaryFunction::nextafter) {
+    if (f.type == BinaryFunction::Type::nextafter) {
       return map<T, T>([](T a, T b) { return math::next_after(a, b); }, x, y);
     }
     return map<double, T>([&](double a, double b) { return math::evaluate(f, a, b); }, x, y);

@@ -9,6 +9,7 @@
 namespace kiln::functional {
 
 using namespace detail;
+using Unary = UnaryFunction::Type;
 
 namespace {
 
@@ -38,18 +39,10 @@ std::pair<Tensor, Tensor> halves(const char* op, const Tensor& x, int64_t dim) {
   return {x.narrow(d, 0, half), x.narrow(d, half, half)};
 }
 
-// alpha (e^(x / alpha') - 1) where x < 0, else x, times scale; the clamp keeps the branch that is
-// not taken, and its gradient, finite.
-Tensor exponential_below_zero(const char* op, const Tensor& x, double alpha, double input_scale,
-                              double scale) {
-  return in_wide(op, x, [&](const Tensor& v) {
-    Tensor low = v.clamp({}, 0.0);
-    if (input_scale != 1.0) low = std::move(low) * input_scale;
-    low = kiln::expm1(std::move(low)) * (alpha * scale);
-    Tensor high = kiln::relu(v);
-    if (scale != 1.0) high = std::move(high) * scale;
-    return std::move(high) + std::move(low);
-  });
+// f of a floating point x.
+Tensor activation(const char* op, const Tensor& x, const UnaryFunction& f) {
+  require_floating(op, x);
+  return unary_function(op, x, f);
 }
 
 }  // namespace
@@ -59,20 +52,16 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
     throw_error<ValueError>("hardtanh: expected min_val <= max_val; got ", min_val, " and ",
                             max_val);
   }
-  if (is_floating_point(value_of("hardtanh", x).inner->dtype())) return x.clamp(min_val, max_val);
+  if (is_floating_point(value_of("hardtanh", x).inner->dtype())) {
+    return unary_function("hardtanh", x, {Unary::hardtanh, min_val, max_val});
+  }
   return x.clamp(Scalar(min_val).to_int(), Scalar(max_val).to_int());
 }
 
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0.0, 6.0); }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
-  require_floating("leaky_relu", x);
-  if (negative_slope > 0.0 && negative_slope <= 1.0) {
-    // The larger of the two lines. At 0 they meet: there the gradient is the slope of the lower
-    // one, as everywhere else on that side.
-    if (!x.requires_grad()) return kiln::maximum(x, x * negative_slope);
-  }
-  return where(x.gt(0.0), x, x * negative_slope);
+  return activation("leaky_relu", x, {Unary::leaky_relu, negative_slope});
 }
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
@@ -82,23 +71,23 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
   }
   if (!training) return leaky_relu(x, (lower + upper) / 2);
   const Tensor slope = empty_like(x.detach()).uniform_(lower, upper);
-  return where(x.gt(0.0), x, x * slope);
+  return binary_function("rrelu", x, slope, BinaryFunction::Type::prelu);
 }
 
 Tensor elu(const Tensor& x, double alpha) {
-  return exponential_below_zero("elu", x, alpha, 1.0, 1.0);
+  return activation("elu", x, {Unary::elu, alpha, 1.0, 1.0});
 }
 Tensor selu(const Tensor& x) {
-  return exponential_below_zero("selu", x, kSeluAlpha, 1.0, kSeluScale);
+  return activation("selu", x, {Unary::elu, kSeluAlpha, 1.0, kSeluScale});
 }
 Tensor celu(const Tensor& x, double alpha) {
   if (alpha == 0.0) throw_error<ValueError>("celu: alpha must not be 0");
-  return exponential_below_zero("celu", x, alpha, 1.0 / alpha, 1.0);
+  return activation("celu", x, {Unary::elu, alpha, 1.0 / alpha, 1.0});
 }
 
 Tensor glu(const Tensor& x, int64_t dim) {
   const auto [a, b] = halves("glu", x, dim);
-  return a * kiln::sigmoid(b);
+  return binary_function("glu", a, b, BinaryFunction::Type::glu);
 }
 Tensor swiglu(const Tensor& x, int64_t dim) {
   const auto [a, b] = halves("swiglu", x, dim);
@@ -128,8 +117,7 @@ Tensor tanhshrink(const Tensor& x) {
 }
 
 Tensor hardshrink(const Tensor& x, double lambd) {
-  require_floating("hardshrink", x);
-  return x.masked_fill(x.abs().le(lambd), 0.0);
+  return activation("hardshrink", x, {Unary::hardshrink, lambd});
 }
 
 Tensor softshrink(const Tensor& x, double lambd) {
@@ -137,7 +125,7 @@ Tensor softshrink(const Tensor& x, double lambd) {
   if (!(lambd >= 0.0)) {
     throw_error<ValueError>("softshrink: lambd must not be negative; got ", lambd);
   }
-  return x - x.clamp(-lambd, lambd);
+  return activation("softshrink", x, {Unary::softshrink, lambd});
 }
 
 Tensor shrink(const Tensor& x, double lambd, double bias) {
@@ -150,13 +138,9 @@ Tensor thresholded_relu(const Tensor& x, double alpha) {
   return threshold(x, alpha, 0.0);
 }
 
-Tensor hardsigmoid(const Tensor& x) {
-  return in_wide("hardsigmoid", x, [](const Tensor& v) { return (v + 3.0).clamp(0.0, 6.0) / 6.0; });
-}
+Tensor hardsigmoid(const Tensor& x) { return activation("hardsigmoid", x, {Unary::hardsigmoid}); }
 
-Tensor hardswish(const Tensor& x) {
-  return in_wide("hardswish", x, [](const Tensor& v) { return v * hardsigmoid(v); });
-}
+Tensor hardswish(const Tensor& x) { return activation("hardswish", x, {Unary::hardswish}); }
 
 Tensor softmin(const Tensor& x, int64_t dim) {
   require_floating("softmin", x);

@@ -149,7 +149,7 @@ Tensor floor_divide(TensorArg x, TensorArg y) {
   return binary(
       "floor_divide", x, y,
       [](const ValueArg& a, const ValueArg& b) {
-        return AD::float_binary(a, b, BinaryFunction::floor_divide);
+        return AD::float_binary(a, b, BinaryFunction::Type::floor_divide);
       },
       [](const ErasedTensor& a, const ErasedTensor& b, DType common) {
         if (common == bool_) throw_bool_op("floor_divide", "integers or floats");

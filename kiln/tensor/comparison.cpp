@@ -44,7 +44,7 @@ Tensor signbit(const Tensor& x) {
   const Value& value = value_of("signbit", x);
   const ErasedTensor one = scalar_value(1.0, x.dtype(), x.device()).inner;
   return wrap(Dispatch::float_lower_scalar(
-      Dispatch::float_binary(one, value.inner, BinaryFunction::copysign), Scalar(0.0)));
+      Dispatch::float_binary(one, value.inner, BinaryFunction::Type::copysign), Scalar(0.0)));
 }
 
 Tensor isclose(const Tensor& x, const Tensor& y, double rtol, double atol, bool equal_nan) {

@@ -33,13 +33,14 @@ Promoted::Promoted(const char* op, const TensorArg& x, const TensorArg& y, bool 
   if (dtype_of_value(*y_arg) != dtype) y_cast = cast(*y_arg, dtype);
 }
 
-Tensor binary_function(const char* op, const TensorArg& x, const TensorArg& y, BinaryFunction f) {
+Tensor binary_function(const char* op, const TensorArg& x, const TensorArg& y,
+                       const BinaryFunction& f) {
   const Promoted p(op, x, y, true);
   return wrap(AD::float_binary(p.left(), p.right(), f));
 }
 
-Tensor binary_function(const char* op, const TensorArg& x, const TensorArg& y, BinaryFunction f,
-                       IntFunction g) {
+Tensor binary_function(const char* op, const TensorArg& x, const TensorArg& y,
+                       const BinaryFunction& f, IntFunction g) {
   const Promoted p(op, x, y, false);
   switch (kind_of(p.dtype)) {
     case Kind::floating:
@@ -72,7 +73,7 @@ Tensor& unary_function_(const char* op, Tensor& x, const UnaryFunction& f) {
   return x;
 }
 
-Tensor& binary_function_(const char* op, Tensor& x, const Tensor& y, BinaryFunction f) {
+Tensor& binary_function_(const char* op, Tensor& x, const Tensor& y, const BinaryFunction& f) {
   const Value& a = value_of(op, x);
   const Value& b = value_of(op, y);
   const bool fits = kind_of_value(a) == Kind::floating && dtype_of_value(a) == dtype_of_value(b) &&

@@ -26,10 +26,11 @@ struct Promoted {
 };
 
 // f of two floats, integers as floats.
-Tensor binary_function(const char* op, const TensorArg& x, const TensorArg& y, BinaryFunction f);
+Tensor binary_function(const char* op, const TensorArg& x, const TensorArg& y,
+                       const BinaryFunction& f);
 // f of two floats, or g of two integers. DTypeError for bools.
-Tensor binary_function(const char* op, const TensorArg& x, const TensorArg& y, BinaryFunction f,
-                       IntFunction g);
+Tensor binary_function(const char* op, const TensorArg& x, const TensorArg& y,
+                       const BinaryFunction& f, IntFunction g);
 // g of two integers. DTypeError for others.
 Tensor int_function(const char* op, const TensorArg& x, const TensorArg& y, IntFunction g);
 
@@ -39,7 +40,7 @@ Tensor number_for(const char* op, const Tensor& x, Scalar number);
 
 // The same in place: x keeps its dtype. Integers are written back only where the result is whole.
 Tensor& unary_function_(const char* op, Tensor& x, const UnaryFunction& f);
-Tensor& binary_function_(const char* op, Tensor& x, const Tensor& y, BinaryFunction f);
+Tensor& binary_function_(const char* op, Tensor& x, const Tensor& y, const BinaryFunction& f);
 
 // Writes `result` over x, as an op in place does: rounded to x's dtype; DTypeError when it is of a
 // larger kind, ShapeError when it has another shape.

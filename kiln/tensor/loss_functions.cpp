@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "kiln/tensor/activations.h"
+#include "kiln/tensor/function_call.h"
 #include "kiln/tensor/functional_support.h"
 
 namespace kiln::functional {
@@ -56,12 +58,10 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction,
 
 namespace {
 
-// d^2 / 2 where |d| <= bound, else bound (|d| - bound / 2): c (d - c / 2) with c = d limited to the
-// bound.
-Tensor bounded_square(const Tensor& input, const Tensor& target, double bound) {
-  const Tensor distance = input - target;
-  const Tensor near = distance.clamp(-bound, bound);
-  return (distance - near * 0.5) * near;
+// d^2 / 2 where |d| <= bound, else bound (|d| - bound / 2), over the divisor.
+Tensor bounded_square(const char* op, const Tensor& input, const Tensor& target, double bound,
+                      double divisor) {
+  return binary_function(op, input, target, {BinaryFunction::Type::huber, bound, divisor});
 }
 
 }  // namespace
@@ -72,44 +72,15 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
     throw_error<ValueError>("smooth_l1_loss: beta must not be negative; got ", beta);
   }
   if (beta == 0.0) return reduced_loss((input - target).abs(), reduction);
-  return reduced_loss(bounded_square(input, target, beta), reduction) / beta;
+  return reduced_loss(bounded_square("smooth_l1_loss", input, target, beta, beta), reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta,
                   const Tensor& weight) {
   check_pair("huber_loss", input, target);
   if (!(delta > 0.0)) throw_error<ValueError>("huber_loss: expected delta > 0; got ", delta);
-  return weighted("huber_loss", bounded_square(input, target, delta), weight, reduction);
-}
-
-Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
-                int64_t ignore_index, Reduction reduction) {
-  constexpr const char* op = "nll_loss";
-  require_floating(op, input);
-  const Tensor index = wrap(index_value(op, target, value_of(op, input)));
-  if (input.dim() == 0) throw_error<ShapeError>(op, ": expected [N, C], [C] or [N, C, ..]; got []");
-  const int dim = input.dim() == 1 ? 0 : 1;
-  Shape expected = input.shape();
-  expected.erase(dim);
-  if (!(index.shape() == expected)) {
-    throw_error<ShapeError>(op, ": the classes do not fit the input; got input ", input.shape(),
-                            " and target ", index.shape(), "; expected target ", expected);
-  }
-  require_param(op, input, weight, "weight", Shape{input.size(dim)});
-  const Tensor ignored = index.eq(ignore_index);
-  const Tensor safe = index.masked_fill(ignored, 0);
-  Tensor loss, counts;
-  naming<IndexError>(op, [&] {
-    loss = -input.gather(dim, safe.unsqueeze(dim)).squeeze(dim);
-    if (weight.defined()) counts = weight.index_select(0, safe.reshape({-1})).reshape(expected);
-  });
-  if (weight.defined()) loss = loss * counts;
-  loss = loss.masked_fill(ignored, 0.0);
-  if (reduction != Reduction::mean) return reduced_loss(loss, reduction);
-  counts = weight.defined() ? counts.masked_fill(ignored, 0.0)
-                            : ignored.logical_not().to(wide_dtype(input.dtype()));
-  const DType wide = wide_dtype(input.dtype());
-  return (loss.to(wide).sum() / counts.to(wide).sum()).to(input.dtype());
+  return weighted("huber_loss", bounded_square("huber_loss", input, target, delta, 1.0), weight,
+                  reduction);
 }
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -138,14 +109,12 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                                         const Tensor& pos_weight) {
   constexpr const char* op = "binary_cross_entropy_with_logits";
   check_same_shape(op, input, target);
-  // log(1 + e^-x) = max(-x, 0) + log(1 + e^-|x|)
-  const Tensor rest = kiln::log1p(kiln::exp(-input.abs()));
   Tensor loss;
   if (pos_weight.defined()) {
     const Tensor positive = (pos_weight - 1.0) * target + 1.0;
-    loss = (1.0 - target) * input + positive * (rest + kiln::relu(-input));
+    loss = (1.0 - target) * input - positive * logsigmoid(input);
   } else {
-    loss = kiln::relu(input) - input * target + rest;
+    loss = binary_function(op, input, target, BinaryFunction::Type::bce_with_logits);
   }
   return reduced_loss(weight.defined() ? loss * weight : loss, reduction);
 }
@@ -319,7 +288,7 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   check_pair("soft_margin_loss", input, target);
   const Tensor z = -target * input;
-  return reduced_loss(kiln::relu(z) + kiln::log1p(kiln::exp(-z.abs())), reduction);
+  return reduced_loss(softplus(z, 1.0, std::numeric_limits<double>::infinity()), reduction);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,

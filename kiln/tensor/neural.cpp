@@ -2,6 +2,7 @@
 // one function.
 #include "kiln/backend/random_fill.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/function_call.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/pointwise.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -266,12 +267,12 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
 
 Tensor threshold(const Tensor& x, double threshold, double value) {
   const Value& v = value_of("threshold", x);
+  if (kind_of_value(v) == Kind::floating) {
+    return unary_function("threshold", x, {UnaryFunction::Type::threshold, threshold, value});
+  }
   // An integer tensor stays one: both numbers are converted, as PyTorch does.
   const Tensor replacement = full(Shape{}, value, {v.inner->dtype(), v.inner->device()});
-  const Scalar bound =
-      kind_of_value(v) == Kind::floating ? Scalar(threshold) : Scalar(Scalar(threshold).to_int());
-  // NaN is not <= threshold, so it passes.
-  return where(x.le(bound), replacement, x);
+  return where(x.le(Scalar(threshold).to_int()), replacement, x);
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
@@ -294,8 +295,7 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
   } else {
     slope = slope.reshape({});
   }
-  // min(x, 0) keeps an infinite x out of the slope's gradient.
-  return kiln::addcmul(kiln::relu(x), x.clamp({}, 0), slope);
+  return binary_function("prelu", x, slope, BinaryFunction::Type::prelu);
 }
 
 }  // namespace functional

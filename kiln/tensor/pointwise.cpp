@@ -126,7 +126,7 @@ Tensor in_double(const Tensor& x) { return x.to(is_complex(x) ? c128 : f64); }
 Tensor trunc_divide(const TensorArg& x, const TensorArg& y) {
   const Promoted p("div", x, y, false);
   if (kind_of(p.dtype) == Kind::floating) {
-    return wrap(AD::float_binary(p.left(), p.right(), BinaryFunction::trunc_divide));
+    return wrap(AD::float_binary(p.left(), p.right(), BinaryFunction::Type::trunc_divide));
   }
   if (kind_of(p.dtype) != Kind::integer) {
     throw_wrong_dtype("div", p.dtype, "integers or floats for rounding_mode trunc");
@@ -137,7 +137,7 @@ Tensor trunc_divide(const TensorArg& x, const TensorArg& y) {
 }  // namespace
 
 Tensor fmod(TensorArg x, TensorArg y) {
-  return binary_function("fmod", x, y, BinaryFunction::fmod, IntFunction::fmod);
+  return binary_function("fmod", x, y, BinaryFunction::Type::fmod, IntFunction::fmod);
 }
 Tensor fmod(TensorArg x, Scalar y) {
   return with_number("fmod", x, y, [](auto& a, auto&& b) { return fmod(a, b); });
@@ -171,10 +171,10 @@ Tensor rsub(TensorArg x, Scalar y, Scalar alpha) {
 }
 
 Tensor hypot(TensorArg x, TensorArg y) {
-  return binary_function("hypot", x, y, BinaryFunction::hypot);
+  return binary_function("hypot", x, y, BinaryFunction::Type::hypot);
 }
 Tensor copysign(TensorArg x, TensorArg y) {
-  return binary_function("copysign", x, y, BinaryFunction::copysign);
+  return binary_function("copysign", x, y, BinaryFunction::Type::copysign);
 }
 Tensor copysign(TensorArg x, Scalar y) {
   return with_number("copysign", x, y, [](auto& a, auto&& b) { return copysign(a, b); });
@@ -185,18 +185,18 @@ Tensor nextafter(TensorArg x, TensorArg y) {
   if (kind_of(p.dtype) != Kind::floating) {
     throw_wrong_dtype("nextafter", p.dtype, "floating point tensors");
   }
-  return wrap(AD::float_binary(p.left(), p.right(), BinaryFunction::nextafter));
+  return wrap(AD::float_binary(p.left(), p.right(), BinaryFunction::Type::nextafter));
 }
 
 Tensor fmax(TensorArg x, TensorArg y) {
   const Promoted p("fmax", x, y, false);
   if (kind_of(p.dtype) != Kind::floating) return maximum(x, y);
-  return wrap(AD::float_binary(p.left(), p.right(), BinaryFunction::fmax));
+  return wrap(AD::float_binary(p.left(), p.right(), BinaryFunction::Type::fmax));
 }
 Tensor fmin(TensorArg x, TensorArg y) {
   const Promoted p("fmin", x, y, false);
   if (kind_of(p.dtype) != Kind::floating) return minimum(x, y);
-  return wrap(AD::float_binary(p.left(), p.right(), BinaryFunction::fmin));
+  return wrap(AD::float_binary(p.left(), p.right(), BinaryFunction::Type::fmin));
 }
 
 Tensor heaviside(TensorArg x, TensorArg y) {
@@ -205,14 +205,14 @@ Tensor heaviside(TensorArg x, TensorArg y) {
                             "; expected one dtype");
   }
   if (x->is_floating_point()) {
-    return binary_function("heaviside", x, y, BinaryFunction::heaviside);
+    return binary_function("heaviside", x, y, BinaryFunction::Type::heaviside);
   }
   const Tensor& value = x.get();
   return where(value.eq(0), y.get(), value.gt(0).to(value.dtype()));
 }
 
 Tensor xlogy(TensorArg x, TensorArg y) {
-  return binary_function("xlogy", x, y, BinaryFunction::xlogy);
+  return binary_function("xlogy", x, y, BinaryFunction::Type::xlogy);
 }
 Tensor xlogy(TensorArg x, Scalar y) {
   return with_number("xlogy", x, y, [](auto& a, auto&& b) { return xlogy(a, b); });
@@ -225,10 +225,10 @@ Tensor logaddexp(TensorArg x, TensorArg y) {
     const DType dtype = complex_result_type("logaddexp", x.get(), y.get());
     return complex_ops::logaddexp(x->to(dtype), y->to(dtype));
   }
-  return binary_function("logaddexp", x, y, BinaryFunction::logaddexp);
+  return binary_function("logaddexp", x, y, BinaryFunction::Type::logaddexp);
 }
 Tensor logaddexp2(TensorArg x, TensorArg y) {
-  return binary_function("logaddexp2", x, y, BinaryFunction::logaddexp2);
+  return binary_function("logaddexp2", x, y, BinaryFunction::Type::logaddexp2);
 }
 Tensor ldexp(TensorArg x, TensorArg y) {
   // The power has x's dtype, so that an integer y does not widen a half-precision x.
@@ -250,10 +250,10 @@ Tensor float_power(TensorArg x, Scalar y) { return pow(in_double(x.get()), Scala
 Tensor float_power(Scalar x, TensorArg y) { return pow(Scalar(x.to_double()), in_double(y.get())); }
 
 Tensor igamma(TensorArg x, TensorArg y) {
-  return binary_function("igamma", x, y, BinaryFunction::gammainc);
+  return binary_function("igamma", x, y, BinaryFunction::Type::gammainc);
 }
 Tensor igammac(TensorArg x, TensorArg y) {
-  return binary_function("igammac", x, y, BinaryFunction::gammaincc);
+  return binary_function("igammac", x, y, BinaryFunction::Type::gammaincc);
 }
 
 Tensor dist(const Tensor& x, const Tensor& y, double p) {

@@ -51,9 +51,9 @@ Tensor& nan_to_num_(Tensor& x, double nan, std::optional<double> posinf,
                     nan_to_num(read_before_write("nan_to_num_", x), nan, posinf, neginf));
 }
 
-#define KILN_IN_PLACE(name, function)                               \
-  Tensor& name(Tensor& x, const Tensor& y) {                        \
-    return binary_function_(#name, x, y, BinaryFunction::function); \
+#define KILN_IN_PLACE(name, function)                                     \
+  Tensor& name(Tensor& x, const Tensor& y) {                              \
+    return binary_function_(#name, x, y, BinaryFunction::Type::function); \
   }
 KILN_IN_PLACE(hypot_, hypot)
 KILN_IN_PLACE(copysign_, copysign)

@@ -34,7 +34,7 @@ Tensor spherical_bessel_j0(TensorArg x) { return kiln::sinc(mul(x, std::numbers:
 
 #define KILN_SPECIAL(name)                                                                       \
   Tensor name(TensorArg x, TensorArg y) {                                                        \
-    return binary_function(#name, x, y, BinaryFunction::name);                                   \
+    return binary_function(#name, x, y, BinaryFunction::Type::name);                             \
   }                                                                                              \
   Tensor name(TensorArg x, Scalar y) { return special::name(x, number_for(#name, x.get(), y)); } \
   Tensor name(Scalar x, TensorArg y) { return special::name(number_for(#name, y.get(), x), y); }

@@ -154,21 +154,51 @@ std::vector<Case<B>> function_cases() {
   unary(inside, {U::ndtri});
   unary(inside, {U::logit, -1.0});
   unary(uniform({2, 3}, 0.3, 0.6, 8), {U::logit, 0.2});
+  for (const auto& f : std::vector<kiln::UnaryFunction>{{U::leaky_relu, 0.25},
+                                                        {U::threshold, 0.3, -1.0},
+                                                        {U::hardtanh, -1.0, 0.7},
+                                                        {U::hardshrink, 0.3},
+                                                        {U::softshrink, 0.3},
+                                                        {U::hardsigmoid},
+                                                        {U::hardswish},
+                                                        {U::elu, 0.75, 1.25, 2.0},
+                                                        {U::softplus, 1.5, 20.0},
+                                                        {U::softplus, 1.5, 0.5},
+                                                        {U::softplus, -1.0, 50.0}}) {
+    unary(a, f);
+    unary(uniform({2, 3}, -5.0, 5.0, 15), f);
+  }
   const auto binary = [&](const TensorData& x, const TensorData& y, kiln::BinaryFunction f) {
     out.push_back(
         {"float_binary", {x, y}, [f](const V& v) { return A::float_binary(v[0], v[1], f); }});
   };
-  using enum kiln::BinaryFunction;
-  for (const auto f :
-       {kiln::BinaryFunction::hypot, kiln::BinaryFunction::copysign, xlogy, xlog1py, logaddexp,
-        logaddexp2, kiln::BinaryFunction::fmax, kiln::BinaryFunction::fmin}) {
+  using enum kiln::BinaryFunction::Type;
+  for (const auto f : {kiln::BinaryFunction::Type::hypot, kiln::BinaryFunction::Type::copysign,
+                       xlogy, xlog1py, logaddexp, logaddexp2, kiln::BinaryFunction::Type::fmax,
+                       kiln::BinaryFunction::Type::fmin}) {
     binary(a, b, f);
     binary(column, row, f);
   }
-  binary(a, uniform({2, 3}, 0.71, 0.73, 8), kiln::BinaryFunction::fmod);
+  binary(a, uniform({2, 3}, 0.71, 0.73, 8), kiln::BinaryFunction::Type::fmod);
   binary(a, uniform({2, 3}, 0.71, 0.73, 8), trunc_divide);
   binary(a, uniform({2, 3}, 0.71, 0.73, 8), floor_divide);
   binary(a, b, heaviside);
+  for (const auto& f : std::vector<kiln::BinaryFunction>{{prelu},
+                                                         {glu},
+                                                         {huber, 0.4, 1.5},
+                                                         {bce_with_logits},
+                                                         {leaky_relu_backward, 0.25},
+                                                         {threshold_backward, 0.7},
+                                                         {hardtanh_backward, 0.1, 1.2, 0.5},
+                                                         {shrink_backward, 0.7},
+                                                         {hardswish_backward},
+                                                         {elu_backward, 0.75, 1.25, 2.0},
+                                                         {softplus_backward, 1.5, 20.0},
+                                                         {prelu_weight_backward}}) {
+    binary(a, b, f);
+    binary(b, a, f);
+    binary(column, row, f);
+  }
   const TensorData order = uniform({2, 3}, 1.5, 4.0, 9);
   for (const auto f : {zeta, gammainc, gammaincc}) {
     out.push_back({"float_binary", {b}, [f, order](const V& v) {
@@ -182,6 +212,13 @@ std::vector<Case<B>> function_cases() {
     out.push_back({"float_ternary", {a, unit, b}, run});
     out.push_back({"float_ternary", {column, unit, row}, run});
     out.push_back({"float_ternary", {row, uniform({}, 0.5, 1.0, 10), column}, run});
+  }
+  for (const auto type :
+       {W::prelu_backward, W::glu_backward, W::huber_backward, W::bce_with_logits_backward}) {
+    const kiln::TernaryFunction f{type, 0.4, 1.5};
+    const auto run = [f](const V& v) { return A::float_ternary(v[0], v[1], v[2], f); };
+    out.push_back({"float_ternary", {a, unit, b}, run});
+    out.push_back({"float_ternary", {column, unit, row}, run});
   }
   const auto clamped = [](const V& v) { return A::float_ternary(v[0], v[1], v[2], {W::clamp}); };
   out.push_back(

@@ -1,5 +1,6 @@
 // Cpu's elementwise ops over every kind of layout and every way of handing over operands.
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "kiln/core/error.h"
@@ -224,6 +225,56 @@ TEST_CASE("Cpu: integer arithmetic wraps, and division by zero is refused before
       message_of<ValueError>([&] { CpuBasic::int_div(Arg<HostHandle>::in_place(x), zero); });
   CHECK(message.find("zero") != std::string::npos);
   CHECK(values_of(x) == std::vector<double>{4, 5});
+}
+
+TEST_CASE("Cpu: quotients are truncated before they are rounded") {
+  at_every_target([] {
+    // Quotients a little below whole numbers, which round to these in float.
+    std::vector<double> x, y;
+    for (int i = 1; i < 2000; ++i) {
+      const float divisor = 1.0f + static_cast<float>(i) * 0.00371f;
+      const float whole = static_cast<float>(i * 37 % 8191) * divisor;
+      for (const float near : {whole, std::nextafter(whole, 0.0f), std::nextafter(whole, 1e30f)}) {
+        x.push_back(i % 2 == 0 ? near : -near);
+        y.push_back(i % 3 == 0 ? -divisor : divisor);
+      }
+    }
+    for (const double v :
+         std::initializer_list<double>{1e30, -1e30, 16777218.0, 0.0, -0.0, 1e-40, HUGE_VAL, NAN}) {
+      for (const double w : {3.0, -0.1, 1e-30, 0.0, HUGE_VAL}) {
+        x.push_back(v);
+        y.push_back(w);
+      }
+    }
+    const Shape shape{static_cast<int64_t>(x.size())};
+    const HostHandle a = host::from_data(TensorData(x, shape).cast(f32), Device());
+    const HostHandle b = host::from_data(TensorData(y, shape).cast(f32), Device());
+    const TensorData z =
+        host::into_data(CpuBasic::float_binary(a, b, BinaryFunction::Type::trunc_divide));
+    const auto p = host::into_data(a), q = host::into_data(b);
+    int wrong = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const float want = static_cast<float>(std::trunc(static_cast<double>(p.as<float>()[i]) /
+                                                       static_cast<double>(q.as<float>()[i])));
+      const float got = z.as<float>()[i];
+      wrong += !(got == want || (std::isnan(got) && std::isnan(want)));
+    }
+    CHECK(wrong == 0);
+  });
+}
+
+TEST_CASE("Cpu: integers shift by any number at every target") {
+  at_every_target([] {
+    for (const DType dtype : {i64, i32, i16, i8, u8}) {
+      const HostHandle x = random_ints({997}, dtype, 120, 1);
+      const HostHandle y = random_ints({997}, dtype, 70, 2);
+      for (const IntFunction f : {IntFunction::shift_left, IntFunction::shift_right}) {
+        const HostHandle got = CpuBasic::int_binary(x, y, f);
+        const HostHandle want = Reference::int_binary(x, y, f);
+        CHECK(same_bits(got, want));
+      }
+    }
+  });
 }
 
 TEST_CASE("Cpu: casts between every pair of dtypes") {

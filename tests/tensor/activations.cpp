@@ -37,6 +37,30 @@ TEST_CASE("activations: large inputs neither overflow nor lose their gradient") 
   CHECK(mismatch(gradient(functional::mish(x)), {2}, {0, 1}) == "");
 }
 
+TEST_CASE("activations: gradients where two pieces meet are PyTorch's") {
+  on_devices([](Device device) {
+    const auto gradient = [&](std::vector<double> at, auto f) {
+      Tensor x = tensor(at, {f32, device}).requires_grad_();
+      return *x.grad(f(x).sum().backward());
+    };
+    using namespace functional;
+    CHECK(mismatch(gradient({-1, 0, 6, 7}, [](const Tensor& x) { return relu6(x); }), {4},
+                   {0, 0, 0, 0}) == "");
+    CHECK(mismatch(gradient({-1, 1, 0}, [](const Tensor& x) { return hardtanh(x); }), {3},
+                   {0, 0, 1}) == "");
+    CHECK(mismatch(gradient({0}, [](const Tensor& x) { return leaky_relu(x, 0.25); }), {1},
+                   {0.25}) == "");
+    CHECK(mismatch(gradient({-3, 3}, [](const Tensor& x) { return hardswish(x); }), {2}, {0, 1}) ==
+          "");
+    CHECK(mismatch(gradient({-3, 3}, [](const Tensor& x) { return hardsigmoid(x); }), {2},
+                   {0, 0}) == "");
+    CHECK(mismatch(gradient({-0.5, 0.5, 1}, [](const Tensor& x) { return hardshrink(x); }), {3},
+                   {0, 0, 1}) == "");
+    CHECK(mismatch(gradient({2, 3}, [](const Tensor& x) { return threshold(x, 2, 9); }), {2},
+                   {0, 1}) == "");
+  });
+}
+
 TEST_CASE("activations: what does not fit") {
   const Tensor x = zeros({3, 3}), whole = zeros({3}, {i64});
   CHECK(error_lacks<ShapeError>([&] { functional::glu(x); }, {"glu", "[3, 3]"}) == "");

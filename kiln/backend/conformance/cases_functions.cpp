@@ -122,16 +122,26 @@ void add_function_cases(CaseList& list) {
                            {{U::softplus, 1.0, 20.0}, -30, 30, close},
                            {{U::log_sigmoid}, -5, 5, close},
                            {{U::frexp_mantissa}, -50, 50, {}},
-                           {{U::frexp_exponent}, -50, 50, {}}};
-  using enum BinaryFunction;
-  const Binary binaries[] = {{BinaryFunction::fmod, -5, 5, 0.5, 2, {}},
+                           {{U::frexp_exponent}, -50, 50, {}},
+                           {{U::leaky_relu, 0.25}, -2, 2, close},
+                           {{U::leaky_relu, -1.5}, -2, 2, close},
+                           {{U::threshold, 0.5, -1.0}, -2, 2, {}},
+                           {{U::hardtanh, -1.0, 0.5}, -2, 2, {}},
+                           {{U::hardshrink, 0.5}, -2, 2, {}},
+                           {{U::softshrink, 0.5}, -2, 2, close},
+                           {{U::hardsigmoid}, -5, 5, close},
+                           {{U::hardswish}, -5, 5, close},
+                           {{U::elu, 1.5, 1.0, 1.0}, -5, 5, close},
+                           {{U::elu, 0.75, 1.25, 2.0}, -5, 5, {8, 0}}};
+  using enum BinaryFunction::Type;
+  const Binary binaries[] = {{BinaryFunction::Type::fmod, -5, 5, 0.5, 2, {}},
                              {floor_divide, -5, 5, 0.5, 2, {}},
                              {trunc_divide, -5, 5, 0.5, 2, {}},
-                             {BinaryFunction::hypot, -2, 2, -2, 2, close},
-                             {BinaryFunction::copysign, -2, 2, -2, 2, {}},
-                             {BinaryFunction::nextafter, -2, 2, -2, 2, {}},
-                             {BinaryFunction::fmax, -2, 2, -2, 2, {}},
-                             {BinaryFunction::fmin, -2, 2, -2, 2, {}},
+                             {BinaryFunction::Type::hypot, -2, 2, -2, 2, close},
+                             {BinaryFunction::Type::copysign, -2, 2, -2, 2, {}},
+                             {BinaryFunction::Type::nextafter, -2, 2, -2, 2, {}},
+                             {BinaryFunction::Type::fmax, -2, 2, -2, 2, {}},
+                             {BinaryFunction::Type::fmin, -2, 2, -2, 2, {}},
                              {heaviside, -2, 2, -2, 2, {}},
                              {xlogy, -2, 2, 0.1, 4, {4, 4}},
                              {xlog1py, -2, 2, -0.9, 4, {4, 4}},
@@ -139,7 +149,22 @@ void add_function_cases(CaseList& list) {
                              {logaddexp2, -5, 5, -5, 5, {4, 2}},
                              {zeta, 1.1, 6, 0.2, 6, close},
                              {gammainc, 0.2, 12, 0, 12, {8, 1}},
-                             {gammaincc, 0.2, 12, 0, 12, {8, 1}}};
+                             {gammaincc, 0.2, 12, 0, 12, {8, 1}},
+                             {prelu, -2, 2, -0.5, 0.5, close},
+                             {glu, -2, 2, -5, 5, {4, 1}},  // a subnormal sigmoid has few digits
+                             {{huber, 0.5, 1.0}, -2, 2, -2, 2, close},
+                             {{huber, 0.5, 0.75}, -2, 2, -2, 2, {8, 0}},
+                             {bce_with_logits, -8, 8, 0, 1, {4, 8}},
+                             {{leaky_relu_backward, 0.25}, -2, 2, -2, 2, close},
+                             {{threshold_backward, 0.5}, -2, 2, -2, 2, {}},
+                             {{hardtanh_backward, -1.0, 0.5, 1.0}, -2, 2, -2, 2, {}},
+                             {{hardtanh_backward, -3.0, 3.0, 1.0 / 6.0}, -2, 2, -5, 5, close},
+                             {{shrink_backward, 0.5}, -2, 2, -2, 2, {}},
+                             {hardswish_backward, -2, 2, -5, 5, {4, 4}},
+                             {{elu_backward, 0.75, 1.25, 2.0}, -2, 2, -5, 5, {8, 0}},
+                             {{softplus_backward, 0.5, 2.0}, -2, 2, -5, 6, close},
+                             {{softplus_backward, -1.0, kInf}, -2, 2, -50, 50, close},
+                             {prelu_weight_backward, -2, 2, -2, 2, close}};
   for (DType dtype : list.floats) {
     for (const Unary& op : unaries) add_unary(list, op, dtype);
     for (const Binary& op : binaries) add_binary(list, op, dtype);
@@ -148,6 +173,10 @@ void add_function_cases(CaseList& list) {
     add_ternary(list, {W::addcmul, -0.5}, {4, 8}, dtype);
     add_ternary(list, {W::addcdiv, 2.0}, {4, 8}, dtype);
     add_ternary(list, {W::clamp}, {}, dtype);
+    add_ternary(list, {W::prelu_backward}, {4, 0}, dtype);
+    add_ternary(list, {W::glu_backward}, {8, 1}, dtype);
+    add_ternary(list, {W::huber_backward, 0.5, 0.75}, {8, 0}, dtype);
+    add_ternary(list, {W::bce_with_logits_backward}, {4, 8}, dtype);
   }
   for (DType dtype : list.ints) {
     for (int i = 0; i < static_cast<int>(IntFunction::count); ++i) {

@@ -14,6 +14,16 @@ HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 namespace vec {
 
+// log(1 + e) for e in [0, 1].
+template <class D>
+HWY_INLINE V<D> log1p_unit(D d, V<D> e) {
+  // 1 + e = 2^n (1 + f) with n of 0 or 1, then as log().
+  const auto one = hn::Set(d, 1.0f);
+  const auto upper = hn::Gt(e, hn::Set(d, 0.41421356f));
+  const auto f = hn::IfThenElse(upper, hn::Mul(hn::Sub(e, one), hn::Set(d, 0.5f)), e);
+  return log_of_parts(d, hn::IfThenElseZero(upper, one), f);
+}
+
 template <class D>
 HWY_INLINE V<D> silu(D d, V<D> x) {
   return hn::Mul(x, sigmoid(d, x));

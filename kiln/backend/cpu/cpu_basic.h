@@ -104,7 +104,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_trunc(Arg<HostHandle>);
   // (functions.cpp)
   static HostHandle float_unary(Arg<HostHandle>, const UnaryFunction&);
-  static HostHandle float_binary(Arg<HostHandle>, Arg<HostHandle>, BinaryFunction);
+  static HostHandle float_binary(Arg<HostHandle>, Arg<HostHandle>, const BinaryFunction&);
   static HostHandle float_ternary(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>,
                                   const TernaryFunction&);
 

@@ -196,7 +196,7 @@ const SpecialKernels* double_function_table() {
     t.unary[static_cast<int>(U::log_sigmoid)][1] = loops::unary<LogSigmoidOp, double, false>;
     t.unary[static_cast<int>(U::erfinv)][1] = loops::unary<ErfinvOp, double, false>;
     t.unary[static_cast<int>(U::ndtri)][1] = loops::unary<NdtriOp, double, false>;
-    using B = BinaryFunction;
+    using B = BinaryFunction::Type;
     t.binary[static_cast<int>(B::logaddexp)][1] = loops::long_binary<LogaddexpOp, double>;
     return t;
   }();

@@ -28,12 +28,12 @@ HostHandle CpuBasic::float_unary(Arg<HostHandle> arg, const UnaryFunction& f) {
   return cpu::run({function_kernel(f.type, dtype == DType::f64), 1, &f, streams}, out, inputs);
 }
 
-HostHandle CpuBasic::float_binary(Arg<HostHandle> a, Arg<HostHandle> b, BinaryFunction f) {
+HostHandle CpuBasic::float_binary(Arg<HostHandle> a, Arg<HostHandle> b, const BinaryFunction& f) {
   const HostTensor& x = *a.get();
   const HostTensor& y = *b.get();
   const DType dtype = x.dtype();
-  ElementwiseOp op{function_kernel(f, dtype), 2, nullptr, cpu::streams(f)};
-  op.raw = f == BinaryFunction::nextafter;
+  ElementwiseOp op{function_kernel(f.type, dtype), 2, &f, cpu::streams(f.type)};
+  op.raw = f.type == BinaryFunction::Type::nextafter;
   const HostTensor* inputs[] = {&x, &y};
   const Shape shape = broadcast_shapes("binary", x.shape(), y.shape());
   Output out(a, b, shape, dtype);
@@ -45,13 +45,12 @@ HostHandle CpuBasic::float_ternary(Arg<HostHandle> a, Arg<HostHandle> b, Arg<Hos
   const HostTensor& x = *a.get();
   const DType dtype = x.dtype();
   const bool is_double = dtype == DType::f64;
-  const auto narrow = static_cast<float>(f.value);
-  const void* params = is_double ? static_cast<const void*>(&f.value) : &narrow;
   const HostTensor* inputs[] = {&x, b.get().get(), c.get().get()};
   const Shape shape = broadcast_shapes(
       "ternary", broadcast_shapes("ternary", x.shape(), inputs[1]->shape()), inputs[2]->shape());
   Output out(a, shape, dtype, inputs[1], inputs[2]);
-  return cpu::run({function_kernel(f.type, is_double), 3, params, /*streams=*/true}, out, inputs);
+  const bool streams = cpu::streams(f.type, is_double);
+  return cpu::run({function_kernel(f.type, is_double), 3, &f, streams}, out, inputs);
 }
 
 HostHandle CpuBasic::int_binary(Arg<HostHandle> a, Arg<HostHandle> b, IntFunction f) {

@@ -281,7 +281,7 @@ const SpecialKernels* gamma_table() {
     t.unary[static_cast<int>(U::lgamma)][0] = wide::unary<LgammaOp>;
     t.unary[static_cast<int>(U::digamma)][0] = wide::unary<DigammaOp>;
     t.unary[static_cast<int>(U::polygamma)][0] = wide::unary<PolygammaOp>;
-    using B = BinaryFunction;
+    using B = BinaryFunction::Type;
     t.binary[static_cast<int>(B::gammainc)][0] = wide::binary<IncompleteGammaOp<false>>;
     t.binary[static_cast<int>(B::gammaincc)][0] = wide::binary<IncompleteGammaOp<true>>;
     return t;

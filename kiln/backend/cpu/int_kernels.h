@@ -1,5 +1,4 @@
-// Kernels of integers. Plain loops at the baseline instruction set: what int tensors do is bound by
-// memory or small.
+// Kernels of integers.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +19,8 @@ enum class IntOp : uint8_t {
   bitwise_and,
   bitwise_or,
   bitwise_xor,
+  shift_left,   // 0 when the second is negative or not below the number of bits
+  shift_right,  // keeps the sign; then 0 or -1
   count,
 };
 

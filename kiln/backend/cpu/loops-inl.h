@@ -139,6 +139,44 @@ void long_binary(const KernelArgs& args) {
   }
 }
 
+template <class Op, class T>
+void ternary(const KernelArgs& args) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const Op op(args.params);
+  T* out = static_cast<T*>(args.out);
+  if (args.n == 0) return;
+  const T* const px = static_cast<const T*>(args.in[0]);
+  const T* const py = static_cast<const T*>(args.in[1]);
+  const T* const pz = static_cast<const T*>(args.in[2]);
+  const bool one_x = (args.scalars & 1) != 0;
+  const bool one_y = (args.scalars & 2) != 0;
+  const bool one_z = (args.scalars & 4) != 0;
+  const auto x0 = hn::Set(d, px[0]);
+  const auto y0 = hn::Set(d, py[0]);
+  const auto z0 = hn::Set(d, pz[0]);
+  int64_t i = 0;
+  for (; i + lanes <= args.n; i += lanes) {
+    const auto x = one_x ? x0 : hn::LoadU(d, px + i);
+    const auto y = one_y ? y0 : hn::LoadU(d, py + i);
+    const auto z = one_z ? z0 : hn::LoadU(d, pz + i);
+    const auto w = op(d, x, y, z);
+    if (args.stream) {
+      hn::Stream(w, d, out + i);
+    } else {
+      hn::StoreU(w, d, out + i);
+    }
+  }
+  if (args.stream) hwy::FlushStream();
+  if (i < args.n) {
+    const int64_t left = args.n - i;
+    const auto x = one_x ? x0 : load_tail(d, px + i, left);
+    const auto y = one_y ? y0 : load_tail(d, py + i, left);
+    const auto z = one_z ? z0 : load_tail(d, pz + i, left);
+    store_tail(op(d, x, y, z), d, out + i, left);
+  }
+}
+
 }  // namespace loops
 }  // namespace kiln::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

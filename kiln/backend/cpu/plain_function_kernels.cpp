@@ -10,8 +10,8 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/plain_function_kernels.cpp"
 #include <hwy/foreach_target.h>
+#include "kiln/backend/cpu/activations-inl.h"
 #include "kiln/backend/cpu/loops-inl.h"
-#include "kiln/backend/cpu/math-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -61,16 +61,6 @@ HWY_INLINE V<D> exp2(D d, V<D> x) {
   return vec::scale(d, hn::Add(parts.p, hn::Set(d, 1.0f)), parts.shifted);
 }
 
-// log(1 + e) for e in [0, 1].
-template <class D>
-HWY_INLINE V<D> log1p_unit(D d, V<D> e) {
-  // 1 + e = 2^n (1 + f) with n of 0 or 1, then as vec::log.
-  const auto one = hn::Set(d, 1.0f);
-  const auto upper = hn::Gt(e, hn::Set(d, 0.41421356f));
-  const auto f = hn::IfThenElse(upper, hn::Mul(hn::Sub(e, one), hn::Set(d, 0.5f)), e);
-  return vec::log_of_parts(d, hn::IfThenElseZero(upper, one), f);
-}
-
 #define KILN_UNARY(Name, ...)                                 \
   struct Name {                                               \
     explicit Name(const void*) {}                             \
@@ -81,7 +71,7 @@ HWY_INLINE V<D> log1p_unit(D d, V<D> e) {
 KILN_UNARY(Exp2Op, { return exp2(d, x); })
 KILN_UNARY(LogSigmoidOp, {
   const auto zero = hn::Zero(d);
-  const auto rest = log1p_unit(d, vec::exp(d, hn::Neg(hn::Abs(x))));
+  const auto rest = vec::log1p_unit(d, vec::exp(d, hn::Neg(hn::Abs(x))));
   return hn::Sub(hn::IfThenElse(hn::Lt(x, zero), x, zero), rest);
 })
 
@@ -94,7 +84,7 @@ struct SoftplusOp {
   template <class D>
   HWY_INLINE V<D> operator()(D d, V<D> x) const {
     const auto z = beta == 1.0f ? x : hn::Mul(x, hn::Set(d, beta));
-    const auto rest = log1p_unit(d, vec::exp(d, hn::Neg(hn::Abs(z))));
+    const auto rest = vec::log1p_unit(d, vec::exp(d, hn::Neg(hn::Abs(z))));
     auto y = hn::Add(hn::ZeroIfNegative(z), rest);
     if (beta != 1.0f) y = hn::Div(y, hn::Set(d, beta));
     return hn::IfThenElse(hn::Gt(z, hn::Set(d, threshold)), x, y);
@@ -224,11 +214,11 @@ HWY_INLINE V<D> add_to_larger(D d, V<D> x, V<D> y, V<D> rest, float of_equal) {
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Add(x, y), z);
 }
 KILN_BINARY(LogaddexpOp, {
-  const auto rest = log1p_unit(d, vec::exp(d, hn::Neg(hn::Abs(hn::Sub(x, y)))));
+  const auto rest = vec::log1p_unit(d, vec::exp(d, hn::Neg(hn::Abs(hn::Sub(x, y)))));
   return add_to_larger(d, x, y, rest, std::numbers::ln2_v<float>);
 })
 KILN_BINARY(Logaddexp2Op, {
-  const auto rest = log1p_unit(d, exp2(d, hn::Neg(hn::Abs(hn::Sub(x, y)))));
+  const auto rest = vec::log1p_unit(d, exp2(d, hn::Neg(hn::Abs(hn::Sub(x, y)))));
   return add_to_larger(d, x, y, hn::Mul(rest, hn::Set(d, std::numbers::log2e_v<float>)), 1.0f);
 })
 #undef KILN_BINARY
@@ -251,7 +241,7 @@ const SpecialKernels* plain_function_table() {
           loops::unary<FrexpMantissaOp, double, true>);
     unary(U::frexp_exponent, loops::unary<FrexpExponentOp, float, true>,
           loops::unary<FrexpExponentOp, double, true>);
-    using B = BinaryFunction;
+    using B = BinaryFunction::Type;
     const auto binary = [&](B type, Kernel f, Kernel g = nullptr) {
       t.binary[static_cast<int>(type)][0] = f;
       t.binary[static_cast<int>(type)][1] = g;

@@ -298,11 +298,6 @@ KILN_WIDE(FloorDivideOp, {
   return hn::IfThenElse(hn::Eq(y, zero), exact, whole);
 })
 
-KILN_WIDE(TruncDivideOp, {
-  (void)d;
-  return hn::Trunc(hn::Div(x, y));
-})
-
 KILN_WIDE(XlogyOp, {
   const auto z = hn::Mul(x, wide::log(d, y));
   const auto zero = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Zero(d), z);
@@ -314,6 +309,35 @@ KILN_WIDE(Xlog1pyOp, {
   return hn::IfThenElse(hn::Or(hn::IsNaN(y), hn::IsNaN(x)), hn::Add(x, y), zero);
 })
 #undef KILN_WIDE
+
+// trunc(x / y), where x / y is not rounded first.
+struct TruncDivideOp {
+  explicit TruncDivideOp(const void*) {}
+  template <class D>
+  HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const {
+    auto q = hn::Trunc(hn::Div(x, y));
+    if constexpr (sizeof(hn::TFromD<D>) == 4) {
+      const auto small = hn::Lt(hn::Abs(q), hn::Set(d, 0x1p23f));
+      if (!HWY_NATIVE_FMA || HWY_UNLIKELY(!hn::AllTrue(d, small))) return in_double(d, x, y);
+      // Of a quotient that was rounded up to a whole number the rest is on the other side of 0.
+      const auto rest = hn::NegMulAdd(q, y, x);
+      const auto over = hn::Lt(hn::Mul(hn::CopySign(hn::Set(d, 1.0f), x), rest), hn::Zero(d));
+      q = hn::IfThenElse(over, hn::Sub(q, hn::CopySign(hn::Set(d, 1.0f), q)), q);
+    }
+    return q;
+  }
+  template <class D>
+  static HWY_NOINLINE V<D> in_double(D d, hn::VecArg<V<D>> x, hn::VecArg<V<D>> y) {
+    HWY_ALIGN float a[HWY_MAX_BYTES / sizeof(float)];
+    HWY_ALIGN float b[HWY_MAX_BYTES / sizeof(float)];
+    hn::Store(x, d, a);
+    hn::Store(y, d, b);
+    for (size_t i = 0; i < hn::Lanes(d); ++i) {
+      a[i] = static_cast<float>(std::trunc(static_cast<double>(a[i]) / static_cast<double>(b[i])));
+    }
+    return hn::Load(d, a);
+  }
+};
 
 const SpecialKernels* special_table() {
   static constexpr SpecialKernels table = [] {
@@ -332,7 +356,7 @@ const SpecialKernels* special_table() {
     unary(U::sinc, wide::unary<SincOp>);
     unary(U::entr, wide::unary<EntrOp>);
     unary(U::logit, wide::unary<LogitOp>);
-    using B = BinaryFunction;
+    using B = BinaryFunction::Type;
     const auto binary = [&](B type, Kernel f, Kernel g = nullptr) {
       t.binary[static_cast<int>(type)][0] = f;
       t.binary[static_cast<int>(type)][1] = g;
@@ -342,7 +366,8 @@ const SpecialKernels* special_table() {
     binary(B::hypot, wide::binary<HypotOp>);
     binary(B::xlogy, wide::binary<XlogyOp>);
     binary(B::xlog1py, wide::binary<Xlog1pyOp>);
-    binary(B::trunc_divide, wide::binary<TruncDivideOp>);
+    binary(B::trunc_divide, loops::binary<TruncDivideOp, float, true>,
+           loops::binary<TruncDivideOp, double, true>);
     t.atan2 = wide::binary<Atan2Op>;
     t.remainder = wide::binary<RemainderOp>;
     return t;

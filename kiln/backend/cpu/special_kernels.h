@@ -9,7 +9,7 @@ namespace kiln::cpu {
 // Null where there is none, so that function_kernels.cpp looks further. Parameters as there.
 struct SpecialKernels {
   Kernel unary[static_cast<int>(UnaryFunction::Type::count)][2];  // float, double
-  Kernel binary[static_cast<int>(BinaryFunction::count)][2];
+  Kernel binary[static_cast<int>(BinaryFunction::Type::count)][2];
   Kernel atan2;      // float; only of special_kernels()
   Kernel remainder;  // likewise
 };
@@ -22,5 +22,17 @@ const SpecialKernels& double_function_kernels();
 const SpecialKernels& gamma_kernels();
 const SpecialKernels& bessel_kernels();
 const SpecialKernels& special_kernels();
+
+// The parameters are the function. Those of functions without exponentials honour
+// KernelArgs::stream, and ternary ones all do.
+struct ActivationKernels {
+  Kernel unary[static_cast<int>(UnaryFunction::Type::count)][2];  // float, double
+  Kernel binary[static_cast<int>(BinaryFunction::Type::count)][2];
+  Kernel ternary[static_cast<int>(TernaryFunction::Type::count)][2];
+};
+const ActivationKernels& activation_kernels();
+
+// lerp, addcmul, addcdiv and clamp; null for others. Parameters and streams as above.
+Kernel light_ternary_kernel(TernaryFunction::Type type, bool is_double);
 
 }  // namespace kiln::cpu

@@ -1,5 +1,5 @@
-#include "kiln/backend/cpu/function_kernels.h"
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/special_kernels.h"
 
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -12,7 +12,7 @@
 #define KILN_BACKEND_CPU_TERNARY_TABLE
 namespace kiln::cpu {
 struct TernaryKernels {
-  Kernel kernels[static_cast<int>(TernaryFunction::Type::count)][2];  // float, double
+  Kernel kernels[static_cast<int>(TernaryFunction::Type::clamp) + 1][2];  // float, double
 };
 }  // namespace kiln::cpu
 #endif
@@ -21,54 +21,17 @@ HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class Op, class T>
-void ternary(const KernelArgs& args) {
-  const hn::ScalableTag<T> d;
-  using D = decltype(d);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T value = *static_cast<const T*>(args.params);
-  T* out = static_cast<T*>(args.out);
-  if (args.n == 0) return;
-  const T* const px = static_cast<const T*>(args.in[0]);
-  const T* const py = static_cast<const T*>(args.in[1]);
-  const T* const pz = static_cast<const T*>(args.in[2]);
-  const bool one_x = (args.scalars & 1) != 0;
-  const bool one_y = (args.scalars & 2) != 0;
-  const bool one_z = (args.scalars & 4) != 0;
-  const auto x0 = hn::Set(d, px[0]);
-  const auto y0 = hn::Set(d, py[0]);
-  const auto z0 = hn::Set(d, pz[0]);
-  int64_t i = 0;
-  for (; i + lanes <= args.n; i += lanes) {
-    const auto x = one_x ? x0 : hn::LoadU(d, px + i);
-    const auto y = one_y ? y0 : hn::LoadU(d, py + i);
-    const auto z = one_z ? z0 : hn::LoadU(d, pz + i);
-    const auto w = Op::template run<D>(d, x, y, z, value);
-    if (args.stream) {
-      hn::Stream(w, d, out + i);
-    } else {
-      hn::StoreU(w, d, out + i);
-    }
-  }
-  if (args.stream) hwy::FlushStream();
-  if (i < args.n) {
-    const int64_t left = args.n - i;
-    const auto x = one_x ? x0 : loops::load_tail(d, px + i, left);
-    const auto y = one_y ? y0 : loops::load_tail(d, py + i, left);
-    const auto z = one_z ? z0 : loops::load_tail(d, pz + i, left);
-    loops::store_tail(Op::template run<D>(d, x, y, z, value), d, out + i, left);
-  }
-}
-
-#define KILN_TERNARY(Name, ...)                                                                \
-  template <class T>                                                                           \
-  struct Name {                                                                                \
-    template <class D>                                                                         \
-    static HWY_INLINE hn::Vec<D> run(D d, hn::Vec<D> x, hn::Vec<D> y, hn::Vec<D> z, T value) { \
-      (void)d;                                                                                 \
-      (void)value;                                                                             \
-      __VA_ARGS__                                                                              \
-    }                                                                                          \
+#define KILN_TERNARY(Name, ...)                                                             \
+  template <class T>                                                                        \
+  struct Name {                                                                             \
+    explicit Name(const void* params)                                                       \
+        : value(static_cast<T>(static_cast<const TernaryFunction*>(params)->value)) {}      \
+    template <class D>                                                                      \
+    HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> x, hn::Vec<D> y, hn::Vec<D> z) const { \
+      (void)d;                                                                              \
+      __VA_ARGS__                                                                           \
+    }                                                                                       \
+    T value;                                                                                \
   };
 
 // From the nearer end, so that both ends are exact.
@@ -88,7 +51,7 @@ KILN_TERNARY(ClampOp, {
 #undef KILN_TERNARY
 
 #define KILN_ROW(Op) \
-  { ternary<Op<float>, float>, ternary<Op<double>, double> }
+  { loops::ternary<Op<float>, float>, loops::ternary<Op<double>, double> }
 
 const TernaryKernels* ternary_table() {
   static constexpr TernaryKernels table = {
@@ -103,7 +66,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kiln::cpu {
 HWY_EXPORT(ternary_table);
-Kernel function_kernel(TernaryFunction::Type type, bool is_double) {
+Kernel light_ternary_kernel(TernaryFunction::Type type, bool is_double) {
+  if (type > TernaryFunction::Type::clamp) return nullptr;
   static constinit KernelTable<TernaryKernels> table(
       [] { return HWY_DYNAMIC_DISPATCH(ternary_table)(); });
   return table.get().kernels[static_cast<int>(type)][is_double];

@@ -12,13 +12,13 @@ HostHandle Ops::float_unary(Tensor x, const UnaryFunction& f) {
   return map<double>(x, x->dtype(), [&](double a) { return math::evaluate(f, a); });
 }
 
-HostHandle Ops::float_binary(Tensor x, Tensor y, BinaryFunction f) {
-  if (f == BinaryFunction::nextafter) {  // the one that depends on the dtype
+HostHandle Ops::float_binary(Tensor x, Tensor y, const BinaryFunction& f) {
+  if (f.type == BinaryFunction::Type::nextafter) {  // the one that depends on the dtype
     return visit_float("float_binary", x->dtype(), [&]<class T>() {
       return map<T>(x, y, x->dtype(), [](T a, T b) { return math::next_after(a, b); });
     });
   }
-  return map<double>(x, y, x->dtype(), [f](double a, double b) { return math::evaluate(f, a, b); });
+  return map<double>(x, y, x->dtype(), [&](double a, double b) { return math::evaluate(f, a, b); });
 }
 
 HostHandle Ops::float_ternary(Tensor x, Tensor y, Tensor z, const TernaryFunction& f) {
