@@ -94,8 +94,6 @@ Kernel cast_kernel(DType from, DType to) {
       return cast_from<int8_t>(from);
     case DType::u8:
       return cast_from<uint8_t>(from);
-    case DType::boolean:
-      return cast_from<bool>(from);
     default:
       throw_unsupported_dtype("cast", to);
   }
@@ -103,6 +101,10 @@ Kernel cast_kernel(DType from, DType to) {
 
 HostHandle cast(const Arg<HostHandle>& x, DType dtype) {
   if (x->dtype() == dtype) return x.take();
+  if (dtype == DType::boolean) {
+    return is_floating_point(x->dtype()) ? Cpu::float_not_equal_scalar(x, Scalar(0.0))
+                                         : Cpu::int_not_equal_scalar(x, Scalar(0));
+  }
   HostHandle out = host::empty(x->shape(), dtype, x->device());
   const HostTensor* inputs[] = {x.get().get()};
   run_elementwise({cast_kernel(x->dtype(), dtype), 1}, *out, inputs, /*fresh=*/true);

@@ -52,11 +52,12 @@ void is_inf(const KernelArgs& args) {
   const T* HWY_RESTRICT x = static_cast<const T*>(args.in[0]);
   auto* HWY_RESTRICT out = static_cast<uint8_t*>(args.out);
   constexpr T inf = std::numeric_limits<T>::infinity();
-  const int64_t step = args.scalars == 0;
-  for (int64_t i = 0; i < args.n; ++i) {
-    const T v = x[i * step];
-    out[i] = (v == inf) | (v == -inf);
+  const int64_t n = args.n;
+  if (args.scalars != 0) {
+    for (int64_t i = 0; i < n; ++i) out[i] = (x[0] == inf) | (x[0] == -inf);
+    return;
   }
+  for (int64_t i = 0; i < n; ++i) out[i] = (x[i] == inf) | (x[i] == -inf);
 }
 
 #define KILN_ROW(op) \
