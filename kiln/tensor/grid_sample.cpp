@@ -3,6 +3,7 @@
 
 #include "kiln/tensor/convolution.h"
 #include "kiln/tensor/functional_support.h"
+#include "kiln/tensor/grid_sampling.h"
 #include "kiln/tensor/interpolate.h"
 
 namespace kiln::functional {
@@ -11,120 +12,8 @@ using namespace detail;
 
 namespace {
 
-enum class Outside : uint8_t { zeros, border, reflection };
-enum class Between : uint8_t { nearest, linear, cubic };
-
-// One element that a point reads along one dim: its index, and its weight (undefined: 1).
-struct Tap {
-  Tensor index;
-  Tensor weight;
-};
-
-// How points [N, L] along one dim of `size` elements read it.
-struct Reader {
-  int64_t size;
-  Outside outside;
-  Between between;
-  bool align_corners;
-
-  // Mirrored at both ends until it lies inside.
-  Tensor reflected(const Tensor& at) const {
-    // The mirrors stand at `low` and low + span: pixel centers, or the outer edges of pixels.
-    const double low = align_corners ? 0.0 : -0.5;
-    const double span = static_cast<double>(align_corners ? size - 1 : size);
-    if (span == 0.0) return at * 0.0;
-    const Tensor distance = (at - low).abs();
-    const Tensor flips = kiln::floor(distance / span).detach();
-    const Tensor extra = distance - flips * span;
-    const Tensor odd = (flips - kiln::floor(flips / 2.0) * 2.0).gt(0.5);
-    return where(odd, span - extra, extra) + low;
-  }
-  Tensor limited(const Tensor& at) const { return at.clamp(0.0, static_cast<double>(size - 1)); }
-  // The coordinate of an element that is read, moved inside. With zeros there is one element of 0
-  // at each end, which everything outside comes to lie on.
-  Tensor inside(const Tensor& at) const {
-    if (outside == Outside::zeros) return at.clamp(-1.0, static_cast<double>(size)) + 1.0;
-    return limited(outside == Outside::reflection ? reflected(at) : at);
-  }
-  Tensor index_of(const Tensor& at) const { return inside(at.detach()).to(i64); }
-  int64_t padded_size() const { return outside == Outside::zeros ? size + 2 : size; }
-
-  std::vector<Tap> taps(Tensor at) const {
-    // Far outside (or nowhere) is as good as just outside, and stays a number.
-    at = at.masked_fill(at.isnan(), -4.0);
-    if (between != Between::cubic) {
-      if (outside == Outside::reflection) at = limited(reflected(at));
-      if (outside == Outside::border) at = limited(at);
-    }
-    at = at.clamp(outside == Outside::zeros ? -4.0 : -1e9,
-                  outside == Outside::zeros ? static_cast<double>(size) + 3.0 : 1e9);
-    if (between == Between::nearest) return {{index_of(at.detach().round()), {}}};
-    const Tensor first = kiln::floor(at.detach());
-    const Tensor t = at - first;
-    if (between == Between::linear) {
-      return {{index_of(first), 1.0 - t}, {index_of(first + 1.0), t}};
-    }
-    constexpr double a = -0.75;
-    const auto near = [&](const Tensor& x) { return ((a + 2) * x - (a + 3)) * x * x + 1.0; };
-    const auto far = [&](const Tensor& x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-    return {{index_of(first - 1.0), far(t + 1.0)},
-            {index_of(first), near(t)},
-            {index_of(first + 1.0), near(1.0 - t)},
-            {index_of(first + 2.0), far(2.0 - t)}};
-  }
-};
-
-// x [N, C, spatial..] read at points whose coordinates are given for each spatial dim, each [N, L]
-// -> [N, C, L].
-Tensor sampled(const Tensor& x, const std::vector<Tensor>& points, Outside outside, Between between,
-               bool align_corners) {
-  const Shape s = x.shape();
-  Tensor padded = x;
-  std::vector<std::vector<Tap>> taps;
-  std::vector<int64_t> sizes;
-  for (size_t i = 0; i < points.size(); ++i) {
-    const int dim = static_cast<int>(i) + 2;
-    const Reader reader{s[dim], outside, between, align_corners};
-    taps.push_back(reader.taps(points[i]));
-    sizes.push_back(reader.padded_size());
-    if (outside == Outside::zeros) padded = padded_dim(padded, dim, 1, 1);
-  }
-  // A row of channels for each element of each image, so that a point reads rows.
-  const int64_t count = points[0].size(1);
-  const Tensor flat = padded.reshape({s[0], s[1], -1}).transpose(1, 2).reshape({-1, s[1]});
-  const int64_t places = s[0] == 0 ? 0 : flat.size(0) / s[0];
-  const Tensor first_row = arange(s[0], {i64, x.device()}).unsqueeze(1) * places;
-  Tensor sum;
-  // Every combination of the dims' taps.
-  std::vector<size_t> chosen(taps.size(), 0);
-  for (bool more = true; more;) {
-    Tensor index, weight;
-    for (size_t i = 0; i < taps.size(); ++i) {
-      const Tap& tap = taps[i][chosen[i]];
-      index = i == 0 ? tap.index : index * sizes[i] + tap.index;
-      if (tap.weight.defined()) weight = weight.defined() ? weight * tap.weight : tap.weight;
-    }
-    Tensor part = flat.index_select(0, (index + first_row).reshape({-1}));
-    if (weight.defined()) part = std::move(part) * weight.reshape({-1, 1});
-    sum = sum.defined() ? std::move(sum) + std::move(part) : std::move(part);
-    more = false;
-    for (size_t i = taps.size(); i-- > 0;) {
-      if (++chosen[i] < taps[i].size()) {
-        more = true;
-        break;
-      }
-      chosen[i] = 0;
-    }
-  }
-  return sum.reshape({s[0], count, s[1]}).transpose(1, 2).contiguous();
-}
-
-// From [-1, 1] to elements.
-Tensor in_elements(const Tensor& at, int64_t size, bool align_corners) {
-  const auto n = static_cast<double>(size);
-  if (align_corners) return (at + 1.0) * ((n - 1.0) / 2.0);
-  return ((at + 1.0) * n - 1.0) / 2.0;
-}
+using Outside = cpu::GridOutside;
+using Between = cpu::GridBetween;
 
 Outside outside_of(const char* op, const std::string& name) {
   if (name == "zeros") return Outside::zeros;
@@ -164,14 +53,10 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const std::string& mode,
   }
   const DType wide = wide_dtype(x.dtype());
   const Tensor points = grid.reshape({s[0], -1, spatial}).to(wide);
-  std::vector<Tensor> coordinates;  // the grid has x first, and the input has it last
-  for (int i = 0; i < spatial; ++i) {
-    coordinates.push_back(in_elements(points.select(2, spatial - 1 - i), s[2 + i], align_corners));
-  }
   Shape out{s[0], s[1]};
   for (int i = 1; i + 1 < g.rank(); ++i) out.push_back(g[i]);
   if (out.numel() == 0) return zeros(out, {x.dtype(), x.device()});
-  return sampled(x.to(wide), coordinates, outside, between, align_corners)
+  return sampled_points(x.to(wide), points, {outside, between, align_corners, true})
       .to(x.dtype())
       .reshape(out);
 }
@@ -260,8 +145,8 @@ Tensor deform_conv2d(const Tensor& x, const Tensor& offset, const Tensor& weight
     return (moves.select(2, which) + beside(frames, from, {1, area, places}))
         .reshape({s[0] * offset_groups, area * places});
   };
-  Tensor read =
-      sampled(frames, {moved(0, rows), moved(1, columns)}, Outside::zeros, Between::linear, false);
+  Tensor read = sampled_points(frames, stack({moved(1, columns), moved(0, rows)}, -1),
+                               {Outside::zeros, Between::linear, false, false});
   if (mask.defined()) {
     read = read * mask.to(wide).reshape({s[0] * offset_groups, 1, area * places});
   }

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kiln/tensor/products.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;
@@ -48,6 +49,37 @@ TEST_CASE("grid_sample: identity, and points that are nowhere") {
     CHECK(grid_sample(x, lost).equal(zeros({2, 3, 1, 2}, on)));
     CHECK(grid_sample(x, lost, "nearest", "border").isfinite().all().item<bool>());
     CHECK(grid_sample(x, zeros({2, 0, 3, 2}, on)).shape() == Shape{2, 3, 0, 3});
+  });
+}
+
+TEST_CASE("grid_sample: many points, by hand and by the recorded way") {
+  on_devices([](Device device) {
+    manual_seed(3);
+    const TensorOptions on{f64, device};
+    const Tensor x = randn({2, 3, 9, 7}, on).requires_grad_();
+    const Tensor grid = (rand({2, 25, 13, 2}, on) * 2.6 - 1.3).requires_grad_();
+    const Tensor weight = randn({2, 3, 25, 13}, on);
+    // A bilinear sample reads the product of two tents around the point.
+    const Tensor at = ((grid.detach() + 1.0) * tensor({7.0, 9.0}, on) - 1.0) / 2.0;
+    const auto tents = [&](int64_t which, int64_t size) {
+      const Tensor place = arange(size, on);
+      return (1.0 - (at.select(3, which).unsqueeze(-1) - place).abs()).clamp(0.0, {});
+    };
+    const Tensor expected = einsum("nchw,npqh,npqw->ncpq", {x.detach(), tents(1, 9), tents(0, 7)});
+    CHECK(grid_sample(x.detach(), grid.detach()).allclose(expected));
+    for (const std::string mode : {"bilinear", "nearest", "bicubic"}) {
+      for (const std::string padding : {"zeros", "border", "reflection"}) {
+        INFO(mode, " ", padding);
+        const Tensor loss = (grid_sample(x, grid, mode, padding, true) * weight).sum();
+        const auto fused = grad({loss}, {x, grid}, {.retain_graph = true, .allow_unused = true});
+        const auto recorded = grad({loss}, {x, grid}, {.create_graph = true, .allow_unused = true});
+        CHECK(fused[0].allclose(recorded[0].detach()));
+        if (recorded[1].defined()) CHECK(fused[1].allclose(recorded[1].detach()));
+      }
+    }
+    // What lies outside is 0, whatever the image holds.
+    const Tensor nans = full({1, 1, 3, 3}, std::numeric_limits<double>::quiet_NaN(), on);
+    CHECK(grid_sample(nans, full({1, 4, 40, 2}, 3.0, on)).equal(zeros({1, 1, 4, 40}, on)));
   });
 }
 
