@@ -1,5 +1,10 @@
 // Adaptive pooling: one dim after the other, since every window is a box.
+#include <cmath>
+
+#include "kiln/backend/cpu/window_max.h"
+#include "kiln/core/parallel.h"
 #include "kiln/tensor/functional_support.h"
+#include "kiln/tensor/interop.h"
 #include "kiln/tensor/pooling.h"
 
 namespace kiln::functional {
@@ -111,36 +116,68 @@ Tensor adaptive_avg_pool(const char* op, int spatial, const Tensor& input,
   return planes.restored(x);
 }
 
+// Where each window's largest element lies in its plane of x [N, C, D, H, W]: [N, C, windows].
+Tensor places_of_largest(const Tensor& x, const Triple& sizes) {
+  const Shape s = x.shape();
+  std::vector<Division> dims;
+  for (int i = 0; i < 3; ++i) dims.emplace_back(s[i + 2], sizes[static_cast<size_t>(i)]);
+  const int64_t area = s[3] * s[4], windows = sizes[0] * sizes[1] * sizes[2];
+  const Tensor host = x.detach().to(wide_dtype(x.dtype())).to(Device(kCpu)).contiguous();
+  const Tensor out = empty({s[0], s[1], windows}, {i64});
+  const auto run = [&]<class T>() {
+    const T* from = static_cast<const T*>(interop::data(host));
+    auto* to = static_cast<int64_t*>(interop::data(out));
+    const cpu::WindowMax<T> find = cpu::window_max<T>();
+    parallel_for(s[0] * s[1], 8, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) {
+        const T* const values = from + plane * s[2] * area;
+        int64_t* place = to + plane * windows;
+        for (int64_t i = 0; i < sizes[0]; ++i) {
+          for (int64_t j = 0; j < sizes[1]; ++j) {
+            for (int64_t k = 0; k < sizes[2]; ++k) {
+              const int64_t corner = dims[1].start(j) * s[4] + dims[2].start(k);
+              int64_t best = -1;
+              for (int64_t slice = 0; slice < dims[0].length(i); ++slice) {
+                const int64_t at = (dims[0].start(i) + slice) * area + corner;
+                const int64_t found =
+                    at + find(values + at, dims[1].length(j), s[4], dims[2].length(k));
+                if (best < 0 || values[found] > values[best] ||
+                    (std::isnan(values[found]) && !std::isnan(values[best]))) {
+                  best = found;
+                }
+              }
+              *place++ = best;
+            }
+          }
+        }
+      }
+    });
+  };
+  if (host.dtype() == f32) {
+    run.operator()<float>();
+  } else {
+    run.operator()<double>();
+  }
+  return out.to(x.device());
+}
+
 std::pair<Tensor, Tensor> adaptive_max_pool(const char* op, int spatial, const Tensor& input,
                                             const Sizes& output_size) {
   require_floating(op, input);
   const Planes planes(op, input, spatial);
   const Triple sizes = sizes_of(op, planes, output_size);
   const Shape s = planes.x.shape();
-  Tensor x = planes.x;
+  const Tensor& x = planes.x;
   if (const std::optional<Shape> window = common_window(x, sizes, spatial)) {
     return spatial == 1   ? max_pool1d_with_indices(input, *window)
            : spatial == 2 ? max_pool2d_with_indices(input, Sizes(*window))
                           : max_pool3d_with_indices(input, *window);
   }
-  Tensor index = arange(s[2] * s[3] * s[4], {.dtype = i64, .device = x.device()})
-                     .reshape({1, 1, s[2], s[3], s[4]})
-                     .expand(s);
-  for (int i = 2; i >= 0; --i) {
-    const int dim = i + 2;
-    const Division d(x.size(dim), sizes[static_cast<size_t>(i)]);
-    if (d.in == d.out) continue;
-    if (d.out == 0) {
-      x = x.narrow(dim, 0, 0);
-      index = index.narrow(dim, 0, 0);
-      continue;
-    }
-    const Tensor parts = windows_of(x, dim, d);
-    const Tensor best = parts.detach().argmax(dim + 1, true);
-    x = parts.gather(dim + 1, best).squeeze(dim + 1);
-    index = windows_of(index, dim, d).gather(dim + 1, best).squeeze(dim + 1);
-  }
-  return {planes.restored(x), planes.restored(index.contiguous())};
+  const Tensor index = places_of_largest(x, sizes);
+  const Shape flat{s[0], s[1], s[2] * s[3] * s[4]};
+  const Shape out{s[0], s[1], sizes[0], sizes[1], sizes[2]};
+  const Tensor best = x.reshape(flat).gather(2, index).reshape(out);
+  return {planes.restored(best), planes.restored(index.reshape(out))};
 }
 
 }  // namespace

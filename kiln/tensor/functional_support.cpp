@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/reductions.h"
+
 namespace kiln {
 
 Padding::Padding(const char* mode) : before_(0), after_(0) {
@@ -127,6 +129,7 @@ Tensor p_norm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
   }
   if (p == 0.0) return x.ne(0.0).to(x.dtype()).sum(dims, keepdim);
   if (p == 1.0) return x.abs().sum(dims, keepdim);
+  if ((p == 1.0 || p == 2.0) && !x.requires_grad()) return kiln::norm(x, p, dims, keepdim);
   const DType dtype = x.dtype();
   const Tensor wide = x.to(wide_dtype(dtype));
   const Tensor total =

@@ -24,8 +24,8 @@ HostHandle copied(const HostHandle& x) {
 
 TEST_CASE("Cpu: transposed copies of every size and element") {
   at_every_target([] {
-    const Shape shapes[] = {{1, 5},   {4, 4},   {5, 4},    {16, 16}, {17, 15},
-                            {64, 33}, {65, 64}, {130, 70}, {3, 257}, {300, 4}};
+    const Shape shapes[] = {{1, 5},    {4, 4},   {5, 4},   {16, 16}, {17, 15}, {64, 33}, {65, 64},
+                            {130, 70}, {3, 257}, {300, 4}, {2, 100}, {100, 2}, {4, 77},  {77, 3}};
     for (const Shape& shape : shapes) {
       CAPTURE(to_string(shape));
       for (const DType dtype : {f64, f32, f16, u8}) {

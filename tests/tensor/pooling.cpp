@@ -1,4 +1,5 @@
 // Max and average pooling, compared with plain loops; ceil_mode and its rule by hand.
+#include <cmath>
 #include <limits>
 
 #include "kiln/nn/functional.h"
@@ -197,6 +198,41 @@ TEST_CASE("what does not fit") {
   CHECK_THROWS_AS(functional::avg_pool2d(x, {.kernel = {2, 2}, .padding = {-1, 0}}), ValueError);
   CHECK_THROWS_AS(functional::avg_pool2d(ones({1, 1, 4, 4}, {i64}), {}), DTypeError);
   CHECK_THROWS_AS(functional::max_pool2d(ones({1, 1, 0, 4}), {}), ShapeError);
+}
+
+TEST_CASE("adaptive max pooling finds the first largest element of each window") {
+  on_devices([](Device device) {
+    manual_seed(4);
+    for (const DType dtype : {f64, f32, f16}) {
+      // Few values, so that many are largest; and one NaN.
+      Tensor x = randint(0, 5, {2, 3, 23, 41}, {i64, device}).to(dtype);
+      x.select(0, 1).select(0, 2).select(0, 7).select(0, 30).fill_(
+          std::numeric_limits<double>::quiet_NaN());
+      const auto [y, index] = functional::adaptive_max_pool2d_with_indices(x, {4, 3});
+      const Doubles all = x.to(f64).to_data().to_doubles();
+      Doubles values, places;
+      for (int64_t plane = 0; plane < 6; ++plane) {
+        for (int64_t i = 0; i < 4; ++i) {
+          for (int64_t j = 0; j < 3; ++j) {
+            int64_t best = -1;
+            const auto value = [&](int64_t k) { return all[static_cast<size_t>(plane * 943 + k)]; };
+            for (int64_t r = i * 23 / 4; r < ((i + 1) * 23 + 3) / 4; ++r) {
+              for (int64_t c = j * 41 / 3; c < ((j + 1) * 41 + 2) / 3; ++c) {
+                const double v = value(r * 41 + c);
+                const bool better =
+                    best < 0 || v > value(best) || (std::isnan(v) && !std::isnan(value(best)));
+                if (better) best = r * 41 + c;
+              }
+            }
+            values.push_back(value(best));
+            places.push_back(static_cast<double>(best));
+          }
+        }
+      }
+      CHECK(mismatch(y, {2, 3, 4, 3}, values) == "");
+      CHECK(mismatch(index, {2, 3, 4, 3}, places) == "");
+    }
+  });
 }
 
 TEST_CASE("pooling over one and three dims, adaptive pooling: edges") {

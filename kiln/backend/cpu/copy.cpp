@@ -262,9 +262,11 @@ void copy_transposed(const CopyPlan& plan, int t) {
 void run_copy(const CopyPlan& plan) {
   if (plan.numel == 0) return;
   const int last = plan.rank - 1;
-  if (plan.to_strides[last] == 1 && plan.from_strides[last] != 1 && plan.sizes[last] >= 4) {
+  // From 4 bytes on there are vector forms for a few rows or columns too.
+  const int64_t least = plan.item >= 4 ? 2 : 4;
+  if (plan.to_strides[last] == 1 && plan.from_strides[last] != 1 && plan.sizes[last] >= least) {
     for (int t = 0; t < last; ++t) {
-      if (plan.from_strides[t] == 1 && plan.sizes[t] >= 4) return copy_transposed(plan, t);
+      if (plan.from_strides[t] == 1 && plan.sizes[t] >= least) return copy_transposed(plan, t);
     }
   }
   visit_item(static_cast<size_t>(plan.item), [&]<class U>() { copy_rows<U>(plan); });

@@ -158,12 +158,66 @@ HWY_INLINE void transpose_tile(const T* from, int64_t from_step, T* to, int64_t 
   }
 }
 
+// 2 to 4 rows into columns side by side.
+template <class T>
+void interleave(const T* from, int64_t from_step, T* to, int64_t rows, int64_t columns) {
+  int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; j + lanes <= columns; j += lanes) {
+    const auto row = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, from + i * from_step + j); };
+    T* target = to + j * rows;
+    if (rows == 2) {
+      hn::StoreInterleaved2(row(0), row(1), d, target);
+    } else if (rows == 3) {
+      hn::StoreInterleaved3(row(0), row(1), row(2), d, target);
+    } else {
+      hn::StoreInterleaved4(row(0), row(1), row(2), row(3), d, target);
+    }
+  }
+#endif
+  transpose_plain(from + j, from_step, to + j * rows, rows, rows, columns - j);
+}
+
+// And back: 2 to 4 columns side by side into rows.
+template <class T>
+void deinterleave(const T* from, T* to, int64_t to_step, int64_t rows, int64_t columns) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; i + lanes <= rows; i += lanes) {
+    const T* source = from + i * columns;
+    V a, b, c, e;
+    if (columns == 2) {
+      hn::LoadInterleaved2(d, source, a, b);
+    } else if (columns == 3) {
+      hn::LoadInterleaved3(d, source, a, b, c);
+    } else {
+      hn::LoadInterleaved4(d, source, a, b, c, e);
+    }
+    hn::StoreU(a, d, to + i);
+    hn::StoreU(b, d, to + to_step + i);
+    if (columns > 2) hn::StoreU(c, d, to + 2 * to_step + i);
+    if (columns > 3) hn::StoreU(e, d, to + 3 * to_step + i);
+  }
+#endif
+  transpose_plain(from + i * columns, columns, to + i, to_step, rows - i, columns);
+}
+
 template <class T>
 void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
                int64_t columns, bool stream) {
   constexpr int64_t side = kSide<T>;
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (rows >= 2 && rows <= 4 && to_step == rows)
+    return interleave(from, from_step, to, rows, columns);
+  if (columns >= 2 && columns <= 4 && from_step == columns) {
+    return deinterleave(from, to, to_step, rows, columns);
+  }
   alignas(64) T tile[side * side];
   for (int64_t i = 0; i < rows; i += side) {
     for (int64_t j = 0; j < columns; j += side) {
