@@ -5,6 +5,9 @@
 #include "kiln/backend/host_tensor.h"
 #include "kiln/core/warning.h"
 #include "kiln/tensor/complex_impl.h"
+#include "kiln/tensor/complex_kernels.h"
+#include "kiln/tensor/custom_function.h"
+#include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln {
@@ -191,11 +194,18 @@ Tensor view_as_complex(const Tensor& x) {
   return out;
 }
 
+namespace {
+struct ComplexConj : Function<ComplexConj> {
+  static Tensor forward(FunctionContext&, const Tensor& z) { return complex_kernels::conj(z); }
+  static TensorList backward(FunctionContext&, const TensorList& grads) { return {conj(grads[0])}; }
+};
+}  // namespace
+
 Tensor conj(const Tensor& x) {
   impl_of("conj", x);
   if (!has_complex(x)) return x;
-  const Parts p = split_parts(x);
-  return join_parts(p.re, p.im.neg());
+  if (is_grad_enabled() && x.requires_grad()) return ComplexConj::apply(x);
+  return complex_kernels::conj(x);
 }
 
 Tensor adjoint(const Tensor& x) {

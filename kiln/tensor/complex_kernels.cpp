@@ -1,7 +1,9 @@
 #include "kiln/tensor/complex_kernels.h"
 
 #include <cmath>
+#include <optional>
 
+#include "kiln/backend/cpu/complex_arithmetic.h"
 #include "kiln/core/parallel.h"
 #include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/interop.h"
@@ -55,6 +57,21 @@ Tensor binary(const char* op, const Tensor& x, const Tensor& y, int64_t grain, F
   return out.to(x.device());
 }
 
+// f(from, to, n) over pieces of the interleaved parts.
+template <class F>
+Tensor pieces(const Tensor& z, F f) {
+  const Tensor a = on_host(z, z.shape());
+  const Tensor out = empty(z.shape(), {z.dtype()});
+  visit_parts(z.dtype(), [&]<class T>() {
+    const T* from = parts<T>(a);
+    T* to = parts<T>(out);
+    parallel_for(z.numel(), kSimple, [&](int64_t begin, int64_t end) {
+      f(from + 2 * begin, to + 2 * begin, end - begin);
+    });
+  });
+  return out.to(z.device());
+}
+
 template <class F>
 Tensor mapped(const Tensor& z, int64_t grain, F f) {
   const Tensor a = on_host(z, z.shape());
@@ -67,35 +84,6 @@ Tensor mapped(const Tensor& z, int64_t grain, F f) {
     });
   });
   return out.to(z.device());
-}
-
-template <class T>
-void mul_piece(const T* a, const T* b, T* out, int64_t n, T sign) {
-  for (int64_t i = 0; i < n; ++i) {
-    const T ar = a[2 * i];
-    const T ai = a[2 * i + 1];
-    const T br = b[2 * i];
-    const T bi = sign * b[2 * i + 1];
-    out[2 * i] = ar * br - ai * bi;
-    out[2 * i + 1] = ar * bi + ai * br;
-  }
-}
-
-template <class T>
-void div_piece(const T* a, const T* b, T* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const T ar = a[2 * i];
-    const T ai = a[2 * i + 1];
-    const T br = b[2 * i];
-    const T bi = b[2 * i + 1];
-    const T largest = std::max(std::abs(br), std::abs(bi));
-    const T scale = largest == T(0) ? T(1) : largest;
-    const T cr = largest == T(0) ? T(1) : br / scale;
-    const T ci = bi / scale;
-    const T denominator = br * cr + bi * ci;
-    out[2 * i] = (ar * cr + ai * ci) / denominator;
-    out[2 * i + 1] = (ai * cr - ar * ci) / denominator;
-  }
 }
 
 template <class T>
@@ -132,17 +120,41 @@ std::complex<T> log1p_of(std::complex<T> z) {
 
 Tensor mul(const Tensor& x, const Tensor& y, bool conjugate) {
   return binary("mul", x, y, kSimple, [&]<class T>(const T* a, const T* b, T* out, int64_t n) {
-    mul_piece(a, b, out, n, conjugate ? T(-1) : T(1));
+    const cpu::ComplexArithmetic<T>& kernels = cpu::complex_arithmetic<T>();
+    (conjugate ? kernels.mul_conj : kernels.mul)(a, b, out, n);
   });
 }
 
 Tensor div(const Tensor& x, const Tensor& y) {
   return binary("div", x, y, kSimple, []<class T>(const T* a, const T* b, T* out, int64_t n) {
-    div_piece(a, b, out, n);
+    cpu::complex_arithmetic<T>().div(a, b, out, n);
   });
 }
 
+Tensor conj(const Tensor& z) {
+  return pieces(z, []<class T>(const T* from, T* to, int64_t n) {
+    cpu::complex_arithmetic<T>().conj(from, to, n);
+  });
+}
+
+namespace {
+
+// The powers that are products, where the exponent is one number.
+std::optional<Tensor> simple_pow(const Tensor& x, const Tensor& y) {
+  if (y.dim() != 0 || y.dtype() != x.dtype()) return std::nullopt;
+  const std::complex<double> exponent = complex_item(y);
+  if (exponent == 1.0) return x.detach().clone();
+  if (exponent == 2.0) return mul(x, x, false);
+  if (exponent == 3.0) return mul(mul(x, x, false), x, false);
+  if (exponent == -1.0) return map(Map::reciprocal, x);
+  if (exponent == -2.0) return map(Map::reciprocal, mul(x, x, false));
+  return std::nullopt;
+}
+
+}  // namespace
+
 Tensor pow(const Tensor& x, const Tensor& y) {
+  if (std::optional<Tensor> simple = simple_pow(x, y)) return *std::move(simple);
   return binary("pow", x, y, kCostly, []<class T>(const T* a, const T* b, T* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
       const std::complex<T> base(a[2 * i], a[2 * i + 1]);
@@ -172,22 +184,6 @@ Tensor abs(const Tensor& z) {
   return out.to(z.device());
 }
 
-namespace {
-
-// 1 / z, and 0 of an infinity.
-Tensor reciprocal(const Tensor& z) {
-  return mapped(z, kSimple, []<class T>(std::complex<T> x) {
-    if (std::isinf(x.real()) != std::isinf(x.imag())) return std::complex<T>();
-    const T one[2] = {1, 0};
-    const T divisor[2] = {x.real(), x.imag()};
-    T out[2];
-    div_piece(one, divisor, out, 1);
-    return std::complex<T>(out[0], out[1]);
-  });
-}
-
-}  // namespace
-
 Tensor map(Map function, const Tensor& z) {
 #define KILN_COMPLEX_MAP(name) \
   case Map::name:              \
@@ -209,7 +205,9 @@ Tensor map(Map function, const Tensor& z) {
     KILN_COMPLEX_MAP(acosh)
     KILN_COMPLEX_MAP(atanh)
     case Map::reciprocal:
-      return reciprocal(z);
+      return pieces(z, []<class T>(const T* from, T* to, int64_t n) {
+        cpu::complex_arithmetic<T>().reciprocal(from, to, n);
+      });
     case Map::expm1:
       return mapped(z, kCostly, []<class T>(std::complex<T> x) { return expm1_of(x); });
     case Map::log1p:

@@ -11,6 +11,7 @@ namespace kiln::complex_kernels {
 Tensor mul(const Tensor& x, const Tensor& y, bool conjugate);
 // Scaled by the larger part of the divisor, so that no square overflows (Smith's way).
 Tensor div(const Tensor& x, const Tensor& y);
+Tensor conj(const Tensor& z);
 // 1 where the exponent is 0; 0 where only the base is.
 Tensor pow(const Tensor& x, const Tensor& y);
 // |z| without overflow, real.

@@ -94,6 +94,9 @@ KILN_OP_CASES(complex_arithmetic) {
      {complex_({3, 4}, 0.5, 2), complex_({4}, 0.5, 2)})
       .dtypes(kComplex)
       .gradient_tolerance(1e-5);
+  op("pow", "torch.pow(a, 2)", [](const Tensors& x) { return pow(x[0], 2); }, {complex_({3, 4})})
+      .dtypes(kComplex)
+      .big({complex_({512, 1024})});
   op("pow", "torch.pow(a, 3)", [](const Tensors& x) { return pow(x[0], 3); },
      {complex_({3, 4}, 0.5, 2)})
       .dtypes(kComplex)

@@ -235,7 +235,9 @@ int check_page(const std::string& path) {
 void write_inputs(size_t number, const std::string& path) {
   if (number >= cases().size()) throw IndexError("no case " + std::to_string(number));
   const Case& c = cases()[number];
-  const DType dtype = c.dtype_list.size() > 1 && c.dtype_list[0] == f64 ? f32 : c.dtype_list[0];
+  DType dtype = c.dtype_list[0];
+  if (dtype == f64 && c.dtype_list.size() > 1) dtype = f32;
+  if (dtype == DType::c128 && c.dtype_list.size() > 1) dtype = DType::c64;
   io::NamedTensors tensors;
   for (const Tensor& x : make_inputs(c, c.big_inputs, dtype)) {
     tensors.push_back({std::to_string(tensors.size()), x.to_data()});

@@ -167,6 +167,42 @@ TEST_CASE("casts from and to complex dtypes") {
   CHECK(data.cast(c64).as<std::complex<float>>()[1] == std::complex<float>(2, -1));
 }
 
+TEST_CASE("arithmetic of many complex numbers is that of each") {
+  const auto check = [](DType dtype, double tolerance) {
+    for (const int64_t n : {1, 2, 3, 7, 16, 37}) {
+      const Tensor x = complex(randn({n}, {f64}), randn({n}, {f64})).to(dtype);
+      const Tensor y = complex(randn({n}, {f64}), randn({n}, {f64})).to(dtype);
+      const auto of = [](const Tensor& z) {
+        const Doubles parts = view_as_real(z).to(f64).to_data().to_doubles();
+        std::vector<std::complex<double>> out;
+        for (size_t i = 0; i < parts.size(); i += 2) out.emplace_back(parts[i], parts[i + 1]);
+        return out;
+      };
+      const auto a = of(x), b = of(y), product = of(x * y), quotient = of(x / y);
+      const auto inverse = of(y.reciprocal()), turned = of(conj(x)), square = of(pow(x, 2));
+      const auto cube = of(pow(x, 3)), inner = of(x * conj(y));
+      for (size_t i = 0; i < a.size(); ++i) {
+        const auto near = [&](std::complex<double> got, std::complex<double> want) {
+          CHECK(std::abs(got - want) <= tolerance * (1 + std::abs(want)));
+        };
+        near(product[i], a[i] * b[i]);
+        near(inner[i], a[i] * std::conj(b[i]));
+        near(quotient[i], a[i] / b[i]);
+        near(inverse[i], 1.0 / b[i]);
+        near(square[i], a[i] * a[i]);
+        near(cube[i], a[i] * a[i] * a[i]);
+        CHECK(turned[i] == std::conj(a[i]));
+      }
+    }
+  };
+  check(c128, 1e-14);
+  check(c64, 1e-6);
+  // No square overflows, and a number divided by 0 is not a number.
+  const Tensor large = complex(tensor({3e30}, {f32}), tensor({4e30}, {f32}));
+  CHECK((large / large).eq(1).all().item<bool>());
+  CHECK(large.reciprocal().abs().item() == doctest::Approx(2e-31));
+}
+
 TEST_CASE("complex leaves have complex gradients") {
   for (const Device device : {Device(kCpu), Device(kReference)}) {
     const Tensor z = tensor(Complexes{1.0 + 2.0 * i, 3.0 - i}, {.device = device});
