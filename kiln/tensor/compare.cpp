@@ -170,7 +170,9 @@ Tensor where(const Tensor& condition, Scalar x, const Tensor& y) {
 Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const {
   if (has_complex(*this)) [[unlikely]] {
     bool_value("masked_fill", mask);
-    return where(mask, value, *this);
+    if (value.to_double() != 0.0) return where(mask, value, *this);
+    const Tensor both = stack({mask, mask}, -1);
+    return through_parts(*this, [&](const Tensor& p) { return p.masked_fill(both, 0.0); });
   }
   const Value& x = value_of("masked_fill", *this);
   const ErasedTensor& m = bool_value("masked_fill", mask);

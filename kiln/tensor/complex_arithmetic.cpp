@@ -195,8 +195,9 @@ Tensor& assign(const char* op, Tensor& x, const Tensor& result) {
 
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   const Operands o("where", x, y);
-  return from_parts(
-      kiln::where(condition.unsqueeze(-1), parts_of(o.x.to(o.dtype)), parts_of(o.y.to(o.dtype))));
+  // A mask of pairs: one that is broadcast along them would be read two elements at a time.
+  return from_parts(kiln::where(stack({condition, condition}, -1), parts_of(o.x.to(o.dtype)),
+                                parts_of(o.y.to(o.dtype))));
 }
 
 // Note [Complex products]. With the parts of x interleaved, [.., n, 2k], x y is one real product
