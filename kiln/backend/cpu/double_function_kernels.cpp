@@ -31,7 +31,7 @@ using wide::polynomial;
 
 // ---- Exponentials and logarithms
 
-KILN_UNARY(Exp2Op, {
+KILN_UNARY(DoubleExp2Op, {
   // Beyond the bounds all overflows or vanishes.
   const auto bounded = hn::Min(hn::Max(x, hn::Set(d, -1100.0)), hn::Set(d, 1100.0));
   const auto n = hn::Round(bounded);
@@ -57,13 +57,13 @@ HWY_INLINE V<D> log_of_sum(D d, V<D> size) {
   return hn::Log1p(d, hn::Exp(d, hn::Neg(bounded)));
 }
 
-KILN_UNARY(LogSigmoidOp, {
+KILN_UNARY(DoubleLogSigmoidOp, {
   const auto y = hn::Sub(hn::Min(x, hn::Zero(d)), log_of_sum(d, hn::Abs(x)));
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 })
 
-struct SoftplusOp {
-  explicit SoftplusOp(const void* params) {
+struct DoubleSoftplusOp {
+  explicit DoubleSoftplusOp(const void* params) {
     const auto& f = *static_cast<const UnaryFunction*>(params);
     beta = f.a;
     threshold = f.b;
@@ -85,7 +85,7 @@ struct SoftplusOp {
     HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const __VA_ARGS__ \
   };
 
-KILN_BINARY(LogaddexpOp, {
+KILN_BINARY(DoubleLogaddexpOp, {
   const auto larger = hn::IfThenElse(hn::Gt(x, y), x, y);
   auto z = hn::Add(larger, log_of_sum(d, hn::Abs(hn::Sub(x, y))));
   // Infinities that are equal have no difference.
@@ -99,7 +99,7 @@ KILN_BINARY(LogaddexpOp, {
 // erfinv(x) / x for w = -log(1 - x^2): polynomials in w below 5, in its root in three pieces
 // beyond. Chebyshev interpolations with errors 2e-17.
 template <class D>
-HWY_INLINE V<D> erfinv_ratio(D d, V<D> w) {
+HWY_INLINE V<D> double_erfinv_ratio(D d, V<D> w) {
   static constexpr double kMiddle[] = {
       1.50140935111079191,       0.616600691860417496,     -0.0261082357773931288,
       -0.0195735610595472363,    0.00852540095075907876,   -0.000487898398328214204,
@@ -157,29 +157,29 @@ HWY_INLINE V<D> erfinv_ratio(D d, V<D> w) {
   return hn::IfThenElse(is_middle, middle, outer);
 }
 
-KILN_UNARY(ErfinvOp, {
+KILN_UNARY(DoubleErfinvOp, {
   const auto one = hn::Set(d, 1.0);
   const auto size = hn::Abs(x);
   const auto inside = hn::Lt(size, one);
   // The product keeps what 1 - x^2 would round off.
   const auto product = hn::Mul(hn::Sub(one, size), hn::Add(one, size));
   const auto w = hn::Neg(hn::Log(d, hn::IfThenElse(inside, product, one)));
-  const auto y = hn::Mul(x, erfinv_ratio(d, w));
+  const auto y = hn::Mul(x, double_erfinv_ratio(d, w));
   if (HWY_LIKELY(hn::AllTrue(d, inside))) return y;
   const auto outside = hn::IfThenElse(hn::Eq(size, one), hn::CopySign(hn::Inf(d), x), wide::nan(d));
   return hn::IfThenElse(inside, y, outside);
 })
 
 // sqrt(2) erfinv(2 p - 1).
-KILN_UNARY(NdtriOp, {
+KILN_UNARY(DoubleNdtriOp, {
   const auto one = hn::Set(d, 1.0);
   const auto zero = hn::Zero(d);
   const auto inside = hn::And(hn::Gt(x, zero), hn::Lt(x, one));
   const auto product = hn::Mul(hn::Mul(hn::Set(d, 4.0), x), hn::Sub(one, x));
   const auto w = hn::Neg(hn::Log(d, hn::IfThenElse(inside, product, one)));
   const auto centred = hn::Sub(hn::Add(x, x), one);
-  const auto y =
-      hn::Mul(hn::Mul(centred, hn::Set(d, std::numbers::sqrt2)), erfinv_ratio(d, hn::Max(w, zero)));
+  const auto y = hn::Mul(hn::Mul(centred, hn::Set(d, std::numbers::sqrt2)),
+                         double_erfinv_ratio(d, hn::Max(w, zero)));
   if (HWY_LIKELY(hn::AllTrue(d, inside))) return y;
   const auto edge = hn::Or(hn::Eq(x, zero), hn::Eq(x, one));
   const auto outside = hn::IfThenElse(edge, hn::CopySign(hn::Inf(d), centred), wide::nan(d));
@@ -191,13 +191,13 @@ const SpecialKernels* double_function_table() {
   static constexpr SpecialKernels table = [] {
     SpecialKernels t{};
     using U = UnaryFunction::Type;
-    t.unary[static_cast<int>(U::exp2)][1] = loops::unary<Exp2Op, double, false>;
-    t.unary[static_cast<int>(U::softplus)][1] = loops::unary<SoftplusOp, double, false>;
-    t.unary[static_cast<int>(U::log_sigmoid)][1] = loops::unary<LogSigmoidOp, double, false>;
-    t.unary[static_cast<int>(U::erfinv)][1] = loops::unary<ErfinvOp, double, false>;
-    t.unary[static_cast<int>(U::ndtri)][1] = loops::unary<NdtriOp, double, false>;
+    t.unary[static_cast<int>(U::exp2)][1] = loops::unary<DoubleExp2Op, double, false>;
+    t.unary[static_cast<int>(U::softplus)][1] = loops::unary<DoubleSoftplusOp, double, false>;
+    t.unary[static_cast<int>(U::log_sigmoid)][1] = loops::unary<DoubleLogSigmoidOp, double, false>;
+    t.unary[static_cast<int>(U::erfinv)][1] = loops::unary<DoubleErfinvOp, double, false>;
+    t.unary[static_cast<int>(U::ndtri)][1] = loops::unary<DoubleNdtriOp, double, false>;
     using B = BinaryFunction::Type;
-    t.binary[static_cast<int>(B::logaddexp)][1] = loops::long_binary<LogaddexpOp, double>;
+    t.binary[static_cast<int>(B::logaddexp)][1] = loops::long_binary<DoubleLogaddexpOp, double>;
     return t;
   }();
   return &table;

@@ -44,7 +44,7 @@ KILN_TERNARY(LerpOp, {
 KILN_TERNARY(AddcmulOp, { return hn::MulAdd(hn::Mul(hn::Set(d, value), y), z, x); })
 KILN_TERNARY(AddcdivOp, { return hn::Add(x, hn::Div(hn::Mul(hn::Set(d, value), y), z)); })
 // Comparisons with NaN are false: a NaN among the bounds must win by itself.
-KILN_TERNARY(ClampOp, {
+KILN_TERNARY(ClampBetweenOp, {
   const auto raised = hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y);
   return hn::IfThenElse(hn::Or(hn::Lt(raised, z), hn::IsNaN(raised)), raised, z);
 })
@@ -55,7 +55,7 @@ KILN_TERNARY(ClampOp, {
 
 const TernaryKernels* ternary_table() {
   static constexpr TernaryKernels table = {
-      {KILN_ROW(LerpOp), KILN_ROW(AddcmulOp), KILN_ROW(AddcdivOp), KILN_ROW(ClampOp)}};
+      {KILN_ROW(LerpOp), KILN_ROW(AddcmulOp), KILN_ROW(AddcdivOp), KILN_ROW(ClampBetweenOp)}};
   return &table;
 }
 #undef KILN_ROW
