@@ -163,6 +163,27 @@ void add_in_tables(T* to, int64_t size, const int64_t* indices, int64_t count, F
   }
 }
 
+// Along the last dim: `count` elements for each row, whose indices start `index_row` after those of
+// the row before (0: all rows have the same).
+template <class Action, class T, class From>
+void scatter_last_dim(T* to, const AroundDim& around, const int64_t* indices, int64_t index_row,
+                      int64_t count, From source, IndexCheck& check) {
+  if (around.outer == 1 && fits_tables<Action>(around.size, count)) {
+    return add_in_tables(to, around.size, indices, count, source, check);
+  }
+  const int64_t grain = std::max<int64_t>(1, kGrain / 2 / count);
+  parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t o = begin; o < end; ++o) {
+      T* row = to + o * around.size;
+      const int64_t* places = indices + o * index_row;
+      for (int64_t i = 0; i < count; ++i) {
+        if (!check.fine(places[i])) return;
+        Action::run(row[places[i]], source[o * count + i]);
+      }
+    }
+  });
+}
+
 // Index and source have the target's sizes in every dim but `dim`.
 template <class Action, class T, class From>
 void scatter_aligned(const HostTensor& target, int dim, const HostTensor& index, From source,
@@ -171,21 +192,8 @@ void scatter_aligned(const HostTensor& target, int dim, const HostTensor& index,
   const int64_t count = index.shape()[dim];
   const auto* indices = index.data_as<const int64_t>();
   T* to = target.data_as<T>();
-  if (around.inner == 1 && around.outer == 1 && fits_tables<Action>(around.size, count)) {
-    return add_in_tables(to, around.size, indices, count, source, check);
-  }
   if (around.inner == 1) {
-    const int64_t grain = std::max<int64_t>(1, kGrain / 2 / count);
-    parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        T* row = to + o * around.size;
-        for (int64_t i = o * count; i < (o + 1) * count; ++i) {
-          if (!check.fine(indices[i])) return;
-          Action::run(row[indices[i]], source[i]);
-        }
-      }
-    });
-    return;
+    return scatter_last_dim<Action>(to, around, indices, count, count, source, check);
   }
   for_each_column_block(around.outer, count, around.inner,
                         [&](int64_t o, int64_t column, int64_t columns) {
@@ -239,21 +247,8 @@ void scatter_rows(const HostTensor& target, int dim, const HostTensor& index, Fr
   const int64_t count = index.numel();
   const auto* indices = index.data_as<const int64_t>();
   T* to = target.data_as<T>();
-  if (around.inner == 1 && around.outer == 1 && fits_tables<Action>(around.size, count)) {
-    return add_in_tables(to, around.size, indices, count, source, check);
-  }
   if (around.inner == 1) {
-    const int64_t grain = std::max<int64_t>(1, kGrain / 2 / count);
-    parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        T* row = to + o * around.size;
-        for (int64_t i = 0; i < count; ++i) {
-          if (!check.fine(indices[i])) return;
-          Action::run(row[indices[i]], source[o * count + i]);
-        }
-      }
-    });
-    return;
+    return scatter_last_dim<Action>(to, around, indices, 0, count, source, check);
   }
   for_each_column_block(around.outer, count, around.inner,
                         [&](int64_t o, int64_t column, int64_t columns) {
