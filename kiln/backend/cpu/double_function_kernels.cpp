@@ -3,6 +3,7 @@
 #include <numbers>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/op_structs.h"
 #include "kiln/backend/cpu/special_kernels.h"
 
 // clang-format off
@@ -22,16 +23,9 @@ using V = hn::Vec<D>;
 
 using wide::polynomial;
 
-#define KILN_UNARY(Name, ...)                                 \
-  struct Name {                                               \
-    explicit Name(const void*) {}                             \
-    template <class D>                                        \
-    HWY_INLINE V<D> operator()(D d, V<D> x) const __VA_ARGS__ \
-  };
-
 // ---- Exponentials and logarithms
 
-KILN_UNARY(DoubleExp2Op, {
+KILN_OP_OF_ONE(DoubleExp2Op, {
   // Beyond the bounds all overflows or vanishes.
   const auto bounded = hn::Min(hn::Max(x, hn::Set(d, -1100.0)), hn::Set(d, 1100.0));
   const auto n = hn::Round(bounded);
@@ -57,7 +51,7 @@ HWY_INLINE V<D> log_of_sum(D d, V<D> size) {
   return hn::Log1p(d, hn::Exp(d, hn::Neg(bounded)));
 }
 
-KILN_UNARY(DoubleLogSigmoidOp, {
+KILN_OP_OF_ONE(DoubleLogSigmoidOp, {
   const auto y = hn::Sub(hn::Min(x, hn::Zero(d)), log_of_sum(d, hn::Abs(x)));
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 })
@@ -78,21 +72,13 @@ struct DoubleSoftplusOp {
   double beta, threshold;
 };
 
-#define KILN_BINARY(Name, ...)                                        \
-  struct Name {                                                       \
-    explicit Name(const void*) {}                                     \
-    template <class D>                                                \
-    HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const __VA_ARGS__ \
-  };
-
-KILN_BINARY(DoubleLogaddexpOp, {
+KILN_OP_OF_TWO(DoubleLogaddexpOp, {
   const auto larger = hn::IfThenElse(hn::Gt(x, y), x, y);
   auto z = hn::Add(larger, log_of_sum(d, hn::Abs(hn::Sub(x, y))));
   // Infinities that are equal have no difference.
   z = hn::IfThenElse(hn::Eq(x, y), hn::Add(x, hn::Set(d, std::numbers::ln2)), z);
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Add(x, y), z);
 })
-#undef KILN_BINARY
 
 // ---- The inverse of erf
 
@@ -157,7 +143,7 @@ HWY_INLINE V<D> double_erfinv_ratio(D d, V<D> w) {
   return hn::IfThenElse(is_middle, middle, outer);
 }
 
-KILN_UNARY(DoubleErfinvOp, {
+KILN_OP_OF_ONE(DoubleErfinvOp, {
   const auto one = hn::Set(d, 1.0);
   const auto size = hn::Abs(x);
   const auto inside = hn::Lt(size, one);
@@ -171,7 +157,7 @@ KILN_UNARY(DoubleErfinvOp, {
 })
 
 // sqrt(2) erfinv(2 p - 1).
-KILN_UNARY(DoubleNdtriOp, {
+KILN_OP_OF_ONE(DoubleNdtriOp, {
   const auto one = hn::Set(d, 1.0);
   const auto zero = hn::Zero(d);
   const auto inside = hn::And(hn::Gt(x, zero), hn::Lt(x, one));
@@ -185,7 +171,6 @@ KILN_UNARY(DoubleNdtriOp, {
   const auto outside = hn::IfThenElse(edge, hn::CopySign(hn::Inf(d), centred), wide::nan(d));
   return hn::IfThenElse(inside, y, outside);
 })
-#undef KILN_UNARY
 
 const SpecialKernels* double_function_table() {
   static constexpr SpecialKernels table = [] {

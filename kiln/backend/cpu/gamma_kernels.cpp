@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/op_structs.h"
 #include "kiln/backend/cpu/special_kernels.h"
 #include "kiln/backend/function_math.h"
 
@@ -23,13 +24,6 @@ using V = hn::Vec<D>;
 
 using wide::polynomial;
 
-#define KILN_WIDE(Name, ...)                                  \
-  struct Name {                                               \
-    explicit Name(const void*) {}                             \
-    template <class D>                                        \
-    HWY_INLINE V<D> operator()(D d, V<D> x) const __VA_ARGS__ \
-  };
-
 // x - round(x) for the reflection formulas, and whether x is an integer.
 template <class D>
 HWY_INLINE V<D> offset_from_whole(V<D> x, D) {
@@ -38,7 +32,7 @@ HWY_INLINE V<D> offset_from_whole(V<D> x, D) {
 
 // log gamma(x) = stirling(z) - log(x (x + 1) .. (x + 7)) for x < 8; log(pi / |sin(pi x)|) -
 // log gamma(1 - x) below 1/2.
-KILN_WIDE(LgammaOp, {
+KILN_OP_OF_ONE(LgammaOp, {
   static constexpr double kSeries[] = {1.0 / 12.0,   -1.0 / 360.0,      1.0 / 1260.0, -1.0 / 1680.0,
                                        1.0 / 1188.0, -691.0 / 360360.0, 1.0 / 156.0};
   const auto one = hn::Set(d, 1.0);
@@ -68,7 +62,7 @@ KILN_WIDE(LgammaOp, {
   return hn::IfThenElse(hn::IsInf(x), inf, result);
 })
 
-KILN_WIDE(DigammaOp, {
+KILN_OP_OF_ONE(DigammaOp, {
   static constexpr double kSeries[] = {1.0 / 12.0,  -1.0 / 120.0,     1.0 / 252.0, -1.0 / 240.0,
                                        1.0 / 132.0, -691.0 / 32760.0, 1.0 / 12.0};
   const auto one = hn::Set(d, 1.0);
@@ -97,8 +91,6 @@ KILN_WIDE(DigammaOp, {
   result = hn::IfThenElse(hn::Eq(x, hn::Inf(d)), x, result);
   return hn::IfThenElse(hn::Eq(x, zero), hn::CopySign(hn::Inf(d), hn::Neg(x)), result);
 })
-
-#undef KILN_WIDE
 
 // The derivative of digamma, by pi^2 / sin(pi x)^2 - itself at 1 - x below 0.
 template <class D>

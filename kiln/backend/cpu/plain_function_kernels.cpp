@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/op_structs.h"
 #include "kiln/backend/cpu/special_kernels.h"
 
 // clang-format off
@@ -61,15 +62,8 @@ HWY_INLINE V<D> exp2(D d, V<D> x) {
   return vec::scale(d, hn::Add(parts.p, hn::Set(d, 1.0f)), parts.shifted);
 }
 
-#define KILN_UNARY(Name, ...)                                 \
-  struct Name {                                               \
-    explicit Name(const void*) {}                             \
-    template <class D>                                        \
-    HWY_INLINE V<D> operator()(D d, V<D> x) const __VA_ARGS__ \
-  };
-
-KILN_UNARY(Exp2Op, { return exp2(d, x); })
-KILN_UNARY(LogSigmoidOp, {
+KILN_OP_OF_ONE(Exp2Op, { return exp2(d, x); })
+KILN_OP_OF_ONE(LogSigmoidOp, {
   const auto zero = hn::Zero(d);
   const auto rest = vec::log1p_unit(d, vec::exp(d, hn::Neg(hn::Abs(x))));
   return hn::Sub(hn::IfThenElse(hn::Lt(x, zero), x, zero), rest);
@@ -94,7 +88,7 @@ struct SoftplusOp {
 
 // ---- Bits
 
-KILN_UNARY(FracOp, {
+KILN_OP_OF_ONE(FracOp, {
   (void)d;
   return hn::Sub(x, hn::Trunc(x));
 })
@@ -137,7 +131,7 @@ HWY_INLINE auto has_exponent(D d, V<D> x) {
   return hn::And(hn::Gt(magnitude, hn::Zero(d)), hn::Lt(magnitude, hn::Inf(d)));
 }
 
-KILN_UNARY(FrexpMantissaOp, {
+KILN_OP_OF_ONE(FrexpMantissaOp, {
   using T = hn::TFromD<D>;
   using Bits = hn::TFromD<hn::RebindToUnsigned<D>>;
   const hn::RebindToUnsigned<D> du;
@@ -151,7 +145,7 @@ KILN_UNARY(FrexpMantissaOp, {
   return hn::IfThenElse(has_exponent(d, x), hn::BitCast(d, y), x);
 })
 
-KILN_UNARY(FrexpExponentOp, {
+KILN_OP_OF_ONE(FrexpExponentOp, {
   using T = hn::TFromD<D>;
   const hn::RebindToSigned<D> di;
   const auto subnormal = is_subnormal(d, x);
@@ -162,36 +156,28 @@ KILN_UNARY(FrexpExponentOp, {
       hn::IfThenElse(subnormal, hn::Set(d, T(kBias + kMantissaBits<T> + 1)), hn::Set(d, T(kBias)));
   return hn::IfThenElseZero(has_exponent(d, x), hn::Sub(field, offset));
 })
-#undef KILN_UNARY
 
 // ---- Of two
 
-#define KILN_BINARY(Name, ...)                                        \
-  struct Name {                                                       \
-    explicit Name(const void*) {}                                     \
-    template <class D>                                                \
-    HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const __VA_ARGS__ \
-  };
-
-KILN_BINARY(CopysignOp, {
+KILN_OP_OF_TWO(CopysignOp, {
   (void)d;
   return hn::CopySign(x, y);
 })
-KILN_BINARY(FmaxOp, {
+KILN_OP_OF_TWO(FmaxOp, {
   (void)d;
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, y)), y, x);
 })
-KILN_BINARY(FminOp, {
+KILN_OP_OF_TWO(FminOp, {
   (void)d;
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(y, x)), y, x);
 })
-KILN_BINARY(HeavisideOp, {
+KILN_OP_OF_TWO(HeavisideOp, {
   const auto zero = hn::Zero(d);
   const auto step = hn::IfThenElseZero(hn::Gt(x, zero), hn::Set(d, hn::TFromD<D>(1)));
   return hn::IfThenElse(hn::Eq(x, zero), y, hn::IfThenElse(hn::IsNaN(x), x, step));
 })
 
-KILN_BINARY(NextafterOp, {
+KILN_OP_OF_TWO(NextafterOp, {
   using T = hn::TFromD<D>;
   const hn::RebindToSigned<D> di;
   using Int = hn::TFromD<decltype(di)>;
@@ -213,15 +199,14 @@ HWY_INLINE V<D> add_to_larger(D d, V<D> x, V<D> y, V<D> rest, float of_equal) {
   z = hn::IfThenElse(hn::Eq(x, y), hn::Add(x, hn::Set(d, of_equal)), z);
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::IsNaN(y)), hn::Add(x, y), z);
 }
-KILN_BINARY(LogaddexpOp, {
+KILN_OP_OF_TWO(LogaddexpOp, {
   const auto rest = vec::log1p_unit(d, vec::exp(d, hn::Neg(hn::Abs(hn::Sub(x, y)))));
   return add_to_larger(d, x, y, rest, std::numbers::ln2_v<float>);
 })
-KILN_BINARY(Logaddexp2Op, {
+KILN_OP_OF_TWO(Logaddexp2Op, {
   const auto rest = vec::log1p_unit(d, exp2(d, hn::Neg(hn::Abs(hn::Sub(x, y)))));
   return add_to_larger(d, x, y, hn::Mul(rest, hn::Set(d, std::numbers::log2e_v<float>)), 1.0f);
 })
-#undef KILN_BINARY
 
 const SpecialKernels* plain_function_table() {
   static constexpr SpecialKernels table = [] {

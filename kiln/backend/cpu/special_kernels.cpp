@@ -7,6 +7,8 @@
 #include <numbers>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/op_structs.h"
+#include "kiln/backend/cpu/op_structs.h"
 #include "kiln/backend/function_math.h"
 
 // clang-format off
@@ -26,13 +28,6 @@ using V = hn::Vec<D>;
 using wide::polynomial;
 
 // ---- Functions of one double that came from a float
-
-#define KILN_WIDE(Name, ...)                                  \
-  struct Name {                                               \
-    explicit Name(const void*) {}                             \
-    template <class D>                                        \
-    HWY_INLINE V<D> operator()(D d, V<D> x) const __VA_ARGS__ \
-  };
 
 // erfc(|x|) = t exp(P(t) - x^2) with t = 2 / (2 + |x|).
 template <class D>
@@ -63,12 +58,12 @@ HWY_INLINE V<D> wide_erfc(D d, V<D> x) {
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 2.0), y), y);
 }
 
-KILN_WIDE(ErfcOp, { return wide_erfc(d, x); })
-KILN_WIDE(NdtrOp, {
+KILN_OP_OF_ONE(ErfcOp, { return wide_erfc(d, x); })
+KILN_OP_OF_ONE(NdtrOp, {
   const auto z = hn::Mul(x, hn::Set(d, -0.5 * std::numbers::sqrt2));
   return hn::Mul(hn::Set(d, 0.5), wide_erfc(d, z));
 })
-KILN_WIDE(ErfcxOp, {
+KILN_OP_OF_ONE(ErfcxOp, {
   const auto size = hn::Abs(x);
   const auto parts = erfc_parts(d, size);
   const auto y = hn::Mul(parts.t, wide::exp_bounded(d, parts.p));
@@ -77,7 +72,7 @@ KILN_WIDE(ErfcxOp, {
   const auto whole = wide::exp(d, hn::Mul(x, x));
   return hn::IfThenElse(negative, hn::Sub(hn::Add(whole, whole), y), y);
 })
-KILN_WIDE(LogNdtrOp, {
+KILN_OP_OF_ONE(LogNdtrOp, {
   // The square of the bound overflows in float.
   const auto size =
       hn::Mul(hn::Min(hn::Abs(x), hn::Set(d, 1e20)), hn::Set(d, 0.5 * std::numbers::sqrt2));
@@ -128,7 +123,7 @@ HWY_INLINE V<D> erfinv_ratio(D d, V<D> w) {
   return hn::IfThenElse(is_middle, middle, outer);
 }
 
-KILN_WIDE(ErfinvOp, {
+KILN_OP_OF_ONE(ErfinvOp, {
   const auto one = hn::Set(d, 1.0);
   const auto size = hn::Abs(x);
   // The product keeps what 1 - x^2 would round off.
@@ -142,7 +137,7 @@ KILN_WIDE(ErfinvOp, {
 })
 
 // sqrt(2) erfinv(2 p - 1).
-KILN_WIDE(NdtriOp, {
+KILN_OP_OF_ONE(NdtriOp, {
   const auto one = hn::Set(d, 1.0);
   const auto zero = hn::Zero(d);
   const auto product = hn::Mul(hn::Mul(x, hn::Sub(one, x)), hn::Set(d, 4.0));
@@ -191,13 +186,12 @@ struct SincOp {
   int n;
 };
 
-KILN_WIDE(EntrOp, {
+KILN_OP_OF_ONE(EntrOp, {
   const auto zero = hn::Zero(d);
   const auto y = hn::Neg(hn::Mul(x, wide::log(d, x)));
   return hn::IfThenElse(hn::Gt(x, zero), y,
                         hn::IfThenElseZero(hn::Lt(x, zero), hn::Neg(hn::Inf(d))));
 })
-#undef KILN_WIDE
 
 struct LogitOp {
   explicit LogitOp(const void* params) : eps(static_cast<const UnaryFunction*>(params)->a) {}
@@ -220,19 +214,12 @@ struct LogitOp {
 
 // ---- Functions of two
 
-#define KILN_WIDE(Name, ...)                                          \
-  struct Name {                                                       \
-    explicit Name(const void*) {}                                     \
-    template <class D>                                                \
-    HWY_INLINE V<D> operator()(D d, V<D> x, V<D> y) const __VA_ARGS__ \
-  };
-
-KILN_WIDE(HypotOp, {
+KILN_OP_OF_TWO(HypotOp, {
   const auto z = hn::Sqrt(hn::MulAdd(x, x, hn::Mul(y, y)));
   return hn::IfThenElse(hn::Or(hn::IsInf(x), hn::IsInf(y)), hn::Inf(d), z);
 })
 
-KILN_WIDE(Atan2Op, {
+KILN_OP_OF_TWO(Atan2Op, {
   const auto size_x = hn::Abs(x);
   const auto size_y = hn::Abs(y);
   // Here x is the first operand, the ordinate.
@@ -276,15 +263,15 @@ HWY_INLINE V<D> wide_fmod(D d, V<D> x, V<D> y) {
   return hn::CopySign(rest, x);
 }
 
-KILN_WIDE(FmodOp, { return wide_fmod(d, x, y); })
-KILN_WIDE(RemainderOp, {
+KILN_OP_OF_TWO(FmodOp, { return wide_fmod(d, x, y); })
+KILN_OP_OF_TWO(RemainderOp, {
   const auto zero = hn::Zero(d);
   const auto rest = wide_fmod(d, x, y);
   const auto other_side =
       hn::Lt(hn::Mul(hn::CopySign(hn::Set(d, 1.0), rest), hn::CopySign(hn::Set(d, 1.0), y)), zero);
   return hn::IfThenElse(hn::And(hn::Ne(rest, zero), other_side), hn::Add(rest, y), rest);
 })
-KILN_WIDE(FloorDivideOp, {
+KILN_OP_OF_TWO(FloorDivideOp, {
   const auto zero = hn::Zero(d);
   const auto one = hn::Set(d, 1.0);
   const auto rest = wide_fmod(d, x, y);
@@ -298,17 +285,16 @@ KILN_WIDE(FloorDivideOp, {
   return hn::IfThenElse(hn::Eq(y, zero), exact, whole);
 })
 
-KILN_WIDE(XlogyOp, {
+KILN_OP_OF_TWO(XlogyOp, {
   const auto z = hn::Mul(x, wide::log(d, y));
   const auto zero = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Zero(d), z);
   return hn::IfThenElse(hn::Or(hn::IsNaN(y), hn::IsNaN(x)), hn::Add(x, y), zero);
 })
-KILN_WIDE(Xlog1pyOp, {
+KILN_OP_OF_TWO(Xlog1pyOp, {
   const auto z = hn::Mul(x, wide::log1p(d, y));
   const auto zero = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Zero(d), z);
   return hn::IfThenElse(hn::Or(hn::IsNaN(y), hn::IsNaN(x)), hn::Add(x, y), zero);
 })
-#undef KILN_WIDE
 
 // trunc(x / y), where x / y is not rounded first.
 struct TruncDivideOp {
