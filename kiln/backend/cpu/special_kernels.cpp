@@ -8,7 +8,6 @@
 
 #include "kiln/backend/cpu/kernel_table.h"
 #include "kiln/backend/cpu/op_structs.h"
-#include "kiln/backend/cpu/op_structs.h"
 #include "kiln/backend/function_math.h"
 
 // clang-format off
