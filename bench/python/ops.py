@@ -3,7 +3,9 @@
 Usage: script/bench ops [--filter REGEX] [--threads N] [--rounds N] [--json FILE]
 
 Both libraries run in processes of their own that take turns, round by round, so that they meet the
-same machine. A row is the median of the rounds; the ratio is PyTorch's time over Kiln's.
+same machine; while one is measured the other is stopped (SIGSTOP), threads that wait busily
+included. In every round the inputs lie somewhere else in memory, and a warm-up goes before what is
+timed. A row is the median of the rounds; the ratio is PyTorch's time over Kiln's.
 """
 
 import argparse
@@ -12,6 +14,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -21,11 +24,18 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 ROUND_NS = 8_000_000
+WARM_UP_NS = 1_000_000
 
 
 def worker(name):
     """Serves one library: reads commands as JSON lines, answers with JSON lines."""
+    import ctypes
     import gc
+
+    # The kernel ends this process with its parent, even a stopped one (PR_SET_PDEATHSIG).
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != int(os.environ["KILN_BENCH_PARENT"]):
+        return
 
     import kiln
     from op_cases import as_tensor, evaluate
@@ -33,6 +43,7 @@ def worker(name):
     library = __import__(name)
     gc.disable()
     case = inputs = None
+    kept = []
     answer = sys.stdout
     sys.stdout = sys.stderr
     for line in sys.stdin:
@@ -42,12 +53,15 @@ def worker(name):
             if "threads" in command:
                 library.set_num_threads(command["threads"])
             elif "case" in command:
+                kept.clear()
                 case = command["case"]
                 stored = kiln.load(command["file"])
                 inputs = [as_tensor(stored[str(i)], library) for i in range(len(stored))]
                 with library.no_grad():
                     evaluate(case, inputs, library)
-            else:
+            elif "repeats" in command:
+                with library.no_grad():
+                    inputs = elsewhere(inputs, library, kept, command["round"])
                 # What the call costs without the surroundings that evaluate() needs.
                 names = {"torch": library, "F": library.nn.functional}
                 names |= {"math": __import__("math"), "inf": float("inf"), "nan": float("nan")}
@@ -55,6 +69,11 @@ def worker(name):
                 call = eval("lambda: " + case["python"], names)
                 repeats = command["repeats"]
                 with library.no_grad():
+                    start = time.perf_counter_ns()
+                    while True:
+                        call()
+                        if time.perf_counter_ns() - start > WARM_UP_NS:
+                            break
                     start = time.perf_counter_ns()
                     for _ in range(repeats):
                         call()
@@ -64,24 +83,48 @@ def worker(name):
         print(json.dumps(reply), file=answer, flush=True)
 
 
+def elsewhere(inputs, library, kept, number):
+    """Copies of the inputs at other addresses than those of the rounds before."""
+    # Blocks of uneven sizes that stay shift what is allocated next, by lines and by pages.
+    del kept[: -(number % 4) or None]
+    kept.append(library.empty(16 * (7 + 13 * number % 64)))
+    kept.append(library.empty(1024 * (33 + 97 * number % 256)))
+    return [x.clone() for x in inputs]
+
+
 class Worker:
+    """A process that serves one library. It is stopped except while it answers."""
+
     def __init__(self, library):
         self.process = subprocess.Popen(
             [sys.executable, __file__, "--worker", library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            # Threads that wait must not take the other process's time.
-            env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "1000"},
+            # A group of its own, so that Ctrl-C reaches this process alone, which ends the worker.
+            start_new_session=True,
+            env={**os.environ, "KILN_BENCH_PARENT": str(os.getpid())},
         )
+        self.ask()
 
     def ask(self, **command):
-        print(json.dumps(command), file=self.process.stdin, flush=True)
-        line = self.process.stdout.readline()
+        pid = self.process.pid
+        try:
+            os.kill(pid, signal.SIGCONT)
+            print(json.dumps(command), file=self.process.stdin, flush=True)
+            line = self.process.stdout.readline()
+            os.kill(pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        except OSError:
+            line = ""
         return json.loads(line) if line else {"error": "the process ended"}
 
-    def time(self, repeats):
-        return self.ask(repeats=repeats)["ns"]
+    def time(self, repeats, number=0):
+        return self.ask(repeats=repeats, round=number)["ns"]
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
 
 
 def measure(workers, rounds):
@@ -91,9 +134,9 @@ def measure(workers, rounds):
         once = min(w.time(1), w.time(1))
         repeats.append(max(1, min(1000, int(ROUND_NS / max(once, 1)))))
     times = [[] for _ in workers]
-    for _ in range(rounds):
+    for number in range(rounds):
         for w, n, list_ in zip(workers, repeats, times):
-            list_.append(w.time(n))
+            list_.append(w.time(n, number + 1))
     medians = [statistics.median(t) for t in times]
     spread = 0.0
     for t, m in zip(times, medians):
@@ -105,15 +148,24 @@ def measure(workers, rounds):
 def run(args, program, folder):
     subprocess.run([program, "dump", folder], check=True)
     cases = json.loads((pathlib.Path(folder) / "cases.json").read_text())
-    cases = [c for c in cases if c["big"] and re.search(args.filter, c["name"])]
+    cases = [c for c in cases if c["big"] and re.search(args.filter, c["python"])]
     libraries = ["kiln"]
     if importlib.util.find_spec("torch"):
         libraries.append("torch")
     else:
         print("no PyTorch here (script/bootstrap --peers): Kiln runs alone", file=sys.stderr)
-    workers = [Worker(name) for name in libraries]
-    for w in workers:
-        w.ask(threads=args.threads)
+    workers = []
+    try:
+        for name in libraries:
+            workers.append(Worker(name))
+            workers[-1].ask(threads=args.threads)
+        return rows_of(args, program, folder, cases, workers)
+    finally:
+        for w in workers:
+            w.end()
+
+
+def rows_of(args, program, folder, cases, workers):
     rows = []
     file = os.path.join(folder, "inputs.safetensors")
     for case in cases:
@@ -147,7 +199,7 @@ def text_of(row):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--filter", default="", help="only ops whose name matches")
+    parser.add_argument("--filter", default="", help="only ops whose call matches")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", help="also write the rows to this file")
