@@ -4,9 +4,12 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <thread>
+#include <vector>
 
 #ifdef _OPENMP
 #include <omp.h>
+#include <pthread.h>
 #endif
 
 #include "kiln/core/error.h"
@@ -38,16 +41,38 @@ class RegionMark {
   bool outer_;
 };
 
-int initial_threads() {
-  const int most = max_num_threads();
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  const int asked = text == nullptr ? 0 : std::atoi(text);
-  return asked > 0 ? std::min(asked, most) : most;
-}
+int initial_threads();
 
 std::atomic<int>& thread_count() {
   static std::atomic<int> count{initial_threads()};
   return count;
+}
+
+#ifdef _OPENMP
+
+// Note [fork]: a process that fork() made has none of the threads of the one that called it, yet
+// the OpenMP runtime there still waits for them, forever. So loops in such a process never enter
+// the runtime: they begin with one thread, which suits workers that read data, and if the program
+// asks for more, each loop starts and joins threads of its own.
+std::atomic<bool> is_forked{false};
+std::atomic<int> threads_in_loops{0};
+
+void after_fork_in_child() {
+  is_forked.store(true, std::memory_order_relaxed);
+  threads_in_loops.store(0, std::memory_order_relaxed);
+  thread_count().store(1, std::memory_order_relaxed);
+}
+
+#endif
+
+int initial_threads() {
+#ifdef _OPENMP
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+#endif
+  const int most = max_num_threads();
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int asked = text == nullptr ? 0 : std::atoi(text);
+  return asked > 0 ? std::min(asked, most) : most;
 }
 
 void run_serial(int64_t n, int64_t grain, detail::LoopBody body, void* context) {
@@ -60,6 +85,28 @@ void run_serial(int64_t n, int64_t grain, detail::LoopBody body, void* context) 
 }
 
 #ifdef _OPENMP
+
+// The threads that a loop may have: what other loops, which other threads of the program have begun
+// at the same time, leave of num_threads(), and its own caller at least. So loops side by side, as
+// of workers that read data, share the processors and do not multiply.
+class Threads {
+ public:
+  explicit Threads(int wanted) {
+    int busy = threads_in_loops.load(std::memory_order_relaxed);
+    do {
+      count_ = std::max(1, std::min(wanted, num_threads() - busy));
+    } while (
+        !threads_in_loops.compare_exchange_weak(busy, busy + count_, std::memory_order_relaxed));
+  }
+  ~Threads() { threads_in_loops.fetch_sub(count_, std::memory_order_relaxed); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  int count() const { return count_; }
+
+ private:
+  int count_ = 1;
+};
 
 // Note [ThreadSanitizer and OpenMP]: the OpenMP runtime is not instrumented, so its fork and join
 // do not order anything for the sanitizer. These two addresses stand for them.
@@ -148,6 +195,15 @@ void fork_and_join(Region& region, int threads) {
   observe(join_address);
 }
 
+// See Note [fork].
+void run_on_own_threads(Region& region, int threads) {
+  std::vector<std::jthread> helpers;
+  for (int i = 1; i < threads; ++i) {
+    helpers.emplace_back([&region, i] { region.work(i); });
+  }
+  region.work(0);
+}
+
 #endif  // _OPENMP
 
 }  // namespace
@@ -170,6 +226,7 @@ void set_num_threads(int n) {
   n = std::min(n, max_num_threads());
   thread_count().store(n, std::memory_order_relaxed);
 #ifdef _OPENMP
+  if (is_forked.load(std::memory_order_relaxed)) return;
   omp_set_num_threads(n);  // for libraries that this thread calls and that ask OpenMP
 #endif
 }
@@ -187,11 +244,20 @@ void detail::run_parallel(int64_t n, int64_t grain, LoopBody body, void* context
   grain = std::max<int64_t>(grain, 1);
 #ifdef _OPENMP
   const int64_t pieces = (n - 1) / grain + 1;
-  const int threads = static_cast<int>(std::min<int64_t>(pieces, num_threads()));
-  if (threads > 1 && !in_parallel_region()) {
-    Region region(n, grain, pieces, threads, body, context);
-    fork_and_join(region, threads);
-    region.rethrow();
+  const int wanted = static_cast<int>(std::min<int64_t>(pieces, num_threads()));
+  if (wanted > 1 && !in_parallel_region()) {
+    const Threads threads(wanted);
+    if (threads.count() > 1) {
+      Region region(n, grain, pieces, threads.count(), body, context);
+      if (is_forked.load(std::memory_order_relaxed)) {
+        run_on_own_threads(region, threads.count());
+      } else {
+        fork_and_join(region, threads.count());
+      }
+      region.rethrow();
+    } else {
+      run_serial(n, grain, body, context);
+    }
     return;
   }
 #endif

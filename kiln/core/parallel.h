@@ -7,9 +7,9 @@
 
 namespace kiln {
 
-// How many threads a loop may use. At start: the processors that affinity and cgroup limits leave
-// to this process, or OMP_NUM_THREADS if that is less. set_num_threads throws ValueError below 1
-// and clamps to max_num_threads().
+// How many threads loops may use, all together: a loop gets what others leave, its caller at least.
+// At start: the processors that affinity and cgroup limits leave, or OMP_NUM_THREADS if less; 1
+// after fork(). set_num_threads throws ValueError below 1 and clamps to max_num_threads().
 int num_threads();
 void set_num_threads(int n);
 int max_num_threads();

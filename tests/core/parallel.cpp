@@ -1,8 +1,14 @@
 #include "kiln/core/parallel.h"
 
+#include <atomic>
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#if defined(__unix__)
+#include <sys/wait.h>
+#include <unistd.h>
+#endif
 
 #include <doctest/doctest.h>
 
@@ -50,3 +56,31 @@ TEST_CASE("one thread still gets the pieces one by one, in order") {
   CHECK_FALSE(in_parallel_region());
   set_num_threads(before);
 }
+
+#if defined(__unix__)
+// The child's sum over a loop with n threads, or -1 when the child did not come to an end.
+static int sum_in_child(int n) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);  // a child that hangs dies of it
+    if (num_threads() != 1) _exit(200);
+    set_num_threads(n);
+    std::atomic<int> sum{0};
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      parallel_for(30, 1, [&](int64_t begin, int64_t) { sum += begin == 7; });
+    }
+    _exit(sum);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_CASE("a process made by fork() begins with one thread, and may have more") {
+  std::atomic<int> pieces{0};
+  parallel_for(1000, 1, [&](int64_t, int64_t) { ++pieces; });  // the runtime has its threads now
+  CHECK(pieces == 1000);
+  CHECK(sum_in_child(1) == 3);
+  CHECK(sum_in_child(max_num_threads()) == 3);
+}
+#endif

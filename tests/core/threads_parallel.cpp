@@ -1,5 +1,6 @@
 // Loops on several threads.
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <mutex>
@@ -155,4 +156,34 @@ TEST_CASE("threads reserve separate stretches of random numbers") {
   CHECK(all.size() == 2000);
   CHECK(*all.rbegin() == 3998);
   CHECK(generator.state().offset == 4000);
+}
+
+TEST_CASE("loops of several threads of the program share the threads, and nested ones take none") {
+  constexpr int kCallers = 4;
+  constexpr int64_t kPieces = 40;
+  std::atomic<int> active{0}, most{0};
+  std::atomic<int64_t> done{0};
+  const auto enter = [&] {
+    const int now = ++active;
+    int seen = most.load();
+    while (now > seen && !most.compare_exchange_weak(seen, now)) {
+    }
+  };
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&] {
+      parallel_for(kPieces, 1, [&](int64_t, int64_t) {
+        enter();
+        parallel_for(4, 1, [&](int64_t, int64_t) {
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+          ++done;
+        });
+        --active;
+      });
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  CHECK(done == 4 * kPieces * kCallers);
+  // The first loop may have had all the threads; each of the others has its caller's then.
+  CHECK(most <= num_threads() + kCallers - 1);
 }
