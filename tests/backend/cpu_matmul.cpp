@@ -42,12 +42,18 @@ TEST_CASE("matmul: larger than the packed blocks") {
     int64_t m, n, k;
   };
   at_every_target([] {
-    for (const auto& [m, n, k] : {Size{130, 70, 1030}, Size{37, 1100, 300}, Size{600, 40, 513},
-                                  Size{3, 5, 2000}, Size{256, 256, 256}, Size{128, 512, 512}}) {
-      const HostHandle a = random_tensor({m, k}, DType::f32, 1);
-      const HostHandle b = random_tensor({k, n}, DType::f32, 2);
-      check_product(a, b);
-      check_product(stored_transposed(a), stored_transposed(b));
+    for (const auto& [m, n, k] :
+         {Size{130, 70, 1030}, Size{37, 1100, 300}, Size{600, 40, 513}, Size{3, 5, 2000},
+          Size{256, 256, 256}, Size{128, 512, 512}, Size{60, 2600, 20}}) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        if (dtype == DType::f64 && m * n * k > 16 * 1000 * 1000) continue;
+        const HostHandle a = random_tensor({m, k}, dtype, 1);
+        const HostHandle b = random_tensor({k, n}, dtype, 2);
+        check_product(a, b);
+        check_product(stored_transposed(a), b);
+        check_product(a, stored_transposed(b));
+        check_product(stored_transposed(a), stored_transposed(b));
+      }
     }
   });
 }

@@ -14,7 +14,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // How far p runs before the sums go to memory: a panel of B of this depth (and the rows of A that
 // meet it) stay in the first two cache levels. The last two runs share what is left evenly.
-constexpr int64_t kDepth = 768;
+constexpr int64_t kDepth = 1024;
 
 int64_t depth_of_run(int64_t left) {
   if (left <= kDepth) return left;
@@ -85,86 +85,187 @@ Plan<T> make_plan(const Gemm<T>& g, const GemmKernels<T>& kernels) {
   return plan;
 }
 
-// Packs columns [0, n) of B, `depth` deep, into column panels.
-template <class T>
-void pack_columns(const GemmKernels<T>& kernels, int64_t n, int64_t depth, const MatrixView<T>& b,
-                  T* to) {
-  for (int64_t j = 0; j < n; j += kernels.columns) {
-    kernels.pack(std::min<int64_t>(kernels.columns, n - j), depth, b.data + j * b.column, b.column,
-                 b.row, to + j * depth, kernels.columns);
-  }
-}
-
-template <class T>
-void pack_rows(const GemmKernels<T>& kernels, int64_t m, int64_t rows, int64_t depth,
-               const MatrixView<T>& a, T* to) {
-  for (int64_t i = 0; i < m; i += rows) {
-    kernels.pack(std::min(rows, m - i), depth, a.data + i * a.row, a.row, a.column, to + i * depth,
-                 rows);
-  }
-}
+// Note [Packing]. A panel is packed right before it is first multiplied, and still in the first
+// cache levels then. Where elements stay side by side, the tiles of the panel before copy them
+// while they multiply, which has loads and stores to spare; where packing transposes, they bring
+// what will be packed into the cache, since it was often written by another core, or long ago.
 
 // The product of one tile of C (or all of it) on this thread.
 template <class T>
-void multiply_tile(const Gemm<T>& g) {
-  const GemmKernels<T>& kernels = gemm_kernels<T>();
-  const Plan<T> plan = make_plan(g, kernels);
-  const int64_t depth = std::min(g.k, kDepth);
-  // Without packing, the columns of the last, incomplete vector are packed all the same: kernels
-  // read whole vectors.
-  const int64_t direct = plan.pack_b ? 0 : g.n / kernels.lanes * kernels.lanes;
-  const int64_t b_block = std::min(plan.b_block, round_up(g.n, kernels.columns));
-  const int64_t a_block = std::min(plan.a_block, round_up(g.m, plan.rows));
-  const Scratch<T> b_packed(
-      direct == g.n ? 0 : (plan.pack_b ? b_block : kernels.columns) * depth + kernels.lanes);
-  const Scratch<T> a_packed(plan.pack_a ? a_block * depth + kernels.lanes : 0);
+class TileMultiplier {
+ public:
+  explicit TileMultiplier(const Gemm<T>& g)
+      : g_(g),
+        kernels_(gemm_kernels<T>()),
+        plan_(make_plan(g, kernels_)),
+        // Without packing, the columns of the last, incomplete vector are packed all the same:
+        // kernels read whole vectors.
+        direct_(plan_.pack_b ? 0 : g.n / kernels_.lanes * kernels_.lanes),
+        b_block_(std::min(plan_.b_block, round_up(g.n, kernels_.columns))),
+        a_block_(std::min(plan_.a_block, round_up(g.m, plan_.rows))),
+        b_packed_(direct_ == g.n ? 0
+                                 : (plan_.pack_b ? b_block_ : kernels_.columns) * most_depth() +
+                                       kernels_.lanes),
+        a_packed_(plan_.pack_a ? a_block_ * most_depth() + kernels_.lanes : 0) {}
 
-  GemmBlock<T> block;
-  block.rows = plan.rows;
-  block.c_row = g.c_row;
-  for (int64_t p = 0; p < g.k; p += block.k) {
-    block.k = depth_of_run(g.k - p);
-    block.accumulate = g.accumulate || p != 0;
-    const bool last = p + block.k == g.k;
-    const MatrixView<T> b{g.b.data + p * g.b.row, g.b.row, g.b.column};
-    for (int64_t j = 0; j < g.n;) {
-      // The columns up to `direct` as they lie; else a block of packed ones.
-      const bool packed = j >= direct;
-      block.n = packed ? std::min(b_block, g.n - j) : direct;
-      if (packed) {
-        pack_columns(kernels, block.n, block.k,
-                     MatrixView<T>{b.data + j * b.column, b.row, b.column}, b_packed.get());
-        block.b = b_packed.get();
-        block.b_panel = kernels.columns * block.k;
-        block.b_step = kernels.columns;
-      } else {
-        block.b = b.data;
-        block.b_panel = kernels.columns;
-        block.b_step = b.row;
-      }
-      block.column_bias = last && g.column_bias != nullptr ? g.column_bias + j : nullptr;
-      for (int64_t i = 0; i < g.m; i += block.m) {
-        block.m = std::min(a_block, g.m - i);
-        const MatrixView<T> a{g.a.data + i * g.a.row + p * g.a.column, g.a.row, g.a.column};
-        if (plan.pack_a) {
-          pack_rows(kernels, block.m, plan.rows, block.k, a, a_packed.get());
-          block.a = a_packed.get();
-          block.a_panel = plan.rows * block.k;
-          block.a_row = 1;
-          block.a_step = plan.rows;
-        } else {
-          block.a = a.data;
-          block.a_panel = plan.rows * a.row;
-          block.a_row = a.row;
-          block.a_step = a.column;
+  void run() const {
+    GemmBlock<T> block;
+    block.rows = plan_.rows;
+    block.c_row = g_.c_row;
+    for (int64_t p = 0; p < g_.k; p += block.k) {
+      block.k = depth_of_run(g_.k - p);
+      block.accumulate = g_.accumulate || p != 0;
+      const bool last = p + block.k == g_.k;
+      for (int64_t j = 0; j < g_.n; j += block.n) {
+        // The columns up to `direct_` as they lie; else a block of packed ones.
+        block.n = j < direct_ ? direct_ : std::min(b_block_, g_.n - j);
+        block.column_bias = last && g_.column_bias != nullptr ? g_.column_bias + j : nullptr;
+        const MatrixView<T> b{g_.b.data + p * g_.b.row + j * g_.b.column, g_.b.row, g_.b.column};
+        for (int64_t i = 0; i < g_.m; i += block.m) {
+          block.m = std::min(a_block_, g_.m - i);
+          block.c = g_.c + i * g_.c_row + j;
+          block.row_bias = last && g_.row_bias != nullptr ? g_.row_bias + i : nullptr;
+          const MatrixView<T> a{g_.a.data + i * g_.a.row + p * g_.a.column, g_.a.row, g_.a.column};
+          multiply_block(block, a, b, j >= direct_, i == 0);
         }
-        block.c = g.c + i * g.c_row + j;
-        block.row_bias = last && g.row_bias != nullptr ? g.row_bias + i : nullptr;
-        kernels.block(block);
       }
-      j += block.n;
     }
   }
+
+ private:
+  int64_t most_depth() const { return std::min(g_.k, kDepth); }
+
+  // A block of A times a block of B, which is packed or to be packed, if it is to be at all.
+  void multiply_block(GemmBlock<T> block, const MatrixView<T>& a, const MatrixView<T>& b,
+                      bool b_packed, bool b_is_new) const {
+    block.a = plan_.pack_a ? a_packed_.get() : a.data;
+    block.a_row = plan_.pack_a ? 1 : a.row;
+    block.a_step = plan_.pack_a ? plan_.rows : a.column;
+    block.a_panel = plan_.rows * (plan_.pack_a ? block.k : a.row);
+    block.b = b_packed ? b_packed_.get() : b.data;
+    block.b_step = b_packed ? kernels_.columns : b.row;
+    block.b_panel = kernels_.columns * (b_packed ? block.k : 1);
+    const bool packs_b = b_packed && b_is_new;
+    int64_t done = 0;  // columns
+    if (plan_.pack_a) {
+      const GemmBlock<T> first = part(block, 0, kernels_.columns);
+      if (packs_b) pack_columns(b, first);
+      multiply_and_pack_rows(first, a);
+      done = first.n;
+    }
+    if (packs_b) {
+      multiply_and_pack_columns(block, b, done);
+    } else if (done < block.n) {
+      kernels_.block(part(block, done, block.n - done));
+    }
+  }
+
+  // Up to n columns of a block, from the one that begins panel j / columns.
+  GemmBlock<T> part(const GemmBlock<T>& block, int64_t j, int64_t n) const {
+    GemmBlock<T> some = block;
+    some.n = std::min(n, block.n - j);
+    some.b += j / kernels_.columns * block.b_panel;
+    some.c += j;
+    if (block.column_bias != nullptr) some.column_bias += j;
+    return some;
+  }
+
+  // Packs the rows of A for a block that is one panel of them.
+  void pack_rows(const MatrixView<T>& a, const GemmBlock<T>& panel) const {
+    kernels_.pack(panel.m, panel.k, a.data, a.row, a.column, const_cast<T*>(panel.a), panel.rows);
+  }
+  // Packs the columns of B for a block that is one panel of them.
+  void pack_columns(const MatrixView<T>& b, const GemmBlock<T>& panel) const {
+    kernels_.pack(panel.n, panel.k, b.data, b.column, b.row, const_cast<T*>(panel.b),
+                  kernels_.columns);
+  }
+
+  // Packs A panel by panel, and multiplies each with the block's columns.
+  void multiply_and_pack_rows(const GemmBlock<T>& block, const MatrixView<T>& a) const {
+    bool is_packed = false;
+    for (int64_t i = 0; i < block.m; i += block.rows) {
+      GemmBlock<T> panel = block;
+      panel.m = std::min(block.rows, block.m - i);
+      panel.a += i / block.rows * block.a_panel;
+      panel.c += i * block.c_row;
+      if (block.row_bias != nullptr) panel.row_bias += i;
+      if (!is_packed) pack_rows({a.data + i * a.row, a.row, a.column}, panel);
+      panel.ahead = rows_ahead(a, i + block.rows, block);
+      is_packed = panel.ahead.task == AheadTask::copy;
+      kernels_.block(panel);
+    }
+  }
+
+  // Packs B panel by panel from column j on, and multiplies the block's rows with each.
+  void multiply_and_pack_columns(const GemmBlock<T>& block, const MatrixView<T>& b,
+                                 int64_t j) const {
+    bool is_packed = false;
+    for (; j < block.n; j += kernels_.columns) {
+      GemmBlock<T> panel = part(block, j, kernels_.columns);
+      if (!is_packed) pack_columns({b.data + j * b.column, b.row, b.column}, panel);
+      panel.ahead = columns_ahead(b, j + kernels_.columns, block);
+      is_packed = panel.ahead.task == AheadTask::copy;
+      kernels_.block(panel);
+    }
+  }
+
+  // For the panel of B that begins with column j of the block.
+  Ahead<T> columns_ahead(const MatrixView<T>& b, int64_t j, const GemmBlock<T>& block) const {
+    if (j >= block.n) return {};
+    Ahead<T> ahead;
+    ahead.from = b.data + j * b.column;
+    ahead.count = std::min<int64_t>(kernels_.columns, block.n - j);
+    if (b.row == 1) {
+      constexpr int64_t kLine = 64 / sizeof(T);
+      ahead.task = AheadTask::fetch;
+      ahead.row = b.column;
+      ahead.step = 1;
+      ahead.tile = kLine * b.column;
+      ahead.tiles = ceil_div(ahead.count, kLine);
+    } else if (b.column == 1 && block.a_row == 1 && block.m > block.rows) {
+      ahead.task = AheadTask::copy;
+      ahead.step = b.row;
+      ahead.to = const_cast<T*>(block.b) + j / kernels_.columns * block.b_panel;
+      ahead.to_step = kernels_.columns;
+      ahead.tile = kernels_.lanes;
+      ahead.next = ahead.from + kernels_.columns;
+      ahead.tiles = ceil_div(ahead.count, kernels_.lanes);
+    }
+    return ahead;
+  }
+
+  // For the panel of A that begins with row i of the block.
+  Ahead<T> rows_ahead(const MatrixView<T>& a, int64_t i, const GemmBlock<T>& block) const {
+    if (i >= block.m) return {};
+    Ahead<T> ahead;
+    ahead.from = a.data + i * a.row;
+    ahead.count = std::min(block.rows, block.m - i);
+    ahead.tiles = 1;
+    if (a.column == 1) {
+      ahead.task = AheadTask::fetch;
+      ahead.row = a.row;
+      ahead.step = 1;
+    } else if (a.row == 1 && ahead.count <= kernels_.lanes && block.n > kernels_.lanes) {
+      ahead.task = AheadTask::copy;
+      ahead.step = a.column;
+      ahead.to = const_cast<T*>(block.a) + i / block.rows * block.a_panel;
+      ahead.to_step = block.rows;
+      ahead.next = ahead.from + block.rows;
+    }
+    return ahead;
+  }
+
+  const Gemm<T>& g_;
+  const GemmKernels<T>& kernels_;
+  const Plan<T> plan_;
+  const int64_t direct_;  // columns of B that are not packed
+  const int64_t b_block_, a_block_;
+  const Scratch<T> b_packed_, a_packed_;
+};
+
+template <class T>
+void multiply_tile(const Gemm<T>& g) {
+  TileMultiplier<T>(g).run();
 }
 
 // Multiply-adds below which a product stays on one thread, and that one piece of a larger one

@@ -43,7 +43,50 @@ struct Tile {
   bool accumulate;
   const T* row_bias;
   const T* column_bias;
+  Ahead<T> ahead;  // of this tile
 };
+
+// How many p the tile came along with the task: add_products(n) does the next n.
+template <class T, class AddProducts>
+HWY_INLINE int64_t fetch_meanwhile(const Ahead<T>& ahead, int64_t k,
+                                   const AddProducts& add_products) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  int64_t p = 0;
+  for (const T* from = ahead.from; p + kLine <= k; p += kLine, from += kLine * ahead.step) {
+    // A few lines at a time: more would hold up what is multiplied.
+    const T* line = from;
+    for (int i = 0; i < kLine; i += 4) {
+#pragma GCC unroll 4
+      for (int l = 0; l < 4; ++l, line += ahead.row) hwy::Prefetch(line);
+      add_products(4);
+    }
+  }
+  return p;
+}
+
+template <class T, class AddProducts>
+HWY_INLINE int64_t copy_meanwhile(const Ahead<T>& ahead, int64_t k,
+                                  const AddProducts& add_products) {
+  const hn::ScalableTag<T> d;
+  // What is copied may come from memory: it is fetched so many p before, the first ones during the
+  // last p of the copy before. (Of a row whose beginning shares a line with that copy, the end.)
+  constexpr int64_t kDistance = 32;
+  const int64_t count = std::min(static_cast<int64_t>(hn::Lanes(d)), ahead.count);
+  const auto valid = hn::FirstN(d, static_cast<size_t>(count));
+  const T* from = ahead.from;
+  const T* soon = from + kDistance * ahead.step + count - 1;
+  T* to = ahead.to;
+  for (int64_t left = k; left != 0; --left) {
+    if (left == kDistance) soon = ahead.next + count - 1;
+    hwy::Prefetch(soon);
+    hn::StoreU(hn::MaskedLoad(valid, d, from), d, to);
+    add_products(1);
+    from += ahead.step;
+    soon += ahead.step;
+    to += ahead.to_step;
+  }
+  return k;
+}
 
 // kRows x (kVectors * lanes) elements of C, held in registers while p runs. (Unrolling says what
 // -O3 alone does not promise: the accumulators must become registers.)
@@ -72,19 +115,28 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
       for (int v = 0; v < kVectors; ++v) hwy::Prefetch(c + v * lanes);
     }
   }
-  for (int64_t p = tile.k; p != 0; --p) {
-    V bv[kVectors];
+  const auto add_products = [&](int64_t count) HWY_ATTR {
+    for (; count != 0; --count, a += a_step, b += b_step) {
+      V bv[kVectors];
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
+      for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
 #pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      const V av = hn::Set(d, a[i * a_row]);
+      for (int i = 0; i < kRows; ++i) {
+        const V av = hn::Set(d, a[i * a_row]);
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
+        for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
+      }
     }
-    a += a_step;
-    b += b_step;
+  };
+  int64_t done = 0;
+  if constexpr (kAdjacent && kVectors == 2) {
+    if (tile.ahead.task == AheadTask::fetch) {
+      done = fetch_meanwhile(tile.ahead, tile.k, add_products);
+    } else if (tile.ahead.task == AheadTask::copy) {
+      done = copy_meanwhile(tile.ahead, tile.k, add_products);
+    }
   }
+  add_products(tile.k - done);
 
   const auto last = hn::FirstN(d, static_cast<size_t>(tile.columns - (kVectors - 1) * lanes));
   if (tile.column_bias != nullptr) {
@@ -160,6 +212,19 @@ TileProduct<T> find_tile_product(bool adjacent, int64_t vectors, int64_t rows) {
 }
 
 template <class T>
+HWY_INLINE Ahead<T> ahead_of_tile(const Ahead<T>& ahead, int64_t t) {
+  if (t >= ahead.tiles) return {};
+  Ahead<T> of_tile = ahead;
+  of_tile.from += t * ahead.tile;
+  if (ahead.task == AheadTask::copy) {
+    of_tile.to += t * ahead.tile;
+    of_tile.next += t * ahead.tile;
+    of_tile.count -= t * ahead.tile;
+  }
+  return of_tile;
+}
+
+template <class T>
 void block_product(const GemmBlock<T>& block) {
   const hn::ScalableTag<T> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -171,6 +236,7 @@ void block_product(const GemmBlock<T>& block) {
   tile.b_step = block.b_step;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
+  int64_t tiles = 0;
   for (int64_t j = 0; j < block.n; j += 2 * lanes) {
     tile.columns = std::min(2 * lanes, block.n - j);
     const int64_t vectors = tile.columns > lanes ? 2 : 1;
@@ -181,11 +247,13 @@ void block_product(const GemmBlock<T>& block) {
     const TileProduct<T> product = find_tile_product<T>(adjacent, vectors, block.rows);
     int64_t i = 0;
     for (; i + block.rows <= block.m; i += block.rows, tile.a += block.a_panel) {
+      tile.ahead = ahead_of_tile(block.ahead, tiles++);
       tile.c = block.c + i * block.c_row + j;
       tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
       product(tile);
     }
     if (tail != 0) {
+      tile.ahead = ahead_of_tile(block.ahead, tiles++);
       tile.c = block.c + i * block.c_row + j;
       tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
       find_tile_product<T>(adjacent, vectors, tail)(tile);

@@ -6,6 +6,29 @@
 
 namespace kiln::cpu {
 
+// What a block's first `tiles` tiles do beside multiplying, for a panel that is needed soon; tile t
+// begins t * `tile` elements further on.
+enum class AheadTask {
+  none,
+  // Brings the lines at from[i * row + p * step] into the cache, for i below the elements of a line
+  // and p a multiple of them.
+  fetch,
+  // to[p * to_step + i] = from[p * step + i] for all p and i below `count`, at most a vector; zeros
+  // fill the vector. `next` is where the copy after this one begins.
+  copy
+};
+template <class T>
+struct Ahead {
+  AheadTask task = AheadTask::none;
+  const T* from = nullptr;
+  int64_t row = 0, step = 0;
+  T* to = nullptr;
+  int64_t to_step = 0;
+  int64_t count = 0;
+  const T* next = nullptr;
+  int64_t tile = 0, tiles = 0;
+};
+
 // One block of a product, C = A B, cut into panels: C's rows into row panels of `rows`, its columns
 // into column panels of GemmKernels::columns. Any matrix or packed panel can be described by the
 // strides:
@@ -28,6 +51,7 @@ struct GemmBlock {
   bool accumulate = false;         // C += A B
   const T* row_bias = nullptr;     // [m], added at the end
   const T* column_bias = nullptr;  // [n]
+  Ahead<T> ahead;                  // where a_row == 1, by tiles of more than `lanes` columns
 };
 
 // Lanes [low, high) of a vector of results, and where in a row of C lane 0 would go.
