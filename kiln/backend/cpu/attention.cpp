@@ -80,9 +80,9 @@ class Forward {
         kernels.copy_rows(v_.at(n, g, key), v_.row, columns, sizes_.values, T(1), values.get(),
                           v_step);
       }
-      for (int64_t query = first; query < last; query += kQueries) {
-        TilePlace at{n, h, query, key, std::min(kQueries, last - query), columns};
-        if (options_.causal) at.columns = std::min(columns, query + at.rows - key);
+      TilePlace at{};
+      for (int64_t query = first; query < last; query += at.rows) {
+        at = cpu::tile_place(n, h, query, last, key, columns, options_.causal);
         if (at.columns <= 0) continue;
         const T* q = scaled.get() + (query - first) * q_step;
         if (few) {

@@ -21,6 +21,8 @@ namespace kiln::cpu {
 
 constexpr int64_t kQueries = 64;
 constexpr int64_t kKeys = 128;
+// Queries of a tile through which the diagonal of a causal mask goes.
+constexpr int64_t kCutQueries = 16;
 // Elements from row to row of a tile: a few more than kKeys, since rows at powers of two meet in
 // few sets of the first-level cache.
 constexpr int64_t kTileStep = kKeys + 16;
@@ -141,6 +143,19 @@ struct TilePlace {
   int64_t query, key;  // of its first element
   int64_t rows, columns;
 };
+
+// The tile that begins with `query` and `key`, of the queries below `last` and of `columns` keys.
+// Where a causal mask cuts through it, it has few rows and only the columns that its last row sees
+// (none, perhaps), so that little is computed which nobody sees. Rows do not depend on which query
+// the caller began with, if that is a multiple of kQueries.
+inline TilePlace tile_place(int64_t n, int64_t h, int64_t query, int64_t last, int64_t key,
+                            int64_t columns, bool causal) {
+  const bool is_cut = causal && query < key + columns;
+  const int64_t rows = is_cut ? kCutQueries : kQueries - query % kQueries;
+  TilePlace at{n, h, query, key, std::min(rows, last - query), columns};
+  if (causal) at.columns = std::min(columns, query + at.rows - key);
+  return at;
+}
 
 // Adds the mask to a tile of scores, and -inf to what lies in the future.
 template <class T>

@@ -117,9 +117,9 @@ class Backward {
         kernels.copy_rows(k, k_.row, columns, sizes_.width, scale, tiles.key_rows.get(), q_step);
       }
       const int64_t start = options_.causal ? std::max(first, key / kQueries * kQueries) : first;
-      for (int64_t query = start; query < last; query += kQueries) {
-        TilePlace at{n, h, query, key, std::min(kQueries, last - query), columns};
-        if (options_.causal) at.columns = std::min(columns, query + at.rows - key);
+      TilePlace at{};
+      for (int64_t query = start; query < last; query += at.rows) {
+        at = cpu::tile_place(n, h, query, last, key, columns, options_.causal);
         const int64_t r = query - first;
         run_tile(at, qs.get() + r * q_step, q_step, gs.get() + r * v_step, v_step, shift.get() + r,
                  delta.get() + r, tiles, want_queries, want_keys);
