@@ -130,7 +130,6 @@ struct Merged {
   int dim = 0;   // that one
   Tensor index;  // into it, as one row
   Shape result;  // of what the index picks
-  bool permuted = false;
 };
 
 Merged merged(Tensor view, std::vector<Plan::Gathered> gathered) {
@@ -143,7 +142,6 @@ Merged merged(Tensor view, std::vector<Plan::Gathered> gathered) {
   for (size_t k = 1; k < gathered.size(); ++k) {
     adjacent = adjacent && gathered[k].dim == gathered[k - 1].dim + 1;
   }
-  out.permuted = !adjacent;
   if (!adjacent) {
     Dims order;
     for (const auto& g : gathered) order.push_back(g.dim);
@@ -201,13 +199,6 @@ Merged masked(const Tensor& x, const Tensor& mask) {
 // Whether `rows` of it share x's memory.
 bool is_view(const Merged& m) { return m.rows.dim() == m.view.dim() || m.view.is_contiguous(); }
 
-bool is_whole(const Tensor& x, const Plan& plan) {
-  for (const IndexItem& item : plan.basic) {
-    if (item.type != IndexItem::Type::slice) return false;
-  }
-  return x.index(plan.basic).shape() == x.shape();
-}
-
 // A value that is written may have more dims of size 1 at the front than what it is written to.
 Tensor without_leading_ones(Tensor value, int rank) {
   while (value.dim() > rank && value.shape()[0] == 1) value = value.squeeze(0);
@@ -230,7 +221,7 @@ Tensor index(const Tensor& x, std::span<const IndexEntry> entries) {
 
 namespace {
 
-// Writes where `m` says: into x's memory, of which it is a view, and unrecorded.
+// Writes where `m` says: into x's memory, of which it is a view.
 void put(Merged m, const Tensor& value, bool accumulate) {
   Shape slices = m.rows.shape();
   slices[m.dim] = m.index.numel();
@@ -247,74 +238,33 @@ void put(Merged m, const Tensor& value, bool accumulate) {
   if (!is_view(m)) m.view.copy_(m.rows.reshape(m.view.shape()));
 }
 
-// The same as a function of x and the value, where all of x is indexed.
-Tensor written(const Tensor& x, const Merged& m, const Tensor& value, bool accumulate) {
-  Shape slices = m.rows.shape();
-  slices[m.dim] = m.index.numel();
-  const Tensor source =
-      without_leading_ones(value, m.result.rank()).to(x.dtype()).expand(m.result).reshape(slices);
-  const Tensor out = accumulate ? m.rows.index_add(m.dim, m.index, source)
-                                : index_copy(m.rows, m.dim, m.index, source);
-  return out.reshape(x.shape());
-}
-
-// Any index and dtype, recorded: by the place of each element in x.
-void put_elements(Tensor& x, std::span<const IndexEntry> entries, const Tensor& value,
-                  bool accumulate) {
-  Tensor positions;
-  {
-    const NoGradGuard no_grad;
-    positions = index(arange(x.numel(), {i64, x.device()}).reshape(x.shape()), entries);
-  }
-  const Tensor source =
-      without_leading_ones(value, positions.dim()).to(x.dtype()).expand(positions.shape());
-  const Tensor flat = x.reshape({-1});
-  const Tensor where_to = positions.reshape({-1});
-  const Tensor written = accumulate ? flat.scatter_add(0, where_to, source.reshape({-1}))
-                                    : flat.scatter(0, where_to, source.reshape({-1}));
-  x.copy_(written.reshape(x.shape()));
-}
-
 }  // namespace
 
 void index_put_(Tensor& x, std::span<const IndexEntry> entries, const Tensor& value,
                 bool accumulate) {
-  const bool tracked = is_grad_enabled() && (x.requires_grad() || value.requires_grad());
-  const bool complex = is_complex(x.dtype());
-  if (is_only_mask(entries) && !complex && std::get<Tensor>(entries[0]).dim() <= x.dim()) {
+  if (is_only_mask(entries) && std::get<Tensor>(entries[0]).dim() <= x.dim()) {
     const Tensor& mask = std::get<Tensor>(entries[0]);
-    if (!tracked && !accumulate && value.numel() == 1 && mask.dim() == x.dim()) {
+    const bool is_number = value.numel() == 1 && mask.dim() == x.dim() && !is_complex(x.dtype()) &&
+                           !(is_grad_enabled() && value.requires_grad());
+    if (is_number && !accumulate) {
       check_mask(mask, x.shape(), 0);
       x.masked_fill_(mask, value.to(x.dtype()).item_scalar());
-    } else if (tracked) {
-      x.copy_(written(x, masked(x, mask), value, accumulate));
     } else {
       put(masked(x, mask), value, accumulate);
     }
     return;
   }
   Plan plan = plan_of(x, entries);
-  if (plan.gathered.empty() && !tracked) {
-    Tensor view = x.index(plan.basic);
-    const Tensor source = without_leading_ones(value, view.dim());
-    if (accumulate) {
-      view.add_(source.to(x.dtype()));
-    } else {
-      view.copy_(source);
-    }
+  Tensor view = x.index(plan.basic);
+  if (!plan.gathered.empty()) {
+    put(merged(std::move(view), std::move(plan.gathered)), value, accumulate);
     return;
   }
-  if (complex || (tracked && (plan.gathered.empty() || !is_whole(x, plan)))) {
-    put_elements(x, entries, value, accumulate);
-    return;
-  }
-  Merged m = merged(x.index(plan.basic), std::move(plan.gathered));
-  if (!tracked) {
-    put(std::move(m), value, accumulate);
-  } else if (!m.permuted) {
-    x.copy_(written(x, m, value, accumulate));
+  const Tensor source = without_leading_ones(value, view.dim());
+  if (accumulate) {
+    view.add_(source.to(x.dtype()));
   } else {
-    put_elements(x, entries, value, accumulate);
+    view.copy_(source);
   }
 }
 

@@ -59,7 +59,9 @@ std::vector<Edge> boundary(const TensorList& results, uint64_t start) {
     }
   };
   for (const Tensor& y : results) {
-    if (y.defined()) follow({y.impl()->value.node, y.impl()->value.slot});
+    if (!y.defined()) continue;
+    const Value& value = parts_or_value("checkpoint", y);
+    follow({value.node, value.slot});
   }
   while (!stack.empty()) {
     const Edge edge = std::move(stack.back());
@@ -90,7 +92,7 @@ class CheckpointNode final : public Node {
     for (uint32_t i = 0; i < outputs(); ++i) {
       std::optional<Value> grad = pass.take(i);
       if (!grad || !results[i].requires_grad()) continue;
-      roots.push_back(results[i].impl()->value);
+      roots.push_back(parts_or_value("checkpoint", results[i]));
       seeds.push_back(std::move(*grad));
     }
     if (roots.empty()) return;
@@ -157,9 +159,11 @@ TensorList checkpoint(const ListFunction& f, const TensorList& inputs,
     Tensor& y = results[i];
     // What the function only passed on keeps its own place in the graph.
     if (!y.defined() || !y.requires_grad()) continue;
-    const Value& value = y.impl()->value;
+    const Value& value = parts_or_value("checkpoint", y);
     if (value.node->is_leaf() || value.node->sequence() < start) continue;
-    y = wrap(Value{value.inner, node, i});
+    Value own{value.inner, node, i};
+    y = y.impl()->root ? wrap_alias(y, std::move(own), ViewKind::function)
+                       : wrap_like(y, std::move(own));
   }
   return results;
 }

@@ -16,7 +16,7 @@ using namespace detail;
 
 namespace detail {
 
-Tensor parts_of(const Tensor& z) { return wrap_view(z, z.impl()->value); }
+Tensor parts_of(const Tensor& z) { return wrap_view(z, parts_or_value("complex", z)); }
 
 Tensor from_parts(const Tensor& parts) {
   const TensorImpl& real = *parts.impl();
@@ -24,6 +24,7 @@ Tensor from_parts(const Tensor& parts) {
   if (out.impl()->value.inner == real.value.inner) {  // else it was copied
     out.impl()->root = real.root;
     out.impl()->root_writes = real.root_writes;
+    if (real.root) out.impl()->view_kind = real.view_kind;
   }
   return out;
 }

@@ -225,13 +225,10 @@ Tensor attach(FunctionState& state, Tensor x, const Handle<Node>& node, uint32_t
   }
   if (!is_input && !impl.value.node) {
     impl.value = std::move(value);
+    if (impl.root) impl.view_kind = ViewKind::function;
     return x;
   }
-  auto alias = make_handle<TensorImpl>(std::move(value));
-  if (impl.is_complex()) alias->complex_shape = std::make_unique<const Shape>(impl.shape());
-  alias->root = impl.root ? impl.root : x.impl();
-  alias->root_writes = alias->root->recorded_writes;
-  return Tensor(std::move(alias));
+  return wrap_alias(x, std::move(value), ViewKind::function);
 }
 
 std::vector<Saved> saved_of(FunctionState& state, const TensorList& outputs) {

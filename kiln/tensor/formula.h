@@ -19,7 +19,7 @@ Value recorded(const char* op, ErasedTensor inner, Formula formula, const X&... 
                           std::move(formula));
 }
 
-inline const Value& value_in(const Tensor& x) { return x.impl()->value; }
+inline const Value& value_in(const Tensor& x) { return impl_of("gradient", x).value; }
 
 // What an op that writes `src` into a part of x gives: a copy of x where `part`, a composition of
 // view ops, holds src.

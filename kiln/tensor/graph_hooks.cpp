@@ -37,14 +37,6 @@ void from_list(const GradientList& list, Grads grads) {
   }
 }
 
-Tensor view_of(const Tensor& x, Handle<autodiff::Node<Dispatch>> node, uint32_t slot) {
-  auto impl = make_handle<TensorImpl>(Value{x.impl()->value.inner, std::move(node), slot});
-  if (x.impl()->is_complex()) impl->complex_shape = std::make_unique<const Shape>(x.shape());
-  impl->root = x.impl()->root ? x.impl()->root : x.impl();
-  impl->root_writes = impl->root->recorded_writes;
-  return Tensor(std::move(impl));
-}
-
 }  // namespace
 
 std::vector<Tensor> pass_through(const std::vector<Tensor>& tensors,
@@ -68,7 +60,11 @@ std::vector<Tensor> pass_through(const std::vector<Tensor>& tensors,
   std::vector<Tensor> out;
   for (uint32_t i = 0; i < tensors.size(); ++i) {
     const Tensor& x = tensors[i];
-    out.push_back(x.defined() && x.requires_grad() ? view_of(x, node, i) : x);
+    if (!x.defined() || !x.requires_grad()) {
+      out.push_back(x);
+      continue;
+    }
+    out.push_back(wrap_alias(x, Value{x.impl()->value.inner, node, i}, ViewKind::function));
   }
   return out;
 }

@@ -134,6 +134,8 @@ Tensor& Tensor::copy_(const Tensor& src) {
     throw_error<ShapeError>("copy_: the source does not broadcast; got ", given.shape(),
                             "; expected a shape that broadcasts to ", to.shape());
   }
+  // What x[i] += y ends with in Python: x[i] = x[i], after the addition in place.
+  if (is_same_view(to, given)) return *this;
   const DType dtype = dtype_of_value(to.value);
   Value value = to.is_complex() || given.is_complex() ? src.to(device(), to.dtype()).impl()->value
                 : src.device() == device()            ? cast(given.value, dtype)
@@ -141,7 +143,7 @@ Tensor& Tensor::copy_(const Tensor& src) {
   TensorImpl& target = *impl_;
   switch (kind_of(dtype)) {
     case Kind::floating:
-      record_write(target, AD::assigned(target.value, value));
+      assign_recorded(target, value);
       break;
     case Kind::integer:
       Dispatch::int_assign(target.value.inner, value.inner);
@@ -163,7 +165,9 @@ Tensor& Tensor::fill_(Scalar value) {
     return copy_(complex_ops::number(*this, value));
   }
   if (target.value.node && autodiff::is_recording<Dispatch>()) {
-    return copy_(full(Shape{}, value, {target.dtype(), target.device()}));
+    assign_recorded(target,
+                    full_value(Shape{}, value, dtype_of_value(target.value), target.device()));
+    return *this;
   }
   switch (target.kind()) {
     case Kind::floating:
@@ -195,7 +199,6 @@ Tensor& random_in_place(const char* op, Tensor& x, Distribution distribution) {
   const DType dtype = dtype_of_value(value);
   const Device device = value.inner->device();
   const RandomStream stream = default_generator().reserve(host::random_words(shape.numel(), dtype));
-  const autodiff::RecordingGuard<Dispatch> no_grad(false);
   switch (kind_of(dtype)) {
     case Kind::floating:
       return x.copy_(wrap(AD::float_random(shape, distribution, stream, dtype, device)));
@@ -214,7 +217,6 @@ Tensor& Tensor::uniform_(double low, double high) {
   }
   if (has_complex(*this)) [[unlikely]] {
     check_writable("uniform_", *this, false);
-    const autodiff::RecordingGuard<Dispatch> no_grad(false);
     return copy_(from_parts(parts_of(zeros_like(*this)).uniform_(low, high)));
   }
   return random_in_place("uniform_", *this, Distribution::uniform(low, high));
@@ -224,7 +226,6 @@ Tensor& Tensor::normal_(double mean, double std) {
   if (!(std >= 0)) throw_error<ValueError>("normal_: expected std >= 0; got ", std);
   if (has_complex(*this)) [[unlikely]] {
     check_writable("normal_", *this, false);
-    const autodiff::RecordingGuard<Dispatch> no_grad(false);
     return copy_(randn(shape(), {dtype(), device()}).mul(std).add(mean));
   }
   return random_in_place("normal_", *this, Distribution::normal(mean, std));

@@ -56,7 +56,10 @@ void set_data(Tensor& x, const Tensor& source) {
   }
   target.value.inner = value.inner;
   target.complex_shape.reset(source.impl()->is_complex() ? new Shape(source.shape()) : nullptr);
-  target.root.reset();
+  if (target.root) {
+    target.root.reset();
+    target.recorded_writes = 0;
+  }
 }
 
 void*& foreign_object(const Tensor& x) { return x.impl()->foreign_object; }

@@ -97,7 +97,7 @@ std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t dim) {
   std::vector<Tensor> parts;
   int64_t start = 0;
   for (const int64_t size : sizes) {
-    parts.push_back(x.narrow(d, start, size));
+    parts.push_back(detail::one_of_many(x, x.narrow(d, start, size)));
     start += size;
   }
   return parts;

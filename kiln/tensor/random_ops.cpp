@@ -315,7 +315,7 @@ Tensor randint_like(const Tensor& x, int64_t low, int64_t high, Generator* gener
 
 namespace {
 
-// A float tensor that may be written without being recorded.
+// A float tensor that may be written.
 void check_filled(const char* op, const Tensor& x) {
   check_writable(op, x, false);
   if (kind_of_value(value_of(op, x)) != Kind::floating) {
@@ -334,7 +334,6 @@ Tensor& fill(const char* op, Tensor& x, Distribution distribution, Generator* ge
   const Shape shape = x.shape();
   const RandomStream stream =
       generator_or_default(generator).reserve(host::random_words(shape.numel(), x.dtype()));
-  const NoGradGuard no_grad;
   return x.copy_(wrap(AD::float_random(shape, distribution, stream, x.dtype(), x.device())));
 }
 
@@ -389,13 +388,11 @@ Tensor& exponential_(Tensor& x, double lambd, Generator* generator) {
 Tensor& bernoulli_(Tensor& x, double p, Generator* generator) {
   check_probability("bernoulli_", p);
   check_writable("bernoulli_", x, false);
-  const NoGradGuard no_grad;
   return x.copy_(rand(x.shape(), {f32, x.device()}, generator).lt(p));
 }
 
 Tensor& bernoulli_(Tensor& x, const Tensor& p, Generator* generator) {
   check_writable("bernoulli_", x, false);
-  const NoGradGuard no_grad;
   return x.copy_(bernoulli(p.detach().expand(x.shape()), generator));
 }
 
@@ -404,7 +401,6 @@ Tensor& geometric_(Tensor& x, double p, Generator* generator) {
     throw_error<ValueError>("geometric_: expected 0 < p < 1; got ", p);
   }
   check_writable("geometric_", x, false);
-  const NoGradGuard no_grad;
   const Tensor trials = ceil(div(log(positive_uniform(x, generator)), std::log1p(-p)));
   return x.copy_(clamp(trials, Scalar(1)));
 }
@@ -412,7 +408,6 @@ Tensor& geometric_(Tensor& x, double p, Generator* generator) {
 Tensor& cauchy_(Tensor& x, double median, double sigma, Generator* generator) {
   if (!(sigma > 0.0)) throw_error<ValueError>("cauchy_: expected sigma > 0; got ", sigma);
   check_filled("cauchy_", x);
-  const NoGradGuard no_grad;
   const Tensor turns = sub(positive_uniform(x, generator), 0.5);
   return x.copy_(add(mul(tan(mul(turns, std::numbers::pi)), sigma), median));
 }
@@ -420,7 +415,6 @@ Tensor& cauchy_(Tensor& x, double median, double sigma, Generator* generator) {
 Tensor& log_normal_(Tensor& x, double mean, double std, Generator* generator) {
   if (!(std > 0.0)) throw_error<ValueError>("log_normal_: expected std > 0; got ", std);
   check_filled("log_normal_", x);
-  const NoGradGuard no_grad;
   const DType dtype = x.dtype() == f64 ? f64 : f32;
   return x.copy_(exp(normal(mean, std, x.shape(), {dtype, x.device()}, generator)));
 }
@@ -430,7 +424,6 @@ Tensor& random_(Tensor& x, int64_t from, int64_t to, Generator* generator) {
     throw_error<ValueError>("random_: expected from < to; got ", from, " and ", to);
   }
   check_writable("random_", x, false);
-  const NoGradGuard no_grad;
   return x.copy_(randint(from, to, x.shape(), {i64, x.device()}, generator));
 }
 Tensor& random_(Tensor& x, int64_t to, Generator* generator) {

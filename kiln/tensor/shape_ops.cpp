@@ -307,7 +307,7 @@ std::vector<Tensor> Tensor::split(int64_t size, int64_t dim) const {
   }
   if (const Value& value = value_of("split", *this); kind_of_value(value) == Kind::floating) {
     for (Value& part : AD::split(value, d, std::max<int64_t>(size, 1))) {
-      parts.push_back(wrap_view(*this, std::move(part)));
+      parts.push_back(wrap_view(*this, std::move(part), ViewKind::one_of_many));
     }
     if (parts.empty()) parts.push_back(*this);
     return parts;
@@ -332,7 +332,7 @@ std::vector<Tensor> Tensor::unbind(int64_t dim) const {
   if (s.rank() == 0) throw_error<ShapeError>("unbind: a 0-d tensor has no dim to unbind");
   const int d = normalize_dim("unbind", dim, s.rank());
   std::vector<Tensor> parts;
-  for (int64_t i = 0; i < s[d]; ++i) parts.push_back(select(d, i));
+  for (int64_t i = 0; i < s[d]; ++i) parts.push_back(one_of_many(*this, select(d, i)));
   return parts;
 }
 

@@ -356,8 +356,8 @@ class Tensor {
   // ---- In place
 
   // Results are rounded to this tensor's dtype; a result of a "larger" kind (float into
-  // int) is a DTypeError. On a tensor that is tracked, the write is recorded; on a leaf that
-  // requires a gradient, or on a view of a tracked tensor while recording, it is an AutodiffError.
+  // int) is a DTypeError. On a tensor that is tracked, the write is recorded, also through a view;
+  // on a leaf that requires a gradient, or a view of one, it is an AutodiffError while recording.
   Tensor& add_(const Tensor& other, Scalar alpha = 1);
   Tensor& add_(Scalar other);
   Tensor& sub_(const Tensor& other, Scalar alpha = 1);

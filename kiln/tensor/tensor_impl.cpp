@@ -17,13 +17,6 @@ void throw_device_mismatch(const char* op, Device a, Device b) {
                            "; expected one device, try to(device)");
 }
 
-void throw_stale_view(const char* op) {
-  throw_error<AutodiffError>(
-      op,
-      ": the operand is a view that was taken before its tensor was modified in place while "
-      "recording; its history no longer fits its values; try taking the view again");
-}
-
 void throw_wrong_dtype(const char* op, DType got, const char* expected) {
   throw_error<DTypeError>(op, ": wrong dtype; got ", got, "; expected ", expected);
 }
@@ -63,14 +56,6 @@ std::string renamed(const char* op, std::string_view message) {
   const size_t colon = message.find(':');
   return concat(op, colon == std::string_view::npos ? ": " : "",
                 colon == std::string_view::npos ? message : message.substr(colon));
-}
-
-Tensor wrap_view(const Tensor& x, Value value) {
-  auto impl = make_handle<TensorImpl>(std::move(value));
-  if (Dispatch::owns_memory(impl->value.inner)) return Tensor(std::move(impl));  // it was copied
-  impl->root = x.impl()->root ? x.impl()->root : x.impl();
-  impl->root_writes = impl->root->recorded_writes;
-  return Tensor(std::move(impl));
 }
 
 Value cast(const ValueArg& x, DType to) {
@@ -183,52 +168,6 @@ const ErasedTensor& bool_value(const char* op, const Tensor& mask) {
   return v.inner;
 }
 
-namespace {
-
-// Whether several elements are one place in memory, as expand() makes them.
-bool repeats_elements(const TensorBase& x) {
-  if (typeid(x) != typeid(HostTensor)) return false;
-  const Shape& shape = x.shape();
-  const Strides& strides = static_cast<const HostTensor&>(x).strides();
-  for (int i = 0; i < shape.rank(); ++i) {
-    if (strides[i] == 0 && shape[i] > 1) return !shape.contains(0);
-  }
-  return false;
-}
-
-}  // namespace
-
-void check_writable(const char* op, const Tensor& x, bool source_tracked, bool may_repeat) {
-  const TensorImpl& impl = impl_of(op, x);
-  if (!may_repeat && repeats_elements(*impl.value.inner)) {
-    throw_error<ValueError>(op,
-                            ": several elements of an expanded tensor are one place in memory; "
-                            "got shape ",
-                            impl.shape(), "; try clone() first");
-  }
-  if (!autodiff::is_recording<Dispatch>()) return;
-  if (impl.value.node && impl.value.node->is_leaf()) {
-    throw_error<AutodiffError>(
-        op,
-        ": a leaf that requires a gradient cannot be modified in place while recording; "
-        "try NoGradGuard, or the op without the trailing _");
-  }
-  const bool tracked = source_tracked || impl.value.node;
-  if (impl.root && (tracked || impl.root->value.node)) {
-    throw_error<AutodiffError>(
-        op,
-        ": a write through a view of a tracked tensor cannot be recorded; try NoGradGuard, "
-        "or build the tensor with where, cat or scatter");
-  }
-}
-
-void record_write(TensorImpl& impl, Value written) {
-  if (!written.node) return;
-  impl.value.node = std::move(written.node);
-  impl.value.slot = written.slot;
-  ++impl.recorded_writes;
-}
-
 void finish_in_place(const char* op, Tensor& x, Value result) {
   TensorImpl& impl = *x.impl();
   if (!(result.inner == impl.value.inner)) {
@@ -243,13 +182,11 @@ void finish_in_place(const char* op, Tensor& x, Value result) {
     result = cast(std::move(result), dtype_of_value(impl.value));
     switch (impl.kind()) {
       case Kind::floating:
-        result = AD::assigned(impl.value, std::move(result));
-        break;
+        return assign_recorded(impl, result);
       case Kind::integer:
-        Dispatch::int_assign(impl.value.inner, result.inner);
-        break;
+        return Dispatch::int_assign(impl.value.inner, result.inner);
       default:
-        Dispatch::bool_assign(impl.value.inner, result.inner);
+        return Dispatch::bool_assign(impl.value.inner, result.inner);
     }
   }
   record_write(impl, std::move(result));

@@ -2,6 +2,8 @@
 // kiln/tensor.
 #pragma once
 
+#include <atomic>
+
 #include "kiln/autodiff/autodiff.h"
 #include "kiln/backend/dispatch/dispatch.h"
 #include "kiln/core/complex.h"
@@ -13,6 +15,14 @@ using AD = Autodiff<Dispatch>;
 // A tensor of any kind below the tensor layer; ints, bools and quantized ones have no node.
 using Value = autodiff::Tensor<Dispatch>;
 using ValueArg = Arg<Value>;
+
+// How a view was made, which says whether a recorded write may go through it.
+enum class ViewKind : uint32_t {
+  plain,
+  unrecorded,   // under no_grad: it has no history, though its root may have one
+  one_of_many,  // by an op with several results, as split and unbind
+  function,     // by a custom function or a module hook, whose gradient is the user's
+};
 
 class TensorImpl final : public RefCounted, public Pooled {
  public:
@@ -27,12 +37,15 @@ class TensorImpl final : public RefCounted, public Pooled {
   Kind kind() const { return kind_of(dtype()); }
   bool is_leaf() const { return !value.node || value.node->is_leaf(); }
 
-  uint32_t root_writes = 0;  // see the note on views
+  uint32_t root_writes = 0;  // of a view; see the note on views
 
   // The members are in this order, and this one may hold the next in its padding, so that a tensor
   // is one cache line.
   [[no_unique_address]] Value value;
-  uint32_t recorded_writes = 0;
+  union {
+    uint32_t recorded_writes = 0;  // of what is no view
+    ViewKind view_kind;            // of a view
+  };
 
   // Note [Complex tensors]. Below this class there are no complex numbers: a complex tensor holds
   // the floats of its parts, with a last dim of size 2 (real, imaginary) that its own shape lacks.
@@ -44,10 +57,14 @@ class TensorImpl final : public RefCounted, public Pooled {
   std::unique_ptr<const Shape> complex_shape;
 
   // Note [Views and recorded writes]. A view of a tensor remembers that tensor (its root, if that
-  // is a view itself) and how many writes into it had been recorded when the view was taken. A
-  // recorded write changes the history of the tensor it is made on, and of nothing else; so
-  // recording a write through a view is refused, and so is using a view that is older than a
-  // recorded write to its root.
+  // is a view itself) and how many writes into the root's memory had been recorded when the view's
+  // history was last known. A write that is recorded through a view becomes the history of the
+  // root: a node "copy_slices", whose gradient goes to what was written, where the view lies, and
+  // to the root's former history everywhere else. Every view of the root, the written one too, is
+  // then behind, and impl_of() gives it a history anew when it is next used: a node "as_strided"
+  // over the root's. So a write costs the same however many views there are, nothing leads from a
+  // root to its views, and an op on what is no view, or a view of what was not written, tests two
+  // numbers.
   Handle<TensorImpl> root;
   void* foreign_object = nullptr;  // see interop::foreign_object
 };
@@ -57,7 +74,9 @@ namespace detail {
 
 [[noreturn]] void throw_undefined(const char* op);
 [[noreturn]] void throw_device_mismatch(const char* op, Device a, Device b);
-[[noreturn]] void throw_stale_view(const char* op);
+// Gives a view the history that recorded writes into its root have left behind. Throws
+// AutodiffError while recording when it is not of the plain kind.
+void catch_up(const char* op, TensorImpl& view);
 [[noreturn]] void throw_wrong_dtype(const char* op, DType got, const char* expected);
 [[noreturn]] void throw_complex(const char* op, DType got);
 
@@ -67,14 +86,17 @@ inline TensorImpl& impl_of(const char* op, const Tensor& x) {
   TensorImpl& impl = *x.impl();
   if (!impl.value.inner) [[unlikely]]
     throw_undefined(op);  // it was given away
-  if (impl.root && impl.root->recorded_writes != impl.root_writes) [[unlikely]] {
-    if (autodiff::is_recording<Dispatch>()) throw_stale_view(op);
+  if (impl.root) {
+    // The history is read after this number says that it is there.
+    const uint32_t known = std::atomic_ref(impl.root_writes).load(std::memory_order_acquire);
+    if (impl.root->recorded_writes != known) [[unlikely]]
+      catch_up(op, impl);
   }
   return impl;
 }
 
-// The operand of an op. Throws ValueError when it is undefined, AutodiffError when it is a view
-// that a recorded write has left behind, DTypeError when it is complex.
+// The operand of an op. Throws ValueError when it is undefined, DTypeError when it is complex, and
+// what catch_up() throws.
 inline const Value& value_of(const char* op, const Tensor& x) {
   const TensorImpl& impl = impl_of(op, x);
   if (impl.is_complex()) [[unlikely]]
@@ -106,8 +128,15 @@ inline Tensor wrap_like(const Tensor& x, Value value) {
   return x.impl()->is_complex() ? wrap_complex(std::move(value)) : wrap(std::move(value));
 }
 
-// Wraps a view of x, or of its parts, as a real tensor.
-Tensor wrap_view(const Tensor& x, Value value);
+// Wraps a view of x, or of its parts, as a real tensor. The kind of a view that x is goes over to
+// its views.
+Tensor wrap_view(const Tensor& x, Value value, ViewKind kind = ViewKind::plain);
+// Another name for x's memory, with the history of `value`; a view of x.
+Tensor wrap_alias(const Tensor& x, Value value, ViewKind kind);
+// Whether both are views of one tensor that lie at the same place. For views that have caught up.
+bool is_same_view(const TensorImpl& x, const TensorImpl& y);
+// `part`, marked as one of several views of x that one op gives.
+Tensor one_of_many(const Tensor& x, Tensor part);
 
 inline DType dtype_of_value(const Value& x) { return x.inner->dtype(); }
 inline const Shape& shape_of(const Value& x) { return x.inner->shape(); }
@@ -141,12 +170,16 @@ const ErasedTensor& bool_value(const char* op, const Tensor& mask);
 // Makes `result` the new content of x, which an op was asked to compute in place: it already is
 // when the op honoured that, and is assigned otherwise.
 void finish_in_place(const char* op, Tensor& x, Value result);
-// Gives a tensor that was written to the history of what was written. A write that was not recorded
-// (`written` has no node) leaves the tensor's own: under no_grad a leaf stays a leaf.
+// Gives a tensor that was written to the history of what was written, or its root if it is a view.
+// A write that was not recorded (`written` has no node) leaves the tensor's own: under no_grad a
+// leaf stays a leaf.
 void record_write(TensorImpl& impl, Value written);
-// Throws where a write into x must not be recorded (see the note on views), x is a leaf that
-// requires a gradient, or x is expanded. `source_tracked`: whether what is written has a history;
-// `may_repeat`: all elements get one value, so that an expanded x does no harm.
+// Writes a float source, which broadcasts to x's shape, into x's memory, and records that.
+void assign_recorded(TensorImpl& impl, const Value& source);
+// Throws where the write would be recorded and must not be: x is a leaf that requires a gradient,
+// or a view of one, or a view of another kind than the plain one; and where x is expanded.
+// `source_tracked`: whether what is written has a history; `may_repeat`: all elements get one
+// value, so that an expanded x does no harm.
 void check_writable(const char* op, const Tensor& x, bool source_tracked, bool may_repeat = false);
 
 // The message of an error, from the name of the op that failed on, with the name of the op that it

@@ -1,14 +1,13 @@
 #include "kiln/tensor/views.h"
 
 #include <algorithm>
-#include <typeinfo>
 
-#include "kiln/backend/host_tensor.h"
 #include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/formula.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/region.h"
 
 namespace kiln {
 
@@ -16,24 +15,8 @@ using namespace detail;
 
 namespace {
 
-const HostTensor* host_tensor(const Value& x) {
-  const TensorBase& inner = *x.inner;
-  return typeid(inner) == typeid(HostTensor) ? static_cast<const HostTensor*>(&inner) : nullptr;
-}
-
-// base + sum i[k] steps[k] for every index i of `shape`, as one row: i64.
-Tensor positions(const Shape& shape, const Strides& steps, int64_t base, Device device) {
-  Tensor out = full(Shape::filled(shape.rank(), 1), base, {i64, device});
-  for (int d = 0; d < shape.rank(); ++d) {
-    Shape along = Shape::filled(shape.rank(), 1);
-    along[d] = shape[d];
-    out = out.add(arange(shape[d], {i64, device}).mul(steps[d]).reshape(along));
-  }
-  return out.reshape({-1});
-}
-
 // How a view reaches the elements of x: in memory, and as positions in x's row-major order (which
-// `elements` computes when a gradient, or a device whose memory is out of reach, asks for them).
+// `elements` computes where the device's memory is out of reach).
 template <class Elements>
 Tensor strided_view(const char* op, const Tensor& x, const Shape& shape, const Strides& strides,
                     int64_t offset, Elements elements) {
@@ -48,11 +31,8 @@ Tensor strided_view(const char* op, const Tensor& x, const Shape& shape, const S
   const auto& handle = static_cast<const HostHandle&>(static_cast<const HandleBase&>(value.inner));
   ErasedTensor inner = host::view(handle, shape, strides, offset);
   if (!is_tracked(value)) return wrap_view(x, Value{std::move(inner)});
-  auto formula = [from = x.shape(), places = elements()](Pass& p) {
-    const Tensor g = wrap(p.take());
-    const Tensor sums = zeros({from.numel()}, {g.dtype(), g.device()});
-    p.give(0, value_in(sums.index_add(0, places, g.reshape({-1})).reshape(from)));
-  };
+  const Handle<Region> region = make_handle<Region>(op, *host, shape, strides, offset);
+  auto formula = [region](Pass& p) { p.give(0, value_in(region->spread(wrap(p.take())))); };
   return wrap_view(x, recorded(op, std::move(inner), std::move(formula), value));
 }
 
@@ -66,37 +46,6 @@ Tensor regular_view(const char* op, const Tensor& x, const Shape& shape, Along a
   const int64_t start = host == nullptr ? 0 : host->offset();
   return strided_view(op, x, shape, along(memory), start + first(memory),
                       [&] { return positions(shape, along(rows), first(rows), x.device()); });
-}
-
-// The place of each element of memory that the view reaches in x's row-major order.
-Tensor places_of_memory(const Tensor& x, const HostTensor& host, const Shape& shape,
-                        const Strides& strides, int64_t offset) {
-  const std::vector<int64_t> own =
-      positions(x.shape(), host.strides(), host.offset(), {}).to_vector<int64_t>();
-  std::vector<int64_t> wanted = positions(shape, strides, offset, {}).to_vector<int64_t>();
-  int64_t end = 0;
-  for (const int64_t at : own) end = std::max(end, at + 1);
-  for (const int64_t at : wanted) end = std::max(end, at + 1);
-  std::vector<int64_t> place(static_cast<size_t>(end), -1);
-  for (size_t i = 0; i < own.size(); ++i) {
-    int64_t& p = place[static_cast<size_t>(own[i])];
-    if (p >= 0) {
-      throw_error<AutodiffError>(
-          "as_strided: has no gradient for a tensor whose elements share memory; got shape ",
-          x.shape(), " with strides ", host.strides(), "; try contiguous() first");
-    }
-    p = static_cast<int64_t>(i);
-  }
-  for (int64_t& at : wanted) {
-    at = place[static_cast<size_t>(at)];
-    if (at < 0) {
-      throw_error<AutodiffError>(
-          "as_strided: reaches memory that is no element of the tensor, and so has no gradient; "
-          "got shape ",
-          x.shape(), "; try detach() first");
-    }
-  }
-  return tensor(wanted, {i64, x.device()});
 }
 
 void check_part(const char* op, const Shape& part, const Tensor& src) {
@@ -143,10 +92,8 @@ Tensor as_strided(const Tensor& x, const Shape& size, const Strides& stride,
                             ", strides ", stride, ", offset ", offset, "; expected to stay within ",
                             limit, " elements");
   }
-  return strided_view("as_strided", x, size, stride, offset, [&] {
-    if (host != nullptr) return places_of_memory(x, *host, size, stride, offset);
-    return positions(size, stride, offset, x.device());
-  });
+  return strided_view("as_strided", x, size, stride, offset,
+                      [&] { return positions(size, stride, offset, x.device()); });
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {

@@ -280,12 +280,8 @@ TEST_CASE("what may not be written while recording") {
     CHECK_THROWS_AS(x.copy_(x.detach()), AutodiffError);
     CHECK_THROWS_AS(x.exp_(), AutodiffError);
     CHECK_THROWS_AS(x.masked_fill_(x.detach() > 1, 0), AutodiffError);
-    CHECK_THROWS_AS(x[0].fill_(1), AutodiffError);        // a view of a leaf
-    CHECK_THROWS_AS((x * 2)[0].fill_(1), AutodiffError);  // a view of a tracked tensor
-    Tensor base = zeros({2}, {.device = device});
-    CHECK_THROWS_AS(base[0].add_(x[0]), AutodiffError);  // would not reach the base
+    CHECK_THROWS_AS(x[0].fill_(1), AutodiffError);  // a view of a leaf
     CHECK(mismatch(x, {2}, {1, 2}) == "");
-    CHECK(mismatch(base, {2}, {0, 0}) == "");
     // detach() and no_grad() are the ways round.
     x.detach().add_(1);
     CHECK(mismatch(x, {2}, {2, 3}) == "");
@@ -297,14 +293,14 @@ TEST_CASE("what may not be written while recording") {
     CHECK(x.is_leaf());
     CHECK(x[0].item() == 7.0);
     CHECK(mismatch(*x.grad((x * x).sum().backward()), {2}, {14, 10}) == "");
-    // A view taken before a recorded write is stale; one taken before an unrecorded one is not.
+    // A view follows its tensor, whether a write is recorded or not.
     Tensor y = x * 1.0;
     const Tensor view = y[0];
     no_grad([&] { y.add_(1); });
     CHECK((view * 1.0).item() == 8.0);
-    y.add_(1);
-    CHECK_THROWS_AS(view * 1.0, AutodiffError);
-    CHECK(no_grad([&] { return view * 1.0; }).item() == 9.0);
+    y.mul_(2);
+    CHECK((view * 1.0).item() == 16.0);
+    CHECK(mismatch(*x.grad((view * 1.0).backward()), {2}, {2, 0}) == "");
   });
 }
 
