@@ -1,32 +1,12 @@
 // Rows that are one op, or a chain of them. The peer's halves are in bench/peer/ops.cpp.
+#include "bench/op_workloads.h"
 #include "bench/row.h"
-#include "bench/tensors.h"
-#include "kiln/tensor/grad_mode.h"
-#include "kiln/tensor/ops.h"
 
 namespace kiln::bench {
 namespace {
 
 constexpr int64_t Ki = 1024;
 constexpr int64_t Mi = Ki * Ki;
-
-template <class Step>
-std::unique_ptr<Workload> op_workload(Step step) {
-  return make_workload(std::move(step), [](Step& s) { return sample(s()); });
-}
-
-// step(x) on a tensor of evenly spread numbers.
-template <class Step>
-WorkloadFactory unary(Shape shape, Step step, float low = -1, float high = 1) {
-  return [=] { return op_workload([=, x = uniform(shape, 1, low, high)] { return step(x); }); };
-}
-
-WorkloadFactory binary_add(Shape shape, bool requires_grad) {
-  return [=] {
-    const Tensor x = uniform(shape, 1).requires_grad_(requires_grad), y = uniform(shape, 2);
-    return op_workload([=] { return x + y; });
-  };
-}
 
 WorkloadFactory square_matmul(int64_t n) {
   return [=] {
@@ -54,14 +34,6 @@ std::unique_ptr<Workload> chain() {
         values.push_back(x.grad().item<float>());
         return values;
       });
-}
-
-WorkloadFactory layer_norm(int64_t rows, int64_t columns) {
-  return [=] {
-    const Tensor x = uniform({rows, columns}, 1);
-    const Tensor weight = uniform({columns}, 2), bias = uniform({columns}, 3);
-    return op_workload([=] { return functional::layer_norm(x, {columns}, weight, bias); });
-  };
 }
 
 // The second convolution of the CNN of the model rows, and a 1x1 one of a residual network.

@@ -1,0 +1,35 @@
+// Models as rows and sweeps run them: a step of training, or inference.
+#pragma once
+
+#include <cstdint>
+
+#include "bench/workload.h"
+
+namespace kiln::bench {
+
+constexpr int64_t kGptWidth = 256;
+
+struct GptSize {
+  int64_t layers = 4;
+  int64_t batch = 8;
+  int64_t length = 128;
+};
+
+// An MLP 784-256-10 with Adam; one of 64-64-64-1 with SGD; a CNN of two convolutions for 28x28
+// images with Adam; a GPT of width 256 with 8 heads over bytes, with AdamW.
+WorkloadFactory train_mlp(int64_t batch);
+WorkloadFactory train_tiny_mlp();
+WorkloadFactory train_cnn(int64_t batch);
+WorkloadFactory train_gpt(const GptSize& size);
+WorkloadFactory infer_cnn(int64_t batch);
+WorkloadFactory infer_gpt(const GptSize& size);
+
+// Operations of the products in them.
+double train_mlp_flops(int64_t batch);
+double train_tiny_mlp_flops();
+double train_cnn_flops(int64_t batch);
+double train_gpt_flops(const GptSize& size);
+double infer_cnn_flops(int64_t batch);
+double infer_gpt_flops(const GptSize& size);
+
+}  // namespace kiln::bench
