@@ -1,4 +1,5 @@
 // kiln_bench: one table, Kiln beside PyTorch.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -15,6 +16,8 @@
 #include "bench/peer.h"
 #include "bench/row.h"
 #include "bench/runner.h"
+#include "bench/scaling.h"
+#include "bench/sweep.h"
 #include "bench/table.h"
 #include "kiln/core/parallel.h"
 #include "kiln/io/atomic_file.h"
@@ -22,29 +25,47 @@
 namespace kiln::bench {
 namespace {
 
+// Keeps what has a name that the filter matches.
+template <class Named>
+void filter(std::vector<Named>& all, const std::string& expression) {
+  if (expression.empty()) return;
+  std::regex pattern;
+  try {
+    pattern = std::regex(expression);
+  } catch (const std::regex_error&) {
+    throw std::runtime_error("--filter: '" + expression + "' is no regular expression");
+  }
+  std::erase_if(all, [&](const Named& one) { return !std::regex_search(one.name, pattern); });
+  if (all.empty()) {
+    throw std::runtime_error("--filter: no name matches '" + expression + "' (see --list)");
+  }
+}
+
 // The rows that the options ask for. A filter looks through both groups.
 std::vector<Row> chosen_rows(const Options& options) {
   std::vector<Row> rows = standard_rows();
   if (options.all || options.list || !options.filter.empty()) {
     for (Row& row : extra_rows()) rows.push_back(std::move(row));
   }
-  if (options.filter.empty()) return rows;
-  std::regex pattern;
-  try {
-    pattern = std::regex(options.filter);
-  } catch (const std::regex_error&) {
-    throw std::runtime_error("--filter: '" + options.filter + "' is no regular expression");
-  }
-  std::erase_if(rows, [&](const Row& row) { return !std::regex_search(row.name, pattern); });
-  if (rows.empty()) {
-    throw std::runtime_error("--filter: no row's name matches '" + options.filter +
-                             "' (see --list)");
-  }
+  filter(rows, options.filter);
   return rows;
+}
+
+std::vector<Sweep> chosen_sweeps(const Options& options) {
+  std::vector<Sweep> sweeps = all_sweeps();
+  filter(sweeps, options.filter);
+  return sweeps;
 }
 
 void list_rows(const std::vector<Row>& rows) {
   for (const Row& row : rows) std::printf("%-22s %s\n", row.name.c_str(), row.what.c_str());
+}
+
+void list_sweeps(const std::vector<Sweep>& sweeps) {
+  for (const Sweep& sweep : sweeps) {
+    std::printf("%-22s from %s to %s\n", sweep.name.c_str(), sweep.points.front().size.c_str(),
+                sweep.points.back().size.c_str());
+  }
 }
 
 void warn_of_what_disturbs(const Peer* peer) {
@@ -60,12 +81,27 @@ void warn_of_what_disturbs(const Peer* peer) {
   }
 }
 
+std::vector<Result> run_rows(const std::vector<Row>& rows, const Table& table, const Peer* peer,
+                             const Peaks& peaks, const Effort& effort) {
+  table.print_head();
+  std::vector<Result> results;
+  for (const Row& row : rows) {
+    if (interrupted()) break;
+    results.push_back(run_row(row, peer, peaks, effort));
+    table.print(results.back());
+  }
+  table.print_foot(results);
+  return results;
+}
+
 int run(const Options& options) {
   if (options.first_result) return print_first_result();
   if (options.footprint) return print_footprint(options.peer);
-  const std::vector<Row> rows = chosen_rows(options);
+  const std::vector<Row> rows = options.sweeps ? std::vector<Row>() : chosen_rows(options);
+  const std::vector<Sweep> sweeps = options.sweeps ? chosen_sweeps(options) : std::vector<Sweep>();
   if (options.list) {
     list_rows(rows);
+    list_sweeps(sweeps);
     return 0;
   }
   if (options.threads > 0) set_num_threads(options.threads);
@@ -87,17 +123,20 @@ int run(const Options& options) {
   const Peaks peaks = measure_peaks(num_threads(), options.quick);
   const Table table(rows, peer_name);
   table.print_peaks(peaks);
-  table.print_head();
+  const Effort effort = options.quick ? quick_effort() : full_effort();
   std::vector<Result> results;
-  bool all_well = true;
-  for (const Row& row : rows) {
-    if (interrupted()) break;
-    results.push_back(
-        run_row(row, peer_or_null, peaks, options.quick ? quick_effort() : full_effort()));
-    table.print(results.back());
-    all_well = all_well && results.back().problem.empty();
+  if (options.sweeps) {
+    const std::vector<SweepResult> measured = run_sweeps(sweeps, peer_or_null, peaks, effort);
+    for (const SweepResult& sweep : measured) {
+      results.insert(results.end(), sweep.results.begin(), sweep.results.end());
+    }
+  } else if (options.scaling) {
+    results = run_scaling(rows, peer_or_null, peaks, effort);
+  } else {
+    results = run_rows(rows, table, peer_or_null, peaks, effort);
   }
-  table.print_foot(results);
+  const bool all_well = std::all_of(results.begin(), results.end(),
+                                    [](const Result& result) { return result.problem.empty(); });
   if (interrupted()) {
     std::fprintf(stderr, "kiln_bench: interrupted; no file was written\n");
     return 130;

@@ -3,17 +3,12 @@
 
 #include <cstdint>
 
+#include "bench/gpt_size.h"
 #include "bench/workload.h"
 
 namespace kiln::bench {
 
 constexpr int64_t kGptWidth = 256;
-
-struct GptSize {
-  int64_t layers = 4;
-  int64_t batch = 8;
-  int64_t length = 128;
-};
 
 // An MLP 784-256-10 with Adam; one of 64-64-64-1 with SGD; a CNN of two convolutions for 28x28
 // images with Adam; a GPT of width 256 with 8 heads over bytes, with AdamW.

@@ -28,6 +28,9 @@ ParsedOptions parse_options(int argc, char** argv) {
   app.add_option("--peer", options.peer, "the peer module to load")->type_name("PATH");
   app.add_flag("--no-peer", no_peer, "run Kiln alone");
   app.add_flag("--list", options.list, "print the rows and what they are, and run nothing");
+  app.add_flag("--sweeps", options.sweeps,
+               "what an element, an example, a token, a layer costs as sizes grow; no rows");
+  app.add_flag("--scaling", options.scaling, "rows that compute, on one thread and on all");
   app.add_flag("--footprint", options.footprint,
                "the library's size, the way to the first result, peaks of memory; no rows");
   app.add_flag("--first-result", options.first_result)->group("");  // what --footprint starts

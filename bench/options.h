@@ -15,6 +15,8 @@ struct Options {
   bool all = false;
   bool quick = false;
   bool list = false;
+  bool sweeps = false;
+  bool scaling = false;
   bool footprint = false;
   bool first_result = false;
 };

@@ -136,10 +136,11 @@ std::vector<double> ratios_of(const Side& other, const Side& kiln) {
   return ratios;
 }
 
-void run(Result& result, const Peer* peer, const Peaks& peaks, const Effort& effort) {
+void run(Result& result, const WorkloadFactory& make_other, const Peaks& peaks,
+         const Effort& effort) {
   Side kiln, other;
   kiln.workload = result.row.make();
-  if (peer != nullptr) other.workload = peer->make(result.row.name);
+  other.workload = make_other();
   std::vector<Side> floors;
   for (const Floor& floor : result.row.floors) {
     floors.emplace_back();
@@ -167,10 +168,16 @@ Effort full_effort() { return {}; }
 Effort quick_effort() { return {0.004, 3, 5, 0.2}; }
 
 Result run_row(const Row& row, const Peer* peer, const Peaks& peaks, const Effort& effort) {
+  const auto other = [&] { return peer == nullptr ? nullptr : peer->make(row.name); };
+  return run_row_beside(row, other, peaks, effort);
+}
+
+Result run_row_beside(const Row& row, const WorkloadFactory& other, const Peaks& peaks,
+                      const Effort& effort) {
   Result result;
   result.row = row;
   try {
-    run(result, peer, peaks, effort);
+    run(result, other, peaks, effort);
   } catch (const std::exception& error) {
     result.problem = error.what();
   }

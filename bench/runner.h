@@ -44,5 +44,8 @@ struct Result {
 
 // `peer` may be null. Never throws for what goes wrong inside a row: that becomes its problem.
 Result run_row(const Row& row, const Peer* peer, const Peaks& peaks, const Effort& effort);
+// The same beside any other workload; other() may return null.
+Result run_row_beside(const Row& row, const WorkloadFactory& other, const Peaks& peaks,
+                      const Effort& effort);
 
 }  // namespace kiln::bench

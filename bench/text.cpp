@@ -20,7 +20,7 @@ std::string three_digits(double value) {
 }
 
 std::string format_time(double seconds) {
-  if (seconds < 0.9995e-6) return format("%.0f ns", seconds * 1e9);
+  if (seconds < 0.9995e-6) return three_digits(seconds * 1e9) + " ns";
   if (seconds < 0.9995e-3) return three_digits(seconds * 1e6) + " us";
   if (seconds < 0.9995) return three_digits(seconds * 1e3) + " ms";
   return three_digits(seconds) + " s ";

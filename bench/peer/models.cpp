@@ -15,6 +15,7 @@
 
 #include "bench/peer/rows.h"
 #include "bench/peer/tensors.h"
+#include "bench/sweep_sizes.h"
 
 namespace kiln::bench::peer {
 namespace {
@@ -148,8 +149,7 @@ struct Cnn : nn::Module {
   }
 };
 
-constexpr int64_t kGptWidth = 256, kGptHeads = 8, kGptLayers = 4, kGptLength = 128,
-                  kGptTokens = 256;
+constexpr int64_t kGptWidth = 256, kGptHeads = 8, kGptTokens = 256;
 
 struct GptBlockImpl : nn::Module {
   nn::LayerNorm norm1 = register_module("norm1", nn::LayerNorm(nn::LayerNormOptions({kGptWidth})));
@@ -177,12 +177,13 @@ TORCH_MODULE(GptBlock);
 
 struct Gpt : nn::Module {
   nn::Embedding tokens = register_module("tokens", nn::Embedding(kGptTokens, kGptWidth));
-  nn::Embedding positions = register_module("positions", nn::Embedding(kGptLength, kGptWidth));
+  nn::Embedding positions{nullptr};
   std::vector<GptBlock> blocks;
   nn::LayerNorm norm{nullptr};
   nn::Linear head{nullptr};
-  Gpt() {
-    for (int64_t i = 0; i < kGptLayers; ++i) {
+  explicit Gpt(const GptSize& size) {
+    positions = register_module("positions", nn::Embedding(size.length, kGptWidth));
+    for (int64_t i = 0; i < size.layers; ++i) {
       blocks.push_back(register_module("block" + std::to_string(i), GptBlock()));
     }
     norm = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({kGptWidth})));
@@ -215,10 +216,10 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target) {
   return at::cross_entropy_loss(logits, target);
 }
 
-std::unique_ptr<Workload> train_mlp() {
+std::unique_ptr<Workload> train_mlp(int64_t batch) {
   auto model = std::make_shared<Mlp>();
   FusedAdam optimizer(initialized_parameters(*model), 1e-5);
-  return train_workload(model, uniform({64, 784}, 1, 0, 1), indices({64}, 2, 10),
+  return train_workload(model, uniform({batch, 784}, 1, 0, 1), indices({batch}, 2, 10),
                         std::move(optimizer), cross_entropy);
 }
 
@@ -230,21 +231,22 @@ std::unique_ptr<Workload> train_tiny_mlp() {
       [](const Tensor& y, const Tensor& target) { return at::mse_loss(y, target); });
 }
 
-std::unique_ptr<Workload> train_gpt() {
-  auto model = std::make_shared<Gpt>();
+std::unique_ptr<Workload> train_gpt(const GptSize& size) {
+  auto model = std::make_shared<Gpt>(size);
   FusedAdamW optimizer(initialized_parameters(*model), 1e-4, 1e-2);
   return train_workload(
-      model, indices({8, kGptLength}, 1, kGptTokens), indices({8, kGptLength}, 2, kGptTokens),
-      std::move(optimizer), [](const Tensor& logits, const Tensor& target) {
+      model, indices({size.batch, size.length}, 1, kGptTokens),
+      indices({size.batch, size.length}, 2, kGptTokens), std::move(optimizer),
+      [](const Tensor& logits, const Tensor& target) {
         return at::cross_entropy_loss(logits.view({-1, kGptTokens}), target.view({-1}));
       });
 }
 
-std::unique_ptr<Workload> infer_gpt() {
-  auto model = std::make_shared<Gpt>();
+std::unique_ptr<Workload> infer_gpt(const GptSize& size) {
+  auto model = std::make_shared<Gpt>(size);
   initialized_parameters(*model);
   model->eval();
-  const Tensor x = indices({1, kGptLength}, 1, kGptTokens);
+  const Tensor x = indices({size.batch, size.length}, 1, kGptTokens);
   return make_workload(
       [=] {
         const c10::InferenceMode inference;
@@ -328,16 +330,35 @@ std::unique_ptr<Workload> module_call() {
 }  // namespace
 
 void add_model_rows(WorkloadTable& rows) {
-  rows["train_mlp"] = train_mlp;
+  rows["train_mlp"] = [] { return train_mlp(64); };
   rows["train_tiny_mlp"] = train_tiny_mlp;
-  rows["train_gpt"] = train_gpt;
-  rows["infer_gpt_b1"] = infer_gpt;
+  rows["train_gpt"] = [] { return train_gpt({}); };
+  rows["infer_gpt_b1"] = [] { return infer_gpt({.batch = 1}); };
   rows["train_cnn"] = [] { return faster_format(train_cnn); };
   rows["module_call"] = module_call;
-  for (const int64_t batch : {1, 64}) {
-    rows["infer_cnn_b" + std::to_string(batch)] = [=] {
+  const auto infer_cnn_row = [](int64_t batch) {
+    return [=] {
       return faster_format([=](at::MemoryFormat format) { return infer_cnn(batch, format); });
     };
+  };
+  rows["infer_cnn_b1"] = infer_cnn_row(1);
+  rows["infer_cnn_b64"] = infer_cnn_row(64);
+
+  // Points of sweeps.
+  const auto point = [](const char* sweep, int64_t n) { return sweep + ("_" + std::to_string(n)); };
+  const auto gpt = [](const GptSize& size) { return [=] { return train_gpt(size); }; };
+  for (const int64_t n : kSweepMlpBatches) {
+    rows[point("train_mlp_batch", n)] = [=] { return train_mlp(n); };
+  }
+  for (const int64_t n : kSweepCnnBatches) rows[point("infer_cnn_batch", n)] = infer_cnn_row(n);
+  for (const int64_t n : kSweepGptBatches) {
+    rows[point("train_gpt_batch", n)] = gpt(gpt_of_batch(n));
+  }
+  for (const int64_t n : kSweepGptLengths) {
+    rows[point("train_gpt_length", n)] = gpt(gpt_of_length(n));
+  }
+  for (const int64_t n : kSweepGptDepths) {
+    rows[point("train_gpt_depth", n)] = gpt(gpt_of_depth(n));
   }
 }
 

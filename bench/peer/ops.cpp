@@ -3,6 +3,7 @@
 
 #include "bench/peer/rows.h"
 #include "bench/peer/tensors.h"
+#include "bench/sweep_sizes.h"
 
 namespace kiln::bench::peer {
 namespace {
@@ -61,25 +62,40 @@ WorkloadFactory layer_norm_row(int64_t rows, int64_t columns) {
   };
 }
 
+// Rows that are points of sweeps, some of them rows of the table as well.
+void add_sweep_rows(WorkloadTable& rows) {
+  for (const int64_t n : kSweepElements) {
+    const std::string size = "_" + size_name(n);
+    rows["add" + size] = add_row({n}, false);
+    rows["exp" + size] = unary_row(
+        {n}, [](const at::Tensor& x) { return at::exp(x); }, -8, 8);
+    rows["gelu" + size] = unary_row(
+        {n}, [](const at::Tensor& x) { return at::gelu(x); }, -4, 4);
+    rows["sum" + size] = unary_row(
+        {n}, [](const at::Tensor& x) { return at::sum(x); }, 0, 1);
+    rows["softmax_rows" + size] = unary_row(
+        {n / 1024, 1024}, [](const at::Tensor& x) { return at::softmax(x, -1); }, -4, 4);
+    rows["layer_norm_rows" + size] = layer_norm_row(n / 1024, 1024);
+    rows["transpose_copy" + size] = unary_row(
+        {square_side(n), square_side(n)}, [](const at::Tensor& x) { return x.t().contiguous(); });
+  }
+}
+
 }  // namespace
 
 void add_op_rows(WorkloadTable& rows) {
   constexpr int64_t Ki = 1024, Mi = Ki * Ki;
 
+  add_sweep_rows(rows);
   rows["add_1"] = add_row({1, 1}, false);
   rows["add_1_grad"] = add_row({1, 1}, true);
   rows["chain_1000"] = chain_workload;
-  rows["add_16Mi"] = add_row({16 * Mi}, false);
   for (const int64_t n : {32, 64, 128, 256, 512, 1024, 2048}) {
     rows["matmul_" + std::to_string(n)] = matmul_row(n);
   }
 
   for (const int64_t n : {1, 4}) {
     const std::string size = "_" + std::to_string(n) + "Mi";
-    rows["exp" + size] = unary_row(
-        {n * Mi}, [](const at::Tensor& x) { return at::exp(x); }, -8, 8);
-    rows["gelu" + size] = unary_row(
-        {n * Mi}, [](const at::Tensor& x) { return at::gelu(x); }, -4, 4);
     rows["tanh" + size] = unary_row(
         {n * Mi}, [](const at::Tensor& x) { return at::tanh(x); }, -4, 4);
     rows["sigmoid" + size] = unary_row(
@@ -98,8 +114,6 @@ void add_op_rows(WorkloadTable& rows) {
   };
   rows["conv2d_3x3"] = conv2d_row({64, 32, 26, 26}, {64, 32, 3, 3});
   rows["conv2d_1x1"] = conv2d_row({8, 256, 28, 28}, {64, 256, 1, 1});
-  rows["sum_16Mi"] = unary_row(
-      {16 * Mi}, [](const at::Tensor& x) { return at::sum(x); }, 0, 1);
   rows["transpose_copy_4096"] =
       unary_row({4096, 4096}, [](const at::Tensor& x) { return x.t().contiguous(); });
   rows["gather_1Mi"] = [] {
