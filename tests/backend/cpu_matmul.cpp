@@ -58,6 +58,21 @@ TEST_CASE("matmul: larger than the packed blocks") {
   });
 }
 
+TEST_CASE("matmul: few rows times a transposed matrix") {
+  at_every_target([] {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const int64_t m : {2, 3, 4, 5, 6, 7, 8, 11, 13, 24}) {
+        for (const auto& [n, k] :
+             {std::pair<int64_t, int64_t>{1, 100}, {2, 64}, {7, 129}, {70, 67}, {203, 320}}) {
+          const HostHandle b = stored_transposed(random_tensor({k, n}, dtype, 2));
+          check_product(random_tensor({m, k}, dtype, 1), b);
+          check_product(host::slice(random_tensor({m, k + 3}, dtype, 1), 1, Range{2, k + 2, 1}), b);
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("matmul: gaps between elements, unaligned memory, 16-bit floats") {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     const HostHandle a = random_tensor({19, 23}, dtype, 1);

@@ -317,6 +317,32 @@ bool multiply_vector(const Gemm<T>& g) {
   return true;
 }
 
+// Few rows of A times columns of B, both of adjacent elements: sums over vectors of p, where tiles
+// would first transpose all of B for few products each. The sums of lanes at the end cost about as
+// much at the limit; all of A is to stay in the second-level cache. As with vectors, it depends on
+// the whole problem alone.
+template <class T>
+bool multiply_few_rows(const Gemm<T>& g) {
+  if (g.a.column != 1 || g.b.row != 1 || g.accumulate) return false;
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  if (g.m > 3 * g.k / kernels.lanes) return false;
+  if (g.m * g.k * static_cast<int64_t>(sizeof(T)) > kPackedABytes) return false;
+  const int64_t grain = std::max<int64_t>(kPieceWork / (g.m * g.k) / 64 * 64, 64);
+  parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
+    kernels.dots_of_rows(g.m, g.a.data, g.a.row, g.b.data + begin * g.b.column, g.b.column,
+                         end - begin, g.k, g.c + begin, g.c_row);
+    if (g.column_bias == nullptr && g.row_bias == nullptr) return;
+    for (int64_t i = 0; i < g.m; ++i) {
+      for (int64_t j = begin; j < end; ++j) {
+        T& sum = g.c[i * g.c_row + j];
+        if (g.column_bias != nullptr) sum += g.column_bias[j];
+        if (g.row_bias != nullptr) sum += g.row_bias[i];
+      }
+    }
+  });
+  return true;
+}
+
 // What needs no tiles.
 template <class T>
 bool is_done_without_tiles(const Gemm<T>& g) {
@@ -325,7 +351,7 @@ bool is_done_without_tiles(const Gemm<T>& g) {
     finish_empty(g);
     return true;
   }
-  return multiply_vector(g);
+  return multiply_vector(g) || multiply_few_rows(g);
 }
 
 }  // namespace

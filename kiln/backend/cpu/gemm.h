@@ -26,9 +26,9 @@ struct Gemm {
   const T* column_bias = nullptr;
 };
 
-// Computes it on as many threads as pay off. Results do not depend on the number of threads: every
-// element of C sums its k products in order, in runs whose length depends on k alone, whatever tile
-// it is in.
+// Computes it on as many threads as pay off. Results do not depend on the number of threads: in
+// which order an element of C sums its k products depends on the shape and layout alone, whatever
+// tile it is in.
 template <class T>
 void gemm(const Gemm<T>& g);
 
