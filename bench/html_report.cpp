@@ -32,7 +32,8 @@ section { background: var(--card); border: 1px solid var(--rule); border-radius:
   font-size: 13px; }
 .line span { text-align: right; white-space: nowrap; }
 .bar { height: 10px; border-radius: 3px; min-width: 2px; }
-.kiln { background: var(--blue); } .peer { background: var(--orange); }
+.kiln { background: var(--blue); } .peer, .compiled { background: var(--orange); }
+.compiled { opacity: 0.55; }
 .ratio { text-align: right; font-size: 18px; font-weight: 650; }
 .ahead { color: var(--blue); } .behind { color: var(--orange); }
 .problem { grid-column: 1 / -1; color: var(--orange); font-size: 13px; }
@@ -50,11 +51,17 @@ std::string bar(const char* side, double seconds, double longest) {
 
 std::string row(const Result& result) {
   const double kiln = result.kiln.median;
-  const double longest = result.peer ? std::max(kiln, result.peer->median) : kiln;
+  const FloorResult* compiled = nullptr;
+  for (const FloorResult& floor : result.floors) {
+    if (floor.name == kCompiled) compiled = &floor;
+  }
+  double longest = result.peer ? std::max(kiln, result.peer->median) : kiln;
+  if (compiled != nullptr) longest = std::max(longest, compiled->seconds.median);
   std::string html = "<div class=\"row\"><div><div class=\"name\">" + result.row.name +
                      "</div><div class=\"what\">" + escape_html(result.row.what) + "</div></div>";
   html += "<div class=\"bars\">" + bar("kiln", kiln, longest);
   if (result.peer) html += bar("peer", result.peer->median, longest);
+  if (compiled != nullptr) html += bar("compiled", compiled->seconds.median, longest);
   html += "</div><div class=\"ratio ";
   if (result.ratio) {
     html += result.ratio->median >= 1 ? "ahead\">" : "behind\">";
@@ -93,6 +100,11 @@ std::string html_report(const std::vector<Result>& results, const Peaks& peaks,
   }
   html += "</section>\n<footer><p><span class=\"key kiln\"></span>Kiln";
   if (!peer.empty()) html += "<span class=\"key peer\"></span>" + escape_html(peer);
+  const bool has_compiled = std::any_of(results.begin(), results.end(), [](const Result& result) {
+    return std::any_of(result.floors.begin(), result.floors.end(),
+                       [](const FloorResult& floor) { return floor.name == kCompiled; });
+  });
+  if (has_compiled) html += std::string("<span class=\"key compiled\"></span>") + kCompiled;
   html += ". Median time of one iteration, shorter is better";
   if (!peer.empty()) html += "; the two ran in turns, and the ratio is the median of the pairs";
   return html + ".</p></footer>\n</main>\n</body>\n</html>\n";

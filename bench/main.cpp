@@ -6,6 +6,7 @@
 #include <regex>
 #include <stdexcept>
 
+#include "bench/compiled.h"
 #include "bench/footprint.h"
 #include "bench/html_report.h"
 #include "bench/interrupt.h"
@@ -97,7 +98,7 @@ std::vector<Result> run_rows(const std::vector<Row>& rows, const Table& table, c
 int run(const Options& options) {
   if (options.first_result) return print_first_result();
   if (options.footprint) return print_footprint(options.peer);
-  const std::vector<Row> rows = options.sweeps ? std::vector<Row>() : chosen_rows(options);
+  std::vector<Row> rows = options.sweeps ? std::vector<Row>() : chosen_rows(options);
   const std::vector<Sweep> sweeps = options.sweeps ? chosen_sweeps(options) : std::vector<Sweep>();
   if (options.list) {
     list_rows(rows);
@@ -121,7 +122,14 @@ int run(const Options& options) {
   catch_interrupts();
   warn_of_what_disturbs(peer_or_null);
   const Peaks peaks = measure_peaks(num_threads(), options.quick);
-  const Table table(rows, peer_name);
+  std::optional<CompiledPeer> compiled;
+  if (!options.python.empty()) {
+    compiled.emplace(options.python, num_threads());
+    for (Row& row : rows) {
+      row.floors.push_back({kCompiled, [&, name = row.name] { return compiled->make(name); }});
+    }
+  }
+  const Table table(rows, peer_name, compiled.has_value());
   table.print_peaks(peaks);
   const Effort effort = options.quick ? quick_effort() : full_effort();
   std::vector<Result> results;

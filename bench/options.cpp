@@ -27,6 +27,11 @@ ParsedOptions parse_options(int argc, char** argv) {
   app.add_option("--html", options.html, "write them as a page with bars")->type_name("FILE");
   app.add_option("--peer", options.peer, "the peer module to load")->type_name("PATH");
   app.add_flag("--no-peer", no_peer, "run Kiln alone");
+#ifdef KILN_BENCH_PEER_PYTHON
+  app.add_flag_callback(
+      "--compile", [&options] { options.python = KILN_BENCH_PEER_PYTHON; },
+      "beside the models also torch.compile, which takes a minute each to compile");
+#endif
   app.add_flag("--list", options.list, "print the rows and what they are, and run nothing");
   app.add_flag("--sweeps", options.sweeps,
                "what an element, an example, a token, a layer costs as sizes grow; no rows");

@@ -12,6 +12,7 @@ struct Options {
   std::string json;    // path; empty: none
   std::string html;    // path; empty: none
   std::string peer;    // path of the module; empty: no peer
+  std::string python;  // with PyTorch, for its compiled halves; empty: none
   bool all = false;
   bool quick = false;
   bool list = false;

@@ -9,6 +9,9 @@
 
 namespace kiln::bench {
 
+// The name of the floor that is the peer's compiled half, which has a column of its own.
+inline constexpr const char* kCompiled = "torch.compile";
+
 struct Row {
   std::string name;  // also the name of the peer's half
   std::string what;  // for --list and the HTML page
@@ -20,7 +23,8 @@ struct Row {
   double tolerance = 1e-5;
   // The values are the losses of consecutive steps: they must fall.
   bool is_training = false;
-  // Other libraries called directly; measured with the row, shown below it.
+  // Other libraries called directly, shown below the row, and kCompiled; measured with it. One
+  // whose make() returns null is left out.
   std::vector<Floor> floors = {};
 };
 

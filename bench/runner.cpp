@@ -142,10 +142,13 @@ void run(Result& result, const WorkloadFactory& make_other, const Peaks& peaks,
   kiln.workload = result.row.make();
   other.workload = make_other();
   std::vector<Side> floors;
-  for (const Floor& floor : result.row.floors) {
-    floors.emplace_back();
-    floors.back().workload = floor.make();
-  }
+  std::erase_if(result.row.floors, [&](const Floor& floor) {
+    Side side;
+    side.workload = floor.make();
+    const bool is_missing = side.workload == nullptr;
+    if (!is_missing) floors.push_back(std::move(side));
+    return is_missing;
+  });
   result.problem = check(result.row, kiln, other, floors);
   measure(kiln, other, floors, effort);
 

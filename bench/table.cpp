@@ -30,10 +30,21 @@ std::string rate_of(const Result& result) {
   return "";
 }
 
+// The peer's compiled half: its time and the ratio, if it has one.
+std::string compiled_columns(const Result& result) {
+  for (const FloorResult& floor : result.floors) {
+    if (floor.name == kCompiled) {
+      return format("  %14s  %6sx", format_time(floor.seconds.median).c_str(),
+                    three_digits(floor.ratio).c_str());
+    }
+  }
+  return format("  %14s  %7s", "-", "-");
+}
+
 }  // namespace
 
-Table::Table(const std::vector<Row>& rows, std::string peer)
-    : peer_(std::move(peer)), colors_(wants_colors()) {
+Table::Table(const std::vector<Row>& rows, std::string peer, bool has_compiled)
+    : peer_(std::move(peer)), has_compiled_(has_compiled), colors_(wants_colors()) {
   for (const Row& row : rows)
     name_width_ = std::max(name_width_, static_cast<int>(row.name.size()));
 }
@@ -51,6 +62,7 @@ void Table::print_peaks(const Peaks& peaks) const {
 void Table::print_head() const {
   std::string line = format("%-*s  %10s", name_width_, "row", "Kiln");
   if (!peer_.empty()) line += format("  %14s  %7s", peer_.c_str(), "ratio");
+  if (has_compiled_) line += format("  %14s  %7s", kCompiled, "ratio");
   line += format("  %7s  %15s  %7s", "spread", "rate", "of peak");
   std::printf("%s\n%s\n", line.c_str(), std::string(line.size(), '-').c_str());
   std::fflush(stdout);
@@ -70,20 +82,21 @@ void Table::print(const Result& result) const {
           format("  %7s", result.ratio ? (three_digits(ratio) + "x").c_str() : "-");
       line += result.ratio ? paint(color_of(ratio), text) : text;
     }
+    if (has_compiled_) line += compiled_columns(result);
     const double spread = result.ratio ? result.ratio->spread() : result.kiln.spread();
     line += paint(kDim, format("  %5.1f %%", spread * 100));
     line += format("  %15s", rate_of(result).c_str());
     if (result.peak_fraction > 0) line += format("  %5.1f %%", result.peak_fraction * 100);
   }
-  if (!result.floors.empty()) {
-    std::string floors;
-    for (const FloorResult& floor : result.floors) {
+  std::string floors;
+  for (const FloorResult& floor : result.floors) {
+    if (floor.name != kCompiled) {
       floors += floors.empty() ? "  directly: " : ", ";
       floors += floor.name + " " + format_time(floor.seconds.median) + " (" +
                 three_digits(floor.ratio) + "x)";
     }
-    line += "\n" + paint(kDim, floors);
   }
+  if (!floors.empty()) line += "\n" + paint(kDim, floors);
   if (!result.problem.empty()) line += "\n  " + paint(kRed, "! " + result.problem);
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);

@@ -11,7 +11,7 @@ namespace kiln::bench {
 class Table {
  public:
   // `peer` is empty when Kiln runs alone. Columns fit the rows that will come.
-  Table(const std::vector<Row>& rows, std::string peer);
+  Table(const std::vector<Row>& rows, std::string peer, bool has_compiled);
 
   void print_peaks(const Peaks& peaks) const;
   void print_head() const;
@@ -21,6 +21,7 @@ class Table {
 
  private:
   std::string peer_;
+  bool has_compiled_;
   int name_width_ = 4;
   bool colors_ = false;
 };
