@@ -172,6 +172,8 @@ def rows_of(args, program, folder, cases, workers):
         subprocess.run([program, "inputs", str(case["number"]), file], check=True)
         errors = [w.ask(case=case, file=file).get("error") for w in workers]
         row = {"op": case["name"], "call": case["python"]}
+        if case["dtypes"] == ["float64"]:
+            row["op"] += " (float64)"
         if errors[0]:
             row["error"] = f"kiln: {errors[0]}"
         else:

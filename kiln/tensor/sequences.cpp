@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/tensor/complex.h"
 #include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -36,6 +37,17 @@ Tensor without(const char* op, const Tensor& x, bool upper, int64_t diagonal) {
   }
   const int64_t n = shape[shape.rank() - 2];
   const int64_t m = shape[shape.rank() - 1];
+  if (kiln::is_complex(x.dtype())) {
+    // By parts side by side, so that the mask repeats a number and not a pair of bytes.
+    const Tensor parts = view_as_real(x);
+    Shape rows = shape;
+    rows[rows.rank() - 1] = 2 * m;
+    diagonal = std::clamp(diagonal - (upper ? 0 : 1), -n - 1, m + 1);
+    const Tensor first = arange(2 * diagonal + 1, 2 * (n + diagonal), 2, {i64, x.device()});
+    Tensor mask = arange(0, 2 * m, 1, {i64, x.device()}).gt(first.unsqueeze(1));
+    if (!upper) mask = mask.logical_not();
+    return view_as_complex(parts.reshape(rows).masked_fill(mask, 0.0).reshape(parts.shape()));
+  }
   const Tensor mask = upper ? above(n, m, diagonal, x.device())
                             : above(n, m, diagonal - 1, x.device()).logical_not();
   return x.masked_fill(mask, Scalar(0));

@@ -26,6 +26,9 @@ Case& unary(const std::string& name, Tensor (*f)(TensorArg), Tensor& (Tensor::*w
      {input});
   Input big = input;
   big.shape = kBig;
+  if (dtypes == kAll) {
+    op(name, call, run, {input}).dtypes({f64}).no_gradient("in double precision").big({big});
+  }
   Case& c = op(name, call, run, {std::move(input)});
   return c.dtypes(std::move(dtypes)).big({std::move(big)});
 }

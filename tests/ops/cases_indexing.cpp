@@ -130,7 +130,8 @@ KILN_OP_CASES(scattering) {
     op("index_reduce", "torch.index_reduce(a, 0, b, c, '" + reduce + "')",
        [=](const Tensors& x) { return index_reduce(x[0], 0, x[1], x[2], reduce); },
        {real({4, 3}), index({5}, 0, 4), real({5, 3})})
-        .dtypes(kDoubles);
+        .dtypes(kDoubles)
+        .big({real({1024, 1024}), index({1024}, 0, 1024), real({1024, 1024})});
   }
   op("index_reduce", "torch.index_reduce(a, 1, b, c, 'amin', include_self=False)",
      KILN_CALL(index_reduce(x[0], 1, x[1], x[2], "amin", false)),

@@ -123,13 +123,16 @@ KILN_OP_CASES(products) {
      [](const Tensors& x) { return tensordot(x[0], x[1], 0); }, {real({2}), real({3})});
   op("kron", "torch.kron(a, b)", [](const Tensors& x) { return kron(x[0], x[1]); },
      {real({2, 3}), real({2})})
-      .dtypes(kReals);
+      .dtypes(kReals)
+      .big({real({32, 32}), real({1024})});
   op("cross", "torch.linalg.cross(a, b)",
      [](const Tensors& x) { return linalg::cross(x[0], x[1]); }, {real({4, 3}), real({1, 3})})
       .dtypes(kReals)
-      .loose(2);
+      .loose(2)
+      .big({real({1 << 18, 3}), real({1 << 18, 3})});
   op("cross", "torch.cross(a, b, dim=0)", [](const Tensors& x) { return cross(x[0], x[1], 0); },
-     {real({3, 4}), real({3, 4})});
+     {real({3, 4}), real({3, 4})})
+      .big({real({3, 1 << 18}), real({3, 1 << 18})});
   op("trace", "torch.trace(a)", [](const Tensors& x) { return trace(x[0]); }, {real({3, 4})})
       .dtypes(kReals)
       .loose(2);

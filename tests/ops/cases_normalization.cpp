@@ -98,14 +98,20 @@ KILN_OP_CASES(embedding) {
   op("nn.functional.embedding_bag", "F.embedding_bag(a, b)",
      [](const Tensors& x) { return F::embedding_bag(x[0], x[1]); },
      {index({3, 4}, 0, 5), real({5, 2})})
-      .loose(2);
+      .loose(2)
+      .big({index({2048, 8}, 0, 10000), real({10000, 64})});
+  std::vector<double> every_eighth;
+  for (int i = 0; i < 16384; i += 8) every_eighth.push_back(i);
+  const Input starts = indices(every_eighth, {2048});
   op("nn.functional.embedding_bag", "F.embedding_bag(a, b, c, mode='sum')",
      [=](const Tensors& x) { return F::embedding_bag(x[0], x[1], x[2], bag(F::BagMode::sum)); },
      {index({7}, 0, 5), real({5, 2}), indices({0, 2, 2, 5}, {4})})
-      .loose(2);
+      .loose(2)
+      .big({index({16384}, 0, 10000), real({10000, 64}), starts});
   op("nn.functional.embedding_bag", "F.embedding_bag(a, b, c, mode='max')",
      [=](const Tensors& x) { return F::embedding_bag(x[0], x[1], x[2], bag(F::BagMode::max)); },
-     {index({7}, 0, 5), real({5, 2}), indices({0, 2, 2, 5}, {4})});
+     {index({7}, 0, 5), real({5, 2}), indices({0, 2, 2, 5}, {4})})
+      .big({index({16384}, 0, 10000), real({10000, 64}), starts});
   op("nn.functional.embedding_bag",
      "F.embedding_bag(a, b, c, mode='mean', include_last_offset=True, padding_idx=1)",
      [](const Tensors& x) {

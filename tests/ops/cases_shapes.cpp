@@ -149,7 +149,8 @@ KILN_OP_CASES(joining) {
   op("column_stack", "torch.column_stack((a, b))", KILN_CALL(column_stack({x[0], x[1]})),
      {real({3}), real({3, 2})});
   op("block_diag", "torch.block_diag(a, b, c)", KILN_CALL(block_diag({x[0], x[1], x[2]})),
-     {real({2, 3}), real({2}), real({})});
+     {real({2, 3}), real({2}), real({})})
+      .big({real({512, 512}), real({512}), real({512, 512})});
   op("split", "torch.split(a, (1, 3, 1), 1)", KILN_CALL(split(x[0], {1, 3, 1}, 1)), {real({2, 5})});
   op("split", "torch.split(a, 2, 1)", KILN_CALL(x[0].split(2, 1)), {real({2, 5})}).dtypes(kAll);
   op("chunk", "torch.chunk(a, 3, 1)", KILN_CALL(x[0].chunk(3, 1)), {real({2, 5})});

@@ -10,6 +10,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/double_function_kernels.cpp"
 #include <hwy/foreach_target.h>
+#include "kiln/backend/cpu/double_math-inl.h"
 #include "kiln/backend/cpu/loops-inl.h"
 #include "kiln/backend/cpu/wide_math-inl.h"
 // clang-format on
@@ -25,23 +26,7 @@ using wide::polynomial;
 
 // ---- Exponentials and logarithms
 
-KILN_OP_OF_ONE(DoubleExp2Op, {
-  // Beyond the bounds all overflows or vanishes.
-  const auto bounded = hn::Min(hn::Max(x, hn::Set(d, -1100.0)), hn::Set(d, 1100.0));
-  const auto n = hn::Round(bounded);
-  const auto y = hn::Exp(d, hn::Mul(hn::Sub(bounded, n), hn::Set(d, std::numbers::ln2)));
-  // 2^n in three steps, since 2^n itself, and even its root, may be out of range.
-  const hn::RebindToSigned<D> di;
-  const auto bias = hn::Set(di, 1023);
-  const auto third = hn::Round(hn::Mul(n, hn::Set(d, 1.0 / 3.0)));
-  const auto power = [&](auto k) HWY_ATTR {
-    return hn::BitCast(d, hn::ShiftLeft<52>(hn::Add(hn::ConvertTo(di, k), bias)));
-  };
-  const auto scale = power(third);
-  const auto rest = power(hn::Sub(hn::Sub(n, third), third));
-  const auto z = hn::Mul(hn::Mul(hn::Mul(y, rest), scale), scale);
-  return hn::IfThenElse(hn::IsNaN(x), x, z);
-})
+KILN_OP_OF_ONE(DoubleExp2Op, { return dbl::exp2(d, x); })
 
 // log(1 + e^-size) for size >= 0; 0 for NaN, which is the caller's.
 template <class D>
@@ -172,6 +157,21 @@ KILN_OP_OF_ONE(DoubleNdtriOp, {
   return hn::IfThenElse(inside, y, outside);
 })
 
+// ---- Others
+
+KILN_OP_OF_ONE(DoubleErfcOp, { return dbl::erfc(d, x); })
+KILN_OP_OF_TWO(DoubleHypotOp, { return dbl::hypot(d, x, y); })
+
+struct DoubleEluOp {
+  explicit DoubleEluOp(const void* params) : f(*static_cast<const UnaryFunction*>(params)) {}
+  template <class D>
+  HWY_INLINE V<D> operator()(D d, V<D> x) const {
+    const auto low = hn::Mul(hn::Set(d, f.a * f.c), dbl::expm1(d, hn::Mul(x, hn::Set(d, f.b))));
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Mul(x, hn::Set(d, f.c)), low);
+  }
+  const UnaryFunction& f;
+};
+
 const SpecialKernels* double_function_table() {
   static constexpr SpecialKernels table = [] {
     SpecialKernels t{};
@@ -181,7 +181,10 @@ const SpecialKernels* double_function_table() {
     t.unary[static_cast<int>(U::log_sigmoid)][1] = loops::unary<DoubleLogSigmoidOp, double, false>;
     t.unary[static_cast<int>(U::erfinv)][1] = loops::unary<DoubleErfinvOp, double, false>;
     t.unary[static_cast<int>(U::ndtri)][1] = loops::unary<DoubleNdtriOp, double, false>;
+    t.unary[static_cast<int>(U::erfc)][1] = loops::unary<DoubleErfcOp, double, false>;
+    t.unary[static_cast<int>(U::elu)][1] = loops::unary<DoubleEluOp, double, false>;
     using B = BinaryFunction::Type;
+    t.binary[static_cast<int>(B::hypot)][1] = loops::long_binary<DoubleHypotOp, double>;
     t.binary[static_cast<int>(B::logaddexp)][1] = loops::long_binary<DoubleLogaddexpOp, double>;
     return t;
   }();

@@ -273,6 +273,32 @@ void multiply_tile(const Gemm<T>& g) {
 constexpr int64_t kSerialWork = 128 * 1024;
 constexpr int64_t kPieceWork = 64 * 1024;
 
+// Products of so many elements are summed in pieces of that many.
+constexpr int64_t kDotPiece = 32768;
+
+// y[j] = the product of x [k] with row j of `count` rows, by pieces: they give threads something to
+// share where there are few rows, and their sums are added in double.
+template <class T>
+void long_dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y) {
+  const int64_t pieces = (k + kDotPiece - 1) / kDotPiece;
+  const Scratch<T> sums(pieces * count);
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t at = piece * kDotPiece;
+      kernels.dots(x + at, rows + at, row, count, std::min(kDotPiece, k - at),
+                   sums.get() + piece * count);
+    }
+  });
+  for (int64_t j = 0; j < count; ++j) {
+    double total = 0.0;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      total += static_cast<double>(sums[piece * count + j]);
+    }
+    y[j] = static_cast<T>(total);
+  }
+}
+
 // A matrix times a vector, when its rows or columns are adjacent memory: limited by reading the
 // matrix, which is done once and in order. Returns whether it was one. It must depend on the whole
 // problem alone: a tile of a larger one that happens to be a vector sums in another order.
@@ -298,10 +324,14 @@ bool multiply_vector(const Gemm<T>& g) {
   const int64_t grain = std::max<int64_t>(kPieceWork / g.k / 64 * 64, 64);
   const T* each = row_result ? g.column_bias : g.row_bias;
   const T* all = row_result ? g.row_bias : g.column_bias;
+  const bool few = matrix.row == 1 && n <= 8 && g.k >= 2 * kDotPiece;
+  if (few) long_dots(x, matrix.data, matrix.column, n, g.k, g.c);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     const int64_t count = end - begin;
     T* y = g.c + begin;
-    if (matrix.row == 1) {
+    if (few) {
+      // done
+    } else if (matrix.row == 1) {
       kernels.dots(x, matrix.data + begin * matrix.column, matrix.column, count, g.k, y);
     } else {
       kernels.weighted_sum(x, matrix.data + begin, matrix.row, g.k, count, y);

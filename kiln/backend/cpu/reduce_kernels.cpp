@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cfenv>
 #include <cmath>
 #include <limits>
 
@@ -232,9 +233,10 @@ void add_columns(const T* x, int64_t rows, int64_t columns, int64_t step, double
 // products
 //
 // Note [Products in lanes]: a row is multiplied in many lanes, each of which could leave the range
-// of double where the product in order does not. So the product of a lane is a number in [1, 2)
-// with a sign, beside the sum of the exponents. What has no such form (0, inf, NaN), or may have
-// left the range on the way, goes the plain way.
+// of double where the product in order does not. The processor's flags tell whether one did; then
+// the row is multiplied again, with the product of a lane a number in [1, 2) with a sign, beside
+// the sum of the exponents. What has no such form (0, inf, NaN), or may have left the range on the
+// way even so, goes the plain way.
 
 // How many elements are multiplied before the exponent is taken off: those of float stay in the
 // range of double; of two of double it is seen afterwards whether they did.
@@ -335,6 +337,56 @@ HWY_INLINE double short_product(const T* x, int64_t n) {
   return plain_product(x, n);
 }
 
+// Sees whether a result overflowed or was rounded as a subnormal number.
+class RangeFlags {
+ public:
+#if HWY_ARCH_X86
+  RangeFlags() : before_(_mm_getcsr()) { _mm_setcsr(before_ & ~kFlags); }
+  ~RangeFlags() { _mm_setcsr(before_ | _mm_getcsr()); }
+  bool any() const { return (_mm_getcsr() & kFlags) != 0; }
+
+ private:
+  static constexpr unsigned kFlags = 0x18;
+  unsigned before_;
+#else
+  RangeFlags() : before_(std::fetestexcept(kFlags)) { std::feclearexcept(kFlags); }
+  ~RangeFlags() {
+    if (before_ != 0) std::feraiseexcept(before_);
+  }
+  bool any() const { return std::fetestexcept(kFlags) != 0; }
+
+ private:
+  static constexpr int kFlags = FE_OVERFLOW | FE_UNDERFLOW;
+  int before_;
+#endif
+};
+
+// The product where no part of it leaves the range.
+template <class T>
+HWY_INLINE double quick_product(const T* HWY_RESTRICT x, int64_t n) {
+  const Tag<double> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN double results[hn::MaxLanes(d)];
+  auto a = hn::Set(d, 1.0);
+  auto b = a;
+  auto c = a;
+  auto e = a;
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    a = hn::Mul(a, load_wide(d, x + i));
+    b = hn::Mul(b, load_wide(d, x + i + lanes));
+    c = hn::Mul(c, load_wide(d, x + i + 2 * lanes));
+    e = hn::Mul(e, load_wide(d, x + i + 3 * lanes));
+  }
+  for (; i + lanes <= n; i += lanes) a = hn::Mul(a, load_wide(d, x + i));
+  hn::Store(hn::Mul(hn::Mul(a, b), hn::Mul(c, e)), d, results);
+  for (int64_t half = lanes / 2; half > 0; half /= 2) {
+    for (int64_t k = 0; k < half; ++k) results[k] *= results[k + half];
+  }
+  for (; i < n; ++i) results[0] *= static_cast<double>(x[i]);
+  return results[0];
+}
+
 template <class T>
 HWY_INLINE double product_row(const T* HWY_RESTRICT x, int64_t n) {
   const Tag<double> d;
@@ -399,7 +451,21 @@ HWY_INLINE double product_row(const T* HWY_RESTRICT x, int64_t n) {
 
 template <class T>
 void product_rows(const T* x, int64_t n, int64_t count, double* out, const double*) {
-  for (int64_t r = 0; r < count; ++r) out[r] = product_row(x + r * n, n);
+  // Rows that leave the range, as long ones of numbers around 1 do not, are seen some at a time.
+  constexpr int64_t kRows = 16;
+  for (int64_t begin = 0; begin < count; begin += kRows) {
+    const int64_t end = std::min(count, begin + kRows);
+    if (n >= 4 * kGroup<float>) {
+      const RangeFlags flags;
+      // The flags are set between the two barriers: loads stay behind the first, the stores of
+      // results before the second.
+      asm volatile("" ::: "memory");
+      for (int64_t r = begin; r < end; ++r) out[r] = quick_product(x + r * n, n);
+      asm volatile("" ::: "memory");
+      if (!flags.any()) continue;
+    }
+    for (int64_t r = begin; r < end; ++r) out[r] = product_row(x + r * n, n);
+  }
 }
 
 template <class T>

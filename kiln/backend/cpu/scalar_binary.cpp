@@ -1,4 +1,4 @@
-// Binary kernels that call the C library for each element.
+// Long binary kernels that are not in the table of binary_kernels.cpp.
 #include <cmath>
 
 #include "kiln/backend/cpu/binary_kernels.h"
@@ -7,6 +7,12 @@
 
 namespace kiln::cpu {
 namespace {
+
+// Python's %: the sign of the divisor.
+double python_remainder(double a, double b) {
+  const double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
 
 template <class T, T (*F)(T, T)>
 void loop(const KernelArgs& args) {
@@ -23,17 +29,17 @@ void loop(const KernelArgs& args) {
 Kernel scalar_binary_kernel(BinaryOp op, bool is_double) {
   switch (op) {
     case BinaryOp::remainder:
-      return is_double ? loop<double, python_remainder<double>> : special_kernels().remainder;
+      return is_double ? loop<double, python_remainder> : special_kernels().remainder;
     case BinaryOp::atan2:
-      return is_double ? loop<double, std::atan2> : special_kernels().atan2;
+      return is_double ? double_math_kernels().atan2 : special_kernels().atan2;
     case BinaryOp::pow:
-      return is_double ? loop<double, std::pow> : nullptr;
+      return is_double ? double_math_kernels().pow : nullptr;
     case BinaryOp::silu_backward:
-      return is_double ? loop<double, double_silu_backward> : nullptr;
+      return is_double ? double_math_kernels().silu_backward : nullptr;
     case BinaryOp::gelu_backward:
-      return is_double ? loop<double, double_gelu_backward> : nullptr;
+      return is_double ? double_math_kernels().gelu_backward : nullptr;
     case BinaryOp::gelu_tanh_backward:
-      return is_double ? loop<double, double_gelu_tanh_backward> : nullptr;
+      return is_double ? double_math_kernels().gelu_tanh_backward : nullptr;
     default:
       return nullptr;
   }

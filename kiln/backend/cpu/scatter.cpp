@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kiln/backend/cpu/binary_kernels.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/indices.h"
@@ -228,9 +229,43 @@ void scatter_within(const HostTensor& target, int dim, const HostTensor& index, 
   }
 }
 
+// One task for each range of a dim's rows, or, where there are few, each stretch of columns:
+// f(outer, first row, end of the rows, first column, columns). Each looks at all `count` indices
+// and takes those in its range. Rows are written whole if possible: what one thread fetches ahead
+// at the end of a part of a row is what another one writes.
+template <class F>
+void for_each_row_block(const AroundDim& around, int64_t count, F&& f) {
+  constexpr int64_t kRanges = 8;
+  const int64_t work = count * around.inner;
+  const int64_t ranges = std::clamp<int64_t>(work / kGrain, 1, kRanges);
+  if (around.size < ranges * kRanges) {
+    return for_each_column_block(
+        around.outer, count, around.inner,
+        [&](int64_t o, int64_t column, int64_t columns) { f(o, 0, around.size, column, columns); });
+  }
+  const int64_t length = (around.size + ranges - 1) / ranges;
+  const int64_t grain = std::max<int64_t>(1, kGrain * ranges / std::max<int64_t>(1, work));
+  parallel_for(around.outer * ranges, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t low = task % ranges * length;
+      f(task / ranges, low, std::min(around.size, low + length), 0, around.inner);
+    }
+  });
+}
+
 // Combines a row with another one, or with one number. They lie apart.
 template <class Action, class T>
 void combine_rows(T* __restrict to, const T* __restrict source, int64_t from, int64_t n) {
+  if constexpr (std::is_same_v<Action, Add> && std::is_floating_point_v<T>) {
+    if (n >= kColumnBlock) {
+      KernelArgs args;
+      args.in[0] = to;
+      args.in[1] = source + from;
+      args.out = to;
+      args.n = n;
+      return binary_kernels().kernels[index_of(BinaryOp::add)][sizeof(T) == 8](args);
+    }
+  }
   const T* __restrict row = source + from;
   for (int64_t k = 0; k < n; ++k) Action::run(to[k], row[k]);
 }
@@ -250,15 +285,17 @@ void scatter_rows(const HostTensor& target, int dim, const HostTensor& index, Fr
   if (around.inner == 1) {
     return scatter_last_dim<Action>(to, around, indices, 0, count, source, check);
   }
-  for_each_column_block(around.outer, count, around.inner,
-                        [&](int64_t o, int64_t column, int64_t columns) {
-                          for (int64_t i = 0; i < count; ++i) {
-                            if (!check.fine(indices[i])) return;
-                            const int64_t from = (o * count + i) * around.inner + column;
-                            T* row = to + (o * around.size + indices[i]) * around.inner + column;
-                            combine_rows<Action>(row, source, from, columns);
-                          }
-                        });
+  for_each_row_block(around, count,
+                     [&](int64_t o, int64_t low, int64_t high, int64_t column, int64_t columns) {
+                       for (int64_t i = 0; i < count; ++i) {
+                         const int64_t place = indices[i];
+                         if (!check.fine(place)) return;
+                         if (place < low || place >= high) continue;
+                         const int64_t from = (o * count + i) * around.inner + column;
+                         T* row = to + (o * around.size + place) * around.inner + column;
+                         combine_rows<Action>(row, source, from, columns);
+                       }
+                     });
 }
 
 enum class Layout { aligned, within, rows };
@@ -383,9 +420,10 @@ HostHandle index_copy(const Arg<HostHandle>& x, int dim, const HostHandle& index
   const auto item = static_cast<int64_t>(size_of(source->dtype()));
   auto* to = target.tensor().data_as<char>();
   const auto* from = source->data_as<const char>();
-  for_each_column_block(
-      around.outer, count, around.inner, [&](int64_t o, int64_t column, int64_t columns) {
+  for_each_row_block(
+      around, count, [&](int64_t o, int64_t low, int64_t high, int64_t column, int64_t columns) {
         for (int64_t i = 0; i < count; ++i) {
+          if (indices[i] < low || indices[i] >= high) continue;
           const int64_t row = (o * count + i) * around.inner + column;
           const int64_t place = (o * around.size + indices[i]) * around.inner + column;
           copy_bytes(to + place * item, from + row * item, columns * item);

@@ -72,7 +72,7 @@ struct WideMathKernels {
 };
 const WideMathKernels& wide_math_kernels();
 
-// double, from kFirstMath on: the C library's functions.
+// double, from kFirstMath on.
 Kernel double_math_kernel(UnaryOp op);
 
 // The kernel for a floating point dtype; 16-bit types use float's.
