@@ -10,6 +10,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 #include <hwy/cache_control.h>
+
+#include "kiln/backend/cpu/transpose-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -85,32 +87,7 @@ HWY_INLINE void transpose_plain(const T* from, int64_t from_step, T* to, int64_t
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 constexpr bool kBlocks = true;
 
-// 4 x 4 elements of 4 bytes, 2 x 2 of 8.
-HWY_INLINE void transpose_block(const uint32_t* from, int64_t from_step, uint32_t* to,
-                                int64_t to_step) {
-  const hn::FixedTag<uint32_t, 4> d;
-  const hn::FixedTag<uint64_t, 2> d64;
-  const auto a = hn::LoadU(d, from);
-  const auto b = hn::LoadU(d, from + from_step);
-  const auto c = hn::LoadU(d, from + 2 * from_step);
-  const auto e = hn::LoadU(d, from + 3 * from_step);
-  const auto ab_low = hn::BitCast(d64, hn::InterleaveLower(d, a, b));
-  const auto ab_high = hn::BitCast(d64, hn::InterleaveUpper(d, a, b));
-  const auto ce_low = hn::BitCast(d64, hn::InterleaveLower(d, c, e));
-  const auto ce_high = hn::BitCast(d64, hn::InterleaveUpper(d, c, e));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, ab_low, ce_low)), d, to);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, ab_low, ce_low)), d, to + to_step);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, ab_high, ce_high)), d, to + 2 * to_step);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, ab_high, ce_high)), d, to + 3 * to_step);
-}
-HWY_INLINE void transpose_block(const uint64_t* from, int64_t from_step, uint64_t* to,
-                                int64_t to_step) {
-  const hn::FixedTag<uint64_t, 2> d;
-  const auto a = hn::LoadU(d, from);
-  const auto b = hn::LoadU(d, from + from_step);
-  hn::StoreU(hn::InterleaveLower(d, a, b), d, to);
-  hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_step);
-}
+// 8 x 8 elements of 2 bytes.
 HWY_INLINE void transpose_block(const uint16_t* from, int64_t from_step, uint16_t* to,
                                 int64_t to_step) {
   const hn::FixedTag<uint16_t, 8> d;
@@ -139,22 +116,52 @@ HWY_INLINE void transpose_block(const uint16_t* from, int64_t from_step, uint16_
 #else
 constexpr bool kBlocks = false;
 HWY_INLINE void transpose_block(const uint16_t*, int64_t, uint16_t*, int64_t) {}
-HWY_INLINE void transpose_block(const uint32_t*, int64_t, uint32_t*, int64_t) {}
-HWY_INLINE void transpose_block(const uint64_t*, int64_t, uint64_t*, int64_t) {}
 #endif
 
-// A whole tile.
+// A whole tile. Lines of the target are written once, and by whole vectors: those of a matrix whose
+// rows are a power of two apart share one set of the cache, which does not hold them all.
 template <class T>
-HWY_INLINE void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step) {
+HWY_INLINE void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step,
+                               bool stream) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr int64_t kBlock = 16 / sizeof(T);
-  if constexpr (kBlocks) {
-    for (int64_t i = 0; i < kSide<T>; i += kBlock) {
-      for (int64_t j = 0; j < kSide<T>; j += kBlock) {
-        transpose_block(from + i * from_step + j, from_step, to + j * to_step + i, to_step);
+  if constexpr (kBlocks && sizeof(T) >= 4) {
+    int64_t rows[kSide<T>];
+    for (int64_t i = 0; i < kSide<T>; ++i) rows[i] = i * from_step;
+    for (int64_t j = 0; j < kSide<T>; j += kBlock) {
+      for (int64_t i = 0; i < kSide<T>; i += lanes) {
+        T* target = to + j * to_step + i;
+        transpose_blocks(d, from + j, rows + i, [&](auto v, int64_t p) HWY_ATTR {
+          if (stream) {
+            hn::Stream(v, d, target + p * to_step);
+          } else {
+            hn::StoreU(v, d, target + p * to_step);
+          }
+        });
       }
     }
   } else {
-    transpose_plain(from, from_step, to, to_step, kSide<T>, kSide<T>);
+    alignas(64) T tile[kSide<T> * kSide<T>];
+    if constexpr (kBlocks) {
+      for (int64_t i = 0; i < kSide<T>; i += kBlock) {
+        for (int64_t j = 0; j < kSide<T>; j += kBlock) {
+          transpose_block(from + i * from_step + j, from_step, tile + j * kSide<T> + i, kSide<T>);
+        }
+      }
+    } else {
+      transpose_plain(from, from_step, tile, kSide<T>, kSide<T>, kSide<T>);
+    }
+    for (int64_t j = 0; j < kSide<T>; ++j) {
+      for (int64_t i = 0; i < kSide<T>; i += lanes) {
+        const auto line = hn::Load(d, tile + j * kSide<T> + i);
+        if (stream) {
+          hn::Stream(line, d, to + j * to_step + i);
+        } else {
+          hn::StoreU(line, d, to + j * to_step + i);
+        }
+      }
+    }
   }
 }
 
@@ -211,14 +218,11 @@ template <class T>
 void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
                int64_t columns, bool stream) {
   constexpr int64_t side = kSide<T>;
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (rows >= 2 && rows <= 4 && to_step == rows)
     return interleave(from, from_step, to, rows, columns);
   if (columns >= 2 && columns <= 4 && from_step == columns) {
     return deinterleave(from, to, to_step, rows, columns);
   }
-  alignas(64) T tile[side * side];
   for (int64_t i = 0; i < rows; i += side) {
     for (int64_t j = 0; j < columns; j += side) {
       const T* source = from + i * from_step + j;
@@ -226,15 +230,8 @@ void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t
       if (rows - i < side || columns - j < side) {
         transpose_plain(source, from_step, target, to_step, rows - i < side ? rows - i : side,
                         columns - j < side ? columns - j : side);
-      } else if (stream) {
-        transpose_tile(source, from_step, tile, side);
-        for (int64_t k = 0; k < side; ++k) {
-          for (int64_t l = 0; l < side; l += lanes) {
-            hn::Stream(hn::Load(d, tile + k * side + l), d, target + k * to_step + l);
-          }
-        }
       } else {
-        transpose_tile(source, from_step, target, to_step);
+        transpose_tile(source, from_step, target, to_step, stream);
       }
     }
   }
