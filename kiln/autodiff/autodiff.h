@@ -176,6 +176,11 @@ struct Autodiff : autodiff::Plain<B> {
   static FloatTensorPrimitive q_dequantize(const Arg<QuantizedTensorPrimitive>& x, DType dtype) {
     return {B::q_dequantize(x, dtype)};
   }
+  static FloatTensorPrimitive q_matmul(const Arg<QuantizedTensorPrimitive>& a,
+                                       const Arg<QuantizedTensorPrimitive>& b, bool transposed,
+                                       DType dtype) {
+    return {B::q_matmul(a, b, transposed, dtype)};
+  }
 
  private:
   static FloatTensorPrimitive ones_like(const FloatTensorPrimitive& x) {

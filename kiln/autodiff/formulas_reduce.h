@@ -157,7 +157,8 @@ struct FormulasReduce : FormulasFunctions<B> {
     return attach("linear", B::float_linear(in(x), in(weight), in(bias)), std::move(to),
                   std::move(formula));
   }
-  // The weight is not trained; it is kept quantized until the gradient needs it.
+  // The weight is not trained; it is kept quantized until the gradient needs it. Where x is
+  // quantized too, its rounding counts as the identity.
   static T float_linear_quantized(F x, const Arg<Quantized>& weight, const T* bias) {
     if (!tracked(x, bias)) return {B::float_linear_quantized(in(x), weight, in(bias))};
     auto formula = [xs = Shape(B::shape(x->inner)), w_ = Quantized(weight.get()),

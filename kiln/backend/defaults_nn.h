@@ -32,7 +32,32 @@ struct NnDefaults {
   static FloatOf<X> float_linear_quantized(const FloatOf<X>& x,
                                            const typename X::QuantizedTensorPrimitive& weight,
                                            const FloatOf<X>* bias) {
-    return X::float_linear(x, X::q_dequantize(weight, X::dtype(x)), bias);
+    const DType dtype = X::dtype(x);
+    if (X::q_scheme(weight).activations == QuantActivations::floating) {
+      return X::float_linear(x, X::q_dequantize(weight, dtype), bias);
+    }
+    const Shape shape = X::shape(x);
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < shape.rank(); ++i) rows *= shape[i];
+    const auto quantized = X::float_quantize(X::float_reshape(x, Shape{rows, shape.back()}),
+                                             QuantScheme{.level = QuantLevel::channel});
+    FloatOf<X> out = X::q_matmul(quantized, weight, true, dtype);
+    if (bias != nullptr) out = X::float_add(std::move(out), *bias);
+    Shape out_shape = shape;
+    out_shape.back() = X::shape(weight)[0];
+    return X::float_reshape(std::move(out), out_shape);
+  }
+
+  template <class X = Bk>
+  static FloatOf<X> q_matmul(const typename X::QuantizedTensorPrimitive& a,
+                             const typename X::QuantizedTensorPrimitive& b, bool transposed,
+                             DType dtype) {
+    // 16-bit floats would round the values before they are multiplied.
+    const DType wide = dtype == DType::f64 ? dtype : DType::f32;
+    const FloatOf<X> right = X::q_dequantize(b, wide);
+    FloatOf<X> out = X::float_matmul(X::q_dequantize(a, wide),
+                                     transposed ? X::float_permute(right, Dims{1, 0}) : right);
+    return dtype == wide ? out : X::float_cast(std::move(out), dtype);
   }
 
   // ----------------------------------------------------------------------------------------------------

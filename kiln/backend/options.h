@@ -83,6 +83,12 @@ enum class QuantLevel : uint8_t {
   block,    // one for each `block` neighbours in a row; the last one of a row may be shorter
 };
 
+// What functional::linear does with its input where the weight is quantized.
+enum class QuantActivations : uint8_t {
+  floating,  // multiplies by it as it is: only the weight loses accuracy
+  dynamic,   // quantizes each of its rows first, in 8 bits by its largest magnitude
+};
+
 struct QuantScheme {
   // Of QuantLevel::tensor only. 0: take it from the tensor: max |x| / 127 (or 7), as the other
   // levels do for each scale.
@@ -90,6 +96,7 @@ struct QuantScheme {
   int bits = 8;  // or 4: two values in a byte
   QuantLevel level = QuantLevel::tensor;
   int64_t block = 32;
+  QuantActivations activations = QuantActivations::floating;
 
   friend bool operator==(const QuantScheme&, const QuantScheme&) = default;
 };

@@ -53,6 +53,7 @@ std::string Quantized::extra_repr() const {
                            : scheme_.level == QuantLevel::channel ? "channel"
                                                                   : "block of ");
   if (scheme_.level == QuantLevel::block) out += std::to_string(scheme_.block);
+  if (scheme_.activations == QuantActivations::dynamic) out += ", inputs in 8 bits";
   return out;
 }
 

@@ -211,6 +211,14 @@ Tensor quantize(const Tensor& x, const QuantScheme& scheme) {
   return wrap(AD::float_quantize(value, scheme));
 }
 
+Tensor quantize_dynamic(const Tensor& x, const QuantScheme& scheme) {
+  if (scheme.scale > 0) {
+    throw_error<ValueError>("quantize_dynamic: the scale comes from the tensor; got ", scheme.scale,
+                            ", try quantize()");
+  }
+  return quantize(x, scheme);
+}
+
 QuantScheme quant_scheme(const Tensor& x) {
   return Dispatch::q_scheme(quantized_value("quant_scheme", x).inner);
 }

@@ -25,6 +25,24 @@ Value product(const ValueArg& x, const ValueArg& y) {
                                             : Value{Dispatch::int_matmul(x->inner, y->inner)};
 }
 
+bool is_quantized(const ValueArg& x) { return kind_of_value(x) == Kind::quantized; }
+
+Tensor dequantized(const ValueArg& x, DType dtype) {
+  return wrap(AD::q_dequantize(x->inner, dtype));
+}
+
+// Both quantized; b [k, m] or, transposed, [m, k].
+Tensor quantized_product(const char* op, const ValueArg& a, const ValueArg& b, bool transposed) {
+  const Shape& xs = shape_of(a);
+  const Shape& ys = shape_of(b);
+  if (xs.rank() != 2 || ys.rank() != 2 || xs[1] != ys[transposed ? 1 : 0]) {
+    throw_product(op, xs, ys,
+                  transposed ? "two quantized matrices, [n, in] and [out, in]"
+                             : "two quantized matrices, [n, k] and [k, m]");
+  }
+  return wrap(AD::q_matmul(a->inner, b->inner, transposed, DType::f32));
+}
+
 }  // namespace
 
 Tensor matmul(TensorArg x, TensorArg y) {
@@ -33,6 +51,13 @@ Tensor matmul(TensorArg x, TensorArg y) {
   const ValueArg a = arg_of("matmul", x);
   const ValueArg b = arg_of("matmul", y);
   check_same_device("matmul", a, b);
+  if (is_quantized(a) && is_quantized(b)) return quantized_product("matmul", a, b, false);
+  if (is_quantized(a) && kind_of_value(b) == Kind::floating) {
+    return matmul(dequantized(a, dtype_of_value(b)), y);
+  }
+  if (is_quantized(b) && kind_of_value(a) == Kind::floating) {
+    return matmul(x, dequantized(b, dtype_of_value(a)));
+  }
   const Shape xs = shape_of(a);
   const Shape ys = shape_of(b);
   if (xs.rank() == 0 || ys.rank() == 0) {
@@ -130,6 +155,10 @@ Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
                             ws.rank() == 2 ? ws[1] : -1, "] and weight [out, in]");
   }
   const bool quantized = kind_of_value(w) == Kind::quantized;
+  if (quantized && is_quantized(input)) {
+    const Tensor out = quantized_product("linear", input, w, true);
+    return bias.defined() ? out + bias : out;
+  }
   const DType dtype = dtype_of_value(input);
   if (kind_of_value(input) != Kind::floating || (!quantized && dtype != dtype_of_value(w))) {
     throw_error<DTypeError>("linear: input and weight must have one floating point dtype; got ",

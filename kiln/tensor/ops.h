@@ -84,13 +84,17 @@ inline Tensor stack(std::initializer_list<Tensor> tensors, int64_t dim = 0) {
   return stack(std::span<const Tensor>(tensors.begin(), tensors.size()), dim);
 }
 
+// The product of two quantized matrices is computed on their integers and given in f32; of a
+// quantized and a floating point one, in the latter's dtype, with gradients to it.
 Tensor matmul(TensorArg x, TensorArg y);
 Tensor softmax(TensorArg x, int64_t dim);
 Tensor log_softmax(TensorArg x, int64_t dim);
 
 // Integers of 8 or 4 bits with scales; see QuantScheme. `dequantize` gives f32 unless told
-// otherwise.
+// otherwise. quantize_dynamic takes every scale from x itself, by default one for each row.
 Tensor quantize(const Tensor& x, const QuantScheme& scheme = {});
+Tensor quantize_dynamic(const Tensor& x,
+                        const QuantScheme& scheme = {.level = QuantLevel::channel});
 Tensor dequantize(const Tensor& x, DType dtype = DType::f32);
 // What a quantized tensor consists of (QuantLayout has shapes and dtypes), and one made of such
 // parts, whose memory it shares. Throws DTypeError, ShapeError, ValueError for a scheme that makes
@@ -104,7 +108,7 @@ Tensor make_quantized(const Tensor& values, const Tensor& scales, const QuantSch
 namespace functional {
 
 // y = x W^T + b: x [.., in], weight [out, in], bias [out] or undefined -> [.., out]. The weight may
-// be quantized; gradients then flow to x and the bias.
+// be quantized; gradients then flow to x and the bias. So may both, as in matmul, x of two dims.
 Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias = {});
 
 // x [N, C, H, W] or [C, H, W], weight [O, C / groups, KH, KW], bias [O] or undefined.

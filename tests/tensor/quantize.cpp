@@ -89,7 +89,7 @@ TEST_CASE("quantized tensors have no arithmetic") {
     CHECK_THROWS_AS(q.any(), DTypeError);
     CHECK_THROWS_AS(q.cumsum(0), DTypeError);
     CHECK_THROWS_AS(q.softmax(0), DTypeError);
-    CHECK_THROWS_AS(q.matmul(q), DTypeError);
+    CHECK_THROWS_AS(q.matmul(tensor({{1, 2}, {3, 4}}, {.device = device})), DTypeError);
     CHECK_THROWS_AS(q.t(), DTypeError);
     CHECK_THROWS_AS(q.expand({2, 2, 2}), DTypeError);
     CHECK_THROWS_AS(q[0], DTypeError);
@@ -192,4 +192,70 @@ TEST_CASE("linear with a quantized weight: as with the dequantized one, gradient
     }
     CHECK_THROWS_AS(functional::linear(ones({2, 2}, {.device = device}), quantize(w)), ShapeError);
   });
+}
+
+TEST_CASE("products of quantized matrices: as of the dequantized ones") {
+  on_devices([](Device device) {
+    const Tensor x = tensor({{1.0, -2.0, 0.5}, {0.25, 3.0, -1.0}}, {f32, device});
+    const Tensor y = tensor({{0.5, 1.0}, {-1.5, 2.0}, {1.0, -0.25}}, {f32, device});
+    for (const QuantScheme& scheme :
+         {QuantScheme{}, QuantScheme{.level = QuantLevel::channel},
+          QuantScheme{.bits = 4, .level = QuantLevel::block, .block = 2}}) {
+      const Tensor a = quantize(x, scheme);
+      const Tensor b = quantize(y, scheme);
+      const Tensor w = quantize(y.t(), scheme);
+      const Tensor bias = tensor({0.5, -0.5}, {f32, device});
+      CHECK(matmul(a, b).dtype() == f32);
+      CHECK(matmul(a, b).allclose(dequantize(a).matmul(dequantize(b)), 1e-6, 1e-6));
+      CHECK(functional::linear(a, w, bias)
+                .allclose(functional::linear(dequantize(a), dequantize(w), bias), 1e-6, 1e-6));
+      // With a floating point matrix: in its dtype, and its gradient.
+      Tensor dense = y.to(f64).requires_grad_();
+      const Tensor z = matmul(a, dense);
+      CHECK(z.dtype() == f64);
+      CHECK(z.backward(ones({2, 2}, {f64, device}))
+                .get(dense)
+                ->allclose(dequantize(a, f64).t().matmul(ones({2, 2}, {f64, device}))));
+      Tensor left = x.clone().requires_grad_();
+      CHECK(matmul(left, b)
+                .backward(ones({2, 2}, {f32, device}))
+                .get(left)
+                ->allclose(ones({2, 2}, {f32, device}).matmul(dequantize(b).t()), 1e-6, 1e-6));
+    }
+    const Tensor q = quantize(x);
+    CHECK(error_lacks<ShapeError>([&] { matmul(q, q); }, {"matmul", "[2, 3]", "[n, k]"}) == "");
+    CHECK(error_lacks<ShapeError>([&] { functional::linear(q, quantize(y)); },
+                                  {"linear", "[3, 2]", "[out, in]"}) == "");
+    CHECK_THROWS_AS(matmul(quantize(ones({2, 2, 2}, {.device = device})), q), ShapeError);
+  });
+}
+
+TEST_CASE("linear with dynamic activations: the input's rows are quantized by their largest") {
+  on_devices([](Device device) {
+    const Tensor w = tensor({{1.0, -2.0, 0.5}, {0.25, 3.0, -1.0}}, {f32, device});
+    for (const QuantScheme& scheme :
+         {QuantScheme{.level = QuantLevel::channel, .activations = QuantActivations::dynamic},
+          QuantScheme{.bits = 4,
+          .level = QuantLevel::block,
+          .block = 2,
+          .activations = QuantActivations::dynamic}}) {
+      const Tensor q = quantize(w, scheme);
+      Tensor x =
+          tensor({{{1.0, 2.0, 3.0}, {-1.0, 0.5, 0.0}}, {{1e-3, 1.0, 100.0}, {0.0, 0.0, 0.0}}},
+                 {f32, device})
+              .requires_grad_();
+      Tensor bias = tensor({0.5, -0.5}, {f32, device}).requires_grad_();
+      const Tensor rows = quantize_dynamic(x.detach().reshape({4, 3}));
+      CHECK(quantized_scales(rows).shape() == Shape{4});
+      const Tensor y = functional::linear(x, q, bias);
+      CHECK(y.shape() == Shape{2, 2, 2});
+      CHECK(y.reshape({4, 2}).allclose(
+          functional::linear(dequantize(rows), dequantize(q), bias.detach()), 1e-6, 1e-5));
+      const Gradients grads = y.sum().backward();
+      CHECK(
+          grads.get(x)->allclose(ones({2, 2, 2}, {f32, device}).matmul(dequantize(q)), 1e-6, 1e-6));
+      CHECK(mismatch(*grads.get(bias), {2}, {4.0, 4.0}) == "");
+    }
+  });
+  CHECK_THROWS_AS(quantize_dynamic(ones({2}), {.scale = 0.5}), ValueError);
 }

@@ -226,16 +226,54 @@ void add_quantized_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     for (const auto& [shape, out] :
          {std::pair<Shape, int64_t>{{5}, 3}, {{2, 3, 6}, 4}, {{0, 4}, 2}, {{33, 70}, 40}}) {
-      for (const QuantScheme& scheme : schemes) {
-        const Operand weight = quantized({out, shape.back()}, scheme);
-        for (const Argument& bias :
-             {Argument(list.uniform(Shape{out}, dtype)), Argument(Absent())}) {
-          Case& c = list.add("float_linear_quantized", {list.uniform(shape, dtype), weight, bias},
-                             {8, 1600.0 * static_cast<double>(shape.back())});
-          c.elementwise = false;
+      for (QuantScheme scheme : schemes) {
+        for (const QuantActivations activations :
+             {QuantActivations::floating, QuantActivations::dynamic}) {
+          scheme.activations = activations;
+          const Operand weight = quantized({out, shape.back()}, scheme);
+          for (const Argument& bias :
+               {Argument(list.uniform(Shape{out}, dtype)), Argument(Absent())}) {
+            Case& c = list.add("float_linear_quantized", {list.uniform(shape, dtype), weight, bias},
+                               {8, 1600.0 * static_cast<double>(shape.back())});
+            c.elementwise = false;
+          }
         }
       }
     }
+    // Quotients that end in a half, values that are not finite, rows of zeros.
+    QuantScheme dynamic;
+    dynamic.activations = QuantActivations::dynamic;
+    list.add("float_linear_quantized",
+             {values({127, 0.5, 1.5, -2.5, 0, 0, 0, 0, kInf, kNan, -kInf, 2}, {3, 4}, dtype),
+              quantized({2, 4}, dynamic), Absent()},
+             {8, 6400})
+        .elementwise = false;
+  }
+  // Each with scales of the first's and the second's scheme, from vectors to what fills several
+  // tiles of every kernel.
+  struct Sizes {
+    int64_t n, k, m;
+  };
+  const auto add_product = [&](const Sizes& s, const QuantScheme& a, const QuantScheme& b) {
+    for (const bool transposed : {false, true}) {
+      for (DType dtype : list.floats) {
+        Case& c = list.add(
+            "q_matmul",
+            {quantized({s.n, s.k}, a), quantized(transposed ? Shape{s.m, s.k} : Shape{s.k, s.m}, b),
+             transposed, dtype},
+            {8, 8.0 * static_cast<double>(127 * 127 * s.k) / 4});
+        c.elementwise = false;
+      }
+    }
+  };
+  for (const QuantScheme& a : schemes) {
+    for (const QuantScheme& b : schemes) add_product({7, 70, 33}, a, b);
+    for (const Sizes& s : {Sizes{1, 5, 3}, {4, 1, 1}, {0, 4, 2}, {3, 0, 2}}) add_product(s, a, a);
+  }
+  for (const Sizes& s : {Sizes{1, 301, 131}, {65, 259, 1}, {47, 131, 70}}) {
+    add_product(s, {.level = kChannel}, {});
+    add_product(s, {.level = kChannel}, {.level = kBlock, .block = 4});
+    add_product(s, {.level = kBlock, .block = 5}, {.bits = 4, .level = kBlock, .block = 3});
   }
 }
 

@@ -21,6 +21,11 @@ struct CpuNeural : CpuBasic {
   static HostHandle float_linear(Arg<HostHandle>, Arg<HostHandle>, const HostHandle*);
   static HostHandle int_matmul(Arg<HostHandle>, Arg<HostHandle>);
 
+  // Products of integers of 8 or 4 bits with scales. (quantized_products.cpp)
+  static HostHandle float_linear_quantized(Arg<HostHandle>, Arg<QuantizedHandle>,
+                                           const HostHandle*);
+  static HostHandle q_matmul(Arg<QuantizedHandle>, Arg<QuantizedHandle>, bool, DType);
+
   // Softmax and losses. (softmax.cpp, cross_entropy.cpp)
   static HostHandle float_softmax(Arg<HostHandle>, int);
   static HostHandle float_softmax_backward(Arg<HostHandle>, Arg<HostHandle>, int);

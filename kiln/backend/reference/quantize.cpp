@@ -109,9 +109,29 @@ HostHandle Ops::float_linear_quantized(Tensor x, Arg<QuantizedHandle> weight,
                                        const HostHandle* bias) {
   HostHandle wide_bias;
   if (bias != nullptr) wide_bias = float_cast(*bias, DType::f64);
-  const HostHandle out = float_linear(float_cast(x, DType::f64), q_dequantize(weight, DType::f64),
-                                      bias == nullptr ? nullptr : &wide_bias);
+  const Shape shape = x->shape();
+  HostHandle wide = float_cast(x, DType::f64);
+  if (weight->scheme().activations == QuantActivations::dynamic) {
+    const Shape rows = {shape.back() == 0 ? 0 : shape.numel() / shape.back(), shape.back()};
+    // The scales are kept in f32, whatever dtype x has.
+    if (shape.numel() != 0) {
+      wide = float_reshape(
+          q_dequantize(float_quantize(float_reshape(wide, rows), {.level = QuantLevel::channel}),
+                       DType::f64),
+          shape);
+    }
+  }
+  const HostHandle out =
+      float_linear(wide, q_dequantize(weight, DType::f64), bias == nullptr ? nullptr : &wide_bias);
   return float_cast(out, x->dtype());
+}
+
+HostHandle Ops::q_matmul(Arg<QuantizedHandle> a, Arg<QuantizedHandle> b, bool transposed,
+                         DType dtype) {
+  const HostHandle right = q_dequantize(b, DType::f64);
+  return float_cast(float_matmul(q_dequantize(a, DType::f64),
+                                 transposed ? float_permute(right, Dims{1, 0}) : right),
+                    dtype);
 }
 
 }  // namespace kiln
