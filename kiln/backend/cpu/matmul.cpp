@@ -5,6 +5,7 @@
 
 #include "kiln/backend/cpu/cpu_neural.h"
 #include "kiln/backend/cpu/gemm.h"
+#include "kiln/backend/cpu/gemm_half.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/core/parallel.h"
 
@@ -186,24 +187,24 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const HostTe
 
 HostHandle CpuNeural::float_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
   const DType dtype = a.get()->dtype();
-  if (cpu::is_half(dtype)) {
-    return cpu::narrowed(float_matmul(cpu::widened(a), cpu::widened(b)), dtype);
-  }
   const HostTensor& x = *a.get();
   const HostTensor& y = *b.get();
-  HostHandle out = host::empty(product_shape(x, y), dtype, x.device());
-  if (dtype == DType::f64) {
-    multiply<double>(x, y, *out);
-  } else {
-    multiply<float>(x, y, *out);
+  const int64_t rows = x.shape().numel() / std::max<int64_t>(x.shape().back(), 1);
+  if (cpu::is_half(dtype) && !cpu::multiplies_half(dtype, rows, y.shape().back())) {
+    return cpu::narrowed(float_matmul(cpu::widened(a), cpu::widened(b)), dtype);
   }
+  HostHandle out = host::empty(product_shape(x, y), dtype, x.device());
+  visit_float("matmul", dtype, [&]<class T>() { multiply<T>(x, y, *out); });
   return out;
 }
 
 HostHandle CpuNeural::float_linear(Arg<HostHandle> x, Arg<HostHandle> weight,
                                    const HostHandle* bias) {
   const DType dtype = x.get()->dtype();
-  if (cpu::is_half(dtype)) {
+  const Shape& xs = x.get()->shape();
+  if (cpu::is_half(dtype) &&
+      !cpu::multiplies_half(dtype, xs.numel() / std::max<int64_t>(xs.back(), 1),
+                            weight.get()->shape()[0])) {
     const cpu::OptionalOperand wide(bias, cpu::widened);
     return cpu::narrowed(float_linear(cpu::widened(x), cpu::widened(weight), wide.get()), dtype);
   }
@@ -213,13 +214,10 @@ HostHandle CpuNeural::float_linear(Arg<HostHandle> x, Arg<HostHandle> weight,
   HostHandle out = host::empty(shape, dtype, rows->device());
   const cpu::OptionalOperand row_bias(bias, cpu::contiguous);
   const HostTensor* bias_tensor = row_bias.get() == nullptr ? nullptr : row_bias.get()->get();
-  if (dtype == DType::f64) {
-    if (!rows_of<double>(*rows)) rows = cpu::contiguous(rows);
-    multiply_linear<double>(*rows, *weight.get(), bias_tensor, *out);
-  } else {
-    if (!rows_of<float>(*rows)) rows = cpu::contiguous(rows);
-    multiply_linear<float>(*rows, *weight.get(), bias_tensor, *out);
-  }
+  visit_float("linear", dtype, [&]<class T>() {
+    if (!rows_of<T>(*rows)) rows = cpu::contiguous(rows);
+    multiply_linear<T>(*rows, *weight.get(), bias_tensor, *out);
+  });
   return out;
 }
 
