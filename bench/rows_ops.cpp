@@ -15,6 +15,24 @@ WorkloadFactory square_matmul(int64_t n) {
   };
 }
 
+WorkloadFactory bf16_matmul(int64_t n) {
+  return [=] {
+    const Tensor x = uniform({n, n}, 1).to(bf16), y = uniform({n, n}, 2).to(bf16);
+    return make_workload([=] { return matmul(x, y); },
+                         [](auto& step) { return sample(step().to(f32)); });
+  };
+}
+
+// A layer of 1024 x 1024 in 8 bits, for `rows` inputs in float.
+WorkloadFactory int8_linear(int64_t rows, QuantActivations activations) {
+  return [=] {
+    const Tensor x = uniform({rows, Ki}, 1), bias = uniform({Ki}, 3);
+    const Tensor weight =
+        quantize(uniform({Ki, Ki}, 2), {.level = QuantLevel::channel, .activations = activations});
+    return op_workload([=] { return functional::linear(x, weight, bias); });
+  };
+}
+
 std::unique_ptr<Workload> chain() {
   Tensor x = uniform({1, 1}, 1).requires_grad_();
   const Tensor w = full({1, 1}, 0.999);
@@ -127,6 +145,27 @@ void add_large_op_rows(std::vector<Row>& rows) {
                     .make = unary(
                         {n, n}, [](const Tensor& x) { return softmax(x, -1); }, -4, 4),
                     .bytes = 2 * 4 * static_cast<double>(n * n)});
+  }
+  for (const int64_t n : {32, 128, 512, 1024, 2048}) {
+    const std::string size = std::to_string(n);
+    rows.push_back({.name = "matmul_bf16_" + size,
+                    .what = "product of two " + size + "x" + size + " matrices of bf16",
+                    .make = bf16_matmul(n),
+                    .flops = 2.0 * static_cast<double>(n * n * n),
+                    .tolerance = 1e-2});
+  }
+  for (const int64_t n : {1, 64, 512}) {
+    const std::string size = std::to_string(n);
+    const std::string of = " inputs of 1024, a 1024x1024 weight in 8 bits";
+    rows.push_back({.name = "linear_int8_" + size,
+                    .what = "linear of " + size + of,
+                    .make = int8_linear(n, QuantActivations::floating),
+                    .bytes = n == 1 ? static_cast<double>(Mi) : 0.0});
+    rows.push_back({.name = "linear_int8_dynamic_" + size,
+                    .what = "linear of " + size + of + ", inputs quantized too",
+                    .make = int8_linear(n, QuantActivations::dynamic),
+                    .bytes = n == 1 ? static_cast<double>(Mi) : 0.0,
+                    .tolerance = 3e-2});
   }
   rows.push_back(conv2d_row("conv2d_3x3", {64, 32, 26, 26}, {64, 32, 3, 3}, {}));
   rows.push_back(conv2d_row("conv2d_1x1", {8, 256, 28, 28}, {64, 256, 1, 1}, {}));

@@ -1,5 +1,6 @@
 // Rows that are one op, or a chain of them. Each stands beside its Kiln half in bench/rows_ops.cpp.
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "bench/peer/rows.h"
 #include "bench/peer/tensors.h"
@@ -23,6 +24,36 @@ WorkloadFactory matmul_row(int64_t n) {
   return [=] {
     const at::Tensor x = uniform({n, n}, 1), y = uniform({n, n}, 2);
     return op_workload([=] { return at::matmul(x, y); });
+  };
+}
+
+WorkloadFactory bf16_matmul_row(int64_t n) {
+  return [=] {
+    const at::Tensor x = uniform({n, n}, 1).to(at::kBFloat16);
+    const at::Tensor y = uniform({n, n}, 2).to(at::kBFloat16);
+    return make_workload([=] { return at::matmul(x, y); },
+                         [](auto& step) { return sample(step().to(at::kFloat)); });
+  };
+}
+
+// Inputs are quantized in each step, with one scale for all of them; the weight was packed before.
+WorkloadFactory dynamic_linear_row(int64_t rows) {
+  return [=] {
+    const int64_t size = 1024;
+    const at::Tensor x = uniform({rows, size}, 1), bias = uniform({size}, 3);
+    const at::Tensor weight = uniform({size, size}, 2);
+    const at::Tensor quantized =
+        at::quantize_per_channel(weight, weight.abs().amax(1).to(at::kDouble) / 127,
+                                 at::zeros({size}, at::kLong), 0, at::kQInt8);
+    auto& ops = c10::Dispatcher::singleton();
+    std::vector<c10::IValue> packed = {quantized, bias};
+    ops.findSchemaOrThrow("quantized::linear_prepack", "").callBoxed(&packed);
+    const auto linear = ops.findSchemaOrThrow("quantized::linear_dynamic", "");
+    return op_workload([=, weight = packed[0]] {
+      std::vector<c10::IValue> stack = {x, weight, false};
+      linear.callBoxed(&stack);
+      return stack[0].toTensor();
+    });
   };
 }
 
@@ -92,6 +123,12 @@ void add_op_rows(WorkloadTable& rows) {
   rows["chain_1000"] = chain_workload;
   for (const int64_t n : {32, 64, 128, 256, 512, 1024, 2048}) {
     rows["matmul_" + std::to_string(n)] = matmul_row(n);
+  }
+  for (const int64_t n : {32, 128, 512, 1024, 2048}) {
+    rows["matmul_bf16_" + std::to_string(n)] = bf16_matmul_row(n);
+  }
+  for (const int64_t n : {1, 64, 512}) {
+    rows["linear_int8_dynamic_" + std::to_string(n)] = dynamic_linear_row(n);
   }
 
   for (const int64_t n : {1, 4}) {

@@ -40,6 +40,7 @@ void bind_creation(nb::module_& m, TensorClass& c);
 void bind_random(nb::module_& m, TensorClass& c);
 void bind_pointwise(nb::module_& m, TensorClass& c);
 void bind_special(nb::module_& m);
+void bind_quantization(nb::module_& m, TensorClass& tensor);
 void bind_complex(nb::module_& m, TensorClass& c);
 void bind_interop(nb::module_& m, TensorClass& c);
 void bind_autograd(nb::module_& m, TensorClass& c);

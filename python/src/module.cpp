@@ -26,6 +26,7 @@ NB_MODULE(_C, m) {
   bind_creation(m, tensor);
   bind_random(m, tensor);
   bind_special(m);
+  bind_quantization(m, tensor);
   bind_complex(m, tensor);
   bind_interop(m, tensor);
   bind_autograd(m, tensor);
