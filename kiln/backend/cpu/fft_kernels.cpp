@@ -311,8 +311,50 @@ void twist(const T* re, const T* im, const T* w_re, const T* w_im, T c, T e, T* 
   }
 }
 
+// Numbers k and n - k together: with a and the conjugate b of the other one, a + b is twice the
+// spectrum of the even numbers, -i w (a - b) that of the odd ones.
 template <class T>
-constexpr FftKernels<T> kFftKernels = {&pass<T>, &split<T>, &join<T>, &twist<T>};
+void untangle(T* z, const T* w, int64_t n) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto one = [&](int64_t k) {
+    const int64_t l = n - k;
+    const T ar = z[2 * k], ai = z[2 * k + 1];
+    const T br = z[2 * l], bi = -z[2 * l + 1];
+    const T er = ar + br, ei = ai + bi;
+    const T dr = ar - br, di = ai - bi;
+    const T tr = w[2 * k] * di + w[2 * k + 1] * dr;
+    const T ti = w[2 * k + 1] * di - w[2 * k] * dr;
+    z[2 * k] = er + tr;
+    z[2 * k + 1] = ei + ti;
+    z[2 * l] = er - tr;
+    z[2 * l + 1] = ti - ei;
+  };
+  one(0);
+  int64_t k = 1;
+  for (; 2 * (k + lanes) - 2 < n; k += lanes) {
+    T* low = z + 2 * k;
+    T* high = z + 2 * (n - k - lanes + 1);
+    V ar, ai, br, bi, wr, wi;
+    hn::LoadInterleaved2(d, low, ar, ai);
+    hn::LoadInterleaved2(d, high, br, bi);
+    hn::LoadInterleaved2(d, w + 2 * k, wr, wi);
+    br = hn::Reverse(d, br);
+    bi = hn::Neg(hn::Reverse(d, bi));
+    const auto er = hn::Add(ar, br), ei = hn::Add(ai, bi);
+    const auto dr = hn::Sub(ar, br), di = hn::Sub(ai, bi);
+    const auto tr = hn::MulAdd(wr, di, hn::Mul(wi, dr));
+    const auto ti = hn::MulSub(wi, di, hn::Mul(wr, dr));
+    hn::StoreInterleaved2(hn::Add(er, tr), hn::Add(ei, ti), d, low);
+    hn::StoreInterleaved2(hn::Reverse(d, hn::Sub(er, tr)), hn::Reverse(d, hn::Sub(ti, ei)), d,
+                          high);
+  }
+  for (; 2 * k <= n; ++k) one(k);
+}
+
+template <class T>
+constexpr FftKernels<T> kFftKernels = {&pass<T>, &split<T>, &join<T>, &twist<T>, &untangle<T>};
 
 const FftKernels<float>* fft_f32() { return &kFftKernels<float>; }
 const FftKernels<double>* fft_f64() { return &kFftKernels<double>; }

@@ -21,6 +21,9 @@ struct FftKernels {
   // (re, im) times w times the number (c, d), elementwise.
   void (*twist)(const T* re, const T* im, const T* w_re, const T* w_im, T c, T d, T* out_re,
                 T* out_im, int64_t n);
+  // The spectrum of 2 n real numbers, [n + 1] complex ones in place, from that of n complex ones
+  // made of pairs of them (twice as large), whose first also stands last. w: e^(-2 pi i k / 2 n).
+  void (*untangle)(T* z, const T* w, int64_t n);
 };
 
 // For the best instruction set of this machine.

@@ -362,22 +362,7 @@ void RealFftPlan<T>::forward(const T* in, T* out, T scale) const {
   plan_->transform(in, out, false, scale / 2);
   out[2 * half] = out[0];
   out[2 * half + 1] = out[1];
-  for (int64_t k = 0; 2 * k <= half; ++k) {
-    const int64_t l = half - k;
-    const T ar = out[2 * k], ai = out[2 * k + 1];
-    const T br = out[2 * l], bi = -out[2 * l + 1];
-    const T er = ar + br, ei = ai + bi;
-    const T dr = ar - br, di = ai - bi;
-    const T wr = twiddle_[static_cast<size_t>(2 * k)],
-            wi = twiddle_[static_cast<size_t>(2 * k + 1)];
-    // -i w (a - b)
-    const T tr = wr * di + wi * dr;
-    const T ti = wi * di - wr * dr;
-    out[2 * k] = er + tr;
-    out[2 * k + 1] = ei + ti;
-    out[2 * l] = er - tr;
-    out[2 * l + 1] = ti - ei;
-  }
+  fft_kernels<T>().untangle(out, twiddle_.data(), half);
 }
 
 template <class T>

@@ -236,6 +236,38 @@ const CumargKernels<T>& cumarg_kernels(bool largest) {
   if constexpr (std::is_same_v<T, int64_t>) return table.i64[largest];
 }
 
+// A long row in pieces: each alone first; then the places of its elements move by its start, and
+// where the best of the pieces before it is not beaten yet, that one's place stands.
+template <class T>
+void cumarg_in_pieces(const CumargKernels<T>& kernels, bool largest, const T* x, int64_t n,
+                      int64_t* out) {
+  const int64_t pieces = (n + kPiece - 1) / kPiece;
+  parallel_for(pieces, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      kernels.row(x + p * kPiece, std::min(kPiece, n - p * kPiece), out + p * kPiece);
+    }
+  });
+  const auto beats = [=](T a, T b) { return a != a || (b == b && (largest ? a >= b : a <= b)); };
+  const Scratch<int64_t> best(pieces);  // of the pieces before
+  best[0] = 0;
+  for (int64_t p = 1; p < pieces; ++p) {
+    const int64_t last = (p - 1) * kPiece + out[p * kPiece - 1];
+    best[p] = p == 1 || beats(x[last], x[best[p - 1]]) ? last : best[p - 1];
+  }
+  parallel_for(pieces - 1, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin + 1; p < end + 1; ++p) {
+      int64_t* to = out + p * kPiece;
+      const int64_t start = p * kPiece;
+      const int64_t count = std::min(kPiece, n - start);
+      const T before = x[best[p]];
+      int64_t* const first = std::partition_point(
+          to, to + count, [&](int64_t place) { return !beats(x[start + place], before); });
+      std::fill(to, first, best[p]);
+      for (int64_t* at = first; at < to + count; ++at) *at += start;
+    }
+  });
+}
+
 HostHandle cumarg(const HostHandle& x, int dim, bool largest) {
   const DType dtype = x->dtype();
   if (convert_of(dtype) != Convert::none) {
@@ -253,6 +285,12 @@ HostHandle cumarg(const HostHandle& x, int dim, bool largest) {
     if constexpr (std::is_arithmetic_v<T> && sizeof(T) >= 4) {
       const T* from = source->data_as<const T>();
       const CumargKernels<T>& kernels = cumarg_kernels<T>(largest);
+      if (around.inner == 1 && around.n >= 4 * kPiece && around.outer < kRowsAtOnce) {
+        for (int64_t r = 0; r < around.outer; ++r) {
+          cumarg_in_pieces(kernels, largest, from + r * around.n, around.n, to + r * around.n);
+        }
+        return;
+      }
       if (around.inner == 1) {
         const int64_t grain = std::max<int64_t>(1, kGrain / around.n);
         parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {

@@ -1,0 +1,20 @@
+// Sums of some rows of a table, for embedding_bag.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln::cpu {
+
+template <class T>
+struct BagKernels {
+  // out[c] = the sum over i < count of table[rows[i] * width + c], over `divisor`, for c < width.
+  // Added up in double precision, in order.
+  void (*sum)(const T* table, int64_t width, const int64_t* rows, int64_t count, double divisor,
+              T* out);
+};
+
+// For the best instruction set of this machine; T is float or double.
+template <class T>
+const BagKernels<T>& bag_kernels();
+
+}  // namespace kiln::cpu
