@@ -90,6 +90,10 @@ Plan<T> make_plan(const Gemm<T>& g, const GemmKernels<T>& kernels) {
 // while they multiply, which has loads and stores to spare; where packing transposes, they bring
 // what will be packed into the cache, since it was often written by another core, or long ago.
 
+// Tiles, at most, that share the copy of a vector's width of B: the less each of them copies, the
+// less it waits for memory.
+constexpr int64_t kCopyParts = 4;
+
 // The product of one tile of C (or all of it) on this thread.
 template <class T>
 class TileMultiplier {
@@ -228,8 +232,10 @@ class TileMultiplier {
       ahead.to = const_cast<T*>(block.b) + j / kernels_.columns * block.b_panel;
       ahead.to_step = kernels_.columns;
       ahead.tile = kernels_.lanes;
+      ahead.rows = block.k;
       ahead.next = ahead.from + kernels_.columns;
       ahead.tiles = ceil_div(ahead.count, kernels_.lanes);
+      ahead.parts = std::clamp<int64_t>(block.m / block.rows / ahead.tiles, 1, kCopyParts);
     }
     return ahead;
   }
@@ -250,6 +256,7 @@ class TileMultiplier {
       ahead.step = a.column;
       ahead.to = const_cast<T*>(block.a) + i / block.rows * block.a_panel;
       ahead.to_step = block.rows;
+      ahead.rows = block.k;
       ahead.next = ahead.from + block.rows;
     }
     return ahead;

@@ -46,7 +46,7 @@ struct Tile {
   bool accumulate;
   const T* row_bias;
   const T* column_bias;
-  Ahead<T> ahead;  // of this tile
+  const Ahead<T>* ahead;  // of this tile, or null
 };
 
 // Brings a line into the cache as this core's own. (A compiler makes an ordinary prefetch of
@@ -82,24 +82,28 @@ template <class T, class AddProducts>
 HWY_INLINE int64_t copy_meanwhile(const Ahead<T>& ahead, int64_t k,
                                   const AddProducts& add_products) {
   const hn::ScalableTag<T> d;
-  // What is copied may come from memory: it is fetched so many p before, the first ones during the
-  // last p of the copy before. (Of a row whose beginning shares a line with that copy, the end.)
+  // What is copied may come from memory: it is fetched so many rows before, the first ones during
+  // the last rows of the copy before. (Of a row whose beginning shares a line with that copy, the
+  // end.)
   constexpr int64_t kDistance = 32;
   const int64_t count = std::min(static_cast<int64_t>(hn::Lanes(d)), ahead.count);
   const auto valid = hn::FirstN(d, static_cast<size_t>(count));
   const T* from = ahead.from;
   const T* soon = from + kDistance * ahead.step + count - 1;
   T* to = ahead.to;
-  for (int64_t left = k; left != 0; --left) {
+  int64_t p = 0;
+  for (int64_t left = ahead.rows; left > 0; --left) {
     if (left == kDistance) soon = ahead.next + count - 1;
     hwy::Prefetch(soon);
     hn::StoreU(hn::MaskedLoad(valid, d, from), d, to);
-    add_products(1);
+    const int64_t n = std::min(ahead.parts, k - p);
+    add_products(n);
+    p += n;
     from += ahead.step;
     soon += ahead.step;
     to += ahead.to_step;
   }
-  return k;
+  return p;
 }
 
 // kRows x (kVectors * lanes) elements of C, held in registers while p runs. (Unrolling says what
@@ -144,10 +148,10 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
   };
   int64_t done = 0;
   if constexpr (kAdjacent && kVectors == 2) {
-    if (tile.ahead.task == AheadTask::fetch) {
-      done = fetch_meanwhile(tile.ahead, tile.k, add_products);
-    } else if (tile.ahead.task == AheadTask::copy) {
-      done = copy_meanwhile(tile.ahead, tile.k, add_products);
+    if (tile.ahead != nullptr) {
+      done = tile.ahead->task == AheadTask::fetch
+                 ? fetch_meanwhile(*tile.ahead, tile.k, add_products)
+                 : copy_meanwhile(*tile.ahead, tile.k, add_products);
     }
   }
   add_products(tile.k - done);
@@ -226,14 +230,18 @@ TileProduct<T> find_tile_product(bool adjacent, int64_t vectors, int64_t rows) {
 }
 
 template <class T>
-HWY_INLINE Ahead<T> ahead_of_tile(const Ahead<T>& ahead, int64_t t) {
-  if (t >= ahead.tiles) return {};
+HWY_NOINLINE Ahead<T> ahead_of_tile(const Ahead<T>& ahead, int64_t t) {
   Ahead<T> of_tile = ahead;
-  of_tile.from += t * ahead.tile;
+  const int64_t along = t % ahead.tiles * ahead.tile;
+  of_tile.from += along;
   if (ahead.task == AheadTask::copy) {
-    of_tile.to += t * ahead.tile;
-    of_tile.next += t * ahead.tile;
-    of_tile.count -= t * ahead.tile;
+    const int64_t part = t / ahead.tiles;
+    const int64_t rows = (ahead.rows + ahead.parts - 1) / ahead.parts;
+    of_tile.from += part * rows * ahead.step;
+    of_tile.to += along + part * rows * ahead.to_step;
+    of_tile.count -= along;
+    of_tile.rows = std::min(rows, ahead.rows - part * rows);
+    of_tile.next = part + 1 < ahead.parts ? of_tile.from + rows * ahead.step : ahead.next + along;
   }
   return of_tile;
 }
@@ -250,28 +258,29 @@ void block_product(const GemmBlock<T>& block) {
   tile.b_step = block.b_step;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
+  const int64_t ahead_tiles = block.ahead.tiles * block.ahead.parts;
   int64_t tiles = 0;
+  Ahead<T> ahead;
+  const auto run = [&](TileProduct<T> product, int64_t i, int64_t j) {
+    tile.ahead = nullptr;
+    if (tiles < ahead_tiles) {
+      ahead = ahead_of_tile(block.ahead, tiles++);
+      tile.ahead = &ahead;
+    }
+    tile.c = block.c + i * block.c_row + j;
+    tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
+    product(tile);
+  };
   for (int64_t j = 0; j < block.n; j += 2 * lanes) {
     tile.columns = std::min(2 * lanes, block.n - j);
     const int64_t vectors = tile.columns > lanes ? 2 : 1;
     tile.b = block.b + j / (2 * lanes) * block.b_panel;
     tile.column_bias = block.column_bias == nullptr ? nullptr : block.column_bias + j;
     tile.a = block.a;
-    const int64_t tail = block.m % block.rows;
     const TileProduct<T> product = find_tile_product<T>(adjacent, vectors, block.rows);
     int64_t i = 0;
-    for (; i + block.rows <= block.m; i += block.rows, tile.a += block.a_panel) {
-      tile.ahead = ahead_of_tile(block.ahead, tiles++);
-      tile.c = block.c + i * block.c_row + j;
-      tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
-      product(tile);
-    }
-    if (tail != 0) {
-      tile.ahead = ahead_of_tile(block.ahead, tiles++);
-      tile.c = block.c + i * block.c_row + j;
-      tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
-      find_tile_product<T>(adjacent, vectors, tail)(tile);
-    }
+    for (; i + block.rows <= block.m; i += block.rows, tile.a += block.a_panel) run(product, i, j);
+    if (i < block.m) run(find_tile_product<T>(adjacent, vectors, block.m - i), i, j);
   }
 }
 

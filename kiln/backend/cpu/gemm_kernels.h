@@ -6,15 +6,16 @@
 
 namespace kiln::cpu {
 
-// What a block's first `tiles` tiles do beside multiplying, for a panel that is needed soon; tile t
-// begins t * `tile` elements further on.
+// What a block's first tiles do beside multiplying, for a panel that is needed soon. There is work
+// for `tiles` of them, each `tile` elements further on.
 enum class AheadTask {
   none,
   // Brings the lines at from[i * row + p * step] into the cache, for i below the elements of a line
   // and p a multiple of them.
   fetch,
-  // to[p * to_step + i] = from[p * step + i] for all p and i below `count`, at most a vector; zeros
-  // fill the vector. `next` is where the copy after this one begins.
+  // to[p * to_step + i] = from[p * step + i] for p below `rows` and i below `count`, at most a
+  // vector; zeros fill the vector. In `parts` stretches of p, one after another, so that
+  // tiles * parts tiles take part. `next` is where the copy after this one begins.
   copy
 };
 template <class T>
@@ -24,9 +25,9 @@ struct Ahead {
   int64_t row = 0, step = 0;
   T* to = nullptr;
   int64_t to_step = 0;
-  int64_t count = 0;
+  int64_t rows = 0, count = 0;
   const T* next = nullptr;
-  int64_t tile = 0, tiles = 0;
+  int64_t tile = 0, tiles = 0, parts = 1;
 };
 
 // One block of a product, C = A B, cut into panels: C's rows into row panels of `rows`, its columns
