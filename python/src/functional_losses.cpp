@@ -128,6 +128,18 @@ void bind_class_losses(nb::module_& m) {
       "log_probs"_a, "targets"_a, "input_lengths"_a, "target_lengths"_a, "blank"_a = 0,
       "reduction"_a = "mean", "zero_infinity"_a = false,
       "Connectionist temporal classification: log_probs [T, N, C].");
+  m.def(
+      "rnnt_loss",
+      [](const Tensor& logits, const Tensor& targets, const Tensor& logit_lengths,
+         const Tensor& target_lengths, int64_t blank, double clamp, const std::string& reduction,
+         bool fused_log_softmax) {
+        Unlocked lock(logits);
+        return F::rnnt_loss(logits, targets, logit_lengths, target_lengths, blank, clamp,
+                            reduction_of("rnnt_loss", reduction), fused_log_softmax);
+      },
+      "logits"_a, "targets"_a, "logit_lengths"_a, "target_lengths"_a, "blank"_a = -1,
+      "clamp"_a = -1.0, "reduction"_a = "mean", "fused_log_softmax"_a = true,
+      "The loss of the RNN transducer: logits [N, T, U + 1, C], targets [N, U].");
 }
 
 void bind_value_losses(nb::module_& m) {

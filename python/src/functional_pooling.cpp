@@ -144,6 +144,43 @@ void def_adaptive(nb::module_& m, const char* dims, AdaptiveAvg avg, AdaptiveMax
         "input"_a, "output_size"_a, "The same, and where they stood.");
 }
 
+using FractionalPool = std::pair<Tensor, Tensor> (*)(const Tensor&, const Sizes&,
+                                                     const F::FractionalPoolOptions&);
+
+void def_fractional(nb::module_& m, const std::string& name, FractionalPool pool) {
+  const auto call = [pool, name](const Tensor& x, const IntList& kernel_size,
+                                 const std::optional<IntList>& output_size,
+                                 const nb::object& output_ratio, const OptionalTensor& samples) {
+    F::FractionalPoolOptions options;
+    options.output_size = optional_sizes_of(output_size);
+    double ratio = 0.0;
+    if (output_ratio.is_none()) {
+    } else if (nb::try_cast(output_ratio, ratio)) {
+      options.output_ratio = {ratio};
+    } else if (!nb::try_cast(output_ratio, options.output_ratio)) {
+      throw nb::type_error(concat(name, ": output_ratio must be one number or several").c_str());
+    }
+    options.random_samples = samples;
+    Unlocked lock(x);
+    return pool(x, sizes_of(kernel_size), options);
+  };
+  m.def(
+      name.c_str(),
+      [call](const Tensor& x, const IntList& kernel_size, const std::optional<IntList>& output_size,
+             const nb::object& output_ratio, bool return_indices,
+             const OptionalTensor& samples) -> nb::object {
+        const auto out = call(x, kernel_size, output_size, output_ratio, samples);
+        return return_indices ? nb::object(nb::make_tuple(out.first, out.second))
+                              : nb::cast(out.first);
+      },
+      "input"_a, "kernel_size"_a, "output_size"_a = nb::none(), "output_ratio"_a = nb::none(),
+      "return_indices"_a = false, optional_arg("_random_samples"),
+      "The largest element of each window; the windows begin at pseudo-random steps.");
+  m.def((name + "_with_indices").c_str(), call, "input"_a, "kernel_size"_a,
+        "output_size"_a = nb::none(), "output_ratio"_a = nb::none(),
+        optional_arg("_random_samples"), "The same, and where the elements stood.");
+}
+
 }  // namespace
 
 void bind_functional_pooling(nb::module_& m) {
@@ -168,6 +205,8 @@ void bind_functional_pooling(nb::module_& m) {
   def_unpool(m, "max_unpool1d", &F::max_unpool1d);
   def_unpool(m, "max_unpool2d", &F::max_unpool2d);
   def_unpool(m, "max_unpool3d", &F::max_unpool3d);
+  def_fractional(m, "fractional_max_pool2d", &F::fractional_max_pool2d_with_indices);
+  def_fractional(m, "fractional_max_pool3d", &F::fractional_max_pool3d_with_indices);
   def_adaptive(m, "1d", &F::adaptive_avg_pool1d, &F::adaptive_max_pool1d_with_indices);
   def_adaptive(m, "2d", &F::adaptive_avg_pool2d, &F::adaptive_max_pool2d_with_indices);
   def_adaptive(m, "3d", &F::adaptive_avg_pool3d, &F::adaptive_max_pool3d_with_indices);

@@ -224,4 +224,32 @@ KILN_OP_CASES(ctc_loss) {
       .loose(4);
 }
 
+KILN_OP_CASES(rnnt_loss) {
+  const char* no_peer = "PyTorch has it in torchaudio only";
+  op("nn.functional.rnnt_loss", "F.rnnt_loss(a, b, c, d, 0, reduction='none')",
+     [](const Tensors& x) {
+       return F::rnnt_loss(x[0], x[1], x[2], x[3], 0, -1.0, Reduction::none);
+     },
+     {real({3, 4, 4, 5}), indices({1, 2, 2, 3, 4, 0, 1, 0, 0}, {3, 3}), indices({4, 3, 1}, {3}),
+      indices({3, 2, 0}, {3})})
+      .dtypes(kDoubles)
+      .loose(4)
+      .no_peer(no_peer);
+  op("nn.functional.rnnt_loss", "F.rnnt_loss(a, b, c, d)",
+     [](const Tensors& x) { return F::rnnt_loss(x[0], x[1], x[2], x[3]); },
+     {real({2, 3, 3, 4}), indices({0, 2, 1, 1}, {2, 2}), indices({3, 3}, {2}),
+      indices({2, 2}, {2})})
+      .loose(4)
+      .no_peer(no_peer);
+  op("nn.functional.rnnt_loss", "F.rnnt_loss(a, b, c, d, 2, -1.0, 'sum', False)",
+     [](const Tensors& x) {
+       return F::rnnt_loss(x[0], x[1], x[2], x[3], 2, -1.0, Reduction::sum, false);
+     },
+     {real({2, 3, 2, 4}, -3, -1), indices({0, 1}, {2, 1}), indices({3, 2}, {2}),
+      indices({1, 1}, {2})})
+      .dtypes(kDoubles)
+      .loose(4)
+      .no_peer(no_peer);
+}
+
 }  // namespace kiln::ops

@@ -96,6 +96,51 @@ KILN_OP_CASES(pooling) {
      {real({2, 4, 2, 4})});
 }
 
+KILN_OP_CASES(fractional_pooling) {
+  const auto samples = [](const Tensor& x) {
+    F::FractionalPoolOptions options;
+    options.random_samples = x;
+    return options;
+  };
+  op("nn.functional.fractional_max_pool2d",
+     "F.fractional_max_pool2d(a, (2, 3), (5, 4), return_indices=True, _random_samples=b)",
+     [=](const Tensors& x) {
+       auto options = samples(x[1]);
+       options.output_size = Sizes(5, 4);
+       return F::fractional_max_pool2d_with_indices(x[0], {2, 3}, options);
+     },
+     {real({2, 3, 11, 9}), constant({2, 3, 2}, 0, 0.99)})
+      .dtypes(kDoubles);
+  op("nn.functional.fractional_max_pool2d",
+     "F.fractional_max_pool2d(a, 2, output_ratio=(0.6, 0.5), _random_samples=b)",
+     [=](const Tensors& x) {
+       auto options = samples(x[1]);
+       options.output_ratio = {0.6, 0.5};
+       return F::fractional_max_pool2d(x[0], 2, options);
+     },
+     {real({3, 8, 9}), constant({1, 3, 2}, 0, 0.99)})
+      .dtypes(kDoubles)
+      .big({real({8, 32, 64, 64}), constant({8, 32, 2}, 0, 0.99)});
+  op("nn.functional.fractional_max_pool3d",
+     "F.fractional_max_pool3d(a, (2, 1, 3), (3, 1, 2), None, True, _random_samples=b)",
+     [=](const Tensors& x) {
+       auto options = samples(x[1]);
+       options.output_size = Sizes(3, 1, 2);
+       return F::fractional_max_pool3d_with_indices(x[0], {2, 1, 3}, options);
+     },
+     {real({2, 2, 7, 4, 5}), constant({2, 2, 3}, 0, 0.99)})
+      .dtypes(kDoubles);
+  op("nn.functional.fractional_max_pool3d",
+     "F.fractional_max_pool3d(a, 2, output_ratio=0.5, _random_samples=b)",
+     [=](const Tensors& x) {
+       auto options = samples(x[1]);
+       options.output_ratio = {0.5};
+       return F::fractional_max_pool3d(x[0], 2, options);
+     },
+     {real({2, 6, 5, 7}), constant({1, 2, 3}, 0, 0.99)})
+      .dtypes(kDoubles);
+}
+
 KILN_OP_CASES(adaptive_pooling) {
   op("nn.functional.adaptive_avg_pool1d", "F.adaptive_avg_pool1d(a, 3)",
      [](const Tensors& x) { return F::adaptive_avg_pool1d(x[0], 3); }, {real({2, 3, 8})});

@@ -77,3 +77,45 @@ def test_some_names_are_also_at_the_top():
     assert kiln.allclose(kiln.conv1d(x, w), F.conv1d(x, w))
     assert kiln.allclose(kiln.selu(x), F.selu(x))
     assert kiln.group_norm is F.group_norm
+
+
+def test_rnnt_loss_as_a_function_and_as_a_module():
+    x = kiln.randn(2, 3, 3, 4, requires_grad=True)
+    targets, steps, sizes = (
+        kiln.tensor(v, dtype=kiln.int32) for v in ([[0, 2], [1, 1]], [3, 2], [2, 1])
+    )
+    each = F.rnnt_loss(x, targets, steps, sizes, blank=3, reduction="none")
+    assert each.shape == (2,)
+    loss = kiln.nn.RNNTLoss(clamp=0.05)(x, targets, steps, sizes)
+    assert kiln.allclose(loss, each.mean())
+    loss.backward()
+    assert 0 < x.grad.abs().max().item() <= 0.05
+
+
+def test_fractional_max_pool_as_modules(lib):
+    x = lib.arange(2.0 * 3 * 8 * 9).sin().reshape(2, 3, 8, 9)
+    samples = lib.arange(12.0).reshape(2, 3, 2) / 13
+    pool = lib.nn.FractionalMaxPool2d(
+        2, output_size=(4, 5), return_indices=True, _random_samples=samples
+    )
+    y, i = pool(x)
+    assert y.shape == i.shape == (2, 3, 4, 5)
+    assert lib.nn.functional.max_unpool2d(y, i, 2, output_size=(8, 9)).shape == x.shape
+    assert lib.nn.FractionalMaxPool3d(2, output_ratio=0.5)(x).shape == (2, 1, 4, 4)
+    for wrong in ({}, {"output_size": 2, "output_ratio": 0.5}):
+        with pytest.raises(ValueError):
+            lib.nn.FractionalMaxPool2d(2, **wrong)
+
+
+def test_fractional_max_pool_gives_what_pytorch_gives():
+    torch = pytest.importorskip("torch")
+
+    def pooled(lib):
+        x = lib.arange(2.0 * 3 * 8 * 9).sin().reshape(2, 3, 8, 9)
+        samples = lib.arange(12.0).reshape(2, 3, 2) / 13
+        f = lib.nn.functional.fractional_max_pool2d
+        return f(x, (2, 3), (4, 5), return_indices=True, _random_samples=samples)
+
+    (y, i), (expected, places) = pooled(kiln), pooled(torch)
+    assert i.tolist() == places.tolist()
+    assert y.reshape(-1).tolist() == pytest.approx(expected.reshape(-1).tolist(), rel=1e-6)

@@ -15,10 +15,10 @@ from .activation import (
 )
 from .attention import MultiheadAttention, TransformerEncoderLayer
 from .container import ModuleDict, ModuleList, Sequential
-from .conv import AvgPool2d, Conv2d, MaxPool2d
+from .conv import AvgPool2d, Conv2d, FractionalMaxPool2d, FractionalMaxPool3d, MaxPool2d
 from .cpp_module import CppModule
 from .linear import Flatten, Identity, Linear
-from .loss import CrossEntropyLoss, MSELoss
+from .loss import CrossEntropyLoss, MSELoss, RNNTLoss
 from .module import Module
 from .module_hooks import (
     register_module_backward_hook,

@@ -34,3 +34,26 @@ class MSELoss(Module):
 
     def forward(self, input, target):
         return F.mse_loss(input, target, reduction=self.reduction)
+
+
+class RNNTLoss(Module):
+    """The loss of the RNN transducer, of logits [N, T, U + 1, C] and targets [N, U]."""
+
+    def __init__(self, blank=-1, clamp=-1.0, reduction="mean", fused_log_softmax=True):
+        super().__init__()
+        self.blank = blank
+        self.clamp = clamp
+        self.reduction = reduction
+        self.fused_log_softmax = fused_log_softmax
+
+    def forward(self, logits, targets, logit_lengths, target_lengths):
+        return F.rnnt_loss(
+            logits,
+            targets,
+            logit_lengths,
+            target_lengths,
+            self.blank,
+            self.clamp,
+            self.reduction,
+            self.fused_log_softmax,
+        )
