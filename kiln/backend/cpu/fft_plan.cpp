@@ -172,7 +172,8 @@ void FftPlan<T>::plan_convolution() {
   while (padded < 2 * n_ - 1) padded *= 2;
   padded_ = of(padded);
   chirp_.resize(static_cast<size_t>(2 * n_));
-  filter_.assign(static_cast<size_t>(2 * padded), T(0));
+  // In double precision: its transform is used again and again.
+  std::vector<double> filter(static_cast<size_t>(2 * padded), 0.0);
   for (int64_t j = 0; j < n_; ++j) {
     const auto square =
         static_cast<int64_t>(static_cast<unsigned __int128>(j) * static_cast<uint64_t>(j) %
@@ -181,11 +182,12 @@ void FftPlan<T>::plan_convolution() {
     chirp_[static_cast<size_t>(2 * j)] = static_cast<T>(w.real());
     chirp_[static_cast<size_t>(2 * j + 1)] = static_cast<T>(w.imag());
     for (const int64_t at : {j, j == 0 ? 0 : padded - j}) {
-      filter_[static_cast<size_t>(2 * at)] = static_cast<T>(w.real());
-      filter_[static_cast<size_t>(2 * at + 1)] = static_cast<T>(-w.imag());
+      filter[static_cast<size_t>(2 * at)] = w.real();
+      filter[static_cast<size_t>(2 * at + 1)] = -w.imag();
     }
   }
-  padded_->transform(filter_.data(), filter_.data(), false, T(1));
+  FftPlan<double>::of(padded)->transform(filter.data(), filter.data(), false, 1.0);
+  filter_.assign(filter.begin(), filter.end());
 }
 
 template <class T>
