@@ -95,7 +95,7 @@ void int8_tile(const WordTile<int32_t>& tile) {
 #endif
 
 const Int8Kernels* int8_table() {
-  static constexpr Int8Kernels kKernels = {&int8_tile, 0, nullptr};
+  static constexpr Int8Kernels kKernels = {&int8_tile, 0, nullptr, nullptr};
   return &kKernels;
 }
 

@@ -61,6 +61,10 @@ struct Int8Kernels {
   void (*tile)(const WordTile<int32_t>& tile);
   int32_t excess;
   void (*run_tile)(const Int8RunTile& tile);  // null where `tile` serves as well
+  // sums[j] = the sum over p of x[p] rows[j * row + p], for j in [0, count) and p in [0, k), k at
+  // most 65536. Null where none is faster than float.
+  void (*dots)(const int8_t* x, const int8_t* rows, int64_t row, int64_t count, int64_t k,
+               int32_t* sums);
 };
 // Null where the machine has no such instruction.
 const Int8Kernels* vnni_kernels();

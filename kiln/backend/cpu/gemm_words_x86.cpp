@@ -153,6 +153,59 @@ void run_tile(const Int8RunTile& tile) {
   any_run_tile(tile, std::make_integer_sequence<int, kRunRows>());
 }
 
+inline int32_t sum_of_lanes(__m512i x) {
+  const __m256i half = _mm256_add_epi32(_mm512_maskz_extracti64x4_epi64(0xf, x, 0),
+                                        _mm512_maskz_extracti64x4_epi64(0xf, x, 1));
+  __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+}
+
+// x is the signed side; 128 times its sum makes up for the 128 added to the rows.
+template <int kRows>
+void some_dots(const int8_t* HWY_RESTRICT x, const int8_t* HWY_RESTRICT rows, int64_t row,
+               int64_t k, int32_t excess, int32_t* sums) {
+  const __m512i flip = _mm512_set1_epi8(-128);
+  __m512i even[kRows], odd[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) even[r] = odd[r] = _mm512_setzero_si512();
+  int64_t p = 0;
+  for (; p + 128 <= k; p += 128) {
+    const __m512i x0 = _mm512_loadu_si512(x + p);
+    const __m512i x1 = _mm512_loadu_si512(x + p + 64);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const int8_t* from = rows + r * row + p;
+      even[r] = _mm512_dpbusd_epi32(even[r], _mm512_xor_si512(_mm512_loadu_si512(from), flip), x0);
+      odd[r] =
+          _mm512_dpbusd_epi32(odd[r], _mm512_xor_si512(_mm512_loadu_si512(from + 64), flip), x1);
+    }
+  }
+  for (; p < k; p += 64) {
+    const int64_t left = k - p;
+    const __mmask64 valid = left >= 64 ? ~uint64_t{0} : (uint64_t{1} << left) - 1;
+    const __m512i x0 = _mm512_maskz_loadu_epi8(valid, x + p);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const __m512i from = _mm512_maskz_loadu_epi8(valid, rows + r * row + p);
+      even[r] = _mm512_dpbusd_epi32(even[r], _mm512_xor_si512(from, flip), x0);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    sums[r] = sum_of_lanes(_mm512_add_epi32(even[r], odd[r])) - excess;
+  }
+}
+
+void dots(const int8_t* x, const int8_t* rows, int64_t row, int64_t count, int64_t k,
+          int32_t* sums) {
+  int32_t sum = 0;
+  for (int64_t p = 0; p < k; ++p) sum += x[p];
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) some_dots<4>(x, rows + j * row, row, k, 128 * sum, sums + j);
+  for (; j < count; ++j) some_dots<1>(x, rows + j * row, row, k, 128 * sum, sums + j);
+}
+
 inline __m512 widened(__m256i x) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
@@ -214,7 +267,7 @@ const Bf16Kernels* bf16_kernels() {
 
 const Int8Kernels* vnni_kernels() {
   static constexpr Int8Kernels kKernels = {&word_kernels::tile<word_kernels::Int8>, 128,
-                                           &word_kernels::run_tile};
+                                           &word_kernels::run_tile, &word_kernels::dots};
   return __builtin_cpu_supports("avx512vnni") && has_avx512() ? &kKernels : nullptr;
 }
 

@@ -42,10 +42,10 @@ float quant_largest(const float* x, int64_t n) {
 using WideTag = hn::ScalableTag<double>;
 using WideVec = hn::Vec<WideTag>;
 
-// Quotient is called with lanes of x; returns how many elements it did.
+// Integers of the quotients that `quotient` gives for lanes of x.
 template <class Quotient>
-HWY_INLINE int64_t quantize_lanes(const float* x, int8_t* out, int64_t n, int limit,
-                                  Quotient&& quotient) {
+HWY_INLINE void quantize_lanes(const float* x, int8_t* out, int64_t n, int limit,
+                               Quotient&& quotient) {
   const WideTag d;
   const hn::Rebind<float, WideTag> df;
   const hn::Rebind<int32_t, WideTag> di;
@@ -53,14 +53,27 @@ HWY_INLINE int64_t quantize_lanes(const float* x, int8_t* out, int64_t n, int li
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const WideVec high = hn::Set(d, static_cast<double>(limit));
   const WideVec low = hn::Neg(high);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
+  for (int64_t i = 0; i + lanes <= n; i += lanes) {
     WideVec q = quotient(hn::PromoteTo(d, hn::LoadU(df, x + i)));
     q = hn::IfThenElseZero(hn::Eq(q, q), q);
     q = hn::Round(hn::Min(hn::Max(q, low), high));
     hn::StoreU(hn::DemoteTo(d8, hn::DemoteTo(di, q)), d8, out + i);
   }
-  return i;
+}
+
+// A quotient by way of the reciprocal is off by 2^-52 of itself. One of two floats that is no
+// multiple of a half is 2^-26 and more away from all of them: rounded to multiples of 2^-40 first,
+// it falls on a half when and only when the exact one does.
+HWY_INLINE void quantize_by_reciprocal(const float* x, int8_t* out, int64_t n, double reciprocal,
+                                       int limit) {
+  const WideTag d;
+  const WideVec inverse = hn::Set(d, reciprocal);
+  const WideVec beyond = hn::Set(d, static_cast<double>(limit) + 1.0);
+  const WideVec grid = hn::Set(d, 0x1.8p12);  // its last bit is 2^-40
+  quantize_lanes(x, out, n, limit, [&](WideVec v) HWY_ATTR {
+    const WideVec q = hn::Min(hn::Max(hn::Mul(v, inverse), hn::Neg(beyond)), beyond);
+    return hn::IfThenElse(hn::Eq(v, v), hn::Sub(hn::Add(q, grid), grid), v);
+  });
 }
 
 #endif
@@ -68,22 +81,38 @@ HWY_INLINE int64_t quantize_lanes(const float* x, int8_t* out, int64_t n, int li
 void quant_quantize(const float* x, int8_t* out, int64_t n, double scale, int limit) {
   int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR && HWY_HAVE_FLOAT64
-  const WideTag d;
   const double reciprocal = 1.0 / scale;
-  if (static_cast<double>(static_cast<float>(scale)) == scale && std::isfinite(reciprocal)) {
-    // By way of the reciprocal the quotient is off by 2^-52 of itself. A quotient of two floats
-    // that is no multiple of a half is 2^-26 and more away from all of them: rounded to multiples
-    // of 2^-40 first, it falls on a half when and only when the exact one does.
-    const WideVec inverse = hn::Set(d, reciprocal);
-    const WideVec beyond = hn::Set(d, static_cast<double>(limit) + 1.0);
-    const WideVec grid = hn::Set(d, 0x1.8p12);  // its last bit is 2^-40
-    i = quantize_lanes(x, out, n, limit, [&](WideVec v) HWY_ATTR {
-      const WideVec q = hn::Min(hn::Max(hn::Mul(v, inverse), hn::Neg(beyond)), beyond);
-      return hn::IfThenElse(hn::Eq(v, v), hn::Sub(hn::Add(q, grid), grid), v);
-    });
+  const auto wide_lanes = static_cast<int64_t>(hn::Lanes(WideTag()));
+  if (static_cast<double>(static_cast<float>(scale)) == scale &&
+      reciprocal <= static_cast<double>(std::numeric_limits<float>::max())) {
+    // In float the quotient is off by 2^-16 where it matters: near a half it is computed again.
+    const QuantTag d;
+    const hn::Rebind<int32_t, QuantTag> di;
+    const hn::Rebind<int8_t, QuantTag> d8;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const QuantVec inverse = hn::Set(d, static_cast<float>(reciprocal));
+    const QuantVec high = hn::Set(d, static_cast<float>(limit));
+    const QuantVec low = hn::Neg(high);
+    const QuantVec near_half = hn::Set(d, 0.5f - 0x1p-15f);
+    for (; i + lanes <= n; i += lanes) {
+      QuantVec q = hn::Mul(hn::LoadU(d, x + i), inverse);
+      q = hn::IfThenElseZero(hn::Eq(q, q), q);
+      q = hn::Min(hn::Max(q, low), high);
+      const QuantVec rounded = hn::Round(q);
+      if (HWY_LIKELY(hn::AllFalse(d, hn::Gt(hn::Abs(hn::Sub(q, rounded)), near_half)))) {
+        hn::StoreU(hn::DemoteTo(d8, hn::ConvertTo(di, rounded)), d8, out + i);
+      } else {
+        quantize_by_reciprocal(x + i, out + i, lanes, reciprocal, limit);
+      }
+    }
+    if (n - i >= wide_lanes) {
+      quantize_by_reciprocal(x + i, out + i, n - i, reciprocal, limit);
+      i += (n - i) / wide_lanes * wide_lanes;
+    }
   } else {
-    const WideVec divisor = hn::Set(d, scale);
-    i = quantize_lanes(x, out, n, limit, [&](WideVec v) HWY_ATTR { return hn::Div(v, divisor); });
+    const WideVec divisor = hn::Set(WideTag(), scale);
+    quantize_lanes(x, out, n, limit, [&](WideVec v) HWY_ATTR { return hn::Div(v, divisor); });
+    i = n / wide_lanes * wide_lanes;
   }
 #endif
   const auto most = static_cast<double>(limit);

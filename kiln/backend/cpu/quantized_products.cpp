@@ -4,6 +4,7 @@
 
 #include "kiln/backend/cpu/cpu_neural.h"
 #include "kiln/backend/cpu/gemm_int8.h"
+#include "kiln/backend/cpu/gemm_words.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/quantize_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -108,6 +109,36 @@ HostHandle multiply_integers(const HostQuantized& a, const HostQuantized& b, boo
   return out;
 }
 
+// One quantized row [k] times a weight [n, k] transposed that has one scale for a row, which is
+// read once and where it lies. Returns whether this machine can.
+bool multiply_integer_row(const Integers& x, const Integers& weight, const float* bias,
+                          float* out) {
+  const cpu::Int8Kernels& kernels = cpu::int8_kernels();
+  const int64_t n = weight.layout.rows, k = weight.layout.cols;
+  if (kernels.dots == nullptr || weight.layout.blocks != 1 || k > cpu::kInt8Run) return false;
+  const Scratch<int8_t> x_room(x.room());
+  const int8_t* row = x.row(0, x_room.get());
+  const float x_scale = x.scale(0);
+  parallel_for(n, std::max<int64_t>(2 * kGrain / k, 4), [&](int64_t begin, int64_t end) {
+    constexpr int64_t kMost = 64;
+    const Scratch<int8_t> room(weight.is_packed() ? kMost * k : 0);
+    int32_t sums[kMost];
+    for (int64_t j = begin; j < end; j += kMost) {
+      const int64_t count = std::min(kMost, end - j);
+      const int8_t* rows = weight.row(j, room.get());
+      if (weight.is_packed()) {
+        for (int64_t i = 1; i < count; ++i) weight.row(j + i, room.get() + i * k);
+      }
+      kernels.dots(row, rows, k, count, k, sums);
+      for (int64_t i = 0; i < count; ++i) {
+        const float scale = x_scale * weight.scale(weight.layout.one_scale ? 0 : j + i);
+        out[j + i] = static_cast<float>(sums[i]) * scale + (bias == nullptr ? 0.0f : bias[j + i]);
+      }
+    }
+  });
+  return true;
+}
+
 // x [m, k] in float times a quantized weight [n, k] transposed.
 void multiply_rows(const float* x, int64_t m, const Integers& weight, const float* bias,
                    float* out) {
@@ -202,23 +233,26 @@ HostHandle CpuNeural::float_linear_quantized(Arg<HostHandle> x, Arg<QuantizedHan
   });
   const float* each = wide_bias.data<float>();
   HostHandle out;
-  if (dynamic && m > 1) {
-    const QuantizedHandle rows =
+  HostHandle rows;
+  if (dynamic && input->numel() != 0) {
+    const QuantizedHandle quantized =
         CpuBasic::float_quantize(CpuBasic::float_reshape(cpu::contiguous(input), flat), by_row);
-    out = multiply_integers(*rows, *weight.get(), true, each);
+    if (m > 1) {
+      out = multiply_integers(*quantized, *weight.get(), true, each);
+    } else {
+      out = host::empty({m, out_shape.back()}, DType::f32, input->device());
+      if (!multiply_integer_row(Integers(*quantized), Integers(*weight.get()), each,
+                                out->data_as<float>())) {
+        rows = CpuBasic::q_dequantize(quantized, DType::f32);
+      }
+    }
   } else {
-    HostHandle rows = cpu::contiguous(CpuBasic::float_cast(input, DType::f32));
-    // One row reads the weight once, which takes longer than any arithmetic on it.
-    if (dynamic && m == 1 && rows->numel() != 0) {
-      rows = CpuBasic::q_dequantize(
-          CpuBasic::float_quantize(CpuBasic::float_reshape(std::move(rows), flat), by_row),
-          DType::f32);
-    }
-    out = host::empty({m, weight->shape()[0]}, DType::f32, input->device());
-    if (m != 0) {
-      multiply_rows(rows->data_as<const float>(), m, Integers(*weight.get()), each,
-                    out->data_as<float>());
-    }
+    rows = cpu::contiguous(CpuBasic::float_cast(input, DType::f32));
+    out = host::empty({m, out_shape.back()}, DType::f32, input->device());
+  }
+  if (rows && m != 0) {
+    multiply_rows(rows->data_as<const float>(), m, Integers(*weight.get()), each,
+                  out->data_as<float>());
   }
   return CpuBasic::float_reshape(CpuBasic::float_cast(std::move(out), dtype), out_shape);
 }
