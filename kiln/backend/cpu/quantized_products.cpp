@@ -109,30 +109,36 @@ HostHandle multiply_integers(const HostQuantized& a, const HostQuantized& b, boo
   return out;
 }
 
-// One quantized row [k] times a weight [n, k] transposed that has one scale for a row, which is
-// read once and where it lies. Returns whether this machine can.
-bool multiply_integer_row(const Integers& x, const Integers& weight, const float* bias,
-                          float* out) {
+// Rows that multiply a weight where it lies rather than have it packed.
+constexpr int64_t kFewRows = 4;
+
+// A few quantized rows [m, k] times a weight [n, k] transposed that has one scale for a row, which
+// is read once. Returns whether this machine can.
+bool multiply_integer_rows(const Integers& x, const Integers& weight, const float* bias,
+                           float* out) {
   const cpu::Int8Kernels& kernels = cpu::int8_kernels();
-  const int64_t n = weight.layout.rows, k = weight.layout.cols;
+  const int64_t m = x.layout.rows, n = weight.layout.rows, k = weight.layout.cols;
   if (kernels.dots == nullptr || weight.layout.blocks != 1 || k > cpu::kInt8Run) return false;
   const Scratch<int8_t> x_room(x.room());
-  const int8_t* row = x.row(0, x_room.get());
-  const float x_scale = x.scale(0);
-  parallel_for(n, std::max<int64_t>(2 * kGrain / k, 4), [&](int64_t begin, int64_t end) {
-    constexpr int64_t kMost = 64;
-    const Scratch<int8_t> room(weight.is_packed() ? kMost * k : 0);
-    int32_t sums[kMost];
-    for (int64_t j = begin; j < end; j += kMost) {
-      const int64_t count = std::min(kMost, end - j);
+  const int8_t* left = x.all(x_room.get());
+  // What of the weight is in use at once stays in the second-level cache.
+  const int64_t most = std::clamp<int64_t>(128 * 1024 / k / 4 * 4, 4, 64);
+  parallel_for(n, std::max(2 * kGrain / k / most * most, most), [&](int64_t begin, int64_t end) {
+    const Scratch<int8_t> room(weight.is_packed() ? most * k : 0);
+    int32_t sums[64];
+    for (int64_t j = begin; j < end; j += most) {
+      const int64_t count = std::min(most, end - j);
       const int8_t* rows = weight.row(j, room.get());
       if (weight.is_packed()) {
         for (int64_t i = 1; i < count; ++i) weight.row(j + i, room.get() + i * k);
       }
-      kernels.dots(row, rows, k, count, k, sums);
-      for (int64_t i = 0; i < count; ++i) {
-        const float scale = x_scale * weight.scale(weight.layout.one_scale ? 0 : j + i);
-        out[j + i] = static_cast<float>(sums[i]) * scale + (bias == nullptr ? 0.0f : bias[j + i]);
+      for (int64_t r = 0; r < m; ++r) {
+        kernels.dots(left + r * k, rows, k, count, k, sums);
+        for (int64_t i = 0; i < count; ++i) {
+          const float scale = x.scale(r) * weight.scale(weight.layout.one_scale ? 0 : j + i);
+          out[r * n + j + i] =
+              static_cast<float>(sums[i]) * scale + (bias == nullptr ? 0.0f : bias[j + i]);
+        }
       }
     }
   });
@@ -237,12 +243,14 @@ HostHandle CpuNeural::float_linear_quantized(Arg<HostHandle> x, Arg<QuantizedHan
   if (dynamic && input->numel() != 0) {
     const QuantizedHandle quantized =
         CpuBasic::float_quantize(CpuBasic::float_reshape(cpu::contiguous(input), flat), by_row);
-    if (m > 1) {
-      out = multiply_integers(*quantized, *weight.get(), true, each);
-    } else {
+    if (m <= kFewRows) {
       out = host::empty({m, out_shape.back()}, DType::f32, input->device());
-      if (!multiply_integer_row(Integers(*quantized), Integers(*weight.get()), each,
-                                out->data_as<float>())) {
+    }
+    if (m > kFewRows || !multiply_integer_rows(Integers(*quantized), Integers(*weight.get()), each,
+                                               out->data_as<float>())) {
+      if (m > 1) {
+        out = multiply_integers(*quantized, *weight.get(), true, each);
+      } else {
         rows = CpuBasic::q_dequantize(quantized, DType::f32);
       }
     }
