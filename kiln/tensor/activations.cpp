@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/function_call.h"
 #include "kiln/tensor/functional_support.h"
 
@@ -105,6 +106,7 @@ Tensor softplus(const Tensor& x, double beta, double threshold) {
 }
 
 Tensor softsign(const Tensor& x) {
+  if (has_complex(x)) return x / (x.abs() + 1.0);
   return in_wide("softsign", x, [](const Tensor& v) { return v / (v.abs() + 1.0); });
 }
 
@@ -113,6 +115,7 @@ Tensor mish(const Tensor& x) {
 }
 
 Tensor tanhshrink(const Tensor& x) {
+  if (has_complex(x)) return x - kiln::tanh(x);
   return in_wide("tanhshrink", x, [](const Tensor& v) { return v - kiln::tanh(v); });
 }
 

@@ -1,5 +1,6 @@
 #include "kiln/tensor/bilinear.h"
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/functional_support.h"
 
 namespace kiln::functional {
@@ -9,8 +10,14 @@ using namespace detail;
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight,
                 const Tensor& bias) {
   constexpr const char* op = "bilinear";
-  require_alike(op, input1, input2, "input2");
-  require_alike(op, input1, weight, "weight");
+  const DType dtype = impl_of(op, input1).dtype();
+  const bool complex = has_complex(input1) && impl_of(op, input2).dtype() == dtype &&
+                       impl_of(op, weight).dtype() == dtype &&
+                       (!bias.defined() || bias.dtype() == dtype);
+  if (!complex) {
+    require_alike(op, input1, input2, "input2");
+    require_alike(op, input1, weight, "weight");
+  }
   const Shape s1 = input1.shape(), s2 = input2.shape(), w = weight.shape();
   bool fits = w.rank() == 3 && s1.rank() == s2.rank() && s1.rank() > 0 && s1.back() == w[1] &&
               s2.back() == w[2];
@@ -19,7 +26,12 @@ Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight
     throw_error<ShapeError>(op, ": the operands do not fit; got ", s1, ", ", s2, " and weight ", w,
                             "; expected [.., in1], [.., in2] and [out, in1, in2]");
   }
-  require_param(op, input1, bias, "bias", Shape{w[0]});
+  if (!complex) {
+    require_param(op, input1, bias, "bias", Shape{w[0]});
+  } else if (bias.defined() && !(bias.shape() == Shape{w[0]})) {
+    throw_error<ShapeError>(op, ": the bias has the wrong shape; got ", bias.shape(), "; expected ",
+                            Shape{w[0]});
+  }
   const int64_t rows = s1.back() == 0 ? 0 : s1.numel() / s1.back();
   const Tensor x1 = input1.reshape({rows, w[1]}), x2 = input2.reshape({rows, w[2], 1});
   // [rows, out, in2], and then each row's product with its x2.

@@ -1,5 +1,6 @@
 #include "kiln/tensor/convolution.h"
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/functional_support.h"
 
 namespace kiln::functional {
@@ -212,36 +213,69 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
 
 }  // namespace
 
+namespace {
+
+// A product of complex numbers is four of real ones: `f` of the parts, each with the other's.
+template <class F>
+Tensor of_complex(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, F f) {
+  if (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype())) {
+    throw_error<DTypeError>(op, ": input, weight and bias must have one dtype; got ", x.dtype(),
+                            " and ", weight.dtype(), "; try to(dtype)");
+  }
+  const Parts u = split_parts(x), v = split_parts(weight);
+  const Parts b = bias.defined() ? split_parts(bias) : Parts{};
+  return join_parts(f(u.re, v.re, b.re) - f(u.im, v.im, Tensor()),
+                    f(u.re, v.im, b.im) + f(u.im, v.re, Tensor()));
+}
+
+Tensor any_convolution(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       const Padding& padding) {
+  if (!has_complex(x, weight)) return convolution(g, x, weight, bias, padding);
+  return of_complex(g.op, x, weight, bias, [&](const Tensor& u, const Tensor& v, const Tensor& b) {
+    return convolution(g, u, v, b, padding);
+  });
+}
+
+Tensor any_transposed(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                      const Sizes& padding, const Sizes& output_padding) {
+  if (!has_complex(x, weight)) return transposed(g, x, weight, bias, padding, output_padding);
+  return of_complex(g.op, x, weight, bias, [&](const Tensor& u, const Tensor& v, const Tensor& b) {
+    return transposed(g, u, v, b, padding, output_padding);
+  });
+}
+
+}  // namespace
+
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
               const Padding& padding, const Sizes& dilation, int64_t groups) {
-  return convolution({"conv1d", 1, stride, dilation, groups}, x, weight, bias, padding);
+  return any_convolution({"conv1d", 1, stride, dilation, groups}, x, weight, bias, padding);
 }
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
               const Padding& padding, const Sizes& dilation, int64_t groups) {
-  return convolution({"conv2d", 2, stride, dilation, groups}, x, weight, bias, padding);
+  return any_convolution({"conv2d", 2, stride, dilation, groups}, x, weight, bias, padding);
 }
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
               const Padding& padding, const Sizes& dilation, int64_t groups) {
-  return convolution({"conv3d", 3, stride, dilation, groups}, x, weight, bias, padding);
+  return any_convolution({"conv3d", 3, stride, dilation, groups}, x, weight, bias, padding);
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
                         int64_t groups, const Sizes& dilation) {
-  return transposed({"conv_transpose1d", 1, stride, dilation, groups}, x, weight, bias, padding,
-                    output_padding);
+  return any_transposed({"conv_transpose1d", 1, stride, dilation, groups}, x, weight, bias, padding,
+                        output_padding);
 }
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
                         int64_t groups, const Sizes& dilation) {
-  return transposed({"conv_transpose2d", 2, stride, dilation, groups}, x, weight, bias, padding,
-                    output_padding);
+  return any_transposed({"conv_transpose2d", 2, stride, dilation, groups}, x, weight, bias, padding,
+                        output_padding);
 }
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
                         int64_t groups, const Sizes& dilation) {
-  return transposed({"conv_transpose3d", 3, stride, dilation, groups}, x, weight, bias, padding,
-                    output_padding);
+  return any_transposed({"conv_transpose3d", 3, stride, dilation, groups}, x, weight, bias, padding,
+                        output_padding);
 }
 
 }  // namespace kiln::functional

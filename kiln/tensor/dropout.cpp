@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/functional_support.h"
 
 namespace kiln::functional {
@@ -23,14 +24,15 @@ Shape channels_of(const char* op, const Tensor& x) {
 
 Tensor channel_dropout(const char* op, const Tensor& x, double p, bool training) {
   if (!training || p == 0.0) return x;
-  const Tensor kept = dropout(ones(channels_of(op, x), {x.dtype(), x.device()}), p, true);
+  const DType dtype = has_complex(x) ? real_dtype(x.dtype()) : x.dtype();
+  const Tensor kept = dropout(ones(channels_of(op, x), {dtype, x.device()}), p, true);
   return x * kept;
 }
 
 // Dropout where an input of `spatial` + 1 dims lacks the batch.
 Tensor instance_dropout(const char* op, const Tensor& x, double p, bool training, int spatial) {
   require_probability(op, p);
-  require_floating(op, x);
+  if (!has_complex(x)) require_floating(op, x);
   if (x.dim() != spatial + 1 && x.dim() != spatial + 2) {
     throw_error<ShapeError>(op, ": the input has the wrong number of dims; got ", x.shape(),
                             "; expected ", spatial + 2, ", or ", spatial + 1, " without N");
@@ -58,7 +60,7 @@ Tensor dropout1d(const Tensor& x, double p, bool training) {
 
 Tensor dropout2d(const Tensor& x, double p, bool training) {
   require_probability("dropout2d", p);
-  require_floating("dropout2d", x);
+  if (!has_complex(x)) require_floating("dropout2d", x);
   if (x.dim() != 3 && x.dim() != 4) {
     throw_error<ShapeError>("dropout2d: the input has the wrong number of dims; got ", x.shape(),
                             "; expected [N, C, H, W] or [N, C, L]");

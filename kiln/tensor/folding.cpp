@@ -1,5 +1,6 @@
 #include "kiln/tensor/folding.h"
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/functional_support.h"
 
 namespace kiln::functional {
@@ -62,7 +63,7 @@ Tensor unfold(const Tensor& input, const Sizes& kernel_size, const Sizes& dilati
 
 Tensor fold(const Tensor& input, const Sizes& output_size, const Sizes& kernel_size,
             const Sizes& dilation, const Sizes& padding, const Sizes& stride) {
-  require_floating("fold", input);
+  if (!has_complex(input)) require_floating("fold", input);
   const Triple plane = triple_of("fold", "output_size", output_size, 2, 1, 1);
   const Windows w("fold", kernel_size, dilation, padding, stride, plane[1], plane[2]);
   const bool batched = input.dim() == 3;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/reductions.h"
 
 namespace kiln {
@@ -71,7 +72,7 @@ void require_param(const char* op, const Tensor& x, const Tensor& param, const c
 }
 
 Planes::Planes(const char* op, const Tensor& input, int dims) : spatial(dims) {
-  const Shape& s = shape_of(value_of(op, input));
+  const Shape& s = impl_of(op, input).shape();
   batched = s.rank() == dims + 2;
   if (!batched && s.rank() != dims + 1) {
     constexpr const char* kShapes[] = {"", "[N, C, L] or [C, L]", "[N, C, H, W] or [C, H, W]",
@@ -123,6 +124,7 @@ Tensor reduced_loss(const Tensor& loss, functional::Reduction reduction) {
 }
 
 Tensor p_norm(const Tensor& x, double p, const Dims& dims, bool keepdim) {
+  if (has_complex(x)) return p_norm(x.abs(), p, dims, keepdim);
   if (std::isinf(p)) {
     const Tensor size = x.abs();
     return p > 0 ? size.amax(dims, keepdim) : size.amin(dims, keepdim);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/functional_support.h"
 #include "kiln/tensor/pooling.h"
 
@@ -283,7 +284,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& o) {
 
 Tensor pixel_shuffle(const Tensor& x, int64_t r) {
   constexpr const char* op = "pixel_shuffle";
-  const Shape s = shape_of(value_of(op, x));
+  const Shape s = impl_of(op, x).shape();
   const int n = s.rank();
   if (r < 1 || r >= int64_t{1} << 31) {
     throw_error<ValueError>(op, ": expected upscale_factor >= 1; got ", r);
@@ -302,7 +303,7 @@ Tensor pixel_shuffle(const Tensor& x, int64_t r) {
 
 Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
   constexpr const char* op = "pixel_unshuffle";
-  const Shape s = shape_of(value_of(op, x));
+  const Shape s = impl_of(op, x).shape();
   const int n = s.rank();
   if (r < 1 || r >= int64_t{1} << 31) {
     throw_error<ValueError>(op, ": expected downscale_factor >= 1; got ", r);
@@ -323,7 +324,7 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
 
 Tensor channel_shuffle(const Tensor& x, int64_t groups) {
   constexpr const char* op = "channel_shuffle";
-  const Shape s = shape_of(value_of(op, x));
+  const Shape s = impl_of(op, x).shape();
   if (s.rank() < 3 || groups < 1 || s[1] % groups != 0) {
     throw_error<ShapeError>(op, ": expected [N, C, ..] with C divisible by groups; got ", s,
                             " and groups ", groups);

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "kiln/tensor/activations.h"
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/function_call.h"
 #include "kiln/tensor/functional_support.h"
 
@@ -46,7 +47,7 @@ Tensor weighted(const char* op, const Tensor& loss, const Tensor& weight, Reduct
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                const Tensor& weight) {
-  check_pair("l1_loss", input, target);
+  if (!has_complex(input, target)) check_pair("l1_loss", input, target);
   return weighted("l1_loss", (input - target).abs(), weight, reduction);
 }
 
@@ -293,8 +294,8 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction red
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            double margin, double p, double eps, bool swap, Reduction reduction) {
-  check_pair("triplet_margin_loss", anchor, positive);
-  check_pair("triplet_margin_loss", anchor, negative);
+  if (!has_complex(anchor, positive)) check_pair("triplet_margin_loss", anchor, positive);
+  if (!has_complex(anchor, negative)) check_pair("triplet_margin_loss", anchor, negative);
   if (!(margin > 0.0)) {
     throw_error<ValueError>("triplet_margin_loss: expected margin > 0; got ", margin);
   }
@@ -310,8 +311,8 @@ Tensor triplet_margin_with_distance_loss(
     const std::function<Tensor(const Tensor&, const Tensor&)>& distance_function, double margin,
     bool swap, Reduction reduction) {
   constexpr const char* op = "triplet_margin_with_distance_loss";
-  check_pair(op, anchor, positive);
-  check_pair(op, anchor, negative);
+  if (!has_complex(anchor, positive)) check_pair(op, anchor, positive);
+  if (!has_complex(anchor, negative)) check_pair(op, anchor, negative);
   if (!(margin > 0.0)) throw_error<ValueError>(op, ": expected margin > 0; got ", margin);
   const auto distance = [&](const Tensor& a, const Tensor& b) {
     return distance_function ? distance_function(a, b) : pairwise_distance(a, b);
@@ -363,7 +364,7 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
 
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
   constexpr const char* op = "pairwise_distance";
-  check_pair(op, x1, x2);
+  if (!has_complex(x1, x2)) check_pair(op, x1, x2);
   const Tensor difference = x1 - x2 + eps;
   return p_norm(difference, p, difference.dim() == 0 ? Dims{} : Dims{difference.dim() - 1},
                 keepdim);

@@ -1,6 +1,7 @@
 // Convolution, pooling, normalization, dropout, embedding and the activations that are more than
 // one function.
 #include "kiln/backend/random_fill.h"
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/function_call.h"
 #include "kiln/tensor/ops.h"
@@ -241,6 +242,11 @@ Tensor dropout(TensorArg x, double p, bool training) {
   if (!(p >= 0.0 && p <= 1.0)) {
     throw_error<ValueError>("dropout: expected a probability in [0, 1]; got ", p);
   }
+  if (has_complex(x.get())) {
+    if (!training || p == 0.0) return x.get();
+    const Tensor& z = x.get();
+    return z * dropout(ones(z.shape(), {real_dtype(z.dtype()), z.device()}), p, true);
+  }
   const ValueArg input = arg_of("dropout", x);
   check_floating("dropout", input);
   if (!training || p == 0.0) return x.get();
@@ -251,6 +257,12 @@ Tensor dropout(TensorArg x, double p, bool training) {
 }
 
 Tensor embedding(const Tensor& index, const Tensor& weight) {
+  if (has_complex(weight) && weight.dim() == 2) {
+    Shape shape = impl_of("embedding", index).shape();
+    shape.push_back(weight.size(1));
+    const Tensor rows = parts_of(weight).reshape({weight.size(0), 2 * weight.size(1)});
+    return from_parts(embedding(index, rows).reshape(parts_shape(shape)));
+  }
   const Value& w = value_of("embedding", weight);
   check_floating("embedding", w);
   if (shape_of(w).rank() != 2) {

@@ -1,5 +1,6 @@
 #include "kiln/tensor/normalization.h"
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/functional_support.h"
 #include "kiln/tensor/pointwise.h"
 
@@ -157,7 +158,7 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
 }
 
 Tensor normalize(const Tensor& x, double p, const Dims& dim, double eps) {
-  require_floating("normalize", x);
+  if (!has_complex(x)) require_floating("normalize", x);
   const Dims dims = normalize_dims("normalize", dim, x.dim());
   return x / p_norm(x, p, x.dim() == 0 ? Dims{} : dims, true).clamp(eps, {});
 }

@@ -30,6 +30,16 @@ from .autograd import (  # noqa: E402,F401
     no_grad,
     set_grad_enabled,
 )
+from ._compositions import (  # noqa: E402,F401
+    clone,
+    detach,
+    finfo,
+    iinfo,
+    is_same_size,
+    pdist,
+    split_with_sizes,
+    unravel_index,
+)
 from .errors import Error  # noqa: E402,F401
 from . import (  # noqa: E402,F401
     autograd,

@@ -80,3 +80,65 @@ def test_fft():
     assert np.allclose(kiln.fft.irfft2(kiln.fft.rfft2(x), s=(3, 10)).numpy(), x.numpy())
     with pytest.raises(RuntimeError, match="data points"):
         kiln.fft.fft(x, 0)
+
+
+COMPLEX_CALLS = {
+    "F.conv1d(a, b, c, 2, 1, 2)": ((2, 3, 8), (4, 3, 3), (4,)),
+    "F.conv1d(a, b)": ((3, 8), (4, 3, 3)),
+    "F.conv2d(a, b, padding='same', groups=2)": ((2, 4, 8, 7), (4, 2, 3, 3)),
+    "F.conv3d(a, b, c)": ((2, 3, 5, 5, 5), (4, 3, 3, 2, 2), (4,)),
+    "F.conv_transpose1d(a, b, c, 2, 1)": ((2, 3, 8), (3, 4, 3), (4,)),
+    "F.conv_transpose2d(a, b, c)": ((2, 3, 5, 5), (3, 4, 3, 3), (4,)),
+    "F.conv_transpose3d(a, b)": ((2, 3, 4, 4, 4), (3, 4, 2, 2, 2)),
+    "F.linear(a, b, c)": ((3, 4), (5, 4), (5,)),
+    "F.bilinear(a, b, c, d)": ((3, 4), (3, 5), (6, 4, 5), (6,)),
+    "F.embedding(torch.tensor([[0, 2], [2, 4]]), a)": ((5, 3),),
+    "F.unfold(a, 2)": ((2, 3, 5, 5),),
+    "F.fold(a, (4, 4), 2)": ((2, 12, 9),),
+    "F.normalize(a, dim=1)": ((3, 4),),
+    "F.normalize(a, 1.5, dim=0)": ((3, 4),),
+    "F.pairwise_distance(a, b)": ((3, 4), (3, 4)),
+    "F.l1_loss(a, b)": ((3, 4), (3, 4)),
+    "F.l1_loss(a, b, reduction='none')": ((3, 4), (3, 4)),
+    "F.triplet_margin_loss(a, b, c)": ((3, 4), (3, 4), (3, 4)),
+    "F.dropout(a, 0.5, False)": ((3, 4),),
+    "F.dropout2d(a, 0.5, False)": ((2, 3, 4, 4),),
+    "F.softsign(a)": ((3, 4),),
+    "F.tanhshrink(a)": ((3, 4),),
+    "F.pixel_shuffle(a, 2)": ((2, 8, 3, 3),),
+    "F.pixel_unshuffle(a, 2)": ((2, 2, 4, 4),),
+    "F.channel_shuffle(a, 2)": ((2, 4, 3, 3),),
+    "F.pad(a, (1, 2), 'reflect')": ((2, 4, 5),),
+}
+
+
+@pytest.mark.parametrize("call", COMPLEX_CALLS)
+def test_functional_on_complex_tensors_gives_what_pytorch_gives(call):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    given = [torch.randn(*s, dtype=torch.complex128).numpy() for s in COMPLEX_CALLS[call]]
+
+    # PyTorch has no gradient of these.
+    differentiable = "bilinear" not in call and "embedding" not in call
+
+    def values(lib):
+        leaves = [lib.tensor(x, requires_grad=differentiable) for x in given]
+        names = dict(zip("abcd", leaves), torch=lib, F=lib.nn.functional)
+        out = eval(call, names)
+        if not differentiable:
+            return [out.numpy()]
+        loss = out.abs().square().sum() + (out * 2).real.sum()
+        grads = lib.autograd.grad(loss, leaves)
+        return [v.detach().numpy() for v in (out, *grads)]
+
+    for x, y in zip(values(kiln), values(torch)):
+        assert x.dtype == y.dtype and x.shape == y.shape
+        assert abs(x - y).max() <= 1e-10 * max(1.0, abs(y).max())
+
+
+def test_dropout_drops_whole_complex_numbers():
+    x = kiln.ones(64, 8, dtype=kiln.complex64) * (1 + 2j)
+    for y in (kiln.nn.functional.dropout(x, 0.5), kiln.nn.functional.dropout1d(x.T, 0.5)):
+        kept = y[y != 0]
+        assert 0 < kept.numel() < y.numel()
+        assert (kept == 2 + 4j).all().item()

@@ -338,3 +338,41 @@ def test_errors_are_both():
     assert kiln.errors.ShapeError.__module__ == "kiln.errors"
     with pytest.raises(OSError):
         kiln.load("/nonexistent/file")
+
+
+def test_limits_of_dtypes(lib):
+    for name in ("float16", "bfloat16", "float32", "float64"):
+        info = lib.finfo(getattr(lib, name))
+        one = lib.ones((), dtype=getattr(lib, name))
+        assert (one + info.eps).item() > 1 == (one + info.eps / 4).item()
+        assert lib.isfinite(one * info.max).item() and info.min == -info.max
+        assert info.tiny == info.smallest_normal > 0 and info.dtype == name
+    assert lib.finfo(lib.float32).resolution == 1e-6
+    assert lib.finfo(lib.complex64).bits == lib.finfo().bits == 32
+    assert (lib.iinfo(lib.uint8).min, lib.iinfo(lib.uint8).max) == (0, 255)
+    assert (lib.iinfo(lib.int64).min, lib.iinfo(lib.int64).max) == (-(2**63), 2**63 - 1)
+    with pytest.raises(TypeError):
+        lib.finfo(lib.int32)
+    with pytest.raises(TypeError):
+        lib.iinfo(lib.float32)
+
+
+def test_small_compositions(lib):
+    x = lib.arange(12.0).reshape(3, 4).requires_grad_()
+    lib.clone(x).sum().backward()
+    assert x.grad.tolist() == lib.ones(3, 4).tolist()
+    assert not lib.detach(x).requires_grad
+    assert lib.is_same_size(x, x) and not x.is_same_size(x[0])
+    assert [list(p.shape) for p in lib.split_with_sizes(x, [1, 3], 1)] == [[3, 1], [3, 3]]
+    assert [i.tolist() for i in lib.unravel_index(lib.tensor([0, 5, 11]), (3, 4))] == [
+        [0, 1, 2],
+        [0, 1, 3],
+    ]
+    assert x.sum_to_size(1, 4).tolist() == [[12, 15, 18, 21]]
+    assert x.sum_to_size((4,)).tolist() == [12, 15, 18, 21]
+    y = lib.zeros(2, dtype=lib.float64)
+    assert y.new_zeros(2, 3).dtype == lib.float64 and y.new_ones((2,)).tolist() == [1, 1]
+    assert y.new_full((2,), 3).tolist() == [3, 3] and y.new_tensor([1, 2]).dtype == lib.float64
+    assert y.new_empty(0, 2, dtype=lib.int64).dtype == lib.int64
+    points = lib.tensor([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])
+    assert lib.pdist(points).tolist() == pytest.approx([5, 10, 5])

@@ -1,0 +1,159 @@
+"""Functions and methods that are made of others, in Python."""
+
+from . import _C
+
+_FLOATS = {  # bits, bits of the fraction, largest exponent
+    _C.float16: (16, 10, 15),
+    _C.bfloat16: (16, 7, 127),
+    _C.float32: (32, 23, 127),
+    _C.float64: (64, 52, 1023),
+}
+_INTS = {
+    _C.uint8: (8, False),
+    _C.int8: (8, True),
+    _C.int16: (16, True),
+    _C.int32: (32, True),
+    _C.int64: (64, True),
+}
+
+
+class finfo:
+    """The limits of a floating point dtype; of a complex one, those of its parts."""
+
+    def __init__(self, dtype=None):
+        dtype = _C.get_default_dtype() if dtype is None else dtype
+        part = {_C.complex64: _C.float32, _C.complex128: _C.float64}.get(dtype, dtype)
+        if part not in _FLOATS:
+            raise TypeError(f"finfo: expected a floating point dtype; got {dtype}, try iinfo")
+        self.bits, fraction, exponent = _FLOATS[part]
+        self.dtype = str(part).rpartition(".")[2]
+        self.eps = 2.0**-fraction
+        self.max = (2.0 - self.eps) * 2.0**exponent
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - exponent)
+        self.resolution = 10.0 ** -int(fraction * 0.30103)
+
+    def __repr__(self):
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
+        )
+
+
+class iinfo:
+    """The limits of an integer dtype."""
+
+    def __init__(self, dtype):
+        if dtype not in _INTS:
+            raise TypeError(f"iinfo: expected an integer dtype; got {dtype}, try finfo")
+        self.bits, signed = _INTS[dtype]
+        self.dtype = str(dtype).rpartition(".")[2]
+        self.max = 2 ** (self.bits - signed) - 1
+        self.min = -(2 ** (self.bits - 1)) if signed else 0
+
+    def __repr__(self):
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def clone(input):
+    """A copy, through which gradients flow."""
+    return input.clone()
+
+
+def detach(input):
+    """The same memory without history."""
+    return input.detach()
+
+
+def is_same_size(input, other):
+    """Whether both have one shape."""
+    return input.shape == other.shape
+
+
+def split_with_sizes(input, split_sizes, dim=0):
+    """Parts of these sizes along dim: views."""
+    return input.split(list(split_sizes), dim)
+
+
+def unravel_index(indices, shape):
+    """The index along each dim of row-major positions in a tensor of this shape, as a tuple."""
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    total = 1
+    for n in sizes:
+        total *= n
+    if indices.dtype not in _INTS:
+        raise TypeError(f"unravel_index: expected integers; got {indices.dtype}")
+    if indices.numel() > 0 and (indices.max().item() >= total or indices.min().item() < 0):
+        raise ValueError(f"unravel_index: a position is outside of a tensor of shape {sizes}")
+    out = []
+    for n in reversed(sizes):
+        out.append(indices % max(n, 1))
+        indices = _C.div(indices, max(n, 1), rounding_mode="floor")
+    return tuple(reversed(out))
+
+
+def pdist(input, p=2.0):
+    """The distances between all pairs of rows of input [N, M], as one row of N (N - 1) / 2."""
+    if input.dim() != 2:
+        raise ValueError(f"pdist: expected an input [N, M]; got {list(input.shape)}")
+    n = input.shape[0]
+    row, column = _C.triu_indices(n, n, 1).unbind(0)
+    difference = input.index_select(0, row) - input.index_select(0, column)
+    return _C.cdist(difference.unsqueeze(1), _C.zeros_like(difference).unsqueeze(1), p).flatten()
+
+
+def sum_to_size(self, *size):
+    """The sum over the dims along which a tensor of this size was broadcast."""
+    size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
+    lead = self.dim() - len(size)
+    fits = lead >= 0 and all(n in (1, m) for n, m in zip(size, self.shape[lead:]))
+    if not fits:
+        raise RuntimeError(f"sum_to_size: {size} does not broadcast to {list(self.shape)}")
+    dims = [d for d, m in enumerate(self.shape) if d < lead or (size[d - lead] == 1 and m != 1)]
+    return (self.sum(dims, keepdim=True) if dims else self).reshape(size)
+
+
+def _like(self, dtype, device, requires_grad):
+    return {
+        "dtype": self.dtype if dtype is None else dtype,
+        "device": self.device if device is None else device,
+        "requires_grad": requires_grad,
+    }
+
+
+def _shape(size):
+    return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+
+
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    """A tensor of `data` with this one's dtype and device."""
+    return _C.tensor(data, **_like(self, dtype, device, requires_grad))
+
+
+def new_zeros(self, *size, dtype=None, device=None, requires_grad=False):
+    """Zeros with this tensor's dtype and device."""
+    return _C.zeros(_shape(size), **_like(self, dtype, device, requires_grad))
+
+
+def new_ones(self, *size, dtype=None, device=None, requires_grad=False):
+    """Ones with this tensor's dtype and device."""
+    return _C.ones(_shape(size), **_like(self, dtype, device, requires_grad))
+
+
+def new_empty(self, *size, dtype=None, device=None, requires_grad=False):
+    """Memory with this tensor's dtype and device, of no particular values."""
+    return _C.empty(_shape(size), **_like(self, dtype, device, requires_grad))
+
+
+def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+    """`fill_value` everywhere, with this tensor's dtype and device."""
+    return _C.full(size, fill_value, **_like(self, dtype, device, requires_grad))
+
+
+for _method in (
+    is_same_size, split_with_sizes, sum_to_size, new_tensor, new_zeros, new_ones, new_empty,
+    new_full,
+):  # fmt: skip
+    if not hasattr(_C.Tensor, _method.__name__):
+        setattr(_C.Tensor, _method.__name__, _method)
