@@ -31,12 +31,12 @@ class PeerWorkload final : public Workload {
 
 }  // namespace
 
-// Note [One OpenMP runtime]. The wheel brings a libgomp.so.1 of its own. Two of them in one process
-// would mean two pools of threads on the same cores. The loader takes a library once for each
-// soname: Kiln's has been loaded with the program, so the module's request for libgomp.so.1 finds
-// that one. It only works with the peer loaded last, which is why nothing here links it. main()
-// counts the runtimes afterwards and says so when there are two (a Kiln built with Clang uses
-// libomp).
+// Note [One OpenMP runtime]. The wheel brings a libgomp.so.1 of its own; Kiln's LAPACK and the
+// floors use the system's. Two of them in one process would mean two more pools of threads beside
+// Kiln's own on the same cores. The loader takes a library once for each soname: the system's has
+// been loaded with the program, so the module's request for libgomp.so.1 finds that one. It only
+// works with the peer loaded last, which is why nothing here links it. main() counts the runtimes
+// afterwards and says so when there are two (a Kiln built with Clang uses libomp).
 //
 // The module is never unloaded: libtorch does not survive it.
 Peer::Peer(const std::string& path) {

@@ -1,5 +1,5 @@
-// The thread layer: parallel loops over the OpenMP runtime, with chunks that do not depend on the
-// number of threads.
+// The thread layer: parallel loops over a pool of threads (docs/threads.md), in pieces that do not
+// depend on the number of threads.
 #pragma once
 
 #include <cstdint>
