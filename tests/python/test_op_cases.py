@@ -121,6 +121,8 @@ NO_OPS = {
     # casts by name, which are to()
     "bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int", "long",
     "short", "type_as", "to",
+    # parts of quantized tensors: test_quantization.py
+    "int_repr", "make_quantized", "quant_scheme", "quantized_scales", "quantized_values",
     # memory without values
     "empty", "empty_like", "empty_strided", "new_empty",
 }  # fmt: skip
@@ -133,7 +135,9 @@ ALIASES = {
     "pinverse": "pinv", "orgqr": "householder_product", "triangular_solve": "solve_triangular",
     "ldl_factor_ex": "ldl_factor", "lu_factor_ex": "lu_factor", "hfft2": "hfftn", "ihfft2": "ihfftn",
     "max_pool1d_with_indices": "max_pool1d", "max_pool2d_with_indices": "max_pool2d",
-    "max_pool3d_with_indices": "max_pool3d", "adaptive_max_pool1d_with_indices": "adaptive_max_pool1d",
+    "max_pool3d_with_indices": "max_pool3d",
+    "fractional_max_pool2d_with_indices": "fractional_max_pool2d",
+    "fractional_max_pool3d_with_indices": "fractional_max_pool3d", "adaptive_max_pool1d_with_indices": "adaptive_max_pool1d",
     "adaptive_max_pool2d_with_indices": "adaptive_max_pool2d",
     "adaptive_max_pool3d_with_indices": "adaptive_max_pool3d", "conj_physical": "conj",
     "split_with_sizes": "split", "absolute": "abs", "arccos": "acos", "arccosh": "acosh",

@@ -1,0 +1,56 @@
+// Ops that only the Python package has, since they are short compositions: the C++ half of a case
+// spells the composition.
+#include "tests/ops/case.h"
+
+namespace kiln::ops {
+namespace {
+
+TensorOptions like(const Tensor& x) { return {.dtype = x.dtype(), .device = x.device()}; }
+
+}  // namespace
+
+KILN_OP_CASES(compositions) {
+  const auto pdist_of = [](double p) {
+    return [p](const Tensors& x) {
+      const int64_t n = x[0].size(0);
+      const std::vector<Tensor> pair = triu_indices(n, n, 1).to(x[0].device()).unbind(0);
+      const Tensor difference = x[0].index_select(0, pair[0]) - x[0].index_select(0, pair[1]);
+      return cdist(difference.unsqueeze(1), zeros_like(difference).unsqueeze(1), p).flatten();
+    };
+  };
+  op("pdist", "torch.pdist(a)", pdist_of(2.0), {real({5, 3})}).dtypes(kDoubles);
+  op("pdist", "torch.pdist(a, 3.0)", pdist_of(3.0), {real({4, 3})}).dtypes(kDoubles);
+  op("unravel_index", "torch.unravel_index(a, (3, 4, 5))",
+     [](const Tensors& x) {
+       return std::vector<Tensor>{floor_divide(x[0], 20), remainder(floor_divide(x[0], 5), 4),
+                                  remainder(x[0], 5)};
+     },
+     {index({2, 7}, 0, 60)})
+      .no_gradient();
+  op("sum_to_size", "a.sum_to_size(3, 1)",
+     [](const Tensors& x) {
+       return x[0].sum({0, 2}, true).reshape({3, 1});
+     },
+     {real({2, 3, 4})})
+      .dtypes(kFloats);
+  op("Tensor.new_full", "a.new_full((2, 3), 5)",
+     [](const Tensors& x) {
+       return full({2, 3}, 5, like(x[0]));
+     },
+     {real({4})})
+      .dtypes(kReals)
+      .no_gradient();
+  op("Tensor.new_ones", "a.new_ones(2, 3)",
+     [](const Tensors& x) {
+       return ones({2, 3}, like(x[0]));
+     },
+     {real({4})})
+      .dtypes(kReals)
+      .no_gradient();
+  op("Tensor.new_zeros", "a.new_zeros((3,))",
+     [](const Tensors& x) { return zeros({3}, like(x[0])); }, {real({4})})
+      .dtypes(kReals)
+      .no_gradient();
+}
+
+}  // namespace kiln::ops
