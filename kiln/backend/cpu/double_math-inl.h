@@ -105,23 +105,24 @@ HWY_INLINE ExpParts<D> exp_parts(D d, V<D> x) {
   return {r, hn::Sub(hn::Sub(high, r), low), n, shifted};
 }
 
+constexpr double kExpTail[] = {
+    0.5,
+    0.166666666666666714,
+    0.0416666666666666701,
+    0.0083333333333255447,
+    0.00138888888888833267,
+    0.000198412698768643549,
+    0.0000248015873270071867,
+    2.75572528335169097e-6,
+    2.75572718102197996e-7,
+    2.51062747335732947e-8,
+    2.09154422977801152e-9,
+};
+
 // e^r - 1 - r, over r^2: error 2e-18.
 template <class D>
 HWY_INLINE V<D> exp_tail(D d, V<D> r) {
-  static constexpr double kTail[] = {
-      0.5,
-      0.166666666666666714,
-      0.0416666666666666701,
-      0.0083333333333255447,
-      0.00138888888888833267,
-      0.000198412698768643549,
-      0.0000248015873270071867,
-      2.75572528335169097e-6,
-      2.75572718102197996e-7,
-      2.51062747335732947e-8,
-      2.09154422977801152e-9,
-  };
-  return polynomial(d, r, kTail);
+  return polynomial(d, r, kExpTail);
 }
 
 // e^(r + rest) - 1 without its first part, r.
@@ -234,17 +235,18 @@ HWY_INLINE V<D> log_fraction(D d, V<D> u, V<D>* n) {
   return hn::Sub(m, hn::Set(d, 1.0));
 }
 
+constexpr double kLogSeries[] = {
+    6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
+    2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01,
+    1.479819860511658591e-01,
+};
+
 // log(1 + f) = f - f^2 / 2 + this; `half_square` is f^2 / 2. (fdlibm's: error 2^-58.)
 template <class D>
 HWY_INLINE V<D> log_tail(D d, V<D> f, V<D> half_square) {
-  static constexpr double kLog[] = {
-      6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01,
-      2.222219843214978396e-01, 1.818357216161805012e-01, 1.531383769920937332e-01,
-      1.479819860511658591e-01,
-  };
   const auto s = hn::Div(f, hn::Add(f, hn::Set(d, 2.0)));
   const auto z = hn::Mul(s, s);
-  return hn::Mul(s, hn::MulAdd(z, polynomial(d, z, kLog), half_square));
+  return hn::Mul(s, hn::MulAdd(z, polynomial(d, z, kLogSeries), half_square));
 }
 
 // Scales subnormal numbers up; what comes off n again.
@@ -410,32 +412,34 @@ HWY_INLINE V<D> atanh(D d, V<D> x) {
 
 // ---- The error function
 
+constexpr double kErfSeries[] = {
+    0.12837916709551257,     -0.376126389031835404,     0.112837916709450063,
+    -0.0268661706432377704,  0.00522397760711642273,    -0.000854832597538969208,
+    0.000120552949048397079, -0.0000149247369074196603, 1.64474247033173624e-6,
+    -1.62084838018717059e-7, 1.37200645467776856e-8,    -7.79589882700214224e-10,
+};
+
 // erf(x) / x - 1 in x^2 for |x| <= 1: error 7e-18.
 template <class D>
 HWY_INLINE V<D> erf_ratio(D d, V<D> square) {
-  static constexpr double kErf[] = {
-      0.12837916709551257,     -0.376126389031835404,     0.112837916709450063,
-      -0.0268661706432377704,  0.00522397760711642273,    -0.000854832597538969208,
-      0.000120552949048397079, -0.0000149247369074196603, 1.64474247033173624e-6,
-      -1.62084838018717059e-7, 1.37200645467776856e-8,    -7.79589882700214224e-10,
-  };
-  return polynomial(d, square, kErf);
+  return polynomial(d, square, kErfSeries);
 }
+
+constexpr double kErfcSeries[] = {
+    0.0500126308378275843,    -0.140240598585547017,    0.00358541548546373292,
+    0.0822767384901507942,    -0.108803930141711439,    0.0923043211602099857,
+    -0.0586933985904087136,   0.0283622774212503588,    -0.00974657955005355892,
+    0.00175562583571649424,   0.000293713619510155725,  -0.000290154004007768249,
+    0.0000516492507258829279, 0.0000223840303690948284, -0.0000114443966887185155,
+    -9.7322038407153245e-7,   1.7516408133107515e-6,    -5.75015328360004471e-8,
+    -2.57851399814709532e-7,  2.32924999735940152e-8,   3.71127118505803355e-8,
+    -3.61141053969373418e-9,  -3.87389154130367052e-9,  2.38606303822175237e-10,
+};
 
 // erfc(x) for x >= 0.45 (0 from 28 on), by (1 + 2 x) e^(x^2) erfc(x) - 1.1875 in (x - 3.75) / (x
 // + 3.75): error 2e-19.
 template <class D>
 HWY_INLINE V<D> erfc_upper(D d, V<D> x) {
-  static constexpr double kErfc[] = {
-      0.0500126308378275843,    -0.140240598585547017,    0.00358541548546373292,
-      0.0822767384901507942,    -0.108803930141711439,    0.0923043211602099857,
-      -0.0586933985904087136,   0.0283622774212503588,    -0.00974657955005355892,
-      0.00175562583571649424,   0.000293713619510155725,  -0.000290154004007768249,
-      0.0000516492507258829279, 0.0000223840303690948284, -0.0000114443966887185155,
-      -9.7322038407153245e-7,   1.7516408133107515e-6,    -5.75015328360004471e-8,
-      -2.57851399814709532e-7,  2.32924999735940152e-8,   3.71127118505803355e-8,
-      -3.61141053969373418e-9,  -3.87389154130367052e-9,  2.38606303822175237e-10,
-  };
   const auto bounded = hn::Min(x, hn::Set(d, 28.0));
   const auto centre = hn::Set(d, 3.75);
   const auto place = hn::Div(hn::Sub(bounded, centre), hn::Add(bounded, centre));
@@ -444,7 +448,8 @@ HWY_INLINE V<D> erfc_upper(D d, V<D> x) {
   // The ratio in two parts.
   const auto one = hn::Set(d, 1.0);
   V<D> above_low, below_low, product_low;
-  const auto above = exact_sum(d, hn::Set(d, 1.1875), polynomial(d, place, kErfc), &above_low);
+  const auto above =
+      exact_sum(d, hn::Set(d, 1.1875), polynomial(d, place, kErfcSeries), &above_low);
   const auto twice = hn::Add(bounded, bounded);
   const auto below = hn::Add(one, twice);
   below_low = hn::IfThenElse(hn::Gt(twice, one), hn::Add(hn::Sub(twice, below), one),
@@ -484,15 +489,16 @@ HWY_INLINE V<D> erfc(D d, V<D> x) {
 
 // ---- Powers
 
+constexpr double kSmallTail[] = {
+    0.399999999999999998, 0.28571428571429377,  0.222222222216492777, 0.181818183368893254,
+    0.153845948027720014, 0.133348133736870119, 0.117060041280168165, 0.117256045364754134,
+};
+
 // log(x) of a positive normal number in two parts, with 66 or more bits: with s = f / (2 + f),
 // log(1 + f) is 2 s + 2/3 s^3 + s^5 (...).
 template <class D>
 HWY_INLINE V<D> long_log(D d, V<D> x, V<D>* low) {
   // Of (log((1 + s) / (1 - s)) - 2 s - 2/3 s^3) / s^5 in s^2: error 2e-18.
-  static constexpr double kTail[] = {
-      0.399999999999999998, 0.28571428571429377,  0.222222222216492777, 0.181818183368893254,
-      0.153845948027720014, 0.133348133736870119, 0.117060041280168165, 0.117256045364754134,
-  };
   V<D> n;
   const auto f = log_fraction(d, x, &n);
   const auto two = hn::Set(d, 2.0);
@@ -514,7 +520,7 @@ HWY_INLINE V<D> long_log(D d, V<D> x, V<D>* low) {
   const auto third = exact_product(d, cube, hn::Set(d, 0.666666666666666629659), &third_low);
   third_low = hn::MulAdd(cube, hn::Set(d, 3.70074341541718826e-17), third_low);
   third_low = hn::MulAdd(c_low, hn::Set(d, 0.666666666666666629659), third_low);
-  const auto tail = hn::Mul(hn::Mul(cube, z), polynomial(d, z, kTail));
+  const auto tail = hn::Mul(hn::Mul(cube, z), polynomial(d, z, kSmallTail));
   // n log(2) + 2 s + 2/3 s^3 + the rest
   const auto whole = hn::Mul(n, hn::Set(d, kLn2High));
   V<D> e1, e2;
