@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <exception>
 #include <thread>
 
@@ -13,8 +14,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// GCC's OpenMP runtime, PyTorch's, looks for work for some 5 ms.
-constexpr auto kUntilThreadsSleep = std::chrono::milliseconds(8);
+// The processor time that all threads of this process have used, in seconds.
+double processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// The other side's threads still look for work, each on a processor: GCC's OpenMP runtime for some
+// 5 ms, OpenBLAS's threads for 30. Waits until they all sleep, or half a second.
+void wait_until_idle() {
+  constexpr auto kStep = std::chrono::milliseconds(2);
+  constexpr double kIdle = 0.0002;  // seconds of work in a step
+  for (int i = 0; i < 250; ++i) {
+    const double before = processor_time();
+    std::this_thread::sleep_for(kStep);
+    if (processor_time() - before < kIdle) return;
+  }
+}
 
 double time_of(Workload& workload, int64_t iterations) {
   const auto start = Clock::now();
@@ -40,9 +57,8 @@ struct Side {
   }
 
   void run_block() {
-    // The other side's threads still wait for work, each on a processor: let them go to sleep.
-    std::this_thread::sleep_for(kUntilThreadsSleep);
-    // And it has just had the caches: let this one in before the clock starts.
+    wait_until_idle();
+    // The other side has just had the caches: let this one in before the clock starts.
     workload->run(1 + iterations / 32);
     seconds.push_back(time_of(*workload, iterations) / static_cast<double>(iterations));
   }

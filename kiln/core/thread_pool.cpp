@@ -11,7 +11,9 @@
 #include <thread>
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <unistd.h>
 
 namespace kiln::detail {
 namespace {
@@ -32,8 +34,10 @@ struct Helper {
   alignas(64) std::atomic<uintptr_t> task{kIdle};
   std::atomic<uint32_t> calls{0};
   std::atomic<int> callers_asleep{0};
+  std::atomic<int> missed{0};  // calls in a row that were taken back
   alignas(64) std::atomic<bool> asleep{false};
   std::atomic<uint32_t> ends{0};
+  std::atomic<pid_t> id{0};
 };
 
 void pause() {
@@ -102,6 +106,7 @@ void answer(Helper& helper) {
 }
 
 [[noreturn]] void helper_main(Helper& helper) {
+  helper.id.store(gettid(), std::memory_order_relaxed);
   const auto is_called = [&helper] { return helper.task.load(std::memory_order_relaxed) != kIdle; };
   for (;;) {
     if (spin_until(is_called)) {
@@ -132,6 +137,7 @@ class Pool {
       helper.task.store(kIdle);
       helper.asleep.store(false);
       helper.callers_asleep.store(0);
+      helper.id.store(0);
     }
   }
   void lock() { mutex_.lock(); }
@@ -189,10 +195,32 @@ bool try_call(Helper& helper, const Call& call) {
   return true;
 }
 
+// Moves a helper off this thread's processor. Linux wakes a thread where it ran last, and when all
+// processors have been busy of late it does not look for one that is idle now: a helper that once
+// was on its caller's processor would be woken there again and again, behind its caller.
+void push_away(const Helper& helper) {
+  const pid_t id = helper.id.load(std::memory_order_relaxed);
+  const int here = sched_getcpu();
+  cpu_set_t allowed;
+  if (id == 0 || here < 0 || sched_getaffinity(id, sizeof allowed, &allowed) != 0) return;
+  cpu_set_t elsewhere = allowed;
+  CPU_CLR(here, &elsewhere);
+  if (CPU_COUNT(&elsewhere) == 0) return;
+  sched_setaffinity(id, sizeof elsewhere, &elsewhere);
+  sched_setaffinity(id, sizeof allowed, &allowed);
+}
+
 // Returns when the helper does not work for this call, and will not.
 void dismiss(Helper& helper, const Call& call) {
+  constexpr int kMissesForPush = 8;
   uintptr_t not_begun = address_of(call);
-  if (helper.task.compare_exchange_strong(not_begun, kIdle)) return;
+  if (helper.task.compare_exchange_strong(not_begun, kIdle)) {
+    if (helper.missed.fetch_add(1, std::memory_order_relaxed) % kMissesForPush == 0) {
+      push_away(helper);
+    }
+    return;
+  }
+  helper.missed.store(0, std::memory_order_relaxed);
   const uintptr_t working = address_of(call) | kWorking;
   const auto is_over = [&] { return helper.task.load(std::memory_order_acquire) != working; };
   while (!spin_until(is_over)) {

@@ -277,7 +277,7 @@ void multiply_tile(const Gemm<T>& g) {
 
 // Multiply-adds below which a product stays on one thread, and that one piece of a larger one
 // should have.
-constexpr int64_t kSerialWork = 128 * 1024;
+constexpr int64_t kSerialWork = 256 * 1024;
 constexpr int64_t kPieceWork = 64 * 1024;
 // What an element costs that another core has written, in multiply-adds: about 100 ns a line.
 constexpr double kForeignElement = 360;
