@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <exception>
 #include <thread>
 
@@ -14,24 +13,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The processor time that all threads of this process have used, in seconds.
-double processor_time() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// The other side's threads still look for work, each on a processor: GCC's OpenMP runtime for some
-// 5 ms, OpenBLAS's threads for 30. Waits until they all sleep, or half a second.
-void wait_until_idle() {
-  constexpr auto kStep = std::chrono::milliseconds(2);
-  constexpr double kIdle = 0.0002;  // seconds of work in a step
-  for (int i = 0; i < 250; ++i) {
-    const double before = processor_time();
-    std::this_thread::sleep_for(kStep);
-    if (processor_time() - before < kIdle) return;
-  }
-}
+// GCC's OpenMP runtime, PyTorch's, looks for work for some 5 ms. Not longer: where the processors
+// are virtual ones, one that has been idle for more than some 10 ms comes back late.
+constexpr auto kUntilThreadsSleep = std::chrono::milliseconds(8);
 
 double time_of(Workload& workload, int64_t iterations) {
   const auto start = Clock::now();
@@ -57,8 +41,9 @@ struct Side {
   }
 
   void run_block() {
-    wait_until_idle();
-    // The other side has just had the caches: let this one in before the clock starts.
+    // The other side's threads still look for work, each on a processor: let them go to sleep.
+    std::this_thread::sleep_for(kUntilThreadsSleep);
+    // And it has just had the caches: let this one in before the clock starts.
     workload->run(1 + iterations / 32);
     seconds.push_back(time_of(*workload, iterations) / static_cast<double>(iterations));
   }
@@ -129,6 +114,9 @@ void measure(Side& kiln, Side& peer, std::vector<Side>& floors, const Effort& ef
     if (peer.workload && peer_first) peer.run_block();
     kiln.run_block();
     if (peer.workload && !peer_first) peer.run_block();
+  }
+  // Afterwards, for OpenBLAS's threads look for work for 30 ms.
+  for (size_t i = 0; i < kiln.seconds.size() && !interrupted(); ++i) {
     for (Side& floor : floors) floor.run_block();
   }
 }
@@ -173,8 +161,9 @@ void run(Result& result, const WorkloadFactory& make_other, const Peaks& peaks,
   result.kiln = summarize(kiln.seconds);
   fill_rates(result, peaks);
   for (size_t i = 0; i < floors.size(); ++i) {
-    result.floors.push_back({result.row.floors[i].name, summarize(floors[i].seconds),
-                             median(ratios_of(floors[i], kiln))});
+    const Summary seconds = summarize(floors[i].seconds);
+    result.floors.push_back(
+        {result.row.floors[i].name, seconds, seconds.median / result.kiln.median});
   }
   if (!other.workload) return;
   result.peer = summarize(other.seconds);

@@ -25,7 +25,7 @@ Effort quick_effort();
 struct FloorResult {
   std::string name;
   Summary seconds;
-  double ratio = 0;  // of its time to Kiln's: the median over the pairs
+  double ratio = 0;  // of its time to Kiln's, of medians
 };
 
 struct Result {
