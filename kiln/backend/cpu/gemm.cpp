@@ -279,8 +279,6 @@ void multiply_tile(const Gemm<T>& g) {
 // should have.
 constexpr int64_t kSerialWork = 256 * 1024;
 constexpr int64_t kPieceWork = 64 * 1024;
-// What an element costs that another core has written, in multiply-adds: about 100 ns a line.
-constexpr double kForeignElement = 360;
 
 // Products of so many elements are summed in pieces of that many.
 constexpr int64_t kDotPiece = 32768;
@@ -407,11 +405,8 @@ void gemm(const Gemm<T>& g) {
   const int threads = num_threads();
   if (work < kSerialWork || threads == 1 || in_parallel_region()) return multiply_tile(g);
 
-  // A grid of tiles of C, about as many as threads can share evenly, cut where it costs least. A
-  // tile packs (or reads) k (rows + columns) elements. And whoever reads C next does so in
-  // stretches of whole rows, one to a thread (parallel_for); what other threads have written of
-  // such a stretch, the part of a row that is another tile's, comes line by line out of their
-  // caches.
+  // A grid of tiles of C, about as many as threads can share evenly, cut where the tiles come out
+  // squarest: a tile packs (or reads) k (rows + columns) elements.
   const GemmKernels<T>& kernels = gemm_kernels<T>();
   const int64_t wanted = std::min<int64_t>(threads, work / kPieceWork);
   int64_t best_rows = 1, best_columns = 1;
@@ -420,10 +415,8 @@ void gemm(const Gemm<T>& g) {
     const int64_t columns = ceil_div(wanted, rows);
     const int64_t tile_m = round_up(ceil_div(g.m, rows), kernels.max_strided_rows);
     const int64_t tile_n = round_up(ceil_div(g.n, columns), kernels.columns);
-    const double area = static_cast<double>(tile_m) * static_cast<double>(tile_n);
-    const double foreign = area * static_cast<double>(columns - 1) / static_cast<double>(columns);
-    const double cost = area + 8.0 * static_cast<double>(tile_m + tile_n) +
-                        kForeignElement * foreign / static_cast<double>(g.k);
+    const double cost = static_cast<double>(tile_m) * static_cast<double>(tile_n) +
+                        8.0 * static_cast<double>(tile_m + tile_n);
     if (rows == 1 || cost < best_cost) {
       best_cost = cost;
       best_rows = rows;
