@@ -31,7 +31,7 @@ class RegionMark {
   bool outer_;
 };
 
-// Of all loops that run now, and of them alone which have asked for more than their caller.
+// Of the loops that run now and wanted more than their caller's thread.
 std::atomic<int> threads_in_loops{0};
 
 int initial_threads() {

@@ -59,9 +59,9 @@ bool is_passive() {
 
 // Waits for is_over() with the processor in hand, for a sleep costs the next loop some 50 us: for
 // up to a millisecond, and for less and less where other programs want the processor as well (it
-// was away between two looks at the clock). Returns false when it is time to sleep; whoever sleeps
-// is woken where a processor is idle. sched_yield() would be no help: a thread that does nothing
-// else is left where it is, if need be behind its own caller, with the next processor idle.
+// was away between two looks at the clock). Returns false when it is time to sleep. sched_yield()
+// would be no help: a thread that does nothing else is left where it is, if need be behind its own
+// caller, with the next processor idle.
 template <class IsOver>
 bool spin_until(IsOver is_over) {
   using Clock = std::chrono::steady_clock;
@@ -122,13 +122,11 @@ void answer(Helper& helper) {
 
 class Pool {
  public:
-  // How many there are, `wanted` if possible.
-  int start(int wanted) {
-    if (started_.load(std::memory_order_acquire) < wanted) start_more(wanted);
-    return std::min(wanted, started_.load(std::memory_order_acquire));
+  // Helper i, whose thread starts when it is first asked for; null when there can be none.
+  Helper* at(int i) {
+    if (i >= started_.load(std::memory_order_acquire)) start_up_to(i);
+    return i < started_.load(std::memory_order_acquire) ? &helpers_[i] : nullptr;
   }
-
-  Helper& operator[](int i) { return helpers_[i]; }
 
   // In a process that fork() has just made, there are none of the threads.
   void forget() {
@@ -144,7 +142,7 @@ class Pool {
   void unlock() { mutex_.unlock(); }
 
  private:
-  void start_more(int wanted) {
+  void start_up_to(int last) {
     const std::lock_guard lock(mutex_);
     // Signals are for the threads of the program.
     sigset_t all, before;
@@ -152,7 +150,7 @@ class Pool {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int count = started_.load();
     try {
-      for (; count < std::min(wanted, kMaxHelpers); ++count) {
+      for (; count < std::min(last + 1, kMaxHelpers); ++count) {
         std::thread(helper_main, std::ref(helpers_[count])).detach();
       }
     } catch (const std::system_error&) {
@@ -239,13 +237,14 @@ void run_team(int helpers, TeamWork work, void* context) {
     Helper* helper;
   };
   Pool& threads = pool();
-  const int count = threads.start(helpers);
   Called called[kMaxHelpers];  // only its begin is written
   int number = 0;
-  for (int i = 0; i < count; ++i) {
-    called[number].call = {work, context, number + 1};
-    called[number].helper = &threads[i];
-    if (try_call(threads[i], called[number].call)) ++number;
+  // The first ones may work for other callers.
+  for (int i = 0; number < helpers; ++i) {
+    Helper* const helper = threads.at(i);
+    if (helper == nullptr) break;
+    called[number] = {{work, context, number + 1}, helper};
+    if (try_call(*helper, called[number].call)) ++number;
   }
   work(context, 0);
   for (int i = 0; i < number; ++i) dismiss(*called[i].helper, called[i].call);

@@ -15,6 +15,7 @@
 
 #include "kiln/core/parallel.h"
 #include "kiln/core/random.h"
+#include "kiln/core/thread_pool.h"
 
 using namespace kiln;
 
@@ -186,4 +187,22 @@ TEST_CASE("loops of several threads of the program share the threads, and nested
   CHECK(done == 4 * kPieces * kCallers);
   // The first loop may have had all the threads; each of the others has its caller's then.
   CHECK(most <= num_threads() + kCallers - 1);
+}
+
+TEST_CASE("callers side by side have helpers of their own") {
+  using Clock = std::chrono::steady_clock;
+  struct Meeting {
+    std::atomic<int> present{0};
+    Clock::time_point end = Clock::now() + std::chrono::seconds(20);
+  } meeting;
+  // Stays until two callers and a helper of each are there.
+  const auto wait = [](void* context, int) noexcept {
+    auto& at = *static_cast<Meeting*>(context);
+    ++at.present;
+    while (at.present < 4 && Clock::now() < at.end) std::this_thread::yield();
+  };
+  std::thread other([&] { detail::run_team(1, wait, &meeting); });
+  detail::run_team(1, wait, &meeting);
+  other.join();
+  CHECK(meeting.present == 4);
 }
