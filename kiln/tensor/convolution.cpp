@@ -211,10 +211,6 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
   return planes.restored(y.contiguous());
 }
 
-}  // namespace
-
-namespace {
-
 // A product of complex numbers is four of real ones: `f` of the parts, each with the other's.
 template <class F>
 Tensor of_complex(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, F f) {

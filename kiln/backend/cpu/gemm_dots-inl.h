@@ -1,0 +1,208 @@
+// Products of few rows: dot products of rows where they lie, and sums of weighted rows. Included
+// once for each instruction set by the files of gemm_kernels-inl.h.
+
+#if defined(KILN_BACKEND_CPU_GEMM_DOTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef KILN_BACKEND_CPU_GEMM_DOTS_INL_H_
+#undef KILN_BACKEND_CPU_GEMM_DOTS_INL_H_
+#else
+#define KILN_BACKEND_CPU_GEMM_DOTS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Rows of x for each of which four dot products run at a time: their accumulators, four vectors and
+// one must fit the registers.
+#if HWY_TARGET == HWY_AVX3
+inline constexpr int kDotRows = 6;
+#else
+inline constexpr int kDotRows = 2;
+#endif
+
+template <int kRows, class T>
+HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, int64_t row,
+                          int64_t k, T* y) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  V even[kRows], odd[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
+  int64_t p = 0;
+  for (; p + 2 * lanes <= k; p += 2 * lanes) {
+    const V x0 = hn::LoadU(d, x + p);
+    const V x1 = hn::LoadU(d, x + p + lanes);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      even[r] = hn::MulAdd(x0, hn::LoadU(d, rows + r * row + p), even[r]);
+      odd[r] = hn::MulAdd(x1, hn::LoadU(d, rows + r * row + p + lanes), odd[r]);
+    }
+  }
+  for (; p < k; p += lanes) {
+    const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, k - p)));
+    const V x0 = hn::MaskedLoad(valid, d, x + p);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      even[r] = hn::MulAdd(x0, hn::MaskedLoad(valid, d, rows + r * row + p), even[r]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    y[r] = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[r], odd[r])));
+  }
+}
+
+template <class T>
+void dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y) {
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) some_dots<4>(x, rows + j * row, row, k, y + j);
+  for (; j < count; ++j) some_dots<1>(x, rows + j * row, row, k, y + j);
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void store_four_sums(D, const hn::Vec<D>* v, T* to) {
+  for (int i = 0; i < 4; ++i) to[i] = hn::GetLane(v[i]);
+}
+
+#else
+
+// The sum of a vector's blocks of 128 bits.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE void store_sum_of_blocks(D d, hn::Vec<D> v, T* to) {
+  if constexpr (hn::MaxLanes(D()) * sizeof(T) <= 16) {
+    hn::StoreU(v, d, to);
+  } else {
+    const hn::Half<D> half;
+    store_sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), to);
+  }
+}
+
+// The sums of the lanes of each of four vectors.
+HWY_INLINE void store_four_sums(hn::ScalableTag<float> d, const hn::Vec<hn::ScalableTag<float>>* v,
+                                float* to) {
+  const hn::Repartition<uint64_t, decltype(d)> d64;
+  const auto pairs = [&](auto a, auto b) HWY_ATTR {
+    return hn::BitCast(d64, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  };
+  const auto v01 = pairs(v[0], v[1]), v23 = pairs(v[2], v[3]);
+  store_sum_of_blocks(d,
+                      hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, v01, v23)),
+                              hn::BitCast(d, hn::InterleaveUpper(d64, v01, v23))),
+                      to);
+}
+HWY_INLINE void store_four_sums(hn::ScalableTag<double> d,
+                                const hn::Vec<hn::ScalableTag<double>>* v, double* to) {
+  for (int i = 0; i < 4; i += 2) {
+    store_sum_of_blocks(
+        d, hn::Add(hn::InterleaveLower(d, v[i], v[i + 1]), hn::InterleaveUpper(d, v[i], v[i + 1])),
+        to + i);
+  }
+}
+
+#endif
+
+// The dot products of kX rows of x with `count` rows, at most four.
+template <int kX, class T>
+HWY_NOINLINE void four_dots(const T* HWY_RESTRICT x, int64_t x_row, const T* HWY_RESTRICT rows,
+                            int64_t row, int64_t k, T* y, int64_t y_row, int64_t count) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Of fewer than four the first is taken again.
+  const int64_t at[4] = {0, count > 1 ? row : 0, count > 2 ? 2 * row : 0, count > 3 ? 3 * row : 0};
+  V sum[kX][4];
+#pragma GCC unroll 8
+  for (int i = 0; i < kX; ++i) {
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) sum[i][r] = hn::Zero(d);
+  }
+  const auto add_products = [&](auto load) HWY_ATTR {
+    V w[4];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) w[r] = load(rows + at[r]);
+#pragma GCC unroll 8
+    for (int i = 0; i < kX; ++i) {
+      const V xv = load(x + i * x_row);
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) sum[i][r] = hn::MulAdd(xv, w[r], sum[i][r]);
+    }
+  };
+  int64_t p = 0;
+  for (; p + lanes <= k; p += lanes, x += lanes, rows += lanes) {
+    add_products([&](const T* from) HWY_ATTR { return hn::LoadU(d, from); });
+  }
+  if (p < k) {
+    const auto valid = hn::FirstN(d, static_cast<size_t>(k - p));
+    add_products([&](const T* from) HWY_ATTR { return hn::MaskedLoad(valid, d, from); });
+  }
+  if (count == 4) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kX; ++i) store_four_sums(d, sum[i], y + i * y_row);
+    return;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < kX; ++i) {
+    T sums[4];
+    store_four_sums(d, sum[i], sums);
+    for (int64_t r = 0; r < count; ++r) y[i * y_row + r] = sums[r];
+  }
+}
+
+template <class T, int... kX>
+constexpr auto four_dots_of(std::integer_sequence<int, kX...>) {
+  struct Table {
+    decltype(&four_dots<1, T>) of_rows[sizeof...(kX) + 1];
+  };
+  return Table{{nullptr, &four_dots<kX + 1, T>...}};
+}
+
+template <class T>
+void dots_of_rows(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t count,
+                  int64_t k, T* y, int64_t y_row) {
+  static constexpr auto kDots = four_dots_of<T>(std::make_integer_sequence<int, kDotRows>());
+  const int64_t groups = (m + kDotRows - 1) / kDotRows;
+  const int64_t group = (m + groups - 1) / groups;
+  for (int64_t j = 0; j < count; j += 4) {
+    for (int64_t i = 0; i < m; i += group) {
+      kDots.of_rows[std::min(group, m - i)](x + i * x_row, x_row, rows + j * row, row, k,
+                                            y + i * y_row + j, y_row,
+                                            std::min<int64_t>(4, count - j));
+    }
+  }
+}
+
+template <class T>
+void weighted_sum(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  std::fill_n(y, count, T(0));
+  // A few rows at a time, so that y passes through the cache less often; each sum is still in the
+  // order of p.
+  for (int64_t p = 0; p < k; p += 4) {
+    const int64_t n = std::min<int64_t>(4, k - p);
+    for (int64_t j = 0; j < count; j += lanes) {
+      const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, count - j)));
+      const T* HWY_RESTRICT from = rows + p * row + j;
+      auto sum = hn::MaskedLoad(valid, d, y + j);
+      for (int64_t r = 0; r < n; ++r) {
+        sum = hn::MulAdd(hn::Set(d, x[p + r]), hn::MaskedLoad(valid, d, from + r * row), sum);
+      }
+      hn::BlendedStore(sum, valid, d, y + j);
+    }
+  }
+}
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard of each target
