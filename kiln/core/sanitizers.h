@@ -1,5 +1,4 @@
-// Which sanitizer this is built with: KILN_ASAN, KILN_TSAN; and marking memory for
-// AddressSanitizer. Internal.
+// Marking memory for AddressSanitizer. Internal.
 #pragma once
 
 #include <cstddef>
@@ -7,15 +6,9 @@
 #if defined(__SANITIZE_ADDRESS__)
 #define KILN_ASAN 1
 #endif
-#if defined(__SANITIZE_THREAD__)
-#define KILN_TSAN 1
-#endif
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define KILN_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define KILN_TSAN 1
 #endif
 #endif
 
