@@ -6,6 +6,7 @@
 #include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/functional_support.h"
 #include "kiln/tensor/pooling.h"
+#include "kiln/tensor/resampling.h"
 
 namespace kiln::functional {
 
@@ -15,12 +16,7 @@ namespace {
 
 constexpr const char* kOp = "interpolate";
 
-// What the outputs along one dim are made of: `taps` elements each, with weights.
-struct Resampling {
-  int64_t taps = 1;
-  std::vector<int64_t> index;   // [out, taps]
-  std::vector<double> weights;  // the same; empty when there is but one tap of weight 1
-};
+using cpu::LineMap;
 
 double cubic_near(double x, double a) { return ((a + 2) * x - (a + 3)) * x * x + 1; }
 double cubic_far(double x, double a) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; }
@@ -58,118 +54,89 @@ struct Axis {
 };
 
 // In single precision, in which PyTorch rounds these positions.
-Resampling nearest(const Axis& a, bool exact) {
-  Resampling r;
+LineMap nearest(const Axis& a, bool exact) {
+  LineMap map(a.in);
   const float step = a.scale_factor && *a.scale_factor > 0
                          ? static_cast<float>(1.0 / *a.scale_factor)
                          : static_cast<float>(a.in) / static_cast<float>(a.out);
   for (int64_t o = 0; o < a.out; ++o) {
     const float at = static_cast<float>(o) + (exact ? 0.5F : 0.0F);
-    r.index.push_back(a.clamped(static_cast<int64_t>(std::floor(at * step))));
+    map.begin_output();
+    map.put(a.clamped(static_cast<int64_t>(std::floor(at * step))), 1.0);
   }
-  return r;
+  return map;
 }
 
-Resampling linear_taps(const Axis& a) {
-  Resampling r;
-  r.taps = 2;
+LineMap linear_taps(const Axis& a) {
+  LineMap map(a.in);
   for (int64_t o = 0; o < a.out; ++o) {
     const double at = std::max(0.0, a.position(o));
     const int64_t first = std::min(static_cast<int64_t>(at), a.in - 1);
     const double part = std::min(1.0, at - static_cast<double>(first));
-    r.index.insert(r.index.end(), {first, a.clamped(first + 1)});
-    r.weights.insert(r.weights.end(), {1.0 - part, part});
+    map.begin_output();
+    map.put(first, 1.0 - part);
+    map.put(a.clamped(first + 1), part);
   }
-  return r;
+  return map;
 }
 
-Resampling cubic_taps(const Axis& a) {
-  Resampling r;
-  r.taps = 4;
+LineMap cubic_taps(const Axis& a) {
+  LineMap map(a.in);
   for (int64_t o = 0; o < a.out; ++o) {
     const double at = a.position(o);
     const double first = std::floor(at), t = at - first;
-    for (int64_t k = -1; k <= 2; ++k) {
-      r.index.push_back(a.clamped(static_cast<int64_t>(first) + k));
-    }
     const double w = -0.75;
-    r.weights.insert(r.weights.end(), {cubic_far(t + 1, w), cubic_near(t, w), cubic_near(1 - t, w),
-                                       cubic_far(2 - t, w)});
+    const double weights[] = {cubic_far(t + 1, w), cubic_near(t, w), cubic_near(1 - t, w),
+                              cubic_far(2 - t, w)};
+    map.begin_output();
+    for (int64_t k = 0; k < 4; ++k) {
+      map.put(a.clamped(static_cast<int64_t>(first) + k - 1), weights[k]);
+    }
   }
-  return r;
+  return map;
 }
 
 // The six pixels around a point, whatever the sizes.
-Resampling lanczos_taps(const Axis& a) {
-  Resampling r;
-  r.taps = 6;
+LineMap lanczos_taps(const Axis& a) {
+  LineMap map(a.in);
   for (int64_t o = 0; o < a.out; ++o) {
     const double at = a.position(o);
     const auto first = static_cast<int64_t>(std::floor(at));
     double sum = 0;
     for (int64_t k = -2; k <= 3; ++k) sum += lanczos_filter(at - static_cast<double>(first + k));
+    map.begin_output();
     for (int64_t k = -2; k <= 3; ++k) {
-      r.index.push_back(a.clamped(first + k));
-      r.weights.push_back(lanczos_filter(at - static_cast<double>(first + k)) / sum);
+      map.put(a.clamped(first + k), lanczos_filter(at - static_cast<double>(first + k)) / sum);
     }
   }
-  return r;
+  return map;
 }
 
 // A filter of this half width, stretched where sizes shrink.
-Resampling filtered(const Axis& a, Filter filter, double half_width) {
+LineMap filtered(const Axis& a, Filter filter, double half_width) {
   const double step = a.step();
   const double stretch = std::max(1.0, step);
   const double support = half_width * stretch;
-  Resampling r;
-  r.taps = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
+  const int64_t most = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
+  LineMap map(a.in);
+  std::vector<double> w;
   for (int64_t o = 0; o < a.out; ++o) {
     const double center = step * (static_cast<double>(o) + 0.5);
     const auto first = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
     const auto end = std::min<int64_t>(a.in, static_cast<int64_t>(center + support + 0.5));
-    const int64_t count = std::clamp<int64_t>(end - first, 0, r.taps);
+    const int64_t count = std::clamp<int64_t>(end - first, 0, most);
     double sum = 0;
-    std::vector<double> w;
-    for (int64_t k = 0; k < r.taps; ++k) {
-      w.push_back(k < count ? filter((static_cast<double>(first + k) - center + 0.5) / stretch)
-                            : 0.0);
+    w.clear();
+    for (int64_t k = 0; k < count; ++k) {
+      w.push_back(filter((static_cast<double>(first + k) - center + 0.5) / stretch));
       sum += w.back();
     }
-    for (int64_t k = 0; k < r.taps; ++k) {
-      r.index.push_back(a.clamped(first + std::min(k, std::max<int64_t>(0, count - 1))));
-      r.weights.push_back(sum == 0 ? 0.0 : w[static_cast<size_t>(k)] / sum);
+    map.begin_output();
+    for (int64_t k = 0; k < count; ++k) {
+      map.put(first + k, sum == 0 ? 0.0 : w[static_cast<size_t>(k)] / sum);
     }
   }
-  return r;
-}
-
-// x with the elements along dim as `r` says.
-Tensor resampled(const Tensor& x, int dim, const Resampling& r) {
-  const auto out = static_cast<int64_t>(r.index.size()) / r.taps;
-  if (r.weights.empty()) return x.index_select(dim, beside(x, r.index));
-  if (r.taps > 4) {
-    Shape windows = x.shape();
-    windows[dim] = out;
-    windows.insert(dim + 1, r.taps);
-    Shape along = Shape::filled(windows.rank(), 1);
-    along[dim] = out;
-    along[dim + 1] = r.taps;
-    return (x.index_select(dim, beside(x, r.index)).reshape(windows) * beside(x, r.weights, along))
-        .sum({dim + 1});
-  }
-  Tensor sum;
-  for (int64_t tap = 0; tap < r.taps; ++tap) {
-    std::vector<int64_t> index;
-    std::vector<double> weights;
-    for (int64_t o = 0; o < out; ++o) {
-      index.push_back(r.index[static_cast<size_t>(o * r.taps + tap)]);
-      weights.push_back(r.weights[static_cast<size_t>(o * r.taps + tap)]);
-    }
-    Tensor part = x.index_select(dim, beside(x, index));
-    part = std::move(part) * beside(x, weights, shape_along(x.dim(), dim, out));
-    sum = tap == 0 ? std::move(part) : std::move(sum) + std::move(part);
-  }
-  return sum;
+  return map;
 }
 
 void check_mode(const Tensor& x, const InterpolateOptions& o) {
@@ -238,7 +205,7 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
   return axes;
 }
 
-Resampling resampling_of(const Axis& a, const InterpolateOptions& o) {
+LineMap map_of(const Axis& a, const InterpolateOptions& o) {
   const std::string& m = o.mode;
   if (m == "nearest" || m == "nearest-exact") return nearest(a, m == "nearest-exact");
   if (m == "bicubic") return o.antialias ? filtered(a, cubic_filter, 2.0) : cubic_taps(a);
@@ -265,17 +232,19 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& o) {
     return size.rank() == 2 ? adaptive_avg_pool2d(input, size) : adaptive_avg_pool3d(input, size);
   }
   Tensor x = picks ? input : input.to(wide_dtype(dtype));
-  // What shrinks most goes first.
-  std::vector<size_t> order(axes.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::vector<size_t> order;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const bool same =
+        axes[i].in == axes[i].out && (!axes[i].scale_factor || *axes[i].scale_factor == 1.0);
+    if (!same) order.push_back(i);
+  }
+  // What shrinks most goes first; of dims alike, the last.
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return axes[a].out * axes[b].in < axes[b].out * axes[a].in;
   });
-  for (const size_t i : order) {
-    const Axis& a = axes[i];
-    const bool same = a.in == a.out && (!a.scale_factor || *a.scale_factor == 1.0);
-    if (!same) x = resampled(x, static_cast<int>(i) + 2, resampling_of(a, o));
-  }
+  std::vector<DimMap> maps;
+  for (const size_t i : order) maps.push_back({static_cast<int>(i) + 2, map_of(axes[i], o)});
+  if (!maps.empty()) x = resampled(x, std::move(maps));
   if (x.is_same(input)) return input.clone();
   return x.to(dtype);
 }
