@@ -81,6 +81,30 @@ struct FormulasFunctions : FormulasMath<B> {
     return attach(name_of(f.type), std::move(out), std::move(to), std::move(formula));
   }
 
+  static T float_binary_sum(F x, F y, const BinaryFunction& f, double divisor) {
+    if (!tracked(x, y)) return {B::float_binary_sum(in(x), in(y), f, divisor)};
+    if (!is_loss(f.type)) {
+      const T each = A::float_binary(x, y, f);
+      const Dims all = all_dims(Shape(B::shape(each.inner)).rank());
+      return A::float_div_scalar(A::float_sum(each, all, false), Scalar(divisor));
+    }
+    auto to = edges(x, y);
+    auto x_ = save(x);
+    auto y_ = save(y);
+    const Shape xs = B::shape(x->inner);
+    const Shape ys = B::shape(y->inner);
+    Inner out = B::float_binary_sum(in(x), in(y), f, divisor);
+    auto formula = [f, divisor, xs, ys, x_ = std::move(x_), y_ = std::move(y_)](P& p) {
+      const T x0 = x_.get(p);
+      const T y0 = y_.get(p);
+      const T share = A::float_div_scalar(p.take(), Scalar(divisor));
+      const T g = A::float_expand(share, broadcast_shapes("binary_sum", xs, ys));
+      if (p.needs(0)) p.give(0, sum_to(left_gradient(f, g, x0, y0, g), xs));
+      if (p.needs(1)) p.give(1, sum_to(right_gradient(f, g, x0, y0, g), ys));
+    };
+    return attach(name_of(f.type), std::move(out), std::move(to), std::move(formula));
+  }
+
   static T float_ternary(F x, F y, F z, const TernaryFunction& f) {
     if (!tracked(x, y, z)) return {B::float_ternary(in(x), in(y), in(z), f)};
     if (Activations::is_backward(f.type)) {
@@ -279,6 +303,10 @@ struct FormulasFunctions : FormulasMath<B> {
         return A::float_ternary(g, x, y, huber_gradient(f));
       case bce_with_logits:
         return A::float_ternary(g, x, y, {TernaryFunction::Type::bce_with_logits_backward});
+      case squared_difference:
+        return A::float_ternary(g, x, y, square_gradient());
+      case absolute_difference:
+        return A::float_mul(g, A::float_sign(A::float_sub(x, y)));
       default:
         throw_no_derivative(name_of(f.type), "first");
     }
@@ -326,6 +354,10 @@ struct FormulasFunctions : FormulasMath<B> {
         return A::float_neg(A::float_ternary(g, x, y, huber_gradient(f)));
       case bce_with_logits:
         return A::float_neg(A::float_mul(g, x));
+      case squared_difference:
+        return A::float_neg(A::float_ternary(g, x, y, square_gradient()));
+      case absolute_difference:
+        return A::float_mul(g, A::float_sign(A::float_sub(y, x)));
       default:
         throw_no_derivative(name_of(f.type), "second");
     }
@@ -333,6 +365,17 @@ struct FormulasFunctions : FormulasMath<B> {
 
   static TernaryFunction huber_gradient(const BinaryFunction& f) {
     return {TernaryFunction::Type::huber_backward, f.a, f.b};
+  }
+
+  // (x - y)^2 is Huber's without a bound.
+  static TernaryFunction square_gradient() {
+    return {TernaryFunction::Type::huber_backward, std::numeric_limits<double>::infinity(), 0.5};
+  }
+  // Whether the gradients do without the result.
+  static bool is_loss(BinaryFunction::Type type) {
+    using enum BinaryFunction::Type;
+    return type == huber || type == bce_with_logits || type == squared_difference ||
+           type == absolute_difference;
   }
 
   // y^(a-1) e^-y / gamma(a).

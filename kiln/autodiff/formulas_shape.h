@@ -209,6 +209,31 @@ struct FormulasShape : AutodiffBase<B> {
                   std::move(formula));
   }
 
+  // What a bag gets goes to each of its rows.
+  static T float_bag_sum(F table, const Arg<Int>& rows, const Arg<Int>& starts, bool mean) {
+    if (!tracked(table)) return {B::float_bag_sum(in(table), rows, starts, mean)};
+    auto formula = [from = Shape(B::shape(table->inner)), mean, rows_ = save_constant(rows.get()),
+                    starts_ = save_constant(starts.get())](P& p) {
+      const Int index = rows_.get(p);
+      const Int bounds = starts_.get(p);
+      T g = p.take();
+      const int64_t count = Shape(B::shape(index))[0];
+      const int64_t bags = Shape(B::shape(bounds))[0] - 1;
+      const Int ends = B::int_slice(bounds, 0, Range{1, bags + 1, 1});
+      if (mean) {
+        const Int sizes = B::int_clamp(B::int_sub(ends, B::int_slice(bounds, 0, Range{0, bags, 1})),
+                                       1, count + 1);
+        g = A::float_div(
+            g, T{B::int_into_float(B::int_reshape(sizes, Shape{bags, 1}), B::dtype(g.inner))});
+      }
+      const Int places = B::int_arange(0, 1, count, DType::i64, B::device(g.inner));
+      const T each = A::float_index_select(g, 0, B::int_searchsorted(ends, places, true));
+      p.give(0, A::float_index_add(zeros_like(g, from), 0, index, each));
+    };
+    return attach("embedding_bag", B::float_bag_sum(in(table), rows, starts, mean), edges(table),
+                  std::move(formula));
+  }
+
   static T float_cat(std::span<const T> xs, int dim) {
     bool record = false;
     std::vector<Inner> inner;

@@ -69,6 +69,8 @@ const char* name_of(BinaryFunction::Type type) {
                                           "glu",
                                           "huber_loss",
                                           "binary_cross_entropy_with_logits",
+                                          "mse_loss",
+                                          "l1_loss",
                                           "leaky_relu_backward",
                                           "threshold_backward",
                                           "hardtanh_backward",

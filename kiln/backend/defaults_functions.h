@@ -23,6 +23,15 @@ struct FunctionDefaults {
   }
 
   template <class X = Bk>
+  static FloatOf<X> float_binary_sum(const FloatOf<X>& x, const FloatOf<X>& y,
+                                     const BinaryFunction& f, double divisor) {
+    const FloatOf<X> each = X::float_binary(widen<X>(x), widen<X>(y), f);
+    const Dims all = all_dims(X::shape(each).rank());
+    return narrow<X>(X::float_div_scalar(X::float_sum(each, all, false), Scalar(divisor)),
+                     X::dtype(x));
+  }
+
+  template <class X = Bk>
   static FloatOf<X> float_ternary(const FloatOf<X>& x, const FloatOf<X>& y, const FloatOf<X>& z,
                                   const TernaryFunction& f) {
     const Shape shape = broadcast_shapes(
@@ -31,6 +40,28 @@ struct FunctionDefaults {
                                           X::float_into_data(X::float_expand(y, shape)),
                                           X::float_into_data(X::float_expand(z, shape))),
                               X::device(x));
+  }
+
+  // Each row is added to the bag that it belongs to.
+  template <class X = Bk>
+  static FloatOf<X> float_bag_sum(const FloatOf<X>& table, const IntOf<X>& rows,
+                                  const IntOf<X>& starts, bool mean) {
+    const Device device = X::device(table);
+    const int64_t bags = X::shape(starts)[0] - 1;
+    const int64_t count = X::shape(rows)[0];
+    const FloatOf<X> picked = widen<X>(X::float_index_select(table, 0, rows));
+    const IntOf<X> ends = X::int_slice(starts, 0, Range{1, bags + 1, 1});
+    const IntOf<X> owners =
+        X::int_searchsorted(ends, X::int_arange(0, 1, count, DType::i64, device), true);
+    FloatOf<X> out = X::float_full(Shape{bags, X::shape(table)[1]}, 0.0, X::dtype(picked), device);
+    out = X::float_index_add(std::move(out), 0, owners, picked);
+    if (mean) {
+      const IntOf<X> begins = X::int_slice(starts, 0, Range{0, bags, 1});
+      const IntOf<X> sizes = X::int_clamp(X::int_sub(ends, begins), 1, count + 1);
+      out = X::float_div(std::move(out), X::int_into_float(X::int_reshape(sizes, Shape{bags, 1}),
+                                                           X::dtype(picked)));
+    }
+    return narrow<X>(std::move(out), X::dtype(table));
   }
 
   template <class X = Bk>

@@ -557,6 +557,8 @@ double evaluate(const BinaryFunction& f, double x, double y) {
     KILN_FUNCTION(glu)
     KILN_FUNCTION(huber)
     KILN_FUNCTION(bce_with_logits)
+    KILN_FUNCTION(squared_difference)
+    KILN_FUNCTION(absolute_difference)
     KILN_FUNCTION(leaky_relu_backward)
     KILN_FUNCTION(threshold_backward)
     KILN_FUNCTION(hardtanh_backward)

@@ -156,6 +156,8 @@ double evaluate([[maybe_unused]] const BinaryFunction& f, double x, double y) {
   if constexpr (kType == bce_with_logits) {
     return (x < 0.0 ? 0.0 : x) - x * y + std::log1p(std::exp(-std::fabs(x)));
   }
+  if constexpr (kType == squared_difference) return (x - y) * (x - y);
+  if constexpr (kType == absolute_difference) return std::fabs(x - y);
   if constexpr (kType == leaky_relu_backward) return y > 0.0 ? x : f.a * x;
   if constexpr (kType == threshold_backward) return y <= f.a ? 0.0 : x;
   if constexpr (kType == hardtanh_backward) return y <= f.a || y >= f.b ? 0.0 : f.c * x;

@@ -80,6 +80,8 @@ struct BinaryFunction {
     glu,              // x sigmoid(y)
     huber,            // of d = x - y: d^2 / (2 b) where |d| <= a, else a (|d| - a / 2) / b
     bce_with_logits,  // log(1 + e^x) - x y
+    squared_difference,
+    absolute_difference,
     // Gradients: x times the derivative at y of the function with the same parameters.
     leaky_relu_backward,
     threshold_backward,

@@ -3,12 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kiln/backend/cpu/bag_kernels.h"
-#include "kiln/core/parallel.h"
-#include "kiln/tensor/custom_function.h"
 #include "kiln/tensor/functional_support.h"
-#include "kiln/tensor/grad_mode.h"
-#include "kiln/tensor/interop.h"
 
 namespace kiln::functional {
 
@@ -161,57 +156,12 @@ Tensor bag_maxima(const Tensor& rows, const Bags& bags, const std::vector<int64_
   return all.max(1).first.masked_fill(none, 0.0);
 }
 
-// The sums of bags of rows of a weight in host memory, or their means.
+// The sums of bags of rows of a weight, or their means.
 Tensor sums_of_bags(const Tensor& weight, const Tensor& flat, const Bags& bags, bool mean) {
-  const Tensor table = weight.detach().contiguous();
-  const Tensor index = flat.contiguous();
-  const int64_t width = weight.size(1);
-  const Tensor out = empty({bags.count(), width}, {weight.dtype()});
-  const auto run = [&]<class T>() {
-    const auto* from = static_cast<const T*>(interop::data(table));
-    const auto* rows = static_cast<const int64_t*>(interop::data(index));
-    auto* to = static_cast<T*>(interop::data(out));
-    const int64_t work =
-        std::max<int64_t>(1, flat.numel() * width / std::max<int64_t>(1, bags.count()));
-    parallel_for(bags.count(), std::max<int64_t>(1, kGrain / work),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t b = begin; b < end; ++b) {
-                     const auto divisor =
-                         static_cast<double>(mean ? std::max<int64_t>(1, bags.length(b)) : 1);
-                     cpu::bag_kernels<T>().sum(from, width, rows + bags.start(b), bags.length(b),
-                                               divisor, to + b * width);
-                   }
-                 });
-  };
-  if (width > 0 && weight.dtype() == f32) run.operator()<float>();
-  if (width > 0 && weight.dtype() == f64) run.operator()<double>();
-  return out;
-}
-
-// The same with a derivative: what a bag gets goes to each of its rows.
-Tensor recorded_sums_of_bags(const Tensor& weight, const Tensor& flat, const Bags& bags,
-                             bool mean) {
-  if (!is_grad_enabled() || !weight.requires_grad()) {
-    return sums_of_bags(weight, flat, bags, mean);
-  }
-  const int64_t rows = weight.size(0);
-  return call_function(
-      "embedding_bag", {weight},
-      [&](FunctionContext&, const TensorList& inputs) -> TensorList {
-        return {sums_of_bags(inputs[0], flat, bags, mean)};
-      },
-      [=](FunctionContext&, const TensorList& grads) -> TensorList {
-        std::vector<int64_t> owners;
-        std::vector<double> sizes;
-        for (int64_t b = 0; b < bags.count(); ++b) {
-          owners.insert(owners.end(), static_cast<size_t>(bags.length(b)), b);
-          sizes.push_back(static_cast<double>(mean ? std::max<int64_t>(1, bags.length(b)) : 1));
-        }
-        const Tensor& g = grads[0];
-        const Tensor each = mean ? g / beside(g, sizes, {bags.count(), 1}) : g;
-        const Tensor zero = zeros({rows, g.size(1)}, {g.dtype(), g.device()});
-        return {zero.index_add(0, flat, each.index_select(0, beside(g, owners)))};
-      })[0];
+  constexpr const char* op = "embedding_bag";
+  const Tensor starts = beside(weight, bags.starts);
+  return wrap(AD::float_bag_sum(value_of(op, weight), value_of(op, flat).inner,
+                                value_of(op, starts).inner, mean));
 }
 
 }  // namespace
@@ -222,13 +172,15 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const Tensor& of
   require_table(op, weight);
   static_cast<void>(value_of(op, index));
   const Bags bags = bags_of(index, offsets, options.include_last_offset);
-  const Tensor flat = checked_index(op, index, weight).narrow(0, 0, bags.starts.back());
-  if (options.max_norm) renormalize(weight, flat, *options.max_norm, options.norm_type);
+  const Tensor entries = wrap(index_value(op, index, value_of(op, weight))).reshape({-1});
+  Tensor flat = entries.narrow(0, 0, bags.starts.back());
+  if (options.max_norm)
+    renormalize(weight, checked_index(op, flat, weight), *options.max_norm, options.norm_type);
   if (options.mode != BagMode::max && !options.scale_grad_by_freq && !options.padding_idx &&
-      !options.per_sample_weights.defined() && weight.device().type == kCpu &&
-      (weight.dtype() == f32 || weight.dtype() == f64)) {
-    return recorded_sums_of_bags(weight, flat, bags, options.mode == BagMode::mean);
+      !options.per_sample_weights.defined()) {
+    return sums_of_bags(weight, flat, bags, options.mode == BagMode::mean);
   }
+  flat = checked_index(op, flat, weight);
   Tensor rows = rows_of(flat, weight, options.scale_grad_by_freq);
   if (options.per_sample_weights.defined()) {
     if (options.mode != BagMode::sum) {

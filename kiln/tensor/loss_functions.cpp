@@ -43,45 +43,54 @@ Tensor weighted(const char* op, const Tensor& loss, const Tensor& weight, Reduct
                                       : reduced_loss(scaled, reduction);
 }
 
+// f of both and its mean or sum, of which nothing is stored in between.
+Tensor function_loss(const char* op, const Tensor& input, const Tensor& target,
+                     const BinaryFunction& f, Reduction reduction, const Tensor& weight = {}) {
+  if (reduction == Reduction::none || weight.defined()) {
+    return weighted(op, binary_function(op, input, target, f), weight, reduction);
+  }
+  const Promoted p(op, input, target, true);
+  const Shape shape = broadcast_shapes(op, input.shape(), target.shape());
+  const auto divisor = reduction == Reduction::mean ? static_cast<double>(shape.numel()) : 1.0;
+  return wrap(AD::float_binary_sum(p.left(), p.right(), f, divisor));
+}
+
 }  // namespace
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                const Tensor& weight) {
-  if (!has_complex(input, target)) check_pair("l1_loss", input, target);
-  return weighted("l1_loss", (input - target).abs(), weight, reduction);
+  if (has_complex(input, target)) {
+    return weighted("l1_loss", (input - target).abs(), weight, reduction);
+  }
+  check_pair("l1_loss", input, target);
+  return function_loss("l1_loss", input, target, BinaryFunction::Type::absolute_difference,
+                       reduction, weight);
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                 const Tensor& weight) {
   check_pair("mse_loss", input, target);
-  return weighted("mse_loss", (input - target).square(), weight, reduction);
+  return function_loss("mse_loss", input, target, BinaryFunction::Type::squared_difference,
+                       reduction, weight);
 }
-
-namespace {
-
-// d^2 / 2 where |d| <= bound, else bound (|d| - bound / 2), over the divisor.
-Tensor bounded_square(const char* op, const Tensor& input, const Tensor& target, double bound,
-                      double divisor) {
-  return binary_function(op, input, target, {BinaryFunction::Type::huber, bound, divisor});
-}
-
-}  // namespace
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
   check_pair("smooth_l1_loss", input, target);
   if (!(beta >= 0.0)) {
     throw_error<ValueError>("smooth_l1_loss: beta must not be negative; got ", beta);
   }
-  if (beta == 0.0) return reduced_loss((input - target).abs(), reduction);
-  return reduced_loss(bounded_square("smooth_l1_loss", input, target, beta, beta), reduction);
+  // d^2 / 2 where |d| <= beta, else beta (|d| - beta / 2), over beta.
+  const BinaryFunction f = beta == 0.0 ? BinaryFunction(BinaryFunction::Type::absolute_difference)
+                                       : BinaryFunction(BinaryFunction::Type::huber, beta, beta);
+  return function_loss("smooth_l1_loss", input, target, f, reduction);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta,
                   const Tensor& weight) {
   check_pair("huber_loss", input, target);
   if (!(delta > 0.0)) throw_error<ValueError>("huber_loss: expected delta > 0; got ", delta);
-  return weighted("huber_loss", bounded_square("huber_loss", input, target, delta, 1.0), weight,
-                  reduction);
+  return function_loss("huber_loss", input, target, {BinaryFunction::Type::huber, delta, 1.0},
+                       reduction, weight);
 }
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -110,6 +119,9 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                                         const Tensor& pos_weight) {
   constexpr const char* op = "binary_cross_entropy_with_logits";
   check_same_shape(op, input, target);
+  if (!pos_weight.defined() && !weight.defined()) {
+    return function_loss(op, input, target, BinaryFunction::Type::bce_with_logits, reduction);
+  }
   Tensor loss;
   if (pos_weight.defined()) {
     const Tensor positive = (pos_weight - 1.0) * target + 1.0;

@@ -1,4 +1,5 @@
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/loss_functions.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -154,7 +155,7 @@ Tensor mse_loss(TensorArg input, const Tensor& target, Reduction reduction) {
   if (kind_of_value(x) != Kind::floating) {
     throw_wrong_dtype("mse_loss", dtype_of_value(x), "a floating point input");
   }
-  return reduced(kiln::sub(input, target).square(), reduction);
+  return mse_loss(input.get(), target, reduction, Tensor());
 }
 
 }  // namespace kiln::functional

@@ -187,6 +187,8 @@ std::vector<Case<B>> function_cases() {
                                                          {glu},
                                                          {huber, 0.4, 1.5},
                                                          {bce_with_logits},
+                                                         {squared_difference},
+                                                         {absolute_difference},
                                                          {leaky_relu_backward, 0.25},
                                                          {threshold_backward, 0.7},
                                                          {hardtanh_backward, 0.1, 1.2, 0.5},
@@ -198,6 +200,15 @@ std::vector<Case<B>> function_cases() {
     binary(a, b, f);
     binary(b, a, f);
     binary(column, row, f);
+  }
+  for (const auto& f : std::vector<kiln::BinaryFunction>{{huber, 0.4, 1.5},
+                                                         {bce_with_logits},
+                                                         {squared_difference},
+                                                         {absolute_difference},
+                                                         {logaddexp}}) {
+    const auto sum = [f](const V& v) { return A::float_binary_sum(v[0], v[1], f, 1.5); };
+    out.push_back({"float_binary_sum", {a, b}, sum});
+    out.push_back({"float_binary_sum", {column, row}, sum});
   }
   const TensorData order = uniform({2, 3}, 1.5, 4.0, 9);
   for (const auto f : {zeta, gammainc, gammaincc}) {
@@ -280,6 +291,12 @@ std::vector<Case<B>> shape_cases(kiln::Device device) {
   out.push_back({"float_index_add", {a, uniform({2, 3, 4}, -1, 1, 7)}, [rows](const V& x) {
                    return A::float_index_add(x[0], 1, rows, x[1]);
                  }});
+  for (const bool mean : {false, true}) {
+    out.push_back({"float_bag_sum",
+                   {uniform({4, 3}, -1, 1, 7)},
+                   [mean, picked = ints({2, 0, 2, 3, 1}, {5}), starts = ints({0, 2, 2, 5}, {4})](
+                       const V& x) { return A::float_bag_sum(x[0], picked, starts, mean); }});
+  }
   out.push_back({"float_index_copy",
                  {a, uniform({2, 2, 4}, -1, 1, 7)},
                  [other = ints({2, 0}, {2})](const V& x) {

@@ -81,6 +81,20 @@ void add_ternary(CaseList& list, TernaryFunction f, Tolerance tolerance, DType d
   }
 }
 
+// Sums of numbers that are not negative, so that their errors stay small beside them.
+void add_binary_sum(CaseList& list, const BinaryFunction& f, Tolerance tolerance, DType dtype) {
+  const auto draw = [&](const Shape& shape) { return list.uniform(shape, dtype, 0.0, 2.0); };
+  const auto add = [&](const Shape& x, const Shape& y, double divisor) {
+    list.add("float_binary_sum", {draw(x), draw(y), f, divisor}, tolerance).elementwise = false;
+  };
+  for (const auto& [a, b] : kPairs) add(a, b, 1.0);
+  add({3, 4}, {3, 4}, 12.0);
+  if (dtype != f32) return;
+  add(kLarge, kLarge, 33410.0);
+  add({40001}, {40001}, 1.0);
+  add({40001}, {}, 40001.0);
+}
+
 }  // namespace
 
 void add_function_cases(CaseList& list) {
@@ -156,6 +170,8 @@ void add_function_cases(CaseList& list) {
       {{huber, 0.5, 1.0}, -2, 2, -2, 2, close},
       {{huber, 0.5, 0.75}, -2, 2, -2, 2, {8, 0}},
       {bce_with_logits, -8, 8, 0, 1, {4, 8}},
+      {squared_difference, -2, 2, -2, 2, close},
+      {absolute_difference, -2, 2, -2, 2, kRounded},
       {{leaky_relu_backward, 0.25}, -2, 2, -2, 2, close},
       {{threshold_backward, 0.5}, -2, 2, -2, 2, {}},
       {{hardtanh_backward, -1.0, 0.5, 1.0}, -2, 2, -2, 2, {}},
@@ -170,6 +186,11 @@ void add_function_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     for (const Unary& op : unaries) add_unary(list, op, dtype);
     for (const Binary& op : binaries) add_binary(list, op, dtype);
+    for (const BinaryFunction& f :
+         {BinaryFunction(huber, 0.5, 0.75), BinaryFunction(bce_with_logits),
+          BinaryFunction(squared_difference), BinaryFunction(absolute_difference)}) {
+      add_binary_sum(list, f, {8, 8}, dtype);
+    }
     using W = TernaryFunction::Type;
     add_ternary(list, {W::lerp}, {4, 8}, dtype);
     add_ternary(list, {W::addcmul, -0.5}, {4, 8}, dtype);

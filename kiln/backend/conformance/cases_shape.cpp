@@ -120,6 +120,28 @@ void add_indexing(CaseList& list, const char* kind, DType dtype) {
   list.add(named(kind, "index_add"), {x({4, 5}), 0, int_values({4}), x({1, 5})});  // IndexError
 }
 
+void add_bags(CaseList& list, DType dtype) {
+  const auto index = [&](int64_t count, int64_t size) {
+    return list.integers({count}, i64, 0, size - 1);
+  };
+  const auto bags = [&](const Shape& table, const Operand& rows, const Operand& starts) {
+    for (bool mean : {false, true}) {
+      list.add("float_bag_sum", {list.uniform(table, dtype, -1.5, 1.5), rows, starts, mean}, {8, 8})
+          .elementwise = false;
+    }
+  };
+  bags({5, 3}, index(7, 5), int_values({0, 2, 2, 5, 7}));
+  bags({5, 67}, index(40, 5), int_values({0, 1, 20, 20, 39, 40}));
+  bags({4, 2}, int_values({}), int_values({0, 0, 0}));
+  bags({4, 2}, int_values({}), int_values({0}));
+  bags({4, 0}, index(3, 4), int_values({0, 3}));
+  bags({4, 2}, int_values({0, 4, 1}), int_values({0, 2, 3}));  // IndexError
+  if (dtype != f32) return;
+  std::vector<int64_t> starts;
+  for (int64_t i = 0; i <= 900; i += 9) starts.push_back(i);
+  bags({300, 130}, index(900, 300), int_values(starts));
+}
+
 void add_kind(CaseList& list, const char* kind, DType dtype, bool indexing) {
   if (indexing) {
     add_indexing(list, kind, dtype);
@@ -137,6 +159,9 @@ void add_all_kinds(CaseList& list, bool indexing) {
 }  // namespace
 
 void add_shape_cases(CaseList& list) { add_all_kinds(list, false); }
-void add_index_cases(CaseList& list) { add_all_kinds(list, true); }
+void add_index_cases(CaseList& list) {
+  add_all_kinds(list, true);
+  for (DType dtype : list.floats) add_bags(list, dtype);
+}
 
 }  // namespace kiln::conformance

@@ -101,8 +101,13 @@ KILN_BINARY(HuberOp, {
   const auto distance = hn::Abs(hn::Sub(x, y));
   const auto near = hn::Mul(hn::Mul(half, distance), distance);
   const auto far = hn::Mul(bound, hn::NegMulAdd(half, bound, distance));
-  return hn::Div(hn::IfThenElse(hn::Le(distance, bound), near, far), hn::Set(d, b));
+  return hn::Mul(hn::IfThenElse(hn::Le(distance, bound), near, far), hn::Set(d, T(1) / b));
 })
+KILN_BINARY(SquaredDifferenceOp, {
+  const auto difference = hn::Sub(x, y);
+  return hn::Mul(difference, difference);
+})
+KILN_BINARY(AbsoluteDifferenceOp, { return hn::Abs(hn::Sub(x, y)); })
 KILN_BINARY(BceWithLogitsOp, {
   const auto positive = hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
   return hn::Add(hn::NegMulAdd(x, y, positive),
@@ -151,7 +156,7 @@ KILN_TERNARY(HuberBackwardOp, {
   auto distance = hn::Sub(y, z);
   distance = hn::IfThenElse(hn::Lt(distance, low), low, distance);
   distance = hn::IfThenElse(hn::Gt(distance, high), high, distance);
-  return hn::Div(hn::Mul(x, distance), hn::Set(d, b));
+  return hn::Mul(hn::Mul(x, distance), hn::Set(d, T(1) / b));
 })
 KILN_TERNARY(BceWithLogitsBackwardOp, { return hn::Mul(x, hn::Sub(vec::sigmoid(d, y), z)); })
 #undef KILN_TERNARY
@@ -180,6 +185,8 @@ const ActivationKernels* activation_table() {
   t.binary[static_cast<int>(B::name)][1] = loops::binary<Op<double>, double, true>;
     KILN_BINARY(prelu, PreluOp)
     KILN_BINARY(huber, HuberOp)
+    KILN_BINARY(squared_difference, SquaredDifferenceOp)
+    KILN_BINARY(absolute_difference, AbsoluteDifferenceOp)
     KILN_BINARY(leaky_relu_backward, LeakyReluBackwardOp)
     KILN_BINARY(threshold_backward, ThresholdBackwardOp)
     KILN_BINARY(hardtanh_backward, HardtanhBackwardOp)

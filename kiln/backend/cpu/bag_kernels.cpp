@@ -16,6 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+constexpr int64_t kRun = 8;
+
 // Columns in vectors of double: kVectors of them, of which the last may not be whole.
 template <int kVectors, bool kWhole, class T>
 HWY_INLINE void bag_columns(const T* HWY_RESTRICT table, int64_t width, const int64_t* rows,
@@ -27,21 +29,31 @@ HWY_INLINE void bag_columns(const T* HWY_RESTRICT table, int64_t width, const in
   const int64_t last = columns - (kVectors - 1) * lanes;
   const auto load = [&](const T* x, int v) HWY_ATTR {
     const T* at = x + v * lanes;
-    const auto values =
-        kWhole || v + 1 < kVectors ? hn::LoadU(narrow, at) : loops::load_tail(narrow, at, last);
+    return kWhole || v + 1 < kVectors ? hn::LoadU(narrow, at) : loops::load_tail(narrow, at, last);
+  };
+  const auto widened = [&](hn::Vec<decltype(narrow)> x) HWY_ATTR {
     if constexpr (std::is_same_v<T, float>) {
-      return hn::PromoteTo(d, values);
+      return hn::PromoteTo(d, x);
     } else {
-      return values;
+      return x;
     }
   };
   V sums[kVectors];
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) sums[v] = hn::Zero(d);
-  for (int64_t i = 0; i < count; ++i) {
-    const T* row = table + rows[i] * width;
+  for (int64_t i = 0; i < count; i += kRun) {
+    hn::Vec<decltype(narrow)> run[kVectors];
+    const T* first = table + rows[i] * width;
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) sums[v] = hn::Add(sums[v], load(row, v));
+    for (int v = 0; v < kVectors; ++v) run[v] = load(first, v);
+    const int64_t end = i + kRun < count ? i + kRun : count;
+    for (int64_t k = i + 1; k < end; ++k) {
+      const T* row = table + rows[k] * width;
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) run[v] = hn::Add(run[v], load(row, v));
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) sums[v] = hn::Add(sums[v], widened(run[v]));
   }
   const auto by = hn::Set(d, divisor);
 #pragma GCC unroll 8

@@ -1,4 +1,4 @@
-// Sums of some rows of a table, for embedding_bag.
+// Sums of some rows of a table, for float_bag_sum.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace kiln::cpu {
 template <class T>
 struct BagKernels {
   // out[c] = the sum over i < count of table[rows[i] * width + c], over `divisor`, for c < width.
-  // Added up in double precision, in order.
+  // Runs of a few rows are added up in T, the runs in double precision.
   void (*sum)(const T* table, int64_t width, const int64_t* rows, int64_t count, double divisor,
               T* out);
 };

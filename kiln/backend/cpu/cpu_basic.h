@@ -47,6 +47,7 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_index_add(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle float_scatter_reduce(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>,
                                          ScatterReduction);
+  static HostHandle float_bag_sum(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>, bool);
   static HostHandle float_index_copy(Arg<HostHandle>, int, Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle float_cat(std::span<const HostHandle>, int);
   static HostHandle float_mask_where(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>);
@@ -107,6 +108,9 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_binary(Arg<HostHandle>, Arg<HostHandle>, const BinaryFunction&);
   static HostHandle float_ternary(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>,
                                   const TernaryFunction&);
+  // (binary_sum.cpp)
+  static HostHandle float_binary_sum(Arg<HostHandle>, Arg<HostHandle>, const BinaryFunction&,
+                                     double);
 
   // Comparison. (compare.cpp)
   static HostHandle float_equal(Arg<HostHandle>, Arg<HostHandle>);

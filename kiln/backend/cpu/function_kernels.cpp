@@ -153,6 +153,8 @@ Kernel function_kernel(BinaryFunction::Type type, DType dtype) {
                                            kBinaryRow<glu>,
                                            kBinaryRow<huber>,
                                            kBinaryRow<bce_with_logits>,
+                                           kBinaryRow<squared_difference>,
+                                           kBinaryRow<absolute_difference>,
                                            kBinaryRow<leaky_relu_backward>,
                                            kBinaryRow<threshold_backward>,
                                            kBinaryRow<hardtanh_backward>,
@@ -188,6 +190,8 @@ bool streams(BinaryFunction::Type type) {
     case heaviside:
     case prelu:
     case huber:
+    case squared_difference:
+    case absolute_difference:
     case leaky_relu_backward:
     case threshold_backward:
     case hardtanh_backward:

@@ -21,6 +21,15 @@ HostHandle Ops::float_binary(Tensor x, Tensor y, const BinaryFunction& f) {
   return map<double>(x, y, x->dtype(), [&](double a, double b) { return math::evaluate(f, a, b); });
 }
 
+HostHandle Ops::float_binary_sum(Tensor x, Tensor y, const BinaryFunction& f, double divisor) {
+  const Shape shape = broadcast_shapes("binary_sum", x->shape(), y->shape());
+  const std::vector<double> a = reference::read<double>(x, shape);
+  const std::vector<double> b = reference::read<double>(y, shape);
+  double sum = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) sum += math::evaluate(f, a[i], b[i]);
+  return reference::finish(x, Shape{}, x->dtype(), std::vector<double>{sum / divisor});
+}
+
 HostHandle Ops::float_ternary(Tensor x, Tensor y, Tensor z, const TernaryFunction& f) {
   const Shape shape =
       broadcast_shapes("ternary", broadcast_shapes("ternary", x->shape(), y->shape()), z->shape());

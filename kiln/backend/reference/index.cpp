@@ -129,6 +129,27 @@ HostHandle mask_fill(const Tensor& x, const Tensor& mask, V value) {
 
 }  // namespace
 
+HostHandle Ops::float_bag_sum(Tensor table, Tensor rows, Tensor starts, bool mean) {
+  const std::vector<double> values = read<double>(table);
+  const std::vector<int64_t> indices = read<int64_t>(rows);
+  const std::vector<int64_t> bounds = read<int64_t>(starts);
+  const int64_t width = table->shape()[1];
+  for (int64_t i : indices) checked_index("bag_sum", i, table->shape()[0]);
+  std::vector<double> out;
+  for (size_t bag = 0; bag + 1 < bounds.size(); ++bag) {
+    const int64_t size = bounds[bag + 1] - bounds[bag];
+    for (int64_t c = 0; c < width; ++c) {
+      double sum = 0.0;
+      for (int64_t i = bounds[bag]; i < bounds[bag + 1]; ++i) {
+        sum += values[static_cast<size_t>(indices[static_cast<size_t>(i)] * width + c)];
+      }
+      out.push_back(mean && size > 0 ? sum / static_cast<double>(size) : sum);
+    }
+  }
+  const Shape shape{starts->numel() - 1, width};
+  return make(shape, table->dtype(), table->device(), out);
+}
+
 #define KILN_INDEX_OPS(kind, V, to_value)                                          \
   HostHandle Ops::kind##_gather(Tensor x, int dim, Tensor index) {                 \
     return gather<V>(x, dim, index);                                               \
