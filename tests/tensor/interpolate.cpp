@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kiln/tensor/products.h"
+#include "tests/backend/neural_check.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;
@@ -80,6 +81,45 @@ TEST_CASE("grid_sample: many points, by hand and by the recorded way") {
     // What lies outside is 0, whatever the image holds.
     const Tensor nans = full({1, 1, 3, 3}, std::numeric_limits<double>::quiet_NaN(), on);
     CHECK(grid_sample(nans, full({1, 4, 40, 2}, 3.0, on)).equal(zeros({1, 1, 4, 40}, on)));
+  });
+}
+
+TEST_CASE("grid_sample: every instruction set, in single and in double precision") {
+  at_every_target([] {
+    for (const Shape& size : {Shape{9, 7}, Shape{5, 2}, Shape{6, 1}, Shape{4, 5, 6}}) {
+      for (const std::string mode : {"bilinear", "nearest", "bicubic"}) {
+        if (mode == "bicubic" && size.rank() == 3) continue;
+        for (const std::string padding : {"zeros", "border", "reflection"}) {
+          INFO(to_string(size), " ", mode, " ", padding);
+          manual_seed(4);
+          Shape image{2, 3}, points{2, 13};
+          for (int i = 0; i < size.rank(); ++i) {
+            image.push_back(size[i]);
+            if (i > 0) points.push_back(11);
+          }
+          points.push_back(size.rank());
+          const Tensor x = randn(image), grid = rand(points) * 3.0 - 1.5;
+          const auto run = [&](DType dtype) {
+            const Tensor a = x.to(dtype).requires_grad_(), b = grid.to(dtype).requires_grad_();
+            const Tensor y = grid_sample(a, b, mode, padding);
+            auto grads = grad({(y * y).sum()}, {a, b}, {.allow_unused = true});
+            grads.push_back(y.detach());
+            return grads;
+          };
+          const auto found = run(f32), wanted = run(f64);
+          for (size_t i = 0; i < found.size(); ++i) {
+            REQUIRE(found[i].defined() == wanted[i].defined());
+            if (found[i].defined()) CHECK(found[i].to(f64).allclose(wanted[i], 2e-4, 2e-4));
+          }
+        }
+      }
+    }
+    // What lies outside is 0, whatever the image holds, and so is what has no weight.
+    Tensor x = full({1, 1, 3, 40}, std::numeric_limits<float>::quiet_NaN());
+    CHECK(grid_sample(x, full({1, 4, 40, 2}, 3.0)).equal(zeros({1, 1, 4, 40})));
+    x.select(3, 39).fill_(2.0);
+    const Tensor edge = tensor({1.0, 0.0}).reshape({1, 1, 1, 2}).expand({1, 1, 40, 2});
+    CHECK(grid_sample(x, edge, "bilinear", "border").equal(full({1, 1, 1, 40}, 2.0)));
   });
 }
 
