@@ -337,7 +337,7 @@ HWY_INLINE double short_product(const T* x, int64_t n) {
   return plain_product(x, n);
 }
 
-// Sees whether a result overflowed or was rounded as a subnormal number.
+// Sees whether a result overflowed or was rounded as a subnormal number, or infinity met infinity.
 class RangeFlags {
  public:
 #if HWY_ARCH_X86
@@ -346,7 +346,7 @@ class RangeFlags {
   bool any() const { return (_mm_getcsr() & kFlags) != 0; }
 
  private:
-  static constexpr unsigned kFlags = 0x18;
+  static constexpr unsigned kFlags = 0x19;
   unsigned before_;
 #else
   RangeFlags() : before_(std::fetestexcept(kFlags)) { std::feclearexcept(kFlags); }
@@ -356,10 +356,38 @@ class RangeFlags {
   bool any() const { return std::fetestexcept(kFlags) != 0; }
 
  private:
-  static constexpr int kFlags = FE_OVERFLOW | FE_UNDERFLOW;
+  static constexpr int kFlags = FE_OVERFLOW | FE_UNDERFLOW | FE_INVALID;
   int before_;
 #endif
 };
+
+#if HWY_NATIVE_FMA && HWY_TARGET != HWY_SCALAR
+// Products of floats, and what their roundings took off to first order: three operations where a
+// conversion to double and a product take four, and other units of the processor than those.
+struct ExactProducts {
+  using D = Tag<float>;
+  hn::Vec<D> product;
+  hn::Vec<D> rest;
+
+  static HWY_INLINE ExactProducts one() { return {hn::Set(D(), 1.0f), hn::Zero(D())}; }
+  HWY_INLINE void multiply(hn::Vec<D> x) {
+    const auto next = hn::Mul(product, x);
+    rest = hn::MulAdd(rest, x, hn::MulSub(product, x, next));
+    product = next;
+  }
+  HWY_INLINE hn::Vec<Tag<double>> total() const {
+    const Tag<double> d;
+    const hn::Half<D> dh;
+    // The sum has the product's sign, but for a zero.
+    const auto sum = [&](auto part, auto off) HWY_ATTR {
+      const auto whole = hn::PromoteTo(d, part);
+      return hn::CopySign(hn::Add(whole, hn::PromoteTo(d, off)), whole);
+    };
+    return hn::Mul(sum(hn::LowerHalf(dh, product), hn::LowerHalf(dh, rest)),
+                   sum(hn::UpperHalf(dh, product), hn::UpperHalf(dh, rest)));
+  }
+};
+#endif
 
 // The product where no part of it leaves the range.
 template <class T>
@@ -372,6 +400,26 @@ HWY_INLINE double quick_product(const T* HWY_RESTRICT x, int64_t n) {
   auto c = a;
   auto e = a;
   int64_t i = 0;
+#if HWY_NATIVE_FMA && HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(T) == 4) {
+    constexpr int64_t kTurns =
+        16;  // floats that stay in the range of float, as far as they are usual
+    while (i + 8 * lanes <= n) {
+      ExactProducts first = ExactProducts::one();
+      ExactProducts second = first;
+      for (int64_t turn = 0; turn < kTurns && i + 8 * lanes <= n; ++turn, i += 8 * lanes) {
+        first.multiply(hn::LoadU(Tag<float>(), x + i));
+        second.multiply(hn::LoadU(Tag<float>(), x + i + 2 * lanes));
+        a = hn::Mul(a, load_wide(d, x + i + 4 * lanes));
+        b = hn::Mul(b, load_wide(d, x + i + 5 * lanes));
+        c = hn::Mul(c, load_wide(d, x + i + 6 * lanes));
+        e = hn::Mul(e, load_wide(d, x + i + 7 * lanes));
+      }
+      a = hn::Mul(a, first.total());
+      b = hn::Mul(b, second.total());
+    }
+  }
+#endif
   for (; i + 4 * lanes <= n; i += 4 * lanes) {
     a = hn::Mul(a, load_wide(d, x + i));
     b = hn::Mul(b, load_wide(d, x + i + lanes));
