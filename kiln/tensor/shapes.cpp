@@ -2,10 +2,15 @@
 
 #include <numeric>
 
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/formula.h"
+#include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln {
+
+using namespace detail;
 
 Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination) {
   const Dims from = normalize_dims("movedim", source, x.dim());
@@ -179,6 +184,43 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& times, std::optional<int
 
 // ---- Turning
 
+namespace {
+
+// Writes `from`, moved by `by` along each dim from `dim` on, to `to`: by pieces that stay together.
+void copy_rolled(Tensor to, const Tensor& from, const Shape& by, int dim) {
+  while (dim < by.rank() && by[dim] == 0) ++dim;
+  if (dim == by.rank()) {
+    to.copy_(from);
+    return;
+  }
+  const int64_t shift = by[dim];
+  const int64_t rest = from.shape()[dim] - shift;
+  copy_rolled(to.narrow(dim, 0, shift), from.narrow(dim, rest, shift), by, dim + 1);
+  copy_rolled(to.narrow(dim, shift, rest), from.narrow(dim, 0, rest), by, dim + 1);
+}
+
+// x moved along each dim, by less than its size.
+Tensor rolled(const Tensor& x, const Shape& by) {
+  if (has_complex(x)) {
+    Shape parts = by;
+    parts.push_back(0);
+    return from_parts(rolled(parts_of(x), parts));
+  }
+  const Value& value = value_of("roll", x);
+  const Tensor out = empty(x.shape(), {x.dtype(), x.device()});
+  {
+    const NoGradGuard no_grad;
+    copy_rolled(out, x.detach(), by, 0);
+  }
+  if (!is_tracked(value)) return out;
+  Shape back = by;
+  for (int d = 0; d < by.rank(); ++d) back[d] = by[d] == 0 ? 0 : x.shape()[d] - by[d];
+  auto formula = [back](Pass& p) { p.give(0, value_in(rolled(wrap(p.take()), back))); };
+  return wrap(recorded("roll", value_in(out).inner, std::move(formula), value));
+}
+
+}  // namespace
+
 Tensor roll(const Tensor& x, const Shape& shifts, const Dims& dims) {
   if (dims.empty() && shifts.rank() == 1) {
     return roll(x.reshape({-1}), shifts, {0}).reshape(x.shape());
@@ -187,16 +229,13 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Dims& dims) {
     throw_error<ShapeError>("roll: expected a dim for each shift; got shifts ", shifts,
                             " and dims ", dims);
   }
-  Tensor out = x;
+  Shape by = Shape::filled(x.dim(), 0);
   for (int i = 0; i < dims.rank(); ++i) {
     const int d = normalize_dim("roll", dims[i], x.dim());
     const int64_t n = x.dim() == 0 ? 0 : x.shape()[d];
-    if (n == 0) continue;
-    const int64_t shift = (shifts[i] % n + n) % n;
-    if (shift == 0) continue;
-    out = cat({out.narrow(d, n - shift, shift), out.narrow(d, 0, n - shift)}, d);
+    if (n > 0) by[d] = ((by[d] + shifts[i] % n) % n + n) % n;
   }
-  return out.is_same(x) ? x.clone() : out;
+  return x.numel() == 0 ? x.clone() : rolled(x, by);
 }
 
 Tensor fliplr(const Tensor& x) {
