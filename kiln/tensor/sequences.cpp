@@ -20,14 +20,18 @@ Tensor marked(Tensor x, const TensorOptions& options) {
   return x;
 }
 
-// Where an n x m matrix has its part above the diagonal: column - row > diagonal.
-Tensor above(int64_t n, int64_t m, int64_t diagonal, Device device) {
-  // Between -n and m the diagonal says all there is to say, and row + diagonal does not overflow.
+// Where an n x m matrix, each of whose elements stands `repeats` times in its row, has its part
+// above the diagonal (column - row > diagonal), or the one below.
+Tensor beside_diagonal(int64_t n, int64_t m, int64_t diagonal, bool above, int64_t repeats,
+                       Device device) {
+  // Between -n and m the diagonal says all there is to say, and sums do not overflow.
   diagonal = std::clamp(diagonal, -n - 1, m + 1);
-  constexpr int64_t kSmall = int64_t{1} << 30;
-  const DType dtype = n < kSmall && m < kSmall ? i32 : i64;
-  const Tensor rows = arange(diagonal, n + diagonal, 1, {dtype, device}).unsqueeze(1);
-  return arange(0, m, 1, {dtype, device}).gt(rows);
+  // Each row is the one above it moved by one element: from the last one up they are windows of
+  // one line.
+  const int64_t at = repeats * (diagonal + n - 1);  // the diagonal's element in that line
+  const Tensor line = arange(0, repeats * (n + m - 1), 1, {i64, device});
+  const Tensor mask = above ? line.ge(at + repeats) : line.lt(at);
+  return unfold(mask, 0, repeats * m, repeats).flip({0});
 }
 
 Tensor without(const char* op, const Tensor& x, bool upper, int64_t diagonal) {
@@ -35,6 +39,7 @@ Tensor without(const char* op, const Tensor& x, bool upper, int64_t diagonal) {
   if (shape.rank() < 2) {
     throw_error<ShapeError>(op, ": expected at least 2 dims; got shape ", shape);
   }
+  if (x.numel() == 0) return x.clone();
   const int64_t n = shape[shape.rank() - 2];
   const int64_t m = shape[shape.rank() - 1];
   if (kiln::is_complex(x.dtype())) {
@@ -42,15 +47,10 @@ Tensor without(const char* op, const Tensor& x, bool upper, int64_t diagonal) {
     const Tensor parts = view_as_real(x);
     Shape rows = shape;
     rows[rows.rank() - 1] = 2 * m;
-    diagonal = std::clamp(diagonal - (upper ? 0 : 1), -n - 1, m + 1);
-    const Tensor first = arange(2 * diagonal + 1, 2 * (n + diagonal), 2, {i64, x.device()});
-    Tensor mask = arange(0, 2 * m, 1, {i64, x.device()}).gt(first.unsqueeze(1));
-    if (!upper) mask = mask.logical_not();
+    const Tensor mask = beside_diagonal(n, m, diagonal, upper, 2, x.device());
     return view_as_complex(parts.reshape(rows).masked_fill(mask, 0.0).reshape(parts.shape()));
   }
-  const Tensor mask = upper ? above(n, m, diagonal, x.device())
-                            : above(n, m, diagonal - 1, x.device()).logical_not();
-  return x.masked_fill(mask, Scalar(0));
+  return x.masked_fill(beside_diagonal(n, m, diagonal, upper, 1, x.device()), Scalar(0));
 }
 
 Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset, bool lower,
