@@ -1,4 +1,5 @@
-"""Every op of the table of op cases on about 1 Mi elements, Kiln beside PyTorch.
+"""Every op of the table of op cases, and those that make tensors, on about 1 Mi elements, Kiln
+beside PyTorch.
 
 Usage: script/bench ops [--filter REGEX] [--threads N] [--rounds N] [--json FILE]
 
@@ -26,6 +27,37 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 ROUND_NS = 8_000_000
 WARM_UP_NS = 1_000_000
 
+# Ops that make tensors from nothing, or from small ones (`given`, made once for each library): the
+# table has no large inputs for them.
+MADE = """
+torch.zeros(1 << 20)
+torch.ones(1 << 20)
+torch.full((1024, 1024), 1.5)
+torch.arange(1 << 20)
+torch.arange(0, 1 << 20, dtype=torch.float32)
+torch.linspace(0, 1, 1 << 20)
+torch.logspace(0, 1, 1 << 20)
+torch.eye(1024)
+torch.tril_indices(1024, 1024)
+torch.triu_indices(1024, 1024, 1)
+torch.rand(1 << 20)
+torch.randn(1 << 20)
+torch.randint(0, 100, (1 << 20,))
+torch.randperm(1 << 20)
+torch.bernoulli(given.float() / 1024)
+torch.normal(0.0, 2.0, (1 << 20,))
+torch.empty(1 << 20).uniform_(-1, 1)
+torch.empty(1 << 20).exponential_()
+torch.multinomial(given[0].float() + 1, 1 << 20, replacement=True)
+torch.multinomial(given.float() + 1, 8)
+F.dropout(given.float(), 0.5)
+F.one_hot(given[0], 1024)
+torch.cat(torch.meshgrid(given[0], given[0], indexing='ij'))
+torch.cartesian_prod(given[0], given[0])
+torch.combinations(given[0])
+""".strip().splitlines()
+GIVEN = "torch.arange(1 << 20).reshape(1024, 1024) % 1024"
+
 
 def worker(name):
     """Serves one library: reads commands as JSON lines, answers with JSON lines."""
@@ -43,6 +75,7 @@ def worker(name):
     library = __import__(name)
     gc.disable()
     case = inputs = None
+    given = eval(GIVEN, {"torch": library})
     kept = []
     answer = sys.stdout
     sys.stdout = sys.stderr
@@ -55,18 +88,18 @@ def worker(name):
             elif "case" in command:
                 kept.clear()
                 case = command["case"]
-                stored = kiln.load(command["file"])
-                inputs = [as_tensor(stored[str(i)], library) for i in range(len(stored))]
-                with library.no_grad():
-                    evaluate(case, inputs, library)
+                inputs = []
+                if command["file"]:
+                    stored = kiln.load(command["file"])
+                    inputs = [as_tensor(stored[str(i)], library) for i in range(len(stored))]
+                    with library.no_grad():
+                        evaluate(case, inputs, library)
+                else:
+                    bound(case, inputs, library, given)()
             elif "repeats" in command:
                 with library.no_grad():
                     inputs = elsewhere(inputs, library, kept, command["round"])
-                # What the call costs without the surroundings that evaluate() needs.
-                names = {"torch": library, "F": library.nn.functional}
-                names |= {"math": __import__("math"), "inf": float("inf"), "nan": float("nan")}
-                names |= dict(zip("abcdefghij", inputs))
-                call = eval("lambda: " + case["python"], names)
+                call = bound(case, inputs, library, given)
                 repeats = command["repeats"]
                 with library.no_grad():
                     start = time.perf_counter_ns()
@@ -81,6 +114,14 @@ def worker(name):
         except Exception as error:
             reply["error"] = f"{type(error).__name__}: {error}"
         print(json.dumps(reply), file=answer, flush=True)
+
+
+def bound(case, inputs, library, given):
+    """The call alone, without the surroundings that evaluate() needs."""
+    names = {"torch": library, "F": library.nn.functional, "given": given}
+    names |= {"math": __import__("math"), "inf": float("inf"), "nan": float("nan")}
+    names |= dict(zip("abcdefghij", inputs))
+    return eval("lambda: " + case["python"], names)
 
 
 def elsewhere(inputs, library, kept, number):
@@ -148,7 +189,9 @@ def measure(workers, rounds):
 def run(args, program, folder):
     subprocess.run([program, "dump", folder], check=True)
     cases = json.loads((pathlib.Path(folder) / "cases.json").read_text())
-    cases = [c for c in cases if c["big"] and re.search(args.filter, c["python"])]
+    cases = [c for c in cases if c["big"]]
+    cases += [{"name": name_of(c), "python": c, "dtypes": []} for c in MADE]
+    cases = [c for c in cases if re.search(args.filter, c["python"])]
     libraries = ["kiln"]
     if importlib.util.find_spec("torch"):
         libraries.append("torch")
@@ -165,12 +208,22 @@ def run(args, program, folder):
             w.end()
 
 
+def name_of(call):
+    """The name of the first op of a call, as the table of op cases has it."""
+    name = re.match(r"(torch|F)\.(\w+)", call)
+    return name[2] if name[1] == "torch" else f"nn.functional.{name[2]}"
+
+
 def rows_of(args, program, folder, cases, workers):
     rows = []
     file = os.path.join(folder, "inputs.safetensors")
     for case in cases:
-        subprocess.run([program, "inputs", str(case["number"]), file], check=True)
-        errors = [w.ask(case=case, file=file).get("error") for w in workers]
+        has_inputs = "number" in case
+        if has_inputs:
+            subprocess.run([program, "inputs", str(case["number"]), file], check=True)
+        errors = [
+            w.ask(case=case, file=file if has_inputs else None).get("error") for w in workers
+        ]
         row = {"op": case["name"], "call": case["python"]}
         if case["dtypes"] == ["float64"]:
             row["op"] += " (float64)"
