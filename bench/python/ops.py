@@ -59,14 +59,19 @@ torch.combinations(given[0])
 GIVEN = "torch.arange(1 << 20).reshape(1024, 1024) % 1024"
 
 
+def bound_to_parent():
+    """Lets the kernel end this process with its parent, even when stopped. False if that ended."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    return os.getppid() == int(os.environ["KILN_BENCH_PARENT"])
+
+
 def worker(name):
     """Serves one library: reads commands as JSON lines, answers with JSON lines."""
-    import ctypes
     import gc
 
-    # The kernel ends this process with its parent, even a stopped one (PR_SET_PDEATHSIG).
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    if os.getppid() != int(os.environ["KILN_BENCH_PARENT"]):
+    if not bound_to_parent():
         return
 
     import kiln
@@ -136,9 +141,9 @@ def elsewhere(inputs, library, kept, number):
 class Worker:
     """A process that serves one library. It is stopped except while it answers."""
 
-    def __init__(self, library):
+    def __init__(self, library, program=__file__):
         self.process = subprocess.Popen(
-            [sys.executable, __file__, "--worker", library],
+            [sys.executable, program, "--worker", library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -187,7 +187,7 @@ class WeightGradSum {
       if (padded_) {
         patch_kernels<T>().pad(planes + i * image, s_.plane(), count, s_.height, s_.width,
                                top * stride - s_.geometry.padding[0], -s_.geometry.padding[1],
-                               copied_rows_, row_, copy_.get() + i * copied);
+                               {1, 1}, copied_rows_, row_, copy_.get() + i * copied);
       }
     }
   }
@@ -242,7 +242,7 @@ void depthwise_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight
                      const T* plane = x + image * s.plane();
                      if (padded) {
                        kernels.pad(plane, s.plane(), 1, s.height, s.width, -geometry.padding[0],
-                                   -geometry.padding[1], rows, row, copy.get());
+                                   -geometry.padding[1], {1, 1}, rows, row, copy.get());
                        plane = copy.get();
                      }
                      for (int64_t o = 0; o < s.out; ++o) {

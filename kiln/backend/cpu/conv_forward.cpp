@@ -3,16 +3,18 @@
 //
 // Note [Patches]: how the patches reach the kernel is chosen by shape.
 //   In place: with stride 1, one tap of neighbouring pixels is neighbouring memory, so the kernel
-//   reads the patches out
-//     of the padded input itself. It computes a few pixels in vain, at the end of each row, where
-//     windows would wrap around.
+//     reads the patches out of the padded input itself. With larger strides it is so too, once the
+//     copy puts apart the rows and columns that one tap never sees: the phases, as many as there
+//     are strides. A few pixels are computed in vain, at the end of each row, where windows would
+//     wrap around.
 //   Packed: else a block of patches is copied together first. That costs about 8 cycles for every
-//   16 patch elements,
-//     against one for each output channel that uses them; pixels of several images share a panel,
-//     and none are wasted.
+//     16 patch elements, against one for each output channel that uses them; pixels of several
+//     images share a panel, and none are wasted.
 // Many windows of 3 x 3 take fewer products: Note [Winograd].
 #include <algorithm>
+#include <tuple>
 #include <type_traits>
+#include <vector>
 
 #include "kiln/backend/cpu/conv.h"
 #include "kiln/backend/cpu/gemm_kernels.h"
@@ -125,24 +127,47 @@ class StoreTable {
 // ------------------------------------------------------------------------------------------
 // patches in place
 
-// One image's output rows in bands. A column is a position in the padded rows, `row` elements each,
-// of which the first out_width are output pixels.
+// Along one dim: which phases of the input its taps see. Element i of phase p is padded element
+// i * stride + p.
+struct Phases {
+  std::vector<int64_t> kinds;  // those that are seen
+  std::vector<int64_t> phase;  // of each tap, an index into `kinds`
+  std::vector<int64_t> place;  // and how many elements of its phase it lies behind the window
+  int64_t reach = 1;           // elements of a phase that a window sees, at most
+
+  Phases(int64_t kernel, int64_t stride, int64_t dilation) {
+    for (int64_t t = 0; t < kernel; ++t) {
+      const int64_t kind = t * dilation % stride;
+      const auto at = std::find(kinds.begin(), kinds.end(), kind);
+      phase.push_back(at - kinds.begin());
+      if (at == kinds.end()) kinds.push_back(kind);
+      place.push_back(t * dilation / stride);
+      reach = std::max(reach, place.back() + 1);
+    }
+  }
+  int64_t count() const { return static_cast<int64_t>(kinds.size()); }
+};
+
+// One image's output rows in bands. A column is a position in the rows of a phase of the padded
+// input, `row` elements each, of which the first out_width are output pixels.
 struct Bands {
-  int64_t row;    // elements of a padded input row
-  int64_t reach;  // input rows that an output row sees
+  Phases down, along;
+  int64_t row;    // elements of a row of a phase
   int64_t rows;   // output rows of a band
   int64_t count;  // of bands
   int64_t vector, panel;
 
   template <class T>
   Bands(const ConvSizes& s, const GemmKernels<T>& kernels)
-      : row(s.width + 2 * s.geometry.padding[1]),
-        reach(s.geometry.dilation[0] * (s.geometry.kernel[0] - 1) + 1),
+      : down(s.geometry.kernel[0], s.geometry.stride[0], s.geometry.dilation[0]),
+        along(s.geometry.kernel[1], s.geometry.stride[1], s.geometry.dilation[1]),
+        row(s.out_width + along.reach - 1),
         vector(kernels.lanes),
         panel(kernels.columns) {
     const int64_t images = std::max<int64_t>(s.batch * s.groups, 1);
     const int64_t affordable = std::max<int64_t>(
-        kPatchElements / std::max<int64_t>(row * channels_of_run(s), 1) - reach + 1, 1);
+        kPatchElements / std::max<int64_t>(row * phases() * channels_of_run(s), 1) - down.reach + 1,
+        1);
     // Bands of whole panels waste nothing at their end; those of a few rows nearly so.
     const int64_t wanted =
         std::max(ceil_div(s.out_height, affordable), ceil_div(wanted_pieces(), images));
@@ -150,6 +175,7 @@ struct Bands {
     count = ceil_div(s.out_height, rows);
   }
 
+  int64_t phases() const { return down.count() * along.count(); }
   int64_t columns(int64_t band_rows, const ConvSizes& s) const {
     return (band_rows - 1) * row + s.out_width;
   }
@@ -192,7 +218,7 @@ class InPlaceConvolution {
         last_(vectors(bands.rows), pieces(bands.rows)),
         in_x_(weights_.longest_run()),
         in_copy_(weights_.longest_run()),
-        copied_rows_(bands.rows + bands.reach - 1) {
+        copied_rows_(bands.rows + bands.down.reach - 1) {
     bands.fill(whole_, bands.rows, s);
     bands.fill(last_, s.out_height - (bands.count - 1) * bands.rows, s);
     fill_offsets(in_x_.get(), s.plane(), s.width);
@@ -215,10 +241,43 @@ class InPlaceConvolution {
   // Where the taps of a run lie, from the first pixel's window on.
   void fill_offsets(int64_t* to, int64_t plane, int64_t row) const {
     const PatchGeometry& g = s_.geometry;
+    const auto& [down, along] = std::tie(bands_.down, bands_.along);
     for (int64_t c = 0; c < weights_.longest_run() / s_.taps(); ++c) {
       for (int64_t r = 0; r < g.kernel[0]; ++r) {
         for (int64_t s = 0; s < g.kernel[1]; ++s) {
-          *to++ = c * plane + r * g.dilation[0] * row + s * g.dilation[1];
+          const auto i = static_cast<size_t>(r), j = static_cast<size_t>(s);
+          const int64_t phase = (c * down.count() + down.phase[i]) * along.count() + along.phase[j];
+          *to++ = phase * plane + down.place[i] * row + along.place[j];
+        }
+      }
+    }
+  }
+
+  // Whether the input itself serves: without padding and phases, unless the last panel would read
+  // beyond its end.
+  bool in_input(int64_t image, int64_t first, int64_t panels) const {
+    const PatchGeometry& g = s_.geometry;
+    if (g.padding != Pair{0, 0} || g.stride != Pair{1, 1}) return false;
+    const int64_t at = image * s_.in * s_.plane() + first * s_.width;
+    const int64_t end = at + (s_.in - 1) * s_.plane() + (bands_.down.reach - 1) * s_.width +
+                        g.dilation[1] * (g.kernel[1] - 1) + panels * bands_.panel;
+    return end <= s_.batch * s_.groups * s_.in * s_.plane();
+  }
+
+  // Copies the phases of channels [channel, channel + count) that output rows from `first` on see.
+  void copy_phases(int64_t image, int64_t channel, int64_t count, int64_t first, T* to) const {
+    const PatchGeometry& g = s_.geometry;
+    // All planes are copied in one call, unless phases come in between.
+    const bool at_once = bands_.phases() == 1;
+    const int64_t size = copied_rows_ * bands_.row;
+    for (int64_t c = channel; c < channel + count; c += at_once ? count : 1) {
+      const T* planes = x_ + (image * s_.in + c) * s_.plane();
+      for (const int64_t r : bands_.down.kinds) {
+        for (const int64_t s : bands_.along.kinds) {
+          patch_kernels<T>().pad(planes, s_.plane(), at_once ? count : 1, s_.height, s_.width,
+                                 first * g.stride[0] + r - g.padding[0], s - g.padding[1], g.stride,
+                                 copied_rows_, bands_.row, to);
+          to += size;
         }
       }
     }
@@ -233,28 +292,20 @@ class InPlaceConvolution {
     block.c = y_ + image * s_.out * s_.pixels() + first * s_.out_width;
     block.c_row = s_.pixels();
     (band + 1 == bands_.count ? last_ : whole_).use_for(block);
-    // Without padding the input itself serves, unless the last panel would read beyond its end.
-    const int64_t at = image * s_.in * s_.plane() + first * s_.width;
-    const int64_t end = at + (s_.in - 1) * s_.plane() + (bands_.reach - 1) * s_.width +
-                        s_.geometry.dilation[1] * (s_.geometry.kernel[1] - 1) +
-                        block.panels * bands_.panel;
-    const bool copied =
-        s_.geometry.padding != Pair{0, 0} || end > s_.batch * s_.groups * s_.in * s_.plane();
-    const Scratch<T> copy(copied ? weights_.longest_run() / s_.taps() * copied_rows_ * bands_.row +
+    const bool copied = !in_input(image, first, block.panels);
+    const int64_t channels = weights_.longest_run() / s_.taps();
+    const Scratch<T> copy(copied ? channels * bands_.phases() * copied_rows_ * bands_.row +
                                        bands_.panel + bands_.row + kernels_.lanes
                                  : 0);
     for (int64_t run = 0; run < weights_.runs(); ++run) {
       const int64_t channel = weights_.first_channel(run, s_);
-      const T* planes = x_ + (image * s_.in + channel) * s_.plane();
       weights_.use_for(block, s_, bias_, image % s_.groups, run);
       if (copied) {
-        patch_kernels<T>().pad(planes, s_.plane(), block.k / s_.taps(), s_.height, s_.width,
-                               first - s_.geometry.padding[0], -s_.geometry.padding[1],
-                               copied_rows_, bands_.row, copy.get());
+        copy_phases(image, channel, block.k / s_.taps(), first, copy.get());
         block.b = copy.get();
         block.b_offsets = in_copy_.get();
       } else {
-        block.b = planes + first * s_.width;
+        block.b = x_ + (image * s_.in + channel) * s_.plane() + first * s_.width;
         block.b_offsets = in_x_.get();
       }
       kernels_.conv_block(block);
@@ -350,6 +401,11 @@ void run_packed(const ConvSizes& s, const T* x, const T* weight, const T* bias, 
                });
 }
 
+bool in_place_pays(const ConvSizes& s, const Bands& bands) {
+  return s.geometry.padding[0] >= 0 && s.geometry.padding[1] >= 0 &&
+         bands.waste(s) < 8.0 / static_cast<double>(s.out);
+}
+
 // No products at all: the bias.
 template <class T>
 void fill_with_bias(const ConvSizes& s, const T* bias, T* y) {
@@ -368,11 +424,9 @@ void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, weight, bias, y)) return;
   }
-  if (s.geometry.stride == Pair{1, 1} && s.geometry.padding[0] >= 0 && s.geometry.padding[1] >= 0) {
-    const Bands bands(s, gemm_kernels<T>());
-    if (bands.waste(s) < 8.0 / static_cast<double>(s.out)) {
-      return InPlaceConvolution<T>(s, bands, x, weight, bias, y).run();
-    }
+  const Bands bands(s, gemm_kernels<T>());
+  if (in_place_pays(s, bands)) {
+    return InPlaceConvolution<T>(s, bands, x, weight, bias, y).run();
   }
   run_packed(s, x, weight, bias, y);
 }

@@ -217,22 +217,65 @@ void add_patches_of(const PatchGeometry& g, const T* from, int64_t width, int64_
   }
 }
 
+// Vectors of columns of a row, from `left` on: which of their lanes lie inside.
+template <class T>
+class RowMasks {
+ public:
+  using M = hn::Mask<hn::ScalableTag<T>>;
+
+  RowMasks(int64_t left, int64_t width, int64_t count) : left_(left), width_(width) {
+    for (int64_t v = 0; v < std::min(count, kStored); ++v) stored_[v] = worked_out(v);
+  }
+  M at(int64_t v) const { return HWY_LIKELY(v < kStored) ? stored_[v] : worked_out(v); }
+
+ private:
+  static constexpr int64_t kStored = 32;
+  M worked_out(int64_t v) const {
+    const hn::ScalableTag<T> d;
+    const int64_t first = left_ + v * static_cast<int64_t>(hn::Lanes(d));
+    return lanes_between(d, -first, width_ - first);
+  }
+
+  int64_t left_, width_;
+  M stored_[kStored];
+};
+
 template <class T>
 void pad_rows_of(const T* planes, int64_t plane, int64_t channels, int64_t height, int64_t width,
-                 int64_t top, int64_t left, int64_t rows, int64_t row_width, T* to) {
+                 int64_t top, int64_t left, const Pair& step, int64_t rows, int64_t row_width,
+                 T* to) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Whether vectors of consecutive elements are read: any other way, element by element.
+  const bool whole = HWY_TARGET != HWY_SCALAR && step[1] <= 2;
+  const int64_t vectors = (row_width + lanes - 1) / lanes;
+  const RowMasks<T> masks(left, width, whole ? step[1] * vectors : 0);
   for (int64_t c = 0; c < channels; ++c, planes += plane) {
     for (int64_t r = 0; r < rows; ++r, to += row_width) {
-      const bool inside = top + r >= 0 && top + r < height;
-      const T* from = planes + (inside ? top + r : 0) * width + left;
+      const int64_t row = top + r * step[0];
       // What the last vector writes beyond the row, the next row overwrites.
-      for (int64_t i = 0; i < row_width; i += lanes) {
-#if HWY_TARGET == HWY_SCALAR  // whose MaskedLoad reads what it masks
-        to[i] = inside && left + i >= 0 && left + i < width ? from[i] : T(0);
-#else
-        const auto valid = lanes_between(d, -left - i, inside ? width - left - i : 0);
-        hn::StoreU(hn::MaskedLoad(valid, d, from + i), d, to + i);
+      if (row < 0 || row >= height) {
+        for (int64_t i = 0; i < row_width; i += lanes) hn::StoreU(hn::Zero(d), d, to + i);
+        continue;
+      }
+      const T* from = planes + row * width + left;
+      if (!whole) {
+        for (int64_t i = 0; i < row_width; ++i) {
+          const int64_t at = i * step[1];
+          to[i] = left + at >= 0 && left + at < width ? from[at] : T(0);
+        }
+      } else if (step[1] == 1) {
+        for (int64_t v = 0; v < vectors; ++v) {
+          hn::StoreU(hn::MaskedLoad(masks.at(v), d, from + v * lanes), d, to + v * lanes);
+        }
+      } else {
+#if HWY_TARGET != HWY_SCALAR
+        for (int64_t v = 0; v < vectors; ++v) {
+          const T* pair = from + 2 * v * lanes;
+          const auto low = hn::MaskedLoad(masks.at(2 * v), d, pair);
+          const auto high = hn::MaskedLoad(masks.at(2 * v + 1), d, pair + lanes);
+          hn::StoreU(hn::ConcatEven(d, high, low), d, to + v * lanes);
+        }
 #endif
       }
     }
