@@ -4,19 +4,24 @@
 namespace kiln::autodiff {
 
 namespace detail {
+struct RecordingState {
+  bool on = true;
+  bool packs = false;  // what is saved goes through hooks; see saved_hooks.h
+};
 // One for each decorated backend: a pass of Autodiff<Autodiff<B>> that is not recorded itself still
-// lets the inner Autodiff<B> record it.
+// lets the inner Autodiff<B> record it. Both flags are one variable, so that who has read one finds
+// the other for nothing.
 template <class B>
-inline constinit thread_local bool recording = true;
+inline constinit thread_local RecordingState recording;
 }  // namespace detail
 
 template <class B>
 bool is_recording() {
-  return detail::recording<B>;
+  return detail::recording<B>.on;
 }
 template <class B>
 void set_recording(bool on) {
-  detail::recording<B> = on;
+  detail::recording<B>.on = on;
 }
 
 template <class B>

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kiln/autodiff/anomaly.h"
+#include "kiln/autodiff/saved_hooks.h"
 #include "kiln/backend/backend.h"
 #include "kiln/backend/functions.h"
 #include "kiln/core/allocator.h"
@@ -233,13 +234,37 @@ uint32_t version_of(const P& x) {
   }
 }
 
-// What a formula saved of a tensor: its values, or how to compute them again.
+// How saved values come back that were not kept as they were.
+template <class B>
+class Recipe : public RefCounted, public Pooled {
+ public:
+  using Inner = typename B::FloatTensorPrimitive;
+  virtual Inner make(const char* op) const = 0;
+  // How many ops it computes, one after another.
+  virtual int steps() const { return 0; }
+};
+
+// A hook's stand-in for saved values.
+template <class B>
+class Packed final : public Recipe<B> {
+ public:
+  using typename Recipe<B>::Inner;
+  explicit Packed(Unpack<Inner> unpack) : unpack_(std::move(unpack)) {}
+  Inner make(const char*) const override { return unpack_(); }
+
+ private:
+  Unpack<Inner> unpack_;
+};
+
+// What a formula saved of a tensor: its values, or how they come back.
 template <class B>
 class SavedValues {
  public:
   using Inner = typename B::FloatTensorPrimitive;
-  SavedValues(const Inner& inner, Handle<Recipe<B>> recipe)
-      : recipe_(std::move(recipe)), version_(recipe_ ? 0 : version_of<B>(inner)) {
+  SavedValues(const Inner& inner, Handle<Recipe<B>> recipe) : recipe_(std::move(recipe)) {
+    if (packs_saved<B>() && !recipe_) [[unlikely]]
+      recipe_ = make_handle<Packed<B>>(pack_saved<B>(inner));
+    version_ = recipe_ ? 0 : version_of<B>(inner);
     if (!recipe_) inner_ = inner;
   }
 
@@ -266,9 +291,9 @@ class SavedValues {
 // recipe may rest on others, up to kMostSteps: so a long chain of elementwise ops keeps every so
 // manieth result, and its backward pass stays linear in time.
 template <class B>
-class Recipe final : public RefCounted, public Pooled {
+class ComputedAgain final : public Recipe<B> {
  public:
-  using Inner = typename B::FloatTensorPrimitive;
+  using typename Recipe<B>::Inner;
   // What an op takes beside its operands.
   struct Options {
     Scalar a = {};
@@ -278,17 +303,16 @@ class Recipe final : public RefCounted, public Pooled {
   using Run = Inner (*)(const Inner& x, const Inner* y, const Options& options);
   static constexpr int kMostSteps = 6;
 
-  Recipe(SavedValues<B> x, std::optional<SavedValues<B>> y, Run run, const Options& options)
+  ComputedAgain(SavedValues<B> x, std::optional<SavedValues<B>> y, Run run, const Options& options)
       : x_(std::move(x)), y_(std::move(y)), run_(run), options_(options) {}
 
-  Inner make(const char* op) const {
+  Inner make(const char* op) const override {
     const Inner x = x_.get(op);
     if (!y_) return run_(x, nullptr, options_);
     const Inner y = y_->get(op);
     return run_(x, &y, options_);
   }
-  // How many ops it computes, one after another.
-  int steps() const { return 1 + std::max(steps_of(x_), y_ ? steps_of(*y_) : 0); }
+  int steps() const override { return 1 + std::max(steps_of(x_), y_ ? steps_of(*y_) : 0); }
   bool is_short() const { return steps() <= kMostSteps; }
 
  private:
@@ -348,21 +372,38 @@ class SavedOutput {
   uint32_t slot_;
 };
 
-// A saved int, bool or untracked tensor.
+// A saved int, bool or untracked tensor. Hooks see it where its type is that of a float tensor.
 template <class B, class P>
 class SavedConstant {
+  static constexpr bool kPackable = std::is_same_v<P, typename B::FloatTensorPrimitive>;
+
  public:
-  explicit SavedConstant(const P& x) : value_(x), version_(version_of<B>(x)) {}
-  const P& get(const Pass<B>& pass) const {
-    if (const uint32_t now = version_of<B>(value_); now != version_) {
-      throw_modified(pass.node().name(), version_, now);
+  explicit SavedConstant(const P& x) {
+    if constexpr (kPackable) {
+      if (packs_saved<B>()) [[unlikely]] {
+        recipe_ = make_handle<Packed<B>>(pack_saved<B>(x));
+        return;
+      }
     }
-    return value_;
+    value_ = x;
+    version_ = version_of<B>(x);
+  }
+  P get(const Pass<B>& pass) const {
+    const char* op = pass.node().name();
+    if constexpr (kPackable) {
+      if (recipe_) [[unlikely]]
+        return recipe_->make(op);
+    }
+    if (const uint32_t now = version_of<B>(*value_); now != version_) {
+      throw_modified(op, version_, now);
+    }
+    return *value_;
   }
 
  private:
-  P value_;
-  uint32_t version_;
+  std::optional<P> value_;
+  Handle<Recipe<B>> recipe_;
+  uint32_t version_ = 0;
 };
 
 }  // namespace kiln::autodiff

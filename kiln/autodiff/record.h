@@ -64,14 +64,14 @@ struct AutodiffBase {
 
   // How an elementwise op's result is computed again from its operands; null unless the strategy
   // wants that. To be made before the op runs, as what is saved must be.
-  using Options = typename Recipe<B>::Options;
-  static Handle<Recipe<B>> recipe(const F& x, typename Recipe<B>::Run run,
+  using Options = typename ComputedAgain<B>::Options;
+  static Handle<Recipe<B>> recipe(const F& x, typename ComputedAgain<B>::Run run,
                                   const Options& options = {}) {
     if (checkpoint_strategy() == CheckpointStrategy::keep_all) [[likely]]
       return nullptr;
     return x.is_in_place() ? nullptr : made(save(x).values(), std::nullopt, run, options);
   }
-  static Handle<Recipe<B>> recipe(const F& x, const F& y, typename Recipe<B>::Run run) {
+  static Handle<Recipe<B>> recipe(const F& x, const F& y, typename ComputedAgain<B>::Run run) {
     if (checkpoint_strategy() == CheckpointStrategy::keep_all) [[likely]]
       return nullptr;
     if (x.is_in_place() || y.is_in_place()) return nullptr;
@@ -125,9 +125,10 @@ struct AutodiffBase {
 
  private:
   static Handle<Recipe<B>> made(SavedValues<B> x, std::optional<SavedValues<B>> y,
-                                typename Recipe<B>::Run run, const Options& options) {
-    auto out = make_handle<Recipe<B>>(std::move(x), std::move(y), run, options);
-    return out->is_short() ? out : nullptr;
+                                typename ComputedAgain<B>::Run run, const Options& options) {
+    auto out = make_handle<ComputedAgain<B>>(std::move(x), std::move(y), run, options);
+    if (!out->is_short()) return nullptr;
+    return out;
   }
 };
 

@@ -42,6 +42,7 @@ struct Saved {
   uint32_t version = 0;
   bool is_output = false;
   bool is_complex = false;
+  autodiff::Unpack<ErasedTensor> unpack = {};  // brings the values back, when a hook packed them
 };
 
 }  // namespace
@@ -238,7 +239,12 @@ std::vector<Saved> saved_of(FunctionState& state, const TensorList& outputs) {
     if (x.defined()) {
       entry.value = parts_or_value(state.name.c_str(), x);
       entry.is_complex = x.impl()->is_complex();
-      entry.version = version_of_value(*entry.value);
+      if (autodiff::packs_saved<Dispatch>()) {
+        entry.unpack = autodiff::pack_saved<Dispatch>(entry.value->inner);
+        entry.value->inner = nullptr;
+      } else {
+        entry.version = version_of_value(*entry.value);
+      }
       for (uint32_t i = 0; i < outputs.size(); ++i) {
         if (!state.outputs[i].defined || !outputs[i].is_same(x) || entry.is_output) continue;
         entry.is_output = outputs[i].requires_grad();
@@ -355,7 +361,9 @@ TensorList FunctionContext::saved_tensors() const {
       continue;
     }
     Value value = *saved.value;
-    if (const uint32_t now = version_of_value(value); now != saved.version) {
+    if (saved.unpack) {
+      value.inner = saved.unpack();
+    } else if (const uint32_t now = version_of_value(value); now != saved.version) {
       autodiff::throw_modified(state_->name.c_str(), saved.version, now);
     }
     if (saved.is_output) value.node = Handle<Node>::share(state_->node);

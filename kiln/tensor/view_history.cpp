@@ -1,5 +1,7 @@
 // Views of tracked tensors, and what a recorded write does to their histories: see the note on
 // views in tensor_impl.h.
+#include "kiln/tensor/view_history.h"
+
 #include <mutex>
 #include <typeinfo>
 
@@ -152,6 +154,12 @@ void record_through(TensorImpl& view, const Value& written) {
 }
 
 }  // namespace
+
+void show_as(TensorImpl& x, const TensorImpl& view) {
+  if (view.value.node) set_history(x.value, view.value);
+  x.value.inner = view.value.inner;
+  x.complex_shape.reset(view.complex_shape ? new Shape(*view.complex_shape) : nullptr);
+}
 
 void catch_up(const char* op, TensorImpl& view) {
   const TensorImpl& root = *view.root;

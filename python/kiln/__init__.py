@@ -40,6 +40,7 @@ from ._compositions import (  # noqa: E402,F401
     split_with_sizes,
     unravel_index,
 )
+from ._names import *  # noqa: E402,F401,F403
 from .errors import Error  # noqa: E402,F401
 from . import (  # noqa: E402,F401
     autograd,
@@ -52,8 +53,10 @@ from . import (  # noqa: E402,F401
     special,
     utils,
 )
+from ._statistics import histogramdd, pca_lowrank, svd_lowrank  # noqa: E402,F401
 from .nn.functional import (  # noqa: E402,F401  names that PyTorch has in both places
     adaptive_avg_pool1d,
+    adaptive_max_pool1d,
     alpha_dropout,
     avg_pool1d,
     batch_norm,

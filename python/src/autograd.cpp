@@ -40,6 +40,21 @@ void accumulate_into(const std::vector<Tensor>& inputs, const Tensor& x, const T
   }
 }
 
+autograd::PackHook pack_of(nb::object function) {
+  return [held = HeldObject(std::move(function))](const Tensor& x) -> std::any {
+    Locked lock;
+    return HeldObject(held.get()(x));
+  };
+}
+
+autograd::UnpackHook unpack_of(nb::object function) {
+  return [held = HeldObject(std::move(function))](const std::any& kept) -> Tensor {
+    Locked lock;
+    const nb::object result = held.get()(std::any_cast<const HeldObject&>(kept).get());
+    return tensor_arg("saved_tensors_hooks", result);
+  };
+}
+
 void bind_state(TensorClass& c) {
   c.def_prop_rw(
        "requires_grad", [](const Tensor& x) { return x.requires_grad(); },
@@ -135,6 +150,10 @@ void bind_passes(nb::module_& m, TensorClass& c) {
       "create_graph"_a = false, "allow_unused"_a = false);
   m.def("is_grad_enabled", &is_grad_enabled);
   m.def("_set_grad_enabled", &set_grad_enabled);
+  m.def("_push_saved_tensors_hooks", [](nb::object pack, nb::object unpack) {
+    autograd::push_saved_tensors_hooks(pack_of(std::move(pack)), unpack_of(std::move(unpack)));
+  });
+  m.def("_pop_saved_tensors_hooks", &autograd::pop_saved_tensors_hooks);
 }
 
 }  // namespace

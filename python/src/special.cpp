@@ -1,5 +1,6 @@
 // kiln.special: the functions of torch.special.
 #include "binding.h"
+#include "kiln/tensor/polynomials.h"
 
 namespace kiln::python {
 
@@ -17,6 +18,25 @@ auto both_ways(const char* op, F f) {
     if (!x.is_tensor()) return Tensor(f(x.scalar(), y.tensor()));
     return y.is_tensor() ? Tensor(f(x.tensor(), y.tensor())) : Tensor(f(x.tensor(), y.scalar()));
   };
+}
+
+void bind_polynomials(nb::module_& m) {
+#define KILN_POLYNOMIAL(name, doc)                                                            \
+  m.def(#name, both_ways(#name, [](const auto& x, const auto& n) { return sp::name(x, n); }), \
+        "input"_a, "n"_a, doc);
+  KILN_POLYNOMIAL(chebyshev_polynomial_t, "Chebyshev's of the first kind, of degree n")
+  KILN_POLYNOMIAL(chebyshev_polynomial_u, "Chebyshev's of the second kind, of degree n")
+  KILN_POLYNOMIAL(chebyshev_polynomial_v, "Chebyshev's of the third kind, of degree n")
+  KILN_POLYNOMIAL(chebyshev_polynomial_w, "Chebyshev's of the fourth kind, of degree n")
+  KILN_POLYNOMIAL(shifted_chebyshev_polynomial_t, "chebyshev_polynomial_t at 2x - 1")
+  KILN_POLYNOMIAL(shifted_chebyshev_polynomial_u, "chebyshev_polynomial_u at 2x - 1")
+  KILN_POLYNOMIAL(shifted_chebyshev_polynomial_v, "chebyshev_polynomial_v at 2x - 1")
+  KILN_POLYNOMIAL(shifted_chebyshev_polynomial_w, "chebyshev_polynomial_w at 2x - 1")
+  KILN_POLYNOMIAL(hermite_polynomial_h, "the physicists' Hermite polynomial of degree n")
+  KILN_POLYNOMIAL(hermite_polynomial_he, "the probabilists' Hermite polynomial of degree n")
+  KILN_POLYNOMIAL(laguerre_polynomial_l, "Laguerre's polynomial of degree n")
+  KILN_POLYNOMIAL(legendre_polynomial_p, "Legendre's polynomial of degree n")
+#undef KILN_POLYNOMIAL
 }
 
 }  // namespace
@@ -78,6 +98,7 @@ void bind_special(nb::module_& parent) {
   };
   def_tensors("gammainc", sp::gammainc, "lower regularized incomplete gamma function");
   def_tensors("gammaincc", sp::gammaincc, "upper regularized incomplete gamma function");
+  bind_polynomials(m);
   m.def("zeta", both_ways("zeta", [](const auto& x, const auto& y) { return sp::zeta(x, y); }),
         "input"_a, "other"_a, "Hurwitz's zeta function: the sum of (k + other)^-input");
   m.def("xlogy", both_ways("xlogy", [](const auto& x, const auto& y) { return sp::xlogy(x, y); }),

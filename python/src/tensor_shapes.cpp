@@ -2,6 +2,7 @@
 #include "binding.h"
 #include "kiln/tensor/joining.h"
 #include "kiln/tensor/shapes.h"
+#include "kiln/tensor/view_in_place.h"
 
 namespace kiln::python {
 
@@ -28,6 +29,27 @@ void def_sizes(nb::module_* m, TensorClass& c, const char* name, F f, const char
         return Tensor(f(x, sizes));
       },
       "input"_a, nb::arg(argument), doc);
+}
+
+void bind_views_in_place(TensorClass& c) {
+  for (const char* name : {"transpose_", "swapaxes_", "swapdims_"}) {
+    c.def(
+        name, [](Tensor& x, int64_t a, int64_t b) { return transpose_(x, a, b); }, "dim0"_a,
+        "dim1"_a, "Becomes a view of itself with two dims exchanged.");
+  }
+  c.def(
+      "t_", [](Tensor& x) { return t_(x); }, "Becomes a view of itself: a matrix transposed.");
+  c.def(
+      "squeeze_",
+      [](Tensor& x, const std::optional<IntList>& dim) {
+        return dim ? squeeze_(x, dim->values) : squeeze_(x);
+      },
+      "dim"_a = nb::none(), "Becomes a view of itself without dims of size 1.");
+  c.def(
+      "unsqueeze_", [](Tensor& x, int64_t dim) { return unsqueeze_(x, dim); }, "dim"_a,
+      "Becomes a view of itself with a new dim of size 1.");
+  c.def(
+      "detach_", [](Tensor& x) { return detach_(x); }, "Forgets how it was computed.");
 }
 
 void bind_views(nb::module_& m, TensorClass& c) {
@@ -188,6 +210,7 @@ void bind_parts(nb::module_& m, TensorClass& c) {
 
 void bind_shapes(nb::module_& m, TensorClass& c) {
   bind_views(m, c);
+  bind_views_in_place(c);
   bind_parts(m, c);
 }
 

@@ -1,5 +1,7 @@
 // Statistics: quantiles, modes, histograms, covariances.
+#include "kiln/tensor/finite_gradient.h"
 #include "kiln/tensor/reductions.h"
+#include "kiln/tensor/renorm.h"
 #include "kiln/tensor/statistics.h"
 #include "return_types.h"
 
@@ -22,6 +24,54 @@ void def_quantile(nb::module_& m, TensorClass& c, const char* name, Many many, O
       },
       "q"_a, "dim"_a = nb::none(), "keepdim"_a = false, nb::kw_only(), "interpolation"_a = "linear",
       doc);
+}
+
+template <class Spacing>
+void def_gradient(nb::module_& m, const char* doc) {
+  m.def(
+      "gradient",
+      [](T x, const Spacing& spacing, const std::optional<IntList>& dim, int64_t edge_order) {
+        std::vector<Tensor> found;
+        {
+          Unlocked lock(x);
+          found = gradient(x, spacing, dim ? dim->values : Dims{}, edge_order);
+        }
+        return tuple_of(found);
+      },
+      "input"_a, nb::kw_only(), "spacing"_a, "dim"_a = nb::none(), "edge_order"_a = 1, doc);
+}
+
+void bind_gradient(nb::module_& m, TensorClass& c) {
+  const char* doc =
+      "The derivatives of values at the points of a grid, along each dim; spacing is a number, a "
+      "number for each dim or a row of coordinates for each.";
+  m.def(
+      "gradient",
+      [](T x, double spacing, const std::optional<IntList>& dim, int64_t edge_order) {
+        std::vector<Tensor> found;
+        {
+          Unlocked lock(x);
+          found = gradient(x, spacing, dim ? dim->values : Dims{}, edge_order);
+        }
+        return tuple_of(found);
+      },
+      "input"_a, nb::kw_only(), "spacing"_a = 1.0, "dim"_a = nb::none(), "edge_order"_a = 1, doc);
+  def_gradient<std::vector<double>>(m, doc);
+  def_gradient<std::vector<Tensor>>(m, doc);
+  def_both(
+      m, c, "renorm",
+      [](T x, double p, int64_t dim, double maxnorm) {
+        Unlocked lock(x);
+        return renorm(x, p, dim, maxnorm);
+      },
+      "p"_a, "dim"_a, "maxnorm"_a, "Slices along dim scaled down to the p-norm maxnorm.");
+  c.def(
+      "renorm_",
+      [](Tensor& x, double p, int64_t dim, double maxnorm) {
+        Unlocked lock(x);
+        return renorm_(x, p, dim, maxnorm);
+      },
+      "p"_a, "dim"_a, "maxnorm"_a);
 }
 
 void bind_histograms(nb::module_& m, TensorClass& c) {
@@ -85,6 +135,7 @@ void bind_statistics(nb::module_& m, TensorClass& c) {
         return type(std::move(found));
       },
       "dim"_a = -1, "keepdim"_a = false, "The most frequent value along dim, and where it stands.");
+  bind_gradient(m, c);
   bind_histograms(m, c);
   def_both(
       m, c, "cov",

@@ -51,6 +51,36 @@ KILN_OP_CASES(compositions) {
      [](const Tensors& x) { return zeros({3}, like(x[0])); }, {real({4})})
       .dtypes(kReals)
       .no_gradient();
+  op("nonzero_static", "torch.nonzero_static(a, size=4)",
+     [](const Tensors& x) { return nonzero(x[0]).narrow(0, 0, 4); }, {values({1, 0, 2, 3, 4, 5})})
+      .dtypes(kReals);
+  op("nonzero_static", "torch.nonzero_static(a, size=3, fill_value=-7)",
+     [](const Tensors& x) {
+       const Tensor found = nonzero(x[0]);
+       return cat({found, full_like(found, -7).narrow(0, 0, 1)});
+     },
+     {values({1, 0, 2, 0}, {2, 2})})
+      .dtypes(kReals);
+  op("narrow_copy", "torch.narrow_copy(a, 1, 1, 2)",
+     [](const Tensors& x) { return x[0].narrow(1, 1, 2).clone(); }, {real({2, 4})});
+  op("fill", "torch.fill(a, 2)", [](const Tensors& x) { return full_like(x[0], 2); },
+     {constant({2, 3})})
+      .dtypes(kReals);
+  op("fill", "torch.fill(a, b)", [](const Tensors& x) { return x[1].expand(x[0].shape()).clone(); },
+     {real({2, 3}), real({})});
+  op("histogramdd", "torch.histogramdd(a, [2, 3], range=[-1., 1., -2., 2.], weight=b)",
+     [](const Tensors& x) {
+       const std::vector<Tensor> column = x[0].unbind(1);
+       const Tensor inside = column[0].abs().le(1);
+       const Tensor box =
+           column[0].ge(0).to(i64) * 3 +
+           searchsorted(linspace(-2, 2, 4, like(x[0])), column[1], true).clamp(1, 3) - 1;
+       const Tensor counts = bincount(masked_select(box, inside), masked_select(x[1], inside), 6);
+       return Tensors{counts.to(x[0].dtype()).reshape({2, 3}), linspace(-1, 1, 3, like(x[0])),
+                      linspace(-2, 2, 4, like(x[0]))};
+     },
+     {constant({30, 2}), constant({30}, 0.5, 2)})
+      .dtypes(kDoubles);
 }
 
 }  // namespace kiln::ops

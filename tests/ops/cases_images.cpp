@@ -60,6 +60,19 @@ KILN_OP_CASES(interpolate) {
          {1, 1, 8, 12});
   resize("size=(3, 5), mode='lanczos', antialias=True", to_size({3, 5}, "lanczos", {}, true),
          {1, 1, 8, 12});
+  op("nn.functional.upsample", "F.upsample(a, scale_factor=2, mode='bilinear')",
+     [](const Tensors& x) { return F::interpolate(x[0], by_factor({2}, "bilinear")); },
+     {real({1, 2, 3, 4})})
+      .loose(4);
+  op("nn.functional.upsample_nearest", "F.upsample_nearest(a, 6)",
+     [](const Tensors& x) { return F::interpolate(x[0], to_size({6}, "nearest")); },
+     {real({1, 2, 3, 4})});
+  op("nn.functional.upsample_bilinear", "F.upsample_bilinear(a, (5, 7))",
+     [](const Tensors& x) {
+       return F::interpolate(x[0], to_size({5, 7}, "bilinear", true));
+     },
+     {real({1, 2, 3, 4})})
+      .loose(4);
   op("nn.functional.interpolate", "F.interpolate(a, size=(5, 7), mode='lanczos')",
      [](const Tensors& x) {
        return F::interpolate(x[0], to_size({5, 7}, "lanczos"));

@@ -57,6 +57,13 @@ KILN_OP_CASES(losses) {
      },
      {real({3, 4}), index({3}, 0, 4), constant({4}, 0.5, 2)})
       .loose(2);
+  op("nn.functional.linear_cross_entropy",
+     "F.linear_cross_entropy(a, b, d, linear_bias=c, label_smoothing=0.1)",
+     [](const Tensors& x) {
+       return F::cross_entropy(F::linear(x[0], x[1], x[2]), x[3], {.label_smoothing = 0.1});
+     },
+     {real({5, 4}), real({6, 4}), real({6}), index({5}, 0, 6)})
+      .loose(4);
   op("nn.functional.binary_cross_entropy", "F.binary_cross_entropy(a, b, c)",
      [](const Tensors& x) { return F::binary_cross_entropy(x[0], x[1], x[2]); },
      {real({3, 4}, 0.1, 0.9), real({3, 4}, 0, 1), constant({3, 4}, 0.5, 2)})

@@ -166,4 +166,40 @@ KILN_OP_CASES(joining) {
   op("select", "torch.select(a, 1, -1)", KILN_CALL(x[0].select(1, -1)), {real({2, 4})});
 }
 
+namespace {
+
+// A copy of x after f(copy), which makes it a view of itself.
+template <class F>
+Tensor changed(const Tensor& x, F f) {
+  Tensor y = x.clone();
+  f(y);
+  return y;
+}
+
+}  // namespace
+
+KILN_OP_CASES(views_in_place) {
+  op("Tensor.transpose_", "a.clone().transpose_(0, 2)",
+     KILN_CALL(changed(x[0], [](Tensor& y) { transpose_(y, 0, 2); })), {real({2, 3, 4})})
+      .dtypes(kAll);
+  op("Tensor.transpose_", "a.clone().transpose_(0, -1)",
+     KILN_CALL(changed(x[0], [](Tensor& y) { transpose_(y, 0, -1); })), {complex_({2, 3, 4})})
+      .dtypes(kComplex);
+  op("Tensor.swapaxes_", "a.clone().swapaxes_(0, 1)",
+     KILN_CALL(changed(x[0], [](Tensor& y) { swapaxes_(y, 0, 1); })), {real({2, 3})});
+  op("Tensor.swapdims_", "a.clone().swapdims_(0, 1)",
+     KILN_CALL(changed(x[0], [](Tensor& y) { swapdims_(y, 0, 1); })), {real({2, 3})});
+  op("Tensor.t_", "a.clone().t_()", KILN_CALL(changed(x[0], [](Tensor& y) { t_(y); })),
+     {real({2, 3})});
+  op("Tensor.squeeze_", "a.clone().squeeze_()",
+     KILN_CALL(changed(x[0], [](Tensor& y) { squeeze_(y); })), {real({1, 3, 1})});
+  op("Tensor.squeeze_", "a.clone().squeeze_(0)",
+     KILN_CALL(changed(x[0], [](Tensor& y) { squeeze_(y, {0}); })), {real({1, 3, 1})});
+  op("Tensor.unsqueeze_", "a.clone().unsqueeze_(1)",
+     KILN_CALL(changed(x[0], [](Tensor& y) { unsqueeze_(y, 1); })), {real({2, 3})});
+  op("Tensor.unsqueeze_", "a.clone().unsqueeze_(-1)",
+     KILN_CALL(changed(x[0], [](Tensor& y) { unsqueeze_(y, -1); })), {complex_({2, 3})})
+      .dtypes(kComplex);
+}
+
 }  // namespace kiln::ops

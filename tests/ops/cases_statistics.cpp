@@ -65,6 +65,38 @@ KILN_OP_CASES(statistics) {
   op("corrcoef", "torch.corrcoef(a)", KILN_CALL(corrcoef(x[0])), {real({3, 6})})
       .dtypes(kDoubles)
       .gradient_tolerance(1e-5);
+  op("gradient", "torch.gradient(a)", KILN_CALL(gradient(x[0])), {real({4, 5})}).dtypes(kDoubles);
+  op("gradient", "torch.gradient(a, spacing=0.5, dim=(1, 0), edge_order=2)",
+     KILN_CALL(gradient(x[0], 0.5, {1, 0}, 2)), {real({4, 5})})
+      .dtypes({f64, f32, DType::c128})
+      .big({real({1024, 1024})});
+  op("gradient", "torch.gradient(a, spacing=(0.5, 2.))",
+     KILN_CALL(gradient(x[0], std::vector<double>{0.5, 2})), {real({4, 5})})
+      .dtypes(kDoubles);
+  for (const int order : {1, 2}) {
+    op("gradient", concat("torch.gradient(a, spacing=(b,), dim=1, edge_order=", order, ")"),
+       [order](const Tensors& x) { return gradient(x[0], std::vector<Tensor>{x[1]}, {1}, order); },
+       {real({3, 5}), values({-1, 0.5, 1, 3, 3.5})})
+        .dtypes(kDoubles);
+  }
+  op("gradient", "torch.gradient(a, dim=-1)", KILN_CALL(gradient(x[0], 1.0, {-1})), {real({2, 4})})
+      .dtypes({i64, i32, u8})
+      .no_gradient();
+  for (const std::string p : {"1", "2", "inf", "2.5"}) {
+    op("renorm", "torch.renorm(a, " + p + ", 1, 1.5)",
+       [p](const Tensors& x) { return renorm(x[0], std::stod(p), 1, 1.5); }, {real({3, 4, 2})});
+  }
+  op("renorm", "torch.renorm(a, 2, 0, 3.5)", KILN_CALL(renorm(x[0], 2, 0, 3.5)), {real({6, 7})})
+      .big({real({1024, 1024})});
+  op("renorm", "torch.renorm(a, 2, 0, 2)", KILN_CALL(renorm(x[0], 2, 0, 2)), {complex_({3, 4})})
+      .dtypes(kComplex);
+  op("Tensor.renorm_", "a.clone().renorm_(2, 0, 1.5)",
+     [](const Tensors& x) {
+       Tensor y = x[0].clone();
+       renorm_(y, 2, 0, 1.5);
+       return y;
+     },
+     {real({3, 4})});
 }
 
 }  // namespace kiln::ops

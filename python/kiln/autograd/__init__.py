@@ -2,7 +2,7 @@
 
 from .. import _C
 from .._C import Gradients, is_grad_enabled
-from . import function, functional
+from . import function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -16,6 +16,7 @@ __all__ = [
     "function",
     "functional",
     "grad",
+    "graph",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",

@@ -1,6 +1,6 @@
 """The neural ops without modules."""
 
-from .. import _C
+from .. import _C, _compositions
 from .._C import one_hot as one_hot
 from .._C._functional import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
@@ -144,3 +144,51 @@ def softmax(input, dim, dtype=None):
 def log_softmax(input, dim, dtype=None):
     """log(softmax(x)) over dim, without overflow."""
     return _C.log_softmax(input, dim, dtype)
+
+
+def pdist(input, p=2.0):
+    """The distances between all pairs of rows of a matrix."""
+    return _compositions.pdist(input, p)
+
+
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """interpolate() under its old name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    """interpolate() to the nearest element."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """interpolate() between four elements, with the corners' centres aligned."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+):
+    """cross_entropy of linear(input, linear_weight, linear_bias): input [N, in], weight [C, in]."""
+    if linear_weight.dim() != 2:
+        raise ValueError(
+            "linear_cross_entropy: expected a linear_weight [classes, in_features]; got "
+            f"{list(linear_weight.shape)}"
+        )
+    index = -100 if ignore_index is None else ignore_index
+    return cross_entropy(
+        linear(input, linear_weight, linear_bias),
+        target,
+        weight,
+        ignore_index=index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )

@@ -1,0 +1,79 @@
+"""PyTorch's functions that are methods here, and settings that change nothing."""
+
+from . import _C, _methods  # noqa: F401  the second adds methods to Tensor
+
+_IN_PLACE = """
+abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_
+atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_
+erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_
+logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_
+sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
+""".split()
+_METHODS = "get_device int_repr is_conj is_inference is_neg narrow_copy nonzero_static".split()
+
+
+def _function_of(method):
+    def function(input, *args, **kwargs):
+        return getattr(input, method)(*args, **kwargs)
+
+    function.__name__ = function.__qualname__ = method
+    function.__doc__ = f"As the method Tensor.{method}."
+    return function
+
+
+for _name in _IN_PLACE + _METHODS:
+    globals()[_name] = _function_of(_name)
+del _name
+
+
+def fill(input, value):
+    """A tensor like input with `value` everywhere; gradients flow to a value that is a tensor."""
+    if isinstance(value, _C.Tensor):
+        if value.dim() > 0:
+            raise RuntimeError(f"fill: expected a 0-d value; got shape {list(value.shape)}")
+        return value.to(input.dtype).expand(input.shape).clone()
+    return _C.full_like(input, value)
+
+
+def typename(obj):
+    """What kind of object it is, as "kiln.Tensor"."""
+    kind = obj if isinstance(obj, type) else type(obj)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+def is_inference_mode_enabled():
+    """Whether nothing is recorded: inference_mode is no_grad here."""
+    return not _C.is_grad_enabled()
+
+
+# Settings that scripts make. What they ask for always holds, or nothing here depends on it.
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Nothing to do: every op gives the same bits on every run."""
+
+
+def are_deterministic_algorithms_enabled():
+    """True: see use_deterministic_algorithms."""
+    return True
+
+
+def set_float32_matmul_precision(precision):
+    """Nothing to do: products of float32 are computed in float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError(f"expected 'highest', 'high' or 'medium'; got {precision!r}")
+
+
+def get_float32_matmul_precision():
+    """ "highest": products of float32 are computed in float32."""
+    return "highest"
+
+
+def set_flush_denormal(mode):
+    """False: denormal numbers are always computed as such."""
+    return False
+
+
+__all__ = [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
+__all__ += ["use_deterministic_algorithms", "are_deterministic_algorithms_enabled"]
+__all__ += ["set_float32_matmul_precision", "get_float32_matmul_precision", "set_flush_denormal"]

@@ -1,0 +1,183 @@
+"""Names of PyTorch's that are short in Python."""
+
+import numpy as np
+import pytest
+
+import kiln
+from conftest import HAS_TORCH
+
+
+def test_functions_in_place_are_the_methods():
+    x = kiln.tensor([4.0, 9.0])
+    assert kiln.sqrt_(x) is x and x.tolist() == [2, 3]
+    assert kiln.clamp_(x, min=2.5) is x and x.tolist() == [2.5, 3]
+    assert kiln.fill_(x, 1).tolist() == [1, 1]
+    assert kiln.index_put_(x, (kiln.tensor([1]),), kiln.tensor(5.0)).tolist() == [1, 5]
+
+
+def test_views_in_place():
+    x = kiln.arange(6.0).reshape(2, 3).clone()
+    assert x.t_() is x and x.shape == (3, 2) and x.stride() == (1, 3)
+    assert x.unsqueeze_(0).shape == (1, 3, 2) and x.transpose_(0, 2).shape == (2, 3, 1)
+    assert x.squeeze_(-1).swapaxes_(0, 1).shape == (3, 2)
+    w = kiln.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf"):
+        w.t_()
+    y = (w * 2).t_()
+    (y * kiln.arange(6.0).reshape(3, 2)).sum().backward()
+    assert w.grad.tolist() == [[0, 4, 8], [2, 6, 10]]
+    h = (w * 2).detach_()
+    assert h.is_leaf and not h.requires_grad
+
+
+def test_methods():
+    x = kiln.tensor([1.0, -2.0])
+    assert x.clone().apply_(lambda v: v * 3).tolist() == [3, -6]
+    assert x.clone().map_(kiln.tensor(5.0), lambda v, w: v + w).tolist() == [6, 3]
+    assert x.clone().sgn_().tolist() == [1, -1]
+    z = kiln.tensor([1 + 2j])
+    assert z.conj_physical_().tolist() == [1 - 2j]
+    assert kiln.empty(2, 3, 4).transpose(0, 2).dim_order() == (2, 1, 0)
+    assert x.is_set_to(x.view(2)) and not x.is_set_to(x.clone())
+    assert x.new_empty_strided((2, 2), (1, 2)).stride() == (1, 2)
+    assert not (x.is_pinned() or x.is_inference() or x.is_sparse or x.is_meta)
+    assert x.pin_memory() is x and x.to_dense() is x and x.layout == kiln.strided
+    assert kiln.typename(x) == "kiln.Tensor"
+
+
+def test_settings():
+    kiln.use_deterministic_algorithms(True)
+    assert kiln.are_deterministic_algorithms_enabled()
+    kiln.set_float32_matmul_precision("high")
+    with pytest.raises(ValueError):
+        kiln.set_float32_matmul_precision("low")
+    assert not kiln.set_flush_denormal(True)
+    with kiln.inference_mode():
+        assert kiln.is_inference_mode_enabled()
+
+
+def test_low_rank():
+    kiln.manual_seed(3)
+    a = kiln.randn(30, 4, dtype=kiln.float64) @ kiln.randn(4, 12, dtype=kiln.float64)
+    for matrix in (a, a.mT):
+        u, s, v = kiln.svd_lowrank(matrix, q=5)
+        np.testing.assert_allclose((u * s @ v.mT).numpy(), matrix.numpy(), atol=1e-9)
+        np.testing.assert_allclose(s[:4].numpy(), np.linalg.svd(a.numpy())[1][:4])
+    u, s, v = kiln.pca_lowrank(a + 7, q=4)
+    centred = a.numpy() - a.numpy().mean(0)
+    np.testing.assert_allclose(s.numpy(), np.linalg.svd(centred)[1][:4])
+    with pytest.raises(ValueError, match="pca_lowrank"):
+        kiln.pca_lowrank(a, q=13)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")
+def test_histogramdd():
+    import torch
+
+    points = np.random.default_rng(1).normal(size=(50, 3))
+    weight = np.abs(points[:, 0])
+    for options in (
+        {"bins": 3},
+        {"bins": [2, 3, 4], "weight": weight, "density": True},
+        {"bins": [2, 2, 3], "range": [-1.0, 1.0, -2.0, 0.5, 0.0, 2.0]},
+        {"bins": [np.array([-1.0, 0, 2]), np.array([0.0, 1]), np.array([-3.0, 0, 1, 3])]},
+    ):
+        results = []
+        for library in (kiln, torch):
+            tensor = library.from_numpy
+            given = dict(options)
+            if "weight" in given:
+                given["weight"] = tensor(weight)
+            if isinstance(given["bins"], list) and isinstance(given["bins"][0], np.ndarray):
+                given["bins"] = [tensor(b) for b in given["bins"]]
+            results.append(library.histogramdd(tensor(points), **given))
+        (mine, my_edges), (theirs, their_edges) = results
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy())
+        for a, b in zip(my_edges, their_edges):
+            np.testing.assert_allclose(a.numpy(), b.numpy())
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")
+def test_functional_names():
+    import torch
+
+    rng = np.random.default_rng(2)
+    image, x, w, b = (rng.normal(size=s) for s in ((1, 2, 3, 4), (5, 4), (6, 4), (6,)))
+    target = rng.integers(0, 6, 5)
+    got = []
+    for library in (kiln, torch):
+        t, f = library.from_numpy, library.nn.functional
+        got.append([
+            f.upsample(t(image), scale_factor=2),
+            f.upsample_nearest(t(image), 6),
+            f.upsample_bilinear(t(image), (5, 7)),
+            f.pdist(t(x)),
+            f.linear_cross_entropy(t(x), t(w), t(target), linear_bias=t(b), label_smoothing=0.1),
+        ])  # fmt: skip
+    for mine, theirs in zip(*got):
+        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=1e-12)
+
+
+# ---- saved_tensors_hooks
+
+
+def test_saved_tensors_hooks():
+    from kiln.autograd.graph import saved_tensors_hooks
+
+    x = kiln.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    packed, unpacked = [], []
+
+    def pack(tensor):
+        packed.append(tensor)
+        return ("kept", tensor.numpy().copy())
+
+    def unpack(kept):
+        unpacked.append(kept)
+        return kiln.from_numpy(kept[1])
+
+    with saved_tensors_hooks(pack, unpack):
+        y = (x * x).exp().sum()
+    assert len(packed) == 3 and not any(t.requires_grad for t in packed)
+    y.backward()
+    assert len(unpacked) == 3
+    again = x.detach().clone().requires_grad_()
+    (again * again).exp().sum().backward()
+    assert kiln.equal(x.grad, again.grad)
+    del packed[:]
+    x.exp()
+    assert not packed
+
+
+def test_saved_tensors_hooks_with_a_module_and_large_tensors():
+    from kiln.autograd.graph import saved_tensors_hooks
+
+    kiln.manual_seed(0)
+    net = kiln.nn.Sequential(kiln.nn.Linear(64, 64), kiln.nn.ReLU(), kiln.nn.Linear(64, 8))
+    x = kiln.randn(256, 64)
+    net(x).square().sum().backward()
+    expected = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    with saved_tensors_hooks(lambda t: t.double(), lambda t: t.float()):
+        loss = net(x).square().sum()
+    loss.backward()
+    for p, g in zip(net.parameters(), expected):
+        assert kiln.equal(p.grad, g)
+
+
+def test_saved_tensors_hooks_that_fail():
+    from kiln.autograd.graph import saved_tensors_hooks
+
+    x = kiln.ones(2, requires_grad=True)
+
+    def fail(_):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        with saved_tensors_hooks(fail, lambda t: t):
+            x.exp()
+    x.exp()  # the hooks ended with their scope
+    for unpack in (fail, lambda t: None, lambda t: t.double(), lambda t: t[:1]):
+        with saved_tensors_hooks(lambda t: t, unpack):
+            y = x.exp().sum()
+        with pytest.raises((KeyError, RuntimeError, TypeError)):
+            y.backward()
