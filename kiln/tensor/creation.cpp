@@ -1,14 +1,20 @@
 #include "kiln/tensor/creation.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "kiln/backend/random_fill.h"
+#include "kiln/core/parallel.h"
 #include "kiln/tensor/complex_impl.h"
+#include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/scalar_fit.h"
+#include "kiln/tensor/sequences.h"
 
 namespace kiln {
 
@@ -171,16 +177,7 @@ Tensor full_like(const Tensor& x, Scalar value) {
 Tensor rand_like(const Tensor& x) { return rand(x.shape(), {x.dtype(), x.device()}); }
 Tensor randn_like(const Tensor& x) { return randn(x.shape(), {x.dtype(), x.device()}); }
 
-Tensor eye(int64_t n, TensorOptions options) {
-  if (n < 0) throw_error<ValueError>("eye: expected n >= 0; got ", n);
-  checked_numel("eye", Shape{n, n});
-  TensorData data(Shape{n, n}, f32);
-  const std::span<float> values = data.as_mutable<float>();
-  std::fill(values.begin(), values.end(), 0.0f);
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i * n + i)] = 1.0f;
-  options.dtype = dtype_or_default(options);
-  return from_data(data, options);
-}
+Tensor eye(int64_t n, TensorOptions options) { return eye(n, n, options); }
 
 Tensor arange(Scalar end, TensorOptions options) { return arange(0, end, 1, options); }
 
@@ -229,17 +226,17 @@ Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options) {
 Tensor linspace(double start, double end, int64_t steps, TensorOptions options) {
   if (steps < 0) throw_error<ValueError>("linspace: expected steps >= 0; got ", steps);
   checked_numel("linspace", Shape{steps});
-  TensorData data(Shape{steps}, f64);
-  const std::span<double> values = data.as_mutable<double>();
+  const DType dtype = dtype_or_default(options);
+  const bool direct = kind_of(dtype) == Kind::floating && !is_complex(dtype);
   const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0.0;
+  const auto line = [&](double origin, double by, int64_t count) {
+    return wrap(AD::float_arange(origin, by, count, direct ? dtype : f64, options.device));
+  };
   // From both ends, so that each is exact.
-  for (int64_t i = 0; i < steps; ++i) {
-    values[static_cast<size_t>(i)] = i < (steps + 1) / 2
-                                         ? start + step * static_cast<double>(i)
-                                         : end - step * static_cast<double>(steps - 1 - i);
-  }
-  options.dtype = dtype_or_default(options);
-  return from_data(data, options);
+  const int64_t half = (steps + 1) / 2;
+  Tensor out = line(start, step, half);
+  if (half < steps) out = cat({out, line(end, -step, steps - half).flip({0})}, 0);
+  return finished(out.to(dtype), options);
 }
 
 namespace {
@@ -302,24 +299,57 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, TensorOptions opti
   return finished(wrap(cast(ints, dtype)), options);
 }
 
+namespace {
+
+constexpr int64_t kDrawBits = 53;
+
+// 0, 1, .. n - 1 in an order that n draws of kDrawBits bits choose: Fisher-Yates from the last
+// place down, with a bias below n / 2^kDrawBits.
+template <class T>
+void shuffle(T* values, int64_t n, const int64_t* draws) {
+  std::iota(values, values + n, T(0));
+  // Where a run of steps goes is known before the first of them: memory answers meanwhile.
+  constexpr int64_t kRun = 128;
+  std::array<T, kRun> to;
+  for (int64_t end = n; end > 1;) {
+    const int64_t begin = std::max<int64_t>(1, end - kRun);
+    for (int64_t i = begin; i < end; ++i) {
+      __extension__ using Wide = unsigned __int128;
+      const Wide product = Wide{static_cast<uint64_t>(draws[i])} * static_cast<uint64_t>(i + 1);
+      const auto place = static_cast<T>(product >> kDrawBits);
+      to[static_cast<size_t>(i - begin)] = place;
+      __builtin_prefetch(values + place, 1);
+    }
+    for (int64_t i = end - 1; i >= begin; --i) {
+      std::swap(values[i], values[to[static_cast<size_t>(i - begin)]]);
+    }
+    end = begin;
+  }
+}
+
+}  // namespace
+
 Tensor randperm(int64_t n, TensorOptions options, Generator* generator) {
   if (n < 0) throw_error<ValueError>("randperm: expected n >= 0; got ", n);
   checked_numel("randperm", Shape{n});
+  const auto range = Distribution::integers(0, int64_t{1} << kDrawBits);
+  const Tensor drawn =
+      wrap(Dispatch::int_random(Shape{n}, range, reserve(generator, n, i64), i64, kCpu));
+  const int64_t* draws = drawn.data_ptr<int64_t>();
   TensorData data(Shape{n}, i64);
-  const std::span<int64_t> values = data.as_mutable<int64_t>();
-  std::iota(values.begin(), values.end(), int64_t{0});
-  // Fisher-Yates with 64 bits for each step: the bias is below n / 2^64.
-  const RandomStream stream = reserve(generator, n, i64);
-  for (int64_t i = n - 1; i > 0; --i) {
-    const auto words = stream.block(static_cast<uint64_t>(i) / 2);
-    const size_t at = 2 * (static_cast<size_t>(i) % 2);
-    const uint64_t bits = (static_cast<uint64_t>(words[at]) << 32) | words[at + 1];
-    const auto j = static_cast<size_t>(
-        (static_cast<unsigned __int128>(bits) * static_cast<uint64_t>(i + 1)) >> 64);
-    std::swap(values[static_cast<size_t>(i)], values[j]);
+  int64_t* values = data.as_mutable<int64_t>().data();
+  if (n <= std::numeric_limits<int32_t>::max()) {
+    // Half the memory to jump about in.
+    TensorData places(Shape{n}, i32);
+    int32_t* small = places.as_mutable<int32_t>().data();
+    shuffle(small, n, draws);
+    parallel_for(n, kGrain, [&](int64_t begin, int64_t end) {
+      std::copy(small + begin, small + end, values + begin);
+    });
+  } else {
+    shuffle(values, n, draws);
   }
-  if (!options.dtype) options.dtype = i64;
-  return from_data(data, options);
+  return finished(tensor_over(data).to(options.dtype.value_or(i64)).to(options.device), options);
 }
 
 Tensor bernoulli(const Tensor& p, Generator* generator) {

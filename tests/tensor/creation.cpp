@@ -141,6 +141,10 @@ TEST_CASE("linspace") {
   CHECK(mismatch(linspace(0, 1, 0), {0}, {}) == "");
   CHECK(mismatch(linspace(0, 10, 5, {i64}), {5}, {0, 2, 5, 7, 10}) == "");
   CHECK(linspace(0.1, 0.3, 3, {f64})[2].item() == 0.3);  // the end is exact
+  // Longer than one piece of a parallel loop, and symmetric.
+  const Tensor line = linspace(-0.7, 0.7, 70001, {f64});
+  CHECK(line.eq(line.flip({0}).neg()).all().item<bool>());
+  CHECK(line[60000].item() == 0.7 - 1.4 / 70000 * 10000);
   CHECK_THROWS_AS(linspace(0, 1, -1), ValueError);
 }
 

@@ -6,6 +6,7 @@
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/items.h"
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/line_kernels.h"
 #include "kiln/core/convert.h"
 
 namespace kiln {
@@ -129,12 +130,18 @@ HostHandle CpuBasic::float_arange(double start, double step, int64_t count, DTyp
   visit_float("arange", dtype, [&]<class T>() {
     T* values = out->data_as<T>();
     parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-      // 32-bit counters, which become double in vectors; their sum with `first` is exact.
       const auto first = static_cast<double>(begin);
-      const auto n = static_cast<int32_t>(end - begin);
-      for (int32_t k = 0; k < n; ++k) {
-        const double i = first + static_cast<double>(k);
-        values[begin + k] = convert_element<T>(start + i * step);
+      if constexpr (std::is_same_v<T, float>) {
+        cpu::line_kernels().f32(values + begin, end - begin, first, start, step);
+      } else if constexpr (std::is_same_v<T, double>) {
+        cpu::line_kernels().f64(values + begin, end - begin, first, start, step);
+      } else {
+        // 32-bit counters, which become double in vectors; their sum with `first` is exact.
+        const auto n = static_cast<int32_t>(end - begin);
+        for (int32_t k = 0; k < n; ++k) {
+          const double i = first + static_cast<double>(k);
+          values[begin + k] = convert_element<T>(start + i * step);
+        }
       }
     });
   });
@@ -146,10 +153,18 @@ HostHandle CpuBasic::int_arange(int64_t start, int64_t step, int64_t count, DTyp
   visit_int("arange", dtype, [&]<class T>() {
     T* values = out->data_as<T>();
     parallel_for(count, kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        // Unsigned, so that a value past the end wraps.
-        values[i] = static_cast<T>(static_cast<uint64_t>(start) +
-                                   static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+      // Unsigned, so that a value past the end wraps.
+      const auto value = [=](int64_t i) {
+        return static_cast<T>(static_cast<uint64_t>(start) +
+                              static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+      };
+      if constexpr (std::is_same_v<T, int64_t>) {
+        cpu::line_kernels().i64(values + begin, end - begin, value(begin), step);
+      } else if constexpr (std::is_same_v<T, int32_t>) {
+        cpu::line_kernels().i32(values + begin, end - begin, value(begin),
+                                static_cast<int32_t>(step));
+      } else {
+        for (int64_t i = begin; i < end; ++i) values[i] = value(i);
       }
     });
   });

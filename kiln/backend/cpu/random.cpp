@@ -43,6 +43,18 @@ void draw_floats(HostTensor& out, int64_t begin, int64_t end, Distribution distr
   }
 }
 
+// Those of them that are drawn two from a block.
+template <class T, class Fill>
+void draw_wide(Fill fill, T* out, int64_t begin, int64_t end, Distribution distribution,
+               RandomStream stream) {
+  const int64_t whole = (end - begin) / 2;
+  fill(out + begin, begin / 2, whole, distribution, stream);
+  if ((end - begin) % 2 == 0) return;
+  T last[2];
+  fill(last, begin / 2 + whole, 1, distribution, stream);
+  out[end - 1] = last[0];
+}
+
 HostHandle random(const Shape& shape, Distribution distribution, RandomStream stream, DType dtype,
                   Device device) {
   HostHandle out = host::empty(shape, dtype, device);
@@ -51,6 +63,11 @@ HostHandle random(const Shape& shape, Distribution distribution, RandomStream st
   parallel_for(out->numel(), kGrain, [&](int64_t begin, int64_t end) {
     if (in_float) {
       draw_floats(*out, begin, end, distribution, stream);
+    } else if (dtype == DType::i64 && distribution.type == Distribution::Type::integers) {
+      draw_wide(random_kernels().integers, out->data_as<int64_t>(), begin, end, distribution,
+                stream);
+    } else if (dtype == DType::f64 && distribution.type == Distribution::Type::uniform) {
+      draw_wide(random_kernels().uniform, out->data_as<double>(), begin, end, distribution, stream);
     } else {
       host::fill_random(out->data(), dtype, begin, end, distribution, stream);
     }

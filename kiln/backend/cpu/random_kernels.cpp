@@ -24,6 +24,19 @@ void fill(float* out, int64_t first, int64_t blocks, Distribution distribution,
   stream.offset += static_cast<uint64_t>(first);
   host::fill_random(out, DType::f32, 0, 4 * blocks, distribution, stream);
 }
+void fill_wide(void* out, DType dtype, int64_t first, int64_t blocks, Distribution distribution,
+               RandomStream stream) {
+  stream.offset += static_cast<uint64_t>(first);
+  host::fill_random(out, dtype, 0, 2 * blocks, distribution, stream);
+}
+void fill_integers(int64_t* out, int64_t first, int64_t blocks, Distribution distribution,
+                   RandomStream stream) {
+  fill_wide(out, DType::i64, first, blocks, distribution, stream);
+}
+void fill_uniform(double* out, int64_t first, int64_t blocks, Distribution distribution,
+                  RandomStream stream) {
+  fill_wide(out, DType::f64, first, blocks, distribution, stream);
+}
 
 #else
 
@@ -241,10 +254,103 @@ void fill(float* out, int64_t first, int64_t blocks, Distribution distribution,
   }
 }
 
+// The first words of numbers of 64 bits and the second ones, of which two make a number: those at
+// even places, or those at odd ones.
+struct WordPairs {
+  hn::Vec<Long> high;
+  hn::Vec<Long> low;
+};
+
+HWY_INLINE WordPairs pairs_of(WordV high, WordV low, bool odd) {
+  const Long d;
+  const auto part = [&](WordV words) HWY_ATTR {
+    const auto both = hn::BitCast(d, words);
+    return odd ? hn::ShiftRight<32>(both) : hn::And(both, hn::Set(d, 0xffffffffu));
+  };
+  return {part(high), part(low)};
+}
+
+// low + floor(number range / 2^64)
+struct Integers {
+  using Number = int64_t;
+  explicit Integers(const Distribution& p)
+      : low(static_cast<int64_t>(p.a)),
+        range(static_cast<uint64_t>(static_cast<int64_t>(p.b) - low)) {}
+  HWY_INLINE hn::Vec<hn::ScalableTag<int64_t>> run(const WordPairs& words) const {
+    const Long d;
+    const hn::ScalableTag<int64_t> di;
+    const auto times = [&](hn::Vec<Long> a, uint64_t b) HWY_ATTR {
+      return hn::MulEven(hn::BitCast(Word(), a), hn::Set(Word(), static_cast<uint32_t>(b)));
+    };
+    auto middle = hn::Add(times(words.high, range), hn::ShiftRight<32>(times(words.low, range)));
+    auto top = hn::ShiftRight<32>(middle);
+    if (range >> 32 != 0) {
+      middle = hn::And(middle, hn::Set(d, 0xffffffffu));
+      middle = hn::Add(middle, times(words.low, range >> 32));
+      top = hn::Add(hn::Add(top, times(words.high, range >> 32)), hn::ShiftRight<32>(middle));
+    }
+    return hn::Add(hn::BitCast(di, top), hn::Set(di, low));
+  }
+  int64_t low;
+  uint64_t range;
+};
+
+struct WideUniform {
+  using Number = double;
+  explicit WideUniform(const Distribution& p) : low(p.a), width(p.b - p.a) {
+    most = p.b > low ? std::nextafter(p.b, low) : low;
+  }
+  HWY_INLINE hn::Vec<hn::ScalableTag<double>> run(const WordPairs& words) const {
+    const hn::ScalableTag<double> d;
+    const auto bits = hn::ShiftRight<11>(hn::Or(hn::ShiftLeft<32>(words.high), words.low));
+    const auto u = hn::Mul(hn::ConvertTo(d, bits), hn::Set(d, 0x1p-53));
+    const auto v = hn::Add(hn::Set(d, low), hn::Mul(u, hn::Set(d, width)));
+    const auto bound = hn::Set(d, most);
+    return hn::IfThenElse(hn::Lt(bound, v), bound, v);
+  }
+  double low, width, most;
+};
+
+// Two numbers of each block.
+template <class Draw>
+HWY_INLINE void fill_pairs(typename Draw::Number* out, int64_t first, int64_t blocks,
+                           Distribution distribution, RandomStream stream) {
+  using Number = typename Draw::Number;
+  const hn::ScalableTag<Number> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(Word()));
+  const Draw draw(distribution);
+  alignas(64) Number last[4 * HWY_MAX_BYTES / sizeof(Number)];
+  for (int64_t b = 0; b < blocks; b += lanes) {
+    const Block block = philox(stream.seed, stream.offset + static_cast<uint64_t>(first + b));
+    const WordV* words = block.words;
+    const auto store = [&](Number* to) HWY_ATTR {
+      hn::StoreInterleaved4(draw.run(pairs_of(words[0], words[1], false)),
+                            draw.run(pairs_of(words[2], words[3], false)),
+                            draw.run(pairs_of(words[0], words[1], true)),
+                            draw.run(pairs_of(words[2], words[3], true)), d, to);
+    };
+    if (blocks - b >= lanes) {
+      store(out + 2 * b);
+    } else {
+      store(last);
+      std::copy(last, last + 2 * (blocks - b), out + 2 * b);
+    }
+  }
+}
+
+void fill_integers(int64_t* out, int64_t first, int64_t blocks, Distribution distribution,
+                   RandomStream stream) {
+  fill_pairs<Integers>(out, first, blocks, distribution, stream);
+}
+void fill_uniform(double* out, int64_t first, int64_t blocks, Distribution distribution,
+                  RandomStream stream) {
+  fill_pairs<WideUniform>(out, first, blocks, distribution, stream);
+}
+
 #endif  // HWY_TARGET == HWY_SCALAR
 
 const RandomKernels* random_table() {
-  static constexpr RandomKernels table = {fill};
+  static constexpr RandomKernels table = {fill, fill_integers, fill_uniform};
   return &table;
 }
 

@@ -1,4 +1,5 @@
-// Random floats, four of each block of the stream: the same bits as host::fill_random.
+// Random numbers, four floats or two of 64 bits of each block of the stream: the same bits as
+// host::fill_random.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,12 @@ struct RandomKernels {
   // `integers`.
   void (*fill)(float* out, int64_t first, int64_t blocks, Distribution distribution,
                RandomStream stream);
+  // The 2 * blocks numbers of a distribution of integers.
+  void (*integers)(int64_t* out, int64_t first, int64_t blocks, Distribution distribution,
+                   RandomStream stream);
+  // And those of a uniform one.
+  void (*uniform)(double* out, int64_t first, int64_t blocks, Distribution distribution,
+                  RandomStream stream);
 };
 
 const RandomKernels& random_kernels();
