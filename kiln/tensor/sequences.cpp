@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
+#include "kiln/core/parallel.h"
 #include "kiln/tensor/complex.h"
 #include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/ops.h"
@@ -66,25 +68,30 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
     const int64_t at = std::clamp<int64_t>(i + offset + (lower ? 1 : 0), 0, col);
     return lower ? std::pair<int64_t, int64_t>{0, at} : std::pair<int64_t, int64_t>{at, col};
   };
-  int64_t count = 0;
+  if (col == 0) row = 0;
+  std::vector<int64_t> starts = {0};  // of each row, and the end
   for (int64_t i = 0; i < row; ++i) {
     const auto [begin, end] = range_of(i);
-    if (__builtin_add_overflow(count, end - begin, &count)) count = -1;
-    if (count < 0) throw_error<ValueError>(op, ": too many indices; got ", row, " x ", col);
+    int64_t next = 0;
+    if (__builtin_add_overflow(starts.back(), end - begin, &next)) {
+      throw_error<ValueError>(op, ": too many indices; got ", row, " x ", col);
+    }
+    starts.push_back(next);
   }
+  const int64_t count = starts.back();
   checked_numel(op, Shape{2, count});
   TensorData data(Shape{2, count}, i64);
-  const std::span<int64_t> values = data.as_mutable<int64_t>();
-  size_t at = 0;
-  for (int64_t i = 0; i < row; ++i) {
-    const auto [begin, end] = range_of(i);
-    for (int64_t j = begin; j < end; ++j, ++at) {
-      values[at] = i;
-      values[static_cast<size_t>(count) + at] = j;
-    }
-  }
-  options.dtype = dtype;
-  return from_data(data, options);
+  int64_t* values = data.as_mutable<int64_t>().data();
+  parallel_for(row, std::max<int64_t>(1, kGrain / (count / std::max<int64_t>(row, 1) + 1)),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t i = first; i < last; ++i) {
+                   const auto [begin, end] = range_of(i);
+                   int64_t* to = values + starts[static_cast<size_t>(i)];
+                   std::fill_n(to, end - begin, i);
+                   std::iota(to + count, to + count + (end - begin), begin);
+                 }
+               });
+  return marked(tensor_over(data).to(dtype).to(options.device), options);
 }
 
 }  // namespace
