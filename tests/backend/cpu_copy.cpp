@@ -158,6 +158,28 @@ TEST_CASE("Cpu: cat along every dim, of parts of any layout") {
   }
 }
 
+TEST_CASE("Cpu: cat of long rows, cut anywhere") {
+  // Rows of 0 to 300 elements and results of several pieces of a parallel loop.
+  for (const DType dtype : {u8, f16, f32, f64}) {
+    CAPTURE(to_string(dtype));
+    for (const int64_t rows : {1, 3, 1500}) {
+      std::vector<HostHandle> parts;
+      for (const int64_t width : {70, 0, 1, 300, 64}) {
+        parts.push_back(random_of({rows, rows == 1 ? 997 * width : width}, dtype));
+      }
+      const HostHandle got =
+          is_floating_point(dtype) ? CpuBasic::float_cat(parts, 1) : CpuBasic::int_cat(parts, 1);
+      int64_t at = 0;
+      for (const HostHandle& part : parts) {
+        const int64_t width = part->shape()[1];
+        CHECK(values_of(host::slice(got, 1, Range{at, at + width, 1})) == values_of(part));
+        at += width;
+      }
+      CHECK(at == got->shape()[1]);
+    }
+  }
+}
+
 TEST_CASE("Cpu: data that leaves a tensor is not written by it later") {
   HostHandle x = CpuBasic::float_full({3}, 1.0, f32, Device());
   const TensorData data = CpuBasic::float_into_data(x);

@@ -264,7 +264,9 @@ void run_copy(const CopyPlan& plan) {
   const int last = plan.rank - 1;
   // From 4 bytes on there are vector forms for a few rows or columns too.
   const int64_t least = plan.item >= 4 ? 2 : 4;
-  if (plan.to_strides[last] == 1 && plan.from_strides[last] != 1 && plan.sizes[last] >= least) {
+  const bool repeats = plan.from_strides[last] == 0 && plan.sizes[last] > kTinyRow;
+  if (plan.to_strides[last] == 1 && plan.from_strides[last] != 1 && !repeats &&
+      plan.sizes[last] >= least) {
     for (int t = 0; t < last; ++t) {
       if (plan.from_strides[t] == 1 && plan.sizes[t] >= least) return copy_transposed(plan, t);
     }
