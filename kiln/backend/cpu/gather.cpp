@@ -26,6 +26,27 @@ namespace {
 // How many rows ahead memory is asked for.
 constexpr int64_t kAhead = 8;
 
+// to[i] = from[indices[i]] for i < n. False when it gave up.
+template <class U>
+bool pick(const U* from, const int64_t* indices, U* to, int64_t n, IndexCheck& check) {
+  int64_t i = 0;
+  // Some at a time: fewer tests, and loads that do not wait for stores.
+  for (; i + 4 <= n; i += 4) {
+    const int64_t a = indices[i], b = indices[i + 1], c = indices[i + 2], d = indices[i + 3];
+    if (!check.fine(a) || !check.fine(b) || !check.fine(c) || !check.fine(d)) return false;
+    const U first = from[a], second = from[b], third = from[c], fourth = from[d];
+    to[i] = first;
+    to[i + 1] = second;
+    to[i + 2] = third;
+    to[i + 3] = fourth;
+  }
+  for (; i < n; ++i) {
+    if (!check.fine(indices[i])) return false;
+    to[i] = from[indices[i]];
+  }
+  return true;
+}
+
 // The index has x's sizes outside of `dim`, and both are row-major.
 template <class U>
 void gather_aligned(const HostTensor& x, int dim, const HostTensor& index, const HostTensor& out,
@@ -42,11 +63,9 @@ void gather_aligned(const HostTensor& x, int dim, const HostTensor& index, const
     parallel_for(around.outer * count, kGrain / 2, [&](int64_t begin, int64_t end) {
       int64_t row = begin / count;
       for (int64_t i = begin; i < end; ++row) {
-        const U* base = from + row * slice;
-        for (const int64_t stop = std::min(end, (row + 1) * count); i < stop; ++i) {
-          if (!check.fine(indices[i])) return;
-          to[i] = base[indices[i]];
-        }
+        const int64_t stop = std::min(end, (row + 1) * count);
+        if (!pick(from + row * slice, indices + i, to + i, stop - i, check)) return;
+        i = stop;
       }
     });
     return;
@@ -154,20 +173,16 @@ HostHandle index_select(const char* op, const HostHandle& x, int dim, const Host
     visit_item(size_of(x->dtype()), [&]<class U>() {
       const U* from = source->data_as<const U>();
       U* to = out->data_as<U>();
-      const auto pick = [&](int64_t o, int64_t begin, int64_t end) {
-        const U* row = from + o * around.size;
-        U* picked = to + o * count;
-        for (int64_t i = begin; i < end; ++i) {
-          if (!check.fine(indices[i])) return;
-          picked[i] = row[indices[i]];
-        }
-      };
       if (around.outer == 1) {
-        parallel_for(count, kGrain / 4, [&](int64_t begin, int64_t end) { pick(0, begin, end); });
+        parallel_for(count, kGrain / 4, [&](int64_t begin, int64_t end) {
+          pick(from, indices + begin, to + begin, end - begin, check);
+        });
       } else {
         const int64_t grain = std::max<int64_t>(1, kGrain / 4 / count);
         parallel_for(around.outer, grain, [&](int64_t begin, int64_t end) {
-          for (int64_t o = begin; o < end; ++o) pick(o, 0, count);
+          for (int64_t o = begin; o < end; ++o) {
+            if (!pick(from + o * around.size, indices, to + o * count, count, check)) return;
+          }
         });
       }
     });
