@@ -1,5 +1,6 @@
 #include "kiln/backend/cpu/bag_kernels.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kiln/backend/cpu/kernel_table.h"
@@ -8,6 +9,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/bag_kernels.cpp"
 #include <hwy/foreach_target.h>
+#include <hwy/cache_control.h>
 #include "kiln/backend/cpu/loops-inl.h"
 #include "kiln/backend/cpu/wide_math-inl.h"
 // clang-format on
@@ -17,15 +19,19 @@ namespace kiln::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr int64_t kRun = 8;
+constexpr int64_t kAhead = 12;
 
 // Columns in vectors of double: kVectors of them, of which the last may not be whole.
 template <int kVectors, bool kWhole, class T>
 HWY_INLINE void bag_columns(const T* HWY_RESTRICT table, int64_t width, const int64_t* rows,
-                            int64_t count, double divisor, T* HWY_RESTRICT out, int64_t columns) {
+                            int64_t count, int64_t known, double divisor, T* HWY_RESTRICT out,
+                            int64_t columns) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<T, decltype(d)> narrow;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Vectors of one line of the cache.
+  constexpr int kLine = std::max<int>(1, 64 / (hn::MaxLanes(d) * sizeof(T)));
   const int64_t last = columns - (kVectors - 1) * lanes;
   const auto load = [&](const T* x, int v) HWY_ATTR {
     const T* at = x + v * lanes;
@@ -47,7 +53,14 @@ HWY_INLINE void bag_columns(const T* HWY_RESTRICT table, int64_t width, const in
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) run[v] = load(first, v);
     const int64_t end = i + kRun < count ? i + kRun : count;
-    for (int64_t k = i + 1; k < end; ++k) {
+    for (int64_t k = i; k < end; ++k) {
+      // Rows are anywhere: those that come next are asked for, be they of this bag or not.
+      if (k + kAhead < known) {
+        const T* next = table + rows[k + kAhead] * width;
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; v += kLine) hwy::Prefetch(next + v * lanes);
+      }
+      if (k == i) continue;
       const T* row = table + rows[k] * width;
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) run[v] = hn::Add(run[v], load(row, v));
@@ -75,17 +88,18 @@ HWY_INLINE void bag_columns(const T* HWY_RESTRICT table, int64_t width, const in
 }
 
 template <class T>
-void bag_sum(const T* table, int64_t width, const int64_t* rows, int64_t count, double divisor,
-             T* out) {
+void bag_sum(const T* table, int64_t width, const int64_t* rows, int64_t count, int64_t known,
+             double divisor, T* out) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<double>()));
   int64_t c = 0;
   for (; c + 8 * lanes <= width; c += 8 * lanes) {
-    bag_columns<8, true>(table + c, width, rows, count, divisor, out + c, 8 * lanes);
+    bag_columns<8, true>(table + c, width, rows, count, known, divisor, out + c, 8 * lanes);
   }
   for (; c + lanes <= width; c += lanes) {
-    bag_columns<1, true>(table + c, width, rows, count, divisor, out + c, lanes);
+    bag_columns<1, true>(table + c, width, rows, count, known, divisor, out + c, lanes);
   }
-  if (c < width) bag_columns<1, false>(table + c, width, rows, count, divisor, out + c, width - c);
+  if (c < width)
+    bag_columns<1, false>(table + c, width, rows, count, known, divisor, out + c, width - c);
 }
 
 const BagKernels<float>* bag_table_f32() {

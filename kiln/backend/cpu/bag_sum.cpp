@@ -23,14 +23,14 @@ HostHandle bag_sum(const HostHandle& table, const HostHandle& rows, const HostHa
   const int64_t work = std::max<int64_t>(1, rows->numel() * width / std::max<int64_t>(1, bags));
   IndexCheck check(table->shape()[0]);
   parallel_for(bags, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = bounds[begin]; i < bounds[end]; ++i) {
+      if (!check.fine(indices[i])) return;
+    }
     for (int64_t b = begin; b < end; ++b) {
-      const int64_t* first = indices + bounds[b];
       const int64_t count = bounds[b + 1] - bounds[b];
-      for (int64_t i = 0; i < count; ++i) {
-        if (!check.fine(first[i])) return;
-      }
       const auto divisor = static_cast<double>(mean ? std::max<int64_t>(1, count) : 1);
-      bag_kernels<T>().sum(from, width, first, count, divisor, to + b * width);
+      bag_kernels<T>().sum(from, width, indices + bounds[b], count, bounds[end] - bounds[b],
+                           divisor, to + b * width);
     }
   });
   check.finish("embedding_bag");
