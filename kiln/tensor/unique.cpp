@@ -61,18 +61,31 @@ Runs runs_of_row(const Tensor& row, const Tensor& order, bool return_inverse, bo
   Runs out;
   out.first = empty({total}, {row.dtype(), row.device()});
   T* values = out.first.data_ptr<T>();
-  const Tensor place = return_counts ? empty({total}, {i64, row.device()}) : Tensor();
-  int64_t* places = return_counts ? place.data_ptr<int64_t>() : nullptr;
+  if (return_counts) out.counts = empty({total}, {i64, row.device()});
+  int64_t* counts = return_counts ? out.counts.data_ptr<int64_t>() : nullptr;
   if (return_inverse) out.inverse = empty({n}, {i64, row.device()});
   int64_t* inverse = return_inverse ? out.inverse.data_ptr<int64_t>() : nullptr;
   const int64_t* numbers = order.defined() ? order.data_ptr<int64_t>() : nullptr;
+  // Of each piece, where its first run starts and its last: that one may end in another piece.
+  struct Ends {
+    int64_t first = -1;
+    int64_t last = -1;
+  };
+  std::vector<Ends> ends(before.size() - 1);
   parallel_for(n, kPiece, [&](int64_t begin, int64_t end) {
     int64_t run = before[static_cast<size_t>(begin / kPiece)] - 1;
+    Ends& piece = ends[static_cast<size_t>(begin / kPiece)];
+    int64_t last = -1;
     const auto step = [&](int64_t i) {
       if (starts(i)) {
+        if (last < 0) {
+          piece.first = i;
+        } else if (counts != nullptr) {
+          counts[run] = i - last;
+        }
+        last = i;
         ++run;
         values[run] = x[i];
-        if (places != nullptr) places[run] = i;
       }
       if (inverse != nullptr) inverse[numbers != nullptr ? numbers[i] : i] = run;
     };
@@ -90,15 +103,15 @@ Runs runs_of_row(const Tensor& row, const Tensor& order, bool return_inverse, bo
       }
       i = stop;
     }
+    piece.last = last;
   });
-  if (return_counts) {
-    out.counts = empty({total}, {i64, row.device()});
-    int64_t* counts = out.counts.data_ptr<int64_t>();
-    parallel_for(total, kPiece, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        counts[r] = (r + 1 < total ? places[r + 1] : n) - places[r];
-      }
-    });
+  if (counts != nullptr) {
+    int64_t next = n;
+    for (size_t p = ends.size(); p-- > 0;) {
+      if (ends[p].last < 0) continue;
+      counts[before[p + 1] - 1] = next - ends[p].last;
+      next = ends[p].first;
+    }
   }
   return out;
 }

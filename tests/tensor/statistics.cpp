@@ -67,6 +67,22 @@ TEST_CASE("long rows: pieces and selections give what a walk from the front give
   CHECK(cumprod(y.add(0.5), 0).dtype() == f32);
 }
 
+TEST_CASE("unique_consecutive counts runs that span pieces of a parallel loop") {
+  // Runs of 1 to 3, a few long ones, and one of several pieces.
+  std::vector<int64_t> want;
+  for (int64_t i = 0; i < 60000; ++i) want.push_back(i % 5000 == 77 ? 40000 : i % 3 + 1);
+  const Tensor counts = tensor(want, {i64});
+  const Tensor values = arange(counts.numel()).remainder(2).to(f32);
+  const Tensor x = repeat_interleave(values, counts);
+  const Unique runs = unique_consecutive(x, true, true);
+  CHECK(runs.values.eq(values).all().item<bool>());
+  CHECK(runs.counts.shape() == counts.shape());
+  CHECK(runs.counts.eq(counts).all().item<bool>());
+  CHECK(runs.values.index_select(0, runs.inverse).eq(x).all().item<bool>());
+  const Unique one = unique_consecutive(ones({100000}), false, true);
+  CHECK(mismatch(one.counts, {1}, {100000}) == "");
+}
+
 TEST_CASE("norm, unique, split, repeat: errors") {
   CHECK_THROWS_AS(norm(tensor({1, 2})), DTypeError);
   CHECK_THROWS_AS(norm(zeros({0}), INFINITY), ShapeError);
