@@ -14,9 +14,10 @@
 #include <algorithm>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "kiln/backend/cpu/conv.h"
+#include "kiln/backend/cpu/conv_phases.h"
+#include "kiln/backend/cpu/depthwise.h"
 #include "kiln/backend/cpu/gemm_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/backend/cpu/winograd.h"
@@ -127,27 +128,6 @@ class StoreTable {
 // ------------------------------------------------------------------------------------------
 // patches in place
 
-// Along one dim: which phases of the input its taps see. Element i of phase p is padded element
-// i * stride + p.
-struct Phases {
-  std::vector<int64_t> kinds;  // those that are seen
-  std::vector<int64_t> phase;  // of each tap, an index into `kinds`
-  std::vector<int64_t> place;  // and how many elements of its phase it lies behind the window
-  int64_t reach = 1;           // elements of a phase that a window sees, at most
-
-  Phases(int64_t kernel, int64_t stride, int64_t dilation) {
-    for (int64_t t = 0; t < kernel; ++t) {
-      const int64_t kind = t * dilation % stride;
-      const auto at = std::find(kinds.begin(), kinds.end(), kind);
-      phase.push_back(at - kinds.begin());
-      if (at == kinds.end()) kinds.push_back(kind);
-      place.push_back(t * dilation / stride);
-      reach = std::max(reach, place.back() + 1);
-    }
-  }
-  int64_t count() const { return static_cast<int64_t>(kinds.size()); }
-};
-
 // One image's output rows in bands. A column is a position in the rows of a phase of the padded
 // input, `row` elements each, of which the first out_width are output pixels.
 struct Bands {
@@ -257,7 +237,10 @@ class InPlaceConvolution {
   // beyond its end.
   bool in_input(int64_t image, int64_t first, int64_t panels) const {
     const PatchGeometry& g = s_.geometry;
-    if (g.padding != Pair{0, 0} || g.stride != Pair{1, 1}) return false;
+    if (g.padding != Pair{0, 0} || g.stride != Pair{1, 1} || bands_.row != s_.width ||
+        s_.out_height + bands_.down.reach - 1 != s_.height) {
+      return false;
+    }
     const int64_t at = image * s_.in * s_.plane() + first * s_.width;
     const int64_t end = at + (s_.in - 1) * s_.plane() + (bands_.down.reach - 1) * s_.width +
                         g.dilation[1] * (g.kernel[1] - 1) + panels * bands_.panel;
@@ -402,8 +385,7 @@ void run_packed(const ConvSizes& s, const T* x, const T* weight, const T* bias, 
 }
 
 bool in_place_pays(const ConvSizes& s, const Bands& bands) {
-  return s.geometry.padding[0] >= 0 && s.geometry.padding[1] >= 0 &&
-         bands.waste(s) < 8.0 / static_cast<double>(s.out);
+  return bands.waste(s) < 8.0 / static_cast<double>(s.out);
 }
 
 // No products at all: the bias.
@@ -421,6 +403,7 @@ template <class T>
 void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
   if (s.batch * s.groups * s.out * s.pixels() == 0) return;
   if (s.depth() == 0) return fill_with_bias(s, bias, y);
+  if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, y);
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, weight, bias, y)) return;
   }

@@ -217,6 +217,21 @@ void add_patches_of(const PatchGeometry& g, const T* from, int64_t width, int64_
   }
 }
 
+template <class T>
+void weave_rows(const T* even, const T* odd, int64_t rows, int64_t width, int64_t step, T* to) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < rows; ++r, to += step) {
+    int64_t c = 0;
+    for (; c + 2 * lanes <= width; c += 2 * lanes) {
+      hn::StoreInterleaved2(hn::LoadU(d, even + c / 2), hn::LoadU(d, odd + c / 2), d, to + c);
+    }
+    for (; c < width; ++c) to[c] = (c % 2 == 0 ? even : odd)[c / 2];
+    even += (width + 1) / 2;
+    odd += width / 2;
+  }
+}
+
 // Vectors of columns of a row, from `left` on: which of their lanes lie inside.
 template <class T>
 class RowMasks {
@@ -282,51 +297,9 @@ void pad_rows_of(const T* planes, int64_t plane, int64_t channels, int64_t heigh
   }
 }
 
-template <int kTaps, class T>
-HWY_INLINE void correlate_taps(const T* HWY_RESTRICT g, int64_t rows, int64_t width,
-                               const T* HWY_RESTRICT x, int64_t x_row, int64_t tap_step, T* sums) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  hn::Vec<decltype(d)> sum[kTaps];
-#pragma GCC unroll 4
-  for (int t = 0; t < kTaps; ++t) sum[t] = hn::Zero(d);
-  const int64_t whole = width / lanes * lanes;
-  const auto rest = hn::FirstN(d, static_cast<size_t>(width - whole));
-  for (int64_t r = 0; r < rows; ++r, g += width, x += x_row) {
-    for (int64_t c = 0; c < whole; c += lanes) {
-      const auto gv = hn::LoadU(d, g + c);
-#pragma GCC unroll 4
-      for (int t = 0; t < kTaps; ++t) {
-        sum[t] = hn::MulAdd(gv, hn::LoadU(d, x + c + t * tap_step), sum[t]);
-      }
-    }
-    if (whole != width) {
-      const auto gv = hn::MaskedLoad(rest, d, g + whole);
-#pragma GCC unroll 4
-      for (int t = 0; t < kTaps; ++t) {
-        sum[t] = hn::MulAdd(gv, hn::MaskedLoad(rest, d, x + whole + t * tap_step), sum[t]);
-      }
-    }
-  }
-#pragma GCC unroll 4
-  for (int t = 0; t < kTaps; ++t) sums[t] += hn::GetLane(hn::SumOfLanes(d, sum[t]));
-}
-
 template <class T>
-void correlate(const T* g, int64_t rows, int64_t width, const T* x, int64_t x_row, int64_t taps,
-               int64_t tap_step, T* sums) {
-  int64_t t = 0;
-  for (; t + 3 <= taps; t += 3) {
-    correlate_taps<3>(g, rows, width, x + t * tap_step, x_row, tap_step, sums + t);
-  }
-  for (; t < taps; ++t) {
-    correlate_taps<1>(g, rows, width, x + t * tap_step, x_row, tap_step, sums + t);
-  }
-}
-
-template <class T>
-constexpr PatchKernels<T> kPatchKernels = {&pack_patches_of<T>, &add_patches_of<T>, &pad_rows_of<T>,
-                                           &correlate<T>};
+constexpr PatchKernels<T> kPatchKernels = {&pack_patches_of<T>, &add_patches_of<T>, &weave_rows<T>,
+                                           &pad_rows_of<T>};
 
 const PatchKernels<float>* patch_kernels_f32() { return &kPatchKernels<float>; }
 const PatchKernels<double>* patch_kernels_f64() { return &kPatchKernels<double>; }

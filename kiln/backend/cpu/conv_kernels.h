@@ -26,15 +26,14 @@ struct PatchKernels {
   // The transpose: adds each element of such a block of patches to where it came from.
   void (*add)(const PatchGeometry& geometry, const T* from, int64_t width, int64_t channels,
               int64_t pixel, int64_t count, T* planes);
+  // Rows of a plane, `step` elements apart and `width` long, whose even columns are those of one
+  // image and whose odd columns those of another.
+  void (*weave)(const T* even, const T* odd, int64_t rows, int64_t width, int64_t step, T* to);
   // Copies `rows` rows from row `top` on, step[0] apart, and `row_width` columns from `left` on,
   // step[1] apart, of each plane of height x width, one after another; zeros where there are none.
   // Writes up to a vector beyond the end.
   void (*pad)(const T* planes, int64_t plane, int64_t channels, int64_t height, int64_t width,
               int64_t top, int64_t left, const Pair& step, int64_t rows, int64_t row_width, T* to);
-  // sums[t] += the sum over rows r and columns c of g[r * width + c] x[r * x_row + c + t *
-  // tap_step], for `taps` of them.
-  void (*correlate)(const T* g, int64_t rows, int64_t width, const T* x, int64_t x_row,
-                    int64_t taps, int64_t tap_step, T* sums);
 };
 
 // For the best instruction set of this machine.

@@ -1,8 +1,8 @@
-// The two gradients of a convolution, as matrix products over blocks of patches.
+// The gradient of a convolution's weights, as matrix products over blocks of patches.
 #include <algorithm>
 
 #include "kiln/backend/cpu/conv.h"
-#include "kiln/backend/cpu/gemm.h"
+#include "kiln/backend/cpu/depthwise.h"
 #include "kiln/backend/cpu/gemm_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
@@ -13,96 +13,11 @@ namespace {
 constexpr int64_t kPieceWork = 64 * 1024;
 // Pixels taken at once, and taps: what they need stays in the second-level cache.
 constexpr int64_t kBlockPixels = 576;
-constexpr int64_t kColumnPixels = 128;
 constexpr int64_t kBlockTaps = 384;
 // How many pieces of work there should be.
 constexpr int64_t kPieces = 16;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// to[c][o][taps - 1 - t] = from[o][c][t] for `count` output channels.
-template <class T>
-void turn_windows(const ConvSizes& s, const T* from, int64_t count, T* to) {
-  const int64_t taps = s.taps();
-  for (int64_t c = 0; c < s.in; ++c) {
-    for (int64_t o = 0; o < count; ++o) {
-      const T* window = from + o * s.depth() + c * taps;
-      T* turned = to + (c * s.out + o) * taps;
-      for (int64_t t = 0; t < taps; ++t) turned[t] = window[taps - 1 - t];
-    }
-  }
-}
-
-// With stride 1 the gradient of the input is itself a convolution: of g, by the windows turned
-// around, with the channels' roles exchanged.
-template <class T>
-void input_grad_by_convolution(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
-  const int64_t taps = s.taps();
-  const Scratch<T> turned(s.groups * s.in * s.out * taps);
-  // A few output channels at a time: that many streams are read, and short stretches written.
-  constexpr int64_t kBlock = 16;
-  const int64_t blocks = ceil_div(s.out, kBlock);
-  parallel_for(s.groups * blocks, std::max<int64_t>(kGrain / (kBlock * s.depth()), 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   const int64_t group = i / blocks;
-                   const int64_t o = i % blocks * kBlock;
-                   const T* from = weight + (group * s.out + o) * s.depth();
-                   T* to = turned.get() + (group * s.in * s.out + o) * taps;
-                   turn_windows(s, from, std::min(kBlock, s.out - o), to);
-                 }
-               });
-  ConvSizes t = s;
-  std::swap(t.in, t.out);
-  t.height = s.out_height;
-  t.width = s.out_width;
-  t.out_height = s.height;
-  t.out_width = s.width;
-  t.geometry.height = t.height;
-  t.geometry.width = t.width;
-  t.geometry.out_width = t.out_width;
-  for (int d = 0; d < 2; ++d) {
-    t.geometry.padding[d] =
-        s.geometry.dilation[d] * (s.geometry.kernel[d] - 1) - s.geometry.padding[d];
-  }
-  conv_forward<T>(t, g, turned.get(), nullptr, x_grad);
-}
-
-// Else each block of pixels gives the gradient of its patches, which is added to where they came
-// from. A piece owns some channels of one image, so that no two pieces add to the same element.
-template <class T>
-void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
-  const int64_t taps = s.taps();
-  const int64_t images = s.batch * s.groups;
-  const int64_t channels = std::clamp<int64_t>(
-      std::min(kBlockTaps / taps, ceil_div(s.in, ceil_div(8, images))), 1, s.in);
-  const int64_t parts = ceil_div(s.in, channels);
-  const int64_t work = std::max<int64_t>(channels * taps * s.out * s.pixels(), 1);
-  parallel_for(
-      images * parts, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
-        const Scratch<T> patches(channels * taps * kColumnPixels);
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t image = i / parts;
-          const int64_t channel = i % parts * channels;
-          const int64_t count = std::min(channels, s.in - channel);
-          T* planes = x_grad + (image * s.in + channel) * s.plane();
-          std::fill_n(planes, count * s.plane(), T(0));
-          Gemm<T> product;
-          product.m = count * taps;
-          product.k = s.out;
-          product.a = {weight + (image % s.groups * s.out * s.in + channel) * taps, 1, s.depth()};
-          product.c = patches.get();
-          product.c_row = kColumnPixels;
-          for (int64_t p = 0; p < s.pixels(); p += kColumnPixels) {
-            product.n = std::min(kColumnPixels, s.pixels() - p);
-            product.b = {g + image * s.out * s.pixels() + p, s.pixels(), 1};
-            gemm_serial(product);
-            patch_kernels<T>().add(s.geometry, patches.get(), kColumnPixels, count, p, product.n,
-                                   planes);
-          }
-        }
-      });
-}
 
 // The gradient of the weights of one group's channels [channel, channel + count), summed over
 // images [begin, end): sums [taps of those channels, out] = patches [taps, pixels] x g^T [pixels,
@@ -221,44 +136,6 @@ class WeightGradSum {
   PatchBlock<T> block_;
 };
 
-// With one input channel in each group there is no product to speak of: each tap is a sum over
-// pixels of g times the shifted input.
-template <class T>
-void depthwise_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad) {
-  const PatchGeometry& geometry = s.geometry;
-  const PatchKernels<T>& kernels = patch_kernels<T>();
-  const bool padded = geometry.padding != Pair{0, 0};
-  const int64_t row = s.width + 2 * geometry.padding[1];
-  const int64_t rows = s.height + 2 * geometry.padding[0];
-  const int64_t size = s.out * s.taps();
-  const int64_t work = std::max<int64_t>(size * s.batch * s.pixels(), 1);
-  parallel_for(s.groups, std::max<int64_t>(16 * kPieceWork / work, 1),
-               [&](int64_t begin, int64_t end) {
-                 const Scratch<T> copy(padded ? rows * row + 64 : 0);
-                 std::fill_n(weight_grad + begin * size, (end - begin) * size, T(0));
-                 for (int64_t group = begin; group < end; ++group) {
-                   for (int64_t n = 0; n < s.batch; ++n) {
-                     const int64_t image = n * s.groups + group;
-                     const T* plane = x + image * s.plane();
-                     if (padded) {
-                       kernels.pad(plane, s.plane(), 1, s.height, s.width, -geometry.padding[0],
-                                   -geometry.padding[1], {1, 1}, rows, row, copy.get());
-                       plane = copy.get();
-                     }
-                     for (int64_t o = 0; o < s.out; ++o) {
-                       for (int64_t r = 0; r < geometry.kernel[0]; ++r) {
-                         kernels.correlate(
-                             g + (image * s.out + o) * s.pixels(), s.out_height, s.out_width,
-                             plane + r * geometry.dilation[0] * row, geometry.stride[0] * row,
-                             geometry.kernel[1], geometry.dilation[1],
-                             weight_grad + (group * s.out + o) * s.taps() + r * geometry.kernel[1]);
-                       }
-                     }
-                   }
-                 }
-               });
-}
-
 // to [rows, columns] = the sum of `parts` matrices [columns, rows], added in order.
 template <class T>
 void sum_and_transpose(T* parts_data, int64_t parts, int64_t part, int64_t columns, int64_t rows,
@@ -285,19 +162,6 @@ void sum_and_transpose(T* parts_data, int64_t parts, int64_t part, int64_t colum
 }  // namespace
 
 template <class T>
-void conv_input_grad(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
-  const int64_t elements = s.batch * s.groups * s.in * s.plane();
-  if (elements == 0) return;
-  if (s.out == 0 || s.pixels() == 0 || s.taps() == 0) {
-    std::fill_n(x_grad, elements, T(0));
-  } else if (s.geometry.stride == Pair{1, 1}) {
-    input_grad_by_convolution(s, weight, g, x_grad);
-  } else {
-    input_grad_by_patches(s, weight, g, x_grad);
-  }
-}
-
-template <class T>
 void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad) {
   const int64_t size = s.out * s.depth();  // of one group's weights
   if (s.groups * size == 0) return;
@@ -305,9 +169,7 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
     std::fill_n(weight_grad, s.groups * size, T(0));
     return;
   }
-  if (s.in == 1 && s.out <= 4 && s.geometry.stride[1] == 1) {
-    return depthwise_weight_grad(s, x, g, weight_grad);
-  }
+  if (is_depthwise(s)) return depthwise_weight_grad(s, x, g, weight_grad);
   const int64_t total = s.groups * size;
   const int64_t channels = [&] {
     const int64_t most = std::clamp<int64_t>(kBlockTaps / s.taps(), 1, s.in);
@@ -341,8 +203,6 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
                });
 }
 
-template void conv_input_grad(const ConvSizes&, const float*, const float*, float*);
-template void conv_input_grad(const ConvSizes&, const double*, const double*, double*);
 template void conv_weight_grad(const ConvSizes&, const float*, const float*, float*);
 template void conv_weight_grad(const ConvSizes&, const double*, const double*, double*);
 

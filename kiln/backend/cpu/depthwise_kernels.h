@@ -1,0 +1,44 @@
+// The inner kernels of depthwise convolutions, one set for each instruction set. Internal to the
+// Cpu backend.
+#pragma once
+
+#include <cstdint>
+
+namespace kiln::cpu {
+
+// A vector of columns. Columns are positions in a copy of the input, whose rows are longer than
+// those of the output: lane i is an output pixel where bit i of `mask` is set. The first such pixel
+// is number `first` of its block, and there are `count` of them.
+struct FlatVector {
+  uint64_t mask;
+  int64_t first, count;
+};
+
+// Some rows of one plane, and how to find them: tap t of column j is x[j + offsets[t]]. x can be
+// read up to a vector beyond the last column.
+template <class T>
+struct DepthwiseBlock {
+  const T* x = nullptr;
+  const int64_t* offsets = nullptr;
+  int64_t taps = 0;
+  const FlatVector* vectors = nullptr;
+  int64_t count = 0;
+};
+
+template <class T>
+struct DepthwiseKernels {
+  int lanes;
+  // y[pixel] = the sum over taps of weight[t] x[..], added up in their order, + *bias unless null.
+  void (*apply)(const DepthwiseBlock<T>& block, const T* weight, const T* bias, T* y);
+  // sums[t * lanes + i] += the sum of g[j] x[j + offsets[t]] over some of the columns j that are
+  // pixels. g can be read up to a vector beyond the last column.
+  void (*correlate)(const DepthwiseBlock<T>& block, const T* g, T* sums);
+  // to[t] += the sum of sums[t * lanes ..]. Sets those to zero.
+  void (*add_up)(T* sums, int64_t taps, T* to);
+};
+
+// For the best instruction set of this machine.
+template <class T>
+const DepthwiseKernels<T>& depthwise_kernels();
+
+}  // namespace kiln::cpu
