@@ -1,123 +1,26 @@
 #include "kiln/tensor/fft.h"
 
+#include <algorithm>
 #include <cmath>
 
-#include "kiln/backend/cpu/fft_plan.h"
-#include "kiln/core/parallel.h"
 #include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/custom_function.h"
+#include "kiln/tensor/fft_transforms.h"
 #include "kiln/tensor/grad_mode.h"
-#include "kiln/tensor/interop.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::fft {
 
+using namespace kiln::detail;
 using namespace detail;
 
 namespace {
 
-// ---- Over the last dim, without history
-
-// f(begin, end) over the rows of a batch: one by one where a row is spread over the threads itself.
-template <class F>
-void over_rows(int64_t rows, int64_t n, bool row_is_parallel, F f) {
-  if (row_is_parallel && rows < 2 * max_num_threads()) {
-    f(0, rows);
-  } else {
-    parallel_for(rows, std::max<int64_t>(1, kGrain / 4 / n), f);
-  }
-}
-
-int64_t rows_of(const Tensor& x) { return x.numel() / std::max<int64_t>(1, x.shape().back()); }
-
-template <class F>
-Tensor visit_precision(DType dtype, F f) {
-  return real_dtype(dtype) == f32 ? f.template operator()<float>()
-                                  : f.template operator()<double>();
-}
-
-Tensor transform_rows(const Tensor& x, bool inverse, double scale) {
-  const Tensor z = x.detach().to(Device(kCpu)).contiguous();
-  const int64_t n = z.shape().back();
-  const Tensor out = empty(z.shape(), {z.dtype()});
-  if (z.numel() == 0) return out.to(x.device());
-  return visit_precision(z.dtype(),
-                         [&]<class T>() {
-                           const auto plan = cpu::FftPlan<T>::of(n);
-                           const T* from = static_cast<const T*>(interop::data(z));
-                           T* to = static_cast<T*>(interop::data(out));
-                           over_rows(rows_of(z), n, plan->is_parallel(),
-                                     [&](int64_t begin, int64_t end) {
-                                       for (int64_t r = begin; r < end; ++r) {
-                                         plan->transform(from + 2 * r * n, to + 2 * r * n, inverse,
-                                                         static_cast<T>(scale));
-                                       }
-                                     });
-                           return out;
-                         })
-      .to(x.device());
-}
-
-// [.., n] real -> [.., n / 2 + 1].
-Tensor real_rows(const Tensor& x, double scale) {
-  const Tensor z = x.detach().to(Device(kCpu)).contiguous();
-  const int64_t n = z.shape().back();
-  Shape shape = z.shape();
-  shape.back() = n / 2 + 1;
-  const Tensor out = empty(shape, {complex_dtype(z.dtype())});
-  if (out.numel() == 0) return out.to(x.device());
-  return visit_precision(
-             z.dtype(),
-             [&]<class T>() {
-               const auto plan = cpu::RealFftPlan<T>::of(n);
-               const T* from = static_cast<const T*>(interop::data(z));
-               T* to = static_cast<T*>(interop::data(out));
-               over_rows(rows_of(z), n, plan->is_parallel(), [&](int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) {
-                   plan->forward(from + r * n, to + 2 * r * (n / 2 + 1), static_cast<T>(scale));
-                 }
-               });
-               return out;
-             })
-      .to(x.device());
-}
-
-// [.., n / 2 + 1] -> [.., n] real.
-Tensor hermitian_rows(const Tensor& x, int64_t n, double scale) {
-  const Tensor z = x.detach().to(Device(kCpu)).contiguous();
-  Shape shape = z.shape();
-  shape.back() = n;
-  const Tensor out = empty(shape, {real_dtype(z.dtype())});
-  if (out.numel() == 0) return out.to(x.device());
-  return visit_precision(
-             z.dtype(),
-             [&]<class T>() {
-               const auto plan = cpu::RealFftPlan<T>::of(n);
-               const T* from = static_cast<const T*>(interop::data(z));
-               T* to = static_cast<T*>(interop::data(out));
-               over_rows(rows_of(out), n, plan->is_parallel(), [&](int64_t begin, int64_t end) {
-                 for (int64_t r = begin; r < end; ++r) {
-                   plan->backward(from + 2 * r * (n / 2 + 1), to + r * n, static_cast<T>(scale));
-                 }
-               });
-               return out;
-             })
-      .to(x.device());
-}
-
 // ---- With history. Each is linear, and its adjoint one of the three again.
 
-Tensor complex_last(const Tensor& x, bool inverse, double scale);
-Tensor real_last(const Tensor& x, double scale);
-Tensor hermitian_last(const Tensor& x, int64_t n, double scale);
-
-// [n / 2 + 1]: `inner` where a number stands for two of the whole spectrum, else 1.
-Tensor half_weights(int64_t n, double inner, const Tensor& like) {
-  std::vector<double> weights(static_cast<size_t>(n / 2 + 1), inner);
-  weights.front() = 1.0;
-  if (n % 2 == 0) weights.back() = 1.0;
-  return tensor(weights, {real_dtype(like.dtype()), like.device()});
-}
+Tensor complex_along(const Tensor& x, int d, bool inverse, double scale);
+Tensor real_last(const Tensor& x, double scale, double ends = 1.0);
+Tensor hermitian_last(const Tensor& x, int64_t n, double scale, double ends = 1.0);
 
 bool recorded(const Tensor& x) { return is_grad_enabled() && x.requires_grad(); }
 
@@ -134,23 +37,38 @@ Tensor linear(const char* name, const Tensor& x, Forward forward, Backward backw
       })[0];
 }
 
-Tensor complex_last(const Tensor& x, bool inverse, double scale) {
+Tensor complex_along(const Tensor& x, int d, bool inverse, double scale) {
   return linear(
-      "fft", x, [&](const Tensor& z) { return transform_rows(z, inverse, scale); },
-      [=](const Tensor& g) { return complex_last(g, !inverse, scale); });
+      "fft", x, [&](const Tensor& z) { return transform(z, d, inverse, scale); },
+      [=](const Tensor& g) { return complex_along(g, d, !inverse, scale); });
 }
 
-Tensor real_last(const Tensor& x, double scale) {
+Tensor spectrum_of_real(const Tensor& x, const std::vector<int>& dims, bool inverse, double scale) {
+  return linear(
+      "fft", x, [&](const Tensor& z) { return full_spectrum(z, dims, inverse, scale); },
+      [=](const Tensor& g) {
+        Tensor out = g;
+        double by = scale;
+        for (const int d : dims) {
+          out = complex_along(out, d, !inverse, by);
+          by = 1.0;
+        }
+        return real(out);
+      });
+}
+
+// The adjoint of one is the other: what stands for two numbers counts half, or twice.
+Tensor real_last(const Tensor& x, double scale, double ends) {
   const int64_t n = x.shape().back();
   return linear(
-      "rfft", x, [&](const Tensor& z) { return real_rows(z, scale); },
-      [=](const Tensor& g) { return hermitian_last(g * half_weights(n, 0.5, g), n, scale); });
+      "rfft", x, [&](const Tensor& z) { return real_rows(z, scale, ends); },
+      [=](const Tensor& g) { return hermitian_last(g, n, 0.5 * scale, 2.0 * ends); });
 }
 
-Tensor hermitian_last(const Tensor& x, int64_t n, double scale) {
+Tensor hermitian_last(const Tensor& x, int64_t n, double scale, double ends) {
   return linear(
-      "irfft", x, [&](const Tensor& z) { return hermitian_rows(z, n, scale); },
-      [=](const Tensor& g) { return real_last(g, scale) * half_weights(n, 2.0, g); });
+      "irfft", x, [&](const Tensor& z) { return hermitian_rows(z, n, scale, ends); },
+      [=](const Tensor& g) { return real_last(g, 2.0 * scale, 0.5 * ends); });
 }
 
 // ---- Arguments
@@ -165,14 +83,20 @@ double scale_of(const char* op, const Norm& norm, int64_t n, bool inverse) {
                           "'; expected 'backward', 'ortho' or 'forward'");
 }
 
-Tensor as_complex(const char* op, const Tensor& x) {
+// Floating or complex.
+Tensor as_number(const char* op, const Tensor& x) {
   impl_of(op, x);
   const DType t = x.dtype();
   if (kiln::is_complex(t)) return x;
   if (t == f16 || t == bf16 || kind_of(t) == Kind::quantized) {
     throw_wrong_dtype(op, t, "float32, float64, a complex dtype or integers");
   }
-  return x.to(complex_dtype(kiln::is_floating_point(t) ? t : default_dtype()));
+  return kiln::is_floating_point(t) ? x : x.to(default_dtype());
+}
+
+Tensor as_complex(const char* op, const Tensor& x) {
+  const Tensor z = as_number(op, x);
+  return kiln::is_complex(z.dtype()) ? z : z.to(complex_dtype(z.dtype()));
 }
 
 Tensor as_real(const char* op, const Tensor& x) {
@@ -210,15 +134,37 @@ Tensor along(const Tensor& x, int d, F f) {
   return f(x.transpose(d, -1)).transpose(d, -1);
 }
 
+struct Several {
+  std::vector<int> dims;
+  std::vector<std::optional<int64_t>> lengths;
+};
+
+Tensor transformed_several(const char* op, Tensor x, const Several& over, size_t count,
+                           const Norm& norm, bool inverse) {
+  std::vector<int> dims;
+  double scale = 1.0;
+  for (size_t k = 0; k < count; ++k) {
+    const int d = over.dims[k];
+    const int64_t length = over.lengths[k].value_or(x.shape()[d]);
+    check_length(op, length);
+    scale *= scale_of(op, norm, length, inverse);
+    x = resized(x, d, length);
+    dims.push_back(d);
+  }
+  const bool has_last = std::find(dims.begin(), dims.end(), x.dim() - 1) != dims.end();
+  if (!kiln::is_complex(x.dtype()) && has_last) return spectrum_of_real(x, dims, inverse, scale);
+  x = as_complex(op, x);
+  for (const int d : dims) {
+    x = complex_along(x, d, inverse, scale);
+    scale = 1.0;
+  }
+  return x;
+}
+
 Tensor transformed(const char* op, const Tensor& x, std::optional<int64_t> n, int64_t dim,
                    const Norm& norm, bool inverse) {
-  const Tensor z = as_complex(op, x);
-  const int d = checked_dim(op, z, dim);
-  const int64_t length = n.value_or(z.shape()[d]);
-  check_length(op, length);
-  const double scale = scale_of(op, norm, length, inverse);
-  return along(resized(z, d, length), d,
-               [&](const Tensor& y) { return complex_last(y, inverse, scale); });
+  const Tensor z = as_number(op, x);
+  return transformed_several(op, z, {{checked_dim(op, z, dim)}, {n}}, 1, norm, inverse);
 }
 
 // rfft, or with `inverse` ihfft.
@@ -247,11 +193,6 @@ Tensor to_real(const char* op, const Tensor& x, std::optional<int64_t> n, int64_
                [&](const Tensor& y) { return hermitian_last(y, length, scale); });
 }
 
-struct Several {
-  std::vector<int> dims;
-  std::vector<std::optional<int64_t>> lengths;
-};
-
 Several checked_dims(const char* op, const Tensor& x, const Sizes& s, const OptionalDims& dim) {
   impl_of(op, x);
   Several out;
@@ -274,14 +215,6 @@ Several checked_dims(const char* op, const Tensor& x, const Sizes& s, const Opti
     out.lengths.push_back(length == -1 ? std::nullopt : std::optional(length));
   }
   return out;
-}
-
-Tensor transformed_several(const char* op, Tensor x, const Several& over, size_t count,
-                           const Norm& norm, bool inverse) {
-  for (size_t k = 0; k < count; ++k) {
-    x = transformed(op, x, over.lengths[k], over.dims[k], norm, inverse);
-  }
-  return x;
 }
 
 void check_some(const char* op, const Several& over) {
@@ -311,11 +244,11 @@ Tensor ihfft(const Tensor& x, std::optional<int64_t> n, int64_t dim, const Norm&
 
 Tensor fftn(const Tensor& x, const Sizes& s, const OptionalDims& dim, const Norm& norm) {
   const Several over = checked_dims("fftn", x, s, dim);
-  return transformed_several("fftn", as_complex("fftn", x), over, over.dims.size(), norm, false);
+  return transformed_several("fftn", as_number("fftn", x), over, over.dims.size(), norm, false);
 }
 Tensor ifftn(const Tensor& x, const Sizes& s, const OptionalDims& dim, const Norm& norm) {
   const Several over = checked_dims("ifftn", x, s, dim);
-  return transformed_several("ifftn", as_complex("ifftn", x), over, over.dims.size(), norm, true);
+  return transformed_several("ifftn", as_number("ifftn", x), over, over.dims.size(), norm, true);
 }
 Tensor rfftn(const Tensor& x, const Sizes& s, const OptionalDims& dim, const Norm& norm) {
   const Several over = checked_dims("rfftn", x, s, dim);

@@ -353,8 +353,50 @@ void untangle(T* z, const T* w, int64_t n) {
   for (; 2 * k <= n; ++k) one(k);
 }
 
+// Likewise, with a + b and i w (a - b), where w is for the inverse.
 template <class T>
-constexpr FftKernels<T> kFftKernels = {&pass<T>, &split<T>, &join<T>, &twist<T>, &untangle<T>};
+void tangle(const T* z, const T* w, int64_t n, T* out) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto one = [&](int64_t k) {
+    const int64_t l = n - k;
+    const T ar = z[2 * k], ai = k == 0 ? T(0) : z[2 * k + 1];
+    const T br = z[2 * l], bi = k == 0 ? T(0) : -z[2 * l + 1];
+    const T er = ar + br, ei = ai + bi;
+    const T dr = ar - br, di = ai - bi;
+    const T tr = w[2 * k + 1] * dr - w[2 * k] * di;
+    const T ti = w[2 * k] * dr + w[2 * k + 1] * di;
+    out[2 * k] = er + tr;
+    out[2 * k + 1] = ei + ti;
+    if (l == n) return;
+    out[2 * l] = er - tr;
+    out[2 * l + 1] = ti - ei;
+  };
+  one(0);
+  int64_t k = 1;
+  for (; 2 * (k + lanes) - 2 < n; k += lanes) {
+    const int64_t l = n - k - lanes + 1;
+    V ar, ai, br, bi, wr, wi;
+    hn::LoadInterleaved2(d, z + 2 * k, ar, ai);
+    hn::LoadInterleaved2(d, z + 2 * l, br, bi);
+    hn::LoadInterleaved2(d, w + 2 * k, wr, wi);
+    br = hn::Reverse(d, br);
+    bi = hn::Neg(hn::Reverse(d, bi));
+    const auto er = hn::Add(ar, br), ei = hn::Add(ai, bi);
+    const auto dr = hn::Sub(ar, br), di = hn::Sub(ai, bi);
+    const auto tr = hn::MulSub(wi, dr, hn::Mul(wr, di));
+    const auto ti = hn::MulAdd(wr, dr, hn::Mul(wi, di));
+    hn::StoreInterleaved2(hn::Add(er, tr), hn::Add(ei, ti), d, out + 2 * k);
+    hn::StoreInterleaved2(hn::Reverse(d, hn::Sub(er, tr)), hn::Reverse(d, hn::Sub(ti, ei)), d,
+                          out + 2 * l);
+  }
+  for (; 2 * k <= n; ++k) one(k);
+}
+
+template <class T>
+constexpr FftKernels<T> kFftKernels = {&pass<T>,  &split<T>,    &join<T>,
+                                       &twist<T>, &untangle<T>, &tangle<T>};
 
 const FftKernels<float>* fft_f32() { return &kFftKernels<float>; }
 const FftKernels<double>* fft_f64() { return &kFftKernels<double>; }

@@ -24,6 +24,9 @@ struct FftKernels {
   // The spectrum of 2 n real numbers, [n + 1] complex ones in place, from that of n complex ones
   // made of pairs of them (twice as large), whose first also stands last. w: e^(-2 pi i k / 2 n).
   void (*untangle)(T* z, const T* w, int64_t n);
+  // And back, without the factor: [n + 1] numbers to n. Neither has an imaginary part that counts
+  // at its ends.
+  void (*tangle)(const T* z, const T* w, int64_t n, T* out);
 };
 
 // For the best instruction set of this machine.

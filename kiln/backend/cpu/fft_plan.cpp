@@ -8,8 +8,8 @@
 #include <numbers>
 
 #include "kiln/backend/cpu/fft_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
-#include "kiln/core/storage.h"
 
 namespace kiln::cpu {
 
@@ -60,17 +60,6 @@ std::vector<int64_t> factors_of(int64_t n) {
   if (n > 1) out.push_back(n);
   return out;
 }
-
-// Uninitialized memory for n numbers, from the caching allocator.
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t n) : storage_(Storage::allocate(static_cast<size_t>(n) * sizeof(T))) {}
-  T* data() const { return static_cast<T*>(storage_->data()); }
-
- private:
-  Handle<Storage> storage_;
-};
 
 // The most recent plans.
 template <class Plan>
@@ -225,7 +214,7 @@ template <class T>
 void FftPlan<T>::direct(const T* in, T* out, bool inverse, T scale) const {
   const FftKernels<T>& kernels = fft_kernels<T>();
   const Scratch<T> scratch(4 * n_);
-  T* a = scratch.data();
+  T* a = scratch.get();
   T* b = a + 2 * n_;
   T* re = inverse ? a + n_ : a;
   T* im = inverse ? a : a + n_;
@@ -233,6 +222,40 @@ void FftPlan<T>::direct(const T* in, T* out, bool inverse, T scale) const {
   const bool in_b = run_passes(a, a + n_, a, a + n_, b, b + n_, 1);
   const T* done = in_b ? b : a;
   kernels.join(inverse ? done + n_ : done, inverse ? done : done + n_, out, n_, scale);
+}
+
+template <class T>
+void FftPlan<T>::transform_columns(const T* in, T* out, int64_t step, int64_t width, bool inverse,
+                                   T scale) const {
+  if (padded_ || rows_) {
+    const Scratch<T> column(2 * n_);
+    for (int64_t l = 0; l < width; ++l) {
+      for (int64_t j = 0; j < n_; ++j) {
+        std::copy_n(in + 2 * (j * step + l), 2, column.get() + 2 * j);
+      }
+      transform(column.get(), column.get(), inverse, scale);
+      for (int64_t j = 0; j < n_; ++j) {
+        std::copy_n(column.get() + 2 * j, 2, out + 2 * (j * step + l));
+      }
+    }
+    return;
+  }
+  const FftKernels<T>& kernels = fft_kernels<T>();
+  const int64_t count = n_ * width;
+  const Scratch<T> scratch(4 * count);
+  T* a = scratch.get();
+  T* b = a + 2 * count;
+  T* re = inverse ? a + count : a;
+  T* im = inverse ? a : a + count;
+  for (int64_t j = 0; j < n_; ++j) {
+    kernels.split(in + 2 * j * step, re + j * width, im + j * width, width);
+  }
+  const bool in_b = run_passes(a, a + count, a, a + count, b, b + count, width);
+  const T* done_re = (in_b ? b : a) + (inverse ? count : 0);
+  const T* done_im = (in_b ? b : a) + (inverse ? 0 : count);
+  for (int64_t j = 0; j < n_; ++j) {
+    kernels.join(done_re + j * width, done_im + j * width, out + 2 * j * step, width, scale);
+  }
 }
 
 // Note [Long transforms]. With j = j1 n2 + j2 and k = k1 + n1 k2 the transform is one of the
@@ -244,13 +267,13 @@ void FftPlan<T>::by_rows(const T* in, T* out, bool inverse, T scale) const {
   const int64_t n1 = columns_->n_;
   const int64_t n2 = rows_->n_;
   const Scratch<T> turned(2 * n_);
-  T* turned_re = turned.data();
+  T* turned_re = turned.get();
   T* turned_im = turned_re + n_;
   const int64_t column_blocks = (n2 + kBlock - 1) / kBlock;
   parallel_for(
       column_blocks, std::max<int64_t>(1, kGrain / (n1 * kBlock)), [&](int64_t begin, int64_t end) {
         const Scratch<T> scratch(4 * n1 * kBlock);
-        T* a = scratch.data();
+        T* a = scratch.get();
         T* b = a + 2 * n1 * kBlock;
         for (int64_t block = begin; block < end; ++block) {
           const int64_t first = block * kBlock;
@@ -276,7 +299,7 @@ void FftPlan<T>::by_rows(const T* in, T* out, bool inverse, T scale) const {
   parallel_for(row_blocks, std::max<int64_t>(1, kGrain / (n2 * kBlock)),
                [&](int64_t begin, int64_t end) {
                  const Scratch<T> scratch(2 * n2 * kBlock + 2 * n2);
-                 T* results = scratch.data();
+                 T* results = scratch.get();
                  T* spare = results + 2 * n2 * kBlock;
                  for (int64_t block = begin; block < end; ++block) {
                    const int64_t first = block * kBlock;
@@ -308,7 +331,7 @@ template <class T>
 void FftPlan<T>::by_convolution(const T* in, T* out, bool inverse, T scale) const {
   const int64_t padded = padded_->n_;
   const Scratch<T> scratch(2 * padded);
-  auto* z = reinterpret_cast<std::complex<T>*>(scratch.data());
+  auto* z = reinterpret_cast<std::complex<T>*>(scratch.get());
   const auto* chirp = reinterpret_cast<const std::complex<T>*>(chirp_.data());
   const auto* filter = reinterpret_cast<const std::complex<T>*>(filter_.data());
   const auto* from = reinterpret_cast<const std::complex<T>*>(in);
@@ -322,9 +345,9 @@ void FftPlan<T>::by_convolution(const T* in, T* out, bool inverse, T scale) cons
   };
   for (int64_t j = 0; j < n_; ++j) z[j] = times(turned(from[j]), chirp[j]);
   std::fill(z + n_, z + padded, std::complex<T>());
-  padded_->transform(scratch.data(), scratch.data(), false, T(1));
+  padded_->transform(scratch.get(), scratch.get(), false, T(1));
   for (int64_t j = 0; j < padded; ++j) z[j] = times(z[j], filter[j]);
-  padded_->transform(scratch.data(), scratch.data(), true, scale / static_cast<T>(padded));
+  padded_->transform(scratch.get(), scratch.get(), true, scale / static_cast<T>(padded));
   for (int64_t j = 0; j < n_; ++j) to[j] = turned(times(z[j], chirp[j]));
 }
 
@@ -350,7 +373,7 @@ template <class T>
 void RealFftPlan<T>::forward(const T* in, T* out, T scale) const {
   if (n_ % 2 != 0) {
     const Scratch<T> scratch(2 * n_);
-    T* z = scratch.data();
+    T* z = scratch.get();
     for (int64_t j = 0; j < n_; ++j) {
       z[2 * j] = in[j];
       z[2 * j + 1] = T(0);
@@ -372,7 +395,7 @@ void RealFftPlan<T>::backward(const T* in, T* out, T scale) const {
   const int64_t half = n_ / 2;
   if (n_ % 2 != 0) {
     const Scratch<T> scratch(2 * n_);
-    T* z = scratch.data();
+    T* z = scratch.get();
     z[0] = in[0];
     z[1] = T(0);
     for (int64_t k = 1; k <= half; ++k) {
@@ -385,23 +408,7 @@ void RealFftPlan<T>::backward(const T* in, T* out, T scale) const {
     for (int64_t j = 0; j < n_; ++j) out[j] = z[2 * j];
     return;
   }
-  for (int64_t k = 0; 2 * k <= half; ++k) {
-    const int64_t l = half - k;
-    const T ar = in[2 * k], ai = k == 0 ? T(0) : in[2 * k + 1];
-    const T br = in[2 * l], bi = k == 0 ? T(0) : -in[2 * l + 1];
-    const T er = ar + br, ei = ai + bi;
-    const T dr = ar - br, di = ai - bi;
-    const T wr = twiddle_[static_cast<size_t>(2 * k)],
-            wi = -twiddle_[static_cast<size_t>(2 * k + 1)];
-    // i w (a - b), with w for the inverse
-    const T tr = -(wr * di + wi * dr);
-    const T ti = wr * dr - wi * di;
-    out[2 * k] = er + tr;
-    out[2 * k + 1] = ei + ti;
-    if (l == half) continue;
-    out[2 * l] = er - tr;
-    out[2 * l + 1] = ti - ei;
-  }
+  fft_kernels<T>().tangle(in, twiddle_.data(), half, out);
   plan_->transform(out, out, true, scale);
 }
 

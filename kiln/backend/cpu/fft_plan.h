@@ -26,6 +26,9 @@ class FftPlan {
   // out[k] = scale sum_j in[j] e^(-+ 2 pi i j k / n) over interleaved numbers; - unless `inverse`.
   // `out` may be `in`.
   void transform(const T* in, T* out, bool inverse, T scale) const;
+  // The same of `width` columns that lie side by side, number j of each at in[2 j step].
+  void transform_columns(const T* in, T* out, int64_t step, int64_t width, bool inverse,
+                         T scale) const;
 
  private:
   struct Pass {
