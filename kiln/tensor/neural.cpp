@@ -1,9 +1,11 @@
 // Convolution, pooling, normalization, dropout, embedding and the activations that are more than
 // one function.
 #include "kiln/backend/random_fill.h"
+#include "kiln/tensor/channel_norm.h"
 #include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/function_call.h"
+#include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/pointwise.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -197,6 +199,12 @@ Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running
   if (!training) {
     if (rm == nullptr || rv == nullptr) {
       throw_error<ValueError>("batch_norm: inference needs running_mean and running_var; got none");
+    }
+    const auto wants = [](const Tensor& t) { return t.defined() && t.requires_grad(); };
+    const Tensor in = wrap(input.get());
+    if (is_grad_enabled() && (wants(in) || wants(weight) || wants(bias)) && xs.numel() > 0 &&
+        !wants(running_mean) && !wants(running_var)) {
+      return detail::affine_normalized(in, running_mean, running_var, weight, bias, eps);
     }
     return wrap(AD::float_batch_norm_inference(input, *rm, *rv, w, b, eps));
   }

@@ -1,5 +1,6 @@
 #include "kiln/tensor/normalization.h"
 
+#include "kiln/tensor/channel_norm.h"
 #include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/functional_support.h"
 #include "kiln/tensor/pointwise.h"
@@ -11,25 +12,11 @@ using namespace detail;
 namespace {
 
 // y w + b by channel (dim 1).
-Tensor affine(const char* op, Tensor y, const Tensor& weight, const Tensor& bias) {
+Tensor affine(const Tensor& y, const Tensor& weight, const Tensor& bias) {
   if (!weight.defined() && !bias.defined()) return y;
-  const int64_t channels = y.size(1);
-  if (weight.defined() && bias.defined() && !y.requires_grad() && !weight.requires_grad() &&
-      !bias.requires_grad()) {
-    // In one pass.
-    const TensorOptions options{y.dtype(), y.device()};
-    const Tensor zero = zeros({channels}, options), one = ones({channels}, options);
-    const Value &b = value_of(op, bias), &w = value_of(op, weight);
-    return wrap(AD::float_batch_norm_inference(arg_of(op, TensorArg(std::move(y))),
-                                               value_of(op, zero), value_of(op, one), &w, &b, 0.0));
-  }
-  const Shape along = shape_along(y.dim(), 1, channels);
-  if (weight.defined() && bias.defined()) {
-    return kiln::addcmul(bias.reshape(along), y, weight.reshape(along));
-  }
-  if (weight.defined()) y = std::move(y) * weight.reshape(along);
-  if (bias.defined()) y = std::move(y) + bias.reshape(along);
-  return y;
+  const TensorOptions options{y.dtype(), y.device()};
+  const Shape channels{y.size(1)};
+  return affine_normalized(y, zeros(channels, options), ones(channels, options), weight, bias, 0.0);
 }
 
 void require_channels(const char* op, const Tensor& x) {
@@ -65,10 +52,8 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
   }
   require_param(op, x, weight, "weight", Shape{s[1]});
   require_param(op, x, bias, "bias", Shape{s[1]});
-  if (s.numel() == 0) return affine(op, x.clone(), weight, bias);
-  const Tensor rows = x.reshape({s[0] * num_groups, -1});
-  Tensor y = wrap(std::get<0>(AD::float_layer_norm(value_of(op, rows), nullptr, nullptr, 1, eps)));
-  return affine(op, y.reshape(s), weight, bias);
+  if (s.numel() == 0) return affine(x.clone(), weight, bias);
+  return group_normalized(x, num_groups, weight, bias, eps);
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
@@ -94,7 +79,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
   if (places <= 1 && s.numel() > 0) {
     throw_error<ValueError>(op, ": expected more than 1 spatial element; got input ", s);
   }
-  if (s.numel() == 0) return affine(op, x.clone(), weight, bias);
+  if (s.numel() == 0) return affine(x.clone(), weight, bias);
   // Each instance's channel is a channel of one batch.
   const auto repeated = [&](const Tensor& v) {
     return v.defined() ? v.expand({s[0], s[1]}).reshape({s[0] * s[1]}) : v;
