@@ -1,9 +1,14 @@
 // Distances between all rows of two matrices.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "kiln/backend/cpu/distance_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/custom_function.h"
+#include "kiln/tensor/interop.h"
 #include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/ops.h"
@@ -24,9 +29,51 @@ Tensor squared_by_product(const Tensor& x, const Tensor& y) {
   return matmul(left, mT(right)).clamp(0);
 }
 
+// For p of 1 and 2, in host memory: the rows of y are turned, so that lanes are rows.
+template <class T>
+void distances_of_batch(const T* x, const T* y, int64_t p, int64_t r, int64_t m, bool euclidean,
+                        T* to) {
+  const cpu::DistanceKernels<T>& kernels = cpu::distance_kernels<T>();
+  const auto row = euclidean ? kernels.euclidean : kernels.absolute;
+  const int64_t step = (r + kernels.block - 1) / kernels.block * kernels.block;
+  const cpu::Scratch<T> turned(m * step);
+  std::fill_n(turned.get(), m * step, T(0));
+  for (int64_t j = 0; j < r; ++j) {
+    for (int64_t k = 0; k < m; ++k) turned[k * step + j] = y[j * m + k];
+  }
+  parallel_for(p, std::max<int64_t>(1, 16 * kGrain / std::max<int64_t>(1, r * m)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   row(x + i * m, turned.get(), step, m, r, to + i * r);
+                 }
+               });
+}
+
+Tensor distances_on_host(const Tensor& x, const Tensor& y, bool euclidean) {
+  const Tensor a = x.to(Device(kCpu)).contiguous(), b = y.to(Device(kCpu)).contiguous();
+  Shape shape = a.shape();
+  const int64_t p = a.size(-2), r = b.size(-2), m = a.size(-1);
+  shape.back() = r;
+  const Tensor out = empty(shape, {a.dtype()});
+  if (out.numel() == 0) return out.to(x.device());
+  const auto run = [&]<class T>() {
+    const T* u = static_cast<const T*>(interop::data(a));
+    const T* v = static_cast<const T*>(interop::data(b));
+    T* to = static_cast<T*>(interop::data(out));
+    for (int64_t i = 0; i < out.numel() / (p * r); ++i) {
+      distances_of_batch<T>(u + i * p * m, v + i * r * m, p, r, m, euclidean, to + i * p * r);
+    }
+  };
+  a.dtype() == f64 ? run.operator()<double>() : run.operator()<float>();
+  return out.to(x.device());
+}
+
 // Without recording; [.., p, m], [.., r, m].
 Tensor distances(const Tensor& x, const Tensor& y, double p, bool by_product) {
   if (by_product) return squared_by_product(x, y).sqrt();
+  if ((p == 1 || p == 2) && (x.dtype() == f32 || x.dtype() == f64)) {
+    return distances_on_host(x, y, p == 2);
+  }
   return linalg::vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), p, {-1});
 }
 

@@ -6,6 +6,8 @@
 #include "kiln/tensor/complex.h"
 #include "kiln/tensor/fft.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/padding.h"
+#include "kiln/tensor/views.h"
 
 namespace kiln {
 
@@ -39,13 +41,6 @@ Pieces checked_pieces(const char* op, const Tensor& x, int64_t n_fft, std::optio
     out.window = cat({zeros({left}, like), middle, zeros({n_fft - width - left}, like)});
   }
   return out;
-}
-
-// Place i of a signal of n that goes on beyond its ends.
-int64_t extended(int64_t i, int64_t n, const std::string& mode) {
-  if (mode == "replicate") return std::clamp<int64_t>(i, 0, n - 1);
-  if (mode == "circular") return (i % n + n) % n;
-  return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
 }
 
 // [B, ..] of what may lack the batch.
@@ -98,21 +93,8 @@ Tensor stft(const Tensor& signal, const StftOptions& options) {
     throw_error<ShapeError>(op, ": the signal is too short; got ", have, " for n_fft ",
                             options.n_fft, " and pad_mode ", mode);
   }
-  const int64_t count = 1 + (padded - options.n_fft) / pieces.hop;
-  if (mode == "constant" && pad > 0) {
-    const Tensor none = zeros({x.size(0), pad}, {dtype, x.device()});
-    x = cat({none, x, none}, 1);
-  }
-  std::vector<int64_t> places;
-  places.reserve(static_cast<size_t>(count * options.n_fft));
-  for (int64_t t = 0; t < count; ++t) {
-    for (int64_t k = 0; k < options.n_fft; ++k) {
-      const int64_t i = t * pieces.hop + k;
-      places.push_back(mode == "constant" ? i : extended(i - pad, have, mode));
-    }
-  }
-  Tensor frames = x.index_select(1, tensor(places, {i64, x.device()}))
-                      .reshape({x.size(0), count, options.n_fft});
+  if (pad > 0) x = functional::pad(x, Shape{pad, pad}, mode);
+  Tensor frames = kiln::unfold(x, 1, options.n_fft, pieces.hop);  // [B, count, n_fft]
   if (pieces.window.defined()) frames = frames * pieces.window;
   const std::string norm = options.normalized ? "ortho" : "backward";
   Tensor out = onesided ? fft::rfft(frames, {}, -1, norm) : fft::fft(frames, {}, -1, norm);

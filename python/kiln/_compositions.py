@@ -98,9 +98,9 @@ def pdist(input, p=2.0):
     if input.dim() != 2:
         raise ValueError(f"pdist: expected an input [N, M]; got {list(input.shape)}")
     n = input.shape[0]
-    row, column = _C.triu_indices(n, n, 1).unbind(0)
-    difference = input.index_select(0, row) - input.index_select(0, column)
-    return _C.cdist(difference.unsqueeze(1), _C.zeros_like(difference).unsqueeze(1), p).flatten()
+    row, column = _C.triu_indices(n, n, 1, device=input.device).unbind(0)
+    every = _C.cdist(input, input, p, "donot_use_mm_for_euclid_dist")
+    return every.flatten().index_select(0, row * n + column)
 
 
 def sum_to_size(self, *size):

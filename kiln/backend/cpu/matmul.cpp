@@ -2,6 +2,7 @@
 // out.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "kiln/backend/cpu/cpu_neural.h"
 #include "kiln/backend/cpu/gemm.h"
@@ -80,6 +81,7 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
   g.n = y.shape().back();
   g.a = last_matrix<T>(x);
   g.b = last_matrix<T>(y);
+  if (g.k == 1 && g.b.column == 1) g.b.row = g.n;
   g.c = out.data_as<T>();
   g.c_row = g.n;
   const Batch batch(x, y);
@@ -87,6 +89,10 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
   if (count == 0 || g.m == 0 || g.n == 0) return;
   if (batch.is_one_product(g.m, g.a.row)) {
     g.m *= count;
+    if (g.n == 1 && g.k == 1) {  // a column times a number: as a row, whose neighbours are lanes
+      g.n = g.c_row = std::exchange(g.m, 1);
+      g.b = {std::exchange(g.a.data, g.b.data), g.n, g.a.row};
+    }
     return cpu::gemm(g);
   }
   const auto one = [&](int64_t i) {
