@@ -2,12 +2,14 @@
 // out.
 #include <algorithm>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "kiln/backend/cpu/cpu_neural.h"
 #include "kiln/backend/cpu/gemm.h"
 #include "kiln/backend/cpu/gemm_half.h"
 #include "kiln/backend/cpu/operand.h"
+#include "kiln/backend/cpu/small_product_kernels.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln {
@@ -108,7 +110,24 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
     for (int64_t i = 0; i < count; ++i) cpu::gemm(one(i));
     return;
   }
-  parallel_for(count, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
+  const int64_t grain = std::max<int64_t>(kPieceWork / work, 1);
+  if constexpr (std::is_floating_point_v<T>) {
+    // Vectors have sums of their own, in another order, wherever they stand in a batch.
+    constexpr int64_t kSmall = cpu::SmallProduct<T>::kMost;
+    const auto& kernels = cpu::small_product_kernels<T>();
+    if (g.m > 1 && g.n > 1 && g.k > 0 && std::max(g.m, g.k) <= kSmall &&
+        g.n <= std::min(kernels.lanes, kSmall)) {
+      const cpu::SmallProduct<T> product{g.m, g.n, g.k, g.a.row, g.a.column, g.b.row, g.b.column};
+      parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const auto [at_a, at_b] = batch.offsets(i);
+          kernels.multiply(product, g.a.data + at_a, g.b.data + at_b, g.c + i * g.m * g.n);
+        }
+      });
+      return;
+    }
+  }
+  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) cpu::gemm_serial(one(i));
   });
 }
