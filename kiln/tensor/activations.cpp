@@ -27,6 +27,12 @@ Tensor in_wide(const char* op, const Tensor& x, Function f) {
   return f(x.to(f32)).to(dtype);
 }
 
+// x, or integers in the default dtype.
+Tensor floats_of(const Tensor& x) {
+  const bool whole = !x.is_floating_point() && x.dtype() != bool_ && x.dtype() != DType::q8;
+  return whole ? x.to(default_dtype()) : x;
+}
+
 // Both halves of x along dim.
 std::pair<Tensor, Tensor> halves(const char* op, const Tensor& x, int64_t dim) {
   require_floating(op, x);
@@ -55,6 +61,10 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   }
   if (is_floating_point(value_of("hardtanh", x).inner->dtype())) {
     return unary_function("hardtanh", x, {Unary::hardtanh, min_val, max_val});
+  }
+  if (x.dtype() == bool_) throw_wrong_dtype("hardtanh", bool_, "integers or floats");
+  if (x.dtype() == u8 && min_val < 0) {
+    throw_error<DTypeError>("hardtanh: an unsigned tensor has no negative limits; got ", min_val);
   }
   return x.clamp(Scalar(min_val).to_int(), Scalar(max_val).to_int());
 }
@@ -107,7 +117,7 @@ Tensor softplus(const Tensor& x, double beta, double threshold) {
 
 Tensor softsign(const Tensor& x) {
   if (has_complex(x)) return x / (x.abs() + 1.0);
-  return in_wide("softsign", x, [](const Tensor& v) { return v / (v.abs() + 1.0); });
+  return in_wide("softsign", floats_of(x), [](const Tensor& v) { return v / (v.abs() + 1.0); });
 }
 
 Tensor mish(const Tensor& x) {
@@ -116,7 +126,7 @@ Tensor mish(const Tensor& x) {
 
 Tensor tanhshrink(const Tensor& x) {
   if (has_complex(x)) return x - kiln::tanh(x);
-  return in_wide("tanhshrink", x, [](const Tensor& v) { return v - kiln::tanh(v); });
+  return in_wide("tanhshrink", floats_of(x), [](const Tensor& v) { return v - kiln::tanh(v); });
 }
 
 Tensor hardshrink(const Tensor& x, double lambd) {

@@ -85,10 +85,23 @@ ErasedTensor int_or_bool(ErasedTensor (*op)(const ErasedTensor&, const ErasedTen
   return a->dtype() == bool_ ? bool_op(a, b) : op(a, b);
 }
 
-// x + alpha y for the forms with alpha.
-TensorArg scaled(const Tensor& y, Scalar alpha, Tensor& holder) {
+// alpha y for the forms x + alpha y, in the dtype of x + y: alpha has no part in that.
+TensorArg scaled(const char* op, const Tensor& x, const Tensor& y, Scalar alpha, Tensor& holder) {
   if (alpha.is_integral() && alpha.to_int() == 1) return y;
-  holder = mul(y, alpha);
+  if (has_complex(x, y)) {
+    holder = mul(y, alpha);
+    return holder;
+  }
+  const DType common = result_type(op, value_of(op, x), value_of(op, y));
+  if (kind_of(common) != Kind::floating && !alpha.is_integral()) {
+    throw_error<DTypeError>(op, ": alpha must be a whole number for ", common, " tensors; got ",
+                            alpha.to_double());
+  }
+  if (common == bool_) {
+    holder = alpha.to_bool() ? y : zeros_like(y);
+  } else {
+    holder = mul(y.to(common), alpha);
+  }
   return holder;
 }
 
@@ -331,12 +344,12 @@ Tensor clamp(TensorArg x, std::optional<Scalar> min, std::optional<Scalar> max) 
 
 Tensor Tensor::add(const Tensor& other, Scalar alpha) const {
   Tensor holder;
-  return kiln::add(*this, scaled(other, alpha, holder));
+  return kiln::add(*this, scaled("add", *this, other, alpha, holder));
 }
 Tensor Tensor::add(Scalar other) const { return kiln::add(*this, other); }
 Tensor Tensor::sub(const Tensor& other, Scalar alpha) const {
   Tensor holder;
-  return kiln::sub(*this, scaled(other, alpha, holder));
+  return kiln::sub(*this, scaled("sub", *this, other, alpha, holder));
 }
 Tensor Tensor::sub(Scalar other) const { return kiln::sub(*this, other); }
 Tensor Tensor::mul(const Tensor& other) const { return kiln::mul(*this, other); }

@@ -34,8 +34,13 @@ Tensor difference(const Tensor& x, int64_t dim) {
   return x.dtype() == bool_ ? later.logical_xor(earlier) : later.sub(earlier);
 }
 
+void check_numbers(const char* op, const Tensor& y) {
+  if (y.dtype() == bool_) throw_wrong_dtype(op, bool_, "numbers, try to(f32)");
+}
+
 // Sums of neighbours along dim.
 Tensor sums_of_neighbours(const char* op, const Tensor& y, int64_t dim) {
+  check_numbers(op, y);
   if (y.dim() == 0) throw_error<ShapeError>(op, ": expected at least 1 dim; got a 0-d tensor");
   const int64_t n = y.size(dim);
   const int64_t kept = std::max<int64_t>(n - 1, 0);
@@ -108,6 +113,7 @@ Tensor trapezoid(const Tensor& y, double dx, int64_t dim) {
   if (y.dim() == 0) {
     throw_error<ShapeError>("trapezoid: expected at least 1 dim; got a 0-d tensor");
   }
+  check_numbers("trapezoid", y);
   const int d = normalize_dim("trapezoid", dim, y.dim());
   const int64_t n = y.shape()[d];
   if (n == 0) return y.sum(d).mul(dx);

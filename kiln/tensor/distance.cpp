@@ -110,6 +110,9 @@ TensorList gradients(const Tensor& x, const Tensor& y, const Tensor& d, const Te
 
 Tensor cdist(const Tensor& x, const Tensor& y, double p, const std::string& compute_mode) {
   constexpr const char* kOp = "cdist";
+  if (x.dtype() == y.dtype() && (x.dtype() == f16 || x.dtype() == bf16)) {
+    return cdist(x.to(f32), y.to(f32), p, compute_mode).to(x.dtype());
+  }
   linalg::detail::check_matrix(kOp, x);
   linalg::detail::check_matrix(kOp, y);
   linalg::detail::check_like(kOp, x, y);

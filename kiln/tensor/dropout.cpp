@@ -32,7 +32,7 @@ Tensor channel_dropout(const char* op, const Tensor& x, double p, bool training)
 // Dropout where an input of `spatial` + 1 dims lacks the batch.
 Tensor instance_dropout(const char* op, const Tensor& x, double p, bool training, int spatial) {
   require_probability(op, p);
-  if (!has_complex(x)) require_floating(op, x);
+  if (training && !has_complex(x)) require_floating(op, x);
   if (x.dim() != spatial + 1 && x.dim() != spatial + 2) {
     throw_error<ShapeError>(op, ": the input has the wrong number of dims; got ", x.shape(),
                             "; expected ", spatial + 2, ", or ", spatial + 1, " without N");
@@ -60,7 +60,7 @@ Tensor dropout1d(const Tensor& x, double p, bool training) {
 
 Tensor dropout2d(const Tensor& x, double p, bool training) {
   require_probability("dropout2d", p);
-  if (!has_complex(x)) require_floating("dropout2d", x);
+  if (training && !has_complex(x)) require_floating("dropout2d", x);
   if (x.dim() != 3 && x.dim() != 4) {
     throw_error<ShapeError>("dropout2d: the input has the wrong number of dims; got ", x.shape(),
                             "; expected [N, C, H, W] or [N, C, L]");
@@ -74,14 +74,16 @@ Tensor dropout3d(const Tensor& x, double p, bool training) {
 
 Tensor alpha_dropout(const Tensor& x, double p, bool training) {
   require_probability("alpha_dropout", p);
+  if (!training) return x;
   require_floating("alpha_dropout", x);
   return alpha_noise(x, p, training, x.shape());
 }
 
 Tensor feature_alpha_dropout(const Tensor& x, double p, bool training) {
   require_probability("feature_alpha_dropout", p);
+  if (!training) return x;
   require_floating("feature_alpha_dropout", x);
-  if (!training || p == 0.0) return x;
+  if (p == 0.0) return x;
   return alpha_noise(x, p, training, channels_of("feature_alpha_dropout", x));
 }
 

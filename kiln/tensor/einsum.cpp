@@ -183,7 +183,7 @@ Operand permuted(const Operand& o, const Labels& to) {
 
 // Sums over the dims that nobody needs any more, and drops those of size 1 that others broadcast.
 template <class Needed>
-Operand reduced(const Operand& o, Needed&& needed) {
+Operand reduced(const Operand& o, Needed&& needed, bool keeps_dtype = true) {
   Dims sum;
   Labels left;
   for (size_t i = 0; i < o.labels.size(); ++i) {
@@ -195,7 +195,7 @@ Operand reduced(const Operand& o, Needed&& needed) {
   }
   if (sum.empty()) return o;
   const DType dtype = o.x.dtype();
-  return {o.x.sum(sum).to(dtype), left};
+  return {keeps_dtype ? o.x.sum(sum).to(dtype) : o.x.sum(sum), left};
 }
 
 int64_t product_of(const Shape& shape, int from, int to) {
@@ -310,7 +310,10 @@ Tensor einsum(const std::string& equation, std::span<const Tensor> tensors) {
       return false;
     }));
   }
-  Operand last = reduced(operands[0], [&](Label l, int64_t) { return contains(parsed.output, l); });
+  // The sum of one operand of small integers is i64, as that of sum().
+  Operand last = reduced(
+      operands[0], [&](Label l, int64_t) { return contains(parsed.output, l); },
+      tensors.size() > 1);
   // An ellipsis of an operand may stand for fewer dims than the output's: those come back as 1.
   for (const Label l : parsed.output) {
     if (contains(last.labels, l)) continue;

@@ -72,6 +72,7 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
                  std::optional<double> max_norm, double norm_type, bool scale_grad_by_freq) {
   constexpr const char* op = "embedding";
   if (!padding_idx && !max_norm && !scale_grad_by_freq) return embedding(index, weight);
+  if (!max_norm && !is_floating_point(weight.dtype())) return embedding(index, weight);
   require_table(op, weight);
   const Tensor flat = checked_index(op, index, weight);
   if (max_norm) renormalize(weight, flat, *max_norm, norm_type);

@@ -54,12 +54,19 @@ Tensor& scalar_in_place(const char* op, Tensor& x, Scalar y, FloatOp f, General 
 
 bool is_one(Scalar s) { return s.is_integral() && s.to_int() == 1; }
 
+// alpha y, to be added to x.
+Tensor scaled(const Tensor& x, const Tensor& y, Scalar alpha) {
+  if (is_one(alpha)) return y;
+  if (x.dtype() != bool_ || y.dtype() != bool_) return y.mul(alpha);
+  return alpha.to_bool() ? y : zeros_like(y);
+}
+
 }  // namespace
 
 Tensor& Tensor::add_(const Tensor& other, Scalar alpha) {
-  const Tensor scaled = is_one(alpha) ? other : other.mul(alpha);
+  const Tensor addend = scaled(*this, other, alpha);
   return binary_in_place(
-      "add_", *this, scaled, [](const ValueArg& a, const Value& b) { return AD::float_add(a, b); },
+      "add_", *this, addend, [](const ValueArg& a, const Value& b) { return AD::float_add(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::add(a, b); });
 }
 Tensor& Tensor::add_(Scalar other) {
@@ -68,9 +75,9 @@ Tensor& Tensor::add_(Scalar other) {
       [](const Tensor& a, Scalar s) { return kiln::add(a, s); });
 }
 Tensor& Tensor::sub_(const Tensor& other, Scalar alpha) {
-  const Tensor scaled = is_one(alpha) ? other : other.mul(alpha);
+  const Tensor addend = scaled(*this, other, alpha);
   return binary_in_place(
-      "sub_", *this, scaled, [](const ValueArg& a, const Value& b) { return AD::float_sub(a, b); },
+      "sub_", *this, addend, [](const ValueArg& a, const Value& b) { return AD::float_sub(a, b); },
       [](const Tensor& a, const Tensor& b) { return kiln::sub(a, b); });
 }
 Tensor& Tensor::sub_(Scalar other) {

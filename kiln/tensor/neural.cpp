@@ -7,6 +7,7 @@
 #include "kiln/tensor/function_call.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/ordered_floats.h"
 #include "kiln/tensor/pointwise.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -160,6 +161,11 @@ void check_pool(const char* op, const Shape& xs, const PoolOptions& o) {
 }  // namespace
 
 std::pair<Tensor, Tensor> max_pool2d_with_indices(TensorArg x, const PoolOptions& options) {
+  if (is_whole(x->dtype())) {
+    const OrderedFloats numbers(x.get());
+    auto [values, index] = max_pool2d_with_indices(numbers.floats, options);
+    return {numbers.integers(values), std::move(index)};
+  }
   Tensor index;
   Tensor out = batched("max_pool2d", x, [&](const ValueArg& input) {
     check_pool("max_pool2d", shape_of(input), options);
@@ -272,12 +278,19 @@ Tensor embedding(const Tensor& index, const Tensor& weight) {
     return from_parts(embedding(index, rows).reshape(parts_shape(shape)));
   }
   const Value& w = value_of("embedding", weight);
-  check_floating("embedding", w);
+  const Kind kind = kind_of_value(w);
+  if (kind == Kind::quantized) check_floating("embedding", w);
   if (shape_of(w).rank() != 2) {
     throw_error<ShapeError>("embedding: expected a weight [n, d]; got ", shape_of(w));
   }
   const ErasedTensor rows = index_value("embedding", index, w);
   Shape out = index.shape();
+  if (kind != Kind::floating) {  // a table to look up
+    out.push_back(shape_of(w)[1]);
+    return naming<IndexError>("embedding", [&] {
+      return weight.index_select(0, index.reshape({index.numel()})).reshape(out);
+    });
+  }
   const Value picked = naming<IndexError>("embedding", [&] {
     return AD::float_index_select(w, 0, Dispatch::int_reshape(rows, Shape{index.numel()}));
   });

@@ -103,7 +103,7 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
   constexpr const char* op = "rms_norm";
-  require_floating(op, x);
+  if (!is_complex(x.dtype())) require_floating(op, x);
   const int n = normalized_shape.rank();
   bool fits = n >= 1 && n <= x.dim();
   for (int i = 0; fits && i < n; ++i) fits = x.size(x.dim() - n + i) == normalized_shape[i];
@@ -111,13 +111,20 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
     throw_error<ShapeError>(op, ": the input does not end in the normalized shape; got ", x.shape(),
                             "; expected [.., ", normalized_shape, "]");
   }
-  require_param(op, x, weight, "weight", normalized_shape);
   const DType dtype = x.dtype();
-  const Tensor wide = x.to(wide_dtype(dtype));
+  const bool complex = is_complex(dtype);
+  if (!complex) {
+    require_param(op, x, weight, "weight", normalized_shape);
+  } else if (weight.defined() &&
+             (weight.dtype() != dtype || !(weight.shape() == normalized_shape))) {
+    throw_error<ShapeError>(op, ": expected a weight ", normalized_shape, " of ", dtype, "; got ",
+                            weight.shape(), " of ", weight.dtype());
+  }
+  const Tensor wide = complex ? x : x.to(wide_dtype(dtype));
   Dims last;
   for (int i = x.dim() - n; i < x.dim(); ++i) last.push_back(i);
-  const Tensor scale =
-      kiln::rsqrt(wide.square().mean(last, true) + eps.value_or(epsilon_of(dtype)));
+  const Tensor scale = kiln::rsqrt(wide.square().mean(last, true) +
+                                   eps.value_or(epsilon_of(complex ? real_dtype(dtype) : dtype)));
   Tensor y = wide * scale;
   if (weight.defined()) y = std::move(y) * weight.to(wide.dtype());
   return y.to(dtype);

@@ -21,7 +21,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean = {},
                      const Tensor& bias = {}, bool use_input_stats = true, double momentum = 0.1,
                      double eps = 1e-5);
 // x / sqrt(mean(x^2) + eps) * weight over the last dims, whose sizes are normalized_shape (Zhang &
-// Sennrich, 2019). eps is the dtype's epsilon when absent. Computed in f32 at least.
+// Sennrich, 2019). eps is the dtype's epsilon when absent. Computed in f32 at least. Of complex
+// numbers the squares themselves are averaged, as PyTorch does.
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = {});
 // x / (k + alpha mean(x^2 over `size` neighbouring channels))^beta, x [N, C, L, ..] (Krizhevsky et

@@ -323,8 +323,13 @@ Tensor lerp(TensorArg start, const Tensor& end, Scalar weight) {
 }
 
 Tensor addcmul(TensorArg x, const Tensor& a, const Tensor& b, Scalar value) {
-  if (any_complex(x.get(), a, b) || all_whole(x.get(), a, b)) {
-    return add(x, mul(mul(a, b), value));
+  if (any_complex(x.get(), a, b)) return add(x, mul(mul(a, b), value));
+  if (all_whole(x.get(), a, b)) {
+    if (value.to_double() != std::trunc(value.to_double())) {
+      throw_error<DTypeError>("addcmul: the value of integer tensors must be a whole number; got ",
+                              value.to_double());
+    }
+    return add(x, mul(mul(a, b), Scalar(value.to_int())));
   }
   return ternary("addcmul", x, a, b, {TernaryFunction::Type::addcmul, value.to_double()});
 }

@@ -1,6 +1,7 @@
 #include "kiln/tensor/pooling.h"
 
 #include "kiln/tensor/functional_support.h"
+#include "kiln/tensor/ordered_floats.h"
 
 namespace kiln::functional {
 
@@ -65,6 +66,12 @@ struct MaxPooled {
 
 // A box's first maximum is the first maximum of the first of its planes that has it.
 MaxPooled max_pool(const Pooling& p, const Tensor& input, bool wants_indices) {
+  if (is_whole(input.dtype())) {
+    const OrderedFloats numbers(input);
+    MaxPooled result = max_pool(p, numbers.floats, wants_indices);
+    result.values = numbers.integers(result.values);
+    return result;
+  }
   require_floating(p.op, input);
   const Planes planes(p.op, input, p.spatial);
   p.check(input, planes.x);

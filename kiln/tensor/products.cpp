@@ -48,6 +48,10 @@ Tensor added(const char* op, const Tensor& input, Tensor product, Scalar beta, S
     throw_error<ShapeError>(op, ": the input does not broadcast to the product; got ", shape,
                             " and ", product.shape());
   }
+  if (product.dtype() == bool_) {
+    if (!alpha.to_bool()) product = zeros_like(product);
+    return beta.to_bool() ? add(std::move(product), input) : product;
+  }
   if (!is_one(alpha)) product = mul(std::move(product), alpha);
   if (is_zero(beta)) return product;
   return is_one(beta) ? add(std::move(product), input) : add(std::move(product), mul(input, beta));
@@ -251,8 +255,10 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n) {
     out.push_back(0);
     return empty(out, {.dtype = x.dtype(), .device = x.device()});
   }
-  std::vector<Tensor> powers{ones_like(x)};
-  for (int64_t i = 1; i < count; ++i) powers.push_back(i == 1 ? x : mul(powers.back(), x));
+  const bool whole = !is_floating_point(x.dtype()) && !is_complex(x.dtype());
+  const Tensor base = whole ? x.to(i64) : x;
+  std::vector<Tensor> powers{ones_like(base)};
+  for (int64_t i = 1; i < count; ++i) powers.push_back(i == 1 ? base : mul(powers.back(), base));
   return stack(powers, -1);
 }
 

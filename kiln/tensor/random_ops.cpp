@@ -8,6 +8,7 @@
 
 #include "kiln/backend/random_fill.h"
 #include "kiln/core/parallel.h"
+#include "kiln/tensor/complex_impl.h"
 #include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -337,6 +338,14 @@ Tensor& fill(const char* op, Tensor& x, Distribution distribution, Generator* ge
   return x.copy_(wrap(AD::float_random(shape, distribution, stream, x.dtype(), x.device())));
 }
 
+// Complex numbers whose parts are drawn alike.
+Tensor& fill_complex(const char* op, Tensor& x, Distribution distribution, Generator* generator) {
+  check_writable(op, x, false);
+  Tensor parts = empty_like(parts_of(x.detach()));
+  fill(op, parts, distribution, generator);
+  return x.copy_(from_parts(parts));
+}
+
 // The first whole number that a float dtype does not hold, 2^digits.
 int64_t whole_limit(DType dtype) {
   switch (dtype) {
@@ -372,11 +381,17 @@ Tensor& uniform_(Tensor& x, double from, double to, Generator* generator) {
   if (!(from <= to)) {
     throw_error<ValueError>("uniform_: expected from <= to; got ", from, " and ", to);
   }
-  return fill("uniform_", x, Distribution::uniform(from, to), generator);
+  const Distribution parts = Distribution::uniform(from, to);
+  if (is_complex(x.dtype())) return fill_complex("uniform_", x, parts, generator);
+  return fill("uniform_", x, parts, generator);
 }
 
 Tensor& normal_(Tensor& x, double mean, double std, Generator* generator) {
   check_deviation("normal_", std);
+  if (is_complex(x.dtype())) {  // the deviation is that of a number
+    const Distribution parts = Distribution::normal(mean, std / std::numbers::sqrt2);
+    return fill_complex("normal_", x, parts, generator);
+  }
   return fill("normal_", x, Distribution::normal(mean, std), generator);
 }
 

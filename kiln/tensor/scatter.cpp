@@ -107,7 +107,8 @@ Tensor complex_reduced(const char* op, const Tensor& x, int64_t dim, const Tenso
   const Reduction how = reduction_of(op, reduce);
   Tensor start = x;
   if (!include_self) {
-    const Tensor none = zeros({}, {x.dtype(), x.device()}).expand(index.shape());
+    const double number = how.combine == Combine::prod ? 1 : 0;
+    const Tensor none = full({}, number, {x.dtype(), x.device()}).expand(index.shape());
     start = complex_ops::scattered(op, x, dim, index, none, Combine::write);
   }
   const Tensor sums = complex_ops::scattered(op, start, dim, index, src, how.combine);
@@ -454,8 +455,11 @@ Tensor& index_fill_(Tensor& x, int64_t dim, const Tensor& index, Scalar value) {
 }
 Tensor& index_add_(Tensor& x, int64_t dim, const Tensor& index, const Tensor& source,
                    Scalar alpha) {
-  const bool one = alpha.is_integral() && alpha.to_int() == 1;
-  const Tensor scaled = one ? source : source.mul(alpha);
+  const bool one =
+      alpha.is_integral() && (x.dtype() == bool_ ? alpha.to_bool() : alpha.to_int() == 1);
+  const Tensor scaled = one                       ? source
+                        : source.dtype() == bool_ ? zeros_like(source)
+                                                  : source.mul(alpha);
   if (has_complex(x, scaled)) {
     return complex_in_place("index_add_", x, scaled, [&](const Tensor& u) {
       return complex_ops::written_at("index_add_", u, dim, index, scaled, Combine::add);

@@ -253,7 +253,8 @@ Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
   }
   const int64_t columns = n.value_or(x.numel());
   if (columns < 0) throw_error<ValueError>("vander: expected n >= 0; got ", columns);
-  const DType dtype = x.dtype() == bool_ ? i64 : x.dtype();
+  const bool whole = !is_floating_point(x.dtype()) && !is_complex(x.dtype());
+  const DType dtype = whole ? i64 : x.dtype();
   const Tensor base = x.to(dtype).unsqueeze(1);
   const Tensor exponents = arange(0, columns, 1, {i64, x.device()});
   const Tensor powers = pow(base, exponents.to(dtype));

@@ -38,6 +38,9 @@ struct keeps {
       return out == x->inner ? Value{Dispatch::int_add_scalar(x->inner, Scalar(0))}
                              : Value{std::move(out)};
     }
+    const std::string_view name(op);
+    if (dtype == bool_ && name.starts_with("sign")) return {Dispatch::bool_or(x->inner, x->inner)};
+    if (dtype == bool_ && name.starts_with("square")) return cast(x, i64);  // as pow(x, 2)
     throw_wrong_dtype(op, dtype, "a floating point or integer tensor");
   }
 };

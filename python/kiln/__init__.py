@@ -45,6 +45,7 @@ from .errors import Error  # noqa: E402,F401
 from . import (  # noqa: E402,F401
     autograd,
     fft,
+    func,
     linalg,
     nn,
     optim,

@@ -57,7 +57,9 @@ void bind_errors(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("_errors", "What Kiln raises.");
   nb::object base = nb::steal(PyErr_NewException("kiln.errors.Error", PyExc_Exception, nullptr));
   add<ShapeError>(m, "ShapeError", base, {PyExc_RuntimeError});
-  add<DTypeError>(m, "DTypeError", base, {PyExc_RuntimeError, PyExc_TypeError});
+  // PyTorch has no kernel for a dtype (a NotImplementedError), refuses it (RuntimeError) or the
+  // argument (TypeError).
+  add<DTypeError>(m, "DTypeError", base, {PyExc_NotImplementedError, PyExc_TypeError});
   add<DeviceError>(m, "DeviceError", base, {PyExc_RuntimeError});
   add<IndexError>(m, "IndexError", base, {PyExc_IndexError});
   add<ValueError>(m, "ValueError", base, {PyExc_ValueError});

@@ -79,7 +79,7 @@ KILN_OP_CASES(complex_writing) {
      {complex_({3, 2}), indices({0, 2, 0, 0}, {2, 2}), complex_({2, 2})})
       .dtypes(kComplex)
       .no_gradient();
-  for (const std::string reduce : {"sum", "mean"}) {
+  for (const std::string reduce : {"sum", "mean", "prod"}) {
     for (const bool self : {true, false}) {
       op("scatter_reduce",
          concat("torch.scatter_reduce(a, 1, b, c, '", reduce,
@@ -88,6 +88,23 @@ KILN_OP_CASES(complex_writing) {
          {complex_({2, 3}), index({2, 4}, 0, 3), complex_({2, 4})})
           .dtypes(kComplex);
     }
+  }
+  op("scatter_reduce", "torch.scatter_reduce(a, 0, b, c, 'prod')",
+     KILN_CALL(scatter_reduce(x[0], 0, x[1], x[2], "prod")),
+     {complex_({4}), indices({2, 2, 2, 0, 2, 2, 2}, {7}), complex_({7})})
+      .dtypes(kComplex);
+  op("scatter", "torch.scatter(a, 0, b, c.detach(), reduce='multiply')",
+     KILN_CALL(scatter(x[0], 0, x[1], x[2].detach(), "multiply")),
+     {complex_({3, 2}), indices({0, 2, 0, 0}, {2, 2}), complex_({2, 3})})
+      .dtypes(kComplex)
+      .no_gradient();
+  for (const bool self : {true, false}) {
+    op("index_reduce",
+       concat("torch.index_reduce(a, 0, b, c, 'prod', include_self=", self ? "True" : "False", ")"),
+       [=](const Tensors& x) { return index_reduce(x[0], 0, x[1], x[2], "prod", self); },
+       {complex_({3, 2}), indices({1, 1, 0}, {3}), complex_({3, 2})})
+        .dtypes(kComplex);
+    if (!self) cases().back().no_peer("PyTorch has it with include_self only");
   }
   op("put", "torch.put(a, b, c)", KILN_CALL(put(x[0], x[1], x[2])),
      {complex_({2, 3}), indices({-1, 2, 0}, {3}), complex_({3})})

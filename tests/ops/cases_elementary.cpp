@@ -38,7 +38,7 @@ Case& unary(const std::string& name, Tensor (*f)(TensorArg), Tensor& (Tensor::*w
 KILN_OP_CASES(elementary) {
   unary("neg", neg, &Tensor::neg_, real(kShape), kReals);
   unary("abs", kiln::abs, &Tensor::abs_, real(kShape).away_from(0), kReals);
-  unary("sign", sign, &Tensor::sign_, real(kShape).away_from(0), kReals);
+  unary("sign", sign, &Tensor::sign_, real(kShape).away_from(0), kAll);
   unary("square", square, &Tensor::square_, real(kShape), kReals);
   unary("floor", kiln::floor, &Tensor::floor_, real(kShape).away_from(0, 1), kReals);
   unary("ceil", kiln::ceil, &Tensor::ceil_, real(kShape).away_from(0, 1), kReals);

@@ -143,7 +143,7 @@ KILN_OP_CASES(products) {
      [](const Tensors& x) { return linalg::diagonal(x[0], 1, 0, 2); }, {real({3, 2, 4})});
   op("linalg.vander", "torch.linalg.vander(a, N=4)",
      [](const Tensors& x) { return linalg::vander(x[0], 4); }, {real({2, 3})})
-      .dtypes(kDoubles);
+      .dtypes({f64, f32, i64, i32, i16, i8, u8});
 }
 
 KILN_OP_CASES(einsum) {
@@ -193,7 +193,7 @@ KILN_OP_CASES(cdist) {
   }
   op("cdist", "torch.cdist(a, b)", [](const Tensors& x) { return cdist(x[0], x[1]); },
      {real({30, 3}), real({4, 3}, 3, 6)})
-      .dtypes({f64})
+      .dtypes(kFloats)
       .big({real({512, 64}), real({512, 64})});
   op("cdist", "torch.cdist(a, a.clone())",
      [](const Tensors& x) { return cdist(x[0], x[0].clone()); }, {constant({3, 2})})

@@ -51,6 +51,11 @@ KILN_OP_CASES(normalization) {
      },
      {real({2, 3, 4})})
       .loose(2);
+  op("nn.functional.rms_norm", "F.rms_norm(a, (4,), b)",
+     [](const Tensors& x) { return F::rms_norm(x[0], {4}, x[1]); },
+     {complex_({2, 4}), complex_({4})})
+      .dtypes(kComplex)
+      .gradient_tolerance(1e-5);
   op("nn.functional.local_response_norm", "F.local_response_norm(a, 3, 0.5, 0.75, 1.5)",
      [](const Tensors& x) { return F::local_response_norm(x[0], 3, 0.5, 0.75, 1.5); },
      {real({2, 5, 3, 2})})
@@ -78,6 +83,10 @@ KILN_OP_CASES(embedding) {
   op("nn.functional.embedding", "F.embedding(a, b)",
      [](const Tensors& x) { return F::embedding(x[0], x[1]); }, {index({2, 3}, 0, 5), real({5, 4})})
       .big({index({4096}, 0, 1000), real({1000, 256})});
+  op("nn.functional.embedding", "F.embedding(a, b)",
+     [](const Tensors& x) { return F::embedding(x[0], x[1]); },
+     {index({2, 3}, 0, 5), constant({5, 4}, -9, 9)})
+      .dtypes(kIntsAndBool);
   op("nn.functional.embedding", "F.embedding(a, b, 1)",
      [](const Tensors& x) { return F::embedding(x[0], x[1], 1); },
      {indices({0, 1, 1, 3, 4, 1}, {2, 3}), real({5, 4})})

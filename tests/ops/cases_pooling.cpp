@@ -18,6 +18,16 @@ KILN_OP_CASES(pooling) {
      },
      {real({2, 3, 5, 6})})
       .big({real({8, 32, 64, 64})});
+  op("nn.functional.max_pool2d", "F.max_pool2d(a, 2, 1, return_indices=True)",
+     [](const Tensors& x) { return F::max_pool2d_with_indices(x[0], 2, Sizes(1)); },
+     {constant({3, 5, 6}, -100, 100)})
+      .dtypes({i64, i32, i16, i8});
+  op("nn.functional.max_pool3d", "F.max_pool3d(a + 2**60, 2, 1, 1, return_indices=True)",
+     [](const Tensors& x) {
+       return F::max_pool3d_with_indices(x[0] + (int64_t{1} << 60), 2, Sizes(1), 1);
+     },
+     {constant({1, 3, 4, 3}, -100, 100)})
+      .dtypes({i64});
   op("nn.functional.max_pool2d", "F.max_pool2d(a, 2, ceil_mode=True)",
      [](const Tensors& x) { return F::max_pool2d(x[0], Sizes(2), {}, 0, 1, true); },
      {real({3, 5, 5})});

@@ -90,7 +90,7 @@ KILN_OP_CASES(grids) {
      [](const Tensors& x) { return combinations(x[0], 5); }, {real({4})});
   op("vander", "torch.vander(a)", [](const Tensors& x) { return vander(x[0]); },
      {real({4}, 0.5, 2)})
-      .dtypes({f64, f32, i64});
+      .dtypes({f64, f32, i64, i32, i16, i8, u8, bool_});
   op("vander", "torch.vander(a, 3, increasing=True)",
      [](const Tensors& x) { return vander(x[0], 3, true); }, {real({4}, 0.5, 2)})
       .dtypes({f64, f32, i64});

@@ -199,7 +199,7 @@ ELSEWHERE = {
     "addmm_", "addmv_", "addr_", "addbmm_", "baddbmm_", "scatter_", "scatter_add_", "scatter_reduce_",
     "index_add_", "index_copy_", "index_fill_", "index_reduce_", "masked_scatter_", "masked_fill_",
     "fill_diagonal_", "bernoulli_", "resize_", "swapaxes_", "as_strided_", "squeeze_", "unsqueeze_",
-    "t_", "transpose_",
+    "t_", "transpose_", "swapdims_", "renorm_",
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from .._C import Gradients, is_grad_enabled
 from . import function, functional, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
+from .gradcheck import gradcheck, gradgradcheck
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
@@ -16,6 +17,8 @@ __all__ = [
     "function",
     "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_grad_enabled",

@@ -1,0 +1,223 @@
+"""Functions of functions, under the names of torch.func: derivatives that nest.
+
+    grad(grad(lambda x: x**3))(kiln.tensor(2.0))  # 12
+
+Arguments that are differentiated, and results, may be tensors or tuples, lists and dicts of them.
+Results are recorded where an argument requires a gradient or inside another of these functions; a
+tensor that a function captured counts only there.
+"""
+
+import contextlib
+import threading
+
+from .. import _C
+from ..autograd import functional as _functional
+from ..autograd.grad_mode import enable_grad
+from ._state import functional_call
+
+__all__ = [
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp",
+]  # fmt: skip
+
+_depth = threading.local()
+
+
+@contextlib.contextmanager
+def _inside():
+    _depth.count = getattr(_depth, "count", 0) + 1
+    try:
+        with enable_grad():
+            yield
+    finally:
+        _depth.count -= 1
+
+
+def _leaves(tree):
+    if isinstance(tree, dict):
+        return [x for part in tree.values() for x in _leaves(part)]
+    if isinstance(tree, (tuple, list)):
+        return [x for part in tree for x in _leaves(part)]
+    return [tree] if isinstance(tree, _C.Tensor) else []
+
+
+def _mapped(tree, function):
+    if isinstance(tree, dict):
+        return type(tree)((k, _mapped(v, function)) for k, v in tree.items())
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(_mapped(v, function) for v in tree))
+    if isinstance(tree, (tuple, list)):
+        return type(tree)(_mapped(v, function) for v in tree)
+    return function(tree) if isinstance(tree, _C.Tensor) else tree
+
+
+def _recorded(tensors):
+    """Whether somebody may differentiate what is computed from these."""
+    if getattr(_depth, "count", 0) > 0:
+        return True
+    return _C.is_grad_enabled() and any(x.requires_grad for x in tensors)
+
+
+def _own(x):
+    """x as a variable of its own, which keeps what x was computed from."""
+    if x.requires_grad:
+        return x.view(x.shape) if x.is_contiguous() else x.clone()
+    return x.detach().requires_grad_()
+
+
+def _plain(tree, recorded):
+    return tree if recorded else _mapped(tree, lambda x: x.detach())
+
+
+def _numbers(op, argnums):
+    one = isinstance(argnums, int)
+    numbers = (argnums,) if one else tuple(argnums)
+    if not numbers or not all(isinstance(i, int) for i in numbers):
+        raise ValueError(f"{op}: expected argnums an int or a tuple of ints; got {argnums!r}")
+    return numbers, one
+
+
+def _chosen(op, numbers, args):
+    for i in numbers:
+        if not -len(args) <= i < len(args):
+            raise RuntimeError(f"{op}: got argnums {i}, and {len(args)} positional arguments")
+    return tuple(args[i] for i in numbers)
+
+
+def _replaced(args, numbers, values):
+    out = list(args)
+    for i, value in zip(numbers, values):
+        out[i] = value
+    return out
+
+
+def _with_aux(op, result, has_aux):
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(f"{op}: with has_aux a function must give a tuple (output, aux)")
+    return result
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """A function that gives (the gradients of func, what func gives): func gives one number."""
+    numbers, one = _numbers("grad", argnums)
+
+    def wrapped(*args, **kwargs):
+        chosen = _chosen("grad", numbers, args)
+        recorded = _recorded(_leaves(chosen))
+        with _inside():
+            own = _mapped(chosen, _own)
+            result = func(*_replaced(args, numbers, own), **kwargs)
+            value, aux = _with_aux("grad", result, has_aux)
+            if not isinstance(value, _C.Tensor) or value.dim() != 0:
+                got = list(value.shape) if isinstance(value, _C.Tensor) else type(value).__name__
+                raise RuntimeError(f"grad: expected a function that gives a 0-d tensor; got {got}")
+            found = iter(_gradients([value], _leaves(own), None, recorded))
+            grads = _mapped(own, lambda _: next(found))
+        grads = grads[0] if one else grads
+        value = _plain((value, aux), recorded)
+        return _plain(grads, recorded), (value if has_aux else value[0])
+
+    return wrapped
+
+
+def _gradients(outputs, inputs, cotangents, recorded):
+    """Of outputs that may not depend on anything: zeros there."""
+    pairs = [(y, v) for y, v in zip(outputs, cotangents or [None] * len(outputs)) if y.requires_grad]
+    if not pairs:
+        return [_C.zeros_like(x) for x in inputs]
+    ys, vs = zip(*pairs)
+    given = () if cotangents is None else tuple(vs)
+    grads = _C.grad(tuple(ys), tuple(inputs), given, True, recorded, True)
+    return [_C.zeros_like(x) if g is None else g for g, x in zip(grads, inputs)]
+
+
+def grad(func, argnums=0, has_aux=False):
+    """A function that gives the gradients of func, and with has_aux what else func gives."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    def wrapped(*args, **kwargs):
+        grads, value = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+
+    return wrapped
+
+
+def vjp(func, *primals, has_aux=False):
+    """(func(*primals), a function from cotangents like it to the tuple of those of the primals).
+
+    With has_aux the third result is aux.
+    """
+    recorded = _recorded(_leaves(primals))
+    with _inside():
+        own = _mapped(primals, _own)
+        output, aux = _with_aux("vjp", func(*own), has_aux)
+
+    def pullback(cotangents, retain_graph=True, create_graph=None):
+        outputs, given = _leaves(output), _leaves(cotangents)
+        if [x.shape for x in outputs] != [x.shape for x in given]:
+            raise RuntimeError(
+                f"vjp: expected cotangents of shapes {[list(x.shape) for x in outputs]}; got "
+                f"{[list(x.shape) for x in given]}"
+            )
+        record = recorded or _recorded(given) if create_graph is None else create_graph
+        with enable_grad():
+            found = iter(_gradients(outputs, _leaves(own), given, record))
+        result = _mapped(own, lambda _: next(found))
+        return result
+
+    value = _plain(output, recorded)
+    return (value, pullback, _plain(aux, recorded)) if has_aux else (value, pullback)
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """(func(*primals), its derivative along the tangents); primals and tangents are tuples."""
+    aux = None
+
+    def own(*inputs):
+        nonlocal aux
+        result, aux = _with_aux("jvp", func(*inputs), has_aux)
+        return result
+
+    recorded = _recorded([*primals, *tangents])
+    with _inside():
+        value, derivative = _functional.jvp(own, tuple(primals), tuple(tangents), recorded, strict)
+    return (value, derivative, _plain(aux, recorded)) if has_aux else (value, derivative)
+
+
+def _jacobian(op, func, argnums, has_aux, strategy):
+    numbers, one = _numbers(op, argnums)
+
+    def wrapped(*args, **kwargs):
+        chosen = _chosen(op, numbers, args)
+        recorded = _recorded(_leaves(chosen))
+        aux = None
+
+        def own(*inputs):
+            nonlocal aux
+            result, aux = _with_aux(op, func(*_replaced(args, numbers, inputs), **kwargs), has_aux)
+            return result
+
+        with _inside():
+            inputs = chosen[0] if one else chosen
+            # Columns are not recorded; rows have the same values.
+            way = "reverse-mode" if recorded else strategy
+            result = _functional.jacobian(own, inputs, recorded, strategy=way)
+        return (result, _plain(aux, recorded)) if has_aux else result
+
+    return wrapped
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+    """A function that gives the Jacobian of func, row by row: [*output.shape, *input.shape]."""
+    return _jacobian("jacrev", func, argnums, has_aux, "reverse-mode")
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """A function that gives the Jacobian of func, column by column."""
+    return _jacobian("jacfwd", func, argnums, has_aux, "forward-mode")
+
+
+def hessian(func, argnums=0):
+    """A function that gives the second derivatives of func: [*output, *input, *input]."""
+    return jacrev(jacrev(func, argnums), argnums)

@@ -1,0 +1,44 @@
+"""Calling a module with other parameters."""
+
+import contextlib
+
+
+@contextlib.contextmanager
+def _swapped(module, values):
+    """The module with tensors in place of its parameters and buffers, by name."""
+    modules = dict(module.named_modules(remove_duplicate=False))
+    shown = []
+    try:
+        for name, value in values.items():
+            path, _, short = name.rpartition(".")
+            part = modules.get(path)
+            if part is None or short not in (*part._parameters, *part._buffers):
+                raise AttributeError(f"functional_call: the module has no parameter or buffer {name!r}")
+            # What the instance itself holds is found before parameters are looked for.
+            part.__dict__[short] = value
+            shown.append((part, short))
+        yield
+    finally:
+        for part, short in shown:
+            part.__dict__.pop(short, None)
+
+
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, strict=False):
+    """module(*args, **kwargs) with the tensors of a dict, or of several, in place of its own.
+
+    Gradients flow to the tensors that are given. strict: every parameter and buffer must be given.
+    Modules whose forward is written in Python.
+    """
+    given = parameter_and_buffer_dicts
+    values = {}
+    for part in [given] if isinstance(given, dict) else given:
+        if repeated := values.keys() & part.keys():
+            raise ValueError(f"functional_call: given twice: {sorted(repeated)}")
+        values |= part
+    if strict:
+        names = {n for n, _ in [*module.named_parameters(), *module.named_buffers()]}
+        if missing := names - values.keys():
+            raise RuntimeError(f"functional_call: missing {sorted(missing)}")
+    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    with _swapped(module, values):
+        return module(*args, **(kwargs or {}))
