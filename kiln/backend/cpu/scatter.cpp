@@ -4,6 +4,7 @@
 // order, so results do not depend on the number of threads. A tensor in place is written only when
 // every index was found to be in range.
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "kiln/backend/cpu/binary_kernels.h"
@@ -96,19 +97,35 @@ struct Multiply {
     }
   }
 };
-// NaN wins. Without branches, which would be guessed wrong.
+// One of two numbers, by their bits: a choice of floats becomes a branch, which is guessed wrong.
+template <class T>
+T chosen(bool first, T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return first ? a : b;
+  } else {
+    using Bits = std::conditional_t<sizeof(T) == 8, uint64_t,
+                                    std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+    const auto mask = static_cast<Bits>(0 - static_cast<Bits>(first));
+    const auto x = std::bit_cast<Bits>(a);
+    const auto y = std::bit_cast<Bits>(b);
+    return std::bit_cast<T>(static_cast<Bits>(y ^ ((x ^ y) & mask)));
+  }
+}
+// NaN wins.
 struct Larger {
   template <class T>
   static void run(T& to, T from) {
-    to = static_cast<bool>(static_cast<int>(from >= to) | static_cast<int>(from != from)) ? from
-                                                                                          : to;
+    const bool wins =
+        static_cast<bool>(static_cast<int>(from >= to) | static_cast<int>(from != from));
+    to = chosen(wins, from, to);
   }
 };
 struct Smaller {
   template <class T>
   static void run(T& to, T from) {
-    to = static_cast<bool>(static_cast<int>(from <= to) | static_cast<int>(from != from)) ? from
-                                                                                          : to;
+    const bool wins =
+        static_cast<bool>(static_cast<int>(from <= to) | static_cast<int>(from != from));
+    to = chosen(wins, from, to);
   }
 };
 // Whether an action depends on what the elements mean.
