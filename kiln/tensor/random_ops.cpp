@@ -191,6 +191,23 @@ Tensor bernoulli(const Tensor& x, double p, Generator* generator) {
   return bernoulli_(out, p, generator);
 }
 
+namespace {
+
+// The place of the first of some rising numbers that is above x, or their count: std::upper_bound
+// without branches, which draws make unpredictable.
+int64_t first_above(std::span<const double> rising, double x) {
+  const double* first = rising.data();
+  for (size_t n = rising.size(); n > 0;) {
+    const size_t half = (n + 1) / 2;
+    // Not above: neither are the `half` from `first` on.
+    first += static_cast<size_t>(first[half - 1] <= x) * half;
+    n -= half;
+  }
+  return first - rising.data();
+}
+
+}  // namespace
+
 Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
                    Generator* generator) {
   const Value& value = value_of("multinomial", weights);
@@ -245,15 +262,17 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
     const std::span<int64_t> to =
         indices.subspan(static_cast<size_t>(r * num_samples), static_cast<size_t>(num_samples));
     if (replacement) {
-      for (size_t i = 0; i < to.size(); ++i) {
-        Draws draws(stream, static_cast<uint64_t>(r) * to.size() + i);
-        const double at = draws.uniform() * sum;
-        // The first place whose sum is above: never one of weight 0.
-        to[i] = std::upper_bound(sums.begin(), sums.end(), at) - sums.begin();
-        if (to[i] == n) {  // rounded up to the very end
-          for (--to[i]; row[static_cast<size_t>(to[i])] == 0.0;) --to[i];
+      parallel_for(num_samples, 2048, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          const auto i = static_cast<size_t>(k);
+          Draws draws(stream, static_cast<uint64_t>(r) * to.size() + i);
+          // The first place whose sum is above: never one of weight 0.
+          to[i] = first_above(sums, draws.uniform() * sum);
+          if (to[i] == n) {  // rounded up to the very end
+            for (--to[i]; row[static_cast<size_t>(to[i])] == 0.0;) --to[i];
+          }
         }
-      }
+      });
       continue;
     }
     // The smallest of exponential numbers with the weights as rates come in the order of a draw
