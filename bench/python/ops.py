@@ -1,7 +1,8 @@
 """Every op of the table of op cases, and those that make tensors, on about 1 Mi elements, Kiln
-beside PyTorch.
+beside PyTorch; or, with --sizes, the most used ops on square matrices of so many elements.
 
-Usage: script/bench ops [--filter REGEX] [--threads N] [--rounds N] [--json FILE]
+Usage: script/bench ops [--filter REGEX] [--sizes 4096,65536] [--dtype bfloat16] [--threads N]
+                        [--rounds N] [--json FILE]
 
 Both libraries run in processes of their own that take turns, round by round, so that they meet the
 same machine; while one is measured the other is stopped (SIGSTOP), threads that wait busily
@@ -12,6 +13,7 @@ timed. A row is the median of the rounds; the ratio is PyTorch's time over Kiln'
 import argparse
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import re
@@ -58,6 +60,102 @@ torch.combinations(given[0])
 """.strip().splitlines()
 GIVEN = "torch.arange(1 << 20).reshape(1024, 1024) % 1024"
 
+# The most used ops, for --sizes: of square matrices of numbers around 1 (a, b), a mask (c) and
+# indices of columns or rows (d).
+SWEPT = """
+torch.add(a, b)
+torch.add(a, 1.5)
+torch.add(a, a[0])
+torch.add(a, a[:, :1])
+torch.add(a.t(), b)
+torch.mul(a, b)
+torch.div(a, b)
+torch.neg(a)
+torch.abs(a)
+torch.pow(a, 2)
+torch.sqrt(a)
+torch.exp(a)
+torch.sigmoid(a)
+torch.tanh(a)
+torch.relu(a)
+F.gelu(a)
+F.silu(a)
+torch.clamp(a, 0.7, 1.2)
+torch.where(c, a, b)
+torch.masked_fill(a, c, 0.0)
+torch.masked_select(a, c)
+torch.gt(a, b)
+torch.eq(a, 1.0)
+torch.logical_not(c)
+torch.any(c)
+torch.all(c)
+torch.sum(c)
+torch.sum(a)
+torch.sum(a, 0)
+torch.sum(a, 1)
+torch.sum(a.t(), 0)
+torch.sum(a[:, ::2], 1)
+torch.sum(a[:, 1:], 0)
+torch.mean(a)
+torch.mean(a, 1)
+torch.mean(a.t(), 1)
+torch.std(a, 1)
+torch.var(a)
+torch.amax(a, 1)
+torch.amax(a.t(), 1)
+torch.max(a, 0)
+torch.max(a, 1)
+torch.argmax(a)
+torch.argmax(a, 1)
+torch.norm(a)
+torch.cumsum(a, 0)
+torch.cumsum(a, 1)
+torch.sort(a, 1)
+torch.topk(a, 8, 1)
+F.softmax(a, 1)
+F.softmax(a, 0)
+F.log_softmax(a, 1)
+F.layer_norm(a, (a.shape[1],))
+F.layer_norm(a, (a.shape[1],), a[0], b[0])
+F.rms_norm(a, (a.shape[1],))
+F.mse_loss(a, b)
+F.cross_entropy(a, d[0])
+F.dropout(a, 0.1)
+F.embedding(d[0], a)
+torch.cat((a, b), 0)
+torch.cat((a, b), 1)
+torch.stack((a, b), 0)
+torch.stack((a, b), 2)
+torch.clone(a)
+a.t().contiguous()
+a[:, ::2].contiguous()
+a[:, 1:].contiguous()
+torch.flip(a, (1,))
+torch.roll(a, 1, 1)
+torch.tril(a)
+torch.gather(a, 1, d)
+torch.gather(a, 0, d)
+torch.index_select(a, 0, d[0])
+torch.index_select(a, 1, d[0])
+torch.scatter_add(a, 1, d, b)
+a[d[0]]
+a.to(torch.float64)
+a.to(torch.float32)
+a.to(torch.bfloat16)
+a.to(torch.int64)
+d.to(torch.float32)
+torch.zeros_like(a)
+torch.full_like(a, 1.5)
+a.add_(b)
+a.mul_(1.0)
+a.relu_()
+a.clamp_(0.7, 1.2)
+a.copy_(b)
+a.fill_(1.0)
+a.zero_()
+a[:, ::2].add_(1.0)
+""".strip().splitlines()
+
 
 def bound_to_parent():
     """Lets the kernel end this process with its parent, even when stopped. False if that ended."""
@@ -100,6 +198,8 @@ def worker(name):
                     with library.no_grad():
                         evaluate(case, inputs, library)
                 else:
+                    if "size" in case:
+                        inputs = matrices(library, case["size"], case["dtype"])
                     bound(case, inputs, library, given)()
             elif "repeats" in command:
                 with library.no_grad():
@@ -124,9 +224,17 @@ def worker(name):
 def bound(case, inputs, library, given):
     """The call alone, without the surroundings that evaluate() needs."""
     names = {"torch": library, "F": library.nn.functional, "given": given}
-    names |= {"math": __import__("math"), "inf": float("inf"), "nan": float("nan")}
+    names |= {"math": math, "inf": float("inf"), "nan": float("nan")}
     names |= dict(zip("abcdefghij", inputs))
     return eval("lambda: " + case["python"], names)
+
+
+def matrices(library, size, dtype):
+    """The inputs of SWEPT."""
+    n = math.isqrt(size)
+    library.manual_seed(0)
+    a, b = ((library.rand(n, n) + 0.5).to(getattr(library, dtype)) for _ in range(2))
+    return [a, b, library.rand(n, n) < 0.5, library.randint(0, n, (n, n))]
 
 
 def elsewhere(inputs, library, kept, number):
@@ -194,8 +302,13 @@ def measure(workers, rounds):
 def run(args, program, folder):
     subprocess.run([program, "dump", folder], check=True)
     cases = json.loads((pathlib.Path(folder) / "cases.json").read_text())
-    cases = [c for c in cases if c["big"]]
-    cases += [{"name": name_of(c), "python": c, "dtypes": []} for c in MADE]
+    if args.sizes:
+        made = {"dtypes": [], "dtype": args.dtype}
+        cases = [made | {"name": f"{name_of(c)} {size}", "python": c, "size": size}
+                 for size in args.sizes for c in SWEPT]
+    else:
+        cases = [c for c in cases if c["big"]]
+        cases += [{"name": name_of(c), "python": c, "dtypes": []} for c in MADE]
     cases = [c for c in cases if re.search(args.filter, c["python"])]
     libraries = ["kiln"]
     if importlib.util.find_spec("torch"):
@@ -214,9 +327,11 @@ def run(args, program, folder):
 
 
 def name_of(call):
-    """The name of the first op of a call, as the table of op cases has it."""
-    name = re.match(r"(torch|F)\.(\w+)", call)
-    return name[2] if name[1] == "torch" else f"nn.functional.{name[2]}"
+    """The name of the op of a call, as the table of op cases has it."""
+    if name := re.match(r"(torch|F)\.(\w+)", call):
+        return name[2] if name[1] == "torch" else f"nn.functional.{name[2]}"
+    name = re.search(r"\.(\w+)\([^.]*$", call) or re.search(r"\.(\w+)\(", call)
+    return f"Tensor.{name[1]}" if name else "Tensor.index"
 
 
 def rows_of(args, program, folder, cases, workers):
@@ -260,6 +375,9 @@ def text_of(row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--filter", default="", help="only ops whose call matches")
+    parser.add_argument("--sizes", type=lambda s: [int(n) for n in s.split(",")],
+                        help="the most used ops, on so many elements: 4096,65536,16777216")
+    parser.add_argument("--dtype", default="float32", help="of what --sizes runs")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--json", help="also write the rows to this file")
