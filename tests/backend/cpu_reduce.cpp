@@ -227,3 +227,39 @@ TEST_CASE("Cpu: int and bool reductions") {
     check_close(CpuBasic::bool_all(mask, {2}, true), Reference::bool_all(mask, {2}, true), 0.0);
   }
 }
+
+TEST_CASE("Cpu: the places of the best of columns, of every width") {
+  at_every_target([] {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const int64_t columns : {1, 3, 8, 40, 131, 300}) {
+      CAPTURE(columns);
+      for (const DType dtype : {f32, f64, i32, i64, u8}) {
+        CAPTURE(to_string(dtype));
+        const int64_t rows = 37;
+        TensorData data(Shape{rows, columns}, f64);
+        const std::span<double> x = data.as_mutable<double>();
+        for (size_t i = 0; i < x.size(); ++i) {
+          x[i] = static_cast<double>((i * 7919) % 61);
+          if (is_floating_point(dtype) && i % 97 == 5) x[i] = nan;
+        }
+        const HostHandle values = host::from_data(data.cast(dtype), Device());
+        const bool floats = is_floating_point(dtype);
+        for (const bool largest : {true, false}) {
+          const HostHandle got = floats ? (largest ? CpuBasic::float_argmax(values, 0, false)
+                                                   : CpuBasic::float_argmin(values, 0, false))
+                                        : (largest ? CpuBasic::int_argmax(values, 0, false)
+                                                   : CpuBasic::int_argmin(values, 0, false));
+          for (int64_t c = 0; c < columns; ++c) {
+            int64_t want = 0;
+            for (int64_t r = 1; r < rows; ++r) {
+              const double v = x[static_cast<size_t>(r * columns + c)];
+              const double best = x[static_cast<size_t>(want * columns + c)];
+              if ((largest ? v > best : v < best) || (std::isnan(v) && !std::isnan(best))) want = r;
+            }
+            CHECK(got->data_as<int64_t>()[c] == want);
+          }
+        }
+      }
+    }
+  });
+}

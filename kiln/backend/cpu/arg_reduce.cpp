@@ -1,8 +1,10 @@
 // argmax, argmin: the place of the largest or smallest element along a dim; NaN wins, the first of
 // equals.
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 
+#include "kiln/backend/cpu/arg_kernels.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/int_reduce_kernels.h"
@@ -13,7 +15,7 @@ namespace cpu {
 namespace {
 
 // Columns whose best values and places stay in the first-level cache.
-constexpr int64_t kColumnBlock = 256;
+constexpr int64_t kColumnBlock = 128;
 
 template <class T>
 bool is_nan(T v) {
@@ -50,6 +52,12 @@ int64_t best_in_row(const T* row, int64_t n, bool largest) {
 template <class T>
 void best_in_columns(const T* x, int64_t n, int64_t step, int64_t columns, int64_t* out,
                      bool largest) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>) {
+    if (n <= std::numeric_limits<int32_t>::max()) {
+      return best_in_columns_kernel<T>()(x, n, step, columns, out, largest);
+    }
+  }
   T best[kColumnBlock];
   for (int64_t c = 0; c < columns; ++c) {
     best[c] = x[c];
