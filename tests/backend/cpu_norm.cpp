@@ -145,3 +145,22 @@ TEST_CASE("norms: the same bits at any number of threads") {
     return std::vector<HostHandle>{y, mean, var, dx, dw, db, z, m, rstd, dz, dv, dc};
   });
 }
+
+TEST_CASE("Cpu: layer_norm of 16-bit floats is float's, rounded once") {
+  for (const DType dtype : {f16, bf16}) {
+    for (const Shape& shape : {Shape{700, 33}, Shape{3, 9000}, Shape{0, 5}, Shape{5, 0}}) {
+      CAPTURE(to_string(shape));
+      const HostHandle x = random_tensor(shape, dtype, 4);
+      const HostHandle weight = random_tensor({shape[1]}, dtype, 5);
+      const HostHandle bias = random_tensor({shape[1]}, dtype, 6);
+      const HostHandle wide_weight = CpuBasic::float_cast(weight, f32);
+      const HostHandle wide_bias = CpuBasic::float_cast(bias, f32);
+      const auto [y, mean, rstd] = CpuNeural::float_layer_norm(x, &weight, &bias, 1, 1e-5);
+      const auto [wide_y, wide_mean, wide_rstd] = CpuNeural::float_layer_norm(
+          CpuBasic::float_cast(x, f32), &wide_weight, &wide_bias, 1, 1e-5);
+      CHECK(same_bits(y, CpuBasic::float_cast(wide_y, dtype)));
+      CHECK(same_bits(mean, CpuBasic::float_cast(wide_mean, dtype)));
+      CHECK(same_bits(rstd, CpuBasic::float_cast(wide_rstd, dtype)));
+    }
+  }
+}

@@ -197,3 +197,19 @@ TEST_CASE("dropout: the mask is that of the stream") {
   const HostHandle x = random_tensor({100000}, DType::f32, 1);
   check_deterministic([&] { return std::vector<HostHandle>{Cpu::float_dropout(x, 0.5, stream)}; });
 }
+
+TEST_CASE("Cpu: softmax of 16-bit floats is float's, rounded once") {
+  for (const DType dtype : {f16, bf16}) {
+    for (const Shape& shape : {Shape{700, 33}, Shape{3, 9000}, Shape{40, 257, 70}}) {
+      CAPTURE(to_string(shape));
+      const HostHandle x = random_tensor(shape, dtype, 4);
+      const HostHandle wide = CpuBasic::float_cast(x, f32);
+      for (int dim = 0; dim < shape.rank(); ++dim) {
+        CHECK(same_bits(CpuNeural::float_softmax(x, dim),
+                        CpuBasic::float_cast(CpuNeural::float_softmax(wide, dim), dtype)));
+        CHECK(same_bits(CpuNeural::float_log_softmax(x, dim),
+                        CpuBasic::float_cast(CpuNeural::float_log_softmax(wide, dim), dtype)));
+      }
+    }
+  }
+}

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "kiln/backend/cpu/convert_kernels.h"
 #include "kiln/backend/cpu/cpu_neural.h"
 #include "kiln/backend/cpu/norm_kernels.h"
 #include "kiln/backend/cpu/operand.h"
@@ -15,6 +16,8 @@ using cpu::norm_kernels;
 
 // Parts of the rows that sum the gradients of weight and bias on their own.
 constexpr int64_t kParts = 32;
+// Floats that stay in the first-level cache.
+constexpr int64_t kHalfBlock = 4096;
 
 // [rows, n]: what the last `dims` dims hold, and how often.
 struct Rows {
@@ -45,6 +48,32 @@ void run_layer_norm(const Rows& r, const T* x, const T* weight, const T* bias, d
                [&](int64_t begin, int64_t end) {
                  kernels.layer_norm(x + begin * r.n, weight, bias, eps, end - begin, r.n,
                                     y + begin * r.n, mean + begin, rstd + begin);
+               });
+}
+
+// Of 16-bit floats, a few rows at a time in float.
+void run_half_layer_norm(const Rows& r, cpu::Convert convert, const uint16_t* x,
+                         const float* weight, const float* bias, double eps, uint16_t* y,
+                         uint16_t* mean, uint16_t* rstd) {
+  const auto& kernels = norm_kernels<float>();
+  const cpu::ConvertKernels& conversion = cpu::convert_kernels();
+  const int64_t block = std::max<int64_t>(kHalfBlock / std::max<int64_t>(r.n, 1), 1);
+  parallel_for(r.rows, std::max<int64_t>(kGrain / 2 / std::max<int64_t>(r.n, 1), 1),
+               [&](int64_t begin, int64_t end) {
+                 const int64_t most = std::min(block, end - begin);
+                 const cpu::Scratch<float> part(most * r.n);
+                 const cpu::Scratch<float> statistics(2 * most);
+                 float* means = statistics.get();
+                 float* rstds = means + most;
+                 for (int64_t i = begin; i < end; i += most) {
+                   const int64_t rows = std::min(most, end - i);
+                   conversion.to_float(convert, x + i * r.n, part.get(), rows * r.n);
+                   kernels.layer_norm(part.get(), weight, bias, eps, rows, r.n, part.get(), means,
+                                      rstds);
+                   conversion.from_float(convert, part.get(), y + i * r.n, rows * r.n);
+                   conversion.from_float(convert, means, mean + i, rows);
+                   conversion.from_float(convert, rstds, rstd + i, rows);
+                 }
                });
 }
 
@@ -82,22 +111,23 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_layer_norm(Arg<H
                                                                            const HostHandle* bias,
                                                                            int n, double eps) {
   const DType dtype = x.get()->dtype();
-  if (cpu::is_half(dtype)) {
-    const cpu::OptionalOperand w(weight, cpu::widened);
-    const cpu::OptionalOperand b(bias, cpu::widened);
-    auto [y, mean, rstd] = float_layer_norm(cpu::widened(x), w.get(), b.get(), n, eps);
-    return {cpu::narrowed(std::move(y), dtype), cpu::narrowed(std::move(mean), dtype),
-            cpu::narrowed(std::move(rstd), dtype)};
-  }
-  const cpu::OptionalOperand w(weight, cpu::contiguous);
-  const cpu::OptionalOperand b(bias, cpu::contiguous);
+  const bool half = cpu::is_half(dtype);
+  const auto prepare = [=](const HostHandle& operand) {
+    return cpu::contiguous(half ? cpu::widened(operand) : operand);
+  };
+  const cpu::OptionalOperand w(weight, prepare);
+  const cpu::OptionalOperand b(bias, prepare);
   const cpu::ReusableOperand in(x);
   HostHandle y = in.result();
   const Rows rows(y->shape(), n);
   const Shape statistics = statistics_shape(y->shape(), n);
   HostHandle mean = host::empty(statistics, dtype, y->device());
   HostHandle rstd = host::empty(statistics, dtype, y->device());
-  if (dtype == DType::f64) {
+  if (half) {
+    run_half_layer_norm(rows, cpu::convert_of(dtype), in.tensor().data_as<const uint16_t>(),
+                        w.data<float>(), b.data<float>(), eps, y->data_as<uint16_t>(),
+                        mean->data_as<uint16_t>(), rstd->data_as<uint16_t>());
+  } else if (dtype == DType::f64) {
     run_layer_norm(rows, in.tensor().data_as<const double>(), w.data<double>(), b.data<double>(),
                    eps, y->data_as<double>(), mean->data_as<double>(), rstd->data_as<double>());
   } else {

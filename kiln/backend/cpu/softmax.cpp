@@ -1,8 +1,10 @@
 // Softmax and its relatives along one dim.
 #include <algorithm>
 
+#include "kiln/backend/cpu/convert_kernels.h"
 #include "kiln/backend/cpu/cpu_neural.h"
 #include "kiln/backend/cpu/operand.h"
+#include "kiln/backend/cpu/scratch.h"
 #include "kiln/backend/cpu/softmax_kernels.h"
 #include "kiln/core/parallel.h"
 
@@ -10,6 +12,9 @@ namespace kiln {
 namespace {
 
 using cpu::softmax_kernels;
+
+// Floats that stay in the first-level cache.
+constexpr int64_t kHalfBlock = 4096;
 
 // A row-major tensor seen as [outer, n, inner] around one dim.
 struct Around {
@@ -67,13 +72,46 @@ void run_softmax_backward(const Around& a, const T* g, const T* y, T* dx, bool l
       [&](int64_t at, int64_t count) { columns(g + at, y + at, dx + at, a.n, a.inner, count); });
 }
 
+// Of 16-bit floats, a few rows or columns at a time in float.
+void run_half_softmax(const Around& a, cpu::Convert convert, const uint16_t* x, uint16_t* y,
+                      bool log) {
+  const auto& kernels = softmax_kernels<float>();
+  const cpu::ConvertKernels& conversion = cpu::convert_kernels();
+  const auto rows = log ? kernels.log_softmax_rows : kernels.softmax_rows;
+  const auto columns = log ? kernels.log_softmax_columns : kernels.softmax_columns;
+  for_each_piece(
+      a,
+      [&](int64_t at, int64_t count) {
+        const int64_t block = std::clamp<int64_t>(kHalfBlock / a.n, 1, count);
+        const cpu::Scratch<float> part(block * a.n);
+        for (int64_t r = 0; r < count; r += block) {
+          const int64_t some = std::min(block, count - r);
+          conversion.to_float(convert, x + at + r * a.n, part.get(), some * a.n);
+          rows(part.get(), part.get(), some, a.n);
+          conversion.from_float(convert, part.get(), y + at + r * a.n, some * a.n);
+        }
+      },
+      [&](int64_t at, int64_t count) {
+        const cpu::Scratch<float> part(count * a.n);
+        for (int64_t p = 0; p < a.n; ++p) {
+          conversion.to_float(convert, x + at + p * a.inner, &part[p * count], count);
+        }
+        columns(part.get(), part.get(), a.n, count, count);
+        for (int64_t p = 0; p < a.n; ++p) {
+          conversion.from_float(convert, &part[p * count], y + at + p * a.inner, count);
+        }
+      });
+}
+
 HostHandle softmax_of(Arg<HostHandle> x, int dim, bool log) {
   const DType dtype = x.get()->dtype();
-  if (cpu::is_half(dtype)) return cpu::narrowed(softmax_of(cpu::widened(x), dim, log), dtype);
   const cpu::ReusableOperand in(x);
   HostHandle out = in.result();
   const Around around(out->shape(), dim);
-  if (dtype == DType::f64) {
+  if (cpu::is_half(dtype)) {
+    run_half_softmax(around, cpu::convert_of(dtype), in.tensor().data_as<const uint16_t>(),
+                     out->data_as<uint16_t>(), log);
+  } else if (dtype == DType::f64) {
     run_softmax(around, in.tensor().data_as<const double>(), out->data_as<double>(), log);
   } else {
     run_softmax(around, in.tensor().data_as<const float>(), out->data_as<float>(), log);

@@ -14,6 +14,17 @@ Kernel unary_kernel(UnaryOp op, DType dtype) {
 
 namespace {
 
+// The sign of 16-bit floats is a bit, which needs no conversion.
+template <bool kFlip>
+void sign_bits(const KernelArgs& args) {
+  const auto* from = static_cast<const uint16_t*>(args.in[0]);
+  auto* to = static_cast<uint16_t*>(args.out);
+  const auto run = [](uint16_t bits) {
+    return static_cast<uint16_t>(kFlip ? bits ^ 0x8000 : bits & 0x7fff);
+  };
+  for (int64_t i = 0; i < args.n; ++i) to[i] = run(from[args.scalars != 0 ? 0 : i]);
+}
+
 HostHandle run_unary(UnaryOp op, const Arg<HostHandle>& arg, const void* params = nullptr) {
   const HostTensor& x = *arg.get();
   const DType dtype = x.dtype();
@@ -33,6 +44,12 @@ HostHandle run_unary(UnaryOp op, const Arg<HostHandle>& arg, const void* params 
     return out.finish();
   }
   const HostTensor* inputs[] = {&x};
+  if (item == 2 && (op == UnaryOp::neg || op == UnaryOp::abs)) {
+    ElementwiseOp bits{op == UnaryOp::neg ? sign_bits<true> : sign_bits<false>, 1};
+    bits.raw = true;
+    run_elementwise(bits, out.tensor(), inputs, out.fresh());
+    return out.finish();
+  }
   run_elementwise({kernel, 1, params, light}, out.tensor(), inputs, out.fresh());
   return out.finish();
 }
