@@ -359,3 +359,27 @@ TEST_CASE("Cpu: 16-bit floats convert as their scalar forms do, all of them") {
     CHECK(wrong == 0);
   });
 }
+
+TEST_CASE("Cpu: integers of 64 bits become floats by one rounding") {
+  at_every_target([] {
+    for (const int64_t n : {1, 7, 32, 64, 100, 40001}) {
+      TensorData data(Shape{n}, i64);
+      const std::span<int64_t> x = data.as_mutable<int64_t>();
+      for (size_t i = 0; i < x.size(); ++i) {
+        const auto k = static_cast<int64_t>(i);
+        // Some stretches within 2^53 and some beyond, where two roundings would differ.
+        x[i] = i % 200 < 100
+                   ? (k - 20000) * 123457
+                   : (int64_t{1} << (40 + i % 23)) + (int64_t{1} << (16 + i % 23)) + k % 3 - 1;
+        if (i % 1000 == 999) x[i] = std::numeric_limits<int64_t>::max() - k;
+        if (i % 1000 == 998) x[i] = std::numeric_limits<int64_t>::min() + k;
+      }
+      const HostHandle floats = CpuBasic::int_into_float(host::from_data(data, Device()), f32);
+      bool same = true;
+      for (size_t i = 0; i < x.size(); ++i) {
+        same = same && floats->data_as<float>()[i] == static_cast<float>(x[i]);
+      }
+      CHECK(same);
+    }
+  });
+}

@@ -46,6 +46,9 @@ void cast_loop(const KernelArgs& args) {
                 !std::is_same_v<To, bool>) {
     return truncate(from, to, args.n);
   }
+  if constexpr (std::is_same_v<From, int64_t> && std::is_same_v<To, float>) {
+    return convert_kernels().i64_to_f32(from, to, args.n);
+  }
   for (int64_t i = 0; i < args.n; ++i) to[i] = convert_element<To>(from[i]);
 }
 

@@ -87,6 +87,30 @@ void f32_to_bf16(const float* from, void* to, int64_t n) {
   for (; i < n; ++i) out[i] = bfloat16::from_float(from[i]);
 }
 
+// Through double, which holds numbers within 2^53 as they are: one rounding, as from int64 itself.
+void i64_to_f32(const int64_t* from, float* to, int64_t n) {
+  const hn::ScalableTag<double> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::RebindToUnsigned<decltype(d)> du;
+  const hn::Rebind<float, decltype(d)> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto bound = hn::Set(di, int64_t{1} << 53);
+  const auto high = hn::Set(du, ~((uint64_t{1} << 54) - 1));
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    auto outside = hn::Zero(du);
+    for (int64_t k = i; k < i + 4 * lanes; k += lanes) {
+      const auto x = hn::LoadU(di, from + k);
+      outside = hn::Or(outside, hn::BitCast(du, hn::Add(x, bound)));
+      hn::StoreU(hn::DemoteTo(narrow, hn::ConvertTo(d, x)), narrow, to + k);
+    }
+    if (!hn::AllTrue(du, hn::Eq(hn::And(outside, high), hn::Zero(du)))) {
+      for (int64_t k = i; k < i + 4 * lanes; ++k) to[k] = static_cast<float>(from[k]);
+    }
+  }
+  for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
+}
+
 void stream_copy(const void* from, void* to, int64_t bytes) {
   const hn::ScalableTag<uint8_t> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -99,8 +123,8 @@ void stream_copy(const void* from, void* to, int64_t bytes) {
 }
 
 const ConvertKernels* convert_table() {
-  static constexpr ConvertKernels table = {f16_to_f32, f32_to_f16, bf16_to_f32, f32_to_bf16,
-                                           stream_copy};
+  static constexpr ConvertKernels table = {f16_to_f32,  f32_to_f16, bf16_to_f32,
+                                           f32_to_bf16, i64_to_f32, stream_copy};
   return &table;
 }
 

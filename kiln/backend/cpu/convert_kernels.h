@@ -1,4 +1,4 @@
-// Conversion between 16-bit floats and float, vectorized.
+// Conversion of 16-bit floats, and of integers, to float and back, vectorized.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@ struct ConvertKernels {
   void (*f32_to_f16)(const float* from, void* to, int64_t n);
   void (*bf16_to_f32)(const void* from, float* to, int64_t n);
   void (*f32_to_bf16)(const float* from, void* to, int64_t n);
+  void (*i64_to_f32)(const int64_t* from, float* to, int64_t n);
   // Copies past the caches; `to` is aligned to 64 bytes.
   void (*stream_copy)(const void* from, void* to, int64_t bytes);
 
