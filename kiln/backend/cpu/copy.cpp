@@ -284,7 +284,8 @@ void assign(const HostHandle& to, const HostHandle& from) {
     copy_elements(*source, *copy, /*fresh=*/true);
     source = std::move(copy);
   }
-  copy_elements(*source, *to);
+  // What is longer than the caches keep is not in them.
+  copy_elements(*source, *to, /*fresh=*/true);
   to->storage()->bump_version();
 }
 
