@@ -1,10 +1,14 @@
 // Arithmetic, comparison and products of complex tensors.
+#include <algorithm>
 #include <string_view>
 
+#include "kiln/core/parallel.h"
 #include "kiln/tensor/complex_kernels.h"
 #include "kiln/tensor/complex_ops.h"
 #include "kiln/tensor/custom_function.h"
 #include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/interop.h"
+#include "kiln/tensor/ops.h"
 
 namespace kiln::complex_ops {
 
@@ -203,6 +207,47 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
 // Note [Complex products]. With the parts of x interleaved, [.., n, 2k], x y is one real product
 // with the matrix [.., 2k, 2m] whose rows are those of y and of i y in turn, and what comes out are
 // the parts of the result, interleaved again.
+
+namespace {
+
+// That matrix, from y [.., k, m].
+Tensor columns_of_product(const Tensor& y) {
+  Shape shape = y.shape();
+  const int64_t m = shape.back();
+  shape[shape.rank() - 2] *= 2;
+  shape.back() *= 2;
+  if (y.requires_grad() && is_grad_enabled()) {
+    const Parts p = split_parts(y);
+    return stack({parts_of(y), stack({p.im.neg(), p.re}, -1)}, -3).reshape(shape);
+  }
+  const Tensor in = y.detach().to(Device(kCpu)).contiguous();
+  const Tensor out = empty(shape, {real_dtype(y.dtype())});
+  const auto run = [&]<class T>() {
+    const T* from = static_cast<const T*>(interop::data(in));
+    T* to = static_cast<T*>(interop::data(out));
+    const int64_t rows = m == 0 ? 0 : in.numel() / m;
+    parallel_for(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, m)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t r = begin; r < end; ++r) {
+                     const T* row = from + 2 * r * m;
+                     T* pairs = to + 4 * r * m;
+                     T* turned = pairs + 2 * m;
+                     for (int64_t j = 0; j < m; ++j) {
+                       const T re = row[2 * j], im = row[2 * j + 1];
+                       pairs[2 * j] = re;
+                       pairs[2 * j + 1] = im;
+                       turned[2 * j] = -im;
+                       turned[2 * j + 1] = re;
+                     }
+                   }
+                 });
+  };
+  real_dtype(y.dtype()) == f32 ? run.operator()<float>() : run.operator()<double>();
+  return out.to(y.device());
+}
+
+}  // namespace
+
 Tensor matmul(const Tensor& x, const Tensor& y) {
   if (x.dtype() != y.dtype()) {
     throw_error<DTypeError>("matmul: expected two tensors of one dtype; got ", x.dtype(), " and ",
@@ -218,16 +263,10 @@ Tensor matmul(const Tensor& x, const Tensor& y) {
   }
   if (xs.rank() == 1) return matmul(x.unsqueeze(0), y).squeeze(ys.rank() == 1 ? 0 : -2);
   if (ys.rank() == 1) return matmul(x, y.unsqueeze(1)).squeeze(-1);
-  const Tensor right = parts_of(y);
-  const Parts p = split_parts(y);
-  const Tensor turned = stack({p.im.neg(), p.re}, -1);
   Shape rows = xs;
   rows.back() *= 2;
-  Shape columns = ys;
-  columns[ys.rank() - 2] *= 2;
-  columns.back() *= 2;
   const Tensor flat = parts_of(x).reshape(rows);
-  const Tensor out = kiln::matmul(flat, stack({right, turned}, -3).reshape(columns));
+  const Tensor out = kiln::matmul(flat, columns_of_product(y));
   Shape shape = out.shape();
   shape.back() = ys.back();
   return from_parts(out.reshape(parts_shape(shape)));
