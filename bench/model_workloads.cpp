@@ -22,12 +22,16 @@
 namespace kiln::bench {
 namespace {
 
+using functional::LinearOptions;
+
+const LinearOptions kRelu = {.activation = Activation::relu};
+
 struct Mlp : nn::Module {
   nn::Linear fc1{784, 256};
   nn::Linear fc2{256, 10};
   KILN_MODULE(Mlp, fc1, fc2)
 
-  Tensor forward(TensorArg x) { return fc2(relu(fc1(x))); }
+  Tensor forward(TensorArg x) { return fc2(fc1(x, kRelu)); }
 };
 
 struct TinyMlp : nn::Module {
@@ -36,7 +40,7 @@ struct TinyMlp : nn::Module {
   nn::Linear fc3{64, 1};
   KILN_MODULE(TinyMlp, fc1, fc2, fc3)
 
-  Tensor forward(TensorArg x) { return fc3(relu(fc2(relu(fc1(x))))); }
+  Tensor forward(TensorArg x) { return fc3(fc2(fc1(x, kRelu), kRelu)); }
 };
 
 struct Cnn : nn::Module {
@@ -54,7 +58,7 @@ struct Cnn : nn::Module {
     Tensor y = relu(bn1(conv1(x)));
     y = relu(bn2(conv2(y)));
     y = pool(y).flatten(1);
-    return fc2(dropout(relu(fc1(y))));
+    return fc2(dropout(fc1(y, kRelu)));
   }
 };
 
@@ -71,8 +75,9 @@ struct GptBlock : nn::Module {
   KILN_MODULE(GptBlock, norm1, qkv, out, norm2, up, down)
 
   Tensor forward(Tensor x) {
-    x = x + out(attend(qkv(norm1(x))));
-    return x + down(gelu(up(norm2(x))));
+    x = out(attend(qkv(norm1(x))), LinearOptions{Activation::none, x});
+    const Tensor hidden = up(norm2(x), LinearOptions{Activation::gelu, {}});
+    return down(hidden, LinearOptions{Activation::none, x});
   }
 
   // Causal attention of [N, L, 3 C] -> [N, L, C].

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/autodiff/formulas_functions.h"
+#include "kiln/backend/activated.h"
 
 namespace kiln::autodiff {
 
@@ -140,22 +141,48 @@ struct FormulasReduce : FormulasFunctions<B> {
     if (!tracked(x, weight, bias)) {
       return {B::float_linear(in(x), in(weight), in(bias))};
     }
-    const Shape ws = B::shape(weight->inner);
-    auto formula = [xs = Shape(B::shape(x->inner)), out = ws[0], width = ws[1],
-                    x_ = save_if(has_node(weight), x), w_ = save_if(has_node(x), weight)](P& p) {
-      int64_t rows = 1;
-      for (int i = 0; i + 1 < xs.rank(); ++i) rows *= xs[i];
-      const T g = A::float_reshape(p.take(), Shape{rows, out});
-      if (p.needs(0)) p.give(0, A::float_reshape(A::float_matmul(g, w_->get(p)), xs));
-      if (p.needs(1)) {
-        const T x2 = A::float_reshape(x_->get(p), Shape{rows, width});
-        p.give(1, A::float_matmul(transposed(g), x2));
-      }
-      if (p.needs(2)) p.give(2, A::float_sum(g, Dims{0}, false));
-    };
+    auto formula = [linear = LinearOperands(x, weight)](P& p) { linear.give(p, p.take()); };
     auto to = edges(x, weight, bias);
     return attach("linear", B::float_linear(in(x), in(weight), in(bias)), std::move(to),
                   std::move(formula));
+  }
+  // Fused where the gradient can do without what the activation was given.
+  static T float_linear_activation(F x, F weight, const T* bias, const T* residual,
+                                   Activation activation) {
+    if (!tracked(x, weight, bias, residual)) {
+      return {B::float_linear_activation(in(x), in(weight), in(bias), in(residual), activation)};
+    }
+    if (activation == Activation::none) {
+      auto formula = [linear = LinearOperands(x, weight)](P& p) {
+        const T g = p.take();
+        if (p.needs(3)) p.give(3, g);
+        linear.give(p, g);
+      };
+      auto to = edges(x, weight, bias, residual);
+      return attach(
+          "linear",
+          B::float_linear_activation(in(x), in(weight), in(bias), in(residual), activation),
+          std::move(to), std::move(formula));
+    }
+    if (residual != nullptr) {
+      return A::float_add(A::float_linear_activation(x, weight, bias, nullptr, activation),
+                          *residual);
+    }
+    if (activation != Activation::relu && activation != Activation::tanh &&
+        activation != Activation::sigmoid) {
+      return activated<A>(A::float_linear(x, weight, bias), activation);
+    }
+    LinearOperands linear(x, weight);
+    auto to = edges(x, weight, bias);
+    Inner out = B::float_linear_activation(in(x), in(weight), in(bias), nullptr, activation);
+    auto formula = [linear = std::move(linear), y_ = save_output(out), activation](P& p) {
+      const T y = y_.get(p);
+      T g = p.take();
+      linear.give(p, activation == Activation::relu   ? A::float_relu_backward(std::move(g), y)
+                     : activation == Activation::tanh ? A::float_tanh_backward(std::move(g), y)
+                                                      : A::float_sigmoid_backward(std::move(g), y));
+    };
+    return attach("linear", std::move(out), std::move(to), std::move(formula));
   }
   // The weight is not trained; it is kept quantized until the gradient needs it. Where x is
   // quantized too, its rounding counts as the identity.
@@ -180,6 +207,33 @@ struct FormulasReduce : FormulasFunctions<B> {
   }
 
  protected:
+  // What the gradients of a linear layer need of its operands.
+  struct LinearOperands {
+    LinearOperands(const F& x, const F& weight)
+        : xs(B::shape(x->inner)),
+          out(B::shape(weight->inner)[0]),
+          width(B::shape(weight->inner)[1]),
+          x_(save_if(has_node(weight), x)),
+          w_(save_if(has_node(x), weight)) {}
+
+    // From g, the gradient of x weight^T + bias, to edges 0 to 2.
+    void give(P& p, T g) const {
+      int64_t rows = 1;
+      for (int i = 0; i + 1 < xs.rank(); ++i) rows *= xs[i];
+      const T g2 = A::float_reshape(std::move(g), Shape{rows, out});
+      if (p.needs(0)) p.give(0, A::float_reshape(A::float_matmul(g2, w_->get(p)), xs));
+      if (p.needs(1)) {
+        const T x2 = A::float_reshape(x_->get(p), Shape{rows, width});
+        p.give(1, A::float_matmul(transposed(g2), x2));
+      }
+      if (p.needs(2)) p.give(2, A::float_sum(g2, Dims{0}, false));
+    }
+
+    Shape xs;
+    int64_t out, width;
+    std::optional<SavedInput<B>> x_, w_;
+  };
+
   static int64_t count(const Shape& shape, const Dims& dims) {
     int64_t n = 1;
     for (int64_t d : dims) n *= shape[static_cast<int>(d)];

@@ -5,6 +5,7 @@
 #include <numbers>
 #include <tuple>
 
+#include "kiln/backend/activated.h"
 #include "kiln/backend/composed_attention.h"
 #include "kiln/backend/defaults_support.h"
 
@@ -26,6 +27,14 @@ struct NnDefaults {
         X::float_matmul(X::float_reshape(x, Shape{rows, in}), X::float_permute(weight, Dims{1, 0}));
     if (bias != nullptr) out = X::float_add(std::move(out), *bias);
     return X::float_reshape(std::move(out), out_shape);
+  }
+
+  template <class X = Bk>
+  static FloatOf<X> float_linear_activation(const FloatOf<X>& x, const FloatOf<X>& weight,
+                                            const FloatOf<X>* bias, const FloatOf<X>* residual,
+                                            Activation activation) {
+    FloatOf<X> out = activated<X>(X::float_linear(x, weight, bias), activation);
+    return residual == nullptr ? out : X::float_add(std::move(out), *residual);
   }
 
   template <class X = Bk>

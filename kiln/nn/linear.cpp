@@ -28,6 +28,16 @@ Linear::Linear(int64_t in_features, int64_t out_features, bool bias_, const Para
   if (bias_) bias = parameter({out_features}, fill_bias(in_features), options);
 }
 
+Tensor Linear::forward(TensorArg x, const functional::LinearOptions& options) const {
+  if (weight.is_computed()) {
+    const Tensor out =
+        functional::activate(detail::computed_linear(weight, x, bias), options.activation);
+    return options.residual.defined() ? out + options.residual : out;
+  }
+  const Tensor& w = weight;
+  return functional::linear(x, w, bias, options);
+}
+
 void Linear::reset_parameters() {
   refill(weight, fill_weight);
   refill(bias, fill_bias(in_features_));

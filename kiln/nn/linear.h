@@ -26,6 +26,8 @@ class Linear : public Module {
     const Tensor& w = weight;  // drawn before the bias, as in parameters(), should both be lazy
     return functional::linear(x, w, bias);
   }
+  // activation(x W^T + b) + residual in one go: layer(x, {.activation = Activation::gelu}).
+  Tensor forward(TensorArg x, const functional::LinearOptions& options) const;
   // Draws the values again.
   void reset_parameters();
   std::string extra_repr() const override;

@@ -34,19 +34,29 @@ Tensor TransformerEncoderLayer::attend(const Tensor& x, const Tensor& mask, cons
   return dropout1(self_attn(x, x, x, call).first);
 }
 
-Tensor TransformerEncoderLayer::feed_forward(const Tensor& x) {
-  const Tensor hidden = linear1(x);
-  return dropout2(linear2(dropout(gelu_ ? gelu(hidden) : relu(hidden))));
+// Of a normalized x, plus `residual`. What hooks are shown is what PyTorch shows them: a linear
+// layer takes part in the activation or the sum only where it has none.
+Tensor TransformerEncoderLayer::feed_forward(const Tensor& x, const Tensor& residual) {
+  using functional::LinearOptions;
+  const Activation activation = gelu_ ? Activation::gelu : Activation::relu;
+  const Tensor hidden =
+      dropout(linear1.has_forward_hooks() ? functional::activate(linear1(x), activation)
+                                          : linear1(x, LinearOptions{activation, {}}));
+  const bool drops = dropout2.is_training() && dropout2.p() > 0;
+  if (drops || linear2.has_forward_hooks() || dropout2.has_forward_hooks()) {
+    return residual + dropout2(linear2(hidden));
+  }
+  return linear2(hidden, LinearOptions{Activation::none, residual});
 }
 
 Tensor TransformerEncoderLayer::forward(const Tensor& src, const Tensor& src_mask,
                                         const Tensor& src_key_padding_mask, bool is_causal) {
   if (norm_first_) {
     const Tensor x = src + attend(norm1(src), src_mask, src_key_padding_mask, is_causal);
-    return x + feed_forward(norm2(x));
+    return feed_forward(norm2(x), x);
   }
   const Tensor x = norm1(src + attend(src, src_mask, src_key_padding_mask, is_causal));
-  return norm2(x + feed_forward(x));
+  return norm2(feed_forward(x, x));
 }
 
 }  // namespace kiln::nn

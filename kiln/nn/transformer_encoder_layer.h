@@ -46,7 +46,7 @@ class TransformerEncoderLayer : public Module {
 
  private:
   Tensor attend(const Tensor& x, const Tensor& mask, const Tensor& padding, bool is_causal);
-  Tensor feed_forward(const Tensor& x);
+  Tensor feed_forward(const Tensor& x, const Tensor& residual);
 
   bool norm_first_;
   bool gelu_;

@@ -137,15 +137,11 @@ Tensor Tensor::dot(const Tensor& other) const {
   return kiln::matmul(*this, other);
 }
 
-namespace functional {
+namespace {
 
-Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
-  if (has_complex(x, weight)) [[unlikely]] {
-    const Tensor out = kiln::matmul(x, weight.t());
-    return bias.defined() ? out + bias : out;
-  }
-  const ValueArg input = arg_of("linear", x);
-  const Value& w = value_of("linear", weight);
+// Checks the operands of a linear layer that are floating point, or whose weight is quantized, and
+// returns the bias, or null.
+const Value* check_linear(const ValueArg& input, const Value& w, const Tensor& bias) {
   check_same_device("linear", input, w);
   const Shape& xs = shape_of(input);
   const Shape& ws = shape_of(w);
@@ -155,10 +151,7 @@ Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
                             ws.rank() == 2 ? ws[1] : -1, "] and weight [out, in]");
   }
   const bool quantized = kind_of_value(w) == Kind::quantized;
-  if (quantized && is_quantized(input)) {
-    const Tensor out = quantized_product("linear", input, w, true);
-    return bias.defined() ? out + bias : out;
-  }
+  if (quantized && is_quantized(input)) return nullptr;
   const DType dtype = dtype_of_value(input);
   if (kind_of_value(input) != Kind::floating || (!quantized && dtype != dtype_of_value(w))) {
     throw_error<DTypeError>("linear: input and weight must have one floating point dtype; got ",
@@ -174,8 +167,80 @@ Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
                               "] ", dtype);
     }
   }
-  if (quantized) return wrap(AD::float_linear_quantized(input, w.inner, b));
+  return b;
+}
+
+void check_residual(const Tensor& residual, const ValueArg& input, const Shape& weight) {
+  const Value& r = value_of("linear", residual);
+  check_same_device("linear", input, r);
+  Shape shape = shape_of(input);
+  shape.back() = weight[0];
+  if (!(shape_of(r) == shape)) {
+    throw_error<ShapeError>("linear: the residual does not fit the result; got ", shape_of(r),
+                            "; expected ", shape);
+  }
+  if (dtype_of_value(r) != dtype_of_value(input)) {
+    throw_error<DTypeError>("linear: the residual must have the input's dtype; got ",
+                            dtype_of_value(r), " and ", dtype_of_value(input));
+  }
+}
+
+}  // namespace
+
+namespace functional {
+
+Tensor activate(TensorArg x, Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      break;
+    case Activation::relu:
+      return relu(std::move(x));
+    case Activation::gelu:
+      return gelu(std::move(x));
+    case Activation::gelu_tanh:
+      return gelu(std::move(x), "tanh");
+    case Activation::silu:
+      return silu(std::move(x));
+    case Activation::tanh:
+      return tanh(std::move(x));
+    case Activation::sigmoid:
+      return sigmoid(std::move(x));
+  }
+  return Tensor(x);
+}
+
+Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
+  if (has_complex(x, weight)) [[unlikely]] {
+    const Tensor out = kiln::matmul(x, weight.t());
+    return bias.defined() ? out + bias : out;
+  }
+  const ValueArg input = arg_of("linear", x);
+  const Value& w = value_of("linear", weight);
+  const Value* b = check_linear(input, w, bias);
+  if (kind_of_value(w) == Kind::quantized) [[unlikely]] {
+    if (!is_quantized(input)) return wrap(AD::float_linear_quantized(input, w.inner, b));
+    const Tensor out = quantized_product("linear", input, w, true);
+    return bias.defined() ? out + bias : out;
+  }
   return wrap(AD::float_linear(input, w, b));
+}
+
+Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
+  const Tensor& residual = options.residual;
+  if (has_complex(x, weight) || kind_of_value(value_of("linear", weight)) == Kind::quantized)
+      [[unlikely]] {
+    const Tensor out = activate(linear(std::move(x), weight, bias), options.activation);
+    return residual.defined() ? out + residual : out;
+  }
+  const ValueArg input = arg_of("linear", x);
+  const Value& w = value_of("linear", weight);
+  const Value* b = check_linear(input, w, bias);
+  const Value* r = nullptr;
+  if (residual.defined()) {
+    check_residual(residual, input, shape_of(w));
+    r = &value_of("linear", residual);
+  }
+  return wrap(AD::float_linear_activation(input, w, b, r, options.activation));
 }
 
 }  // namespace functional

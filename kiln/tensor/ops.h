@@ -111,6 +111,18 @@ namespace functional {
 // be quantized; gradients then flow to x and the bias. So may both, as in matmul, x of two dims.
 Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias = {});
 
+Tensor activate(TensorArg x, Activation activation);
+
+// activate(linear(x, weight, bias)) + residual, without a pass over memory of its own for either
+// (of the activations that need what they were given for their gradient, gelu, gelu_tanh and silu,
+// when nothing is recorded). residual: the result's shape and dtype, or undefined. The same numbers
+// as of the ops one after another.
+struct LinearOptions {
+  Activation activation = Activation::none;
+  Tensor residual = {};
+};
+Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias, const LinearOptions& options);
+
 // x [N, C, H, W] or [C, H, W], weight [O, C / groups, KH, KW], bias [O] or undefined.
 Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias = {},
               const ConvOptions& options = {});

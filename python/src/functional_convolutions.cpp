@@ -58,17 +58,37 @@ void def_transposed(nb::module_& m, const char* name, Transposed f, const char* 
       "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1, doc);
 }
 
+Activation activation_of(const std::string& name) {
+  constexpr std::pair<const char*, Activation> kNames[] = {
+      {"none", Activation::none},           {"relu", Activation::relu}, {"gelu", Activation::gelu},
+      {"gelu_tanh", Activation::gelu_tanh}, {"silu", Activation::silu}, {"tanh", Activation::tanh},
+      {"sigmoid", Activation::sigmoid}};
+  for (const auto& [known, activation] : kNames) {
+    if (name == known) return activation;
+  }
+  throw_error<ValueError>("linear: unknown activation '", name,
+                          "'; expected none, relu, gelu, gelu_tanh, silu, tanh or sigmoid");
+}
+
 }  // namespace
 
 void bind_functional_convolutions(nb::module_& m) {
   m.def(
       "linear",
-      [](const Tensor& x, const Tensor& weight, const OptionalTensor& bias) {
+      [](const Tensor& x, const Tensor& weight, const OptionalTensor& bias,
+         const std::string& activation, const OptionalTensor& residual) {
+        const F::LinearOptions options{activation_of(activation), residual};
         Unlocked lock(x, weight);
-        return F::linear(x, weight, bias);
+        if (options.activation == Activation::none && !options.residual.defined()) {
+          return F::linear(x, weight, bias);
+        }
+        return F::linear(x, weight, bias, options);
       },
-      "input"_a, "weight"_a, optional_arg("bias"),
-      "x W^T + b: [.., in] with weight [out, in] -> [.., out].");
+      "input"_a, "weight"_a, optional_arg("bias"), nb::kw_only(), "activation"_a = "none",
+      optional_arg("residual"),
+      "x W^T + b: [.., in] with weight [out, in] -> [.., out]. activation (none, relu, gelu, "
+      "gelu_tanh, silu, tanh or sigmoid) is applied to it and residual, of the result's shape, "
+      "added to that, while it is in the cache.");
   m.def(
       "bilinear",
       [](const Tensor& x1, const Tensor& x2, const Tensor& weight, const OptionalTensor& bias) {

@@ -1,5 +1,6 @@
 // Cpu's matrix products against Reference: sizes around every block, all layouts, instruction sets
 // and dtypes.
+#include "kiln/backend/activated.h"
 #include "neural_check.h"
 
 using namespace kiln;
@@ -161,6 +162,48 @@ TEST_CASE("linear: any rank, with and without bias") {
   const HostHandle x = random_tensor({4, 3, 6, 40}, DType::f32, 3);
   const HostHandle w = random_tensor({10, 40}, DType::f32, 1);
   check(host::permute(x, {1, 0, 2, 3}), w, nullptr);  // rows at no even distance
+}
+
+TEST_CASE("linear_activation: the bits of linear, the activation and the sum one after another") {
+  struct Size {
+    int64_t m, n, k;
+  };
+  // Vectors, few rows, tiles; both operands packed, one, none; several runs of k; no k at all.
+  const Size sizes[] = {{1, 70, 33},     {9, 1, 40},    {2, 40, 64},    {30, 17, 40},
+                        {64, 300, 100},  {7, 5, 0},     {40, 700, 300}, {300, 40, 200},
+                        {33, 600, 2100}, {128, 530, 64}};
+  const auto check = [&](const Size& size, DType dtype) {
+    const HostHandle x = random_tensor({size.m, size.k}, dtype, 1);
+    const HostHandle w = random_tensor({size.n, size.k}, dtype, 2);
+    const HostHandle bias = random_tensor({size.n}, dtype, 3);
+    const HostHandle residual = random_tensor({size.m, size.n}, dtype, 4);
+    using enum Activation;
+    for (const Activation activation : {none, relu, gelu, gelu_tanh, silu, tanh, sigmoid}) {
+      CAPTURE(to_string(Shape{size.m, size.n, size.k}));
+      CAPTURE(static_cast<int>(activation));
+      const HostHandle active = activated<Cpu>(Cpu::float_linear(x, w, &bias), activation);
+      CHECK(same_bits(Cpu::float_linear_activation(x, w, &bias, nullptr, activation), active));
+      CHECK(same_bits(
+          Cpu::float_linear_activation(x, stored_transposed(w), &bias, &residual, activation),
+          Cpu::float_add(
+              activated<Cpu>(Cpu::float_linear(x, stored_transposed(w), &bias), activation),
+              residual)));
+    }
+  };
+  at_every_target([&] {
+    for (const Size& size : sizes) check(size, DType::f32);
+    check({20, 70, 33}, DType::f64);
+    check({64, 300, 100}, DType::f64);
+    check({20, 70, 33}, DType::bf16);
+    check({20, 70, 33}, DType::f16);
+  });
+  const HostHandle x = random_tensor({300, 300}, DType::f32, 1);
+  const HostHandle w = random_tensor({500, 300}, DType::f32, 2);
+  const HostHandle residual = random_tensor({300, 500}, DType::f32, 3);
+  check_deterministic([&] {
+    return std::vector<HostHandle>{
+        Cpu::float_linear_activation(x, w, nullptr, &residual, Activation::gelu)};
+  });
 }
 
 TEST_CASE("matmul and linear: the same bits at any number of threads") {

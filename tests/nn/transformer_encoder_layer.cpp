@@ -69,6 +69,32 @@ TEST_CASE("TransformerEncoderLayer: values and gradients") {
   }
 }
 
+TEST_CASE("TransformerEncoderLayer: hooks are shown each layer's own result") {
+  TransformerEncoderLayer layer(4, 2, {.dim_feedforward = 6, .batch_first = true});
+  layer.eval();
+  const NoGradGuard no_grad;
+  const Tensor x = inputs({2, 3, 4}).to(f32);
+  const Tensor plain = layer(x);
+  Tensor before, after, sum;
+  auto first = layer.linear1.register_forward_hook(
+      [&](nn::Module& m, std::span<const nn::HookValue> args, const nn::HookValue& out) {
+        auto& linear = dynamic_cast<nn::Linear&>(m);
+        before = functional::linear(args[0].tensor(), linear.weight, linear.bias);
+        CHECK(out.tensor().equal(before));
+      });
+  CHECK(layer(x).equal(plain));
+  CHECK(before.defined());
+  first.remove();
+  auto second = layer.linear2.register_forward_hook(
+      [&](nn::Module& m, std::span<const nn::HookValue> args, const nn::HookValue& out) {
+        auto& linear = dynamic_cast<nn::Linear&>(m);
+        after = functional::linear(args[0].tensor(), linear.weight, linear.bias);
+        CHECK(out.tensor().equal(after));
+      });
+  CHECK(layer(x).equal(plain));
+  CHECK(after.defined());
+}
+
 TEST_CASE("TransformerEncoderLayer: keys, masks, evaluation, errors") {
   TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 16});
   CHECK(layer.state_dict().keys() ==

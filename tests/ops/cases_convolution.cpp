@@ -107,6 +107,25 @@ KILN_OP_CASES(convolution) {
      [](const Tensors& x) { return F::bilinear(x[0], x[1], x[2], x[3]); },
      {real({2, 3, 4}), real({2, 3, 5}), real({6, 4, 5}), real({6})})
       .loose(8);
+  for (const auto& [name, activation] : {std::pair{"none", Activation::none},
+                                         {"relu", Activation::relu},
+                                         {"gelu", Activation::gelu},
+                                         {"gelu_tanh", Activation::gelu_tanh},
+                                         {"silu", Activation::silu},
+                                         {"tanh", Activation::tanh},
+                                         {"sigmoid", Activation::sigmoid}}) {
+    const std::string call = std::string("F.linear(a, b, c, activation='") + name + "'";
+    op("nn.functional.linear", call + ")",
+       [=](const Tensors& x) { return F::linear(x[0], x[1], x[2], {.activation = activation}); },
+       {real({2, 3, 5}), real({4, 5}), real({4})})
+        .no_peer("PyTorch's linear has no activation");
+    op("nn.functional.linear", call + ", residual=d)",
+       [=](const Tensors& x) {
+         return F::linear(x[0], x[1], x[2], {.activation = activation, .residual = x[3]});
+       },
+       {real({2, 3, 5}), real({4, 5}), real({4}), real({2, 3, 4})})
+        .no_peer("PyTorch's linear has no activation");
+  }
   op("nn.functional.linear", "F.linear(a, b, c)",
      [](const Tensors& x) { return F::linear(x[0], x[1], x[2]); },
      {real({2, 3, 4}), real({5, 4}), real({5})})

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/complex.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;
@@ -207,6 +208,42 @@ TEST_CASE("infinities and NaN pass through products") {
     CHECK(std::isnan(out[0][0].item()));
     CHECK(out[1][0].item() == 6.0);
   });
+}
+
+TEST_CASE("linear with an activation and a residual") {
+  using functional::LinearOptions;
+  on_devices(kFloatTypes, [](Device device, DType dtype) {
+    const TensorOptions on{dtype, device};
+    const Tensor x = tensor({{1, 1, 1}, {2, 0, 1}}, on);
+    const Tensor w = tensor({{1, 2, 3}, {0, -1, 1}}, on);
+    const Tensor b = tensor({-6, 1}, on);
+    const Tensor r = tensor({{1, 2}, {3, 4}}, on);
+    const auto run = [&](Activation activation, const Tensor& residual) {
+      return functional::linear(x, w, b, LinearOptions{activation, residual});
+    };
+    CHECK(mismatch(run(Activation::none, {}), {2, 2}, {0, 1, -1, 2}) == "");
+    CHECK(mismatch(run(Activation::relu, {}), {2, 2}, {0, 1, 0, 2}) == "");
+    CHECK(mismatch(run(Activation::relu, r), {2, 2}, {1, 3, 3, 6}) == "");
+    CHECK(mismatch(run(Activation::none, r.t().contiguous().t()), {2, 2}, {1, 3, 2, 6}) == "");
+  });
+  const Tensor x = ones({2, 3}), w = ones({4, 3});
+  const auto with = [&](const Tensor& residual) {
+    return functional::linear(x, w, {}, LinearOptions{Activation::relu, residual});
+  };
+  CHECK_THROWS_WITH_AS(with(ones({4})),
+                       "linear: the residual does not fit the result; got [4]; expected [2, 4]",
+                       ShapeError);
+  CHECK_THROWS_AS(with(ones({2, 4}, {f64})), DTypeError);
+  CHECK_THROWS_AS(with(ones({2, 4}, {i64})), DTypeError);
+  CHECK_THROWS_AS(functional::linear(x, ones({4, 2}), {}, LinearOptions{Activation::relu, {}}),
+                  ShapeError);
+  // Complex numbers and quantized weights take the ops one after another.
+  const Tensor z = complex(x, x), v = complex(w, zeros({4, 3}));
+  CHECK(functional::linear(z, v, {}, LinearOptions{Activation::tanh, {}})
+            .equal(functional::linear(z, v).tanh()));
+  const Tensor q = quantize(w, QuantScheme{});
+  CHECK(functional::linear(x, q, {}, LinearOptions{Activation::gelu, ones({2, 4})})
+            .equal(functional::linear(x, q).gelu() + 1));
 }
 
 TEST_CASE("linear") {

@@ -119,6 +119,11 @@ struct Describe {
   std::string operator()(ScatterReduction x) const {
     return x == ScatterReduction::prod ? "prod" : x == ScatterReduction::amax ? "amax" : "amin";
   }
+  std::string operator()(Activation x) const {
+    constexpr const char* kNames[] = {"none", "relu", "gelu",   "gelu_tanh",
+                                      "silu", "tanh", "sigmoid"};
+    return kNames[static_cast<size_t>(x)];
+  }
   std::string operator()(const AttentionOptions& x) const {
     return concat("scale ", x.scale, x.causal ? " causal" : "", " dropout ", x.dropout);
   }

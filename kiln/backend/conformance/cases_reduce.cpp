@@ -167,6 +167,21 @@ void add_int_reductions(CaseList& list, DType dtype) {
   }
 }
 
+// A linear layer with each activation, with and without a residual.
+void add_finished(CaseList& list, const std::vector<Argument>& linear, const Operand& residual,
+                  Tolerance tolerance) {
+  using enum Activation;
+  tolerance.absolute += 8;  // the sum may cancel what is rounded before it
+  for (const Activation activation : {none, relu, gelu, gelu_tanh, silu, tanh, sigmoid}) {
+    std::vector<Argument> arguments = linear;
+    arguments.push_back(activation == relu || activation == silu ? Argument(Absent())
+                                                                 : Argument(residual));
+    arguments.push_back(activation);
+    Case& c = list.add("float_linear_activation", arguments, tolerance);
+    c.elementwise = false;
+  }
+}
+
 }  // namespace
 
 void add_reduce_cases(CaseList& list) {
@@ -224,10 +239,13 @@ void add_product_cases(CaseList& list) {
       const Operand weight = list.uniform({out, shape.back()}, dtype);
       const Operand x = list.uniform(shape, dtype);
       for (const Argument& bias : {Argument(list.uniform(Shape{out}, dtype)), Argument(Absent())}) {
-        Case& c = list.add("float_linear", {x, weight, bias},
-                           {8, 8.0 * static_cast<double>(shape.back())});
+        const Tolerance tolerance{8, 8.0 * static_cast<double>(shape.back())};
+        Case& c = list.add("float_linear", {x, weight, bias}, tolerance);
         c.elementwise = false;
         c.expandable = true;
+        Shape result = shape;
+        result.back() = out;
+        add_finished(list, {x, weight, bias}, list.uniform(result, dtype), tolerance);
       }
     }
   }

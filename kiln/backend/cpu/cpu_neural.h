@@ -19,6 +19,8 @@ struct CpuNeural : CpuBasic {
   // Products. (matmul.cpp)
   static HostHandle float_matmul(Arg<HostHandle>, Arg<HostHandle>);
   static HostHandle float_linear(Arg<HostHandle>, Arg<HostHandle>, const HostHandle*);
+  static HostHandle float_linear_activation(Arg<HostHandle>, Arg<HostHandle>, const HostHandle*,
+                                            const HostHandle*, Activation);
   static HostHandle int_matmul(Arg<HostHandle>, Arg<HostHandle>);
 
   // Products of integers of 8 or 4 bits with scales. (quantized_products.cpp)

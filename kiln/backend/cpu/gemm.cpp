@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/backend/cpu/binary_kernels.h"
 #include "kiln/backend/cpu/gemm_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
@@ -30,6 +31,24 @@ constexpr int64_t kPackedBBytes = 4096 * 1024;
 // Row panels of equal height waste nothing on a short last one.
 int64_t panel_rows(int64_t m, int64_t most) { return ceil_div(m, ceil_div(m, most)); }
 
+// What remains to be done to `m` rows of `n` elements of C from `c` on, once they are summed.
+template <class T>
+void finish(const Gemm<T>& g, T* c, int64_t m, int64_t n) {
+  if (n == g.c_row) {
+    n *= m;
+    m = 1;
+  }
+  const Kernel add = binary_kernels().kernels[index_of(BinaryOp::add)][column_of(dtype_of<T>)];
+  for (int64_t i = 0; i < m; ++i, c += g.c_row) {
+    if (g.activation != nullptr) g.activation({.in = {c}, .out = c, .n = n});
+    if (g.residual != nullptr) add({.in = {c, g.residual + (c - g.c)}, .out = c, .n = n});
+  }
+}
+
+// Columns of C that are finished together: enough for a kernel to run well, few enough to be in the
+// second-level cache still.
+constexpr int64_t kFinishColumns = 256;
+
 template <class T>
 void finish_empty(const Gemm<T>& g) {
   for (int64_t i = 0; i < g.m; ++i) {
@@ -41,6 +60,7 @@ void finish_empty(const Gemm<T>& g) {
       c = sum;
     }
   }
+  if (g.has_finish()) finish(g, g.c, g.m, g.n);
 }
 
 // Whether rows that lie `stride` elements apart fall on so few sets of the first-level cache that
@@ -73,6 +93,8 @@ Plan<T> make_plan(const Gemm<T>& g, const GemmKernels<T>& kernels) {
       g.n > 2 * kernels.columns && (g.a.row != 1 ? (g.a.column != 1 || rows_collide<T>(g.a.row) ||
                                                     depth * g.m * size > 256 * 1024)
                                                  : depth * g.m * size > 256 * 1024);
+  // Tiles of packed rows also fetch or pack the columns that come next.
+  plan.pack_a = plan.pack_a || (plan.pack_b && g.n >= 12 * kernels.columns);
   const bool adjacent = plan.pack_a || g.a.row == 1;
   plan.rows = panel_rows(g.m, adjacent ? kernels.max_rows : kernels.max_strided_rows);
   plan.a_block = !plan.pack_a
@@ -107,9 +129,10 @@ class TileMultiplier {
         direct_(plan_.pack_b ? 0 : g.n / kernels_.lanes * kernels_.lanes),
         b_block_(std::min(plan_.b_block, round_up(g.n, kernels_.columns))),
         a_block_(std::min(plan_.a_block, round_up(g.m, plan_.rows))),
-        b_packed_(direct_ == g.n ? 0
-                                 : (plan_.pack_b ? b_block_ : kernels_.columns) * most_depth() +
-                                       kernels_.lanes),
+        b_slots_(!plan_.pack_b     ? 1
+                 : a_block_ >= g.m ? 2
+                                   : b_block_ / kernels_.columns),
+        b_packed_(direct_ == g.n ? 0 : b_slots_ * kernels_.columns * most_depth() + kernels_.lanes),
         a_packed_(plan_.pack_a ? a_block_ * most_depth() + kernels_.lanes : 0) {}
 
   void run() const {
@@ -130,7 +153,7 @@ class TileMultiplier {
           block.c = g_.c + i * g_.c_row + j;
           block.row_bias = last && g_.row_bias != nullptr ? g_.row_bias + i : nullptr;
           const MatrixView<T> a{g_.a.data + i * g_.a.row + p * g_.a.column, g_.a.row, g_.a.column};
-          multiply_block(block, a, b, j >= direct_, i == 0);
+          multiply_block(block, a, b, j >= direct_, i == 0, last && g_.has_finish());
         }
       }
     }
@@ -141,7 +164,7 @@ class TileMultiplier {
 
   // A block of A times a block of B, which is packed or to be packed, if it is to be at all.
   void multiply_block(GemmBlock<T> block, const MatrixView<T>& a, const MatrixView<T>& b,
-                      bool b_packed, bool b_is_new) const {
+                      bool b_packed, bool b_is_new, bool finishes) const {
     block.a = plan_.pack_a ? a_packed_.get() : a.data;
     block.a_row = plan_.pack_a ? 1 : a.row;
     block.a_step = plan_.pack_a ? plan_.rows : a.column;
@@ -158,17 +181,30 @@ class TileMultiplier {
       done = first.n;
     }
     if (packs_b) {
-      multiply_and_pack_columns(block, b, done);
-    } else if (done < block.n) {
-      kernels_.block(part(block, done, block.n - done));
+      multiply_and_pack_columns(block, b, done, finishes);
+    } else if (!finishes) {
+      if (done < block.n) kernels_.block(part(block, done, block.n - done));
+    } else {
+      for (int64_t from = 0; from < block.n; from = done) {
+        const int64_t end = std::min(from + kFinishColumns, block.n);
+        if (done < end) kernels_.block(part(block, done, end - done));
+        done = end;
+        finish(g_, block.c + from, block.m, end - from);
+      }
     }
+  }
+
+  // The panel of B that begins with column j of a block.
+  const T* panel_of_b(const GemmBlock<T>& block, int64_t j) const {
+    const int64_t panel = j / kernels_.columns;
+    return block.b + (block.b == b_packed_.get() ? panel % b_slots_ : panel) * block.b_panel;
   }
 
   // Up to n columns of a block, from the one that begins panel j / columns.
   GemmBlock<T> part(const GemmBlock<T>& block, int64_t j, int64_t n) const {
     GemmBlock<T> some = block;
     some.n = std::min(n, block.n - j);
-    some.b += j / kernels_.columns * block.b_panel;
+    some.b = panel_of_b(block, j);
     some.c += j;
     if (block.column_bias != nullptr) some.column_bias += j;
     return some;
@@ -201,16 +237,24 @@ class TileMultiplier {
   }
 
   // Packs B panel by panel from column j on, and multiplies the block's rows with each.
-  void multiply_and_pack_columns(const GemmBlock<T>& block, const MatrixView<T>& b,
-                                 int64_t j) const {
+  void multiply_and_pack_columns(const GemmBlock<T>& block, const MatrixView<T>& b, int64_t j,
+                                 bool finishes) const {
     bool is_packed = false;
+    int64_t finished = 0;
     for (; j < block.n; j += kernels_.columns) {
       GemmBlock<T> panel = part(block, j, kernels_.columns);
       if (!is_packed) pack_columns({b.data + j * b.column, b.row, b.column}, panel);
       panel.ahead = columns_ahead(b, j + kernels_.columns, block);
       is_packed = panel.ahead.task == AheadTask::copy;
       kernels_.block(panel);
+      const int64_t done = j + panel.n;
+      if (finishes && (done - finished >= kFinishColumns || done == block.n)) {
+        finish(g_, block.c + finished, block.m, done - finished);
+        finished = done;
+      }
     }
+    // The block's first columns, multiplied by the caller, may be all it has.
+    if (finishes && finished < block.n) finish(g_, block.c + finished, block.m, block.n - finished);
   }
 
   // For the panel of B that begins with column j of the block.
@@ -229,7 +273,7 @@ class TileMultiplier {
     } else if (b.column == 1 && block.a_row == 1 && block.m > block.rows) {
       ahead.task = AheadTask::copy;
       ahead.step = b.row;
-      ahead.to = const_cast<T*>(block.b) + j / kernels_.columns * block.b_panel;
+      ahead.to = const_cast<T*>(panel_of_b(block, j));
       ahead.to_step = kernels_.columns;
       ahead.tile = kernels_.lanes;
       ahead.rows = block.k;
@@ -267,6 +311,9 @@ class TileMultiplier {
   const Plan<T> plan_;
   const int64_t direct_;  // columns of B that are not packed
   const int64_t b_block_, a_block_;
+  // Packed panels of B that are kept: all of a block's when several blocks of A meet them, else the
+  // one that is multiplied and the next, which stay in the first-level cache's reach.
+  const int64_t b_slots_;
   const Scratch<T> b_packed_, a_packed_;
 };
 
@@ -350,6 +397,12 @@ bool multiply_vector(const Gemm<T>& g) {
       if (all != nullptr) sum += *all;
       g.c[j] = sum;
     }
+    // They lie side by side, whichever way C is a vector.
+    if (g.has_finish()) {
+      Gemm<T> line = g;
+      line.c_row = count;
+      finish(line, y, 1, count);
+    }
   });
   return true;
 }
@@ -368,14 +421,16 @@ bool multiply_few_rows(const Gemm<T>& g) {
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
     kernels.dots_of_rows(g.m, g.a.data, g.a.row, g.b.data + begin * g.b.column, g.b.column,
                          end - begin, g.k, g.c + begin, g.c_row);
-    if (g.column_bias == nullptr && g.row_bias == nullptr) return;
-    for (int64_t i = 0; i < g.m; ++i) {
-      for (int64_t j = begin; j < end; ++j) {
-        T& sum = g.c[i * g.c_row + j];
-        if (g.column_bias != nullptr) sum += g.column_bias[j];
-        if (g.row_bias != nullptr) sum += g.row_bias[i];
+    if (g.column_bias != nullptr || g.row_bias != nullptr) {
+      for (int64_t i = 0; i < g.m; ++i) {
+        for (int64_t j = begin; j < end; ++j) {
+          T& sum = g.c[i * g.c_row + j];
+          if (g.column_bias != nullptr) sum += g.column_bias[j];
+          if (g.row_bias != nullptr) sum += g.row_bias[i];
+        }
       }
     }
+    if (g.has_finish()) finish(g, g.c + begin, g.m, end - begin);
   });
   return true;
 }
@@ -439,6 +494,7 @@ void gemm(const Gemm<T>& g) {
       tile.c += i * g.c_row + j;
       if (tile.row_bias != nullptr) tile.row_bias += i;
       if (tile.column_bias != nullptr) tile.column_bias += j;
+      if (tile.residual != nullptr) tile.residual += i * g.c_row + j;
       multiply_tile(tile);
     }
   });

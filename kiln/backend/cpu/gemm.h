@@ -5,6 +5,8 @@
 
 namespace kiln::cpu {
 
+struct KernelArgs;  // of elementwise.h
+
 // Element (i, j) is data[i * row + j * column].
 template <class T>
 struct MatrixView {
@@ -13,8 +15,9 @@ struct MatrixView {
   int64_t column = 0;
 };
 
-// C [m, n] = A [m, k] B [k, n] (+ C) (+ a bias for each row or column). C is row-major with c_row
-// >= n elements from row to row, and overlaps neither A nor B. k may be 0.
+// C [m, n] = A [m, k] B [k, n] (+ C) (+ a bias for each row or column), and then, in f32 and f64,
+// C = activation(C) (+ residual), while it is in the cache. C is row-major with c_row >= n elements
+// from row to row, and overlaps neither A nor B. k may be 0.
 template <class T>
 struct Gemm {
   int64_t m = 0, n = 0, k = 0;
@@ -24,6 +27,10 @@ struct Gemm {
   bool accumulate = false;
   const T* row_bias = nullptr;
   const T* column_bias = nullptr;
+  void (*activation)(const KernelArgs&) = nullptr;  // of one input, without parameters
+  const T* residual = nullptr;                      // laid out as C
+
+  bool has_finish() const { return activation != nullptr || residual != nullptr; }
 };
 
 // Computes it on as many threads as pay off. Results do not depend on the number of threads: in

@@ -5,11 +5,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "kiln/backend/activated.h"
 #include "kiln/backend/cpu/cpu_neural.h"
 #include "kiln/backend/cpu/gemm.h"
 #include "kiln/backend/cpu/gemm_half.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/small_product_kernels.h"
+#include "kiln/backend/cpu/unary_kernels.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln {
@@ -190,8 +192,36 @@ std::optional<MatrixView<T>> rows_of(const HostTensor& x) {
   return view;
 }
 
+// activation(x weight^T + bias) + residual, where there are any.
+struct LinearFinish {
+  const HostHandle* bias = nullptr;
+  const HostHandle* residual = nullptr;
+  Activation activation = Activation::none;
+};
+
+cpu::Kernel activation_kernel(Activation activation, DType dtype) {
+  using cpu::UnaryOp;
+  switch (activation) {
+    case Activation::none:
+      return nullptr;
+    case Activation::relu:
+      return cpu::unary_kernel(UnaryOp::relu, dtype);
+    case Activation::gelu:
+      return cpu::unary_kernel(UnaryOp::gelu, dtype);
+    case Activation::gelu_tanh:
+      return cpu::unary_kernel(UnaryOp::gelu_tanh, dtype);
+    case Activation::silu:
+      return cpu::unary_kernel(UnaryOp::silu, dtype);
+    case Activation::tanh:
+      return cpu::unary_kernel(UnaryOp::tanh, dtype);
+    case Activation::sigmoid:
+      return cpu::unary_kernel(UnaryOp::sigmoid, dtype);
+  }
+  return nullptr;
+}
+
 template <class T>
-void multiply_linear(const HostTensor& x, const HostTensor& weight, const HostTensor* bias,
+void multiply_linear(const HostTensor& x, const HostTensor& weight, const LinearFinish& end,
                      const HostTensor& out) {
   Gemm<T> g;
   g.n = weight.shape()[0];
@@ -204,8 +234,23 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const HostTe
   if (g.n == 1) g.b.column = 1;
   g.c = out.data_as<T>();
   g.c_row = g.n;
-  if (bias != nullptr) g.column_bias = bias->data_as<const T>();
+  if (end.bias != nullptr) g.column_bias = (*end.bias)->data_as<const T>();
+  if (end.residual != nullptr) g.residual = (*end.residual)->data_as<const T>();
+  g.activation = activation_kernel(end.activation, out.dtype());
   cpu::gemm(g);
+}
+
+// The biases and the residual are row-major. 16-bit floats have neither an activation nor a
+// residual.
+HostHandle run_linear(HostHandle x, const HostTensor& weight, const LinearFinish& end) {
+  Shape shape = x->shape();
+  shape.back() = weight.shape()[0];
+  HostHandle out = host::empty(shape, x->dtype(), x->device());
+  visit_float("linear", x->dtype(), [&]<class T>() {
+    if (!rows_of<T>(*x)) x = cpu::contiguous(x);
+    multiply_linear<T>(*x, weight, end, *out);
+  });
+  return out;
 }
 
 }  // namespace
@@ -233,17 +278,20 @@ HostHandle CpuNeural::float_linear(Arg<HostHandle> x, Arg<HostHandle> weight,
     const cpu::OptionalOperand wide(bias, cpu::widened);
     return cpu::narrowed(float_linear(cpu::widened(x), cpu::widened(weight), wide.get()), dtype);
   }
-  HostHandle rows = x.get();
-  Shape shape = rows->shape();
-  shape.back() = weight.get()->shape()[0];
-  HostHandle out = host::empty(shape, dtype, rows->device());
   const cpu::OptionalOperand row_bias(bias, cpu::contiguous);
-  const HostTensor* bias_tensor = row_bias.get() == nullptr ? nullptr : row_bias.get()->get();
-  visit_float("linear", dtype, [&]<class T>() {
-    if (!rows_of<T>(*rows)) rows = cpu::contiguous(rows);
-    multiply_linear<T>(*rows, *weight.get(), bias_tensor, *out);
-  });
-  return out;
+  return run_linear(x.get(), *weight.get(), {.bias = row_bias.get()});
+}
+
+HostHandle CpuNeural::float_linear_activation(Arg<HostHandle> x, Arg<HostHandle> weight,
+                                              const HostHandle* bias, const HostHandle* residual,
+                                              Activation activation) {
+  if (cpu::is_half(x.get()->dtype())) {  // rounded between the steps, as those ops would
+    HostHandle out = activated<CpuNeural>(float_linear(x, weight, bias), activation);
+    return residual == nullptr ? out : float_add(std::move(out), *residual);
+  }
+  const cpu::OptionalOperand row_bias(bias, cpu::contiguous);
+  const cpu::OptionalOperand added(residual, cpu::contiguous);
+  return run_linear(x.get(), *weight.get(), {row_bias.get(), added.get(), activation});
 }
 
 HostHandle CpuNeural::int_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {

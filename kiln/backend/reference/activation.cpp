@@ -1,4 +1,6 @@
 // Activations, softmax and their gradients.
+#include "kiln/backend/reference/activation.h"
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -58,6 +60,26 @@ double largest(std::span<const double> row) {
 }
 
 }  // namespace
+
+double reference::activated(double x, Activation activation) {
+  switch (activation) {
+    case Activation::none:
+      break;
+    case Activation::relu:
+      return x < 0.0 ? 0.0 : x;
+    case Activation::gelu:
+      return gelu(x);
+    case Activation::gelu_tanh:
+      return gelu_tanh(x);
+    case Activation::silu:
+      return x * sigmoid(x);
+    case Activation::tanh:
+      return std::tanh(x);
+    case Activation::sigmoid:
+      return sigmoid(x);
+  }
+  return x;
+}
 
 #define KILN_UNARY(name, expression)                                        \
   HostHandle Ops::name(Tensor x) {                                          \

@@ -1,4 +1,5 @@
 // Matrix products.
+#include "kiln/backend/reference/activation.h"
 #include "kiln/backend/reference/elements.h"
 
 namespace kiln {
@@ -54,33 +55,51 @@ HostHandle matmul(const HostHandle& a, const HostHandle& b) {
   return make(with_matrix(batch, n, m), a->dtype(), a->device(), out);
 }
 
+// x weight^T + bias, row by row.
+std::vector<double> linear(const HostHandle& x, const HostHandle& weight, const HostHandle* bias) {
+  const auto in = static_cast<size_t>(weight->shape()[1]);
+  const auto out_features = static_cast<size_t>(weight->shape()[0]);
+  const std::vector<double> inputs = read<double>(x);
+  const std::vector<double> weights = read<double>(weight);
+  std::vector<double> biases(out_features, 0.0);
+  if (bias != nullptr) biases = read<double>(*bias);
+  size_t rows = 1;
+  for (int d = 0; d + 1 < x->shape().rank(); ++d) rows *= static_cast<size_t>(x->shape()[d]);
+  std::vector<double> out;
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t o = 0; o < out_features; ++o) {
+      double sum = biases[o];
+      for (size_t i = 0; i < in; ++i) sum += inputs[r * in + i] * weights[o * in + i];
+      out.push_back(sum);
+    }
+  }
+  return out;
+}
+
+Shape linear_shape(const HostHandle& x, const HostHandle& weight) {
+  Shape shape = x->shape();
+  shape.back() = weight->shape()[0];
+  return shape;
+}
+
 }  // namespace
 
 HostHandle Ops::float_matmul(Tensor a, Tensor b) { return matmul<double>(a, b); }
 HostHandle Ops::int_matmul(Tensor a, Tensor b) { return matmul<int64_t>(a, b); }
 
 HostHandle Ops::float_linear(Tensor x, Tensor weight, const HostHandle* bias) {
-  const int64_t in = weight->shape()[1];
-  const int64_t out_features = weight->shape()[0];
-  const std::vector<double> inputs = read<double>(x);
-  const std::vector<double> weights = read<double>(weight);
-  std::vector<double> biases(static_cast<size_t>(out_features), 0.0);
-  if (bias != nullptr) biases = read<double>(*bias);
-  Shape shape = x->shape();
-  shape.back() = out_features;
-  int64_t rows = 1;
-  for (int d = 0; d + 1 < shape.rank(); ++d) rows *= shape[d];
-  std::vector<double> out;
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t o = 0; o < out_features; ++o) {
-      double sum = biases[static_cast<size_t>(o)];
-      for (int64_t i = 0; i < in; ++i) {
-        sum += inputs[static_cast<size_t>(r * in + i)] * weights[static_cast<size_t>(o * in + i)];
-      }
-      out.push_back(sum);
-    }
+  return make(linear_shape(x, weight), x->dtype(), x->device(), linear(x, weight, bias));
+}
+
+HostHandle Ops::float_linear_activation(Tensor x, Tensor weight, const HostHandle* bias,
+                                        const HostHandle* residual, Activation activation) {
+  std::vector<double> out = linear(x, weight, bias);
+  for (double& y : out) y = reference::activated(y, activation);
+  if (residual != nullptr) {
+    const std::vector<double> added = read<double>(*residual);
+    for (size_t i = 0; i < out.size(); ++i) out[i] += added[i];
   }
-  return make(shape, x->dtype(), x->device(), out);
+  return make(linear_shape(x, weight), x->dtype(), x->device(), out);
 }
 
 }  // namespace kiln

@@ -47,8 +47,13 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input):
-        return F.linear(input, self.weight, self.bias)
+    def forward(self, input, *, activation="none", residual=None):
+        """activation and residual as in nn.functional.linear: applied and added in one go."""
+        if residual is None and activation == "none":
+            return F.linear(input, self.weight, self.bias)
+        return F.linear(
+            input, self.weight, self.bias, activation=activation, residual=residual
+        )
 
     def extra_repr(self):
         return (
