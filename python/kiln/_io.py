@@ -7,7 +7,7 @@ and .npy: NumPy's; anything else: safetensors), and what the file holds when rea
 import os
 from collections.abc import Mapping
 
-from . import _C
+from . import _C, errors
 
 
 def save(obj, f, *, metadata=None, max_shard_size=0, compressed=False):
@@ -39,6 +39,8 @@ def load(f, *, key=None):
     checkpoint ("model", "ema.state_dict") instead of everything.
     """
     path = os.fspath(f)
+    if not os.path.exists(path):
+        raise errors.FileNotFoundError(f"load: there is no file {path!r}")
     if key is None and _C._is_torch_file(path):
         return _C._load_torch(path)
     tensors, _ = _C._load_tensors(path, key or "")

@@ -92,13 +92,44 @@ def nonzero_static(self, *, size, fill_value=-1):
     return _C.cat([found, missing])
 
 
+class UntypedStorage:
+    """The memory of a tensor, as its bytes."""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+        step = tensor.element_size()
+        self._start = tensor.data_ptr() - tensor.storage_offset() * step if tensor.numel() else 0
+
+    def data_ptr(self):
+        """Where it begins: the same for all views of one memory."""
+        return self._start
+
+    @property
+    def device(self):
+        """Where it lies."""
+        return self._tensor.device
+
+
+def untyped_storage(self):
+    """The memory that the tensor shares with its views."""
+    return UntypedStorage(self)
+
+
+def as_strided_scatter(self, src, size, stride, storage_offset=None):
+    """kiln.as_strided_scatter."""
+    from . import _names
+
+    return _names.as_strided_scatter(self, src, size, stride, storage_offset)
+
+
 for _method in (
-    is_inference, is_pinned, pin_memory, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
+    untyped_storage, as_strided_scatter, is_inference, is_pinned, pin_memory, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
     apply_, map_, narrow_copy, new_empty_strided, hardshrink, prelu, nonzero_static,
 ):  # fmt: skip
     if not hasattr(_C.Tensor, _method.__name__):
         setattr(_C.Tensor, _method.__name__, _method)
 _C.Tensor.layout = property(lambda self: "strided", doc="How elements lie in memory: strided.")
-for _name in ("is_sparse", "is_sparse_csr", "is_meta", "is_nested", "is_mkldnn"):
+for _name in ("is_sparse", "is_sparse_csr", "is_meta", "is_nested", "is_mkldnn", "is_xla", "is_mps", "is_xpu",
+              "is_vulkan", "is_ipu", "is_mtia", "is_maia"):
     if not hasattr(_C.Tensor, _name):
         setattr(_C.Tensor, _name, False)

@@ -74,6 +74,94 @@ def set_flush_denormal(mode):
     return False
 
 
-__all__ = [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
+def set_deterministic_debug_mode(debug_mode):
+    """Nothing to do: see use_deterministic_algorithms."""
+
+
+def get_deterministic_debug_mode():
+    """2: results never depend on chance."""
+    return 2
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    """False: there is nothing to warn of."""
+    return False
+
+
+def get_num_interop_threads():
+    """1: ops run one after another."""
+    return 1
+
+
+def set_num_interop_threads(threads):
+    """Nothing to do: ops run one after another."""
+
+
+_default_device = _C.device("cpu")
+
+
+def set_default_device(device):
+    """Where new tensors are made: "cpu" or None, for there is no other place."""
+    if device is not None and _C.device(device) != _default_device:
+        raise RuntimeError(f"set_default_device: expected 'cpu'; got {str(device)!r}")
+
+
+def get_default_device():
+    """Where new tensors are made."""
+    return _default_device
+
+
+def constant_pad_nd(input, pad, value=0):
+    """nn.functional.pad with a constant."""
+    return _C._functional.pad(input, pad, "constant", value)
+
+
+def as_strided_scatter(input, src, size, stride, storage_offset=None):
+    """A copy of input in which the elements of as_strided(size, stride, storage_offset) are src."""
+    out = input.contiguous().clone()
+    view = out.as_strided(size, stride, 0 if storage_offset is None else storage_offset)
+    if view.shape != src.shape:
+        raise RuntimeError(
+            f"as_strided_scatter: expected src of shape {list(view.shape)}; got {list(src.shape)}"
+        )
+    view.copy_(src)
+    return out
+
+
+class _OfDtype(type):
+    """Types that are tensors of one dtype."""
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, _C.Tensor) and x.dtype == cls.dtype
+
+    def __call__(cls, *args):
+        if args and all(isinstance(n, int) for n in args):
+            return _C.empty(*args, dtype=cls.dtype)
+        if len(args) == 1 and isinstance(args[0], _C.Tensor):
+            if args[0].dtype != cls.dtype:
+                raise TypeError(f"{cls.__name__}: expected {cls.dtype}; got {args[0].dtype}")
+            return args[0]
+        return _C.tensor(*(args or ([],)), dtype=cls.dtype)
+
+
+def _of_dtype(name, dtype):
+    doc = f"Tensors of {dtype}: isinstance() knows them; called with sizes or with values."
+    return _OfDtype(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "kiln"})
+
+
+_LEGACY = {
+    "FloatTensor": _C.float32, "DoubleTensor": _C.float64, "HalfTensor": _C.float16,
+    "BFloat16Tensor": _C.bfloat16, "LongTensor": _C.int64, "IntTensor": _C.int32,
+    "ShortTensor": _C.int16, "CharTensor": _C.int8, "ByteTensor": _C.uint8, "BoolTensor": _C.bool_,
+}  # fmt: skip
+for _name, _dtype in _LEGACY.items():
+    globals()[_name] = _of_dtype(_name, _dtype)
+del _name, _dtype
+
+__all__ = [*_LEGACY, "set_deterministic_debug_mode", "get_deterministic_debug_mode"]
+__all__ += ["is_deterministic_algorithms_warn_only_enabled", "get_num_interop_threads"]
+__all__ += ["set_num_interop_threads", "set_default_device", "get_default_device"]
+__all__ += ["constant_pad_nd", "as_strided_scatter"]
+__all__ += [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
 __all__ += ["use_deterministic_algorithms", "are_deterministic_algorithms_enabled"]
 __all__ += ["set_float32_matmul_precision", "get_float32_matmul_precision", "set_flush_denormal"]

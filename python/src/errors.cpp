@@ -56,13 +56,15 @@ void translate(const std::exception_ptr& p, void*) {
 void bind_errors(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("_errors", "What Kiln raises.");
   nb::object base = nb::steal(PyErr_NewException("kiln.errors.Error", PyExc_Exception, nullptr));
-  add<ShapeError>(m, "ShapeError", base, {PyExc_RuntimeError});
+  // PyTorch raises a RuntimeError for most of what is wrong with a value, and the other for the
+  // rest.
+  add<ShapeError>(m, "ShapeError", base, {PyExc_RuntimeError, PyExc_ValueError});
   // PyTorch has no kernel for a dtype (a NotImplementedError), refuses it (RuntimeError) or the
   // argument (TypeError).
   add<DTypeError>(m, "DTypeError", base, {PyExc_NotImplementedError, PyExc_TypeError});
   add<DeviceError>(m, "DeviceError", base, {PyExc_RuntimeError});
-  add<IndexError>(m, "IndexError", base, {PyExc_IndexError});
-  add<ValueError>(m, "ValueError", base, {PyExc_ValueError});
+  add<IndexError>(m, "IndexError", base, {PyExc_IndexError, PyExc_RuntimeError});
+  add<ValueError>(m, "ValueError", base, {PyExc_ValueError, PyExc_RuntimeError});
   add<IoError>(m, "IoError", base, {PyExc_OSError});
   add<AutodiffError>(m, "AutodiffError", base, {PyExc_RuntimeError});
   add<NotImplementedError>(m, "NotImplementedError", base, {PyExc_NotImplementedError});

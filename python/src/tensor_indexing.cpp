@@ -39,7 +39,8 @@ IndexEntry entry_of(nb::handle item) {
   if (scalar_of(item, &number)) {
     if (number.is_integral()) return IndexItem(number.to_int());
     if (number.is_bool()) return tensor(number);
-    throw nb::type_error(concat("index: a float is no index; got ", number.to_double()).c_str());
+    throw_error<IndexError>("index: a float is no index; got ", number.to_double(),
+                            "; expected an integer");
   }
   if (PyList_Check(o) && PyList_GET_SIZE(o) == 0) return empty({0}, {i64});
   return tensor_from(item, {}, {});

@@ -68,6 +68,18 @@ KILN_OP_CASES(compositions) {
       .dtypes(kReals);
   op("fill", "torch.fill(a, b)", [](const Tensors& x) { return x[1].expand(x[0].shape()).clone(); },
      {real({2, 3}), real({})});
+  op("constant_pad_nd", "torch.constant_pad_nd(a, (1, 2), 3)",
+     [](const Tensors& x) {
+       return cat({full({2, 1}, 3, like(x[0])), x[0], full({2, 2}, 3, like(x[0]))}, 1);
+     },
+     {real({2, 3})});
+  op("as_strided_scatter", "torch.as_strided_scatter(a, b, (2, 2), (1, 3), 1)",
+     [](const Tensors& x) {
+       Tensor y = x[0].clone();
+       y.narrow(1, 1, 2).copy_(x[1].t());
+       return y;
+     },
+     {constant({2, 3}), real({2, 2})});
   op("histogramdd", "torch.histogramdd(a, [2, 3], range=[-1., 1., -2., 2.], weight=b)",
      [](const Tensors& x) {
        const std::vector<Tensor> column = x[0].unbind(1);

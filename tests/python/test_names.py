@@ -56,6 +56,34 @@ def test_settings():
         assert kiln.is_inference_mode_enabled()
 
 
+def test_settings_of_places():
+    kiln.set_default_device("cpu")
+    assert kiln.get_default_device() == kiln.device("cpu")
+    with pytest.raises(RuntimeError):
+        kiln.set_default_device("reference")
+    kiln.set_num_interop_threads(2)
+    assert kiln.get_num_interop_threads() == 1
+    kiln.set_deterministic_debug_mode("error")
+    assert kiln.get_deterministic_debug_mode() == 2
+
+
+def test_tensors_of_one_dtype():
+    assert kiln.LongTensor([1, 2]).dtype == kiln.int64
+    assert kiln.FloatTensor(2, 3).shape == (2, 3)
+    assert kiln.DoubleTensor([[1.5]]).tolist() == [[1.5]]
+    assert kiln.FloatTensor().shape == (0,)
+    assert isinstance(kiln.ones(2), kiln.FloatTensor)
+    assert not isinstance(kiln.ones(2), kiln.LongTensor)
+    with pytest.raises(TypeError):
+        kiln.LongTensor(kiln.ones(2))
+
+
+def test_storages():
+    x = kiln.ones(3, 4)
+    assert x[1:].untyped_storage().data_ptr() == x.untyped_storage().data_ptr() == x.data_ptr()
+    assert x.clone().untyped_storage().data_ptr() != x.data_ptr()
+
+
 def test_low_rank():
     kiln.manual_seed(3)
     a = kiln.randn(30, 4, dtype=kiln.float64) @ kiln.randn(4, 12, dtype=kiln.float64)
@@ -181,3 +209,39 @@ def test_saved_tensors_hooks_that_fail():
             y = x.exp().sum()
         with pytest.raises((KeyError, RuntimeError, TypeError)):
             y.backward()
+
+
+# ---- What is missing
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")
+def test_every_name_is_there_or_on_the_page():
+    import fnmatch
+    import inspect
+    import pathlib
+    import re
+
+    import torch
+
+    page = pathlib.Path(__file__).parents[2] / "docs" / "pytorch-names.md"
+    rows = [r for r in page.read_text().splitlines() if r.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
+    missing, used = [], set()
+    for path in ("", "Tensor", "nn.functional", "linalg", "fft", "special", "autograd",
+                 "autograd.functional", "func"):  # fmt: skip
+        theirs, mine = torch, kiln
+        for part in path.split(".") if path else ():
+            theirs, mine = getattr(theirs, part), getattr(mine, part, None)
+        for name in dir(theirs):
+            value = getattr(theirs, name, None)
+            if name.startswith("_") or inspect.ismodule(value) or hasattr(mine, name):
+                continue
+            if inspect.getmodule(value) is not None and "torch" not in str(value):
+                continue  # what the module imported
+            if isinstance(value, (str, dict)) or name in ("Tensor", "Callable", "Optional"):
+                continue
+            found = [pattern for pattern in listed if fnmatch.fnmatchcase(name, pattern)]
+            used.update(found)
+            if not found:
+                missing.append(f"{path}.{name}")
+    assert not missing, missing

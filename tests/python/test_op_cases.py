@@ -128,6 +128,9 @@ NO_OPS = {
     "are_deterministic_algorithms_enabled", "dim_order", "get_float32_matmul_precision", "is_inference",
     "is_inference_mode_enabled", "is_pinned", "pin_memory", "set_float32_matmul_precision",
     "set_flush_denormal", "to_dense", "typename", "use_deterministic_algorithms",
+    "get_default_device", "get_deterministic_debug_mode", "get_num_interop_threads",
+    "is_deterministic_algorithms_warn_only_enabled", "set_default_device",
+    "set_deterministic_debug_mode", "set_num_interop_threads",
     # Python functions of each element: test_names.py
     "apply_", "map_",
     # memory without values

@@ -1,8 +1,13 @@
 """The stubs that editors and type checkers read."""
 
 import ast
+import builtins
 import importlib.util
 import pathlib
+import subprocess
+import sys
+
+import pytest
 
 import kiln
 
@@ -40,3 +45,46 @@ def test_types_in_tensor_are_not_its_methods():
         for annotation in [a.annotation for a in arguments if a.annotation] + [function.returns]:
             used = {n.id for n in ast.walk(annotation) if isinstance(n, ast.Name)}
             assert not used & members, (function.name, used & members)
+
+
+def defined_in(tree):
+    """(types, functions) that a stub knows at its top."""
+    types = set()
+    for node in tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            types |= {(name.asname or name.name).split(".")[0] for name in node.names}
+        if isinstance(node, ast.ClassDef):
+            types.add(node.name)
+        if isinstance(node, ast.Assign):
+            types |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return types, {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_type_is_known():
+    for path in FOLDER.glob("*.pyi"):
+        tree = ast.parse(path.read_text())
+        types, functions = defined_in(tree)
+        known = (types | set(vars(builtins))) - functions
+        for function in ast.walk(tree):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            arguments = function.args.args + function.args.kwonlyargs
+            for annotation in [a.annotation for a in arguments if a.annotation]:
+                used = {n.id for n in ast.walk(annotation) if isinstance(n, ast.Name)}
+                assert used <= known, (path.name, function.name, used - known)
+
+
+def test_every_method_of_tensors_has_a_stub():
+    tree = ast.parse((FOLDER / "__init__.pyi").read_text())
+    tensor = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
+    members = {n.name for n in tensor.body if isinstance(n, ast.FunctionDef)}
+    members |= {n.target.id for n in tensor.body if isinstance(n, ast.AnnAssign)}
+    public = {n for n in dir(kiln.Tensor) if not n.startswith("_")}
+    assert public <= members
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("mypy"), reason="mypy is not installed")
+def test_mypy_finds_no_error():
+    command = [sys.executable, "-m", "mypy", *map(str, sorted(FOLDER.glob("*.pyi")))]
+    done = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
