@@ -53,11 +53,16 @@ void find_largest(const T* x, const T* samples, int64_t plane, const Geometry& g
     for (const int64_t h : starts[1]) {
       for (const int64_t w : starts[2]) {
         int64_t best = (d * g.in[1] + h) * g.in[2] + w;
+        T top = x[best];
         for (int64_t i = d; i < d + g.kernel[0]; ++i) {
           for (int64_t j = h; j < h + g.kernel[1]; ++j) {
             const int64_t row = (i * g.in[1] + j) * g.in[2];
             for (int64_t k = row + w; k < row + w + g.kernel[2]; ++k) {
-              if (x[k] > x[best] || std::isnan(x[k])) best = k;
+              // Without a branch, which nobody could predict.
+              const T value = x[k];
+              const bool better = static_cast<int>(value > top) | static_cast<int>(value != value);
+              best = better ? k : best;
+              top = better ? value : top;
             }
           }
         }
