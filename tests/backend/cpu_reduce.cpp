@@ -263,3 +263,41 @@ TEST_CASE("Cpu: the places of the best of columns, of every width") {
     }
   });
 }
+
+TEST_CASE("Cpu: reductions of views with gaps equal those of their copies") {
+  for (const DType dtype : {f32, f64, bf16}) {
+    CAPTURE(to_string(dtype));
+    const HostHandle x = random_tensor({3, 600, 402}, dtype, 1);
+    const HostHandle matrix = host::slice(x, 0, Range{1, 2, 1});
+    const HostHandle flat = host::try_reshape(matrix, {600, 402});
+    const HostHandle views[] = {host::slice(x, 2, Range{1, 400, 1}),
+                                host::slice(x, 2, Range{0, 402, 2}),
+                                host::slice(x, 1, Range{0, 600, 3}),
+                                host::slice(flat, 1, Range{5, 401, 1}),
+                                host::slice(flat, 1, Range{1, 402, 2}),
+                                host::permute(host::slice(x, 2, Range{0, 300, 1}), {1, 0, 2}),
+                                host::expand(host::slice(x, 1, Range{7, 8, 1}), {3, 500, 402})};
+    for (const HostHandle& view : views) {
+      CAPTURE(to_string(view->shape()));
+      const HostHandle copy = CpuBasic::float_contiguous(view);
+      std::vector<Dims> all = {{0}, {1}, {0, 1}};
+      if (view->shape().rank() == 3) all.insert(all.end(), {{2}, {1, 2}, {0, 2}, {0, 1, 2}});
+      for (const Dims& dims : all) {
+        for (const bool keepdim : {true, false}) {
+          CHECK(same_bits(CpuBasic::float_amax(view, dims, keepdim),
+                          CpuBasic::float_amax(copy, dims, keepdim)));
+          CHECK(same_bits(CpuBasic::float_amin(view, dims, keepdim),
+                          CpuBasic::float_amin(copy, dims, keepdim)));
+          check_close(CpuBasic::float_sum(view, dims, keepdim),
+                      CpuBasic::float_sum(copy, dims, keepdim), dtype == bf16 ? 1.0 : 1e-3);
+          check_close(CpuBasic::float_mean(view, dims, keepdim),
+                      CpuBasic::float_mean(copy, dims, keepdim), dtype == bf16 ? 1e-2 : 1e-6);
+        }
+      }
+      check_deterministic([&] {
+        return std::vector<HostHandle>{CpuBasic::float_sum(view, {0, 1}, false),
+                                       CpuBasic::float_sum(view, {1}, false)};
+      });
+    }
+  }
+}

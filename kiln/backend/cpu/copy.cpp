@@ -106,6 +106,9 @@ void copy_row(const CopyPlan& plan, const char* from_bytes, char* to_bytes, int6
     if constexpr (sizeof(U) == 2) kernels.reverse16(from, to, n);
     if constexpr (sizeof(U) == 4) kernels.reverse32(from, to, n);
     if constexpr (sizeof(U) == 8) kernels.reverse64(from, to, n);
+  } else if (from_step == 2 && sizeof(U) >= 4) {
+    if constexpr (sizeof(U) == 4) kernels.every_other32(from, to, n);
+    if constexpr (sizeof(U) == 8) kernels.every_other64(from, to, n);
   } else {
     copy_strided(from, from_step, to, 1, n);
   }

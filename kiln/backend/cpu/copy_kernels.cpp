@@ -72,6 +72,22 @@ void reverse(const T* HWY_RESTRICT from, T* HWY_RESTRICT to, int64_t n) {
   for (; i < n; ++i) to[i] = from[-i];
 }
 
+template <class T>
+void every_other(const T* HWY_RESTRICT from, T* HWY_RESTRICT to, int64_t n) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Not up to the end, where the second vector would read one element too many.
+  for (; i + lanes < n; i += lanes) {
+    const auto low = hn::LoadU(d, from + 2 * i);
+    const auto high = hn::LoadU(d, from + 2 * i + lanes);
+    hn::StoreU(hn::ConcatEven(d, high, low), d, to + i);
+  }
+#endif
+  for (; i < n; ++i) to[i] = from[2 * i];
+}
+
 // Elements of one cache line: the side of a tile. A tile reads whole lines and writes whole lines.
 template <class T>
 constexpr int64_t kSide = 64 / sizeof(T);
@@ -244,6 +260,8 @@ const CopyKernels* copy_table() {
                                         reverse<uint16_t>,
                                         reverse<uint32_t>,
                                         reverse<uint64_t>,
+                                        every_other<uint32_t>,
+                                        every_other<uint64_t>,
                                         transpose<uint16_t>,
                                         transpose<uint32_t>,
                                         transpose<uint64_t>};

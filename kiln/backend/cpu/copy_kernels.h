@@ -15,6 +15,9 @@ struct CopyKernels {
   void (*reverse16)(const uint16_t* from, uint16_t* to, int64_t n);
   void (*reverse32)(const uint32_t* from, uint32_t* to, int64_t n);
   void (*reverse64)(const uint64_t* from, uint64_t* to, int64_t n);
+  // to[i] = from[2 i] for i < n.
+  void (*every_other32)(const uint32_t* from, uint32_t* to, int64_t n);
+  void (*every_other64)(const uint64_t* from, uint64_t* to, int64_t n);
   // to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns; steps in elements.
   void (*transpose16)(const uint16_t* from, int64_t from_step, uint16_t* to, int64_t to_step,
                       int64_t rows, int64_t columns, bool stream);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "kiln/backend/cpu/convert_kernels.h"
+#include "kiln/backend/cpu/copy_kernels.h"
 
 namespace kiln::cpu {
 namespace {
@@ -123,12 +124,24 @@ struct Position {
 
 template <class U>
 void move_row(char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+#pragma GCC unroll 4
   for (int64_t i = 0; i < n; ++i) {
     std::memcpy(to + i * to_step, from + i * from_step, sizeof(U));
   }
 }
 
 void move_row(int64_t item, char* from, int64_t from_step, char* to, int64_t to_step, int64_t n) {
+  if (item >= 4 && from_step == 2 * item && to_step == item) {
+    const CopyKernels& kernels = copy_kernels();
+    if (item == 4) {
+      kernels.every_other32(reinterpret_cast<const uint32_t*>(from),
+                            reinterpret_cast<uint32_t*>(to), n);
+    } else {
+      kernels.every_other64(reinterpret_cast<const uint64_t*>(from),
+                            reinterpret_cast<uint64_t*>(to), n);
+    }
+    return;
+  }
   switch (item) {
     case 1:
       return move_row<uint8_t>(from, from_step, to, to_step, n);

@@ -8,6 +8,7 @@
 #include "kiln/backend/cpu/half_reduce.h"
 #include "kiln/backend/cpu/reduce_kernels.h"
 #include "kiln/backend/cpu/reduce_steps.h"
+#include "kiln/backend/cpu/scratch.h"
 
 namespace kiln {
 namespace cpu {
@@ -46,6 +47,9 @@ KILN_REDUCTION(Largest, amax)
 KILN_REDUCTION(Smallest, amin)
 #undef KILN_REDUCTION
 
+// Elements of a row from which on it is worth a call of its own.
+constexpr int64_t kLeastRow = 64;
+
 // A reduction, its partial results combined by More, finished as numbers of type T.
 template <class T, class First, class More, class Finish>
 HostHandle reduce_all(const ReduceGeometry& g, Finish&& finish) {
@@ -69,6 +73,68 @@ HostHandle reduce_all(const ReduceGeometry& g, Finish&& finish) {
   });
 }
 
+// Calls f(r, row) for each row along the last dim of x, whose elements are adjacent.
+template <class T, class F>
+void for_each_row(const HostTensor& x, F&& f) {
+  const int last = x.shape().rank() - 1;
+  const int64_t n = x.shape()[last];
+  const T* values = x.data_as<const T>();
+  parallel_for(x.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* row = values;
+      int64_t rest = r;
+      for (int i = last - 1; i >= 0; --i) {
+        row += rest % x.shape()[i] * x.strides()[i];
+        rest /= x.shape()[i];
+      }
+      f(r, row);
+    }
+  });
+}
+
+// A reduction over the last dim, over all dims, or over the rows of a matrix, of a view with gaps
+// between rows of adjacent elements: where they lie. Null for others.
+template <class T, class Reduction, class Finish>
+HostHandle reduce_apart(const HostHandle& x, const Dims& dims, bool keepdim, Finish&& finish) {
+  const Shape& shape = x->shape();
+  const int last = shape.rank() - 1;
+  if (last < 1 || x->strides()[last] != 1 || x->dtype() != dtype_of<T> || x->numel() == 0 ||
+      x->is_contiguous()) {
+    return {};
+  }
+  const int64_t n = shape[last];
+  if (n < kLeastRow || n > kReduceLength || n == x->numel()) return {};
+  const auto& kernels = Reduction::template of<T>();
+  using Acc = decltype(kernels.combine(0, 0));
+  HostHandle out;
+  const auto make = [&] {
+    out = host::empty(reduced_shape(shape, dims, keepdim), x->dtype(), x->device());
+    return out->data_as<T>();
+  };
+  if (dims.rank() == 1 && dims[0] == last) {
+    T* to = make();
+    for_each_row<T>(*x, [&](int64_t r, const T* row) {
+      Acc result;
+      kernels.rows(row, n, 1, &result, nullptr);
+      to[r] = static_cast<T>(finish(result));
+    });
+  } else if (dims.rank() == last + 1) {
+    const Scratch<Acc> results(x->numel() / n);
+    for_each_row<T>(
+        *x, [&](int64_t r, const T* row) { kernels.rows(row, n, 1, results.get() + r, nullptr); });
+    Acc total;
+    reduce_rows(Reduction::template of<Acc>(), results.get(), 1, x->numel() / n, &total, nullptr);
+    *make() = static_cast<T>(finish(total));
+  } else if (last == 1 && dims.rank() == 1) {
+    T* to = make();
+    const Scratch<Acc> results(n);
+    reduce_columns(kernels, x->data_as<const T>(), 1, shape[0], n, x->strides()[0], results.get(),
+                   nullptr);
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(finish(results[i]));
+  }
+  return out;
+}
+
 template <class T>
 HostHandle sum_of(const HostHandle& x, const Dims& dims, bool keepdim, double divisor) {
   const int64_t n = x->numel();
@@ -80,6 +146,10 @@ HostHandle sum_of(const HostHandle& x, const Dims& dims, bool keepdim, double di
     HostHandle out =
         host::empty(reduced_shape(x->shape(), dims, keepdim), dtype_of<T>, x->device());
     *out->data_as<T>() = static_cast<T>(total / divisor);
+    return out;
+  }
+  if (HostHandle out =
+          reduce_apart<T, Sum>(x, dims, keepdim, [=](double sum) { return sum / divisor; })) {
     return out;
   }
   const ReduceGeometry g = geometry_of(x, dims);
@@ -102,16 +172,66 @@ HostHandle in_float(const HostHandle& x, F&& f) {
   return out->dtype() == x->dtype() ? out : Cpu::float_cast(std::move(out), x->dtype());
 }
 
+// Elements of a view with gaps that are put together at once, where the caches hold them.
+constexpr int64_t kSlab = kGrain;
+
+// The dim along which a large view with gaps is cut, so that every piece has results of its own:
+// the outermost one, unless it is reduced. -1: none.
+int slab_dim(const HostHandle& x, const Dims& dims) {
+  const Shape& shape = x->shape();
+  const int inner = shape.rank() - 1;
+  // Rows that are reduced where they lie need no copy.
+  const bool rows = dims.rank() == 1 && dims[0] == inner && x->strides()[inner] == 1 &&
+                    shape[inner] >= kLeastRow && shape[inner] <= kReduceLength;
+  if (x->numel() < 4 * kSlab || dims.rank() == 0 ||
+      (rows && convert_of(x->dtype()) == Convert::none))
+    return -1;
+  int outermost = -1;
+  int64_t last = 0;  // the place of the last element
+  for (int i = 0; i < shape.rank(); ++i) {
+    last += (shape[i] - 1) * x->strides()[i];
+    if (shape[i] > 1 && (outermost < 0 || x->strides()[i] > x->strides()[outermost])) outermost = i;
+  }
+  const bool gaps = last + 1 != x->numel();
+  return gaps && !dims.contains(outermost) ? outermost : -1;
+}
+
+// reduce(view), piece by piece where the view is large and has gaps.
+template <class F>
+HostHandle by_slabs(const HostHandle& x, const Dims& dims, bool keepdim, F&& reduce) {
+  const int dim = slab_dim(x, dims);
+  if (dim < 0) return reduce(x);
+  const int64_t size = x->shape()[dim];
+  const int64_t step = std::max<int64_t>(1, kSlab / (x->numel() / size));
+  int place = dim;
+  for (const int64_t d : dims) place -= !keepdim && d < dim ? 1 : 0;
+  HostHandle out = host::empty(reduced_shape(x->shape(), dims, keepdim), x->dtype(), x->device());
+  if (out->numel() == 0) return out;
+  parallel_for((size + step - 1) / step, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      const Range range{s * step, std::min(size, (s + 1) * step), 1};
+      copy_elements(*reduce(host::slice(x, dim, range)), *host::slice(out, place, range));
+    }
+  });
+  return out;
+}
+
 HostHandle sum(const HostHandle& x, const Dims& dims, bool keepdim, double divisor) {
-  return in_float(
-      x, [&]<class T>(const HostHandle& v) { return sum_of<T>(v, dims, keepdim, divisor); });
+  return by_slabs(x, dims, keepdim, [&](const HostHandle& slab) {
+    return in_float(
+        slab, [&]<class T>(const HostHandle& v) { return sum_of<T>(v, dims, keepdim, divisor); });
+  });
 }
 
 template <class T>
 HostHandle extreme_of(const HostHandle& x, const Dims& dims, bool keepdim, bool largest) {
+  const auto same = [](T extreme) { return extreme; };
+  if (HostHandle out = largest ? reduce_apart<T, Largest>(x, dims, keepdim, same)
+                               : reduce_apart<T, Smallest>(x, dims, keepdim, same)) {
+    return out;
+  }
   const ReduceGeometry g = geometry_of(x, dims);
   if (!g.groups.has_reduced()) return reshaped_result(x, dims, keepdim);
-  const auto same = [](T extreme) { return extreme; };
   return in_order(largest ? reduce_all<T, Largest, Largest>(g, same)
                           : reduce_all<T, Smallest, Smallest>(g, same),
                   g, x->shape(), dims, keepdim);
@@ -119,8 +239,11 @@ HostHandle extreme_of(const HostHandle& x, const Dims& dims, bool keepdim, bool 
 
 HostHandle extreme(const HostHandle& x, const Dims& dims, bool keepdim, bool largest) {
   if (x->numel() == 0) return filled_result(x, dims, keepdim, 0.0);
-  return in_float(
-      x, [&]<class T>(const HostHandle& v) { return extreme_of<T>(v, dims, keepdim, largest); });
+  return by_slabs(x, dims, keepdim, [&](const HostHandle& slab) {
+    return in_float(slab, [&]<class T>(const HostHandle& v) {
+      return extreme_of<T>(v, dims, keepdim, largest);
+    });
+  });
 }
 
 template <class T>

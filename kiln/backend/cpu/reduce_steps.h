@@ -175,10 +175,10 @@ void reduce_rows(const ReduceKernels<T, Acc>& kernels, const T* x, int64_t rows,
   }
 }
 
-// Reduces the middle dim of [outer, n, inner].
+// Reduces the middle dim of [outer, n, inner], whose rows of `inner` are `pitch` apart.
 template <class T, class Acc>
 void reduce_columns(const ReduceKernels<T, Acc>& kernels, const T* x, int64_t outer, int64_t n,
-                    int64_t inner, Acc* out, const double* shift) {
+                    int64_t inner, int64_t pitch, Acc* out, const double* shift) {
   // Narrow columns take more rows at a time, which the kernel adds side by side.
   const int64_t length = inner < 64 ? std::max(kReduceRows, kReduceLength / inner) : kReduceRows;
   const int64_t pieces = (n + length - 1) / length;
@@ -198,8 +198,8 @@ void reduce_columns(const ReduceKernels<T, Acc>& kernels, const T* x, int64_t ou
                    const int64_t slab = task / panels;  // outer index and piece
                    const int64_t o = slab / pieces;
                    const int64_t row = slab % pieces * length;
-                   kernels.columns(x + (o * n + row) * inner + column, std::min(length, n - row),
-                                   std::min(kReduceColumns, inner - column), inner,
+                   kernels.columns(x + (o * n + row) * pitch + column, std::min(length, n - row),
+                                   std::min(kReduceColumns, inner - column), pitch,
                                    partial + slab * inner + column,
                                    shift == nullptr ? nullptr : shift + o * inner + column);
                  }
@@ -228,7 +228,7 @@ void reduce_last(const ReduceKernels<T, Acc>& kernels, const T* x, Groups& group
   if (inner == 1) {
     reduce_rows(kernels, x, outer, n, out, shift);
   } else {
-    reduce_columns(kernels, x, outer, n, inner, out, shift);
+    reduce_columns(kernels, x, outer, n, inner, inner, out, shift);
   }
   groups.erase(at);
 }
