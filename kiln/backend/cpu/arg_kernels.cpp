@@ -88,7 +88,7 @@ HWY_INLINE void best_in_columns(const T* x, int64_t n, int64_t step, int64_t col
 }
 
 template <class T>
-void best(const T* x, int64_t n, int64_t step, int64_t columns, int64_t* out, bool largest) {
+void best_places(const T* x, int64_t n, int64_t step, int64_t columns, int64_t* out, bool largest) {
   if (largest) {
     best_in_columns<true>(x, n, step, columns, out);
   } else {
@@ -97,7 +97,8 @@ void best(const T* x, int64_t n, int64_t step, int64_t columns, int64_t* out, bo
 }
 
 const ArgKernels* arg_table() {
-  static constexpr ArgKernels table = {best<float>, best<double>, best<int32_t>, best<int64_t>};
+  static constexpr ArgKernels table = {best_places<float>, best_places<double>,
+                                       best_places<int32_t>, best_places<int64_t>};
   return &table;
 }
 

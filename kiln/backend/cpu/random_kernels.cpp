@@ -313,8 +313,8 @@ struct WideUniform {
 
 // Two numbers of each block.
 template <class Draw>
-HWY_INLINE void fill_pairs(typename Draw::Number* out, int64_t first, int64_t blocks,
-                           Distribution distribution, RandomStream stream) {
+HWY_INLINE void fill_from_pairs(typename Draw::Number* out, int64_t first, int64_t blocks,
+                                Distribution distribution, RandomStream stream) {
   using Number = typename Draw::Number;
   const hn::ScalableTag<Number> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(Word()));
@@ -340,11 +340,11 @@ HWY_INLINE void fill_pairs(typename Draw::Number* out, int64_t first, int64_t bl
 
 void fill_integers(int64_t* out, int64_t first, int64_t blocks, Distribution distribution,
                    RandomStream stream) {
-  fill_pairs<Integers>(out, first, blocks, distribution, stream);
+  fill_from_pairs<Integers>(out, first, blocks, distribution, stream);
 }
 void fill_uniform(double* out, int64_t first, int64_t blocks, Distribution distribution,
                   RandomStream stream) {
-  fill_pairs<WideUniform>(out, first, blocks, distribution, stream);
+  fill_from_pairs<WideUniform>(out, first, blocks, distribution, stream);
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR
