@@ -100,6 +100,13 @@ void def_number(nb::module_& m, TensorClass& c, std::initializer_list<const char
   for (const char* name : names) {
     c.def(name, call, "other"_a);
     m.def(name, call, "input"_a, "other"_a);
+    m.def(
+        name,
+        [f](Complex x, const Tensor& y) {
+          Unlocked lock(y);
+          return Tensor(f(detail::number_like(y, x), y));
+        },
+        "input"_a, "other"_a);
   }
 }
 

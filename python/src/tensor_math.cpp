@@ -25,6 +25,9 @@ Tensor first_operand(const char* op, const Operand& x, const Operand& y) {
     throw nb::type_error(concat(op, ": expected at least one tensor; got two numbers").c_str());
   }
   const Tensor& other = y.tensor();
+  if (is_complex(other.dtype())) {
+    return detail::number_like(other, std::complex<double>(x.scalar().to_double()));
+  }
   return full({}, x.scalar(), {result_type(other, x.scalar()), other.device()});
 }
 

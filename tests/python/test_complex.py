@@ -142,3 +142,16 @@ def test_dropout_drops_whole_complex_numbers():
         kept = y[y != 0]
         assert 0 < kept.numel() < y.numel()
         assert (kept == 2 + 4j).all().item()
+
+
+def test_functions_of_a_number_and_a_tensor(lib):
+    z = lib.tensor([1 + 1j])
+    for number in (2, 2.5, 1j):
+        for x in (z, lib.ones(1)):
+            if x is not z and number != 1j:
+                continue
+            assert lib.add(number, x).tolist() == [number + x.tolist()[0]]
+            assert lib.sub(number, x).tolist() == [number - x.tolist()[0]]
+            assert lib.mul(number, x).tolist() == [number * x.tolist()[0]]
+            assert lib.allclose(lib.div(number, x) * x, number + lib.zeros_like(z))
+            assert lib.add(number, x).dtype == lib.complex64
