@@ -73,6 +73,8 @@ KILN_OP_CASES(compositions) {
        return cat({full({2, 1}, 3, like(x[0])), x[0], full({2, 2}, 3, like(x[0]))}, 1);
      },
      {real({2, 3})});
+  // PyTorch gives `a` the gradient of the places that it does not cover; tests/python/test_names.py
+  // has the right one.
   op("as_strided_scatter", "torch.as_strided_scatter(a, b, (2, 2), (1, 3), 1)",
      [](const Tensors& x) {
        Tensor y = x[0].clone();
