@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include <unistd.h>
 
@@ -205,23 +206,35 @@ class Runner {
 
  private:
   void run_rows(Position at, int64_t n) const {
+    const int last = plan_.rank - 1;
+    KernelArgs args = start();
+    for (int k = 1; k < plan_.count; ++k) {
+      if (plan_.operands[k].strides[last] == 0) args.scalars |= 1u << (k - 1);
+    }
     while (n > 0) {
-      const int64_t row = std::min(n, at.left_in_row(plan_));
-      KernelArgs args = start();
-      for (int k = 1; k < plan_.count; ++k) {
-        const Operand& o = plan_.operands[k];
-        args.in[k - 1] = at.address(plan_, o);
-        if (o.strides[plan_.rank - 1] == 0) args.scalars |= 1u << (k - 1);
+      // Where a row begins, and how many follow it at even distances.
+      const int64_t skipped = std::exchange(at.index[last], 0);
+      char* row[4];
+      for (int k = 0; k < plan_.count; ++k) row[k] = at.address(plan_, plan_.operands[k]);
+      int64_t rows = last > 0 ? plan_.sizes[last - 1] - at.index[last - 1] : 1;
+      at.index[last] = skipped;
+      for (; n > 0 && rows > 0; --rows) {
+        const int64_t from = at.index[last];
+        args.n = std::min(n, plan_.inner() - from);
+        args.out = row[0] + from * plan_.operands[0].strides[last];
+        for (int k = 1; k < plan_.count; ++k) {
+          args.in[k - 1] = row[k] + from * plan_.operands[k].strides[last];
+        }
+        if (buffered_) {
+          run_buffered(args);
+        } else {
+          op_.kernel(args);
+        }
+        at.advance(plan_, args.n);
+        n -= args.n;
+        if (last == 0) break;
+        for (int k = 0; k < plan_.count; ++k) row[k] += plan_.operands[k].strides[last - 1];
       }
-      args.out = at.address(plan_, plan_.operands[0]);
-      args.n = row;
-      if (buffered_) {
-        run_buffered(args);
-      } else {
-        op_.kernel(args);
-      }
-      at.advance(plan_, row);
-      n -= row;
     }
   }
 
