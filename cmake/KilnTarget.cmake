@@ -27,23 +27,6 @@ function(kiln_target_flags target)
   endif()
 endfunction()
 
-# kiln_precompile(<target> HEADERS <header>... [EXCEPT <regex>]): parses the headers once for all
-# sources of the target but those whose path matches. After all of the target's flags.
-function(kiln_precompile target)
-  if(NOT KILN_PRECOMPILE)
-    return()
-  endif()
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "EXCEPT" "HEADERS")
-  target_precompile_headers(${target} PRIVATE ${arg_HEADERS})
-  # So that ccache can tell what was precompiled.
-  target_compile_options(${target} PRIVATE -fpch-preprocess)
-  if(arg_EXCEPT)
-    get_target_property(sources ${target} SOURCES)
-    list(FILTER sources INCLUDE REGEX "${arg_EXCEPT}")
-    set_source_files_properties(${sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-  endif()
-endfunction()
-
 # kiln_limit_highway_targets(<target>): compiles each Highway kernel for the baseline, AVX2 and
 # AVX-512 only. The instruction sets between them cost compile time on every kernel and serve
 # machines nobody trains on. Only names that this Highway knows may stand in the macro.
