@@ -43,6 +43,9 @@ function(kiln_limit_highway_targets target)
   if("thread" IN_LIST KILN_SANITIZE)
     # Races do not depend on the instruction set: the baseline alone, for a third of the time.
     list(APPEND names HWY_AVX2 HWY_AVX3)
+  elseif("address" IN_LIST KILN_SANITIZE)
+    # The shortest and the longest vectors; results at each length are the release build's to test.
+    list(APPEND names HWY_AVX2)
   endif()
   foreach(name IN LISTS names)
     if(header MATCHES "#define ${name} ")
