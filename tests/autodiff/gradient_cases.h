@@ -403,6 +403,20 @@ std::vector<Case<B>> reduction_cases() {
   out.push_back({"float_linear",
                  {uniform({3}, -1, 1, 12), uniform({4, 3}, -1, 1, 13)},
                  [](const V& x) { return A::float_linear(x[0], x[1], nullptr); }});
+  using enum kiln::Activation;
+  for (const kiln::Activation activation : {none, relu, gelu, gelu_tanh, silu, tanh, sigmoid}) {
+    out.push_back({"float_linear_activation",
+                   {uniform({2, 3}, -1, 1, 9), uniform({4, 3}, -1, 1, 10), uniform({4}, -1, 1, 11)},
+                   [activation](const V& x) {
+                     return A::float_linear_activation(x[0], x[1], &x[2], nullptr, activation);
+                   }});
+    out.push_back(
+        {"float_linear_activation",
+         {uniform({2, 3}, -1, 1, 9), uniform({4, 3}, -1, 1, 10), uniform({2, 4}, -1, 1, 12)},
+         [activation](const V& x) {
+           return A::float_linear_activation(x[0], x[1], nullptr, &x[2], activation);
+         }});
+  }
   out.push_back({"float_linear_quantized",
                  {uniform({2, 2, 3}, -1, 1, 14), uniform({4}, -1, 1, 15)},
                  [](const V& x) {
