@@ -161,7 +161,9 @@ TEST_CASE("embedding") {
   CHECK_THROWS_AS(functional::embedding(tensor({-1}), w), IndexError);
   CHECK_THROWS_AS(functional::embedding(tensor({0.5}), w), DTypeError);
   CHECK_THROWS_AS(functional::embedding(tensor({0}), w[0]), ShapeError);
-  CHECK_THROWS_AS(functional::embedding(tensor({0}), ones({3, 2}, {i64})), DTypeError);
+  // A table of integers, as PyTorch has it.
+  const Tensor table = tensor({{1, 2}, {3, 4}}, {i64});
+  CHECK(functional::embedding(tensor({1, 0}), table).equal(tensor({{3, 4}, {1, 2}}, {i64})));
 }
 
 TEST_CASE("prelu") {
