@@ -223,6 +223,10 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
   if (r < 0) throw_error<ValueError>("combinations: expected r >= 0; got ", r);
   if (r == 0) return empty({0}, {x.dtype(), x.device()});
   const int64_t n = x.numel();
+  if (r == 2) {  // the places above a diagonal
+    const Tensor pairs = triu_indices(n, n, with_replacement ? 0 : 1, {i64, x.device()});
+    return stack({x.index_select(0, pairs[0]), x.index_select(0, pairs[1])}, 1);
+  }
   std::vector<int64_t> chosen;
   std::vector<int64_t> all;
   const auto length = static_cast<size_t>(r);
