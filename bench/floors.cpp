@@ -119,7 +119,7 @@ std::unique_ptr<Workload> onednn_conv2d(const Shape& x, const Shape& weight, con
     out[2 + i] =
         conv_output_size(x[2 + i], weight[2 + i], o.stride[k], o.padding[k], o.dilation[k]);
   }
-  const auto pair = [](const Pair& p, int64_t less = 0) {
+  const auto pair = [](const IntPair& p, int64_t less = 0) {
     return dnnl::memory::dims{p[0] - less, p[1] - less};
   };
   const auto any_x = floats(x, Tag::any), any_w = floats(weight, Tag::any);

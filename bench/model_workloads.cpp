@@ -15,8 +15,8 @@
 #include "kiln/optim/adam.h"
 #include "kiln/optim/adamw.h"
 #include "kiln/optim/sgd.h"
-#include "kiln/tensor/attention.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/nn/attention.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::bench {

@@ -3,7 +3,7 @@
 
 #include "bench/tensors.h"
 #include "bench/workload.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::bench {

@@ -9,8 +9,8 @@
 #include "cli/digit_image.h"
 #include "cli/digit_net.h"
 #include "kiln/core/error.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 #include "kiln/train/progress.h"
 #include "kiln/train/text.h"
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "kiln/core/error.h"
 #include "kiln/io/input_file.h"
 #include "kiln/io/model_file.h"
+#include "kiln/nn/regex.h"
 #include "kiln/train/text.h"
 
 namespace kiln::cli {
@@ -35,7 +35,7 @@ struct ConvertFlags {
   bool force = false;
 };
 
-using Renames = std::vector<std::pair<std::regex, std::string>>;
+using Renames = std::vector<std::pair<nn::detail::Regex, std::string>>;
 
 // "REGEX=REPLACEMENT": the last '=' divides, so that the expression may hold others.
 Renames parse_renames(const std::vector<std::string>& texts) {
@@ -46,10 +46,10 @@ Renames parse_renames(const std::vector<std::string>& texts) {
       throw UsageError("--rename takes REGEX=REPLACEMENT; got '" + text + "'");
     }
     try {
-      out.emplace_back(std::regex(text.substr(0, equals)), text.substr(equals + 1));
-    } catch (const std::regex_error& e) {
-      throw UsageError("--rename: no regular expression: '" + text.substr(0, equals) +
-                       "': " + e.what());
+      out.emplace_back(nn::detail::Regex("--rename", text.substr(0, equals)),
+                       text.substr(equals + 1));
+    } catch (const ValueError& e) {
+      throw UsageError(e.what());
     }
   }
   return out;
@@ -76,9 +76,7 @@ std::string new_name(std::string name, const ConvertFlags& flags, const Renames&
   if (!flags.strip_prefix.empty() && name.starts_with(flags.strip_prefix)) {
     name.erase(0, flags.strip_prefix.size());
   }
-  for (const auto& [pattern, replacement] : renames) {
-    name = std::regex_replace(name, pattern, replacement);
-  }
+  for (const auto& [pattern, replacement] : renames) name = pattern.replaced(name, replacement);
   return flags.prefix + name;
 }
 
@@ -91,14 +89,14 @@ nn::StateDict converted(const nn::StateDict& tensors, const ConvertFlags& flags,
     const std::string renamed = new_name(name, flags, renames);
     if (renamed.empty() || out.contains(renamed)) {
       throw_error<ValueError>("convert: two tensors would have one name, or one none; got '",
-                              io::printable(renamed), "' for '", io::printable(name),
+                              printable(renamed), "' for '", printable(name),
                               "'; expected distinct names");
     }
     out.set(renamed, dtype && value.is_floating_point() ? value.to(*dtype) : value);
   }
   if (!stripped) {
     throw_error<ValueError>("convert: no name begins with '", flags.strip_prefix, "'; got '",
-                            tensors.empty() ? "" : io::printable(tensors.begin()->first),
+                            tensors.empty() ? "" : printable(tensors.begin()->first),
                             "' first; expected the prefix of some (try kiln inspect)");
   }
   return out;
@@ -150,8 +148,8 @@ void add_convert(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "convert",
       "Writes a model file in another format, under other names, or with another dtype.\n"
-      "IN is read whatever its name; OUT has the format of its extension: .pt, .pth, .bin and\n"
-      ".ckpt are PyTorch's, .npz and .npy NumPy's, anything else is safetensors.");
+      "IN is read whatever its name; OUT has the format of its extension: .safetensors, NumPy's\n"
+      ".npz and .npy; anything else (.pt, .ckpt, none) is PyTorch's.");
   command->group("Commands");
   auto flags = std::make_shared<ConvertFlags>();
   const auto value = [&](const char* name, std::string& variable, const char* type,

@@ -50,7 +50,7 @@ std::vector<const io::TensorEntry*> chosen_tensors(const InspectFlags& flags,
 }
 
 // One line, fit for a terminal, whatever the file holds.
-std::string safe(const std::string& text) { return io::printable(text, 60); }
+std::string safe(const std::string& text) { return printable(text, 60); }
 
 void print_text(const InspectFlags& flags, const io::ModelReader& model) {
   Totals totals;

@@ -1,6 +1,7 @@
 # cmake --install: headers, library, program and the files that find_package(kiln) reads.
 
 include(CMakePackageConfigHelpers)
+include(KilnHeaders)
 set(kiln_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/kiln")
 
 install(TARGETS kiln EXPORT kilnTargets
@@ -9,8 +10,12 @@ install(TARGETS kiln EXPORT kilnTargets
 if(TARGET kiln_lapack)
   install(TARGETS kiln_lapack EXPORT kilnTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/kiln" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+kiln_public_headers(public_headers)
+foreach(header IN LISTS public_headers)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES "${PROJECT_SOURCE_DIR}/${header}"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}")
+endforeach()
 install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION "${kiln_package_dir}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/kilnConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/kilnConfig.cmake" INSTALL_DESTINATION "${kiln_package_dir}")
@@ -21,7 +26,8 @@ install(FILES
   "${PROJECT_BINARY_DIR}/kilnConfig.cmake"
   "${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake"
   DESTINATION "${kiln_package_dir}")
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.txt"
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 if(TARGET kiln_program)
   install(TARGETS kiln_program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()

@@ -1,4 +1,4 @@
-"""Generates the type stubs of kiln._C, and makes them what type checkers understand.
+"""Generates the type stubs of kiln._C and kiln.nn.layers, and makes them what type checkers understand.
 
 usage: finish_stubs.py FOLDER_OF_THE_MODULE OUTPUT_FOLDER
 
@@ -30,15 +30,6 @@ class ModuleBase:
     def __getattr__(self, name: str) -> Any: ...
 """
 
-# What kiln/optim/optimizers.py adds to the class.
-OPTIMIZER = """class Optimizer:
-    def step(self, closure: Any = None, *, gradients: Gradients | None = None) -> Any: ...
-    def add_param_group(self, param_group: dict[str, Any]) -> None: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None: ...
-"""
-
-
 # What the package sets on the class besides functions.
 ATTRIBUTES = """    layout: str
     is_sparse: builtins.bool
@@ -60,6 +51,7 @@ ATTRIBUTES = """    layout: str
 def methods_in_python(text):
     """Stubs of Tensor's methods that are written in Python and not in text."""
     lines = [ATTRIBUTES]
+    text = re.search(r"^class Tensor:\n(.*?)(?=^\S)", text, re.S | re.M)[1]
     folder = pathlib.Path(__file__).parent / "kiln"
     for path in (folder / "_methods.py", folder / "_compositions.py"):
         for node in ast.parse(path.read_text()).body:
@@ -70,10 +62,36 @@ def methods_in_python(text):
     return "".join(lines)
 
 
-def finish(text, is_root):
+def functions_with_out(part):
+    """Names of the part's functions that take out=: see kiln/_keywords.py."""
+    tree = ast.parse((pathlib.Path(__file__).parent / "kiln" / "_keywords.py").read_text())
+    table = next(
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_OUT"
+    )
+    return set(table.get(part, "").split())
+
+
+def with_out(text, part):
+    names = functions_with_out(part)
+
+    def add(match):
+        name, arguments = match[1], match[2]
+        if name not in names:
+            return match[0]
+        star = "" if re.search(r"(^|, )\*", arguments) else "*, "
+        return f"def {name}({arguments}{', ' if arguments else ''}{star}out: Any = None) ->"
+
+    return re.sub(r"^def (\w+)\((.*)\) ->", add, text, flags=re.M)
+
+
+def finish(text, is_root, part=""):
+    text = with_out(text, part)
     text = re.sub(r"^(from|import) _C\b", r"\1 kiln._C", text, flags=re.M)
     text = re.sub(r"(?<![\w.])_C\.", "kiln._C.", text)
     text = text.replace("| None | None", "| None")
+    text = text.replace("def __hash__(self, /):", "def __hash__(self, /) -> int:")  # of a slot
     # What comes back depends on the arguments.
     text = text.replace(") -> object:", ") -> Any:").replace("__int__(self) -> Any", "__int__(self) -> int")
     if is_root:
@@ -89,7 +107,6 @@ def finish(text, is_root):
             line = COMPLEX.sub("builtins.complex", line)
         lines.append(line)
     text = "\n".join(lines)
-    text = text.replace("class Optimizer:\n", OPTIMIZER)
     heading = "import builtins" if is_root else (
         "from typing import Any\nfrom kiln._C import Gradients, Tensor, device, dtype"
     )
@@ -112,13 +129,66 @@ def error_stubs(folder):
     return "\n".join(lines) + "\n"
 
 
+LAYERS = """# Written by finish_stubs.py from kiln/nn/layers.def.
+from collections.abc import Sequence
+from typing import Any
+
+from kiln._C import Tensor, device as _Device, dtype as _DType
+
+from .module import Module
+
+homes: dict[str, dict[str, type[Module]]]
+
+def signature(row: dict[str, Any]) -> str: ...
+"""
+
+
+def layer_stub(row):
+    """The class that kiln/nn/layers.py makes from a row."""
+    if row["takes_anything"]:
+        arguments = ["*args: Any", "**kwargs: Any"]
+    else:
+        arguments, later = [], []
+        for name, standard, annotation, keyword_only in row["options"]:
+            text = f"{name}: {annotation}" + "".join(f" = {value!r}" for value in standard)
+            (later if keyword_only else arguments).append(text)
+        if row["has_parameters"]:
+            arguments += ["device: _Device | str | None = None", "dtype: _DType | None = None"]
+        arguments += ["*", *later] if later else []
+    # A bool may share its name with a parameter, and a tensor does: those are found as Any.
+    parts = {"Tensor | None", "bool"} if row["has_parameters"] else {"Tensor | None"}
+    members = {name: note for name, _, note, _ in row["options"] if note not in parts}
+    forward = ", ".join(
+        word if word == "*" else f"{word.partition('=')[0]}: Any" + word[len(word.partition("=")[0]) :]
+        for word in row["forward"].split(", ")
+    )
+    lines = [f"class {row['name']}(Module):", f'    """{row["doc"]}"""', "    _version: int"]
+    lines += [f"    {name}: {note}" for name, note in members.items()]
+    lines.append(f"    def __init__(self, {', '.join(arguments)}) -> None: ...".replace("self, )", "self)"))
+    lines.append(f"    def forward(self, {forward}) -> Any: ...")
+    lines.append("    def extra_repr(self) -> str: ...")
+    lines += [f"    def {method}(self) -> None: ..." for method in row["methods"]]
+    return "\n".join(lines) + "\n"
+
+
+def layer_stubs():
+    """kiln/nn/layers.pyi. After error_stubs(), which has imported the module."""
+    import _C
+
+    rows = _C._layers()
+    names = sorted(row["name"] for row in rows)
+    return "\n".join([LAYERS, *map(layer_stub, rows), f"__all__ = {names!r}\n"])
+
+
 def main():
     module, output = sys.argv[1:]
     command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-P", "-r", "-m", "_C"]
     subprocess.run([*command, "-i", module, "-O", output], check=True)
     for path in pathlib.Path(output, "_C").glob("*.pyi"):
-        path.write_text(finish(path.read_text(), path.name == "__init__.pyi"))
+        is_root = path.name == "__init__.pyi"
+        path.write_text(finish(path.read_text(), is_root, "" if is_root else path.stem + "."))
     pathlib.Path(output, "_C", "_errors.pyi").write_text(error_stubs(module))
+    pathlib.Path(output, "nn", "layers.pyi").write_text(layer_stubs())
 
 
 if __name__ == "__main__":

@@ -17,9 +17,13 @@ usage() {
 }
 
 # build PRESET TARGET...: configures (unless that is done) and builds; no target means everything.
+# With KILN_CI=1 in the environment, as in .ci/run, warnings are errors.
 build() {
   build_preset=$1
   shift
+  if [ "${KILN_CI-}" = 1 ] && [ ! -f "build/$build_preset/build.ninja" ]; then
+    configure_options="${configure_options-} -DKILN_WERROR=ON"
+  fi
   if [ ! -f "build/$build_preset/build.ninja" ] || [ -n "${configure_options:-}" ]; then
     # shellcheck disable=SC2086 # a list of options
     cmake --preset "$build_preset" ${configure_options:-} || die "configuring failed"

@@ -131,8 +131,13 @@ struct Autodiff : autodiff::Plain<B> {
     if (!found) return std::nullopt;
     return std::move(found->inner);
   }
+  // Throws AutodiffError for a tensor that requires no gradient, ShapeError, DTypeError and
+  // DeviceError for a gradient that is not like the tensor.
   static void grad_replace(const FloatTensorPrimitive& tensor, Gradients& grads,
                            typename B::FloatTensorPrimitive grad) {
+    if (!tensor.node) autodiff::throw_no_grad_wanted();
+    autodiff::check_like("grad_replace", B::shape(grad), B::dtype(grad), B::device(grad),
+                         B::shape(tensor.inner), B::dtype(tensor.inner), B::device(tensor.inner));
     grads.set(tensor.node, tensor.slot, FloatTensorPrimitive{std::move(grad)});
   }
 

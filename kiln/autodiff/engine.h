@@ -24,6 +24,11 @@ struct PassOptions {
   bool end_at_targets = false;
 };
 
+[[noreturn]] void throw_no_grad_wanted();
+// Throws ShapeError, DTypeError or DeviceError, naming `op`, unless both are equal.
+void check_like(const char* op, const Shape& shape, DType dtype, Device device, const Shape& wanted,
+                DType wanted_dtype, Device wanted_device);
+
 // Gradients by the tensor (node and slot) that they belong to.
 template <class B>
 class GradientMap {

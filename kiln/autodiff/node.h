@@ -79,6 +79,10 @@ void doom(Doomed* node) noexcept;
 
 }  // namespace detail
 
+// An object of another language that a callable owns, for that language's collector of cycles to
+// see; null for most. See interop::visit_foreign.
+using Foreign = std::shared_ptr<void>;
+
 // Note [Extras]. Hooks, kept gradients and recipes are rare, so a node carries one pointer for all.
 template <class B>
 struct Extras {
@@ -86,6 +90,7 @@ struct Extras {
     uint32_t slot;
     std::function<std::optional<Tensor<B>>(const Tensor<B>&)> call;
     std::shared_ptr<bool> alive;
+    Foreign foreign = nullptr;
   };
   struct Kept {
     uint32_t slot;
@@ -104,6 +109,7 @@ struct Extras {
   struct Accumulated {
     std::function<void()> call;
     std::shared_ptr<bool> alive;
+    Foreign foreign = nullptr;
   };
   std::vector<Hook> hooks;
   std::vector<Before> before;
@@ -127,6 +133,8 @@ class Node : public RefCounted, public Pooled, private detail::Doomed {
   // Drops what was saved for backward().
   virtual void release_saved() noexcept = 0;
   virtual bool is_leaf() const { return false; }
+  // What the formula owns of another language.
+  virtual const Foreign* foreign() const { return nullptr; }
 
   const char* name() const { return name_; }
   uint64_t sequence() const { return sequence_; }

@@ -29,8 +29,8 @@ class Arg {
 
   const T& get() const { return *value_; }
   operator const T&() const { return *value_; }
-  // Through to what a handle points at: x->shape().
-  // Through to what a handle points at; to the value itself when it is no handle.
+  // Through to what a handle points at, as in x->shape(); to the value itself when it is no
+  // handle.
   decltype(auto) operator->() const {
     if constexpr (requires(const T& value) { value.operator->(); }) {
       return static_cast<const T&>(*value_);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -83,12 +84,14 @@ constexpr bool accepts(Words<R, P...>) {
 // The name of the first op that a backend lacks or declares with other parameters, or null.
 template <class Bk>
 constexpr const char* first_missing() {
-#define KILN_OP(level, name, ...)                                                                 \
-  {                                                                                               \
-    constexpr auto call = []<class... A>(A&&... a) -> decltype(Bk::name(std::forward<A>(a)...)) { \
-      return Bk::name(std::forward<A>(a)...);                                                     \
-    };                                                                                            \
-    if (!accepts<Bk, decltype(call)>(Words<__VA_ARGS__>{})) return #name;                         \
+  // The backend is a template parameter of the lambda itself: only then is a missing op no error.
+#define KILN_OP(level, name, ...)                                                            \
+  {                                                                                          \
+    constexpr auto call =                                                                    \
+        []<class X = Bk, class... A>(A && ... a)->decltype(X::name(std::forward<A>(a)...)) { \
+      return X::name(std::forward<A>(a)...);                                                 \
+    };                                                                                       \
+    if (!accepts<Bk, decltype(call)>(Words<__VA_ARGS__>{})) return #name;                    \
   }
 #include "kiln/backend/ops.def"
   return nullptr;
@@ -123,37 +126,88 @@ concept DescribesTensor = requires(const Primitive& x) {
   { T::device(x) } -> std::convertible_to<Device>;
 };
 
+template <class T>
+concept BackendFacts = BackendTypes<T> && DescribesTensor<T, typename T::FloatTensorPrimitive> &&
+                       DescribesTensor<T, typename T::IntTensorPrimitive> &&
+                       DescribesTensor<T, typename T::BoolTensorPrimitive> &&
+                       std::copyable<typename T::FloatTensorPrimitive> && requires(Device device) {
+                         { T::name(device) } -> std::convertible_to<std::string>;
+                         T::seed(device, uint64_t{});
+                         T::sync(device);
+                       };
+
 // Facts that hold for every backend:
 // - primitives are cheap to copy: a copy is another handle on the same tensor;
 // - reshape, permute, expand and slice give views where they can, and *_assign writes through them;
 // - random ops are functions of their stream, so that equal seeds give equal numbers on every
 // backend.
 template <class T>
-concept Backend = BackendTypes<T> && DescribesTensor<T, typename T::FloatTensorPrimitive> &&
-                  DescribesTensor<T, typename T::IntTensorPrimitive> &&
-                  DescribesTensor<T, typename T::BoolTensorPrimitive> &&
-                  std::copyable<typename T::FloatTensorPrimitive> && requires(Device device) {
-                    { T::name(device) } -> std::convertible_to<std::string>;
-                    T::seed(device, uint64_t{});
-                    T::sync(device);
-                  } && op::first_missing<T>() == nullptr;
+concept Backend = BackendFacts<T> && op::first_missing<T>() == nullptr;
 
-// Same as Backend<T>, but names the op that is missing.
+namespace op {
+
+// A word in a template argument, so that a compiler's message shows it.
+template <size_t N>
+struct Word {
+  char text[N] = {};
+  consteval Word(const char (&from)[N]) {
+    for (size_t i = 0; i < N; ++i) text[i] = from[i];
+  }
+};
+
 template <class T>
-consteval void check_backend() {
-  constexpr const char* missing = op::first_missing<T>();
-  static_assert(missing == nullptr,
-                "the backend lacks an op of kiln/backend/ops.def: see `missing`");
-  static_assert(Backend<T>);
+inline constexpr const char* missing_op = first_missing<T>();
+
+constexpr size_t length(const char* text) {
+  size_t n = 0;
+  while (text[n] != 0) ++n;
+  return n;
+}
+
+template <class T>
+consteval auto missing_word() {
+  constexpr size_t n = length(missing_op<T>) + 1;
+  char text[n] = {};
+  for (size_t i = 0; i < n; ++i) text[i] = missing_op<T>[i];
+  return Word<n>(text);
+}
+
+// What the message names: a type that is never complete.
+template <class T, Word op>
+struct backend_lacks_the_op;
+
+}  // namespace op
+
+// Stops the compiler at what T lacks of a backend: its types, its facts, or the first op of ops.def
+// that is missing or has other parameters, by name.
+template <class T>
+constexpr void check_backend() {
+  if constexpr (!BackendTypes<T>) {
+    static_assert(BackendTypes<T>,
+                  "check_backend: the backend lacks one of the types Device, FloatElem, IntElem, "
+                  "BoolElem, FloatTensorPrimitive, IntTensorPrimitive, BoolTensorPrimitive, "
+                  "QuantizedTensorPrimitive");
+  } else if constexpr (!BackendFacts<T>) {
+    static_assert(BackendFacts<T>,
+                  "check_backend: the backend lacks name(device), seed(device, uint64_t) or "
+                  "sync(device), or shape(x), dtype(x) or device(x) of one of its tensors");
+  } else if constexpr (op::missing_op<T> != nullptr) {
+    // The op that is missing, or has other parameters than kiln/backend/ops.def says:
+    static_cast<void>(sizeof(op::backend_lacks_the_op<T, op::missing_word<T>()>));
+  }
 }
 
 // A backend that records what is computed and differentiates it.
 template <class T>
 concept AutodiffBackend =
-    Backend<T> && BackendTypes<typename T::InnerBackend> &&
+    Backend<T> && requires { typename T::InnerBackend; } && Backend<typename T::InnerBackend> &&
     std::same_as<typename T::Device, typename T::InnerBackend::Device> &&
     std::same_as<typename T::FloatElem, typename T::InnerBackend::FloatElem> &&
     std::same_as<typename T::IntElem, typename T::InnerBackend::IntElem> &&
+    requires { typename T::Gradients; } &&
+    // Another thread may take the gradients over: they can be moved there as a whole.
+    std::movable<typename T::Gradients> &&
+    std::is_nothrow_move_constructible_v<typename T::Gradients> &&
     requires(typename T::FloatTensorPrimitive tensor, const typename T::FloatTensorPrimitive& view,
              typename T::Gradients& grads, const typename T::Gradients& const_grads,
              typename T::IntTensorPrimitive int_tensor, typename T::BoolTensorPrimitive bool_tensor,

@@ -89,9 +89,9 @@ IntOf<X> slice_plane_int(const IntOf<X>& x, Range rows, Range columns) {
 // x [N, C, H, W] in the middle of a plane of `size` filled with `value`: its first element stands
 // at `before`.
 template <class X>
-FloatOf<X> pad_plane(const FloatOf<X>& x, Pair before, Pair size, Scalar value) {
+FloatOf<X> pad_plane(const FloatOf<X>& x, IntPair before, IntPair size, Scalar value) {
   const Shape& shape = X::shape(x);
-  if (size == Pair{shape[2], shape[3]}) return x;
+  if (size == IntPair{shape[2], shape[3]}) return x;
   FloatOf<X> out =
       X::float_full(Shape{shape[0], shape[1], size[0], size[1]}, value, X::dtype(x), X::device(x));
   // A stride that skips the last rows asks for a smaller plane than the input.

@@ -169,16 +169,16 @@ struct WindowDefaults {
     }
 
     int64_t batch, channels, out, groups, group_in, group_out;
-    Pair kernel;
+    IntPair kernel;
     int64_t height, width;
-    Pair padded;
+    IntPair padded;
     ConvOptions options;
   };
 
   // The sizes of one pooling. With ceil_mode the last window may reach beyond the padding: the
   // plane grows to hold it.
   struct Pool {
-    Pool(const Shape& x, const PoolOptions& o, Pair dilation_)
+    Pool(const Shape& x, const PoolOptions& o, IntPair dilation_)
         : shape(x), options(o), dilation(dilation_) {
       for (int i = 0; i < 2; ++i) {
         const int64_t in = x[2 + i];
@@ -231,9 +231,9 @@ struct WindowDefaults {
 
     Shape shape;
     PoolOptions options;
-    Pair dilation;
-    Pair size{};
-    Pair padded{};
+    IntPair dilation;
+    IntPair size{};
+    IntPair padded{};
   };
 
   static DType widened(DType dtype) { return is_half(dtype) ? DType::f32 : dtype; }
@@ -247,7 +247,7 @@ struct WindowDefaults {
 
   // The part of a padded plane that stands for x, without holding on to the rest.
   template <class X>
-  static FloatOf<X> unpad_plane(const FloatOf<X>& padded, Pair before, const Shape& x_shape) {
+  static FloatOf<X> unpad_plane(const FloatOf<X>& padded, IntPair before, const Shape& x_shape) {
     const Shape& shape = X::shape(padded);
     if (shape == x_shape) return padded;
     return X::float_contiguous(slice_plane<X>(padded, {before[0], before[0] + x_shape[2], 1},

@@ -3,6 +3,18 @@
 #include <cstring>
 #include <limits>
 
+#include "kiln/backend/window_math.h"
+
+namespace kiln {
+
+// Found by argument-dependent lookup (window_math.h).
+static HostHandle view(const HostHandle& x, const Shape& shape, const Strides& strides,
+                       int64_t offset) {
+  return host::view(x, shape, strides, offset);
+}
+
+}  // namespace kiln
+
 namespace kiln::host {
 
 HostHandle empty(const Shape& shape, DType dtype, Device device) {
@@ -83,69 +95,14 @@ TensorData into_data(const HostHandle& x) {
   return out;
 }
 
-HostHandle permute(const HostHandle& x, const Dims& dims) {
-  Shape shape = x->shape();
-  Strides strides = x->strides();
-  for (int i = 0; i < dims.rank(); ++i) {
-    shape[i] = x->shape()[static_cast<int>(dims[i])];
-    strides[i] = x->strides()[static_cast<int>(dims[i])];
-  }
-  return view(x, shape, strides, x->offset());
-}
-
+HostHandle permute(const HostHandle& x, const Dims& dims) { return window::permute(x, dims); }
 Strides broadcast_strides(const HostTensor& x, const Shape& to) {
-  Strides strides = Shape::filled(to.rank(), 0);
-  const int lead = to.rank() - x.shape().rank();
-  for (int i = lead; i < to.rank(); ++i) {
-    strides[i] = x.shape()[i - lead] == 1 && to[i] != 1 ? 0 : x.strides()[i - lead];
-  }
-  return strides;
+  return window::broadcast_strides(x, to);
 }
-
-HostHandle expand(const HostHandle& x, const Shape& shape) {
-  return view(x, shape, broadcast_strides(*x, shape), x->offset());
-}
-
-HostHandle slice(const HostHandle& x, int dim, Range range) {
-  Shape shape = x->shape();
-  Strides strides = x->strides();
-  const int64_t offset = x->offset() + (range.length() == 0 ? 0 : range.start * strides[dim]);
-  shape[dim] = range.length();
-  if (shape[dim] > 1)
-    strides[dim] *= range.step;  // else the step may be anything, and means nothing
-  return view(x, shape, strides, offset);
-}
-
+HostHandle expand(const HostHandle& x, const Shape& shape) { return window::expand(x, shape); }
+HostHandle slice(const HostHandle& x, int dim, Range range) { return window::slice(x, dim, range); }
 HostHandle try_reshape(const HostHandle& x, const Shape& shape) {
-  if (x->is_contiguous()) return view(x, shape, contiguous_strides(shape), x->offset());
-  // Walk both shapes from the back; each group of new dims must lie within one evenly strided run
-  // of old dims.
-  const Shape& old_shape = x->shape();
-  const Strides& old_strides = x->strides();
-  Strides strides = Shape::filled(shape.rank(), 0);
-  int to = shape.rank() - 1;
-  int64_t run = 1;      // elements in the current run of old dims
-  int64_t covered = 1;  // of those, covered by new dims
-  int64_t step = old_shape.rank() == 0 ? 1 : old_strides.back();
-  for (int from = old_shape.rank() - 1; from >= 0; --from) {
-    run *= old_shape[from];
-    const bool run_ends =
-        from == 0 || (old_shape[from - 1] != 1 && old_strides[from - 1] != run * step);
-    if (!run_ends) continue;
-    while (to >= 0 && (covered < run || shape[to] == 1)) {
-      strides[to] = covered * step;
-      covered *= shape[to];
-      --to;
-    }
-    if (covered != run) return nullptr;
-    if (from > 0) {
-      step = old_strides[from - 1];
-      run = 1;
-      covered = 1;
-    }
-  }
-  if (to != -1) return nullptr;
-  return view(x, shape, strides, x->offset());
+  return window::try_reshape(x, shape);
 }
 
 bool can_donate(const Arg<HostHandle>& x, const Shape& shape, DType dtype) {

@@ -10,23 +10,23 @@
 namespace kiln {
 
 // Height and width of something.
-using Pair = std::array<int64_t, 2>;
+using IntPair = std::array<int64_t, 2>;
 
 // conv2d: x [N, C, H, W], weight [O, C / groups, KH, KW] -> [N, O, OH, OW] with
 // OH = (H + 2 padding - dilation (KH - 1) - 1) / stride + 1.
 struct ConvOptions {
-  Pair stride = {1, 1};
-  Pair padding = {0, 0};
-  Pair dilation = {1, 1};
+  IntPair stride = {1, 1};
+  IntPair padding = {0, 0};
+  IntPair dilation = {1, 1};
   int64_t groups = 1;
 };
 
 // max_pool2d, avg_pool2d: x [N, C, H, W] -> [N, C, OH, OW].
 struct PoolOptions {
-  Pair kernel = {2, 2};
-  Pair stride = {2, 2};
-  Pair padding = {0, 0};
-  Pair dilation = {1, 1};  // max pooling only
+  IntPair kernel = {2, 2};
+  IntPair stride = {2, 2};
+  IntPair padding = {0, 0};
+  IntPair dilation = {1, 1};  // max pooling only
   bool ceil_mode = false;
   bool count_include_pad = true;  // average pooling only
 };

@@ -3,7 +3,8 @@
 // A request is rounded up to a size class. Each thread has a front: a short list of free blocks for
 // each class up to 1 MiB, without locks; one block of the larger of them, so that what a core works
 // with stays in its cache. Behind the fronts, and alone for larger classes, stands the pool: one
-// locked list per class.
+// locked list per class. Under KILN_GUARD=1 there are neither: every request takes the slow way,
+// and that leads to guard_allocator.h.
 #include "kiln/core/allocator.h"
 
 #include <algorithm>
@@ -14,6 +15,9 @@
 
 #include "kiln/core/block_pool.h"
 #include "kiln/core/error.h"
+#include "kiln/core/fork.h"
+#include "kiln/core/guard_allocator.h"
+#include "kiln/core/memory_limit.h"
 #include "kiln/core/system_limits.h"
 #include "kiln/core/system_memory.h"
 
@@ -72,6 +76,8 @@ struct Fronts {
   uint64_t forgotten_system_allocations = 0;
 };
 constinit Fronts fronts;
+[[maybe_unused]] const bool known_to_fork = register_at_fork(
+    ForkOrder::fronts, {[] { fronts.mutex.lock(); }, [] { fronts.mutex.unlock(); }});
 
 // See Note [Thread caches] in object_allocator.cpp.
 constinit Front no_front;
@@ -139,7 +145,7 @@ struct ThreadEnd {
 // thread's end, without memory, or where the cache is too small for fronts.
 Front* own_front() noexcept {
   if (front == &no_front) {
-    if (thread_ended) return nullptr;
+    if (thread_ended || guard_enabled()) return nullptr;
     static thread_local ThreadEnd thread_end;
     auto* f = new (std::nothrow) Front;
     if (f == nullptr) return nullptr;
@@ -160,15 +166,32 @@ Front* own_front() noexcept {
   const MemoryStats stats = memory_stats();
   throw_error<ValueError>("allocate: cannot allocate ", bytes, " bytes (",
                           static_cast<double>(bytes) / (1 << 30), " GiB); got ", stats.bytes_in_use,
-                          " bytes in use already; expected at most ", available_memory(),
+                          " bytes in use already; expected at most ",
+                          std::min<uint64_t>(available_memory(), memory_limit()),
                           " in all; try a smaller size or batch");
 }
 
+std::atomic<size_t> limit_of_all{0};  // 0: not worked out yet
+
+// Whether the blocks that there are leave room for another.
+bool is_within_limit(size_t size) {
+  const size_t limit = memory_limit();
+  if (limit == SIZE_MAX) return true;
+  const int64_t held = block_pool.in_use.load(std::memory_order_relaxed) +
+                       block_pool.cached.load(std::memory_order_relaxed);
+  return size <= limit && static_cast<size_t>(std::max<int64_t>(held, 0)) <= limit - size;
+}
+
+void* ask_system(size_t bytes, size_t size) {
+  if (!is_within_limit(size)) return nullptr;
+  return guard_enabled() ? guard_allocate_block(size, bytes) : system_allocate(size + kLinkSpace);
+}
+
 void* allocate_from_system(size_t bytes, size_t size) {
-  void* block = system_allocate(size + kLinkSpace);
+  void* block = ask_system(bytes, size);
   if (block == nullptr) {
     empty_cache();
-    block = system_allocate(size + kLinkSpace);
+    block = ask_system(bytes, size);
     if (block == nullptr) throw_out_of_memory(bytes);
   }
   block_pool.system_allocations.fetch_add(1, std::memory_order_relaxed);
@@ -184,7 +207,9 @@ inline void count_in_front(Front& f, size_t size) {
 [[gnu::noinline]] void* allocate_slow(size_t bytes, size_t* size_out) {
   if (bytes > kMaxBytes) throw_out_of_memory(bytes);
   if (bytes == 0) return allocate_block(1, size_out);
-  const auto [index, size] = size_class(bytes);
+  auto [index, size] = size_class(bytes);
+  // The block ends where the request does, as far as the alignment of 64 allows.
+  if (guard_enabled()) size = (bytes + 63) / 64 * 64;
   Front* const f = index < kFrontClasses ? own_front() : nullptr;
   size_t count = 0;
   const size_t most = f != nullptr ? (front_limit(size) + 1) / 2 : 1;
@@ -208,6 +233,11 @@ inline void count_in_front(Front& f, size_t size) {
 }
 
 [[gnu::noinline]] void free_slow(void* block, size_t size) noexcept {
+  if (guard_enabled()) {
+    block_pool.add_in_use(-static_cast<int64_t>(size));
+    guard_free_block(block);
+    return;
+  }
   const size_t index = size_class(size).index;
   mark_cached(block, size);
   Front* const f = index < kFrontClasses ? own_front() : nullptr;
@@ -336,6 +366,19 @@ void empty_cache() {
   block_pool.epoch.fetch_add(1, std::memory_order_release);
   own_front();
   block_pool.trim(0);
+}
+
+size_t memory_limit() {
+  const size_t known = limit_of_all.load(std::memory_order_relaxed);
+  if (known != 0) [[likely]]
+    return known;
+  size_t expected = 0;
+  const auto group = static_cast<size_t>(std::min<uint64_t>(group_memory(), SIZE_MAX));
+  return limit_of_all.compare_exchange_strong(expected, group) ? group : expected;
+}
+
+void set_memory_limit(size_t bytes) {
+  limit_of_all.store(std::max<size_t>(bytes, 1), std::memory_order_relaxed);
 }
 
 void set_cache_limit(size_t bytes) {

@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "kiln/core/fork.h"
 #include "kiln/core/system_limits.h"
 #include "kiln/core/system_memory.h"
 
@@ -11,6 +12,18 @@ static_assert(size_class(kMaxBytes).index == kBlockClasses - 1);
 static_assert(std::is_trivially_destructible_v<BlockPool>);
 
 constinit BlockPool block_pool;
+
+namespace {
+[[maybe_unused]] const bool known_to_fork =
+    register_at_fork(ForkOrder::blocks, {[] {
+                                           for (BlockList& list : block_pool.lists)
+                                             list.mutex.lock();
+                                         },
+                                         [] {
+                                           for (BlockList& list : block_pool.lists)
+                                             list.mutex.unlock();
+                                         }});
+}
 
 void BlockPool::raise_peak(int64_t bytes_in_use) {
   int64_t seen = peak.load(std::memory_order_relaxed);

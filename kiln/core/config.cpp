@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kiln/core/utf8.h"
+
 namespace kiln::detail {
 
 void ConfigSource::fail(const std::string& what, const std::string& got,
@@ -19,7 +21,7 @@ void ConfigSource::wrong_type(const Json& got, const std::string& expected) cons
 }
 
 void ConfigSource::unknown(const std::string& name, const std::string& known) const {
-  fail("has an unknown field", "'" + name.substr(0, 80) + "'",
+  fail("has an unknown field", "'" + printable(name) + "'",
        known.empty() ? "none" : "one of " + known);
 }
 
@@ -86,11 +88,11 @@ std::string config_help(const char* name, const std::vector<ConfigHelpLine>& lin
   return out;
 }
 
-Json parse_config(const ConfigSource& source, std::string_view text) {
+Json parse_config(const ConfigSource& source, std::string_view text, Budget* budget) {
   try {
-    return decode_json(text);
+    return decode_json(text, JsonFormat::text, budget);
   } catch (const ValueError& error) {
-    source.fail("is no JSON", std::string(error.what()).substr(0, 200), "a JSON object");
+    source.fail("is no JSON", printable(error.what(), 200), "a JSON object");
   }
 }
 

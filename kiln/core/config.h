@@ -449,17 +449,24 @@ void add_config_help(std::vector<ConfigHelpLine>& lines, const std::string& pref
   defaults.kiln_visit_config(write);
 }
 
+// Parses the text, with errors of the source's kind; `budget`: the file's.
+Json parse_config(const ConfigSource& source, std::string_view text, Budget* budget = nullptr);
 // Files, in kiln/io/config_file.cpp: written atomically; text of at most 64 MiB is read.
 void save_config_text(const char* config, const std::string& path, const std::string& text);
-std::string load_config_text(const char* config, const std::string& path);
-// Parses the text, with errors of the source's kind.
-Json parse_config(const ConfigSource& source, std::string_view text);
+Json load_config_json(const ConfigSource& source, const char* config, const std::string& path);
 
 template <class T>
-T parse_config_as(std::string_view text, const std::string& file) {
-  ConfigSource source(T::kiln_config_name(), file);
+T parse_config_as(std::string_view text) {
+  ConfigSource source(T::kiln_config_name(), "");
   T out{};
   config_from_json(parse_config(source, text), out, source);
+  return out;
+}
+template <class T>
+T load_config_as(const std::string& path) {
+  ConfigSource source(T::kiln_config_name(), path);
+  T out{};
+  config_from_json(load_config_json(source, T::kiln_config_name(), path), out, source);
   return out;
 }
 
@@ -502,7 +509,7 @@ detail::DocumentedField<T> doc(T& field, const char* text) {
   }                                                                                             \
   template <class KilnSelf = Name>                                                              \
   static KilnSelf from_json_string(std::string_view kiln_text) {                                \
-    return ::kiln::detail::parse_config_as<KilnSelf>(kiln_text, "");                            \
+    return ::kiln::detail::parse_config_as<KilnSelf>(kiln_text);                                \
   }                                                                                             \
   template <class KilnSelf = Name>                                                              \
   static KilnSelf load_binary(std::span<const std::byte> kiln_bytes) {                          \
@@ -515,8 +522,7 @@ detail::DocumentedField<T> doc(T& field, const char* text) {
   }                                                                                             \
   template <class KilnSelf = Name>                                                              \
   static KilnSelf load(const std::string& kiln_path) {                                          \
-    return ::kiln::detail::parse_config_as<KilnSelf>(                                           \
-        ::kiln::detail::load_config_text(#Name, kiln_path), kiln_path);                         \
+    return ::kiln::detail::load_config_as<KilnSelf>(kiln_path);                                 \
   }                                                                                             \
   template <class KilnSelf = Name>                                                              \
   static std::string help() {                                                                   \

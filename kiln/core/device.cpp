@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "kiln/core/error.h"
+#include "kiln/core/fork.h"
 
 namespace kiln {
 namespace {
 
 // Names by device type.
 struct DeviceNames {
-  std::mutex mutex;
-  std::vector<std::string> names = {"cpu", "reference"};
+  detail::ForkSafeMutex mutex{detail::ForkOrder::devices};
+  std::vector<std::string> names = {"cpu", "reference", "meta"};
 };
 
 // Never destroyed: devices are printed by errors that may be thrown while the process exits.
@@ -37,7 +38,13 @@ Device parse_device(std::string_view text) {
   std::lock_guard lock(table.mutex);
   std::string known;
   for (size_t i = 0; i < table.names.size(); ++i) {
-    if (table.names[i] == name) return Device(static_cast<DeviceType>(i), index);
+    if (table.names[i] == name) {
+      if (static_cast<DeviceType>(i) == kCpu && index != 0) {
+        throw_error<DeviceError>("Device: no such device; got '", text,
+                                 "'; expected 'cpu', of which there is one");
+      }
+      return Device(static_cast<DeviceType>(i), index);
+    }
     known += (i == 0 ? "'" : ", '") + table.names[i] + "'";
   }
   throw_error<DeviceError>("Device: no such device; got '", text, "'; expected one of ", known);

@@ -27,8 +27,8 @@ inline constexpr DType u8 = DType::u8;
 inline constexpr DType bool_ = DType::boolean;
 
 // Which of a backend's four primitives holds a tensor of this dtype. Complex numbers are floats
-// here: they differentiate. (c64 and c128 have their place in the enumeration; no op takes them
-// yet.)
+// here: they differentiate. (c64 and c128 are pairs above the backends, which see the parts: see
+// docs/architecture.md.)
 enum class Kind : uint8_t { floating, integer, boolean, quantized };
 
 constexpr Kind kind_of(DType t) {

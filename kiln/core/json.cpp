@@ -1,13 +1,16 @@
 #include "kiln/core/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <set>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include "kiln/core/budget.h"
 #include "kiln/core/error.h"
+#include "kiln/core/utf8.h"
 
 namespace kiln {
 namespace {
@@ -109,9 +112,11 @@ Library to_library(const Json& value) {
 // ---- Reading
 
 // Builds the value from the parser's events, and stops at what nests too deeply: the library's
-// readers of binary forms recurse.
+// readers of binary forms recurse. Everything that the value holds is charged.
 class Builder {
  public:
+  explicit Builder(Budget& budget) : budget_(budget) {}
+
   bool null() { return add(Json()); }
   bool boolean(bool value) { return add(value); }
   bool number_integer(Library::number_integer_t value) { return add(value); }
@@ -122,19 +127,34 @@ class Builder {
     return add(static_cast<int64_t>(value));
   }
   bool number_float(Library::number_float_t value, const std::string&) { return add(value); }
-  bool string(std::string& value) { return add(std::move(value)); }
+  bool string(std::string& value) {
+    charge_box<std::string>(value.size());
+    return add(std::move(value));
+  }
   bool binary(Library::binary_t& value) {
+    charge_box<Json::Bytes>(value.size());
     const auto* from = reinterpret_cast<const std::byte*>(value.data());
     return add(Json::Bytes(from, from + value.size()));
   }
   bool start_object(size_t) { return open(Json::Object()); }
   bool start_array(size_t) { return open(Json::Array()); }
-  bool end_object() { return close(); }
+  bool end_object() {
+    const Json::Object& members = *levels_.back().value.as<Json::Object>();
+    const uint64_t bytes = members.size() * sizeof(std::string_view);
+    budget_.charge(bytes, kWhat);
+    std::vector<std::string_view> keys(members.size());
+    for (size_t i = 0; i < keys.size(); ++i) keys[i] = members[i].first;
+    std::sort(keys.begin(), keys.end());
+    const auto twin = std::adjacent_find(keys.begin(), keys.end());
+    if (twin != keys.end()) {
+      return refuse(concat("the key '", printable(*twin), "' occurs twice"));
+    }
+    budget_.release(bytes);
+    return close();
+  }
   bool end_array() { return close(); }
   bool key(std::string& value) {
-    if (!levels_.back().keys.insert(value).second) {
-      return refuse(concat("the key '", value.substr(0, 80), "' occurs twice"));
-    }
+    budget_.charge(value.size(), kWhat);
     levels_.back().key = std::move(value);
     return true;
   }
@@ -149,8 +169,14 @@ class Builder {
   struct Level {
     Json value;
     std::string key;
-    std::set<std::string> keys;
   };
+  static constexpr const char* kWhat = "what it describes";
+
+  // A value on the heap, with what an allocation costs.
+  template <class T>
+  void charge_box(size_t bytes) {
+    budget_.charge(sizeof(T) + bytes + 32, kWhat);
+  }
 
   bool refuse(std::string why) {
     if (error.empty()) error = std::move(why);
@@ -159,7 +185,8 @@ class Builder {
   bool open(Json value) {
     if (levels_.size() == kMaxDepth)
       return refuse(concat("it nests deeper than ", kMaxDepth, " levels"));
-    levels_.push_back({std::move(value), {}, {}});
+    charge_box<Json::Array>(0);
+    levels_.push_back({std::move(value), {}});
     return true;
   }
   bool close() {
@@ -171,14 +198,17 @@ class Builder {
     if (levels_.empty()) {
       result = std::move(value);
     } else if (auto* items = levels_.back().value.as<Json::Array>()) {
+      budget_.grow(*items, 1, kWhat);
       items->push_back(std::move(value));
     } else {
-      levels_.back().value.as<Json::Object>()->emplace_back(std::move(levels_.back().key),
-                                                            std::move(value));
+      auto* members = levels_.back().value.as<Json::Object>();
+      budget_.grow(*members, 1, kWhat);
+      members->emplace_back(std::move(levels_.back().key), std::move(value));
     }
     return true;
   }
 
+  Budget& budget_;
   std::vector<Level> levels_;
 };
 
@@ -200,13 +230,13 @@ const Json* Json::find(std::string_view key) const {
 }
 
 Json& Json::add(std::string key, Json value) {
-  if (as<Object>() == nullptr) value_ = Object();
+  if (as<Object>() == nullptr) *this = Object();
   as<Object>()->emplace_back(std::move(key), std::move(value));
   return *this;
 }
 
 Json& Json::add(Json item) {
-  if (as<Array>() == nullptr) value_ = Array();
+  if (as<Array>() == nullptr) *this = Array();
   as<Array>()->push_back(std::move(item));
   return *this;
 }
@@ -216,7 +246,7 @@ std::string Json::describe() const {
   if (const int64_t* i = as<int64_t>()) return concat("the integer ", *i);
   if (const double* d = as<double>()) return concat("the number ", *d);
   if (const std::string* s = as<std::string>()) {
-    return concat("the string '", s->substr(0, 80), s->size() > 80 ? "...'" : "'");
+    return concat("the string '", printable(*s), "'");
   }
   if (as<Bytes>() != nullptr) return "bytes";
   if (const Array* items = as<Array>()) return concat("a list of ", items->size());
@@ -238,15 +268,20 @@ std::string encode_json(const Json& value, JsonFormat format) {
     } else {
       Library::to_msgpack(tree, out);
     }
-  } catch (const Library::exception& error) {
-    throw_error<ValueError>("encode_json: ", error.what());
+  } catch (const Library::exception&) {
+    throw_error<ValueError>("encode_json: a string is not UTF-8, or the value is too large");
   }
   return out;
 }
 
-Json decode_json(std::string_view input, JsonFormat format) {
+Json decode_json(std::string_view input, JsonFormat format, Budget* budget) {
   const bool text = format == JsonFormat::text || format == JsonFormat::pretty_text;
-  Builder builder;
+  std::optional<Budget> own;
+  if (budget == nullptr) budget = &own.emplace("decode_json: the input", input.size());
+  // The parser's own copy of the string or the bytes that it is reading, which grows by doubling.
+  const uint64_t copies = 3 * static_cast<uint64_t>(input.size());
+  budget->charge(copies, "the longest of its strings");
+  Builder builder(*budget);
   // The parser would take a zero byte for the end and ignore what follows.
   if (text && input.find('\0') != std::string_view::npos) {
     throw_error<ValueError>("decode_json: it is malformed at byte ", input.find('\0') + 1);
@@ -257,6 +292,7 @@ Json decode_json(std::string_view input, JsonFormat format) {
     throw_error<ValueError>("decode_json: ",
                             builder.error.empty() ? "it is malformed" : builder.error);
   }
+  budget->release(copies);
   return std::move(builder.result);
 }
 

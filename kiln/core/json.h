@@ -12,7 +12,11 @@
 #include <variant>
 #include <vector>
 
+#include "kiln/core/box.h"
+
 namespace kiln {
+
+class Budget;
 
 class Json {
  public:
@@ -26,21 +30,26 @@ class Json {
     requires(!std::same_as<T, bool>)
   Json(T value) : value_(static_cast<int64_t>(value)) {}
   Json(double value) : value_(value) {}
-  Json(const char* text) : value_(std::string(text)) {}
-  Json(std::string text) : value_(std::move(text)) {}
-  Json(std::string_view text) : value_(std::string(text)) {}
-  Json(Bytes bytes) : value_(std::move(bytes)) {}
-  Json(Array items) : value_(std::move(items)) {}
-  Json(Object members) : value_(std::move(members)) {}
+  Json(const char* text) : value_(Box(std::string(text))) {}
+  Json(std::string text) : value_(Box(std::move(text))) {}
+  Json(std::string_view text) : value_(Box(std::string(text))) {}
+  Json(Bytes bytes) : value_(Box(std::move(bytes))) {}
+  Json(Array items) : value_(Box(std::move(items))) {}
+  Json(Object members) : value_(Box(std::move(members))) {}
 
   // Null when the value is of another type.
   template <class T>
   const T* as() const {
-    return std::get_if<T>(&value_);
+    return const_cast<Json*>(this)->as<T>();
   }
   template <class T>
   T* as() {
-    return std::get_if<T>(&value_);
+    if constexpr (is_boxed<T>) {
+      auto* box = std::get_if<Box<T>>(&value_);
+      return box == nullptr ? nullptr : box->get();
+    } else {
+      return std::get_if<T>(&value_);
+    }
   }
   bool is_null() const { return value_.index() == 0; }
   // The member of an object; null when there is none, or when this is no object.
@@ -55,7 +64,14 @@ class Json {
   friend bool operator==(const Json&, const Json&) = default;
 
  private:
-  std::variant<std::monostate, bool, int64_t, double, std::string, Bytes, Array, Object> value_;
+  template <class T>
+  static constexpr bool is_boxed = std::same_as<T, std::string> || std::same_as<T, Bytes> ||
+                                   std::same_as<T, Array> || std::same_as<T, Object>;
+
+  // 16 bytes: a file of numbers becomes one of these for each.
+  std::variant<std::monostate, bool, int64_t, double, Box<std::string>, Box<Bytes>, Box<Array>,
+               Box<Object>>
+      value_;
 };
 
 enum class JsonFormat : uint8_t { text, pretty_text, message_pack, cbor };
@@ -65,8 +81,9 @@ enum class JsonFormat : uint8_t { text, pretty_text, message_pack, cbor };
 // not UTF-8 and for bytes in a text format.
 std::string encode_json(const Json& value, JsonFormat format = JsonFormat::pretty_text);
 // Throws ValueError, which says at which byte, for malformed or nested input (more than 64 levels),
-// for keys that occur twice, and for what follows the value. What it allocates is bounded by the
-// input's length.
-Json decode_json(std::string_view input, JsonFormat format = JsonFormat::text);
+// for keys that occur twice, and for what follows the value. What it holds is charged to `budget`,
+// whose IoError it throws; without one, to a budget of the input's own length.
+Json decode_json(std::string_view input, JsonFormat format = JsonFormat::text,
+                 Budget* budget = nullptr);
 
 }  // namespace kiln

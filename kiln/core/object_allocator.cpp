@@ -11,6 +11,8 @@
 #include <type_traits>
 
 #include "kiln/core/allocator.h"
+#include "kiln/core/fork.h"
+#include "kiln/core/guard_allocator.h"
 #include "kiln/core/sanitizers.h"
 
 namespace kiln::detail {
@@ -73,6 +75,16 @@ struct SharedObjects {
 };
 constinit SharedObjects shared;
 static_assert(std::is_trivially_destructible_v<SharedObjects>);
+[[maybe_unused]] const bool known_to_fork =
+    register_at_fork(ForkOrder::objects, {[] {
+                                            for (SharedList& list : shared.lists) list.mutex.lock();
+                                            shared.slab_mutex.lock();
+                                          },
+                                          [] {
+                                            shared.slab_mutex.unlock();
+                                            for (SharedList& list : shared.lists)
+                                              list.mutex.unlock();
+                                          }});
 
 // Note [Thread caches]: the thread-local part is one pointer, for two reasons. A library that
 // Python loads has little space for initial-exec thread-local data, which is the kind without a
@@ -180,6 +192,7 @@ ObjectCache* own_cache() {
 }
 
 [[gnu::noinline]] void* allocate_slow(size_t bytes) {
+  if (guard_enabled()) return guard_allocate_object(bytes);
   const size_t k = (bytes - 1) / kStep;
   if (k >= kClasses) return ::operator new(bytes);
   size_t count = 0;
@@ -196,6 +209,7 @@ ObjectCache* own_cache() {
 }
 
 [[gnu::noinline]] void free_slow(void* memory, size_t bytes) noexcept {
+  if (guard_enabled()) return guard_free_object(memory, bytes);
   const size_t k = (bytes - 1) / kStep;
   if (k >= kClasses) return ::operator delete(memory);
   auto* const object = ::new (memory) FreeObject{nullptr};

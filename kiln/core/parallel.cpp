@@ -5,9 +5,8 @@
 #include <cstdlib>
 #include <exception>
 
-#include <pthread.h>
-
 #include "kiln/core/error.h"
+#include "kiln/core/fork.h"
 #include "kiln/core/system_limits.h"
 #include "kiln/core/thread_pool.h"
 
@@ -45,10 +44,11 @@ std::atomic<int>& thread_count() {
   static std::atomic<int>& the_count = *[] {
     static std::atomic<int> count{initial_threads()};
     // Workers that read data are made by fork(): they are many, and one thread each is right.
-    pthread_atfork(nullptr, nullptr, [] {
+    const auto in_child = [] {
       count.store(1, std::memory_order_relaxed);
       threads_in_loops.store(0, std::memory_order_relaxed);
-    });
+    };
+    detail::register_at_fork(detail::ForkOrder::loops, {nullptr, nullptr, in_child});
     return &count;
   }();
   return the_count;

@@ -3,13 +3,17 @@
 #include <mutex>
 
 #include "kiln/core/error.h"
+#include "kiln/core/fork.h"
 
 namespace kiln {
 namespace {
 
 // One lock for all generators: it is held for a few instructions, and the class stays a plain
-// copyable value.
-std::mutex generator_mutex;
+// copyable value. Never destroyed: threads may run when the process ends.
+detail::ForkSafeMutex& generator_mutex() {
+  static auto& mutex = *new detail::ForkSafeMutex(detail::ForkOrder::generators);
+  return mutex;
+}
 
 }  // namespace
 
@@ -34,13 +38,13 @@ std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t coun
 }
 
 void Generator::manual_seed(uint64_t seed) {
-  std::lock_guard lock(generator_mutex);
+  std::lock_guard lock(generator_mutex());
   seed_ = seed;
   offset_ = 0;
 }
 
 uint64_t Generator::seed() const {
-  std::lock_guard lock(generator_mutex);
+  std::lock_guard lock(generator_mutex());
   return seed_;
 }
 
@@ -48,19 +52,19 @@ RandomStream Generator::reserve(int64_t numbers) {
   if (numbers < 0) {
     throw_error<ValueError>("Generator::reserve: negative count; got ", numbers);
   }
-  std::lock_guard lock(generator_mutex);
+  std::lock_guard lock(generator_mutex());
   const RandomStream stream{seed_, offset_};
   offset_ += (static_cast<uint64_t>(numbers) + 3) / 4;
   return stream;
 }
 
 RandomStream Generator::state() const {
-  std::lock_guard lock(generator_mutex);
+  std::lock_guard lock(generator_mutex());
   return {seed_, offset_};
 }
 
 void Generator::set_state(RandomStream state) {
-  std::lock_guard lock(generator_mutex);
+  std::lock_guard lock(generator_mutex());
   seed_ = state.seed;
   offset_ = state.offset;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <sched.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #ifdef _OPENMP
@@ -78,6 +79,26 @@ double cgroup_memory() {
   return limit;
 }
 
+double cgroup_swap() {
+  double limit = std::numeric_limits<double>::infinity();
+  for_each_group("/sys/fs/cgroup", "", [&limit](const std::string& folder) {
+    std::ifstream file(folder + "memory.swap.max");
+    double value = 0;
+    if (file >> value) limit = std::min(limit, value);  // 0 is a number here
+  });
+  return limit;
+}
+
+double machine_memory() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+double machine_swap() {
+  struct sysinfo info = {};
+  if (sysinfo(&info) != 0) return 0;
+  return static_cast<double>(info.totalswap) * static_cast<double>(info.mem_unit);
+}
+
 int affinity_processors() {
 #ifdef _OPENMP
   // OpenMP may have bound this thread to one processor since (OMP_PROC_BIND); it remembers the mask
@@ -99,9 +120,13 @@ int available_processors() {
 }
 
 uint64_t available_memory() {
-  const double machine =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  return static_cast<uint64_t>(std::max(0.0, std::min(machine, cgroup_memory())));
+  return static_cast<uint64_t>(std::max(0.0, std::min(machine_memory(), cgroup_memory())));
+}
+
+uint64_t group_memory() {
+  const double group = cgroup_memory();
+  if (group >= machine_memory()) return UINT64_MAX;
+  return static_cast<uint64_t>(group + std::min(cgroup_swap(), machine_swap()));
 }
 
 }  // namespace kiln::detail

@@ -10,5 +10,8 @@ namespace kiln::detail {
 int available_processors();
 // Bytes of memory: the machine's, or the cgroup limit if that is less.
 uint64_t available_memory();
+// What the control group may take, swap included, where that is less than the machine has;
+// UINT64_MAX otherwise.
+uint64_t group_memory();
 
 }  // namespace kiln::detail

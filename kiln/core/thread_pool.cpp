@@ -10,10 +10,11 @@
 #include <system_error>
 #include <thread>
 
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include "kiln/core/fork.h"
 
 namespace kiln::detail {
 namespace {
@@ -138,8 +139,6 @@ class Pool {
       helper.id.store(0);
     }
   }
-  void lock() { mutex_.lock(); }
-  void unlock() { mutex_.unlock(); }
 
  private:
   void start_up_to(int last) {
@@ -160,21 +159,16 @@ class Pool {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
-  std::mutex mutex_;
+  ForkSafeMutex mutex_{ForkOrder::thread_pool};
   std::atomic<int> started_{0};
   Helper helpers_[kMaxHelpers];
 };
 
-// Never destroyed: its threads wait in it when the process ends. fork() waits for its mutex, so
-// that the child finds it free.
+// Never destroyed: its threads wait in it when the process ends.
 Pool& pool() {
   static Pool& the_pool = *[] {
     static Pool* made = new Pool;
-    pthread_atfork([] { made->lock(); }, [] { made->unlock(); },
-                   [] {
-                     made->unlock();
-                     made->forget();
-                   });
+    register_at_fork(ForkOrder::thread_pool, {nullptr, nullptr, [] { made->forget(); }});
     return made;
   }();
   return the_pool;

@@ -4,11 +4,13 @@
 #include <mutex>
 #include <utility>
 
+#include "kiln/core/fork.h"
+
 namespace kiln {
 namespace {
 
 struct Warnings {
-  std::mutex mutex;
+  detail::ForkSafeMutex mutex{detail::ForkOrder::warnings};
   WarningHandler handler;
 };
 

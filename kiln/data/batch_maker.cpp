@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kiln/core/error.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 
 namespace kiln::data::detail {
 

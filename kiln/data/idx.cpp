@@ -105,6 +105,7 @@ TensorData read_idx(const std::string& path, uint64_t max_bytes) {
     malformed(path, "bad number of dims", concat(rank), concat("1 to ", kMaxRank));
   }
   const Shape shape = read_dims(file, path, rank, dtype, max_bytes);
+  file.budget().charge(static_cast<uint64_t>(shape.numel()) * size_of(dtype), "its data");
   TensorData data(shape, dtype);
   const size_t got = file.read(data.mutable_data(), data.bytes());
   if (got != data.bytes()) {

@@ -1,18 +1,23 @@
 #include "kiln/io/atomic_file.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "kiln/core/error.h"
+#include "kiln/core/utf8.h"
 
 namespace kiln::io {
 
@@ -26,10 +31,50 @@ std::string resolved(const std::string& path) {
   return error ? path : real.string();
 }
 
+// As many temporaries stay open and locked until their commit; of more, which wait for it closed,
+// the process in their name is what says that they are in use.
+constexpr int kMostLocked = 256;
+
+// The process in the rest of a temporary's name, "PID-N.tmp"; 0 when it is none.
+pid_t process_of(std::string_view rest) {
+  long process = 0;
+  const auto [dash, error] = std::from_chars(rest.data(), rest.data() + rest.size(), process);
+  rest.remove_prefix(static_cast<size_t>(dash - rest.data()));
+  if (error != std::errc() || process <= 0 || !rest.starts_with('-')) return 0;
+  rest.remove_prefix(1);
+  const size_t digits = rest.find_first_not_of("0123456789");
+  return digits > 0 && rest.substr(std::min(digits, rest.size())) == ".tmp"
+             ? static_cast<pid_t>(process)
+             : 0;
+}
+
+// Removes a temporary that nobody has locked, and whose process is gone or, where its number was
+// given to another, which nobody has written for a day.
+void remove_stale_file(const std::string& path, pid_t process) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  const bool gone = ::kill(process, 0) != 0 && errno == ESRCH;
+  struct stat status {};
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+      (gone || ::time(nullptr) - status.st_mtime > 24 * 60 * 60) &&
+      ::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+    detail::before_file_step("unlink");
+    ::unlink(path.c_str());
+  }
+  ::close(fd);
+}
+
 }  // namespace
+
+std::atomic<detail::FileStep> detail::file_step{nullptr};
 
 AtomicFile::AtomicFile(std::string op, const std::string& path)
     : op_(std::move(op)), path_(path), target_(resolved(path)) {
+  // The system would write to what stands before it.
+  if (path.find('\0') != std::string::npos) {
+    path_ = printable(path);
+    fail("cannot write a name with a zero byte", EINVAL);
+  }
   const size_t slash = target_.rfind('/');
   directory_ = slash == std::string::npos ? "." : slash == 0 ? "/" : target_.substr(0, slash);
   if (target_.empty() || slash + 1 == target_.size()) fail("cannot write", EISDIR);
@@ -57,11 +102,23 @@ void AtomicFile::create_temporary(unsigned mode) {
   static std::atomic<unsigned> counter{0};
   // Long names are cut so that the suffix still fits the file system's 255 bytes.
   const std::string name = target_.substr(target_.rfind('/') + 1).substr(0, 200);
+  const std::string prefix = concat(".", name, ".");
+  remove_stale(prefix);
   for (int attempt = 0; attempt < 100; ++attempt) {
-    temporary_ = concat(directory_, "/.", name, ".", static_cast<long>(::getpid()), "-",
+    temporary_ = concat(directory_, "/", prefix, static_cast<long>(::getpid()), "-",
                         counter.fetch_add(1), ".tmp");
+    detail::before_file_step("open");
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd_ >= 0 || errno != EEXIST) break;
+    if (fd_ < 0 && errno != EEXIST) break;
+    // Some file systems have no locks; there the process in the name is enough.
+    struct stat status {};
+    if (fd_ >= 0 &&
+        (::flock(fd_, LOCK_EX) != 0 || ::fstat(fd_, &status) != 0 || status.st_nlink > 0)) {
+      break;
+    }
+    // Another save took it for stale before it was locked.
+    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    errno = EEXIST;
   }
   if (fd_ < 0) {
     const int error = errno;
@@ -75,10 +132,25 @@ void AtomicFile::create_temporary(unsigned mode) {
   }
 }
 
+// Best effort: a temporary that cannot be removed does no harm but take room.
+void AtomicFile::remove_stale(const std::string& prefix) const {
+  DIR* const folder = ::opendir(directory_.c_str());
+  if (folder == nullptr) return;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix)) continue;
+    const pid_t process = process_of(name.substr(prefix.size()));
+    if (process == 0 || process == ::getpid()) continue;
+    remove_stale_file(concat(directory_, "/", name), process);
+  }
+  ::closedir(folder);
+}
+
 void AtomicFile::write(const void* data, size_t bytes) {
-  if (fd_ < 0) throw_error<IoError>(op_, ": write after commit of '", path_, "'");
+  if (synced_) throw_error<IoError>(op_, ": write after commit of '", path_, "'");
   const char* at = static_cast<const char*>(data);
   while (bytes > 0) {
+    detail::before_file_step("write");
     const ssize_t written = ::write(fd_, at, std::min<size_t>(bytes, size_t{1} << 30));
     if (written < 0) {
       if (errno == EINTR) continue;
@@ -90,17 +162,19 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::sync() {
-  if (fd_ < 0) return;
+  if (std::exchange(synced_, true)) return;
+  detail::before_file_step("sync");
   if (::fsync(fd_) != 0) fail("cannot sync", errno);
-  const int closed = ::close(std::exchange(fd_, -1));
-  if (closed != 0) fail("cannot close", errno);
+  if (fd_ > kMostLocked && ::close(std::exchange(fd_, -1)) != 0) fail("cannot close", errno);
 }
 
 void AtomicFile::commit() {
   if (temporary_.empty()) throw_error<IoError>(op_, ": second commit of '", path_, "'");
   sync();
+  detail::before_file_step("rename");
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot replace", errno);
   temporary_.clear();
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 
   const int directory = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;  // a directory that may be written but not read cannot be synced

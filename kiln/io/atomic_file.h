@@ -1,6 +1,7 @@
 // Writing a file so that a reader sees the old content or the new one, and never a part of either.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -11,6 +12,11 @@ namespace kiln::io {
 // renames it over the target. Without commit() the destructor removes the temporary, and what was
 // at `path` stays as it was. A symbolic link is followed; an existing file keeps its permission
 // bits. Every failure is an IoError that names the path and the system's reason.
+//
+// Note [Temporaries of killed saves]. A temporary is locked (flock) while it is written, and its
+// name says whose it is: ".NAME.PID-N.tmp". The next save to the same name removes those that
+// nobody has locked and whose process is gone. So a save that is under way, here or in another
+// process, never loses its own.
 class AtomicFile {
  public:
   // `op` names the caller in messages. Throws when the directory is missing or unwritable, or when
@@ -34,6 +40,7 @@ class AtomicFile {
 
  private:
   void create_temporary(unsigned mode);
+  void remove_stale(const std::string& prefix) const;
   void discard() noexcept;
   [[noreturn]] void fail(const char* what, int error) const;
 
@@ -43,9 +50,22 @@ class AtomicFile {
   std::string directory_;  // of the target
   std::string temporary_;
   int fd_ = -1;
+  bool synced_ = false;
 };
 
 // Replaces the content of `path` by `content`.
 void write_file_atomically(const char* op, const std::string& path, std::string_view content);
+
+namespace detail {
+
+// Tests set a function that every step of a save calls before it is taken ("open", "write", "sync",
+// "rename", "unlink"), and end the process in it.
+using FileStep = void (*)(const char* step);
+extern std::atomic<FileStep> file_step;
+inline void before_file_step(const char* step) {
+  if (const FileStep f = file_step.load(std::memory_order_relaxed)) f(step);
+}
+
+}  // namespace detail
 
 }  // namespace kiln::io

@@ -74,15 +74,13 @@ FileFormat recognize(const InputFile& file) {
 }
 
 FileFormat format_for_writing(const std::string& path) {
-  const size_t dot = path.rfind('.');
+  const size_t dot = path.find_last_of("./");
   std::string extension = dot == std::string::npos ? "" : path.substr(dot);
   for (char& c : extension) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  if (extension == ".pt" || extension == ".pth" || extension == ".bin" || extension == ".ckpt") {
-    return FileFormat::torch;
-  }
+  if (extension == ".safetensors") return FileFormat::safetensors;
   if (extension == ".npz") return FileFormat::npz;
   if (extension == ".npy") return FileFormat::npy;
-  return FileFormat::safetensors;
+  return FileFormat::torch;
 }
 
 }  // namespace kiln::io

@@ -21,8 +21,7 @@ std::string to_string(FileFormat format);
 
 // By what the file holds; its name does not matter. Throws IoError when it is none of them.
 FileFormat recognize(const InputFile& file);
-// By its name: .pt, .pth, .bin and .ckpt are PyTorch's, .npz and .npy are NumPy's, anything else is
-// safetensors.
+// By its name: .safetensors, NumPy's .npz and .npy; anything else is PyTorch's, as with torch.save.
 FileFormat format_for_writing(const std::string& path);
 
 }  // namespace kiln::io

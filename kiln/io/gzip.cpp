@@ -96,6 +96,8 @@ GzipFile::GzipFile(std::string op, std::string path)
 
 GzipFile::~GzipFile() = default;
 
+bool GzipFile::is_compressed() const { return state_->compressed; }
+
 uint64_t GzipFile::size_bound() const {
   const uint64_t size = state_->file.size();
   if (!state_->compressed) return size;
@@ -116,48 +118,65 @@ bool GzipFile::at_end() {
   return read(&next, 1) == 0;
 }
 
-std::vector<std::byte> read_file(const char* op, const std::string& path, uint64_t max_bytes) {
-  GzipFile file(op, path);
+Budget& GzipFile::budget() const { return state_->file.budget(); }
+const std::string& GzipFile::op() const { return state_->file.op(); }
+const std::string& GzipFile::path() const { return state_->file.path(); }
+
+std::vector<std::byte> read_all(GzipFile& file, uint64_t max_bytes) {
   std::vector<std::byte> content;
-  size_t size = 0;
   const uint64_t bound = std::min(file.size_bound(), max_bytes);
-  // Grows with what has really arrived, so that a small file cannot ask for much memory.
-  for (uint64_t room = std::min<uint64_t>(bound, kInputChunk); room > 0;
-       room = std::min<uint64_t>(bound - size, size)) {
+  // A plain file at once; a compressed one grows with what has really arrived.
+  const uint64_t first = file.is_compressed() ? std::min<uint64_t>(bound, kInputChunk) : bound;
+  for (uint64_t room = first; room > 0;
+       room = std::min<uint64_t>(bound - content.size(), content.size())) {
+    const size_t size = content.size();
+    file.budget().grow(content, static_cast<size_t>(room), "its content");
     content.resize(size + static_cast<size_t>(room));
     const size_t got = file.read(content.data() + size, static_cast<size_t>(room));
-    size += got;
+    content.resize(size + got);
     if (got < room) break;
   }
-  content.resize(size);
   if (!file.at_end()) {
-    throw_error<IoError>(op, ": '", path, "' is too large; got more than ", size,
-                         " bytes; expected at most ", max_bytes);
+    throw_error<IoError>(file.op(), ": '", file.path(), "' is too large; got more than ",
+                         content.size(), " bytes; expected at most ", max_bytes);
   }
   return content;
 }
 
-std::string compress_gzip(std::string_view content, int level) {
+std::vector<std::byte> read_file(const char* op, const std::string& path, uint64_t max_bytes) {
+  GzipFile file(op, path);
+  return read_all(file, max_bytes);
+}
+
+std::string compress_gzip(std::string_view content, int level, uint64_t at_least) {
   z_stream stream{};
   if (deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
     throw_error<ValueError>("compress_gzip: zlib cannot start; got level ", level,
                             "; expected 0 to 9");
   }
   std::string out;
-  std::vector<unsigned char> chunk(kInputChunk);
-  size_t taken = 0;
-  for (int rc = Z_OK; rc != Z_STREAM_END;) {
-    if (stream.avail_in == 0) {
-      const size_t n = std::min(content.size() - taken, size_t{1} << 30);
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data() + taken));
-      stream.avail_in = static_cast<uInt>(n);
-      taken += n;
-    }
-    stream.next_out = chunk.data();
-    stream.avail_out = static_cast<uInt>(chunk.size());
-    rc = deflate(&stream, taken == content.size() ? Z_FINISH : Z_NO_FLUSH);
-    out.append(reinterpret_cast<char*>(chunk.data()), chunk.size() - stream.avail_out);
+  std::vector<unsigned char> buffer(kInputChunk);
+  const auto give = [&](auto step) {
+    do {
+      stream.next_out = buffer.data();
+      stream.avail_out = static_cast<uInt>(buffer.size());
+      step();
+      out.append(reinterpret_cast<char*>(buffer.data()), buffer.size() - stream.avail_out);
+    } while (stream.avail_out == 0);
+  };
+  const double share =
+      content.empty() ? 0.0 : static_cast<double>(at_least) / static_cast<double>(content.size());
+  for (size_t taken = 0; taken < content.size();) {
+    const size_t n = std::min(content.size() - taken, size_t{1} << 20);
+    const bool too_short = static_cast<double>(out.size()) < share * static_cast<double>(taken);
+    give([&] { deflateParams(&stream, too_short ? 0 : level, Z_DEFAULT_STRATEGY); });
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data() + taken));
+    stream.avail_in = static_cast<uInt>(n);
+    give([&] { deflate(&stream, Z_NO_FLUSH); });
+    taken += n;
   }
+  stream.avail_in = 0;
+  give([&] { deflate(&stream, Z_FINISH); });
   deflateEnd(&stream);
   return out;
 }

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kiln/core/budget.h"
+
 namespace kiln::io {
 
 // The content of a plain or gzipped file as a stream. Truncated data, a wrong checksum, and bytes
@@ -19,10 +21,16 @@ class GzipFile {
   GzipFile(std::string op, std::string path);
   ~GzipFile();
 
+  bool is_compressed() const;
   // The most bytes the content can have: exact for a plain file; for a gzipped one what DEFLATE's
   // best ratio, 1032 to 1, would give. A size that the content claims for itself is checked against
   // it before anything is allocated.
   uint64_t size_bound() const;
+
+  // Of the file: whoever keeps what he reads charges it.
+  Budget& budget() const;
+  const std::string& op() const;
+  const std::string& path() const;
 
   // Reads the next bytes into `out`; fewer than `bytes` only where the content ends.
   size_t read(void* out, size_t bytes);
@@ -35,11 +43,14 @@ class GzipFile {
   std::unique_ptr<State> state_;
 };
 
-// The whole content of a plain or gzipped file. Throws IoError when there are more than `max_bytes`
-// of it.
+// The rest of the content, charged to the file's budget. Throws IoError when there are more than
+// `max_bytes` of it.
+std::vector<std::byte> read_all(GzipFile& file, uint64_t max_bytes);
+// The whole content of a plain or gzipped file.
 std::vector<std::byte> read_file(const char* op, const std::string& path, uint64_t max_bytes);
 
-// `content` as a gzip file. Level 0 stores, 9 compresses most.
-std::string compress_gzip(std::string_view content, int level = 6);
+// `content` as a gzip file. Level 0 stores, 9 compresses most. Where the result would be shorter
+// than `at_least` bytes, parts of the content are stored as they are.
+std::string compress_gzip(std::string_view content, int level = 6, uint64_t at_least = 0);
 
 }  // namespace kiln::io

@@ -33,11 +33,12 @@ struct PngImage {
 };
 
 [[noreturn]] void malformed(const std::string& path, const std::string& got) {
-  throw_error<IoError>(kRead, ": '", path, "' is no usable PNG; got ", got,
+  throw_error<IoError>(kRead, ": '", path, "' is no usable PNG; got ", printable(got),
                        "; expected a complete PNG file of at most ", kMaxImagePixels, " pixels");
 }
 
-TensorData decode_png(const std::string& path, const std::vector<unsigned char>& file) {
+TensorData decode_png(const InputFile& input, const std::vector<unsigned char>& file) {
+  const std::string& path = input.path();
   PngImage png;
   png_image& image = png.image;
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
@@ -48,6 +49,7 @@ TensorData decode_png(const std::string& path, const std::vector<unsigned char>&
       pixels > file.size() * kMostPixelsPerByte) {
     malformed(path, concat(image.width, "x", image.height, " pixels in ", file.size(), " bytes"));
   }
+  input.budget().charge(pixels, "its pixels");
   // 16-bit samples are encoded like 8-bit ones, as every program writes them.
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   image.format = PNG_FORMAT_GRAY;
@@ -123,15 +125,15 @@ std::vector<float> resample(const std::vector<float>& in, size_t outer, size_t f
 
 }  // namespace
 
-TensorData read_gray_image(const std::string& path) {
-  const InputFile file(kRead, path);
+TensorData read_gray_image(const std::string& path, uint64_t max_ratio) {
+  const InputFile file(kRead, path, max_ratio);
   if (file.size() > kMaxFileBytes) {
     throw_error<IoError>(kRead, ": '", path, "' is too large; got ", file.size(),
                          " bytes; expected at most ", kMaxFileBytes);
   }
   std::vector<unsigned char> bytes(static_cast<size_t>(file.size()));
   file.read_at(0, bytes.data(), bytes.size());
-  if (bytes.size() >= 8 && png_sig_cmp(bytes.data(), 0, 8) == 0) return decode_png(path, bytes);
+  if (bytes.size() >= 8 && png_sig_cmp(bytes.data(), 0, 8) == 0) return decode_png(file, bytes);
   if (bytes.size() != kRawSide * kRawSide) {
     throw_error<IoError>(kRead, ": '", path, "' is no image; got a file of ", file.size(),
                          " bytes that is no PNG; expected a PNG, or 784 raw bytes (28x28)");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "kiln/core/budget.h"
 #include "kiln/core/tensor_data.h"
 
 namespace kiln::io {
@@ -13,8 +14,9 @@ inline constexpr int64_t kMaxImagePixels = int64_t{64} << 20;
 
 // Reads a PNG of any colour type and bit depth, colours turned to gray and transparent pixels laid
 // on white, or a raw file of exactly 784 bytes, taken as 28x28. u8 [H, W]. Throws IoError when the
-// file is missing, malformed, of another kind, or has more than kMaxImagePixels pixels.
-TensorData read_gray_image(const std::string& path);
+// file is missing, malformed, of another kind, or has more than kMaxImagePixels pixels, or more
+// than `max_ratio` for each of its bytes beside 16 Mi (see Budget).
+TensorData read_gray_image(const std::string& path, uint64_t max_ratio = Budget::kRatio);
 
 // The bytes of a gray PNG. `image` is u8 [H, W], neither side 0. Throws ShapeError, DTypeError.
 std::string encode_png_gray(const TensorData& image);

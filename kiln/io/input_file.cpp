@@ -25,8 +25,12 @@ constexpr int64_t kReadPiece = int64_t{8} << 20;
 
 }  // namespace
 
-InputFile::InputFile(std::string op, std::string path)
+InputFile::InputFile(std::string op, std::string path, uint64_t max_ratio)
     : op_(std::move(op)), path_(std::move(path)) {
+  // The system would open what stands before it.
+  if (path_.find('\0') != std::string::npos) {
+    fail(op_, printable(path_), "cannot open", "a name with a zero byte");
+  }
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) fail(op_, path_, "cannot open", std::generic_category().message(errno));
@@ -42,6 +46,7 @@ InputFile::InputFile(std::string op, std::string path)
   }
   fd_ = fd;
   size_ = static_cast<uint64_t>(status.st_size);
+  budget_ = std::make_unique<Budget>(concat(op_, ": '", path_, "'"), size_, max_ratio);
 }
 
 InputFile::~InputFile() {
@@ -52,12 +57,14 @@ InputFile::InputFile(InputFile&& other) noexcept
     : op_(std::move(other.op_)),
       path_(std::move(other.path_)),
       size_(other.size_),
+      budget_(std::move(other.budget_)),
       fd_(std::exchange(other.fd_, -1)) {}
 
 InputFile& InputFile::operator=(InputFile&& other) noexcept {
   std::swap(op_, other.op_);
   std::swap(path_, other.path_);
   std::swap(size_, other.size_);
+  std::swap(budget_, other.budget_);
   std::swap(fd_, other.fd_);
   return *this;
 }
@@ -83,16 +90,6 @@ void InputFile::read_piece(uint64_t offset, char* at, size_t bytes) const {
     offset += static_cast<uint64_t>(got);
     bytes -= static_cast<size_t>(got);
   }
-}
-
-std::string printable(const std::string& text, size_t longest) {
-  std::string out = text.substr(0, longest);
-  for (char& c : out) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) c = '?';
-  }
-  if (text.size() > longest) out += "...";
-  return out;
 }
 
 }  // namespace kiln::io

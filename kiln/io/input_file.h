@@ -3,7 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "kiln/core/budget.h"
+#include "kiln/core/utf8.h"
 
 namespace kiln::io {
 
@@ -11,8 +15,9 @@ namespace kiln::io {
 // different threads do not disturb each other.
 class InputFile {
  public:
-  // `op` names the caller in messages. Directories, pipes and devices are refused.
-  InputFile(std::string op, std::string path);
+  // `op` names the caller in messages. Directories, pipes and devices are refused. `max_ratio`: of
+  // its budget.
+  InputFile(std::string op, std::string path, uint64_t max_ratio = Budget::kRatio);
   ~InputFile();
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&& other) noexcept;
@@ -21,6 +26,8 @@ class InputFile {
   const std::string& path() const { return path_; }
   // Bytes in the file when it was opened.
   uint64_t size() const { return size_; }
+  // What reading it may cost; whoever reads charges it.
+  Budget& budget() const { return *budget_; }
 
   // Reads exactly `bytes` from `offset` on, many of them by several threads; a file that ends
   // before is an error.
@@ -32,10 +39,8 @@ class InputFile {
   std::string op_;
   std::string path_;
   uint64_t size_ = 0;
+  std::unique_ptr<Budget> budget_;
   int fd_ = -1;
 };
-
-// `text` fit for a message: unprintable bytes become '?', and a long one is cut.
-std::string printable(const std::string& text, size_t longest = 80);
 
 }  // namespace kiln::io

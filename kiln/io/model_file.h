@@ -3,8 +3,8 @@
 // does not fit.
 //
 // A file to read is recognized by what it holds: safetensors (one file or an index of shards),
-// PyTorch's .pt in both forms, .npz, .npy. A file to write has the format of its extension: .pt,
-// .pth, .bin and .ckpt are PyTorch's, .npz and .npy are NumPy's, anything else is safetensors.
+// PyTorch's .pt in both forms, .npz, .npy. A file to write has the format of its extension:
+// .safetensors, NumPy's .npz and .npy; anything else (.pt, .ckpt, none) is PyTorch's.
 #pragma once
 
 #include <string>

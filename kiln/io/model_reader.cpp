@@ -42,7 +42,7 @@ class SafetensorsModel final : public ModelReader {
 
 class NpzModel final : public ModelReader {
  public:
-  explicit NpzModel(const std::string& path) : reader_(path) {
+  explicit NpzModel(const std::string& path, uint64_t max_ratio) : reader_(path, max_ratio) {
     std::vector<TensorEntry> entries;
     for (const NpyArray& a : reader_.arrays()) {
       entries.push_back({a.name, a.shape, a.dtype,
@@ -138,12 +138,12 @@ std::unique_ptr<ModelReader> open_model_file(const std::string& path, const Read
     case FileFormat::safetensors:
       return std::make_unique<SafetensorsModel>(path);
     case FileFormat::sharded:
-      return detail::open_sharded(path);
+      return detail::open_sharded(path, options);
     case FileFormat::torch:
     case FileFormat::torch_legacy:
-      return detail::open_torch_model(path, options.key);
+      return detail::open_torch_model(path, options);
     case FileFormat::npz:
-      return std::make_unique<NpzModel>(path);
+      return std::make_unique<NpzModel>(path, options.max_ratio);
     case FileFormat::npy:
       return std::make_unique<NpyModel>(path);
   }

@@ -71,6 +71,9 @@ struct ReadOptions {
   // one with a usual name ("state_dict", "model_state_dict", "model", ...). Other formats have no
   // such place: then a ValueError.
   std::string key;
+  // The most bytes of memory that a compressed file may take for each of its own, beside 16 MiB
+  // (see Budget). A larger one is for files that you trust: zeros are compressed a thousand to one.
+  uint64_t max_ratio = Budget::kRatio;
 };
 
 // Opens a model file of any format, recognized by what it holds. Throws IoError when it is missing,

@@ -1,6 +1,7 @@
 #include "kiln/io/npy_file.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "kiln/core/complex.h"
 #include "kiln/core/error.h"
@@ -9,7 +10,7 @@
 #include "kiln/io/npy_header.h"
 #include "kiln/io/zip_reader.h"
 #include "kiln/io/zip_writer.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/host_memory.h"
 
 namespace kiln::io {
@@ -67,7 +68,8 @@ Tensor read_values(const char* op, const std::string& who, const NpyHeader& head
 
 NpyArray described(std::string name, const NpyHeader& header) {
   return {std::move(name), header.shape, header.dtype,
-          header.refusal.empty() ? to_string(header.dtype) : header.descr, header.refusal};
+          header.refusal.empty() ? to_string(header.dtype) : printable(header.descr),
+          header.refusal};
 }
 
 // Reads a file from its start on, piece by piece.
@@ -112,7 +114,8 @@ void save_npy(const std::string& path, const Tensor& x) {
 }
 
 struct NpzReader::State {
-  explicit State(const std::string& path) : zip(InputFile(kLoadNpz, path)) {
+  State(const std::string& path, uint64_t max_ratio)
+      : zip(InputFile(kLoadNpz, path, max_ratio)), charged(zip.entries().size()) {
     for (const ZipEntry& entry : zip.entries()) {
       if (!entry.name.ends_with(kSuffix) || entry.name.size() == kSuffix.size()) {
         zip.malformed("an entry is no array", quoted(entry.name), "NAME.npy");
@@ -131,11 +134,22 @@ struct NpzReader::State {
                                    [&](void* out, size_t bytes) { stream.read(out, bytes); });
   }
 
+  // The values in memory: once for each array, however often they are asked for.
+  void charge(size_t array, const NpyHeader& header) {
+    const std::lock_guard lock(mutex);
+    if (charged[array]) return;
+    zip.file().budget().charge(header.data_bytes * (header.fortran_order ? 2 : 1), "an array");
+    charged[array] = true;
+  }
+
   ZipReader zip;
   std::vector<NpyArray> arrays;  // of zip.entries()
+  std::mutex mutex;              // of what follows
+  std::vector<bool> charged;
 };
 
-NpzReader::NpzReader(const std::string& path) : state_(std::make_unique<State>(path)) {}
+NpzReader::NpzReader(const std::string& path, uint64_t max_ratio)
+    : state_(std::make_unique<State>(path, max_ratio)) {}
 NpzReader::~NpzReader() = default;
 NpzReader::NpzReader(NpzReader&&) noexcept = default;
 NpzReader& NpzReader::operator=(NpzReader&&) noexcept = default;
@@ -147,12 +161,13 @@ Tensor NpzReader::read(size_t array) const {
   const ZipEntry& entry = state_->zip.entries().at(array);
   ZipStream stream(state_->zip, entry);
   const NpyHeader header = state_->read_header(entry, stream);
+  if (header.refusal.empty()) state_->charge(array, header);
   return read_values(kLoadNpz, state_->who(entry), header,
                      [&](void* out, size_t bytes) { stream.read(out, bytes); });
 }
 
-nn::StateDict load_npz(const std::string& path) {
-  const NpzReader reader(path);
+nn::StateDict load_npz(const std::string& path, uint64_t max_ratio) {
+  const NpzReader reader(path, max_ratio);
   nn::StateDict out;
   for (size_t i = 0; i < reader.arrays().size(); ++i) {
     out.set(reader.arrays()[i].name, reader.read(i));
@@ -163,6 +178,9 @@ nn::StateDict load_npz(const std::string& path) {
 void save_npz(const std::string& path, const nn::StateDict& tensors, bool compressed) {
   ZipWriter zip("save_npz", path);
   for (const auto& [name, value] : tensors) {
+    if (name.empty()) {
+      throw_error<ValueError>("save_npz: a tensor has no name; got ''; expected a non-empty name");
+    }
     const TensorData data = values_for_numpy(value);
     const std::string header = detail::make_npy_header(data.dtype(), data.shape());
     zip.add(name + std::string(kSuffix),

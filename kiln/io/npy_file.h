@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/core/budget.h"
 #include "kiln/nn/state_dict.h"
 
 namespace kiln::io {
@@ -34,7 +35,8 @@ void save_npy(const std::string& path, const Tensor& x);
 // Opens an .npz and reads the headers of its arrays; values are read when asked for.
 class NpzReader {
  public:
-  explicit NpzReader(const std::string& path);
+  // `max_ratio`: the file may take that many times its size in memory (see Budget).
+  explicit NpzReader(const std::string& path, uint64_t max_ratio = Budget::kRatio);
   ~NpzReader();
   NpzReader(NpzReader&&) noexcept;
   NpzReader& operator=(NpzReader&&) noexcept;
@@ -50,9 +52,10 @@ class NpzReader {
 };
 
 // All arrays of an .npz, in its order.
-nn::StateDict load_npz(const std::string& path);
+nn::StateDict load_npz(const std::string& path, uint64_t max_ratio = Budget::kRatio);
 // Writes the tensors as NAME.npy each; compressed (DEFLATE), or in place for numpy's mmap_mode.
-// Throws ValueError for a name that no zip entry can have (empty, or with "..").
+// Compressed files stay within what load_npz takes without a larger max_ratio: some zeros in them
+// are stored. Throws ValueError for a name that no zip entry can have (empty, or with "..").
 void save_npz(const std::string& path, const nn::StateDict& tensors, bool compressed = false);
 
 }  // namespace kiln::io

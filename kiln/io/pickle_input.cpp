@@ -52,6 +52,7 @@ std::string PickleInput::take(uint64_t bytes) {
     fail("a text is longer than what is left", concat(bytes, " bytes"), concat("at most ", left()));
   }
   std::string out;
+  out.reserve(static_cast<size_t>(bytes));
   while (out.size() < bytes) {
     need(1);
     const size_t n =

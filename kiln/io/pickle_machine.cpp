@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "kiln/core/error.h"
-#include "kiln/io/utf8.h"
+#include "kiln/core/utf8.h"
 
 namespace kiln::io::detail {
 
@@ -12,6 +12,8 @@ namespace {
 constexpr uint64_t kLongestInteger = 1024;  // bytes
 constexpr int kNewestProtocol = 5;
 constexpr size_t kMostArguments = 16;
+// A node of the memo's table and its share of the buckets, while these grow.
+constexpr uint64_t kMemoEntry = 56;
 
 // Decimal digits of the little-endian two's complement number in `bytes`.
 std::string decimal_of(const std::string& bytes) {
@@ -86,13 +88,13 @@ bool PickleMachine::step_value(uint8_t opcode) {
       push(arena_.boolean(opcode == 0x88));
       return true;
     case 'J':  // BININT
-      push_node(static_cast<int64_t>(static_cast<int32_t>(input_.number(4))));
+      push(arena_.integer(static_cast<int32_t>(input_.number(4))));
       return true;
     case 'K':  // BININT1
-      push_node(static_cast<int64_t>(input_.number(1)));
+      push(arena_.integer(static_cast<int64_t>(input_.number(1))));
       return true;
     case 'M':  // BININT2
-      push_node(static_cast<int64_t>(input_.number(2)));
+      push(arena_.integer(static_cast<int64_t>(input_.number(2))));
       return true;
     case 0x8a:  // LONG1
       push_long(input_.number(1));
@@ -125,7 +127,7 @@ bool PickleMachine::step_value(uint8_t opcode) {
     case 'C':   // SHORT_BINBYTES
     case 0x8e:  // BINBYTES8
     case 0x96:  // BYTEARRAY8
-      push_node(PickleBytes{input_.take(input_.number(opcode == 'B' ? 4 : opcode == 'C' ? 1 : 8))});
+      push_bytes(input_.number(opcode == 'B' ? 4 : opcode == 'C' ? 1 : 8));
       return true;
     default:
       return false;
@@ -136,6 +138,7 @@ bool PickleMachine::step_value(uint8_t opcode) {
 bool PickleMachine::step_container(uint8_t opcode) {
   switch (opcode) {
     case '(':
+      arena_.grow(marks_, 1);
       marks_.push_back(stack_.size());
       return true;
     case '0':
@@ -160,13 +163,13 @@ bool PickleMachine::step_container(uint8_t opcode) {
       push_node(SetNode{});
       return true;
     case 't':
-      push_node(TupleNode{pop_mark()});
+      push_items(TupleNode{pop_mark()});
       return true;
     case 'l':
-      push_node(ListNode{pop_mark()});
+      push_items(ListNode{pop_mark()});
       return true;
     case 0x91:  // FROZENSET
-      push_node(SetNode{pop_mark()});
+      push_items(SetNode{pop_mark(), true});
       return true;
     case 'd': {
       const std::vector<NodeRef> items = pop_mark();
@@ -296,6 +299,8 @@ NodeRef& PickleMachine::top() {
 std::vector<NodeRef> PickleMachine::pop_mark() {
   if (marks_.empty()) input_.fail("it takes from an empty stack", "no mark");
   const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
+  // Containers keep them: charged here, once.
+  arena_.charge(static_cast<uint64_t>(stack_.end() - begin) * sizeof(NodeRef));
   std::vector<NodeRef> out(begin, stack_.end());
   stack_.erase(begin, stack_.end());
   marks_.pop_back();
@@ -306,7 +311,7 @@ void PickleMachine::push_tuple(size_t items) {
   TupleNode tuple;
   tuple.items.resize(items);
   for (size_t i = items; i-- > 0;) tuple.items[i] = pop();
-  push_node(std::move(tuple));
+  push_items(std::move(tuple));
 }
 
 void PickleMachine::push_long(uint64_t bytes) {
@@ -316,7 +321,9 @@ void PickleMachine::push_long(uint64_t bytes) {
   }
   const std::string text = input_.take(bytes);
   if (bytes > 8) {
-    push_node(PickleBigInt{decimal_of(text)});
+    // Its digits cost the square of its length in time.
+    arena_.charge(bytes * bytes / 16);
+    push_node(PickleBigInt{decimal_of(text)}, 3 * bytes);
     return;
   }
   uint64_t value = 0;
@@ -324,26 +331,35 @@ void PickleMachine::push_long(uint64_t bytes) {
   if (!text.empty() && text.size() < 8 && (text.back() & 0x80) != 0) {
     value |= ~uint64_t{0} << (8 * text.size());
   }
-  push_node(static_cast<int64_t>(value));
+  push(arena_.integer(static_cast<int64_t>(value)));
 }
 
 void PickleMachine::push_text(uint64_t bytes) {
   std::string text = input_.take(bytes);
   if (!is_utf8(text)) input_.fail("a text is not UTF-8", "'" + printable(text) + "'", "UTF-8");
-  push_node(std::move(text));
+  push_node(std::move(text), bytes);
 }
 
 // A str of Python 2, of which nobody knows whether it is text.
 void PickleMachine::push_python2_text(uint64_t bytes) {
   std::string text = input_.take(bytes);
   if (is_utf8(text)) {
-    push_node(std::move(text));
+    push_node(std::move(text), bytes);
   } else {
-    push_node(PickleBytes{std::move(text)});
+    push_node(PickleBytes{std::move(text)}, bytes);
   }
 }
 
-void PickleMachine::remember(uint64_t place) { memo_[place] = top(); }
+void PickleMachine::push_bytes(uint64_t bytes) {
+  push_node(PickleBytes{input_.take(bytes)}, bytes);
+}
+
+void PickleMachine::remember(uint64_t place) {
+  const NodeRef value = top();
+  const auto [found, is_new] = memo_.insert_or_assign(place, value);
+  static_cast<void>(found);
+  if (is_new) arena_.charge(kMemoEntry);
+}
 
 void PickleMachine::recall(uint64_t place) {
   const auto found = memo_.find(place);
@@ -361,6 +377,7 @@ void PickleMachine::append(const std::vector<NodeRef>& items) {
     input_.fail("it appends to what is no list", describe(arena_, target), "a list");
   }
   auto& to = list != nullptr ? list->items : set->items;
+  arena_.grow(to, items.size());
   to.insert(to.end(), items.begin(), items.end());
 }
 
@@ -370,6 +387,7 @@ void PickleMachine::set_items(const std::vector<NodeRef>& items) {
     input_.fail("it sets items of what is no dict",
                 dict == nullptr ? describe(arena_, top()) : "a key without a value", "a dict");
   }
+  arena_.grow(dict->items, items.size() / 2);
   for (size_t i = 0; i < items.size(); i += 2) dict->items.emplace_back(items[i], items[i + 1]);
 }
 

@@ -29,13 +29,22 @@ class PickleMachine {
 
   NodeRef pop();
   NodeRef& top();
-  void push(NodeRef ref) { stack_.push_back(ref); }
-  void push_node(Node node) { push(arena_.add(std::move(node))); }
+  void push(NodeRef ref) {
+    arena_.grow(stack_, 1);
+    stack_.push_back(ref);
+  }
+  void push_node(Node node, uint64_t bytes = 0) { push(arena_.add(std::move(node), bytes)); }
+  // An object with items, which were charged when they were taken from the stack.
+  template <class Container>
+  void push_items(Container container) {
+    push_node(std::move(container), kAllocation);
+  }
   std::vector<NodeRef> pop_mark();
   void push_tuple(size_t items);
   void push_long(uint64_t bytes);
   void push_text(uint64_t bytes);
   void push_python2_text(uint64_t bytes);
+  void push_bytes(uint64_t bytes);
   void remember(uint64_t place);
   void recall(uint64_t place);
   void append(const std::vector<NodeRef>& items);
@@ -44,6 +53,8 @@ class PickleMachine {
   NodeRef call(NodeRef function, NodeRef arguments);
   std::string text_of(NodeRef ref, const char* what);
   [[noreturn]] void refuse(const char* opcode, const std::string& what);
+
+  static constexpr uint64_t kAllocation = 32;  // what the smallest one costs
 
   PickleInput& input_;
   PickleArena& arena_;

@@ -1,38 +1,40 @@
 #include "kiln/io/pickle_node.h"
 
-#include <algorithm>
-
 #include "kiln/core/error.h"
 
 namespace kiln::io::detail {
 
 namespace {
-constexpr uint64_t kFewNodes = 64 * 1024;
-constexpr uint64_t kMostNodes = 4 * 1024 * 1024;
+constexpr int64_t kSmallIntegers = 256;
+constexpr NodeRef kFirstInteger = 3;
 }  // namespace
 
-PickleArena::PickleArena(const InputFile& file)
-    : file_(file),
-      // An uncompressed pickle makes no more nodes than it has bytes.
-      limit_(static_cast<size_t>(std::min(kMostNodes, kFewNodes + file.size()))) {
-  nodes_.emplace_back(std::monostate());
-  nodes_.emplace_back(false);
-  nodes_.emplace_back(true);
+PickleArena::PickleArena(const InputFile& file) : file_(file) {
+  nodes_.resize(kFirstInteger + kSmallIntegers);  // None, False, True, 0, 1, ...
+  nodes_[1] = false;
+  nodes_[2] = true;
+  for (int64_t i = 0; i < kSmallIntegers; ++i) nodes_[static_cast<size_t>(kFirstInteger + i)] = i;
 }
 
-void PickleArena::charge(size_t items) {
-  charged_ += items;
-  if (charged_ > limit_) {
-    throw_error<IoError>(file_.op(), ": '", file_.path(),
-                         "' is refused: its pickle makes too many objects; got more than ", limit_,
-                         "; expected fewer in a file of ", file_.size(), " bytes");
-  }
-}
-
-NodeRef PickleArena::add(Node node) {
-  charge(1);
+NodeRef PickleArena::add(Node node, uint64_t bytes) {
+  charge(sizeof(Node) + bytes);
   nodes_.push_back(std::move(node));
   return static_cast<NodeRef>(nodes_.size() - 1);
+}
+
+NodeRef PickleArena::add(ObjectNode object) {
+  const uint64_t bytes = sizeof(ObjectNode) + 64 + object.arguments.size() * sizeof(NodeRef);
+  return add(Node(std::make_unique<ObjectNode>(std::move(object))), bytes);
+}
+
+NodeRef PickleArena::integer(int64_t value) {
+  if (value >= 0 && value < kSmallIntegers) return kFirstInteger + static_cast<NodeRef>(value);
+  return add(value);
+}
+
+ObjectNode* PickleArena::object(NodeRef ref) const {
+  const auto* object = get<std::unique_ptr<ObjectNode>>(ref);
+  return object == nullptr ? nullptr : object->get();
 }
 
 const std::vector<NodeRef>* PickleArena::sequence(NodeRef ref) const {
@@ -56,7 +58,9 @@ std::string describe(const PickleArena& arena, NodeRef ref) {
     std::string operator()(const SetNode&) const { return "a set"; }
     std::string operator()(const DictNode&) const { return "a dict"; }
     std::string operator()(const GlobalNode& g) const { return "'" + printable(g.name) + "'"; }
-    std::string operator()(const ObjectNode& o) const { return "a " + printable(o.name); }
+    std::string operator()(const std::unique_ptr<ObjectNode>& o) const {
+      return "a " + printable(o->name);
+    }
     std::string operator()(const StorageNode&) const { return "a storage"; }
     std::string operator()(const std::unique_ptr<StoredTensorInfo>&) const { return "a tensor"; }
   };

@@ -7,6 +7,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,7 @@ struct TupleNode {
 };
 struct SetNode {
   std::vector<NodeRef> items;
+  bool frozen = false;
 };
 struct DictNode {
   NodePairs items;
@@ -58,21 +60,30 @@ struct StorageNode {
   const StorageType* type = nullptr;
 };
 
-using Node = std::variant<std::monostate, bool, int64_t, PickleBigInt, double, std::complex<double>,
-                          std::string, PickleBytes, ListNode, TupleNode, SetNode, DictNode,
-                          GlobalNode, ObjectNode, StorageNode, std::unique_ptr<StoredTensorInfo>>;
+using Node =
+    std::variant<std::monostate, bool, int64_t, PickleBigInt, double, std::complex<double>,
+                 std::string, PickleBytes, ListNode, TupleNode, SetNode, DictNode, GlobalNode,
+                 std::unique_ptr<ObjectNode>, StorageNode, std::unique_ptr<StoredTensorInfo>>;
 
+// Everything that it holds is charged to the file's budget.
 class PickleArena {
  public:
-  // The most nodes that the file may ask for, by its size.
   explicit PickleArena(const InputFile& file);
 
-  NodeRef add(Node node);
-  // Counts `items` references that are copied from one object to another as if they were nodes:
-  // else a short pickle could copy a long list again and again.
-  void charge(size_t items);
+  // `bytes`: what the node holds beside itself.
+  NodeRef add(Node node, uint64_t bytes = 0);
+  NodeRef add(ObjectNode object);
   NodeRef none() const { return 0; }
   NodeRef boolean(bool value) const { return value ? 2 : 1; }
+  // Small ones are there already.
+  NodeRef integer(int64_t value);
+
+  // For what refers to nodes: the stack, the items of containers.
+  void charge(uint64_t bytes) { file_.budget().charge(bytes, kWhat); }
+  template <class Vector>
+  void grow(Vector& items, size_t more) {
+    file_.budget().grow(items, more, kWhat);
+  }
 
   const Node& operator[](NodeRef ref) const { return nodes_[ref]; }
   Node& operator[](NodeRef ref) { return nodes_[ref]; }
@@ -84,23 +95,24 @@ class PickleArena {
   T* get(NodeRef ref) {
     return std::get_if<T>(&nodes_[ref]);
   }
+  // Null for anything else.
+  ObjectNode* object(NodeRef ref) const;
   // The items of a list or tuple; null for anything else.
   const std::vector<NodeRef>* sequence(NodeRef ref) const;
   const InputFile& file() const { return file_; }
-  size_t limit() const { return limit_; }
 
  private:
+  static constexpr const char* kWhat = "the objects of its pickle";
+
   const InputFile& file_;
-  size_t limit_;
-  size_t charged_ = 0;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;  // which stay where they are when there are more
 };
 
 // "a list", "the name 'torch.Size'": for messages.
 std::string describe(const PickleArena& arena, NodeRef ref);
 
 // The object as a tree. Throws IoError when it is nested too deeply, contains itself, repeats a key
-// of a dict, or is much larger than the file because it repeats its parts.
+// of a dict, cannot be in Python (a list as a key), or costs too much because it repeats its parts.
 class TorchObjects;
 PickleValue pickle_tree(const PickleArena& arena, const TorchObjects& objects, NodeRef root);
 

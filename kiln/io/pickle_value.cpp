@@ -29,12 +29,11 @@ class Printer {
 
   bool print(const PickleValue& value) {
     if (out_.size() > longest_) {
-      out_.resize(longest_);
-      out_ += "...";
+      out_ = printable(out_, longest_);
       full_ = true;
     }
     if (full_) return false;
-    std::visit([this](const auto& v) { one(v); }, value.variant());
+    value.visit([this](const auto& v) { one(v); });
     return !full_;
   }
   std::string take() { return std::move(out_); }
@@ -138,21 +137,20 @@ std::string kind_name(const PickleValue& value) {
     std::string operator()(DType) const { return "torch.dtype"; }
     std::string operator()(const PickleList&) const { return "list"; }
     std::string operator()(const PickleTuple&) const { return "tuple"; }
-    std::string operator()(const PickleSet&) const { return "set"; }
+    std::string operator()(const PickleSet& set) const { return set.frozen ? "frozenset" : "set"; }
     std::string operator()(const PickleDict&) const { return "dict"; }
     std::string operator()(const PickleObject& object) const { return object.name; }
     std::string operator()(const StoredTensor&) const { return "torch.Tensor"; }
     std::string operator()(const Tensor&) const { return "torch.Tensor"; }
   };
-  return std::visit(Namer(), value.variant());
+  return value.visit(Namer());
 }
 
 std::string to_text(const PickleValue& value, size_t longest) {
   Printer printer(longest);
   printer.print(value);
   std::string out = printer.take();
-  if (out.size() > longest + 3) out = out.substr(0, longest) + "...";
-  return out;
+  return out.size() > longest + 3 ? printable(out, longest) : out;
 }
 
 std::string scalar_text(const PickleValue& value) {

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <complex>
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "kiln/core/box.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::io {
@@ -23,6 +26,7 @@ struct PickleTuple {
 };
 struct PickleSet {
   std::vector<PickleValue> items;
+  bool frozen = false;  // a frozenset
 };
 // A dict or OrderedDict, in its order.
 struct PickleDict {
@@ -62,52 +66,101 @@ struct StoredTensorInfo {
 };
 using StoredTensor = std::shared_ptr<const StoredTensorInfo>;
 
+namespace detail {
+
+// The kinds of value that lie on the heap: a file may hold millions of small ones.
+template <class T>
+concept BoxedPickle =
+    std::same_as<T, PickleBigInt> || std::same_as<T, std::complex<double>> ||
+    std::same_as<T, std::string> || std::same_as<T, PickleBytes> || std::same_as<T, PickleList> ||
+    std::same_as<T, PickleTuple> || std::same_as<T, PickleSet> || std::same_as<T, PickleDict> ||
+    std::same_as<T, PickleObject>;
+template <class T>
+concept PickleKind = BoxedPickle<T> || std::same_as<T, std::monostate> || std::same_as<T, DType> ||
+                     std::same_as<T, StoredTensor> || std::same_as<T, Tensor>;
+
+}  // namespace detail
+
 class PickleValue {
  public:
-  using Variant =
-      std::variant<std::monostate, bool, int64_t, PickleBigInt, double, std::complex<double>,
-                   std::string, PickleBytes, DType, PickleList, PickleTuple, PickleSet, PickleDict,
-                   PickleObject, StoredTensor, Tensor>;
-
-  PickleValue() = default;  // None
-  PickleValue(bool value) : value_(value) {}
-  PickleValue(int value) : value_(int64_t{value}) {}
-  PickleValue(int64_t value) : value_(value) {}
-  PickleValue(double value) : value_(value) {}
-  PickleValue(const char* text) : value_(std::string(text)) {}
+  PickleValue();  // None
+  PickleValue(bool value);
+  PickleValue(int value);
+  PickleValue(int64_t value);
+  PickleValue(double value);
+  PickleValue(const char* text);
   template <class T>
-    requires(std::is_constructible_v<Variant, T> && !std::is_arithmetic_v<std::decay_t<T>> &&
-             !std::is_same_v<std::decay_t<T>, PickleValue>)
-  PickleValue(T&& value) : value_(std::forward<T>(value)) {}
+    requires detail::PickleKind<std::remove_cvref_t<T>>
+  PickleValue(T&& value);
 
   bool is_none() const { return std::holds_alternative<std::monostate>(value_); }
   template <class T>
   bool is() const {
-    return std::holds_alternative<T>(value_);
+    return std::holds_alternative<Held<T>>(value_);
   }
   // Null when the value is of another kind.
   template <class T>
   const T* get() const {
-    return std::get_if<T>(&value_);
+    return const_cast<PickleValue*>(this)->get<T>();
   }
   template <class T>
   T* get() {
-    return std::get_if<T>(&value_);
+    auto* held = std::get_if<Held<T>>(&value_);
+    if constexpr (detail::BoxedPickle<T>) {
+      return held == nullptr ? nullptr : held->get();
+    } else {
+      return held;
+    }
   }
   bool is_tensor() const { return is<Tensor>() || is<StoredTensor>(); }
-  const Variant& variant() const { return value_; }
+  // f(value), of whichever kind it is; std::monostate for None.
+  template <class F>
+  decltype(auto) visit(F&& f) const {
+    return std::visit(
+        [&]<class T>(const T& held) -> decltype(auto) {
+          if constexpr (requires {
+                          held.get();
+                          *held;
+                        } && !std::same_as<T, StoredTensor>) {
+            return f(*held);
+          } else {
+            return f(held);
+          }
+        },
+        value_);
+  }
 
   // The entry of a dict. Throws ValueError when this is no dict or has no such key.
   const PickleValue& operator[](std::string_view key) const;
 
  private:
-  Variant value_;
+  template <class T>
+  using Held = std::conditional_t<detail::BoxedPickle<T>, Box<T>, T>;
+
+  std::variant<std::monostate, bool, int64_t, double, DType, Box<PickleBigInt>,
+               Box<std::complex<double>>, Box<std::string>, Box<PickleBytes>, Box<PickleList>,
+               Box<PickleTuple>, Box<PickleSet>, Box<PickleDict>, Box<PickleObject>, StoredTensor,
+               Tensor>
+      value_;
 };
 
 struct PickleItem {
   PickleValue key;
   PickleValue value;
 };
+
+// Here and not in the class: what makes a value may destroy one, and a vector of items can be
+// destroyed only after PickleItem is complete.
+inline PickleValue::PickleValue() = default;
+inline PickleValue::PickleValue(bool value) : value_(value) {}
+inline PickleValue::PickleValue(int value) : value_(int64_t{value}) {}
+inline PickleValue::PickleValue(int64_t value) : value_(value) {}
+inline PickleValue::PickleValue(double value) : value_(value) {}
+inline PickleValue::PickleValue(const char* text) : value_(Box(std::string(text))) {}
+template <class T>
+  requires detail::PickleKind<std::remove_cvref_t<T>>
+PickleValue::PickleValue(T&& value)
+    : value_(Held<std::remove_cvref_t<T>>(std::forward<T>(value))) {}
 
 // "dict", "int", "torch.Tensor", ...: Python's name of the kind.
 std::string kind_name(const PickleValue& value);

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "kiln/core/error.h"
+#include "kiln/core/utf8.h"
 #include "kiln/io/input_file.h"
-#include "kiln/io/utf8.h"
 #include "kiln/tensor/host_memory.h"
 
 namespace kiln::io::detail {
@@ -207,9 +208,12 @@ void PickleWriter::write(const PickleValue& value) {
   } else if (const auto* tuple = value.get<PickleTuple>()) {
     write_tuple(tuple->items);
   } else if (const auto* set = value.get<PickleSet>()) {
-    global("__builtin__ set");
-    write(PickleValue(PickleList(set->items)));
-    out_ += "\x85R";
+    // PyTorch's reader takes sets and no frozensets; so these are written only where sets cannot
+    // be.
+    global(in_key_ && set->frozen ? "__builtin__ frozenset" : "__builtin__ set");
+    out_ += "](";
+    for (const PickleValue& item : set->items) write_key(item);
+    out_ += "e\x85R";
   } else if (const auto* dict = value.get<PickleDict>()) {
     write_dict(*dict);
   } else if (const auto* object = value.get<PickleObject>()) {
@@ -217,6 +221,13 @@ void PickleWriter::write(const PickleValue& value) {
   } else if (const auto* tensor = value.get<Tensor>()) {
     write_tensor(*tensor);
   }
+}
+
+// A key or a member of a set, which must be hashable.
+void PickleWriter::write_key(const PickleValue& value) {
+  const bool outer = std::exchange(in_key_, true);
+  write(value);
+  in_key_ = outer;
 }
 
 void PickleWriter::write_tuple(const std::vector<PickleValue>& items) {
@@ -246,7 +257,7 @@ void PickleWriter::write_dict(const PickleDict& dict) {
 void PickleWriter::write_items(const std::vector<PickleItem>& items) {
   out_ += '(';
   for (const PickleItem& item : items) {
-    write(item.key);
+    write_key(item.key);
     write(item.value);
   }
   out_ += 'u';

@@ -39,6 +39,7 @@ class PickleWriter {
   void collect(const PickleValue& value, int depth);
   void collect_tensor(const Tensor& x);
   void write(const PickleValue& value);
+  void write_key(const PickleValue& value);
   void write_tensor(const Tensor& x);
   void write_dict(const PickleDict& dict);
   void write_items(const std::vector<PickleItem>& items);
@@ -53,6 +54,7 @@ class PickleWriter {
   void number(uint64_t value, size_t bytes);
 
   std::string out_;
+  bool in_key_ = false;
   std::vector<SavedStorage> storages_;
   std::map<std::pair<const void*, DType>, size_t> by_memory_;
   std::vector<View> views_;  // of the tensors, in the order of the tree

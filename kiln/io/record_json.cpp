@@ -247,7 +247,7 @@ Json record_to_json(const nn::RecordItem& item, bool text) {
   return out;
 }
 
-nn::RecordItem record_from_json(const Json& json, const std::string& where) {
+nn::RecordItem record_from_json(const Json& json, const std::string& where, Budget& budget) {
   const std::string top = "the record";
   const std::string of_metadata = "the metadata";
   const Json& metadata = member(json, "metadata", where, top);
@@ -290,13 +290,16 @@ nn::RecordItem record_from_json(const Json& json, const std::string& where) {
       malformed(where, concat(of, " has another dtype than the metadata says"), to_string(dtype),
                 to_string(item.settings.float_type));
     }
-    const Json* bytes = tensor.find("bytes");
-    if (bytes != nullptr) {
-      entry.data = from_bytes(member_as<Json::Bytes>(tensor, "bytes", where, of, "bytes"), shape,
-                              dtype, where, of);
+    // Of the entry, its name in the set above, and what becomes of both.
+    budget.charge(sizeof(entry) + 1024 + 4 * entry.path.size(), "a tensor");
+    if (tensor.find("bytes") != nullptr) {
+      const auto& bytes = member_as<Json::Bytes>(tensor, "bytes", where, of, "bytes");
+      budget.charge(bytes.size(), "a tensor");
+      entry.data = from_bytes(bytes, shape, dtype, where, of);
     } else {
-      entry.data = from_values(member_as<Json::Array>(tensor, "values", where, of, "a list"), shape,
-                               dtype, where, of);
+      const auto& values = member_as<Json::Array>(tensor, "values", where, of, "a list");
+      budget.charge(values.size() * size_of(dtype), "a tensor");
+      entry.data = from_values(values, shape, dtype, where, of);
     }
     item.entries.push_back(std::move(entry));
   }

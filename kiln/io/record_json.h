@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "kiln/core/budget.h"
 #include "kiln/core/json.h"
 #include "kiln/nn/record.h"
 
@@ -13,8 +14,8 @@ inline constexpr int64_t kRecordVersion = 1;
 
 // With `text`, values are numbers; otherwise the bytes that they have in memory.
 Json record_to_json(const nn::RecordItem& item, bool text);
-// Throws IoError that begins with `where` ("load_record: 'model.mpk'").
-nn::RecordItem record_from_json(const Json& json, const std::string& where);
+// Throws IoError that begins with `where` ("load_record: 'model.mpk'"); charges the tensors.
+nn::RecordItem record_from_json(const Json& json, const std::string& where, Budget& budget);
 
 Json values_to_json(const nn::RecordValues& values);
 nn::RecordValues values_from_json(const Json& json, const std::string& where);

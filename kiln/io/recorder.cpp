@@ -1,6 +1,7 @@
 #include "kiln/io/recorder.h"
 
 #include <algorithm>
+#include <map>
 
 #include "kiln/core/error.h"
 #include "kiln/io/atomic_file.h"
@@ -70,9 +71,14 @@ RecordItem read_safetensors(const std::string& path) {
                                          text("float", "float32"), text("int", "int32"), where);
   item.values = detail::values_from_json(metadata_json(file.metadata, "values", where), where);
   const Json ids = metadata_json(file.metadata, "ids", where);
+  std::map<std::string_view, const Json*> id_of;
+  if (const auto* members = ids.as<Json::Object>()) {
+    for (const auto& [name, id] : *members) id_of.emplace(name, &id);
+  }
   for (auto& [name, data] : file.tensors) {
     RecordItem::Entry entry{name, std::nullopt, std::move(data)};
-    if (const Json* id = ids.find(name); id != nullptr) {
+    if (const auto found = id_of.find(name); found != id_of.end()) {
+      const Json* id = found->second;
       const std::string* digits = id->as<std::string>();
       try {
         entry.id = nn::ParamId::parse(digits == nullptr ? "" : *digits);
@@ -107,19 +113,24 @@ std::string encode(const RecordItem& item, RecordFormat format) {
   return encode_json(detail::record_to_json(item, text), json_format(format));
 }
 
-RecordItem decode(std::string_view content, RecordFormat format, const std::string& where) {
+RecordItem decode(std::string_view content, RecordFormat format, const std::string& where,
+                  Budget& budget) {
   Json json;
   try {
-    json = decode_json(content, json_format(format));
+    json = decode_json(content, json_format(format), &budget);
   } catch (const ValueError& error) {
     throw_error<IoError>(where, " is malformed; got ", printable(error.what(), 160),
                          "; expected a record");
   }
-  return detail::record_from_json(json, where);
+  return detail::record_from_json(json, where, budget);
 }
 
-// What a compressed file may unfold to: enough for any weights, and no bomb.
-uint64_t unfolded_limit(uint64_t compressed) { return (uint64_t{256} << 20) + 32 * compressed; }
+// About what reading a record costs, from above: its text several times, and its values.
+uint64_t reading_cost(std::string_view content, RecordFormat format) {
+  const bool text = format == RecordFormat::json || format == RecordFormat::pretty_json;
+  const auto values = text ? std::count(content.begin(), content.end(), ',') : 0;
+  return (text ? 7 : 10) * content.size() + (3 * sizeof(Json) + 8) * static_cast<uint64_t>(values);
+}
 
 // The path with the extension, once.
 std::string with_extension(const std::string& path, RecordFormat format, bool gzip) {
@@ -144,19 +155,19 @@ void write_record(const RecordItem& item, const std::string& path, RecordFormat 
   if (format == RecordFormat::safetensors) return write_safetensors(item, target);
   const std::string content = encode(item, format);
   if (!gzip) return write_file_atomically(kSave, target, content);
-  std::string compressed = compress_gzip(content);
-  // What would look like a bomb (gigabytes of zeros) is stored as it is.
-  if (content.size() > unfolded_limit(compressed.size())) compressed = compress_gzip(content, 0);
-  write_file_atomically(kSave, target, compressed);
+  // No shorter than what a reader's budget asks for: zeros are compressed a thousand to one.
+  const uint64_t cost = reading_cost(content, format);
+  const uint64_t at_least = cost < Budget::kAllowance ? 0 : cost / (Budget::kRatio - 8);
+  write_file_atomically(kSave, target, compress_gzip(content, 6, at_least));
 }
 
 RecordItem read_record(const std::string& path, RecordFormat format, bool gzip) {
   const std::string source = with_extension(path, format, gzip);
   if (format == RecordFormat::safetensors) return read_safetensors(source);
-  const uint64_t size = InputFile(kLoad, source).size();
-  const std::vector<std::byte> content = read_file(kLoad, source, unfolded_limit(size));
+  GzipFile file(kLoad, source);
+  const std::vector<std::byte> content = read_all(file, UINT64_MAX);
   return decode({reinterpret_cast<const char*>(content.data()), content.size()}, format,
-                concat(kLoad, ": '", source, "'"));
+                concat(kLoad, ": '", source, "'"), file.budget());
 }
 
 }  // namespace detail
@@ -168,9 +179,10 @@ std::vector<std::byte> record_to_bytes(const RecordItem& item) {
 }
 
 RecordItem record_from_bytes(std::span<const std::byte> bytes) {
+  const std::string where = concat(kLoad, ": a record of ", bytes.size(), " bytes");
+  Budget budget(where, bytes.size());
   return decode({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-                RecordFormat::message_pack,
-                concat(kLoad, ": a record of ", bytes.size(), " bytes"));
+                RecordFormat::message_pack, where, budget);
 }
 
 }  // namespace kiln::io

@@ -85,7 +85,8 @@ class IndexHandler {
   }
 
   void add_tensor(const std::string& file) {
-    const bool plain_name = !file.empty() && file != "." && file != ".." &&
+    // No file system has longer names than 255 bytes.
+    const bool plain_name = !file.empty() && file.size() <= 255 && file != "." && file != ".." &&
                             file.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
     if (!plain_name) {
       malformed(path_, concat("tensor '", printable(key_), "' lies outside the folder"),

@@ -1,10 +1,14 @@
 #include "kiln/io/sharded.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <set>
+#include <system_error>
 
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "kiln/core/error.h"
 #include "kiln/io/atomic_file.h"
@@ -15,7 +19,7 @@ namespace kiln::io {
 namespace {
 
 constexpr const char* kSave = "save_sharded";
-constexpr const char* kExtension = ".safetensors";
+constexpr std::string_view kExtension = ".safetensors";
 constexpr const char* kIndexExtension = ".index.json";
 constexpr uint64_t kLongestIndex = 100'000'000;  // as for a safetensors header
 
@@ -24,19 +28,46 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-// "dir/model-00002-of-00003.safetensors" for "dir/model.safetensors".
-std::string shard_path(const std::string& path, size_t shard, size_t shards) {
-  char number[48];
-  std::snprintf(number, sizeof number, "-%05zu-of-%05zu", shard + 1, shards);
+std::string stem_of(const std::string& path) {
   const bool has_extension = path.ends_with(kExtension);
-  const std::string stem =
-      has_extension ? path.substr(0, path.size() - std::string_view(kExtension).size()) : path;
-  return stem + number + kExtension;
+  return has_extension ? path.substr(0, path.size() - kExtension.size()) : path;
+}
+
+// A set has plain names, or these where the set that it replaces has plain ones.
+constexpr std::string_view kOtherNames = "-v2";
+
+// "dir/model-00002-of-00003.safetensors" for "dir/model.safetensors".
+std::vector<std::string> shard_paths(const std::string& path, size_t shards,
+                                     std::string_view names) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < shards; ++i) {
+    char number[48];
+    std::snprintf(number, sizeof number, "-%05zu-of-%05zu", i + 1, shards);
+    out.push_back(concat(stem_of(path), names, number, kExtension));
+  }
+  return out;
+}
+
+// Whether `name` is one that shard_paths gives for `path`, without its folder.
+bool is_shard_name(const std::string& path, std::string_view name) {
+  const std::string stem = stem_of(path).substr(folder_of(path).size());
+  if (!name.starts_with(stem) || !name.ends_with(kExtension)) return false;
+  name = name.substr(stem.size(), name.size() - stem.size() - kExtension.size());
+  if (name.starts_with(kOtherNames)) name.remove_prefix(kOtherNames.size());
+  // "-00001-of-00003"; more digits where there are more files.
+  const auto take = [&](std::string_view word) {
+    if (!name.starts_with(word)) return false;
+    name.remove_prefix(word.size());
+    const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    name.remove_prefix(digits);
+    return digits >= 5;
+  };
+  return take("-") && take("-of-") && name.empty();
 }
 
 class ShardedModel final : public ModelReader {
  public:
-  explicit ShardedModel(const std::string& path) {
+  ShardedModel(const std::string& path, const ReadOptions& options) {
     const InputFile file("load_model", path);
     if (file.size() > kLongestIndex) {
       throw_error<IoError>("load_model: '", path, "' is malformed: the index is too long; got ",
@@ -50,7 +81,7 @@ class ShardedModel final : public ModelReader {
     entries.reserve(index.weight_map.size());
     for (const auto& [name, shard] : index.weight_map) {
       const auto [found, is_new] = open.try_emplace(shard, shards_.size());
-      if (is_new) shards_.push_back(open_shard(folder_of(path) + shard));
+      if (is_new) shards_.push_back(open_shard(folder_of(path) + shard, options));
       const TensorEntry* entry = shards_[found->second]->find(name);
       if (entry == nullptr) {
         throw_error<IoError>("load_model: '", path, "' is malformed: tensor '", printable(name),
@@ -69,12 +100,13 @@ class ShardedModel final : public ModelReader {
   FileFormat format() const override { return FileFormat::sharded; }
 
  private:
-  static std::unique_ptr<ModelReader> open_shard(const std::string& path) {
+  static std::unique_ptr<ModelReader> open_shard(const std::string& path,
+                                                 const ReadOptions& options) {
     if (recognize(InputFile("load_model", path)) == FileFormat::sharded) {
       throw_error<IoError>("load_model: '", path, "' is an index, named by another index; got ",
                            "an index; expected a model file");
     }
-    return open_model_file(path);
+    return open_model_file(path, {.key = "", .max_ratio = options.max_ratio});
   }
   Tensor read_entry(size_t entry) const override {
     return shards_[places_[entry]]->read(entries()[entry].name);
@@ -99,11 +131,12 @@ std::vector<NamedTensors> split(const nn::StateDict& tensors, uint64_t max_shard
   return shards;
 }
 
-std::string index_json(const std::string& path, const std::vector<NamedTensors>& shards) {
+std::string index_json(const std::vector<std::string>& paths,
+                       const std::vector<NamedTensors>& shards) {
   std::string map;
   uint64_t total = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
-    const std::string name = shard_path(path, i, shards.size()).substr(folder_of(path).size());
+    const std::string name = paths[i].substr(folder_of(paths[i]).size());
     for (const auto& [key, data] : shards[i]) {
       map += concat(map.empty() ? "" : ",", "\n    ", nlohmann::json(key).dump(), ": ",
                     nlohmann::json(name).dump());
@@ -114,10 +147,9 @@ std::string index_json(const std::string& path, const std::vector<NamedTensors>&
                 map, "\n  }\n}\n");
 }
 
-// The files of an earlier save to this path: those its index names, if they are named as its shards
-// are.
-std::vector<std::string> old_shards(const std::string& path) {
-  std::vector<std::string> out;
+// The names of files, without their folder, that the index of an earlier save uses.
+std::set<std::string> names_in_use(const std::string& path) {
+  std::set<std::string> out;
   const std::string index = path + kIndexExtension;
   std::error_code ignored;
   if (!std::filesystem::exists(index, ignored)) return out;
@@ -125,30 +157,50 @@ std::vector<std::string> old_shards(const std::string& path) {
     const InputFile file(kSave, index);
     std::string json(static_cast<size_t>(std::min(file.size(), kLongestIndex)), '\0');
     file.read_at(0, json.data(), json.size());
-    const std::string model = shard_path(path, 0, 1);
     for (const auto& [name, shard] : detail::parse_shard_index(index, json).weight_map) {
-      const std::string old = folder_of(path) + shard;
-      const size_t number = model.size() - std::string_view("00001-of-00001.safetensors").size();
-      if (old.size() == model.size() && old.substr(0, number) == model.substr(0, number) &&
-          old.ends_with(kExtension)) {
-        out.push_back(old);
-      }
+      out.insert(shard);
     }
   } catch (const Error&) {
-    // An index that cannot be read names nothing that may be removed.
+    // An index that cannot be read leads to nothing that could be lost.
   }
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
 
-void remove_file(const std::string& path) {
-  std::error_code error;
-  std::filesystem::remove(path, error);
-  if (error) {
-    throw_error<IoError>(kSave, ": cannot remove the old file '", path, "'; got ", error.message(),
-                         "; expected a folder that may be written");
+// The paths of the new set: none of them is in use.
+std::vector<std::string> free_paths(const std::string& path, size_t shards) {
+  const std::set<std::string> used = names_in_use(path);
+  std::vector<std::string> paths = shard_paths(path, shards, "");
+  for (const std::string& plain : paths) {
+    if (used.contains(plain.substr(folder_of(plain).size()))) {
+      return shard_paths(path, shards, kOtherNames);
+    }
   }
+  return paths;
+}
+
+void remove_file(const std::string& path) {
+  detail::before_file_step("unlink");
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;
+  throw_error<IoError>(kSave, ": cannot remove the old file '", path, "'; got ",
+                       std::generic_category().message(errno),
+                       "; expected a folder that may be written");
+}
+
+// What earlier saves to this path left: their sets, and what they had written when they were
+// killed.
+void remove_other_shards(const std::string& path, const std::vector<std::string>& kept) {
+  const std::string folder = folder_of(path);
+  std::vector<std::string> old;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder.empty() ? "." : folder, error), end;
+       !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (is_shard_name(path, name) &&
+        std::find(kept.begin(), kept.end(), folder + name) == kept.end()) {
+      old.push_back(folder + name);
+    }
+  }
+  for (const std::string& name : old) remove_file(name);
 }
 
 }  // namespace
@@ -163,40 +215,35 @@ std::vector<std::string> save_sharded(const std::string& path, const nn::StateDi
   const std::vector<NamedTensors> shards = split(tensors, max_shard_size);
   const std::string index = path + kIndexExtension;
   const bool single = shards.size() == 1;
-  std::vector<std::string> paths;
+  std::vector<std::string> paths =
+      single ? std::vector<std::string>{path} : free_paths(path, shards.size());
   std::vector<std::unique_ptr<AtomicFile>> files;
   for (size_t i = 0; i < shards.size(); ++i) {
-    paths.push_back(single ? path : shard_path(path, i, shards.size()));
-    files.push_back(std::make_unique<AtomicFile>(kSave, paths.back()));
+    files.push_back(std::make_unique<AtomicFile>(kSave, paths[i]));
     detail::fill_safetensors(*files.back(), shards[i], metadata);
     files.back()->sync();
   }
-  if (!single) {
-    AtomicFile file(kSave, index);
-    file.write(index_json(path, shards));
-    file.sync();
-    const std::vector<std::string> old = old_shards(path);
+  if (single) {
+    files[0]->commit();
     remove_file(index);
-    for (auto& shard : files) shard->commit();
-    file.commit();
-    for (const std::string& shard : old) {
-      if (std::find(paths.begin(), paths.end(), shard) == paths.end()) remove_file(shard);
-    }
-    remove_file(path);  // an earlier save that fitted into one file
-    paths.insert(paths.begin(), index);
+    remove_other_shards(path, {});
     return paths;
   }
-  const std::vector<std::string> old = old_shards(path);
-  remove_file(index);
-  files[0]->commit();
-  for (const std::string& shard : old) remove_file(shard);
+  AtomicFile file(kSave, index);
+  file.write(index_json(paths, shards));
+  file.sync();
+  for (auto& shard : files) shard->commit();
+  file.commit();
+  remove_other_shards(path, paths);
+  remove_file(path);  // an earlier save that fitted into one file
+  paths.insert(paths.begin(), index);
   return paths;
 }
 
 namespace detail {
 
-std::unique_ptr<ModelReader> open_sharded(const std::string& path) {
-  return std::make_unique<ShardedModel>(path);
+std::unique_ptr<ModelReader> open_sharded(const std::string& path, const ReadOptions& options) {
+  return std::make_unique<ShardedModel>(path, options);
 }
 
 }  // namespace detail

@@ -16,12 +16,13 @@ namespace kiln::io {
 // Writes `tensors` to files of at most `max_shard_size` bytes of values each (a larger tensor gets
 // a file of its own), in the order given. For the path "dir/model.safetensors": that one file when
 // all fit into it, else dir/model-00001-of-00003.safetensors, ..., and
-// dir/model.safetensors.index.json. What an earlier save left under these names is removed.
-// Returns the paths of the files, the one to open first in front.
+// dir/model.safetensors.index.json; "model-v2-00001-of-..." where the set that is there has the
+// plain names. Returns the paths of the files, the one to open first in front.
 //
-// Every file is complete and on disk before the first gets its name, and the index comes last: an
-// interrupted save leaves the old set, no index, or the new set, never a mixture that loads. Throws
-// ValueError for a size of 0, and what save_safetensors throws.
+// At every moment the old set or the new one can be loaded: every file is complete and on disk
+// before the first gets its name, no name is one that the old index uses, the index comes last, and
+// then all files named like shards of this path that are not of the new set are removed. Throws
+// ValueError for a size of 0, and what save_safetensors throws; the old set is then as it was.
 std::vector<std::string> save_sharded(const std::string& path, const nn::StateDict& tensors,
                                       uint64_t max_shard_size, const Metadata& metadata = {});
 
@@ -36,7 +37,7 @@ struct ShardIndex {
 ShardIndex parse_shard_index(const std::string& path, std::string_view json);
 
 // Opens the index and every file that it names. Throws IoError.
-std::unique_ptr<ModelReader> open_sharded(const std::string& path);
+std::unique_ptr<ModelReader> open_sharded(const std::string& path, const ReadOptions& options);
 
 }  // namespace detail
 }  // namespace kiln::io

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/core/budget.h"
 #include "kiln/io/pickle_value.h"
 #include "kiln/nn/state_dict.h"
 
@@ -20,7 +21,8 @@ namespace kiln::io {
 // the file is missing, malformed, or refused. Reading from several threads at once is fine.
 class TorchReader {
  public:
-  explicit TorchReader(const std::string& path);
+  // `max_ratio`: the file may take that many times its size in memory (see Budget).
+  explicit TorchReader(const std::string& path, uint64_t max_ratio = Budget::kRatio);
   ~TorchReader();
   TorchReader(TorchReader&&) noexcept;
   TorchReader& operator=(TorchReader&&) noexcept;
@@ -29,12 +31,16 @@ class TorchReader {
   const PickleValue& value() const;
   // Whether it is the older form.
   bool is_legacy() const;
+  // Where the tensor's storage was when it was saved: "cpu", "cuda:0".
+  const std::string& location(const StoredTensorInfo& tensor) const;
+  // Of the file.
+  Budget& budget() const;
 
   // The tensor's values, row-major, in memory of its own. Throws IoError when they cannot be read,
   // with the refusal where there is one.
   Tensor read(const StoredTensorInfo& tensor) const;
-  // Several tensors: those that share a storage share memory, strides are kept, and a storage is
-  // read once.
+  // Several tensors: those that share a storage share memory, whatever their dtypes; strides are
+  // kept, and a storage is read once.
   std::vector<Tensor> read(const std::vector<StoredTensor>& tensors) const;
   // The whole value with its tensors, which share memory as above. A tensor that cannot be read is
   // an IoError that names its place.
@@ -46,8 +52,8 @@ class TorchReader {
   std::unique_ptr<File> file_;
 };
 
-// TorchReader(path).read_all().
-PickleValue load_torch(const std::string& path);
+// TorchReader(path, max_ratio).read_all().
+PickleValue load_torch(const std::string& path, uint64_t max_ratio = Budget::kRatio);
 
 // Writes a value, tensors as Tensor; tensors that share memory share a storage in the file, views
 // stay views. Throws ValueError for a StoredTensor, DTypeError for a dtype that PyTorch's files

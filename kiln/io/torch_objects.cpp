@@ -13,6 +13,8 @@ namespace {
 // Views may repeat elements (torch.expand), but not turn a small file into tensors that fill the
 // memory of whoever copies them: the most bytes of all tensors beyond those of their storages.
 constexpr int64_t kMostRepeated = int64_t{64} << 20;
+// What an entry of the list of storages holds beside its key.
+constexpr uint64_t kStorage = 256;
 
 }  // namespace
 
@@ -34,7 +36,7 @@ NodeRef TorchObjects::global(PickleArena& arena, const std::string& module,
         whole ? "a state dict (in PyTorch: torch.save(model.state_dict(), path))"
               : "tensors, containers and plain values (nothing from a file is ever run)");
   }
-  return arena.add(GlobalNode{full});
+  return arena.add(GlobalNode{full}, full.size());
 }
 
 NodeRef TorchObjects::persistent(PickleArena& arena, NodeRef id) {
@@ -65,8 +67,10 @@ NodeRef TorchObjects::persistent(PickleArena& arena, NodeRef id) {
   }
   const auto [found, is_new] = index_.try_emplace(*key, static_cast<uint32_t>(storages_.size()));
   if (is_new) {
-    arena.charge(1);
-    storages_.push_back({*key, type, bytes});
+    const auto* location = arena.get<std::string>(part(3));
+    std::string where = location != nullptr && location->size() < 100 ? *location : "cpu";
+    arena.charge(kStorage + 2 * key->size());
+    storages_.push_back({*key, type, bytes, std::move(where)});
   } else if (storages_[found->second].bytes != bytes) {
     malformed(concat("storage '", printable(*key), "' has two sizes"), concat(bytes, " bytes"),
               concat(storages_[found->second].bytes));
@@ -174,7 +178,7 @@ NodeRef TorchObjects::rebuild_tensor(PickleArena& arena, const std::vector<NodeR
   if (metadata != nullptr && !metadata->items.empty()) {
     out->refusal = "Kiln does not read tensors with a pending conjugation or negation";
   }
-  return arena.add(std::move(out));
+  return arena.add(std::move(out), sizeof(StoredTensorInfo));
 }
 
 void TorchObjects::check_view(const StoredTensorInfo& tensor, const StorageNode& storage,

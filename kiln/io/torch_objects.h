@@ -17,6 +17,7 @@ struct TorchStorage {
   std::string key;
   const StorageType* type = nullptr;
   int64_t bytes = 0;
+  std::string location;
 };
 
 class TorchObjects {

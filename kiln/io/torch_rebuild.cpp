@@ -63,6 +63,12 @@ bool numpy_number(const std::string& code, bool big_endian, std::string bytes, N
   return false;
 }
 
+// The references of another object: a short pickle may copy a long list again and again.
+std::vector<NodeRef> copied(PickleArena& arena, const std::vector<NodeRef>& items) {
+  arena.charge(items.size() * sizeof(NodeRef));
+  return items;
+}
+
 }  // namespace
 
 NodeRef TorchObjects::rebuild_parameter(PickleArena& arena, const std::vector<NodeRef>& arguments) {
@@ -75,7 +81,7 @@ NodeRef TorchObjects::rebuild_parameter(PickleArena& arena, const std::vector<No
   out->is_parameter = true;
   const auto* wants = arguments.size() > 1 ? arena.get<bool>(arguments[1]) : nullptr;
   if (wants != nullptr) out->requires_grad = *wants;
-  return arena.add(std::move(out));
+  return arena.add(std::move(out), sizeof(StoredTensorInfo));
 }
 
 // A subclass of Tensor: (function, class, arguments, state).
@@ -113,7 +119,7 @@ NodeRef TorchObjects::rebuild_unsupported(PickleArena& arena, const std::vector<
     if (n != nullptr && *n >= 0) out->shape.push_back(*n);
   }
   out->stride = Shape::filled(out->shape.rank(), 0);
-  return arena.add(std::move(out));
+  return arena.add(std::move(out), sizeof(StoredTensorInfo));
 }
 
 NodeRef TorchObjects::reduce_container(PickleArena& arena, const std::string& function,
@@ -124,20 +130,18 @@ NodeRef TorchObjects::reduce_container(PickleArena& arena, const std::string& fu
       malformed("a set is made of what is no list", describe(arena, arguments[0]), "a list");
     }
     SetNode set;
-    if (items != nullptr) {
-      arena.charge(items->size());
-      set.items = *items;
-    }
+    set.frozen = function == "builtins.frozenset";
+    if (items != nullptr) set.items = copied(arena, *items);
     return arena.add(std::move(set));
   }
   DictNode out;
   const size_t from = function == "collections.defaultdict" ? 1 : 0;
   if (arguments.size() > from) {
     if (const auto* dict = arena.get<DictNode>(arguments[from])) {
-      arena.charge(dict->items.size());
+      arena.grow(out.items, dict->items.size());
       out.items = dict->items;
     } else if (const auto* pairs = arena.sequence(arguments[from])) {
-      arena.charge(pairs->size());
+      arena.grow(out.items, pairs->size());
       for (const NodeRef pair : *pairs) {
         const auto* items = arena.sequence(pair);
         if (items == nullptr || items->size() != 2) {
@@ -159,15 +163,27 @@ NodeRef TorchObjects::reduce_plain(PickleArena& arena, const std::string& functi
   };
   const auto* items = arguments.size() == 1 ? arena.sequence(arguments[0]) : nullptr;
   if (function == "torch.Size" && items != nullptr) {
-    arena.charge(items->size());
-    return arena.add(TupleNode{std::vector<NodeRef>(*items)});
+    for (const NodeRef item : *items) {
+      if (arena.get<int64_t>(item) == nullptr) {
+        malformed("a size has what is no number", describe(arena, item), "whole numbers");
+      }
+    }
+    return arena.add(TupleNode{copied(arena, *items)});
   }
-  if (function == "torch.device" || function == "numpy.dtype" ||
-      function == "torch.serialization._get_layout") {
+  if (function == "torch.device") {
+    // A type and perhaps a number: ("cuda", 0), or ("cuda:0").
+    const bool numbered = arguments.size() == 2 && arena.get<int64_t>(arguments[1]) != nullptr;
+    if (text(0) != nullptr && text(0)->size() < 100 && (arguments.size() == 1 || numbered)) {
+      return arena.add(ObjectNode{function, arguments});
+    }
+  }
+  if (function == "numpy.dtype" || function == "torch.serialization._get_layout") {
     return arena.add(ObjectNode{function, arguments});
   }
   if (function == "_codecs.encode" && text(0) != nullptr && text(1) != nullptr) {
     PickleBytes bytes;
+    arena.charge(text(0)->size());
+    bytes.bytes.reserve(text(0)->size());
     if (*text(1) == "latin1" && latin1_of(*text(0), &bytes.bytes)) {
       return arena.add(std::move(bytes));
     }
@@ -176,7 +192,7 @@ NodeRef TorchObjects::reduce_plain(PickleArena& arena, const std::string& functi
     const auto* bytes = arguments.size() == 1 ? arena.get<PickleBytes>(arguments[0]) : nullptr;
     if (arguments.empty()) return arena.add(PickleBytes{});
     if (bytes != nullptr) {
-      arena.charge(bytes->bytes.size() / 8);
+      arena.charge(bytes->bytes.size());
       return arena.add(PickleBytes{*bytes});
     }
   }
@@ -186,7 +202,7 @@ NodeRef TorchObjects::reduce_plain(PickleArena& arena, const std::string& functi
     if (re != nullptr && im != nullptr) return arena.add(std::complex<double>(*re, *im));
   }
   if (function.ends_with("multiarray.scalar") && arguments.size() == 2) {
-    const auto* dtype = arena.get<ObjectNode>(arguments[0]);
+    const ObjectNode* dtype = arena.object(arguments[0]);
     const auto* bytes = arena.get<PickleBytes>(arguments[1]);
     const auto* code = dtype == nullptr || dtype->arguments.empty()
                            ? nullptr
@@ -206,7 +222,7 @@ bool TorchObjects::build(PickleArena& arena, NodeRef target, NodeRef state) cons
   // Attributes set on a tensor or parameter carry no values.
   if (tensor_at(arena, target) != nullptr) return arena.get<DictNode>(state) != nullptr;
   // A NumPy dtype is told its byte order: (3, '<', None, ...).
-  auto* object = arena.get<ObjectNode>(target);
+  ObjectNode* object = arena.object(target);
   const auto* items = arena.sequence(state);
   if (object == nullptr || !object->name.starts_with("numpy.dtype") || items == nullptr ||
       items->size() < 2) {

@@ -1,6 +1,7 @@
 #include "kiln/io/torch_state.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "kiln/core/error.h"
 
@@ -12,6 +13,10 @@ constexpr const char* kOp = "load_model";
 // Names that training programs give the model in their checkpoints.
 constexpr const char* kUsualNames[] = {"state_dict", "model_state_dict", "model",   "module",
                                        "net",        "network",          "weights", "params"};
+
+constexpr const char* kNames = "the names in it";
+// A tensor in the lists of TorchState and ModelReader.
+constexpr uint64_t kEntryBytes = 2 * sizeof(TensorEntry) + 256;
 
 using Place = std::pair<std::string, const PickleValue*>;
 
@@ -36,7 +41,7 @@ bool is_state_dict(const PickleValue& value) {
 }
 
 // The state dicts closest to the root, looking through dicts whose keys are texts.
-std::vector<Place> find_candidates(const PickleValue& root) {
+std::vector<Place> find_candidates(const PickleValue& root, Budget& budget) {
   std::vector<Place> level{{"", &root}};
   while (!level.empty()) {
     std::vector<Place> found;
@@ -48,6 +53,7 @@ std::vector<Place> find_candidates(const PickleValue& root) {
       for (const PickleItem& item : dict->items) {
         const auto* key = item.key.get<std::string>();
         if (key != nullptr && is_container(item.value)) {
+          budget.charge(3 * sizeof(Place) + name.size() + key->size(), kNames);
           next.emplace_back(join(name, *key), &item.value);
         }
       }
@@ -85,25 +91,28 @@ const PickleValue* follow(const PickleValue& value, std::string_view key) {
   }
 }
 
-// Tensors by their names, nested ones joined by dots; plain values as metadata.
-void flatten(const PickleValue& value, const std::string& name, TorchState& out) {
+// Tensors by their names, nested ones joined by dots; plain values as metadata. A long name above
+// many values is a long name of each.
+void flatten(const PickleValue& value, const std::string& name, TorchState& out, Budget& budget) {
+  budget.charge(kEntryBytes + 6 * name.size(), kNames);
   if (const auto* tensor = value.get<StoredTensor>()) {
     out.tensors.emplace_back(name.empty() ? "tensor" : name, *tensor);
   } else if (const auto* dict = value.get<PickleDict>()) {
     for (const PickleItem& item : dict->items) {
       const std::string text = scalar_text(item.key);
-      flatten(item.value, join(name, text.empty() ? to_text(item.key) : text), out);
+      flatten(item.value, join(name, text.empty() ? to_text(item.key) : text), out, budget);
     }
   } else if (const auto* list = value.get<PickleList>()) {
     for (size_t i = 0; i < list->size(); ++i)
-      flatten((*list)[i], join(name, std::to_string(i)), out);
+      flatten((*list)[i], join(name, std::to_string(i)), out, budget);
   } else if (const auto* tuple = value.get<PickleTuple>()) {
     for (size_t i = 0; i < tuple->items.size(); ++i) {
-      flatten(tuple->items[i], join(name, std::to_string(i)), out);
+      flatten(tuple->items[i], join(name, std::to_string(i)), out, budget);
     }
   } else if (!name.empty()) {
-    const std::string text = scalar_text(value);
-    out.metadata[name] = text.empty() ? to_text(value) : text;
+    std::string text = scalar_text(value);
+    budget.charge(text.size(), kNames);
+    out.metadata[name] = text.empty() ? to_text(value) : std::move(text);
   }
 }
 
@@ -138,8 +147,8 @@ std::string names_of(const std::vector<Place>& places) {
   return out + (places.size() > 10 ? ", ..." : "");
 }
 
-const PickleValue& choose(const std::string& path, const PickleValue& root) {
-  const std::vector<Place> candidates = find_candidates(root);
+const PickleValue& choose(const std::string& path, const PickleValue& root, Budget& budget) {
+  const std::vector<Place> candidates = find_candidates(root, budget);
   if (candidates.empty()) return root;
   if (candidates.size() == 1) return *candidates[0].second;
   for (const char* name : kUsualNames) {
@@ -153,8 +162,9 @@ const PickleValue& choose(const std::string& path, const PickleValue& root) {
 
 class TorchModel final : public ModelReader {
  public:
-  TorchModel(const std::string& path, const std::string& key) : reader_(path) {
-    TorchState state = find_state(path, reader_.value(), key);
+  TorchModel(const std::string& path, const ReadOptions& options)
+      : reader_(path, options.max_ratio) {
+    TorchState state = find_state(path, reader_.value(), options.key, reader_.budget());
     std::vector<TensorEntry> entries;
     entries.reserve(state.tensors.size());
     for (auto& [name, tensor] : state.tensors) {
@@ -166,6 +176,7 @@ class TorchModel final : public ModelReader {
           {name, tensor->shape, tensor->dtype, bytes, tensor->type_name, tensor->refusal});
       tensors_.push_back(std::move(tensor));
     }
+    charged_.resize(entries.size());
     set_entries(path, std::move(entries));
     metadata_ = std::move(state.metadata);
     state_metadata_ = std::move(state.state_metadata);
@@ -176,7 +187,15 @@ class TorchModel final : public ModelReader {
   const PickleValue* value() const override { return &reader_.value(); }
 
  private:
-  Tensor read_entry(size_t entry) const override { return reader_.read(*tensors_[entry]); }
+  // Memory of its own, though a thousand of them may see one storage. The file pays once for each.
+  Tensor read_entry(size_t entry) const override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!charged_[entry]) reader_.budget().charge(entries()[entry].bytes, "a tensor");
+      charged_[entry] = true;
+    }
+    return reader_.read(*tensors_[entry]);
+  }
 
   std::vector<Tensor> read_entries() const override {
     std::vector<Tensor> out = reader_.read(tensors_);
@@ -186,15 +205,18 @@ class TorchModel final : public ModelReader {
 
   TorchReader reader_;
   std::vector<StoredTensor> tensors_;
+  mutable std::mutex mutex_;  // of what follows
+  mutable std::vector<bool> charged_;
 };
 
 }  // namespace
 
-TorchState find_state(const std::string& path, const PickleValue& value, const std::string& key) {
+TorchState find_state(const std::string& path, const PickleValue& value, const std::string& key,
+                      Budget& budget) {
   TorchState out;
   const PickleValue* chosen = nullptr;
   if (key.empty()) {
-    chosen = &choose(path, value);
+    chosen = &choose(path, value, budget);
   } else {
     chosen = key == "." ? &value : follow(value, key);
   }
@@ -202,7 +224,7 @@ TorchState find_state(const std::string& path, const PickleValue& value, const s
     throw_error<IoError>(kOp, ": '", path, "' has nothing at this key; got '", printable(key),
                          "'; expected a place in ", to_text(value, 300));
   }
-  flatten(*chosen, "", out);
+  flatten(*chosen, "", out, budget);
   if (out.tensors.empty()) {
     throw_error<IoError>(kOp, ": '", path, "' has no tensors there; got ", to_text(*chosen, 200),
                          "; expected a state dict");
@@ -219,8 +241,8 @@ TorchState find_state(const std::string& path, const PickleValue& value, const s
   return out;
 }
 
-std::unique_ptr<ModelReader> open_torch_model(const std::string& path, const std::string& key) {
-  return std::make_unique<TorchModel>(path, key);
+std::unique_ptr<ModelReader> open_torch_model(const std::string& path, const ReadOptions& options) {
+  return std::make_unique<TorchModel>(path, options);
 }
 
 }  // namespace kiln::io::detail

@@ -22,8 +22,9 @@ inline constexpr const char* kMetadataAttribute = "_kiln_metadata";
 
 // Finds the state dict; see ReadOptions::key. Throws IoError, with the places that there are, when
 // it is not clear.
-TorchState find_state(const std::string& path, const PickleValue& value, const std::string& key);
+TorchState find_state(const std::string& path, const PickleValue& value, const std::string& key,
+                      Budget& budget);
 
-std::unique_ptr<ModelReader> open_torch_model(const std::string& path, const std::string& key);
+std::unique_ptr<ModelReader> open_torch_model(const std::string& path, const ReadOptions& options);
 
 }  // namespace kiln::io::detail

@@ -58,11 +58,11 @@ class ZipContents final : public TorchContents {
   void read_storage(size_t storage, void* out) const override {
     zip_.read_into(*entries_[storage], out);
   }
-  bool read_part(size_t storage, uint64_t begin, void* out, size_t bytes) const override {
-    const ZipEntry& entry = *entries_[storage];
-    if (entry.method != zip::kStored) return false;
-    file().read_at(entry.offset + begin, out, bytes);
-    return true;
+  bool is_compressed(size_t storage) const override {
+    return entries_[storage]->method != zip::kStored;
+  }
+  void read_part(size_t storage, uint64_t begin, void* out, size_t bytes) const override {
+    file().read_at(entries_[storage]->offset + begin, out, bytes);
   }
 
  private:
@@ -123,9 +123,9 @@ class LegacyContents final : public TorchContents {
   void read_storage(size_t storage, void* out) const override {
     read_part(storage, 0, out, static_cast<size_t>(storages_[storage].bytes));
   }
-  bool read_part(size_t storage, uint64_t begin, void* out, size_t bytes) const override {
+  bool is_compressed(size_t) const override { return false; }
+  void read_part(size_t storage, uint64_t begin, void* out, size_t bytes) const override {
     input_.read_at(offsets_[storage] + begin, out, bytes);
-    return true;
   }
 
  private:

@@ -19,8 +19,10 @@ class TorchContents {
   virtual const InputFile& file() const = 0;
   // All bytes of a storage, checked by what checksum there is.
   virtual void read_storage(size_t storage, void* out) const = 0;
-  // A part of it. False when the form has no parts (compressed storages).
-  virtual bool read_part(size_t storage, uint64_t begin, void* out, size_t bytes) const = 0;
+  // Whether it must be inflated as a whole.
+  virtual bool is_compressed(size_t storage) const = 0;
+  // A part of a storage that is not compressed.
+  virtual void read_part(size_t storage, uint64_t begin, void* out, size_t bytes) const = 0;
 
   const PickleValue& value() const { return value_; }
   const std::vector<TorchStorage>& storages() const { return storages_; }

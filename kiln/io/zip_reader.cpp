@@ -104,6 +104,9 @@ void ZipReader::read_directory(const Directory& directory) {
   std::string bytes(static_cast<size_t>(directory.bytes), '\0');
   file_.read_at(directory.begin, bytes.data(), bytes.size());
   std::string_view rest = bytes;
+  // Entries, their names, and their places in the index.
+  file_.budget().charge(directory.entries * (sizeof(ZipEntry) + 160) + 2 * directory.bytes,
+                        "its directory");
   entries_.reserve(static_cast<size_t>(directory.entries));
   for (uint64_t i = 0; i < directory.entries; ++i) {
     size_t length = 0;

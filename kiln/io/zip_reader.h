@@ -35,7 +35,8 @@ enum class ZeroChecksum { is_a_checksum, is_none };
 //
 // Refused, with an IoError: truncated or contradictory structures, encryption, several disks,
 // entries that overlap or share a name, names that lead out of a folder, sizes that DEFLATE cannot
-// reach from the bytes there are. Zip64 is understood. Memory is proportional to the directory.
+// reach from the bytes there are. Zip64 is understood. The directory is charged to the file's
+// budget.
 class ZipReader {
  public:
   explicit ZipReader(InputFile file, ZeroChecksum zero = ZeroChecksum::is_a_checksum);
@@ -46,8 +47,8 @@ class ZipReader {
   // Null when there is none.
   const ZipEntry* find(std::string_view name) const;
 
-  // The whole content. Throws IoError when it has more than `max_bytes`, is damaged, or is
-  // compressed by a method other than DEFLATE.
+  // The whole content, charged to the file's budget. Throws IoError when it has more than
+  // `max_bytes`, is damaged, or is compressed by a method other than DEFLATE.
   std::string read(const ZipEntry& entry, uint64_t max_bytes) const;
   // The whole content into entry.size bytes at `out`; a large stored entry by several threads.
   void read_into(const ZipEntry& entry, void* out) const;

@@ -13,7 +13,6 @@ namespace kiln::io {
 
 namespace {
 constexpr size_t kInputChunk = 64 * 1024;
-constexpr size_t kOutputChunk = 64 * 1024;
 }  // namespace
 
 struct ZipStream::Inflater {
@@ -113,16 +112,10 @@ std::string ZipReader::read(const ZipEntry& entry, uint64_t max_bytes) const {
     malformed(concat("entry '", printable(entry.name), "' is too large"),
               concat(entry.size, " bytes"), concat("at most ", max_bytes));
   }
+  file_.budget().charge(entry.size, "an entry");
   ZipStream stream(*this, entry);
-  std::string out;
-  // Grows with what has really arrived: a damaged archive cannot ask for much memory.
-  while (stream.left() > 0) {
-    const size_t n =
-        static_cast<size_t>(std::min<uint64_t>(stream.left(), std::max(kOutputChunk, out.size())));
-    const size_t begin = out.size();
-    out.resize(begin + n);
-    stream.read(out.data() + begin, n);
-  }
+  std::string out(static_cast<size_t>(entry.size), '\0');
+  stream.read(out.data(), out.size());
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include "kiln/core/budget.h"
 #include "kiln/core/error.h"
 #include "kiln/io/crc32.h"
 #include "kiln/io/input_file.h"
@@ -19,8 +20,14 @@ constexpr uint32_t kDate = 0x00210000;  // 1 January 1980, midnight: the same at
 bool is_wide(uint64_t value) { return value >= zip::kMax32; }
 uint64_t narrow(uint64_t value) { return is_wide(value) ? zip::kMax32 : value; }
 
-// One DEFLATE stream of all pieces.
-std::string deflated(const char* op, const std::vector<ZipWriter::Piece>& pieces) {
+// At most this much content for a byte of the archive: less than what a reader takes unasked.
+constexpr uint64_t kMostRatio = Budget::kRatio - 16;
+constexpr size_t kChunk = size_t{1} << 20;
+
+// One DEFLATE stream of all pieces. `content` and `archive`: the bytes that were there before, in
+// the other entries and in the file.
+std::string deflated(const char* op, const std::vector<ZipWriter::Piece>& pieces, uint64_t content,
+                     uint64_t archive) {
   z_stream stream{};
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) !=
       Z_OK) {
@@ -31,25 +38,29 @@ std::string deflated(const char* op, const std::vector<ZipWriter::Piece>& pieces
     ~End() { deflateEnd(stream); }
   } end{&stream};
   std::string out;
-  const auto run = [&](const void* data, size_t bytes, int flush) {
-    stream.next_in = const_cast<Bytef*>(static_cast<const Bytef*>(data));
-    stream.avail_in = static_cast<uInt>(bytes);
+  std::vector<char> buffer(64 * 1024);
+  const auto give = [&](auto step) {
     do {
-      char buffer[64 * 1024];
-      stream.next_out = reinterpret_cast<Bytef*>(buffer);
-      stream.avail_out = sizeof buffer;
-      deflate(&stream, flush);
-      out.append(buffer, sizeof buffer - stream.avail_out);
+      stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
+      stream.avail_out = static_cast<uInt>(buffer.size());
+      step();
+      out.append(buffer.data(), buffer.size() - stream.avail_out);
     } while (stream.avail_out == 0);
   };
   for (const auto& piece : pieces) {
     for (size_t done = 0; done < piece.bytes;) {
-      const size_t n = std::min<size_t>(piece.bytes - done, size_t{1} << 30);
-      run(static_cast<const char*>(piece.data) + done, n, Z_NO_FLUSH);
+      const size_t n = std::min(piece.bytes - done, kChunk);
+      const bool bomb = content > kMostRatio * (archive + out.size());
+      give([&] { deflateParams(&stream, bomb ? 0 : Z_DEFAULT_COMPRESSION, Z_DEFAULT_STRATEGY); });
+      stream.next_in = const_cast<Bytef*>(static_cast<const Bytef*>(piece.data)) + done;
+      stream.avail_in = static_cast<uInt>(n);
+      give([&] { deflate(&stream, Z_NO_FLUSH); });
       done += n;
+      content += n;
     }
   }
-  run("", 0, Z_FINISH);
+  stream.avail_in = 0;
+  give([&] { deflate(&stream, Z_FINISH); });
   return out;
 }
 
@@ -111,7 +122,7 @@ void ZipWriter::add(const std::string& name, const std::vector<Piece>& pieces, Z
     entry.size += piece.bytes;
   }
   if (method == ZipMethod::deflate) {
-    const std::string packed = deflated(op_.c_str(), pieces);
+    const std::string packed = deflated(op_.c_str(), pieces, content_, offset_);
     entry.method = zip::kDeflate;
     entry.compressed = packed.size();
     write_header(entry);
@@ -124,6 +135,7 @@ void ZipWriter::add(const std::string& name, const std::vector<Piece>& pieces, Z
       offset_ += piece.bytes;
     }
   }
+  content_ += entry.size;
   entries_.push_back(std::move(entry));
 }
 

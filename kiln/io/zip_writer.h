@@ -14,7 +14,8 @@ namespace kiln::io {
 enum class ZipMethod { stored, deflate };
 
 // Writes to an AtomicFile: nothing is at `path` until finish(). Sizes beyond 4 GiB and more than
-// 65535 entries are written as zip64. Two writes of the same content give the same bytes.
+// 65535 entries are written as zip64. Compressed archives stay within a reader's Budget: a part of
+// what would be compressed further is stored. Two writes of the same content give the same bytes.
 class ZipWriter {
  public:
   // Stored entries begin at a multiple of `alignment` bytes (0 or 1: anywhere).
@@ -51,6 +52,7 @@ class ZipWriter {
   AtomicFile file_;
   size_t alignment_;
   uint64_t offset_ = 0;
+  uint64_t content_ = 0;  // bytes of all entries so far
   std::vector<Entry> entries_;
   std::unordered_set<std::string> names_;
 };

@@ -5,20 +5,27 @@
 
 namespace kiln::nn {
 
-AvgPool2d::AvgPool2d(Size2d kernel_size, const AvgPool2dOptions& options)
-    : kernel_size_(kernel_size), options_(options) {
-  if (!options_.stride) options_.stride = kernel_size;
-  pool_.kernel = kernel_size_;
-  pool_.stride = *options_.stride;
-  pool_.padding = options_.padding;
-  pool_.ceil_mode = options_.ceil_mode;
-  pool_.count_include_pad = options_.count_include_pad;
+AvgPool2d::AvgPool2d(AvgPool2dConfig config) : Layer(std::move(config)) {
+  if (!config_.options.stride) config_.options.stride = config_.kernel_size.value();
+}
+
+PoolOptions AvgPool2d::pool() const {
+  const AvgPool2dOptions& options = config_.options;
+  PoolOptions pool;
+  pool.kernel = config_.kernel_size.value();
+  pool.stride = options.stride.value_or(config_.kernel_size.value());
+  pool.padding = options.padding;
+  pool.ceil_mode = options.ceil_mode;
+  pool.count_include_pad = options.count_include_pad;
+  return pool;
 }
 
 std::string AvgPool2d::extra_repr() const {
   using detail::repr;
-  return concat("kernel_size=", repr(kernel_size_), ", stride=", repr(*options_.stride),
-                ", padding=", repr(options_.padding));
+  const AvgPool2dOptions& options = config_.options;
+  return concat("kernel_size=", repr(config_.kernel_size.value()),
+                ", stride=", repr(options.stride.value_or(config_.kernel_size.value())),
+                ", padding=", repr(options.padding));
 }
 
 }  // namespace kiln::nn

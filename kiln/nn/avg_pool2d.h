@@ -4,8 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "kiln/core/config.h"
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/nn/size2d.h"
 #include "kiln/tensor/ops.h"
 
@@ -20,19 +19,29 @@ struct AvgPool2dOptions {
               doc(padding, "zeros on each side"), ceil_mode, count_include_pad)
 };
 
+class AvgPool2d;
+struct AvgPool2dConfig {
+  Required<Size2d> kernel_size;
+  AvgPool2dOptions options = {};
+  KILN_CONFIG(AvgPool2dConfig, kernel_size, options)
+  AvgPool2d init() const;
+};
+
 // x [N, C, H, W] or [C, H, W] -> [N, C, OH, OW].
-class AvgPool2d : public Module {
+class AvgPool2d : public Layer<AvgPool2dConfig> {
  public:
-  explicit AvgPool2d(Size2d kernel_size, const AvgPool2dOptions& options = {});
+  explicit AvgPool2d(Size2d kernel_size, const AvgPool2dOptions& options = {})
+      : AvgPool2d(AvgPool2dConfig{kernel_size, options}) {}
+  explicit AvgPool2d(AvgPool2dConfig config);
   KILN_MODULE(AvgPool2d)
 
-  Tensor forward(TensorArg x) const { return functional::avg_pool2d(x, pool_); }
+  Tensor forward(TensorArg x) const { return functional::avg_pool2d(x, pool()); }
   std::string extra_repr() const override;
 
  private:
-  Size2d kernel_size_;
-  AvgPool2dOptions options_;
-  PoolOptions pool_;
+  PoolOptions pool() const;
 };
+
+inline AvgPool2d AvgPool2dConfig::init() const { return AvgPool2d(*this); }
 
 }  // namespace kiln::nn

@@ -4,8 +4,8 @@
 
 #include "kiln/core/error.h"
 #include "kiln/core/warning.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 
 namespace kiln::nn::detail {
 namespace {

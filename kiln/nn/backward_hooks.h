@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kiln/nn/hook_table.h"
-#include "kiln/tensor/graph_hooks.h"
+#include "kiln/tensor/autograd/graph_hooks.h"
 
 namespace kiln::nn::detail {
 

@@ -3,44 +3,48 @@
 #include "kiln/core/error.h"
 #include "kiln/nn/init.h"
 #include "kiln/nn/repr.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 
 namespace kiln::nn {
 
-BatchNorm2d::BatchNorm2d(int64_t num_features, const BatchNorm2dOptions& options,
-                         const ParamOptions& param_options)
-    : num_features_(num_features), options_(options) {
-  if (num_features < 0) {
-    throw_error<ValueError>("BatchNorm2d: num_features must not be negative; got ", num_features);
+BatchNorm2d::BatchNorm2d(BatchNorm2dConfig config, const ParamOptions& param_options)
+    : Layer(std::move(config)) {
+  const int64_t features = num_features();
+  if (features < 0) {
+    throw_error<ValueError>("BatchNorm2d: num_features must not be negative; got ", features);
   }
-  if (options.affine) {
-    weight = parameter({num_features}, init::ones_, param_options);
-    bias = parameter({num_features}, init::zeros_, param_options);
+  if (options().affine) {
+    weight = parameter({features}, init::ones_, param_options);
+    if (options().bias) bias = parameter({features}, init::zeros_, param_options);
   }
-  if (options.track_running_stats) {
+  if (options().track_running_stats) {
     const TensorOptions tensor_options = {.dtype = param_options.dtype.value_or(default_dtype()),
                                           .device = param_options.device};
-    running_mean = zeros({num_features}, tensor_options);
-    running_var = ones({num_features}, tensor_options);
+    running_mean = zeros({features}, tensor_options);
+    running_var = ones({features}, tensor_options);
     num_batches_tracked = zeros({}, {.dtype = i64, .device = param_options.device});
   }
 }
 
 Tensor BatchNorm2d::forward(TensorArg x) const {
   if (x->dim() != 4) {
-    throw_error<ShapeError>("BatchNorm2d: the input must have 4 dims; got shape ", x->shape());
+    throw_error<ShapeError>("BatchNorm2d: expected 4D input (got ", x->dim(),
+                            "D input); got shape ", x->shape());
   }
-  double momentum = options_.momentum.value_or(0.0);
-  if (is_training() && num_batches_tracked.defined()) {
+  const bool tracks = options().track_running_stats;
+  double momentum = options().momentum.value_or(0.0);
+  if (is_training() && tracks && num_batches_tracked.defined()) {
     NoGradGuard no_grad;
     Tensor count = num_batches_tracked;
     count.add_(1);
-    if (!options_.momentum) momentum = 1.0 / count.item<double>();
+    if (!options().momentum) momentum = 1.0 / count.item<double>();
   }
   const bool by_batch = is_training() || !running_mean.defined();
-  return functional::batch_norm(x, running_mean, running_var, weight, bias, by_batch, momentum,
-                                options_.eps);
+  const bool tracked = !is_training() || tracks;
+  const Tensor none;
+  return functional::batch_norm(x, tracked ? *running_mean : none, tracked ? *running_var : none,
+                                weight, bias, by_batch, momentum, options().eps);
 }
 
 void BatchNorm2d::reset_running_stats() {
@@ -58,10 +62,11 @@ void BatchNorm2d::reset_parameters() {
 
 std::string BatchNorm2d::extra_repr() const {
   using detail::repr;
-  return concat(num_features_, ", eps=", repr(options_.eps),
-                ", momentum=", options_.momentum ? repr(*options_.momentum) : "None",
-                ", affine=", repr(options_.affine), ", bias=", repr(bias.defined()),
-                ", track_running_stats=", repr(options_.track_running_stats));
+  const BatchNorm2dOptions& o = options();
+  return concat(num_features(), ", eps=", repr(o.eps),
+                ", momentum=", o.momentum ? repr(*o.momentum) : "None", ", affine=", repr(o.affine),
+                ", bias=", repr(bias.defined()),
+                ", track_running_stats=", repr(o.track_running_stats));
 }
 
 bool BatchNorm2d::may_lack(std::string_view name, const StateMetadata& saved) const {

@@ -1,7 +1,7 @@
 #include "kiln/nn/buffer.h"
 
 #include "kiln/nn/param_traits.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 
 namespace kiln::nn {
 

@@ -4,9 +4,14 @@
 #include <utility>
 
 #include "kiln/backend/arg.h"
+#include "kiln/nn/part_mark.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::nn {
+
+namespace detail {
+struct UnnamedParts;
+}
 
 // A persistent buffer is part of the state dict; any buffer moves and is cast with its module. One
 // that holds the undefined tensor is like PyTorch's None: skipped by all of that. A copy holds a
@@ -42,8 +47,11 @@ class Buffer {
   operator Arg<Tensor>() const { return Arg<Tensor>(value_); }
 
  private:
+  friend struct detail::UnnamedParts;
+
   Tensor value_;
   bool persistent_ = true;
+  detail::PartMark<detail::PartKind::buffer> mark_;
 };
 
 }  // namespace kiln::nn

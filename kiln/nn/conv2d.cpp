@@ -5,6 +5,7 @@
 #include "kiln/core/error.h"
 #include "kiln/nn/init.h"
 #include "kiln/nn/repr.h"
+#include "kiln/tensor/nn/convolution.h"
 
 namespace kiln::nn {
 namespace {
@@ -24,33 +25,91 @@ void check_sizes(const char* what, const Size2d& sizes, int64_t least) {
   }
 }
 
+// As PyTorch's layer keeps and prints them.
+void make_pair(Size2d& sizes) { sizes = Size2d(sizes.height(), sizes.width()); }
+
+void check(const Conv2dConfig& config) {
+  const int64_t in = config.in_channels, out = config.out_channels;
+  const Conv2dOptions& options = config.options;
+  if (in < 1 || out < 1) {
+    throw_error<ValueError>("Conv2d: channels must be at least 1; got ", in, " in and ", out,
+                            " out");
+  }
+  if (options.groups < 1 || in % options.groups != 0 || out % options.groups != 0) {
+    throw_error<ValueError>("Conv2d: groups must divide in_channels and out_channels; got groups ",
+                            options.groups, ", in_channels ", in, ", out_channels ", out);
+  }
+  check_sizes("kernel_size", config.kernel_size, 1);
+  check_sizes("stride", options.stride, 1);
+  check_sizes("padding", options.padding.sizes(), 0);
+  check_sizes("dilation", options.dilation, 1);
+  if (options.padding.word() == "same" && options.stride != Size2d(1)) {
+    throw_error<ValueError>("Conv2d: padding 'same' needs stride 1; got stride ",
+                            detail::repr_pair(options.stride));
+  }
+  if (options.padding_mode != "zeros") {
+    throw_error<NotImplementedError>("Conv2d: only padding_mode 'zeros' is there; got '",
+                                     options.padding_mode, "'");
+  }
+}
+
 }  // namespace
 
-Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2d kernel_size,
-               const Conv2dOptions& options, const ParamOptions& param_options)
-    : in_channels_(in_channels),
-      out_channels_(out_channels),
-      kernel_size_(kernel_size),
-      options_(options),
-      conv_{options.stride, options.padding, options.dilation, options.groups} {
-  if (in_channels < 1 || out_channels < 1) {
-    throw_error<ValueError>("Conv2d: channels must be at least 1; got ", in_channels, " in and ",
-                            out_channels, " out");
+Padding2d::Padding2d(std::string word) : sizes_(0), word_(std::move(word)) {
+  if (word_ != "same" && word_ != "valid") {
+    throw_error<ValueError>("padding: the word is unknown; got '", word_,
+                            "'; expected 'same' or 'valid'");
   }
-  if (options.groups < 1 || in_channels % options.groups != 0 ||
-      out_channels % options.groups != 0) {
-    throw_error<ValueError>("Conv2d: groups must divide in_channels and out_channels; got groups ",
-                            options.groups, ", in_channels ", in_channels, ", out_channels ",
-                            out_channels);
+}
+
+Json to_config_json(const Padding2d& padding) {
+  if (!padding.word().empty()) return padding.word();
+  return to_config_json(padding.sizes());
+}
+
+bool from_config_json(const Json& json, Padding2d& padding) {
+  if (const std::string* word = json.as<std::string>()) {
+    if (*word != "same" && *word != "valid") return false;
+    padding = *word;
+    return true;
   }
-  check_sizes("kernel_size", kernel_size, 1);
-  check_sizes("stride", options.stride, 1);
-  check_sizes("padding", options.padding, 0);
-  check_sizes("dilation", options.dilation, 1);
-  const Shape shape = {out_channels, in_channels / options.groups, kernel_size.height(),
-                       kernel_size.width()};
+  Size2d sizes;
+  if (!from_config_json(json, sizes)) return false;
+  padding = sizes;
+  return true;
+}
+
+Conv2d::Conv2d(Conv2dConfig config, const ParamOptions& param_options) : Layer(std::move(config)) {
+  check(config_);
+  Conv2dOptions& options = config_.options;
+  Size2d kernel = config_.kernel_size;
+  make_pair(kernel);
+  config_.kernel_size = kernel;
+  make_pair(options.stride);
+  make_pair(options.dilation);
+  if (options.padding.word().empty()) {
+    options.padding = Padding2d(options.padding.sizes().height(), options.padding.sizes().width());
+  }
+  const Shape shape = {out_channels(), in_channels() / options.groups, kernel.height(),
+                       kernel.width()};
   weight = parameter(shape, fill_weight, param_options);
-  if (options.bias) bias = parameter({out_channels}, fill_bias(shape), param_options);
+  if (options.bias) bias = parameter({out_channels()}, fill_bias(shape), param_options);
+}
+
+Tensor Conv2d::forward(TensorArg x) const {
+  const Conv2dOptions& o = config_.options;
+  if (o.padding.word() == "same") [[unlikely]] {
+    const Tensor w =
+        weight.val();  // drawn before the bias, as in parameters(), should both be lazy
+    return functional::conv2d(x.get(), w, bias, Shape{o.stride.height(), o.stride.width()},
+                              Padding(Padding::Mode::same),
+                              Shape{o.dilation.height(), o.dilation.width()}, o.groups);
+  }
+  const ConvOptions options{o.stride, o.padding.sizes(), o.dilation, o.groups};
+  if (weight.is_computed()) [[unlikely]]
+    return detail::computed_conv2d(weight, x, bias, options);
+  const Tensor& w = weight;
+  return functional::conv2d(x, w, bias, options);
 }
 
 void Conv2d::reset_parameters() {
@@ -60,13 +119,19 @@ void Conv2d::reset_parameters() {
 
 std::string Conv2d::extra_repr() const {
   using detail::repr_pair;
+  const Conv2dOptions& o = config_.options;
   std::string out =
-      concat(in_channels_, ", ", out_channels_, ", kernel_size=", repr_pair(kernel_size_),
-             ", stride=", repr_pair(options_.stride));
-  if (options_.padding != Size2d(0)) out += ", padding=" + repr_pair(options_.padding);
-  if (options_.dilation != Size2d(1)) out += ", dilation=" + repr_pair(options_.dilation);
-  if (options_.groups != 1) out += concat(", groups=", options_.groups);
+      concat(in_channels(), ", ", out_channels(), ", kernel_size=", repr_pair(kernel_size()),
+             ", stride=", repr_pair(o.stride));
+  if (!o.padding.word().empty()) {
+    out += ", padding=" + o.padding.word();
+  } else if (o.padding.sizes() != Size2d(0)) {
+    out += ", padding=" + repr_pair(o.padding.sizes());
+  }
+  if (o.dilation != Size2d(1)) out += ", dilation=" + repr_pair(o.dilation);
+  if (o.groups != 1) out += concat(", groups=", o.groups);
   if (!bias.defined()) out += ", bias=False";
+  if (o.padding_mode != "zeros") out += ", padding_mode=" + o.padding_mode;
   return out;
 }
 

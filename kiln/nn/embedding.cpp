@@ -5,44 +5,43 @@
 
 namespace kiln::nn {
 
-Embedding::Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options,
-                     const ParamOptions& param_options)
-    : num_embeddings_(num_embeddings),
-      embedding_dim_(embedding_dim),
-      padding_idx_(options.padding_idx) {
-  if (num_embeddings < 0 || embedding_dim < 0) {
-    throw_error<ValueError>("Embedding: sizes must not be negative; got num_embeddings ",
-                            num_embeddings, " and embedding_dim ", embedding_dim);
+Embedding::Embedding(EmbeddingConfig config, const ParamOptions& param_options)
+    : Layer(std::move(config)) {
+  const int64_t rows = num_embeddings(), dim = embedding_dim();
+  if (rows < 0 || dim < 0) {
+    throw_error<ValueError>("Embedding: sizes must not be negative; got num_embeddings ", rows,
+                            " and embedding_dim ", dim);
   }
-  if (padding_idx_) {
-    if (*padding_idx_ >= num_embeddings || *padding_idx_ < -num_embeddings) {
+  if (std::optional<int64_t>& padding = config_.options.padding_idx) {
+    if (*padding >= rows || *padding < -rows) {
       throw_error<ValueError>("Embedding: padding_idx must be within num_embeddings; got ",
-                              *padding_idx_, " for ", num_embeddings);
+                              *padding, " for ", rows);
     }
-    if (*padding_idx_ < 0) *padding_idx_ += num_embeddings;
+    if (*padding < 0) *padding += rows;
   }
-  weight = parameter({num_embeddings, embedding_dim}, fill_weight(), param_options);
+  weight = parameter({rows, dim}, fill_weight(), param_options);
 }
 
 std::function<void(Tensor&)> Embedding::fill_weight() const {
-  return [padding = padding_idx_](Tensor& x) {
+  return [padding = padding_idx()](Tensor& x) {
     init::normal_(x);
-    if (padding) x.select(0, *padding).zero_();
+    if (padding) x.detach().select(0, *padding).zero_();
   };
 }
 
 Tensor Embedding::forward(const Tensor& index) const {
   Tensor out = functional::embedding(index, weight);
-  if (!padding_idx_ || !out.requires_grad()) return out;
+  const std::optional<int64_t> padding = padding_idx();
+  if (!padding || !out.requires_grad()) return out;
   // The same values, but no gradient for the padding row.
-  return where(index.eq(*padding_idx_).unsqueeze(-1), out.detach(), out);
+  return where(index.eq(*padding).unsqueeze(-1), out.detach(), out);
 }
 
 void Embedding::reset_parameters() { refill(weight, fill_weight()); }
 
 std::string Embedding::extra_repr() const {
-  std::string out = concat(num_embeddings_, ", ", embedding_dim_);
-  if (padding_idx_) out += concat(", padding_idx=", *padding_idx_);
+  std::string out = concat(num_embeddings(), ", ", embedding_dim());
+  if (padding_idx()) out += concat(", padding_idx=", *padding_idx());
   return out;
 }
 

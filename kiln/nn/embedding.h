@@ -4,8 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "kiln/core/config.h"
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
@@ -16,12 +15,23 @@ struct EmbeddingOptions {
   KILN_CONFIG(EmbeddingOptions, doc(padding_idx, "the row that stays zero"))
 };
 
+class Embedding;
+struct EmbeddingConfig {
+  Required<int64_t> num_embeddings;
+  Required<int64_t> embedding_dim;
+  EmbeddingOptions options = {};
+  KILN_CONFIG(EmbeddingConfig, num_embeddings, embedding_dim, options)
+  Embedding init(const ParamOptions& param_options = {}) const;
+};
+
 // index [..], integers -> [.., embedding_dim]. weight [num_embeddings, embedding_dim] starts
 // standard normal.
-class Embedding : public Module {
+class Embedding : public Layer<EmbeddingConfig> {
  public:
   Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {},
-            const ParamOptions& param_options = {});
+            const ParamOptions& param_options = {})
+      : Embedding(EmbeddingConfig{num_embeddings, embedding_dim, options}, param_options) {}
+  explicit Embedding(EmbeddingConfig config, const ParamOptions& param_options = {});
 
   Param<Tensor> weight;
   KILN_MODULE(Embedding, weight)
@@ -30,16 +40,17 @@ class Embedding : public Module {
   void reset_parameters();
   std::string extra_repr() const override;
 
-  int64_t num_embeddings() const { return num_embeddings_; }
-  int64_t embedding_dim() const { return embedding_dim_; }
-  std::optional<int64_t> padding_idx() const { return padding_idx_; }
+  int64_t num_embeddings() const { return config_.num_embeddings; }
+  int64_t embedding_dim() const { return config_.embedding_dim; }
+  // Not negative.
+  std::optional<int64_t> padding_idx() const { return config_.options.padding_idx; }
 
  private:
   std::function<void(Tensor&)> fill_weight() const;
-
-  int64_t num_embeddings_;
-  int64_t embedding_dim_;
-  std::optional<int64_t> padding_idx_;  // not negative
 };
+
+inline Embedding EmbeddingConfig::init(const ParamOptions& param_options) const {
+  return Embedding(*this, param_options);
+}
 
 }  // namespace kiln::nn

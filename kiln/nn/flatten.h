@@ -3,26 +3,29 @@
 
 #include <string>
 
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::nn {
 
+struct FlattenConfig {
+  int64_t start_dim = 1;
+  int64_t end_dim = -1;
+  KILN_CONFIG(FlattenConfig, start_dim, doc(end_dim, "included"))
+};
+
 // x [N, C, H, W] -> [N, C H W], or another range of dims, both ends included.
-class Flatten : public Module {
+class Flatten : public Layer<FlattenConfig> {
  public:
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1)
-      : start_dim_(start_dim), end_dim_(end_dim) {}
+      : Flatten(FlattenConfig{start_dim, end_dim}) {}
+  explicit Flatten(FlattenConfig config) : Layer(config) {}
   KILN_MODULE(Flatten)
 
-  Tensor forward(const Tensor& x) const { return x.flatten(start_dim_, end_dim_); }
+  Tensor forward(const Tensor& x) const { return x.flatten(config_.start_dim, config_.end_dim); }
   std::string extra_repr() const override {
-    return concat("start_dim=", start_dim_, ", end_dim=", end_dim_);
+    return concat("start_dim=", config_.start_dim, ", end_dim=", config_.end_dim);
   }
-
- private:
-  int64_t start_dim_;
-  int64_t end_dim_;
 };
 
 }  // namespace kiln::nn

@@ -6,32 +6,46 @@ namespace kiln::nn {
 
 namespace {
 
+using Config = FractionalMaxPoolConfig;
 using Options = functional::FractionalPoolOptions;
 
-Options checked(const char* type, Options options) {
-  if (options.output_size.has_value() == options.output_ratio.empty()) return options;
+Config checked(const char* type, Config config) {
+  if (config.output_size.has_value() == config.output_ratio.empty()) return config;
   throw_error<ValueError>(type, ": expected either output_size or output_ratio; got ",
-                          options.output_size ? "both" : "neither");
+                          config.output_size ? "both" : "neither");
 }
 
-std::string repr(const Sizes& kernel_size, const Options& options) {
-  std::string out = "kernel_size=" + to_string(kernel_size.values());
-  if (options.output_size) return out + ", output_size=" + to_string(options.output_size->values());
-  out += ", output_ratio=[";
-  for (size_t i = 0; i < options.output_ratio.size(); ++i) {
-    out += concat(i == 0 ? "" : ", ", options.output_ratio[i]);
-  }
-  return out + "]";
+Config config_of(const Sizes& kernel_size, Options options) {
+  return {.kernel_size = kernel_size,
+          .output_size = std::move(options.output_size),
+          .output_ratio = std::move(options.output_ratio),
+          ._random_samples = std::move(options.random_samples)};
+}
+
+Options options_of(const Config& config, const Tensor& random_samples) {
+  return {config.output_size, config.output_ratio, random_samples};
 }
 
 }  // namespace
 
 FractionalMaxPool2d::FractionalMaxPool2d(const Sizes& kernel_size, Options options)
-    : kernel_size_(kernel_size), options_(checked("FractionalMaxPool2d", std::move(options))) {}
-std::string FractionalMaxPool2d::extra_repr() const { return repr(kernel_size_, options_); }
+    : FractionalMaxPool2d(config_of(kernel_size, std::move(options))) {}
+FractionalMaxPool2d::FractionalMaxPool2d(Config config)
+    : Layer(checked("FractionalMaxPool2d", std::move(config))),
+      _random_samples(std::exchange(config_._random_samples, {})) {}
+std::pair<Tensor, Tensor> FractionalMaxPool2d::forward_with_indices(TensorArg x) const {
+  return functional::fractional_max_pool2d_with_indices(x.get(), config_.kernel_size,
+                                                        options_of(config_, _random_samples));
+}
 
 FractionalMaxPool3d::FractionalMaxPool3d(const Sizes& kernel_size, Options options)
-    : kernel_size_(kernel_size), options_(checked("FractionalMaxPool3d", std::move(options))) {}
-std::string FractionalMaxPool3d::extra_repr() const { return repr(kernel_size_, options_); }
+    : FractionalMaxPool3d(config_of(kernel_size, std::move(options))) {}
+FractionalMaxPool3d::FractionalMaxPool3d(Config config)
+    : Layer(checked("FractionalMaxPool3d", std::move(config))),
+      _random_samples(std::exchange(config_._random_samples, {})) {}
+std::pair<Tensor, Tensor> FractionalMaxPool3d::forward_with_indices(TensorArg x) const {
+  return functional::fractional_max_pool3d_with_indices(x.get(), config_.kernel_size,
+                                                        options_of(config_, _random_samples));
+}
 
 }  // namespace kiln::nn

@@ -2,21 +2,21 @@
 // look for.
 #pragma once
 
-#include "kiln/tensor/activations.h"
-#include "kiln/tensor/attention.h"
-#include "kiln/tensor/bilinear.h"
-#include "kiln/tensor/convolution.h"
-#include "kiln/tensor/ctc_loss.h"
-#include "kiln/tensor/dropout.h"
-#include "kiln/tensor/embedding.h"
-#include "kiln/tensor/folding.h"
-#include "kiln/tensor/fractional_pooling.h"
-#include "kiln/tensor/interpolate.h"
-#include "kiln/tensor/loss_functions.h"
-#include "kiln/tensor/normalization.h"
+#include "kiln/tensor/nn/activations.h"
+#include "kiln/tensor/nn/attention.h"
+#include "kiln/tensor/nn/bilinear.h"
+#include "kiln/tensor/nn/convolution.h"
+#include "kiln/tensor/nn/ctc_loss.h"
+#include "kiln/tensor/nn/dropout.h"
+#include "kiln/tensor/nn/embedding.h"
+#include "kiln/tensor/nn/folding.h"
+#include "kiln/tensor/nn/fractional_pooling.h"
+#include "kiln/tensor/nn/interpolate.h"
+#include "kiln/tensor/nn/loss_functions.h"
+#include "kiln/tensor/nn/normalization.h"
+#include "kiln/tensor/nn/pooling.h"
+#include "kiln/tensor/nn/rnnt_loss.h"
 #include "kiln/tensor/ops.h"
-#include "kiln/tensor/pooling.h"
-#include "kiln/tensor/rnnt_loss.h"
 
 namespace kiln::nn {
 namespace functional = kiln::functional;

@@ -1,7 +1,7 @@
 #include "kiln/nn/fusion.h"
 
 #include "kiln/core/error.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 
 namespace kiln::nn {
 
@@ -21,7 +21,8 @@ Conv2d fuse_conv_bn_eval(const Conv2d& conv, const BatchNorm2d& bn) {
   }
   const NoGradGuard no_grad;
   const Tensor weight = conv.weight;
-  Tensor scale = (*bn.running_var + bn.options().eps).rsqrt();
+  const double eps = bn.options().eps;
+  Tensor scale = (*bn.running_var + eps).rsqrt();
   if (bn.weight.defined()) scale = scale * *bn.weight;
   Tensor shift = -*bn.running_mean;
   if (conv.bias.defined()) shift = shift + *conv.bias;

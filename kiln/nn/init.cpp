@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 
 namespace kiln::nn::init {
 namespace {

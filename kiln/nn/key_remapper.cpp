@@ -5,7 +5,7 @@
 namespace kiln::nn {
 
 struct KeyRemapper::Rule {
-  std::regex pattern;
+  detail::Regex pattern;
   std::string replacement;
 };
 
@@ -15,15 +15,12 @@ KeyRemapper::KeyRemapper(std::initializer_list<std::pair<std::string, std::strin
 
 KeyRemapper& KeyRemapper::add(const std::string& pattern, const std::string& replacement) {
   rules_.push_back(
-      std::make_shared<const Rule>(Rule{detail::make_regex("KeyRemapper", pattern), replacement}));
+      std::make_shared<const Rule>(Rule{detail::Regex("KeyRemapper", pattern), replacement}));
   return *this;
 }
 
 std::string KeyRemapper::operator()(std::string name) const {
-  for (const auto& rule : rules_) {
-    detail::check_regex_path("KeyRemapper", name);
-    name = std::regex_replace(name, rule->pattern, rule->replacement);
-  }
+  for (const auto& rule : rules_) name = rule->pattern.replaced(name, rule->replacement);
   return name;
 }
 

@@ -6,16 +6,26 @@
 
 namespace kiln::nn {
 
-LayerNorm::LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options,
-                     const ParamOptions& param_options)
-    : normalized_shape_(normalized_shape), options_(options) {
-  if (normalized_shape.empty()) {
-    throw_error<ValueError>("LayerNorm: normalized_shape must have at least one dim; got ",
-                            normalized_shape);
+LayerNorm::LayerNorm(LayerNormConfig config, const ParamOptions& param_options)
+    : Layer(std::move(config)) {
+  const Shape shape = normalized_shape();
+  if (shape.empty()) {
+    throw_error<ValueError>("LayerNorm: normalized_shape must have at least one dim; got ", shape);
   }
-  if (!options.elementwise_affine) return;
-  weight = parameter(normalized_shape, init::ones_, param_options);
-  if (options.bias) bias = parameter(normalized_shape, init::zeros_, param_options);
+  for (const int64_t size : shape) {
+    if (size < 0) {
+      throw_error<ValueError>("LayerNorm: normalized_shape must not be negative; got ", shape);
+    }
+  }
+  if (!options().elementwise_affine) return;
+  weight = parameter(shape, init::ones_, param_options);
+  if (options().bias) bias = parameter(shape, init::zeros_, param_options);
+}
+
+Shape LayerNorm::normalized_shape() const {
+  Shape shape;
+  for (const int64_t size : config_.normalized_shape.value()) shape.push_back(size);
+  return shape;
 }
 
 void LayerNorm::reset_parameters() {
@@ -25,8 +35,8 @@ void LayerNorm::reset_parameters() {
 
 std::string LayerNorm::extra_repr() const {
   using detail::repr;
-  return concat(repr(normalized_shape_), ", eps=", repr(options_.eps),
-                ", elementwise_affine=", repr(options_.elementwise_affine),
+  return concat(repr(normalized_shape()), ", eps=", repr(options().eps),
+                ", elementwise_affine=", repr(options().elementwise_affine),
                 ", bias=", repr(bias.defined()));
 }
 

@@ -18,14 +18,14 @@ std::function<void(Tensor&)> fill_bias(int64_t fan_in) {
 
 }  // namespace
 
-Linear::Linear(int64_t in_features, int64_t out_features, bool bias_, const ParamOptions& options)
-    : in_features_(in_features), out_features_(out_features) {
-  if (in_features < 0 || out_features < 0) {
-    throw_error<ValueError>("Linear: sizes must not be negative; got in_features ", in_features,
-                            " and out_features ", out_features);
+Linear::Linear(LinearConfig config, const ParamOptions& options) : Layer(std::move(config)) {
+  const int64_t in = in_features(), out = out_features();
+  if (in < 0 || out < 0) {
+    throw_error<ValueError>("Linear: sizes must not be negative; got in_features ", in,
+                            " and out_features ", out);
   }
-  weight = parameter({out_features, in_features}, fill_weight, options);
-  if (bias_) bias = parameter({out_features}, fill_bias(in_features), options);
+  weight = parameter({out, in}, fill_weight, options);
+  if (config_.bias) bias = parameter({out}, fill_bias(in), options);
 }
 
 Tensor Linear::forward(TensorArg x, const functional::LinearOptions& options) const {
@@ -40,11 +40,11 @@ Tensor Linear::forward(TensorArg x, const functional::LinearOptions& options) co
 
 void Linear::reset_parameters() {
   refill(weight, fill_weight);
-  refill(bias, fill_bias(in_features_));
+  refill(bias, fill_bias(in_features()));
 }
 
 std::string Linear::extra_repr() const {
-  return concat("in_features=", in_features_, ", out_features=", out_features_,
+  return concat("in_features=", in_features(), ", out_features=", out_features(),
                 ", bias=", detail::repr(bias.defined()));
 }
 

@@ -3,18 +3,29 @@
 
 #include <string>
 
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/nn/parametrization.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
 
+class Linear;
+struct LinearConfig {
+  Required<int64_t> in_features;
+  Required<int64_t> out_features;
+  bool bias = true;
+  KILN_CONFIG(LinearConfig, in_features, out_features, bias)
+  Linear init(const ParamOptions& options = {}) const;
+};
+
 // x [.., in_features] -> [.., out_features]. weight [out, in] and bias [out] start uniform within 1
 // / sqrt(in).
-class Linear : public Module {
+class Linear : public Layer<LinearConfig> {
  public:
   Linear(int64_t in_features, int64_t out_features, bool bias = true,
-         const ParamOptions& options = {});
+         const ParamOptions& options = {})
+      : Linear(LinearConfig{in_features, out_features, bias}, options) {}
+  explicit Linear(LinearConfig config, const ParamOptions& options = {});
 
   Param<Tensor> weight;
   Param<Tensor> bias;  // undefined without one
@@ -32,12 +43,12 @@ class Linear : public Module {
   void reset_parameters();
   std::string extra_repr() const override;
 
-  int64_t in_features() const { return in_features_; }
-  int64_t out_features() const { return out_features_; }
-
- private:
-  int64_t in_features_;
-  int64_t out_features_;
+  int64_t in_features() const { return config_.in_features; }
+  int64_t out_features() const { return config_.out_features; }
 };
+
+inline Linear LinearConfig::init(const ParamOptions& options) const {
+  return Linear(*this, options);
+}
 
 }  // namespace kiln::nn

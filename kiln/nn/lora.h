@@ -45,6 +45,7 @@ class Lora : public Parametrization {
   Param<Tensor> B;
   Buffer merged;  // bool []
   KILN_MODULE(Lora, A, B, merged)
+  void visit_unnamed(MemberVisitor& visitor) override { visitor.parameter("base", base); }
 
   // alpha / rank B A, in the base's shape.
   Tensor delta() const;

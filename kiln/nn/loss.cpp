@@ -3,15 +3,14 @@
 namespace kiln::nn {
 
 CrossEntropyLoss::CrossEntropyLoss(Options options)
-    : weight(std::move(options.weight)), options_(std::move(options)) {
-  options_.weight = {};
-}
+    : Layer(std::move(options)), weight(std::exchange(config_.weight, {})) {}
 
 Tensor CrossEntropyLoss::forward(TensorArg logits, const Tensor& target) const {
-  if (!weight.defined()) return kiln::functional::cross_entropy(logits, target, options_);
-  Options options = options_;
-  options.weight = weight;
-  return kiln::functional::cross_entropy(logits, target, options);
+  return kiln::functional::cross_entropy(logits, target,
+                                         {.weight = weight,
+                                          .ignore_index = config_.ignore_index,
+                                          .reduction = config_.reduction,
+                                          .label_smoothing = config_.label_smoothing});
 }
 
 }  // namespace kiln::nn

@@ -3,40 +3,53 @@
 
 #include <utility>
 
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
+#include "kiln/nn/real.h"
 #include "kiln/tensor/ops.h"
+
+namespace kiln::functional {
+KILN_CONFIG_ENUM(Reduction, none, mean, sum)
+}
 
 namespace kiln::nn {
 
+struct CrossEntropyLossConfig {
+  Tensor weight = {};           // [C] or undefined
+  int64_t ignore_index = -100;  // class indices only
+  kiln::functional::Reduction reduction = kiln::functional::Reduction::mean;
+  Real label_smoothing = 0.0;
+  KILN_CONFIG(CrossEntropyLossConfig, weight, ignore_index, reduction, label_smoothing)
+};
+
 // Softmax cross-entropy of logits [N, C] (or [C], or [N, C, d1, ..]) with class indices [N] (or [],
 // or [N, d1, ..]) or with probabilities in the shape of the logits.
-class CrossEntropyLoss : public Module {
+class CrossEntropyLoss : public Layer<CrossEntropyLossConfig> {
  public:
-  using Options = kiln::functional::CrossEntropyLossOptions;
+  using Options = CrossEntropyLossConfig;
   explicit CrossEntropyLoss(Options options = {});
 
   Buffer weight;  // [C], a factor for each class, or undefined
   KILN_MODULE(CrossEntropyLoss, weight)
 
   Tensor forward(TensorArg logits, const Tensor& target) const;
+};
 
- private:
-  Options options_;
+struct MSELossConfig {
+  kiln::functional::Reduction reduction = kiln::functional::Reduction::mean;
+  KILN_CONFIG(MSELossConfig, reduction)
 };
 
 // The mean (or sum, or each) of (input - target)^2; both have the same shape.
-class MSELoss : public Module {
+class MSELoss : public Layer<MSELossConfig> {
  public:
   using Reduction = kiln::functional::Reduction;
-  explicit MSELoss(Reduction reduction = Reduction::mean) : reduction_(reduction) {}
+  explicit MSELoss(Reduction reduction = Reduction::mean) : MSELoss(MSELossConfig{reduction}) {}
+  explicit MSELoss(MSELossConfig config) : Layer(config) {}
   KILN_MODULE(MSELoss)
 
   Tensor forward(TensorArg input, const Tensor& target) const {
-    return kiln::functional::mse_loss(input, target, reduction_);
+    return kiln::functional::mse_loss(input, target, config_.reduction);
   }
-
- private:
-  Reduction reduction_;
 };
 
 }  // namespace kiln::nn

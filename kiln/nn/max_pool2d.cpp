@@ -5,21 +5,28 @@
 
 namespace kiln::nn {
 
-MaxPool2d::MaxPool2d(Size2d kernel_size, const MaxPool2dOptions& options)
-    : kernel_size_(kernel_size), options_(options) {
-  if (!options_.stride) options_.stride = kernel_size;
-  pool_.kernel = kernel_size_;
-  pool_.stride = *options_.stride;
-  pool_.padding = options_.padding;
-  pool_.dilation = options_.dilation;
-  pool_.ceil_mode = options_.ceil_mode;
+MaxPool2d::MaxPool2d(MaxPool2dConfig config) : Layer(std::move(config)) {
+  if (!config_.options.stride) config_.options.stride = config_.kernel_size.value();
+}
+
+PoolOptions MaxPool2d::pool() const {
+  const MaxPool2dOptions& options = config_.options;
+  PoolOptions pool;
+  pool.kernel = config_.kernel_size.value();
+  pool.stride = options.stride.value_or(config_.kernel_size.value());
+  pool.padding = options.padding;
+  pool.dilation = options.dilation;
+  pool.ceil_mode = options.ceil_mode;
+  return pool;
 }
 
 std::string MaxPool2d::extra_repr() const {
   using detail::repr;
-  return concat("kernel_size=", repr(kernel_size_), ", stride=", repr(*options_.stride),
-                ", padding=", repr(options_.padding), ", dilation=", repr(options_.dilation),
-                ", ceil_mode=", repr(options_.ceil_mode));
+  const MaxPool2dOptions& options = config_.options;
+  return concat("kernel_size=", repr(config_.kernel_size.value()),
+                ", stride=", repr(options.stride.value_or(config_.kernel_size.value())),
+                ", padding=", repr(options.padding), ", dilation=", repr(options.dilation),
+                ", ceil_mode=", repr(options.ceil_mode));
 }
 
 }  // namespace kiln::nn

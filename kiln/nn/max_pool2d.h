@@ -3,9 +3,9 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "kiln/core/config.h"
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/nn/size2d.h"
 #include "kiln/tensor/ops.h"
 
@@ -15,24 +15,40 @@ struct MaxPool2dOptions {
   std::optional<Size2d> stride = {};  // default: the kernel's size
   Size2d padding = 0;                 // of minus infinity; at most half the kernel
   Size2d dilation = 1;
-  bool ceil_mode = false;  // windows may hang over the edge
+  bool return_indices = false;  // forward also gives the positions of the maxima
+  bool ceil_mode = false;       // windows may hang over the edge
   KILN_CONFIG(MaxPool2dOptions, doc(stride, "null: the kernel's size"),
-              doc(padding, "minus infinity on each side"), dilation, ceil_mode)
+              doc(padding, "minus infinity on each side"), dilation,
+              doc(return_indices, "gives the positions of the maxima too"), ceil_mode)
+};
+
+class MaxPool2d;
+struct MaxPool2dConfig {
+  Required<Size2d> kernel_size;
+  MaxPool2dOptions options = {};
+  KILN_CONFIG(MaxPool2dConfig, kernel_size, options)
+  MaxPool2d init() const;
 };
 
 // x [N, C, H, W] or [C, H, W] -> [N, C, OH, OW].
-class MaxPool2d : public Module {
+class MaxPool2d : public Layer<MaxPool2dConfig> {
  public:
-  explicit MaxPool2d(Size2d kernel_size, const MaxPool2dOptions& options = {});
+  explicit MaxPool2d(Size2d kernel_size, const MaxPool2dOptions& options = {})
+      : MaxPool2d(MaxPool2dConfig{kernel_size, options}) {}
+  explicit MaxPool2d(MaxPool2dConfig config);
   KILN_MODULE(MaxPool2d)
 
-  Tensor forward(TensorArg x) const { return functional::max_pool2d(x, pool_); }
+  Tensor forward(TensorArg x) const { return functional::max_pool2d(x, pool()); }
+  // Also the positions of the maxima in the flattened H x W plane.
+  std::pair<Tensor, Tensor> forward_with_indices(TensorArg x) const {
+    return functional::max_pool2d_with_indices(x, pool());
+  }
   std::string extra_repr() const override;
 
  private:
-  Size2d kernel_size_;
-  MaxPool2dOptions options_;
-  PoolOptions pool_;
+  PoolOptions pool() const;
 };
+
+inline MaxPool2d MaxPool2dConfig::init() const { return MaxPool2d(*this); }
 
 }  // namespace kiln::nn

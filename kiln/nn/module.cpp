@@ -7,7 +7,7 @@
 #include "kiln/nn/hook_table.h"
 #include "kiln/nn/module_registry.h"
 #include "kiln/nn/module_tree.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 
 namespace kiln::nn {
 
@@ -17,11 +17,20 @@ using detail::tree_of;
 
 Module::Module() = default;
 
-Module::~Module() { drop_hooks(); }
+Module::~Module() {
+  drop_hooks();
+  detail::CopySession::drop(this);
+}
 
 Module::Module(const Module& other) : training_(other.training_) {
   if (const HookTable* table = HookTable::of(other)) hook_table().assign(*table);
-  if (other.registry_) registry_ = std::make_unique<detail::ModuleRegistry>(*other.registry_);
+  detail::CopySession::begin(this, other);
+  try {
+    if (other.registry_) registry_ = std::make_unique<detail::ModuleRegistry>(*other.registry_);
+  } catch (...) {
+    detail::CopySession::drop(this);
+    throw;
+  }
 }
 
 Module::Module(Module&& other) noexcept
@@ -42,6 +51,8 @@ Module& Module::operator=(const Module& other) {
   }
   registry_ = std::move(parts);
   training_ = other.training_;
+  checked_as_ = nullptr;
+  detail::CopySession::begin(this, other);
   return *this;
 }
 
@@ -52,6 +63,7 @@ Module& Module::operator=(Module&& other) noexcept {
   if (HookTable* table = HookTable::of(*this)) table->owner = this;
   registry_ = std::move(other.registry_);
   training_ = other.training_;
+  checked_as_ = nullptr;
   return *this;
 }
 
@@ -66,15 +78,14 @@ void Module::drop_hooks() noexcept {
 void Module::visit_members(MemberVisitor&) {}
 
 void Module::visit_parts(MemberVisitor& visitor) {
+  if (checked_as_.load(std::memory_order_acquire) != &module_class()) check_parts();
   visit_members(visitor);
   if (registry_) registry_->visit(visitor);
 }
 
 std::unique_ptr<Module> Module::clone() const { return clone_module(); }
 
-Tensor Module::call_with_tensor(Tensor) { detail::throw_no_tensor_call(*this); }
-
-bool Module::assign_module(const Module&) { return false; }
+Tensor Module::call_with_tensor(Tensor x) { return module_class().call(*this, std::move(x)); }
 
 namespace detail {
 
@@ -328,11 +339,11 @@ void Module::add_module(const std::string& name, std::shared_ptr<Module> module)
   registry(name, "module").set_module(name, std::move(module));
 }
 
-Param<Tensor>& Module::register_parameter(const std::string& name, Param<Tensor> param) {
-  return registry(name, "parameter").set_param(name, std::move(param));
+Registered<Param<Tensor>> Module::register_parameter(const std::string& name, Param<Tensor> param) {
+  return Registered(registry(name, "parameter").set_param(name, std::move(param)));
 }
 
-Param<Tensor>& Module::register_parameter(const std::string& name, const Tensor& value) {
+Registered<Param<Tensor>> Module::register_parameter(const std::string& name, const Tensor& value) {
   if (value.defined() && !value.is_leaf()) {
     throw_error<ValueError>("register_parameter: '", name, "' is the result of recorded ops (",
                             value.grad_fn(), "); a parameter must be a leaf, try detach()");
@@ -341,8 +352,9 @@ Param<Tensor>& Module::register_parameter(const std::string& name, const Tensor&
                             value.defined() ? Param<Tensor>::from_tensor(value) : Param<Tensor>());
 }
 
-Buffer& Module::register_buffer(const std::string& name, Tensor value, bool persistent) {
-  return registry(name, "buffer").set_buffer(name, Buffer(std::move(value), persistent));
+Registered<Buffer> Module::register_buffer(const std::string& name, Tensor value, bool persistent) {
+  return Registered(
+      registry(name, "buffer").set_buffer(name, Buffer(std::move(value), persistent)));
 }
 
 }  // namespace kiln::nn

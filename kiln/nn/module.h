@@ -13,6 +13,7 @@
 
 #include <any>
 #include <atomic>
+#include <concepts>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -25,8 +26,12 @@
 #include <vector>
 
 #include "kiln/core/memory_format.h"
+#include "kiln/nn/copy_session.h"
 #include "kiln/nn/member_visitor.h"
+#include "kiln/nn/module_class.h"
 #include "kiln/nn/module_hooks.h"
+#include "kiln/nn/part_mark.h"
+#include "kiln/nn/registered.h"
 #include "kiln/nn/state_dict.h"
 
 namespace kiln::nn {
@@ -42,30 +47,34 @@ class StateLoader;
 class StateSaver;
 class SubmoduleSetter;
 struct HookTable;
-struct ExtraState {
-  bool get = false;
-  bool set = false;
-};
+struct UnnamedParts;
 [[noreturn]] void throw_cannot_clone(const Module& module, const char* why);
 [[noreturn]] void throw_null_module(const std::string& name);
 [[noreturn]] void throw_no_tensor_call(const Module& module);
 }  // namespace detail
 
 // A copy of a module is an independent model: its parameters and buffers hold clones of the values
-// (a lazy parameter stays lazy), and so do those of its parts; its hooks are the same functions, in
-// lists of its own. Parts held by std::shared_ptr stay shared by a plain copy; clone() copies them
-// too, and keeps tied what is tied inside the module.
+// (a lazy parameter stays lazy), and so do those of its parts; what is tied in the module is tied
+// in the copy; its hooks are the same functions, in lists of its own. Parts held by std::shared_ptr
+// stay shared by a plain copy; clone() copies them too.
 class Module {
  public:
   virtual ~Module();
 
   // ---- Written by KILN_MODULE
 
+  // A class that derives from Module says what it consists of in a line KILN_MODULE(..).
+  virtual const detail::ModuleClass& KILN_MODULE_is_missing_in_this_class() const = 0;
+  const detail::ModuleClass& module_class() const { return KILN_MODULE_is_missing_in_this_class(); }
+  static constexpr bool kiln_derives_from_module = true;
   // "Net".
-  virtual std::string type_name() const = 0;
+  virtual std::string type_name() const { return module_class().name; }
   // Shows each named member to the visitor.
   virtual void visit_members(MemberVisitor& visitor);
-  // And then the parts registered at run time.
+  // Shows members that are parts of nobody's model, on purpose.
+  virtual void visit_unnamed(MemberVisitor&) {}
+  // The named members, and then the parts registered at run time. The first visit of an object
+  // throws RuntimeError when a part that lies in it is not named.
   void visit_parts(MemberVisitor& visitor);
   std::unique_ptr<Module> clone() const;
   // operator() for a module of unknown class. Throws NotImplementedError when its forward does not
@@ -142,8 +151,8 @@ class Module {
 
   // ---- Moving and casting, in place
   //
-  // The tensors become other objects: make the optimizer afterwards. Gradients go along, and
-  // gradient requirements stay.
+  // The tensors stay the same objects, with other values: an optimizer that was made before goes on
+  // training them. Gradients go along, and gradient requirements stay.
 
   // Casts the floating point parameters and buffers (TypeError for a dtype that is not floating
   // point); moves all of them. non_blocking is a wish that the host backends need not honour.
@@ -235,27 +244,27 @@ class Module {
 
   // For parts that are not known when the class is written. A name must be non-empty,
   // without dots, and not that of another part (KeyError); the same kind of part under the same
-  // name is replaced. The references are to what the module holds: a copy of the module holds parts
-  // of its own.
+  // name is replaced. What is returned leads to the part that the module holds (a copy of the
+  // module holds parts of its own):
+  //   Linear& fc = register_module("fc", Linear{2, 2});
   template <class M>
     requires std::is_base_of_v<Module, M>
-  M& register_module(const std::string& name, M module) {
+  Registered<M> register_module(const std::string& name, M module) {
     return register_module(name, std::make_shared<M>(std::move(module)));
   }
   template <class M>
     requires std::is_base_of_v<Module, M>
-  M& register_module(const std::string& name, std::shared_ptr<M> module) {
+  Registered<M> register_module(const std::string& name, std::shared_ptr<M> module) {
     if (module == nullptr) detail::throw_null_module(name);
-    M* const part = module.get();
-    add_module(name, std::move(module));
-    return *part;
+    add_module(name, module);
+    return Registered<M>(std::move(module));
   }
   // Null: PyTorch's None, a name without a module.
   void add_module(const std::string& name, std::shared_ptr<Module> module);
-  Param<Tensor>& register_parameter(const std::string& name, Param<Tensor> param);
+  Registered<Param<Tensor>> register_parameter(const std::string& name, Param<Tensor> param);
   // The tensor must be a leaf (ValueError); the parameter shares its memory.
-  Param<Tensor>& register_parameter(const std::string& name, const Tensor& value);
-  Buffer& register_buffer(const std::string& name, Tensor value, bool persistent = true);
+  Registered<Param<Tensor>> register_parameter(const std::string& name, const Tensor& value);
+  Registered<Buffer> register_buffer(const std::string& name, Tensor value, bool persistent = true);
 
   // ---- Hooks (see module_hooks.h)
 
@@ -291,27 +300,31 @@ class Module {
   Module& operator=(const Module& other);
   Module& operator=(Module&& other) noexcept;
 
-  virtual std::unique_ptr<Module> clone_module() const = 0;
+  virtual std::unique_ptr<Module> clone_module() const { return module_class().clone(*this); }
   // A copy that shares the values, without gradients, in eval mode; and the way back.
   std::unique_ptr<Module> valid_module() const;
   std::unique_ptr<Module> training_module() const;
-  // Whether the class overrides get_extra_state and set_extra_state.
-  virtual detail::ExtraState extra_state() const { return {}; }
-  // Takes a copy of a module of the same class; false when it is of another.
-  virtual bool assign_module(const Module& other);
 
  private:
+  friend struct detail::UnnamedParts;
   friend class detail::StateSaver;
   friend class detail::StateLoader;
   friend class detail::SubmoduleSetter;
   friend struct detail::HookTable;
 
+  // Whether the class overrides get_extra_state and set_extra_state.
+  detail::ExtraState extra_state() const { return module_class().extra; }
+  // Takes a copy of a module of the same class; false when it is of another.
+  bool assign_module(const Module& other) { return module_class().assign(*this, other); }
+  void check_parts() const;
   detail::ModuleRegistry& registry(const std::string& name, const char* kind);
   detail::HookTable& hook_table() const;
   void drop_hooks() noexcept;
 
   mutable std::atomic<detail::HookCount*> hooks_{nullptr};  // a HookTable, once it is needed
   std::unique_ptr<detail::ModuleRegistry> registry_;        // null without such parts
+  detail::PartMark<detail::PartKind::module> mark_;
+  mutable std::atomic<const detail::ModuleClass*> checked_as_{nullptr};  // by check_parts()
   bool training_ = true;
 };
 
@@ -321,29 +334,34 @@ std::ostream& operator<<(std::ostream& out, const Module& module);
 
 namespace detail {
 
-// Makes the copy independent where copying alone does not: shared parts are copied, tied parameters
-// tied again.
+// Copies what copying alone leaves shared: parts that are held by std::shared_ptr.
 void untangle_clone(const Module& original, Module& copy);
 
 template <class M>
-std::unique_ptr<Module> clone_as(const M& module) {
-  if (typeid(module) != typeid(M)) {
-    throw_cannot_clone(module, "its class derives from a module and has no KILN_MODULE_DERIVED");
-  }
-  if constexpr (std::is_copy_constructible_v<M>) {
-    auto copy = std::make_unique<M>(module);
-    untangle_clone(module, *copy);
-    return copy;
+std::unique_ptr<Module> clone_as(const Module& original) {
+  if constexpr (std::is_base_of_v<Module, M>) {
+    const auto& module = static_cast<const M&>(original);
+    if (typeid(module) != typeid(M)) {
+      throw_cannot_clone(module, "its class derives from a module and has no KILN_MODULE_DERIVED");
+    }
+    if constexpr (std::is_copy_constructible_v<M>) {
+      const CopySession session;
+      auto copy = std::make_unique<M>(module);
+      untangle_clone(module, *copy);
+      return copy;
+    } else {
+      throw_cannot_clone(module, "it has no copy constructor");
+    }
   } else {
-    throw_cannot_clone(module, "it has no copy constructor");
+    return nullptr;
   }
 }
 
 template <class M>
-bool assign_as(M& module, const Module& other) {
-  if constexpr (std::is_copy_assignable_v<M>) {
+bool assign_as(Module& module, const Module& other) {
+  if constexpr (std::is_base_of_v<Module, M> && std::is_copy_assignable_v<M>) {
     if (typeid(module) != typeid(M) || typeid(other) != typeid(M)) return false;
-    module = static_cast<const M&>(other);
+    static_cast<M&>(module) = static_cast<const M&>(other);
     return true;
   } else {
     return false;
@@ -351,13 +369,46 @@ bool assign_as(M& module, const Module& other) {
 }
 
 template <class M>
-Tensor call_as(M& module, Tensor x) {
-  if constexpr (requires {
-                  { module.forward(std::move(x)) } -> std::convertible_to<Tensor>;
-                }) {
-    return module(std::move(x));
+Tensor call_as(Module& module, Tensor x) {
+  if constexpr (std::is_base_of_v<Module, M>) {
+    auto& callee = static_cast<M&>(module);
+    if constexpr (requires {
+                    { callee.forward(std::move(x)) } -> std::convertible_to<Tensor>;
+                  }) {
+      return callee(std::move(x));
+    }
+  }
+  throw_no_tensor_call(module);
+}
+
+template <class M>
+const void* end_of_parts_of(const Module& module) {
+  if constexpr (std::is_base_of_v<Module, M>) {
+    return &static_cast<const M&>(module).kiln_copy_end_;
   } else {
-    throw_no_tensor_call(module);
+    return nullptr;
+  }
+}
+
+// forward between the hooks.
+template <class M, class... Args>
+decltype(auto) call(M& module, Args&&... args) {
+  constexpr bool fits = requires { module.forward(std::forward<Args>(args)...); };
+  static_assert(fits,
+                "a module is called as its forward is: the call does not fit the class's forward, "
+                "or there is no public one; the next message says why");
+  if constexpr (!fits) {
+    return module.forward(std::forward<Args>(args)...);
+  } else {
+    if (!module.has_forward_hooks()) [[likely]] {
+      return module.forward(std::forward<Args>(args)...);
+    }
+    return call_with_hooks(
+        const_cast<std::remove_const_t<M>&>(module),
+        [&module](auto&&... held) -> decltype(auto) {
+          return module.forward(std::forward<decltype(held)>(held)...);
+        },
+        std::forward<Args>(args)...);
   }
 }
 
@@ -366,11 +417,26 @@ constexpr ExtraState extra_state_of(std::any (G::*)() const, void (S::*)(const s
   return {!std::is_same_v<G, Module>, !std::is_same_v<S, Module>};
 }
 
+template <class M>
+ModuleClass module_class_of(const char* name, ExtraState extra) {
+  return {name,        typeid(M),    sizeof(M),  extra,
+          clone_as<M>, assign_as<M>, call_as<M>, end_of_parts_of<M>};
+}
+
+template <class Base, class M, class... T>
+void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&... members) {
+  if constexpr (std::is_base_of_v<Base, M>) {
+    module.Base::visit_members(visitor);
+    visit_fields(visitor, names, members...);
+  }
+}
+
 }  // namespace detail
 }  // namespace kiln::nn
 
-// KILN_MODULE(Net, part, ...) goes into the body of struct Net : Module, anywhere; what follows it
-// is public. (The language forbids it in a class that is local to a function.) It names the members
+// KILN_MODULE(Net, part, ...) goes into the body of struct Net : Module, behind the parts that it
+// names; what follows it is public. (The language forbids it in a class that is local to a
+// function.) It names the members
 // that belong to the module's state: Param<Tensor>, Buffer, modules, and std::vector, array, tuple,
 // pair, optional, unique_ptr and shared_ptr of them. There may be none. Names in state dicts are
 // the members' names.
@@ -388,71 +454,64 @@ constexpr ExtraState extra_state_of(std::any (G::*)() const, void (S::*)(const s
 // part, ...), which adds to the parts of Base. (A class with a std::vector of std::unique_ptr among
 // its members must delete its copy constructor by hand: the language does not see that it has
 // none.)
-#define KILN_MODULE(Name, ...) \
-  KILN_MODULE_DERIVED(Name, ::kiln::nn::Module __VA_OPT__(, ) __VA_ARGS__)
+#define KILN_MODULE(Name, ...)                                               \
+  static_assert(kiln_derives_from_module,                                    \
+                "KILN_MODULE: the class must derive from kiln::nn::Module"); \
+  KILN_MODULE_PARTS(Name, ::kiln::nn::Module __VA_OPT__(, ) __VA_ARGS__)
 
-#define KILN_MODULE_DERIVED(Name, Base, ...)                                                 \
- public:                                                                                     \
-  void visit_members(::kiln::nn::MemberVisitor& kiln_visitor) override {                     \
-    static_assert(std::is_base_of_v<::kiln::nn::Module, Name>,                               \
-                  "KILN_MODULE: the class must derive from kiln::nn::Module");               \
-    static_assert(std::is_same_v<std::remove_pointer_t<decltype(this)>, Name>,               \
-                  "KILN_MODULE: its first argument must be the class that it stands in");    \
-    Base::visit_members(kiln_visitor);                                                       \
-    ::kiln::nn::detail::visit_fields(kiln_visitor, #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \
-  }                                                                                          \
+#define KILN_MODULE_DERIVED(Name, Base, ...)                                    \
+  static_assert(std::is_base_of_v<::kiln::nn::Module, Base>,                    \
+                "KILN_MODULE_DERIVED: its second argument must be the class's " \
+                "base, which derives from kiln::nn::Module");                   \
+  KILN_MODULE_PARTS(Name, Base __VA_OPT__(, ) __VA_ARGS__)
+
+#define KILN_MODULE_PARTS(Name, Base, ...)                                                \
+ public:                                                                                  \
+  void visit_members(::kiln::nn::MemberVisitor& kiln_visitor) override {                  \
+    static_assert(std::is_same_v<std::remove_pointer_t<decltype(this)>, Name>,            \
+                  "KILN_MODULE: its first argument must be the class that it stands in"); \
+    static_assert(::kiln::nn::detail::keeps_base_parts<Name, Base>,                       \
+                  "KILN_MODULE: a base of this class has parts of its own, which would "  \
+                  "be neither trained nor saved; write KILN_MODULE_DERIVED(" #Name        \
+                  ", its base, its parts)");                                              \
+    ::kiln::nn::detail::visit_class<Base>(*this, kiln_visitor,                            \
+                                          #__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__);       \
+  }                                                                                       \
   KILN_MODULE_WITHOUT_VISIT(Name)
 
-// All of KILN_MODULE but visit_members, for a class that writes its own.
-#define KILN_MODULE_WITHOUT_VISIT(Name)                                                        \
- public:                                                                                       \
-  std::string type_name() const override { return #Name; }                                     \
-                                                                                               \
-  template <class... KilnArgs, class KilnSelf = Name>                                          \
-  decltype(auto) operator()(KilnArgs&&... kiln_args) {                                         \
-    return kiln_call<KilnSelf>(*this, std::forward<KilnArgs>(kiln_args)...);                   \
-  }                                                                                            \
-  template <class... KilnArgs, class KilnSelf = const Name>                                    \
-  decltype(auto) operator()(KilnArgs&&... kiln_args) const {                                   \
-    return kiln_call<KilnSelf>(*this, std::forward<KilnArgs>(kiln_args)...);                   \
-  }                                                                                            \
-                                                                                               \
-  std::unique_ptr<Name> clone() const {                                                        \
-    return std::unique_ptr<Name>(static_cast<Name*>(clone_module().release()));                \
-  }                                                                                            \
-  std::unique_ptr<Name> valid() const {                                                        \
-    return std::unique_ptr<Name>(static_cast<Name*>(valid_module().release()));                \
-  }                                                                                            \
-  std::unique_ptr<Name> from_valid() const {                                                   \
-    return std::unique_ptr<Name>(static_cast<Name*>(training_module().release()));             \
-  }                                                                                            \
-  ::kiln::Tensor call_with_tensor(::kiln::Tensor kiln_x) override {                            \
-    return ::kiln::nn::detail::call_as<Name>(*this, std::move(kiln_x));                        \
-  }                                                                                            \
-                                                                                               \
- protected:                                                                                    \
-  std::unique_ptr<::kiln::nn::Module> clone_module() const override {                          \
-    return ::kiln::nn::detail::clone_as<Name>(*this);                                          \
-  }                                                                                            \
-  bool assign_module(const ::kiln::nn::Module& kiln_other) override {                          \
-    return ::kiln::nn::detail::assign_as<Name>(*this, kiln_other);                             \
-  }                                                                                            \
-  ::kiln::nn::detail::ExtraState extra_state() const override {                                \
-    return ::kiln::nn::detail::extra_state_of(&Name::get_extra_state, &Name::set_extra_state); \
-  }                                                                                            \
-                                                                                               \
- private:                                                                                      \
-  template <class KilnSelf, class... KilnArgs>                                                 \
-  static decltype(auto) kiln_call(KilnSelf& kiln_self, KilnArgs&&... kiln_args) {              \
-    if (!kiln_self.has_forward_hooks()) [[likely]] {                                           \
-      return kiln_self.forward(std::forward<KilnArgs>(kiln_args)...);                          \
-    }                                                                                          \
-    return ::kiln::nn::detail::call_with_hooks(                                                \
-        const_cast<std::remove_const_t<KilnSelf>&>(kiln_self),                                 \
-        [&kiln_self](auto&&... held) -> decltype(auto) {                                       \
-          return kiln_self.forward(std::forward<decltype(held)>(held)...);                     \
-        },                                                                                     \
-        std::forward<KilnArgs>(kiln_args)...);                                                 \
-  }                                                                                            \
-                                                                                               \
- public:
+// All of KILN_MODULE but visit_members, for a class that writes its own. It stands behind the
+// class's members.
+#define KILN_MODULE_WITHOUT_VISIT(Name)                                                          \
+ public:                                                                                         \
+  static_assert(!::kiln::nn::detail::is_complete<Name, __COUNTER__>,                             \
+                "KILN_MODULE: its first argument must be the class that it stands in");          \
+  friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) { return {}; }       \
+  static const ::kiln::nn::detail::ModuleClass& kiln_class() {                                   \
+    static const auto kiln_info = ::kiln::nn::detail::module_class_of<Name>(                     \
+        #Name,                                                                                   \
+        ::kiln::nn::detail::extra_state_of(&Name::get_extra_state, &Name::set_extra_state));     \
+    return kiln_info;                                                                            \
+  }                                                                                              \
+  const ::kiln::nn::detail::ModuleClass& KILN_MODULE_is_missing_in_this_class() const override { \
+    return kiln_class();                                                                         \
+  }                                                                                              \
+                                                                                                 \
+  template <class... KilnArgs, class KilnSelf = Name>                                            \
+  decltype(auto) operator()(KilnArgs&&... kiln_args) {                                           \
+    return ::kiln::nn::detail::call<KilnSelf>(*this, std::forward<KilnArgs>(kiln_args)...);      \
+  }                                                                                              \
+  template <class... KilnArgs, class KilnSelf = const Name>                                      \
+  decltype(auto) operator()(KilnArgs&&... kiln_args) const {                                     \
+    return ::kiln::nn::detail::call<KilnSelf>(*this, std::forward<KilnArgs>(kiln_args)...);      \
+  }                                                                                              \
+                                                                                                 \
+  std::unique_ptr<Name> clone() const {                                                          \
+    return std::unique_ptr<Name>(static_cast<Name*>(clone_module().release()));                  \
+  }                                                                                              \
+  std::unique_ptr<Name> valid() const {                                                          \
+    return std::unique_ptr<Name>(static_cast<Name*>(valid_module().release()));                  \
+  }                                                                                              \
+  std::unique_ptr<Name> from_valid() const {                                                     \
+    return std::unique_ptr<Name>(static_cast<Name*>(training_module().release()));               \
+  }                                                                                              \
+  ::kiln::nn::detail::CopyEnd<Name> kiln_copy_end_;

@@ -1,10 +1,13 @@
 // Moving and casting modules.
+#include <unordered_set>
+
 #include "kiln/core/complex.h"
 #include "kiln/core/error.h"
 #include "kiln/nn/module.h"
 #include "kiln/nn/module_tree.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/interop.h"
 
 namespace kiln::nn {
 namespace {
@@ -66,38 +69,35 @@ void convert_lazy(Param<Tensor>& param, const Target& target) {
   }
 }
 
+// The tensor stays the same object: whoever holds it, as an optimizer does, sees what it became.
+// Only one with a history, which to_device() leaves, gives way to a leaf.
 void convert(Param<Tensor>& param, const Target& target) {
-  if (!param.defined()) return;
-  if (!param.is_initialized()) return convert_lazy(param, target);
-  const Tensor& before = param.get();
-  Tensor after = target(before);
-  if (after.is_same(before)) return;
-  if (before.requires_grad() && has_gradients(after.dtype())) {
-    after.requires_grad_();
-    if (const Tensor grad = before.grad(); grad.defined() && !target.without_values) {
-      after.set_grad(target(grad));
-    }
+  Tensor& x = *param;
+  Tensor after = target(x);
+  if (after.is_same(x)) return;
+  const bool wants_grad = x.requires_grad() && has_gradients(after.dtype());
+  if (!x.is_leaf()) {
+    if (wants_grad) after.requires_grad_();
+    param.replace(std::move(after));
+    return;
   }
-  param.replace(std::move(after));
+  const Tensor grad = x.grad();
+  if (grad.defined()) x.set_grad({});
+  if (!wants_grad) x.requires_grad_(false);
+  interop::set_data(x, after);
+  if (wants_grad && grad.defined() && !target.without_values) x.set_grad(target(grad));
 }
 
 void convert(Module& module, const Target& target, bool recurse = true) {
   NoGradGuard no_grad;
-  // A tensor that two parameters share is converted once, so that they stay tied.
-  const auto params = detail::all_params(module, recurse);
-  std::vector<Tensor> before(params.size());
-  for (size_t i = 0; i < params.size(); ++i) {
-    if (!params[i]->is_initialized()) {
-      convert(*params[i], target);
-      continue;
-    }
-    before[i] = params[i]->val();
-    size_t tied = 0;
-    while (!before[tied].is_same(before[i])) ++tied;
-    if (tied == i) {
-      convert(*params[i], target);
-    } else if (params[tied] != params[i]) {
-      params[i]->replace(params[tied]->val());
+  // A tensor that several parameters share is converted once.
+  std::unordered_set<const void*> converted;
+  for (Param<Tensor>* param : detail::all_params(module, recurse)) {
+    if (!param->defined()) continue;
+    if (!param->is_initialized()) {
+      convert_lazy(*param, target);
+    } else if (converted.insert((*param)->impl().address()).second) {
+      convert(*param, target);
     }
   }
   detail::tree_of(module, recurse)
@@ -107,6 +107,13 @@ void convert(Module& module, const Target& target, bool recurse = true) {
         }
       });
 }
+
+// What PyTorch called tensors of one dtype before there were dtypes.
+constexpr std::pair<std::string_view, DType> kTensorNames[] = {
+    {"HalfTensor", f16},      {"FloatTensor", f32},        {"DoubleTensor", f64},
+    {"BFloat16Tensor", bf16}, {"LongTensor", i64},         {"IntTensor", i32},
+    {"ShortTensor", i16},     {"CharTensor", i8},          {"ByteTensor", u8},
+    {"BoolTensor", bool_},    {"ComplexFloatTensor", c64}, {"ComplexDoubleTensor", c128}};
 
 void check_floating(DType dtype) {
   if (has_gradients(dtype)) return;
@@ -156,6 +163,9 @@ Module& Module::type(DType dtype) {
 Module& Module::type(std::string_view dtype) {
   for (const std::string_view prefix : {"torch.", "kiln."}) {
     if (dtype.starts_with(prefix)) dtype.remove_prefix(prefix.size());
+  }
+  for (const auto& [name, known] : kTensorNames) {
+    if (dtype == name) return type(known);
   }
   return type(parse_dtype(dtype));
 }

@@ -36,11 +36,9 @@ class SharedParts final : public MemberVisitor {
 void untangle_clone(const Module& original, Module& copy) {
   SharedParts shared;
   const_cast<Module&>(original).visit_parts(shared);
-  if (!shared.found.empty()) {
-    shared.replace = true;
-    copy.visit_parts(shared);
-  }
-  tie_again(all_params(original), all_params(copy));
+  if (shared.found.empty()) return;
+  shared.replace = true;
+  copy.visit_parts(shared);
 }
 
 void throw_cannot_clone(const Module& module, const char* why) {

@@ -1,12 +1,8 @@
 #include "kiln/nn/module_dict.h"
 
-#include "kiln/nn/module_tree.h"
-
 namespace kiln::nn {
 
-ModuleDict::ModuleDict(const ModuleDict& other) : Module(other), entries_(other.entries_) {
-  detail::tie_again(detail::all_params(other), detail::all_params(*this));
-}
+ModuleDict::ModuleDict(const ModuleDict& other) : Module(other), entries_(other.entries_) {}
 
 ModuleDict& ModuleDict::operator=(const ModuleDict& other) {
   if (this != &other) *this = ModuleDict(other);

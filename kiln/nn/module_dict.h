@@ -18,7 +18,6 @@ class ModuleDict : public Module {
   ModuleDict(ModuleDict&&) noexcept = default;
   ModuleDict& operator=(const ModuleDict& other);
   ModuleDict& operator=(ModuleDict&&) noexcept = default;
-  KILN_MODULE_WITHOUT_VISIT(ModuleDict)
   void visit_members(MemberVisitor& visitor) override { entries_.visit(visitor); }
 
   // Adds a module, or puts it in the place of the one of that name. Throws KeyError for a name that
@@ -60,6 +59,7 @@ class ModuleDict : public Module {
 
  private:
   detail::ModuleEntries entries_;
+  KILN_MODULE_WITHOUT_VISIT(ModuleDict)
 };
 
 }  // namespace kiln::nn

@@ -1,12 +1,8 @@
 #include "kiln/nn/module_list.h"
 
-#include "kiln/nn/module_tree.h"
-
 namespace kiln::nn {
 
-ModuleList::ModuleList(const ModuleList& other) : Module(other), entries_(other.entries_) {
-  detail::tie_again(detail::all_params(other), detail::all_params(*this));
-}
+ModuleList::ModuleList(const ModuleList& other) : Module(other), entries_(other.entries_) {}
 
 ModuleList& ModuleList::operator=(const ModuleList& other) {
   if (this != &other) *this = ModuleList(other);

@@ -20,7 +20,6 @@ class ModuleList : public Module {
   ModuleList(ModuleList&&) noexcept = default;
   ModuleList& operator=(const ModuleList& other);
   ModuleList& operator=(ModuleList&&) noexcept = default;
-  KILN_MODULE_WITHOUT_VISIT(ModuleList)
   void visit_members(MemberVisitor& visitor) override { entries_.visit(visitor); }
   bool folds_equal_children() const override { return true; }
 
@@ -69,6 +68,7 @@ class ModuleList : public Module {
 
  private:
   detail::ModuleEntries entries_;
+  KILN_MODULE_WITHOUT_VISIT(ModuleList)
 };
 
 }  // namespace kiln::nn

@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <set>
 
+#include "kiln/backend/meta/meta_tensor.h"
 #include "kiln/core/error.h"
+#include "kiln/core/warning.h"
 #include "kiln/nn/hook_table.h"
 #include "kiln/nn/module_tree.h"
 #include "kiln/nn/state_source.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 
 namespace kiln::nn {
 namespace detail {
@@ -90,6 +92,11 @@ Tensor prepared(const Entry& entry, Tensor value, bool owned, bool assign) {
   if (assign) return value.detach();
   const Device device =
       entry.param != nullptr ? entry.param->lazy_device() : entry.buffer->get().device();
+  if (device.type == kMeta && value.device().type != kMeta) {
+    warn(concat("for ", entry.key,
+                ": copying from a tensor with values in the checkpoint to a meta tensor in the "
+                "current model, which keeps nothing; did you mean to pass assign = true?"));
+  }
   const std::optional<DType> dtype =
       entry.param != nullptr ? entry.param->lazy_dtype() : entry.buffer->get().dtype();
   const bool kept = entry.param != nullptr && !entry.param->is_initialized();

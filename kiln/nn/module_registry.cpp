@@ -8,26 +8,26 @@ namespace kiln::nn::detail {
 namespace {
 
 template <class T>
-T& set(std::vector<std::pair<std::string, std::unique_ptr<T>>>& parts, const std::string& name,
-       T value) {
+std::shared_ptr<T> set(std::vector<std::pair<std::string, std::shared_ptr<T>>>& parts,
+                       const std::string& name, T value) {
   for (auto& [known, part] : parts) {
     if (known == name) {
       *part = std::move(value);
-      return *part;
+      return part;
     }
   }
-  parts.emplace_back(name, std::make_unique<T>(std::move(value)));
-  return *parts.back().second;
+  parts.emplace_back(name, std::make_shared<T>(std::move(value)));
+  return parts.back().second;
 }
 
 }  // namespace
 
 ModuleRegistry::ModuleRegistry(const ModuleRegistry& other) {
   for (const auto& [name, part] : other.params_) {
-    params_.emplace_back(name, std::make_unique<Param<Tensor>>(*part));
+    params_.emplace_back(name, std::make_shared<Param<Tensor>>(*part));
   }
   for (const auto& [name, part] : other.buffers_) {
-    buffers_.emplace_back(name, std::make_unique<Buffer>(*part));
+    buffers_.emplace_back(name, std::make_shared<Buffer>(*part));
   }
   CloneMemo memo;
   for (const auto& [name, part] : other.modules_) {
@@ -41,11 +41,12 @@ void ModuleRegistry::visit(MemberVisitor& visitor) {
   for (auto& [name, part] : modules_) visit_member(visitor, name, part);
 }
 
-Param<Tensor>& ModuleRegistry::set_param(const std::string& name, Param<Tensor> value) {
+std::shared_ptr<Param<Tensor>> ModuleRegistry::set_param(const std::string& name,
+                                                         Param<Tensor> value) {
   return set(params_, name, std::move(value));
 }
 
-Buffer& ModuleRegistry::set_buffer(const std::string& name, Buffer value) {
+std::shared_ptr<Buffer> ModuleRegistry::set_buffer(const std::string& name, Buffer value) {
   return set(buffers_, name, std::move(value));
 }
 

@@ -20,15 +20,15 @@ class ModuleRegistry {
 
   void visit(MemberVisitor& visitor);
 
-  Param<Tensor>& set_param(const std::string& name, Param<Tensor> value);
-  Buffer& set_buffer(const std::string& name, Buffer value);
+  std::shared_ptr<Param<Tensor>> set_param(const std::string& name, Param<Tensor> value);
+  std::shared_ptr<Buffer> set_buffer(const std::string& name, Buffer value);
   void set_module(const std::string& name, std::shared_ptr<Module> value);
   // Also a name without a module.
   bool has_module(std::string_view name) const;
 
  private:
   template <class T>
-  using Named = std::vector<std::pair<std::string, std::unique_ptr<T>>>;
+  using Named = std::vector<std::pair<std::string, std::shared_ptr<T>>>;
 
   Named<Param<Tensor>> params_;
   Named<Buffer> buffers_;

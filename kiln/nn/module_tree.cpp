@@ -86,19 +86,4 @@ std::vector<Param<Tensor>*> all_params(const Module& root, bool recurse) {
   return out;
 }
 
-void tie_again(const std::vector<Param<Tensor>*>& originals,
-               const std::vector<Param<Tensor>*>& copies) {
-  for (size_t i = 0; i < originals.size() && i < copies.size(); ++i) {
-    if (!originals[i]->is_initialized()) continue;
-    for (size_t j = 0; j < i; ++j) {
-      if (!originals[j]->is_initialized() || !originals[i]->get().is_same(originals[j]->get())) {
-        continue;
-      }
-      // The same Param, reached twice through a shared module, is tied already.
-      if (copies[i] != copies[j]) copies[i]->replace(copies[j]->val());
-      break;
-    }
-  }
-}
-
 }  // namespace kiln::nn::detail

@@ -51,9 +51,7 @@ class CloneMemo {
   std::vector<std::pair<std::shared_ptr<Module>, std::shared_ptr<Module>>> made_;
 };
 
-// Ties parameters of `copies` that hold one tensor in `originals`, a list of the same structure.
-void tie_again(const std::vector<Param<Tensor>*>& originals,
-               const std::vector<Param<Tensor>*>& copies);
+// All parameters of the tree, also those that are undefined.
 std::vector<Param<Tensor>*> all_params(const Module& root, bool recurse = true);
 
 }  // namespace kiln::nn::detail

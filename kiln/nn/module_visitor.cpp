@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kiln/nn/module_tree.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 
 namespace kiln::nn {
 
@@ -56,21 +56,36 @@ void ModuleMapper::enter_module(std::string_view, std::string_view) {}
 void ModuleMapper::exit_module(std::string_view, std::string_view) {}
 std::string ModuleMapper::path(std::string_view name) const { return joined(names_, name); }
 
+namespace detail {
+
+void show(ModuleVisitor& visitor, std::string_view name, const Param<Tensor>& param) {
+  switch (param_kind(param)) {
+    case ParamKind::floating:
+      return visitor.visit_float(name, param);
+    case ParamKind::integer:
+      return visitor.visit_int(name, param);
+    case ParamKind::boolean:
+      return visitor.visit_bool(name, param);
+  }
+}
+
+Param<Tensor> mapped(ModuleMapper& mapper, std::string_view name, Param<Tensor> param) {
+  switch (param_kind(param)) {
+    case ParamKind::integer:
+      return mapper.map_int(name, std::move(param));
+    case ParamKind::boolean:
+      return mapper.map_bool(name, std::move(param));
+    default:
+      return mapper.map_float(name, std::move(param));
+  }
+}
+
+}  // namespace detail
+
 void Module::visit(ModuleVisitor& visitor) const {
   const auto own = [&visitor](const ModuleTree& node) {
     for (const auto& [name, param] : node.params) {
-      if (!param->defined()) continue;
-      switch (param_kind(*param)) {
-        case ParamKind::floating:
-          visitor.visit_float(name, *param);
-          break;
-        case ParamKind::integer:
-          visitor.visit_int(name, *param);
-          break;
-        case ParamKind::boolean:
-          visitor.visit_bool(name, *param);
-          break;
-      }
+      if (param->defined()) detail::show(visitor, name, *param);
     }
     for (const auto& [name, buffer] : node.buffers) {
       if (buffer->defined()) visitor.visit_buffer(name, *buffer);
@@ -80,16 +95,6 @@ void Module::visit(ModuleVisitor& visitor) const {
 }
 
 Module& Module::map(ModuleMapper& mapper) {
-  const auto mapped = [&mapper](const std::string& name, Param<Tensor> param) {
-    switch (param_kind(param)) {
-      case ParamKind::integer:
-        return mapper.map_int(name, std::move(param));
-      case ParamKind::boolean:
-        return mapper.map_bool(name, std::move(param));
-      default:
-        return mapper.map_float(name, std::move(param));
-    }
-  };
   // A parameter of a module that occurs twice is mapped once; those that are tied stay tied.
   std::vector<Param<Tensor>*> done;
   std::vector<std::pair<Tensor, Param<Tensor>*>> before;
@@ -108,7 +113,7 @@ Module& Module::map(ModuleMapper& mapper) {
         }
         before.emplace_back(value, param);
       }
-      *param = mapped(name, std::move(*param));
+      *param = detail::mapped(mapper, name, std::move(*param));
     }
   };
   walk(tree_of(*this), mapper, mapper.names_, own);

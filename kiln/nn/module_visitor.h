@@ -59,4 +59,11 @@ class ModuleMapper {
   std::vector<std::string> names_;
 };
 
+namespace detail {
+
+// Shows a defined parameter to a visitor by its kind; what a mapper makes of it.
+void show(ModuleVisitor& visitor, std::string_view name, const Param<Tensor>& param);
+Param<Tensor> mapped(ModuleMapper& mapper, std::string_view name, Param<Tensor> param);
+
+}  // namespace detail
 }  // namespace kiln::nn

@@ -7,7 +7,7 @@
 #include "kiln/core/config.h"
 #include "kiln/nn/linear.h"
 #include "kiln/nn/module.h"
-#include "kiln/tensor/attention.h"
+#include "kiln/tensor/nn/attention.h"
 
 namespace kiln::nn {
 

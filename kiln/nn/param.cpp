@@ -4,8 +4,8 @@
 #include <ostream>
 
 #include "kiln/core/complex.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 
 namespace kiln::nn {
 
@@ -36,6 +36,19 @@ Tensor ParameterTraits<Tensor>::as_parameter(const Tensor& x) {
   Tensor out = x.detach();
   if (out.is_floating_point() || is_complex(out.dtype())) out.requires_grad_();
   return out;
+}
+
+void ParameterTraits<Tensor>::take_values(Tensor& x, const Tensor& from) {
+  NoGradGuard no_grad;
+  x.copy_(from.detach());
+}
+
+void ParameterTraits<Tensor>::cast(Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return;
+  NoGradGuard no_grad;
+  const bool wanted = x.requires_grad();
+  x = x.detach().to(dtype);
+  if (wanted) x.requires_grad_();
 }
 
 const Tensor& ParameterTraits<Tensor>::none() {
@@ -108,8 +121,23 @@ Param<Tensor> parameter(const Shape& shape, std::function<void(Tensor&)> fill,
                                       options.requires_grad, shape, dtype);
 }
 
+void tie_weights(Param<Tensor>& param, const Param<Tensor>& with) {
+  const auto check = [](const Param<Tensor>& p) {
+    if (p.defined() && !p.is_computed()) return;
+    throw_error<ValueError>(
+        "tie_weights: only parameters with values of their own can be tied; got ", to_string(p));
+  };
+  check(param);
+  check(with);
+  if (!(param.lazy_shape() == with.lazy_shape())) {
+    throw_error<ShapeError>("tie_weights: the shapes differ; got ", param.lazy_shape(), " and ",
+                            with.lazy_shape());
+  }
+  param.replace(with.get());
+}
+
 void refill(Param<Tensor>& param, const std::function<void(Tensor&)>& fill) {
-  if (!param.is_initialized()) return;
+  if (!param.is_initialized() || !param->defined()) return;
   NoGradGuard no_grad;
   fill(*param);
 }

@@ -10,7 +10,9 @@
 // order of first use; Module::materialize() fixes that order.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <concepts>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -18,13 +20,21 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "kiln/backend/arg.h"
 #include "kiln/core/error.h"
 #include "kiln/nn/param_id.h"
 #include "kiln/nn/param_traits.h"
+#include "kiln/nn/part_mark.h"
 
 namespace kiln::nn {
+
+class ModuleMapper;
+class ModuleVisitor;
+class Recorder;
+struct PrecisionSettings;
+struct RecordItem;
 
 // What happens to a parameter's value on its way into and out of a record: quantization, another
 // precision, another layout.
@@ -106,6 +116,7 @@ class InitGuard {
 };
 
 [[noreturn]] void throw_no_parameter();
+struct UnnamedParts;
 
 }  // namespace detail
 
@@ -235,6 +246,7 @@ class Param {
 
   // Replaces the value by f(value).
   template <class F>
+    requires std::invocable<F, T>
   Param& map(F&& f) & {
     replace(std::forward<F>(f)(val()));
     return *this;
@@ -252,6 +264,7 @@ class Param {
   Param& set_require_grad(bool value) &;
   // The same on a temporary: Param<Tensor>::from_tensor(x).set_require_grad(false).
   template <class F>
+    requires std::invocable<F, T>
   Param map(F&& f) && {
     return std::move(map(std::forward<F>(f)));
   }
@@ -299,7 +312,47 @@ class Param {
   // The parameter as a record holds it: through the save mapper.
   Param transform_for_save() const { return initialized(id_, mapper_.on_save(val())); }
 
+  // ---- As a module of one parameter, which is what Burn's is
+
+  // What a record of it is: another Param, through the save mapper; and back, through the load
+  // mapper. An initialized one keeps its tensor, which takes over the values, converted to its
+  // dtype; a lazy one takes the value without running its function. Throws ShapeError for values of
+  // another shape.
+  Param into_record() const { return transform_for_save(); }
+  Param& load_record(const Param& record);
+  std::vector<Device> collect_devices(std::vector<Device> devices) const {
+    const Device own = lazy_device();
+    if (std::find(devices.begin(), devices.end(), own) == devices.end()) devices.push_back(own);
+    return devices;
+  }
+  std::vector<Device> devices() const { return collect_devices({}); }
+  Param& no_grad() & { return set_require_grad(false); }
+  Param no_grad() && { return std::move(set_require_grad(false)); }
+  // Elements. Initializes nothing.
+  int64_t num_params() const { return defined() ? lazy_shape().numel() : 0; }
+
+  // Defined for a Param<Tensor>; Module's functions of the same names say what they do
+  // (kiln/nn/module.h). A visitor or mapper is shown the parameter under the name "".
+  void visit(ModuleVisitor& visitor) const;
+  Param& map(ModuleMapper& mapper) &;
+  Param& to_device(const Device& device);
+  Param& fork(const Device& device);
+  Param valid() const;
+  Param from_valid() const;
+  // A record in the precision of its settings, with one entry "param", and the way back: ValueError
+  // for an item of anything else.
+  RecordItem into_item(const PrecisionSettings& settings) const;
+  template <class PrecisionSettingsClass>
+  auto into_item() const {
+    return into_item(PrecisionSettingsClass::get());
+  }
+  static Param from_item(const RecordItem& item, const Device& device = {});
+  void save_file(const std::string& path, const Recorder& recorder) const;
+  Param& load_file(const std::string& path, const Recorder& recorder,
+                   std::optional<Device> device = {});
+
  private:
+  friend struct detail::UnnamedParts;
   struct Settings {
     InitFn init;
     Device device;
@@ -334,6 +387,9 @@ class Param {
   std::unique_ptr<ParamSource<T>> source_;  // null unless computed
   ParamMapper<T> mapper_;
   std::optional<bool> before_valid_;
+  detail::PartMark<std::is_same_v<T, Tensor> ? detail::PartKind::parameter
+                                             : detail::PartKind::other_parameter>
+      mark_;
 };
 
 // "Param: 0123456789abc", and the same with the mappers that it has.
@@ -363,6 +419,12 @@ struct ParamOptions {
 //   Param<Tensor> scale = parameter({3}, init::ones_);
 Param<Tensor> parameter(const Shape& shape, std::function<void(Tensor&)> fill,
                         const ParamOptions& options = {});
+
+// Makes `param` read, train and save the tensor of `with` from now on: weights that are tied. They
+// stay so when their module is moved, cast, copied or loaded into. Initializes `with`. Throws
+// ShapeError when the shapes differ, ValueError when one of them is None or computed.
+//   nn::tie_weights(head.weight, tokens.weight);
+void tie_weights(Param<Tensor>& param, const Param<Tensor>& with);
 
 // Fills a parameter again, in place; one that is lazy will be filled anyway.
 void refill(Param<Tensor>& param, const std::function<void(Tensor&)>& fill);

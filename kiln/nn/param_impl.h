@@ -1,6 +1,7 @@
 // Param's longer members.
 #pragma once
 
+#include "kiln/nn/copy_session.h"
 #include "kiln/nn/param.h"
 
 namespace kiln::nn {
@@ -19,7 +20,12 @@ Param<T>::Param(const Param& other)
       return;
     }
   }
-  if (other.is_initialized()) replace(Traits::clone(*other.value_));
+  if (!other.is_initialized()) return;
+  if constexpr (std::is_same_v<T, Tensor>) {
+    replace(detail::CopySession::clone(&other, *other.value_));
+  } else {
+    replace(Traits::clone(*other.value_));
+  }
 }
 
 template <Parameter T>
@@ -106,6 +112,47 @@ Param<T> Param<T>::transform_for_load(T value, ParamId id) const {
   value = Traits::set_require_grad(std::move(value), lazy_is_require_grad());
   return from_mapped_value(id, std::move(value), mapper_);
 }
+
+template <Parameter T>
+Param<T>& Param<T>::load_record(const Param& record) {
+  if (!(record.lazy_shape() == lazy_shape())) {
+    throw_error<ShapeError>("Param::load_record: the record has another shape; got ",
+                            record.lazy_shape(), "; expected ", lazy_shape());
+  }
+  Param loaded = transform_for_load(record.val(), record.id());
+  if constexpr (requires(T& x) { Traits::take_values(x, x); }) {
+    if (is_initialized()) {
+      Traits::take_values(*value_, *loaded.value_);
+      id_ = loaded.id_;
+      return *this;
+    }
+    if (const auto dtype = lazy_dtype()) Traits::cast(*loaded.value_, *dtype);
+  }
+  return *this = std::move(loaded);
+}
+
+// In param_module.cpp.
+template <>
+void Param<Tensor>::visit(ModuleVisitor& visitor) const;
+template <>
+Param<Tensor>& Param<Tensor>::map(ModuleMapper& mapper) &;
+template <>
+Param<Tensor>& Param<Tensor>::to_device(const Device& device);
+template <>
+Param<Tensor>& Param<Tensor>::fork(const Device& device);
+template <>
+Param<Tensor> Param<Tensor>::valid() const;
+template <>
+Param<Tensor> Param<Tensor>::from_valid() const;
+template <>
+RecordItem Param<Tensor>::into_item(const PrecisionSettings& settings) const;
+template <>
+Param<Tensor> Param<Tensor>::from_item(const RecordItem& item, const Device& device);
+template <>
+void Param<Tensor>::save_file(const std::string& path, const Recorder& recorder) const;
+template <>
+Param<Tensor>& Param<Tensor>::load_file(const std::string& path, const Recorder& recorder,
+                                        std::optional<Device> device);
 
 // Compiled once, in param.cpp.
 extern template class Param<Tensor>;

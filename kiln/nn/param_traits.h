@@ -53,6 +53,10 @@ struct ParameterTraits<Tensor> {
   static Tensor as_parameter(const Tensor& x);
   // The undefined tensor.
   static const Tensor& none();
+  // Writes the values of `from` into x; the tensor stays what it is.
+  static void take_values(Tensor& x, const Tensor& from);
+  // Puts x in another dtype, with the same requirement.
+  static void cast(Tensor& x, DType dtype);
 };
 
 namespace detail {

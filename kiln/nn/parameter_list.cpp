@@ -49,9 +49,8 @@ ParameterList::ParameterList(std::initializer_list<Tensor> values) {
   for (const Tensor& value : values) append(value);
 }
 
-ParameterList::ParameterList(const ParameterList& other) : Module(other), entries_(other.entries_) {
-  detail::tie_again(detail::all_params(other), detail::all_params(*this));
-}
+ParameterList::ParameterList(const ParameterList& other)
+    : Module(other), entries_(other.entries_) {}
 
 ParameterList& ParameterList::operator=(const ParameterList& other) {
   if (this != &other) *this = ParameterList(other);
@@ -89,9 +88,8 @@ ParameterDict::ParameterDict(std::initializer_list<std::pair<std::string, Tensor
   for (const auto& [name, value] : items) set(name, value);
 }
 
-ParameterDict::ParameterDict(const ParameterDict& other) : Module(other), entries_(other.entries_) {
-  detail::tie_again(detail::all_params(other), detail::all_params(*this));
-}
+ParameterDict::ParameterDict(const ParameterDict& other)
+    : Module(other), entries_(other.entries_) {}
 
 ParameterDict& ParameterDict::operator=(const ParameterDict& other) {
   if (this != &other) *this = ParameterDict(other);

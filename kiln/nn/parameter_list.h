@@ -46,7 +46,6 @@ class ParameterList : public Module {
   ParameterList(ParameterList&&) noexcept = default;
   ParameterList& operator=(const ParameterList& other);
   ParameterList& operator=(ParameterList&&) noexcept = default;
-  KILN_MODULE_WITHOUT_VISIT(ParameterList)
   void visit_members(MemberVisitor& visitor) override { entries_.visit(visitor); }
   std::string extra_repr() const override { return entries_.describe(); }
 
@@ -63,6 +62,7 @@ class ParameterList : public Module {
 
  private:
   detail::ParameterEntries entries_;
+  KILN_MODULE_WITHOUT_VISIT(ParameterList)
 };
 
 class ParameterDict : public Module {
@@ -73,7 +73,6 @@ class ParameterDict : public Module {
   ParameterDict(ParameterDict&&) noexcept = default;
   ParameterDict& operator=(const ParameterDict& other);
   ParameterDict& operator=(ParameterDict&&) noexcept = default;
-  KILN_MODULE_WITHOUT_VISIT(ParameterDict)
   void visit_members(MemberVisitor& visitor) override { entries_.visit(visitor); }
   std::string extra_repr() const override { return entries_.describe(); }
 
@@ -104,6 +103,7 @@ class ParameterDict : public Module {
 
  private:
   detail::ParameterEntries entries_;
+  KILN_MODULE_WITHOUT_VISIT(ParameterDict)
 };
 
 }  // namespace kiln::nn

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "kiln/core/error.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 
 namespace kiln::nn {
 

@@ -1,34 +1,12 @@
 #include "kiln/nn/path_filter.h"
 
 #include <algorithm>
-#include <regex>
 
 #include "kiln/core/error.h"
 #include "kiln/nn/module.h"
 #include "kiln/nn/regex.h"
 
 namespace kiln::nn {
-
-namespace detail {
-
-std::regex make_regex(const char* op, const std::string& pattern) {
-  try {
-    return std::regex(pattern, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error& error) {
-    throw_error<ValueError>(op, ": no regular expression; got '", pattern, "' (", error.what(),
-                            "); expected one in ECMAScript's syntax");
-  }
-}
-
-void check_regex_path(const char* op, std::string_view path) {
-  // The library's matcher recurses once for each character.
-  if (path.size() > kMaxRegexPath) {
-    throw_error<ValueError>(op, ": a name is too long for a regular expression; got ", path.size(),
-                            " characters; expected at most ", kMaxRegexPath);
-  }
-}
-
-}  // namespace detail
 
 namespace {
 
@@ -88,11 +66,8 @@ PathFilter PathFilter::none() {
 }
 
 PathFilter PathFilter::regex(const std::string& pattern) {
-  auto compiled = std::make_shared<const std::regex>(detail::make_regex("PathFilter", pattern));
-  return {Test([compiled](std::string_view path, ParamId) {
-            detail::check_regex_path("PathFilter", path);
-            return std::regex_search(path.begin(), path.end(), *compiled);
-          }),
+  auto compiled = std::make_shared<const detail::Regex>("PathFilter", pattern);
+  return {Test([compiled](std::string_view path, ParamId) { return compiled->found_in(path); }),
           "the expression '" + pattern + "'"};
 }
 

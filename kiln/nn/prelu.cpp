@@ -12,15 +12,14 @@ std::function<void(Tensor&)> fill(double value) {
 
 }  // namespace
 
-PReLU::PReLU(int64_t num_parameters, double init, const ParamOptions& options)
-    : num_parameters_(num_parameters), init_(init) {
-  if (num_parameters < 1) {
+PReLU::PReLU(PReLUConfig config, const ParamOptions& options) : Layer(config) {
+  if (num_parameters() < 1) {
     throw_error<ValueError>("PReLU: num_parameters must be 1 or the number of channels; got ",
-                            num_parameters);
+                            num_parameters());
   }
-  weight = parameter({num_parameters}, fill(init), options);
+  weight = parameter({num_parameters()}, fill(config_.init_value), options);
 }
 
-void PReLU::reset_parameters() { refill(weight, fill(init_)); }
+void PReLU::reset_parameters() { refill(weight, fill(config_.init_value)); }
 
 }  // namespace kiln::nn

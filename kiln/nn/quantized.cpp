@@ -6,8 +6,8 @@
 #include "kiln/nn/computed_params.h"
 #include "kiln/nn/conv2d.h"
 #include "kiln/nn/linear.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 
 namespace kiln::nn {
 

@@ -21,8 +21,6 @@ class Quantized : public Parametrization {
 
   Buffer values;
   Buffer scales;
-  KILN_MODULE(Quantized, values, scales, like_)
-
   // The quantized tensor, which shares memory with the buffers.
   Tensor tensor() const;
   const QuantScheme& scheme() const { return scheme_; }
@@ -48,6 +46,7 @@ class Quantized : public Parametrization {
   Shape shape_;
   // Empty and in no state dict: has the dtype of value(), and is cast with the module.
   Buffer like_;
+  KILN_MODULE(Quantized, values, scales, like_)
 };
 
 // What quantize_ did.

@@ -9,7 +9,7 @@
 #include "kiln/nn/module.h"
 #include "kiln/nn/module_tree.h"
 #include "kiln/nn/state_source.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 
 namespace kiln::nn {
 

@@ -1,17 +1,33 @@
-// Regular expressions over paths, with Kiln's errors. For path_filter.cpp and key_remapper.cpp.
+// Regular expressions over names, with Kiln's errors. Internal.
 #pragma once
 
+#include <cstddef>
 #include <regex>
 #include <string>
 #include <string_view>
 
 namespace kiln::nn::detail {
 
-inline constexpr size_t kMaxRegexPath = 4096;
+// Note [Long names]. The library's matcher recurses for each character, and for each bracket around
+// it: a long name from a file would overflow the stack. So names are measured first.
+class Regex {
+ public:
+  // ECMAScript's syntax. `op` names the caller in messages and must outlive the expression. Throws
+  // ValueError for what is no regular expression, and for a very long one.
+  Regex(const char* op, const std::string& pattern);
 
-// Throws ValueError for what is no regular expression.
-std::regex make_regex(const char* op, const std::string& pattern);
-// Throws ValueError for a path that is too long to be matched safely.
-void check_regex_path(const char* op, std::string_view path);
+  // Whether some part of the name matches. Throws ValueError for a name that is too long: more than
+  // 4096 characters, fewer where the expression nests deeply.
+  bool found_in(std::string_view name) const;
+  // The name with each match replaced; $1 is the first group. Throws as above.
+  std::string replaced(const std::string& name, const std::string& replacement) const;
+
+ private:
+  void check(std::string_view name) const;
+
+  const char* op_;
+  std::regex compiled_;
+  size_t longest_;
+};
 
 }  // namespace kiln::nn::detail

@@ -3,27 +3,30 @@
 
 #include <string>
 
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
 
+struct ReLUConfig {
+  bool inplace = false;
+  KILN_CONFIG(ReLUConfig, inplace)
+};
+
 // With `inplace`, x itself is changed and returned.
-class ReLU : public Module {
+class ReLU : public Layer<ReLUConfig> {
  public:
-  explicit ReLU(bool inplace = false) : inplace_(inplace) {}
+  explicit ReLU(bool inplace = false) : ReLU(ReLUConfig{inplace}) {}
+  explicit ReLU(ReLUConfig config) : Layer(config) {}
   KILN_MODULE(ReLU)
 
   Tensor forward(TensorArg x) const {
-    if (!inplace_) return relu(x);
+    if (!config_.inplace) return relu(x);
     Tensor out = x;
     out.relu_();
     return out;
   }
-  std::string extra_repr() const override { return inplace_ ? "inplace=True" : ""; }
-
- private:
-  bool inplace_;
+  std::string extra_repr() const override { return config_.inplace ? "inplace=True" : ""; }
 };
 
 }  // namespace kiln::nn

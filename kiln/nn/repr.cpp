@@ -25,6 +25,11 @@ std::string repr(double value) {
   return out;
 }
 
+std::string repr(const Real& value) {
+  if (value.is_whole()) return std::to_string(static_cast<int64_t>(value));
+  return repr(static_cast<double>(value));
+}
+
 std::string repr(const Scalar& value) {
   if (value.is_bool()) return repr(value.to_bool());
   if (value.is_integral()) return std::to_string(value.to_int());

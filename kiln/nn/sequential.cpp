@@ -1,13 +1,10 @@
 #include "kiln/nn/sequential.h"
 
 #include "kiln/core/error.h"
-#include "kiln/nn/module_tree.h"
 
 namespace kiln::nn {
 
-Sequential::Sequential(const Sequential& other) : Module(other), entries_(other.entries_) {
-  detail::tie_again(detail::all_params(other), detail::all_params(*this));
-}
+Sequential::Sequential(const Sequential& other) : Module(other), entries_(other.entries_) {}
 
 Sequential& Sequential::operator=(const Sequential& other) {
   if (this != &other) *this = Sequential(other);

@@ -32,7 +32,6 @@ class Sequential : public Module {
   Sequential(Sequential&&) noexcept = default;
   Sequential& operator=(const Sequential& other);
   Sequential& operator=(Sequential&&) noexcept = default;
-  KILN_MODULE_WITHOUT_VISIT(Sequential)
   void visit_members(MemberVisitor& visitor) override { entries_.visit(visitor); }
 
   Tensor forward(TensorArg x) const;
@@ -74,6 +73,7 @@ class Sequential : public Module {
 
  private:
   detail::ModuleEntries entries_;
+  KILN_MODULE_WITHOUT_VISIT(Sequential)
 };
 
 }  // namespace kiln::nn

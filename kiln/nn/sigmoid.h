@@ -1,13 +1,18 @@
 // Sigmoid: 1 / (1 + e^-x).
 #pragma once
 
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
 
-class Sigmoid : public Module {
+struct SigmoidConfig {
+  KILN_CONFIG(SigmoidConfig)
+};
+
+class Sigmoid : public Layer<SigmoidConfig> {
  public:
+  explicit Sigmoid(SigmoidConfig config = {}) : Layer(config) {}
   KILN_MODULE(Sigmoid)
   Tensor forward(TensorArg x) const { return sigmoid(x); }
 };

@@ -16,16 +16,16 @@ class Size2d {
   template <std::integral T>
   Size2d(T both) : sizes_{static_cast<int64_t>(both), static_cast<int64_t>(both)}, single_(true) {}
   Size2d(int64_t height, int64_t width) : sizes_{height, width} {}
-  Size2d(Pair sizes) : sizes_(sizes) {}
+  Size2d(IntPair sizes) : sizes_(sizes) {}
 
   int64_t height() const { return sizes_[0]; }
   int64_t width() const { return sizes_[1]; }
   bool is_single() const { return single_; }
-  operator const Pair&() const { return sizes_; }
+  operator const IntPair&() const { return sizes_; }
   friend bool operator==(const Size2d& a, const Size2d& b) { return a.sizes_ == b.sizes_; }
 
  private:
-  Pair sizes_;
+  IntPair sizes_;
   bool single_ = false;
 };
 

@@ -1,13 +1,18 @@
 // Tanh: (e^x - e^-x) / (e^x + e^-x).
 #pragma once
 
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
 
-class Tanh : public Module {
+struct TanhConfig {
+  KILN_CONFIG(TanhConfig)
+};
+
+class Tanh : public Layer<TanhConfig> {
  public:
+  explicit Tanh(TanhConfig config = {}) : Layer(config) {}
   KILN_MODULE(Tanh)
   Tensor forward(TensorArg x) const { return tanh(x); }
 };

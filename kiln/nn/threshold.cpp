@@ -5,18 +5,22 @@
 namespace kiln::nn {
 
 Tensor Threshold::forward(const Tensor& x) const {
-  if (!inplace_) return functional::threshold(x, threshold_.to_double(), value_.to_double());
+  const Scalar threshold = config_.threshold, value = config_.value;
+  if (!config_.inplace) {
+    return functional::threshold(x, threshold.to_double(), value.to_double());
+  }
   // An integer tensor stays one: both numbers are converted, as PyTorch does.
   const bool whole = !x.is_floating_point();
-  const Scalar bound = whole ? Scalar(threshold_.to_int()) : threshold_;
+  const Scalar bound = whole ? Scalar(threshold.to_int()) : threshold;
   Tensor out = x;
-  out.masked_fill_(x.le(bound), whole ? Scalar(value_.to_int()) : value_);
+  out.masked_fill_(x.le(bound), whole ? Scalar(value.to_int()) : value);
   return out;
 }
 
 std::string Threshold::extra_repr() const {
-  return concat("threshold=", detail::repr(threshold_), ", value=", detail::repr(value_),
-                inplace_ ? ", inplace=True" : "");
+  return concat("threshold=", detail::repr(config_.threshold.value()),
+                ", value=", detail::repr(config_.value.value()),
+                config_.inplace ? ", inplace=True" : "");
 }
 
 }  // namespace kiln::nn

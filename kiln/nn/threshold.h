@@ -3,26 +3,29 @@
 
 #include <string>
 
-#include "kiln/nn/module.h"
+#include "kiln/nn/layer.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
 
+struct ThresholdConfig {
+  Required<Scalar> threshold;
+  Required<Scalar> value;
+  bool inplace = false;
+  KILN_CONFIG(ThresholdConfig, threshold, value, inplace)
+};
+
 // x where x > threshold, else value; NaN stays. Integers are legal. With `inplace`, x itself is
 // changed and returned.
-class Threshold : public Module {
+class Threshold : public Layer<ThresholdConfig> {
  public:
   Threshold(Scalar threshold, Scalar value, bool inplace = false)
-      : threshold_(threshold), value_(value), inplace_(inplace) {}
+      : Threshold(ThresholdConfig{threshold, value, inplace}) {}
+  explicit Threshold(ThresholdConfig config) : Layer(config) {}
   KILN_MODULE(Threshold)
 
   Tensor forward(const Tensor& x) const;
   std::string extra_repr() const override;
-
- private:
-  Scalar threshold_;
-  Scalar value_;
-  bool inplace_;
 };
 
 }  // namespace kiln::nn

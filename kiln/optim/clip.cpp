@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "kiln/core/error.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::optim {

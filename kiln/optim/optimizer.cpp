@@ -4,8 +4,8 @@
 
 #include "kiln/core/cached_vector.h"
 #include "kiln/core/error.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 
 namespace kiln::optim {
 
@@ -75,25 +75,83 @@ void Optimizer::check_param(const Tensor& param, const ParamGroup& group) const 
 // ---- Steps
 
 void Optimizer::step() {
-  NoGradGuard no_grad;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    grads_.clear();
-    for (const Tensor& param : groups_[g].params) grads_.push_back(param.grad());
-    step_group(g, grads_);
-  }
-  grads_.clear();
+  step_along([](const Tensor& param) { return param.grad(); });
 }
 
 void Optimizer::step(const Gradients& gradients) {
+  const bool any =
+      step_along([&](const Tensor& param) { return gradients.get(param).value_or(Tensor()); });
+  if (!any) throw_no_gradients(gradients.size());
+}
+
+template <class GradOf>
+bool Optimizer::step_along(GradOf grad_of) {
   NoGradGuard no_grad;
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    grads_.clear();
-    for (const Tensor& param : groups_[g].params) {
-      grads_.push_back(gradients.get(param).value_or(Tensor()));
+  grads_.clear();
+  bool any = false;
+  for (const ParamGroup& group : groups_) {
+    for (const Tensor& param : group.params) {
+      grads_.push_back(grad_of(param));
+      any = any || grads_.back().defined();
     }
-    step_group(g, grads_);
+  }
+  // Everything is checked before anything is written.
+  size_t first = 0;
+  for (size_t g = 0; g < groups_.size(); first += groups_[g].params.size(), ++g) {
+    fit_group(g, first);
+  }
+  std::span<Tensor> rest = grads_;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const size_t size = groups_[g].params.size();
+    step_group(g, rest.first(size));
+    rest = rest.subspan(size);
   }
   grads_.clear();
+  return any;
+}
+
+// Note [Parameters that change]. A parameter may be given other values between its gradient and
+// its step, or between two steps: module.double(), p.data = .... Of another dtype, its gradient
+// and its state are converted, and training goes on; of another shape they belong to a parameter
+// that is no more.
+void Optimizer::fit_group(size_t g, size_t first) {
+  const std::vector<Tensor>& params = groups_[g].params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    Tensor& grad = grads_[first + i];
+    if (!grad.defined()) continue;
+    const Shape& shape = params[i].shape();
+    if (!(grad.shape() == shape)) {
+      throw_error<ShapeError>(type_name(), ": step: the gradient of parameter ", i, " of group ", g,
+                              " was computed when the parameter had another shape; got ",
+                              grad.shape(), "; expected ", shape,
+                              ", try zero_grad() and another backward pass");
+    }
+    if (grad.device() != params[i].device()) {
+      throw_error<DeviceError>(type_name(), ": step: the gradient of parameter ", i, " of group ",
+                               g, " lives elsewhere; got ", grad.device(), "; expected ",
+                               params[i].device(), ", try zero_grad() and another backward pass");
+    }
+    for (size_t s = 0; s < states_[g].slots.size(); ++s) {
+      const Tensor& slot = states_[g].slots[s][i];
+      if (!slot.defined() || slot.shape() == shape) continue;
+      throw_error<ShapeError>(type_name(), ": step: the state of parameter ", i, " of group ", g,
+                              " was made for another shape; got ", slot_names()[s], " of shape ",
+                              slot.shape(), " for a parameter of shape ", shape,
+                              "; expected a new optimizer for the parameters as they are now");
+    }
+    if (grad.dtype() != params[i].dtype()) grad = grad.to(params[i].dtype());
+  }
+}
+
+void Optimizer::throw_no_gradients(size_t given) const {
+  size_t params = 0;
+  for (const ParamGroup& group : groups_) params += group.params.size();
+  throw_error<ValueError>(
+      type_name(), "::step: none of the optimizer's parameters has a gradient; got ", given,
+      " gradients of other tensors for ", params,
+      " parameters; expected gradients of a loss that they were used in. Make the optimizer from "
+      "the module that computes the loss, and again after what puts other tensors into it: fork(), "
+      "map(), load_state_dict(.., assign = true)");
 }
 
 // Cuts a group into batches that one fused call can take: usually there is one, of all parameters.
@@ -135,7 +193,12 @@ void Optimizer::run(size_t g, std::span<const size_t> which, std::span<Tensor> g
   State& state = states_[g];
   for (std::vector<Tensor>& slot : state.slots) {
     for (const size_t i : which) {
-      if (!slot[i].defined()) slot[i] = zeros_like(group.params[i].detach());
+      const Tensor& param = group.params[i];
+      if (!slot[i].defined()) {
+        slot[i] = zeros_like(param.detach());
+      } else if (slot[i].dtype() != param.dtype() || slot[i].device() != param.device()) {
+        slot[i] = slot[i].to(param.device(), param.dtype());
+      }
     }
   }
   const int64_t steps_before = state.steps[which[0]];

@@ -56,7 +56,10 @@ class Optimizer {
   virtual std::string type_name() const = 0;
 
   // One step along each parameter's grad(), or along its gradient in `gradients`. Parameters
-  // without one stay as they are, and so does their state.
+  // without one stay as they are, and so does their state. Gradients and state of another dtype
+  // than the parameter has by now (after module.to(dtype), say) are converted to its dtype. Throws
+  // ShapeError, and changes nothing, when they are of another shape; and ValueError when none of
+  // the parameters has a gradient in `gradients`: they are those of other tensors.
   void step();
   void step(const Gradients& gradients);
   // Forgets the parameters' grad(), or fills it with zeros.
@@ -121,13 +124,18 @@ class Optimizer {
     std::vector<int64_t> steps;
   };
 
+  // Whether any parameter had a gradient.
+  template <class GradOf>
+  bool step_along(GradOf grad_of);
+  void fit_group(size_t g, size_t first);
   void step_group(size_t g, std::span<Tensor> grads);
   void run(size_t g, std::span<const size_t> which, std::span<Tensor> grads);
   void check_param(const Tensor& param, const ParamGroup& group) const;
+  [[noreturn]] void throw_no_gradients(size_t given) const;
 
   std::vector<ParamGroup> groups_;
   std::vector<State> states_;
-  // Kept between steps, for their memory.
+  // Kept between steps, for their memory. The gradients are those of all groups, one after another.
   std::vector<Tensor> grads_;
   std::vector<size_t> with_grad_;
 };

@@ -1,7 +1,7 @@
 #include "kiln/optim/sgd.h"
 
 #include "kiln/core/error.h"
-#include "kiln/tensor/optimizer_steps.h"
+#include "kiln/tensor/nn/optimizer_steps.h"
 
 namespace kiln::optim {
 

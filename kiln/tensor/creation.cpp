@@ -10,10 +10,10 @@
 
 #include "kiln/backend/random_fill.h"
 #include "kiln/core/parallel.h"
-#include "kiln/tensor/complex_impl.h"
+#include "kiln/tensor/complex/complex_impl.h"
+#include "kiln/tensor/elementwise/scalar_fit.h"
 #include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/ops.h"
-#include "kiln/tensor/scalar_fit.h"
 #include "kiln/tensor/sequences.h"
 
 namespace kiln {
@@ -53,7 +53,7 @@ Value upload(const TensorData& data, Device device) {
 
 Tensor::Tensor(const TensorData& data, Device device) {
   Value value = upload(data, device);
-  *this = is_complex(data.dtype()) ? wrap_complex(std::move(value)) : wrap(std::move(value));
+  *this = kiln::is_complex(data.dtype()) ? wrap_complex(std::move(value)) : wrap(std::move(value));
 }
 
 Tensor from_data(const TensorData& data, TensorOptions options) {
@@ -131,6 +131,8 @@ Tensor tensor(Scalar value, TensorOptions options) { return full(Shape{}, value,
 Tensor empty(const Shape& shape, TensorOptions options) {
   checked_numel("empty", shape);
   const DType dtype = dtype_or_default(options);
+  // Any bytes are numbers, but only 0 and 1 are bools.
+  if (dtype == bool_) return zeros(shape, options);
   if (is_complex(dtype)) {
     return finished(
         wrap_complex(AD::float_empty(parts_shape(shape), real_dtype(dtype), options.device)),

@@ -1,6 +1,8 @@
 // What a tensor is, and its values on the way out.
+#include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_tensor.h"
-#include "kiln/tensor/complex_impl.h"
+#include "kiln/backend/meta/meta_tensor.h"
+#include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -14,10 +16,20 @@ namespace {
 const HostTensor& host_of(const char* op, const Tensor& x) {
   const auto* host = dynamic_cast<const HostTensor*>(parts_or_value(op, x).inner.get());
   if (host == nullptr) {
+    if (x.device().type == kMeta) meta::throw_no_values(op);
     throw_error<DeviceError>(op, ": the tensor is not in host memory; got device ", x.device(),
                              "; try to_data()");
   }
   return *host;
+}
+
+Layout known_layout(const char* op, const Tensor& x) {
+  const Layout layout = layout_of(parts_or_value(op, x).inner);
+  if (!layout) {
+    throw_error<DeviceError>(op, ": it is not known where the tensor lies in memory; got a ",
+                             x.dtype(), " tensor on ", x.device(), "; try contiguous().to('cpu')");
+  }
+  return layout;
 }
 
 // The integers of a quantized tensor, one for each element.
@@ -53,19 +65,24 @@ DType Tensor::dtype() const { return impl_of("dtype", *this).dtype(); }
 Device Tensor::device() const { return impl_of("device", *this).device(); }
 
 Strides Tensor::stride() const {
-  Strides strides = host_of("stride", *this).strides();
-  if (!impl_->is_complex()) return strides;
+  Strides strides = *known_layout("stride", *this).strides;
+  if (!state_of(*this).is_complex()) return strides;
   strides.erase(strides.rank() - 1);
   for (int64_t& s : strides) s /= 2;
   return strides;
 }
-bool Tensor::is_contiguous() const { return host_of("is_contiguous", *this).is_contiguous(); }
+bool Tensor::is_complex() const { return impl_of("is_complex", *this).is_complex(); }
+bool Tensor::is_contiguous() const {
+  const Layout layout = known_layout("is_contiguous", *this);
+  return kiln::is_contiguous(parts_or_value("is_contiguous", *this).inner->shape(),
+                             *layout.strides);
+}
 
 void* Tensor::data_ptr(DType expected) const {
   const HostTensor& host = host_of("data_ptr", *this);
-  if (impl_->dtype() != expected) {
+  if (state_of(*this).dtype() != expected) {
     throw_error<DTypeError>("data_ptr: wrong type; got a pointer to ", expected,
-                            " for a tensor of ", impl_->dtype());
+                            " for a tensor of ", state_of(*this).dtype());
   }
   return host.data();
 }
@@ -76,11 +93,13 @@ uint32_t Tensor::version() const {
 
 TensorData Tensor::to_data() const {
   const Value& x = parts_or_value("to_data", *this);
+  if (x.inner->device().type == kMeta) meta::throw_no_values("to_data");
   switch (kind_of_value(x)) {
     case Kind::floating:
-      if (impl_->is_complex()) {
+      if (state_of(*this).is_complex()) {
         const TensorData parts = Dispatch::float_into_data(x.inner);
-        return TensorData(impl_->shape(), impl_->dtype(), parts.storage(), parts.byte_offset());
+        return TensorData(state_of(*this).shape(), state_of(*this).dtype(), parts.storage(),
+                          parts.byte_offset());
       }
       return Dispatch::float_into_data(x.inner);
     case Kind::integer:
@@ -97,10 +116,11 @@ Scalar Tensor::item_scalar() const {
   if (s.numel() != 1) {
     throw_error<ValueError>("item: only a tensor of one element is a number; got shape ", s);
   }
-  if (impl_->is_complex()) {
-    throw_error<DTypeError>("item: a complex number is none of this type; got ", impl_->dtype(),
-                            "; try item<std::complex<double>>()");
+  if (state_of(*this).is_complex()) {
+    throw_error<DTypeError>("item: a complex number is none of this type; got ",
+                            state_of(*this).dtype(), "; try item<std::complex<double>>()");
   }
+  if (device().type == kMeta) meta::throw_no_values("item");
   const TensorData data = to_data();
   switch (kind_of(data.dtype())) {
     case Kind::floating:
@@ -116,15 +136,16 @@ Scalar Tensor::item_scalar() const {
 
 Tensor Tensor::to(DType dtype) const {
   const Value& x = parts_or_value("to", *this);
-  if (impl_->dtype() == dtype) return *this;
-  if (impl_->is_complex() || kiln::is_complex(dtype)) return complex_cast(*this, dtype);
+  if (state_of(*this).dtype() == dtype) return *this;
+  if (state_of(*this).is_complex() || kiln::is_complex(dtype)) return complex_cast(*this, dtype);
   return wrap(cast(x, dtype));
 }
 
 Tensor Tensor::to(Device device) const {
   const Value& x = parts_or_value("to", *this);
   if (x.inner->device() == device) return *this;
-  if (impl_->is_complex()) return wrap_complex(AD::float_to_device(x, device));
+  if (x.inner->device().type == kMeta && device.type != kMeta) meta::throw_no_values("to");
+  if (state_of(*this).is_complex()) return wrap_complex(AD::float_to_device(x, device));
   if (kind_of_value(x) == Kind::quantized) {
     return wrap(
         Dispatch::q_from_parts(Dispatch::int_to_device(Dispatch::q_values(x.inner), device),
@@ -142,10 +163,9 @@ Tensor Tensor::to(Device device, DType dtype) const { return to(dtype).to(device
 Tensor Tensor::contiguous() const {
   const Value& x = parts_or_value("contiguous", *this);
   if (kind_of_value(x) == Kind::quantized) return *this;
-  if (const auto* host = dynamic_cast<const HostTensor*>(x.inner.get())) {
-    if (host->is_contiguous()) return *this;
-  }
-  if (impl_->is_complex()) return wrap_complex(AD::float_contiguous(x));
+  const Layout layout = layout_of(x.inner);
+  if (layout && kiln::is_contiguous(shape_of(x), *layout.strides)) return *this;
+  if (state_of(*this).is_complex()) return wrap_complex(AD::float_contiguous(x));
   return wrap(by_kind(
       "contiguous", kind_of_value(x), [&] { return AD::float_contiguous(x); },
       [&] { return Dispatch::int_contiguous(x.inner); },

@@ -1,7 +1,7 @@
 #include "kiln/tensor/host_memory.h"
 
 #include "kiln/backend/host_tensor.h"
-#include "kiln/tensor/complex_impl.h"
+#include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
@@ -55,7 +55,7 @@ std::optional<HostMemory> host_memory(const Tensor& x) {
       dynamic_cast<const HostTensor*>(detail::parts_or_value("host_memory", x).inner.get());
   if (host == nullptr) return std::nullopt;
   return HostMemory{host->storage(), x.stride(),
-                    x.impl()->is_complex() ? host->offset() / 2 : host->offset()};
+                    detail::state_of(x).is_complex() ? host->offset() / 2 : host->offset()};
 }
 
 TensorData shared_data(const Tensor& x) {

@@ -1,7 +1,9 @@
 #include "kiln/tensor/interop.h"
 
+#include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_tensor.h"
-#include "kiln/tensor/complex_impl.h"
+#include "kiln/backend/meta/meta_tensor.h"
+#include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln::interop {
@@ -13,6 +15,7 @@ namespace {
 const HostTensor& host_of(const char* op, const Tensor& x) {
   const auto* host = dynamic_cast<const HostTensor*>(parts_or_value(op, x).inner.get());
   if (host == nullptr) {
+    if (x.device().type == kMeta) meta::throw_no_values(op);
     throw_error<DeviceError>(op, ": the tensor is not in host memory; got device ", x.device(),
                              "; try to('cpu')");
   }
@@ -42,23 +45,86 @@ Tensor from_blob(void* data, const Shape& shape, const Strides& strides, DType d
 }
 
 void* data(const Tensor& x) { return host_of("data_ptr", x).data(); }
+
+Memory memory(const char* op, const Tensor& x) {
+  const HostTensor& host = host_of(op, x);
+  const TensorImpl& state = state_of(x);
+  return {host.data(), state.shape(), x.stride(), state.dtype(), host.storage()};
+}
 int64_t storage_offset(const Tensor& x) {
-  const int64_t offset = host_of("storage_offset", x).offset();
-  return x.impl()->is_complex() ? offset / 2 : offset;
+  const Layout layout = layout_of(parts_or_value("storage_offset", x).inner);
+  if (!layout) host_of("storage_offset", x);
+  const int64_t offset = layout.offset;
+  return state_of(x).is_complex() ? offset / 2 : offset;
 }
 
 void set_data(Tensor& x, const Tensor& source) {
-  TensorImpl& target = impl_of("set_data", x);
+  const TensorImpl& target = impl_of("set_data", x);
   const Value& value = parts_or_value("set_data", source);
   if (target.value.node && kind_of_value(value) != Kind::floating) {
     throw_wrong_dtype("set_data", dtype_of_value(value),
                       "a floating point or complex tensor for one that requires a gradient");
   }
-  target.value.inner = value.inner;
-  target.complex_shape.reset(source.impl()->is_complex() ? new Shape(source.shape()) : nullptr);
-  if (target.root) {
-    target.root.reset();
-    target.recorded_writes = 0;
+  auto state = make_handle<TensorImpl>(Value{value.inner, target.value.node, target.value.slot});
+  if (state_of(source).is_complex()) {
+    state->complex_shape = std::make_unique<const Shape>(source.shape());
+  }
+  if (!target.root) state->recorded_writes = target.recorded_writes;
+  exchange(x.impl(), std::move(state));
+}
+
+namespace {
+
+using autodiff::Foreign;
+
+// The node that x alone leads to, or null. Whoever else may run it or add to it holds it.
+autodiff::Node<Dispatch>* own_node(const Tensor& x) {
+  if (!x.defined() || !x.impl().unique() ||
+      x.impl()->newest.load(std::memory_order_acquire) != nullptr) {
+    return nullptr;
+  }
+  const Handle<autodiff::Node<Dispatch>>& node = x.impl()->value.node;
+  return node.unique() ? node.get() : nullptr;
+}
+
+// Held by its callable and by who shows it, and by nobody who might be calling it.
+bool is_own(const Foreign& foreign) { return foreign.use_count() == 2; }
+
+}  // namespace
+
+void visit_foreign(const Tensor& x, void (*visit)(void* object, void* context), void* context) {
+  const autodiff::Node<Dispatch>* node = own_node(x);
+  if (node == nullptr) return;
+  const auto show = [&](const Foreign& foreign) {
+    if (is_own(foreign)) visit(foreign.get(), context);
+  };
+  if (const Foreign* formula = node->foreign()) show(*formula);
+  if (node->extras() == nullptr) return;
+  for (const auto& hook : node->extras()->hooks) show(hook.foreign);
+  for (const auto& hook : node->extras()->accumulated) show(hook.foreign);
+}
+
+void drop_foreign(const Tensor& x) {
+  autodiff::Node<Dispatch>* const node = own_node(x);
+  if (node == nullptr) return;
+  // Their ends may run anything, and come back here.
+  const Handle<autodiff::Node<Dispatch>> kept = x.impl()->value.node;
+  if (node->extras() != nullptr) {
+    const auto is_foreign = [](const auto& hook) { return hook.foreign != nullptr; };
+    auto take = [&](auto& hooks) {
+      auto dropped = std::move(hooks);
+      hooks.clear();
+      for (auto& hook : dropped) {
+        if (!is_foreign(hook)) hooks.push_back(std::move(hook));
+      }
+      return dropped;
+    };
+    const auto hooks = take(node->extras()->hooks);
+    const auto accumulated = take(node->extras()->accumulated);
+  }
+  if (node->foreign() != nullptr) {
+    node->mark_released();
+    node->release_saved();
   }
 }
 

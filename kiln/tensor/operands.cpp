@@ -1,5 +1,10 @@
 #include "kiln/tensor/operands.h"
 
+#include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/complex/complex.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/ops.h"
+
 namespace kiln::detail {
 
 const Value& floats_of(const char* op, const Tensor& x) {
@@ -26,6 +31,14 @@ Dims reduced_dims(const char* op, const Value& x, const Dims& dims) {
   if (dims.empty()) return all_dims(rank);
   const Dims normalized = normalize_dims(op, dims, rank);
   return rank == 0 ? Dims{} : normalized;
+}
+
+Tensor constant_of(const Tensor& x, const Tensor& y) {
+  if (!x.requires_grad() || !is_grad_enabled()) return y;
+  const Tensor everywhere = ones(x.shape(), {bool_, x.device()});
+  const Tensor zero = x.masked_fill(everywhere, 0).sum();
+  return add(y, is_complex(zero.dtype()) && !is_complex(y.dtype()) ? kiln::real(zero) : zero)
+      .to(y.dtype());
 }
 
 }  // namespace kiln::detail

@@ -12,4 +12,8 @@ ErasedTensor whole_numbers(const char* op, const Value& x);
 // No dims mean all; a 0-d tensor has none to reduce.
 Dims reduced_dims(const char* op, const Value& x, const Dims& dims);
 
+// y, which does not depend on the values of x, as a result of an op of x: where x is tracked, y has
+// a history that leads to x, and the gradient there is 0.
+Tensor constant_of(const Tensor& x, const Tensor& y);
+
 }  // namespace kiln::detail

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 
+#include "kiln/backend/meta/meta_tensor.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -245,13 +246,16 @@ std::string to_string(const Tensor& x) {
   if (!x.defined()) return "tensor(undefined)";
   const PrintOptions how = options();
   const bool quantized = kind_of(x.dtype()) == Kind::quantized;
-  const TensorData data = quantized ? dequantize(x).to_data() : x.to_data();
+  const bool meta = x.device().type == kMeta;
+  const TensorData data = meta ? TensorData() : quantized ? dequantize(x).to_data() : x.to_data();
   const std::string prefix = "tensor(";
   const int indent = static_cast<int>(prefix.size());
   std::vector<std::string> suffixes;
   std::string body;
   bool named_dtype = x.dtype() != default_dtype();
-  if (x.numel() == 0) {
+  if (meta) {
+    body = "...";
+  } else if (x.numel() == 0) {
     body = "[]";
     if (x.dim() != 1) suffixes.push_back(concat("size=", tuple_text(x.shape())));
   } else {
@@ -260,6 +264,7 @@ std::string to_string(const Tensor& x) {
                   x.dtype() != complex_dtype(default_dtype());
   }
   if (x.device().type != kCpu) suffixes.push_back(concat("device='", x.device(), "'"));
+  if (meta) suffixes.push_back(concat("size=", tuple_text(x.shape())));
   if (named_dtype) suffixes.push_back(concat("dtype=kiln.", x.dtype()));
   if (!x.is_leaf()) {
     suffixes.push_back(concat("grad_fn=<", x.grad_fn(), ">"));

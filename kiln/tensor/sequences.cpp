@@ -5,11 +5,12 @@
 #include <numeric>
 
 #include "kiln/core/parallel.h"
-#include "kiln/tensor/complex.h"
+#include "kiln/tensor/complex/complex.h"
 #include "kiln/tensor/host_memory.h"
+#include "kiln/tensor/memory_check.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/shape/views.h"
 #include "kiln/tensor/tensor_impl.h"
-#include "kiln/tensor/views.h"
 
 namespace kiln {
 
@@ -69,6 +70,7 @@ Tensor triangle_indices(const char* op, int64_t row, int64_t col, int64_t offset
     return lower ? std::pair<int64_t, int64_t>{0, at} : std::pair<int64_t, int64_t>{at, col};
   };
   if (col == 0) row = 0;
+  detail::check_memory(op, Shape{row}, i64);
   std::vector<int64_t> starts = {0};  // of each row, and the end
   for (int64_t i = 0; i < row; ++i) {
     const auto [begin, end] = range_of(i);
@@ -216,6 +218,24 @@ Tensor cartesian_prod(std::span<const Tensor> tensors) {
   return stack(columns, 1);
 }
 
+namespace {
+
+// Throws where there are too many choices of r of n things for memory to hold.
+void check_combinations(int64_t n, int64_t r, bool with_replacement) {
+  // (n over r), by factors that keep it whole; the shorter of two ways.
+  const int64_t things = with_replacement ? n + r - 1 : n;
+  double count = 1;
+  for (int64_t i = 1; i <= std::min(r, things - r) && count < 0x1p60; ++i) {
+    count = count * static_cast<double>(things - i + 1) / static_cast<double>(i);
+  }
+  if (count * static_cast<double>(r) >= 0x1p60) {
+    throw_error<ValueError>("combinations: too many; got ", r, " of ", n, " values");
+  }
+  detail::check_memory("combinations", Shape{static_cast<int64_t>(count), r}, i64);
+}
+
+}  // namespace
+
 Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
   if (x.dim() != 1) {
     throw_error<ShapeError>("combinations: expected a 1-d tensor; got shape ", x.shape());
@@ -231,6 +251,7 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
   std::vector<int64_t> all;
   const auto length = static_cast<size_t>(r);
   if (n > 0 && (with_replacement || r <= n)) {
+    check_combinations(n, r, with_replacement);
     chosen.resize(length);
     for (size_t i = 0; i < length; ++i) chosen[i] = with_replacement ? 0 : static_cast<int64_t>(i);
     for (;;) {

@@ -23,7 +23,7 @@ bool Tensor::is_shared() const {
 }
 
 Tensor& Tensor::share_memory_() {
-  TensorImpl& impl = impl_of("share_memory_", *this);
+  const TensorImpl& impl = impl_of("share_memory_", *this);
   const HostTensor* before = host_tensor(impl.value);
   if (before == nullptr) {
     throw_error<DeviceError>("share_memory_: only tensors in host memory can be shared; got ",
@@ -34,9 +34,13 @@ Tensor& Tensor::share_memory_() {
   const Storage& from = *before->storage();
   Handle<Storage> to = Storage::allocate_shared(from.bytes());
   if (from.bytes() > 0) std::memcpy(to->data(), from.data(), from.bytes());
-  impl.value.inner = make_handle<HostTensor>(before->shape(), before->dtype(), before->device(),
-                                             before->strides(), before->offset(), std::move(to));
-  impl.root.reset();
+  auto state = make_handle<TensorImpl>(
+      Value{make_handle<HostTensor>(before->shape(), before->dtype(), before->device(),
+                                    before->strides(), before->offset(), std::move(to)),
+            impl.value.node, impl.value.slot});
+  if (impl.is_complex()) state->complex_shape = std::make_unique<const Shape>(impl.shape());
+  if (!impl.root) state->recorded_writes = impl.recorded_writes;
+  exchange(impl_, std::move(state));
   return *this;
 }
 

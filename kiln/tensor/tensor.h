@@ -121,6 +121,7 @@ class Tensor {
   Strides stride() const;
   bool is_contiguous() const;
   bool is_floating_point() const { return kiln::is_floating_point(dtype()); }
+  bool is_complex() const;
   // The first element in host memory; T must match the dtype, the device must be a host backend.
   template <class T>
   T* data_ptr() const {
@@ -189,6 +190,8 @@ class Tensor {
   // This tensor's gradient in `grads`, if there is one.
   std::optional<Tensor> grad(const Gradients& grads) const;
   std::optional<Tensor> grad_remove(Gradients& grads) const;
+  // Puts `grad` in the place of this tensor's gradient, or adds it. Throws AutodiffError when this
+  // tensor requires no gradient, ShapeError, DTypeError or DeviceError when `grad` is not like it.
   void grad_replace(Gradients& grads, const Tensor& grad) const;
 
   // The accumulated gradient; undefined when there is none.

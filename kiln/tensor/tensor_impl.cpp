@@ -1,8 +1,6 @@
 #include "kiln/tensor/tensor_impl.h"
 
-#include <typeinfo>
-
-#include "kiln/backend/host_tensor.h"
+#include "kiln/backend/dispatch/views.h"
 
 namespace kiln::detail {
 
@@ -28,15 +26,15 @@ void throw_complex(const char* op, DType got) {
 
 namespace {
 
-// Whether parts [.., 2] lie in memory as complex numbers do. Not asked of memory that only its
-// backend can see.
-bool is_interleaved(const TensorBase& x) {
-  if (typeid(x) != typeid(HostTensor)) return true;
-  const auto& host = static_cast<const HostTensor&>(x);
-  const Strides& strides = host.strides();
-  if (strides.back() != 1 || host.offset() % 2 != 0) return false;
+// Whether parts [.., 2] lie in memory as complex numbers do. Not asked of a backend that tells no
+// layouts.
+bool is_interleaved(const ErasedTensor& x) {
+  const Layout layout = layout_of(x);
+  if (!layout) return true;
+  const Strides& strides = *layout.strides;
+  if (strides.back() != 1 || layout.offset % 2 != 0) return false;
   for (int i = 0; i + 1 < strides.rank(); ++i) {
-    if (strides[i] % 2 != 0 && host.shape()[i] > 1) return false;
+    if (strides[i] % 2 != 0 && x->shape()[i] > 1) return false;
   }
   return true;
 }
@@ -44,7 +42,7 @@ bool is_interleaved(const TensorBase& x) {
 }  // namespace
 
 Tensor wrap_complex(Value parts) {
-  if (!is_interleaved(*parts.inner)) parts = AD::float_contiguous(parts);
+  if (!is_interleaved(parts.inner)) parts = AD::float_contiguous(parts);
   Shape shape = shape_of(parts);
   shape.erase(shape.rank() - 1);
   auto impl = make_handle<TensorImpl>(std::move(parts));
@@ -169,7 +167,7 @@ const ErasedTensor& bool_value(const char* op, const Tensor& mask) {
 }
 
 void finish_in_place(const char* op, Tensor& x, Value result) {
-  TensorImpl& impl = *x.impl();
+  TensorImpl& impl = state_of(x);
   if (!(result.inner == impl.value.inner)) {
     if (!(shape_of(result) == shape_of(impl.value))) {
       throw_error<ShapeError>(op, ": the result does not fit in place; got ", shape_of(result),

@@ -16,6 +16,10 @@ using AD = Autodiff<Dispatch>;
 using Value = autodiff::Tensor<Dispatch>;
 using ValueArg = Arg<Value>;
 
+namespace detail {
+struct Version;
+}
+
 // How a view was made, which says whether a recorded write may go through it.
 enum class ViewKind : uint32_t {
   plain,
@@ -39,8 +43,8 @@ class TensorImpl final : public RefCounted, public Pooled {
 
   uint32_t root_writes = 0;  // of a view; see the note on views
 
-  // The members are in this order, and this one may hold the next in its padding, so that a tensor
-  // is one cache line.
+  // The members are in this order, and this one may hold the next in its padding, so that what ops
+  // read of a tensor is one cache line.
   [[no_unique_address]] Value value;
   union {
     uint32_t recorded_writes = 0;  // of what is no view
@@ -53,7 +57,7 @@ class TensorImpl final : public RefCounted, public Pooled {
   // the parts, so that every backend has it and its derivatives follow (of a real result L: dL/dre
   // + i dL/dim, PyTorch's convention). complex_shape is the shape without that dim, and null in
   // every tensor that is not complex. value_of() and arg_of() refuse a complex tensor: an op that
-  // knows what to do with one asks for its parts (kiln/tensor/complex_impl.h).
+  // knows what to do with one asks for its parts (kiln/tensor/complex/complex_impl.h).
   std::unique_ptr<const Shape> complex_shape;
 
   // Note [Views and recorded writes]. A view of a tensor remembers that tensor (its root, if that
@@ -66,11 +70,28 @@ class TensorImpl final : public RefCounted, public Pooled {
   // root to its views, and an op on what is no view, or a view of what was not written, tests two
   // numbers.
   Handle<TensorImpl> root;
-  void* foreign_object = nullptr;  // see interop::foreign_object
+
+  // See Note [Exchanged values] in exchange.h. Null but while some thread sees other values here
+  // than another; state_of() then says which they are.
+  std::atomic<detail::Version*> newest{nullptr};
+  void* foreign_object = nullptr;  // see interop::foreign_object; it belongs to no version
 };
-static_assert(sizeof(TensorImpl) <= 64);
+static_assert(sizeof(TensorImpl) <= 72);
 
 namespace detail {
+
+TensorImpl& seen_version(TensorImpl& tensor, const Version* newest);
+// What this thread sees of a tensor. Whatever reads or writes a tensor's members begins here.
+inline TensorImpl& state_of(TensorImpl& tensor) {
+  const Version* const newest = tensor.newest.load(std::memory_order_acquire);
+  if (newest == nullptr) [[likely]]
+    return tensor;
+  return seen_version(tensor, newest);
+}
+inline TensorImpl& state_of(const Tensor& x) { return state_of(*x.impl()); }
+// Makes `state` what the tensor is from now on, also for threads that compute with it: those in a
+// ReadSection go on with what they see. Keeps the tensor's identity and its foreign object.
+void exchange(const Handle<TensorImpl>& tensor, Handle<TensorImpl> state);
 
 [[noreturn]] void throw_undefined(const char* op);
 [[noreturn]] void throw_device_mismatch(const char* op, Device a, Device b);
@@ -83,13 +104,13 @@ void catch_up(const char* op, TensorImpl& view);
 inline TensorImpl& impl_of(const char* op, const Tensor& x) {
   if (!x.defined()) [[unlikely]]
     throw_undefined(op);
-  TensorImpl& impl = *x.impl();
+  TensorImpl& impl = state_of(x);
   if (!impl.value.inner) [[unlikely]]
     throw_undefined(op);  // it was given away
   if (impl.root) {
     // The history is read after this number says that it is there.
     const uint32_t known = std::atomic_ref(impl.root_writes).load(std::memory_order_acquire);
-    if (impl.root->recorded_writes != known) [[unlikely]]
+    if (state_of(*impl.root).recorded_writes != known) [[unlikely]]
       catch_up(op, impl);
   }
   return impl;
@@ -113,7 +134,7 @@ inline ValueArg arg_of(const char* op, const TensorArg& x) {
   TensorImpl& impl = impl_of(op, x.get());
   if (impl.is_complex()) [[unlikely]]
     throw_complex(op, impl.dtype());
-  if (x.is_donated() && impl.unique() && impl.is_leaf() && !impl.root) {
+  if (x.is_donated() && x.get().impl().unique() && impl.is_leaf() && !impl.root) {
     return ValueArg(std::move(impl.value));
   }
   return ValueArg(impl.value);
@@ -125,7 +146,7 @@ inline Tensor wrap(ErasedTensor inner) { return wrap(Value{std::move(inner)}); }
 Tensor wrap_complex(Value parts);
 // One of x's kind: complex when x is, of what are then its parts.
 inline Tensor wrap_like(const Tensor& x, Value value) {
-  return x.impl()->is_complex() ? wrap_complex(std::move(value)) : wrap(std::move(value));
+  return state_of(x).is_complex() ? wrap_complex(std::move(value)) : wrap(std::move(value));
 }
 
 // Wraps a view of x, or of its parts, as a real tensor. The kind of a view that x is goes over to

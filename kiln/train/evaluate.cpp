@@ -1,6 +1,6 @@
 #include "kiln/train/evaluate.h"
 
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::train {

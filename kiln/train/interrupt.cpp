@@ -12,16 +12,19 @@ namespace kiln::train {
 
 namespace {
 
-constexpr std::array<int, 2> kSignals{SIGINT, SIGTERM};
+constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGHUP, SIGXFSZ};
 
 std::atomic<int> received{0};
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
 std::atomic<bool> guarded{false};
-std::array<struct sigaction, 2> before;
+std::array<struct sigaction, kSignals.size()> before;
 
 void note(int signal) {
   int none = 0;
-  if (!received.compare_exchange_strong(none, signal)) _exit(128 + signal);
+  // Each write to a log that may not grow raises SIGXFSZ again: no reason to give up the save. And
+  // a terminal that is closed may say so twice.
+  const bool urgent = signal != SIGXFSZ && signal != SIGHUP;
+  if (!received.compare_exchange_strong(none, signal) && urgent) _exit(128 + signal);
 }
 
 }  // namespace

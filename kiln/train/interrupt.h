@@ -3,9 +3,10 @@
 
 namespace kiln::train {
 
-// While one lives, the first SIGINT or SIGTERM is only noted; the second ends the process at once,
-// with the status 128 + signal. A signal that the process ignored before (nohup, a background job)
-// stays ignored. One at a time: throws ValueError when there is another.
+// While one lives, the first SIGINT, SIGTERM, SIGHUP (the terminal was closed) or SIGXFSZ (a file
+// would grow beyond its limit) is only noted; a SIGINT or SIGTERM after it ends the process at
+// once, with the status 128 + signal. A signal that the process ignored before (nohup, a background
+// job) stays ignored. One at a time: throws ValueError when there is another.
 class Interrupt {
  public:
   Interrupt();
@@ -15,7 +16,7 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   bool requested() const { return signal() != 0; }
-  // SIGINT, SIGTERM, or 0.
+  // The first that came, or 0.
   int signal() const;
 };
 

@@ -19,10 +19,12 @@ from ._C import (  # noqa: E402,F401  names that a star leaves out, or hides
     device,
     dtype,
 )
+from . import _keywords  # noqa: E402,F401  what the functions understand beside their arguments
 from ._aliases import *  # noqa: E402,F401,F403
 from math import e, inf, nan, pi  # noqa: E402,F401
 from . import _pickle, errors  # noqa: E402,F401
 from ._io import load, save  # noqa: E402,F401
+from .amp import GradScaler, autocast  # noqa: E402,F401
 from .autograd import (  # noqa: E402,F401
     enable_grad,
     inference_mode,
@@ -40,10 +42,14 @@ from ._compositions import (  # noqa: E402,F401
     split_with_sizes,
     unravel_index,
 )
+from ._device import get_default_device, set_default_device  # noqa: E402,F401
 from ._names import *  # noqa: E402,F401,F403
 from .errors import Error  # noqa: E402,F401
 from . import (  # noqa: E402,F401
+    amp,
     autograd,
+    backends,
+    cuda,
     fft,
     func,
     linalg,
@@ -51,6 +57,7 @@ from . import (  # noqa: E402,F401
     optim,
     profiler,
     random,
+    record,
     special,
     utils,
 )
@@ -96,8 +103,11 @@ from .nn.functional import (  # noqa: E402,F401  names that PyTorch has in both 
 
 __version__ = _C.__version__
 
-# What belongs elsewhere: kiln.autograd.grad, kiln.nn.Parameter, ...
-for _name in ("grad", "Parameter", "Buffer", "ModuleBase", "CppHandle", "GradFn", "Gradients"):
+# What belongs elsewhere: kiln.autograd.grad, kiln.nn.Parameter, kiln.record.Record, ...
+for _name in """
+    grad Parameter Buffer Param ParamId ParamMapper ModuleBase CppHandle GradFn Gradients Record RecordItem
+    PrecisionSettings FullPrecisionSettings HalfPrecisionSettings DoublePrecisionSettings
+""".split():
     del globals()[_name]
 for _class in (Tensor, device, dtype):
     _class.__module__ = "kiln"
@@ -107,5 +117,6 @@ strided = "strided"
 contiguous_format = "contiguous_format"
 preserve_format = "preserve_format"
 channels_last = "channels_last"
+channels_last_3d = "channels_last_3d"
 
 newaxis = None

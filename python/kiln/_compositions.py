@@ -56,9 +56,9 @@ class iinfo:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-def clone(input):
+def clone(input, *, memory_format=None):
     """A copy, through which gradients flow."""
-    return input.clone()
+    return input.clone(memory_format=memory_format) if memory_format else input.clone()
 
 
 def detach(input):
@@ -86,6 +86,7 @@ def unravel_index(indices, shape):
         raise TypeError(f"unravel_index: expected integers; got {indices.dtype}")
     if indices.numel() > 0 and (indices.max().item() >= total or indices.min().item() < 0):
         raise ValueError(f"unravel_index: a position is outside of a tensor of shape {sizes}")
+    indices = indices.to(_C.int64)
     out = []
     for n in reversed(sizes):
         out.append(indices % max(n, 1))
@@ -122,33 +123,48 @@ def _like(self, dtype, device, requires_grad):
     }
 
 
-def _shape(size):
-    return size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+def _shape(args, size):
+    if size is None:
+        return args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+    if args:
+        raise TypeError("got multiple values for argument 'size'")
+    return size
 
 
-def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
     """A tensor of `data` with this one's dtype and device."""
-    return _C.tensor(data, **_like(self, dtype, device, requires_grad))
+    return _C.tensor(data, layout=layout, **_like(self, dtype, device, requires_grad))
 
 
-def new_zeros(self, *size, dtype=None, device=None, requires_grad=False):
-    """Zeros with this tensor's dtype and device."""
-    return _C.zeros(_shape(size), **_like(self, dtype, device, requires_grad))
-
-
-def new_ones(self, *size, dtype=None, device=None, requires_grad=False):
-    """Ones with this tensor's dtype and device."""
-    return _C.ones(_shape(size), **_like(self, dtype, device, requires_grad))
-
-
-def new_empty(self, *size, dtype=None, device=None, requires_grad=False):
-    """Memory with this tensor's dtype and device, of no particular values."""
-    return _C.empty(_shape(size), **_like(self, dtype, device, requires_grad))
-
-
-def new_full(self, size, fill_value, *, dtype=None, device=None, requires_grad=False):
+def new_full(
+    self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
     """`fill_value` everywhere, with this tensor's dtype and device."""
-    return _C.full(size, fill_value, **_like(self, dtype, device, requires_grad))
+    return _C.full(size, fill_value, layout=layout, **_like(self, dtype, device, requires_grad))
+
+
+def new_zeros(
+    self, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
+    """Zeros with this tensor's dtype and device."""
+    options = _like(self, dtype, device, requires_grad)
+    return _C.zeros(_shape(args, size), layout=layout, **options)
+
+
+def new_ones(
+    self, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
+    """Ones with this tensor's dtype and device."""
+    options = _like(self, dtype, device, requires_grad)
+    return _C.ones(_shape(args, size), layout=layout, **options)
+
+
+def new_empty(
+    self, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
+    """Memory with this tensor's dtype and device, of no particular values."""
+    options = _like(self, dtype, device, requires_grad)
+    return _C.empty(_shape(args, size), layout=layout, **options)
 
 
 for _method in (

@@ -1,6 +1,6 @@
 """Methods of tensors that are short in Python."""
 
-from . import _C
+from . import _C, _tensor_types
 
 
 def is_inference(self):
@@ -8,19 +8,26 @@ def is_inference(self):
     return False
 
 
-def is_pinned(self):
-    """False: memory of the host is the only kind there is."""
+def _known(device):
+    if device is not None:
+        _C.device(device)  # raises where there is none of that name
+
+
+def is_pinned(self, device=None):
+    """False: memory of the host is the only kind there is. Raises DeviceError for no device."""
+    _known(device)
     return False
 
 
-def pin_memory(self):
-    """The tensor itself: no other device reads its memory."""
+def pin_memory(self, device=None):
+    """The tensor itself: no other device reads its memory. Raises DeviceError for no device."""
+    _known(device)
     return self
 
 
-def to_dense(self):
-    """The tensor itself: none is sparse."""
-    return self
+def to_dense(self, dtype=None, *, masked_grad=None):
+    """The tensor itself, for none is sparse, in `dtype`."""
+    return self if dtype is None else self.to(dtype)
 
 
 def dim_order(self):
@@ -57,12 +64,24 @@ def map_(self, tensor, callable):
     return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
 
 
+def type(self, dtype=None, non_blocking=False):
+    """What kind of tensor it is, "torch.FloatTensor", or the same values as another dtype.
+
+    dtype: a dtype, its name, a class such as kiln.FloatTensor or "torch.FloatTensor".
+    """
+    if dtype is None:
+        return _tensor_types.name_of(self)
+    return self.to(_tensor_types.dtype_of(dtype))
+
+
 def narrow_copy(self, dim, start, length):
     """A copy of narrow(dim, start, length)."""
     return self.narrow(dim, start, length).clone()
 
 
-def new_empty_strided(self, size, stride, *, dtype=None, device=None, requires_grad=False):
+def new_empty_strided(
+    self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
+):
     """Memory with these strides in elements, and this tensor's dtype and device."""
     return _C.empty_strided(
         size,
@@ -124,12 +143,15 @@ def as_strided_scatter(self, src, size, stride, storage_offset=None):
 
 for _method in (
     untyped_storage, as_strided_scatter, is_inference, is_pinned, pin_memory, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
-    apply_, map_, narrow_copy, new_empty_strided, hardshrink, prelu, nonzero_static,
+    apply_, map_, type, narrow_copy, new_empty_strided, hardshrink, prelu, nonzero_static,
 ):  # fmt: skip
     if not hasattr(_C.Tensor, _method.__name__):
         setattr(_C.Tensor, _method.__name__, _method)
+_C.Tensor.is_meta = property(
+    lambda self: self.device.type == "meta", doc="Whether it has a shape and a dtype, and no values."
+)
 _C.Tensor.layout = property(lambda self: "strided", doc="How elements lie in memory: strided.")
-for _name in ("is_sparse", "is_sparse_csr", "is_meta", "is_nested", "is_mkldnn", "is_xla", "is_mps", "is_xpu",
+for _name in ("is_sparse", "is_sparse_csr", "is_nested", "is_mkldnn", "is_xla", "is_mps", "is_xpu",
               "is_vulkan", "is_ipu", "is_mtia", "is_maia"):
     if not hasattr(_C.Tensor, _name):
         setattr(_C.Tensor, _name, False)

@@ -1,6 +1,6 @@
 """PyTorch's functions that are methods here, and settings that change nothing."""
 
-from . import _C, _methods  # noqa: F401  the second adds methods to Tensor
+from . import _C, _keywords, _methods, _tensor_types  # noqa: F401  _methods adds methods to Tensor
 
 _IN_PLACE = """
 abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_
@@ -23,6 +23,8 @@ def _function_of(method):
 
 for _name in _IN_PLACE + _METHODS:
     globals()[_name] = _function_of(_name)
+for _name in ("narrow_copy", "nonzero_static"):
+    globals()[_name] = _keywords.takes_out(globals()[_name])
 del _name
 
 
@@ -31,8 +33,13 @@ def fill(input, value):
     if isinstance(value, _C.Tensor):
         if value.dim() > 0:
             raise RuntimeError(f"fill: expected a 0-d value; got shape {list(value.shape)}")
-        return value.to(input.dtype).expand(input.shape).clone()
-    return _C.full_like(input, value)
+        filled = value.to(input.dtype).expand(input.shape).clone()
+    else:
+        filled = _C.full_like(input, value)
+    if not input.requires_grad:
+        return filled
+    # The result of a tracked input is tracked, with a gradient of 0.
+    return filled + input.masked_fill(_C.ones(input.shape, dtype=_C.bool_), 0)
 
 
 def typename(obj):
@@ -97,20 +104,6 @@ def set_num_interop_threads(threads):
     """Nothing to do: ops run one after another."""
 
 
-_default_device = _C.device("cpu")
-
-
-def set_default_device(device):
-    """Where new tensors are made: "cpu" or None, for there is no other place."""
-    if device is not None and _C.device(device) != _default_device:
-        raise RuntimeError(f"set_default_device: expected 'cpu'; got {str(device)!r}")
-
-
-def get_default_device():
-    """Where new tensors are made."""
-    return _default_device
-
-
 def constant_pad_nd(input, pad, value=0):
     """nn.functional.pad with a constant."""
     return _C._functional.pad(input, pad, "constant", value)
@@ -128,39 +121,11 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
     return out
 
 
-class _OfDtype(type):
-    """Types that are tensors of one dtype."""
+globals().update(_tensor_types.CLASSES)
 
-    def __instancecheck__(cls, x):
-        return isinstance(x, _C.Tensor) and x.dtype == cls.dtype
-
-    def __call__(cls, *args):
-        if args and all(isinstance(n, int) for n in args):
-            return _C.empty(*args, dtype=cls.dtype)
-        if len(args) == 1 and isinstance(args[0], _C.Tensor):
-            if args[0].dtype != cls.dtype:
-                raise TypeError(f"{cls.__name__}: expected {cls.dtype}; got {args[0].dtype}")
-            return args[0]
-        return _C.tensor(*(args or ([],)), dtype=cls.dtype)
-
-
-def _of_dtype(name, dtype):
-    doc = f"Tensors of {dtype}: isinstance() knows them; called with sizes or with values."
-    return _OfDtype(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "kiln"})
-
-
-_LEGACY = {
-    "FloatTensor": _C.float32, "DoubleTensor": _C.float64, "HalfTensor": _C.float16,
-    "BFloat16Tensor": _C.bfloat16, "LongTensor": _C.int64, "IntTensor": _C.int32,
-    "ShortTensor": _C.int16, "CharTensor": _C.int8, "ByteTensor": _C.uint8, "BoolTensor": _C.bool_,
-}  # fmt: skip
-for _name, _dtype in _LEGACY.items():
-    globals()[_name] = _of_dtype(_name, _dtype)
-del _name, _dtype
-
-__all__ = [*_LEGACY, "set_deterministic_debug_mode", "get_deterministic_debug_mode"]
+__all__ = [*_tensor_types.CLASSES, "set_deterministic_debug_mode", "get_deterministic_debug_mode"]
 __all__ += ["is_deterministic_algorithms_warn_only_enabled", "get_num_interop_threads"]
-__all__ += ["set_num_interop_threads", "set_default_device", "get_default_device"]
+__all__ += ["set_num_interop_threads"]
 __all__ += ["constant_pad_nd", "as_strided_scatter"]
 __all__ += [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
 __all__ += ["use_deterministic_algorithms", "are_deterministic_algorithms_enabled"]

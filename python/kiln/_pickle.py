@@ -10,6 +10,14 @@ def rebuild_tensor(*args):
     return _C._rebuild(*args)
 
 
+def rebuild_quantized(values, scales, shape, scheme, kind):
+    """A quantized tensor from its parts."""
+    out = _C.make_quantized(values, scales, list(shape), **scheme)
+    if kind == "parameter":
+        return _C.Parameter(out, requires_grad=False)
+    return _C.Buffer(out) if kind == "buffer" else out
+
+
 def dtype(name):
     return _C._dtype(name)
 

@@ -1,9 +1,11 @@
 """Statistics of many points: histograms of several dims, decompositions of low rank."""
 
+import collections
+
 from . import _C, linalg
 
 _indices = range
-
+_Histogram = collections.namedtuple("histogramdd", ["hist", "bin_edges"])
 
 
 def histogramdd(input, bins, *, range=None, weight=None, density=False):
@@ -46,7 +48,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
             widths = edge.diff()
             counts = counts / widths.reshape([-1 if i == d else 1 for i in _indices(n)])
         counts = counts / counted[inside].sum()
-    return counts, tuple(edges)
+    return _Histogram(counts, tuple(edges))
 
 
 def svd_lowrank(A, q=6, niter=2, M=None):

@@ -11,19 +11,22 @@ struct GradFn {
 };
 
 // The hook of a tensor, from a Python function. See Note [The interpreter's lock].
+Tensor call_hook(void* function, const Tensor& grad) {
+  Locked lock;
+  const nb::object result = HeldObject::from(function)(grad);
+  if (result.is_none()) return {};
+  const Tensor* replaced = tensor_pointer(result.ptr());
+  if (replaced == nullptr) {
+    throw nb::type_error(concat("hook: expected a tensor or None; got ",
+                                std::string_view(Py_TYPE(result.ptr())->tp_name))
+                             .c_str());
+  }
+  return *replaced;
+}
+
 std::function<Tensor(const Tensor&)> hook_of(nb::object function) {
-  return [held = HeldObject(std::move(function))](const Tensor& grad) -> Tensor {
-    Locked lock;
-    const nb::object result = held.get()(grad);
-    if (result.is_none()) return {};
-    const Tensor* replaced = tensor_pointer(result.ptr());
-    if (replaced == nullptr) {
-      throw nb::type_error(concat("hook: expected a tensor or None; got ",
-                                  std::string_view(Py_TYPE(result.ptr())->tp_name))
-                               .c_str());
-    }
-    return *replaced;
-  };
+  return interop::ForeignCall<Tensor(const Tensor&)>{HeldObject(std::move(function)).foreign(),
+                                                     &call_hook};
 }
 
 void accumulate_into(const std::vector<Tensor>& inputs, const Tensor& x, const Tensor& gradient,
@@ -181,6 +184,13 @@ void bind_autograd(nb::module_& m, TensorClass& c) {
            })
       .def("__setitem__",
            [](Gradients& g, const Tensor& x, const Tensor& value) { x.grad_replace(g, value); })
+      .def(
+          "replace",
+          [](Gradients& g, const Tensor& x, const Tensor& value) { x.grad_replace(g, value); },
+          "tensor"_a, "grad"_a,
+          "Puts grad in the place of a tensor's gradient, or adds it. An error unless it is like "
+          "the "
+          "tensor.")
       .def(
           "remove", [](Gradients& g, const Tensor& x) { return x.grad_remove(g); }, "tensor"_a,
           "Takes the gradient of a tensor out, or None.");

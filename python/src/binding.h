@@ -2,10 +2,6 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 
 #include "casters.h"
 #include "gil.h"
@@ -56,6 +52,10 @@ void bind_init(nb::module_& m);
 void bind_module(nb::module_& m);
 void bind_module_hooks(nb::module_& m);
 void bind_cpp_modules(nb::module_& m);
+void bind_keywords(nb::module_& m, TensorClass& c);
+
+// A tensor's hash, and what Python's collector of cycles sees of it.
+const PyType_Slot* tensor_slots();
 
 // Adds the method also as a function of the module, as PyTorch has most: x.exp() and kiln.exp(x).
 template <class F, class... Extra>
@@ -75,9 +75,31 @@ nb::object size_object(const Shape& shape);
 // A shape given as numbers or as one sequence: zeros(2, 3), zeros((2, 3)). Throws TypeError naming
 // `op`.
 Shape shape_of_args(const char* op, const nb::args& args);
-// The number that a Python object is; false when it is none.
-bool scalar_of(nb::handle object, Scalar* out);
-// kiln.Size's or any other sequence's integers; false when it is no such thing.
-bool integers_of(nb::handle object, Shape* out);
+// Whether an object is a T, which `out` becomes. Throws what is wrong with one that is (see
+// Note [No caster throws]), which nanobind's try_cast() turns into the end of the process.
+template <class T>
+bool try_value(nb::handle object, T& out) {
+  nb::detail::make_caster<T> caster;
+  constexpr auto kConvert = static_cast<uint8_t>(nb::detail::cast_flags::convert);
+  const uint8_t flags = nb::detail::flags_for_local_caster<T>(kConvert);
+  if (!caster.from_python(object, flags, nullptr) || !caster.template can_cast<T>()) return false;
+  out = caster.operator nb::detail::cast_t<T>();
+  return true;
+}
+
+// An argument as a C++ value. Throws TypeError naming `op` and what it expected.
+template <class T>
+T value_arg(const char* op, nb::handle argument, const char* expected) {
+  T value{};
+  if (!try_value(argument, value)) {
+    throw nb::type_error(concat(op, ": expected ", expected, "; got ",
+                                std::string_view(Py_TYPE(argument.ptr())->tp_name))
+                             .c_str());
+  }
+  return value;
+}
 
 }  // namespace kiln::python
+
+// See try_value().
+#pragma GCC poison try_cast

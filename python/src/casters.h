@@ -13,6 +13,7 @@
 
 #include "kiln/tensor/interop.h"
 #include "kiln/tensor/tensor.h"
+#include "standard_casters.h"
 
 namespace kiln::python {
 
@@ -55,7 +56,6 @@ struct PyDevice {
 };
 PyObject* dtype_object(DType dtype) noexcept;  // borrowed
 bool dtype_from(PyObject* object, DType* out) noexcept;
-bool device_from(PyObject* object, Device* out);
 
 // Arguments that may be one of several things.
 struct OptionalTensor {  // a tensor or None
@@ -67,13 +67,23 @@ class Operand {  // a tensor or a number
   Operand() = default;
   explicit Operand(const Tensor* x) : tensor_(x) {}
   explicit Operand(Scalar s) : scalar_(s) {}
+  // An integer beyond int64, also as the float that it is by itself.
+  Operand(Scalar s, uint64_t integer) : scalar_(s), integer_(integer), is_uint64_(true) {}
   bool is_tensor() const { return tensor_ != nullptr; }
+  bool is_uint64() const { return is_uint64_; }  // an integer beyond int64
   const Tensor& tensor() const { return *tensor_; }
   Scalar scalar() const { return scalar_; }
+  // The number as an operand of arithmetic with x. An integer from 2^63 to 2^64 - 1 is a float
+  // beside floats, and wraps as int64 does beside integers, as in PyTorch.
+  Scalar scalar_beside(const Tensor& x) const { return is_uint64_ ? wrapped(x) : scalar_; }
 
  private:
+  Scalar wrapped(const Tensor& x) const;
+
   const Tensor* tensor_ = nullptr;
   Scalar scalar_;
+  uint64_t integer_ = 0;
+  bool is_uint64_ = false;
 };
 struct IntList {  // an integer or a sequence of them
   Shape values;
@@ -81,8 +91,24 @@ struct IntList {  // an integer or a sequence of them
   operator const Shape&() const { return values; }
 };
 
+// An instance of a bound class as an argument: the C++ object and the Python object. Refuses other
+// classes, None, and instances whose __init__ has not run.
+template <class T>
+struct Self {
+  T* p = nullptr;
+  nb::handle h;
+};
+
+// What a Python object is as one of these; false when it is no such thing. They throw what is wrong
+// with one that is: DeviceError for an unknown device, ShapeError for more than kMaxRank integers,
+// OverflowError for an int beyond uint64 (scalar_of, operand_of) or int64 (the others).
+bool device_from(nb::handle object, Device* out);
 bool scalar_of(nb::handle object, Scalar* out);
-bool integers_of(nb::handle object, Shape* out);
+bool operand_of(nb::handle object, Operand* out);
+bool integers_of(nb::handle object, Shape* out);  // a tuple or list of them
+bool int_list_of(nb::handle object, IntList* out);
+// Whether an int is one from 2^63 to 2^64 - 1, which scalar_of() reads as a float.
+bool is_uint64_only(nb::handle object);
 nb::object size_object(const Shape& shape);
 
 }  // namespace kiln::python
@@ -129,22 +155,18 @@ struct type_caster<kiln::DType> {
 };
 
 template <>
-struct type_caster<kiln::Device> {
-  NB_TYPE_CASTER(kiln::Device, const_name("device | str"))
-  bool from_python(handle src, uint8_t, cleanup_list*) {
-    return kiln::python::device_from(src.ptr(), &value);
-  }
+struct type_caster<kiln::Device>
+    : kiln::python::CheckedCaster<kiln::Device, &kiln::python::device_from> {
+  static constexpr auto Name = const_name("device | str");
   static handle from_cpp(kiln::Device x, rv_policy, cleanup_list*) {
     return nanobind::cast(kiln::python::PyDevice{x}).release();
   }
 };
 
 template <>
-struct type_caster<kiln::Scalar> {
-  NB_TYPE_CASTER(kiln::Scalar, const_name("float"))
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    return kiln::python::scalar_of(src, &value);
-  }
+struct type_caster<kiln::Scalar>
+    : kiln::python::CheckedCaster<kiln::Scalar, &kiln::python::scalar_of> {
+  static constexpr auto Name = const_name("float");
   static handle from_cpp(kiln::Scalar x, rv_policy, cleanup_list*) noexcept {
     switch (x.kind()) {
       case kiln::Kind::boolean:
@@ -172,44 +194,46 @@ struct type_caster<kiln::python::OptionalTensor> {
 };
 
 template <>
-struct type_caster<kiln::python::Operand> {
-  NB_TYPE_CASTER(kiln::python::Operand, const_name("Tensor | float"))
-  bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
-    if (const kiln::Tensor* x = kiln::python::tensor_pointer(src.ptr())) {
-      value = kiln::python::Operand(x);
-      return true;
-    }
-    kiln::Scalar number;
-    if (!kiln::python::scalar_of(src, &number)) return false;
-    value = kiln::python::Operand(number);
-    return true;
-  }
+struct type_caster<kiln::python::Operand>
+    : kiln::python::CheckedCaster<kiln::python::Operand, &kiln::python::operand_of> {
+  static constexpr auto Name = const_name("Tensor | float");
 };
 
 template <>
-struct type_caster<kiln::python::IntList> {
-  NB_TYPE_CASTER(kiln::python::IntList, const_name("int | collections.abc.Sequence[int]"))
-  bool from_python(handle src, uint8_t, cleanup_list*) {
-    kiln::Scalar number;
-    if (PyLong_Check(src.ptr()) && !PyBool_Check(src.ptr())) {
-      if (!kiln::python::scalar_of(src, &number)) return false;
-      value.values = kiln::Shape{number.to_int()};
-      value.is_number = true;
-      return true;
-    }
-    return kiln::python::integers_of(src, &value.values);
-  }
+struct type_caster<kiln::python::IntList>
+    : kiln::python::CheckedCaster<kiln::python::IntList, &kiln::python::int_list_of> {
+  static constexpr auto Name = const_name("int | collections.abc.Sequence[int]");
 };
 
 template <>
-struct type_caster<kiln::Shape> {
-  NB_TYPE_CASTER(kiln::Shape, const_name("collections.abc.Sequence[int]"))
-  bool from_python(handle src, uint8_t, cleanup_list*) {
-    return kiln::python::integers_of(src, &value);
-  }
+struct type_caster<kiln::Shape>
+    : kiln::python::CheckedCaster<kiln::Shape, &kiln::python::integers_of> {
+  static constexpr auto Name = const_name("collections.abc.Sequence[int]");
   static handle from_cpp(const kiln::Shape& x, rv_policy, cleanup_list*) {
     return kiln::python::size_object(x).release();
   }
 };
+
+template <class T>
+struct type_caster<kiln::python::Self<T>> {
+  NB_TYPE_CASTER(kiln::python::Self<T>, make_caster<T>::Name)
+  bool from_python(handle src, uint8_t flags, cleanup_list* cleanup) noexcept {
+    make_caster<T> caster;
+    if (src.is_none() || !caster.from_python(src, flags, cleanup)) return false;
+    value = {caster.operator T*(), src};
+    return value.p != nullptr;
+  }
+};
+
+// See Note [No caster throws].
+template <class... T>
+inline constexpr bool never_throw =
+    (noexcept(std::declval<make_caster<T>&>().from_python(handle(), uint8_t{0}, nullptr)) && ...);
+static_assert(
+    never_throw<kiln::Tensor, kiln::DType, kiln::Device, kiln::Scalar, kiln::Shape,
+                kiln::python::OptionalTensor, kiln::python::Operand, kiln::python::IntList, double,
+                int64_t, int32_t, uint64_t, std::string, std::complex<double>,
+                std::optional<kiln::Device>, std::vector<kiln::Shape>,
+                std::pair<kiln::Shape, kiln::Device>, std::map<std::string, std::string>>);
 
 }  // namespace nanobind::detail

@@ -1,6 +1,8 @@
 // Functions that make tensors.
 #include <cstring>
 
+#include "default_device.h"
+#include "kiln/core/warning.h"
 #include "tensor_from.h"
 
 namespace kiln::python {
@@ -12,8 +14,11 @@ struct Options {
   std::optional<Device> device;
   bool requires_grad;
 
-  operator TensorOptions() const { return {dtype, device.value_or(Device{}), requires_grad}; }
+  operator TensorOptions() const { return {dtype, device_or_default(device), requires_grad}; }
 };
+
+// A number, or the only element of a tensor.
+Scalar scalar_in(const Operand& x) { return x.is_tensor() ? x.tensor().item_scalar() : x.scalar(); }
 
 Tensor marked(Tensor x, bool requires_grad) {
   if (requires_grad) x.requires_grad_();
@@ -91,15 +96,22 @@ void bind_from_values(nb::module_& m) {
                                       std::string_view(Py_TYPE(array.ptr())->tp_name))
                                    .c_str());
         }
-        return tensor_over("from_numpy", array);
+        const Tensor out = tensor_over("from_numpy", array);
+        if (is_read_only(array)) {
+          warn("from_numpy: the array is read-only, so that the tensor is a copy of it");
+        }
+        return out;
       },
-      "array"_a, "A tensor over the array's memory: each sees what is written to the other.");
+      "array"_a,
+      "A tensor over the array's memory: each sees what is written to the other. Of a read-only "
+      "array a copy, with a warning.");
   m.def(
       "frombuffer",
       [](nb::handle buffer, DType dtype, int64_t count, int64_t offset) {
         const Tensor bytes = tensor_over(
             "frombuffer",
-            nb::module_::import_("builtins").attr("memoryview")(buffer).attr("cast")("B"));
+            nb::module_::import_("builtins").attr("memoryview")(buffer).attr("cast")("B"),
+            Access::read);
         const auto size = static_cast<int64_t>(size_of(dtype));
         const int64_t n = count >= 0 ? count : (bytes.numel() - offset) / size;
         if (offset < 0 || n < 0 || n > (bytes.numel() - offset) / size) {
@@ -111,7 +123,9 @@ void bind_from_values(nb::module_& m) {
           std::memcpy(values.mutable_data(),
                       static_cast<const std::byte*>(interop::data(bytes)) + offset, values.bytes());
         }
-        return Tensor(values);
+        const Tensor out(values);
+        check_bools("frombuffer", out);
+        return out;
       },
       "buffer"_a, nb::kw_only(), "dtype"_a, "count"_a = -1, "offset"_a = 0,
       "A copy of a buffer's bytes, read as dtype.");
@@ -134,20 +148,26 @@ void bind_filled(nb::module_& m) {
   def_like(m, "ones_like", [](const Shape& s, const Options& o) { return ones(s, o); });
   m.def(
       "full",
-      [](const IntList& size, Scalar value, std::optional<DType> dtype,
+      [](const IntList& size, const Operand& fill_value, std::optional<DType> dtype,
          std::optional<Device> device, bool requires_grad) {
+        if (fill_value.is_uint64() && !dtype) {
+          throw_error<OverflowError>("full: the int does not fit int64; expected a dtype that ",
+                                     "holds it");
+        }
+        const Scalar number = scalar_in(fill_value);
         checked_numel("full", size.values);
         Unlocked lock(size.values.numel());
-        return full(size.values, value, Options{dtype, device, requires_grad});
+        return full(size.values, number, Options{dtype, device, requires_grad});
       },
       "size"_a, "fill_value"_a, nb::kw_only(), KILN_PY_OPTIONS, "A tensor of one value.");
   m.def(
       "full_like",
-      [](const Tensor& x, Scalar value, std::optional<DType> dtype, std::optional<Device> device,
-         bool requires_grad) {
+      [](const Tensor& x, const Operand& value, std::optional<DType> dtype,
+         std::optional<Device> device, bool requires_grad) {
+        const Scalar number = scalar_in(value);
         Unlocked lock(x);
         return full(
-            x.shape(), value,
+            x.shape(), number,
             Options{dtype ? *dtype : x.dtype(), device ? *device : x.device(), requires_grad});
       },
       "input"_a, "fill_value"_a, nb::kw_only(), KILN_PY_OPTIONS);
@@ -162,10 +182,7 @@ void bind_filled(nb::module_& m) {
       "n"_a, "m"_a = nb::none(), nb::kw_only(), KILN_PY_OPTIONS, "Ones on the diagonal.");
 }
 
-// A number, or the only element of a tensor.
-double number_of(const Operand& x) {
-  return x.is_tensor() ? x.tensor().item_scalar().to_double() : x.scalar().to_double();
-}
+double number_of(const Operand& x) { return scalar_in(x).to_double(); }
 
 void bind_sequences(nb::module_& m) {
   m.def(

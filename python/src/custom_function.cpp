@@ -1,5 +1,5 @@
 // What kiln.autograd.Function is built on: a function of Python with a derivative in Python.
-#include "kiln/tensor/custom_function.h"
+#include "kiln/tensor/autograd/custom_function.h"
 
 #include "binding.h"
 
@@ -45,10 +45,14 @@ TensorList gradients_of(const std::string& name, const nb::object& result) {
 
 // See Note [The interpreter's lock]: a pass runs without it.
 FunctionBackward backward_of(const std::string& name, nb::object function) {
-  return [name, held = HeldObject(std::move(function))](FunctionContext&, const TensorList& grads) {
+  const HeldObject both(nb::make_tuple(name, function));
+  const auto call = [](void* object, FunctionContext&, const TensorList& grads) -> TensorList {
     Locked lock;
-    return gradients_of(name, held.get()(*tuple_of(grads)));
+    const nb::object both = HeldObject::from(object);
+    return gradients_of(nb::cast<std::string>(both[0]), both[1](*tuple_of(grads)));
   };
+  return interop::ForeignCall<TensorList(FunctionContext&, const TensorList&)>{both.foreign(),
+                                                                               call};
 }
 
 // forward(state) gives what the call gives; its tensors come back with their history. `backward` is

@@ -1,9 +1,9 @@
 // Derivatives of Python functions, checkpoints, anomaly mode.
-#include "kiln/tensor/derivatives.h"
+#include "kiln/tensor/autograd/derivatives.h"
 
 #include "binding.h"
 #include "kiln/autodiff/anomaly.h"
-#include "kiln/tensor/checkpoint.h"
+#include "kiln/tensor/autograd/checkpoint.h"
 
 namespace kiln::python {
 
@@ -30,7 +30,7 @@ ListFunction function_of(const char* op, nb::object function) {
     const nb::object result = held.get()(*tuple_of(inputs));
     TensorList out;
     if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr())) {
-      for (nb::handle item : result) out.push_back(result_tensor(op, item));
+      for (nb::handle item : nb::tuple(result)) out.push_back(result_tensor(op, item));
     } else {
       out.push_back(result_tensor(op, result));
     }
@@ -63,14 +63,17 @@ std::string stack_trace() {
 
 // See register_post_accumulate_grad_hook: hands the hook the object that it was registered on.
 HookHandle hook_after_accumulation(nb::object self, nb::object hook) {
-  const Tensor& x = *tensor_pointer(self.ptr());
-  const HeldObject weak(nb::steal(PyWeakref_NewRef(self.ptr(), nullptr)));
+  const Tensor& x = tensor_arg("register_post_accumulate_grad_hook", self);
+  const nb::object weak = nb::steal(PyWeakref_NewRef(self.ptr(), nullptr));
+  const HeldObject both(nb::make_tuple(weak, hook));
+  const auto call = [](void* object, const Tensor& same) {
+    Locked lock;
+    const nb::object both = HeldObject::from(object);
+    const nb::object known = both[0]();
+    both[1](known.is_none() ? nb::cast(same) : known);
+  };
   return register_post_accumulate_grad_hook(
-      x, [weak, held = HeldObject(std::move(hook))](const Tensor& same) {
-        Locked lock;
-        nb::object object = weak.get()();
-        held.get()(object.is_none() ? nb::cast(same) : object);
-      });
+      x, interop::ForeignCall<void(const Tensor&)>{both.foreign(), call});
 }
 
 }  // namespace

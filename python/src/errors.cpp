@@ -1,10 +1,11 @@
 // Kiln's errors as Python's: each is both a kiln.errors.Error and the builtin exception that a
 // user of PyTorch catches.
 #include <array>
+#include <cstring>
 
-#include "binding.h"
 #include "kiln/core/warning.h"
 #include "kiln/tensor/linalg/error.h"
+#include "nn_module.h"
 
 namespace kiln::python {
 
@@ -38,20 +39,52 @@ void add(nb::module_& m, const char* name, nb::handle base,
   translations().push_back({&is<E>, std::move(type)});
 }
 
+// A message may quote what is no UTF-8, such as the name of a file: it must not become an error of
+// its own.
+void set_error(nb::handle type, const char* message) {
+  const nb::object text = nb::steal(
+      PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(std::strlen(message)), "replace"));
+  if (text.is_valid()) PyErr_SetObject(type.ptr(), text.ptr());
+}
+
 void translate(const std::exception_ptr& p, void*) {
   try {
     std::rethrow_exception(p);
   } catch (const Error& e) {
     for (const Translation& t : translations()) {
       if (!t.matches(e)) continue;
-      PyErr_SetString(t.type.ptr(), e.what());
+      set_error(t.type, e.what());
       return;
     }
     throw;
+  } catch (const std::bad_cast&) {
+    PyErr_SetString(PyExc_TypeError, "an argument, or what it holds, is of the wrong class");
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(PyExc_MemoryError,
+                    "out of memory: there is none left for a result of this size");
+  } catch (const std::length_error&) {
+    PyErr_SetString(PyExc_ValueError, "a size is too large: no memory holds a result of this size");
   }
 }
 
 }  // namespace
+
+void set_python_error() noexcept {
+  try {
+    try {
+      throw;
+    } catch (nb::python_error& e) {
+      e.restore();
+    } catch (const nb::builtin_exception& e) {
+      const bool is_type = e.type() == nb::exception_type::type_error;
+      set_error(is_type ? PyExc_TypeError : PyExc_ValueError, e.what());
+    } catch (...) {
+      translate(std::current_exception(), nullptr);
+    }
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  }
+}
 
 void bind_errors(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("_errors", "What Kiln raises.");
@@ -64,6 +97,9 @@ void bind_errors(nb::module_& parent) {
   add<DTypeError>(m, "DTypeError", base, {PyExc_NotImplementedError, PyExc_TypeError});
   add<DeviceError>(m, "DeviceError", base, {PyExc_RuntimeError});
   add<IndexError>(m, "IndexError", base, {PyExc_IndexError, PyExc_RuntimeError});
+  // Before the class that it derives from.
+  add<OverflowError>(m, "OverflowError", base,
+                     {PyExc_OverflowError, PyExc_ValueError, PyExc_RuntimeError});
   add<ValueError>(m, "ValueError", base, {PyExc_ValueError, PyExc_RuntimeError});
   add<IoError>(m, "IoError", base, {PyExc_OSError});
   add<AutodiffError>(m, "AutodiffError", base, {PyExc_RuntimeError});

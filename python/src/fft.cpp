@@ -1,5 +1,6 @@
 // kiln.fft: Fourier transforms.
 #include "binding.h"
+#include "default_device.h"
 
 namespace kiln::python {
 
@@ -67,7 +68,7 @@ void bind_frequencies(nb::module_& m) {
         name,
         [f](int64_t n, double d, std::optional<DType> dtype, std::optional<Device> device,
             bool requires_grad) {
-          return f(n, d, TensorOptions{dtype, device.value_or(Device{}), requires_grad});
+          return f(n, d, TensorOptions{dtype, device_or_default(device), requires_grad});
         },
         "n"_a, "d"_a = 1.0, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = nb::none(),
         "requires_grad"_a = false, doc);

@@ -14,6 +14,9 @@ void bind_functional_activations(nb::module_& m);
 void bind_functional_losses(nb::module_& m);
 void bind_functional_images(nb::module_& m);
 
+// The activation of linear() by its name.
+Activation activation_of(const std::string& name);
+
 // One number for all spatial dims, or one for each.
 inline Sizes sizes_of(const IntList& list) { return Sizes(list.values); }
 // None and () stand for the default.

@@ -9,9 +9,9 @@ namespace {
 Padding padding_of(const char* op, const nb::object& padding) {
   if (PyUnicode_Check(padding.ptr())) return Padding(nb::cast<std::string>(padding));
   IntList list;
-  if (nb::try_cast(padding, list)) return Padding(sizes_of(list));
+  if (try_value(padding, list)) return Padding(sizes_of(list));
   std::vector<std::pair<int64_t, int64_t>> sides;
-  if (!nb::try_cast(padding, sides)) {
+  if (!try_value(padding, sides)) {
     throw nb::type_error(concat(op,
                                 ": padding must be 'valid', 'same', an integer, integers or a "
                                 "pair for each spatial dim")
@@ -58,6 +58,8 @@ void def_transposed(nb::module_& m, const char* name, Transposed f, const char* 
       "output_padding"_a = 0, "groups"_a = 1, "dilation"_a = 1, doc);
 }
 
+}  // namespace
+
 Activation activation_of(const std::string& name) {
   constexpr std::pair<const char*, Activation> kNames[] = {
       {"none", Activation::none},           {"relu", Activation::relu}, {"gelu", Activation::gelu},
@@ -69,8 +71,6 @@ Activation activation_of(const std::string& name) {
   throw_error<ValueError>("linear: unknown activation '", name,
                           "'; expected none, relu, gelu, gelu_tanh, silu, tanh or sigmoid");
 }
-
-}  // namespace
 
 void bind_functional_convolutions(nb::module_& m) {
   m.def(

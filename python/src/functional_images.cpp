@@ -13,9 +13,10 @@ void bind_functional_images(nb::module_& m) {
         if (size) options.size = size->values;
         double scale = 0;
         if (!scale_factor.is_none()) {
-          options.scale_factor = nb::try_cast(scale_factor, scale)
+          options.scale_factor = try_value(scale_factor, scale)
                                      ? std::vector<double>{scale}
-                                     : nb::cast<std::vector<double>>(scale_factor);
+                                     : value_arg<std::vector<double>>("interpolate", scale_factor,
+                                                                      "a number or a list of them");
         }
         options.mode = mode;
         options.align_corners = align_corners;

@@ -116,9 +116,10 @@ void bind_class_losses(nb::module_& m) {
          bool zero_infinity) {
         const auto lengths = [](const nb::object& value) {
           Tensor x;
-          if (nb::try_cast(value, x)) return x;
-          return from_vector(nb::cast<std::vector<int64_t>>(value),
-                             {static_cast<int64_t>(nb::len(value))});
+          if (try_value(value, x)) return x;
+          const auto numbers =
+              value_arg<std::vector<int64_t>>("ctc_loss", value, "lengths in a tensor or list");
+          return from_vector(numbers, {static_cast<int64_t>(numbers.size())});
         };
         const Tensor steps = lengths(input_lengths), sizes = lengths(target_lengths);
         Unlocked lock;
@@ -240,7 +241,8 @@ void bind_pair_losses(nb::module_& m) {
         std::function<Tensor(const Tensor&, const Tensor&)> distance;
         if (distance_function) {
           distance = [&](const Tensor& a, const Tensor& b) {
-            return nb::cast<Tensor>((*distance_function)(a, b));
+            const nb::object distance = (*distance_function)(a, b);
+            return tensor_arg("triplet_margin_with_distance_loss", distance);
           };
         }
         return F::triplet_margin_with_distance_loss(

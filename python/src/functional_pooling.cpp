@@ -96,14 +96,21 @@ void def_unpool(nb::module_& m, const char* name, Unpool f) {
 
 // A number, or a list in which None keeps the input's size.
 Sizes output_sizes(const char* op, const nb::object& size) {
+  const auto checked = [op](int64_t n) {
+    if (n < 0) throw_error<ValueError>(op, ": expected sizes >= 0 or None; got ", n);
+    return n;
+  };
   IntList list;
-  if (nb::try_cast(size, list)) return sizes_of(list);
+  if (try_value(size, list)) {
+    for (const int64_t n : list.values) checked(n);
+    return sizes_of(list);
+  }
   std::vector<std::optional<int64_t>> entries;
-  if (!nb::try_cast(size, entries)) {
+  if (!try_value(size, entries)) {
     throw nb::type_error(concat(op, ": output_size must be integers or None").c_str());
   }
   Shape out;
-  for (const std::optional<int64_t>& n : entries) out.push_back(n.value_or(-1));
+  for (const std::optional<int64_t>& n : entries) out.push_back(n ? checked(*n) : -1);
   return Sizes(out);
 }
 
@@ -155,9 +162,9 @@ void def_fractional(nb::module_& m, const std::string& name, FractionalPool pool
     options.output_size = optional_sizes_of(output_size);
     double ratio = 0.0;
     if (output_ratio.is_none()) {
-    } else if (nb::try_cast(output_ratio, ratio)) {
+    } else if (try_value(output_ratio, ratio)) {
       options.output_ratio = {ratio};
-    } else if (!nb::try_cast(output_ratio, options.output_ratio)) {
+    } else if (!try_value(output_ratio, options.output_ratio)) {
       throw nb::type_error(concat(name, ": output_ratio must be one number or several").c_str());
     }
     options.random_samples = samples;

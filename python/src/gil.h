@@ -1,9 +1,13 @@
 // When the interpreter's lock is held, and when not.
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include <nanobind/nanobind.h>
 #include <unistd.h>
 
+#include "kiln/tensor/exchange.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::python {
@@ -22,6 +26,11 @@ inline constexpr int64_t kUnlockedFrom = 4096;
   for (;;) ::pause();
 }
 
+// Note [What others exchange]
+// While a thread computes without the lock, another may assign to a parameter's data. A section
+// keeps what the thread reads; see Note [Exchanged values] in kiln/tensor/exchange.h. Python that
+// is called from the middle of an op may do the same, and sees what is newest.
+
 // Holds the lock, on whatever thread.
 class Locked {
  public:
@@ -31,28 +40,34 @@ class Locked {
     } catch (...) {
       sleep_until_the_end();
     }
+    section_.emplace(interop::ReadSection::Sees::newest);
   }
-  ~Locked() { PyGILState_Release(state_); }
+  ~Locked() {
+    section_.reset();
+    PyGILState_Release(state_);
+  }
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
  private:
   PyGILState_STATE state_;
+  std::optional<interop::ReadSection> section_;
 };
 
 class Unlocked {
  public:
   // Always.
-  Unlocked() : state_(PyEval_SaveThread()) {}
+  Unlocked() { release(); }
   // For an op on these tensors.
   template <class... T>
   explicit Unlocked(const Tensor& first, const T&... others) {
-    if (is_large(first) || (is_large(others) || ...)) state_ = PyEval_SaveThread();
+    if (is_large(first) || (is_large(others) || ...)) release();
   }
   // For an op that makes `numel` elements.
   explicit Unlocked(int64_t numel) {
-    if (numel >= kUnlockedFrom) state_ = PyEval_SaveThread();
+    if (numel >= kUnlockedFrom) release();
   }
+  // The section ends under the lock: what it kept may be Python's.
   ~Unlocked() {
     if (state_ == nullptr) return;
     try {
@@ -67,6 +82,12 @@ class Unlocked {
  private:
   static bool is_large(const Tensor& x) { return x.defined() && x.numel() >= kUnlockedFrom; }
 
+  void release() {
+    section_.emplace();
+    state_ = PyEval_SaveThread();
+  }
+
+  std::optional<interop::ReadSection> section_;
   PyThreadState* state_ = nullptr;
 };
 
@@ -86,6 +107,12 @@ class HeldObject {
 
   // To be used under the lock only.
   const nanobind::object& get() const { return *object_; }
+
+  // The same reference for what knows no Python: see interop::ForeignCall.
+  std::shared_ptr<void> foreign() const { return object_; }
+  static const nanobind::object& from(void* foreign) {
+    return *static_cast<const nanobind::object*>(foreign);
+  }
 
  private:
   std::shared_ptr<nanobind::object> object_;

@@ -3,14 +3,15 @@
 #include <cstring>
 
 #include <nanobind/ndarray.h>
-
+// ndarray.h goes first: binding.h forbids what it uses.
 #include "tensor_from.h"
 
 namespace kiln::python {
 
 namespace {
 
-// DLPack's structures (https://dmlc.github.io/dlpack), version 0: what every library reads.
+// DLPack's structures (https://dmlc.github.io/dlpack), as dlpack.h has them: version 1, and the one
+// without a version that it came from.
 struct DLDevice {
   int32_t type;
   int32_t id;
@@ -30,10 +31,28 @@ struct DLTensor {
   uint64_t byte_offset;
 };
 struct DLManagedTensor {
+  static constexpr const char* kName = "dltensor";
+  static constexpr const char* kUsedName = "used_dltensor";
   DLTensor tensor;
   void* context;
   void (*deleter)(DLManagedTensor*);
 };
+struct DLPackVersion {
+  uint32_t major;
+  uint32_t minor;
+};
+struct DLManagedTensorVersioned {
+  static constexpr const char* kName = "dltensor_versioned";
+  static constexpr const char* kUsedName = "used_dltensor_versioned";
+  DLPackVersion version;
+  void* context;
+  void (*deleter)(DLManagedTensorVersioned*);
+  uint64_t flags;
+  DLTensor tensor;
+};
+constexpr uint64_t kDLReadOnly = 1, kDLCopied = 2;
+constexpr int32_t kDLCpu = 1, kDLHostOfCuda = 3;
+constexpr DLPackVersion kDLVersion = {1, 0};
 
 enum : uint8_t {
   kDLInt = 0,
@@ -61,13 +80,18 @@ std::optional<DType> dtype_of_dl(DLDataType t) {
   return std::nullopt;
 }
 
-// What keeps a tensor's memory alive while another library looks at it.
+// What keeps a tensor's memory alive while another library looks at it: the memory itself, since
+// the tensor may be given another (x.data = y, module.half(), share_memory_()).
+template <class Managed>
 struct Exported {
-  Tensor tensor;
-  Shape shape;
-  Strides strides;
-  DLManagedTensor managed;
+  interop::Memory memory;
+  Managed managed;
 };
+
+// Whether a copy is asked for; None leaves it open.
+bool must_copy(const char* op, const nb::object& copy) {
+  return !copy.is_none() && value_arg<bool>(op, copy, "a bool or None for copy");
+}
 
 void check_exportable(const char* op, const Tensor& x) {
   if (x.dtype() == DType::q8) {
@@ -81,18 +105,27 @@ void check_exportable(const char* op, const Tensor& x) {
   }
 }
 
-nb::object to_dlpack(const Tensor& x) {
-  check_exportable("__dlpack__", x);
-  auto* exported = new Exported{x, x.shape(), x.stride(), {}};
-  DLManagedTensor& managed = exported->managed;
-  managed.tensor = {
-      interop::data(x),          {1, 0}, x.dim(), dl_type(x.dtype()), exported->shape.begin(),
-      exported->strides.begin(), 0};
+template <class Managed>
+nb::object capsule_of(interop::Memory memory, uint64_t flags) {
+  auto* exported = new Exported<Managed>{std::move(memory), {}};
+  interop::Memory& from = exported->memory;
+  Managed& managed = exported->managed;
+  managed.tensor = {from.data,
+                    {kDLCpu, 0},
+                    from.shape.rank(),
+                    dl_type(from.dtype),
+                    from.shape.begin(),
+                    from.strides.begin(),
+                    0};
   managed.context = exported;
-  managed.deleter = [](DLManagedTensor* m) { delete static_cast<Exported*>(m->context); };
-  PyObject* capsule = PyCapsule_New(&managed, "dltensor", [](PyObject* object) {
-    if (!PyCapsule_IsValid(object, "dltensor")) return;  // its consumer frees it
-    auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object, "dltensor"));
+  managed.deleter = [](Managed* m) { delete static_cast<Exported<Managed>*>(m->context); };
+  if constexpr (requires { managed.flags; }) {
+    managed.version = kDLVersion;
+    managed.flags = flags;
+  }
+  PyObject* capsule = PyCapsule_New(&managed, Managed::kName, [](PyObject* object) {
+    if (!PyCapsule_IsValid(object, Managed::kName)) return;  // its consumer frees it
+    auto* m = static_cast<Managed*>(PyCapsule_GetPointer(object, Managed::kName));
     m->deleter(m);
   });
   if (capsule == nullptr) {
@@ -102,17 +135,86 @@ nb::object to_dlpack(const Tensor& x) {
   return nb::steal(capsule);
 }
 
-Tensor from_dlpack(nb::handle source) {
-  nb::object capsule = nb::borrow(source);
-  if (nb::hasattr(source, "__dlpack__")) capsule = source.attr("__dlpack__")();
-  if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
-    throw nb::type_error(
-        "from_dlpack: expected an object with __dlpack__(), or its capsule that "
-        "nobody has used yet");
+[[noreturn]] void throw_buffer_error(const std::string& message) {
+  PyErr_SetString(PyExc_BufferError, message.c_str());
+  throw nb::python_error();
+}
+
+// The two numbers of a version or a device; false for anything else.
+bool pair_of(nb::handle object, int64_t* first, int64_t* second) {
+  Shape numbers;
+  if (!PyTuple_Check(object.ptr()) || !integers_of(object, &numbers) || numbers.rank() != 2) {
+    return false;
   }
-  auto* m = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+  *first = numbers[0];
+  *second = numbers[1];
+  return true;
+}
+
+nb::object to_dlpack(const Tensor& x, const nb::object& stream, const nb::object& max_version,
+                     const nb::object& dl_device, const nb::object& copy) {
+  check_exportable("__dlpack__", x);
+  if (!stream.is_none()) {
+    throw_error<ValueError>("__dlpack__: host memory has no streams; expected stream=None");
+  }
+  int64_t major = 0, minor = 0;
+  if (!max_version.is_none() && !pair_of(max_version, &major, &minor)) {
+    throw nb::type_error("__dlpack__: expected max_version as (major, minor)");
+  }
+  int64_t type = kDLCpu, id = 0;
+  if (!dl_device.is_none() && !pair_of(dl_device, &type, &id)) {
+    throw nb::type_error("__dlpack__: expected dl_device as (type, id)");
+  }
+  if (type != kDLCpu || id != 0) {
+    throw_buffer_error(
+        concat("__dlpack__: the tensor lies in host memory, device (1, 0); got "
+               "dl_device (",
+               type, ", ", id, ")"));
+  }
+  const bool copied = must_copy("__dlpack__", copy);
+  const Tensor held = copied ? x.clone() : x;
+  interop::Memory memory = interop::memory("__dlpack__", held);
+  if (major >= 1) {
+    return capsule_of<DLManagedTensorVersioned>(std::move(memory), copied ? kDLCopied : 0);
+  }
+  return capsule_of<DLManagedTensor>(std::move(memory), 0);
+}
+
+// The capsule that a producer gives, of as new a version as both know.
+nb::object capsule_from(nb::handle source, const nb::object& copy) {
+  if (!nb::hasattr(source, "__dlpack__")) return nb::borrow(source);
+  const nb::object produce = source.attr("__dlpack__");
+  nb::dict wishes;
+  wishes["max_version"] = nb::make_tuple(kDLVersion.major, kDLVersion.minor);
+  if (!copy.is_none()) wishes["copy"] = copy;
+  try {
+    return produce(**wishes);
+  } catch (const nb::python_error& error) {
+    // Producers from before these arguments came up.
+    if (!error.matches(PyExc_TypeError)) throw;
+    return produce();
+  }
+}
+
+template <class Managed>
+Tensor over_capsule(nb::handle capsule, bool must_share, bool copy) {
+  auto* m = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), Managed::kName));
+  if constexpr (requires { m->flags; }) {
+    if (m->version.major != kDLVersion.major) {
+      throw_buffer_error(concat("from_dlpack: only version 1 is known; got version ",
+                                m->version.major, ".", m->version.minor));
+    }
+    if ((m->flags & kDLCopied) != 0) copy = false;
+    if ((m->flags & kDLReadOnly) != 0) {
+      if (must_share) {
+        throw_buffer_error(
+            "from_dlpack: the memory is read-only, and a tensor would write to it; try copy=True");
+      }
+      copy = true;
+    }
+  }
   const DLTensor& t = m->tensor;
-  if (t.device.type != 1 && t.device.type != 3) {
+  if (t.device.type != kDLCpu && t.device.type != kDLHostOfCuda) {
     throw_error<DeviceError>("from_dlpack: only host memory can be shared; got device type ",
                              t.device.type);
   }
@@ -130,15 +232,30 @@ Tensor from_dlpack(nb::handle source) {
   const Tensor out = interop::from_blob(
       static_cast<char*>(t.data) + t.byte_offset, shape, strides, *dtype,
       [](void* context) {
-        auto* managed = static_cast<DLManagedTensor*>(context);
+        auto* managed = static_cast<Managed*>(context);
         if (managed->deleter == nullptr) return;
         if (!nb::is_alive() || !Py_IsInitialized()) return;
         Locked lock;  // the producer may be written in Python
         managed->deleter(managed);
       },
       m);
-  PyCapsule_SetName(capsule.ptr(), "used_dltensor");
-  return out;
+  PyCapsule_SetName(capsule.ptr(), Managed::kUsedName);
+  check_bools("from_dlpack", out);
+  return copy ? out.clone() : out;
+}
+
+Tensor from_dlpack(nb::handle source, const nb::object& copy) {
+  const bool copied = must_copy("from_dlpack", copy);
+  const bool must_share = !copy.is_none() && !copied;
+  const nb::object capsule = capsule_from(source, copy);
+  if (PyCapsule_IsValid(capsule.ptr(), DLManagedTensorVersioned::kName)) {
+    return over_capsule<DLManagedTensorVersioned>(capsule, must_share, copied);
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), DLManagedTensor::kName)) {
+    return over_capsule<DLManagedTensor>(capsule, must_share, copied);
+  }
+  throw nb::type_error(
+      "from_dlpack: expected an object with __dlpack__(), or its capsule that nobody has used yet");
 }
 
 nb::dlpack::dtype numpy_type(DType t) {
@@ -151,32 +268,41 @@ nb::dlpack::dtype numpy_type(DType t) {
 
 nb::object to_numpy(const Tensor& x, bool force) {
   if (!force) check_exportable("numpy", x);
-  const Tensor held = force ? x.detach().to(Device{}) : x;
-  const Shape shape = held.shape();
-  const Strides strides = held.stride();
+  const interop::Memory memory = interop::memory("numpy", force ? x.detach().to(Device{}) : x);
   std::array<size_t, kMaxRank> sizes{};
-  std::array<int64_t, kMaxRank> steps{};
-  for (int i = 0; i < shape.rank(); ++i) {
-    sizes[static_cast<size_t>(i)] = static_cast<size_t>(shape[i]);
-    steps[static_cast<size_t>(i)] = strides[i];
+  for (int i = 0; i < memory.shape.rank(); ++i) {
+    sizes[static_cast<size_t>(i)] = static_cast<size_t>(memory.shape[i]);
   }
-  auto* owner = new Tensor(held);
-  const nb::capsule keep(owner, [](void* p) noexcept { delete static_cast<Tensor*>(p); });
-  nb::ndarray<nb::numpy> array(interop::data(held), shape.size(), sizes.data(), keep, steps.data(),
-                               numpy_type(held.dtype()));
+  auto* owner = new Handle<Storage>(memory.owner);
+  const nb::capsule keep(owner, [](void* p) noexcept { delete static_cast<Handle<Storage>*>(p); });
+  nb::ndarray<nb::numpy> array(memory.data, memory.shape.size(), sizes.data(), keep,
+                               memory.strides.begin(), numpy_type(memory.dtype));
   return array.cast(nb::rv_policy::reference);
 }
 
+// NumPy's protocol: copy=True gives new memory, copy=False the tensor's or an error.
+nb::object to_array(const Tensor& x, const nb::object& dtype, const nb::object& copy) {
+  nb::object array = to_numpy(x, false);
+  const bool copied = must_copy("__array__", copy);
+  if (!dtype.is_none()) {
+    nb::object cast = array.attr("astype")(dtype, "copy"_a = copied);
+    if (cast.is(array) || copied) return cast;
+    if (!copy.is_none()) {
+      throw_error<ValueError>(
+          "__array__: another dtype needs new memory; got copy=False; expected None or True");
+    }
+    return cast;
+  }
+  return copied ? array.attr("copy")() : array;
+}
+
 nb::object reduce(nb::handle self) {
-  const Tensor& x = *tensor_pointer(self.ptr());
+  const Tensor& x = tensor_arg("pickle", self);
   const Tensor detached = x.detach();
   if (x.requires_grad() && !x.is_leaf()) {
     throw_error<AutodiffError>(
         "pickle: only leaves can be pickled, not results of recorded ops; try detach()");
   }
-  const TensorData data = detached.contiguous().to_data();
-  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data.data()),
-                                                         static_cast<Py_ssize_t>(data.bytes())));
   nb::object state = nb::none();
   if (nb::hasattr(self, "__dict__") && nb::len(nb::object(self.attr("__dict__"))) > 0) {
     state = self.attr("__dict__");
@@ -184,8 +310,20 @@ nb::object reduce(nb::handle self) {
   const char* kind = nb::isinstance<PyParameter>(self) ? "parameter"
                      : nb::isinstance<PyBuffer>(self)  ? "buffer"
                                                        : "tensor";
+  const nb::module_ pickle = nb::module_::import_("kiln._pickle");
+  if (kind_of(x.dtype()) == Kind::quantized) {
+    // Its values alone say nothing: it travels as its parts.
+    const nb::object scheme = nb::module_::import_("kiln._C").attr("quant_scheme")(self);
+    return nb::make_tuple(pickle.attr("rebuild_quantized"),
+                          nb::make_tuple(quantized_values(detached), quantized_scales(detached),
+                                         size_object(x.shape()), scheme, kind),
+                          state);
+  }
+  const TensorData data = detached.contiguous().to_data();
+  nb::object bytes = nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(data.data()),
+                                                         static_cast<Py_ssize_t>(data.bytes())));
   return nb::make_tuple(
-      nb::module_::import_("kiln._pickle").attr("rebuild_tensor"),
+      pickle.attr("rebuild_tensor"),
       nb::make_tuple(bytes, x.dtype(), size_object(x.shape()), x.device(), x.requires_grad(), kind),
       state);
 }
@@ -209,7 +347,7 @@ nb::object rebuild(const nb::bytes& bytes, DType dtype, const Shape& shape, Devi
 nb::object deepcopy(nb::handle self, nb::dict memo) {
   const nb::object key = nb::int_(reinterpret_cast<uintptr_t>(self.ptr()));
   if (memo.contains(key)) return memo[key];
-  const Tensor& x = *tensor_pointer(self.ptr());
+  const Tensor& x = tensor_arg("deepcopy", self);
   if (!x.is_leaf()) {
     throw_error<AutodiffError>(
         "deepcopy: only leaves can be copied deeply, not results of recorded ops; try "
@@ -243,23 +381,26 @@ void bind_interop(nb::module_& m, TensorClass& c) {
   c.def("numpy", &to_numpy, nb::kw_only(), "force"_a = false,
         "A NumPy array over the same memory; with force, of a detached copy where needed.",
         nb::sig("def numpy(self, *, force: bool = False) -> typing.Any"));
-  c.def(
-      "__array__",
-      [](const Tensor& x, const nb::object& dtype, const nb::object& copy) -> nb::object {
-        nb::object array = to_numpy(x, false);
-        if (!dtype.is_none()) array = array.attr("astype")(dtype, "copy"_a = false);
-        if (!copy.is_none() && nb::cast<bool>(copy)) array = array.attr("copy")();
-        return array;
-      },
-      nb::arg("dtype").none() = nb::none(), nb::arg("copy").none() = nb::none());
+  c.def("__array__", &to_array, nb::arg("dtype").none() = nb::none(),
+        nb::arg("copy").none() = nb::none());
   c.def_prop_ro("__array_priority__", [](const Tensor&) { return 1000; });
-  c.def(
-      "__dlpack__", [](const Tensor& x, const nb::kwargs&) { return to_dlpack(x); },
-      "The memory as a DLPack capsule.");
+  c.def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream").none() = nb::none(),
+        nb::arg("max_version").none() = nb::none(), nb::arg("dl_device").none() = nb::none(),
+        nb::arg("copy").none() = nb::none(),
+        "The memory as a DLPack capsule: of version 1 for max_version=(1, 0) or later, else of the "
+        "one before. copy=True gives a copy's memory.");
   c.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); });
-  m.def("from_dlpack", &from_dlpack, "ext_tensor"_a,
-        "A tensor over the memory of an object with __dlpack__().");
-  m.def("to_dlpack", &to_dlpack, "tensor"_a);
+  m.def("from_dlpack", &from_dlpack, "ext_tensor"_a, nb::kw_only(),
+        nb::arg("copy").none() = nb::none(),
+        "A tensor over the memory of an object with __dlpack__(). Read-only memory is copied, and "
+        "so is any with copy=True; copy=False raises BufferError where that is needed.");
+  m.def(
+      "to_dlpack",
+      [](const Tensor& x) {
+        const nb::object none = nb::none();
+        return to_dlpack(x, none, none, none, none);
+      },
+      "tensor"_a);
   c.def(
       "__reduce_ex__", [](nb::handle self, int) { return reduce(self); }, "protocol"_a);
   c.def("__deepcopy__", &deepcopy, "memo"_a);

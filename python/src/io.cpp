@@ -1,7 +1,6 @@
 // Files of tensors.
 #include <complex>
-
-#include <nanobind/stl/map.h>
+#include <optional>
 
 #include "binding.h"
 #include "kiln/io/model_file.h"
@@ -14,68 +13,157 @@ namespace {
 using io::PickleItem;
 using io::PickleValue;
 
-nb::object object_of(const PickleValue& value);
+// Text of a file as a Python string, with what zero bytes it has.
+nb::str text_object(const std::string& text) { return nb::str(text.data(), text.size()); }
 
-nb::object dict_of(const io::PickleDict& dict) {
-  nb::dict out;
-  for (const PickleItem& item : dict.items) out[object_of(item.key)] = object_of(item.value);
-  if (dict.attributes.empty()) return out;
-  // Attributes are set on an OrderedDict, as on the state dicts of PyTorch.
-  nb::object ordered = nb::module_::import_("collections").attr("OrderedDict")(out);
-  for (const PickleItem& item : dict.attributes) {
-    if (const auto* name = item.key.get<std::string>()) {
-      ordered.attr(name->c_str()) = object_of(item.value);
+// A Python string as UTF-8.
+std::string text_of(nb::handle text) {
+  Py_ssize_t size = 0;
+  const char* bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+  if (bytes == nullptr) {
+    PyErr_Clear();
+    throw_error<ValueError>("save: a text has a character that is none (a lone surrogate); got ",
+                            nb::cast<std::string>(nb::repr(text)), "; expected Unicode");
+  }
+  return {bytes, static_cast<size_t>(size)};
+}
+
+// A path as the system has it; os.fsencode gives back names that are no UTF-8.
+std::string path_of(nb::handle path) {
+  const nb::object bytes = nb::module_::import_("os").attr("fsencode")(path);
+  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+}
+
+// Turns the tree of a PyTorch file into Python's objects.
+class Loader {
+ public:
+  // `place`: None, or what a tensor becomes: place(tensor, location).
+  Loader(const io::TorchReader& reader, nb::handle place) : reader_(reader), place_(place) {}
+
+  nb::object load() {
+    collect(reader_.value());
+    {
+      Unlocked lock;
+      tensors_ = reader_.read(stored_);
+    }
+    return object_of(reader_.value());
+  }
+
+ private:
+  // The tensors in the order in which object_of meets them.
+  void collect(const PickleValue& value) {
+    const auto all = [&](const auto& items) {
+      for (const auto& item : items) collect(item);
+    };
+    const auto pairs = [&](const auto& items) {
+      for (const PickleItem& item : items) {
+        collect(item.key);
+        collect(item.value);
+      }
+    };
+    if (const auto* tensor = value.get<io::StoredTensor>()) {
+      if (!(*tensor)->refusal.empty()) reader_.read_all();  // throws, and says where it stands
+      stored_.push_back(*tensor);
+    }
+    if (const auto* list = value.get<io::PickleList>()) all(*list);
+    if (const auto* tuple = value.get<io::PickleTuple>()) all(tuple->items);
+    if (const auto* set = value.get<io::PickleSet>()) all(set->items);
+    if (const auto* object = value.get<io::PickleObject>()) all(object->arguments);
+    if (const auto* dict = value.get<io::PickleDict>()) {
+      pairs(dict->items);
+      pairs(dict->attributes);
     }
   }
-  return ordered;
-}
 
-nb::list list_of(const std::vector<PickleValue>& items) {
-  nb::list out;
-  for (const PickleValue& item : items) out.append(object_of(item));
-  return out;
-}
-
-nb::object object_of(const io::PickleObject& value) {
-  nb::list arguments = list_of(value.arguments);
-  if (value.name == "torch.device" && nb::len(arguments) > 0) {
-    return nb::module_::import_("kiln").attr("device")(arguments[0]);
+  nb::object tensor_of(const io::StoredTensorInfo& stored) {
+    nb::object tensor = nb::cast(std::move(tensors_[next_++]));
+    if (place_.is_none()) return tensor;
+    return place_(tensor, text_object(reader_.location(stored)));
   }
-  if (value.name == "torch.Size" && nb::len(arguments) == 1) {
-    return nb::module_::import_("kiln").attr("Size")(arguments[0]);
-  }
-  return nb::str(value.name.c_str());
-}
 
-nb::object object_of(const PickleValue& value) {
-  return std::visit(
-      []<class T>(const T& v) -> nb::object {
-        if constexpr (std::is_same_v<T, std::monostate>) {
-          return nb::none();
-        } else if constexpr (std::is_same_v<T, io::PickleBigInt>) {
-          return nb::steal(PyLong_FromString(v.decimal.c_str(), nullptr, 10));
-        } else if constexpr (std::is_same_v<T, std::complex<double>>) {
-          return nb::steal(PyComplex_FromDoubles(v.real(), v.imag()));
-        } else if constexpr (std::is_same_v<T, io::PickleBytes>) {
-          return nb::bytes(v.bytes.data(), v.bytes.size());
-        } else if constexpr (std::is_same_v<T, io::PickleList>) {
-          return list_of(v);
-        } else if constexpr (std::is_same_v<T, io::PickleTuple>) {
-          return nb::tuple(list_of(v.items));
-        } else if constexpr (std::is_same_v<T, io::PickleSet>) {
-          return nb::steal(PySet_New(list_of(v.items).ptr()));
-        } else if constexpr (std::is_same_v<T, io::PickleDict>) {
-          return dict_of(v);
-        } else if constexpr (std::is_same_v<T, io::PickleObject>) {
-          return object_of(v);
-        } else if constexpr (std::is_same_v<T, io::StoredTensor>) {
-          throw_error<IoError>("load: a tensor was left in the file");
-        } else {
-          return nb::cast(v);
-        }
-      },
-      value.variant());
-}
+  nb::object dict_of(const io::PickleDict& dict) {
+    nb::dict out;
+    for (const PickleItem& item : dict.items) {
+      nb::object key = object_of(item.key);
+      out[key] = object_of(item.value);
+    }
+    if (dict.attributes.empty()) return out;
+    // Attributes are set on an OrderedDict, as on the state dicts of PyTorch.
+    nb::object ordered = nb::module_::import_("collections").attr("OrderedDict")(out);
+    for (const PickleItem& item : dict.attributes) {
+      nb::setattr(ordered, object_of(item.key), object_of(item.value));
+    }
+    return ordered;
+  }
+
+  nb::list list_of(const std::vector<PickleValue>& items) {
+    nb::list out;
+    for (const PickleValue& item : items) out.append(object_of(item));
+    return out;
+  }
+
+  nb::object set_of(const io::PickleSet& set) {
+    const nb::list items = list_of(set.items);
+    return checked(set.frozen ? PyFrozenSet_New(items.ptr()) : PySet_New(items.ptr()));
+  }
+
+  // A device that Kiln has, or its name: files know others.
+  nb::object object_of_kind(const io::PickleObject& value) {
+    const nb::list arguments = list_of(value.arguments);
+    if (value.name != "torch.device" || nb::len(arguments) == 0) return text_object(value.name);
+    std::string name = text_of(arguments[0]);
+    if (nb::len(arguments) > 1) {
+      const nb::object number = arguments[1];
+      name += ":" + text_of(nb::str(nb::handle(number)));
+    }
+    try {
+      return nb::cast(Device(name));
+    } catch (const Error&) {
+      return text_object(name);
+    }
+  }
+
+  static nb::object checked(PyObject* object) {
+    if (object == nullptr) nb::raise_python_error();
+    return nb::steal(object);
+  }
+
+  nb::object object_of(const PickleValue& value) {
+    return value.visit([this]<class T>(const T& v) -> nb::object {
+      if constexpr (std::is_same_v<T, std::monostate>) {
+        return nb::none();
+      } else if constexpr (std::is_same_v<T, io::PickleBigInt>) {
+        return checked(PyLong_FromString(v.decimal.c_str(), nullptr, 10));
+      } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+        return checked(PyComplex_FromDoubles(v.real(), v.imag()));
+      } else if constexpr (std::is_same_v<T, std::string>) {
+        return text_object(v);
+      } else if constexpr (std::is_same_v<T, io::PickleBytes>) {
+        return nb::bytes(v.bytes.data(), v.bytes.size());
+      } else if constexpr (std::is_same_v<T, io::PickleList>) {
+        return list_of(v);
+      } else if constexpr (std::is_same_v<T, io::PickleTuple>) {
+        return nb::tuple(list_of(v.items));
+      } else if constexpr (std::is_same_v<T, io::PickleSet>) {
+        return set_of(v);
+      } else if constexpr (std::is_same_v<T, io::PickleDict>) {
+        return dict_of(v);
+      } else if constexpr (std::is_same_v<T, io::PickleObject>) {
+        return object_of_kind(v);
+      } else if constexpr (std::is_same_v<T, io::StoredTensor>) {
+        return tensor_of(*v);
+      } else {
+        return nb::cast(v);
+      }
+    });
+  }
+
+  const io::TorchReader& reader_;
+  nb::handle place_;
+  std::vector<io::StoredTensor> stored_;
+  std::vector<Tensor> tensors_;
+  size_t next_ = 0;
+};
 
 [[noreturn]] void throw_cannot_save(nb::handle object) {
   throw nb::type_error(
@@ -83,6 +171,16 @@ nb::object object_of(const PickleValue& value) {
              "saved; got ",
              std::string_view(Py_TYPE(object.ptr())->tp_name))
           .c_str());
+}
+
+// An integer of any size. The longest that can be read back has 1024 bytes.
+std::string decimal_of(nb::handle integer) {
+  const auto bits = nb::cast<size_t>(integer.attr("bit_length")());
+  if (bits >= 8 * 1024) {
+    throw_error<ValueError>("save: an integer is too large; got one of ", bits,
+                            " bits; expected fewer than 8192");
+  }
+  return nb::cast<std::string>(nb::str(integer));
 }
 
 PickleValue value_of(nb::handle object, int depth);
@@ -111,10 +209,10 @@ PickleValue value_of(nb::handle object, int depth) {
     int overflow = 0;
     const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (overflow == 0) return static_cast<int64_t>(v);
-    return io::PickleBigInt{nb::cast<std::string>(nb::str(object))};
+    return io::PickleBigInt{decimal_of(object)};
   }
   if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
-  if (PyUnicode_Check(o)) return nb::cast<std::string>(object);
+  if (PyUnicode_Check(o)) return text_of(object);
   if (PyBytes_Check(o)) {
     return io::PickleBytes{std::string(PyBytes_AS_STRING(o), size_t(PyBytes_GET_SIZE(o)))};
   }
@@ -129,59 +227,92 @@ PickleValue value_of(nb::handle object, int depth) {
   }
   if (PyTuple_Check(o)) return io::PickleTuple{values_of(object, depth + 1)};
   if (PyList_Check(o)) return io::PickleList(values_of(object, depth + 1));
-  if (PyAnySet_Check(o)) return io::PickleSet{values_of(object, depth + 1)};
+  if (PyAnySet_Check(o)) {
+    return io::PickleSet{values_of(object, depth + 1), PyFrozenSet_Check(o) != 0};
+  }
+  if (nb::isinstance<PyDevice>(object)) {
+    return io::PickleObject{"torch.device", {PickleValue(nb::cast<std::string>(nb::str(object)))}};
+  }
+  // A number of NumPy: one value with a dtype.
+  if (nb::hasattr(object, "dtype") && nb::hasattr(object, "item") && PyIndex_Check(o) == 0 &&
+      PyNumber_Check(o) != 0 && nb::cast<int>(nb::getattr(object, "ndim", nb::int_(1))) == 0) {
+    return value_of(nb::object(object.attr("item")()), depth + 1);
+  }
+  if (PyIndex_Check(o) != 0 && !nb::isinstance<nb::sequence>(object)) {
+    PyObject* whole = PyNumber_Index(o);
+    if (whole == nullptr) nb::raise_python_error();
+    return value_of(nb::steal(whole), depth + 1);
+  }
   throw_cannot_save(object);
 }
 
-void save_tensors(const nb::dict& tensors, const std::string& path,
-                  const std::map<std::string, std::string>& metadata, uint64_t max_shard_size,
-                  bool compressed) {
+void save_tensors(const nb::dict& tensors, nb::handle path, const nb::dict& metadata,
+                  uint64_t max_shard_size, bool compressed) {
   nn::StateDict state;
   for (const auto& [name, value] : tensors) {
-    state.set(nb::cast<std::string>(name), tensor_arg("save", value).detach());
+    state.set(text_of(name), tensor_arg("save", value).detach());
   }
+  io::SaveOptions options{{}, max_shard_size, compressed};
+  for (const auto& [name, value] : metadata) {
+    if (!PyUnicode_Check(name.ptr()) || !PyUnicode_Check(value.ptr())) {
+      throw nb::type_error("save: metadata must be texts by name");
+    }
+    options.metadata[text_of(name)] = text_of(value);
+  }
+  const std::string file = path_of(path);
   Unlocked lock;
-  io::save_model_file(path, state, {metadata, max_shard_size, compressed});
+  io::save_model_file(file, state, options);
 }
 
-nb::tuple load_tensors(const std::string& path, const std::string& key) {
+nb::dict load_tensors(nb::handle path, nb::handle key, uint64_t max_ratio, nb::handle place) {
   io::ModelFile file;
+  const std::string name = path_of(path);
+  const io::ReadOptions options{text_of(key), max_ratio};
   {
     Unlocked lock;
-    file = io::load_model_file(path, {key});
+    file = io::load_model_file(name, options);
   }
   nb::dict tensors;
-  for (const auto& [name, value] : file.tensors) tensors[name.c_str()] = value;
-  return nb::make_tuple(tensors, file.metadata);
+  for (const auto& [name, value] : file.tensors) {
+    nb::object tensor = nb::cast(value);
+    if (!place.is_none()) tensor = place(tensor, "cpu");
+    tensors[text_object(name)] = tensor;
+  }
+  return tensors;
+}
+
+nb::object load_torch(nb::handle path, uint64_t max_ratio, nb::handle place) {
+  const std::string name = path_of(path);
+  std::optional<io::TorchReader> reader;
+  {
+    Unlocked lock;
+    reader.emplace(name, max_ratio);
+  }
+  return Loader(*reader, place).load();
 }
 
 }  // namespace
 
 void bind_io(nb::module_& m) {
-  m.def("_save_tensors", &save_tensors, "tensors"_a, "path"_a, "metadata"_a, "max_shard_size"_a = 0,
-        "compressed"_a = false);
-  m.def("_load_tensors", &load_tensors, "path"_a, "key"_a = "");
+  m.def("_save_tensors", &save_tensors, "tensors"_a, "path"_a, "metadata"_a, "max_shard_size"_a,
+        "compressed"_a);
+  m.def("_load_tensors", &load_tensors, "path"_a, "key"_a, "max_ratio"_a, "place"_a.none());
+  m.def("_load_torch", &load_torch, "path"_a, "max_ratio"_a, "place"_a.none());
   m.def("_file_format",
-        [](const std::string& path) { return to_string(io::open_model_file(path)->format()); });
-  m.def("_is_torch_name", [](const std::string& path) {
-    return io::format_for_writing(path) == io::FileFormat::torch;
+        [](nb::handle path) { return to_string(io::open_model_file(path_of(path))->format()); });
+  m.def("_is_torch_name", [](nb::handle path) {
+    return io::format_for_writing(path_of(path)) == io::FileFormat::torch;
   });
-  m.def("_is_torch_file", [](const std::string& path) {
-    const io::FileFormat format = io::recognize(io::InputFile("load", path));
+  m.def("_is_torch_file", [](nb::handle path, uint64_t max_ratio) {
+    const io::InputFile file("load", path_of(path), max_ratio);
+    const io::FileFormat format = io::recognize(file);
     return format == io::FileFormat::torch || format == io::FileFormat::torch_legacy;
   });
-  m.def("_save_torch", [](nb::handle object, const std::string& path) {
+  m.def("_save_torch", [](nb::handle object, nb::handle path) {
     const PickleValue value = value_of(object, 0);
+    const std::string file = path_of(path);
     Unlocked lock;
-    io::save_torch(path, value);
-  });
-  m.def("_load_torch", [](const std::string& path) {
-    PickleValue value;
-    {
-      Unlocked lock;
-      value = io::load_torch(path);
-    }
-    return object_of(value);
+    io::save_torch(file, value);
   });
 }
 

@@ -1,5 +1,5 @@
 // kiln.linalg, and the functions and methods of linear algebra outside it.
-#include "kiln/tensor/linalg.h"
+#include "kiln/tensor/linalg/linalg.h"
 
 #include <cmath>
 
@@ -7,8 +7,8 @@
 #include <structseq.h>
 
 #include "binding.h"
-#include "kiln/tensor/complex.h"
-#include "kiln/tensor/products.h"
+#include "kiln/tensor/complex/complex.h"
+#include "kiln/tensor/linalg/products.h"
 
 namespace kiln::python {
 
@@ -253,6 +253,40 @@ void bind_spectra(nb::module_& m) {
       "rtol"_a = nb::none());
 }
 
+// With bounds that are tensors: one for each matrix.
+void bind_matrix_rank(nb::module_& m) {
+  m.def(
+      "matrix_rank",
+      [](T a, const Operand& tol, bool hermitian) {
+        const Tensor bound = tol.is_tensor() ? tol.tensor() : full({}, tol.scalar());
+        Unlocked lock(a);
+        const NoGradGuard no_grad;
+        const Tensor s = hermitian ? L::eigvalsh(a).abs() : L::svdvals(a);
+        return s.gt(bound.unsqueeze(-1)).sum(-1);
+      },
+      "A"_a, "tol"_a, "hermitian"_a = false);
+  m.def(
+      "matrix_rank",
+      [](T a, const std::optional<Operand>& atol, const std::optional<Operand>& rtol,
+         bool hermitian) {
+        Unlocked lock(a);
+        const NoGradGuard no_grad;
+        const Tensor s = hermitian ? L::eigvalsh(a).abs() : L::svdvals(a);
+        const auto tensor = [&](const Operand& x) {
+          return x.is_tensor() ? x.tensor() : full({}, x.scalar(), {.dtype = s.dtype()});
+        };
+        const double eps = s.dtype() == f64 ? 0x1p-52 : 0x1p-23;
+        const Tensor usual = full({}, eps * static_cast<double>(std::max(a.size(-1), a.size(-2))),
+                                  {.dtype = s.dtype()});
+        const Tensor least = atol ? tensor(*atol) : zeros_like(usual);
+        const Tensor share = rtol ? tensor(*rtol) : where(least.gt(0), zeros_like(usual), usual);
+        if (s.size(-1) == 0) return s.sum(-1).to(i64);
+        const Tensor bound = least.maximum(share.mul(s.amax(-1)));
+        return s.gt(bound.unsqueeze(-1)).sum(-1);
+      },
+      "A"_a, nb::kw_only(), "atol"_a = nb::none(), "rtol"_a = nb::none(), "hermitian"_a = false);
+}
+
 void bind_norms(nb::module_& m) {
   m.def(
       "vector_norm",
@@ -399,12 +433,12 @@ void bind_products(nb::module_& m, TensorClass& c) {
         int64_t count = 0;
         Dims x_dims;
         Dims y_dims;
-        const bool is_number = nb::try_cast(dims, count);
+        const bool is_number = try_value(dims, count);
         if (!is_number) {
           IntList a;
           IntList b;
           if (!PySequence_Check(dims.ptr()) || PySequence_Size(dims.ptr()) != 2 ||
-              !nb::try_cast(nb::object(dims[0]), a) || !nb::try_cast(nb::object(dims[1]), b)) {
+              !try_value(nb::object(dims[0]), a) || !try_value(nb::object(dims[1]), b)) {
             throw nb::type_error("tensordot: dims must be an integer or two lists of them");
           }
           x_dims = a.values;
@@ -421,12 +455,13 @@ void bind_products(nb::module_& m, TensorClass& c) {
 std::string equation_of(const std::vector<nb::object>& lists, const nb::object& output) {
   const auto letters = [](const nb::object& list) {
     std::string out;
-    for (nb::handle item : list) {
+    for (nb::handle item : nb::tuple(list)) {
       if (item.ptr() == Py_Ellipsis) {
         out += "...";
         continue;
       }
-      const auto i = nb::cast<int64_t>(item);
+      const auto i =
+          value_arg<int64_t>("einsum", item, "an equation first, or subscripts in a list");
       if (i < 0 || i >= 52) {
         throw_error<ValueError>("einsum: a subscript lies outside 0 .. 51; got ", i);
       }
@@ -451,7 +486,7 @@ Tensor einsum_of(const nb::args& arguments) {
     const bool is_list =
         arguments.size() == 2 && tensor_pointer(nb::object(arguments[1]).ptr()) == nullptr;
     if (is_list) {
-      operands = nb::cast<std::vector<Tensor>>(nb::object(arguments[1]));
+      operands = value_arg<std::vector<Tensor>>("einsum", nb::object(arguments[1]), "tensors");
     } else {
       for (size_t i = 1; i < arguments.size(); ++i) {
         operands.push_back(tensor_arg("einsum", nb::object(arguments[i])));
@@ -581,6 +616,7 @@ void bind_linalg(nb::module_& parent, TensorClass& c) {
   bind_solvers(m);
   bind_factorizations(m);
   bind_spectra(m);
+  bind_matrix_rank(m);
   bind_norms(m);
   bind_matrix_functions(m);
   bind_products(parent, c);

@@ -27,12 +27,12 @@ NB_MODULE(_C, m) {
   bind_random(m, tensor);
   bind_special(m);
   bind_quantization(m, tensor);
-  bind_complex(m, tensor);
   bind_interop(m, tensor);
   bind_autograd(m, tensor);
   bind_derivatives(m, tensor);
   bind_custom_function(m);
   bind_linalg(m, tensor);
+  bind_complex(m, tensor);  // after the forms for real numbers
   bind_functional(m);
   bind_fft(m);
   bind_stft(m, tensor);
@@ -42,4 +42,5 @@ NB_MODULE(_C, m) {
   bind_module(m);
   bind_module_hooks(m);
   bind_cpp_modules(m);
+  bind_keywords(m, tensor);  // last: it goes over what the others have bound
 }

@@ -44,16 +44,6 @@ OwnParts parts_of(const CppHandle& handle) {
   return parts;
 }
 
-// A tensor as kiln.nn.Parameter. C++ may have shown it to Python as a plain tensor before.
-nb::object as_parameter(const Tensor& x) {
-  if (!x.defined()) return nb::none();
-  if (auto* known = static_cast<PyObject*>(interop::foreign_object(x))) {
-    if (nb::isinstance<PyParameter>(nb::handle(known))) return nb::borrow(known);
-    interop::foreign_object(x) = nullptr;
-  }
-  return nb::steal(parameter_object(x));
-}
-
 nb::object dict_of_parameters(const CppHandle& handle) {
   nb::dict out;
   for (const auto& [name, value] : parts_of(handle).parameters) {
@@ -102,9 +92,10 @@ Tensor call(const CppHandle& handle, const Tensor& x) {
 // Sequential(Linear, ReLU, ...) of C++: for tests, and for whoever wants one.
 CppHandle sequential(const nb::list& modules) {
   auto out = std::make_shared<nn::Sequential>();
-  for (nb::handle item : modules) {
-    if (nb::isinstance<CppHandle>(item)) {
-      out->push_back(nn::AnyModule(nb::inst_ptr<CppHandle>(item)->module));
+  for (nb::handle item : nb::tuple(modules)) {
+    CppHandle part;
+    if (try_value(item, part)) {
+      out->push_back(nn::AnyModule(part.module));
     } else {
       module_arg("Sequential", item);
       out->push_back(nn::AnyModule(shared_module(item)));
@@ -115,10 +106,29 @@ CppHandle sequential(const nb::list& modules) {
 
 }  // namespace
 
+nb::object cpp_handle(std::shared_ptr<nn::Module> module) {
+  return nb::cast(CppHandle{std::move(module)});
+}
+
+nn::Module& module_of_handle(nb::handle handle) {
+  return *value_arg<CppHandle>("CppHandle", handle, "a CppHandle").module;
+}
+
+// C++ may have shown the tensor to Python as a plain one before.
+nb::object as_parameter(const Tensor& x) {
+  if (!x.defined()) return nb::none();
+  if (auto* known = static_cast<PyObject*>(interop::foreign_object(x))) {
+    if (nb::isinstance<PyParameter>(nb::handle(known))) return nb::borrow(known);
+    interop::foreign_object(x) = nullptr;
+  }
+  return nb::steal(parameter_object(x));
+}
+
 void bind_cpp_modules(nb::module_& m) {
   nb::class_<CppHandle>(m, "CppHandle", "A module written in C++.")
       .def("type_name", [](const CppHandle& h) { return h.module->type_name(); })
       .def("extra_repr", [](const CppHandle& h) { return h.module->extra_repr(); })
+      .def("state_version", [](const CppHandle& h) { return h.module->state_version(); })
       .def("parameters", &dict_of_parameters)
       .def("buffers", &dict_of_buffers)
       .def("children", &dict_of_children)
@@ -126,11 +136,6 @@ void bind_cpp_modules(nb::module_& m) {
       .def("set_training", [](const CppHandle& h, bool mode) { h.module->train(mode); })
       .def("same", [](const CppHandle& a, const CppHandle& b) { return a.module == b.module; })
       .def("__call__", &call);
-  m.def("_cpp_linear", [](int64_t in_features, int64_t out_features, bool bias) {
-    return CppHandle{std::make_shared<nn::Linear>(in_features, out_features, bias)};
-  });
-  m.def("_cpp_batch_norm2d",
-        [](int64_t features) { return CppHandle{std::make_shared<nn::BatchNorm2d>(features)}; });
   m.def("_cpp_sequential", &sequential);
 }
 

@@ -71,7 +71,8 @@ void set_args(nn::HookArgs& args, const nb::tuple& values) {
 
 void set_kwargs(nn::HookArgs& args, const nb::dict& values) {
   args.kwargs.clear();
-  for (const auto& [name, value] : values) {
+  for (nb::handle item : values.items()) {
+    const nb::object name = nb::borrow<nb::tuple>(item)[0], value = nb::borrow<nb::tuple>(item)[1];
     args.kwargs.emplace_back(nb::cast<std::string>(name), value_of_object(value));
   }
 }
@@ -97,7 +98,12 @@ void run_forward_pre(const Place& place, bool with_kwargs, nn::Module& module, n
   }
   const nb::object first = result[0];
   set_args(args, PyTuple_Check(first.ptr()) ? nb::borrow<nb::tuple>(first) : nb::make_tuple(first));
-  set_kwargs(args, nb::cast<nb::dict>(nb::object(result[1])));
+  const nb::object second = result[1];
+  if (!PyDict_Check(second.ptr())) {
+    throw_error<RuntimeError>("forward pre-hook must return a dict of keyword arguments; got ",
+                              std::string_view(Py_TYPE(second.ptr())->tp_name));
+  }
+  set_kwargs(args, nb::borrow<nb::dict>(second));
 }
 
 void run_forward(const Place& place, bool with_kwargs, nn::Module& module, nn::HookArgs& args,
@@ -129,7 +135,7 @@ std::optional<nn::Gradient> gradient_of(nb::handle result) {
                                 std::string_view(Py_TYPE(result.ptr())->tp_name))
                              .c_str());
   }
-  for (nb::handle item : nb::borrow(result)) {
+  for (nb::handle item : nb::tuple(result)) {
     out.push_back(item.is_none() ? Tensor() : tensor_arg("backward hook", item));
   }
   return out;
@@ -202,7 +208,7 @@ PyValue::PyValue(nb::object object) : object_(std::move(object)) {
     tensors_.push_back(*x);
   } else if (PyTuple_CheckExact(object_.ptr()) || PyList_CheckExact(object_.ptr())) {
     kind_ = Kind::collection;
-    for (nb::handle item : object_) {
+    for (nb::handle item : nb::tuple(object_)) {
       const Tensor* element = tensor_pointer(item.ptr());
       tensors_.push_back(element == nullptr ? Tensor() : *element);
     }

@@ -11,6 +11,7 @@ namespace {
 struct ModuleObject {
   PyObject base;
   PyModule* core;
+  LayerStatePointer layer;
 };
 
 PyTypeObject* module_type = nullptr;
@@ -20,6 +21,8 @@ struct Names {
   PyObject* parameters = PyUnicode_InternFromString("_parameters");
   PyObject* buffers = PyUnicode_InternFromString("_buffers");
   PyObject* modules = PyUnicode_InternFromString("_modules");
+  PyObject* params = PyUnicode_InternFromString("_params");
+  PyObject* make_param = PyUnicode_InternFromString("_make_param");
   PyObject* call_with_hooks = nullptr;
 };
 
@@ -65,6 +68,11 @@ PyObject* get_missing(PyObject* self, PyObject* name) {
     found = PyDict_GetItemWithError(parts, name);
     if (found != nullptr || PyErr_Occurred() != nullptr) break;
   }
+  // None may stand for a kiln.nn.Param that waits to be made.
+  if (found == Py_None && PyDict_GetItemWithError(state, names().params) != nullptr) {
+    Py_DECREF(state);
+    return PyObject_CallMethodOneArg(self, names().make_param, name);
+  }
   Py_XINCREF(found);
   Py_DECREF(state);
   if (found == nullptr && PyErr_Occurred() == nullptr) {
@@ -77,6 +85,7 @@ PyObject* get_missing(PyObject* self, PyObject* name) {
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   delete std::exchange(cast(self)->core, nullptr);
+  cast(self)->layer.~LayerStatePointer();
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -95,6 +104,8 @@ PyType_Spec spec = {"kiln._C.ModuleBase", sizeof(ModuleObject), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
 }  // namespace
+
+LayerStatePointer& layer_state(PyObject* object) noexcept { return cast(object)->layer; }
 
 PyModule* module_pointer(PyObject* object) {
   if (!PyObject_TypeCheck(object, module_type)) return nullptr;
@@ -126,6 +137,11 @@ void bind_module(nb::module_& m) {
   module_type = reinterpret_cast<PyTypeObject*>(nb::object(type).release().ptr());
   m.def("_call_with_hooks", &call_with_hooks, "module"_a, "args"_a, "kwargs"_a);
   names().call_with_hooks = nb::object(m.attr("_call_with_hooks")).release().ptr();
+
+  bind_layers(m);
+  bind_param_records(m);
+  bind_param(m);
+  m.def("_as_parameter", &as_parameter);
 
   // How C++ sees a module: for whoever wants to know, and for tests.
   m.def("_cpp_num_params", [](nb::handle x) { return module_arg("num_params", x).num_params(); });

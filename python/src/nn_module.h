@@ -23,6 +23,7 @@ class PyModule final : public nn::Module {
   // Borrowed. For use under the interpreter's lock.
   nb::handle self() const { return self_; }
 
+  const nn::detail::ModuleClass& KILN_MODULE_is_missing_in_this_class() const override;
   std::string type_name() const override;
   void visit_members(nn::MemberVisitor& visitor) override;
   std::string extra_repr() const override;
@@ -44,6 +45,10 @@ class PyModule final : public nn::Module {
   };
 
   void sync_parameter(const std::string& name, nb::handle value);
+  void sync_param(nb::dict& parameters, const std::string& name, nb::handle value,
+                  nn::Param<Tensor>& param);
+  // The kiln.nn.Param that stands behind a name, or null.
+  nn::Param<Tensor>* param_behind(const std::string& name) const;
   void sync_buffer(nb::dict& buffers, const std::string& name, nb::handle value, bool persistent);
 
   PyObject* self_;
@@ -79,6 +84,33 @@ class PyValue {
   Kind kind_ = Kind::other;
   std::vector<Tensor> tensors_;  // one, or one for each element (undefined where it is none)
 };
+
+// kiln.nn.Parameter over a tensor: the object that stands for it already, if that is one.
+nb::object as_parameter(const Tensor& x);
+
+// The recorder in a kiln.record.Recorder. Throws TypeError for anything else.
+const nn::Recorder& recorder_of(nb::handle object);
+
+void bind_param(nb::module_& m);
+void bind_param_records(nb::module_& m);
+
+// What a module that is a layer of C++ keeps on its C++ side (nn_layer.cpp); it frees it.
+struct LayerState;
+struct FreeLayerState {
+  void operator()(LayerState* state) const noexcept;
+};
+using LayerStatePointer = std::unique_ptr<LayerState, FreeLayerState>;
+// Its place in a module, which `object` must be.
+LayerStatePointer& layer_state(PyObject* object) noexcept;
+void bind_layers(nb::module_& m);
+
+// A module of C++ as a _C.CppHandle, and back. Throws TypeError for another object.
+nb::object cpp_handle(std::shared_ptr<nn::Module> module);
+nn::Module& module_of_handle(nb::handle handle);
+
+// Makes the exception that is being handled the interpreter's error, for functions that nanobind
+// does not call.
+void set_python_error() noexcept;
 
 // Calls forward between the hooks.
 nb::object call_with_hooks(nb::handle self, const nb::tuple& args, const nb::dict& kwargs);

@@ -6,9 +6,15 @@ namespace kiln::python {
 namespace {
 
 nb::dict dict_of(nb::handle self, const char* name) {
-  const auto dict = nb::cast<nb::dict>(nb::object(self.attr("__dict__")));
-  if (!dict.contains(name)) return {};
-  return nb::borrow<nb::dict>(dict[name]);
+  const nb::object all = self.attr("__dict__");
+  const nb::object parts = all.attr("get")(name);
+  if (parts.is_none()) return {};
+  if (!PyDict_Check(parts.ptr())) {
+    throw nb::type_error(concat("Module: ", name, " is no dict; got ",
+                                std::string_view(Py_TYPE(parts.ptr())->tp_name))
+                             .c_str());
+  }
+  return nb::borrow<nb::dict>(parts);
 }
 
 // A child of a Python module, for visitors that copy or replace shared modules.
@@ -32,6 +38,19 @@ class Child final : public nn::SharedModule {
 
 }  // namespace
 
+const nn::detail::ModuleClass& PyModule::KILN_MODULE_is_missing_in_this_class() const {
+  static const nn::detail::ModuleClass info = {
+      "PyModule",
+      typeid(PyModule),
+      sizeof(PyModule),
+      {},
+      [](const nn::Module& x) { return static_cast<const PyModule&>(x).clone_module(); },
+      [](nn::Module&, const nn::Module&) { return false; },
+      [](nn::Module& x, Tensor input) { return x.call_with_tensor(std::move(input)); },
+      [](const nn::Module&) -> const void* { return nullptr; }};
+  return info;
+}
+
 std::string PyModule::type_name() const {
   Locked lock;
   return nb::cast<std::string>(self().type().attr("__name__"));
@@ -54,9 +73,32 @@ std::unique_ptr<nn::Module> PyModule::clone_module() const {
       "clone: a module written in Python is copied by copy.deepcopy; got ", type_name());
 }
 
+nn::Param<Tensor>* PyModule::param_behind(const std::string& name) const {
+  const nb::dict params = dict_of(self(), "_params");
+  if (!params.contains(name.c_str())) return nullptr;
+  return &nb::cast<nn::Param<Tensor>&>(nb::object(params[name.c_str()]));
+}
+
+// A kiln.nn.Param keeps id and mappers; once it has a value, the Parameter in the dict holds it.
+void PyModule::sync_param(nb::dict& parameters, const std::string& name, nb::handle value,
+                          nn::Param<Tensor>& param) {
+  if (!value.is_none()) {
+    const Tensor own = tensor_arg("module", value);
+    if (!param.is_initialized() || !param.get().is_same(own)) param.replace(own);
+  } else if (param.is_initialized()) {
+    parameters[name.c_str()] = as_parameter(param.get());
+  }
+}
+
 void PyModule::sync() {
-  for (nb::handle item : nb::list(dict_of(self(), "_parameters").items())) {
-    sync_parameter(nb::cast<std::string>(item[0]), nb::object(item[1]));
+  nb::dict parameters = dict_of(self(), "_parameters");
+  for (nb::handle item : nb::list(parameters.items())) {
+    const auto name = nb::cast<std::string>(item[0]);
+    if (nn::Param<Tensor>* param = param_behind(name)) {
+      sync_param(parameters, name, nb::object(item[1]), *param);
+    } else {
+      sync_parameter(name, nb::object(item[1]));
+    }
   }
   nb::dict buffers = dict_of(self(), "_buffers");
   if (nb::len(buffers) == 0) return;
@@ -114,7 +156,8 @@ void PyModule::visit_members(nn::MemberVisitor& visitor) {
   sync();
   for (nb::handle item : nb::list(dict_of(alive, "_parameters").items())) {
     const auto name = nb::cast<std::string>(item[0]);
-    visitor.parameter(name, params_[name].value);
+    nn::Param<Tensor>* const param = param_behind(name);
+    visitor.parameter(name, param != nullptr ? *param : params_[name].value);
   }
   for (nb::handle item : nb::list(dict_of(alive, "_buffers").items())) {
     const auto name = nb::cast<std::string>(item[0]);

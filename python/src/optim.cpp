@@ -1,199 +1,124 @@
-// kiln.optim: what its Python classes stand on.
-#include <nanobind/stl/map.h>
-
-#include "binding.h"
+// kiln.optim: the steps that its Python classes take, each on one parameter group.
+#include "kiln/tensor/nn/optimizer_steps.h"
+#include "optim_group.h"
 
 namespace kiln::python {
 
 namespace {
 
-using optim::Optimizer;
-using optim::ParamGroup;
-using optim::ParamGroupOptions;
+using Slot = GroupMembers::Slot;
 
-// A group of parameters, read and changed as a dict: group['lr'] = 0.1.
-nb::object group_item(const ParamGroup& g, const std::string& key) {
-  if (key == "lr") return nb::float_(g.lr);
-  if (key == "weight_decay") return nb::float_(g.weight_decay);
-  if (key == "initial_lr") return nb::float_(g.initial_lr);
-  if (key == "params") return nb::cast(g.params);
-  throw nb::key_error(key.c_str());
-}
-
-void set_group_item(ParamGroup& g, const std::string& key, double value) {
-  if (key == "lr") {
-    g.lr = value;
-  } else if (key == "weight_decay") {
-    g.weight_decay = value;
-  } else if (key == "initial_lr") {
-    g.initial_lr = value;
-  } else {
-    throw nb::key_error(key.c_str());
+void refuse_differentiable(const GroupOptions& options) {
+  static const DictKey kDifferentiable("differentiable");
+  if (options.flag(kDifferentiable)) {
+    throw_error<NotImplementedError>(options.op(),
+                                     ": a step with differentiable=True is not there; try "
+                                     "kiln.autograd.grad with create_graph=True and updates "
+                                     "written with tensor ops");
   }
 }
 
-ParamGroupOptions group_of(nb::handle dict) {
-  ParamGroupOptions group;
-  for (const auto& [key, value] : nb::cast<nb::dict>(dict)) {
-    const auto name = nb::cast<std::string>(key);
-    if (name == "params") {
-      group.params = nb::cast<std::vector<Tensor>>(value);
-    } else if (name == "lr") {
-      group.lr = nb::cast<double>(value);
-    } else if (name == "weight_decay") {
-      group.weight_decay = nb::cast<double>(value);
-    } else {
-      throw_error<ValueError>(
-          "param group: only params, lr and weight_decay are a group's own; "
-          "got '",
-          name, "'");
+// What each step returns: how many parameters it changed.
+
+size_t sgd_step(nb::handle group, nb::handle state, const Gradients* gradients) {
+  static const DictKey kLr("lr"), kMomentum("momentum"), kDampening("dampening"),
+      kDecay("weight_decay"), kNesterov("nesterov"), kBuffer("momentum_buffer");
+  const GroupOptions options("SGD", group);
+  refuse_differentiable(options);
+  SgdStep step = {.lr = options.number(kLr),
+                  .momentum = options.number(kMomentum),
+                  .dampening = options.number(kDampening),
+                  .weight_decay = options.number(kDecay),
+                  .nesterov = options.flag(kNesterov)};
+  NoGradGuard no_grad;
+  GroupMembers members(options, state, gradients);
+  if (members.size() == 0) return 0;
+  Slot buffers;
+  std::vector<std::pair<Tensor, size_t>> others;  // buffers of another dtype, and whose they are
+  const bool has_momentum = step.momentum != 0.0;
+  if (has_momentum) {
+    members.find_state();
+    buffers = members.slot(kBuffer, true);
+    for (size_t i = 0; i < members.size(); ++i) {
+      Tensor& buffer = buffers.tensors[i];
+      if (buffer.dtype() == members.params[i].dtype()) continue;
+      others.emplace_back(buffer, i);
+      buffer = buffer.to(members.params[i].dtype());
     }
   }
-  return group;
+  Slot* const slots[] = {&buffers};
+  const std::span<Slot* const> used(slots, has_momentum ? 1 : 0);
+  {
+    const Unlocked lock(members.numel);
+    for_each_batch(
+        members, used,
+        [&](size_t i, size_t j) { return !has_momentum || buffers.made[i] == buffers.made[j]; },
+        [&](size_t first, auto params, auto grads, auto& tensors) {
+          step.first_step = has_momentum && buffers.made[first];
+          kiln::detail::sgd_step(params, grads, tensors[0], step);
+        });
+    for (auto& [buffer, i] : others) buffer.copy_(buffers.tensors[i]);
+  }
+  members.keep(used);
+  return members.size();
 }
 
-std::vector<ParamGroupOptions> groups_of(const nb::list& dicts) {
-  std::vector<ParamGroupOptions> groups;
-  for (nb::handle dict : dicts) groups.push_back(group_of(dict));
-  return groups;
+size_t adam_step(nb::handle group, nb::handle state, const Gradients* gradients) {
+  static const DictKey kLr("lr"), kBetas("betas"), kEps("eps"), kDecay("weight_decay"),
+      kDecoupled("decoupled_weight_decay"), kAmsgrad("amsgrad"), kFirst("exp_avg"),
+      kSecond("exp_avg_sq"), kLargest("max_exp_avg_sq");
+  const bool decoupled = GroupOptions("Adam", group).flag(kDecoupled);
+  const GroupOptions options(decoupled ? "AdamW" : "Adam", group);
+  refuse_differentiable(options);
+  const auto [beta1, beta2] = options.pair(kBetas);
+  AdamStep step = {.lr = options.number(kLr),
+                   .beta1 = beta1,
+                   .beta2 = beta2,
+                   .eps = options.number(kEps),
+                   .weight_decay = options.number(kDecay),
+                   .decoupled = decoupled,
+                   .amsgrad = options.flag(kAmsgrad)};
+  NoGradGuard no_grad;
+  GroupMembers members(options, state, gradients);
+  if (members.size() == 0) return 0;
+  members.find_state();
+  Slot first = members.slot(kFirst);
+  Slot second = members.slot(kSecond);
+  Slot largest;
+  if (step.amsgrad) largest = members.slot(kLargest);
+  Slot* const slots[] = {&first, &second, &largest};
+  const std::span<Slot* const> used(slots, step.amsgrad ? 3 : 2);
+  members.count_steps();
+  {
+    const Unlocked lock(members.numel);
+    for_each_batch(
+        members, used, [&](size_t i, size_t j) { return members.steps[i] == members.steps[j]; },
+        [&](size_t at, auto params, auto grads, auto& tensors) {
+          step.step = members.steps[at] + 1;
+          kiln::detail::adam_step(params, grads, tensors[0], tensors[1], tensors[2], step);
+        });
+  }
+  members.keep(used);
+  return members.size();
 }
 
-void bind_optimizers(nb::module_& m) {
-  nb::class_<ParamGroup>(m, "ParamGroup", "Parameters with settings of their own.")
-      .def_rw("lr", &ParamGroup::lr)
-      .def_rw("weight_decay", &ParamGroup::weight_decay)
-      .def_rw("initial_lr", &ParamGroup::initial_lr)
-      .def_prop_ro("params", [](const ParamGroup& g) { return g.params; })
-      .def("__getitem__", &group_item)
-      .def("__setitem__", &set_group_item)
-      .def("__contains__",
-           [](const ParamGroup&, const std::string& key) {
-             return key == "lr" || key == "weight_decay" || key == "initial_lr" || key == "params";
-           })
-      .def("keys", [](const ParamGroup&) {
-        return std::vector<std::string>{"params", "lr", "weight_decay", "initial_lr"};
-      });
-  nb::class_<Optimizer>(m, "Optimizer", nb::dynamic_attr(), nb::is_weak_referenceable())
-      .def("_step",
-           [](Optimizer& o) {
-             Unlocked lock;
-             o.step();
-           })
-      .def("_step_with",
-           [](Optimizer& o, const Gradients& gradients) {
-             Unlocked lock;
-             o.step(gradients);
-           })
-      .def("zero_grad", &Optimizer::zero_grad, "set_to_none"_a = true)
-      .def_prop_ro("param_groups",
-                   [](nb::handle self) {
-                     auto& groups = nb::inst_ptr<Optimizer>(self)->param_groups();
-                     nb::list out;
-                     for (ParamGroup& group : groups) {
-                       nb::object item = nb::cast(&group, nb::rv_policy::reference);
-                       nb::detail::keep_alive(item.ptr(), self.ptr());
-                       out.append(item);
-                     }
-                     return out;
-                   })
-      .def("_add_param_group",
-           [](Optimizer& o, const nb::dict& group) { o.add_param_group(group_of(group)); })
-      .def("_type_name", &Optimizer::type_name)
-      .def("_state",
-           [](const Optimizer& o) {
-             const optim::OptimizerState state = o.state_dict();
-             nb::dict tensors;
-             for (const auto& [name, value] : state.tensors) tensors[name.c_str()] = value;
-             return nb::make_tuple(tensors, state.scalars);
-           })
-      .def("_load_state", [](Optimizer& o, const nb::dict& tensors,
-                             const std::map<std::string, std::string>& scalars) {
-        optim::OptimizerState state;
-        for (const auto& [name, value] : tensors) {
-          state.tensors.set(nb::cast<std::string>(name), nb::cast<Tensor>(value));
-        }
-        state.scalars = scalars;
-        o.load_state_dict(state);
-      });
-  nb::class_<optim::SGD, Optimizer>(m, "SGD").def(
-      "__init__",
-      [](optim::SGD* self, const nb::list& groups, double lr, double momentum, double dampening,
-         double weight_decay, bool nesterov) {
-        new (self) optim::SGD(groups_of(groups), {lr, momentum, dampening, weight_decay, nesterov});
-      },
-      "groups"_a, "lr"_a, "momentum"_a, "dampening"_a, "weight_decay"_a, "nesterov"_a);
-  nb::class_<optim::Adam, Optimizer>(m, "Adam").def(
-      "__init__",
-      [](optim::Adam* self, const nb::list& groups, double lr, std::pair<double, double> betas,
-         double eps, double weight_decay, bool amsgrad) {
-        new (self) optim::Adam(groups_of(groups),
-                               {lr, betas.first, betas.second, eps, weight_decay, amsgrad});
-      },
-      "groups"_a, "lr"_a, "betas"_a, "eps"_a, "weight_decay"_a, "amsgrad"_a);
-  nb::class_<optim::AdamW, optim::Adam>(m, "AdamW")
-      .def(
-          "__init__",
-          [](optim::AdamW* self, const nb::list& groups, double lr, std::pair<double, double> betas,
-             double eps, double weight_decay, bool amsgrad) {
-            new (self) optim::AdamW(groups_of(groups),
-                                    {lr, betas.first, betas.second, eps, weight_decay, amsgrad});
-          },
-          "groups"_a, "lr"_a, "betas"_a, "eps"_a, "weight_decay"_a, "amsgrad"_a);
-}
-
-void bind_schedulers(nb::module_& m) {
-  using optim::LRScheduler;
-  nb::class_<LRScheduler>(m, "LRScheduler", nb::dynamic_attr())
-      .def("step", [](LRScheduler& s) { s.step(); })
-      .def_prop_rw("last_epoch", &LRScheduler::last_epoch, &LRScheduler::set_epoch)
-      .def("get_last_lr", &LRScheduler::get_last_lr)
-      .def("lr_at", &LRScheduler::lr_at, "base"_a, "epoch"_a,
-           "The rate at an epoch for a group that began with base.")
-      .def("state_dict",
-           [](const LRScheduler& s) {
-             nb::dict out;
-             out["last_epoch"] = s.last_epoch();
-             return out;
-           })
-      .def(
-          "load_state_dict",
-          [](LRScheduler& s, const nb::dict& state) {
-            s.set_epoch(nb::cast<int64_t>(state["last_epoch"]));
-          },
-          "state_dict"_a);
-  // A scheduler looks at its optimizer, and keeps it.
-  const auto keep = nb::keep_alive<1, 2>();
-  nb::class_<optim::StepLR, LRScheduler>(m, "StepLR")
-      .def(nb::init<Optimizer&, int64_t, double>(), "optimizer"_a, "step_size"_a, "gamma"_a = 0.1,
-           keep);
-  nb::class_<optim::CosineAnnealingLR, LRScheduler>(m, "CosineAnnealingLR")
-      .def(nb::init<Optimizer&, int64_t, double>(), "optimizer"_a, "T_max"_a, "eta_min"_a = 0.0,
-           keep);
-  nb::class_<optim::LinearLR, LRScheduler>(m, "LinearLR")
-      .def(nb::init<Optimizer&, double, double, int64_t>(), "optimizer"_a,
-           "start_factor"_a = 1.0 / 3.0, "end_factor"_a = 1.0, "total_iters"_a = 5, keep);
-  nb::class_<optim::SequentialLR, LRScheduler>(m, "SequentialLR")
-      .def(
-          "__init__",
-          [](optim::SequentialLR* self, Optimizer& optimizer, const nb::list& schedulers,
-             const std::vector<int64_t>& milestones) {
-            std::vector<std::shared_ptr<LRScheduler>> parts;
-            for (nb::handle item : schedulers) {
-              // Owned by its Python object, which the pointer keeps.
-              auto* raw = nb::cast<LRScheduler*>(item);
-              parts.push_back({raw, [held = HeldObject(nb::borrow(item))](LRScheduler*) {}});
-            }
-            new (self) optim::SequentialLR(optimizer, std::move(parts), milestones);
-          },
-          "optimizer"_a, "schedulers"_a, "milestones"_a, keep);
+void zero_grad(nb::handle params, bool set_to_none) {
+  for (nb::handle item : params) {
+    Tensor param = tensor_arg("zero_grad", item);
+    param.zero_grad(set_to_none);
+  }
 }
 
 }  // namespace
 
 void bind_optim(nb::module_& parent) {
-  nb::module_ m = parent.def_submodule("_optim", "Optimizers and schedules.");
-  bind_optimizers(m);
-  bind_schedulers(m);
+  nb::module_ m = parent.def_submodule("_optim", "Optimizers' steps, and gradient clipping.");
+  const auto gradients = nb::arg("gradients").none() = nb::none();
+  m.def("sgd_step", &sgd_step, "group"_a, "state"_a, gradients,
+        "A step of SGD on a parameter group; how many parameters had a gradient.");
+  m.def("adam_step", &adam_step, "group"_a, "state"_a, gradients,
+        "A step of Adam or AdamW on a parameter group; how many parameters had a gradient.");
+  m.def("zero_grad", &zero_grad, "params"_a, "set_to_none"_a = true);
   m.def(
       "clip_grad_norm_",
       [](const std::vector<Tensor>& params, double max_norm, double norm_type,

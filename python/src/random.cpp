@@ -1,5 +1,6 @@
 // Random numbers: generators, functions that draw, tensors filled in place.
 #include "binding.h"
+#include "default_device.h"
 
 namespace kiln::python {
 
@@ -10,7 +11,7 @@ namespace {
 
 TensorOptions options_of(std::optional<DType> dtype, std::optional<Device> device,
                          bool requires_grad) {
-  return {dtype, device.value_or(Device{}), requires_grad};
+  return {dtype, device_or_default(device), requires_grad};
 }
 
 // A generator's state as PyTorch has it: bytes in a tensor (the seed, then what has been used).
@@ -42,13 +43,16 @@ void set_state(Generator& generator, const Tensor& state) {
   generator.set_state(stream);
 }
 
-// Seeds as PyTorch takes them: negative ones count from 2^64.
+// Seeds as PyTorch takes them, from -2^63 to 2^64 - 1: negative ones count from 2^64.
 uint64_t seed_of(nb::handle seed) {
   const nb::object number = nb::steal(PyNumber_Index(seed.ptr()));
   if (!number.is_valid()) throw nb::python_error();
-  const unsigned long long value = PyLong_AsUnsignedLongLongMask(number.ptr());
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  return value;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow == 0) return static_cast<uint64_t>(value);
+  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
+  if (overflow < 0 || PyErr_Occurred() != nullptr) throw_overflow(number, "uint64");
+  return large;
 }
 
 uint64_t fresh_seed() {
@@ -65,9 +69,9 @@ void bind_generators(nb::module_& m) {
           "device"_a = nb::none())
       .def(
           "manual_seed",
-          [](nb::handle self, nb::handle seed) {
-            nb::cast<Generator&>(self).manual_seed(seed_of(seed));
-            return nb::object(nb::borrow(self));
+          [](Self<Generator> self, nb::handle seed) {
+            self.p->manual_seed(seed_of(seed));
+            return nb::borrow(self.h);
           },
           "seed"_a, "Starts the stream that belongs to the seed.",
           nb::sig("def manual_seed(self, seed: int) -> Generator"))

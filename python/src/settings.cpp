@@ -1,8 +1,18 @@
 // What holds for the whole process or thread: threads, random numbers, defaults, printing, memory.
 #include "binding.h"
-#include "kiln/backend/cpu/winograd_setting.h"
+#include "default_device.h"
+#include "kiln/core/winograd_setting.h"
 
 namespace kiln::python {
+
+namespace {
+
+thread_local Device device_of_thread;
+
+}  // namespace
+
+Device default_device() noexcept { return device_of_thread; }
+void set_default_device(Device device) noexcept { device_of_thread = device; }
 
 void bind_settings(nb::module_& m) {
   m.def("get_num_threads", &num_threads, "How many threads an op may use.");
@@ -13,6 +23,8 @@ void bind_settings(nb::module_& m) {
         "Off, every output of a convolution is the direct sum of its window.");
   m.def("get_default_dtype", &default_dtype, "The dtype of new floating point tensors.");
   m.def("set_default_dtype", &set_default_dtype, "d"_a);
+  m.def("_default_device", &default_device);
+  m.def("_set_default_device", &set_default_device, "device"_a);
 
   m.def(
       "set_printoptions",
@@ -49,6 +61,10 @@ void bind_settings(nb::module_& m) {
       },
       "Counters of the memory allocator.");
   m.def("reset_memory_stats", &reset_memory_stats);
+  m.def("memory_limit", &memory_limit,
+        "The most bytes that tensors and the cache may take together.");
+  m.def("set_memory_limit", &set_memory_limit, "bytes"_a,
+        "Sets it. An allocation beyond it raises ValueError.");
   m.def("empty_cache", &empty_cache, "Returns cached memory to the system.");
 }
 

@@ -1,6 +1,6 @@
 // kiln.special: the functions of torch.special.
 #include "binding.h"
-#include "kiln/tensor/polynomials.h"
+#include "kiln/tensor/elementwise/polynomials.h"
 
 namespace kiln::python {
 

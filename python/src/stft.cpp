@@ -1,8 +1,9 @@
 // Windows, and the short-time Fourier transform.
-#include "kiln/tensor/stft.h"
+#include "kiln/tensor/fft/stft.h"
 
 #include "binding.h"
-#include "kiln/tensor/windows.h"
+#include "default_device.h"
+#include "kiln/tensor/fft/windows.h"
 
 namespace kiln::python {
 
@@ -10,7 +11,7 @@ namespace {
 
 TensorOptions options_of(std::optional<DType> dtype, std::optional<Device> device,
                          bool requires_grad) {
-  return {dtype, device.value_or(Device{}), requires_grad};
+  return {dtype, device_or_default(device), requires_grad};
 }
 
 #define KILN_PY_OPTIONS \

@@ -25,7 +25,7 @@ Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
     if (value.is_none()) return;
     if (dtype_from(value.ptr(), &t)) {
       dtype = t;
-    } else if (device_from(value.ptr(), &d)) {
+    } else if (device_from(value, &d)) {
       device = d;
     } else if (const Tensor* other = tensor_pointer(value.ptr())) {
       dtype = other->dtype();
@@ -40,7 +40,7 @@ Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
   bool flags = false;  // after the target: non_blocking, copy
   for (nb::handle arg : args) {
     if (PyBool_Check(arg.ptr())) {
-      if (flags) copy = nb::cast<bool>(arg);
+      if (flags) copy = arg.is(Py_True);
       flags = true;
       continue;
     }
@@ -51,7 +51,7 @@ Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
     if (name == "dtype" || name == "device" || name == "other") {
       take(value, name.c_str());
     } else if (name == "copy") {
-      copy = nb::cast<bool>(value);
+      copy = value_arg<bool>("to", value, "a bool for copy");
     } else if (name != "non_blocking") {
       throw nb::type_error(concat("to() got an unexpected keyword argument '", name, "'").c_str());
     }
@@ -109,13 +109,6 @@ void bind_conversions(TensorClass& c) {
         "The same values as another dtype or on another device: to(dtype), to(device, dtype), "
         "to(other). Returns self when nothing changes, unless copy=True.")
       .def(
-          "type",
-          [](const Tensor& x, std::optional<DType> dtype) -> nb::object {
-            if (dtype) return nb::cast(to_device_dtype(x, {}, dtype, false));
-            return nb::str(concat("kiln.", x.dtype()).c_str());
-          },
-          "dtype"_a = nb::none())
-      .def(
           "type_as", [](const Tensor& x, const Tensor& other) { return x.to(other.dtype()); },
           "other"_a)
       .def("cpu", [](const Tensor& x) { return x.to(Device{}); })
@@ -163,33 +156,34 @@ void bind_conversions(TensorClass& c) {
 
 TensorClass bind_tensor(nb::module_& m) {
   TensorClass c(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
+                nb::type_slots(tensor_slots()),
                 "An n-dimensional array of one dtype on one device.");
   bind_description(c);
   bind_conversions(c);
-  nb::class_<PyParameter, PyTensor>(m, "Parameter",
+  // nanobind would give derived classes its own slots.
+  const nb::type_slots slots(tensor_slots());
+  nb::class_<PyParameter, PyTensor>(m, "Parameter", slots,
                                     "A tensor that a module owns and trains: assigned to a "
                                     "module's attribute, it joins parameters().")
       .def(
           "__init__",
-          [](nb::handle self, const OptionalTensor& data, bool requires_grad) {
+          [](Self<PyParameter> self, const OptionalTensor& data, bool requires_grad) {
             Tensor value = data.value.defined() ? data.value.detach() : empty(Shape{0});
             if (requires_grad) value.requires_grad_();
-            auto* place = new (nb::inst_ptr<PyParameter>(self)) PyParameter(std::move(value));
-            interop::foreign_object(*place) = self.ptr();
-            nb::inst_mark_ready(self);
+            auto* place = new (self.p) PyParameter(std::move(value));
+            interop::foreign_object(*place) = self.h.ptr();
           },
           "data"_a = nb::none(), "requires_grad"_a = true);
-  nb::class_<PyBuffer, PyTensor>(m, "Buffer",
+  nb::class_<PyBuffer, PyTensor>(m, "Buffer", slots,
                                  "A tensor that belongs to a module's state and is not trained.")
       .def(
           "__init__",
-          [](nb::handle self, const OptionalTensor& data, bool persistent) {
+          [](Self<PyBuffer> self, const OptionalTensor& data, bool persistent) {
             Tensor value = data.value.defined() ? data.value.detach() : empty(Shape{0});
             if (data.value.defined() && data.value.requires_grad()) value.requires_grad_();
-            auto* place = new (nb::inst_ptr<PyBuffer>(self)) PyBuffer(std::move(value));
+            auto* place = new (self.p) PyBuffer(std::move(value));
             place->persistent = persistent;
-            interop::foreign_object(*place) = self.ptr();
-            nb::inst_mark_ready(self);
+            interop::foreign_object(*place) = self.h.ptr();
           },
           "data"_a = nb::none(), nb::kw_only(), "persistent"_a = true)
       .def_rw("persistent", &PyBuffer::persistent);

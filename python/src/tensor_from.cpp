@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "default_device.h"
+
 namespace kiln::python {
 
 namespace {
@@ -11,6 +13,7 @@ struct Survey {
   Shape shape;
   Kind kind = Kind::boolean;
   bool complex = false;
+  bool uint64 = false;  // an integer that int64 does not hold
 };
 
 [[noreturn]] void throw_no_number(nb::handle item) {
@@ -55,10 +58,17 @@ Scalar number_of(nb::handle item) {
 nb::object as_sequence(nb::handle item) {
   if (is_sequence(item)) return nb::borrow(item);
   const Tensor* x = tensor_pointer(item.ptr());
-  if (x != nullptr ? x->dim() > 0 : is_array(item) && nb::cast<int>(item.attr("ndim")) > 0) {
-    return item.attr("tolist")();
+  if (x != nullptr ? x->dim() == 0 : !is_array(item)) return {};
+  if (x == nullptr && value_arg<int64_t>("tensor", item.attr("ndim"), "an int in ndim") <= 0) {
+    return {};
   }
-  return {};
+  nb::object list = item.attr("tolist")();
+  if (!is_sequence(list)) {
+    throw nb::type_error(concat("tensor: expected a list from tolist(); got ",
+                                std::string_view(Py_TYPE(list.ptr())->tp_name))
+                             .c_str());
+  }
+  return list;
 }
 
 Kind larger(Kind a, Kind b) {
@@ -75,6 +85,9 @@ void survey(nb::handle data, int dim, Survey& out) {
     }
     if (is_complex_number(data)) {
       out.complex = true;
+    } else if (is_uint64_only(data)) {
+      out.kind = larger(out.kind, Kind::integer);
+      out.uint64 = true;
     } else {
       out.kind = larger(out.kind, number_of(data).kind());
     }
@@ -89,9 +102,10 @@ void survey(nb::handle data, int dim, Survey& out) {
     throw_error<ValueError>("tensor: expected sequence of length ", out.shape[dim], " at dim ", dim,
                             " (got ", n, ")");
   }
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    survey(PySequence_Fast_GET_ITEM(sequence.ptr(), i), dim + 1, out);
-  }
+  for_each_item(sequence, [&](nb::handle item) {
+    survey(item, dim + 1, out);
+    return true;
+  });
 }
 
 Survey survey(nb::handle data) {
@@ -105,7 +119,10 @@ Survey survey(nb::handle data) {
     if (n == 0) break;
     item = nb::borrow(PySequence_Fast_GET_ITEM(sequence.ptr(), 0));
   }
-  if (out.shape.numel() == 0) {
+  // One list may stand in many places: that the result fits is known before it is read.
+  const int64_t numel = checked_numel("tensor", out.shape);
+  if (numel > int64_t{1} << 28) TensorData(out.shape, DType::u8);
+  if (numel == 0) {
     survey(data, 0, out);
     out.kind = Kind::floating;  // an empty list is a list of floats, as in PyTorch
   } else {
@@ -115,37 +132,44 @@ Survey survey(nb::handle data) {
 }
 
 template <class T>
-T* write(nb::handle data, int dim, int rank, T* to) {
-  if (dim == rank) {
-    if (is_complex_number(data)) {
-      if constexpr (requires { T().imag(); }) {
-        *to = T(complex_number_of(data));
-        return to + 1;
-      }
-      throw nb::type_error("tensor: a complex number does not fit a real dtype");
+T value_of(nb::handle item) {
+  if (is_complex_number(item)) {
+    if constexpr (requires { T().imag(); }) return T(complex_number_of(item));
+    throw nb::type_error("tensor: a complex number does not fit a real dtype");
+  }
+  const Scalar v = number_of(item);
+  if constexpr (std::is_same_v<T, bool>) {
+    return v.to_bool();
+  } else if constexpr (std::is_integral_v<T>) {
+    const int64_t n = v.to_int();
+    const int64_t low = static_cast<int64_t>(std::numeric_limits<T>::min());
+    const int64_t high = static_cast<int64_t>(std::numeric_limits<T>::max());
+    if (n < low || n > high || (v.is_floating_point() && !(std::abs(v.to_double()) < 0x1p63))) {
+      throw_error<ValueError>("tensor: the value does not fit the dtype; got ", v.to_double(),
+                              "; expected ", low, " to ", high);
     }
-    const Scalar v = number_of(data);
-    if constexpr (std::is_same_v<T, bool>) {
-      *to = v.to_bool();
-    } else if constexpr (std::is_integral_v<T>) {
-      const int64_t n = v.to_int();
-      const int64_t low = static_cast<int64_t>(std::numeric_limits<T>::min());
-      const int64_t high = static_cast<int64_t>(std::numeric_limits<T>::max());
-      if (n < low || n > high || (v.is_floating_point() && !(std::abs(v.to_double()) < 0x1p63))) {
-        throw_error<ValueError>("tensor: the value does not fit the dtype; got ", v.to_double(),
-                                "; expected ", low, " to ", high);
-      }
-      *to = static_cast<T>(n);
-    } else {
-      *to = T(v.to_double());
-    }
+    return static_cast<T>(n);
+  } else {
+    return T(v.to_double());
+  }
+}
+
+// Writes the values of `data`, of this shape from `dim` on, in their order to `to`, and gives the
+// end. Reading an object may run Python code that changes the lists: each size is checked again.
+template <class T>
+T* write(nb::handle data, int dim, const Shape& shape, T* to) {
+  if (dim == shape.rank()) {
+    *to = value_of<T>(data);
     return to + 1;
   }
   const nb::object sequence = as_sequence(data);
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.ptr());
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    to = write(PySequence_Fast_GET_ITEM(sequence.ptr(), i), dim + 1, rank, to);
+  if (!sequence.is_valid() || PySequence_Fast_GET_SIZE(sequence.ptr()) != shape[dim]) {
+    throw_error<RuntimeError>("tensor: a list changed while it was read");
   }
+  for_each_item(sequence, [&](nb::handle item) {
+    to = write(item, dim + 1, shape, to);
+    return true;
+  });
   return to;
 }
 
@@ -199,9 +223,9 @@ bool is_array(nb::handle object) {
          tensor_pointer(object.ptr()) == nullptr;
 }
 
-Tensor tensor_over(const char* op, nb::handle array) {
+Tensor tensor_over(const char* op, nb::handle array, Access access) {
   auto held = std::make_unique<HeldBuffer>();
-  if (PyObject_GetBuffer(array.ptr(), &held->buffer, PyBUF_FULL_RO) != 0) {
+  if (PyObject_GetBuffer(array.ptr(), &held->buffer, PyBUF_RECORDS_RO) != 0) {
     throw nb::python_error();
   }
   const Py_buffer& b = held->buffer;
@@ -222,7 +246,11 @@ Tensor tensor_over(const char* op, nb::handle array) {
   if (b.ndim > kMaxRank) detail::throw_rank_error(static_cast<size_t>(b.ndim));
   Shape shape;
   Strides strides;
-  for (int i = 0; i < b.ndim; ++i) {
+  if (b.strides == nullptr) {  // NumPy's dates have neither
+    shape = b.ndim == 0 ? Shape{} : Shape{b.len / std::max<Py_ssize_t>(b.itemsize, 1)};
+    strides = contiguous_strides(shape);
+  }
+  for (int i = 0; i < (b.strides == nullptr ? 0 : b.ndim); ++i) {
     if (b.strides[i] < 0 && b.shape[i] > 1) {
       throw_error<ValueError>(op, ": negative strides are not supported; try array.copy() first");
     }
@@ -234,11 +262,36 @@ Tensor tensor_over(const char* op, nb::handle array) {
     strides.push_back(b.shape[i] > 1 ? b.strides[i] / b.itemsize : 1);
   }
   void* const data = b.buf;
-  return interop::from_blob(data, shape, strides, *dtype, &HeldBuffer::release, held.release());
+  const bool readonly = b.readonly != 0;
+  Tensor out =
+      interop::from_blob(data, shape, strides, *dtype, &HeldBuffer::release, held.release());
+  check_bools(op, out);
+  return readonly && access == Access::read_write ? out.clone() : out;
+}
+
+bool is_read_only(nb::handle array) {
+  HeldBuffer held;
+  if (PyObject_GetBuffer(array.ptr(), &held.buffer, PyBUF_RECORDS_RO) != 0) {
+    throw nb::python_error();
+  }
+  const bool readonly = held.buffer.readonly != 0;
+  PyBuffer_Release(&held.buffer);
+  return readonly;
+}
+
+void check_bools(const char* op, const Tensor& x) {
+  if (x.dtype() != bool_ || x.numel() == 0) return;
+  const Tensor bytes =
+      interop::from_blob(interop::data(x), x.shape(), x.stride(), DType::u8, nullptr, nullptr);
+  if (bytes.gt(Scalar(1)).any().item<bool>()) {
+    throw_error<ValueError>(op,
+                            ": a bool is a byte 0 or 1; got an array with other bytes; try "
+                            "array.view('uint8') != 0");
+  }
 }
 
 Tensor tensor_from(nb::handle data, std::optional<DType> dtype, std::optional<Device> device) {
-  const Device where = device.value_or(Device{});
+  const Device where = device_or_default(device);
   if (const Tensor* x = tensor_pointer(data.ptr())) {
     const Tensor detached = x->detach();
     const Tensor out = dtype ? detached.to(*dtype) : detached;
@@ -252,11 +305,14 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, std::optional<De
     if (!scalar_of(data, &number)) array = data.attr("__array__")();
   }
   if (array.is_valid()) {
-    const Tensor over = tensor_over("tensor", array);
+    const Tensor over = tensor_over("tensor", array, Access::read);
     return (dtype ? over.to(*dtype) : over).clone().to(where);
   }
   if (PyUnicode_Check(data.ptr())) throw_no_number(data);
   const Survey found = survey(data);
+  if (found.uint64 && found.kind == Kind::integer && !found.complex && !dtype) {
+    throw_error<OverflowError>("tensor: an int does not fit int64; expected a dtype that holds it");
+  }
   const DType out_dtype = dtype.value_or(found.complex ? complex_dtype(default_dtype())
                                          : found.kind == Kind::boolean ? bool_
                                          : found.kind == Kind::integer ? i64
@@ -264,7 +320,7 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, std::optional<De
   TensorData values(found.shape, out_dtype);
   if (values.numel() > 0) {
     const auto fill = [&]<class T>() {
-      write(data, 0, found.shape.rank(), values.as_mutable<T>().data());
+      write(data, 0, found.shape, values.as_mutable<T>().data());
     };
     if (out_dtype == c64) {
       fill.operator()<std::complex<float>>();

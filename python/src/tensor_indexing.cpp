@@ -1,10 +1,8 @@
 // x[...] and x[...] = y.
-#include "binding.h"
-#include "kiln/tensor/advanced_index.h"
+#include "kiln/tensor/index/advanced_index.h"
+#include "tensor_from.h"
 
 namespace kiln::python {
-
-Tensor tensor_from(nb::handle data, std::optional<DType> dtype, std::optional<Device> device);
 
 namespace {
 
@@ -15,13 +13,16 @@ std::optional<int64_t> slice_bound(nb::handle bound) {
   return v;
 }
 
+int64_t integer_of(nb::handle index) {
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0) throw_overflow(index, "int64");
+  return v;
+}
+
 IndexEntry entry_of(nb::handle item) {
   PyObject* o = item.ptr();
-  if (PyLong_CheckExact(o)) {
-    Scalar number;
-    scalar_of(item, &number);
-    return IndexItem(number.to_int());
-  }
+  if (PyLong_CheckExact(o)) return IndexItem(integer_of(item));
   if (PySlice_Check(o)) {
     const auto* s = reinterpret_cast<PySliceObject*>(o);
     const std::optional<int64_t> step = slice_bound(s->step);
@@ -42,14 +43,41 @@ IndexEntry entry_of(nb::handle item) {
     throw_error<IndexError>("index: a float is no index; got ", number.to_double(),
                             "; expected an integer");
   }
-  if (PyList_Check(o) && PyList_GET_SIZE(o) == 0) return empty({0}, {i64});
-  return tensor_from(item, {}, {});
+  const nb::object list = nb::isinstance<nb::sequence>(item) && !is_array(item)
+                              ? nb::steal(PySequence_List(o))
+                              : nb::borrow(item);
+  if (!list.is_valid()) throw nb::python_error();
+  if (PyList_Check(list.ptr()) && PyList_GET_SIZE(list.ptr()) == 0) return empty({0}, {i64});
+  return tensor_from(list, {}, {});
+}
+
+// PyTorch's rule, once NumPy's: a short sequence that holds anything but numbers is what a tuple
+// would be, an index for each dim.
+bool is_tuple_of_indices(nb::handle key) {
+  PyObject* o = key.ptr();
+  if (PyTuple_Check(o)) return true;
+  if (tensor_pointer(o) != nullptr || !PySequence_Check(o) || is_array(key)) return false;
+  const Py_ssize_t n = PySequence_Size(o);
+  if (n < 0) PyErr_Clear();
+  if (n < 0 || n >= 32) return false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    const nb::object item = nb::steal(PySequence_GetItem(o, i));
+    if (!item.is_valid()) throw nb::python_error();
+    PyObject* const p = item.ptr();
+    if (tensor_pointer(p) != nullptr || PySequence_Check(p) || PySlice_Check(p) ||
+        p == Py_Ellipsis || p == Py_None) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::vector<IndexEntry> entries_of(nb::handle key) {
   std::vector<IndexEntry> entries;
-  if (PyTuple_Check(key.ptr())) {
-    for (nb::handle item : nb::borrow<nb::tuple>(key)) entries.push_back(entry_of(item));
+  if (is_tuple_of_indices(key)) {
+    const nb::object items = nb::steal(PySequence_Tuple(key.ptr()));
+    if (!items.is_valid()) throw nb::python_error();
+    for (nb::handle item : nb::borrow<nb::tuple>(items)) entries.push_back(entry_of(item));
   } else {
     entries.push_back(entry_of(key));
   }
@@ -61,9 +89,7 @@ Tensor get(const Tensor& x, nb::handle key) {
     if (x.dim() == 0) {
       throw_error<IndexError>("index: a 0-d tensor has no elements to pick; try item()");
     }
-    Scalar number;
-    scalar_of(key, &number);
-    return x.select(0, number.to_int());
+    return x.select(0, integer_of(key));
   }
   const std::vector<IndexEntry> entries = entries_of(key);
   Unlocked lock(x);

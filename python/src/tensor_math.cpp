@@ -5,8 +5,8 @@ namespace kiln::python {
 
 namespace {
 
-// A binary op from its two C++ forms.
-template <class Both, class One>
+// A binary op from its two C++ forms. A comparison takes a number by its value, whatever the dtype.
+template <bool is_comparison = false, class Both, class One>
 auto binary(Both both, One one) {
   return [both, one](const Tensor& x, const Operand& y) {
     if (y.is_tensor()) {
@@ -14,36 +14,24 @@ auto binary(Both both, One one) {
       return Tensor(both(x, y.tensor()));
     }
     Unlocked lock(x);
-    return Tensor(one(x, y.scalar()));
+    return Tensor(one(x, is_comparison ? y.scalar() : y.scalar_beside(x)));
   };
 }
 
-// The first operand of a function: a number takes the dtype that it has beside the second.
-Tensor first_operand(const char* op, const Operand& x, const Operand& y) {
-  if (x.is_tensor()) return x.tensor();
-  if (!y.is_tensor()) {
-    throw nb::type_error(concat(op, ": expected at least one tensor; got two numbers").c_str());
-  }
-  const Tensor& other = y.tensor();
-  if (is_complex(other.dtype())) {
-    return detail::number_like(other, std::complex<double>(x.scalar().to_double()));
-  }
-  return full({}, x.scalar(), {result_type(other, x.scalar()), other.device()});
+void require_tensor(const char* op, const Operand& x, const Operand& y) {
+  if (x.is_tensor() || y.is_tensor()) return;
+  throw nb::type_error(concat(op, ": expected at least one tensor; got two numbers").c_str());
 }
 
-// f as a method, and as a function whose first operand may be a number.
-template <class F, class... Extra>
-void def_numbers(nb::module_& m, TensorClass& c, const char* name, F f, const Extra&... extra) {
-  c.def(name, f, extra...);
-  m.def(
-      name,
-      [f, name](const Operand& x, const Operand& y) { return f(first_operand(name, x, y), y); },
-      "input"_a, extra...);
-}
+bool is_one(Scalar x) { return !x.is_floating_point() && x.to_int() == 1; }
 
 #define KILN_PY_BINARY(name)                                         \
   binary([](const Tensor& x, const Tensor& y) { return x.name(y); }, \
          [](const Tensor& x, Scalar y) { return x.name(y); })
+
+#define KILN_PY_COMPARISON(name)                                           \
+  binary<true>([](const Tensor& x, const Tensor& y) { return x.name(y); }, \
+               [](const Tensor& x, Scalar y) { return x.name(y); })
 
 void bind_unary(nb::module_& m, TensorClass& c) {
   const auto def = [&](const char* name, Tensor (*f)(TensorArg), const char* doc) {
@@ -80,37 +68,64 @@ void bind_arithmetic(nb::module_& m, TensorClass& c) {
         return Tensor(tensors(x, y.tensor(), alpha));
       }
       Unlocked lock(x);
-      const bool one = alpha.is_integral() && alpha.to_int() == 1;
-      if (one) return Tensor(scalars(x, y.scalar()));
-      const bool whole = alpha.is_integral() && y.scalar().is_integral();
-      return Tensor(scalars(x, whole ? Scalar(alpha.to_int() * y.scalar().to_int())
-                                     : Scalar(alpha.to_double() * y.scalar().to_double())));
+      const Scalar number = y.scalar_beside(x);
+      if (is_one(alpha)) return Tensor(scalars(x, number));
+      const bool whole = alpha.is_integral() && number.is_integral();
+      const auto product = [&] {  // wraps, as the arithmetic of the tensors does
+        return static_cast<int64_t>(static_cast<uint64_t>(alpha.to_int()) *
+                                    static_cast<uint64_t>(number.to_int()));
+      };
+      return Tensor(
+          scalars(x, whole ? Scalar(product()) : Scalar(alpha.to_double() * number.to_double())));
     };
   };
-  const auto def_alpha = [&](const char* name, auto f, const char* doc) {
+  const auto def_alpha = [&](const char* name, auto f, Tensor (*g)(Scalar, const Tensor&),
+                             const char* doc) {
     c.def(name, f, "other"_a, nb::kw_only(), "alpha"_a = 1, doc);
     m.def(
         name,
-        [f, name](const Operand& x, const Operand& y, Scalar alpha) {
-          return f(first_operand(name, x, y), y, alpha);
+        [f, g, name](const Operand& x, const Operand& y, Scalar alpha) {
+          require_tensor(name, x, y);
+          if (x.is_tensor()) return f(x.tensor(), y, alpha);
+          Unlocked lock(y.tensor());
+          return g(x.scalar_beside(y.tensor()), is_one(alpha) ? y.tensor() : y.tensor().mul(alpha));
         },
         "input"_a, "other"_a, nb::kw_only(), "alpha"_a = 1, doc);
   };
-  def_alpha("add",
-            with_alpha([](const Tensor& x, const Tensor& y, Scalar a) { return x.add(y, a); },
-                       [](const Tensor& x, Scalar y) { return x.add(y); }),
-            "x + alpha * other");
+  def_alpha(
+      "add",
+      with_alpha([](const Tensor& x, const Tensor& y, Scalar a) { return x.add(y, a); },
+                 [](const Tensor& x, Scalar y) { return x.add(y); }),
+      [](Scalar x, const Tensor& y) { return y.add(x); }, "x + alpha * other");
   const auto sub =
       with_alpha([](const Tensor& x, const Tensor& y, Scalar a) { return x.sub(y, a); },
                  [](const Tensor& x, Scalar y) { return x.sub(y); });
-  def_alpha("sub", sub, "x - alpha * other");
-  def_alpha("subtract", sub, "x - alpha * other");
-  const auto def = [&](const char* name, auto f, const char* doc) {
-    def_numbers(m, c, name, f, "other"_a, doc);
+  const auto sub_from = [](Scalar x, const Tensor& y) { return kiln::sub(x, y); };
+  def_alpha("sub", sub, sub_from, "x - alpha * other");
+  def_alpha("subtract", sub, sub_from, "x - alpha * other");
+  const auto mul = [](const Operand& x, const Operand& y) {
+    return x.is_tensor() ? KILN_PY_BINARY(mul)(x.tensor(), y) : KILN_PY_BINARY(mul)(y.tensor(), x);
   };
-  def("mul", KILN_PY_BINARY(mul), "x * other");
-  def("multiply", KILN_PY_BINARY(mul), "x * other");
-  def("floor_divide", KILN_PY_BINARY(floor_divide), "floor(x / other)");
+  for (const char* name : {"mul", "multiply"}) {
+    c.def(name, KILN_PY_BINARY(mul), "other"_a, "x * other");
+    m.def(
+        name,
+        [mul, name](const Operand& x, const Operand& y) {
+          require_tensor(name, x, y);
+          return mul(x, y);
+        },
+        "input"_a, "other"_a, "x * other");
+  }
+  c.def("floor_divide", KILN_PY_BINARY(floor_divide), "other"_a, "floor(x / other)");
+  m.def(
+      "floor_divide",
+      [](const Operand& x, const Operand& y) {
+        require_tensor("floor_divide", x, y);
+        if (x.is_tensor()) return KILN_PY_BINARY(floor_divide)(x.tensor(), y);
+        Unlocked lock(y.tensor());
+        return kiln::floor_divide(x.scalar_beside(y.tensor()), y.tensor());
+      },
+      "input"_a, "other"_a, "floor(x / other)");
   c.def("remainder", KILN_PY_BINARY(remainder), "other"_a,
         "the rest of the division, with other's sign");
   const auto div = [](const Tensor& x, const Operand& y,
@@ -127,7 +142,10 @@ void bind_arithmetic(nb::module_& m, TensorClass& c) {
         name,
         [div, name](const Operand& x, const Operand& y,
                     const std::optional<std::string>& rounding_mode) {
-          return div(first_operand(name, x, y), y, rounding_mode);
+          require_tensor(name, x, y);
+          if (x.is_tensor()) return div(x.tensor(), y, rounding_mode);
+          Unlocked lock(y.tensor());
+          return kiln::div(x.scalar_beside(y.tensor()), y.tensor(), rounding_mode.value_or(""));
         },
         "input"_a, "other"_a, nb::kw_only(), "rounding_mode"_a = nb::none(), doc);
   }
@@ -218,12 +236,12 @@ void bind_comparisons(nb::module_& m, TensorClass& c) {
   const auto def = [&](std::initializer_list<const char*> names, auto f) {
     for (const char* name : names) def_both(m, c, name, f, "other"_a);
   };
-  def({"eq"}, KILN_PY_BINARY(eq));
-  def({"ne", "not_equal"}, KILN_PY_BINARY(ne));
-  def({"gt", "greater"}, KILN_PY_BINARY(gt));
-  def({"ge", "greater_equal"}, KILN_PY_BINARY(ge));
-  def({"lt", "less"}, KILN_PY_BINARY(lt));
-  def({"le", "less_equal"}, KILN_PY_BINARY(le));
+  def({"eq"}, KILN_PY_COMPARISON(eq));
+  def({"ne", "not_equal"}, KILN_PY_COMPARISON(ne));
+  def({"gt", "greater"}, KILN_PY_COMPARISON(gt));
+  def({"ge", "greater_equal"}, KILN_PY_COMPARISON(ge));
+  def({"lt", "less"}, KILN_PY_COMPARISON(lt));
+  def({"le", "less_equal"}, KILN_PY_COMPARISON(le));
   const auto logic = [&](const char* name, Tensor (Tensor::*f)(const Tensor&) const) {
     def_both(
         m, c, name,

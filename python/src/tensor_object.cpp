@@ -15,7 +15,52 @@ PyObject* new_object(Tensor x) noexcept {
   return object;
 }
 
+// Note [Cycles]
+// A hook of a tensor, or the backward of a function that made it, may refer to the tensor again.
+// Such a reference goes through C++, where the collector sees nothing; so a tensor shows what its
+// place in a graph owns of Python, as far as nobody but the tensor's object leads there.
+struct Visit {
+  visitproc function;
+  void* argument;
+  int result = 0;
+};
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  if (PyObject** dict = _PyObject_GetDictPtr(self)) Py_VISIT(*dict);
+  Py_VISIT(Py_TYPE(self));
+  // Threads that compute take and drop handles all the time, and the collector must see the same
+  // each time that it asks: its work and the sections begin and end under the interpreter's lock.
+  if (!nb::inst_ready(self) || interop::ReadSection::running() > 0) return 0;
+  Visit state{visit, arg};
+  interop::visit_foreign(
+      *nb::inst_ptr<PyTensor>(self),
+      [](void* object, void* context) {
+        auto& v = *static_cast<Visit*>(context);
+        if (v.result == 0) v.result = v.function(HeldObject::from(object).ptr(), v.argument);
+      },
+      &state);
+  return state.result;
+}
+
+// Tensors are keys of dicts by their identity. As a slot, it costs next to nothing: an optimizer's
+// state is such a dict.
+Py_hash_t hash_of(PyObject* self) { return reinterpret_cast<Py_hash_t>(self) >> 4; }
+
+int clear(PyObject* self) {
+  if (PyObject** dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
+  if (nb::inst_ready(self)) interop::drop_foreign(*nb::inst_ptr<PyTensor>(self));
+  return 0;
+}
+
 }  // namespace
+
+const PyType_Slot* tensor_slots() {
+  static const PyType_Slot slots[] = {{Py_tp_hash, reinterpret_cast<void*>(&hash_of)},
+                                      {Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                                      {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                                      {0, nullptr}};
+  return slots;
+}
 
 PyObject* tensor_object(Tensor x) noexcept {
   if (!x.defined()) return nb::none().release().ptr();

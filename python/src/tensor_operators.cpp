@@ -14,6 +14,19 @@ auto forward(Both both, One one) {
       return Tensor(both(x, y.tensor()));
     }
     Unlocked lock(x);
+    return Tensor(one(x, y.scalar_beside(x)));
+  };
+}
+
+// A comparison goes by the number's value, whatever the dtype.
+template <class Both, class One>
+auto comparison(Both both, One one) {
+  return [both, one](const Tensor& x, const Operand& y) {
+    if (y.is_tensor()) {
+      Unlocked lock(x, y.tensor());
+      return Tensor(both(x, y.tensor()));
+    }
+    Unlocked lock(x);
     return Tensor(one(x, y.scalar()));
   };
 }
@@ -21,9 +34,10 @@ auto forward(Both both, One one) {
 // number op tensor. (Two tensors meet in the forward form.)
 template <class F>
 auto reflected(F f) {
-  return [f](const Tensor& x, Scalar y) {
+  return [f](const Tensor& x, const Operand& y) {
+    if (y.is_tensor()) throw nb::next_overload();
     Unlocked lock(x);
-    return Tensor(f(y, x));
+    return Tensor(f(y.scalar_beside(x), x));
   };
 }
 
@@ -35,7 +49,7 @@ auto in_place(Both both, One one) {
       both(x, y.tensor());
     } else {
       Unlocked lock(x);
-      one(x, y.scalar());
+      one(x, y.scalar_beside(x));
     }
     return x;
   };
@@ -44,6 +58,9 @@ auto in_place(Both both, One one) {
 #define KILN_PY_FORWARD(f)                                    \
   forward([](const Tensor& x, const Tensor& y) { return f; }, \
           [](const Tensor& x, Scalar y) { return f; })
+#define KILN_PY_COMPARISON(f)                                    \
+  comparison([](const Tensor& x, const Tensor& y) { return f; }, \
+             [](const Tensor& x, Scalar y) { return f; })
 #define KILN_PY_IN_PLACE(f) \
   in_place([](Tensor& x, const Tensor& y) { f; }, [](Tensor& x, Scalar y) { f; })
 
@@ -70,12 +87,12 @@ void bind_operators(TensorClass& c) {
     Unlocked lock;
     return x.matmul(y);
   });
-  op("__eq__", KILN_PY_FORWARD(x.eq(y)));
-  op("__ne__", KILN_PY_FORWARD(x.ne(y)));
-  op("__lt__", KILN_PY_FORWARD(x.lt(y)));
-  op("__le__", KILN_PY_FORWARD(x.le(y)));
-  op("__gt__", KILN_PY_FORWARD(x.gt(y)));
-  op("__ge__", KILN_PY_FORWARD(x.ge(y)));
+  op("__eq__", KILN_PY_COMPARISON(x.eq(y)));
+  op("__ne__", KILN_PY_COMPARISON(x.ne(y)));
+  op("__lt__", KILN_PY_COMPARISON(x.lt(y)));
+  op("__le__", KILN_PY_COMPARISON(x.le(y)));
+  op("__gt__", KILN_PY_COMPARISON(x.gt(y)));
+  op("__ge__", KILN_PY_COMPARISON(x.ge(y)));
   c.def("__neg__", [](const Tensor& x) {
     Unlocked lock(x);
     return -x;
@@ -112,7 +129,7 @@ void bind_in_place(TensorClass& c) {
       if (y.is_tensor()) {
         both(x, y.tensor(), alpha);
       } else if (alpha.is_integral() && alpha.to_int() == 1) {
-        one(x, y.scalar());
+        one(x, y.scalar_beside(x));
       } else {
         one(x, Scalar(alpha.to_double() * y.scalar().to_double()));
       }
@@ -150,9 +167,10 @@ void bind_in_place(TensorClass& c) {
   }
   def(
       "copy_",
-      [](Tensor& x, const Tensor& source, bool) {
+      [](Tensor& x, const Operand& source, bool) {
         Unlocked lock(x);
-        return x.copy_(source);
+        return x.copy_(source.is_tensor() ? source.tensor()
+                                          : full({}, source.scalar(), {.device = x.device()}));
       },
       "src"_a, "non_blocking"_a = false, "Takes over the values of src, converted and broadcast.");
   def(

@@ -1,5 +1,5 @@
 // The elementwise functions beyond the common ones: as functions, as methods, and in place.
-#include "binding.h"
+#include "return_types.h"
 
 namespace kiln::python {
 
@@ -210,9 +210,13 @@ void bind_one_with_options(nb::module_& m, TensorClass& c) {
       nb::kw_only(), "decimals"_a);
   def_both(
       m, c, "frexp",
-      [](const Tensor& x) {
-        Unlocked lock(x);
-        return frexp(x);
+      [type = PairType("frexp", "mantissa", "exponent")](const Tensor& x) {
+        std::pair<Tensor, Tensor> both;
+        {
+          Unlocked lock(x);
+          both = frexp(x);
+        }
+        return type(std::move(both));
       },
       "Mantissa in [0.5, 1) and exponent of two.");
 }

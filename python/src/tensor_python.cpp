@@ -1,6 +1,4 @@
 // What makes a tensor a Python object: printing, conversion to Python's own values, iteration.
-#include <nanobind/stl/complex.h>
-
 #include "binding.h"
 
 namespace kiln::python {
@@ -52,14 +50,14 @@ nb::object item_object(const Tensor& x) {
 
 void bind_tensor_python(TensorClass& c) {
   c.def("__repr__", [](nb::handle self) {
-    const Tensor& x = *tensor_pointer(self.ptr());
+    const Tensor& x = tensor_arg("repr", self);
     std::string text = to_string(x);
     return nb::isinstance<PyParameter>(self) ? "Parameter containing:\n" + text : text;
   });
   c.def(
       "__format__",
       [](nb::handle self, const nb::str& spec) -> nb::object {
-        const Tensor& x = *tensor_pointer(self.ptr());
+        const Tensor& x = tensor_arg("format", self);
         if (x.dim() == 0) {
           return nb::module_::import_("builtins").attr("format")(item_object(x), spec);
         }
@@ -69,7 +67,6 @@ void bind_tensor_python(TensorClass& c) {
         return nb::str(self);
       },
       "spec"_a);
-  c.def("__hash__", [](nb::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
   c.def("__bool__", [](const Tensor& x) {
     if (x.numel() != 1) {
       throw_error<RuntimeError>(

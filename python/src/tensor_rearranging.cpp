@@ -1,9 +1,9 @@
 // Windows, diagonals, repetitions and turns; tensors joined and taken apart.
-#include "binding.h"
-#include "kiln/tensor/joining.h"
-#include "kiln/tensor/padding.h"
-#include "kiln/tensor/shapes.h"
-#include "kiln/tensor/views.h"
+#include "integer_arg.h"
+#include "kiln/tensor/nn/padding.h"
+#include "kiln/tensor/shape/joining.h"
+#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/views.h"
 
 namespace kiln::python {
 
@@ -16,8 +16,25 @@ std::vector<Tensor> tensors_of(const char* op, const nb::args& args) {
   std::vector<Tensor> out;
   const bool one_sequence =
       args.size() == 1 && (PyList_Check(args[0].ptr()) || PyTuple_Check(args[0].ptr()));
-  const nb::object items = one_sequence ? nb::object(args[0]) : nb::object(args);
+  const nb::tuple items =
+      one_sequence ? nb::tuple(nb::handle(args[0])) : nb::borrow<nb::tuple>(args);
   for (nb::handle item : items) out.push_back(tensor_arg(op, item));
+  return out;
+}
+
+// Repeats as a number or as a tensor.
+Tensor repeated(T x, const Operand& repeats, std::optional<int64_t> dim) {
+  if (repeats.is_tensor()) return repeat_interleave(x, repeats.tensor(), dim);
+  return repeat_interleave(x, integer_arg("repeat_interleave", repeats), dim);
+}
+
+// The result, whose size along dim (of a flat result without one) is what the caller expected.
+Tensor of_size(Tensor out, std::optional<int64_t> dim, std::optional<int64_t> expected) {
+  const int64_t got = out.size(static_cast<int>(dim.value_or(0)));
+  if (expected && got != *expected) {
+    throw_error<ValueError>("repeat_interleave: output_size is not the size of the result; got ",
+                            *expected, "; expected ", got);
+  }
   return out;
 }
 
@@ -85,20 +102,19 @@ void bind_turns(nb::module_& m, TensorClass& c) {
   m.def(
       "repeat_interleave",
       [](T x, const std::optional<Operand>& repeats, std::optional<int64_t> dim,
-         std::optional<int64_t>) {
+         std::optional<int64_t> output_size) {
         Unlocked lock(x);
-        if (!repeats) return repeat_interleave(x);
-        return repeats->is_tensor() ? repeat_interleave(x, repeats->tensor(), dim)
-                                    : repeat_interleave(x, repeats->scalar().to_int(), dim);
+        return of_size(repeats ? repeated(x, *repeats, dim) : repeat_interleave(x),
+                       repeats ? dim : 0, output_size);
       },
       "input"_a, "repeats"_a = nb::none(), "dim"_a = nb::none(), nb::kw_only(),
       "output_size"_a = nb::none(), "Each element (or slice of dim) several times in a row.");
   c.def(
       "repeat_interleave",
-      [](T x, const Operand& repeats, std::optional<int64_t> dim, std::optional<int64_t>) {
+      [](T x, const Operand& repeats, std::optional<int64_t> dim,
+         std::optional<int64_t> output_size) {
         Unlocked lock(x);
-        return repeats.is_tensor() ? repeat_interleave(x, repeats.tensor(), dim)
-                                   : repeat_interleave(x, repeats.scalar().to_int(), dim);
+        return of_size(repeated(x, repeats, dim), dim, output_size);
       },
       "repeats"_a, "dim"_a = nb::none(), nb::kw_only(), "output_size"_a = nb::none(),
       "Each element (or slice of dim) several times in a row.");
@@ -126,7 +142,7 @@ void bind_turns(nb::module_& m, TensorClass& c) {
         Shape shape;
         for (nb::handle arg : args) {
           IntList list;
-          if (!nb::try_cast(arg, list)) {
+          if (!try_value(arg, list)) {
             throw nb::type_error("broadcast_shapes: expected sequences of integers");
           }
           shape = broadcast_shapes("broadcast_shapes", shape, list.values);
@@ -163,7 +179,7 @@ void bind_joining(nb::module_& m, TensorClass& c) {
           const std::vector<int64_t> values = t->to_vector<int64_t>();
           list.values = Shape(values);
           list.is_number = t->dim() == 0;
-        } else if (!nb::try_cast(parts, list)) {
+        } else if (!try_value(parts, list)) {
           throw nb::type_error("tensor_split: expected an integer, or indices");
         }
         return tuple_of(list.is_number ? tensor_split(x, list.values[0], dim)

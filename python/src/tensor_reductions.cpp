@@ -1,5 +1,6 @@
 // Reductions, as methods and as functions.
-#include "kiln/tensor/reductions.h"
+#include "integer_arg.h"
+#include "kiln/tensor/reduce/reductions.h"
 #include "return_types.h"
 
 namespace kiln::python {
@@ -14,7 +15,8 @@ void def_sum(nb::module_& m, TensorClass& c, const char* name, F f, const char* 
       [f](const Tensor& x, const std::optional<IntList>& dim, bool keepdim,
           std::optional<DType> dtype) {
         Unlocked lock(x);
-        return Tensor(f(dtype ? x.to(*dtype) : x, dim ? dim->values : Shape(), keepdim));
+        const Tensor out = f(dtype ? x.to(*dtype) : x, dim ? dim->values : Shape(), keepdim);
+        return dtype ? out.to(*dtype) : out;  // sums of integers are i64 unless asked otherwise
       },
       "dim"_a = nb::none(), "keepdim"_a = false, nb::kw_only(), "dtype"_a = nb::none(), doc);
 }
@@ -49,7 +51,7 @@ void def_variance(nb::module_& m, TensorClass& c, const char* name, F f, const c
           divisor = nb::cast<bool>(dim) ? 1.0 : 0.0;
         } else if (!dim.is_none()) {
           IntList list;
-          if (!nb::try_cast(dim, list)) {
+          if (!try_value(dim, list)) {
             throw nb::type_error("dim: expected an integer or a sequence of integers");
           }
           dims = list.values;
@@ -70,13 +72,13 @@ void def_extremum(nb::module_& m, TensorClass& c, const char* name, All all, One
   const PairType type(name, "values", "indices");
   def_both(
       m, c, name,
-      [type, all, one, both](const Tensor& x, const std::optional<Operand>& dim,
-                             bool keepdim) -> nb::object {
+      [type, all, one, both, name](const Tensor& x, const std::optional<Operand>& dim,
+                                   bool keepdim) -> nb::object {
         if (dim && !dim->is_tensor()) {
           std::pair<Tensor, Tensor> found;
           {
             Unlocked lock(x);
-            found = one(x, dim->scalar().to_int(), keepdim);
+            found = one(x, integer_arg(name, *dim), keepdim);
           }
           return type(std::move(found));
         }
@@ -97,14 +99,18 @@ void bind_norm(nb::module_& m, TensorClass& c) {
          std::optional<DType> dtype) {
         double order = 2.0;
         Scalar number;
+        const std::string name = PyUnicode_Check(p.ptr()) ? nb::cast<std::string>(p) : "fro";
         if (scalar_of(p, &number)) {
           order = number.to_double();
-        } else if (!p.is_none() &&
-                   !(PyUnicode_Check(p.ptr()) && nb::cast<std::string>(p) == "fro")) {
-          throw_error<ValueError>("norm: expected p to be a number or 'fro'");
+        } else if ((!p.is_none() && !PyUnicode_Check(p.ptr())) ||
+                   (name != "fro" && name != "nuc")) {
+          throw_error<ValueError>("norm: expected p to be a number, 'fro' or 'nuc'");
         }
         const Tensor numbers = dtype ? x.to(*dtype) : x;
         Unlocked lock(x);
+        if (name == "nuc") {
+          return linalg::norm(numbers, name, dim ? dim->values : Shape(), keepdim);
+        }
         return norm(numbers, order, dim ? dim->values : Shape(), keepdim);
       },
       nb::arg("p").none() = 2.0, "dim"_a = nb::none(), "keepdim"_a = false, "dtype"_a = nb::none(),
@@ -134,7 +140,8 @@ void bind_reductions(nb::module_& m, TensorClass& c) {
       [](T x, std::optional<int64_t> dim, bool keepdim, std::optional<DType> dtype) {
         Unlocked lock(x);
         const Tensor numbers = dtype ? x.to(*dtype) : x;
-        return dim ? numbers.prod(*dim, keepdim) : numbers.prod();
+        const Tensor out = dim ? numbers.prod(*dim, keepdim) : numbers.prod();
+        return dtype ? out.to(*dtype) : out;
       },
       "dim"_a = nb::none(), "keepdim"_a = false, nb::kw_only(), "dtype"_a = nb::none(),
       "the product over dim");
@@ -153,10 +160,24 @@ void bind_reductions(nb::module_& m, TensorClass& c) {
         },
         "dim"_a = nb::none(), "keepdim"_a = false, doc);
   };
-  over_dims(
+  // Over an empty list of dims they say of each element whether it is not zero; others take it as
+  // all dims.
+  const auto truth = [&](const char* name, auto f, const char* doc) {
+    def_both(
+        m, c, name,
+        [f](T x, const std::optional<IntList>& dim, bool keepdim) {
+          Unlocked lock(x);
+          if (dim && !dim->is_number && dim->values.empty()) {
+            return x.dtype() == DType::u8 ? x.ne(0).to(DType::u8) : x.ne(0);
+          }
+          return Tensor(f(x, dim ? dim->values : Shape(), keepdim));
+        },
+        "dim"_a = nb::none(), "keepdim"_a = false, doc);
+  };
+  truth(
       "any", [](T x, const Shape& d, bool k) { return any(x, d, k); },
       "whether any element is not zero");
-  over_dims(
+  truth(
       "all", [](T x, const Shape& d, bool k) { return all(x, d, k); },
       "whether no element is zero");
   def_both(

@@ -1,8 +1,8 @@
 // Ops that read or write at indices and masks.
 #include "binding.h"
-#include "kiln/tensor/advanced_index.h"
-#include "kiln/tensor/scatter.h"
-#include "kiln/tensor/views.h"
+#include "kiln/tensor/index/advanced_index.h"
+#include "kiln/tensor/index/scatter.h"
+#include "kiln/tensor/shape/views.h"
 
 namespace kiln::python {
 

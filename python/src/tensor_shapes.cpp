@@ -1,8 +1,9 @@
 // Shapes: views and rearrangements, joining and splitting.
-#include "binding.h"
-#include "kiln/tensor/joining.h"
-#include "kiln/tensor/shapes.h"
-#include "kiln/tensor/view_in_place.h"
+#include "integer_arg.h"
+#include "kiln/tensor/shape/joining.h"
+#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/view_in_place.h"
+#include "kiln/tensor/shape/views.h"
 
 namespace kiln::python {
 
@@ -63,13 +64,13 @@ void bind_views(nb::module_& m, TensorClass& c) {
       [](T x, const nb::args& args) {
         DType dtype;
         if (args.size() == 1 && dtype_from(args[0].ptr(), &dtype)) {
-          throw_error<NotImplementedError>(
-              "view: reading memory as another dtype is not supported; try to(dtype)");
+          return view_as_dtype(x, dtype);
         }
         return x.view(shape_of_args("view", args));
       },
-      "The same memory in another shape; an error where that takes a copy.",
-      nb::sig("def view(self, *shape: int | collections.abc.Sequence[int]) -> Tensor"));
+      "The same memory in another shape, or as elements of another dtype; an error where that "
+      "takes a copy.",
+      nb::sig("def view(self, *shape: typing.Any) -> Tensor"));
   def_sizes(
       &m, c, "permute", [](T x, const Shape& s) { return x.permute(s); }, "dims",
       "The dims in another order.",
@@ -137,6 +138,7 @@ void bind_views(nb::module_& m, TensorClass& c) {
   def_both(
       m, c, "ravel", [](T x) { return x.reshape({-1}); }, "As one dim.");
   const auto matrix_transpose = [](T x) {
+    if (x.dim() == 0) return x;
     if (x.dim() < 2) {
       throw_error<ShapeError>("mT: expected at least 2 dims; got ", x.shape());
     }
@@ -161,9 +163,7 @@ void bind_parts(nb::module_& m, TensorClass& c) {
   def_both(
       m, c, "narrow",
       [](T x, int64_t dim, const Operand& start, int64_t length) {
-        return x.narrow(
-            dim, start.is_tensor() ? start.tensor().item<int64_t>() : start.scalar().to_int(),
-            length);
+        return x.narrow(dim, integer_arg("narrow", start), length);
       },
       "dim"_a, "start"_a, "length"_a);
   def_both(

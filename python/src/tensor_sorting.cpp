@@ -1,7 +1,7 @@
 // Sorting and searching, running results, distinct values.
-#include "kiln/tensor/cumulative.h"
-#include "kiln/tensor/sorting.h"
-#include "kiln/tensor/unique.h"
+#include "kiln/tensor/index/sorting.h"
+#include "kiln/tensor/index/unique.h"
+#include "kiln/tensor/reduce/cumulative.h"
 #include "return_types.h"
 
 namespace kiln::python {
@@ -120,7 +120,8 @@ void bind_running(nb::module_& m, TensorClass& c) {
         m, c, name,
         [f](T x, int64_t dim, std::optional<DType> dtype) {
           Unlocked lock(x);
-          return Tensor(f(dtype ? x.to(*dtype) : x, dim));
+          const Tensor out = f(dtype ? x.to(*dtype) : x, dim);
+          return dtype ? out.to(*dtype) : out;
         },
         "dim"_a, nb::kw_only(), "dtype"_a = nb::none(), doc);
     c.def((std::string(name) + "_").c_str(),

@@ -1,8 +1,8 @@
 // Statistics: quantiles, modes, histograms, covariances.
-#include "kiln/tensor/finite_gradient.h"
-#include "kiln/tensor/reductions.h"
-#include "kiln/tensor/renorm.h"
-#include "kiln/tensor/statistics.h"
+#include "kiln/tensor/autograd/finite_gradient.h"
+#include "kiln/tensor/reduce/reductions.h"
+#include "kiln/tensor/reduce/renorm.h"
+#include "kiln/tensor/reduce/statistics.h"
 #include "return_types.h"
 
 namespace kiln::python {
@@ -47,15 +47,17 @@ void bind_gradient(nb::module_& m, TensorClass& c) {
       "number for each dim or a row of coordinates for each.";
   m.def(
       "gradient",
-      [](T x, double spacing, const std::optional<IntList>& dim, int64_t edge_order) {
+      [](T x, std::optional<double> spacing, const std::optional<IntList>& dim,
+         int64_t edge_order) {
         std::vector<Tensor> found;
         {
           Unlocked lock(x);
-          found = gradient(x, spacing, dim ? dim->values : Dims{}, edge_order);
+          found = gradient(x, spacing.value_or(1.0), dim ? dim->values : Dims{}, edge_order);
         }
         return tuple_of(found);
       },
-      "input"_a, nb::kw_only(), "spacing"_a = 1.0, "dim"_a = nb::none(), "edge_order"_a = 1, doc);
+      "input"_a, nb::kw_only(), "spacing"_a = nb::none(), "dim"_a = nb::none(), "edge_order"_a = 1,
+      doc);
   def_gradient<std::vector<double>>(m, doc);
   def_gradient<std::vector<Tensor>>(m, doc);
   def_both(

@@ -41,17 +41,54 @@ bool dtype_from(PyObject* object, DType* out) noexcept {
   return true;
 }
 
-bool device_from(PyObject* object, Device* out) {
-  if (nb::isinstance<PyDevice>(nb::handle(object))) {
-    *out = nb::inst_ptr<PyDevice>(nb::handle(object))->value;
+bool device_from(nb::handle object, Device* out) {
+  if (PyDevice device; try_value(object, device)) {
+    *out = device.value;
     return true;
   }
-  if (PyUnicode_Check(object)) {
-    *out = Device(std::string_view(nb::cast<std::string>(nb::handle(object))));
-    return true;
-  }
-  return false;
+  if (!PyUnicode_Check(object.ptr())) return false;
+  *out = Device(std::string_view(nb::cast<std::string>(object)));
+  return true;
 }
+
+bool clear_conversion_error() {
+  if (PyErr_Occurred() != nullptr && !PyErr_ExceptionMatches(PyExc_Exception)) {
+    throw nb::python_error();
+  }
+  PyErr_Clear();
+  return true;
+}
+
+void throw_overflow(nb::handle number, const char* type) {
+  PyErr_Clear();
+  const nb::object bits = nb::steal(PyObject_CallMethod(number.ptr(), "bit_length", nullptr));
+  if (!bits.is_valid()) throw nb::python_error();
+  throw_error<OverflowError>("number: the int does not fit ", type, "; got one of ",
+                             PyLong_AsLongLong(bits.ptr()), " bits");
+}
+
+bool is_uint64_only(nb::handle object) {
+  if (!PyLong_Check(object.ptr())) return false;
+  int overflow = 0;
+  PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+  return overflow > 0;
+}
+
+namespace {
+
+Scalar scalar_of_int(PyObject* o) {
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+  if (overflow == 0) [[likely]]
+    return Scalar(static_cast<int64_t>(v));
+  const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+  if (overflow < 0 || PyErr_Occurred() != nullptr) {
+    throw_overflow(o, overflow < 0 ? "int64" : "uint64");
+  }
+  return Scalar(static_cast<double>(u));
+}
+
+}  // namespace
 
 bool scalar_of(nb::handle object, Scalar* out) {
   PyObject* o = object.ptr();
@@ -64,10 +101,7 @@ bool scalar_of(nb::handle object, Scalar* out) {
     return true;
   }
   if (PyLong_Check(o)) {
-    int overflow = 0;
-    const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-    *out = overflow == 0 ? Scalar(static_cast<int64_t>(v)) : Scalar(PyLong_AsDouble(o));
-    if (overflow != 0 && PyErr_Occurred() != nullptr) PyErr_Clear();
+    *out = scalar_of_int(o);
     return true;
   }
   if (tensor_pointer(o) != nullptr || PyUnicode_Check(o)) return false;
@@ -80,33 +114,74 @@ bool scalar_of(nb::handle object, Scalar* out) {
   if (type == "numpy.ndarray") return false;
   if (PyIndex_Check(o)) {
     const nb::object number = nb::steal(PyNumber_Index(o));
-    if (number.is_valid() && PyLong_Check(number.ptr())) return scalar_of(number, out);
+    if (number.is_valid()) {
+      *out = scalar_of_int(number.ptr());
+      return true;
+    }
   } else if (Py_TYPE(o)->tp_as_number != nullptr && Py_TYPE(o)->tp_as_number->nb_float != nullptr) {
     const nb::object number = nb::steal(PyNumber_Float(o));
-    if (number.is_valid()) return scalar_of(number, out);
+    if (number.is_valid()) {
+      *out = Scalar(PyFloat_AS_DOUBLE(number.ptr()));
+      return true;
+    }
   }
-  PyErr_Clear();
+  clear_conversion_error();
   return false;
+}
+
+Scalar Operand::wrapped(const Tensor& x) const {
+  if (x.dtype() == bool_) {
+    throw_error<OverflowError>("number: the int does not fit int64, the dtype beside bool; got ",
+                               integer_);
+  }
+  return is_integral(x.dtype()) ? Scalar(static_cast<int64_t>(integer_)) : scalar_;
+}
+
+bool operand_of(nb::handle object, Operand* out) {
+  if (const Tensor* x = tensor_pointer(object.ptr())) {
+    *out = Operand(x);
+    return true;
+  }
+  Scalar number;
+  if (!scalar_of(object, &number)) return false;
+  *out = number.is_floating_point() && is_uint64_only(object)
+             ? Operand(number, PyLong_AsUnsignedLongLong(object.ptr()))
+             : Operand(number);
+  return true;
+}
+
+bool int_list_of(nb::handle object, IntList* out) {
+  out->is_number = PyLong_Check(object.ptr()) && !PyBool_Check(object.ptr());
+  if (!out->is_number) return integers_of(object, &out->values);
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
+  if (overflow != 0) throw_overflow(object, "int64");
+  out->values = Shape{static_cast<int64_t>(v)};
+  return true;
 }
 
 bool integers_of(nb::handle object, Shape* out) {
   PyObject* o = object.ptr();
   if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  if (n > kMaxRank) detail::throw_rank_error(static_cast<size_t>(n));
   Shape values;
-  for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
-    if (PyFloat_Check(item)) return false;
-    const Py_ssize_t v = PyNumber_AsSsize_t(item, PyExc_OverflowError);
+  const bool integers = for_each_item(object, [&](nb::handle item) {
+    // A list that is too long may still be one of something else.
+    if (PyFloat_Check(item.ptr()) || PyIndex_Check(item.ptr()) == 0) return false;
+    if (n > kMaxRank) detail::throw_rank_error(static_cast<size_t>(n));
+    const Py_ssize_t v = PyNumber_AsSsize_t(item.ptr(), PyExc_OverflowError);
     if (v == -1 && PyErr_Occurred() != nullptr) {
-      PyErr_Clear();
+      if (PyErr_ExceptionMatches(PyExc_OverflowError) && PyLong_Check(item.ptr())) {
+        throw_overflow(item, "int64");
+      }
+      clear_conversion_error();
       return false;
     }
     values.push_back(v);
-  }
-  *out = values;
-  return true;
+    return true;
+  });
+  if (integers) *out = values;
+  return integers;
 }
 
 Shape shape_of_args(const char* op, const nb::args& args) {
@@ -188,7 +263,8 @@ void bind_types(nb::module_& m) {
       .def(
           "__eq__",
           [](const PyDevice& a, nb::handle b) {
-            return nb::isinstance<PyDevice>(b) && nb::inst_ptr<PyDevice>(b)->value == a.value;
+            PyDevice other;
+            return try_value(b, other) && other.value == a.value;
           },
           nb::arg("other").none())
       .def("__reduce__",

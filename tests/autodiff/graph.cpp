@@ -133,6 +133,33 @@ TEST_CASE("the twelve functions of AutodiffBackend") {
         Doubles{1, -2});
 }
 
+TEST_CASE("grad_replace takes what is like the tensor") {
+  Tensor x = tensor({1.0, 2.0}, {f32}).requires_grad_();
+  Gradients grads = (x * x).sum().backward();
+  CHECK_THROWS_AS(x.grad_replace(grads, ones({3}, {f32})), ShapeError);
+  CHECK_THROWS_AS(x.grad_replace(grads, ones({1}, {f32})), ShapeError);
+  CHECK_THROWS_AS(x.grad_replace(grads, ones({2}, {f64})), DTypeError);
+  CHECK_THROWS_AS(x.grad_replace(grads, ones({2}, {.dtype = f32, .device = Device(kReference)})),
+                  DeviceError);
+  CHECK_THROWS_AS(ones({2}).grad_replace(grads, ones({2})), AutodiffError);
+  CHECK(x.grad(grads)->to_data().to_doubles() == Doubles{2, 4});
+  x.grad_replace(grads, tensor({5.0, 6.0}, {f32}));
+  CHECK(x.grad(grads)->to_data().to_doubles() == Doubles{5, 6});
+  Tensor other = ones({1}).requires_grad_();
+  other.grad_replace(grads, ones({1}));  // there was none
+  CHECK(other.grad(grads).has_value());
+
+  using A = Autodiff<Reference>;
+  const auto inner =
+      Reference::float_from_data(TensorData(std::vector<double>{1.0, -2.0}, Shape{2}), kReference);
+  const auto leaf = A::require_grad(A::from_inner(inner));
+  auto map = A::backward(A::float_sum(leaf, Dims{0}, false));
+  const auto three = Reference::float_from_data(
+      TensorData(std::vector<double>{1.0, 2.0, 3.0}, Shape{3}), kReference);
+  CHECK_THROWS_AS(A::grad_replace(leaf, map, three), ShapeError);
+  CHECK_THROWS_AS(A::grad_replace(A::from_inner(inner), map, inner), AutodiffError);
+}
+
 TEST_CASE("no_grad records nothing") {
   Tensor x = tensor({1.0, 2.0}, {f64}).requires_grad_();
   const Tensor y = no_grad([&] { return x * 2.0; });

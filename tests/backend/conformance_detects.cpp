@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "kiln/backend/conformance/conformance.h"
+#include "kiln/backend/host_layout.h"
 #include "kiln/backend/reference/reference.h"
 #include "kiln/core/parallel.h"
 
@@ -93,6 +94,56 @@ struct CopiesSlices : Reference {
   }
 };
 
+// Backends that lie about where their tensors are.
+struct ForgetsOffsets : Reference {
+  static Layout layout(const HostHandle& x) {
+    Layout layout = host::layout(x);
+    layout.offset = 0;
+    return layout;
+  }
+};
+
+struct SaysRowMajor : Reference {
+  static Layout layout(const HostHandle& x) {
+    thread_local Strides rows[8];
+    thread_local int next = 0;
+    Strides& strides = rows[++next % 8] = contiguous_strides(x->shape());
+    return {&strides, x->offset(), x->storage().get(), host::layout(x).capacity};
+  }
+};
+
+struct SaysShared : Reference {
+  static Layout layout(const HostHandle& x) {
+    static const int everywhere = 0;
+    Layout layout = host::layout(x);
+    layout.storage = &everywhere;
+    return layout;
+  }
+};
+
+struct SaysAlone : Reference {
+  static Layout layout(const HostHandle& x) {
+    Layout layout = host::layout(x);
+    layout.storage = x.get();
+    return layout;
+  }
+};
+
+struct SaysNothing : Reference {
+  static Layout layout(const HostHandle&) { return {}; }
+};
+
+struct MissesPlaces : Reference {
+  static HostHandle as_strided(const HostHandle& x, const Shape& shape, const Strides& strides,
+                               int64_t) {
+    return host::view(x, shape, strides, 0);
+  }
+};
+
+struct IsNeverContiguous : Reference {
+  static HostHandle float_contiguous(Tensor x) { return x.get(); }
+};
+
 struct SharesData : Reference {
   static TensorData float_into_data(Tensor x) {
     if (!x->is_contiguous() || x->numel() == 0) return Reference::float_into_data(x);
@@ -129,6 +180,16 @@ TEST_CASE("the suite finds memory that is written when it should not be") {
 
 TEST_CASE("the suite finds views that are none") {
   CHECK(finds_fault<CopiesSlices>("float_slice", "view was written"));
+}
+
+TEST_CASE("the suite finds tensors that are not where their backend says") {
+  CHECK(finds_fault<ForgetsOffsets>("float_slice", "the layout says that element 0 lies at 0"));
+  CHECK(finds_fault<SaysRowMajor>("int_permute", "the layout says that element"));
+  CHECK(finds_fault<SaysShared>("float_reshape", "its layout says that it shares"));
+  CHECK(finds_fault<SaysAlone>("bool_slice", "its layout says that it does not share"));
+  CHECK(finds_fault<SaysNothing>("float_as_strided", "layout is not known"));
+  CHECK(finds_fault<MissesPlaces>("float_as_strided", "offset 0; expected"));
+  CHECK(finds_fault<IsNeverContiguous>("float_contiguous", "expected row-major"));
 }
 
 TEST_CASE("the suite finds results that depend on the number of threads") {

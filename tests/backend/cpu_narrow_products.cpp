@@ -2,7 +2,7 @@
 // set, and the same bits at any number of threads.
 #include <limits>
 
-#include "kiln/backend/cpu/gemm_int8.h"
+#include "kiln/backend/cpu/matmul/gemm_int8.h"
 #include "tests/backend/neural_check.h"
 
 using namespace kiln;

@@ -1,8 +1,8 @@
 // Convolutions by Winograd's algorithm against Reference, and where it must step back.
 #include <limits>
 
-#include "kiln/backend/cpu/winograd.h"
-#include "kiln/backend/cpu/winograd_setting.h"
+#include "kiln/backend/cpu/conv/winograd.h"
+#include "kiln/core/winograd_setting.h"
 #include "neural_check.h"
 
 using namespace kiln;
@@ -12,7 +12,7 @@ namespace {
 
 struct Problem {
   Shape x, weight;
-  Pair padding = {0, 0};
+  IntPair padding = {0, 0};
   int64_t groups = 1;
 
   ConvOptions options() const { return {{1, 1}, padding, {1, 1}, groups}; }

@@ -229,6 +229,23 @@ TEST_CASE("Ctrl-C saves, and what is resumed equals what was never interrupted")
         test::read_bytes(dir.path("whole/model.safetensors")));
 }
 
+TEST_CASE("a closed terminal and a file that may not grow save as Ctrl-C does") {
+  NEEDS_PROGRAM();
+  const SmallSet set(2400);
+  for (const int number : {SIGHUP, SIGXFSZ}) {
+    CAPTURE(number);
+    const TempDir dir;
+    const ProgramResult stopped = digits(
+        "train", {"--data", set.path(), "--epochs", "9", "--batch-size", "16", "--out", dir.path()},
+        {number, "epoch 1/9  loss"});
+    CAPTURE(stopped.out);
+    CHECK(stopped.status == 128 + number);
+    CHECK(contains(stopped.out, "Interrupted in epoch "));
+    CHECK(std::filesystem::exists(dir.path("model.safetensors")));
+    CHECK(std::filesystem::exists(dir.path("checkpoint.safetensors")));
+  }
+}
+
 TEST_CASE("--resume keeps to what training began with") {
   NEEDS_PROGRAM();
   const SmallSet set;

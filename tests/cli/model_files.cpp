@@ -166,3 +166,24 @@ TEST_CASE("convert: what is wrong is one line, and writes nothing") {
   CHECK(test::read_bytes(out) == "precious");
   check_prints(convert({"--force"}), {"9 tensors"});
 }
+
+TEST_CASE("convert: a name that is too long for regular expressions is an error") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const std::string in = dir.path("long.safetensors");
+  io::save_model_file(in, {{std::string(300'000, 'a'), zeros({1})}});
+  const auto convert = [&](const std::string& rename) {
+    return run_program({"convert", in, dir.path("o.safetensors"), "--rename", rename});
+  };
+  check_error(convert("(a|b)*c=x"), 1, "too long for a regular expression; got 300000");
+  check_error(convert(std::string(100'000, '(') + "=x"), 2, "regular expression is too long");
+  check_error(convert("(a|b=x"), 2, "no regular expression");
+  CHECK(dir.names().size() == 1);
+}
+
+TEST_CASE("convert: a name without an extension is PyTorch's") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  check_prints(run_program({"convert", fixture("torch/network.pt"), dir.path("out")}),
+               {"out: PyTorch, 9 tensors"});
+}

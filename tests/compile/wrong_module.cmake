@@ -1,4 +1,4 @@
-# Compiles SOURCE, which must fail, and say EXPECTED.
+# Compiles SOURCE, which must fail, and say EXPECTED, in at most MAX_LINES lines.
 execute_process(
   COMMAND "${COMPILER}" -std=c++20 -fsyntax-only "-I${INCLUDE_DIR}" "-DCASE=${CASE}" "${SOURCE}"
   RESULT_VARIABLE result ERROR_VARIABLE errors)
@@ -11,7 +11,16 @@ endif()
 if(result EQUAL 0)
   message(FATAL_ERROR "case ${CASE} compiles; expected the error '${EXPECTED}'")
 endif()
-string(FIND "${errors}" "${EXPECTED}" found)
-if(found EQUAL -1)
-  message(FATAL_ERROR "case ${CASE} fails without saying '${EXPECTED}':\n${errors}")
+# The first error says it, with the lines that belong to it.
+string(FIND "${errors}" "error:" first)
+string(SUBSTRING "${errors}" ${first} -1 said)
+string(REGEX REPLACE "^(error:.*)\n[^\n]*error:.*$" "\\1" first_error "${said}")
+string(REGEX MATCHALL "\n" lines "${errors}")
+list(LENGTH lines count)
+string(FIND "${said}" "${EXPECTED}" found)
+if(found EQUAL -1 OR found GREATER 1200)
+  message(FATAL_ERROR "case ${CASE} fails without saying '${EXPECTED}' first:\n${errors}")
+endif()
+if(count GREATER MAX_LINES)
+  message(FATAL_ERROR "case ${CASE}: ${count} lines; expected at most ${MAX_LINES}:\n${errors}")
 endif()

@@ -11,6 +11,10 @@ endfunction()
 file(REMOVE_RECURSE "${WORK_DIR}")
 set(prefix "${WORK_DIR}/prefix")
 run("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${prefix}")
+# The kernels' headers are nobody's business.
+if(EXISTS "${prefix}/include/kiln/backend/cpu")
+  message(FATAL_ERROR "consumer: internal headers were installed")
+endif()
 run("${CMAKE_COMMAND}" -S "${CONSUMER_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
   "-DCMAKE_BUILD_TYPE=Release" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_CXX_FLAGS=${FLAGS}"
   "-DCMAKE_PREFIX_PATH=${prefix}")

@@ -10,7 +10,9 @@
 
 #include "kiln/core/block_pool.h"
 #include "kiln/core/error.h"
+#include "kiln/core/memory_limit.h"
 #include "kiln/core/sanitizers.h"
+#include "kiln/core/storage.h"
 #include "kiln/core/system_limits.h"
 
 using namespace kiln;
@@ -280,3 +282,16 @@ TEST_CASE("AddressSanitizer sees what is cached and what was not asked for") {
   CHECK(__asan_address_is_poisoned(data));
 }
 #endif
+
+TEST_CASE("memory_limit: a block beyond it is refused, and what is there stays good") {
+  const size_t before = memory_limit();
+  const Handle<Storage> held = Storage::allocate(1 << 20);
+  empty_cache();
+  set_memory_limit(memory_stats().bytes_in_use + (8 << 20));
+  CHECK_THROWS_AS(Storage::allocate(64 << 20), ValueError);
+  Storage::allocate(4 << 20);  // cached afterwards
+  Storage::allocate(6 << 20);  // which makes room for this one
+  static_cast<char*>(held->data())[0] = 1;
+  set_memory_limit(before);
+  Storage::allocate(64 << 20);
+}

@@ -12,7 +12,7 @@ TEST_CASE("devices parse and print") {
   CHECK(Device() == Device("cpu"));
   CHECK(Device("cpu:0") == Device(kCpu));
   CHECK(Device("reference") == Device(kReference, 0));
-  CHECK(Device("cpu:1") == Device(kCpu, 1));
+  CHECK(Device("reference:1") == Device(kReference, 1));
   CHECK(Device("cpu") != Device("reference"));
   CHECK(to_string(Device("cpu:0")) == "cpu");
   CHECK(to_string(Device("reference:127")) == "reference:127");
@@ -20,8 +20,8 @@ TEST_CASE("devices parse and print") {
 }
 
 TEST_CASE("malformed and unknown devices throw") {
-  for (const char* text : {"", "cuda", "cpu:", "cpu:x", "cpu:-1", "cpu:128", "cpu:1x", "cpu:1:2",
-                           " cpu", "CPU", "cpu:99999999999999999999"}) {
+  for (const char* text : {"", "cuda", "cpu:", "cpu:x", "cpu:-1", "cpu:1", "cpu:128", "cpu:1x",
+                           "cpu:1:2", " cpu", "CPU", "cpu:99999999999999999999"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(Device{text}, DeviceError);
   }

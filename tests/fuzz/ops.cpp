@@ -14,7 +14,7 @@
 #include <string>
 
 #include "kiln/kiln.h"
-#include "kiln/tensor/advanced_index.h"
+#include "kiln/tensor/index/advanced_index.h"
 #include "tests/ops/case.h"
 
 namespace kiln::fuzz {

@@ -1,13 +1,16 @@
 #include "kiln/io/atomic_file.h"
 
+#include <chrono>
 #include <csignal>
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kiln/core/error.h"
+#include "kiln/io/input_file.h"
 #include "kiln/io/safetensors.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/throws.h"
@@ -149,4 +152,110 @@ TEST_CASE("AtomicFile: a name without a folder is in the current one") {
   write_file_atomically("test", "f", "new");
   std::filesystem::current_path(before);
   CHECK(read_bytes(dir.path("f")) == "new");
+}
+
+namespace {
+
+// A child that writes a part of a file and then waits for its end.
+class Writer {
+ public:
+  explicit Writer(const std::string& path) {
+    int ready[2];
+    REQUIRE(::pipe(ready) == 0);
+    child_ = ::fork();
+    if (child_ == 0) {
+      AtomicFile file("test", path);
+      file.write("half of it");
+      static_cast<void>(!::write(ready[1], "x", 1));
+      ::pause();
+      ::_exit(0);
+    }
+    char byte = 0;
+    REQUIRE(::read(ready[0], &byte, 1) == 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
+  void kill() {
+    if (child_ == 0) return;
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+    child_ = 0;
+  }
+  ~Writer() { kill(); }
+
+ private:
+  pid_t child_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("AtomicFile: the next save removes what a killed one left, and nothing else") {
+  TempDir dir;
+  const std::string path = dir.path("m.pt");
+  write_bytes(dir.path(".m.pt.notes"), "mine");
+  write_bytes(dir.path(".m.pt.99999999-1.tmpx"), "mine");
+  write_bytes(dir.path(".other.99999999-1.tmp"), "of another name");
+  Writer alive(path);
+  Writer dead(path);
+  dead.kill();
+  CHECK(dir.names().size() == 5);
+  write_file_atomically("test", path, "new");
+  CHECK(read_bytes(path) == "new");
+  // The one that is still being written stays.
+  CHECK(dir.names().size() == 5);
+  alive.kill();
+  write_file_atomically("test", path, "newer");
+  CHECK(dir.names().size() == 4);
+  CHECK(std::filesystem::exists(dir.path(".other.99999999-1.tmp")));
+  write_file_atomically("test", dir.path("other"), "x");
+  CHECK(!std::filesystem::exists(dir.path(".other.99999999-1.tmp")));
+}
+
+TEST_CASE("AtomicFile: a temporary of a process number that is in use again goes after a day") {
+  TempDir dir;
+  const std::string old = write_bytes(dir.path(concat(".f.", ::getppid(), "-0.tmp")), "x");
+  write_file_atomically("test", dir.path("f"), "a");
+  CHECK(std::filesystem::exists(old));
+  std::filesystem::last_write_time(
+      old, std::filesystem::file_time_type::clock::now() - std::chrono::hours(25));
+  write_file_atomically("test", dir.path("f"), "b");
+  CHECK(!std::filesystem::exists(old));
+}
+
+TEST_CASE("AtomicFile: a save is killed at any step, and the old content or the new is there") {
+  static int left;
+  for (int step = 0; step < 20; ++step) {
+    TempDir dir;
+    const std::string path = write_bytes(dir.path("f"), "old");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      left = step;
+      io::detail::file_step = [](const char*) {
+        if (--left < 0) ::_exit(9);
+      };
+      write_file_atomically("test", path, "new");
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    const bool whole = WEXITSTATUS(status) == 0;
+    CHECK(read_bytes(path) == (whole ? "new" : "old"));
+    write_file_atomically("test", path, "next");
+    CHECK(dir.names().size() == 1);
+    if (whole) {
+      CHECK(step == 4);  // open, write, sync, rename
+      break;
+    }
+  }
+}
+
+TEST_CASE("AtomicFile: a name with a zero byte is no shorter name") {
+  TempDir dir;
+  const std::string path = dir.path("f") + std::string("\0g", 2);
+  const std::string message =
+      message_of<IoError>([&] { write_file_atomically("test", path, "x"); });
+  CHECK(message.find("zero byte") != std::string::npos);
+  CHECK(message_of<IoError>([&] { InputFile("test", path); }).find("zero byte") !=
+        std::string::npos);
+  CHECK(dir.names().empty());
 }

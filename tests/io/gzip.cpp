@@ -94,11 +94,13 @@ TEST_CASE("gzip: a wrong checksum or length is an IoError") {
 
 TEST_CASE("gzip: a bomb stops at the limit") {
   TempDir dir;
-  const std::string bomb = write_bytes(dir.path("f"), gzipped(std::string(50'000'000, '\0')));
+  const std::string bomb = write_bytes(dir.path("f"), gzipped(std::string(4'000'000, '\0')));
   CHECK(message_of<IoError>([&] { read_all(bomb, 1'000'000); }).find("too large") !=
         std::string::npos);
-  CHECK(read_all(bomb, 50'000'000).size() == 50'000'000);
-  CHECK_THROWS_AS(read_all(bomb, 49'999'999), IoError);
+  CHECK(read_all(bomb, 4'000'000).size() == 4'000'000);
+  CHECK_THROWS_AS(read_all(bomb, 3'999'999), IoError);
+  write_bytes(dir.path("f"), gzipped(std::string(50'000'000, '\0')));
+  CHECK(message_of<IoError>([&] { read_all(bomb); }).find("64 times") != std::string::npos);
   const std::string plain = write_bytes(dir.path("g"), "12345");
   CHECK(read_all(plain, 5) == "12345");
   CHECK_THROWS_AS(read_all(plain, 4), IoError);

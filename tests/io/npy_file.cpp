@@ -8,7 +8,7 @@
 
 #include "kiln/io/model_file.h"
 #include "kiln/io/zip_reader.h"
-#include "kiln/tensor/complex.h"
+#include "kiln/tensor/complex/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "tests/support/fixtures.h"

@@ -4,7 +4,10 @@
 #include <filesystem>
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "kiln/io/atomic_file.h"
 #include "kiln/io/model_file.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
@@ -94,6 +97,91 @@ TEST_CASE("sharded: a new save replaces the whole old set") {
                                    "m.safetensors.index.json"});
 }
 
+TEST_CASE("sharded: a set of as many files does not touch the old one before it is whole") {
+  TempDir dir;
+  const std::string path = dir.path("m.safetensors");
+  save_sharded(path, tensors(2), 50);
+  const auto second = save_sharded(path, tensors(2, 5), 50);
+  CHECK(sorted_names(dir) == Names{"m-v2-00001-of-00002.safetensors",
+                                   "m-v2-00002-of-00002.safetensors", "m.safetensors.index.json"});
+  CHECK(second == Names{path + ".index.json", dir.path("m-v2-00001-of-00002.safetensors"),
+                        dir.path("m-v2-00002-of-00002.safetensors")});
+  CHECK(load_model_file(second[0]).tensors.at("layer.2")[0].item() == 5);
+  save_sharded(path, tensors(2, 7), 50);
+  CHECK(sorted_names(dir) == Names{"m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors",
+                                   "m.safetensors.index.json"});
+}
+
+namespace {
+
+int steps_left = 0;
+
+// Runs save() in a child that ends itself, as if it was killed, before its `step`-th step. Whether
+// it came to its end.
+template <class Save>
+bool killed_at(int step, Save&& save) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    steps_left = step;
+    io::detail::file_step = [](const char*) {
+      if (--steps_left < 0) ::_exit(9);
+    };
+    save();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFEXITED(status));
+  REQUIRE((WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 9));
+  return WEXITSTATUS(status) == 0;
+}
+
+// The value that all tensors of a model have besides their number; -1 when there is no such model.
+// A mixture fails the test.
+double generation_of(const std::string& path, int count) {
+  if (!std::filesystem::exists(path)) return -1;
+  const ModelFile file = load_model_file(path);
+  REQUIRE(file.tensors.size() == static_cast<size_t>(count));
+  const double first = file.tensors.at("layer." + std::to_string(count))[0].item();
+  for (int i = 0; i < count; ++i) {
+    const double value = file.tensors.at("layer." + std::to_string(count - i))[0].item();
+    REQUIRE(value - i == first);
+  }
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE("sharded: killed at any step, the old set or the new one can be loaded") {
+  // 40, 80, 120 and 160 bytes: in four files, three, and one.
+  const std::pair<uint64_t, uint64_t> sizes[] = {{50, 50}, {50, 200}, {1000, 50}, {50, 1000}};
+  for (const auto& [before, after] : sizes) {
+    CAPTURE(before);
+    CAPTURE(after);
+    bool whole = false;
+    int step = 0;
+    for (; !whole; ++step) {
+      CAPTURE(step);
+      TempDir dir;
+      const std::string path = dir.path("m.safetensors");
+      save_sharded(path, tensors(4, 100), before);
+      const uint64_t size = after;
+      whole = killed_at(step, [&] { save_sharded(path, tensors(4, 200), size); });
+      const double single = generation_of(path, 4);
+      const double several = generation_of(path + ".index.json", 4);
+      // What the user opened before still opens, or what the new save would have given him does.
+      CHECK((single == 100 || single == 200 || several == 100 || several == 200));
+      if (before != 1000 && after != 1000) CHECK((several == 100 || several == 200));
+      if (whole) CHECK((after == 1000 ? single : several) == 200);
+      // The next save works, and leaves nothing of either behind.
+      save_sharded(path, tensors(4, 300), after);
+      CHECK(generation_of(after == 1000 ? path : path + ".index.json", 4) == 300);
+      CHECK(dir.names().size() == (after == 1000 ? 1u : after == 200 ? 4u : 5u));
+    }
+    CHECK(step > 5);
+  }
+}
+
 TEST_CASE("sharded: a save that fails leaves the old set as it was") {
   TempDir dir;
   const std::string path = dir.path("m.safetensors");
@@ -148,6 +236,7 @@ TEST_CASE("sharded: an index that lies or leads elsewhere is refused") {
                            "..\\\\a.safetensors", "a\\u0000b", "sub/../../a.safetensors"}) {
     refused(names(file), "outside the folder");
   }
+  refused(names(std::string(256, 'n')), "outside the folder");
   refused(names("f"), "named by another index");  // itself
   refused("{}", "no weight_map");
   refused("{\"weight_map\": {}}", "no weight_map");

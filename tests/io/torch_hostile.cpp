@@ -178,17 +178,17 @@ TEST_CASE("torch: bombs") {
     const std::string place(1, static_cast<char>(i));
     laughs += "q" + place + "0](" + repeated("h" + place, 10) + "e";
   }
-  check_refused(dir, "lists of lists", torch_zip(whole(laughs)), "repeats its parts", load);
+  check_refused(dir, "lists of lists", torch_zip(whole(laughs)), "more than 64 times", load);
   // One long text, ten thousand times.
   const std::string long_text = text(std::string(100'000, 'x')) + "q" + std::string(1, '\0');
   check_refused(
       dir, "a text repeated",
       torch_zip(whole("](" + long_text + repeated("h" + std::string(1, '\0'), 10'000) + "e")),
-      "repeats its parts", load);
+      "more than 64 times", load);
   // A deflated pickle of nothing but new lists.
   check_refused(dir, "objects from nothing",
                 torch_zip(whole("](" + repeated("]", 5'000'000) + "e"), "", true),
-                "too many objects", load);
+                "more than 64 times", load);
   check_refused(dir, "a pickle of 100 MB", torch_zip(std::string(100'000'000, 'N'), "", true),
                 "too large", load);
   // A list that is copied into many sets.
@@ -196,8 +196,8 @@ TEST_CASE("torch: bombs") {
       dir, "copies of a list",
       torch_zip(whole(
           "](" + repeated("N", 50'000) + "eq" + std::string(1, '\0') +
-          repeated("0" + global("builtins", "set") + "(h" + std::string(1, '\0') + "tR", 100))),
-      "too many objects", load);
+          repeated("0" + global("builtins", "set") + "(h" + std::string(1, '\0') + "tR", 200))),
+      "more than 64 times", load);
   // Memo places far apart take no memory for those between.
   std::string memo = "N";
   for (uint64_t i = 1; i < 100; ++i) memo += "r" + test::little_endian(i * 40'000'000, 4);

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "tests/nn/models.h"
 #include "tests/support/near.h"
 #include "tests/support/throws.h"

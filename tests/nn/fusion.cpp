@@ -4,7 +4,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/random_ops.h"
+#include "kiln/tensor/random/random_ops.h"
 
 using namespace kiln;
 using namespace kiln::nn;

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
+#include "kiln/optim/optim.h"
 #include "tests/nn/models.h"
 #include "tests/support/near.h"
 
@@ -106,6 +107,7 @@ TEST_CASE("to: memory format, of what has 4 dims") {
   conv.materialize();
   const Tensor before = conv.weight->detach().clone();
   const Tensor bias = *conv.bias;
+  const Tensor held = *conv.weight;
   conv(ones({1, 3, 2, 2})).sum().backward_accumulate();
   conv.to(MemoryFormat::channels_last);
   CHECK(conv.weight->shape() == Shape{4, 3, 2, 2});
@@ -114,6 +116,7 @@ TEST_CASE("to: memory format, of what has 4 dims") {
   CHECK(conv.weight->requires_grad());
   CHECK(conv.weight->grad().stride() == Strides{12, 1, 6, 3});
   CHECK(conv.bias->is_same(bias));
+  CHECK(conv.weight->is_same(held));
   const Tensor there = *conv.weight;
   conv.to(MemoryFormat::channels_last);
   CHECK(conv.weight->is_same(there));
@@ -157,6 +160,11 @@ TEST_CASE("type: casts integers too, also by name") {
   net.type("float32");
   CHECK(net.steps->dtype() == f32);
   CHECK_THROWS_AS(net.type("float33"), DTypeError);
+  net.type("torch.DoubleTensor");
+  CHECK(net.steps->dtype() == f64);
+  net.type("LongTensor");
+  CHECK(net.conv.weight->dtype() == i64);
+  CHECK_THROWS_AS(net.type("torch.cuda.FloatTensor"), DTypeError);
 }
 
 TEST_CASE("half, bfloat16, float_, double_, cpu") {
@@ -179,4 +187,77 @@ TEST_CASE("cuda: a clear error without such a backend") {
   CHECK_THROWS_AS(layer.cuda(), DeviceError);
   CHECK_THROWS_AS(layer.cuda(1), DeviceError);
   CHECK(!layer.weight.is_initialized());
+}
+
+TEST_CASE("to: an optimizer that was made before trains the parameters") {
+  // Against what a model that was cast first does; x, target and rates are those of both.
+  const Tensor x = tensor({1.0, -2.0}).reshape({1, 2});
+  for (const DType dtype : {f64, bf16, f16}) {
+    manual_seed(5);
+    Linear early(2, 1);
+    optim::SGD before(early.parameters(), {.lr = 0.5});
+    early.to(dtype);
+    manual_seed(5);
+    Linear late(2, 1);
+    late.to(dtype);
+    optim::SGD after(late.parameters(), {.lr = 0.5});
+    const Tensor start = early.weight->detach().clone();
+    for (int i = 0; i < 2; ++i) {
+      before.step(early(x.to(dtype)).square().sum().backward());
+      after.step(late(x.to(dtype)).square().sum().backward());
+    }
+    CHECK(!early.weight->equal(start));
+    CHECK(early.weight->equal(*late.weight));
+    CHECK(early.bias->equal(*late.bias));
+  }
+}
+
+TEST_CASE("casts: parameters stay the tensors that they are") {
+  Net net;
+  const std::vector<Tensor> before = net.parameters();
+  const auto same = [&] {
+    const std::vector<Tensor> now = net.parameters();
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (!now[i].is_same(before[i])) return false;
+    }
+    return now.size() == before.size();
+  };
+  net(ones({1, 1, 3, 3})).sum().backward_accumulate();
+  REQUIRE(net.scale->grad().defined());
+  net.half();
+  CHECK(same());
+  CHECK(before[0].dtype() == f16);
+  CHECK(before[0].grad().dtype() == f16);
+  net.double_();
+  CHECK(same());
+  net.bfloat16();
+  CHECK(same());
+  net.float_();
+  CHECK(same());
+  net.type(f64);
+  CHECK(same());
+  CHECK(before[0].requires_grad());
+  net.to(Device(kReference), f32);
+  CHECK(same());
+  CHECK(before[0].device() == Device(kReference));
+  CHECK(before[0].grad().device() == Device(kReference));
+  net.cpu();
+  CHECK(same());
+  net.to(ones({1}, {f64}));
+  CHECK(same());
+  net.to_empty(Device(kReference));
+  CHECK(same());
+  net.type(i64);
+  CHECK(same());
+  CHECK(!before[0].requires_grad());
+}
+
+TEST_CASE("to: after to_device the parameters are leaves again") {
+  Linear layer(2, 2);
+  layer.materialize();
+  layer.to_device(Device(kReference));
+  CHECK(!layer.weight->is_leaf());
+  layer.to(f64);
+  CHECK(layer.weight->is_leaf());
+  CHECK(layer.weight->requires_grad());
 }

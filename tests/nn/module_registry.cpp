@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
+#include "kiln/optim/optim.h"
 #include "tests/nn/models.h"
 #include "tests/support/near.h"
 #include "tests/support/throws.h"
@@ -36,9 +37,29 @@ TEST_CASE("register: parts join the same visit, after the members") {
         ")");
 }
 
+TEST_CASE("register: what is returned leads to the part, and never to a copy of it") {
+  Block block;
+  const auto fc = block.register_module("head", Linear{2, 3});
+  CHECK(fc(ones({1, 2})).shape() == Shape{1, 3});
+  CHECK(block.get_parameter("head.weight")->is_same(*fc->weight));
+  // libtorch's idioms that hold a part by pointer, or a parameter by its tensor.
+  const std::shared_ptr<Linear> shared = block.register_module("s", std::make_shared<Linear>(2, 2));
+  CHECK(&block.get_submodule("s") == shared.get());
+  Module& erased = block.register_module("e", Linear{1, 1});
+  CHECK(erased.type_name() == "Linear");
+  const Tensor gain = block.register_parameter("gain", ones({2}));
+  CHECK(block.get_parameter("gain")->is_same(gain));
+  nn::Buffer& mean = block.register_buffer("mean", zeros({2}));
+  CHECK(&block.get_buffer("mean") == &mean);
+  // A copy is not to be had: tests/compile/wrong_module.cpp.
+  optim::SGD sgd(block.parameters(), {.lr = 1.0});
+  sgd.step((gain * tensor({1.0, 2.0}, {f32})).sum().backward());
+  CHECK(near(*block.get_parameter("gain"), {0.0, -1.0}));
+}
+
 TEST_CASE("register: None is skipped everywhere") {
   Block block;
-  CHECK(!block.register_parameter("p", Tensor()).defined());
+  CHECK(!block.register_parameter("p", Tensor())->defined());
   block.register_buffer("b", Tensor());
   CHECK(block.state_dict().size() == 2);
   CHECK(block.parameters().size() == 2);

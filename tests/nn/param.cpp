@@ -4,8 +4,8 @@
 
 #include "kiln/core/allocator.h"
 #include "kiln/nn/init.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 #include "tests/support/near.h"
 #include "tests/support/throws.h"

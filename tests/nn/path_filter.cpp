@@ -40,6 +40,13 @@ TEST_CASE("PathFilter: expressions, predicates, ids and their combinations") {
   CHECK(message_of<ValueError>([] { PathFilter::regex("(("); }).find("got '(('") !=
         std::string::npos);
   CHECK_THROWS_AS(PathFilter::regex(".*").matches(std::string(100000, 'a')), ValueError);
+  CHECK_THROWS_AS(PathFilter::regex(std::string(100000, 'a')), ValueError);
+  // Brackets around brackets make the library's matcher recurse as many times for a character.
+  std::string nested = "(a|b)*";
+  for (int i = 0; i < 300; ++i) nested = "(" + nested + ")";
+  CHECK_THROWS_AS(PathFilter::regex(nested + "c").matches(std::string(4000, 'a')), ValueError);
+  CHECK(PathFilter::regex(nested + "c").matches(std::string(50, 'a') + "c"));
+  CHECK(!PathFilter::regex("(a|b)*c").matches(std::string(4096, 'a')));
   const auto shorter =
       PathFilter::predicate([](std::string_view path) { return path.size() < 3; }, "short");
   CHECK(shorter.matches("ab"));

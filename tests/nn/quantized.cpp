@@ -8,7 +8,7 @@
 #include "kiln/io/model_store.h"
 #include "kiln/io/recorder.h"
 #include "kiln/optim/optim.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "tests/nn/models.h"
 #include "tests/support/near.h"
 #include "tests/support/temp_dir.h"

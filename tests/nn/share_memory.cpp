@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "kiln/core/error.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "tests/nn/models.h"
 #include "tests/support/near.h"
 

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 #include "tests/support/near.h"
 

@@ -1,7 +1,7 @@
 // Running results along a dim.
 #include <cmath>
 
-#include "kiln/tensor/cumulative.h"
+#include "kiln/tensor/reduce/cumulative.h"
 #include "tests/ops/call.h"
 
 namespace kiln::ops {

@@ -1,7 +1,7 @@
 // Reading and writing at indices and masks.
 #include <cmath>
 
-#include "kiln/tensor/advanced_index.h"
+#include "kiln/tensor/index/advanced_index.h"
 #include "tests/ops/call.h"
 
 namespace kiln::ops {

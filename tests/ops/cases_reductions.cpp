@@ -1,7 +1,7 @@
 // Reductions.
 #include <cmath>
 
-#include "kiln/tensor/reductions.h"
+#include "kiln/tensor/reduce/reductions.h"
 #include "tests/ops/call.h"
 
 namespace kiln::ops {

@@ -145,3 +145,24 @@ TEST_CASE("optimizer: parameters that cannot be trained") {
   CHECK(message_of<ValueError>([&] { SGD({{.params = {w}, .lr = -2.0}}, {.lr = 0.1}); }) ==
         "SGD: lr must be >= 0; got -2");
 }
+
+TEST_CASE("optimizer: gradients of other tensors are an error, not a step that does nothing") {
+  nn::Linear trained(2, 1);
+  nn::Linear other(2, 1);
+  SGD sgd(trained.parameters(), {.lr = 1.0});
+  const Tensor before = trained.weight->detach().clone();
+  const std::string message = message_of<ValueError>([&] {
+    sgd.step(other(ones({1, 2})).sum().backward());
+  });
+  CHECK(
+      message.find("SGD::step: none of the optimizer's parameters has a gradient; got 2 gradients "
+                   "of other tensors for 2 parameters; expected gradients of a loss that they "
+                   "were used in. Make the optimizer from the module that computes the loss") == 0);
+  CHECK(trained.weight->equal(before));
+  // fork() puts other tensors into the module.
+  trained.fork(Device());
+  CHECK_THROWS_AS(sgd.step(trained(ones({1, 2})).sum().backward()), ValueError);
+  // One of several parameters is enough: the others are frozen.
+  SGD both({trained.weight.val(), other.weight.val()}, {.lr = 1.0});
+  both.step(trained(ones({1, 2})).sum().backward());
+}

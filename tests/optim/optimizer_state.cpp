@@ -5,7 +5,7 @@
 #include "kiln/optim/adam.h"
 #include "kiln/optim/adamw.h"
 #include "kiln/optim/sgd.h"
-#include "kiln/tensor/grad_mode.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "tests/optim/trajectory.h"
 #include "tests/support/throws.h"
 

@@ -21,6 +21,7 @@ def same_start():
     kiln.manual_seed(0)
     yield
     kiln.set_default_dtype(kiln.float32)
+    kiln.set_default_device(None)
     kiln.set_printoptions(profile="default")
     assert kiln.is_grad_enabled()
 

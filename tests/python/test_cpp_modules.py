@@ -11,7 +11,7 @@ from kiln import _C, nn
 class Mixed(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = nn.CppModule(_C._cpp_linear(3, 4, True))
+        self.first = nn.CppModule(_C._cpp_layer("Linear", 3, 4, True))
         self.second = nn.Linear(4, 2)
 
     def forward(self, x):
@@ -43,7 +43,7 @@ def test_what_is_done_in_python_is_done_in_cpp():
     assert kiln.equal(net(x), other(x))
     net.double()
     assert net.first(x.double()).dtype is kiln.float64
-    bn = nn.CppModule(_C._cpp_batch_norm2d(2))
+    bn = nn.CppModule(_C._cpp_layer("BatchNorm2d", 2))
     assert list(bn.state_dict()) == list(nn.BatchNorm2d(2).state_dict())
     batch = kiln.rand(4, 2, 3, 3)
     bn(batch)
@@ -61,7 +61,7 @@ def test_what_is_done_in_python_is_done_in_cpp():
 
 
 def test_hooks_on_a_module_of_cpp():
-    layer = nn.CppModule(_C._cpp_linear(2, 2, False))
+    layer = nn.CppModule(_C._cpp_layer("Linear", 2, 2, False))
     seen = []
     layer.register_forward_hook(lambda m, args, out: seen.append(m))
     layer.register_full_backward_hook(lambda m, gi, go: seen.append(gi[0].shape))
@@ -79,7 +79,7 @@ def test_a_python_module_in_a_sequential_of_cpp():
             return x * self.factor
 
     double = Double()
-    handle = _C._cpp_sequential([_C._cpp_linear(2, 2, True), double, nn.ReLU()])
+    handle = _C._cpp_sequential([_C._cpp_layer("Linear", 2, 2, True), double, nn.ReLU()])
     net = nn.CppModule(handle)
     assert net._modules["1"] is double
     assert [n for n, _ in net.named_parameters()] == ["0.weight", "0.bias", "1.factor"]

@@ -295,3 +295,52 @@ def test_a_model_learns():
         loss.backward()
         optimizer.step()
     assert (net(x).argmax(1) == target).float().mean().item() > 0.95
+
+
+def test_sequential_arithmetic(lib):
+    a, b = lib.nn.Linear(2, 2), lib.nn.ReLU()
+    net = lib.nn.Sequential(a, b)
+    assert list(net * 2) == list(2 * net) == [a, b, a, b] and len(net) == 2
+    assert list(net + lib.nn.Sequential(b)) == [a, b, b]
+    same = net
+    net *= 2
+    assert net is same and list(net) == [a, b, a, b] and list(net._modules) == list("0123")
+    net += lib.nn.Sequential(b)
+    assert net is same and list(net) == [a, b, a, b, b]
+    assert len(list(net.parameters())) == 2  # they are the same modules
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="Non-positive"):
+            net * wrong
+        with pytest.raises(ValueError, match="Non-positive"):
+            net *= wrong
+    with pytest.raises(TypeError):
+        net * 1.5
+
+
+def test_sequential_of_absurd_length():
+    import kiln
+
+    net = kiln.nn.Sequential(kiln.nn.ReLU())
+    for wrong in (100_001, 2**31, 2**100):
+        with pytest.raises(ValueError, match="too many; expected at most 100000 in all"):
+            net * wrong
+        with pytest.raises(ValueError, match="too many"):
+            net *= wrong
+    assert len(net) == 1
+
+
+def test_paths_of_modules(lib):
+    import importlib
+
+    nn = lib.nn.__name__
+    assert importlib.import_module(f"{nn}.modules").Linear is lib.nn.Linear
+    for path, name in (
+        ("module", "Module"), ("linear", "Linear"), ("conv", "Conv2d"), ("activation", "ReLU"),
+        ("batchnorm", "BatchNorm2d"), ("normalization", "LayerNorm"), ("dropout", "Dropout"),
+        ("container", "Sequential"), ("sparse", "Embedding"), ("loss", "MSELoss"),
+        ("pooling", "MaxPool2d"), ("flatten", "Flatten"), ("transformer", "TransformerEncoderLayer"),
+    ):  # fmt: skip
+        found = importlib.import_module(f"{nn}.modules.{path}")
+        assert getattr(found, name) is getattr(lib.nn, name), path
+    assert importlib.import_module(f"{nn}.parameter").Parameter is lib.nn.Parameter
+    assert importlib.import_module(f"{lib.__name__}.optim.optimizer").Optimizer

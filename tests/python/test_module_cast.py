@@ -106,3 +106,18 @@ def test_overridden_apply_is_called(lib):
 
     lib.nn.Sequential(Mine(1, 1)).double()
     assert Mine.calls == 1
+
+
+@pytest.mark.parametrize(
+    "name, dtype", [("HalfTensor", "float16"), ("DoubleTensor", "float64"), ("LongTensor", "int64")]
+)
+def test_type_by_the_names_of_tensors(name, dtype):
+    for given in (f"torch.{name}", f"kiln.{name}", getattr(kiln, name), f"torch.{dtype}", dtype):
+        layer = kiln.nn.Linear(2, 2)
+        weight = layer.weight
+        assert layer.type(given) is layer
+        assert layer.weight is weight and weight.dtype == getattr(kiln, dtype)
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        kiln.nn.Linear(2, 2).type("torch.cuda.FloatTensor")
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        kiln.nn.Linear(2, 2).type("torch.FlotTensor")

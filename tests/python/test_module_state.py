@@ -202,3 +202,35 @@ def test_state_dict_through_a_file(tmp_path):
     kiln.save(net.state_dict(), tmp_path / "m.safetensors")
     other.load_state_dict(kiln.load(tmp_path / "m.safetensors"))
     assert kiln.equal(net.fc.weight, other.fc.weight)
+
+
+def test_a_failed_load_changes_nothing():
+    # Unlike PyTorch, which copies what fits before it raises.
+    net = make(kiln)
+    before = {key: value.clone() for key, value in net.state_dict().items()}
+
+    class Extra(kiln.nn.Module):
+        given = None
+
+        def get_extra_state(self):
+            return 1
+
+        def set_extra_state(self, state):
+            self.given = state
+
+    extra = kiln.nn.Sequential(net, Extra())
+    good = {f"0.{key}": value + 1 for key, value in before.items()} | {"1._extra_state": 5}
+    for wrong in (
+        {**good, "0.bn.bias": kiln.ones(4)},
+        {**good, "0.bn.bias": "text"},
+        {key: value for key, value in good.items() if key != "0.bn.bias"},
+        {**good, "more": kiln.ones(1)},
+    ):
+        for assign in (False, True):
+            with pytest.raises(RuntimeError, match="Error"):
+                extra.load_state_dict(wrong, assign=assign)
+            assert extra[1].given is None
+            for key, value in net.state_dict().items():
+                assert kiln.equal(value, before[key]), key
+    assert extra.load_state_dict(good)
+    assert extra[1].given == 5 and kiln.equal(net.fc.bias, before["fc.bias"] + 1)

@@ -114,7 +114,7 @@ NO_OPS = {
     "get_num_threads", "get_rng_state", "gradients", "has_names", "iinfo", "initial_seed", "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled", "is_complex", "is_conj", "is_contiguous", "is_floating_point", "is_grad_enabled",
     "is_nonzero", "is_same", "is_same_size", "is_set_to", "is_shared", "is_signed", "is_storage", "is_tensor", "item", "load",
-    "manual_seed", "memory_stats", "ndimension", "nelement", "new_tensor", "numel", "numpy", "promote_types",
+    "manual_seed", "memory_limit", "memory_stats", "set_memory_limit", "ndimension", "nelement", "new_tensor", "numel", "numpy", "promote_types",
     "register_hook", "register_post_accumulate_grad_hook", "requires_grad_", "reset_memory_stats",
     "result_type", "retain_grad", "save", "seed", "set_default_dtype", "set_num_threads", "set_printoptions",
     "set_rng_state", "set_winograd_enabled", "winograd_enabled", "share_memory_", "size", "storage_offset", "stride", "to_dlpack", "tolist", "type",

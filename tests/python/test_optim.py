@@ -11,15 +11,34 @@ OPTIMIZERS = [
     ("SGD", {"lr": 0.1}),
     ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
     ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.1}),
+    ("SGD", {"lr": 0.001, "momentum": 0.9, "weight_decay": 0.1, "maximize": True}),
+    ("SGD", {"lr": 0.1, "foreach": True}),
+    ("SGD", {"lr": 0.1, "momentum": 0.5, "fused": True}),
     ("Adam", {"lr": 0.05, "betas": (0.8, 0.95), "weight_decay": 0.1}),
     ("Adam", {"amsgrad": True}),
+    ("Adam", {"lr": 0.05, "eps": 0.1, "maximize": True, "foreach": True}),
+    ("Adam", {"lr": 0.05, "fused": True, "amsgrad": True, "weight_decay": 0.1}),
+    ("Adam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
     ("AdamW", {"lr": 0.05}),
+    ("AdamW", {"lr": 0.05, "amsgrad": True, "maximize": True, "weight_decay": 0.3}),
+    ("RMSprop", {"weight_decay": 0.1}),
+    ("RMSprop", {"momentum": 0.9, "alpha": 0.9}),
+    ("RMSprop", {"centered": True, "maximize": True, "foreach": True}),
+    ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.5}),
+    ("Adagrad", {"lr": 0.1, "weight_decay": 0.1, "maximize": True, "fused": True}),
+    ("Adamax", {"lr": 0.05, "betas": (0.8, 0.95), "weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("RAdam", {"lr": 0.05, "betas": (0.8, 0.9), "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Adadelta", {"rho": 0.8, "weight_decay": 0.1}),
 ]
 
 
-def train(library, name, options, steps=5):
-    w = library.tensor([1.0, -2.0, 3.0], requires_grad=True)
-    b = library.tensor([0.5], requires_grad=True)
+def train(library, name, options, steps=5, dtype="float32"):
+    dtype = getattr(library, dtype)
+    w = library.tensor([1.0, -2.0, 3.0], requires_grad=True, dtype=dtype)
+    b = library.tensor([0.5], requires_grad=True, dtype=dtype)
     groups = [{"params": [w]}, {"params": b, "lr": 0.01, "weight_decay": 0.0}]
     optimizer = getattr(library.optim, name)(groups, **options)
     for i in range(steps):
@@ -35,6 +54,8 @@ def test_steps_agree_with_torch(name, options):
     import torch
 
     assert train(kiln, name, options) == pytest.approx(train(torch, name, options), rel=1e-5)
+    double = [train(lib, name, options, 20, "float64") for lib in (kiln, torch)]
+    assert double[0] == pytest.approx(double[1], rel=1e-12)
 
 
 def test_closure_groups_and_gradients():
@@ -98,8 +119,9 @@ def test_state_dict_continues_training(name, options):
     step(optimizer, w)
     step(other, other_w)
     assert w.tolist() == other_w.tolist()
-    if name != "SGD":
-        assert state["state"][0]["step"] == 1 and state["state"][0]["exp_avg"].shape == (2,)
+    if name.startswith("Adam") and name != "Adamax":
+        # The dict holds the optimizer's own tensors, as PyTorch's does.
+        assert state["state"][0]["step"] == 2 and state["state"][0]["exp_avg"].shape == (2,)
 
 
 def test_schedules():
@@ -114,6 +136,7 @@ def test_schedules():
     assert rates == pytest.approx([1, 1, 0.1, 0.1]) and schedule.last_epoch == 4
     optimizer = kiln.optim.SGD([w], lr=1.0)
     cosine = kiln.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+    optimizer.step()
     cosine.step()
     assert optimizer.param_groups[0]["lr"] == pytest.approx((1 + math.cos(math.pi / 4)) / 2)
     state = cosine.state_dict()
@@ -131,6 +154,7 @@ def test_schedules():
     )
     rates = [both.get_last_lr()[0]]
     for _ in range(3):
+        optimizer.step()
         both.step()
         rates.append(both.get_last_lr()[0])
     assert rates == pytest.approx([0.5, 0.75, 1.0, 0.5])

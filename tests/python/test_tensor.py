@@ -152,7 +152,7 @@ def test_to_and_casts():
     assert x.to(kiln.zeros(1, dtype=kiln.float64)).dtype is kiln.float64
     assert x.to(kiln.float32, copy=True) is not x
     assert x.double().dtype is kiln.float64 and x.bool().tolist() == [True, True]
-    assert x.type() == "kiln.float32" and x.type_as(kiln.zeros(1).int()).dtype is kiln.int32
+    assert x.type() == "torch.FloatTensor" and x.type_as(kiln.zeros(1).int()).dtype is kiln.int32
     with pytest.raises(RuntimeError, match="cuda"):
         x.cuda()
     with pytest.raises(TypeError, match="foo"):

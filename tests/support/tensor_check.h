@@ -7,8 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor.h"
 

@@ -1,5 +1,5 @@
 // Activations: noise, and what does not fit. Values are compared in tests/ops.
-#include "kiln/tensor/activations.h"
+#include "kiln/tensor/nn/activations.h"
 
 #include <cmath>
 

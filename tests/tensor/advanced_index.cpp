@@ -1,4 +1,4 @@
-#include "kiln/tensor/advanced_index.h"
+#include "kiln/tensor/index/advanced_index.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // scaled_dot_product_attention. The expected numbers are PyTorch's, in double precision.
-#include "kiln/tensor/attention.h"
+#include "kiln/tensor/nn/attention.h"
 
 #include <limits>
 

@@ -4,10 +4,10 @@
 #include "kiln/core/allocator.h"
 #include "kiln/core/error.h"
 #include "kiln/nn/nn.h"
-#include "kiln/tensor/activations.h"
-#include "kiln/tensor/checkpoint.h"
-#include "kiln/tensor/pointwise.h"
-#include "kiln/tensor/special.h"
+#include "kiln/tensor/autograd/checkpoint.h"
+#include "kiln/tensor/elementwise/pointwise.h"
+#include "kiln/tensor/elementwise/special.h"
+#include "kiln/tensor/nn/activations.h"
 #include "tests/support/tensor_check.h"
 
 namespace kiln::test {

@@ -1,5 +1,5 @@
 // Checkpoints give the gradients that the same computation gives without one, and keep less.
-#include "kiln/tensor/checkpoint.h"
+#include "kiln/tensor/autograd/checkpoint.h"
 
 #include "kiln/core/allocator.h"
 #include "kiln/nn/nn.h"

@@ -1,5 +1,5 @@
 // Complex tensors: what they are, their parts, shapes, conversions and gradients.
-#include "kiln/tensor/complex.h"
+#include "kiln/tensor/complex/complex.h"
 
 #include "tests/support/tensor_check.h"
 #include "tests/support/throws.h"

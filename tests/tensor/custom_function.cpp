@@ -1,5 +1,5 @@
 // Functions with a derivative of the user's own.
-#include "kiln/tensor/custom_function.h"
+#include "kiln/tensor/autograd/custom_function.h"
 
 #include <cmath>
 #include <memory>

@@ -1,5 +1,5 @@
 // Jacobians, Hessians and their products, against derivatives worked out by hand.
-#include "kiln/tensor/derivatives.h"
+#include "kiln/tensor/autograd/derivatives.h"
 
 #include "tests/support/tensor_check.h"
 

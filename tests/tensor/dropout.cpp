@@ -1,5 +1,5 @@
 // Dropout of channels, and dropout that keeps mean and variance.
-#include "kiln/tensor/dropout.h"
+#include "kiln/tensor/nn/dropout.h"
 
 #include "tests/support/tensor_check.h"
 

@@ -1,5 +1,5 @@
 // Embeddings and bags at their edges.
-#include "kiln/tensor/embedding.h"
+#include "kiln/tensor/nn/embedding.h"
 
 #include "tests/support/tensor_check.h"
 

@@ -1,9 +1,9 @@
 // Fourier transforms: errors, edge cases, and long ones against the sum that defines them.
-#include "kiln/tensor/fft.h"
+#include "kiln/tensor/fft/fft.h"
 
 #include <numbers>
 
-#include "kiln/tensor/complex.h"
+#include "kiln/tensor/complex/complex.h"
 #include "tests/support/tensor_check.h"
 #include "tests/support/throws.h"
 

@@ -1,9 +1,9 @@
 // Resizing, sampling and shuffling at their edges. Values are compared in tests/ops.
-#include "kiln/tensor/interpolate.h"
+#include "kiln/tensor/nn/interpolate.h"
 
 #include <limits>
 
-#include "kiln/tensor/products.h"
+#include "kiln/tensor/linalg/products.h"
 #include "tests/backend/neural_check.h"
 #include "tests/support/tensor_check.h"
 

@@ -1,10 +1,10 @@
 // What linear algebra refuses, and what it says.
 #include <cmath>
 
-#include "kiln/tensor/complex.h"
-#include "kiln/tensor/linalg.h"
-#include "kiln/tensor/products.h"
-#include "kiln/tensor/views.h"
+#include "kiln/tensor/complex/complex.h"
+#include "kiln/tensor/linalg/linalg.h"
+#include "kiln/tensor/linalg/products.h"
+#include "kiln/tensor/shape/views.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;

@@ -1,9 +1,9 @@
 // What defines each factorization, on batches, tall, wide, empty and ill-conditioned matrices.
 #include <cmath>
 
-#include "kiln/tensor/complex.h"
-#include "kiln/tensor/linalg.h"
-#include "kiln/tensor/products.h"
+#include "kiln/tensor/complex/complex.h"
+#include "kiln/tensor/linalg/linalg.h"
+#include "kiln/tensor/linalg/products.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/tensor/complex.h"
+#include "kiln/tensor/complex/complex.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;

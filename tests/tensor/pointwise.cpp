@@ -1,5 +1,5 @@
 // Errors and corner cases of the elementwise functions; their values are in tests/ops.
-#include "kiln/tensor/pointwise.h"
+#include "kiln/tensor/elementwise/pointwise.h"
 
 #include "kiln/kiln.h"
 #include "tests/support/tensor_check.h"

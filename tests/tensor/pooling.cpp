@@ -88,7 +88,7 @@ TEST_CASE("max pooling: values, positions and gradients") {
   on_devices(kFloatTypes, [](Device device, DType dtype) {
     const TensorOptions on{dtype, device};
     for (Case c : kCases) {
-      for (const Pair dilation : {Pair{1, 1}, Pair{2, 1}}) {
+      for (const IntPair dilation : {IntPair{1, 1}, IntPair{2, 1}}) {
         c.options.dilation = dilation;
         const Shape os = output_shape(c);
         if (os[2] < 1 || os[3] < 1) continue;

@@ -1,6 +1,6 @@
 // Distributions: means and variances over many draws with fixed seeds. The bounds are five standard
 // errors of the estimate.
-#include "kiln/tensor/random_ops.h"
+#include "kiln/tensor/random/random_ops.h"
 
 #include <cmath>
 

@@ -1,8 +1,8 @@
 // Resizing at sizes below, at and above those of vectors, with every instruction set: values and
 // gradients, beside those of the reference backend, which composes them from other ops.
-#include "kiln/tensor/resampling.h"
+#include "kiln/tensor/nn/resampling.h"
 
-#include "kiln/tensor/interpolate.h"
+#include "kiln/tensor/nn/interpolate.h"
 #include "tests/backend/neural_check.h"
 #include "tests/support/tensor_check.h"
 

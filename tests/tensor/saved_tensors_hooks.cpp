@@ -1,4 +1,4 @@
-#include "kiln/tensor/saved_tensors_hooks.h"
+#include "kiln/tensor/autograd/saved_tensors_hooks.h"
 
 #include <thread>
 

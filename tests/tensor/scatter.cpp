@@ -1,8 +1,8 @@
 // The ops that write at indices: in place, in memory that others see, and what they refuse. Values
 // and gradients stand in the op cases.
-#include "kiln/tensor/scatter.h"
+#include "kiln/tensor/index/scatter.h"
 
-#include "kiln/tensor/advanced_index.h"
+#include "kiln/tensor/index/advanced_index.h"
 #include "tests/support/tensor_check.h"
 #include "tests/support/throws.h"
 

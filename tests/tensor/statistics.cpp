@@ -1,15 +1,15 @@
 // Statistics, running results and searches: what they refuse, and the corners that the op cases
 // leave out.
-#include "kiln/tensor/statistics.h"
+#include "kiln/tensor/reduce/statistics.h"
 
 #include <cmath>
 
-#include "kiln/tensor/cumulative.h"
-#include "kiln/tensor/joining.h"
-#include "kiln/tensor/reductions.h"
-#include "kiln/tensor/shapes.h"
-#include "kiln/tensor/sorting.h"
-#include "kiln/tensor/unique.h"
+#include "kiln/tensor/index/sorting.h"
+#include "kiln/tensor/index/unique.h"
+#include "kiln/tensor/reduce/cumulative.h"
+#include "kiln/tensor/reduce/reductions.h"
+#include "kiln/tensor/shape/joining.h"
+#include "kiln/tensor/shape/shapes.h"
 #include "tests/support/tensor_check.h"
 #include "tests/support/throws.h"
 

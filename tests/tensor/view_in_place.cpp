@@ -1,4 +1,4 @@
-#include "kiln/tensor/view_in_place.h"
+#include "kiln/tensor/shape/view_in_place.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // as_strided, diagonal, unfold and the ops that write into parts: what they share and refuse. Their
 // values and gradients stand in the op cases.
-#include "kiln/tensor/views.h"
+#include "kiln/tensor/shape/views.h"
 
-#include "kiln/tensor/padding.h"
+#include "kiln/tensor/nn/padding.h"
 #include "tests/support/tensor_check.h"
 #include "tests/support/throws.h"
 

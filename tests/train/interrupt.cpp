@@ -75,3 +75,26 @@ TEST_CASE("an ignored signal stays ignored") {
   });
   CHECK(status == 0);
 }
+
+TEST_CASE("a closed terminal and a file that may not grow are noted, however often they come") {
+  for (const int number : {SIGHUP, SIGXFSZ}) {
+    CAPTURE(number);
+    const int status = status_of_child([&] {
+      ::signal(number, SIG_DFL);
+      const Interrupt interrupt;
+      raise(number);
+      raise(number);
+      raise(SIGXFSZ);
+      _exit(interrupt.signal() == number ? 7 : 0);
+    });
+    CHECK(status == 7);
+    // A second signal that asks for the end still ends it.
+    const int ended = status_of_child([&] {
+      const Interrupt interrupt;
+      raise(number);
+      raise(SIGINT);
+      _exit(7);
+    });
+    CHECK(ended == 128 + SIGINT);
+  }
+}

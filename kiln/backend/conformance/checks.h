@@ -13,4 +13,9 @@ namespace kiln::conformance {
 // another one views keeps its values.
 std::vector<ConformanceFailure> check_memory(const Runner& runner, DType dtype);
 
+// Of a backend that declares layouts: elements lie where the layout of a tensor says, views share
+// their storage exactly when it says so, and as_strided gives what was asked for. A backend that
+// declares none passes.
+std::vector<ConformanceFailure> check_layouts(const Runner& runner, DType dtype);
+
 }  // namespace kiln::conformance

@@ -20,6 +20,7 @@ namespace conformance {
 namespace {
 
 constinit const BackendTable kReferenceTable = detail::make_table<Reference>();
+constinit const ViewTable kReferenceViews = detail::make_views<Reference>();
 
 // Sets the number of threads for a while.
 class ThreadCount {
@@ -35,8 +36,11 @@ class ThreadCount {
 
 class Suite {
  public:
-  Suite(const BackendTable& table, Device device, const ConformanceOptions& options)
-      : runner_(table, device), reference_(kReferenceTable, kReference), options_(options) {}
+  Suite(const BackendTable& table, const ViewTable& views, Device device,
+        const ConformanceOptions& options)
+      : runner_(table, views, device),
+        reference_(kReferenceTable, kReferenceViews, kReference),
+        options_(options) {}
 
   std::vector<ConformanceFailure> run() {
     std::set<std::string> covered;
@@ -54,8 +58,10 @@ class Suite {
     dtypes.insert(dtypes.end(), options_.int_dtypes.begin(), options_.int_dtypes.end());
     dtypes.push_back(bool_);
     for (DType dtype : dtypes) {
-      for (const ConformanceFailure& failure : check_memory(runner_, dtype)) {
-        if (wanted(failure.op)) fail(failure.op, failure.what);
+      for (const auto check : {check_memory, check_layouts}) {
+        for (const ConformanceFailure& failure : check(runner_, dtype)) {
+          if (wanted(failure.op)) fail(failure.op, failure.what);
+        }
       }
     }
     return std::move(failures_);
@@ -258,9 +264,9 @@ class Suite {
 }  // namespace
 }  // namespace conformance
 
-std::vector<ConformanceFailure> run_conformance(const BackendTable& table, Device device,
-                                                const ConformanceOptions& options) {
-  return conformance::Suite(table, device, options).run();
+std::vector<ConformanceFailure> run_conformance(const BackendTable& table, const ViewTable& views,
+                                                Device device, const ConformanceOptions& options) {
+  return conformance::Suite(table, views, device, options).run();
 }
 
 }  // namespace kiln

@@ -10,7 +10,8 @@
 //   - in place: a backend may ignore that, else a view's memory must hold the result;
 //   - at one thread and at many: the same bits.
 // Beyond the table it checks what Backend promises of views, of data that enters and leaves, and of
-// operands that overlap. It needs no test framework.
+// operands that overlap; and of a backend that declares layouts, that every view lies and writes
+// where its layout says. It needs no test framework.
 #pragma once
 
 #include <string>
@@ -34,16 +35,38 @@ struct ConformanceOptions {
   int max_failures_per_op = 3;  // how many to report of one op
 };
 
-// The same for a backend of which only its table is known. Its tensors live on `device`.
-std::vector<ConformanceFailure> run_conformance(const BackendTable& table, Device device,
+// The same for a backend of which only its tables are known. Its tensors live on `device`.
+std::vector<ConformanceFailure> run_conformance(const BackendTable& table, const ViewTable& views,
+                                                Device device,
                                                 const ConformanceOptions& options = {});
+
+// Holds a backend that computes no values to Cpu: whether each row of the table gives
+// results of the same shape, dtype and strides. A row that throws NotImplementedError is reported
+// as one that "needs values".
+std::vector<ConformanceFailure> run_shape_conformance(const BackendTable& table,
+                                                      const ViewTable& views, Device device,
+                                                      const ConformanceOptions& options = {});
+
+template <class Bk>
+std::vector<ConformanceFailure> run_shape_conformance(Device device,
+                                                      const ConformanceOptions& options = {}) {
+  check_backend<Bk>();
+  static constinit const BackendTable table = detail::make_table<Bk>();
+  static constinit const ViewTable views = detail::make_views<Bk>();
+  return run_shape_conformance(table, views, device, options);
+}
 
 template <class Bk>
 std::vector<ConformanceFailure> run_conformance(Device device,
                                                 const ConformanceOptions& options = {}) {
   check_backend<Bk>();
-  static constinit const BackendTable table = detail::make_table<Bk>();
-  return run_conformance(table, device, options);
+  if constexpr (!Backend<Bk>) {
+    return {};  // one message is enough
+  } else {
+    static constinit const BackendTable table = detail::make_table<Bk>();
+    static constinit const ViewTable views = detail::make_views<Bk>();
+    return run_conformance(table, views, device, options);
+  }
 }
 
 }  // namespace kiln

@@ -37,7 +37,7 @@ using Outputs = std::vector<TensorData>;
 void collect(const Runner& runner, const ErasedTensor& x, Outputs* outputs) {
   outputs->push_back(runner.into_data(x));
   if (kind_of(x->dtype()) == Kind::quantized) {
-    outputs->push_back(runner.table().float_into_data(runner.table().q_scales(x)));
+    outputs->push_back(runner.into_data(runner.table().q_scales(x)));
   }
 }
 void collect(const Runner&, const TensorData& data, Outputs* outputs) { outputs->push_back(data); }
@@ -199,6 +199,21 @@ TensorData embedded(const TensorData& data, std::vector<Range>* ranges) {
 // --------------------------------------------------------------------------------------------------
 // tensors by kind
 
+namespace {
+
+TensorData portrait(const ViewTable& views, const ErasedTensor& x) {
+  const kiln::Layout layout = views.layout(x);
+  const Shape& shape = x->shape();
+  std::vector<int64_t> numbers{static_cast<int64_t>(x->dtype()), shape.rank()};
+  numbers.insert(numbers.end(), shape.begin(), shape.end());
+  for (int d = 0; layout && d < shape.rank(); ++d) {
+    numbers.push_back(shape[d] == 1 || shape.contains(0) ? 0 : (*layout.strides)[d]);
+  }
+  return TensorData(numbers, Shape{static_cast<int64_t>(numbers.size())});
+}
+
+}  // namespace
+
 ErasedTensor Runner::from_data(const TensorData& data) const {
   switch (kind_of(data.dtype())) {
     case Kind::floating:
@@ -211,6 +226,9 @@ ErasedTensor Runner::from_data(const TensorData& data) const {
 }
 
 TensorData Runner::into_data(const ErasedTensor& x) const {
+  if (!values_) {
+    return portrait(*views_, kind_of(x->dtype()) == Kind::quantized ? table_->q_values(x) : x);
+  }
   switch (kind_of(x->dtype())) {
     case Kind::floating:
       return table_->float_into_data(x);

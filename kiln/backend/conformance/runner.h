@@ -6,6 +6,7 @@
 
 #include "kiln/backend/conformance/case.h"
 #include "kiln/backend/dispatch/dispatch.h"
+#include "kiln/backend/dispatch/views.h"
 
 namespace kiln::conformance {
 
@@ -35,9 +36,18 @@ struct Outcome {
 
 class Runner {
  public:
-  Runner(const BackendTable& table, Device device) : table_(&table), device_(device) {}
+  Runner(const BackendTable& table, const ViewTable& views, Device device)
+      : table_(&table), views_(&views), device_(device) {}
 
   Outcome run(const Case& c, Layout layout, Handing handing) const;
+
+  // A runner that reads no values: outputs (and what is beside them in Outcome) are portraits, i64
+  // {dtype, rank, sizes, strides}, where the stride of a dim of size 1 is 0.
+  Runner without_values() const {
+    Runner out = *this;
+    out.values_ = false;
+    return out;
+  }
 
   // Tensors of whatever kind the dtype says.
   ErasedTensor from_data(const TensorData& data) const;
@@ -49,6 +59,7 @@ class Runner {
   void assign(const ErasedTensor& x, const ErasedTensor& value) const;
 
   const BackendTable& table() const { return *table_; }
+  const ViewTable& views() const { return *views_; }
   Device device() const { return device_; }
 
  private:
@@ -57,7 +68,9 @@ class Runner {
   void add(const Operand& operand, Layout layout, Live* live) const;
 
   const BackendTable* table_;
+  const ViewTable* views_;
   Device device_;
+  bool values_ = true;
 };
 
 // The data of `data` with another layout's base: what from_data gets before the view is taken of

@@ -6,8 +6,8 @@
 
 #include <unistd.h>
 
-#include "kiln/backend/cpu/convert_kernels.h"
-#include "kiln/backend/cpu/copy_kernels.h"
+#include "kiln/backend/cpu/copy/copy_kernels.h"
+#include "kiln/backend/cpu/elementwise/convert_kernels.h"
 
 namespace kiln::cpu {
 namespace {

@@ -7,7 +7,8 @@
 
 namespace kiln::cpu {
 
-// The scalar rounded to a floating point dtype, in the type that the dtype's kernels compute with.
+// The scalar rounded to a floating point dtype, in the type that the dtype's kernels compute with:
+// double for f64, else float.
 class FloatScalar {
  public:
   FloatScalar(Scalar value, DType dtype) {

@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "kiln/core/fork.h"
+
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/kernel_table.cpp"
@@ -21,12 +23,16 @@ namespace kiln::cpu {
 HWY_EXPORT(this_target);
 
 namespace {
-std::mutex list_mutex;
+// Never destroyed: threads may run when the process ends.
+detail::ForkSafeMutex& list_mutex() {
+  static auto& mutex = *new detail::ForkSafeMutex(detail::ForkOrder::kernel_tables);
+  return mutex;
+}
 KernelTableBase* list_head = nullptr;
 }  // namespace
 
 void KernelTableBase::enlist() {
-  std::lock_guard lock(list_mutex);
+  std::lock_guard lock(list_mutex());
   if (enlisted_) return;
   enlisted_ = true;
   next_ = list_head;
@@ -34,7 +40,7 @@ void KernelTableBase::enlist() {
 }
 
 void KernelTableBase::forget_all() {
-  std::lock_guard lock(list_mutex);
+  std::lock_guard lock(list_mutex());
   for (KernelTableBase* table = list_head; table != nullptr; table = table->next_) table->forget();
 }
 

@@ -9,7 +9,7 @@
 #endif
 
 #include "kiln/backend/cpu/loops-inl.h"
-#include "kiln/backend/cpu/wide_math-inl.h"
+#include "kiln/backend/cpu/math/wide_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {

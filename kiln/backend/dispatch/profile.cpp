@@ -10,6 +10,7 @@
 
 #include "kiln/backend/dispatch/profiled_table.h"
 #include "kiln/core/allocator.h"
+#include "kiln/core/fork.h"
 
 namespace kiln {
 namespace {
@@ -45,14 +46,14 @@ constexpr size_t kMaxEvents = 1'000'000;
 
 // One thread's part. Its lock is free but while a profile is read.
 struct ThreadLog {
-  std::mutex mutex;
+  detail::ForkSafeMutex mutex{detail::ForkOrder::profile_logs};
   uint32_t thread = 0;
   Counts counts;
   std::vector<Event> events;
 };
 
 struct Logs {
-  std::mutex mutex;
+  detail::ForkSafeMutex mutex{detail::ForkOrder::profiles};
   std::vector<std::shared_ptr<ThreadLog>> threads;
   int profiles = 0;  // being taken
   std::atomic<size_t> events{0};
@@ -104,7 +105,7 @@ class Call {
   }
   template <class... T>
   void see(const std::tuple<T...>& all) {
-    std::apply([this](const auto&... x) { (see(x), ...); }, all);
+    std::apply([&](const auto&... x) { (see(x), ...); }, all);
   }
   template <class T>
   void see(const T&) {}

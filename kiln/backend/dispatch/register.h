@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "kiln/backend/dispatch/dispatch.h"
+#include "kiln/backend/dispatch/views.h"
+#include "kiln/backend/host_layout.h"
 
 namespace kiln {
 
 namespace detail {
 
-DeviceType add_backend(std::string_view name, const BackendTable* table);
+DeviceType add_backend(std::string_view name, const BackendTable* table, const ViewTable* views);
 
 // A primitive of a type that Kiln does not know, with the facts that Dispatch asks for.
 template <class P>
@@ -215,9 +217,94 @@ bool owns_memory(const ErasedTensor& x) {
   }
 }
 
+// Backends over HostTensor have its layouts, unless they declare their own.
+template <class Bk, class P>
+Layout layout_of_primitive(const P& x) {
+  if constexpr (op::HasLayout<Bk, P>) {
+    return Bk::layout(x);
+  } else if constexpr (std::is_same_v<P, HostHandle>) {
+    return host::layout(x);
+  } else {
+    return {};
+  }
+}
+
+// Calls fn with x as the primitive of its kind.
+template <class Bk, class Fn>
+auto with_primitive(const ErasedTensor& x, Fn&& fn) {
+  switch (kind_of(x->dtype())) {
+    case Kind::integer:
+      return fn(unerase<typename Bk::IntTensorPrimitive>(x));
+    case Kind::boolean:
+      return fn(unerase<typename Bk::BoolTensorPrimitive>(x));
+    default:
+      return fn(unerase<typename Bk::FloatTensorPrimitive>(x));
+  }
+}
+
+template <class Bk>
+Layout erased_layout(const ErasedTensor& x) {
+  return with_primitive<Bk>(
+      x, []<class P>(const P& primitive) { return layout_of_primitive<Bk, P>(primitive); });
+}
+
+template <class Bk, class P>
+ErasedTensor as_strided_primitive(const P& x, const Shape& shape, const Strides& strides,
+                                  int64_t offset) {
+  if constexpr (op::HasAsStrided<Bk, P>) {
+    return erase<Bk, P>(Bk::as_strided(x, shape, strides, offset));
+  } else {
+    return host::as_strided(x, shape, strides, offset);
+  }
+}
+
+template <class Bk>
+ErasedTensor erased_as_strided(const ErasedTensor& x, const Shape& shape, const Strides& strides,
+                               int64_t offset) {
+  return with_primitive<Bk>(x, [&]<class P>(const P& primitive) {
+    return as_strided_primitive<Bk, P>(primitive, shape, strides, offset);
+  });
+}
+
+// Only where one type serves all kinds.
+template <class Bk>
+ErasedTensor erased_reinterpret(const ErasedTensor& x, DType dtype, const Shape& shape,
+                                const Strides& strides, int64_t offset) {
+  using P = typename Bk::FloatTensorPrimitive;
+  if constexpr (std::is_same_v<P, HostHandle>) {
+    return host::reinterpret(unerase<P>(x), dtype, shape, strides, offset);
+  } else {
+    return erase<Bk, P>(Bk::reinterpret(unerase<P>(x), dtype, shape, strides, offset));
+  }
+}
+
 }  // namespace detail
 
 namespace op {
+
+template <class Bk>
+inline constexpr bool is_over_host =
+    std::is_same_v<typename Bk::FloatTensorPrimitive, HostHandle> &&
+    std::is_same_v<typename Bk::IntTensorPrimitive, HostHandle> &&
+    std::is_same_v<typename Bk::BoolTensorPrimitive, HostHandle>;
+
+template <class Bk>
+consteval ViewTable make_views() {
+  using P = typename Bk::FloatTensorPrimitive;
+  constexpr int parts = layout_parts<Bk>();
+  static_assert(parts == 6 || parts == 0 || is_over_host<Bk>,
+                "register_backend: layout(x) and as_strided(x, shape, strides, offset) belong "
+                "together, for the float, int and bool tensors of a backend; declare all or none "
+                "(kiln/backend/layout.h)");
+  ViewTable views{&detail::erased_layout<Bk>, nullptr, nullptr};
+  if constexpr (parts == 6 || is_over_host<Bk>) views.as_strided = &detail::erased_as_strided<Bk>;
+  if constexpr (is_over_host<Bk> || requires(const P& x, const Shape& shape) {
+                  Bk::reinterpret(x, DType{}, shape, shape, int64_t{});
+                }) {
+    views.reinterpret = &detail::erased_reinterpret<Bk>;
+  }
+  return views;
+}
 
 template <class Bk>
 consteval BackendTable make_table() {
@@ -240,7 +327,8 @@ consteval BackendTable make_table() {
 
 namespace detail {
 using op::make_table;
-}
+using op::make_views;
+}  // namespace detail
 
 // Makes backend Bk available under `name` and returns its device type. Its primitives may be of any
 // type: handles on a TensorBase travel as they are, others in a box. Throws DeviceError when the
@@ -248,8 +336,13 @@ using op::make_table;
 template <class Bk>
 DeviceType register_backend(std::string_view name) {
   check_backend<Bk>();
-  static constinit const BackendTable table = detail::make_table<Bk>();
-  return detail::add_backend(name, &table);
+  if constexpr (!Backend<Bk>) {
+    return {};  // one message is enough
+  } else {
+    static constinit const BackendTable table = detail::make_table<Bk>();
+    static constinit const ViewTable views = detail::make_views<Bk>();
+    return detail::add_backend(name, &table, &views);
+  }
 }
 
 }  // namespace kiln

@@ -15,7 +15,7 @@ using reference::Tensor;
 
 namespace {
 
-Shape pooled_shape(const Shape& x, const PoolOptions& o, Pair dilation) {
+Shape pooled_shape(const Shape& x, const PoolOptions& o, IntPair dilation) {
   return {x[0], x[1],
           pool_output_size(x[2], o.kernel[0], o.stride[0], o.padding[0], dilation[0], o.ceil_mode),
           pool_output_size(x[3], o.kernel[1], o.stride[1], o.padding[1], dilation[1], o.ceil_mode)};
@@ -23,7 +23,7 @@ Shape pooled_shape(const Shape& x, const PoolOptions& o, Pair dilation) {
 
 // Calls fn(row, column) for every element of the plane that the window at `at` meets.
 template <class Fn>
-void for_each_in_window(const Shape& x, const Shape& at, const PoolOptions& o, Pair dilation,
+void for_each_in_window(const Shape& x, const Shape& at, const PoolOptions& o, IntPair dilation,
                         Fn&& fn) {
   for (int64_t kh = 0; kh < o.kernel[0]; ++kh) {
     for (int64_t kw = 0; kw < o.kernel[1]; ++kw) {

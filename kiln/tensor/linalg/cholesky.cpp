@@ -1,7 +1,7 @@
 // Cholesky's factorization, and L D L^H for what is symmetric only.
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/lapack_small.h"
+#include "kiln/tensor/linalg/linalg.h"
 
 namespace kiln::linalg {
 

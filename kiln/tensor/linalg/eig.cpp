@@ -1,6 +1,6 @@
 // Eigenvalues of general matrices.
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
 
 namespace kiln::linalg {
 

@@ -1,8 +1,8 @@
 // Eigenvalues of symmetric matrices.
 #include <limits>
 
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
 
 namespace kiln::linalg {
 

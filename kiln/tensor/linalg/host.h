@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "kiln/core/parallel.h"
-#include "kiln/tensor/complex.h"
+#include "kiln/tensor/autograd/custom_function.h"
+#include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/complex/complex.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/custom_function.h"
-#include "kiln/tensor/grad_mode.h"
 #include "kiln/tensor/linalg/error.h"
 #include "kiln/tensor/linalg/lapack.h"
 #include "kiln/tensor/ops.h"

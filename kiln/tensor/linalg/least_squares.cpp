@@ -1,6 +1,6 @@
 // Least squares.
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
 #include "kiln/tensor/linalg/pseudoinverse.h"
 
 namespace kiln::linalg {

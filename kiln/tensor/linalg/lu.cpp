@@ -1,9 +1,9 @@
 // The LU factorization as a result: lu_factor, lu, lu_solve, lu_unpack.
 #include <numeric>
 
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/factors.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
 
 namespace kiln::linalg {
 

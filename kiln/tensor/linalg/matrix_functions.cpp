@@ -3,8 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
+#include "kiln/tensor/operands.h"
 
 namespace kiln::linalg {
 
@@ -19,7 +20,7 @@ Tensor matrix_power(const Tensor& a, int64_t n) {
   }
   if (n == 0) {
     const Tensor one = identity_like(a, rows(a));
-    return one.expand(a.shape()).contiguous();
+    return kiln::detail::constant_of(a, one.expand(a.shape()).clone());
   }
   Tensor square = n < 0 ? inv(a) : a;
   uint64_t left = n < 0 ? 0 - static_cast<uint64_t>(n) : static_cast<uint64_t>(n);

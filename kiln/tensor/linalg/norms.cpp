@@ -2,9 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
-#include "kiln/tensor/reductions.h"
+#include "kiln/tensor/linalg/linalg.h"
+#include "kiln/tensor/reduce/reductions.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln::linalg {
@@ -94,10 +94,12 @@ Tensor matrix_norm(const Tensor& x, double ord, const Dims& dims, bool keepdim,
   const auto [a, over] = matrices_of(kOp, converted(kOp, x, dtype), dims);
   if (size == 2) {
     const Tensor s = svdvals(a);
+    if (s.size(-1) == 0 && ord > 0) return kept(s.sum(-1), over, keepdim);
     if (s.size(-1) == 0) check_not_empty(kOp, a, ord);
     return kept(ord > 0 ? s.amax(-1) : s.amin(-1), over, keepdim);
   }
   const Tensor sums = vector_norm(a, 1, {size == 1 ? -2 : -1});
+  if (sums.size(-1) == 0 && ord > 0) return kept(sums.sum(-1), over, keepdim);
   if (sums.size(-1) == 0) check_not_empty(kOp, a, ord);
   return kept(ord > 0 ? sums.amax(-1) : sums.amin(-1), over, keepdim);
 }

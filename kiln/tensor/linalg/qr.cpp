@@ -1,6 +1,7 @@
 // QR, and products of Householder reflectors.
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
+#include "kiln/tensor/operands.h"
 
 namespace kiln::linalg {
 
@@ -154,6 +155,7 @@ Tensor householder_product(const Tensor& a, const Tensor& tau) {
   Tensor q = eye(m, {.dtype = a.dtype(), .device = a.device()})
                  .narrow(-1, 0, n)
                  .expand(with_dims(batch_shape(a), {m, n}));
+  if (k == 0) return kiln::detail::constant_of(a, kiln::detail::constant_of(tau, q.clone()));
   const Tensor below = lower(a, -1);
   const Tensor one = eye(m, {.dtype = a.dtype(), .device = a.device()});
   for (int64_t i = k - 1; i >= 0; --i) {

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/factors.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
 
 namespace kiln::linalg {
 
@@ -62,7 +62,8 @@ Tensor solve_factored(const Tensor& lu, const Tensor& pivots, const Tensor& b, b
 Tensor solve_with(const Tensor& a, const Tensor& b, const LuFactors& factors, bool adjoint) {
   const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
     Tensor x = solve_factored(factors.lu, factors.pivots, in[1], adjoint);
-    ctx.save_for_backward({in[0], x});
+    // Only the gradient of A needs the result, which may be written to otherwise.
+    ctx.save_for_backward({in[0], ctx.needs_input_grad(0) ? x : Tensor()});
     return TensorList{x};
   };
   const auto backward = [factors, adjoint](FunctionContext& ctx, const TensorList& g) {

@@ -1,6 +1,6 @@
 // Singular values, and what is defined by them: pinv, matrix_rank, lstsq's gradient.
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
 #include "kiln/tensor/linalg/pseudoinverse.h"
 
 namespace kiln::linalg {

@@ -1,6 +1,6 @@
 // Solving with triangular matrices, and what is made of it.
-#include "kiln/tensor/linalg.h"
 #include "kiln/tensor/linalg/host.h"
+#include "kiln/tensor/linalg/linalg.h"
 
 namespace kiln::linalg {
 
@@ -48,7 +48,8 @@ Tensor solve_expanded(const Tensor& a, const Tensor& b, bool upper_part, bool le
                       bool unitriangular) {
   const auto forward = [&](FunctionContext& ctx, const TensorList& in) {
     Tensor x = solve_rows(in[0], in[1], upper_part, left, unitriangular);
-    ctx.save_for_backward({in[0], x});
+    // Only the gradient of A needs the result, which may be written to otherwise.
+    ctx.save_for_backward({in[0], ctx.needs_input_grad(0) ? x : Tensor()});
     return TensorList{x};
   };
   const auto backward = [=](FunctionContext& ctx, const TensorList& g) {

@@ -6,10 +6,8 @@ from .. import _C
 from .._C import Parameter
 from . import functional as F
 from . import init
-from .linear import Linear
+from .layers import Dropout, LayerNorm, Linear
 from .module import Module
-from .norm import LayerNorm
-from .sparse import Dropout
 
 
 def _additive(mask, like):

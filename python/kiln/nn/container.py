@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from .module import Module
 
+# Modules in a repeated Sequential: what comes from a wrong number would fill memory.
+MOST_REPEATED = 100_000
+
 
 def _position(index, size):
     index = operator.index(index)
@@ -58,6 +61,32 @@ class Sequential(Module):
         if not isinstance(other, Sequential):
             return NotImplemented
         return Sequential(*self, *other)
+
+    def __iadd__(self, other):
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return self.extend(other)
+
+    def _check_factor(self, times):
+        if not isinstance(times, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
+        if times <= 0:
+            raise ValueError(f"Non-positive multiplication factor {times} for {type(self)}")
+        if len(self) * times > MOST_REPEATED:
+            raise ValueError(
+                f"Sequential: {len(self)} modules {times} times are too many; expected at most {MOST_REPEATED} in all"
+            )
+
+    def __mul__(self, times):
+        # The same modules again, as in PyTorch: their weights are shared.
+        self._check_factor(times)
+        return Sequential(*(list(self) * times))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times):
+        self._check_factor(times)
+        return self.extend(list(self) * (times - 1))
 
     def append(self, module):
         """Adds a module at the end."""

@@ -5,7 +5,8 @@ reads and writes. Calls and the hooks around them are Kiln's own (kiln._C.Module
 over a tree does so by calling the parts' own methods, so that a class may override any of them.
 """
 
-from .._C import Buffer, ModuleBase, Parameter, Tensor
+from .._C import Buffer, ModuleBase, Param, Parameter, Tensor
+from .module_burn import BurnMixin
 from .module_cast import CastMixin
 from .module_hooks import HooksMixin
 from .module_state import StateMixin
@@ -18,7 +19,7 @@ def _class_name(value):
     return type(value).__name__
 
 
-class Module(TreeMixin, CastMixin, StateMixin, HooksMixin, ModuleBase):
+class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase):
     """Base of all modules: assign parameters, buffers and modules as attributes, write forward().
 
     class Net(nn.Module):
@@ -135,6 +136,12 @@ class Module(TreeMixin, CastMixin, StateMixin, HooksMixin, ModuleBase):
             self._forget(name, state, self._buffers, self._modules)
             self.register_parameter(name, value)
             return
+        if isinstance(value, Param):
+            if "_parameters" not in state:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, state, self._buffers, self._modules, self._parameters)
+            self._register_param(name, value)
+            return
         if name in state.get("_parameters", ()):
             self._set_none("_parameters", name, value, "parameter", "kiln.nn.Parameter")
             return
@@ -171,6 +178,7 @@ class Module(TreeMixin, CastMixin, StateMixin, HooksMixin, ModuleBase):
                 f"({wanted} or None expected)"
             )
         self.__dict__[place][name] = None
+        self.__dict__.get("_params", {}).pop(name, None)
 
     def _forget(self, name, *places):
         for place in places:
@@ -181,6 +189,7 @@ class Module(TreeMixin, CastMixin, StateMixin, HooksMixin, ModuleBase):
         for place in (self._parameters, self._buffers, self._modules):
             if name in place:
                 del place[name]
+                self.__dict__.get("_params", {}).pop(name, None)
                 self._non_persistent_buffers_set.discard(name)
                 return
         object.__delattr__(self, name)

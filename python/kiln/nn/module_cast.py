@@ -3,10 +3,7 @@
 import warnings
 
 from .. import _C
-
-
-def _dtype_of(name):
-    return _C._dtype(name.rpartition(".")[2]) if isinstance(name, str) else name
+from .._tensor_types import dtype_of
 
 
 class CastMixin:
@@ -17,7 +14,7 @@ class CastMixin:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for parameter in self._parameters.values():
+        for parameter in self._made_parameters().values():
             if parameter is None:
                 continue
             with _C_no_grad():
@@ -56,8 +53,9 @@ class CastMixin:
         return self._cast(_C.bfloat16)
 
     def type(self, dst_type):
-        """Casts all parameters and buffers, integers too; dst_type may be a dtype's name."""
-        dtype = _dtype_of(dst_type)
+        """Casts all parameters and buffers, integers too: to a dtype, by its name, or by
+        PyTorch's names of tensors ("torch.DoubleTensor", kiln.DoubleTensor)."""
+        dtype = dtype_of(dst_type)
         return self._apply(lambda t: t.to(dtype))
 
     def cpu(self):

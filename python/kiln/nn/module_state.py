@@ -4,11 +4,13 @@ import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 
-from .._C import Parameter, Tensor
+from .._C import Param, Parameter, Tensor
 from ..utils.hooks import RemovableHandle
 from .module_cast import _C_no_grad
 
 _EXTRA = "_extra_state"
+# Where load_state_dict gathers what is to be stored when all of it fits, in a module's metadata.
+_STORES = "_kiln_stores"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
@@ -74,7 +76,7 @@ class StateMixin:
         )
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name, parameter in self._parameters.items():
+        for name, parameter in self._made_parameters().items():
             if parameter is not None:
                 destination[prefix + name] = parameter if keep_vars else parameter.detach()
         for name, buffer in self._buffers.items():
@@ -130,61 +132,112 @@ class StateMixin:
                 error_msgs,
             )  # fmt: skip
         assign = local_metadata.get("assign_to_params_buffers", False)
+        stores = local_metadata.get(_STORES)
         persistent = {
             name: buffer
             for name, buffer in self._buffers.items()
             if name not in self._non_persistent_buffers_set
         }
-        own = {**self._parameters, **persistent}
+        # A parameter that waits takes a value without being made first.
+        own = {**self._parameters, **dict(self._waiting()), **persistent}
         for name, value in own.items():
             if value is None:
                 continue
             key = prefix + name
             if key in state_dict:
-                self._take(name, value, key, state_dict[key], assign, error_msgs)
-            elif strict:
+                self._take(name, value, key, state_dict[key], assign, error_msgs, stores)
+            elif strict and not self._may_lack(name, local_metadata.get("version")):
                 missing_keys.append(key)
-        self._load_extra_state(state_dict, prefix, strict, missing_keys, unexpected_keys)
+        self._load_extra_state(state_dict, prefix, strict, missing_keys, unexpected_keys, stores)
         if strict:
             self._find_unexpected(state_dict, prefix, own, unexpected_keys)
 
-    def _take(self, name, value, key, given, assign, error_msgs):
+    def _may_lack(self, name, version):
+        """Whether a state dict of that version (None: it does not say) may be without an entry,
+        which then stays as it is."""
+        return False
+
+    def _take(self, name, value, key, given, assign, error_msgs, stores):
         if not isinstance(given, Tensor):
             error_msgs.append(
                 f'While copying the parameter named "{key}", expected kiln.Tensor or Tensor-like '
                 f"object from checkpoint but received {type(given)}"
             )
             return
-        if given.dim() == 1 and value.dim() == 0 and given.numel() == 1:
+        wanted = value.lazy_shape() if isinstance(value, Param) else value.shape
+        if given.dim() == 1 and len(wanted) == 0 and given.numel() == 1:
             given = given[0]  # what very old checkpoints hold
-        if given.shape != value.shape:
+        if given.shape != wanted:
             error_msgs.append(
                 f"size mismatch for {key}: copying a param with shape {given.shape} from "
-                f"checkpoint, the shape in current model is {value.shape}."
+                f"checkpoint, the shape in current model is {wanted}."
             )
             return
+        device = value.lazy_device() if isinstance(value, Param) else value.device
+        if device.type == "meta" and not given.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter in the current model, which is a no-op. (Did you mean to pass "
+                "`assign=True` to assign items in the state dictionary to their corresponding key "
+                "in the module instead of copying them in place?)",
+                stacklevel=2,
+            )
         try:
             with _C_no_grad():
-                if not assign:
-                    value.copy_(given.to(value.device))
-                elif isinstance(value, Parameter):
-                    if not isinstance(given, Parameter) or given.requires_grad != value.requires_grad:
-                        given = Parameter(given, requires_grad=value.requires_grad)
-                    setattr(self, name, given)
+                store = self._prepared(name, value, given, assign)
+                if stores is None:
+                    store()
                 else:
-                    setattr(self, name, given)
+                    stores.append(store)
         except Exception as error:
             error_msgs.append(
                 f'While copying the parameter named "{key}", whose dimensions in the model are '
-                f"{value.shape} and whose dimensions in the checkpoint are {given.shape}, an "
+                f"{wanted} and whose dimensions in the checkpoint are {given.shape}, an "
                 f"exception occurred : {error.args}."
             )
 
-    def _load_extra_state(self, state_dict, prefix, strict, missing_keys, unexpected_keys):
+    def _prepared(self, name, value, given, assign):
+        """What stores a value that fits: everything that may fail is done already."""
+        if isinstance(value, Param):
+            dtype = given.dtype if assign else value.lazy_dtype() or given.dtype
+            # In memory of its own, unless the module is to have the tensor itself.
+            made = given.detach() if assign else given.detach().to(
+                value.lazy_device(), dtype, copy=True
+            )  # fmt: skip
+            if made.is_floating_point() or made.is_complex():
+                made.requires_grad_(value.lazy_is_require_grad())
+
+            def store():
+                value.replace(made)
+                self._make_param(name)
+
+        elif not assign:
+            moved = given.detach().to(value.device, value.dtype)
+
+            def store():
+                value.copy_(moved)
+
+        else:
+            if isinstance(value, Parameter) and not (
+                isinstance(given, Parameter) and given.requires_grad == value.requires_grad
+            ):
+                given = Parameter(given, requires_grad=value.requires_grad)
+
+            def store():
+                setattr(self, name, given)
+
+        return store
+
+    def _load_extra_state(
+        self, state_dict, prefix, strict, missing_keys, unexpected_keys, stores=None
+    ):
         key = prefix + _EXTRA
         if type(self).set_extra_state is not StateMixin.set_extra_state:
             if key in state_dict:
-                self.set_extra_state(state_dict[key])
+                if stores is None:
+                    self.set_extra_state(state_dict[key])
+                else:
+                    stores.append(lambda: self.set_extra_state(state_dict[key]))
             elif strict:
                 missing_keys.append(key)
         elif strict and key in state_dict:
@@ -205,11 +258,14 @@ class StateMixin:
         """Copies the tensors of a state dict into the module's own.
 
         strict: the keys must match exactly (RuntimeError). assign: takes the tensors themselves,
-        and keeps each parameter's requires_grad. Returns (missing_keys, unexpected_keys).
+        and keeps each parameter's requires_grad. Returns (missing_keys, unexpected_keys). An error
+        changes nothing; only with post-hooks, which look at what was loaded, missing and unexpected
+        keys are found after loading.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
         missing_keys, unexpected_keys, error_msgs = [], [], []
+        stores, post_hooks = [], []
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
         if metadata is not None:
@@ -219,6 +275,7 @@ class StateMixin:
             local = dict({} if metadata is None else metadata.get(prefix[:-1], {}))
             if assign:
                 local["assign_to_params_buffers"] = True
+            local[_STORES] = stores
             module._load_from_state_dict(
                 entries, prefix, local, True, missing_keys, unexpected_keys, error_msgs
             )
@@ -227,15 +284,24 @@ class StateMixin:
                     below = f"{prefix}{name}."
                     part = OrderedDict((k, v) for k, v in entries.items() if k.startswith(below))
                     load(child, part, below)
+            post_hooks.extend((module, h) for h in module._load_state_dict_post_hooks.values())
+
+        def failed():
+            return error_msgs or (strict and (missing_keys or unexpected_keys))
+
+        load(self, state_dict)
+        # A hook may forgive missing keys; a value that does not fit nobody can.
+        if not error_msgs and (post_hooks or not failed()):
+            with _C_no_grad():
+                for store in stores:
+                    store()
             keys = _IncompatibleKeys(missing_keys, unexpected_keys)
-            for hook in list(module._load_state_dict_post_hooks.values()):
+            for module, hook in post_hooks:
                 assert hook(module, keys) is None, (
                     "Hooks registered with ``register_load_state_dict_post_hook`` are not expected "
                     "to return new values, if incompatible_keys need to be modified, it should be "
                     "done inplace."
                 )
-
-        load(self, state_dict)
         if strict:
             if unexpected_keys:
                 names = ", ".join(f'"{k}"' for k in unexpected_keys)

@@ -26,7 +26,7 @@ class TreeMixin:
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
         """All parameters with their paths; one that occurs twice comes once."""
         yield from self._named_members(
-            lambda module: module._parameters.items(), prefix, recurse, remove_duplicate
+            lambda module: module._made_parameters().items(), prefix, recurse, remove_duplicate
         )
 
     def parameters(self, recurse=True):

@@ -1,0 +1,96 @@
+// The convolution ops: operands made ready, then conv_forward.cpp, conv_input_grad.cpp and
+// conv_weight_grad.cpp.
+#include "kiln/backend/cpu/conv/conv.h"
+
+#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/operand.h"
+
+namespace kiln {
+
+namespace cpu {
+
+ConvSizes::ConvSizes(const Shape& x, const Shape& weight, const ConvOptions& o)
+    : batch(x[0]),
+      groups(o.groups),
+      in(weight[1]),
+      out(weight[0] / o.groups),
+      height(x[2]),
+      width(x[3]),
+      out_height(conv_output_size(x[2], weight[2], o.stride[0], o.padding[0], o.dilation[0])),
+      out_width(conv_output_size(x[3], weight[3], o.stride[1], o.padding[1], o.dilation[1])),
+      geometry{height, width, out_width, {weight[2], weight[3]}, o.stride, o.padding, o.dilation} {}
+
+}  // namespace cpu
+
+namespace {
+
+template <class F>
+void visit_real(DType dtype, F&& f) {
+  if (dtype == DType::f64) {
+    f.template operator()<double>();
+  } else {
+    f.template operator()<float>();
+  }
+}
+
+}  // namespace
+
+HostHandle CpuNeural::float_conv2d(Arg<HostHandle> x, Arg<HostHandle> weight,
+                                   const HostHandle* bias, const ConvOptions& options) {
+  const DType dtype = x.get()->dtype();
+  if (cpu::is_half(dtype)) {
+    const cpu::OptionalOperand wide(bias, cpu::widened);
+    return cpu::narrowed(float_conv2d(cpu::widened(x), cpu::widened(weight), wide.get(), options),
+                         dtype);
+  }
+  const HostHandle in = cpu::contiguous(x.get());
+  const HostHandle w = cpu::contiguous(weight.get());
+  const cpu::OptionalOperand b(bias, cpu::contiguous);
+  const cpu::ConvSizes sizes(in->shape(), w->shape(), options);
+  HostHandle out = host::empty(Shape{sizes.batch, w->shape()[0], sizes.out_height, sizes.out_width},
+                               dtype, in->device());
+  visit_real(dtype, [&]<class T>() {
+    cpu::conv_forward<T>(sizes, in->data_as<const T>(), w->data_as<const T>(), b.data<T>(),
+                         out->data_as<T>());
+  });
+  return out;
+}
+
+HostHandle CpuNeural::float_conv2d_input_grad(Arg<HostHandle> weight, Arg<HostHandle> g,
+                                              const Shape& x_shape, const ConvOptions& options) {
+  const DType dtype = g.get()->dtype();
+  if (cpu::is_half(dtype)) {
+    return cpu::narrowed(
+        float_conv2d_input_grad(cpu::widened(weight), cpu::widened(g), x_shape, options), dtype);
+  }
+  const HostHandle w = cpu::contiguous(weight.get());
+  const HostHandle grad = cpu::contiguous(g.get());
+  const cpu::ConvSizes sizes(x_shape, w->shape(), options);
+  HostHandle out = host::empty(x_shape, dtype, grad->device());
+  visit_real(dtype, [&]<class T>() {
+    cpu::conv_input_grad<T>(sizes, w->data_as<const T>(), grad->data_as<const T>(),
+                            out->data_as<T>());
+  });
+  return out;
+}
+
+HostHandle CpuNeural::float_conv2d_weight_grad(Arg<HostHandle> x, Arg<HostHandle> g,
+                                               const Shape& weight_shape,
+                                               const ConvOptions& options) {
+  const DType dtype = g.get()->dtype();
+  if (cpu::is_half(dtype)) {
+    return cpu::narrowed(
+        float_conv2d_weight_grad(cpu::widened(x), cpu::widened(g), weight_shape, options), dtype);
+  }
+  const HostHandle in = cpu::contiguous(x.get());
+  const HostHandle grad = cpu::contiguous(g.get());
+  const cpu::ConvSizes sizes(in->shape(), weight_shape, options);
+  HostHandle out = host::empty(weight_shape, dtype, grad->device());
+  visit_real(dtype, [&]<class T>() {
+    cpu::conv_weight_grad<T>(sizes, in->data_as<const T>(), grad->data_as<const T>(),
+                             out->data_as<T>());
+  });
+  return out;
+}
+
+}  // namespace kiln

@@ -1,0 +1,420 @@
+// Convolution as matrix products: output [channels, pixels] = weight [channels, taps] x patches
+// [taps, pixels].
+//
+// Note [Patches]: how the patches reach the kernel is chosen by shape.
+//   In place: with stride 1, one tap of neighbouring pixels is neighbouring memory, so the kernel
+//     reads the patches out of the padded input itself. With larger strides it is so too, once the
+//     copy puts apart the rows and columns that one tap never sees: the phases, as many as there
+//     are strides. A few pixels are computed in vain, at the end of each row, where windows would
+//     wrap around.
+//   Packed: else a block of patches is copied together first. That costs about 8 cycles for every
+//     16 patch elements, against one for each output channel that uses them; pixels of several
+//     images share a panel, and none are wasted.
+// Many windows of 3 x 3 take fewer products: Note [Winograd].
+#include <algorithm>
+#include <tuple>
+#include <type_traits>
+
+#include "kiln/backend/cpu/conv/conv.h"
+#include "kiln/backend/cpu/conv/conv_phases.h"
+#include "kiln/backend/cpu/conv/depthwise.h"
+#include "kiln/backend/cpu/conv/winograd.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
+#include "kiln/core/winograd_setting.h"
+
+namespace kiln::cpu {
+namespace {
+
+// Elements of packed patches, or of padded input, in use at once by a thread: they stay in the
+// second-level cache.
+constexpr int64_t kPatchElements = 128 * 1024;
+// Products per output element between visits to memory, about.
+constexpr int64_t kDepth = 640;
+// Multiply-adds that make a piece of work worth handing out.
+constexpr int64_t kPieceWork = 64 * 1024;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// How many pieces there should be at least. (Results do not depend on it: no sum is cut.)
+int64_t wanted_pieces() { return num_threads() == 1 ? 1 : 2 * num_threads(); }
+
+// Runs of nearly equal length.
+int64_t channels_of_run(const ConvSizes& s) {
+  const int64_t most = std::clamp<int64_t>(kDepth / s.taps(), 1, s.in);
+  return ceil_div(s.in, ceil_div(s.in, most));
+}
+
+// The weights of all groups, packed into row panels for the kernels. Taps are taken in runs of
+// whole channels.
+template <class T>
+class PackedWeights {
+ public:
+  PackedWeights(const ConvSizes& s, const T* weight)
+      : kernels_(gemm_kernels<T>()),
+        rows_(ceil_div(s.out, ceil_div(s.out, kernels_.max_rows))),
+        panels_(ceil_div(s.out, rows_)),
+        run_(channels_of_run(s) * s.taps()),
+        panel_size_((rows_ * run_ + kernels_.lanes + 15) / 16 * 16),
+        runs_(ceil_div(s.depth(), run_)),
+        data_(s.groups * runs_ * panels_ * panel_size_) {
+    // Every panel has room for what pack() writes beyond it, so they can be packed in any order.
+    const int64_t work = std::max<int64_t>(rows_ * run_, 1);
+    parallel_for(s.groups * runs_ * panels_, std::max<int64_t>(kPieceWork / work, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t panel = i % panels_;
+                     const int64_t run = i / panels_ % runs_;
+                     const int64_t group = i / panels_ / runs_;
+                     const int64_t row = panel * rows_;
+                     kernels_.pack(std::min(rows_, s.out - row), depth_of(run, s),
+                                   weight + (group * s.out + row) * s.depth() + run * run_,
+                                   s.depth(), 1, data_.get() + i * panel_size_, rows_);
+                   }
+                 });
+  }
+
+  int64_t runs() const { return runs_; }
+  int64_t longest_run() const { return run_; }
+  int64_t first_channel(int64_t run, const ConvSizes& s) const { return run * run_ / s.taps(); }
+  int64_t depth_of(int64_t run, const ConvSizes& s) const {
+    return std::min(run_, s.depth() - run * run_);
+  }
+
+  // Sets what depends on the group and the run.
+  void use_for(ConvBlock<T>& block, const ConvSizes& s, const T* bias, int64_t group,
+               int64_t run) const {
+    block.m = s.out;
+    block.k = depth_of(run, s);
+    block.rows = rows_;
+    block.a = data_.get() + (group * runs_ + run) * panels_ * panel_size_;
+    block.a_panel = panel_size_;
+    block.accumulate = run != 0;
+    block.row_bias = bias != nullptr && run + 1 == runs_ ? bias + group * s.out : nullptr;
+  }
+
+ private:
+  const GemmKernels<T>& kernels_;
+  int64_t rows_, panels_;
+  int64_t run_;
+  int64_t panel_size_;
+  int64_t runs_;
+  Scratch<T> data_;
+};
+
+// Where the vectors of a block's columns go, at most `most` pieces of them.
+class StoreTable {
+ public:
+  StoreTable(int64_t vectors, int64_t most) : pieces_(most), ends_(vectors) {}
+
+  void add(int64_t offset, int64_t low, int64_t high) { pieces_[count_++] = {offset, low, high}; }
+  void end_vector() { ends_[vectors_++] = count_; }
+  void clear() { count_ = vectors_ = 0; }
+
+  template <class T>
+  void use_for(ConvBlock<T>& block) const {
+    block.pieces = pieces_.get();
+    block.piece_ends = ends_.get();
+  }
+
+ private:
+  Scratch<StorePiece> pieces_;
+  Scratch<int64_t> ends_;
+  int64_t count_ = 0;
+  int64_t vectors_ = 0;
+};
+
+// ------------------------------------------------------------------------------------------
+// patches in place
+
+// One image's output rows in bands. A column is a position in the rows of a phase of the padded
+// input, `row` elements each, of which the first out_width are output pixels.
+struct Bands {
+  Phases down, along;
+  int64_t row;    // elements of a row of a phase
+  int64_t rows;   // output rows of a band
+  int64_t count;  // of bands
+  int64_t vector, panel;
+
+  template <class T>
+  Bands(const ConvSizes& s, const GemmKernels<T>& kernels)
+      : down(s.geometry.kernel[0], s.geometry.stride[0], s.geometry.dilation[0]),
+        along(s.geometry.kernel[1], s.geometry.stride[1], s.geometry.dilation[1]),
+        row(s.out_width + along.reach - 1),
+        vector(kernels.lanes),
+        panel(kernels.columns) {
+    const int64_t images = std::max<int64_t>(s.batch * s.groups, 1);
+    const int64_t affordable = std::max<int64_t>(
+        kPatchElements / std::max<int64_t>(row * phases() * channels_of_run(s), 1) - down.reach + 1,
+        1);
+    // Bands of whole panels waste nothing at their end; those of a few rows nearly so.
+    const int64_t wanted =
+        std::max(ceil_div(s.out_height, affordable), ceil_div(wanted_pieces(), images));
+    rows = ceil_div(s.out_height, std::min(wanted, s.out_height));
+    count = ceil_div(s.out_height, rows);
+  }
+
+  int64_t phases() const { return down.count() * along.count(); }
+  int64_t columns(int64_t band_rows, const ConvSizes& s) const {
+    return (band_rows - 1) * row + s.out_width;
+  }
+  int64_t panels(int64_t band_rows, const ConvSizes& s) const {
+    return ceil_div(columns(band_rows, s), panel);
+  }
+  // Columns computed for each that is an output pixel.
+  double waste(const ConvSizes& s) const {
+    const int64_t last = s.out_height - (count - 1) * rows;
+    const int64_t computed = ((count - 1) * panels(rows, s) + panels(last, s)) * panel;
+    return static_cast<double>(computed) / static_cast<double>(s.pixels()) - 1.0;
+  }
+
+  void fill(StoreTable& table, int64_t band_rows, const ConvSizes& s) const {
+    table.clear();
+    for (int64_t at = 0; at < panels(band_rows, s) * panel; at += vector) {
+      for (int64_t r = at / row; r < band_rows && r * row < at + vector; ++r) {
+        const int64_t low = std::max<int64_t>(r * row - at, 0);
+        const int64_t high = std::min(r * row + s.out_width - at, vector);
+        if (low < high) table.add(r * s.out_width + at - r * row, low, high);
+      }
+      table.end_vector();
+    }
+  }
+};
+
+template <class T>
+class InPlaceConvolution {
+ public:
+  InPlaceConvolution(const ConvSizes& s, const Bands& bands, const T* x, const T* weight,
+                     const T* bias, T* y)
+      : s_(s),
+        bands_(bands),
+        x_(x),
+        bias_(bias),
+        y_(y),
+        kernels_(gemm_kernels<T>()),
+        weights_(s, weight),
+        whole_(vectors(bands.rows), pieces(bands.rows)),
+        last_(vectors(bands.rows), pieces(bands.rows)),
+        in_x_(weights_.longest_run()),
+        in_copy_(weights_.longest_run()),
+        copied_rows_(bands.rows + bands.down.reach - 1) {
+    bands.fill(whole_, bands.rows, s);
+    bands.fill(last_, s.out_height - (bands.count - 1) * bands.rows, s);
+    fill_offsets(in_x_.get(), s.plane(), s.width);
+    fill_offsets(in_copy_.get(), copied_rows_ * bands.row, bands.row);
+  }
+
+  void run() {
+    const int64_t count = s_.batch * s_.groups * bands_.count;
+    const int64_t work = std::max<int64_t>(s_.out * s_.depth() * bands_.rows * s_.out_width, 1);
+    parallel_for(count, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) run_band(i / bands_.count, i % bands_.count);
+    });
+  }
+
+ private:
+  int64_t vectors(int64_t rows) const { return bands_.panels(rows, s_) * 2; }
+  // Every row of a band touches one vector more than it has.
+  int64_t pieces(int64_t rows) const { return vectors(rows) + rows; }
+
+  // Where the taps of a run lie, from the first pixel's window on.
+  void fill_offsets(int64_t* to, int64_t plane, int64_t row) const {
+    const PatchGeometry& g = s_.geometry;
+    const auto& [down, along] = std::tie(bands_.down, bands_.along);
+    for (int64_t c = 0; c < weights_.longest_run() / s_.taps(); ++c) {
+      for (int64_t r = 0; r < g.kernel[0]; ++r) {
+        for (int64_t s = 0; s < g.kernel[1]; ++s) {
+          const auto i = static_cast<size_t>(r), j = static_cast<size_t>(s);
+          const int64_t phase = (c * down.count() + down.phase[i]) * along.count() + along.phase[j];
+          *to++ = phase * plane + down.place[i] * row + along.place[j];
+        }
+      }
+    }
+  }
+
+  // Whether the input itself serves: without padding and phases, unless the last panel would read
+  // beyond its end.
+  bool in_input(int64_t image, int64_t first, int64_t panels) const {
+    const PatchGeometry& g = s_.geometry;
+    if (g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} || bands_.row != s_.width ||
+        s_.out_height + bands_.down.reach - 1 != s_.height) {
+      return false;
+    }
+    const int64_t at = image * s_.in * s_.plane() + first * s_.width;
+    const int64_t end = at + (s_.in - 1) * s_.plane() + (bands_.down.reach - 1) * s_.width +
+                        g.dilation[1] * (g.kernel[1] - 1) + panels * bands_.panel;
+    return end <= s_.batch * s_.groups * s_.in * s_.plane();
+  }
+
+  // Copies the phases of channels [channel, channel + count) that output rows from `first` on see.
+  void copy_phases(int64_t image, int64_t channel, int64_t count, int64_t first, T* to) const {
+    const PatchGeometry& g = s_.geometry;
+    // All planes are copied in one call, unless phases come in between.
+    const bool at_once = bands_.phases() == 1;
+    const int64_t size = copied_rows_ * bands_.row;
+    for (int64_t c = channel; c < channel + count; c += at_once ? count : 1) {
+      const T* planes = x_ + (image * s_.in + c) * s_.plane();
+      for (const int64_t r : bands_.down.kinds) {
+        for (const int64_t s : bands_.along.kinds) {
+          patch_kernels<T>().pad(planes, s_.plane(), at_once ? count : 1, s_.height, s_.width,
+                                 first * g.stride[0] + r - g.padding[0], s - g.padding[1], g.stride,
+                                 copied_rows_, bands_.row, to);
+          to += size;
+        }
+      }
+    }
+  }
+
+  void run_band(int64_t image, int64_t band) {
+    const int64_t first = band * bands_.rows;
+    const int64_t rows = std::min(bands_.rows, s_.out_height - first);
+    ConvBlock<T> block;
+    block.panels = bands_.panels(rows, s_);
+    block.b_panel = bands_.panel;
+    block.c = y_ + image * s_.out * s_.pixels() + first * s_.out_width;
+    block.c_row = s_.pixels();
+    (band + 1 == bands_.count ? last_ : whole_).use_for(block);
+    const bool copied = !in_input(image, first, block.panels);
+    const int64_t channels = weights_.longest_run() / s_.taps();
+    const Scratch<T> copy(copied ? channels * bands_.phases() * copied_rows_ * bands_.row +
+                                       bands_.panel + bands_.row + kernels_.lanes
+                                 : 0);
+    for (int64_t run = 0; run < weights_.runs(); ++run) {
+      const int64_t channel = weights_.first_channel(run, s_);
+      weights_.use_for(block, s_, bias_, image % s_.groups, run);
+      if (copied) {
+        copy_phases(image, channel, block.k / s_.taps(), first, copy.get());
+        block.b = copy.get();
+        block.b_offsets = in_copy_.get();
+      } else {
+        block.b = x_ + (image * s_.in + channel) * s_.plane() + first * s_.width;
+        block.b_offsets = in_x_.get();
+      }
+      kernels_.conv_block(block);
+    }
+  }
+
+  const ConvSizes& s_;
+  const Bands& bands_;
+  const T* x_;
+  const T* bias_;
+  T* y_;
+  const GemmKernels<T>& kernels_;
+  PackedWeights<T> weights_;
+  StoreTable whole_, last_;          // of the bands but the last, and of the last
+  Scratch<int64_t> in_x_, in_copy_;  // where taps lie in the input, and in a padded copy of a band
+  int64_t copied_rows_;
+};
+
+// --------------------------------------------------------------------------------------------
+// packed patches
+
+// One block of the pixels of all images, of one group.
+template <class T>
+void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
+                     const PackedWeights<T>& weights, const T* x, const T* bias, int64_t group,
+                     int64_t pixel, int64_t count, T* patches, StoreTable& table, T* y) {
+  // Calls f(column, image, first pixel in it, pixels) for the parts of columns [begin, end) that
+  // lie in one image.
+  const auto for_each_part = [&](int64_t begin, int64_t end, auto&& f) {
+    while (begin < end) {
+      const int64_t image = (pixel + begin) / s.pixels();
+      const int64_t at = (pixel + begin) % s.pixels();
+      const int64_t n = std::min(end - begin, s.pixels() - at);
+      f(begin, image, at, n);
+      begin += n;
+    }
+  };
+  table.clear();
+  for (int64_t v = 0; v < ceil_div(count, kernels.columns) * kernels.columns; v += kernels.lanes) {
+    for_each_part(v, std::min<int64_t>(v + kernels.lanes, count),
+                  [&](int64_t column, int64_t image, int64_t at, int64_t n) {
+                    table.add(image * s.groups * s.out * s.pixels() + at - (column - v), column - v,
+                              column - v + n);
+                  });
+    table.end_vector();
+  }
+  ConvBlock<T> block;
+  block.panels = ceil_div(count, kernels.columns);
+  block.b = patches;
+  block.c = y + group * s.out * s.pixels();
+  block.c_row = s.pixels();
+  table.use_for(block);
+  for (int64_t run = 0; run < weights.runs(); ++run) {
+    weights.use_for(block, s, bias, group, run);
+    block.b_panel = block.k * kernels.columns;
+    const T* planes = x + (group * s.in + weights.first_channel(run, s)) * s.plane();
+    for (int64_t j = 0; j < count; j += kernels.columns) {
+      for_each_part(j, std::min<int64_t>(j + kernels.columns, count),
+                    [&](int64_t column, int64_t image, int64_t at, int64_t n) {
+                      patch_kernels<T>().pack(
+                          s.geometry, planes + image * s.groups * s.in * s.plane(),
+                          block.k / s.taps(), at, n, patches + j * block.k + column - j,
+                          kernels.columns, kernels.columns - (column - j));
+                    });
+    }
+    kernels.conv_block(block);
+  }
+}
+
+template <class T>
+void run_packed(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  const PackedWeights<T> weights(s, weight);
+  const int64_t pixels = s.batch * s.pixels();
+  const int64_t panels = ceil_div(pixels, kernels.columns);
+  const int64_t most =
+      std::max<int64_t>(kPatchElements / weights.longest_run() / kernels.columns, 1);
+  const int64_t blocks =
+      std::min(panels, std::max(ceil_div(panels, most), ceil_div(wanted_pieces(), s.groups)));
+  const int64_t block_panels = ceil_div(panels, blocks);
+  const int64_t block_pixels = block_panels * kernels.columns;
+  const int64_t pieces = ceil_div(pixels, block_pixels);
+  const int64_t work = std::max<int64_t>(s.out * s.depth() * block_pixels, 1);
+  parallel_for(s.groups * pieces, std::max<int64_t>(kPieceWork / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 const Scratch<T> patches(block_pixels * weights.longest_run());
+                 StoreTable table(2 * block_panels, block_pixels);
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t pixel = i % pieces * block_pixels;
+                   convolve_packed(s, kernels, weights, x, bias, i / pieces, pixel,
+                                   std::min(block_pixels, pixels - pixel), patches.get(), table, y);
+                 }
+               });
+}
+
+bool in_place_pays(const ConvSizes& s, const Bands& bands) {
+  return bands.waste(s) < 8.0 / static_cast<double>(s.out);
+}
+
+// No products at all: the bias.
+template <class T>
+void fill_with_bias(const ConvSizes& s, const T* bias, T* y) {
+  for (int64_t i = 0; i < s.batch * s.groups * s.out; ++i) {
+    std::fill_n(y + i * s.pixels(), s.pixels(),
+                bias == nullptr ? T(0) : bias[i % (s.groups * s.out)]);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+  if (s.batch * s.groups * s.out * s.pixels() == 0) return;
+  if (s.depth() == 0) return fill_with_bias(s, bias, y);
+  if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, y);
+  if constexpr (std::is_same_v<T, float>) {
+    if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, weight, bias, y)) return;
+  }
+  const Bands bands(s, gemm_kernels<T>());
+  if (in_place_pays(s, bands)) {
+    return InPlaceConvolution<T>(s, bands, x, weight, bias, y).run();
+  }
+  run_packed(s, x, weight, bias, y);
+}
+
+template void conv_forward(const ConvSizes&, const float*, const float*, const float*, float*);
+template void conv_forward(const ConvSizes&, const double*, const double*, const double*, double*);
+
+}  // namespace kiln::cpu

@@ -1,0 +1,251 @@
+// The gradient of a convolution's input, which is itself convolutions: of g, by the windows turned
+// around, with the channels' roles exchanged. With strides there is one for each phase of the input
+// (conv_phases.h): rows and columns that the same taps see.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "kiln/backend/cpu/conv/conv.h"
+#include "kiln/backend/cpu/conv/conv_kernels.h"
+#include "kiln/backend/cpu/matmul/gemm.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
+
+namespace kiln::cpu {
+namespace {
+
+// Elements of the gradient computed at once, where phases are woven together: they stay in a cache.
+constexpr int64_t kWovenElements = 512 * 1024;
+
+constexpr int64_t kPieceWork = 64 * 1024;
+// Pixels and taps of a block of patches: what they need stays in the second-level cache.
+constexpr int64_t kColumnPixels = 128;
+constexpr int64_t kBlockTaps = 384;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Along one dim: the elements of a phase, first, first + stride .., and the taps that see them,
+// tap, tap + tap_step .., as a convolution with stride 1.
+struct PhaseConvolution {
+  int64_t first = 0, elements = 0;
+  int64_t tap = 0, tap_step = 1, taps = 0;
+  int64_t dilation = 1, padding = 0;
+
+  PhaseConvolution(const PatchGeometry& g, int d, int64_t size, int64_t phase) {
+    const int64_t stride = g.stride[d], kernel = g.kernel[d];
+    const int64_t common = std::gcd(stride, g.dilation[d]);
+    // Element i of the phase is padded element i * stride + phase.
+    const int64_t begin = std::max<int64_t>(ceil_div(g.padding[d] - phase, stride), 0);
+    first = begin * stride + phase - g.padding[d];
+    elements = first < size ? ceil_div(size - first, stride) : 0;
+    while (tap < kernel && tap * g.dilation[d] % stride != phase) ++tap;
+    if (tap >= kernel) return;
+    tap_step = stride / common;
+    taps = ceil_div(kernel - tap, tap_step);
+    dilation = g.dilation[d] / common;
+    padding = tap * g.dilation[d] / stride + (taps - 1) * dilation - begin;
+  }
+};
+
+template <class T>
+class InputGrad {
+ public:
+  InputGrad(const ConvSizes& s, const T* weight, const T* g, T* x_grad)
+      : s_(s), weight_(weight), g_(g), x_grad_(x_grad) {
+    for (int64_t p = 0; p < s.geometry.stride[0]; ++p) {
+      down_.emplace_back(s.geometry, 0, s.height, p);
+    }
+    for (int64_t p = 0; p < s.geometry.stride[1]; ++p) {
+      along_.emplace_back(s.geometry, 1, s.width, p);
+    }
+    for (const PhaseConvolution& p : along_) longest_ = std::max(longest_, p.elements);
+    for (const PhaseConvolution& p : down_) rows_ = std::max(rows_, p.elements);
+  }
+
+  void run() const {
+    const int64_t weights = s_.groups * s_.in * s_.out * s_.taps();
+    const Scratch<T> turned(weights);
+    if (s_.geometry.stride == IntPair{1, 1}) {
+      turn(down_[0], along_[0], turned.get());
+      convolve(down_[0], along_[0], turned.get(), 0, s_.batch, x_grad_);
+      return;
+    }
+    // All taps, phase after phase.
+    T* to = turned.get();
+    for (const PhaseConvolution& d : down_) {
+      for (const PhaseConvolution& a : along_) {
+        turn(d, a, to);
+        to += s_.groups * s_.in * s_.out * d.taps * a.taps;
+      }
+    }
+    const int64_t planes = s_.groups * s_.in;
+    const int64_t images = std::clamp<int64_t>(
+        kWovenElements / std::max<int64_t>(planes * s_.plane(), 1), 1, s_.batch);
+    const int64_t part = images * planes * rows_ * longest_;
+    const Scratch<T> parts(part * static_cast<int64_t>(along_.size()));
+    for (int64_t n = 0; n < s_.batch; n += images) {
+      const int64_t count = std::min(images, s_.batch - n);
+      const T* window = turned.get();
+      for (const PhaseConvolution& d : down_) {
+        T* p = parts.get();
+        for (const PhaseConvolution& a : along_) {
+          convolve(d, a, window, n, count, p);
+          window += s_.groups * s_.in * s_.out * d.taps * a.taps;
+          p += part;
+        }
+        weave(d, n, count, parts.get(), part);
+      }
+    }
+  }
+
+ private:
+  // to[group][c][o][taps - 1 - t] = weight[group][o][c][t] for the taps of a phase.
+  void turn(const PhaseConvolution& d, const PhaseConvolution& a, T* to) const {
+    const int64_t taps = d.taps * a.taps;
+    if (taps == 0) return;
+    // A few output channels at a time: that many streams are read, and short stretches written.
+    constexpr int64_t kBlock = 16;
+    const int64_t blocks = ceil_div(s_.out, kBlock);
+    const int64_t across = s_.geometry.kernel[1];
+    const bool all = taps == s_.taps();
+    parallel_for(s_.groups * blocks, std::max<int64_t>(kGrain / (kBlock * s_.in * taps), 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t group = i / blocks;
+                     const int64_t first = i % blocks * kBlock;
+                     const int64_t last = std::min(first + kBlock, s_.out);
+                     for (int64_t c = 0; c < s_.in; ++c) {
+                       for (int64_t o = first; o < last; ++o) {
+                         const T* window = weight_ + ((group * s_.out + o) * s_.in + c) * s_.taps();
+                         T* turned = to + ((group * s_.in + c) * s_.out + o) * taps + taps - 1;
+                         if (all) {
+                           for (int64_t t = 0; t < taps; ++t) turned[-t] = window[t];
+                           continue;
+                         }
+                         for (int64_t r = 0; r < d.taps; ++r) {
+                           const T* row = window + (d.tap + r * d.tap_step) * across + a.tap;
+                           for (int64_t t = 0; t < a.taps; ++t) *turned-- = row[t * a.tap_step];
+                         }
+                       }
+                     }
+                   }
+                 });
+  }
+
+  // The elements of a phase of `count` images, one after another.
+  void convolve(const PhaseConvolution& d, const PhaseConvolution& a, const T* turned, int64_t n,
+                int64_t count, T* to) const {
+    ConvSizes t = s_;
+    t.batch = count;
+    std::swap(t.in, t.out);
+    t.height = s_.out_height;
+    t.width = s_.out_width;
+    t.out_height = d.elements;
+    t.out_width = a.elements;
+    t.geometry = {t.height,
+                  t.width,
+                  t.out_width,
+                  {d.taps, a.taps},
+                  {1, 1},
+                  {d.padding, a.padding},
+                  {d.dilation, a.dilation}};
+    conv_forward<T>(t, g_ + n * s_.groups * s_.out * s_.pixels(), turned, nullptr, to);
+  }
+
+  // Puts rows of a phase together out of the phases of their columns.
+  void weave(const PhaseConvolution& d, int64_t n, int64_t count, const T* parts,
+             int64_t part) const {
+    const int64_t planes = s_.groups * s_.in;
+    const int64_t stride = s_.geometry.stride[1];
+    const int64_t work = std::max<int64_t>(d.elements * s_.width, 1);
+    parallel_for(count * planes, std::max<int64_t>(kGrain / work, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     T* plane = x_grad_ + (n * planes + i) * s_.plane() + d.first * s_.width;
+                     if (stride == 2) {
+                       const bool swapped = along_[0].first > along_[1].first;
+                       const PhaseConvolution& even = along_[swapped ? 1 : 0];
+                       const PhaseConvolution& odd = along_[swapped ? 0 : 1];
+                       patch_kernels<T>().weave(
+                           parts + (swapped ? part : 0) + i * d.elements * even.elements,
+                           parts + (swapped ? 0 : part) + i * d.elements * odd.elements, d.elements,
+                           s_.width, s_.geometry.stride[0] * s_.width, plane);
+                       continue;
+                     }
+                     for (int64_t p = 0; p < stride; ++p) {
+                       const PhaseConvolution& a = along_[static_cast<size_t>(p)];
+                       const T* from = parts + p * part + i * d.elements * a.elements;
+                       for (int64_t r = 0; r < d.elements; ++r, from += a.elements) {
+                         T* to = plane + r * s_.geometry.stride[0] * s_.width + a.first;
+                         for (int64_t c = 0; c < a.elements; ++c) to[c * stride] = from[c];
+                       }
+                     }
+                   }
+                 });
+  }
+
+  const ConvSizes& s_;
+  const T* weight_;
+  const T* g_;
+  T* x_grad_;
+  std::vector<PhaseConvolution> down_, along_;
+  int64_t longest_ = 0, rows_ = 0;
+};
+
+// Or each block of pixels gives the gradient of its patches, which is added to where they came
+// from. A piece owns some channels of one image, so that no two pieces add to the same element.
+template <class T>
+void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
+  const int64_t taps = s.taps();
+  const int64_t images = s.batch * s.groups;
+  const int64_t channels = std::clamp<int64_t>(
+      std::min(kBlockTaps / taps, ceil_div(s.in, ceil_div(8, images))), 1, s.in);
+  const int64_t parts = ceil_div(s.in, channels);
+  const int64_t work = std::max<int64_t>(channels * taps * s.out * s.pixels(), 1);
+  parallel_for(
+      images * parts, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
+        const Scratch<T> patches(channels * taps * kColumnPixels);
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t image = i / parts;
+          const int64_t channel = i % parts * channels;
+          const int64_t count = std::min(channels, s.in - channel);
+          T* planes = x_grad + (image * s.in + channel) * s.plane();
+          std::fill_n(planes, count * s.plane(), T(0));
+          Gemm<T> product;
+          product.m = count * taps;
+          product.k = s.out;
+          product.a = {weight + (image % s.groups * s.out * s.in + channel) * taps, 1, s.depth()};
+          product.c = patches.get();
+          product.c_row = kColumnPixels;
+          for (int64_t p = 0; p < s.pixels(); p += kColumnPixels) {
+            product.n = std::min(kColumnPixels, s.pixels() - p);
+            product.b = {g + image * s.out * s.pixels() + p, s.pixels(), 1};
+            gemm_serial(product);
+            patch_kernels<T>().add(s.geometry, patches.get(), kColumnPixels, count, p, product.n,
+                                   planes);
+          }
+        }
+      });
+}
+
+// With many channels, products take most of the time, and those of all phases at once are better.
+bool phases_pay(const ConvSizes& s) { return s.geometry.stride == IntPair{1, 1} || s.out <= 16; }
+
+}  // namespace
+
+template <class T>
+void conv_input_grad(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
+  const int64_t elements = s.batch * s.groups * s.in * s.plane();
+  if (elements == 0) return;
+  if (s.out == 0 || s.pixels() == 0 || s.taps() == 0) {
+    std::fill_n(x_grad, elements, T(0));
+    return;
+  }
+  if (!phases_pay(s)) return input_grad_by_patches(s, weight, g, x_grad);
+  InputGrad<T>(s, weight, g, x_grad).run();
+}
+
+template void conv_input_grad(const ConvSizes&, const float*, const float*, float*);
+template void conv_input_grad(const ConvSizes&, const double*, const double*, double*);
+
+}  // namespace kiln::cpu

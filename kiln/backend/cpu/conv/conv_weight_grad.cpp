@@ -1,0 +1,209 @@
+// The gradient of a convolution's weights, as matrix products over blocks of patches.
+#include <algorithm>
+
+#include "kiln/backend/cpu/conv/conv.h"
+#include "kiln/backend/cpu/conv/depthwise.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
+
+namespace kiln::cpu {
+namespace {
+
+constexpr int64_t kPieceWork = 64 * 1024;
+// Pixels taken at once, and taps: what they need stays in the second-level cache.
+constexpr int64_t kBlockPixels = 576;
+constexpr int64_t kBlockTaps = 384;
+// How many pieces of work there should be.
+constexpr int64_t kPieces = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The gradient of the weights of one group's channels [channel, channel + count), summed over
+// images [begin, end): sums [taps of those channels, out] = patches [taps, pixels] x g^T [pixels,
+// out]. The kernel reads the patches out of the (padded) input, one broadcast element at a time;
+// only g is transposed.
+template <class T>
+class WeightGradSum {
+ public:
+  WeightGradSum(const ConvSizes& s, const T* x, const T* g, int64_t channels)
+      : s_(s),
+        x_(x),
+        g_(g),
+        kernels_(gemm_kernels<T>()),
+        padded_(s.geometry.padding != IntPair{0, 0}),
+        row_(s.width + (padded_ ? 2 * s.geometry.padding[1] : 0)),
+        reach_(s.geometry.dilation[0] * (s.geometry.kernel[0] - 1) + 1),
+        band_rows_(std::clamp<int64_t>(kBlockPixels / s.out_width, 1, s.out_height)),
+        images_(band_rows_ < s.out_height
+                    ? 1
+                    : std::clamp<int64_t>(kBlockPixels / s.pixels(), 1, s.batch)),
+        copied_rows_((band_rows_ - 1) * s.geometry.stride[0] + reach_),
+        copy_(padded_ ? images_ * channels * copied_rows_ * row_ + kernels_.lanes : 0),
+        turned_(ceil_div(s.out, kernels_.columns) * kernels_.columns * images_ * band_rows_ *
+                    s.out_width +
+                kernels_.lanes),
+        offsets_(channels * s.taps()),
+        starts_(images_ * band_rows_) {
+    block_.n = s.out;
+    block_.length = s.out_width;
+    block_.a_step = s.geometry.stride[1];
+    block_.a_offsets = offsets_.get();
+    block_.a_starts = starts_.get();
+    block_.b = turned_.get();
+    block_.c_row = s.out;
+  }
+
+  void run(int64_t group, int64_t channel, int64_t count, int64_t begin, int64_t end, T* sums) {
+    block_.m = count * s_.taps();
+    block_.c = sums;
+    block_.accumulate = false;
+    fill_offsets(count, padded_ ? copied_rows_ * row_ : s_.plane());
+    for (int64_t n = begin; n < end; n += images_) {
+      const int64_t images = std::min(images_, end - n);
+      for (int64_t top = 0; top < s_.out_height; top += band_rows_) {
+        const int64_t rows = std::min(band_rows_, s_.out_height - top);
+        take_input(group, channel, count, n, images, top, rows);
+        turn_gradient(group, n, images, top, rows);
+        kernels_.patch_block(block_);
+        block_.accumulate = true;
+      }
+    }
+  }
+
+ private:
+  // Of each tap, from the first pixel's window on.
+  void fill_offsets(int64_t channels, int64_t plane) {
+    const PatchGeometry& g = s_.geometry;
+    int64_t* to = offsets_.get();
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t r = 0; r < g.kernel[0]; ++r) {
+        for (int64_t s = 0; s < g.kernel[1]; ++s) {
+          *to++ = c * plane + r * g.dilation[0] * row_ + s * g.dilation[1];
+        }
+      }
+    }
+  }
+
+  // Output rows [top, top + rows) of some images: where their windows start.
+  void take_input(int64_t group, int64_t channel, int64_t count, int64_t n, int64_t images,
+                  int64_t top, int64_t rows) {
+    const int64_t stride = s_.geometry.stride[0];
+    const int64_t image = s_.groups * s_.in * s_.plane();
+    const T* planes = x_ + n * image + (group * s_.in + channel) * s_.plane();
+    const int64_t copied = count * copied_rows_ * row_;
+    block_.segments = images * rows;
+    block_.a = padded_ ? copy_.get() : planes;
+    for (int64_t i = 0; i < images; ++i) {
+      for (int64_t r = 0; r < rows; ++r) {
+        starts_[i * rows + r] =
+            padded_ ? i * copied + r * stride * row_ : i * image + (top + r) * stride * row_;
+      }
+      if (padded_) {
+        patch_kernels<T>().pad(planes + i * image, s_.plane(), count, s_.height, s_.width,
+                               top * stride - s_.geometry.padding[0], -s_.geometry.padding[1],
+                               {1, 1}, copied_rows_, row_, copy_.get() + i * copied);
+      }
+    }
+  }
+
+  // Their gradients, transposed into column panels.
+  void turn_gradient(int64_t group, int64_t n, int64_t images, int64_t top, int64_t rows) {
+    const int64_t pixels = rows * s_.out_width;
+    block_.b_panel = images * pixels * kernels_.columns;
+    for (int64_t o = 0; o < s_.out; o += kernels_.columns) {
+      for (int64_t i = 0; i < images; ++i) {
+        const T* from =
+            g_ + (((n + i) * s_.groups + group) * s_.out + o) * s_.pixels() + top * s_.out_width;
+        kernels_.pack(std::min<int64_t>(kernels_.columns, s_.out - o), pixels, from, s_.pixels(), 1,
+                      turned_.get() + (o * images + i * kernels_.columns) * pixels,
+                      kernels_.columns);
+      }
+    }
+  }
+
+  const ConvSizes& s_;
+  const T* x_;
+  const T* g_;
+  const GemmKernels<T>& kernels_;
+  bool padded_;
+  int64_t row_, reach_;
+  int64_t band_rows_;  // output rows taken at once,
+  int64_t images_;     // and images, where their planes are small
+  int64_t copied_rows_;
+  Scratch<T> copy_, turned_;
+  Scratch<int64_t> offsets_, starts_;
+  PatchBlock<T> block_;
+};
+
+// to [rows, columns] = the sum of `parts` matrices [columns, rows], added in order.
+template <class T>
+void sum_and_transpose(T* parts_data, int64_t parts, int64_t part, int64_t columns, int64_t rows,
+                       T* to) {
+  for (int64_t p = 1; p < parts; ++p) {
+    const T* from = parts_data + p * part;
+    for (int64_t i = 0; i < rows * columns; ++i) parts_data[i] += from[i];
+  }
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  // A few rows at a time: each is a page of its own.
+  constexpr int64_t kRows = 32;
+  for (int64_t r = 0; r < rows; r += kRows) {
+    const int64_t n = std::min(kRows, rows - r);
+    if (columns >= kernels.lanes) {
+      kernels.pack(columns, n, parts_data + r, rows, 1, to + r * columns, columns);
+      continue;
+    }
+    for (int64_t i = r; i < r + n; ++i) {
+      for (int64_t c = 0; c < columns; ++c) to[i * columns + c] = parts_data[c * rows + i];
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad) {
+  const int64_t size = s.out * s.depth();  // of one group's weights
+  if (s.groups * size == 0) return;
+  if (s.batch * s.pixels() == 0) {
+    std::fill_n(weight_grad, s.groups * size, T(0));
+    return;
+  }
+  if (is_depthwise(s)) return depthwise_weight_grad(s, x, g, weight_grad);
+  const int64_t total = s.groups * size;
+  const int64_t channels = [&] {
+    const int64_t most = std::clamp<int64_t>(kBlockTaps / s.taps(), 1, s.in);
+    return ceil_div(s.in, ceil_div(s.in, most));
+  }();
+  const int64_t channel_parts = ceil_div(s.in, channels);
+  // Where groups and channels are too few to share out, parts of the batch sum on their own.
+  const int64_t wanted = std::min(ceil_div(kPieces, s.groups * channel_parts), s.batch);
+  const int64_t images = ceil_div(s.batch, wanted);
+  const int64_t parts = ceil_div(s.batch, images);
+  const Scratch<T> sums(parts * total);
+  const int64_t work = channels * s.taps() * s.out * images * s.pixels();
+  parallel_for(parts * s.groups * channel_parts, std::max<int64_t>(kPieceWork / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 WeightGradSum<T> sum(s, x, g, channels);
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t channel = i % channel_parts * channels;
+                   const int64_t group = i / channel_parts % s.groups;
+                   const int64_t part = i / channel_parts / s.groups;
+                   sum.run(group, channel, std::min(channels, s.in - channel), part * images,
+                           std::min((part + 1) * images, s.batch),
+                           sums.get() + part * total + group * size + channel * s.taps() * s.out);
+                 }
+               });
+  parallel_for(s.groups, std::max<int64_t>(kGrain / (size * parts), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   sum_and_transpose(sums.get() + i * size, parts, total, s.depth(), s.out,
+                                     weight_grad + i * size);
+                 }
+               });
+}
+
+template void conv_weight_grad(const ConvSizes&, const float*, const float*, float*);
+template void conv_weight_grad(const ConvSizes&, const double*, const double*, double*);
+
+}  // namespace kiln::cpu

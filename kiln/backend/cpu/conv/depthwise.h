@@ -1,0 +1,18 @@
+// Convolutions whose groups have one input channel: no products of matrices, but a few shifted
+// images, each times a number. Internal to the Cpu backend.
+#pragma once
+
+#include "kiln/backend/cpu/conv/conv.h"
+
+namespace kiln::cpu {
+
+// Output channels beyond these share what is read: they are rows of a product again.
+inline bool is_depthwise(const ConvSizes& s) { return s.in == 1 && s.out <= 3; }
+
+// As conv_forward() and conv_weight_grad(), where is_depthwise(). No dim of y is 0.
+template <class T>
+void depthwise_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias, T* y);
+template <class T>
+void depthwise_weight_grad(const ConvSizes& sizes, const T* x, const T* g, T* weight_grad);
+
+}  // namespace kiln::cpu

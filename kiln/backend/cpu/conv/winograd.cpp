@@ -1,0 +1,322 @@
+#include "kiln/backend/cpu/conv/winograd.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "kiln/backend/cpu/conv/winograd_kernels.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
+#include "kiln/core/winograd_setting.h"
+
+namespace kiln {
+namespace {
+
+std::atomic<bool>& enabled() {
+  static std::atomic<bool> value = [] {
+    const char* setting = std::getenv("KILN_WINOGRAD");
+    return setting == nullptr || std::string_view(setting) != "0";
+  }();
+  return value;
+}
+
+}  // namespace
+
+bool winograd_enabled() { return enabled().load(std::memory_order_relaxed); }
+void set_winograd_enabled(bool value) { enabled().store(value, std::memory_order_relaxed); }
+
+namespace cpu {
+namespace {
+
+constexpr int64_t kPositions = 36;
+constexpr int64_t kTaps = 9;
+// Floats of transformed inputs and of products in use at once by a thread, about: half of a typical
+// second-level cache.
+constexpr int64_t kBlockElements = 128 * 1024;
+// Output channels whose products are in use at once.
+constexpr int64_t kChannels = 64;
+// Tiles of a strip: a stretch of one row of tiles.
+constexpr int64_t kStripTiles = 64;
+// Floats between the positions of one array beyond what they need: else all 36 would fall on a few
+// sets of the first-level cache.
+constexpr int64_t kSkew = 16;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// Tiles in strips, strips in blocks. A piece of work is a block's outputs in some of the channels:
+// where there are fewer blocks than threads, the channels are shared out too.
+struct Tiling {
+  int64_t rows, columns;  // of tiles, in an image
+  int64_t strip_tiles;    // of a strip but a row's last
+  int64_t row_strips;     // strips of a row
+  int64_t strips;         // of all images of a group
+  int64_t block_strips;   // of a block but the last
+  int64_t blocks;
+  int64_t panel_rows;  // output channels of a panel of the kernels
+  int64_t panels;
+  int64_t part_panels;  // of a piece but the last
+  int64_t parts;
+
+  explicit Tiling(const ConvSizes& s)
+      : rows(ceil_div(s.out_height, 4)),
+        columns(ceil_div(s.out_width, 4)),
+        strip_tiles(ceil_div(columns, ceil_div(columns, kStripTiles))),
+        row_strips(ceil_div(columns, strip_tiles)),
+        strips(s.batch * rows * row_strips) {
+    const int64_t each = kPositions * (s.in + std::min(s.out, kChannels));
+    const int64_t tiles = std::clamp<int64_t>(kBlockElements / each, 48, 256);
+    block_strips = std::clamp<int64_t>(tiles / strip_tiles, 1, strips);
+    blocks = ceil_div(strips, block_strips);
+    block_strips = ceil_div(strips, blocks);
+    const int64_t wanted = ceil_div(num_threads(), s.groups * blocks);
+    panels = round_up(ceil_div(s.out, gemm_kernels<float>().max_rows), wanted);
+    panel_rows = ceil_div(s.out, panels);
+    panels = ceil_div(s.out, panel_rows);
+    part_panels = ceil_div(panels, wanted);
+    parts = ceil_div(panels, part_panels);
+  }
+
+  // Columns of the products, those in vain among them.
+  int64_t computed_tiles() const {
+    return blocks * round_up(block_strips * strip_tiles, winograd_kernels().lanes);
+  }
+};
+
+// A strip: its tiles' outputs start at (4 * row, 4 * column) of an image.
+struct Strip {
+  int64_t image, row, column, tiles;
+
+  Strip(const Tiling& t, int64_t i) {
+    column = i % t.row_strips * t.strip_tiles;
+    row = i / t.row_strips % t.rows;
+    image = i / t.row_strips / t.rows;
+    tiles = std::min(t.strip_tiles, t.columns - column);
+  }
+};
+
+// The windows of some panels of output channels, transformed and packed for the kernels:
+// [panel][position]. Panels are counted over all groups.
+class TransformedWeights {
+ public:
+  TransformedWeights(const ConvSizes& s, const Tiling& tiling, const float* weight,
+                     int64_t first_panel, int64_t panels)
+      : first_(first_panel),
+        panel_size_(round_up(tiling.panel_rows * s.in + gemm_kernels<float>().lanes, 16)),
+        data_(panels * kPositions * panel_size_) {
+    const int64_t rows = tiling.panel_rows;
+    const int64_t packed_size = s.in * kTaps * rows + 2 * gemm_kernels<float>().lanes;
+    parallel_for(panels, ceil_div(4096, s.in * rows), [&](int64_t begin, int64_t end) {
+      const Scratch<float> packed(packed_size);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t group = (first_ + i) / tiling.panels;
+        const int64_t channel = (first_ + i) % tiling.panels * rows;
+        gemm_kernels<float>().pack(std::min(rows, s.out - channel), s.in * kTaps,
+                                   weight + (group * s.out + channel) * s.depth(), s.depth(), 1,
+                                   packed.get(), rows);
+        winograd_kernels().weights(packed.get(), s.in, rows, data_.get() + i * panel_step(),
+                                   panel_size_);
+      }
+    });
+  }
+
+  int64_t panel_step() const { return kPositions * panel_size_; }
+  const float* at(int64_t panel, int64_t position) const {
+    return data_.get() + (panel - first_) * panel_step() + position * panel_size_;
+  }
+
+ private:
+  int64_t first_;
+  int64_t panel_size_;
+  Scratch<float> data_;
+};
+
+// What one thread needs for one block.
+class BlockTransform {
+ public:
+  BlockTransform(const ConvSizes& s, const Tiling& tiling, const TransformedWeights& weights)
+      : s_(s),
+        tiling_(tiling),
+        weights_(weights),
+        kernels_(winograd_kernels()),
+        most_tiles_(round_up(tiling.block_strips * tiling.strip_tiles, kernels_.lanes)),
+        stage_step_(4 * most_tiles_ + 8 * kernels_.lanes),
+        padded_row_(4 * tiling.strip_tiles + 2 + 2 * kernels_.lanes),
+        padded_(6 * padded_row_ + kernels_.lanes),
+        stages_(12 * stage_step_),
+        inputs_(kPositions * (s.in * most_tiles_ + kSkew)),
+        run_(std::min(ceil_div(kChannels, tiling.panel_rows), tiling.part_panels) *
+             tiling.panel_rows),
+        products_(kPositions * (run_ * most_tiles_ + kSkew)),
+        outputs_(4 * stage_step_) {}
+
+  // Returns whether all outputs are finite.
+  bool run(int64_t group, int64_t block, int64_t part, const float* x, const float* bias,
+           float* y) {
+    first_ = block * tiling_.block_strips;
+    end_ = std::min(first_ + tiling_.block_strips, tiling_.strips);
+    tiles_ = 0;
+    for (int64_t i = first_; i < end_; ++i) tiles_ += Strip(tiling_, i).tiles;
+    row_ = round_up(tiles_, kernels_.lanes);
+    transform_inputs(group, x);
+    bool finite = true;
+    const int64_t channels = tiling_.part_panels * tiling_.panel_rows;
+    const int64_t end = std::min(part * channels + channels, s_.out);
+    for (int64_t channel = part * channels; channel < end; channel += run_) {
+      const int64_t count = std::min(run_, end - channel);
+      multiply(group, channel, count);
+      for (int64_t o = 0; o < count; ++o) {
+        const int64_t at = group * s_.out + channel + o;
+        finite &= kernels_.output(products_.get() + o * row_, product_step(), tiles_,
+                                  bias == nullptr ? 0.0F : bias[at], outputs_.get(), stage_step_);
+        store(at, y);
+      }
+    }
+    return finite;
+  }
+
+ private:
+  int64_t input_step() const { return s_.in * row_ + kSkew; }
+  int64_t product_step() const { return run_ * row_ + kSkew; }
+
+  void transform_inputs(int64_t group, const float* x) {
+    for (int64_t c = 0; c < s_.in; ++c) {
+      int64_t tile = 0;
+      for (int64_t i = first_; i < end_; ++i) {
+        const Strip strip(tiling_, i);
+        const int64_t image = strip.image * s_.groups + group;
+        int64_t row_width = 0;
+        const float* from = input_of(strip, x, (image * s_.in + c) * s_.plane(), &row_width);
+        kernels_.input_rows(from, row_width, strip.tiles, stages_.get() + 4 * tile, stage_step_);
+        tile += strip.tiles;
+      }
+      kernels_.input_columns(stages_.get(), stage_step_, tiles_, inputs_.get() + c * row_,
+                             input_step());
+    }
+  }
+
+  // Where the strip's inputs lie: in the plane itself, or in a padded copy.
+  const float* input_of(const Strip& strip, const float* x, int64_t plane, int64_t* row_width) {
+    const int64_t top = 4 * strip.row - s_.geometry.padding[0];
+    const int64_t left = 4 * strip.column - s_.geometry.padding[1];
+    const int64_t needed = 4 * strip.tiles + 2;
+    const int64_t at = plane + top * s_.width + left;
+    const int64_t read_end = at + 5 * s_.width + needed + 2 * kernels_.lanes;
+    if (top >= 0 && left >= 0 && top + 6 <= s_.height && left + needed <= s_.width &&
+        read_end <= s_.batch * s_.groups * s_.in * s_.plane()) {
+      *row_width = s_.width;
+      return x + at;
+    }
+    patch_kernels<float>().pad(x + plane, s_.plane(), 1, s_.height, s_.width, top, left, {1, 1}, 6,
+                               padded_row_, padded_.get());
+    *row_width = padded_row_;
+    return padded_.get();
+  }
+
+  void multiply(int64_t group, int64_t channel, int64_t count) {
+    const GemmKernels<float>& gemm = gemm_kernels<float>();
+    GemmBlock<float> block;
+    block.m = count;
+    block.n = row_;
+    block.k = s_.in;
+    block.rows = tiling_.panel_rows;
+    block.a_panel = weights_.panel_step();
+    block.a_row = 1;
+    block.a_step = tiling_.panel_rows;
+    block.b_panel = gemm.columns;
+    block.b_step = row_;
+    block.c_row = row_;
+    for (int64_t position = 0; position < kPositions; ++position) {
+      block.a = weights_.at(group * tiling_.panels + channel / tiling_.panel_rows, position);
+      block.b = inputs_.get() + position * input_step();
+      block.c = products_.get() + position * product_step();
+      gemm.block(block);
+    }
+  }
+
+  // The outputs of output channel `channel` of all groups.
+  void store(int64_t channel, float* y) {
+    int64_t tile = 0;
+    for (int64_t i = first_; i < end_; ++i) {
+      const Strip strip(tiling_, i);
+      const int64_t plane = (strip.image * s_.groups * s_.out + channel) * s_.pixels();
+      const int64_t rows = std::min<int64_t>(4, s_.out_height - 4 * strip.row);
+      const int64_t columns = std::min(4 * strip.tiles, s_.out_width - 4 * strip.column);
+      for (int64_t r = 0; r < rows; ++r) {
+        std::copy_n(outputs_.get() + r * stage_step_ + 4 * tile, columns,
+                    y + plane + (4 * strip.row + r) * s_.out_width + 4 * strip.column);
+      }
+      tile += strip.tiles;
+    }
+  }
+
+  const ConvSizes& s_;
+  const Tiling& tiling_;
+  const TransformedWeights& weights_;
+  const WinogradKernels& kernels_;
+  int64_t most_tiles_;
+  int64_t stage_step_;
+  int64_t padded_row_;
+  Scratch<float> padded_, stages_, inputs_;
+  int64_t run_;  // output channels whose products are in use at once: whole panels
+  Scratch<float> products_, outputs_;
+  int64_t first_ = 0, end_ = 0;  // strips of the block
+  int64_t tiles_ = 0, row_ = 0;  // of the block, and rounded up to vectors
+};
+
+}  // namespace
+
+bool winograd_pays(const ConvSizes& s) {
+  if (s.geometry.kernel != IntPair{3, 3} || s.geometry.stride != IntPair{1, 1} ||
+      s.geometry.dilation != IntPair{1, 1}) {
+    return false;
+  }
+  // In products: those of each way by how well the kernels do, and what the transforms cost. The
+  // number of threads must not count: the results would depend on it.
+  const auto in = static_cast<double>(s.in), out = static_cast<double>(s.out);
+  const double direct = in * out * kTaps * static_cast<double>(s.batch * s.pixels()) / 0.9;
+  const Tiling tiling(s);
+  const auto tiles = static_cast<double>(tiling.strips * tiling.strip_tiles);
+  const double transformed =
+      in * out * kPositions * static_cast<double>(tiling.computed_tiles()) / 0.7 +
+      tiles * (550 * in + 650 * out) + 400 * in * out;
+  return transformed < 0.9 * direct;
+}
+
+bool winograd_forward(const ConvSizes& s, const float* x, const float* weight, const float* bias,
+                      float* y) {
+  const Tiling tiling(s);
+  std::atomic<bool> finite{true};
+  const auto run = [&](const TransformedWeights& weights, int64_t group, int64_t block,
+                       int64_t part) {
+    if (!finite.load(std::memory_order_relaxed)) return;
+    if (!BlockTransform(s, tiling, weights).run(group, block, part, x, bias, y)) {
+      finite.store(false, std::memory_order_relaxed);
+    }
+  };
+  if (tiling.blocks == 1) {  // Each weight is used by one piece: it had better transform it too.
+    parallel_for(s.groups * tiling.parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t group = i / tiling.parts;
+        const int64_t panel = i % tiling.parts * tiling.part_panels;
+        const TransformedWeights weights(s, tiling, weight, group * tiling.panels + panel,
+                                         std::min(tiling.part_panels, tiling.panels - panel));
+        run(weights, group, 0, i % tiling.parts);
+      }
+    });
+  } else {
+    const TransformedWeights weights(s, tiling, weight, 0, s.groups * tiling.panels);
+    const int64_t pieces = tiling.blocks * tiling.parts;
+    parallel_for(s.groups * pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        run(weights, i / pieces, i / tiling.parts % tiling.blocks, i % tiling.parts);
+      }
+    });
+  }
+  return finite.load();
+}
+
+}  // namespace cpu
+}  // namespace kiln

@@ -1,0 +1,285 @@
+#include "kiln/backend/cpu/copy/copy_kernels.h"
+
+#include <cstring>
+
+#include "kiln/backend/cpu/kernel_table.h"
+
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/copy/copy_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+#include <hwy/cache_control.h>
+
+#include "kiln/backend/cpu/copy/transpose-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+void copy(const void* from, void* to, int64_t bytes) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* in = static_cast<const uint8_t*>(from);
+  auto* out = static_cast<uint8_t*>(to);
+  // Of equal alignment the string instructions are faster: they need not read what they write.
+  const auto apart = reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out);
+  if (bytes < 4 * lanes || (apart % 64 == 0 && bytes >= 2048)) {
+    std::memcpy(out, in, static_cast<size_t>(bytes));
+    return;
+  }
+  // Whole vectors of the target, between two that may overlap them.
+  const auto last = hn::LoadU(d, in + bytes - lanes);
+  hn::StoreU(hn::LoadU(d, in), d, out);
+  int64_t i = lanes - static_cast<int64_t>(reinterpret_cast<uintptr_t>(out) % hn::Lanes(d));
+  for (; i + 4 * lanes <= bytes; i += 4 * lanes) {
+    const auto a = hn::LoadU(d, in + i);
+    const auto b = hn::LoadU(d, in + i + lanes);
+    const auto c = hn::LoadU(d, in + i + 2 * lanes);
+    const auto e = hn::LoadU(d, in + i + 3 * lanes);
+    hn::Store(a, d, out + i);
+    hn::Store(b, d, out + i + lanes);
+    hn::Store(c, d, out + i + 2 * lanes);
+    hn::Store(e, d, out + i + 3 * lanes);
+  }
+  for (; i + lanes <= bytes; i += lanes) hn::Store(hn::LoadU(d, in + i), d, out + i);
+  hn::StoreU(last, d, out + bytes - lanes);
+}
+
+void fill(uint64_t pattern, void* to, int64_t bytes) {
+  const hn::ScalableTag<uint64_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)) * 8;
+  auto* out = static_cast<uint8_t*>(to);
+  const auto value = hn::Set(d, pattern);
+  int64_t i = 0;
+  for (; i + lanes <= bytes; i += lanes) {
+    hn::StoreU(value, d, reinterpret_cast<uint64_t*>(out + i));
+  }
+  for (; i < bytes; i += 8) {
+    std::memcpy(out + i, &pattern, static_cast<size_t>(bytes - i < 8 ? bytes - i : 8));
+  }
+}
+
+template <class T>
+void reverse(const T* HWY_RESTRICT from, T* HWY_RESTRICT to, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::StoreU(hn::Reverse(d, hn::LoadU(d, from - i - lanes + 1)), d, to + i);
+  }
+  for (; i < n; ++i) to[i] = from[-i];
+}
+
+template <class T>
+void every_other(const T* HWY_RESTRICT from, T* HWY_RESTRICT to, int64_t n) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Not up to the end, where the second vector would read one element too many.
+  for (; i + lanes < n; i += lanes) {
+    const auto low = hn::LoadU(d, from + 2 * i);
+    const auto high = hn::LoadU(d, from + 2 * i + lanes);
+    hn::StoreU(hn::ConcatEven(d, high, low), d, to + i);
+  }
+#endif
+  for (; i < n; ++i) to[i] = from[2 * i];
+}
+
+// Elements of one cache line: the side of a tile. A tile reads whole lines and writes whole lines.
+template <class T>
+constexpr int64_t kSide = 64 / sizeof(T);
+
+template <class T>
+HWY_INLINE void transpose_plain(const T* from, int64_t from_step, T* to, int64_t to_step,
+                                int64_t rows, int64_t columns) {
+  for (int64_t j = 0; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
+  }
+}
+
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+constexpr bool kBlocks = true;
+
+// 8 x 8 elements of 2 bytes.
+HWY_INLINE void transpose_block(const uint16_t* from, int64_t from_step, uint16_t* to,
+                                int64_t to_step) {
+  const hn::FixedTag<uint16_t, 8> d;
+  const hn::FixedTag<uint32_t, 4> d32;
+  const hn::FixedTag<uint64_t, 2> d64;
+  using V32 = hn::Vec<decltype(d32)>;
+  V32 pairs[8];  // rows 2k and 2k + 1 in turns: their first four elements, their last four
+  for (int k = 0; k < 4; ++k) {
+    const auto a = hn::LoadU(d, from + 2 * k * from_step);
+    const auto b = hn::LoadU(d, from + (2 * k + 1) * from_step);
+    pairs[2 * k] = hn::BitCast(d32, hn::InterleaveLower(d, a, b));
+    pairs[2 * k + 1] = hn::BitCast(d32, hn::InterleaveUpper(d, a, b));
+  }
+  for (int half = 0; half < 2; ++half) {
+    const auto low0 = hn::BitCast(d64, hn::InterleaveLower(d32, pairs[half], pairs[2 + half]));
+    const auto high0 = hn::BitCast(d64, hn::InterleaveUpper(d32, pairs[half], pairs[2 + half]));
+    const auto low1 = hn::BitCast(d64, hn::InterleaveLower(d32, pairs[4 + half], pairs[6 + half]));
+    const auto high1 = hn::BitCast(d64, hn::InterleaveUpper(d32, pairs[4 + half], pairs[6 + half]));
+    uint16_t* out = to + 4 * half * to_step;
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, low0, low1)), d, out);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, low0, low1)), d, out + to_step);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, high0, high1)), d, out + 2 * to_step);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, high0, high1)), d, out + 3 * to_step);
+  }
+}
+#else
+constexpr bool kBlocks = false;
+[[maybe_unused]] HWY_INLINE void transpose_block(const uint16_t*, int64_t, uint16_t*, int64_t) {}
+#endif
+
+// A whole tile. Lines of the target are written once, and by whole vectors: those of a matrix whose
+// rows are a power of two apart share one set of the cache, which does not hold them all.
+template <class T>
+HWY_INLINE void transpose_tile(const T* from, int64_t from_step, T* to, int64_t to_step,
+                               bool stream) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr int64_t kBlock = 16 / sizeof(T);
+  if constexpr (kBlocks && sizeof(T) >= 4) {
+    int64_t rows[kSide<T>];
+    for (int64_t i = 0; i < kSide<T>; ++i) rows[i] = i * from_step;
+    for (int64_t j = 0; j < kSide<T>; j += kBlock) {
+      for (int64_t i = 0; i < kSide<T>; i += lanes) {
+        T* target = to + j * to_step + i;
+        transpose_blocks(d, from + j, rows + i, [&](auto v, int64_t p) HWY_ATTR {
+          if (stream) {
+            hn::Stream(v, d, target + p * to_step);
+          } else {
+            hn::StoreU(v, d, target + p * to_step);
+          }
+        });
+      }
+    }
+  } else {
+    alignas(64) T tile[kSide<T> * kSide<T>];
+    if constexpr (kBlocks) {
+      for (int64_t i = 0; i < kSide<T>; i += kBlock) {
+        for (int64_t j = 0; j < kSide<T>; j += kBlock) {
+          transpose_block(from + i * from_step + j, from_step, tile + j * kSide<T> + i, kSide<T>);
+        }
+      }
+    } else {
+      transpose_plain(from, from_step, tile, kSide<T>, kSide<T>, kSide<T>);
+    }
+    for (int64_t j = 0; j < kSide<T>; ++j) {
+      for (int64_t i = 0; i < kSide<T>; i += lanes) {
+        const auto line = hn::Load(d, tile + j * kSide<T> + i);
+        if (stream) {
+          hn::Stream(line, d, to + j * to_step + i);
+        } else {
+          hn::StoreU(line, d, to + j * to_step + i);
+        }
+      }
+    }
+  }
+}
+
+// 2 to 4 rows into columns side by side.
+template <class T>
+void interleave(const T* from, int64_t from_step, T* to, int64_t rows, int64_t columns) {
+  int64_t j = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; j + lanes <= columns; j += lanes) {
+    const auto row = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, from + i * from_step + j); };
+    T* target = to + j * rows;
+    if (rows == 2) {
+      hn::StoreInterleaved2(row(0), row(1), d, target);
+    } else if (rows == 3) {
+      hn::StoreInterleaved3(row(0), row(1), row(2), d, target);
+    } else {
+      hn::StoreInterleaved4(row(0), row(1), row(2), row(3), d, target);
+    }
+  }
+#endif
+  transpose_plain(from + j, from_step, to + j * rows, rows, rows, columns - j);
+}
+
+// And back: 2 to 4 columns side by side into rows.
+template <class T>
+void deinterleave(const T* from, T* to, int64_t to_step, int64_t rows, int64_t columns) {
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; i + lanes <= rows; i += lanes) {
+    const T* source = from + i * columns;
+    V a, b, c, e;
+    if (columns == 2) {
+      hn::LoadInterleaved2(d, source, a, b);
+    } else if (columns == 3) {
+      hn::LoadInterleaved3(d, source, a, b, c);
+    } else {
+      hn::LoadInterleaved4(d, source, a, b, c, e);
+    }
+    hn::StoreU(a, d, to + i);
+    hn::StoreU(b, d, to + to_step + i);
+    if (columns > 2) hn::StoreU(c, d, to + 2 * to_step + i);
+    if (columns > 3) hn::StoreU(e, d, to + 3 * to_step + i);
+  }
+#endif
+  transpose_plain(from + i * columns, columns, to + i, to_step, rows - i, columns);
+}
+
+template <class T>
+void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
+               int64_t columns, bool stream) {
+  constexpr int64_t side = kSide<T>;
+  if (rows >= 2 && rows <= 4 && to_step == rows)
+    return interleave(from, from_step, to, rows, columns);
+  if (columns >= 2 && columns <= 4 && from_step == columns) {
+    return deinterleave(from, to, to_step, rows, columns);
+  }
+  for (int64_t i = 0; i < rows; i += side) {
+    for (int64_t j = 0; j < columns; j += side) {
+      const T* source = from + i * from_step + j;
+      T* target = to + j * to_step + i;
+      if (rows - i < side || columns - j < side) {
+        transpose_plain(source, from_step, target, to_step, rows - i < side ? rows - i : side,
+                        columns - j < side ? columns - j : side);
+      } else {
+        transpose_tile(source, from_step, target, to_step, stream);
+      }
+    }
+  }
+  if (stream) hwy::FlushStream();
+}
+
+const CopyKernels* copy_table() {
+  static constexpr CopyKernels table = {copy,
+                                        fill,
+                                        reverse<uint16_t>,
+                                        reverse<uint32_t>,
+                                        reverse<uint64_t>,
+                                        every_other<uint32_t>,
+                                        every_other<uint64_t>,
+                                        transpose<uint16_t>,
+                                        transpose<uint32_t>,
+                                        transpose<uint64_t>};
+  return &table;
+}
+
+}  // namespace
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+HWY_EXPORT(copy_table);
+const CopyKernels& copy_kernels() {
+  static constinit KernelTable<CopyKernels> table(
+      [] { return HWY_DYNAMIC_DISPATCH(copy_table)(); });
+  return table.get();
+}
+}  // namespace kiln::cpu
+#endif

@@ -1,0 +1,301 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/image/pool_kernels.cpp"
+#include <hwy/foreach_target.h>
+// Highway's order: the above includes this file once for each target.
+#include <algorithm>
+#include <limits>
+
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/image/pool_kernels.h"
+#include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace {
+
+// Lanes [low, high).
+template <class D>
+HWY_INLINE hn::Mask<D> lanes_between(D d, int64_t low, int64_t high) {
+  return hn::AndNot(first_lanes(d, std::max<int64_t>(low, 0)),
+                    first_lanes(d, std::max<int64_t>(high, 0)));
+}
+
+// A vector of neighbouring windows' elements at one tap: lane i holds row[at + i * stride]. Lanes
+// [low, high) are valid, the others 0; nothing outside the valid lanes' elements is read.
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> load_tap(D d, const T* row, int64_t at, int64_t stride, int64_t low,
+                               int64_t high) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (stride == 1) {
+    if (low == 0 && high == lanes) return hn::LoadU(d, row + at);
+    return hn::MaskedLoad(lanes_between(d, low, high), d, row + at);
+  }
+#if HWY_TARGET != HWY_SCALAR
+  if (stride == 2) {
+    const int64_t first = 2 * low;
+    const int64_t end = 2 * high - 1;
+    const auto a = hn::MaskedLoad(lanes_between(d, first, end), d, row + at);
+    const auto b =
+        hn::MaskedLoad(lanes_between(d, first - lanes, end - lanes), d, row + at + lanes);
+    return hn::ConcatEven(d, b, a);
+  }
+  if (stride == 4) {
+    const int64_t first = 4 * low;
+    const int64_t end = 4 * high - 3;
+    hn::Vec<D> part[4];
+    for (int64_t i = 0; i < 4; ++i) {
+      const T* from = row + at + i * lanes;
+      const bool whole = first <= i * lanes && end >= (i + 1) * lanes;
+      part[i] = whole
+                    ? hn::LoadU(d, from)
+                    : hn::MaskedLoad(lanes_between(d, first - i * lanes, end - i * lanes), d, from);
+    }
+    return hn::ConcatEven(d, hn::ConcatEven(d, part[3], part[2]),
+                          hn::ConcatEven(d, part[1], part[0]));
+  }
+#endif
+  HWY_ALIGN T values[HWY_MAX_BYTES / sizeof(T)] = {};
+  for (int64_t i = low; i < high; ++i) values[i] = row[at + i * stride];
+  return hn::Load(d, values);
+}
+
+// The windows of one vector of output pixels in one output row, and their taps inside the plane.
+struct Window {
+  int64_t oh, ow, count;
+};
+
+// Calls f(offset of the tap's row in the plane, column of lane 0's element, low, high) for every
+// tap that some lane has inside the plane.
+template <class F>
+HWY_INLINE void for_each_tap(const PoolSizes& s, const Window& w, F&& f) {
+  const int64_t top = w.oh * s.stride[0] - s.padding[0];
+  const int64_t left = w.ow * s.stride[1] - s.padding[1];
+  for (int64_t r = 0; r < s.kernel[0]; ++r) {
+    const int64_t ih = top + r * s.dilation[0];
+    if (ih < 0 || ih >= s.height) continue;
+    for (int64_t c = 0; c < s.kernel[1]; ++c) {
+      const int64_t iw = left + c * s.dilation[1];
+      int64_t low = 0, high = w.count;
+      if (iw < 0) low = (-iw + s.stride[1] - 1) / s.stride[1];
+      if (iw + (w.count - 1) * s.stride[1] >= s.width) {
+        high = iw >= s.width ? 0 : (s.width - 1 - iw) / s.stride[1] + 1;
+      }
+      if (low < high) f(ih * s.width, iw, low, high);
+    }
+  }
+}
+
+template <class F>
+HWY_INLINE void for_each_window(const PoolSizes& s, int64_t lanes, F&& f) {
+  for (int64_t oh = 0; oh < s.out_height; ++oh) {
+    for (int64_t ow = 0; ow < s.out_width; ow += lanes) {
+      f(Window{oh, ow, std::min(lanes, s.out_width - ow)});
+    }
+  }
+}
+
+// Indices of a vector of windows, as the int64 that they are in memory.
+template <class D, class I = hn::TFromD<D>>
+HWY_INLINE void store_indices(D d, hn::Vec<D> index, int64_t* to, int64_t count) {
+#if HWY_TARGET != HWY_SCALAR
+  if constexpr (sizeof(I) == 4) {
+    if (count == static_cast<int64_t>(hn::Lanes(d))) {
+      const hn::RepartitionToWide<D> wide;
+      const auto half = static_cast<int64_t>(hn::Lanes(wide));
+      const hn::Half<D> dh;
+      hn::StoreU(hn::PromoteTo(wide, hn::LowerHalf(dh, index)), wide, to);
+      hn::StoreU(hn::PromoteTo(wide, hn::UpperHalf(dh, index)), wide, to + half);
+      return;
+    }
+  }
+#endif
+  HWY_ALIGN I narrow[HWY_MAX_BYTES / sizeof(I)];
+  hn::Store(index, d, narrow);
+  for (int64_t i = 0; i < count; ++i) to[i] = narrow[i];
+}
+
+#if HWY_TARGET != HWY_SCALAR
+
+// Windows of 2x2 side by side, the commonest: two rows are read whole, and even columns meet odd
+// ones. Returns false where it is none of those.
+template <class T>
+bool max_plane_of_pairs(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
+  const IntPair two = {2, 2}, one = {1, 1};
+  if (s.kernel != two || s.stride != two || s.padding != IntPair{0, 0} || s.dilation != one ||
+      2 * s.out_height > s.height || 2 * s.out_width > s.width) {
+    return false;
+  }
+  const hn::ScalableTag<T> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  using I = hn::TFromD<decltype(di)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto evens = hn::ShiftLeft<1>(hn::Iota(di, 0));
+  const int64_t in = s.height * s.width, out = s.out_height * s.out_width;
+  for (int64_t oh = 0; oh < s.out_height; ++oh) {
+    for (int64_t ow = 0; ow < s.out_width; ow += lanes) {
+      const int64_t first = 2 * oh * s.width + 2 * ow;
+      const int64_t to = oh * s.out_width + ow;
+      // Beyond the end of a row whole vectors are read and written as long as they stay in the
+      // plane: the next row overwrites what was too much.
+      const bool inside = first + s.width + 2 * lanes <= in && to + lanes <= out;
+      const int64_t count = inside ? lanes : std::min(lanes, s.out_width - ow);
+      const bool whole = count == lanes;
+      auto best = hn::Zero(d);
+      auto index = hn::Zero(di);
+      for (int64_t r = 0; r < 2; ++r) {
+        const T* row = x + first + r * s.width;
+        const auto a =
+            whole ? hn::LoadU(d, row) : hn::MaskedLoad(first_lanes(d, 2 * count), d, row);
+        const auto b = whole ? hn::LoadU(d, row + lanes)
+                             : hn::MaskedLoad(lanes_between(d, 0, 2 * count - lanes), d,
+                                              row + std::min(lanes, 2 * count));
+        const hn::Vec<decltype(d)> taps[2] = {hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a)};
+        for (int64_t c = 0; c < 2; ++c) {
+          const auto at = hn::Add(evens, hn::Set(di, static_cast<I>(first + r * s.width + c)));
+          if (r + c == 0) {
+            best = taps[0];
+            index = at;
+            continue;
+          }
+          // Better, or NaN where the best is a number.
+          const auto take = hn::AndNot(hn::Le(taps[c], best), hn::Eq(best, best));
+          best = hn::IfThenElse(take, taps[c], best);
+          index = hn::IfThenElse(hn::RebindMask(di, take), at, index);
+        }
+      }
+      if (whole) {
+        hn::StoreU(best, d, y + to);
+      } else {
+        hn::BlendedStore(best, first_lanes(d, count), d, y + to);
+      }
+      store_indices(di, index, indices + to, count);
+    }
+  }
+  return true;
+}
+
+#endif
+
+template <class T>
+void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
+#if HWY_TARGET != HWY_SCALAR
+  if (max_plane_of_pairs(s, x, y, indices)) return;
+#endif
+  const hn::ScalableTag<T> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  using I = hn::TFromD<decltype(di)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto steps = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<I>(s.stride[1])));
+  for_each_window(s, lanes, [&](const Window& w) HWY_ATTR {
+    auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
+    auto index = hn::Set(di, I{-1});
+    for_each_tap(s, w, [&](int64_t row, int64_t iw, int64_t low, int64_t high) HWY_ATTR {
+      const auto v = load_tap(d, x + row, iw, s.stride[1], low, high);
+      const auto at = hn::Add(steps, hn::Set(di, static_cast<I>(row + iw)));
+      // Better, or NaN where the best is a number, or the first.
+      auto take = hn::AndNot(hn::Le(v, best), hn::Eq(best, best));
+      take = hn::Or(take, hn::RebindMask(d, hn::Lt(index, hn::Zero(di))));
+      if (low != 0 || high != lanes) take = hn::And(take, lanes_between(d, low, high));
+      best = hn::IfThenElse(take, v, best);
+      index = hn::IfThenElse(hn::RebindMask(di, take), at, index);
+    });
+    T* to = y + w.oh * s.out_width + w.ow;
+    int64_t* to_index = indices + w.oh * s.out_width + w.ow;
+    if (w.count == lanes) {
+      hn::StoreU(best, d, to);
+    } else {
+      hn::BlendedStore(best, first_lanes(d, w.count), d, to);
+    }
+    store_indices(di, index, to_index, w.count);
+  });
+}
+
+// Windows far apart: the rows of a row of windows are added up first, then the columns of each
+// window. Returns false where windows are too wide.
+template <class T>
+bool sum_plane_by_rows(const PoolSizes& s, const T* x, T* y) {
+  constexpr int64_t kMost = 1024;  // columns at once
+  const int64_t extent = (s.kernel[1] - 1) * s.dilation[1] + 1;
+  if (s.stride[1] <= 2 || extent + s.stride[1] > kMost) return false;
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN T sums[kMost + HWY_MAX_BYTES / sizeof(T)];
+  const int64_t windows = (kMost - extent) / s.stride[1] + 1;
+  for (int64_t oh = 0; oh < s.out_height; ++oh) {
+    const int64_t top = oh * s.stride[0] - s.padding[0];
+    for (int64_t ow = 0; ow < s.out_width; ow += windows) {
+      const int64_t last = std::min(ow + windows, s.out_width);
+      const int64_t begin = std::max<int64_t>(ow * s.stride[1] - s.padding[1], 0);
+      const int64_t end = std::min((last - 1) * s.stride[1] - s.padding[1] + extent, s.width);
+      for (int64_t c = begin; c < end; c += lanes) {
+        const auto columns = first_lanes(d, std::min(lanes, end - c));
+        auto sum = hn::Zero(d);
+        for (int64_t r = 0; r < s.kernel[0]; ++r) {
+          const int64_t row = top + r * s.dilation[0];
+          if (row < 0 || row >= s.height) continue;
+          sum = hn::Add(sum, hn::MaskedLoad(columns, d, x + row * s.width + c));
+        }
+        hn::StoreU(sum, d, sums + (c - begin));
+      }
+      for (int64_t o = ow; o < last; ++o) {
+        const int64_t left = o * s.stride[1] - s.padding[1];
+        T sum = 0;
+        for (int64_t k = 0; k < s.kernel[1]; ++k) {
+          const int64_t c = left + k * s.dilation[1];
+          if (c >= 0 && c < s.width) sum += sums[c - begin];
+        }
+        y[oh * s.out_width + o] = sum;
+      }
+    }
+  }
+  return true;
+}
+
+template <class T>
+void sum_plane(const PoolSizes& s, const T* x, T* y) {
+  if (sum_plane_by_rows(s, x, y)) return;
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for_each_window(s, lanes, [&](const Window& w) HWY_ATTR {
+    auto sum = hn::Zero(d);
+    for_each_tap(s, w, [&](int64_t row, int64_t iw, int64_t low, int64_t high) HWY_ATTR {
+      sum = hn::Add(sum, load_tap(d, x + row, iw, s.stride[1], low, high));
+    });
+    hn::BlendedStore(sum, first_lanes(d, w.count), d, y + w.oh * s.out_width + w.ow);
+  });
+}
+
+template <class T>
+constexpr PoolKernels<T> kPoolKernels = {&max_plane<T>, &sum_plane<T>};
+
+const PoolKernels<float>* pool_f32() { return &kPoolKernels<float>; }
+const PoolKernels<double>* pool_f64() { return &kPoolKernels<double>; }
+
+}  // namespace
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+
+HWY_EXPORT(pool_f32);
+HWY_EXPORT(pool_f64);
+
+template <>
+const PoolKernels<float>& pool_kernels<float>() {
+  static constinit KernelTable<PoolKernels<float>> table(
+      [] { return HWY_DYNAMIC_DISPATCH(pool_f32)(); });
+  return table.get();
+}
+
+template <>
+const PoolKernels<double>& pool_kernels<double>() {
+  static constinit KernelTable<PoolKernels<double>> table(
+      [] { return HWY_DYNAMIC_DISPATCH(pool_f64)(); });
+  return table.get();
+}
+
+}  // namespace kiln::cpu
+#endif

@@ -1,0 +1,240 @@
+#include "kiln/backend/cpu/image/resample.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "kiln/backend/cpu/image/resample_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
+
+namespace kiln::cpu {
+
+LineMap::LineMap(int64_t size) : in(size), first(1, 0) {}
+
+void LineMap::begin_output() {
+  ++out;
+  first.push_back(first.back());
+}
+
+void LineMap::put(int64_t at, double by) {
+  index.push_back(at);
+  weight.push_back(by);
+  ++first.back();
+}
+
+bool LineMap::picks() const {
+  return static_cast<int64_t>(index.size()) == out &&
+         std::all_of(weight.begin(), weight.end(), [](double w) { return w == 1.0; }) &&
+         std::adjacent_find(first.begin(), first.end()) == first.end();
+}
+
+LineMap LineMap::transposed() const {
+  LineMap result(out);
+  std::vector<std::vector<std::pair<int64_t, double>>> of(static_cast<size_t>(in));
+  for (int64_t o = 0; o < out; ++o) {
+    for (int64_t k = first[static_cast<size_t>(o)]; k < first[static_cast<size_t>(o) + 1]; ++k) {
+      const auto i = static_cast<size_t>(k);
+      auto& list = of[static_cast<size_t>(index[i])];
+      // What reads an element twice, as at an edge, has one weight.
+      if (!list.empty() && list.back().first == o) {
+        list.back().second += weight[i];
+      } else {
+        list.emplace_back(o, weight[i]);
+      }
+    }
+  }
+  for (const auto& list : of) {
+    result.begin_output();
+    for (const auto& [at, by] : list) result.put(at, by);
+  }
+  return result;
+}
+
+namespace {
+
+template <class T>
+LanePlan<T> lane_plan(const LineMap& map, int64_t lanes) {
+  using Place = typename LanePlan<T>::Place;
+  LanePlan<T> plan;
+  plan.in = map.in;
+  plan.out = map.out;
+  plan.weighted = !map.picks();
+  plan.first.push_back(0);
+  for (int64_t o = 0; o < map.out; o += lanes) {
+    const int64_t count = std::min(lanes, map.out - o);
+    int64_t taps = 0;
+    for (int64_t j = 0; j < count; ++j) taps = std::max(taps, map.taps(o + j));
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      LaneStep step;
+      int64_t low = map.in, high = 0;
+      const auto at = [&](int64_t j) { return static_cast<size_t>(map.first[o + j] + tap); };
+      for (int64_t j = 0; j < count; ++j) {
+        if (tap >= map.taps(o + j)) {
+          step.ragged = true;
+          continue;
+        }
+        low = std::min(low, map.index[at(j)]);
+        high = std::max(high, map.index[at(j)]);
+      }
+      // A row that is narrower than two vectors is read from one that is as wide.
+      const int64_t room = std::max(map.in, 2 * lanes);
+      for (const LaneReach reach : {LaneReach::one, LaneReach::two}) {
+        const int64_t width = reach == LaneReach::one ? lanes : 2 * lanes;
+        const int64_t base = std::min(low, room - width);
+        if (high - base >= width) continue;
+        step.reach = reach;
+        step.base = base;
+        break;
+      }
+      for (int64_t j = 0; j < lanes; ++j) {
+        const bool there = j < count && tap < map.taps(o + j);
+        plan.places.push_back(there ? static_cast<Place>(map.index[at(j)] - step.base) : Place(0));
+        plan.weights.push_back(there ? static_cast<T>(map.weight[at(j)]) : T(0));
+      }
+      plan.steps.push_back(step);
+    }
+    plan.first.push_back(static_cast<int64_t>(plan.steps.size()));
+  }
+  return plan;
+}
+
+// None unless the taps of every output lie side by side, and there are enough of them to be worth
+// a sum across lanes.
+template <class T>
+std::optional<DotPlan<T>> dot_plan(const LineMap& map, const LanePlan<T>& other, int64_t lanes) {
+  int64_t cost = 0, other_cost = 0;  // in cycles, roughly
+  for (const LaneStep& step : other.steps) {
+    other_cost += step.reach == LaneReach::any ? lanes + 4 : 4;
+  }
+  DotPlan<T> plan;
+  plan.out = map.out;
+  plan.first = map.first;
+  for (int64_t o = 0; o < map.out; ++o) {
+    const int64_t taps = map.taps(o);
+    const int64_t* places = map.index.data() + map.first[static_cast<size_t>(o)];
+    for (int64_t k = 1; k < taps; ++k) {
+      if (places[k] != places[0] + k) return {};
+    }
+    plan.start.push_back(taps > 0 ? places[0] : 0);
+    cost += 16 + 2 * (taps / lanes);
+  }
+  if (cost >= other_cost) return {};
+  plan.weights.assign(map.weight.begin(), map.weight.end());
+  return plan;
+}
+
+// A map of columns, in the form that suits it.
+template <class T>
+class Columns {
+ public:
+  explicit Columns(const LineMap& map)
+      : plan_(lane_plan<T>(map, resample_kernels<T>().lanes)),
+        dots_(dot_plan(map, plan_, resample_kernels<T>().lanes)) {}
+
+  void run(const T* x, int64_t count, T* out) const {
+    if (dots_) {
+      resample_kernels<T>().dots(*dots_, x, count, plan_.in, out);
+    } else {
+      resample_kernels<T>().columns(plan_, x, count, out);
+    }
+  }
+
+ private:
+  LanePlan<T> plan_;
+  std::optional<DotPlan<T>> dots_;
+};
+
+// A map of rows.
+template <class T>
+class Rows {
+ public:
+  explicit Rows(const LineMap& map) : map_(map), picks_(map.picks()) {
+    weight_.assign(map.weight.begin(), map.weight.end());
+  }
+
+  // Output rows [begin, end), of which the inputs begin with row `low`.
+  void run(const T* x, int64_t low, int64_t begin, int64_t end, int64_t width, T* out) const {
+    resample_kernels<T>().rows({map_.first.data(), map_.index.data(), weight_.data(), picks_},
+                               begin, end, x, low, width, out);
+  }
+  // The input rows [low, high) that they read.
+  std::pair<int64_t, int64_t> reads(int64_t begin, int64_t end) const {
+    const auto from = map_.index.begin() + map_.first[static_cast<size_t>(begin)];
+    const auto to = map_.index.begin() + map_.first[static_cast<size_t>(end)];
+    if (from == to) return {0, 0};
+    const auto [low, high] = std::minmax_element(from, to);
+    return {*low, *high + 1};
+  }
+
+ private:
+  const LineMap& map_;
+  bool picks_;
+  std::vector<T> weight_;
+};
+
+// f(plane, first row, row behind the last) over pieces of rows that stay in the cache.
+template <class F>
+void for_pieces(int64_t planes, int64_t rows, int64_t row_cost, F&& f) {
+  constexpr int64_t kPiece = 8192;
+  const int64_t step =
+      std::clamp<int64_t>(kPiece / std::max<int64_t>(1, row_cost), 4, rows < 4 ? 4 : rows);
+  const int64_t pieces = (rows + step - 1) / step;
+  const int64_t grain = std::max<int64_t>(1, kGrain / (step * std::max<int64_t>(1, row_cost)));
+  parallel_for(planes * pieces, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t first = k % pieces * step;
+      f(k / pieces, first, std::min(rows, first + step));
+    }
+  });
+}
+
+}  // namespace
+
+template <class T>
+void resample(const T* x, int64_t planes, int64_t h, int64_t w, const LineMap* rows,
+              const LineMap* columns, bool columns_first, T* out) {
+  if (rows != nullptr && columns == nullptr && w == 1) {
+    columns = rows;
+    rows = nullptr;
+    w = h;
+    h = 1;
+  }
+  if (rows == nullptr) {
+    const Columns<T> within(*columns);
+    for_pieces(1, planes * h, std::max(w, columns->out), [&](int64_t, int64_t first, int64_t end) {
+      within.run(x + first * w, end - first, out + first * columns->out);
+    });
+    return;
+  }
+  const Rows<T> across(*rows);
+  const int64_t out_h = rows->out;
+  if (columns == nullptr) {
+    for_pieces(planes, out_h, w, [&](int64_t plane, int64_t first, int64_t end) {
+      across.run(x + plane * h * w, 0, first, end, w, out + (plane * out_h + first) * w);
+    });
+    return;
+  }
+  const Columns<T> within(*columns);
+  const int64_t out_w = columns->out;
+  for_pieces(planes, out_h, std::max(w, out_w), [&](int64_t plane, int64_t first, int64_t end) {
+    const T* from = x + plane * h * w;
+    T* to = out + (plane * out_h + first) * out_w;
+    if (columns_first) {
+      const auto [low, high] = across.reads(first, end);
+      const Scratch<T> between((high - low) * out_w);
+      within.run(from + low * w, high - low, between.get());
+      across.run(between.get(), low, first, end, out_w, to);
+    } else {
+      const Scratch<T> between((end - first) * w);
+      across.run(from, 0, first, end, w, between.get());
+      within.run(between.get(), end - first, to);
+    }
+  });
+}
+
+template void resample(const float*, int64_t, int64_t, int64_t, const LineMap*, const LineMap*,
+                       bool, float*);
+template void resample(const double*, int64_t, int64_t, int64_t, const LineMap*, const LineMap*,
+                       bool, double*);
+
+}  // namespace kiln::cpu

@@ -1,0 +1,508 @@
+#include "kiln/backend/cpu/matmul/gemm.h"
+
+#include <algorithm>
+
+#include "kiln/backend/cpu/elementwise/binary_kernels.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
+
+namespace kiln::cpu {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// How far p runs before the sums go to memory: a panel of B of this depth (and the rows of A that
+// meet it) stay in the first two cache levels. The last two runs share what is left evenly.
+constexpr int64_t kDepth = 1024;
+
+int64_t depth_of_run(int64_t left) {
+  if (left <= kDepth) return left;
+  if (left < 2 * kDepth) return round_up(ceil_div(left, 2), 16);
+  return kDepth;
+}
+
+// Bytes of packed A (a quarter of a typical second-level cache) and packed B (some of the third) in
+// use at once.
+constexpr int64_t kPackedABytes = 256 * 1024;
+constexpr int64_t kPackedBBytes = 4096 * 1024;
+
+// Row panels of equal height waste nothing on a short last one.
+int64_t panel_rows(int64_t m, int64_t most) { return ceil_div(m, ceil_div(m, most)); }
+
+// What remains to be done to `m` rows of `n` elements of C from `c` on, once they are summed.
+template <class T>
+void finish(const Gemm<T>& g, T* c, int64_t m, int64_t n) {
+  if (n == g.c_row) {
+    n *= m;
+    m = 1;
+  }
+  const Kernel add = binary_kernels().kernels[index_of(BinaryOp::add)][column_of(dtype_of<T>)];
+  for (int64_t i = 0; i < m; ++i, c += g.c_row) {
+    if (g.activation != nullptr) g.activation({.in = {c}, .out = c, .n = n});
+    if (g.residual != nullptr) add({.in = {c, g.residual + (c - g.c)}, .out = c, .n = n});
+  }
+}
+
+// Columns of C that are finished together: enough for a kernel to run well, few enough to be in the
+// second-level cache still.
+constexpr int64_t kFinishColumns = 256;
+
+template <class T>
+void finish_empty(const Gemm<T>& g) {
+  for (int64_t i = 0; i < g.m; ++i) {
+    for (int64_t j = 0; j < g.n; ++j) {
+      T& c = g.c[i * g.c_row + j];
+      T sum = g.accumulate ? c : T(0);
+      if (g.row_bias != nullptr) sum += g.row_bias[i];
+      if (g.column_bias != nullptr) sum += g.column_bias[j];
+      c = sum;
+    }
+  }
+  if (g.has_finish()) finish(g, g.c, g.m, g.n);
+}
+
+// Whether rows that lie `stride` elements apart fall on so few sets of the first-level cache that
+// reading several side by side evicts them.
+template <class T>
+bool rows_collide(int64_t stride) {
+  return stride * static_cast<int64_t>(sizeof(T)) % 2048 == 0;
+}
+
+template <class T>
+struct Plan {
+  bool pack_a;
+  bool pack_b;
+  int64_t rows;     // of a row panel
+  int64_t a_block;  // rows packed at once, a multiple of `rows`
+  int64_t b_block;  // columns packed at once, a multiple of the panel's columns
+};
+
+template <class T>
+Plan<T> make_plan(const Gemm<T>& g, const GemmKernels<T>& kernels) {
+  Plan<T> plan;
+  const int64_t depth = std::min(g.k, kDepth);
+  constexpr int64_t size = sizeof(T);
+  // Packing moves k (m + n) elements to make k m n multiply-adds cheaper: it must be used often
+  // enough to pay.
+  plan.pack_b = g.b.column != 1 ||
+                (g.m > 2 * kernels.max_strided_rows && depth * g.n * size > 192 * 1024) ||
+                (g.m > 4 * kernels.max_strided_rows && rows_collide<T>(g.b.row));
+  plan.pack_a =
+      g.n > 2 * kernels.columns && (g.a.row != 1 ? (g.a.column != 1 || rows_collide<T>(g.a.row) ||
+                                                    depth * g.m * size > 256 * 1024)
+                                                 : depth * g.m * size > 256 * 1024);
+  // Tiles of packed rows also fetch or pack the columns that come next.
+  plan.pack_a = plan.pack_a || (plan.pack_b && g.n >= 12 * kernels.columns);
+  const bool adjacent = plan.pack_a || g.a.row == 1;
+  plan.rows = panel_rows(g.m, adjacent ? kernels.max_rows : kernels.max_strided_rows);
+  plan.a_block = !plan.pack_a
+                     ? g.m
+                     : std::max<int64_t>(kPackedABytes / size / depth / plan.rows, 1) * plan.rows;
+  plan.b_block =
+      !plan.pack_b
+          ? round_up(g.n, kernels.columns)
+          : std::max<int64_t>(kPackedBBytes / size / depth / kernels.columns, 1) * kernels.columns;
+  return plan;
+}
+
+// Note [Packing]. A panel is packed right before it is first multiplied, and still in the first
+// cache levels then. Where elements stay side by side, the tiles of the panel before copy them
+// while they multiply, which has loads and stores to spare; where packing transposes, they bring
+// what will be packed into the cache, since it was often written by another core, or long ago.
+
+// Tiles, at most, that share the copy of a vector's width of B: the less each of them copies, the
+// less it waits for memory.
+constexpr int64_t kCopyParts = 4;
+
+// The product of one tile of C (or all of it) on this thread.
+template <class T>
+class TileMultiplier {
+ public:
+  explicit TileMultiplier(const Gemm<T>& g)
+      : g_(g),
+        kernels_(gemm_kernels<T>()),
+        plan_(make_plan(g, kernels_)),
+        // Without packing, the columns of the last, incomplete vector are packed all the same:
+        // kernels read whole vectors.
+        direct_(plan_.pack_b ? 0 : g.n / kernels_.lanes * kernels_.lanes),
+        b_block_(std::min(plan_.b_block, round_up(g.n, kernels_.columns))),
+        a_block_(std::min(plan_.a_block, round_up(g.m, plan_.rows))),
+        b_slots_(!plan_.pack_b     ? 1
+                 : a_block_ >= g.m ? 2
+                                   : b_block_ / kernels_.columns),
+        b_packed_(direct_ == g.n ? 0 : b_slots_ * kernels_.columns * most_depth() + kernels_.lanes),
+        a_packed_(plan_.pack_a ? a_block_ * most_depth() + kernels_.lanes : 0) {}
+
+  void run() const {
+    GemmBlock<T> block;
+    block.rows = plan_.rows;
+    block.c_row = g_.c_row;
+    for (int64_t p = 0; p < g_.k; p += block.k) {
+      block.k = depth_of_run(g_.k - p);
+      block.accumulate = g_.accumulate || p != 0;
+      const bool last = p + block.k == g_.k;
+      for (int64_t j = 0; j < g_.n; j += block.n) {
+        // The columns up to `direct_` as they lie; else a block of packed ones.
+        block.n = j < direct_ ? direct_ : std::min(b_block_, g_.n - j);
+        block.column_bias = last && g_.column_bias != nullptr ? g_.column_bias + j : nullptr;
+        const MatrixView<T> b{g_.b.data + p * g_.b.row + j * g_.b.column, g_.b.row, g_.b.column};
+        for (int64_t i = 0; i < g_.m; i += block.m) {
+          block.m = std::min(a_block_, g_.m - i);
+          block.c = g_.c + i * g_.c_row + j;
+          block.row_bias = last && g_.row_bias != nullptr ? g_.row_bias + i : nullptr;
+          const MatrixView<T> a{g_.a.data + i * g_.a.row + p * g_.a.column, g_.a.row, g_.a.column};
+          multiply_block(block, a, b, j >= direct_, i == 0, last && g_.has_finish());
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t most_depth() const { return std::min(g_.k, kDepth); }
+
+  // A block of A times a block of B, which is packed or to be packed, if it is to be at all.
+  void multiply_block(GemmBlock<T> block, const MatrixView<T>& a, const MatrixView<T>& b,
+                      bool b_packed, bool b_is_new, bool finishes) const {
+    block.a = plan_.pack_a ? a_packed_.get() : a.data;
+    block.a_row = plan_.pack_a ? 1 : a.row;
+    block.a_step = plan_.pack_a ? plan_.rows : a.column;
+    block.a_panel = plan_.rows * (plan_.pack_a ? block.k : a.row);
+    block.b = b_packed ? b_packed_.get() : b.data;
+    block.b_step = b_packed ? kernels_.columns : b.row;
+    block.b_panel = kernels_.columns * (b_packed ? block.k : 1);
+    const bool packs_b = b_packed && b_is_new;
+    int64_t done = 0;  // columns
+    if (plan_.pack_a) {
+      const GemmBlock<T> first = part(block, 0, kernels_.columns);
+      if (packs_b) pack_columns(b, first);
+      multiply_and_pack_rows(first, a);
+      done = first.n;
+    }
+    if (packs_b) {
+      multiply_and_pack_columns(block, b, done, finishes);
+    } else if (!finishes) {
+      if (done < block.n) kernels_.block(part(block, done, block.n - done));
+    } else {
+      for (int64_t from = 0; from < block.n; from = done) {
+        const int64_t end = std::min(from + kFinishColumns, block.n);
+        if (done < end) kernels_.block(part(block, done, end - done));
+        done = end;
+        finish(g_, block.c + from, block.m, end - from);
+      }
+    }
+  }
+
+  // The panel of B that begins with column j of a block.
+  const T* panel_of_b(const GemmBlock<T>& block, int64_t j) const {
+    const int64_t panel = j / kernels_.columns;
+    return block.b + (block.b == b_packed_.get() ? panel % b_slots_ : panel) * block.b_panel;
+  }
+
+  // Up to n columns of a block, from the one that begins panel j / columns.
+  GemmBlock<T> part(const GemmBlock<T>& block, int64_t j, int64_t n) const {
+    GemmBlock<T> some = block;
+    some.n = std::min(n, block.n - j);
+    some.b = panel_of_b(block, j);
+    some.c += j;
+    if (block.column_bias != nullptr) some.column_bias += j;
+    return some;
+  }
+
+  // Packs the rows of A for a block that is one panel of them.
+  void pack_rows(const MatrixView<T>& a, const GemmBlock<T>& panel) const {
+    kernels_.pack(panel.m, panel.k, a.data, a.row, a.column, const_cast<T*>(panel.a), panel.rows);
+  }
+  // Packs the columns of B for a block that is one panel of them.
+  void pack_columns(const MatrixView<T>& b, const GemmBlock<T>& panel) const {
+    kernels_.pack(panel.n, panel.k, b.data, b.column, b.row, const_cast<T*>(panel.b),
+                  kernels_.columns);
+  }
+
+  // Packs A panel by panel, and multiplies each with the block's columns.
+  void multiply_and_pack_rows(const GemmBlock<T>& block, const MatrixView<T>& a) const {
+    bool is_packed = false;
+    for (int64_t i = 0; i < block.m; i += block.rows) {
+      GemmBlock<T> panel = block;
+      panel.m = std::min(block.rows, block.m - i);
+      panel.a += i / block.rows * block.a_panel;
+      panel.c += i * block.c_row;
+      if (block.row_bias != nullptr) panel.row_bias += i;
+      if (!is_packed) pack_rows({a.data + i * a.row, a.row, a.column}, panel);
+      panel.ahead = rows_ahead(a, i + block.rows, block);
+      is_packed = panel.ahead.task == AheadTask::copy;
+      kernels_.block(panel);
+    }
+  }
+
+  // Packs B panel by panel from column j on, and multiplies the block's rows with each.
+  void multiply_and_pack_columns(const GemmBlock<T>& block, const MatrixView<T>& b, int64_t j,
+                                 bool finishes) const {
+    bool is_packed = false;
+    int64_t finished = 0;
+    for (; j < block.n; j += kernels_.columns) {
+      GemmBlock<T> panel = part(block, j, kernels_.columns);
+      if (!is_packed) pack_columns({b.data + j * b.column, b.row, b.column}, panel);
+      panel.ahead = columns_ahead(b, j + kernels_.columns, block);
+      is_packed = panel.ahead.task == AheadTask::copy;
+      kernels_.block(panel);
+      const int64_t done = j + panel.n;
+      if (finishes && (done - finished >= kFinishColumns || done == block.n)) {
+        finish(g_, block.c + finished, block.m, done - finished);
+        finished = done;
+      }
+    }
+    // The block's first columns, multiplied by the caller, may be all it has.
+    if (finishes && finished < block.n) finish(g_, block.c + finished, block.m, block.n - finished);
+  }
+
+  // For the panel of B that begins with column j of the block.
+  Ahead<T> columns_ahead(const MatrixView<T>& b, int64_t j, const GemmBlock<T>& block) const {
+    if (j >= block.n) return {};
+    Ahead<T> ahead;
+    ahead.from = b.data + j * b.column;
+    ahead.count = std::min<int64_t>(kernels_.columns, block.n - j);
+    if (b.row == 1) {
+      constexpr int64_t kLine = 64 / sizeof(T);
+      ahead.task = AheadTask::fetch;
+      ahead.row = b.column;
+      ahead.step = 1;
+      ahead.tile = kLine * b.column;
+      ahead.tiles = ceil_div(ahead.count, kLine);
+    } else if (b.column == 1 && block.a_row == 1 && block.m > block.rows) {
+      ahead.task = AheadTask::copy;
+      ahead.step = b.row;
+      ahead.to = const_cast<T*>(panel_of_b(block, j));
+      ahead.to_step = kernels_.columns;
+      ahead.tile = kernels_.lanes;
+      ahead.rows = block.k;
+      ahead.next = ahead.from + kernels_.columns;
+      ahead.tiles = ceil_div(ahead.count, kernels_.lanes);
+      ahead.parts = std::clamp<int64_t>(block.m / block.rows / ahead.tiles, 1, kCopyParts);
+    }
+    return ahead;
+  }
+
+  // For the panel of A that begins with row i of the block.
+  Ahead<T> rows_ahead(const MatrixView<T>& a, int64_t i, const GemmBlock<T>& block) const {
+    if (i >= block.m) return {};
+    Ahead<T> ahead;
+    ahead.from = a.data + i * a.row;
+    ahead.count = std::min(block.rows, block.m - i);
+    ahead.tiles = 1;
+    if (a.column == 1) {
+      ahead.task = AheadTask::fetch;
+      ahead.row = a.row;
+      ahead.step = 1;
+    } else if (a.row == 1 && ahead.count <= kernels_.lanes && block.n > kernels_.lanes) {
+      ahead.task = AheadTask::copy;
+      ahead.step = a.column;
+      ahead.to = const_cast<T*>(block.a) + i / block.rows * block.a_panel;
+      ahead.to_step = block.rows;
+      ahead.rows = block.k;
+      ahead.next = ahead.from + block.rows;
+    }
+    return ahead;
+  }
+
+  const Gemm<T>& g_;
+  const GemmKernels<T>& kernels_;
+  const Plan<T> plan_;
+  const int64_t direct_;  // columns of B that are not packed
+  const int64_t b_block_, a_block_;
+  // Packed panels of B that are kept: all of a block's when several blocks of A meet them, else the
+  // one that is multiplied and the next, which stay in the first-level cache's reach.
+  const int64_t b_slots_;
+  const Scratch<T> b_packed_, a_packed_;
+};
+
+template <class T>
+void multiply_tile(const Gemm<T>& g) {
+  TileMultiplier<T>(g).run();
+}
+
+// Multiply-adds below which a product stays on one thread, and that one piece of a larger one
+// should have.
+constexpr int64_t kSerialWork = 256 * 1024;
+constexpr int64_t kPieceWork = 64 * 1024;
+
+// Products of so many elements are summed in pieces of that many.
+constexpr int64_t kDotPiece = 32768;
+
+// y[j] = the product of x [k] with row j of `count` rows, by pieces: they give threads something to
+// share where there are few rows, and their sums are added in double.
+template <class T>
+void long_dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y) {
+  const int64_t pieces = (k + kDotPiece - 1) / kDotPiece;
+  const Scratch<T> sums(pieces * count);
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  parallel_for(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t at = piece * kDotPiece;
+      kernels.dots(x + at, rows + at, row, count, std::min(kDotPiece, k - at),
+                   sums.get() + piece * count);
+    }
+  });
+  for (int64_t j = 0; j < count; ++j) {
+    double total = 0.0;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      total += static_cast<double>(sums[piece * count + j]);
+    }
+    y[j] = static_cast<T>(total);
+  }
+}
+
+// A matrix times a vector, when its rows or columns are adjacent memory: limited by reading the
+// matrix, which is done once and in order. Returns whether it was one. It must depend on the whole
+// problem alone: a tile of a larger one that happens to be a vector sums in another order.
+template <class T>
+bool multiply_vector(const Gemm<T>& g) {
+  const bool row_result = g.m == 1;
+  if (!row_result && (g.n != 1 || g.c_row != 1)) return false;
+  // y [n] = x [k] times the matrix M [k, n].
+  const MatrixView<T> matrix = row_result ? g.b : MatrixView<T>{g.a.data, g.a.column, g.a.row};
+  const int64_t x_step = row_result ? g.a.column : g.b.row;
+  const T* x = row_result ? g.a.data : g.b.data;
+  const int64_t n = row_result ? g.n : g.m;
+  if (matrix.row != 1 && matrix.column != 1) return false;
+
+  const Scratch<T> x_copy(x_step == 1 ? 0 : g.k);
+  if (x_step != 1) {
+    for (int64_t p = 0; p < g.k; ++p) x_copy[p] = x[p * x_step];
+    x = x_copy.get();
+  }
+  const Scratch<T> added(g.accumulate ? n : 0);
+  if (g.accumulate) std::copy_n(g.c, n, added.get());
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  const int64_t grain = std::max<int64_t>(kPieceWork / g.k / 64 * 64, 64);
+  const T* each = row_result ? g.column_bias : g.row_bias;
+  const T* all = row_result ? g.row_bias : g.column_bias;
+  const bool few = matrix.row == 1 && n <= 8 && g.k >= 2 * kDotPiece;
+  if (few) long_dots(x, matrix.data, matrix.column, n, g.k, g.c);
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    const int64_t count = end - begin;
+    T* y = g.c + begin;
+    if (few) {
+      // done
+    } else if (matrix.row == 1) {
+      kernels.dots(x, matrix.data + begin * matrix.column, matrix.column, count, g.k, y);
+    } else {
+      kernels.weighted_sum(x, matrix.data + begin, matrix.row, g.k, count, y);
+    }
+    for (int64_t j = begin; j < end; ++j) {
+      T sum = g.c[j];
+      if (g.accumulate) sum += added[j];
+      if (each != nullptr) sum += each[j];
+      if (all != nullptr) sum += *all;
+      g.c[j] = sum;
+    }
+    // They lie side by side, whichever way C is a vector.
+    if (g.has_finish()) {
+      Gemm<T> line = g;
+      line.c_row = count;
+      finish(line, y, 1, count);
+    }
+  });
+  return true;
+}
+
+// Few rows of A times columns of B, both of adjacent elements: sums over vectors of p, where tiles
+// would first transpose all of B for few products each. The sums of lanes at the end cost about as
+// much at the limit; all of A is to stay in the second-level cache. As with vectors, it depends on
+// the whole problem alone.
+template <class T>
+bool multiply_few_rows(const Gemm<T>& g) {
+  if (g.a.column != 1 || g.b.row != 1 || g.accumulate) return false;
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  if (g.m > 3 * g.k / kernels.lanes) return false;
+  if (g.m * g.k * static_cast<int64_t>(sizeof(T)) > kPackedABytes) return false;
+  const int64_t grain = std::max<int64_t>(kPieceWork / (g.m * g.k) / 64 * 64, 64);
+  parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
+    kernels.dots_of_rows(g.m, g.a.data, g.a.row, g.b.data + begin * g.b.column, g.b.column,
+                         end - begin, g.k, g.c + begin, g.c_row);
+    if (g.column_bias != nullptr || g.row_bias != nullptr) {
+      for (int64_t i = 0; i < g.m; ++i) {
+        for (int64_t j = begin; j < end; ++j) {
+          T& sum = g.c[i * g.c_row + j];
+          if (g.column_bias != nullptr) sum += g.column_bias[j];
+          if (g.row_bias != nullptr) sum += g.row_bias[i];
+        }
+      }
+    }
+    if (g.has_finish()) finish(g, g.c + begin, g.m, end - begin);
+  });
+  return true;
+}
+
+// What needs no tiles.
+template <class T>
+bool is_done_without_tiles(const Gemm<T>& g) {
+  if (g.m == 0 || g.n == 0) return true;
+  if (g.k == 0) {
+    finish_empty(g);
+    return true;
+  }
+  return multiply_vector(g) || multiply_few_rows(g);
+}
+
+}  // namespace
+
+template <class T>
+void gemm_serial(const Gemm<T>& g) {
+  if (!is_done_without_tiles(g)) multiply_tile(g);
+}
+
+template <class T>
+void gemm(const Gemm<T>& g) {
+  if (is_done_without_tiles(g)) return;
+  const int64_t work = g.m * g.n * g.k;
+  const int threads = num_threads();
+  if (work < kSerialWork || threads == 1 || in_parallel_region()) return multiply_tile(g);
+
+  // A grid of tiles of C, about as many as threads can share evenly, cut where the tiles come out
+  // squarest: a tile packs (or reads) k (rows + columns) elements.
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  const int64_t wanted = std::min<int64_t>(threads, work / kPieceWork);
+  int64_t best_rows = 1, best_columns = 1;
+  double best_cost = 0;
+  for (int64_t rows = 1; rows <= wanted; ++rows) {
+    const int64_t columns = ceil_div(wanted, rows);
+    const int64_t tile_m = round_up(ceil_div(g.m, rows), kernels.max_strided_rows);
+    const int64_t tile_n = round_up(ceil_div(g.n, columns), kernels.columns);
+    const double cost = static_cast<double>(tile_m) * static_cast<double>(tile_n) +
+                        8.0 * static_cast<double>(tile_m + tile_n);
+    if (rows == 1 || cost < best_cost) {
+      best_cost = cost;
+      best_rows = rows;
+      best_columns = columns;
+    }
+  }
+  const int64_t tile_m = ceil_div(g.m, best_rows);
+  const int64_t tile_n = round_up(ceil_div(g.n, best_columns), kernels.columns);
+  const int64_t rows = ceil_div(g.m, tile_m);
+  const int64_t columns = ceil_div(g.n, tile_n);
+  parallel_for(rows * columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / columns * tile_m;
+      const int64_t j = t % columns * tile_n;
+      Gemm<T> tile = g;
+      tile.m = std::min(tile_m, g.m - i);
+      tile.n = std::min(tile_n, g.n - j);
+      tile.a.data += i * g.a.row;
+      tile.b.data += j * g.b.column;
+      tile.c += i * g.c_row + j;
+      if (tile.row_bias != nullptr) tile.row_bias += i;
+      if (tile.column_bias != nullptr) tile.column_bias += j;
+      if (tile.residual != nullptr) tile.residual += i * g.c_row + j;
+      multiply_tile(tile);
+    }
+  });
+}
+
+template void gemm_serial(const Gemm<float>&);
+template void gemm_serial(const Gemm<double>&);
+template void gemm(const Gemm<float>&);
+template void gemm(const Gemm<double>&);
+
+}  // namespace kiln::cpu

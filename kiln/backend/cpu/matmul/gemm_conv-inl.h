@@ -1,0 +1,228 @@
+// Products of weights and an image, whose patches are read where they lie. Included once for each
+// instruction set by the files of gemm_kernels-inl.h.
+
+#if defined(KILN_BACKEND_CPU_GEMM_CONV_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef KILN_BACKEND_CPU_GEMM_CONV_INL_H_
+#undef KILN_BACKEND_CPU_GEMM_CONV_INL_H_
+#else
+#define KILN_BACKEND_CPU_GEMM_CONV_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/matmul/gemm_tiles-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+struct ConvTile {
+  int64_t k;
+  const T* a;
+  int64_t a_step;
+  const T* b;
+  const int64_t* b_offsets;
+  const StorePiece* pieces[3];  // of the first vector, of the second, and their end
+  T* c;
+  int64_t c_row;
+  bool accumulate;
+  const T* row_bias;
+};
+
+template <class T, int kRows, int kVectors>
+HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  V sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
+  }
+  // Results and the next panel's patches are on their way while this one is computed.
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
+      const T* c = tile.c + piece->offset;
+      for (int i = 0; i < kRows; ++i, c += tile.c_row) __builtin_prefetch(c + piece->low, 1);
+    }
+  }
+  const T* HWY_RESTRICT a = tile.a;
+  const auto add_product = [&](const T* HWY_RESTRICT b) HWY_ATTR {
+    V bv[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      bv[v] = hn::LoadU(d, b + v * lanes);
+      __builtin_prefetch(b + (kVectors + v) * lanes, 0, 2);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V av = hn::Set(d, a[i]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
+    }
+    a += tile.a_step;
+  };
+  if (tile.b_offsets != nullptr) {
+    for (int64_t p = 0; p < tile.k; ++p) add_product(tile.b + tile.b_offsets[p]);
+  } else {
+    for (int64_t p = 0; p < tile.k; ++p) add_product(tile.b + p * 2 * lanes);
+  }
+  if (tile.row_bias != nullptr) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const V bias = hn::Set(d, tile.row_bias[i]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Add(sum[i][v], bias);
+    }
+  }
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
+      const auto valid = hn::AndNot(hn::FirstN(d, static_cast<size_t>(piece->low)),
+                                    hn::FirstN(d, static_cast<size_t>(piece->high)));
+      T* c = tile.c + piece->offset;
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i, c += tile.c_row) {
+        V out = sum[i][v];
+        if (tile.accumulate) out = hn::Add(out, hn::MaskedLoad(valid, d, c));
+        hn::BlendedStore(out, valid, d, c);
+      }
+    }
+  }
+}
+
+template <class T>
+using ConvTileFunction = void (*)(const ConvTile<T>&);
+
+template <class T, int kVectors, int... kRow>
+constexpr auto conv_tiles(std::integer_sequence<int, kRow...>) {
+  struct Table {
+    ConvTileFunction<T> of_rows[sizeof...(kRow) + 1];
+  };
+  return Table{{nullptr, &conv_tile<T, kRow + 1, kVectors>...}};
+}
+
+template <class T>
+void conv_block(const ConvBlock<T>& block) {
+  static constexpr auto kTiles1 = conv_tiles<T, 1>(std::make_integer_sequence<int, kMaxRows>());
+  static constexpr auto kTiles2 = conv_tiles<T, 2>(std::make_integer_sequence<int, kMaxRows>());
+  // Rows whose part of A stays in the second-level cache while all panels of B pass by.
+  constexpr int64_t kElements = 256 * 1024 / static_cast<int64_t>(sizeof(T));
+  const int64_t row_step =
+      std::max<int64_t>(kElements / std::max<int64_t>(block.k, 1) / block.rows, 1) * block.rows;
+  ConvTile<T> tile;
+  tile.k = block.k;
+  tile.a_step = block.rows;
+  tile.b_offsets = block.b_offsets;
+  tile.c_row = block.c_row;
+  tile.accumulate = block.accumulate;
+  for (int64_t top = 0; top < block.m; top += row_step) {
+    const int64_t bottom = std::min(top + row_step, block.m);
+    for (int64_t j = 0; j < block.panels; ++j) {
+      tile.b = block.b + j * block.b_panel;
+      tile.pieces[0] = block.pieces + (j == 0 ? 0 : block.piece_ends[2 * j - 1]);
+      tile.pieces[1] = block.pieces + block.piece_ends[2 * j];
+      tile.pieces[2] = block.pieces + block.piece_ends[2 * j + 1];
+      // A last vector that holds no results is left out.
+      const auto& tiles = tile.pieces[1] == tile.pieces[2] ? kTiles1.of_rows : kTiles2.of_rows;
+      for (int64_t i = top; i < bottom; i += block.rows) {
+        tile.a = block.a + i / block.rows * block.a_panel;
+        tile.c = block.c + i * block.c_row;
+        tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
+        tiles[std::min(block.rows, bottom - i)](tile);
+      }
+    }
+  }
+}
+
+template <class T, int kRows, int kVectors>
+HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets, const T* b, T* c,
+                             int64_t columns) {
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  V sum[kRows][kVectors];
+  const T* a[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    a[i] = block.a + offsets[i];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
+  }
+  for (int64_t s = 0; s < block.segments; ++s) {
+    int64_t e = block.a_starts[s];
+    for (int64_t p = block.length; p != 0; --p, e += block.a_step, b += 2 * lanes) {
+      V bv[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        const V av = hn::Set(d, a[i][e]);
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
+      }
+    }
+  }
+  const auto last = hn::FirstN(d, static_cast<size_t>(columns - (kVectors - 1) * lanes));
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i, c += block.c_row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      T* to = c + v * lanes;
+      if (v + 1 == kVectors) {
+        if (block.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::MaskedLoad(last, d, to));
+        hn::BlendedStore(sum[i][v], last, d, to);
+      } else {
+        if (block.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, to));
+        hn::StoreU(sum[i][v], d, to);
+      }
+    }
+  }
+}
+
+template <class T>
+using PatchTileFunction = void (*)(const PatchBlock<T>&, const int64_t*, const T*, T*, int64_t);
+
+template <class T, int kVectors, int... kRow>
+constexpr auto patch_tiles(std::integer_sequence<int, kRow...>) {
+  struct Table {
+    PatchTileFunction<T> of_rows[sizeof...(kRow) + 1];
+  };
+  return Table{{nullptr, &patch_tile<T, kRow + 1, kVectors>...}};
+}
+
+template <class T>
+void patch_block(const PatchBlock<T>& block) {
+  static constexpr auto kTiles1 =
+      patch_tiles<T, 1>(std::make_integer_sequence<int, kMaxStridedRows>());
+  static constexpr auto kTiles2 =
+      patch_tiles<T, 2>(std::make_integer_sequence<int, kMaxStridedRows>());
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  const int64_t panels = (block.m + kMaxStridedRows - 1) / kMaxStridedRows;
+  const int64_t rows = (block.m + panels - 1) / panels;
+  for (int64_t j = 0; j < block.n; j += 2 * lanes) {
+    const T* b = block.b + j / (2 * lanes) * block.b_panel;
+    const int64_t columns = std::min(2 * lanes, block.n - j);
+    const auto& tiles = columns > lanes ? kTiles2.of_rows : kTiles1.of_rows;
+    for (int64_t i = 0; i < block.m; i += rows) {
+      tiles[std::min(rows, block.m - i)](block, block.a_offsets + i, b,
+                                         block.c + i * block.c_row + j, columns);
+    }
+  }
+}
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard of each target

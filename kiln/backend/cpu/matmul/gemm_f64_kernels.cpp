@@ -1,0 +1,33 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/matmul/gemm_f64_kernels.cpp"
+#include <hwy/foreach_target.h>
+// Highway's order: the above includes this file once for each target.
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace {
+
+const GemmKernels<double>* gemm_f64() { return kernels<double>(); }
+
+}  // namespace
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+
+HWY_EXPORT(gemm_f64);
+
+template <>
+const GemmKernels<double>& gemm_kernels<double>() {
+  static constinit KernelTable<GemmKernels<double>> table(
+      [] { return HWY_DYNAMIC_DISPATCH(gemm_f64)(); });
+  return table.get();
+}
+
+}  // namespace kiln::cpu
+#endif

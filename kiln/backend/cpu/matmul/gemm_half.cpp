@@ -1,0 +1,162 @@
+#include "kiln/backend/cpu/matmul/gemm_half.h"
+
+#include <algorithm>
+
+#include "kiln/backend/cpu/matmul/gemm_words.h"
+#include "kiln/backend/cpu/matmul/half_vector_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
+
+namespace kiln::cpu {
+namespace {
+
+static_assert(sizeof(bfloat16) == sizeof(uint16_t));
+const uint16_t* bits_of(const bfloat16* x) { return &x->bits; }
+
+// Bytes of packed A and of packed B in use at once: parts of the second and the third cache level.
+constexpr int64_t kPackedABytes = 384 * 1024;
+constexpr int64_t kPackedBBytes = 4096 * 1024;
+
+// The product of one tile of C (or all of it) on this thread.
+void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
+  const int64_t words = (g.k + 1) / 2;
+  const int64_t panel = word_panel_rows(g.m);
+  const int64_t word_bytes = std::max<int64_t>(words, 1) * 4;
+  const int64_t a_rows = std::min((g.m + panel - 1) / panel * panel,
+                                  std::max<int64_t>(kPackedABytes / word_bytes / panel, 1) * panel);
+  const int64_t b_columns =
+      std::min((g.n + kWordColumns - 1) / kWordColumns * kWordColumns,
+               std::max<int64_t>(kPackedBBytes / word_bytes / kWordColumns, 1) * kWordColumns);
+  const Scratch<uint32_t> a_packed(a_rows * words + 16);
+  const Scratch<uint32_t> b_packed(b_columns * words + 16);
+  alignas(64) float sums[kWordRows * kWordColumns];
+
+  WordTile<float> tile;
+  tile.k = words;
+  tile.a_step = panel;
+  tile.sums = sums;
+  for (int64_t j = 0; j < g.n; j += b_columns) {
+    const int64_t columns = std::min(b_columns, g.n - j);
+    for (int64_t c = 0; c < columns; c += kWordColumns) {
+      pack_words(std::min(kWordColumns, columns - c), g.k, bits_of(g.b.data + (j + c) * g.b.column),
+                 g.b.column, g.b.row, b_packed.get() + c * words, kWordColumns);
+    }
+    for (int64_t i = 0; i < g.m; i += a_rows) {
+      const int64_t rows = std::min(a_rows, g.m - i);
+      for (int64_t r = 0; r < rows; r += panel) {
+        pack_words(std::min(panel, rows - r), g.k, bits_of(g.a.data + (i + r) * g.a.row), g.a.row,
+                   g.a.column, a_packed.get() + r * words, panel);
+      }
+      for (int64_t c = 0; c < columns; c += kWordColumns) {
+        tile.b = b_packed.get() + c * words;
+        const int64_t column = j + c;
+        for (int64_t r = 0; r < rows; r += panel) {
+          tile.a = a_packed.get() + r * words;
+          tile.rows = static_cast<int>(std::min(panel, rows - r));
+          kernels.tile(tile);
+          kernels.store(tile, static_cast<int>(std::min(kWordColumns, columns - c)),
+                        &g.c[(i + r) * g.c_row + column].bits, g.c_row, g.accumulate,
+                        g.row_bias == nullptr ? nullptr : bits_of(g.row_bias + i + r),
+                        g.column_bias == nullptr ? nullptr : bits_of(g.column_bias + column));
+        }
+      }
+    }
+  }
+}
+
+// Multiply-adds in a piece of a product with a vector, at least.
+constexpr int64_t kPieceWork = 128 * 1024;
+
+// The product of a vector and a matrix, limited by reading the matrix. Returns whether it was one.
+template <class Half>
+bool multiply_vector(const Gemm<Half>& g) {
+  const bool row_result = g.m == 1;
+  if (!row_result && g.n != 1) return false;
+  // y [n] = x [k] times the matrix M [k, n].
+  const MatrixView<Half> matrix =
+      row_result ? g.b : MatrixView<Half>{g.a.data, g.a.column, g.a.row};
+  const Half* vector = row_result ? g.a.data : g.b.data;
+  const int64_t x_step = row_result ? g.a.column : g.b.row;
+  const int64_t n = row_result ? g.n : g.m;
+  const int64_t c_step = row_result ? 1 : g.c_row;
+  const Scratch<float> x(g.k);
+  for (int64_t p = 0; p < g.k; ++p) x[p] = static_cast<float>(vector[p * x_step]);
+  const Scratch<float> y(n);
+  const HalfVectorKernels<Half>& kernels = half_vector_kernels<Half>();
+  const Half* each = row_result ? g.column_bias : g.row_bias;
+  const Half* all = row_result ? g.row_bias : g.column_bias;
+  const int64_t grain = std::max<int64_t>(kPieceWork / std::max<int64_t>(g.k, 1) / 64 * 64, 64);
+  parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+    const int64_t count = end - begin;
+    const Half* from = matrix.data + begin * matrix.column;
+    float* sums = y.get() + begin;
+    if (matrix.row == 1) {
+      kernels.dots(x.get(), from, matrix.column, count, g.k, sums);
+    } else if (matrix.column == 1) {
+      kernels.weighted_sum(x.get(), from, matrix.row, g.k, count, sums);
+    } else {
+      for (int64_t j = 0; j < count; ++j) {
+        float sum = 0;
+        for (int64_t p = 0; p < g.k; ++p) {
+          sum += x[p] * static_cast<float>(from[p * matrix.row + j * matrix.column]);
+        }
+        sums[j] = sum;
+      }
+    }
+    for (int64_t j = begin; j < end; ++j) {
+      float sum = y[j];
+      Half& c = g.c[j * c_step];
+      if (g.accumulate) sum += static_cast<float>(c);
+      if (each != nullptr) sum += static_cast<float>(each[j]);
+      if (all != nullptr) sum += static_cast<float>(*all);
+      c = Half(sum);
+    }
+  });
+  return true;
+}
+
+}  // namespace
+
+bool multiplies_half(DType dtype, int64_t m, int64_t n) {
+  return m == 1 || n == 1 || (dtype == DType::bf16 && bf16_kernels() != nullptr);
+}
+
+template <>
+void gemm(const Gemm<float16>& g) {
+  multiply_vector(g);
+}
+
+template <>
+void gemm_serial(const Gemm<float16>& g) {
+  multiply_vector(g);
+}
+
+template <>
+void gemm_serial(const Gemm<bfloat16>& g) {
+  if (g.m == 0 || g.n == 0 || multiply_vector(g)) return;
+  multiply_tile(g, *bf16_kernels());
+}
+
+template <>
+void gemm(const Gemm<bfloat16>& g) {
+  if (g.m == 0 || g.n == 0 || multiply_vector(g)) return;
+  const Bf16Kernels& kernels = *bf16_kernels();
+  const WordGrid grid = word_grid(g.m, g.n, g.k);
+  parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t i = t / grid.columns * grid.tile_m;
+      const int64_t j = t % grid.columns * grid.tile_n;
+      Gemm<bfloat16> tile = g;
+      tile.m = std::min(grid.tile_m, g.m - i);
+      tile.n = std::min(grid.tile_n, g.n - j);
+      tile.a.data += i * g.a.row;
+      tile.b.data += j * g.b.column;
+      tile.c += i * g.c_row + j;
+      if (tile.row_bias != nullptr) tile.row_bias += i;
+      if (tile.column_bias != nullptr) tile.column_bias += j;
+      multiply_tile(tile, kernels);
+    }
+  });
+}
+
+}  // namespace kiln::cpu

@@ -1,0 +1,126 @@
+#include "kiln/backend/cpu/norm/channel_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kiln/backend/cpu/norm/norm_kernels.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/parallel.h"
+
+namespace kiln::cpu {
+namespace {
+
+int64_t pieces_of(int64_t elements) {
+  return std::max<int64_t>(kGrain / std::max<int64_t>(elements, 1), 1);
+}
+
+template <class T>
+double weight_of(const T* w, int64_t c) {
+  return w == nullptr ? 1.0 : static_cast<double>(w[c]);
+}
+
+}  // namespace
+
+template <class T>
+void group_norm(const ChannelGroups& s, const T* x, const T* w, const T* b, double eps, T* y,
+                T* mean, T* rstd) {
+  const auto& kernels = norm_kernels<T>();
+  const int64_t size = s.channels * s.plane;
+  parallel_for(s.batch * s.groups, pieces_of(size), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Moments all = kernels.moments(x + i * size, size);
+      const double scale = 1.0 / std::sqrt(all.squares / all.count + eps);
+      mean[i] = static_cast<T>(all.mean);
+      rstd[i] = static_cast<T>(scale);
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const int64_t channel = i % s.groups * s.channels + c;
+        const int64_t at = i * size + c * s.plane;
+        kernels.normalize(x + at, mean[i], static_cast<T>(scale * weight_of(w, channel)),
+                          b == nullptr ? T(0) : b[channel], y + at, s.plane);
+      }
+    }
+  });
+}
+
+template <class T>
+void group_norm_backward(const ChannelGroups& s, const T* g, const T* x, const T* w, const T* mean,
+                         const T* rstd, T* dx, T* dw, T* db) {
+  const auto& kernels = norm_kernels<T>();
+  const int64_t size = s.channels * s.plane;
+  const int64_t planes = s.batch * s.all_channels();
+  const Scratch<double> sums(2 * planes);
+  double* const sums_g = sums.get();
+  double* const sums_gx = sums_g + planes;
+  std::fill_n(sums_g, 2 * planes, 0.0);
+  parallel_for(s.batch * s.groups, pieces_of(size), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i % s.groups * s.channels;
+      double sum_g = 0.0, sum_gx = 0.0;
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const int64_t plane = i * s.channels + c;
+        const int64_t at = plane * s.plane;
+        kernels.gradient_sums(g + at, x + at, mean[i], s.plane, sums_g + plane, sums_gx + plane);
+        sum_g += weight_of(w, first + c) * sums_g[plane];
+        sum_gx += weight_of(w, first + c) * sums_gx[plane];
+      }
+      // rstd (w g - mean(w g) - x' mean(w g x')) with x' = (x - mean) rstd.
+      const auto scale = static_cast<double>(rstd[i]);
+      const auto count = static_cast<double>(size);
+      const auto by_x = static_cast<T>(-scale * scale * scale * sum_gx / count);
+      const auto shift = static_cast<T>(-scale * sum_g / count);
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const int64_t at = (i * s.channels + c) * s.plane;
+        kernels.normalize_backward(g + at, x + at, mean[i],
+                                   static_cast<T>(scale * weight_of(w, first + c)), by_x, shift,
+                                   dx + at, s.plane);
+      }
+    }
+  });
+  for (int64_t c = 0; c < s.all_channels(); ++c) {
+    double of_w = 0.0, of_b = 0.0;
+    for (int64_t n = 0; n < s.batch; ++n) {
+      const int64_t plane = n * s.all_channels() + c;
+      of_w += sums_gx[plane] * static_cast<double>(rstd[n * s.groups + c / s.channels]);
+      of_b += sums_g[plane];
+    }
+    dw[c] = static_cast<T>(of_w);
+    db[c] = static_cast<T>(of_b);
+  }
+}
+
+template <class T>
+void affine_norm_backward(const ChannelGroups& s, const T* g, const T* x, const T* mean,
+                          const T* var, const T* w, double eps, T* dx, T* dw, T* db) {
+  const auto& kernels = norm_kernels<T>();
+  const int64_t channels = s.all_channels();
+  parallel_for(channels, pieces_of(s.batch * s.plane), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const double rstd = 1.0 / std::sqrt(static_cast<double>(var[c]) + eps);
+      const auto scale = static_cast<T>(rstd * weight_of(w, c));
+      double sum_g = 0.0, sum_gx = 0.0;
+      for (int64_t n = 0; n < s.batch; ++n) {
+        const int64_t at = (n * channels + c) * s.plane;
+        kernels.gradient_sums(g + at, x + at, mean[c], s.plane, &sum_g, &sum_gx);
+        kernels.normalize(g + at, T(0), scale, T(0), dx + at, s.plane);
+      }
+      dw[c] = static_cast<T>(sum_gx * rstd);
+      db[c] = static_cast<T>(sum_g);
+    }
+  });
+}
+
+template void group_norm(const ChannelGroups&, const float*, const float*, const float*, double,
+                         float*, float*, float*);
+template void group_norm(const ChannelGroups&, const double*, const double*, const double*, double,
+                         double*, double*, double*);
+template void group_norm_backward(const ChannelGroups&, const float*, const float*, const float*,
+                                  const float*, const float*, float*, float*, float*);
+template void group_norm_backward(const ChannelGroups&, const double*, const double*, const double*,
+                                  const double*, const double*, double*, double*, double*);
+template void affine_norm_backward(const ChannelGroups&, const float*, const float*, const float*,
+                                   const float*, const float*, double, float*, float*, float*);
+template void affine_norm_backward(const ChannelGroups&, const double*, const double*,
+                                   const double*, const double*, const double*, double, double*,
+                                   double*, double*);
+
+}  // namespace kiln::cpu

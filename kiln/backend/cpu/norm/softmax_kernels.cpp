@@ -1,0 +1,234 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/norm/softmax_kernels.cpp"
+#include <hwy/foreach_target.h>
+// Highway's order: the above includes this file once for each target.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/norm/softmax_kernels.h"
+#include "kiln/backend/cpu/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace {
+
+template <class T>
+HWY_INLINE T row_logsumexp(const T* x, int64_t n) {
+  const T m = row_max(x, n);
+  if (!std::isfinite(m)) {  // all -inf, or some +inf or NaN (or nothing at all)
+    for (int64_t i = 0; i < n; ++i) {
+      if (std::isnan(x[i])) return x[i];
+    }
+    return m;
+  }
+  return m + std::log(row_sum_exp<T, false>(x, m, nullptr, n));
+}
+
+template <class T>
+void softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  const hn::ScalableTag<T> d;
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    const T sum = row_sum_exp<T, true>(x, row_max(x, n), y, n);
+    const auto scale = hn::Set(d, T(1) / sum);
+    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+      io.store(hn::Mul(io.load(y + i), scale), y + i);
+    });
+  }
+}
+
+template <class T>
+void log_softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  const hn::ScalableTag<T> d;
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+    // x - m first: where m is large, x - (m + log) would lose what the difference keeps.
+    const T m = row_max(x, n);
+    const auto shift = hn::Set(d, m);
+    const auto log_sum = hn::Set(d, std::log(row_sum_exp<T, false>(x, m, nullptr, n)));
+    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+      io.store(hn::Sub(hn::Sub(io.load(x + i), shift), log_sum), y + i);
+    });
+  }
+}
+
+template <class T>
+void logsumexp_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r) y[r] = row_logsumexp(x + r * n, n);
+}
+
+// y (g - sum(g y))
+template <class T>
+void softmax_backward_rows(const T* g, const T* y, T* dx, int64_t rows, int64_t n) {
+  const hn::ScalableTag<T> d;
+  for (int64_t r = 0; r < rows; ++r, g += n, y += n, dx += n) {
+    const auto dot = hn::Set(d, row_dot(g, y, n));
+    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+      io.store(hn::Mul(io.load(y + i), hn::Sub(io.load(g + i), dot)), dx + i);
+    });
+  }
+}
+
+// g - exp(y) sum(g)
+template <class T>
+void log_softmax_backward_rows(const T* g, const T* y, T* dx, int64_t rows, int64_t n) {
+  const hn::ScalableTag<T> d;
+  for (int64_t r = 0; r < rows; ++r, g += n, y += n, dx += n) {
+    const auto sum = hn::Set(d, row_sum(g, n));
+    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+      io.store(hn::NegMulAdd(exp_below_one(d, io.load(y + i)), sum, io.load(g + i)), dx + i);
+    });
+  }
+}
+
+// Neighbouring columns, row by row: what is kept for each column stays in the first-level cache,
+// and every row's part is one stretch of memory.
+constexpr int64_t kStrip = 512;
+
+template <class T, bool kLog>
+void softmax_strip(const T* x, T* y, int64_t n, int64_t step, int64_t count) {
+  const hn::ScalableTag<T> d;
+  HWY_ALIGN T most[kStrip];
+  HWY_ALIGN T sums[kStrip];
+  std::fill_n(most, count, -std::numeric_limits<T>::infinity());
+  std::fill_n(sums, count, T(0));
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
+      io.store(hn::Max(io.load(most + j), io.load(x + p * step + j)), most + j);
+    });
+  }
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
+      const auto e = exp_below_one(d, hn::Sub(io.load(x + p * step + j), io.load(most + j)));
+      if constexpr (!kLog) io.store(e, y + p * step + j);
+      io.store(hn::Add(io.load(sums + j), e), sums + j);
+    });
+  }
+  for (int64_t j = 0; j < count; ++j) sums[j] = kLog ? std::log(sums[j]) : T(1) / sums[j];
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
+      T* to = y + p * step + j;
+      if constexpr (kLog) {
+        const auto shifted = hn::Sub(io.load(x + p * step + j), io.load(most + j));
+        io.store(hn::Sub(shifted, io.load(sums + j)), to);
+      } else {
+        io.store(hn::Mul(io.load(to), io.load(sums + j)), to);
+      }
+    });
+  }
+}
+
+template <class T, bool kLog>
+void softmax_columns_of(const T* x, T* y, int64_t n, int64_t step, int64_t count) {
+  for (int64_t j = 0; j < count; j += kStrip) {
+    softmax_strip<T, kLog>(x + j, y + j, n, step, std::min(kStrip, count - j));
+  }
+}
+
+template <class T, bool kLog>
+void softmax_backward_strip(const T* g, const T* y, T* dx, int64_t n, int64_t step, int64_t count) {
+  const hn::ScalableTag<T> d;
+  HWY_ALIGN T sums[kStrip];
+  std::fill_n(sums, count, T(0));
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
+      const auto gv = io.load(g + p * step + j);
+      const auto sum = io.load(sums + j);
+      if constexpr (kLog) {
+        io.store(hn::Add(sum, gv), sums + j);
+      } else {
+        io.store(hn::MulAdd(gv, io.load(y + p * step + j), sum), sums + j);
+      }
+    });
+  }
+  for (int64_t p = 0; p < n; ++p) {
+    for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
+      const auto gv = io.load(g + p * step + j);
+      const auto yv = io.load(y + p * step + j);
+      const auto sum = io.load(sums + j);
+      if constexpr (kLog) {
+        io.store(hn::NegMulAdd(exp_below_one(d, yv), sum, gv), dx + p * step + j);
+      } else {
+        io.store(hn::Mul(yv, hn::Sub(gv, sum)), dx + p * step + j);
+      }
+    });
+  }
+}
+
+template <class T, bool kLog>
+void softmax_backward_columns_of(const T* g, const T* y, T* dx, int64_t n, int64_t step,
+                                 int64_t count) {
+  for (int64_t j = 0; j < count; j += kStrip) {
+    softmax_backward_strip<T, kLog>(g + j, y + j, dx + j, n, step, std::min(kStrip, count - j));
+  }
+}
+
+template <class T>
+T sum_of_gaps(const T* x, T lse, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto from = hn::Set(d, lse);
+  auto sum = hn::Zero(d);
+  for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    sum = hn::Add(sum, io.only_valid(hn::Sub(from, io.load(x + i))));
+  });
+  return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+template <class T>
+void cross_entropy_backward_row(const T* x, T lse, T scale, T base, T* dx, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto shift = hn::Set(d, lse);
+  const auto factor = hn::Set(d, scale);
+  const auto less = hn::Set(d, base);
+  for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    const auto p = exp_below_one(d, hn::Sub(io.load(x + i), shift));
+    io.store(hn::Mul(factor, hn::Sub(p, less)), dx + i);
+  });
+}
+
+template <class T>
+constexpr SoftmaxKernels<T> kSoftmaxKernels = {
+    &softmax_rows<T>,
+    &log_softmax_rows<T>,
+    &logsumexp_rows<T>,
+    &softmax_backward_rows<T>,
+    &log_softmax_backward_rows<T>,
+    &softmax_columns_of<T, false>,
+    &softmax_columns_of<T, true>,
+    &softmax_backward_columns_of<T, false>,
+    &softmax_backward_columns_of<T, true>,
+    &sum_of_gaps<T>,
+    &cross_entropy_backward_row<T>,
+};
+
+const SoftmaxKernels<float>* softmax_f32() { return &kSoftmaxKernels<float>; }
+const SoftmaxKernels<double>* softmax_f64() { return &kSoftmaxKernels<double>; }
+
+}  // namespace
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+
+HWY_EXPORT(softmax_f32);
+HWY_EXPORT(softmax_f64);
+
+template <>
+const SoftmaxKernels<float>& softmax_kernels<float>() {
+  static constinit KernelTable<SoftmaxKernels<float>> table(
+      [] { return HWY_DYNAMIC_DISPATCH(softmax_f32)(); });
+  return table.get();
+}
+
+template <>
+const SoftmaxKernels<double>& softmax_kernels<double>() {
+  static constinit KernelTable<SoftmaxKernels<double>> table(
+      [] { return HWY_DYNAMIC_DISPATCH(softmax_f64)(); });
+  return table.get();
+}
+
+}  // namespace kiln::cpu
+#endif

@@ -1,0 +1,150 @@
+#include "kiln/backend/cpu/reduce/scan_kernels.h"
+
+#include <algorithm>
+
+#include "kiln/backend/cpu/kernel_table.h"
+
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/reduce/scan_kernels.cpp"
+#include <hwy/foreach_target.h>
+#include "kiln/backend/cpu/loops-inl.h"
+// clang-format on
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+struct Largest {
+  template <class T>
+  static bool replaces(T value, T best) {
+    return value >= best || value != value;
+  }
+  template <class D>
+  static HWY_INLINE hn::Mask<D> replaces(D, hn::Vec<D> value, hn::Vec<D> best) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      return hn::Or(hn::Ge(value, best), hn::IsNaN(value));
+    } else {
+      return hn::Not(hn::Lt(value, best));
+    }
+  }
+};
+struct Smallest {
+  template <class T>
+  static bool replaces(T value, T best) {
+    return value <= best || value != value;
+  }
+  template <class D>
+  static HWY_INLINE hn::Mask<D> replaces(D, hn::Vec<D> value, hn::Vec<D> best) {
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      return hn::Or(hn::Le(value, best), hn::IsNaN(value));
+    } else {
+      return hn::Not(hn::Gt(value, best));
+    }
+  }
+};
+
+// Most vectors of a row have no new best one: their places are all the same.
+template <class Order, class T>
+void cumarg_row(const T* HWY_RESTRICT x, int64_t n, int64_t* HWY_RESTRICT out) {
+  const hn::ScalableTag<T> d;
+  const hn::ScalableTag<int64_t> d64;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto places = static_cast<int64_t>(hn::Lanes(d64));
+  T best = x[0];
+  int64_t place = 0;
+  const auto step = [&](int64_t i) {
+    if (Order::replaces(x[i], best)) {
+      best = x[i];
+      place = i;
+    }
+    out[i] = place;
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    if (hn::AllFalse(d, Order::replaces(d, hn::LoadU(d, x + i), hn::Set(d, best)))) {
+      const auto same = hn::Set(d64, place);
+      for (int64_t k = 0; k < lanes; k += places) hn::StoreU(same, d64, out + i + k);
+    } else {
+      for (int64_t k = 0; k < lanes; ++k) step(i + k);
+    }
+  }
+  for (; i < n; ++i) step(i);
+}
+
+// Stores 32-bit or 64-bit places as 64-bit ones.
+template <class D>
+HWY_INLINE void store_places(D d, hn::Vec<D> v, int64_t* to) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    hn::StoreU(v, d, to);
+  } else {
+#if HWY_TARGET == HWY_SCALAR
+    *to = hn::GetLane(v);
+#else
+    const hn::ScalableTag<int64_t> wide;
+    const hn::Half<D> half;
+    hn::StoreU(hn::PromoteTo(wide, hn::LowerHalf(half, v)), wide, to);
+    hn::StoreU(hn::PromoteTo(wide, hn::UpperHalf(half, v)), wide, to + hn::Lanes(wide));
+#endif
+  }
+}
+
+template <class Order, class T>
+void cumarg_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int64_t step,
+                    int64_t* HWY_RESTRICT out) {
+  const hn::ScalableTag<T> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  using Place = hn::TFromD<decltype(di)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  HWY_ALIGN T best[kScanColumns];
+  HWY_ALIGN Place place[kScanColumns];
+  std::copy_n(x, columns, best);
+  std::fill_n(place, columns, Place{0});
+  const int64_t whole = columns / lanes * lanes;
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = x + r * step;
+    int64_t* to = out + r * step;
+    const auto now = hn::Set(di, static_cast<Place>(r));
+    for (int64_t c = 0; c < whole; c += lanes) {
+      const auto value = hn::LoadU(d, row + c);
+      const auto old = hn::Load(d, best + c);
+      const auto replaces = Order::replaces(d, value, old);
+      hn::Store(hn::IfThenElse(replaces, value, old), d, best + c);
+      const auto at = hn::IfThenElse(hn::RebindMask(di, replaces), now, hn::Load(di, place + c));
+      hn::Store(at, di, place + c);
+      store_places(di, at, to + c);
+    }
+    for (int64_t c = whole; c < columns; ++c) {
+      const bool better = Order::replaces(row[c], best[c]);
+      best[c] = better ? row[c] : best[c];
+      place[c] = better ? static_cast<Place>(r) : place[c];
+      to[c] = place[c];
+    }
+  }
+}
+
+template <class Order, class T>
+constexpr CumargKernels<T> kKernels = {cumarg_row<Order, T>, cumarg_columns<Order, T>};
+
+const ScanTable* scan_table() {
+  static constexpr ScanTable table = {{kKernels<Smallest, float>, kKernels<Largest, float>},
+                                      {kKernels<Smallest, double>, kKernels<Largest, double>},
+                                      {kKernels<Smallest, int32_t>, kKernels<Largest, int32_t>},
+                                      {kKernels<Smallest, int64_t>, kKernels<Largest, int64_t>}};
+  return &table;
+}
+
+}  // namespace
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace kiln::cpu {
+HWY_EXPORT(scan_table);
+const ScanTable& scan_kernels() {
+  static constinit KernelTable<ScanTable> table([] { return HWY_DYNAMIC_DISPATCH(scan_table)(); });
+  return table.get();
+}
+}  // namespace kiln::cpu
+#endif

@@ -1,0 +1,208 @@
+// Adaptive pooling: one dim after the other, since every window is a box.
+#include <cmath>
+
+#include "kiln/backend/cpu/image/window_max.h"
+#include "kiln/core/parallel.h"
+#include "kiln/tensor/interop.h"
+#include "kiln/tensor/memory_check.h"
+#include "kiln/tensor/nn/functional_support.h"
+#include "kiln/tensor/nn/pooling.h"
+
+namespace kiln::functional {
+
+using namespace detail;
+
+namespace {
+
+// The windows that divide `in` elements into `out` parts, which may overlap by one.
+struct Division {
+  int64_t in, out;
+  int64_t longest = 0;
+  bool even = true;  // all windows are equally long
+
+  Division(int64_t from, int64_t to) : in(from), out(to) {
+    for (int64_t i = 0; i < out; ++i) {
+      even = even && (i == 0 || length(i) == longest);
+      longest = std::max(longest, length(i));
+    }
+  }
+  int64_t start(int64_t i) const { return i * in / out; }
+  int64_t length(int64_t i) const { return ((i + 1) * in + out - 1) / out - start(i); }
+
+  // Positions of all windows' elements, each of `longest`: shorter ones repeat their last.
+  std::vector<int64_t> places() const {
+    std::vector<int64_t> all;
+    for (int64_t i = 0; i < out; ++i) {
+      for (int64_t j = 0; j < longest; ++j) all.push_back(start(i) + std::min(j, length(i) - 1));
+    }
+    return all;
+  }
+};
+
+// x with a dim replaced by windows and the elements of each.
+Tensor windows_of(const Tensor& x, int dim, const Division& d) {
+  Shape shape = x.shape();
+  shape[dim] = d.out;
+  shape.insert(dim + 1, d.longest);
+  if (d.longest * d.out == d.in) return x.reshape(shape);
+  return x.index_select(dim, beside(x, d.places())).reshape(shape);
+}
+
+Triple sizes_of(const char* op, const Planes& planes, const Sizes& output_size) {
+  Triple out = triple_of(op, "output_size", output_size, planes.spatial, -1, -1);
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t in = planes.x.size(static_cast<int64_t>(i) + 2);
+    if (out[i] == -1) out[i] = in;
+    if (in < 1) {
+      throw_error<ShapeError>(op, ": a spatial dim is empty; got ", planes.x.shape());
+    }
+    if (out[i] >= int64_t{1} << 31 || in >= int64_t{1} << 31) {
+      throw_error<ShapeError>(op, ": a size is too large; got ", in, " to ", out[i]);
+    }
+    if (out[i] < 0) {
+      throw_error<ShapeError>(op, ": a size is negative; got ", out[i]);
+    }
+    // The elements of all windows of a dim, which are listed one by one.
+    check_memory(op, Shape{std::max<int64_t>(in, 2 * out[i])}, i64);
+  }
+  check_memory(op, Shape{planes.x.size(0), planes.x.size(1), out[0], out[1], out[2]}, f64);
+  return out;
+}
+
+// The window of the pooling that this one is, where all windows of all dims are equal and meet no
+// other.
+std::optional<Shape> common_window(const Tensor& x, const Triple& sizes, int spatial) {
+  Shape window;
+  for (int i = 3 - spatial; i < 3; ++i) {
+    const int64_t out = sizes[static_cast<size_t>(i)], in = x.size(2 + i);
+    if (out == 0 || in % out != 0) return std::nullopt;
+    window.push_back(in / out);
+  }
+  return window;
+}
+
+Tensor adaptive_avg_pool(const char* op, int spatial, const Tensor& input,
+                         const Sizes& output_size) {
+  require_floating(op, input);
+  const Planes planes(op, input, spatial);
+  const Triple sizes = sizes_of(op, planes, output_size);
+  Tensor x = planes.x;
+  const bool everything = sizes == Triple{1, 1, 1};
+  if (everything) return planes.restored(x.mean({2, 3, 4}, true));
+  if (const std::optional<Shape> window = common_window(x, sizes, spatial)) {
+    return spatial == 1   ? avg_pool1d(input, *window)
+           : spatial == 2 ? avg_pool2d(input, Sizes(*window))
+                          : avg_pool3d(input, *window);
+  }
+  for (int i = 2; i >= 0; --i) {
+    const int dim = i + 2;
+    const Division d(x.size(dim), sizes[static_cast<size_t>(i)]);
+    if (d.in == d.out) continue;
+    if (d.out == 0) {
+      x = x.narrow(dim, 0, 0);
+      continue;
+    }
+    Tensor parts = windows_of(x, dim, d);
+    if (d.even) {
+      x = parts.mean({dim + 1});
+      continue;
+    }
+    std::vector<double> lengths;
+    std::vector<double> repeated;
+    for (int64_t k = 0; k < d.out; ++k) {
+      lengths.push_back(static_cast<double>(d.length(k)));
+      for (int64_t j = 0; j < d.longest; ++j) repeated.push_back(j >= d.length(k) ? 1.0 : 0.0);
+    }
+    Shape along = Shape::filled(parts.dim(), 1);
+    along[dim] = d.out;
+    along[dim + 1] = d.longest;
+    const Tensor mask = beside(x, repeated, along).gt(0.5);
+    x = parts.masked_fill(mask, 0.0).sum({dim + 1}) /
+        beside(x, lengths, shape_along(x.dim(), dim, d.out));
+  }
+  return planes.restored(x);
+}
+
+// Where each window's largest element lies in its plane of x [N, C, D, H, W]: [N, C, windows].
+Tensor places_of_largest(const Tensor& x, const Triple& sizes) {
+  const Shape s = x.shape();
+  std::vector<Division> dims;
+  for (int i = 0; i < 3; ++i) dims.emplace_back(s[i + 2], sizes[static_cast<size_t>(i)]);
+  const int64_t area = s[3] * s[4], windows = sizes[0] * sizes[1] * sizes[2];
+  const Tensor host = x.detach().to(wide_dtype(x.dtype())).to(Device(kCpu)).contiguous();
+  const Tensor out = empty({s[0], s[1], windows}, {i64});
+  const auto run = [&]<class T>() {
+    const T* from = static_cast<const T*>(interop::data(host));
+    auto* to = static_cast<int64_t*>(interop::data(out));
+    const cpu::WindowMax<T> find = cpu::window_max<T>();
+    parallel_for(s[0] * s[1], 8, [&](int64_t begin, int64_t end) {
+      for (int64_t plane = begin; plane < end; ++plane) {
+        const T* const values = from + plane * s[2] * area;
+        int64_t* place = to + plane * windows;
+        for (int64_t i = 0; i < sizes[0]; ++i) {
+          for (int64_t j = 0; j < sizes[1]; ++j) {
+            for (int64_t k = 0; k < sizes[2]; ++k) {
+              const int64_t corner = dims[1].start(j) * s[4] + dims[2].start(k);
+              int64_t best = -1;
+              for (int64_t slice = 0; slice < dims[0].length(i); ++slice) {
+                const int64_t at = (dims[0].start(i) + slice) * area + corner;
+                const int64_t found =
+                    at + find(values + at, dims[1].length(j), s[4], dims[2].length(k));
+                if (best < 0 || values[found] > values[best] ||
+                    (std::isnan(values[found]) && !std::isnan(values[best]))) {
+                  best = found;
+                }
+              }
+              *place++ = best;
+            }
+          }
+        }
+      }
+    });
+  };
+  if (host.dtype() == f32) {
+    run.operator()<float>();
+  } else {
+    run.operator()<double>();
+  }
+  return out.to(x.device());
+}
+
+std::pair<Tensor, Tensor> adaptive_max_pool(const char* op, int spatial, const Tensor& input,
+                                            const Sizes& output_size) {
+  require_floating(op, input);
+  const Planes planes(op, input, spatial);
+  const Triple sizes = sizes_of(op, planes, output_size);
+  const Shape s = planes.x.shape();
+  const Tensor& x = planes.x;
+  if (const std::optional<Shape> window = common_window(x, sizes, spatial)) {
+    return spatial == 1   ? max_pool1d_with_indices(input, *window)
+           : spatial == 2 ? max_pool2d_with_indices(input, Sizes(*window))
+                          : max_pool3d_with_indices(input, *window);
+  }
+  const Tensor index = places_of_largest(x, sizes);
+  const Shape flat{s[0], s[1], s[2] * s[3] * s[4]};
+  const Shape out{s[0], s[1], sizes[0], sizes[1], sizes[2]};
+  const Tensor best = x.reshape(flat).gather(2, index).reshape(out);
+  return {planes.restored(best), planes.restored(index.reshape(out))};
+}
+
+}  // namespace
+
+#define KILN_ADAPTIVE(n)                                                                     \
+  Tensor adaptive_avg_pool##n##d(const Tensor& x, const Sizes& output_size) {                \
+    return adaptive_avg_pool("adaptive_avg_pool" #n "d", n, x, output_size);                 \
+  }                                                                                          \
+  Tensor adaptive_max_pool##n##d(const Tensor& x, const Sizes& output_size) {                \
+    return adaptive_max_pool("adaptive_max_pool" #n "d", n, x, output_size).first;           \
+  }                                                                                          \
+  std::pair<Tensor, Tensor> adaptive_max_pool##n##d_with_indices(const Tensor& x,            \
+                                                                 const Sizes& output_size) { \
+    return adaptive_max_pool("adaptive_max_pool" #n "d", n, x, output_size);                 \
+  }
+KILN_ADAPTIVE(1)
+KILN_ADAPTIVE(2)
+KILN_ADAPTIVE(3)
+#undef KILN_ADAPTIVE
+
+}  // namespace kiln::functional

@@ -1,0 +1,277 @@
+#include "kiln/tensor/nn/convolution.h"
+
+#include "kiln/tensor/complex/complex_impl.h"
+#include "kiln/tensor/nn/functional_support.h"
+
+namespace kiln::functional {
+
+using namespace detail;
+
+namespace {
+
+// A convolution's numbers, for three spatial dims.
+struct Geometry {
+  const char* op;
+  int spatial;
+  Triple stride, dilation, kernel;
+  int64_t groups;
+
+  Geometry(const char* name, int dims, const Sizes& strides, const Sizes& dilations, int64_t n)
+      : op(name),
+        spatial(dims),
+        stride(triple_of(name, "stride", strides, dims, 1, 1)),
+        dilation(triple_of(name, "dilation", dilations, dims, 1, 1)),
+        kernel{1, 1, 1},
+        groups(n) {
+    if (groups < 1 || groups >= int64_t{1} << 31) {
+      throw_error<ValueError>(op, ": expected groups >= 1; got ", groups);
+    }
+  }
+
+  // The weight [A, B, K..] as [A, B, KD, KH, KW].
+  Tensor with_weight(const Tensor& weight) {
+    const Shape& s = weight.shape();
+    Shape to{s[0], s[1]};
+    for (int i = spatial; i < 3; ++i) to.push_back(1);
+    for (int i = 2; i < s.rank(); ++i) to.push_back(s[i]);
+    for (int i = 0; i < 3; ++i) kernel[static_cast<size_t>(i)] = to[2 + i];
+    return weight.reshape(to);
+  }
+  int64_t extent(size_t i) const { return dilation[i] * (kernel[i] - 1) + 1; }
+  bool is_flat() const { return spatial < 3; }
+  IntPair last_two(const Triple& t) const { return {t[1], t[2]}; }
+};
+
+struct PaddingSides {
+  Triple before{}, after{};
+};
+
+PaddingSides sides_of(const Geometry& g, const Padding& padding) {
+  PaddingSides out;
+  switch (padding.mode()) {
+    case Padding::Mode::valid:
+      break;
+    case Padding::Mode::sizes:
+      out.before = triple_of(g.op, "padding", padding.before(), g.spatial, 0, 0);
+      out.after = triple_of(g.op, "padding", padding.after(), g.spatial, 0, 0);
+      break;
+    case Padding::Mode::same:
+      for (size_t i = 0; i < 3; ++i) {
+        if (g.stride[i] != 1) {
+          throw_error<ValueError>(g.op, ": padding 'same' needs stride 1; got stride ",
+                                  text_of(g.stride, g.spatial));
+        }
+        out.before[i] = (g.extent(i) - 1) / 2;
+        out.after[i] = g.extent(i) - 1 - out.before[i];
+      }
+      break;
+  }
+  return out;
+}
+
+// A frame for each output depth, in which every channel is followed by the depths of the window
+// that it meets: [N, C, D, H, W] -> [N OD, C KD, H, W].
+Tensor depth_windows(const Tensor& x, const Geometry& g, int64_t depth) {
+  const Shape s = x.shape();
+  const Tensor frames = x.permute({0, 2, 1, 3, 4});
+  std::vector<Tensor> met;
+  for (int64_t k = 0; k < g.kernel[0]; ++k) {
+    const int64_t first = k * g.dilation[0];
+    met.push_back(frames.slice(1, first, first + (depth - 1) * g.stride[0] + 1, g.stride[0]));
+  }
+  const Shape wanted{s[0] * depth, s[1] * g.kernel[0], s[3], s[4]};
+  return stack(std::span<const Tensor>(met), 3).reshape(wanted);
+}
+
+Tensor convolution(Geometry g, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                   const Padding& padding) {
+  const Planes planes(g.op, input, g.spatial);
+  Tensor x = planes.x;
+  require_alike(g.op, x, weight, "weight");
+  const Shape ws = weight.shape();
+  const int64_t channels = x.size(1);
+  if (ws.rank() != g.spatial + 2 || ws[1] * g.groups != channels || ws[0] % g.groups != 0) {
+    throw_error<ShapeError>(g.op, ": the weight does not fit the input; got input ", input.shape(),
+                            ", weight ", ws, ", groups ", g.groups,
+                            "; expected weight [O, C / groups, ..] with O and C divisible by "
+                            "groups");
+  }
+  Tensor w = g.with_weight(weight);
+  require_param(g.op, x, bias, "bias", Shape{ws[0]});
+  const PaddingSides pad = sides_of(g, padding);
+  ConvOptions options;
+  options.stride = g.last_two(g.stride);
+  options.dilation = g.last_two(g.dilation);
+  options.groups = g.groups;
+  Triple out{};
+  for (size_t i = 0; i < 3; ++i) {
+    const int dim = static_cast<int>(i) + 2;
+    const int64_t room = x.size(dim) + pad.before[i] + pad.after[i] - g.extent(i);
+    if (room < 0 || g.kernel[i] < 1) {
+      throw_error<ShapeError>(g.op, ": the kernel is larger than the padded input; got input ",
+                              input.shape(), ", weight ", ws, ", padding ",
+                              text_of(pad.before, g.spatial), ", dilation ",
+                              text_of(g.dilation, g.spatial));
+    }
+    out[i] = room / g.stride[i] + 1;
+    // The op pads both sides alike, and no depth.
+    const int64_t common = i == 0 ? 0 : std::min(pad.before[i], pad.after[i]);
+    if (i > 0) options.padding[i - 1] = common;
+    x = padded_dim(x, dim, pad.before[i] - common, pad.after[i] - common);
+  }
+  const int64_t batch = x.size(0);
+  const Shape flat{batch, channels, x.size(3), x.size(4)};
+  x = g.is_flat() ? x.reshape(flat) : depth_windows(x, g, out[0]);
+  w = w.reshape({ws[0], ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
+  const Value* b = bias.defined() ? &value_of(g.op, bias) : nullptr;
+  Tensor y = wrap(AD::float_conv2d(value_of(g.op, x), value_of(g.op, w), b, options));
+  if (g.is_flat()) {
+    return planes.restored(y.reshape({batch, ws[0], 1, out[1], out[2]}));
+  }
+  y = y.reshape({batch, out[0], ws[0], out[1], out[2]});
+  return planes.restored(y.permute({0, 2, 1, 3, 4}).contiguous());
+}
+
+// Adds what each frame gives to the depths of its window: [N D, O KD, H, W] -> [N, O, D', H, W]
+// with D' = (D - 1) stride + dilation (KD - 1) + 1.
+Tensor depths_added(const Tensor& y, const Geometry& g, int64_t batch, int64_t channels) {
+  const Shape s = y.shape();
+  const int64_t depth = s[0] / std::max<int64_t>(1, batch);
+  std::vector<int64_t> places;
+  for (int64_t d = 0; d < depth; ++d) {
+    for (int64_t k = 0; k < g.kernel[0]; ++k) places.push_back(d * g.stride[0] + k * g.dilation[0]);
+  }
+  const Tensor parts = y.reshape({batch, depth, channels, g.kernel[0], s[2], s[3]})
+                           .permute({0, 1, 3, 2, 4, 5})
+                           .reshape({batch, depth * g.kernel[0], channels, s[2], s[3]});
+  const int64_t full_depth = (depth - 1) * g.stride[0] + g.extent(0);
+  const Tensor zero = zeros({batch, full_depth, channels, s[2], s[3]}, {y.dtype(), y.device()});
+  return zero.index_add(1, beside(y, places), parts).permute({0, 2, 1, 3, 4});
+}
+
+Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                  const Sizes& paddings, const Sizes& output_paddings) {
+  const Planes planes(g.op, input, g.spatial);
+  const Tensor& x = planes.x;
+  require_alike(g.op, x, weight, "weight");
+  const Shape ws = weight.shape();
+  const int64_t channels = x.size(1);
+  if (ws.rank() != g.spatial + 2 || ws[0] != channels || channels % g.groups != 0) {
+    throw_error<ShapeError>(g.op, ": the weight does not fit the input; got input ", input.shape(),
+                            ", weight ", ws, ", groups ", g.groups,
+                            "; expected weight [C, O / groups, ..] with C divisible by groups");
+  }
+  const Tensor w = g.with_weight(weight);
+  const int64_t out_channels = ws[1] * g.groups;
+  require_param(g.op, x, bias, "bias", Shape{out_channels});
+  const Triple padding = triple_of(g.op, "padding", paddings, g.spatial, 0, 0);
+  const Triple extra = triple_of(g.op, "output_padding", output_paddings, g.spatial, 0, 0);
+  ConvOptions options;
+  options.stride = g.last_two(g.stride);
+  options.dilation = g.last_two(g.dilation);
+  options.groups = g.groups;
+  Triple out{}, computed{};
+  bool crops[3] = {!g.is_flat(), false, false};
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t size = x.size(static_cast<int>(i) + 2);
+    if (extra[i] > 0 && extra[i] >= g.stride[i] && extra[i] >= g.dilation[i]) {
+      throw_error<ValueError>(
+          g.op, ": output_padding must be smaller than stride or dilation; got ",
+          text_of(extra, g.spatial), " with stride ", text_of(g.stride, g.spatial),
+          " and dilation ", text_of(g.dilation, g.spatial));
+    }
+    const int64_t full_size = (size - 1) * g.stride[i] + g.extent(i);
+    out[i] = full_size - 2 * padding[i] + extra[i];
+    if (out[i] < 1 || g.kernel[i] < 1 || size < 1) {
+      throw_error<ShapeError>(g.op, ": the output would be empty; got input ", input.shape(),
+                              ", weight ", ws, ", padding ", text_of(padding, g.spatial),
+                              "; expected less padding");
+    }
+    // More than a stride of output padding is no gradient of a convolution of that size.
+    if (extra[i] >= g.stride[i]) crops[i] = true;
+    computed[i] = crops[i] ? full_size : out[i];
+    if (i > 0) options.padding[i - 1] = crops[i] ? 0 : padding[i];
+  }
+  const int64_t batch = x.size(0);
+  const int64_t frames = batch * x.size(2);
+  const Tensor g_out = x.permute({0, 2, 1, 3, 4}).reshape({frames, channels, x.size(3), x.size(4)});
+  const Tensor kernel = w.reshape({channels, ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
+  const Shape wanted{frames, out_channels * g.kernel[0], computed[1], computed[2]};
+  checked_numel(g.op, wanted);
+  Tensor y = wrap(
+      AD::float_conv2d_input_grad(value_of(g.op, kernel), value_of(g.op, g_out), wanted, options));
+  y = g.is_flat() ? y.reshape({batch, out_channels, 1, computed[1], computed[2]})
+                  : depths_added(y, g, batch, out_channels);
+  for (size_t i = 0; i < 3; ++i) {
+    if (!crops[i]) continue;
+    const int dim = static_cast<int>(i) + 2;
+    y = padded_dim(y, dim, -padding[i], out[i] - (computed[i] - padding[i]));
+  }
+  if (bias.defined()) y = y + bias.reshape({out_channels, 1, 1, 1});
+  return planes.restored(y.contiguous());
+}
+
+// A product of complex numbers is four of real ones: `f` of the parts, each with the other's.
+template <class F>
+Tensor of_complex(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, F f) {
+  if (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype())) {
+    throw_error<DTypeError>(op, ": input, weight and bias must have one dtype; got ", x.dtype(),
+                            " and ", weight.dtype(), "; try to(dtype)");
+  }
+  const Parts u = split_parts(x), v = split_parts(weight);
+  const Parts b = bias.defined() ? split_parts(bias) : Parts{};
+  return join_parts(f(u.re, v.re, b.re) - f(u.im, v.im, Tensor()),
+                    f(u.re, v.im, b.im) + f(u.im, v.re, Tensor()));
+}
+
+Tensor any_convolution(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                       const Padding& padding) {
+  if (!has_complex(x, weight)) return convolution(g, x, weight, bias, padding);
+  return of_complex(g.op, x, weight, bias, [&](const Tensor& u, const Tensor& v, const Tensor& b) {
+    return convolution(g, u, v, b, padding);
+  });
+}
+
+Tensor any_transposed(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                      const Sizes& padding, const Sizes& output_padding) {
+  if (!has_complex(x, weight)) return transposed(g, x, weight, bias, padding, output_padding);
+  return of_complex(g.op, x, weight, bias, [&](const Tensor& u, const Tensor& v, const Tensor& b) {
+    return transposed(g, u, v, b, padding, output_padding);
+  });
+}
+
+}  // namespace
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+              const Padding& padding, const Sizes& dilation, int64_t groups) {
+  return any_convolution({"conv1d", 1, stride, dilation, groups}, x, weight, bias, padding);
+}
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+              const Padding& padding, const Sizes& dilation, int64_t groups) {
+  return any_convolution({"conv2d", 2, stride, dilation, groups}, x, weight, bias, padding);
+}
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+              const Padding& padding, const Sizes& dilation, int64_t groups) {
+  return any_convolution({"conv3d", 3, stride, dilation, groups}, x, weight, bias, padding);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
+                        int64_t groups, const Sizes& dilation) {
+  return any_transposed({"conv_transpose1d", 1, stride, dilation, groups}, x, weight, bias, padding,
+                        output_padding);
+}
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
+                        int64_t groups, const Sizes& dilation) {
+  return any_transposed({"conv_transpose2d", 2, stride, dilation, groups}, x, weight, bias, padding,
+                        output_padding);
+}
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
+                        int64_t groups, const Sizes& dilation) {
+  return any_transposed({"conv_transpose3d", 3, stride, dilation, groups}, x, weight, bias, padding,
+                        output_padding);
+}
+
+}  // namespace kiln::functional

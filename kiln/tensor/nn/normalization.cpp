@@ -1,0 +1,158 @@
+#include "kiln/tensor/nn/normalization.h"
+
+#include "kiln/tensor/complex/complex_impl.h"
+#include "kiln/tensor/elementwise/pointwise.h"
+#include "kiln/tensor/nn/channel_norm.h"
+#include "kiln/tensor/nn/functional_support.h"
+
+namespace kiln::functional {
+
+using namespace detail;
+
+namespace {
+
+// y w + b by channel (dim 1).
+Tensor affine(const Tensor& y, const Tensor& weight, const Tensor& bias) {
+  if (!weight.defined() && !bias.defined()) return y;
+  const TensorOptions options{y.dtype(), y.device()};
+  const Shape channels{y.size(1)};
+  return affine_normalized(y, zeros(channels, options), ones(channels, options), weight, bias, 0.0);
+}
+
+void require_channels(const char* op, const Tensor& x) {
+  require_floating(op, x);
+  if (x.dim() < 2) {
+    throw_error<ShapeError>(op, ": expected an input [N, C, ..]; got ", x.shape());
+  }
+}
+
+double epsilon_of(DType dtype) {
+  switch (dtype) {
+    case f64:
+      return 0x1p-52;
+    case f16:
+      return 0x1p-10;
+    case bf16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
+  }
+}
+
+}  // namespace
+
+Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias,
+                  double eps) {
+  constexpr const char* op = "group_norm";
+  require_channels(op, x);
+  const Shape s = x.shape();
+  if (num_groups < 1 || s[1] % num_groups != 0) {
+    throw_error<ValueError>(op, ": num_groups must divide the number of channels; got ", num_groups,
+                            " for input ", s);
+  }
+  require_param(op, x, weight, "weight", Shape{s[1]});
+  require_param(op, x, bias, "bias", Shape{s[1]});
+  if (s.numel() == 0) return affine(x.clone(), weight, bias);
+  return group_normalized(x, num_groups, weight, bias, eps);
+}
+
+Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                     const Tensor& weight, const Tensor& bias, bool use_input_stats,
+                     double momentum, double eps) {
+  constexpr const char* op = "instance_norm";
+  require_channels(op, x);
+  const Shape s = x.shape();
+  const Shape channels{s[1]};
+  require_param(op, x, weight, "weight", channels);
+  require_param(op, x, bias, "bias", channels);
+  require_param(op, x, running_mean, "running_mean", channels);
+  require_param(op, x, running_var, "running_var", channels);
+  if (!use_input_stats) {
+    if (!running_mean.defined() || !running_var.defined()) {
+      throw_error<ValueError>(op,
+                              ": without use_input_stats it needs running_mean and running_var");
+    }
+    return batch_norm(x, running_mean, running_var, weight, bias, false, momentum, eps);
+  }
+  int64_t places = 1;
+  for (int i = 2; i < s.rank(); ++i) places *= s[i];
+  if (places <= 1 && s.numel() > 0) {
+    throw_error<ValueError>(op, ": expected more than 1 spatial element; got input ", s);
+  }
+  if (s.numel() == 0) return affine(x.clone(), weight, bias);
+  // Each instance's channel is a channel of one batch.
+  const auto repeated = [&](const Tensor& v) {
+    return v.defined() ? v.expand({s[0], s[1]}).reshape({s[0] * s[1]}) : v;
+  };
+  const Tensor w = repeated(weight), b = repeated(bias);
+  const Tensor rows = x.reshape({1, s[0] * s[1], places});
+  const Value* wv = w.defined() ? &value_of(op, w) : nullptr;
+  const Value* bv = b.defined() ? &value_of(op, b) : nullptr;
+  auto [out, mean, var] = AD::float_batch_norm(value_of(op, rows), wv, bv, eps);
+  const auto move_towards = [&](Tensor running, const Tensor& batch, double scale) {
+    if (!running.defined()) return;
+    const autodiff::RecordingGuard<Dispatch> no_grad(false);
+    running.mul_(1.0 - momentum).add_(batch.reshape({s[0], s[1]}).mean(0) * (momentum * scale));
+  };
+  move_towards(running_mean, wrap(std::move(mean)), 1.0);
+  const double unbiased = static_cast<double>(places) / static_cast<double>(places - 1);
+  move_towards(running_var, wrap(std::move(var)), unbiased);
+  return wrap(std::move(out)).reshape(s);
+}
+
+Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
+                std::optional<double> eps) {
+  constexpr const char* op = "rms_norm";
+  if (!is_complex(x.dtype())) require_floating(op, x);
+  const int n = normalized_shape.rank();
+  bool fits = n >= 1 && n <= x.dim();
+  for (int i = 0; fits && i < n; ++i) fits = x.size(x.dim() - n + i) == normalized_shape[i];
+  if (!fits) {
+    throw_error<ShapeError>(op, ": the input does not end in the normalized shape; got ", x.shape(),
+                            "; expected [.., ", normalized_shape, "]");
+  }
+  const DType dtype = x.dtype();
+  const bool complex = is_complex(dtype);
+  if (!complex) {
+    require_param(op, x, weight, "weight", normalized_shape);
+  } else if (weight.defined() &&
+             (weight.dtype() != dtype || !(weight.shape() == normalized_shape))) {
+    throw_error<ShapeError>(op, ": expected a weight ", normalized_shape, " of ", dtype, "; got ",
+                            weight.shape(), " of ", weight.dtype());
+  }
+  const Tensor wide = complex ? x : x.to(wide_dtype(dtype));
+  Dims last;
+  for (int i = x.dim() - n; i < x.dim(); ++i) last.push_back(i);
+  const Tensor scale = kiln::rsqrt(wide.square().mean(last, true) +
+                                   eps.value_or(epsilon_of(complex ? real_dtype(dtype) : dtype)));
+  Tensor y = wide * scale;
+  if (weight.defined()) y = std::move(y) * weight.to(wide.dtype());
+  return y.to(dtype);
+}
+
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  constexpr const char* op = "local_response_norm";
+  require_floating(op, x);
+  if (x.dim() < 3) {
+    throw_error<ShapeError>(op, ": expected an input [N, C, L, ..]; got ", x.shape());
+  }
+  if (size < 1 || size >= int64_t{1} << 31) {
+    throw_error<ValueError>(op, ": expected size >= 1; got ", size);
+  }
+  if (x.numel() == 0) return x.clone();
+  const Tensor rows = x.square().reshape({x.size(0), 1, x.size(1), -1});
+  const Tensor padded = padded_dim(rows, 2, size / 2, (size - 1) / 2);
+  PoolOptions window;
+  window.kernel = {size, 1};
+  window.stride = {1, 1};
+  const Tensor mean = avg_pool2d(padded, window).reshape(x.shape());
+  return x / (mean * alpha + k).pow(beta);
+}
+
+Tensor normalize(const Tensor& x, double p, const Dims& dim, double eps) {
+  if (!has_complex(x)) require_floating("normalize", x);
+  const Dims dims = normalize_dims("normalize", dim, x.dim());
+  return x / p_norm(x, p, x.dim() == 0 ? Dims{} : dims, true).clamp(eps, {});
+}
+
+}  // namespace kiln::functional

@@ -1,0 +1,42 @@
+"""The device of new tensors: a default for each thread, and `with device:`."""
+
+import threading
+
+from . import _C
+
+
+class _Entered(threading.local):
+    def __init__(self):
+        self.before = []  # the defaults that the end of each with statement brings back
+
+
+_entered = _Entered()
+
+
+def set_default_device(device):
+    """Where this thread makes new tensors, for which no device is given; None: on the CPU.
+
+    It counts for the creation functions and for layers' parameters; tensors made from others (ops,
+    *_like, new_*) stay with those. Raises DeviceError for an unknown device.
+    """
+    _C._set_default_device(_C.device("cpu" if device is None else device))
+
+
+def get_default_device():
+    """Where this thread makes new tensors."""
+    return _C._default_device()
+
+
+def _enter(self):
+    """New tensors of this thread are made here, until the with statement ends."""
+    _entered.before.append(_C._default_device())
+    _C._set_default_device(self)
+    return self
+
+
+def _exit(self, *_):
+    _C._set_default_device(_entered.before.pop())
+
+
+_C.device.__enter__ = _enter
+_C.device.__exit__ = _exit

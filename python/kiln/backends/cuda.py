@@ -1,0 +1,60 @@
+"""CUDA: is not there. Its settings are kept and change nothing."""
+
+
+def is_built():
+    """False."""
+    return False
+
+
+class _Matmul:
+    """How matrices are multiplied on a CUDA device."""
+
+    allow_tf32 = False
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+    fp32_precision = "none"
+
+
+matmul = _Matmul()
+_sdp = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}
+
+
+def enable_flash_sdp(enabled):
+    """Kept, and changes nothing."""
+    _sdp["flash"] = bool(enabled)
+
+
+def enable_math_sdp(enabled):
+    """Kept, and changes nothing."""
+    _sdp["math"] = bool(enabled)
+
+
+def enable_mem_efficient_sdp(enabled):
+    """Kept, and changes nothing."""
+    _sdp["mem_efficient"] = bool(enabled)
+
+
+def enable_cudnn_sdp(enabled):
+    """Kept, and changes nothing."""
+    _sdp["cudnn"] = bool(enabled)
+
+
+def flash_sdp_enabled():
+    """What was set."""
+    return _sdp["flash"]
+
+
+def math_sdp_enabled():
+    """What was set."""
+    return _sdp["math"]
+
+
+def mem_efficient_sdp_enabled():
+    """What was set."""
+    return _sdp["mem_efficient"]
+
+
+def cudnn_sdp_enabled():
+    """What was set."""
+    return _sdp["cudnn"]

@@ -1,0 +1,6 @@
+"""MKL: is not there; Kiln's own kernels do its work."""
+
+
+def is_available():
+    """False."""
+    return False

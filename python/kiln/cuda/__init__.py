@@ -1,0 +1,139 @@
+"""torch.cuda's names, for programs that ask whether there is such a device: there is none.
+
+Questions have true answers (is_available() is False, device_count() is 0), seeds and caches have
+nothing to do, and what needs a device raises DeviceError, a RuntimeError.
+"""
+
+from .. import errors
+from .._tensor_types import CLASSES as _CLASSES
+from . import amp as amp
+
+
+def is_available():
+    """False: Kiln has no backend for CUDA devices."""
+    return False
+
+
+def is_initialized():
+    """False."""
+    return False
+
+
+def is_bf16_supported(including_emulation=True):
+    """False."""
+    return False
+
+
+def device_count():
+    """0."""
+    return 0
+
+
+def get_arch_list():
+    """Empty."""
+    return []
+
+
+def manual_seed(seed):
+    """Nothing to do: kiln.manual_seed seeds the generator of the CPU."""
+    int(seed)
+
+
+def manual_seed_all(seed):
+    """Nothing to do."""
+    int(seed)
+
+
+def seed():
+    """Nothing to do."""
+
+
+def seed_all():
+    """Nothing to do."""
+
+
+def get_rng_state_all():
+    """Empty."""
+    return []
+
+
+def set_rng_state_all(new_states):
+    """Takes what get_rng_state_all() gave: no states."""
+    if len(new_states):
+        _fail("set_rng_state_all")
+
+
+def empty_cache():
+    """Nothing to do: kiln.empty_cache returns the cached memory of the CPU."""
+
+
+def synchronize(device=None):
+    """Nothing to do: an op is done when it returns. Raises DeviceError when a device is named."""
+    if device is not None:
+        _fail("synchronize")
+
+
+def memory_allocated(device=None):
+    """0."""
+    return 0
+
+
+def max_memory_allocated(device=None):
+    """0."""
+    return 0
+
+
+def memory_reserved(device=None):
+    """0."""
+    return 0
+
+
+def max_memory_reserved(device=None):
+    """0."""
+    return 0
+
+
+def memory_stats(device=None):
+    """Empty."""
+    return {}
+
+
+def reset_peak_memory_stats(device=None):
+    """Nothing to do."""
+
+
+def _fail(name):
+    raise errors.DeviceError(
+        f"cuda.{name}: there is no CUDA device; Kiln computes on 'cpu';"
+        " try kiln.device('cuda' if kiln.cuda.is_available() else 'cpu')"
+    )
+
+
+def _needs_device(name):
+    def function(*args, **kwargs):
+        _fail(name)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = "Raises DeviceError: there is no CUDA device."
+    return function
+
+
+for _name in (
+    "current_device", "current_stream", "default_stream", "get_device_capability",
+    "get_device_name", "get_device_properties", "get_rng_state", "init", "initial_seed",
+    "ipc_collect", "mem_get_info", "memory_summary", "set_device", "set_rng_state",
+    "set_per_process_memory_fraction", "stream", "utilization",
+):  # fmt: skip
+    globals()[_name] = _needs_device(_name)
+
+
+class _NeedsDevice:
+    """Cannot be made: there is no CUDA device."""
+
+    def __init__(self, *args, **kwargs):
+        _fail(type(self).__name__)
+
+
+for _name in ("CUDAGraph", "Event", "ExternalStream", "MemPool", "Stream", "device", *_CLASSES):
+    globals()[_name] = type(_name, (_NeedsDevice,), {"__doc__": _NeedsDevice.__doc__})
+del _name

@@ -1,0 +1,30 @@
+"""PyTorch's paths to the layers: kiln.nn.modules.Linear, kiln.nn.modules.linear.Linear."""
+
+import sys
+import types
+
+from .. import attention, container, layers, module, parameter_container
+
+# PyTorch's files, with what is written in Python of each.
+_FILES = {
+    "activation": {"MultiheadAttention": attention.MultiheadAttention},
+    "container": {
+        "ModuleDict": container.ModuleDict,
+        "ModuleList": container.ModuleList,
+        "ParameterDict": parameter_container.ParameterDict,
+        "ParameterList": parameter_container.ParameterList,
+        "Sequential": container.Sequential,
+    },
+    "module": {"Module": module.Module},
+    "transformer": {"TransformerEncoderLayer": attention.TransformerEncoderLayer},
+}  # fmt: skip
+for _home in {**_FILES, **layers.homes}:
+    _file = types.ModuleType(f"{__name__}.{_home}")
+    _classes = {**_FILES.get(_home, {}), **layers.homes.get(_home, {})}
+    vars(_file).update(_classes)
+    _file.__all__ = sorted(_classes)
+    globals().update(_classes)
+    sys.modules[_file.__name__] = globals()[_home] = _file
+del _home, _file, _classes, sys, types
+
+__all__ = [name for name, value in globals().items() if isinstance(value, type)]

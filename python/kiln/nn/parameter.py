@@ -1,0 +1,5 @@
+"""PyTorch's path to the classes of parameters."""
+
+from .._C import Buffer, Param, Parameter
+
+__all__ = ["Buffer", "Param", "Parameter"]

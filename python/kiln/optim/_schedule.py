@@ -1,0 +1,100 @@
+"""LRScheduler: what every learning rate schedule is."""
+
+import warnings
+
+from .. import _C, errors
+from .optimizer import Optimizer
+
+
+def rates_of(optimizer, key="lr"):
+    """group[key] of each group; of a rate that is a tensor, a copy."""
+    values = [group[key] for group in optimizer.param_groups]
+    return [v.clone() if isinstance(v, _C.Tensor) else v for v in values]
+
+
+def set_rate(group, value):
+    if isinstance(group["lr"], _C.Tensor):
+        group["lr"].fill_(float(value))
+    else:
+        group["lr"] = value
+
+
+class LRScheduler:
+    """The base of schedules. A subclass overrides get_lr().
+
+    Sets each group's "initial_lr", unless it is there, and the rates of epoch 0. step() goes to the
+    next epoch. last_epoch: the epoch to continue from, with groups that have an "initial_lr".
+    A rate follows from the one before it, so that what users set in between counts; lr_at(), where
+    there is one, gives the rate of any epoch at once.
+    """
+
+    _is_initial = False
+    _get_lr_called_within_step = False  # what get_lr() of users' classes may ask
+
+    def __init__(self, optimizer, last_epoch=-1):
+        if not isinstance(optimizer, Optimizer):
+            raise errors.TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                lr = group["lr"]
+                group.setdefault("initial_lr", lr.clone() if isinstance(lr, _C.Tensor) else lr)
+            elif "initial_lr" not in group:
+                raise errors.KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming"
+                    " scheduler with last_epoch >= 0; load the optimizer's state first"
+                )
+        self.base_lrs = rates_of(optimizer, "initial_lr")
+        self.last_epoch = last_epoch
+        self._initial_step()
+
+    def _initial_step(self):
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self):
+        """All attributes but the optimizer, as PyTorch's."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict):
+        """Takes over what state_dict() gave. The groups' rates are in the optimizer's own state."""
+        earlier_kiln = set(state_dict) == {"last_epoch"}
+        self.__dict__.update(state_dict)
+        if earlier_kiln:  # its schedules had one number, from which the rates followed
+            self._update_lr(self.last_epoch)
+
+    def get_last_lr(self):
+        """The rate of each group, as this schedule set it."""
+        return self._last_lr
+
+    def get_lr(self):
+        """The rate of each group in epoch last_epoch, from the one that it has."""
+        raise errors.NotImplementedError(f"{type(self).__name__} has no get_lr()")
+
+    def step(self, epoch=None):
+        """To the next epoch, after the optimizer's step; epoch: to this one, by lr_at()."""
+        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+            warnings.warn(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first value"
+                " of the learning rate schedule is skipped",
+                UserWarning,
+                stacklevel=2,
+            )
+        self._step_count += 1
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch=None):
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        closed = epoch is not None and hasattr(self, "_get_closed_form_lr")
+        self._get_lr_called_within_step = True
+        try:
+            values = self._get_closed_form_lr() if closed else self.get_lr()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, value in zip(self.optimizer.param_groups, values, strict=True):
+            set_rate(group, value)
+        self._last_lr = rates_of(self.optimizer)

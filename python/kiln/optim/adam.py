@@ -1,0 +1,55 @@
+"""Adam."""
+
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_betas, check_hints, check_not_negative
+
+__all__ = ["Adam"]
+
+
+class Adam(GroupOptimizer):
+    """Adam (Kingma & Ba, 2015).
+
+    g = grad (-grad with maximize) + weight_decay p; m = beta1 m + (1 - beta1) g;
+    v = beta2 v + (1 - beta2) g^2; p -= lr (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps).
+    amsgrad takes the largest v so far; decoupled_weight_decay takes p *= 1 - lr weight_decay
+    instead of the first sum. State: "step", "exp_avg", "exp_avg_sq" and, with amsgrad,
+    "max_exp_avg_sq". foreach, fused and capturable change nothing: there is one step, and it is
+    fused.
+    """
+
+    _step_group = staticmethod(_optim.adam_step)
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
+    ):
+        check_not_negative(lr=lr, eps=eps, weight_decay=weight_decay)
+        betas = check_betas(betas)
+        name = type(self).__name__
+        check_hints(name, foreach=foreach, fused=fused, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)

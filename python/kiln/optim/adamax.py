@@ -1,0 +1,52 @@
+"""Adamax."""
+
+from .. import _C
+from .composed import ComposedOptimizer
+from .optimizer import check_betas, check_hints, check_not_negative
+
+__all__ = ["Adamax"]
+
+
+class Adamax(ComposedOptimizer):
+    """Adamax (Kingma & Ba, 2015): Adam with the infinity norm.
+
+    m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g| + eps); p -= lr / (1 - beta1^t) m / u.
+    State: "step", "exp_avg", "exp_inf".
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
+        check_not_negative(lr=lr, eps=eps, weight_decay=weight_decay)
+        check_hints("Adamax", foreach=foreach, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "betas": check_betas(betas),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _slots(self, group):
+        return ("exp_avg", "exp_inf")
+
+    def _update(self, p, grad, state, step, group):
+        beta1, beta2 = group["betas"]
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        largest = state["exp_inf"]
+        largest.copy_(_C.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
+        p.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1**step))

@@ -1,0 +1,49 @@
+"""SGD."""
+
+from .. import errors
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_hints, check_not_negative
+
+__all__ = ["SGD"]
+
+
+class SGD(GroupOptimizer):
+    """Stochastic gradient descent, with momentum.
+
+    g = grad (-grad with maximize) + weight_decay p; buf = momentum buf + (1 - dampening) g, at
+    first g; p -= lr (nesterov ? g + momentum buf : buf). State: "momentum_buffer", with momentum.
+    foreach and fused change nothing: there is one step, and it is fused.
+    """
+
+    _step_group = staticmethod(_optim.sgd_step)
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
+    ):
+        check_not_negative(lr=lr, momentum=momentum, weight_decay=weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise errors.ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_hints("SGD", foreach=foreach, fused=fused, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)

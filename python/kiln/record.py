@@ -1,0 +1,110 @@
+"""Recorders: records of modules in files and in memory, in Burn's formats and in safetensors.
+
+    model.save_file("model", kiln.record.NamedMpkFileRecorder())        # model.mpk
+    model.load_file("model", kiln.record.NamedMpkFileRecorder())
+
+Every file is treated as hostile: an IoError, and nothing is changed.
+"""
+
+import os
+
+from . import _C
+from ._C import (
+    DoublePrecisionSettings,
+    FullPrecisionSettings,
+    HalfPrecisionSettings,
+    PrecisionSettings,
+    Record,
+    RecordItem,
+)
+
+_FORMATS = _C._RecordFormat
+
+
+class Recorder:
+    """Writes records to files of one format, in the dtypes of `settings`, and reads them."""
+
+    _format, _gzip = None, False
+
+    def __init__(self, settings=FullPrecisionSettings):
+        if self._format is None:
+            raise TypeError("Recorder: an abstract class; try NamedMpkFileRecorder()")
+        self._recorder = _C._Recorder(self._format, self._gzip, settings)
+
+    @property
+    def settings(self):
+        """The dtypes that numbers are stored in."""
+        return self._recorder.settings
+
+    @property
+    def extension(self):
+        """"mpk.gz": added to a path that does not end in it."""
+        return self._recorder.extension
+
+    def record(self, record, path):
+        """Replaces the file only when the new one is complete. IoError."""
+        self._recorder.record(record, os.fspath(path))
+
+    def load(self, path, device="cpu"):
+        """The record in a file. IoError when it is missing, malformed or of another format."""
+        return self._recorder.load(os.fspath(path), _C.device(device))
+
+
+class SafetensorsRecorder(Recorder):
+    """The native format, which other programs read too."""
+
+    _format = _FORMATS.safetensors
+
+
+class NamedMpkFileRecorder(Recorder):
+    """MessagePack with named fields."""
+
+    _format = _FORMATS.message_pack
+
+
+class NamedMpkGzFileRecorder(NamedMpkFileRecorder):
+    """The same, gzipped."""
+
+    _gzip = True
+
+
+class CborFileRecorder(Recorder):
+    """CBOR."""
+
+    _format = _FORMATS.cbor
+
+
+class PrettyJsonFileRecorder(Recorder):
+    """JSON that people read: every number exactly, as decimal digits."""
+
+    _format = _FORMATS.pretty_json
+
+
+class JsonFileRecorder(Recorder):
+    """JSON on one line."""
+
+    _format = _FORMATS.json
+
+
+class JsonGzFileRecorder(JsonFileRecorder):
+    """The same, gzipped."""
+
+    _gzip = True
+
+
+class NamedMpkBytesRecorder:
+    """MessagePack in memory."""
+
+    def __init__(self, settings=FullPrecisionSettings):
+        self.settings = settings
+
+    def record(self, record):
+        """The record as bytes."""
+        return _C._record_to_bytes(record, self.settings)
+
+    def load(self, data, device="cpu"):
+        """The record in bytes. IoError when they are none."""
+        return _C._record_from_bytes(bytes(data), _C.device(device))
+
+
+__all__ = [name for name in dir() if not name.startswith("_") and name != "os"]

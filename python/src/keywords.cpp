@@ -1,0 +1,249 @@
+// The keyword arguments that PyTorch takes beside a function's own ones: other names of arguments
+// (axis= for dim=), and words that work on every function of a kind (out=, memory_format=).
+//
+// Each bound function holds a pointer to what calls it. Here that pointer is exchanged for one that
+// goes straight on to nanobind's when a call has no keywords, and translates them otherwise. So no
+// binding has to know of these words, and calls without keywords cost what they did.
+#include <array>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "binding.h"
+
+namespace kiln::python {
+
+namespace {
+
+using Call = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*);
+
+// nanobind has a caller for each kind of function; there are few kinds.
+constexpr size_t kKinds = 16;
+std::array<Call, kKinds> callers{};
+
+// What the words of one function mean, as a dict: a name for which this is another one, the
+// position of the argument, None for a word that the function `finish` understands, or an ellipsis
+// for a word that means what it says.
+std::unordered_map<PyObject*, nb::dict>& meanings() {
+  static auto* all = new std::unordered_map<PyObject*, nb::dict>();
+  return *all;
+}
+// The same for every function that has an argument of that name; set once, at import.
+PyObject* common = nullptr;
+// Calls a function with words of its own: finish(function, words, args, kwargs).
+PyObject* finish = nullptr;
+
+// Whether a signature of the function has an argument of this name.
+bool takes(PyObject* function, std::string_view name) {
+  const nb::object signatures = nb::getattr(nb::handle(function), "__nb_signature__", nb::none());
+  if (signatures.is_none()) return false;
+  for (nb::handle overload : signatures) {
+    const auto text = nb::cast<std::string>(overload[0]);
+    const std::string_view signature = text;
+    for (size_t at = signature.find(name); at != std::string_view::npos;
+         at = signature.find(name, at + 1)) {
+      const char before = at == 0 ? ' ' : signature[at - 1];
+      const size_t end = at + name.size();
+      if ((before == ' ' || before == '(') && end < signature.size() && signature[end] == ':') {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::string_view text_of(PyObject* name) { return PyUnicode_AsUTF8(name); }
+
+// What `name` means to the function, borrowed; null: what it says.
+PyObject* meaning_of(PyObject* function, PyObject* name) {
+  const auto found = meanings().find(function);
+  PyObject* own = found == meanings().end() ? nullptr : PyDict_GetItem(found->second.ptr(), name);
+  if (own != nullptr) return own == Py_Ellipsis ? nullptr : own;
+  PyObject* other = common == nullptr ? nullptr : PyDict_GetItem(common, name);
+  if (other == nullptr) return nullptr;
+  const bool foreign = !takes(function, text_of(name)) && takes(function, text_of(other));
+  meanings()[function][nb::handle(name)] = nb::handle(foreign ? other : Py_Ellipsis);
+  return foreign ? other : nullptr;
+}
+
+[[noreturn]] void throw_twice(PyObject* function, PyObject* name) {
+  const nb::str of(nb::getattr(nb::handle(function), "__name__"));
+  throw nb::type_error(
+      concat(of.c_str(), "() got multiple values for argument '", text_of(name), "'").c_str());
+}
+
+// The arguments of one call, while names are exchanged.
+struct Arguments {
+  Arguments(PyObject* function, PyObject* const* args, size_t n, PyObject* names)
+      : function(function), positional(args, args + n) {
+    const Py_ssize_t count = PyTuple_GET_SIZE(names);
+    for (Py_ssize_t i = 0; i < count; ++i) {
+      take(PyTuple_GET_ITEM(names, i), args[n + static_cast<size_t>(i)]);
+    }
+    place();
+  }
+
+  void take(PyObject* name, PyObject* value) {
+    PyObject* meaning = meaning_of(function, name);
+    if (meaning == nullptr) {
+      add(name, value);
+    } else if (meaning == Py_None) {
+      words[nb::handle(name)] = nb::handle(value);
+    } else if (PyLong_Check(meaning)) {
+      placed.push_back({static_cast<size_t>(PyLong_AsLong(meaning)), name, value});
+    } else {
+      add(meaning, value);
+    }
+  }
+
+  void add(PyObject* name, PyObject* value) {
+    for (PyObject* other : keywords) {
+      if (PyUnicode_Compare(other, name) == 0) throw_twice(function, name);
+    }
+    keywords.push_back(name);
+    values.push_back(value);
+  }
+
+  // Arguments that have a position only: each must come right after those that are given.
+  void place() {
+    while (!placed.empty()) {
+      const size_t before = placed.size();
+      for (auto it = placed.begin(); it != placed.end(); ++it) {
+        if (it->position > positional.size()) continue;
+        if (it->position < positional.size()) throw_twice(function, it->name);
+        positional.push_back(it->value);
+        placed.erase(it);
+        break;
+      }
+      if (placed.size() == before) {
+        const nb::str of(nb::getattr(nb::handle(function), "__name__"));
+        throw nb::type_error(
+            concat(of.c_str(), "(): expected the arguments before '", text_of(placed[0].name), "'")
+                .c_str());
+      }
+    }
+  }
+
+  struct Placed {
+    size_t position;
+    PyObject* name;
+    PyObject* value;
+  };
+  PyObject* function;
+  std::vector<PyObject*> positional;
+  std::vector<PyObject*> keywords;
+  std::vector<PyObject*> values;
+  std::vector<Placed> placed;
+  nb::dict words;
+};
+
+PyObject* call_with_words(PyObject* function, const Arguments& a) {
+  nb::list args;
+  for (PyObject* x : a.positional) args.append(nb::handle(x));
+  nb::dict kwargs;
+  for (size_t i = 0; i < a.keywords.size(); ++i) {
+    kwargs[nb::handle(a.keywords[i])] = nb::handle(a.values[i]);
+  }
+  return PyObject_CallFunctionObjArgs(finish, function, a.words.ptr(), args.ptr(), kwargs.ptr(),
+                                      nullptr);
+}
+
+PyObject* call_with_keywords(Call call, PyObject* function, PyObject* const* args, size_t flags,
+                             PyObject* names) {
+  bool plain = true;
+  const Py_ssize_t count = PyTuple_GET_SIZE(names);
+  for (Py_ssize_t i = 0; i < count && plain; ++i) {
+    plain = meaning_of(function, PyTuple_GET_ITEM(names, i)) == nullptr;
+  }
+  if (plain) return call(function, args, flags, names);
+  Arguments exchanged(function, args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names);
+  if (exchanged.words.size() > 0) return call_with_words(function, exchanged);
+  std::vector<PyObject*>& all = exchanged.positional;
+  const size_t positional = all.size();
+  all.insert(all.end(), exchanged.values.begin(), exchanged.values.end());
+  nb::object renamed = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(exchanged.keywords.size())));
+  for (size_t i = 0; i < exchanged.keywords.size(); ++i) {
+    PyTuple_SET_ITEM(renamed.ptr(), static_cast<Py_ssize_t>(i),
+                     nb::handle(exchanged.keywords[i]).inc_ref().ptr());
+  }
+  return call(function, all.data(), positional,
+              exchanged.keywords.empty() ? nullptr : renamed.ptr());
+}
+
+template <size_t kind>
+PyObject* forward(PyObject* function, PyObject* const* args, size_t flags, PyObject* names) {
+  if (names == nullptr) [[likely]]
+    return callers[kind](function, args, flags, nullptr);
+  try {
+    return call_with_keywords(callers[kind], function, args, flags, names);
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const nb::builtin_exception& error) {
+    PyErr_SetString(PyExc_TypeError, error.what());
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+template <size_t... kinds>
+constexpr std::array<Call, sizeof...(kinds)> forwards(std::index_sequence<kinds...>) {
+  return {&forward<kinds>...};
+}
+
+// Puts forward() between a bound function and its caller.
+void route(nb::handle function) {
+  static constexpr auto all = forwards(std::make_index_sequence<kKinds>());
+  const PyTypeObject* type = Py_TYPE(function.ptr());
+  if ((type->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) == 0 || type->tp_vectorcall_offset <= 0) return;
+  auto& call = *reinterpret_cast<Call*>(reinterpret_cast<char*>(function.ptr()) +
+                                        type->tp_vectorcall_offset);
+  for (const Call routed : all) {
+    if (call == routed) return;
+  }
+  for (size_t kind = 0; kind < kKinds; ++kind) {
+    if (callers[kind] == nullptr) callers[kind] = call;
+    if (callers[kind] == call) {
+      call = all[kind];
+      return;
+    }
+  }
+}
+
+bool is_bound_function(nb::handle object) {
+  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  return type.ends_with("nb_func") || type.ends_with("nb_method");
+}
+
+void route_all(nb::handle members) {
+  for (const auto& [name, member] : nb::cast<nb::dict>(members)) {
+    if (is_bound_function(member)) route(member);
+  }
+}
+
+}  // namespace
+
+void bind_keywords(nb::module_& m, TensorClass& c) {
+  route_all(m.attr("__dict__"));
+  for (const char* part : {"_functional", "_linalg", "_fft", "_special"}) {
+    route_all(nb::getattr(m, part).attr("__dict__"));
+  }
+  route_all(nb::module_::import_("builtins").attr("dict")(c.attr("__dict__")));
+  m.def(
+      "_set_keywords",
+      [](nb::dict names, nb::callable words) {
+        common = names.release().ptr();
+        finish = words.release().ptr();
+      },
+      "Names that all functions understand, and what is called for words of a function's own.");
+  m.def(
+      "_add_keywords",
+      [](nb::handle function, nb::dict names) {
+        if (!is_bound_function(function)) throw nb::type_error("expected a bound function");
+        nb::dict& own = meanings()[function.ptr()];
+        for (const auto& [name, meaning] : names) own[name] = meaning;
+      },
+      "What keywords mean to one function.");
+}
+
+}  // namespace kiln::python

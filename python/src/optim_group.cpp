@@ -1,0 +1,228 @@
+#include "optim_group.h"
+
+#include <cmath>
+
+#include "kiln/core/error.h"
+#include "kiln/tensor/nn/optimizer_steps.h"
+
+namespace kiln::python {
+
+namespace {
+
+// Beyond this a double does not count by ones.
+constexpr double kMaxSteps = 9007199254740992.0;
+
+// The place of a step that is stored as PyTorch does, a 0-d float32 on the CPU; null otherwise.
+float* plain_step(const Tensor& step) {
+  static const Tensor kLike = zeros({}, {.dtype = f32});
+  return kiln::detail::are_alike(step, kLike) ? static_cast<float*>(interop::data(step)) : nullptr;
+}
+
+// tensor_arg(), whose general way is slow for classes derived from Tensor.
+const Tensor& param_arg(const char* op, nb::handle object) {
+  static const nb::handle kParameter = nb::type<PyParameter>();
+  if (object.type().is(kParameter) && nb::inst_ready(object)) {
+    return *nb::inst_ptr<PyParameter>(object);
+  }
+  return tensor_arg(op, object);
+}
+
+}  // namespace
+
+PyObject* DictKey::find_in(nb::handle dict) const {
+  PyObject* found = PyDict_GetItemWithError(dict.ptr(), object_);
+  if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return found;
+}
+
+// ---- Settings
+
+GroupOptions::GroupOptions(const char* op, nb::handle group) : op_(op), group_(group) {
+  if (!PyDict_Check(group.ptr())) {
+    throw_error<TypeError>(op, ": a parameter group must be a dict; got ",
+                           std::string_view(Py_TYPE(group.ptr())->tp_name));
+  }
+}
+
+nb::object GroupOptions::at(const DictKey& key) const {
+  PyObject* found = key.find_in(group_);
+  if (found == nullptr) {
+    throw_error<KeyError>(op_, ": a parameter group has no '", key.name(), "'");
+  }
+  return nb::borrow(found);
+}
+
+double GroupOptions::number_of(const DictKey& key, nb::handle value) const {
+  if (PyFloat_Check(value.ptr())) return PyFloat_AS_DOUBLE(value.ptr());
+  if (const Tensor* x = tensor_pointer(value.ptr()); x != nullptr && x->numel() == 1) {
+    return x->item_scalar().to_double();
+  }
+  Scalar number;
+  if (value.is_none() || !scalar_of(value, &number)) {
+    throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be a number; got ",
+                           std::string_view(nb::repr(value).c_str()));
+  }
+  return number.to_double();
+}
+
+double GroupOptions::number(const DictKey& key) const { return number_of(key, at(key)); }
+
+std::pair<double, double> GroupOptions::pair(const DictKey& key) const {
+  const nb::object value = at(key);
+  if ((!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) || nb::len(value) != 2) {
+    throw_error<TypeError>(op_, ": '", key.name(),
+                           "' of a parameter group must be two numbers; got ",
+                           std::string_view(nb::repr(value).c_str()));
+  }
+  return {number_of(key, value[0]), number_of(key, value[1])};
+}
+
+bool GroupOptions::flag(const DictKey& key) const {
+  PyObject* found = key.find_in(group_);
+  if (found == nullptr || found == Py_False || found == Py_None) return false;
+  const int truth = found == Py_True ? 1 : PyObject_IsTrue(found);
+  if (truth < 0) throw nb::python_error();
+  return truth == 1;
+}
+
+// ---- Members
+
+GroupMembers::GroupMembers(const GroupOptions& options, nb::handle state,
+                           const Gradients* gradients)
+    : options_(options), state_(state) {
+  static const DictKey kParams("params"), kMaximize("maximize");
+  const char* op = options.op();
+  if (!PyDict_Check(state.ptr())) {
+    throw_error<TypeError>(op, ": the state must be a dict; got ",
+                           std::string_view(Py_TYPE(state.ptr())->tp_name));
+  }
+  const nb::object list = options.at(kParams);
+  if (!PyList_Check(list.ptr()) && !PyTuple_Check(list.ptr())) {
+    throw_error<TypeError>(op, ": 'params' of a parameter group must be a list; got ",
+                           std::string_view(Py_TYPE(list.ptr())->tp_name));
+  }
+  const bool maximize = options.flag(kMaximize);
+  const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(list.ptr()));
+  params.reserve(count);
+  grads.reserve(count);
+  keys_.reserve(count);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.ptr()); ++i) {
+    const nb::handle item = PySequence_Fast_GET_ITEM(list.ptr(), i);
+    const Tensor& param = param_arg(op, item);
+    Tensor grad = gradients != nullptr ? gradients->get(param).value_or(Tensor()) : param.grad();
+    if (!grad.defined()) continue;
+    check_fits("gradient", grad, param, true);
+    if (maximize) grad = -grad.detach();
+    if (grad.dtype() != param.dtype()) grad = grad.detach().to(param.dtype());
+    numel += param.numel();
+    uniform = uniform && (params.empty() || (param.dtype() == params[0].dtype() &&
+                                             param.device() == params[0].device()));
+    keys_.push_back(nb::borrow(item));
+    params.push_back(param);
+    grads.push_back(std::move(grad));
+  }
+}
+
+void GroupMembers::check_fits(const char* what, const Tensor& x, const Tensor& param,
+                              bool any_dtype) const {
+  if (kiln::detail::are_alike(x, param)) return;
+  if (x.shape() != param.shape()) {
+    throw_error<ShapeError>(options_.op(), ": the ", what,
+                            " of a parameter has another shape; got ", x.shape(), "; expected ",
+                            param.shape());
+  }
+  if (x.device() != param.device()) {
+    throw_error<DeviceError>(options_.op(), ": the ", what,
+                             " of a parameter is on another device; got ", x.device(),
+                             "; expected ", param.device());
+  }
+  if (!any_dtype || !x.is_floating_point() || !param.is_floating_point()) {
+    throw_error<DTypeError>(options_.op(), ": the ", what,
+                            " of a parameter has another dtype; got ", x.dtype(), "; expected ",
+                            param.dtype());
+  }
+}
+
+void GroupMembers::find_state() {
+  entries_.reserve(size());
+  for (const nb::object& key : keys_) {
+    PyObject* found = PyDict_GetItemWithError(state_.ptr(), key.ptr());
+    if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
+    if (found != nullptr && !PyDict_Check(found)) {
+      throw_error<TypeError>(options_.op(), ": the state of a parameter must be a dict; got ",
+                             std::string_view(Py_TYPE(found)->tp_name));
+    }
+    entries_.push_back(found == nullptr ? nb::object(nb::dict()) : nb::borrow(found));
+  }
+}
+
+GroupMembers::Slot GroupMembers::slot(const DictKey& key, bool any_dtype) {
+  Slot out{.key = &key, .tensors = {}, .made = {}};
+  out.tensors.reserve(size());
+  out.made.reserve(size());
+  for (size_t i = 0; i < size(); ++i) {
+    PyObject* found = key.find_in(entries_[i]);
+    const bool made = found == nullptr || found == Py_None;
+    if (made) {
+      out.tensors.push_back(zeros_like(params[i].detach()));
+    } else {
+      out.tensors.push_back(tensor_arg(options_.op(), found));
+      check_fits(key.name(), out.tensors.back(), params[i], any_dtype);
+    }
+    out.made.push_back(made);
+  }
+  return out;
+}
+
+// A state's 'step' that is not stored as a new one is; null stands for none.
+double GroupMembers::steps_of(PyObject* step) const {
+  if (step == nullptr || step == Py_None) return 0.0;
+  if (PyFloat_Check(step)) return PyFloat_AS_DOUBLE(step);
+  Scalar number;
+  if (PyLong_Check(step) && scalar_of(step, &number)) return number.to_double();
+  const Tensor& x = tensor_arg((std::string(options_.op()) + ": a state's 'step'").c_str(), step);
+  if (x.numel() == 1) return x.item_scalar().to_double();
+  throw_error<ShapeError>(options_.op(), ": a state's 'step' must be one number; got shape ",
+                          x.shape());
+}
+
+void GroupMembers::count_steps() {
+  static const DictKey kStep("step");
+  steps.reserve(size());
+  const DType dtype = default_dtype() == f64 ? f64 : f32;
+  for (const nb::object& entry : entries_) {
+    PyObject* found = kStep.find_in(entry);
+    Tensor* step = found == nullptr ? nullptr : tensor_pointer(found);
+    float* place = step == nullptr ? nullptr : plain_step(*step);
+    const double value = place != nullptr ? *place : steps_of(found);
+    if (!(value >= 0.0 && value < kMaxSteps) || value != std::floor(value)) {
+      throw_error<ValueError>(options_.op(), ": a state's 'step' must be a whole number >= 0; got ",
+                              value);
+    }
+    steps.push_back(static_cast<int64_t>(value));
+    if (place != nullptr) {
+      *place += 1.0F;
+    } else if (step != nullptr) {
+      step->copy_(step->detach() + 1.0);
+    } else {
+      nb::borrow<nb::dict>(entry)[kStep.name()] = scalar_tensor(value + 1.0, {.dtype = dtype});
+    }
+  }
+}
+
+void GroupMembers::keep(std::span<Slot* const> slots) {
+  for (const Slot* slot : slots) {
+    for (size_t i = 0; i < size(); ++i) {
+      if (!slot->made[i]) continue;
+      nb::borrow<nb::dict>(entries_[i])[slot->key->name()] = slot->tensors[i];
+    }
+  }
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (Py_REFCNT(entries_[i].ptr()) > 1) continue;  // the state holds it
+    if (PyDict_SetItem(state_.ptr(), keys_[i].ptr(), entries_[i].ptr()) != 0) {
+      throw nb::python_error();
+    }
+  }
+}
+
+}  // namespace kiln::python

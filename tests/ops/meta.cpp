@@ -1,0 +1,223 @@
+// Every op case on "meta" against the cpu: the same shapes, dtypes and strides. Names whose results
+// hang on values stand in one list.
+#include <map>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "tests/ops/case.h"
+
+namespace kiln::ops {
+namespace {
+
+// Why a name has no result on "meta", in some of its cases at least. The first two are so by
+// nature; what the others name may lose its reason, and then leaves the list.
+const char* const kSize = "the size of the result hangs on values";
+const char* const kLapack = "LAPACK or another library computes it in host memory";
+const char* const kChecks = "reads one value, as a check of its operands or a choice of the way";
+const char* const kHost = "computes in host memory";
+
+// All of the above in complex dtypes too, where arithmetic is computed in host memory.
+const std::map<std::string, const char*>& needing_values() {
+  static const std::map<std::string, const char*> names = {
+      {"argwhere", kSize},
+      {"bincount", kSize},
+      {"histogramdd", kSize},
+      {"masked_scatter", kSize},
+      {"masked_select", kSize},
+      {"nn.functional.one_hot", kSize},
+      {"nonzero", kSize},
+      {"nonzero_static", kSize},
+      {"repeat_interleave", kSize},
+      {"unique", kSize},
+      {"unique_consecutive", kSize},
+      {"where", kSize},
+      {"cholesky_inverse", kLapack},
+      {"cholesky_solve", kLapack},
+      {"geqrf", kLapack},
+      {"linalg.cholesky", kLapack},
+      {"linalg.cholesky_ex", kLapack},
+      {"linalg.cond", kLapack},
+      {"linalg.det", kLapack},
+      {"linalg.eig", kLapack},
+      {"linalg.eigh", kLapack},
+      {"linalg.eigvals", kLapack},
+      {"linalg.eigvalsh", kLapack},
+      {"linalg.householder_product", kLapack},
+      {"linalg.inv", kLapack},
+      {"linalg.inv_ex", kLapack},
+      {"linalg.ldl_solve", kLapack},
+      {"linalg.lstsq", kLapack},
+      {"linalg.lu", kLapack},
+      {"linalg.lu_factor", kLapack},
+      {"linalg.lu_solve", kLapack},
+      {"linalg.matrix_exp", kLapack},
+      {"linalg.matrix_norm", kLapack},
+      {"linalg.matrix_power", kLapack},
+      {"linalg.matrix_rank", kLapack},
+      {"linalg.norm", kLapack},
+      {"linalg.pinv", kLapack},
+      {"linalg.qr", kLapack},
+      {"linalg.slogdet", kLapack},
+      {"linalg.solve", kLapack},
+      {"linalg.solve_ex", kLapack},
+      {"linalg.solve_triangular", kLapack},
+      {"linalg.svd", kLapack},
+      {"linalg.svdvals", kLapack},
+      {"linalg.tensorinv", kLapack},
+      {"linalg.tensorsolve", kLapack},
+      {"logdet", kLapack},
+      {"lu_unpack", kLapack},
+      {"ormqr", kLapack},
+      {"Tensor.index_put", kChecks},
+      {"Tensor.index_put_", kChecks},
+      {"bernoulli", kChecks},
+      {"binomial", kChecks},
+      {"cov", kChecks},
+      {"gather_nd", kChecks},
+      {"histc", kChecks},
+      {"histogram", kChecks},
+      {"median", kChecks},
+      {"nanmedian", kChecks},
+      {"nanquantile", kChecks},
+      {"nn.functional.binary_cross_entropy", kChecks},
+      {"nn.functional.embedding", kChecks},
+      {"nn.functional.embedding_bag", kChecks},
+      {"nn.functional.gaussian_nll_loss", kChecks},
+      {"nn.functional.max_pool2d", kChecks},
+      {"nn.functional.max_pool3d", kChecks},
+      {"normal", kChecks},
+      {"poisson", kChecks},
+      {"put", kChecks},
+      {"quantile", kChecks},
+      {"scatter_nd", kChecks},
+      {"special.chebyshev_polynomial_t", kChecks},
+      {"special.chebyshev_polynomial_u", kChecks},
+      {"special.chebyshev_polynomial_v", kChecks},
+      {"special.chebyshev_polynomial_w", kChecks},
+      {"special.hermite_polynomial_h", kChecks},
+      {"special.hermite_polynomial_he", kChecks},
+      {"special.laguerre_polynomial_l", kChecks},
+      {"special.legendre_polynomial_p", kChecks},
+      {"special.shifted_chebyshev_polynomial_t", kChecks},
+      {"special.shifted_chebyshev_polynomial_u", kChecks},
+      {"special.shifted_chebyshev_polynomial_v", kChecks},
+      {"special.shifted_chebyshev_polynomial_w", kChecks},
+      {"take", kChecks},
+      {"take_along_dim", kChecks},
+      {"cdist", kHost},
+      {"fft.fft", kHost},
+      {"fft.ihfft", kHost},
+      {"fft.ihfftn", kHost},
+      {"fft.rfft", kHost},
+      {"fft.rfft2", kHost},
+      {"fft.rfftn", kHost},
+      {"multinomial", kHost},
+      {"nn.functional.adaptive_max_pool1d", kHost},
+      {"nn.functional.adaptive_max_pool2d", kHost},
+      {"nn.functional.adaptive_max_pool3d", kHost},
+      {"nn.functional.ctc_loss", kHost},
+      {"nn.functional.deform_conv2d", kHost},
+      {"nn.functional.fractional_max_pool2d", kHost},
+      {"nn.functional.fractional_max_pool3d", kHost},
+      {"nn.functional.grid_sample", kHost},
+      {"nn.functional.group_norm", kHost},
+      {"nn.functional.pad", kHost},
+      {"nn.functional.rnnt_loss", kHost},
+      {"pdist", kHost},
+      {"reciprocal", kHost},
+      {"stft", kHost},
+  };
+  return names;
+}
+
+// "float32 [2, 3] strides [3, 1]" for each result.
+std::string looks(const Tensors& xs) {
+  std::string out;
+  for (const Tensor& x : xs) {
+    if (!x.defined()) {
+      out += "undefined; ";
+      continue;
+    }
+    out += concat(x.dtype(), " ", x.shape());
+    if (x.dtype() != DType::q8 && x.numel() > 0) {
+      // The stride of a dim of size 1 means nothing.
+      Strides strides = x.stride();
+      for (int d = 0; d < strides.rank(); ++d) strides[d] = x.shape()[d] == 1 ? 0 : strides[d];
+      out += concat(" strides ", strides);
+    }
+    out += "; ";
+  }
+  return out;
+}
+
+Tensors on_meta(const Tensors& xs) {
+  Tensors out;
+  for (const Tensor& x : xs) out.push_back(x.to(Device("meta")));
+  return out;
+}
+
+// As tests/ops/strided.cpp: dims swapped in memory, with gaps.
+Tensors spread(Tensors xs) {
+  for (Tensor& x : xs) {
+    if (x.dim() == 0) continue;
+    const Tensor source = x.dim() > 1 ? x.transpose(0, 1).contiguous() : x;
+    const Tensor wide = stack({source, source}, -1).select(-1, 0);
+    x = x.dim() > 1 ? wide.transpose(0, 1) : wide;
+  }
+  return xs;
+}
+
+// Whether it ran on meta; results are compared then.
+bool check(const Case& c, const Tensors& inputs, bool strided) {
+  Tensors here = on_meta(inputs);
+  if (strided) here = spread(here);
+  Tensors got;
+  try {
+    got = c.call(here);
+  } catch (const NotImplementedError& error) {
+    const std::string what = error.what();
+    if (what.find("meta tensor") == std::string::npos) throw;
+    return false;
+  }
+  const Tensors want = c.call(strided ? spread(inputs) : inputs);
+  if (!c.inputs.empty()) {
+    for (const Tensor& x : got) CHECK(x.device() == Device("meta"));
+  }
+  CHECK(looks(got) == looks(want));
+  return true;
+}
+
+TEST_CASE("op cases: meta infers the shapes, dtypes and strides of the cpu") {
+  REQUIRE(!cases().empty());
+  std::set<std::string> need;
+  for (const Case& c : cases()) {
+    for (const DType dtype : c.dtype_list) {
+      INFO(describe(c, dtype));
+      try {
+        const Tensors inputs = make_inputs(c, c.inputs, dtype);
+        const bool ran = check(c, inputs, false);
+        // Complex arithmetic is no row of the table: only what does run is held to anything.
+        if (!ran && !is_complex(dtype)) need.insert(c.name);
+        if (dtype == c.dtype_list[0] && c.strided_why.empty()) {
+          INFO("strided");
+          check(c, inputs, true);
+        }
+      } catch (const std::exception& error) {
+        FAIL_CHECK(describe(c, dtype), ": ", std::string(error.what()));
+      }
+    }
+  }
+  for (const std::string& name : need) {
+    INFO(name, " needs values and is not in the list");
+    CHECK(needing_values().contains(name));
+  }
+  for (const auto& [name, why] : needing_values()) {
+    if (why != kSize && why != kLapack) continue;
+    INFO(name, " (", why, ") is in the list and needs no values");
+    CHECK(need.contains(name));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::ops
