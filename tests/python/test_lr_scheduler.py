@@ -282,6 +282,9 @@ def test_errors_of_kilns_own():
         lambda: s.StepLR(optimizer, 0),
         lambda: s.CosineAnnealingLR(optimizer, 0),
         lambda: s.LinearLR(optimizer, total_iters=0),
+        lambda: s.PolynomialLR(optimizer, total_iters=0),
+        lambda: s.OneCycleLR(optimizer, 0.1, 10, div_factor=0),
+        lambda: s.OneCycleLR(optimizer, 0.1, 10, final_div_factor=0),
         lambda: s.SequentialLR(
             optimizer, [s.StepLR(optimizer, 1) for _ in range(3)], [4, 2]
         ),
@@ -290,3 +293,21 @@ def test_errors_of_kilns_own():
             make()
     with pytest.raises(kiln.errors.NotImplementedError):
         s.LRScheduler(optimizer)
+
+
+def test_powers_of_integers_are_floating():
+    """2 ** (2**64 - 1) as an integer would fill the memory."""
+    s = kiln.optim.lr_scheduler
+    schedule = s.ExponentialLR(optimizer_of(kiln), 2)
+    assert schedule.lr_at(0.5, 10) == 512.0
+    with pytest.raises(kiln.errors.OverflowError, match="no finite rate"):
+        schedule.lr_at(0.5, 2**64 - 1)
+    with pytest.raises(kiln.errors.OverflowError, match="no finite rate"):
+        s.ExponentialLR(optimizer_of(kiln), 0).lr_at(0.5, -1)
+
+
+def test_rates_of_nothing_end():
+    """A constant factor 0 ends at the base, where dividing by it has no answer."""
+    optimizer = optimizer_of(kiln)
+    schedule = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.0, total_iters=2)
+    assert run(optimizer, schedule, 3) == [[0.0, 0.0], [0.0, 0.0], [0.5, 0.2], [0.5, 0.2]]

@@ -4,7 +4,7 @@ import math
 import types
 
 from .. import errors
-from ._schedule import LRScheduler
+from ._schedule import LRScheduler, power
 from .optimizer import Optimizer
 
 
@@ -136,6 +136,9 @@ class OneCycleLR(LRScheduler):
             raise errors.ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
+        for name, value in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
+            if not value > 0:
+                raise errors.ValueError(f"OneCycleLR: {name} must be > 0; got {value}")
         self.optimizer = optimizer
         self.total_steps = math.prod(counts.values())
         self._schedule_phases = self._phases(pct_start, three_phase)
@@ -260,7 +263,7 @@ class CyclicLR(LRScheduler):
             return self._scale_fn_custom(x)
         if self.mode == "triangular":
             return 1.0
-        return 0.5 ** (x - 1) if self.mode == "triangular2" else self.gamma**x
+        return 0.5 ** (x - 1) if self.mode == "triangular2" else power(self.gamma, x)
 
     def get_lr(self):
         cycle = math.floor(1 + self.last_epoch / self.total_size)

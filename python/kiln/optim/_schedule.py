@@ -19,6 +19,14 @@ def set_rate(group, value):
         group["lr"] = value
 
 
+def power(gamma, times):
+    """gamma^times in floating point, for a power of a large integer would fill the memory."""
+    try:
+        return float(gamma) ** times
+    except (OverflowError, ZeroDivisionError):
+        raise errors.OverflowError(f"{gamma} to the power {times} is no finite rate") from None
+
+
 class LRScheduler:
     """The base of schedules. A subclass overrides get_lr().
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 from .. import errors
 from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from ._schedule import LRScheduler, rates_of, set_rate
+from ._schedule import LRScheduler, power, rates_of, set_rate
 from .optimizer import Optimizer
 
 __all__ = [
@@ -54,7 +54,7 @@ class StepLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base, epoch):
-        return base * self.gamma ** (epoch // self.step_size)
+        return base * power(self.gamma, epoch // self.step_size)
 
     def get_lr(self):
         due = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
@@ -70,11 +70,11 @@ class MultiStepLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base, epoch):
-        return base * self.gamma ** bisect_right(sorted(self.milestones.elements()), epoch)
+        return base * power(self.gamma, bisect_right(sorted(self.milestones.elements()), epoch))
 
     def get_lr(self):
         times = self.milestones.get(self.last_epoch, 0)
-        return self._scaled(self.gamma**times if times else None)
+        return self._scaled(power(self.gamma, times) if times else None)
 
 
 class ConstantLR(_ByEpoch):
@@ -95,7 +95,9 @@ class ConstantLR(_ByEpoch):
     def get_lr(self):
         if self.last_epoch == 0:
             return self._scaled(self.factor)
-        return self._scaled(1.0 / self.factor if self.last_epoch == self.total_iters else None)
+        if self.last_epoch != self.total_iters:
+            return self._scaled(None)
+        return self._scaled(1.0 / self.factor) if self.factor else list(self.base_lrs)
 
 
 class LinearLR(_ByEpoch):
@@ -142,7 +144,7 @@ class ExponentialLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base, epoch):
-        return base * self.gamma**epoch
+        return base * power(self.gamma, epoch)
 
     def get_lr(self):
         return self._scaled(None if self._is_initial else self.gamma)
@@ -152,6 +154,8 @@ class PolynomialLR(_ByEpoch):
     """base (1 - epoch / total_iters)^power, and 0 from total_iters on."""
 
     def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+        if total_iters < 1:
+            raise errors.ValueError(f"PolynomialLR: total_iters must be >= 1; got {total_iters}")
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
