@@ -42,5 +42,18 @@ Tensor& kaiming_uniform_(Tensor& x, double a = 0.0, FanMode mode = FanMode::fan_
                          Nonlinearity nonlinearity = Nonlinearity::leaky_relu);
 Tensor& kaiming_normal_(Tensor& x, double a = 0.0, FanMode mode = FanMode::fan_in,
                         Nonlinearity nonlinearity = Nonlinearity::leaky_relu);
+// Normal, and drawn again where it is not within [a, b]. Throws ValueError unless a < b, and for a
+// std that is not positive.
+Tensor& trunc_normal_(Tensor& x, double mean = 0.0, double std = 1.0, double a = -2.0,
+                      double b = 2.0);
+// Rows that are orthonormal, or columns where there are more rows, times gain (Saxe et al., 2013);
+// the dims after the first count as one. Throws ShapeError below two dims.
+Tensor& orthogonal_(Tensor& x, double gain = 1.0);
+// Convolution weights [O, C, K..] that hand as many channels on as they can, in each of `groups`.
+// Throws ShapeError unless x has 3 to 5 dims, ValueError unless groups divides O.
+Tensor& dirac_(Tensor& x, int64_t groups = 1);
+// A matrix, normal with mean 0, of which the fraction `sparsity` of each column is 0. Throws
+// ShapeError, ValueError for a fraction outside [0, 1].
+Tensor& sparse_(Tensor& x, double sparsity, double std = 0.01);
 
 }  // namespace kiln::nn::init

@@ -15,7 +15,7 @@ init::FanMode mode_of(const std::string& mode) {
 
 init::Nonlinearity nonlinearity_of(const std::string& name) {
   using N = init::Nonlinearity;
-  if (name == "linear" || name == "conv2d") return N::linear;
+  if (name == "linear" || name.starts_with("conv")) return N::linear;
   if (name == "sigmoid") return N::sigmoid;
   if (name == "tanh") return N::tanh;
   if (name == "relu") return N::relu;
@@ -60,6 +60,22 @@ void bind_init(nb::module_& parent) {
         return init::kaiming_normal_(x, a, mode_of(mode), nonlinearity_of(nonlinearity));
       },
       "tensor"_a, "a"_a = 0.0, "mode"_a = "fan_in", "nonlinearity"_a = "leaky_relu");
+  m.def(
+      "trunc_normal_",
+      [](Tensor& x, double mean, double std, double a, double b) {
+        return init::trunc_normal_(x, mean, std, a, b);
+      },
+      "tensor"_a, "mean"_a = 0.0, "std"_a = 1.0, "a"_a = -2.0, "b"_a = 2.0);
+  m.def(
+      "orthogonal_", [](Tensor& x, double gain) { return init::orthogonal_(x, gain); }, "tensor"_a,
+      "gain"_a = 1.0);
+  m.def(
+      "dirac_", [](Tensor& x, int64_t groups) { return init::dirac_(x, groups); }, "tensor"_a,
+      "groups"_a = 1);
+  m.def(
+      "sparse_",
+      [](Tensor& x, double sparsity, double std) { return init::sparse_(x, sparsity, std); },
+      "tensor"_a, "sparsity"_a, "std"_a = 0.01);
   m.def(
       "calculate_gain",
       [](const std::string& nonlinearity, std::optional<double> slope) {
