@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "bench/tensors.h"
-#include "kiln/nn/batch_norm2d.h"
+#include "kiln/nn/batch_norm.h"
 #include "kiln/nn/conv2d.h"
 #include "kiln/nn/dropout.h"
 #include "kiln/nn/embedding.h"

@@ -28,4 +28,6 @@ std::string AvgPool2d::extra_repr() const {
                 ", padding=", repr(options.padding));
 }
 
+KILN_MODULE_DEFINED(AvgPool2d)
+
 }  // namespace kiln::nn

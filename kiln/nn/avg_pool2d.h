@@ -33,7 +33,7 @@ class AvgPool2d : public Layer<AvgPool2dConfig> {
   explicit AvgPool2d(Size2d kernel_size, const AvgPool2dOptions& options = {})
       : AvgPool2d(AvgPool2dConfig{kernel_size, options}) {}
   explicit AvgPool2d(AvgPool2dConfig config);
-  KILN_MODULE(AvgPool2d)
+  KILN_MODULE_DECLARED(AvgPool2d)
 
   Tensor forward(TensorArg x) const { return functional::avg_pool2d(x, pool()); }
   std::string extra_repr() const override;

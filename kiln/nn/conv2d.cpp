@@ -4,6 +4,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/nn/init.h"
+#include "kiln/nn/padding_nd.h"
 #include "kiln/nn/repr.h"
 #include "kiln/tensor/nn/convolution.h"
 
@@ -47,10 +48,7 @@ void check(const Conv2dConfig& config) {
     throw_error<ValueError>("Conv2d: padding 'same' needs stride 1; got stride ",
                             detail::repr_pair(options.stride));
   }
-  if (options.padding_mode != "zeros") {
-    throw_error<NotImplementedError>("Conv2d: only padding_mode 'zeros' is there; got '",
-                                     options.padding_mode, "'");
-  }
+  detail::check_padding_mode("Conv2d", options.padding_mode);
 }
 
 }  // namespace
@@ -98,6 +96,17 @@ Conv2d::Conv2d(Conv2dConfig config, const ParamOptions& param_options) : Layer(s
 
 Tensor Conv2d::forward(TensorArg x) const {
   const Conv2dOptions& o = config_.options;
+  if (o.padding_mode != "zeros") [[unlikely]] {
+    const Tensor w = weight.val();
+    const PaddingNd padding = o.padding.word().empty()
+                                  ? PaddingNd{o.padding.sizes().height(), o.padding.sizes().width()}
+                                  : PaddingNd(o.padding.word());
+    const Shape dilation{o.dilation.height(), o.dilation.width()};
+    const Tensor padded =
+        detail::padded_by_mode(x.get(), w.shape(), dilation, padding, o.padding_mode);
+    return functional::conv2d(padded, w, bias,
+                              ConvOptions{o.stride, Size2d(0), o.dilation, o.groups});
+  }
   if (o.padding.word() == "same") [[unlikely]] {
     const Tensor w =
         weight.val();  // drawn before the bias, as in parameters(), should both be lazy
@@ -134,5 +143,7 @@ std::string Conv2d::extra_repr() const {
   if (o.padding_mode != "zeros") out += ", padding_mode=" + o.padding_mode;
   return out;
 }
+
+KILN_MODULE_DEFINED(Conv2d, weight, bias)
 
 }  // namespace kiln::nn

@@ -43,9 +43,10 @@ struct Conv2dOptions {
   Size2d dilation = 1;
   int64_t groups = 1;  // divides both numbers of channels
   bool bias = true;
-  std::string padding_mode = "zeros";  // no other is there yet
+  std::string padding_mode = "zeros";  // or reflect, replicate, circular
   KILN_CONFIG(Conv2dOptions, stride, doc(padding, "zeros on each side"), dilation,
-              doc(groups, "divides both numbers of channels"), bias, doc(padding_mode, "zeros"))
+              doc(groups, "divides both numbers of channels"), bias,
+              doc(padding_mode, "zeros, reflect, replicate or circular"))
 };
 
 class Conv2d;
@@ -71,7 +72,7 @@ class Conv2d : public Layer<Conv2dConfig> {
 
   Param<Tensor> weight;
   Param<Tensor> bias;
-  KILN_MODULE(Conv2d, weight, bias)
+  KILN_MODULE_DECLARED(Conv2d)
 
   Tensor forward(TensorArg x) const;
   void reset_parameters();

@@ -23,4 +23,6 @@ std::string Dropout::extra_repr() const {
   return concat("p=", detail::repr(config_.p), ", inplace=", detail::repr(config_.inplace));
 }
 
+KILN_MODULE_DEFINED(Dropout)
+
 }  // namespace kiln::nn

@@ -23,7 +23,7 @@ class Dropout : public Layer<DropoutConfig> {
  public:
   explicit Dropout(Real p = 0.5, bool inplace = false) : Dropout(DropoutConfig{p, inplace}) {}
   explicit Dropout(DropoutConfig config);
-  KILN_MODULE(Dropout)
+  KILN_MODULE_DECLARED(Dropout)
 
   Tensor forward(TensorArg x) const;
   std::string extra_repr() const override;

@@ -20,7 +20,7 @@ class Flatten : public Layer<FlattenConfig> {
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1)
       : Flatten(FlattenConfig{start_dim, end_dim}) {}
   explicit Flatten(FlattenConfig config) : Layer(config) {}
-  KILN_MODULE(Flatten)
+  KILN_MODULE_DECLARED(Flatten)
 
   Tensor forward(const Tensor& x) const { return x.flatten(config_.start_dim, config_.end_dim); }
   std::string extra_repr() const override {

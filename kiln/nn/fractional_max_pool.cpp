@@ -48,4 +48,7 @@ std::pair<Tensor, Tensor> FractionalMaxPool3d::forward_with_indices(TensorArg x)
                                                         options_of(config_, _random_samples));
 }
 
+KILN_MODULE_DEFINED(FractionalMaxPool2d, _random_samples)
+KILN_MODULE_DEFINED(FractionalMaxPool3d, _random_samples)
+
 }  // namespace kiln::nn

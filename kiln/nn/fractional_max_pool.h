@@ -31,7 +31,7 @@ class FractionalMaxPool2d : public Layer<FractionalMaxPoolConfig> {
   explicit FractionalMaxPool2d(FractionalMaxPoolConfig config);
 
   Buffer _random_samples;  // [N, C, 2], or undefined
-  KILN_MODULE(FractionalMaxPool2d, _random_samples)
+  KILN_MODULE_DECLARED(FractionalMaxPool2d)
 
   Tensor forward(TensorArg x) const { return forward_with_indices(x).first; }
   // Also the positions of the maxima in the flattened spatial dims.
@@ -46,7 +46,7 @@ class FractionalMaxPool3d : public Layer<FractionalMaxPoolConfig> {
   explicit FractionalMaxPool3d(FractionalMaxPoolConfig config);
 
   Buffer _random_samples;  // [N, C, 3], or undefined
-  KILN_MODULE(FractionalMaxPool3d, _random_samples)
+  KILN_MODULE_DECLARED(FractionalMaxPool3d)
 
   Tensor forward(TensorArg x) const { return forward_with_indices(x).first; }
   std::pair<Tensor, Tensor> forward_with_indices(TensorArg x) const;

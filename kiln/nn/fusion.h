@@ -1,7 +1,7 @@
 // Layers folded into one for inference.
 #pragma once
 
-#include "kiln/nn/batch_norm2d.h"
+#include "kiln/nn/batch_norm.h"
 #include "kiln/nn/conv2d.h"
 
 namespace kiln::nn {

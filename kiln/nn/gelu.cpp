@@ -11,4 +11,6 @@ GELU::GELU(GELUConfig config) : Layer(std::move(config)) {
   }
 }
 
+KILN_MODULE_DEFINED(GELU)
+
 }  // namespace kiln::nn

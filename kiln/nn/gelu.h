@@ -20,7 +20,7 @@ class GELU : public Layer<GELUConfig> {
  public:
   explicit GELU(std::string approximate = "none") : GELU(GELUConfig{std::move(approximate)}) {}
   explicit GELU(GELUConfig config);
-  KILN_MODULE(GELU)
+  KILN_MODULE_DECLARED(GELU)
 
   Tensor forward(TensorArg x) const { return gelu(x, config_.approximate); }
   std::string extra_repr() const override { return "approximate='" + config_.approximate + "'"; }

@@ -15,7 +15,7 @@ struct IdentityConfig {
 class Identity : public Layer<IdentityConfig> {
  public:
   explicit Identity(IdentityConfig config = {}) : Layer(config) {}
-  KILN_MODULE(Identity)
+  KILN_MODULE_DECLARED(Identity)
   Tensor forward(TensorArg x) const { return x.take(); }
 };
 

@@ -41,9 +41,9 @@ namespace detail {
 
 // For who keeps a layer's options elsewhere: sets them without the constructor's checks.
 struct LayerAccess {
-  template <class L>
-  static typename L::Config& config(L& layer) {
-    return static_cast<Layer<typename L::Config>&>(layer).config_;
+  template <class Config>
+  static Config& config_of(Module& layer) {
+    return static_cast<Layer<Config>&>(layer).config_;
   }
 };
 

@@ -13,7 +13,7 @@
 
 #include "kiln/core/config.h"
 #include "kiln/nn/avg_pool2d.h"
-#include "kiln/nn/batch_norm2d.h"
+#include "kiln/nn/batch_norm.h"
 #include "kiln/nn/conv2d.h"
 #include "kiln/nn/dropout.h"
 #include "kiln/nn/embedding.h"

@@ -40,4 +40,6 @@ std::string LayerNorm::extra_repr() const {
                 ", bias=", repr(bias.defined()));
 }
 
+KILN_MODULE_DEFINED(LayerNorm, weight, bias)
+
 }  // namespace kiln::nn

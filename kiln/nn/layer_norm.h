@@ -42,7 +42,7 @@ class LayerNorm : public Layer<LayerNormConfig> {
 
   Param<Tensor> weight;
   Param<Tensor> bias;
-  KILN_MODULE(LayerNorm, weight, bias)
+  KILN_MODULE_DECLARED(LayerNorm)
 
   Tensor forward(TensorArg x) const {
     return functional::layer_norm(x, normalized_shape(), weight, bias, options().eps);

@@ -48,4 +48,6 @@ std::string Linear::extra_repr() const {
                 ", bias=", detail::repr(bias.defined()));
 }
 
+KILN_MODULE_DEFINED(Linear, weight, bias)
+
 }  // namespace kiln::nn

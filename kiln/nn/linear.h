@@ -29,7 +29,7 @@ class Linear : public Layer<LinearConfig> {
 
   Param<Tensor> weight;
   Param<Tensor> bias;  // undefined without one
-  KILN_MODULE(Linear, weight, bias)
+  KILN_MODULE_DECLARED(Linear)
 
   Tensor forward(TensorArg x) const {
     if (weight.is_computed()) [[unlikely]]

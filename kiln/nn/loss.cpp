@@ -1,5 +1,7 @@
 #include "kiln/nn/loss.h"
 
+#include "kiln/nn/rnnt_loss.h"
+
 namespace kiln::nn {
 
 CrossEntropyLoss::CrossEntropyLoss(Options options)
@@ -12,5 +14,9 @@ Tensor CrossEntropyLoss::forward(TensorArg logits, const Tensor& target) const {
                                           .reduction = config_.reduction,
                                           .label_smoothing = config_.label_smoothing});
 }
+
+KILN_MODULE_DEFINED(CrossEntropyLoss, weight)
+KILN_MODULE_DEFINED(MSELoss)
+KILN_MODULE_DEFINED(RNNTLoss)
 
 }  // namespace kiln::nn

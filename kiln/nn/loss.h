@@ -29,7 +29,7 @@ class CrossEntropyLoss : public Layer<CrossEntropyLossConfig> {
   explicit CrossEntropyLoss(Options options = {});
 
   Buffer weight;  // [C], a factor for each class, or undefined
-  KILN_MODULE(CrossEntropyLoss, weight)
+  KILN_MODULE_DECLARED(CrossEntropyLoss)
 
   Tensor forward(TensorArg logits, const Tensor& target) const;
 };
@@ -45,7 +45,7 @@ class MSELoss : public Layer<MSELossConfig> {
   using Reduction = kiln::functional::Reduction;
   explicit MSELoss(Reduction reduction = Reduction::mean) : MSELoss(MSELossConfig{reduction}) {}
   explicit MSELoss(MSELossConfig config) : Layer(config) {}
-  KILN_MODULE(MSELoss)
+  KILN_MODULE_DECLARED(MSELoss)
 
   Tensor forward(TensorArg input, const Tensor& target) const {
     return kiln::functional::mse_loss(input, target, config_.reduction);

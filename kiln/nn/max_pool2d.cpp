@@ -29,4 +29,6 @@ std::string MaxPool2d::extra_repr() const {
                 ", ceil_mode=", repr(options.ceil_mode));
 }
 
+KILN_MODULE_DEFINED(MaxPool2d)
+
 }  // namespace kiln::nn

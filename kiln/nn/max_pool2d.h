@@ -36,7 +36,7 @@ class MaxPool2d : public Layer<MaxPool2dConfig> {
   explicit MaxPool2d(Size2d kernel_size, const MaxPool2dOptions& options = {})
       : MaxPool2d(MaxPool2dConfig{kernel_size, options}) {}
   explicit MaxPool2d(MaxPool2dConfig config);
-  KILN_MODULE(MaxPool2d)
+  KILN_MODULE_DECLARED(MaxPool2d)
 
   Tensor forward(TensorArg x) const { return functional::max_pool2d(x, pool()); }
   // Also the positions of the maxima in the flattened H x W plane.

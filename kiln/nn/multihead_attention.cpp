@@ -187,4 +187,7 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
   return {options_.batch_first ? out : out.transpose(0, 1), weights};
 }
 
+KILN_MODULE_DEFINED(MultiheadAttention, in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight,
+                    in_proj_bias, out_proj)
+
 }  // namespace kiln::nn

@@ -48,8 +48,7 @@ class MultiheadAttention : public Module {
   Param<Tensor> q_proj_weight, k_proj_weight, v_proj_weight;
   Param<Tensor> in_proj_bias;
   Linear out_proj;
-  KILN_MODULE(MultiheadAttention, in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight,
-              in_proj_bias, out_proj)
+  KILN_MODULE_DECLARED(MultiheadAttention)
 
   std::pair<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const MultiheadAttentionCall& call = {});

@@ -22,4 +22,6 @@ PReLU::PReLU(PReLUConfig config, const ParamOptions& options) : Layer(config) {
 
 void PReLU::reset_parameters() { refill(weight, fill(config_.init_value)); }
 
+KILN_MODULE_DEFINED(PReLU, weight)
+
 }  // namespace kiln::nn

@@ -29,7 +29,7 @@ class PReLU : public Layer<PReLUConfig> {
   explicit PReLU(PReLUConfig config, const ParamOptions& options = {});
 
   Param<Tensor> weight;
-  KILN_MODULE(PReLU, weight)
+  KILN_MODULE_DECLARED(PReLU)
 
   Tensor forward(const Tensor& x) const { return functional::prelu(x, weight); }
   // Sets the weight to `init` again.

@@ -18,7 +18,7 @@ class ReLU : public Layer<ReLUConfig> {
  public:
   explicit ReLU(bool inplace = false) : ReLU(ReLUConfig{inplace}) {}
   explicit ReLU(ReLUConfig config) : Layer(config) {}
-  KILN_MODULE(ReLU)
+  KILN_MODULE_DECLARED(ReLU)
 
   Tensor forward(TensorArg x) const {
     if (!config_.inplace) return relu(x);

@@ -46,6 +46,17 @@ std::string repr(const Size2d& value) {
   return value.is_single() ? std::to_string(value.height()) : repr_pair(value);
 }
 
+std::string repr(const SizeNd& value) {
+  const Shape& values = value.values();
+  if (value.is_single()) return std::to_string(values[0]);
+  std::string out = "(";
+  for (int i = 0; i < values.rank(); ++i) {
+    out += i > 0 ? ", " : "";
+    out += values[i] == SizeNd::kNone ? "None" : std::to_string(values[i]);
+  }
+  return out + (values.rank() == 1 ? ",)" : ")");
+}
+
 std::string repr_pair(const Size2d& value) {
   return concat("(", value.height(), ", ", value.width(), ")");
 }

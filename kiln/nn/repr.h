@@ -7,6 +7,7 @@
 #include "kiln/core/shape.h"
 #include "kiln/nn/real.h"
 #include "kiln/nn/size2d.h"
+#include "kiln/nn/size_nd.h"
 
 namespace kiln::nn::detail {
 
@@ -16,6 +17,7 @@ std::string repr(const Real& value);  // 1 or 1.0
 std::string repr(const Scalar& value);       // 1 or 1.0
 std::string repr(const Shape& value);        // (5,), (2, 3)
 std::string repr(const Size2d& value);       // 3 when given as one number, else (3, 5)
+std::string repr(const SizeNd& value);       // 3 when given as one number, else (3, 5)
 std::string repr_pair(const Size2d& value);  // (3, 3)
 
 }  // namespace kiln::nn::detail

@@ -20,7 +20,7 @@ struct RNNTLossOptions {
 class RNNTLoss : public Layer<RNNTLossOptions> {
  public:
   explicit RNNTLoss(const RNNTLossOptions& options = {}) : Layer(options) {}
-  KILN_MODULE(RNNTLoss)
+  KILN_MODULE_DECLARED(RNNTLoss)
 
   Tensor forward(const Tensor& logits, const Tensor& targets, const Tensor& logit_lengths,
                  const Tensor& target_lengths) const {

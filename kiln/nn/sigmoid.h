@@ -13,7 +13,7 @@ struct SigmoidConfig {
 class Sigmoid : public Layer<SigmoidConfig> {
  public:
   explicit Sigmoid(SigmoidConfig config = {}) : Layer(config) {}
-  KILN_MODULE(Sigmoid)
+  KILN_MODULE_DECLARED(Sigmoid)
   Tensor forward(TensorArg x) const { return sigmoid(x); }
 };
 

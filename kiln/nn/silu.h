@@ -18,7 +18,7 @@ class SiLU : public Layer<SiLUConfig> {
  public:
   explicit SiLU(bool inplace = false) : SiLU(SiLUConfig{inplace}) {}
   explicit SiLU(SiLUConfig config) : Layer(config) {}
-  KILN_MODULE(SiLU)
+  KILN_MODULE_DECLARED(SiLU)
 
   Tensor forward(TensorArg x) const {
     if (!config_.inplace) return silu(x);

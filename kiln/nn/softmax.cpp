@@ -22,4 +22,7 @@ std::string Softmax::extra_repr() const { return repr(config_.dim); }
 Tensor LogSoftmax::forward(TensorArg x) const { return log_softmax(x, dim_of(x, config_.dim)); }
 std::string LogSoftmax::extra_repr() const { return repr(config_.dim); }
 
+KILN_MODULE_DEFINED(Softmax)
+KILN_MODULE_DEFINED(LogSoftmax)
+
 }  // namespace kiln::nn

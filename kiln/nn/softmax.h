@@ -19,7 +19,7 @@ class Softmax : public Layer<SoftmaxConfig> {
  public:
   explicit Softmax(std::optional<int64_t> dim) : Softmax(SoftmaxConfig{dim}) {}
   explicit Softmax(SoftmaxConfig config = {}) : Layer(config) {}
-  KILN_MODULE(Softmax)
+  KILN_MODULE_DECLARED(Softmax)
 
   Tensor forward(TensorArg x) const;
   std::string extra_repr() const override;
@@ -35,7 +35,7 @@ class LogSoftmax : public Layer<LogSoftmaxConfig> {
  public:
   explicit LogSoftmax(std::optional<int64_t> dim) : LogSoftmax(LogSoftmaxConfig{dim}) {}
   explicit LogSoftmax(LogSoftmaxConfig config = {}) : Layer(config) {}
-  KILN_MODULE(LogSoftmax)
+  KILN_MODULE_DECLARED(LogSoftmax)
 
   Tensor forward(TensorArg x) const;
   std::string extra_repr() const override;

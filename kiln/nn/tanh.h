@@ -13,7 +13,7 @@ struct TanhConfig {
 class Tanh : public Layer<TanhConfig> {
  public:
   explicit Tanh(TanhConfig config = {}) : Layer(config) {}
-  KILN_MODULE(Tanh)
+  KILN_MODULE_DECLARED(Tanh)
   Tensor forward(TensorArg x) const { return tanh(x); }
 };
 

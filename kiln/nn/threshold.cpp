@@ -23,4 +23,6 @@ std::string Threshold::extra_repr() const {
                 config_.inplace ? ", inplace=True" : "");
 }
 
+KILN_MODULE_DEFINED(Threshold)
+
 }  // namespace kiln::nn

@@ -22,7 +22,7 @@ class Threshold : public Layer<ThresholdConfig> {
   Threshold(Scalar threshold, Scalar value, bool inplace = false)
       : Threshold(ThresholdConfig{threshold, value, inplace}) {}
   explicit Threshold(ThresholdConfig config) : Layer(config) {}
-  KILN_MODULE(Threshold)
+  KILN_MODULE_DECLARED(Threshold)
 
   Tensor forward(const Tensor& x) const;
   std::string extra_repr() const override;

@@ -59,4 +59,7 @@ Tensor TransformerEncoderLayer::forward(const Tensor& src, const Tensor& src_mas
   return norm2(feed_forward(x, x));
 }
 
+KILN_MODULE_DEFINED(TransformerEncoderLayer, self_attn, linear1, dropout, linear2, norm1, norm2,
+                    dropout1, dropout2)
+
 }  // namespace kiln::nn

@@ -38,8 +38,7 @@ class TransformerEncoderLayer : public Module {
   Linear linear2;
   LayerNorm norm1, norm2;
   Dropout dropout1, dropout2;
-  KILN_MODULE(TransformerEncoderLayer, self_attn, linear1, dropout, linear2, norm1, norm2, dropout1,
-              dropout2)
+  KILN_MODULE_DECLARED(TransformerEncoderLayer)
 
   Tensor forward(const Tensor& src, const Tensor& src_mask = {},
                  const Tensor& src_key_padding_mask = {}, bool is_causal = false);

@@ -1,6 +1,7 @@
 // kiln.nn.functional: losses and distances. Arguments that PyTorch has deprecated (size_average,
 // reduce) are not taken; what follows them there is given by name.
 #include "functional.h"
+#include "kiln/nn/extra_losses.h"
 
 namespace kiln::python {
 
@@ -275,6 +276,33 @@ void bind_functional_losses(nb::module_& m) {
   bind_class_losses(m);
   bind_value_losses(m);
   bind_pair_losses(m);
+  m.def(
+      "focal_loss",
+      [](const Tensor& input, const Tensor& target, double alpha, double gamma,
+         const std::string& reduction) {
+        Unlocked lock(input);
+        return F::focal_loss(input, target, alpha, gamma, reduction_of("focal_loss", reduction));
+      },
+      "input"_a, "target"_a, "alpha"_a = 0.25, "gamma"_a = 2.0, "reduction"_a = "mean",
+      "binary_cross_entropy_with_logits, less where it is small already.");
+  m.def(
+      "dice_loss",
+      [](const Tensor& input, const Tensor& target, double smooth, const std::string& reduction) {
+        Unlocked lock(input);
+        return F::dice_loss(input, target, smooth, reduction_of("dice_loss", reduction));
+      },
+      "input"_a, "target"_a, "smooth"_a = 1.0, "reduction"_a = "mean",
+      "1 - (2 sum(x y) + smooth) / (sum(x) + sum(y) + smooth), for each sample.");
+  m.def(
+      "info_nce_loss",
+      [](const Tensor& query, const Tensor& positive_key, const OptionalTensor& negative_keys,
+         double temperature, const std::string& reduction) {
+        Unlocked lock(query);
+        return F::info_nce_loss(query, positive_key, negative_keys, temperature,
+                                reduction_of("info_nce_loss", reduction));
+      },
+      "query"_a, "positive_key"_a, optional_arg("negative_keys"), "temperature"_a = 0.1,
+      "reduction"_a = "mean", "How badly queries [N, D] find their own keys [N, D] among all.");
 }
 
 }  // namespace kiln::python

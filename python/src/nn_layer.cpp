@@ -652,8 +652,17 @@ nb::object call_cpp_layer(nb::handle handle, const nb::args& given) {
 
 }  // namespace
 
+// All of them, in the order of layers.def.
+std::vector<std::unique_ptr<LayerType>> all_layer_types() {
+  std::vector<std::unique_ptr<LayerType>> out(kRows);
+  [&]<size_t... part>(std::index_sequence<part...>) {
+    (make_layer_types<part>(out), ...);
+  }(std::make_index_sequence<kLayerParts>());
+  return out;
+}
+
 void bind_layers(nb::module_& m) {
-  for (std::unique_ptr<LayerType>& type : make_layer_types()) {
+  for (std::unique_ptr<LayerType>& type : all_layer_types()) {
     auto of = std::make_unique<LayerClass>();
     of->type = std::move(type);
     of->options = of->type->options();

@@ -57,7 +57,19 @@ class LayerType {
   const char* doc_;
 };
 
-// All of them, in the order of layers.def.
-std::vector<std::unique_ptr<LayerType>> make_layer_types();
+// Every kLayerParts-th of them, in its place in the order of layers.def.
+inline constexpr size_t kLayerParts = 6;
+template <size_t part>
+void make_layer_types(std::vector<std::unique_ptr<LayerType>>& out);
+#define KILN_LAYER_PART(part) \
+  template <>                 \
+  void make_layer_types<part>(std::vector<std::unique_ptr<LayerType>> & out);
+KILN_LAYER_PART(0)
+KILN_LAYER_PART(1)
+KILN_LAYER_PART(2)
+KILN_LAYER_PART(3)
+KILN_LAYER_PART(4)
+KILN_LAYER_PART(5)
+#undef KILN_LAYER_PART
 
 }  // namespace kiln::python

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "kiln/nn/conv2d.h"
+#include "kiln/nn/padding_nd.h"
 #include "kiln/nn/real.h"
 #include "kiln/nn/size2d.h"
+#include "kiln/nn/size_nd.h"
 #include "kiln/tensor/nn/sizes.h"
 #include "nn_module.h"
 
@@ -75,6 +77,23 @@ struct OptionCast<Tensor> {
   static nb::object to(const Tensor& value) { return nb::steal(tensor_object(value)); }
 };
 
+// Two tensors: the state of an LSTM.
+template <>
+struct OptionCast<std::pair<Tensor, Tensor>> {
+  static constexpr const char* kAnnotation = "tuple[Tensor, Tensor]";
+  static std::pair<Tensor, Tensor> from(const std::string& place, nb::handle value) {
+    if ((!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) || nb::len(value) != 2) {
+      throw nb::type_error(concat(place, ": expected a tuple of two tensors").c_str());
+    }
+    return {tensor_arg(place.c_str(), nb::object(value[0])),
+            tensor_arg(place.c_str(), nb::object(value[1]))};
+  }
+  static nb::object to(const std::pair<Tensor, Tensor>& value) {
+    return nb::make_tuple(nb::steal(tensor_object(value.first)),
+                          nb::steal(tensor_object(value.second)));
+  }
+};
+
 // One number, or as many as there are spatial dims.
 inline IntList sizes_option(const std::string& place, nb::handle value) {
   return value_arg<IntList>(place.c_str(), value, "an integer or integers");
@@ -100,6 +119,55 @@ struct OptionCast<nn::Size2d> {
   static nb::object to(const nn::Size2d& value) {
     if (value.is_single()) return nb::int_(value.height());
     return nb::make_tuple(value.height(), value.width());
+  }
+};
+
+inline bool has_none(nb::handle value) {
+  if (!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) return false;
+  for (nb::handle item : value) {
+    if (item.is_none()) return true;
+  }
+  return false;
+}
+
+// Of a list an element may be None.
+template <>
+struct OptionCast<nn::SizeNd> {
+  static constexpr const char* kAnnotation = "int | tuple[int, ...]";
+  static nn::SizeNd from(const std::string& place, nb::handle value) {
+    if (has_none(value)) {
+      Shape sizes;
+      for (nb::handle item : value) {
+        sizes.push_back(item.is_none() ? nn::SizeNd::kNone
+                                       : value_arg<int64_t>(place.c_str(), item, "an integer"));
+      }
+      return nn::SizeNd(sizes);
+    }
+    const IntList list = sizes_option(place, value);
+    if (list.is_number) return list.values[0];
+    if (list.values.rank() == 0) throw_error<ValueError>(place, ": expected integers; got none");
+    return nn::SizeNd(list.values);
+  }
+  static nb::object to(const nn::SizeNd& value) {
+    if (value.is_single()) return nb::int_(value.values()[0]);
+    nb::list out;
+    for (const int64_t size : value.values()) {
+      out.append(size == nn::SizeNd::kNone ? nb::object(nb::none()) : nb::object(nb::int_(size)));
+    }
+    return nb::tuple(out);
+  }
+};
+
+template <>
+struct OptionCast<nn::PaddingNd> {
+  static constexpr const char* kAnnotation = "int | tuple[int, ...] | str";
+  static nn::PaddingNd from(const std::string& place, nb::handle value) {
+    if (PyUnicode_Check(value.ptr())) return OptionCast<std::string>::from(place, value);
+    return OptionCast<nn::SizeNd>::from(place, value);
+  }
+  static nb::object to(const nn::PaddingNd& value) {
+    if (!value.word().empty()) return nb::cast(value.word());
+    return OptionCast<nn::SizeNd>::to(value.sizes());
   }
 };
 

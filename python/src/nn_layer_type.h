@@ -25,7 +25,7 @@ void visit_options(Config& config, F& f) {
 }
 
 // Calls f(place, field) for one of them.
-template <class L, class Config, class F>
+template <class Config, class F>
 void visit_option(const char* layer, Config& config, size_t index, F&& f) {
   size_t i = 0;
   auto visitor = [&](std::string_view name, auto& field) {
@@ -82,6 +82,13 @@ inline PyObject* layer_result(std::pair<Tensor, Tensor>&& x) {
       .ptr();
 }
 
+inline PyObject* layer_result(std::pair<Tensor, std::pair<Tensor, Tensor>>&& x) {
+  return nb::make_tuple(nb::steal(tensor_object(std::move(x.first))),
+                        nb::steal(layer_result(std::move(x.second))))
+      .release()
+      .ptr();
+}
+
 // Calls f(layer, arguments...), whose arguments have the types A.
 template <class... A, class L, class F, size_t... I>
 PyObject* call_layer(const char* name, L& layer, PyObject* const* args, int64_t numel, const F& f,
@@ -100,15 +107,16 @@ PyObject* call_layer(const char* name, L& layer, PyObject* const* args, int64_t 
 }
 
 // forward of a class that has one, by its type.
-template <class L, class R, class... A>
+// The class or a base of it has the forward.
+template <class L, class C, class R, class... A>
 PyObject* call_forward(const char* name, L& layer, PyObject* const* args, int64_t numel,
-                       R (L::*)(A...) const) {
+                       R (C::*)(A...) const) {
   return call_layer<typename ArgumentValue<A>::Type...>(
       name, layer, args, numel, [](L& l, const auto&... x) { return l.forward(x...); });
 }
-template <class L, class R, class... A>
+template <class L, class C, class R, class... A>
 PyObject* call_forward(const char* name, L& layer, PyObject* const* args, int64_t numel,
-                       R (L::*)(A...)) {
+                       R (C::*)(A...)) {
   return call_layer<typename ArgumentValue<A>::Type...>(
       name, layer, args, numel, [](L& l, const auto&... x) { return l.forward(x...); });
 }
@@ -136,13 +144,13 @@ struct LayerForward {
 
 // ---- The class
 
-template <class L>
-class LayerTypeOf final : public LayerType {
+// What a class's Config says; layers with the same Config share it.
+template <class Config>
+class LayerOptionsOf : public LayerType {
  public:
-  using Config = typename L::Config;
   using LayerType::LayerType;
 
-  std::vector<LayerOption> options() const override {
+  std::vector<LayerOption> options() const final {
     std::vector<LayerOption> out;
     const auto add = [&]<class T>(std::string_view name, const T& field) {
       LayerOption option{std::string(name), {}, OptionCast<T>::kAnnotation};
@@ -153,16 +161,50 @@ class LayerTypeOf final : public LayerType {
       if constexpr (requires { Config::kKeywordOnly; }) {
         option.keyword_only = name == Config::kKeywordOnly;
       }
+      if constexpr (requires { Config::kAllKeywordOnly; }) option.keyword_only = true;
       out.push_back(std::move(option));
     };
     const Config standard{};
     visit_options(standard, add);
     return out;
   }
-  bool has_parameters() const override { return kHasParameters; }
-  bool takes_anything() const override {
+  bool takes_anything() const final {
     return requires { Config::kTakesAnything; };
   }
+  nb::object option(const nn::Module& layer, size_t index) const final {
+    nb::object out;
+    visit_option(
+        name(), static_cast<const nn::Layer<Config>&>(layer).config(), index,
+        [&]<class T>(const std::string&, const T& field) { out = OptionCast<T>::to(field); });
+    return out;
+  }
+  void set_option(nn::Module& layer, size_t index, nb::handle value) const final {
+    visit_option(name(), nn::detail::LayerAccess::config_of<Config>(layer), index,
+                 [&]<class T>(const std::string& place, T& field) {
+                   field = OptionCast<T>::from(place, value);
+                 });
+  }
+
+ protected:
+  Config config_from(const std::vector<nb::object>& values) const {
+    Config config;
+    size_t i = 0;
+    const auto read = [&]<class T>(std::string_view option, T& field) {
+      field = OptionCast<T>::from(concat(name(), ": ", option), values[i++]);
+    };
+    visit_options(config, read);
+    return config;
+  }
+};
+
+template <class L>
+class LayerTypeOf final : public LayerOptionsOf<typename L::Config> {
+ public:
+  using Config = typename L::Config;
+  using LayerOptionsOf<Config>::LayerOptionsOf;
+  using LayerType::name;
+
+  bool has_parameters() const override { return kHasParameters; }
   int64_t state_version() const override {
     if constexpr (requires { L::kStateVersion; }) return L::kStateVersion;
     return 1;
@@ -183,34 +225,15 @@ class LayerTypeOf final : public LayerType {
 
   std::unique_ptr<nn::Module> make(const std::vector<nb::object>& values,
                                    const nn::ParamOptions& options) const override {
-    Config config;
-    size_t i = 0;
-    const auto read = [&]<class T>(std::string_view option, T& field) {
-      field = OptionCast<T>::from(concat(name(), ": ", option), values[i++]);
-    };
-    visit_options(config, read);
     if constexpr (kHasParameters) {
-      return std::make_unique<L>(std::move(config), options);
+      return std::make_unique<L>(this->config_from(values), options);
     } else {
-      return std::make_unique<L>(std::move(config));
+      return std::make_unique<L>(this->config_from(values));
     }
   }
   std::unique_ptr<nn::Module> copy(const nn::Module& layer) const override {
     const nn::detail::ShareOnCopy share;
     return std::make_unique<L>(static_cast<const L&>(layer));
-  }
-  nb::object option(const nn::Module& layer, size_t index) const override {
-    nb::object out;
-    visit_option<L>(
-        name(), static_cast<const L&>(layer).config(), index,
-        [&]<class T>(const std::string&, const T& field) { out = OptionCast<T>::to(field); });
-    return out;
-  }
-  void set_option(nn::Module& layer, size_t index, nb::handle value) const override {
-    visit_option<L>(name(), nn::detail::LayerAccess::config(static_cast<L&>(layer)), index,
-                    [&]<class T>(const std::string& place, T& field) {
-                      field = OptionCast<T>::from(place, value);
-                    });
   }
   PyObject* forward(nn::Module& layer, PyObject* const* args, int64_t numel) const override {
     return LayerForward<L>::call(name(), static_cast<L&>(layer), args, numel);

@@ -139,6 +139,7 @@ void bind_module(nb::module_& m) {
   names().call_with_hooks = nb::object(m.attr("_call_with_hooks")).release().ptr();
 
   bind_layers(m);
+  bind_packed_sequences(m);
   bind_param_records(m);
   bind_param(m);
   m.def("_as_parameter", &as_parameter);

@@ -103,6 +103,7 @@ using LayerStatePointer = std::unique_ptr<LayerState, FreeLayerState>;
 // Its place in a module, which `object` must be.
 LayerStatePointer& layer_state(PyObject* object) noexcept;
 void bind_layers(nb::module_& m);
+void bind_packed_sequences(nb::module_& m);
 
 // A module of C++ as a _C.CppHandle, and back. Throws TypeError for another object.
 nb::object cpp_handle(std::shared_ptr<nn::Module> module);

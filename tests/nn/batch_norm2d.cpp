@@ -1,8 +1,7 @@
-#include "kiln/nn/batch_norm2d.h"
-
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
+#include "kiln/nn/batch_norm.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "tests/support/near.h"

@@ -1,4 +1,5 @@
 // Losses and distances.
+#include "kiln/nn/extra_losses.h"
 #include "tests/ops/case.h"
 
 namespace kiln::ops {
@@ -229,6 +230,39 @@ KILN_OP_CASES(ctc_loss) {
      {real({5, 4}), indices({1, 3}, {2})})
       .dtypes(kDoubles)
       .loose(4);
+}
+
+KILN_OP_CASES(extra_losses) {
+  const char* no_peer = "PyTorch has none";
+  op("nn.functional.focal_loss", "F.focal_loss(a, b)",
+     [](const Tensors& x) { return F::focal_loss(x[0], x[1]); },
+     {real({3, 4}), real({3, 4}, 0.1, 0.9)})
+      .dtypes(kDoubles)
+      .loose(4)
+      .no_peer(no_peer);
+  op("nn.functional.focal_loss", "F.focal_loss(a, b, -1, 1.5, 'none')",
+     [](const Tensors& x) { return F::focal_loss(x[0], x[1], -1, 1.5, Reduction::none); },
+     {real({3, 4}), real({3, 4}, 0.1, 0.9)})
+      .dtypes(kDoubles)
+      .loose(4)
+      .no_peer(no_peer);
+  op("nn.functional.dice_loss", "F.dice_loss(a, b, 0.5, 'none')",
+     [](const Tensors& x) { return F::dice_loss(x[0], x[1], 0.5, Reduction::none); },
+     {real({3, 2, 4}, 0, 1), real({3, 2, 4}, 0, 1)})
+      .dtypes(kDoubles)
+      .loose(4)
+      .no_peer(no_peer);
+  op("nn.functional.info_nce_loss", "F.info_nce_loss(a, b)",
+     [](const Tensors& x) { return F::info_nce_loss(x[0], x[1]); }, {real({3, 4}), real({3, 4})})
+      .dtypes(kDoubles)
+      .loose(16)
+      .no_peer(no_peer);
+  op("nn.functional.info_nce_loss", "F.info_nce_loss(a, b, c, 0.5, 'sum')",
+     [](const Tensors& x) { return F::info_nce_loss(x[0], x[1], x[2], 0.5, Reduction::sum); },
+     {real({3, 4}), real({3, 4}), real({5, 4})})
+      .dtypes(kDoubles)
+      .loose(16)
+      .no_peer(no_peer);
 }
 
 KILN_OP_CASES(rnnt_loss) {

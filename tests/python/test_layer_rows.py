@@ -11,92 +11,10 @@ import pytest
 import kiln
 from conftest import HAS_TORCH
 from kiln import _C, nn
+from layer_cases import CASES, x2, x4
 
 ROWS = {row["name"]: row for row in _C._layers()}
 
-
-def x2():
-    return kiln.linspace(-2, 3, 12).reshape(3, 4)
-
-
-def x4():
-    return kiln.linspace(-2, 3, 2 * 4 * 6 * 6).reshape(2, 4, 6, 6)
-
-
-def x5():
-    return kiln.linspace(-2, 3, 2 * 4 * 6 * 6 * 5).reshape(2, 4, 6, 6, 5)
-
-
-def classes():
-    return kiln.tensor([1, 0, 3])
-
-
-def rnnt():
-    return (
-        kiln.linspace(-1, 1, 1 * 3 * 3 * 4).reshape(1, 3, 3, 4),
-        kiln.tensor([[1, 2]]).int(), kiln.tensor([3]).int(), kiln.tensor([2]).int(),
-    )  # fmt: skip
-
-
-# For each row: constructors (positional, named) that are legal; what forward takes; constructors
-# that are refused. A row without a case fails test_every_row_has_a_case.
-CASES = {
-    "Linear": ([((4, 3), {}), ((4, 3), {"bias": False})], lambda: (x2(),), [((-1, 3), {})]),
-    "Embedding": (
-        [((5, 2), {}), ((5, 2, -1), {})], lambda: (kiln.tensor([[0, 4], [1, 1]]),),
-        [((5, 2, 5), {}), ((-5, 2), {})],
-    ),
-    "Conv2d": (
-        [((4, 6, 3), {"stride": 2, "padding": 1, "groups": 2}),
-         ((4, 2, (3, 1)), {"bias": False, "padding": "same", "dilation": 2}),
-         ((4, 2, 3, 1, "valid"), {})],
-        lambda: (x4(),),
-        [((3, 4, 3), {"groups": 2}), ((4, 4, 3), {"padding": "no"}), ((4, 4, 0), {}),
-         ((4, 4, 3, 2, "same"), {}), ((4, 4, 3), {"padding_mode": "reflect"}),
-         ((4, 4, (1, 2, 3)), {}), ((4, 4, "3"), {})],
-    ),
-    "MaxPool2d": (
-        [((2,), {}), ((2, 1, 1), {"ceil_mode": True}), (((2, 3),), {"return_indices": True})],
-        lambda: (x4(),), [(("2",), {})],
-    ),
-    "AvgPool2d": ([((3,), {}), (((2, 3), 1, 1), {"ceil_mode": True})], lambda: (x4(),), [((None,), {})]),
-    "FractionalMaxPool2d": (
-        [((2, 3), {}), ((2,), {"output_ratio": 0.5, "return_indices": True}),
-         ((2, 3, None, False, kiln.full((2, 4, 2), 0.3)), {})],
-        lambda: (x4(),), [((2,), {}), ((2, 3, 0.5), {})],
-    ),
-    "FractionalMaxPool3d": (
-        [((2, 3), {}), ((2,), {"output_ratio": (0.5, 0.5, 0.6)})], lambda: (x5(),),
-        [((2,), {}), ((2, 3, 0.5), {})],
-    ),
-    "BatchNorm2d": (
-        [((4,), {}), ((4, 1e-3, None), {}), ((4,), {"affine": False, "track_running_stats": False}),
-         ((4,), {"bias": False})],
-        lambda: (x4(),), [((-4,), {}), ((4, "x"), {})],
-    ),
-    "LayerNorm": (
-        [((4,), {}), (((3, 4),), {"elementwise_affine": False}), ((4, 1), {"bias": False})],
-        lambda: (x2(),), [(((),), {}), ((-1,), {})],
-    ),
-    "Dropout": ([((), {}), ((1,), {}), ((0.0, True), {})], lambda: (x2(),), [((1.5,), {}), (("p",), {})]),
-    "ReLU": ([((), {}), ((True,), {})], lambda: (x2(),), []),
-    "SiLU": ([((), {}), ((True,), {})], lambda: (x2(),), []),
-    "GELU": ([((), {}), (("tanh",), {})], lambda: (x2(),), [(("no",), {}), ((1,), {})]),
-    "Sigmoid": ([((), {})], lambda: (x2(),), []),
-    "Tanh": ([((), {})], lambda: (x2(),), []),
-    "Softmax": ([((), {}), ((0,), {})], lambda: (x2(),), [(("a",), {})]),
-    "LogSoftmax": ([((), {}), ((0,), {})], lambda: (x2(),), [(("a",), {})]),
-    "Threshold": ([((0.1, 20), {}), ((0, -1, True), {})], lambda: (x2(),), [(("a", 1), {})]),
-    "PReLU": ([((), {}), ((4, 0.1), {})], lambda: (x2(),), [((0,), {})]),
-    "Identity": ([((), {})], lambda: (x2(),), []),
-    "Flatten": ([((), {}), ((0, 1), {})], lambda: (x4(),), [(("a",), {})]),
-    "CrossEntropyLoss": (
-        [((), {}), ((kiln.tensor([1.0, 2, 3, 4]), 1, "sum", 0.1), {})], lambda: (x2(), classes()),
-        [((), {"reduction": "no"}), ((3,), {})],
-    ),
-    "MSELoss": ([((), {}), (("none",), {})], lambda: (x2(), x2() * 2), [(("no",), {})]),
-    "RNNTLoss": ([((), {}), ((0, 0.5, "sum", True), {})], rnnt, [((), {"reduction": "no"})]),
-}  # fmt: skip
 
 EACH = [
     pytest.param(name, args, kwargs, id=f"{name}-{i}")

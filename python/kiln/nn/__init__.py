@@ -6,6 +6,14 @@ from .attention import MultiheadAttention, TransformerEncoderLayer
 from .container import ModuleDict, ModuleList, Sequential
 from .cpp_module import CppModule
 from .layers import *
+from .lazy import *
+from .lazy import UninitializedParameter
+from .losses import (
+    AdaptiveLogSoftmaxWithLoss,
+    LinearCrossEntropyLoss,
+    SwiGLU,
+    TripletMarginWithDistanceLoss,
+)
 from .module import Module
 from .module_hooks import (
     register_module_backward_hook,
@@ -15,8 +23,15 @@ from .module_hooks import (
     register_module_full_backward_pre_hook,
 )
 from .parameter_container import ParameterDict, ParameterList
+from .transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+)
 from .visitor import ModuleMapper, ModuleVisitor
 
+from . import layer_methods as _layer_methods  # isort: skip  (it adds to the classes above)
 from . import modules  # isort: skip  (it lists the classes above)
 
 for _class in (Buffer, Param, ParamId, ParamMapper, Parameter, Record):

@@ -3,7 +3,8 @@
 import sys
 import types
 
-from .. import attention, container, layers, module, parameter_container
+from .. import attention, container, layers, losses, module, parameter_container, transformer
+from .. import lazy as _lazy
 
 # PyTorch's files, with what is written in Python of each.
 _FILES = {
@@ -15,12 +16,28 @@ _FILES = {
         "ParameterList": parameter_container.ParameterList,
         "Sequential": container.Sequential,
     },
+    "lazy": {"LazyModuleMixin": _lazy.LazyModuleMixin},
     "module": {"Module": module.Module},
-    "transformer": {"TransformerEncoderLayer": attention.TransformerEncoderLayer},
+    "adaptive": {"AdaptiveLogSoftmaxWithLoss": losses.AdaptiveLogSoftmaxWithLoss},
+    "loss": {
+        "LinearCrossEntropyLoss": losses.LinearCrossEntropyLoss,
+        "TripletMarginWithDistanceLoss": losses.TripletMarginWithDistanceLoss,
+    },
+    "transformer": {
+        "Transformer": transformer.Transformer,
+        "TransformerDecoder": transformer.TransformerDecoder,
+        "TransformerDecoderLayer": transformer.TransformerDecoderLayer,
+        "TransformerEncoder": transformer.TransformerEncoder,
+        "TransformerEncoderLayer": attention.TransformerEncoderLayer,
+    },
 }  # fmt: skip
 for _home in {**_FILES, **layers.homes}:
     _file = types.ModuleType(f"{__name__}.{_home}")
-    _classes = {**_FILES.get(_home, {}), **layers.homes.get(_home, {})}
+    _classes = {
+        **_FILES.get(_home, {}),
+        **layers.homes.get(_home, {}),
+        **_lazy.homes.get(_home, {}),
+    }
     vars(_file).update(_classes)
     _file.__all__ = sorted(_classes)
     globals().update(_classes)

@@ -2,8 +2,9 @@
 
 import copy
 
-from .. import _C
-from .._C import _optim
+from ... import _C
+from ..._C import _optim
+from . import rnn as rnn
 
 
 def _list(parameters):

@@ -1,4 +1,4 @@
-#include "kiln/nn/batch_norm2d.h"
+#include "kiln/nn/batch_norm.h"
 
 #include "kiln/core/error.h"
 #include "kiln/nn/init.h"
@@ -8,11 +8,13 @@
 
 namespace kiln::nn {
 
-BatchNorm2d::BatchNorm2d(BatchNorm2dConfig config, const ParamOptions& param_options)
-    : Layer(std::move(config)) {
+template <class ConfigType>
+BatchNormLayer<ConfigType>::BatchNormLayer(const char* name, int least, int most, ConfigType config,
+                                           const ParamOptions& param_options)
+    : Layer<ConfigType>(std::move(config)), name_(name), least_(least), most_(most) {
   const int64_t features = num_features();
   if (features < 0) {
-    throw_error<ValueError>("BatchNorm2d: num_features must not be negative; got ", features);
+    throw_error<ValueError>(name, ": num_features must not be negative; got ", features);
   }
   if (options().affine) {
     weight = parameter({features}, init::ones_, param_options);
@@ -27,51 +29,64 @@ BatchNorm2d::BatchNorm2d(BatchNorm2dConfig config, const ParamOptions& param_opt
   }
 }
 
-Tensor BatchNorm2d::forward(TensorArg x) const {
-  if (x->dim() != 4) {
-    throw_error<ShapeError>("BatchNorm2d: expected 4D input (got ", x->dim(),
+template <class ConfigType>
+Tensor BatchNormLayer<ConfigType>::forward(TensorArg x) const {
+  if (x->dim() < least_ || x->dim() > most_) {
+    const std::string dims = least_ == most_ ? concat(least_, "D") : "2D or 3D";
+    throw_error<ShapeError>(name_, ": expected ", dims, " input (got ", x->dim(),
                             "D input); got shape ", x->shape());
   }
   const bool tracks = options().track_running_stats;
   double momentum = options().momentum.value_or(0.0);
-  if (is_training() && tracks && num_batches_tracked.defined()) {
+  if (this->is_training() && tracks && num_batches_tracked.defined()) {
     NoGradGuard no_grad;
     Tensor count = num_batches_tracked;
     count.add_(1);
     if (!options().momentum) momentum = 1.0 / count.item<double>();
   }
-  const bool by_batch = is_training() || !running_mean.defined();
-  const bool tracked = !is_training() || tracks;
+  const bool by_batch = this->is_training() || !running_mean.defined();
+  const bool tracked = !this->is_training() || tracks;
   const Tensor none;
   return functional::batch_norm(x, tracked ? *running_mean : none, tracked ? *running_var : none,
                                 weight, bias, by_batch, momentum, options().eps);
 }
 
-void BatchNorm2d::reset_running_stats() {
+template <class ConfigType>
+void BatchNormLayer<ConfigType>::reset_running_stats() {
   if (!running_mean.defined()) return;
   init::zeros_(*running_mean);
   init::ones_(*running_var);
   init::zeros_(*num_batches_tracked);
 }
 
-void BatchNorm2d::reset_parameters() {
+template <class ConfigType>
+void BatchNormLayer<ConfigType>::reset_parameters() {
   reset_running_stats();
   refill(weight, init::ones_);
   refill(bias, init::zeros_);
 }
 
-std::string BatchNorm2d::extra_repr() const {
+template <class ConfigType>
+std::string BatchNormLayer<ConfigType>::extra_repr() const {
   using detail::repr;
-  const BatchNorm2dOptions& o = options();
+  const BatchNormOptions& o = options();
   return concat(num_features(), ", eps=", repr(o.eps),
                 ", momentum=", o.momentum ? repr(*o.momentum) : "None", ", affine=", repr(o.affine),
                 ", bias=", repr(bias.defined()),
                 ", track_running_stats=", repr(o.track_running_stats));
 }
 
-bool BatchNorm2d::may_lack(std::string_view name, const StateMetadata& saved) const {
+template <class ConfigType>
+bool BatchNormLayer<ConfigType>::may_lack(std::string_view name, const StateMetadata& saved) const {
   const auto version = saved.find("version");
   return name == "num_batches_tracked" && (version == saved.end() || version->second < 2);
 }
+
+template class BatchNormLayer<BatchNormConfig>;
+template class BatchNormLayer<BatchNorm2dConfig>;
+
+KILN_MODULE_DEFINED(BatchNorm1d, weight, bias, running_mean, running_var, num_batches_tracked)
+KILN_MODULE_DEFINED(BatchNorm2d, weight, bias, running_mean, running_var, num_batches_tracked)
+KILN_MODULE_DEFINED(BatchNorm3d, weight, bias, running_mean, running_var, num_batches_tracked)
 
 }  // namespace kiln::nn

@@ -1,0 +1,19 @@
+// What layers with an option `inplace` do with their result.
+#pragma once
+
+#include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/tensor.h"
+
+namespace kiln::nn::detail {
+
+// f(x), or with `inplace` x, which then holds that. What the gradient needs of x is kept.
+template <class F>
+Tensor in_place(bool inplace, const Tensor& x, const F& f) {
+  if (!inplace) return f(x);
+  const Tensor y = f(x.requires_grad() && is_grad_enabled() ? x.clone() : x);
+  Tensor out = x;
+  out.copy_(y);
+  return out;
+}
+
+}  // namespace kiln::nn::detail

@@ -1,0 +1,164 @@
+"""Layers that take one of their sizes from the first input.
+
+Until then their parameters are UninitializedParameters, and nothing can be computed from them. At
+the first call (or when a state dict is loaded) the layer becomes one of its ordinary class; the
+parameters stay the same objects, so that an optimizer may be made before.
+"""
+
+import inspect
+
+from .. import _C
+from .._C import Parameter
+from . import layers
+from .module import Module
+
+
+class UninitializedParameter(Parameter):
+    """A parameter whose shape is not known yet."""
+
+    def __init__(self, requires_grad=True, device=None, dtype=None):
+        super().__init__(_C.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __repr__(self):
+        return "<UninitializedParameter>"
+
+
+def is_lazy(value):
+    """Whether a parameter has no shape yet."""
+    return isinstance(value, UninitializedParameter)
+
+
+class LazyModuleMixin:
+    """What lazy layers have in common."""
+
+    #: The ordinary class, the option that the input gives, and the input's dims without a batch
+    #: (None: the size is that of the last dim).
+    cls_to_become = None
+    _size = None
+    _dims = None
+
+    def has_uninitialized_params(self):
+        return any(map(is_lazy, self._parameters.values()))
+
+    def _begin(self, options, device, dtype):
+        Module.__init__(self)
+        self._options, self._place = options, {"device": device, "dtype": dtype}
+        for name, value in {self._size: 0, **options}.items():
+            if name != "bias":
+                object.__setattr__(self, name, value)
+        for name in ("weight", "bias"):
+            there = options.get("affine", True) and (name == "weight" or options.get("bias", True))
+            self.register_parameter(name, UninitializedParameter(**self._place) if there else None)
+        self.register_load_state_dict_pre_hook(type(self)._from_state)
+
+    def _from_state(self, state_dict, prefix, *_):
+        weight = state_dict.get(prefix + "weight")
+        if weight is not None and isinstance(self, LazyModuleMixin):
+            self._become(self._size_of_weight(weight))
+
+    def _size_of_weight(self, weight):
+        if self._size == "num_features":
+            return len(weight)
+        if "Transpose" in self.cls_to_become.__name__:
+            return len(weight)
+        return weight.size(1) * self._options.get("groups", 1)
+
+    def _size_of_input(self, x):
+        if self._dims is None:
+            return x.size(-1)
+        if x.dim() == self._dims and "BatchNorm" not in self.cls_to_become.__name__:
+            return x.size(0)
+        if x.dim() < 2:
+            raise RuntimeError(
+                f"{type(self).__name__}: expected an input with channels; got shape {list(x.shape)}"
+            )
+        return x.size(1)
+
+    def _become(self, size):
+        """An ordinary layer with that size."""
+        made = self.cls_to_become(**{self._size: size}, **self._options, **self._place)
+        if self._parameters.get("weight") is not None:
+            made.to(self.weight.device).to(self.weight.dtype)
+        kept = self._parameters
+        for name, value in made._parameters.items():
+            mine = kept.get(name)
+            if mine is not None and value is not None:
+                mine.data = value.detach()
+                mine.__class__ = Parameter
+        self._buffers.update(made._buffers)
+        for name, value in vars(made).items():
+            if name not in vars(Module()):
+                self.__dict__[name] = value
+        del self._options, self._place
+        self.__class__ = self.cls_to_become
+
+    def initialize_parameters(self, input):
+        """Takes the size from an input."""
+        if self.has_uninitialized_params() or "_options" in vars(self):
+            self._become(self._size_of_input(input))
+
+    def forward(self, input, *args, **kwargs):
+        self.initialize_parameters(input)
+        return self.forward(input, *args, **kwargs)
+
+    def extra_repr(self):
+        made = self.cls_to_become(**{self._size: 1}, **self._options, **self._place)
+        text = made.extra_repr()
+        return text.replace(f"{self._size}=1", f"{self._size}=0") if "=" in text.split(",")[0] else (
+            "0" + text[1:]
+        )
+
+    def reset_parameters(self):
+        """Nothing, as long as there are no values."""
+
+
+def _lazy(base, size, dims, **defaults):
+    """The lazy class of an ordinary one, with other defaults for some options."""
+    signature = inspect.signature(base.__init__)
+    rest = [
+        p.replace(default=defaults.get(name, p.default))
+        for name, p in signature.parameters.items()
+        if name not in ("self", size)
+    ]
+    taken = signature.replace(parameters=rest)
+
+    def __init__(self, *args, **kwargs):
+        try:
+            given = taken.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"Lazy{base.__name__}: {error}") from None
+        given.apply_defaults()
+        options = dict(given.arguments)
+        self._begin(options, options.pop("device"), options.pop("dtype"))
+
+    __init__.__signature__ = signature.replace(
+        parameters=[signature.parameters["self"], *rest]
+    )
+    name = f"Lazy{base.__name__}"
+    members = {
+        "__init__": __init__,
+        "__module__": base.__module__,
+        "__doc__": f"{base.__name__} whose {size} is that of the first input.",
+        "cls_to_become": base,
+        "_size": size,
+        "_dims": dims,
+    }
+    return type(Module)(name, (LazyModuleMixin, base), members)
+
+
+LazyLinear = _lazy(layers.Linear, "in_features", None)
+for _dims in (1, 2, 3):
+    for _kind, _size, _defaults in (
+        ("Conv", "in_channels", {}),
+        ("ConvTranspose", "in_channels", {}),
+        ("BatchNorm", "num_features", {}),
+        ("InstanceNorm", "num_features", {"affine": True, "track_running_stats": True}),
+    ):
+        _class = _lazy(getattr(layers, f"{_kind}{_dims}d"), _size, _dims + 1, **_defaults)
+        globals()[_class.__name__] = _class
+#: The lazy classes, by PyTorch's file.
+homes = {}
+for _class in list(globals().values()):
+    if isinstance(_class, type) and getattr(_class, "cls_to_become", None) is not None:
+        homes.setdefault(_class.__module__.rpartition(".")[2], {})[_class.__name__] = _class
+__all__ = sorted(name for classes in homes.values() for name in classes)

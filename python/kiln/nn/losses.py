@@ -1,0 +1,211 @@
+"""The losses that take a function or consist of other layers, and SwiGLU."""
+
+from collections import namedtuple
+
+from .. import _C
+from . import functional as F
+from .container import ModuleList, Sequential
+from .layers import Linear, PairwiseDistance
+from .module import Module
+
+
+class TripletMarginWithDistanceLoss(Module):
+    """max(0, d(a, p) - d(a, n) + margin) with a distance of one's own."""
+
+    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+        super().__init__()
+        if not margin > 0:
+            raise ValueError(
+                f"TripletMarginWithDistanceLoss: margin must be greater than 0; got {margin}"
+            )
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
+        self.margin = margin
+        self.swap = swap
+        self.reduction = reduction
+
+    def forward(self, anchor, positive, negative):
+        return F.triplet_margin_with_distance_loss(
+            anchor,
+            positive,
+            negative,
+            distance_function=self.distance_function,
+            margin=self.margin,
+            swap=self.swap,
+            reduction=self.reduction,
+        )
+
+
+class LinearCrossEntropyLoss(Module):
+    """cross_entropy of a linear layer's outputs: input [N, in_features] and classes [N]."""
+
+    def __init__(
+        self,
+        in_features,
+        num_classes,
+        *,
+        bias=False,
+        device=None,
+        dtype=None,
+        reduction="mean",
+        weight=None,
+        ignore_index=None,
+        label_smoothing=0.0,
+    ):
+        super().__init__()
+        if weight is not None and tuple(weight.shape) != (num_classes,):
+            raise RuntimeError(
+                f"LinearCrossEntropyLoss: expected a weight of shape {(num_classes,)}; got "
+                f"{tuple(weight.shape)}"
+            )
+        if not 0 <= label_smoothing <= 1:
+            raise RuntimeError(
+                "LinearCrossEntropyLoss: expected label_smoothing between 0 and 1; got "
+                f"{label_smoothing}"
+            )
+        self.reduction = reduction
+        self.register_buffer("weight", weight)
+        self.num_classes = num_classes
+        self.out_features = ()
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.linear = Linear(in_features, num_classes, bias=bias, device=device, dtype=dtype)
+        self.options = None
+
+    def forward(self, input, target):
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight,
+            target,
+            linear_bias=self.linear.bias,
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+        )
+
+    def extra_repr(self):
+        return (
+            f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
+            f"reduction={self.reduction}, ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, options={self.options}"
+        )
+
+
+_Output = namedtuple("ASMoutput", ["output", "loss"])
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """The log-probabilities of many classes, of which the rare ones stand in clusters with smaller
+    layers of their own (Grave et al., 2017). The classes are in the order of their frequency, and
+    cutoffs are where clusters begin."""
+
+    def __init__(
+        self,
+        in_features,
+        n_classes,
+        cutoffs,
+        div_value=4.0,
+        head_bias=False,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        cutoffs = list(cutoffs)
+        ends = [0, *cutoffs, n_classes]
+        if (
+            not cutoffs
+            or any(int(c) != c for c in cutoffs)
+            or any(a >= b for a, b in zip(ends, ends[1:]))
+        ):
+            raise ValueError(
+                "AdaptiveLogSoftmaxWithLoss: cutoffs must be integers that grow, from 1 to "
+                f"n_classes - 1 = {n_classes - 1}; got {cutoffs}"
+            )
+        self.in_features = in_features
+        self.n_classes = n_classes
+        self.cutoffs = [*cutoffs, n_classes]
+        self.div_value = div_value
+        self.head_bias = head_bias
+        self.shortlist_size = cutoffs[0]
+        self.n_clusters = len(cutoffs)
+        self.head_size = self.shortlist_size + self.n_clusters
+        options = {"device": device, "dtype": dtype}
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **options)
+        self.tail = ModuleList()
+        for i, (begin, end) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
+            hidden = int(in_features // div_value ** (i + 1))
+            self.tail.append(
+                Sequential(
+                    Linear(in_features, hidden, bias=False, **options),
+                    Linear(hidden, end - begin, bias=False, **options),
+                )
+            )
+
+    def reset_parameters(self):
+        self.head.reset_parameters()
+        for cluster in self.tail:
+            for layer in cluster:
+                layer.reset_parameters()
+
+    def forward(self, input, target):
+        """The log-probability of each target, and the mean of their negatives."""
+        batched = target.dim() == 1
+        if not (batched and input.dim() == 2 or target.dim() == 0 and input.dim() == 1):
+            raise RuntimeError(
+                "AdaptiveLogSoftmaxWithLoss: expected input [N, in_features] and target [N], or both "
+                f"without N; got {list(input.shape)} and {list(target.shape)}"
+            )
+        if not batched:
+            input, target = input.unsqueeze(0), target.unsqueeze(0)
+        if len(input) != len(target):
+            raise RuntimeError(
+                "AdaptiveLogSoftmaxWithLoss: input and target must have one batch size; got "
+                f"{len(input)} and {len(target)}"
+            )
+        if bool(((target < 0) | (target >= self.n_classes)).any()):
+            raise RuntimeError(
+                f"AdaptiveLogSoftmaxWithLoss: targets must be from 0 to {self.n_classes - 1}; got "
+                f"{target.min().item()} to {target.max().item()}"
+            )
+        head = F.log_softmax(self.head(input), 1)
+        place = target.clone()  # the class in the head: of the shortlist, or the cluster
+        parts = []
+        for i, (begin, end) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
+            rows = ((target >= begin) & (target < end)).nonzero().squeeze(1)
+            if rows.numel() == 0:
+                continue
+            place = place.index_fill(0, rows, self.shortlist_size + i)
+            inner = F.log_softmax(self.tail[i](input[rows]), 1)
+            parts.append((rows, inner.gather(1, (target[rows] - begin).unsqueeze(1)).squeeze(1)))
+        output = head.gather(1, place.unsqueeze(1)).squeeze(1)
+        for rows, value in parts:
+            output = output.index_add(0, rows, value)
+        loss = -output.mean()
+        return _Output(output if batched else output.squeeze(0), loss)
+
+    def log_prob(self, input):
+        """The log-probabilities of all classes: [N, n_classes]."""
+        head = F.log_softmax(self.head(input), 1)
+        parts = [head[:, : self.shortlist_size]]
+        for i, cluster in enumerate(self.tail):
+            own = head[:, self.shortlist_size + i].unsqueeze(1)
+            parts.append(F.log_softmax(cluster(input), 1) + own)
+        return _C.cat(parts, 1)
+
+    def predict(self, input):
+        """The most probable class of each row."""
+        return self.log_prob(input).argmax(1)
+
+
+class SwiGLU(Module):
+    """silu(linear_inner(x)) linear_outer(x): a linear layer gated by another (Shazeer, 2020)."""
+
+    def __init__(self, d_input, d_output, bias=False, device=None, dtype=None):
+        super().__init__()
+        options = {"bias": bias, "device": device, "dtype": dtype}
+        self.linear_inner = Linear(d_input, d_output, **options)
+        self.linear_outer = Linear(d_input, d_output, **options)
+
+    def forward(self, input):
+        return F.silu(self.linear_inner(input)) * self.linear_outer(input)

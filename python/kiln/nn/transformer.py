@@ -1,0 +1,261 @@
+"""TransformerEncoder, TransformerDecoderLayer, TransformerDecoder, Transformer (Vaswani et al.,
+2017)."""
+
+import copy
+
+from .. import _C
+from . import functional as F
+from . import init
+from .attention import MultiheadAttention, TransformerEncoderLayer
+from .container import ModuleList
+from .layers import Dropout, LayerNorm, Linear
+from .module import Module
+
+
+def _activation(name, activation):
+    """relu or gelu by name, or a function."""
+    if not isinstance(activation, str):
+        return activation
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"{name}: activation should be relu/gelu, not {activation}")
+    return getattr(F, activation)
+
+
+def _causal(mask, is_causal):
+    """The hint that a mask is causal. Without a mask it is an error, which attention reports."""
+    return bool(is_causal) and (mask is not None or is_causal is True)
+
+
+class TransformerDecoderLayer(Module):
+    """Self-attention, attention to the encoder's memory, and a network of two linear layers, each
+    with a residual connection and a norm: tgt [L, N, d_model], memory [S, N, d_model]."""
+
+    def __init__(
+        self,
+        d_model,
+        nhead,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation=F.relu,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        attention = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **options}
+        self.self_attn = MultiheadAttention(d_model, nhead, **attention)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
+        self.norm_first = norm_first
+        for i in (1, 2, 3):
+            setattr(self, f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options))
+        for i in (1, 2, 3):
+            setattr(self, f"dropout{i}", Dropout(dropout))
+        self.activation = _activation("TransformerDecoderLayer", activation)
+
+    def forward(
+        self,
+        tgt,
+        memory,
+        tgt_mask=None,
+        memory_mask=None,
+        tgt_key_padding_mask=None,
+        memory_key_padding_mask=None,
+        tgt_is_causal=False,
+        memory_is_causal=False,
+    ):
+        def attend(x):
+            y, _ = self.self_attn(
+                x,
+                x,
+                x,
+                attn_mask=tgt_mask,
+                key_padding_mask=tgt_key_padding_mask,
+                is_causal=tgt_is_causal,
+                need_weights=False,
+            )
+            return self.dropout1(y)
+
+        def look(x):
+            y, _ = self.multihead_attn(
+                x,
+                memory,
+                memory,
+                attn_mask=memory_mask,
+                key_padding_mask=memory_key_padding_mask,
+                is_causal=memory_is_causal,
+                need_weights=False,
+            )
+            return self.dropout2(y)
+
+        def think(x):
+            return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+        x = tgt
+        for part, norm in ((attend, self.norm1), (look, self.norm2), (think, self.norm3)):
+            x = x + part(norm(x)) if self.norm_first else norm(x + part(x))
+        return x
+
+
+class TransformerEncoder(Module):
+    """num_layers copies of a layer, and a norm behind them.
+
+    enable_nested_tensor and mask_check are taken for PyTorch's sake: tensors are dense.
+    """
+
+    def __init__(
+        self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True
+    ):
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+
+    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        for layer in self.layers:
+            src = layer(
+                src,
+                src_mask=mask,
+                src_key_padding_mask=src_key_padding_mask,
+                is_causal=_causal(mask, is_causal),
+            )
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """num_layers copies of a layer, and a norm behind them."""
+
+    def __init__(self, decoder_layer, num_layers, norm=None):
+        super().__init__()
+        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt,
+        memory,
+        tgt_mask=None,
+        memory_mask=None,
+        tgt_key_padding_mask=None,
+        memory_key_padding_mask=None,
+        tgt_is_causal=None,
+        memory_is_causal=False,
+    ):
+        for layer in self.layers:
+            tgt = layer(
+                tgt,
+                memory,
+                tgt_mask=tgt_mask,
+                memory_mask=memory_mask,
+                tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask,
+                tgt_is_causal=_causal(tgt_mask, tgt_is_causal),
+                memory_is_causal=_causal(memory_mask, memory_is_causal),
+            )
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder and a decoder: src [S, N, d_model], tgt [L, N, d_model] -> [L, N, d_model].
+
+    With batch_first [N, S, d_model] and [N, L, d_model]; N may be left out.
+    """
+
+    def __init__(
+        self,
+        d_model=512,
+        nhead=8,
+        num_encoder_layers=6,
+        num_decoder_layers=6,
+        dim_feedforward=2048,
+        dropout=0.1,
+        activation=F.relu,
+        custom_encoder=None,
+        custom_decoder=None,
+        layer_norm_eps=1e-5,
+        batch_first=False,
+        norm_first=False,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        layer = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            norm_first, bias,
+        )  # fmt: skip
+
+        def norm():
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
+
+        if custom_encoder is None:
+            first = TransformerEncoderLayer(*layer, **options)
+            custom_encoder = TransformerEncoder(first, num_encoder_layers, norm())
+        self.encoder = custom_encoder
+        if custom_decoder is None:
+            first = TransformerDecoderLayer(*layer, **options)
+            custom_decoder = TransformerDecoder(first, num_decoder_layers, norm())
+        self.decoder = custom_decoder
+        self._reset_parameters()
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+
+    def forward(
+        self,
+        src,
+        tgt,
+        src_mask=None,
+        tgt_mask=None,
+        memory_mask=None,
+        src_key_padding_mask=None,
+        tgt_key_padding_mask=None,
+        memory_key_padding_mask=None,
+        src_is_causal=None,
+        tgt_is_causal=None,
+        memory_is_causal=False,
+    ):
+        batch = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.size(batch) != tgt.size(batch):
+            raise RuntimeError(
+                "Transformer: the batch number of src and tgt must be equal; got "
+                f"{src.size(batch)} and {tgt.size(batch)}"
+            )
+        if src.size(-1) != self.d_model or tgt.size(-1) != self.d_model:
+            raise RuntimeError(
+                f"Transformer: the feature number of src and tgt must be equal to d_model "
+                f"{self.d_model}; got {src.size(-1)} and {tgt.size(-1)}"
+            )
+        memory = self.encoder(
+            src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal
+        )
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask=tgt_mask,
+            memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask,
+            tgt_is_causal=tgt_is_causal,
+            memory_is_causal=memory_is_causal,
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+        """-inf above the diagonal: a step sees no later one."""
+        return _C.triu(_C.full((sz, sz), float("-inf"), dtype=dtype, device=device), 1)
+
+    def _reset_parameters(self):
+        for x in self.parameters():
+            if x.dim() > 1:
+                init.xavier_uniform_(x)

@@ -1,0 +1,134 @@
+"""Sequences of different lengths as one batch: padded, and packed."""
+
+from collections import namedtuple
+
+from ... import _C
+
+_Parts = namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+
+
+class PackedSequence(_Parts):
+    """The steps of several sequences one behind another: first the first steps of all, the longest
+    sequence first, then the second steps of those that have one, and so on.
+
+    batch_sizes says how many sequences have each step; the indices, None for a batch that is in the
+    order of its lengths, which sequence stands where, and the inverse.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+        if batch_sizes is None:
+            if not isinstance(data, (list, tuple)) or len(data) != 2:
+                raise TypeError("PackedSequence: expected data and batch_sizes")
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args, **kwargs):
+        """With the data moved or cast as Tensor.to does it; the indices follow its device."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        indices = [x if x is None else x.to(data.device) for x in self[2:]]
+        return type(self)(data, self.batch_sizes, *indices)
+
+    def cpu(self):
+        return self.to("cpu")
+
+    def cuda(self, *args, **kwargs):
+        return self.to("cuda")
+
+    def pin_memory(self):
+        return self
+
+    def is_pinned(self):
+        return self.data.is_pinned()
+
+    @property
+    def is_cuda(self):
+        return self.data.is_cuda
+
+    def double(self):
+        return self.to(_C.float64)
+
+    def float(self):
+        return self.to(_C.float32)
+
+    def half(self):
+        return self.to(_C.float16)
+
+    def long(self):
+        return self.to(_C.int64)
+
+    def int(self):
+        return self.to(_C.int32)
+
+    def short(self):
+        return self.to(_C.int16)
+
+    def char(self):
+        return self.to(_C.int8)
+
+    def byte(self):
+        return self.to(_C.uint8)
+
+
+def _lengths(lengths):
+    return lengths if isinstance(lengths, _C.Tensor) else _C.tensor(list(lengths), dtype=_C.int64)
+
+
+def _check_packed(function, sequence):
+    if not isinstance(sequence, PackedSequence):
+        raise TypeError(f"{function}: expected a PackedSequence; got {type(sequence).__name__}")
+
+
+def invert_permutation(permutation):
+    """Which place each element of a permutation has."""
+    return None if permutation is None else _C.argsort(permutation)
+
+
+def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+    """Padded sequences [T, N, ..] ([N, T, ..] with batch_first) without their padding.
+
+    With enforce_sorted the lengths must not grow; else the batch is sorted.
+    """
+    return PackedSequence(
+        *_C._pack_padded_sequence(input, _lengths(lengths), batch_first, enforce_sorted)
+    )
+
+
+def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+    """The padded sequences in their first order, and their lengths."""
+    _check_packed("pad_packed_sequence", sequence)
+    if total_length is not None and total_length < 1:
+        raise ValueError(
+            f"pad_packed_sequence: total_length must be at least 1; got {total_length}"
+        )
+    return _C._pad_packed_sequence(*sequence, batch_first, padding_value, total_length or 0)
+
+
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+    """Tensors [length, ..] as [longest, N, ..], or [N, longest, ..] with batch_first."""
+    return _C._pad_sequence(list(sequences), batch_first, padding_value, padding_side)
+
+
+def unpad_sequence(padded_sequences, lengths, batch_first=False):
+    """The sequences without their padding, as a list."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [x[:length] for x, length in zip(padded_sequences, _lengths(lengths).tolist())]
+
+
+def pack_sequence(sequences, enforce_sorted=True):
+    """Tensors [length, ..], packed."""
+    sequences = list(sequences)
+    lengths = [len(x) for x in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences):
+    """The sequences of a PackedSequence, as a list."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

@@ -1,0 +1,99 @@
+// The layers whose forward looks different in Python.
+#pragma once
+
+#include "functional.h"
+#include "nn_layer_type.h"
+
+namespace kiln::python {
+
+// linear(x, activation="gelu", residual=y)
+template <>
+struct LayerForward<nn::Linear> {
+  static PyObject* call(const char* name, nn::Linear& layer, PyObject* const* args, int64_t numel) {
+    const std::string_view activation = PyUnicode_Check(args[1]) ? PyUnicode_AsUTF8(args[1]) : "";
+    if (activation == "none" && args[2] == Py_None) {
+      return call_layer<Tensor>(name, layer, args, numel,
+                                [](nn::Linear& l, const Tensor& x) { return l.forward(x); });
+    }
+    return call_layer<Tensor, std::string, Tensor>(
+        name, layer, args, numel,
+        [](nn::Linear& l, const Tensor& x, const std::string& word, const Tensor& residual) {
+          return l.forward(x, F::LinearOptions{activation_of(word), residual});
+        });
+  }
+};
+
+// Lengths may be tuples or lists of integers.
+template <>
+struct LayerForward<nn::CTCLoss> {
+  static PyObject* call(const char* name, nn::CTCLoss& layer, PyObject* const* args,
+                        int64_t numel) {
+    nb::object lengths[2];
+    PyObject* values[] = {args[0], args[1], args[2], args[3]};
+    for (int i = 0; i < 2; ++i) {
+      if (!PyTuple_Check(args[2 + i]) && !PyList_Check(args[2 + i])) continue;
+      lengths[i] = nb::module_::import_("kiln").attr("tensor")(nb::handle(args[2 + i]));
+      values[2 + i] = lengths[i].ptr();
+    }
+    return call_forward<nn::CTCLoss>(name, layer, values, numel, &nn::CTCLoss::forward);
+  }
+};
+
+// The variance may be a number.
+template <>
+struct LayerForward<nn::GaussianNLLLoss> {
+  static PyObject* call(const char* name, nn::GaussianNLLLoss& layer, PyObject* const* args,
+                        int64_t numel) {
+    nb::object var;
+    PyObject* values[] = {args[0], args[1], args[2]};
+    if (PyFloat_Check(args[2])) {
+      var =
+          nb::module_::import_("kiln").attr("full_like")(nb::handle(args[0]), nb::handle(args[2]));
+      values[2] = var.ptr();
+    }
+    return call_forward<nn::GaussianNLLLoss>(name, layer, values, numel,
+                                             &nn::GaussianNLLLoss::forward);
+  }
+};
+
+// A recurrent layer takes a tensor or a PackedSequence, and gives back what it took.
+template <class L, class State>
+struct RecurrentForward {
+  static PyObject* call(const char* name, L& layer, PyObject* const* args, int64_t numel) {
+    if (!PyTuple_Check(args[0]) || PyTuple_GET_SIZE(args[0]) != 4) {
+      return call_layer<Tensor, State>(
+          name, layer, args, numel,
+          [](L& l, const Tensor& x, const State& state) { return l.forward(x, state); });
+    }
+    const auto part = [&](Py_ssize_t i) {
+      return OptionCast<Tensor>::from(concat(name, ": a packed sequence"),
+                                      PyTuple_GET_ITEM(args[0], i));
+    };
+    const nn::PackedSequence x{part(0), part(1), part(2), part(3)};
+    const LayerArgument<State> state(name, args[1]);
+    auto out = [&] {
+      const Unlocked lock(std::max(numel, x.data.defined() ? x.data.numel() : 0));
+      return layer.forward(x, state.get());
+    }();
+    const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(args[0])));
+    const nb::object packed =
+        type(nb::steal(tensor_object(std::move(out.first.data))),
+             nb::handle(PyTuple_GET_ITEM(args[0], 1)), nb::handle(PyTuple_GET_ITEM(args[0], 2)),
+             nb::handle(PyTuple_GET_ITEM(args[0], 3)));
+    if constexpr (std::is_same_v<State, Tensor>) {
+      return nb::make_tuple(packed, nb::steal(tensor_object(std::move(out.second))))
+          .release()
+          .ptr();
+    } else {
+      return nb::make_tuple(packed, nb::steal(layer_result(std::move(out.second)))).release().ptr();
+    }
+  }
+};
+template <>
+struct LayerForward<nn::RNN> : RecurrentForward<nn::RNN, Tensor> {};
+template <>
+struct LayerForward<nn::GRU> : RecurrentForward<nn::GRU, Tensor> {};
+template <>
+struct LayerForward<nn::LSTM> : RecurrentForward<nn::LSTM, std::optional<nn::LSTMState>> {};
+
+}  // namespace kiln::python
