@@ -139,7 +139,7 @@ Shape ConvTransposeLayer::output_padding(const Tensor& x,
   if (static_cast<int64_t>(output_size.size()) == x.dim() && x.dim() > dims_) {
     output_size = output_size.last(dims);
   }
-  const auto fail = [&] [[noreturn]] (const Shape& least, const Shape& most) {
+  const auto fail = [&](const Shape& least, const Shape& most) {
     throw_error<ValueError>(name_, ": output_size cannot be had from shape ", x.shape(), "; got ",
                             Shape(output_size), "; expected from ", least, " to ", most);
   };

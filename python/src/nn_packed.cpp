@@ -35,8 +35,7 @@ void bind_packed_sequences(nb::module_& m) {
         return nb::make_tuple(part(padded), part(lengths));
       },
       "data"_a, "batch_sizes"_a, nb::arg("sorted_indices").none(),
-      nb::arg("unsorted_indices").none(),
-      "batch_first"_a, "padding_value"_a, "total_length"_a);
+      nb::arg("unsorted_indices").none(), "batch_first"_a, "padding_value"_a, "total_length"_a);
   m.def(
       "_pad_sequence",
       [](const std::vector<Tensor>& sequences, bool batch_first, double padding_value,
