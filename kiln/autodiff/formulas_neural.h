@@ -253,18 +253,6 @@ struct FormulasNeural : FormulasScan<B> {
     }
     return normalized_backward(g.get(), x.get(), weight, dims, Dims{}, dims, eps);
   }
-  static T float_batch_norm_inference(F x, F mean, F var, const T* weight, const T* bias,
-                                      double eps) {
-    if (!tracked(x, mean, var, weight, bias)) {
-      return {B::float_batch_norm_inference(in(x), in(mean), in(var), in(weight), in(bias), eps)};
-    }
-    const Shape channels = channel_shape(B::shape(x->inner));
-    const auto as_channels = [&](const T& v) { return A::float_reshape(v, channels); };
-    T scale = A::float_rsqrt(A::float_add_scalar(as_channels(var), Scalar(eps)));
-    if (weight != nullptr) scale = A::float_mul(std::move(scale), as_channels(*weight));
-    T out = A::float_mul(A::float_sub(x.get(), as_channels(mean)), scale);
-    return bias == nullptr ? out : A::float_add(std::move(out), as_channels(*bias));
-  }
 
   static std::tuple<T, T, T> float_layer_norm(F x, const T* weight, const T* bias, int n,
                                               double eps) {

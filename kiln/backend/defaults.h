@@ -10,6 +10,8 @@
 // are for a backend that overrides them.
 #pragma once
 
+#include "kiln/backend/defaults_distance.h"
+#include "kiln/backend/defaults_fft.h"
 #include "kiln/backend/defaults_float.h"
 #include "kiln/backend/defaults_functions.h"
 #include "kiln/backend/defaults_int.h"
@@ -28,6 +30,8 @@ struct BackendDefaults : defaults::FloatDefaults<Bk>,
                          defaults::BoolDefaults<Bk>,
                          defaults::NnDefaults<Bk>,
                          defaults::NormDefaults<Bk>,
+                         defaults::DistanceDefaults<Bk>,
+                         defaults::FftDefaults<Bk>,
                          defaults::ScanDefaults<Bk>,
                          defaults::SortDefaults<Bk>,
                          defaults::WindowDefaults<Bk>,

@@ -344,6 +344,80 @@ struct NormDefaults {
   }
 
   template <class X = Bk>
+  static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_batch_norm_inference_backward(
+      const FloatOf<X>& g, const FloatOf<X>& x, const FloatOf<X>& mean, const FloatOf<X>& var,
+      const FloatOf<X>* weight, double eps) {
+    const Shape& shape = X::shape(x);
+    const DType dtype = X::dtype(x);
+    const Shape channels = channel_shape(shape);
+    const Dims dims = all_but_channels(shape.rank());
+    const FloatOf<X> wide_g = widen<X>(g);
+    const FloatOf<X> rstd =
+        X::float_reshape(X::float_rsqrt(X::float_add_scalar(widen<X>(var), eps)), channels);
+    const FloatOf<X> unit =
+        X::float_mul(X::float_sub(widen<X>(x), X::float_reshape(widen<X>(mean), channels)), rstd);
+    const FloatOf<X> scale =
+        weight == nullptr ? rstd
+                          : X::float_mul(rstd, X::float_reshape(widen<X>(*weight), channels));
+    return {narrow<X>(X::float_mul(wide_g, scale), dtype),
+            narrow<X>(X::float_sum(X::float_mul(wide_g, unit), dims, false), dtype),
+            narrow<X>(X::float_sum(wide_g, dims, false), dtype)};
+  }
+
+  template <class X = Bk>
+  static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_group_norm(const FloatOf<X>& x,
+                                                                         const FloatOf<X>* weight,
+                                                                         const FloatOf<X>* bias,
+                                                                         int64_t groups,
+                                                                         double eps) {
+    const Shape shape = X::shape(x);
+    const DType dtype = X::dtype(x);
+    const Shape channels = channel_shape(shape);
+    const FloatOf<X> rows = X::float_reshape(widen<X>(x), group_rows(shape, groups));
+    const FloatOf<X> mean = X::float_mean(rows, Dims{2}, true);
+    const FloatOf<X> rstd =
+        X::float_rsqrt(X::float_add_scalar(X::float_var(rows, Dims{2}, 0.0, true), eps));
+    FloatOf<X> out = X::float_reshape(X::float_mul(X::float_sub(rows, mean), rstd), shape);
+    if (weight != nullptr) {
+      out = X::float_mul(std::move(out), X::float_reshape(widen<X>(*weight), channels));
+    }
+    if (bias != nullptr) {
+      out = X::float_add(std::move(out), X::float_reshape(widen<X>(*bias), channels));
+    }
+    const Shape kept{shape[0], groups};
+    return {narrow<X>(std::move(out), dtype), narrow<X>(X::float_reshape(mean, kept), dtype),
+            narrow<X>(X::float_reshape(rstd, kept), dtype)};
+  }
+
+  template <class X = Bk>
+  static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_group_norm_backward(
+      const FloatOf<X>& g, const FloatOf<X>& x, const FloatOf<X>* weight, const FloatOf<X>& mean,
+      const FloatOf<X>& rstd, int64_t groups, double) {
+    const Shape shape = X::shape(x);
+    const DType dtype = X::dtype(x);
+    const Shape rows = group_rows(shape, groups);
+    const Shape kept{shape[0], groups, 1};
+    const Dims dims = all_but_channels(shape.rank());
+    const FloatOf<X> wide_g = widen<X>(g);
+    const FloatOf<X> scale = X::float_reshape(widen<X>(rstd), kept);
+    const FloatOf<X> unit = X::float_mul(
+        X::float_sub(X::float_reshape(widen<X>(x), rows), X::float_reshape(widen<X>(mean), kept)),
+        scale);
+    const FloatOf<X> h = X::float_reshape(
+        weight == nullptr
+            ? wide_g
+            : X::float_mul(wide_g, X::float_reshape(widen<X>(*weight), channel_shape(shape))),
+        rows);
+    FloatOf<X> centered = X::float_sub(h, X::float_mean(h, Dims{2}, true));
+    FloatOf<X> along = X::float_mul(unit, X::float_mean(X::float_mul(h, unit), Dims{2}, true));
+    FloatOf<X> x_grad = X::float_mul(X::float_sub(std::move(centered), std::move(along)), scale);
+    const FloatOf<X> by_unit = X::float_mul(wide_g, X::float_reshape(unit, shape));
+    return {narrow<X>(X::float_reshape(std::move(x_grad), shape), dtype),
+            narrow<X>(X::float_sum(by_unit, dims, false), dtype),
+            narrow<X>(X::float_sum(wide_g, dims, false), dtype)};
+  }
+
+  template <class X = Bk>
   static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_layer_norm(const FloatOf<X>& x,
                                                                          const FloatOf<X>* weight,
                                                                          const FloatOf<X>* bias,
@@ -395,6 +469,12 @@ struct NormDefaults {
     Dims dims;
     for (int i = rank - n; i < rank; ++i) dims.push_back(i);
     return dims;
+  }
+  // [N, groups, elements of a group]
+  static Shape group_rows(const Shape& shape, int64_t groups) {
+    int64_t elements = shape[1] / groups;
+    for (int i = 2; i < shape.rank(); ++i) elements *= shape[i];
+    return {shape[0], groups, elements};
   }
   // [1, C, 1, ..]
   static Shape channel_shape(const Shape& shape) {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "gradcheck.h"
+#include "gradient_cases_transforms.h"
 
 namespace gradcheck {
 
@@ -541,6 +541,7 @@ inline std::set<std::string> ops_without_case() {
           // write in place, unrecorded; see in_place.cpp
           "float_assign", "float_fill", "float_sgd_step", "float_adam_step",
           // checked through the op whose first and second derivative they compute
+          "float_batch_norm_inference_backward", "float_group_norm_backward",
           "float_batch_norm_backward", "float_layer_norm_backward", "float_cross_entropy_backward",
           "float_attention_backward"};
 }
@@ -548,8 +549,9 @@ inline std::set<std::string> ops_without_case() {
 template <class B>
 void check_all(kiln::Device device) {
   std::set<std::string> covered = ops_without_case();
-  for (const auto& group : {elementwise_cases<B>(), function_cases<B>(), shape_cases<B>(device),
-                            reduction_cases<B>(), neural_cases<B>(device)}) {
+  for (const auto& group :
+       {elementwise_cases<B>(), function_cases<B>(), shape_cases<B>(device), reduction_cases<B>(),
+        neural_cases<B>(device), norm_cases<B>(device), transform_cases<B>()}) {
     for (const Case<B>& c : group) {
       covered.insert(c.op);
       Checker<B>(c, device).check();

@@ -29,6 +29,34 @@ void add_batch_norm(CaseList& list, DType dtype) {
           kNormalized);
       add("float_batch_norm_backward",
           {list.uniform(shape, dtype), list.uniform(shape, dtype), weight, mean, var, eps}, sums);
+      add("float_batch_norm_inference_backward",
+          {list.uniform(shape, dtype), list.uniform(shape, dtype), mean, var, weight, eps}, sums);
+    }
+  }
+}
+
+void add_group_norm(CaseList& list, DType dtype) {
+  const double eps = 1e-3;
+  const std::pair<Shape, int64_t> forms[] = {{{4, 6}, 2},       {{2, 6, 5}, 3},
+                                             {{2, 4, 4, 5}, 4}, {{1, 3, 2, 2}, 1},
+                                             {{0, 4, 3}, 2},    {{8, 20, 14, 14}, 5}};
+  for (const auto& [shape, groups] : forms) {
+    const bool large = shape.numel() > 10000;
+    if (large && dtype != f32) continue;
+    const Shape channels = {shape[1]};
+    const Shape kept = {shape[0], groups};
+    for (const bool affine : {true, false}) {
+      const Argument weight = affine ? Argument(list.uniform(channels, dtype)) : Argument(Absent());
+      const Argument bias = affine ? Argument(list.uniform(channels, dtype)) : Argument(Absent());
+      list.add("float_group_norm", {list.uniform(shape, dtype), weight, bias, groups, eps},
+               kNormalized)
+          .elementwise = false;
+      list.add("float_group_norm_backward",
+               {list.uniform(shape, dtype), list.uniform(shape, dtype), weight,
+                list.uniform(kept, dtype, -0.5, 0.5), list.uniform(kept, dtype, 0.5, 1.5), groups,
+                eps},
+               {32, large ? 10000.0 : 512.0})
+          .elementwise = false;
     }
   }
 }
@@ -155,6 +183,7 @@ void add_steps(CaseList& list, DType dtype) {
 void add_norm_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     add_batch_norm(list, dtype);
+    add_group_norm(list, dtype);
     add_layer_norm(list, dtype);
   }
 }

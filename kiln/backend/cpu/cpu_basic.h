@@ -148,6 +148,14 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_logcumsumexp(Arg<HostHandle>, int);
   static HostHandle float_cumarg(Arg<HostHandle>, int, bool);
   static HostHandle float_linear_scan(Arg<HostHandle>, Arg<HostHandle>, int, bool);
+  // (distance.cpp)
+  static HostHandle float_cdist(Arg<HostHandle>, Arg<HostHandle>, double, bool);
+
+  // Fourier transforms. (fft.cpp)
+  static HostHandle float_fft(Arg<HostHandle>, int, bool, double);
+  static HostHandle float_fft_real(Arg<HostHandle>, const Dims&, bool, double);
+  static HostHandle float_rfft(Arg<HostHandle>, double, double);
+  static HostHandle float_irfft(Arg<HostHandle>, int64_t, double, double);
 
   // Activations and their gradients. (unary.cpp, binary.cpp)
   static HostHandle float_relu(Arg<HostHandle>);

@@ -53,7 +53,7 @@ struct CpuNeural : CpuBasic {
   static HostHandle float_avg_pool2d(Arg<HostHandle>, const PoolOptions&);
   static HostHandle float_avg_pool2d_backward(Arg<HostHandle>, const Shape&, const PoolOptions&);
 
-  // Normalization. (batch_norm.cpp, layer_norm.cpp)
+  // Normalization. (batch_norm.cpp, layer_norm.cpp, channel_norm.cpp)
   static std::tuple<HostHandle, HostHandle, HostHandle> float_batch_norm(Arg<HostHandle>,
                                                                          const HostHandle*,
                                                                          const HostHandle*, double);
@@ -62,6 +62,16 @@ struct CpuNeural : CpuBasic {
       double);
   static HostHandle float_batch_norm_inference(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>,
                                                const HostHandle*, const HostHandle*, double);
+  static std::tuple<HostHandle, HostHandle, HostHandle> float_batch_norm_inference_backward(
+      Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>, const HostHandle*,
+      double);
+  static std::tuple<HostHandle, HostHandle, HostHandle> float_group_norm(Arg<HostHandle>,
+                                                                         const HostHandle*,
+                                                                         const HostHandle*, int64_t,
+                                                                         double);
+  static std::tuple<HostHandle, HostHandle, HostHandle> float_group_norm_backward(
+      Arg<HostHandle>, Arg<HostHandle>, const HostHandle*, Arg<HostHandle>, Arg<HostHandle>,
+      int64_t, double);
   static std::tuple<HostHandle, HostHandle, HostHandle> float_layer_norm(Arg<HostHandle>,
                                                                          const HostHandle*,
                                                                          const HostHandle*, int,

@@ -10,6 +10,9 @@ namespace kiln::infer {
 
 // x with size n in a dim.
 Shape resized(Shape x, int dim, int64_t n);
+// The shape of the parts of complex numbers, and back.
+Shape with_parts(Shape x);
+Shape without_parts(Shape x);
 
 // Products (infer_products.cpp). matmul: [.., n, k] x [.., k, m]; linear: [.., in] x [out, in].
 Shape matmul(const Shape& a, const Shape& b);

@@ -299,6 +299,32 @@ struct Rows : Base {
     return float_batch_norm(x, nullptr, nullptr, 0.0);
   }
   static M float_batch_norm_inference(T x, T, T, OptT, OptT, double) { return like(x); }
+  static std::tuple<M, M, M> float_batch_norm_inference_backward(T, T x, T, T, OptT, double) {
+    return float_batch_norm(x, nullptr, nullptr, 0.0);
+  }
+  static std::tuple<M, M, M> float_group_norm(T x, OptT, OptT, int64_t groups, double) {
+    const Shape statistics{x->shape()[0], groups};
+    return {like(x), of_shape(x, statistics), of_shape(x, statistics)};
+  }
+  static std::tuple<M, M, M> float_group_norm_backward(T, T x, OptT, T, T, int64_t, double) {
+    return float_batch_norm(x, nullptr, nullptr, 0.0);
+  }
+  static M float_cdist(T x, T y, double, bool) {
+    const int rank = x->shape().rank();
+    return of_shape(x, infer::resized(x->shape(), rank - 1, y->shape()[rank - 2]));
+  }
+  static M float_fft(T x, int, bool, double) { return like(x); }
+  static M float_fft_real(T x, const Dims&, bool, double) {
+    return of_shape(x, infer::with_parts(x->shape()));
+  }
+  static M float_rfft(T x, double, double) {
+    const Shape& s = x->shape();
+    return of_shape(x, infer::with_parts(infer::resized(s, s.rank() - 1, s.back() / 2 + 1)));
+  }
+  static M float_irfft(T x, int64_t n, double, double) {
+    const Shape s = infer::without_parts(x->shape());
+    return of_shape(x, infer::resized(s, s.rank() - 1, n));
+  }
   static std::tuple<M, M, M> float_layer_norm(T x, OptT, OptT, int n, double) {
     const Shape kept = infer::without_last(x->shape(), n);
     return {like(x), of_shape(x, kept), of_shape(x, kept)};

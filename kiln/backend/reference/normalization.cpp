@@ -68,6 +68,22 @@ void input_gradient(std::span<double> g, std::span<const double> normalized, dou
   for (size_t i = 0; i < g.size(); ++i) g[i] = rstd * (g[i] - mean_h - normalized[i] * mean_along);
 }
 
+// Where the elements of each image's groups of channels stand in row-major order.
+struct GroupPlaces {
+  GroupPlaces(const Shape& shape, int64_t of_groups)
+      : groups(of_groups), channels(shape[1] / of_groups), rows(shape[0] * of_groups) {
+    for (int d = 2; d < shape.rank(); ++d) plane *= shape[d];
+  }
+  std::span<double> row(std::vector<double>& values, int64_t r) const {
+    const int64_t length = channels * plane;
+    return std::span(values).subspan(static_cast<size_t>(r * length), static_cast<size_t>(length));
+  }
+  size_t channel(int64_t r, size_t i) const {
+    return static_cast<size_t>(r % groups * channels + static_cast<int64_t>(i) / plane);
+  }
+  int64_t groups, channels, rows, plane = 1;
+};
+
 }  // namespace
 
 using Three = std::tuple<HostHandle, HostHandle, HostHandle>;
@@ -132,6 +148,83 @@ Three Ops::float_batch_norm_backward(Tensor g, Tensor x, const HostHandle* weigh
   }
   const Shape channels = {grads.count};
   return {restored(grads, x), make(channels, x->dtype(), x->device(), weight_grads),
+          make(channels, x->dtype(), x->device(), bias_grads)};
+}
+
+Three Ops::float_batch_norm_inference_backward(Tensor g, Tensor x, Tensor mean, Tensor var,
+                                               const HostHandle* weight, double eps) {
+  const Dims dims = all_but_channels(x->shape().rank());
+  Rows<double> grads(g, dims);
+  Rows<double> rows(x, dims);
+  const std::vector<double> means = read<double>(mean);
+  const std::vector<double> variances = read<double>(var);
+  const std::vector<double> scales = values_or(weight, grads.count, 1.0);
+  std::vector<double> weight_grads(means.size(), 0.0);
+  std::vector<double> bias_grads(means.size(), 0.0);
+  for (size_t c = 0; c < means.size(); ++c) {
+    const std::span<double> grad = grads.row(static_cast<int64_t>(c));
+    const std::span<double> row = rows.row(static_cast<int64_t>(c));
+    const double rstd = 1.0 / std::sqrt(variances[c] + eps);
+    for (size_t i = 0; i < row.size(); ++i) {
+      weight_grads[c] += grad[i] * (row[i] - means[c]) * rstd;
+      bias_grads[c] += grad[i];
+      grad[i] *= rstd * scales[c];
+    }
+  }
+  const Shape channels = {grads.count};
+  return {restored(grads, x), make(channels, x->dtype(), x->device(), weight_grads),
+          make(channels, x->dtype(), x->device(), bias_grads)};
+}
+
+// A group's elements are a row; number i of it belongs to channel i / plane of the group.
+Three Ops::float_group_norm(Tensor x, const HostHandle* weight, const HostHandle* bias,
+                            int64_t groups, double eps) {
+  const GroupPlaces places(x->shape(), groups);
+  std::vector<double> values = read<double>(x);
+  const std::vector<double> scales = values_or(weight, x->shape()[1], 1.0);
+  const std::vector<double> shifts = values_or(bias, x->shape()[1], 0.0);
+  std::vector<double> means;
+  std::vector<double> rstds;
+  for (int64_t r = 0; r < places.rows; ++r) {
+    const std::span<double> row = places.row(values, r);
+    const double mean = mean_of(row);
+    const double rstd = 1.0 / std::sqrt(biased_variance(row, mean) + eps);
+    for (size_t i = 0; i < row.size(); ++i) {
+      const size_t c = places.channel(r, i);
+      row[i] = (row[i] - mean) * rstd * scales[c] + shifts[c];
+    }
+    means.push_back(mean);
+    rstds.push_back(rstd);
+  }
+  const Shape kept = {x->shape()[0], groups};
+  return {make(x->shape(), x->dtype(), x->device(), values),
+          make(kept, x->dtype(), x->device(), means), make(kept, x->dtype(), x->device(), rstds)};
+}
+
+Three Ops::float_group_norm_backward(Tensor g, Tensor x, const HostHandle* weight, Tensor mean,
+                                     Tensor rstd, int64_t groups, double) {
+  const GroupPlaces places(x->shape(), groups);
+  std::vector<double> grads = read<double>(g);
+  std::vector<double> values = read<double>(x);
+  const std::vector<double> means = read<double>(mean);
+  const std::vector<double> rstds = read<double>(rstd);
+  const std::vector<double> scales = values_or(weight, x->shape()[1], 1.0);
+  std::vector<double> weight_grads(scales.size(), 0.0);
+  std::vector<double> bias_grads(scales.size(), 0.0);
+  for (int64_t r = 0; r < places.rows; ++r) {
+    const std::span<double> grad = places.row(grads, r);
+    const std::span<double> row = places.row(values, r);
+    const auto at = static_cast<size_t>(r);
+    for (size_t i = 0; i < row.size(); ++i) {
+      row[i] = (row[i] - means[at]) * rstds[at];
+      weight_grads[places.channel(r, i)] += grad[i] * row[i];
+      bias_grads[places.channel(r, i)] += grad[i];
+    }
+    input_gradient(grad, row, rstds[at], [&](size_t i) { return scales[places.channel(r, i)]; });
+  }
+  const Shape channels = {x->shape()[1]};
+  return {make(x->shape(), x->dtype(), x->device(), grads),
+          make(channels, x->dtype(), x->device(), weight_grads),
           make(channels, x->dtype(), x->device(), bias_grads)};
 }
 

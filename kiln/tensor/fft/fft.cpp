@@ -3,72 +3,33 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kiln/tensor/autograd/custom_function.h"
-#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/complex/complex_impl.h"
-#include "kiln/tensor/fft/fft_transforms.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::fft {
 
 using namespace kiln::detail;
-using namespace detail;
 
 namespace {
 
-// ---- With history. Each is linear, and its adjoint one of the three again.
+// ---- The rows of the op table, over complex tensors
 
-Tensor complex_along(const Tensor& x, int d, bool inverse, double scale);
-Tensor real_last(const Tensor& x, double scale, double ends = 1.0);
-Tensor hermitian_last(const Tensor& x, int64_t n, double scale, double ends = 1.0);
-
-bool recorded(const Tensor& x) { return is_grad_enabled() && x.requires_grad(); }
-
-template <class Forward, class Backward>
-Tensor linear(const char* name, const Tensor& x, Forward forward, Backward backward) {
-  if (!recorded(x)) return forward(x);
-  return call_function(
-      name, {x},
-      [&](FunctionContext&, const TensorList& inputs) -> TensorList {
-        return {forward(inputs[0])};
-      },
-      [backward](FunctionContext&, const TensorList& grads) -> TensorList {
-        return {backward(grads[0])};
-      })[0];
-}
-
+// Along dim d.
 Tensor complex_along(const Tensor& x, int d, bool inverse, double scale) {
-  return linear(
-      "fft", x, [&](const Tensor& z) { return transform(z, d, inverse, scale); },
-      [=](const Tensor& g) { return complex_along(g, d, !inverse, scale); });
+  return wrap_complex(AD::float_fft(parts_or_value("fft", x), d, inverse, scale));
 }
 
-Tensor spectrum_of_real(const Tensor& x, const std::vector<int>& dims, bool inverse, double scale) {
-  return linear(
-      "fft", x, [&](const Tensor& z) { return full_spectrum(z, dims, inverse, scale); },
-      [=](const Tensor& g) {
-        Tensor out = g;
-        double by = scale;
-        for (const int d : dims) {
-          out = complex_along(out, d, !inverse, by);
-          by = 1.0;
-        }
-        return real(out);
-      });
+// Over `dims`, the last dim among them.
+Tensor spectrum_of_real(const Tensor& x, const Dims& dims, bool inverse, double scale) {
+  return wrap_complex(AD::float_fft_real(value_of("fft", x), dims, inverse, scale));
 }
 
-// The adjoint of one is the other: what stands for two numbers counts half, or twice.
-Tensor real_last(const Tensor& x, double scale, double ends) {
-  const int64_t n = x.shape().back();
-  return linear(
-      "rfft", x, [&](const Tensor& z) { return real_rows(z, scale, ends); },
-      [=](const Tensor& g) { return hermitian_last(g, n, 0.5 * scale, 2.0 * ends); });
+// [.., n] -> [.., n / 2 + 1], and back.
+Tensor real_last(const Tensor& x, double scale) {
+  return wrap_complex(AD::float_rfft(value_of("rfft", x), scale, 1.0));
 }
-
-Tensor hermitian_last(const Tensor& x, int64_t n, double scale, double ends) {
-  return linear(
-      "irfft", x, [&](const Tensor& z) { return hermitian_rows(z, n, scale, ends); },
-      [=](const Tensor& g) { return real_last(g, 2.0 * scale, 0.5 * ends); });
+Tensor hermitian_last(const Tensor& x, int64_t n, double scale) {
+  return wrap(AD::float_irfft(parts_or_value("irfft", x), n, scale, 1.0));
 }
 
 // ---- Arguments
@@ -141,7 +102,7 @@ struct Several {
 
 Tensor transformed_several(const char* op, Tensor x, const Several& over, size_t count,
                            const Norm& norm, bool inverse) {
-  std::vector<int> dims;
+  Dims dims;
   double scale = 1.0;
   for (size_t k = 0; k < count; ++k) {
     const int d = over.dims[k];
@@ -151,11 +112,11 @@ Tensor transformed_several(const char* op, Tensor x, const Several& over, size_t
     x = resized(x, d, length);
     dims.push_back(d);
   }
-  const bool has_last = std::find(dims.begin(), dims.end(), x.dim() - 1) != dims.end();
-  if (!kiln::is_complex(x.dtype()) && has_last) return spectrum_of_real(x, dims, inverse, scale);
+  if (!kiln::is_complex(x.dtype()) && dims.contains(x.dim() - 1))
+    return spectrum_of_real(x, dims, inverse, scale);
   x = as_complex(op, x);
-  for (const int d : dims) {
-    x = complex_along(x, d, inverse, scale);
+  for (const int64_t d : dims) {
+    x = complex_along(x, static_cast<int>(d), inverse, scale);
     scale = 1.0;
   }
   return x;

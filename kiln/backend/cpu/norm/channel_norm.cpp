@@ -1,14 +1,27 @@
-#include "kiln/backend/cpu/norm/channel_norm.h"
-
+// Group normalization, and the gradient of a normalization with given statistics.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
+#include "kiln/backend/cpu/cpu_neural.h"
 #include "kiln/backend/cpu/norm/norm_kernels.h"
+#include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
-namespace kiln::cpu {
+namespace kiln {
+namespace cpu {
 namespace {
+
+// [batch, groups * channels, plane]: a group of an image are `channels` planes, one after another.
+struct ChannelGroups {
+  ChannelGroups(const Shape& shape, int64_t of_groups)
+      : batch(shape[0]), groups(of_groups), channels(shape[1] / of_groups), plane(1) {
+    for (int d = 2; d < shape.rank(); ++d) plane *= shape[d];
+  }
+  int64_t all_channels() const { return groups * channels; }
+  int64_t batch, groups, channels, plane;
+};
 
 int64_t pieces_of(int64_t elements) {
   return std::max<int64_t>(kGrain / std::max<int64_t>(elements, 1), 1);
@@ -19,8 +32,8 @@ double weight_of(const T* w, int64_t c) {
   return w == nullptr ? 1.0 : static_cast<double>(w[c]);
 }
 
-}  // namespace
-
+// y = (x - mean) rstd w + b with the statistics [batch, groups] of each group. w and b
+// [groups * channels] may be null.
 template <class T>
 void group_norm(const ChannelGroups& s, const T* x, const T* w, const T* b, double eps, T* y,
                 T* mean, T* rstd) {
@@ -88,6 +101,8 @@ void group_norm_backward(const ChannelGroups& s, const T* g, const T* x, const T
   }
 }
 
+// Of y = (x - mean) rsqrt(var + eps) w + b with statistics [channels] (one group) that are no
+// function of x.
 template <class T>
 void affine_norm_backward(const ChannelGroups& s, const T* g, const T* x, const T* mean,
                           const T* var, const T* w, double eps, T* dx, T* dw, T* db) {
@@ -109,18 +124,100 @@ void affine_norm_backward(const ChannelGroups& s, const T* g, const T* x, const 
   });
 }
 
-template void group_norm(const ChannelGroups&, const float*, const float*, const float*, double,
-                         float*, float*, float*);
-template void group_norm(const ChannelGroups&, const double*, const double*, const double*, double,
-                         double*, double*, double*);
-template void group_norm_backward(const ChannelGroups&, const float*, const float*, const float*,
-                                  const float*, const float*, float*, float*, float*);
-template void group_norm_backward(const ChannelGroups&, const double*, const double*, const double*,
-                                  const double*, const double*, double*, double*, double*);
-template void affine_norm_backward(const ChannelGroups&, const float*, const float*, const float*,
-                                   const float*, const float*, double, float*, float*, float*);
-template void affine_norm_backward(const ChannelGroups&, const double*, const double*,
-                                   const double*, const double*, const double*, double, double*,
-                                   double*, double*);
+template <class F>
+void visit(DType dtype, F f) {
+  dtype == DType::f64 ? f.template operator()<double>() : f.template operator()<float>();
+}
 
-}  // namespace kiln::cpu
+using Three = std::tuple<HostHandle, HostHandle, HostHandle>;
+
+Three all_narrowed(Three wide, DType dtype) {
+  auto& [a, b, c] = wide;
+  return {narrowed(std::move(a), dtype), narrowed(std::move(b), dtype),
+          narrowed(std::move(c), dtype)};
+}
+
+}  // namespace
+}  // namespace cpu
+
+cpu::Three CpuNeural::float_group_norm(Arg<HostHandle> x, const HostHandle* weight,
+                                       const HostHandle* bias, int64_t groups, double eps) {
+  const DType dtype = x->dtype();
+  if (cpu::is_half(dtype)) {
+    const cpu::OptionalOperand w(weight, cpu::widened);
+    const cpu::OptionalOperand b(bias, cpu::widened);
+    return cpu::all_narrowed(float_group_norm(cpu::widened(x), w.get(), b.get(), groups, eps),
+                             dtype);
+  }
+  const cpu::OptionalOperand w(weight, cpu::contiguous);
+  const cpu::OptionalOperand b(bias, cpu::contiguous);
+  const cpu::ReusableOperand in(x);
+  HostHandle y = in.result();
+  const Shape kept{y->shape()[0], groups};
+  HostHandle mean = host::empty(kept, dtype, y->device());
+  HostHandle rstd = host::empty(kept, dtype, y->device());
+  cpu::visit(dtype, [&]<class T>() {
+    cpu::group_norm<T>(cpu::ChannelGroups(y->shape(), groups), in.tensor().data_as<const T>(),
+                       w.data<T>(), b.data<T>(), eps, y->data_as<T>(), mean->data_as<T>(),
+                       rstd->data_as<T>());
+  });
+  return {std::move(y), std::move(mean), std::move(rstd)};
+}
+
+cpu::Three CpuNeural::float_group_norm_backward(Arg<HostHandle> g, Arg<HostHandle> x,
+                                                const HostHandle* weight, Arg<HostHandle> mean,
+                                                Arg<HostHandle> rstd, int64_t groups, double eps) {
+  const DType dtype = x->dtype();
+  if (cpu::is_half(dtype)) {
+    const cpu::OptionalOperand w(weight, cpu::widened);
+    return cpu::all_narrowed(
+        float_group_norm_backward(cpu::widened(g), cpu::widened(x), w.get(), cpu::widened(mean),
+                                  cpu::widened(rstd), groups, eps),
+        dtype);
+  }
+  const cpu::OptionalOperand w(weight, cpu::contiguous);
+  const HostHandle in = cpu::contiguous(x.get());
+  const HostHandle m = cpu::contiguous(mean.get());
+  const HostHandle r = cpu::contiguous(rstd.get());
+  const cpu::ReusableOperand grad(g);
+  HostHandle dx = grad.result();
+  HostHandle dw = host::empty(Shape{in->shape()[1]}, dtype, dx->device());
+  HostHandle db = host::empty(Shape{in->shape()[1]}, dtype, dx->device());
+  cpu::visit(dtype, [&]<class T>() {
+    cpu::group_norm_backward<T>(cpu::ChannelGroups(in->shape(), groups),
+                                grad.tensor().data_as<const T>(), in->data_as<const T>(),
+                                w.data<T>(), m->data_as<const T>(), r->data_as<const T>(),
+                                dx->data_as<T>(), dw->data_as<T>(), db->data_as<T>());
+  });
+  return {std::move(dx), std::move(dw), std::move(db)};
+}
+
+cpu::Three CpuNeural::float_batch_norm_inference_backward(Arg<HostHandle> g, Arg<HostHandle> x,
+                                                          Arg<HostHandle> mean, Arg<HostHandle> var,
+                                                          const HostHandle* weight, double eps) {
+  const DType dtype = x->dtype();
+  if (cpu::is_half(dtype)) {
+    const cpu::OptionalOperand w(weight, cpu::widened);
+    return cpu::all_narrowed(
+        float_batch_norm_inference_backward(cpu::widened(g), cpu::widened(x), cpu::widened(mean),
+                                            cpu::widened(var), w.get(), eps),
+        dtype);
+  }
+  const cpu::OptionalOperand w(weight, cpu::contiguous);
+  const HostHandle in = cpu::contiguous(x.get());
+  const HostHandle m = cpu::contiguous(mean.get());
+  const HostHandle v = cpu::contiguous(var.get());
+  const cpu::ReusableOperand grad(g);
+  HostHandle dx = grad.result();
+  HostHandle dw = host::empty(Shape{in->shape()[1]}, dtype, dx->device());
+  HostHandle db = host::empty(Shape{in->shape()[1]}, dtype, dx->device());
+  cpu::visit(dtype, [&]<class T>() {
+    cpu::affine_norm_backward<T>(cpu::ChannelGroups(in->shape(), 1),
+                                 grad.tensor().data_as<const T>(), in->data_as<const T>(),
+                                 m->data_as<const T>(), v->data_as<const T>(), w.data<T>(), eps,
+                                 dx->data_as<T>(), dw->data_as<T>(), db->data_as<T>());
+  });
+  return {std::move(dx), std::move(dw), std::move(db)};
+}
+
+}  // namespace kiln

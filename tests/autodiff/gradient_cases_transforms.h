@@ -1,0 +1,79 @@
+// Gradient cases of normalization with groups and with given statistics, of Fourier transforms and
+// of distances.
+#pragma once
+
+#include <limits>
+
+#include "gradcheck.h"
+
+namespace gradcheck {
+
+template <class B>
+std::vector<Case<B>> norm_cases(kiln::Device device) {
+  using A = kiln::Autodiff<B>;
+  using T = typename A::FloatTensorPrimitive;
+  using V = std::vector<T>;
+  std::vector<Case<B>> out;
+  const TensorData image = uniform({2, 4, 3}, -1, 1, 31);
+  const TensorData gain = uniform({4}, 0.5, 1.5, 32);
+  const TensorData bias = uniform({4}, -1, 1, 33);
+  out.push_back({"float_group_norm", {image, gain, bias}, [](const V& x) {
+                   return std::get<0>(A::float_group_norm(x[0], &x[1], &x[2], 2, 1e-3));
+                 }});
+  out.push_back({"float_group_norm", {image}, [](const V& x) {
+                   return std::get<0>(A::float_group_norm(x[0], nullptr, nullptr, 4, 1e-3));
+                 }});
+  // Statistics that are no function of anything.
+  const auto mean = B::float_from_data(bias, device);
+  const auto var = B::float_from_data(gain, device);
+  out.push_back({"float_batch_norm_inference", {image, gain, bias}, [mean, var](const V& x) {
+                   const T m = A::from_inner(mean), v = A::from_inner(var);
+                   return A::float_batch_norm_inference(x[0], m, v, &x[1], &x[2], 1e-3);
+                 }});
+  out.push_back({"float_batch_norm_inference", {image}, [mean, var](const V& x) {
+                   const T m = A::from_inner(mean), v = A::from_inner(var);
+                   return A::float_batch_norm_inference(x[0], m, v, nullptr, nullptr, 1e-3);
+                 }});
+  return out;
+}
+
+template <class B>
+std::vector<Case<B>> transform_cases() {
+  using A = kiln::Autodiff<B>;
+  using T = typename A::FloatTensorPrimitive;
+  using V = std::vector<T>;
+  std::vector<Case<B>> out;
+  // What follows a linear op is squared, so that there is a second derivative.
+  const auto square = [](const T& x) { return A::float_square(x); };
+  for (const bool inverse : {false, true}) {
+    out.push_back({"float_fft", {uniform({3, 5, 2}, -1, 1, 41)}, [=](const V& x) {
+                     return square(A::float_fft(x[0], inverse ? 0 : 1, inverse, 0.7));
+                   }});
+    out.push_back({"float_fft_real", {uniform({2, 3, 4}, -1, 1, 42)}, [=](const V& x) {
+                     return square(A::float_fft_real(x[0], kiln::Dims{0, 2}, inverse, 0.7));
+                   }});
+  }
+  for (const int64_t n : {6, 7}) {
+    for (const double ends : {1.0, 0.5}) {
+      out.push_back({"float_rfft", {uniform({2, n}, -1, 1, 43)}, [=](const V& x) {
+                       return square(A::float_rfft(x[0], 0.7, ends));
+                     }});
+      out.push_back({"float_irfft", {uniform({2, n / 2 + 1, 2}, -1, 1, 44)}, [=](const V& x) {
+                       return square(A::float_irfft(x[0], n, 0.7, ends));
+                     }});
+    }
+  }
+  const TensorData left = uniform({2, 3, 2}, -1, 0, 45);
+  const TensorData right = uniform({2, 4, 2}, 0.1, 1, 46);
+  for (const double norm : {0.0, 1.0, 1.5, 2.0, 3.0, std::numeric_limits<double>::infinity()}) {
+    out.push_back({"float_cdist", {left, right}, [norm](const V& x) {
+                     return A::float_cdist(x[0], x[1], norm, false);
+                   }});
+  }
+  out.push_back({"float_cdist", {left, right}, [](const V& x) {
+                   return A::float_cdist(x[0], x[1], 2.0, true);
+                 }});
+  return out;
+}
+
+}  // namespace gradcheck
