@@ -9,6 +9,7 @@ namespace kiln::autodiff {
 const char* name_of(UnaryFunction::Type type);
 const char* name_of(BinaryFunction::Type type);
 const char* name_of(TernaryFunction::Type type);
+const char* name_of(ComplexFunction function);
 
 [[noreturn]] void throw_no_derivative(const char* op, const char* operand);
 

@@ -101,4 +101,12 @@ void throw_no_derivative(const char* op, const char* operand) {
                                    " operand; detach() that one");
 }
 
+const char* name_of(ComplexFunction function) {
+  static constexpr const char* names[] = {
+      "conj", "reciprocal", "exp",  "expm1", "log",  "log1p", "sqrt",  "sin",   "cos",  "tan",
+      "sinh", "cosh",       "tanh", "asin",  "acos", "atan",  "asinh", "acosh", "atanh"};
+  static_assert(std::size(names) == static_cast<size_t>(ComplexFunction::count));
+  return names[static_cast<int>(function)];
+}
+
 }  // namespace kiln::autodiff

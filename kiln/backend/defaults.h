@@ -10,6 +10,7 @@
 // are for a backend that overrides them.
 #pragma once
 
+#include "kiln/backend/defaults_complex.h"
 #include "kiln/backend/defaults_distance.h"
 #include "kiln/backend/defaults_fft.h"
 #include "kiln/backend/defaults_float.h"
@@ -30,6 +31,7 @@ struct BackendDefaults : defaults::FloatDefaults<Bk>,
                          defaults::BoolDefaults<Bk>,
                          defaults::NnDefaults<Bk>,
                          defaults::NormDefaults<Bk>,
+                         defaults::ComplexDefaults<Bk>,
                          defaults::DistanceDefaults<Bk>,
                          defaults::FftDefaults<Bk>,
                          defaults::ScanDefaults<Bk>,

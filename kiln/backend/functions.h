@@ -123,6 +123,30 @@ struct TernaryFunction {
   double divisor = 1.0;
 };
 
+// Of complex numbers.
+enum class ComplexFunction : uint8_t {
+  conj,
+  reciprocal,  // 0 where one part is infinite
+  exp,
+  expm1,
+  log,
+  log1p,
+  sqrt,
+  sin,
+  cos,
+  tan,
+  sinh,
+  cosh,
+  tanh,
+  asin,
+  acos,
+  atan,
+  asinh,
+  acosh,
+  atanh,
+  count,
+};
+
 // Of integers. No divisor may be 0 (ValueError).
 enum class IntFunction : uint8_t {
   fmod,  // with x's sign

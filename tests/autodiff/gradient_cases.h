@@ -551,7 +551,7 @@ void check_all(kiln::Device device) {
   std::set<std::string> covered = ops_without_case();
   for (const auto& group :
        {elementwise_cases<B>(), function_cases<B>(), shape_cases<B>(device), reduction_cases<B>(),
-        neural_cases<B>(device), norm_cases<B>(device), transform_cases<B>()}) {
+        neural_cases<B>(device), norm_cases<B>(device), transform_cases<B>(), complex_cases<B>()}) {
     for (const Case<B>& c : group) {
       covered.insert(c.op);
       Checker<B>(c, device).check();

@@ -76,4 +76,41 @@ std::vector<Case<B>> transform_cases() {
   return out;
 }
 
+template <class B>
+std::vector<Case<B>> complex_cases() {
+  using A = kiln::Autodiff<B>;
+  using T = typename A::FloatTensorPrimitive;
+  using V = std::vector<T>;
+  using Function = kiln::ComplexFunction;
+  std::vector<Case<B>> out;
+  // Away from 0 and from the cuts of the functions.
+  const TensorData a = uniform({3, 2, 2}, 0.3, 1.2, 51);
+  const TensorData b = uniform({2, 2}, 0.4, 1.5, 52);
+  for (const bool conjugate : {false, true}) {
+    out.push_back({"float_complex_mul", {a, b}, [conjugate](const V& x) {
+                     return A::float_complex_mul(x[0], x[1], conjugate);
+                   }});
+    out.push_back({"float_complex_mul", {b, a}, [conjugate](const V& x) {
+                     return A::float_complex_mul(x[0], x[1], conjugate);
+                   }});
+  }
+  out.push_back({"float_complex_mul", {a}, [](const V& x) {
+                   return A::float_complex_mul(x[0], x[0], false);
+                 }});
+  out.push_back(
+      {"float_complex_div", {a, b}, [](const V& x) { return A::float_complex_div(x[0], x[1]); }});
+  out.push_back(
+      {"float_complex_pow", {a, b}, [](const V& x) { return A::float_complex_pow(x[0], x[1]); }});
+  out.push_back({"float_complex_abs", {a}, [](const V& x) { return A::float_complex_abs(x[0]); }});
+  out.push_back({"float_complex_rows", {a}, [](const V& x) {
+                   return A::float_square(A::float_complex_rows(x[0]));
+                 }});
+  for (int i = 0; i < static_cast<int>(Function::count); ++i) {
+    const auto f = static_cast<Function>(i);
+    out.push_back(
+        {"float_complex_unary", {a}, [f](const V& x) { return A::float_complex_unary(x[0], f); }});
+  }
+  return out;
+}
+
 }  // namespace gradcheck

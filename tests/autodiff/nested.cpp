@@ -81,3 +81,7 @@ TEST_CASE("Autodiff<Autodiff<Cpu>>: group_norm and batch_norm with given statist
 TEST_CASE("Autodiff<Autodiff<Cpu>>: Fourier transforms and distances") {
   for (const Case& c : gradcheck::transform_cases<Inner>()) check(c);
 }
+
+TEST_CASE("Autodiff<Autodiff<Cpu>>: complex numbers") {
+  for (const Case& c : gradcheck::complex_cases<Inner>()) check(c);
+}

@@ -26,11 +26,12 @@ struct HostData {  // a parameter that is TensorData itself
 struct Absent {};  // an optional tensor that is not there
 struct Here {};    // the device under test
 
-using Argument = std::variant<Operand, OperandList, HostData, Absent, Here, Shape, Scalar, DType,
-                              Range, Distribution, RandomStream, ConvOptions, PoolOptions,
-                              CrossEntropyOptions, AttentionOptions, SgdStep, AdamStep, QuantScheme,
-                              UnaryFunction, BinaryFunction, TernaryFunction, IntFunction,
-                              ScatterReduction, Activation, bool, int, int64_t, double>;
+using Argument =
+    std::variant<Operand, OperandList, HostData, Absent, Here, Shape, Scalar, DType, Range,
+                 Distribution, RandomStream, ConvOptions, PoolOptions, CrossEntropyOptions,
+                 AttentionOptions, SgdStep, AdamStep, QuantScheme, UnaryFunction, BinaryFunction,
+                 TernaryFunction, IntFunction, ComplexFunction, ScatterReduction, Activation, bool,
+                 int, int64_t, double>;
 
 // Both in units of the result's rounding error (2^-23 for f32): |got - want| <= absolute + relative
 // |want|.

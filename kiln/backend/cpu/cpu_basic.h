@@ -157,6 +157,14 @@ struct CpuBasic : BackendDefaults<Cpu> {
   static HostHandle float_rfft(Arg<HostHandle>, double, double);
   static HostHandle float_irfft(Arg<HostHandle>, int64_t, double, double);
 
+  // Complex numbers. (complex.cpp)
+  static HostHandle float_complex_mul(Arg<HostHandle>, Arg<HostHandle>, bool);
+  static HostHandle float_complex_div(Arg<HostHandle>, Arg<HostHandle>);
+  static HostHandle float_complex_pow(Arg<HostHandle>, Arg<HostHandle>);
+  static HostHandle float_complex_abs(Arg<HostHandle>);
+  static HostHandle float_complex_unary(Arg<HostHandle>, ComplexFunction);
+  static HostHandle float_complex_rows(Arg<HostHandle>);
+
   // Activations and their gradients. (unary.cpp, binary.cpp)
   static HostHandle float_relu(Arg<HostHandle>);
   static HostHandle float_relu_backward(Arg<HostHandle>, Arg<HostHandle>);

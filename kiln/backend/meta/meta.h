@@ -313,6 +313,17 @@ struct Rows : Base {
     const int rank = x->shape().rank();
     return of_shape(x, infer::resized(x->shape(), rank - 1, y->shape()[rank - 2]));
   }
+  static M float_complex_mul(T x, T y, bool) { return broadcast(x, y); }
+  KILN_META_BINARY(float_complex_div)
+  KILN_META_BINARY(float_complex_pow)
+  static M float_complex_abs(T x) { return of_shape(x, infer::without_parts(x->shape())); }
+  static M float_complex_unary(T x, ComplexFunction) { return like(x); }
+  static M float_complex_rows(T x) {
+    Shape s = infer::without_parts(x->shape());
+    s[s.rank() - 2] *= 2;
+    s.back() *= 2;
+    return of_shape(x, s);
+  }
   static M float_fft(T x, int, bool, double) { return like(x); }
   static M float_fft_real(T x, const Dims&, bool, double) {
     return of_shape(x, infer::with_parts(x->shape()));

@@ -4,10 +4,7 @@
 
 #include "kiln/backend/host_tensor.h"
 #include "kiln/core/warning.h"
-#include "kiln/tensor/autograd/custom_function.h"
-#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/complex/complex_impl.h"
-#include "kiln/tensor/complex/complex_kernels.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln {
@@ -195,18 +192,10 @@ Tensor view_as_complex(const Tensor& x) {
   return out;
 }
 
-namespace {
-struct ComplexConj : Function<ComplexConj> {
-  static Tensor forward(FunctionContext&, const Tensor& z) { return complex_kernels::conj(z); }
-  static TensorList backward(FunctionContext&, const TensorList& grads) { return {conj(grads[0])}; }
-};
-}  // namespace
-
 Tensor conj(const Tensor& x) {
   impl_of("conj", x);
   if (!has_complex(x)) return x;
-  if (is_grad_enabled() && x.requires_grad()) return ComplexConj::apply(x);
-  return complex_kernels::conj(x);
+  return wrap_complex(AD::float_complex_unary(parts_or_value("conj", x), ComplexFunction::conj));
 }
 
 Tensor adjoint(const Tensor& x) {

@@ -2,12 +2,8 @@
 #include <algorithm>
 #include <string_view>
 
-#include "kiln/core/parallel.h"
-#include "kiln/tensor/autograd/custom_function.h"
 #include "kiln/tensor/autograd/grad_mode.h"
-#include "kiln/tensor/complex/complex_kernels.h"
 #include "kiln/tensor/complex/complex_ops.h"
-#include "kiln/tensor/interop.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::complex_ops {
@@ -39,76 +35,6 @@ Tensor expanded(const Tensor& x, const Shape& shape) {
   return x.shape() == shape ? x : x.expand(shape);
 }
 
-// x y, or x times the conjugate of y.
-Tensor product(const Tensor& x, const Tensor& y, bool conjugate);
-
-struct ComplexMul : Function<ComplexMul> {
-  static Tensor forward(FunctionContext& ctx, const Tensor& x, const Tensor& y, bool conjugate) {
-    ctx.save_for_backward({x, y});
-    ctx.saved_data()["conjugate"] = conjugate;
-    return complex_kernels::mul(x, y, conjugate);
-  }
-  static TensorList backward(FunctionContext& ctx, const TensorList& grads) {
-    const bool conjugate = std::any_cast<bool>(ctx.saved_data()["conjugate"]);
-    const TensorList saved = ctx.saved_tensors();
-    TensorList out(3);
-    if (ctx.needs_input_grad(0)) out[0] = product(grads[0], saved[1], !conjugate);
-    if (ctx.needs_input_grad(1)) {
-      out[1] = conjugate ? product(saved[0], grads[0], true) : product(grads[0], saved[0], true);
-    }
-    return out;
-  }
-};
-
-Tensor product(const Tensor& x, const Tensor& y, bool conjugate) {
-  if (is_grad_enabled() && (x.requires_grad() || y.requires_grad())) {
-    return ComplexMul::apply(x, y, conjugate);
-  }
-  return complex_kernels::mul(x, y, conjugate);
-}
-
-struct ComplexDiv : Function<ComplexDiv> {
-  static Tensor forward(FunctionContext& ctx, const Tensor& x, const Tensor& y) {
-    const Tensor out = complex_kernels::div(x, y);
-    ctx.save_for_backward({y, out});
-    return out;
-  }
-  static TensorList backward(FunctionContext& ctx, const TensorList& grads) {
-    const TensorList saved = ctx.saved_tensors();
-    const Tensor scaled = complex_ops::div(grads[0], conj(saved[0]));
-    TensorList out(2);
-    if (ctx.needs_input_grad(0)) out[0] = scaled;
-    if (ctx.needs_input_grad(1)) out[1] = product(scaled, saved[1], true).neg();
-    return out;
-  }
-};
-
-struct ComplexPow : Function<ComplexPow> {
-  static Tensor forward(FunctionContext& ctx, const Tensor& x, const Tensor& y) {
-    ctx.save_for_backward({x, y});
-    return complex_kernels::pow(x, y);
-  }
-  // y x^(y-1) and x^y log x: 0 where y is 0, and where x is 0.
-  static TensorList backward(FunctionContext& ctx, const TensorList& grads) {
-    const TensorList saved = ctx.saved_tensors();
-    const Tensor& x = saved[0];
-    const Tensor& y = saved[1];
-    const Tensor zero = zeros({}, {grads[0].dtype(), grads[0].device()});
-    TensorList out(2);
-    if (ctx.needs_input_grad(0)) {
-      const Tensor slope = kiln::mul(y, kiln::pow(x, kiln::sub(y, 1)));
-      out[0] = product(grads[0], kiln::where(y.eq(0), zero, slope), true);
-    }
-    if (ctx.needs_input_grad(1)) {
-      const Tensor none = x.eq(0);
-      const Tensor safe = kiln::where(none, ones({}, {x.dtype(), x.device()}), x);
-      const Tensor slope = kiln::mul(kiln::pow(x, y), kiln::log(safe));
-      out[1] = product(grads[0], kiln::where(none, zero, slope), true);
-    }
-    return out;
-  }
-};
-
 }  // namespace
 
 Tensor number(const Tensor& x, Scalar value) {
@@ -137,7 +63,10 @@ Tensor sub(const Tensor& x, const Tensor& y) {
 
 Tensor mul(const Tensor& x, const Tensor& y) {
   const Operands o("mul", x, y);
-  if (o.both()) return product(o.x, o.y, false);
+  if (o.both()) {
+    return wrap_complex(
+        AD::float_complex_mul(parts_or_value("mul", o.x), parts_or_value("mul", o.y), false));
+  }
   const Tensor& z = has_complex(o.x) ? o.x : o.y;
   const Tensor& r = has_complex(o.x) ? o.y : o.x;
   return from_parts(parts_of(z).mul(r.unsqueeze(-1)));
@@ -146,18 +75,15 @@ Tensor mul(const Tensor& x, const Tensor& y) {
 Tensor div(const Tensor& x, const Tensor& y) {
   const Operands o("div", x, y);
   if (!has_complex(o.y)) return from_parts(parts_of(o.x).div(o.y.unsqueeze(-1)));
-  const Tensor& b = o.y;
   const Tensor a = has_complex(o.x) ? o.x : o.x.to(o.dtype);
-  if (is_grad_enabled() && (a.requires_grad() || b.requires_grad())) return ComplexDiv::apply(a, b);
-  return complex_kernels::div(a, b);
+  return wrap_complex(AD::float_complex_div(parts_or_value("div", a), parts_or_value("div", o.y)));
 }
 
 Tensor pow(const Tensor& x, const Tensor& y) {
   const Operands o("pow", x, y);
   const Tensor a = o.x.to(o.dtype);
   const Tensor b = o.y.to(o.dtype);
-  if (is_grad_enabled() && (a.requires_grad() || b.requires_grad())) return ComplexPow::apply(a, b);
-  return complex_kernels::pow(a, b);
+  return wrap_complex(AD::float_complex_pow(parts_or_value("pow", a), parts_or_value("pow", b)));
 }
 
 Tensor compare(const char* op, const Tensor& x, const Tensor& y) {
@@ -208,46 +134,6 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
 // with the matrix [.., 2k, 2m] whose rows are those of y and of i y in turn, and what comes out are
 // the parts of the result, interleaved again.
 
-namespace {
-
-// That matrix, from y [.., k, m].
-Tensor columns_of_product(const Tensor& y) {
-  Shape shape = y.shape();
-  const int64_t m = shape.back();
-  shape[shape.rank() - 2] *= 2;
-  shape.back() *= 2;
-  if (y.requires_grad() && is_grad_enabled()) {
-    const Parts p = split_parts(y);
-    return stack({parts_of(y), stack({p.im.neg(), p.re}, -1)}, -3).reshape(shape);
-  }
-  const Tensor in = y.detach().to(Device(kCpu)).contiguous();
-  const Tensor out = empty(shape, {real_dtype(y.dtype())});
-  const auto run = [&]<class T>() {
-    const T* from = static_cast<const T*>(interop::data(in));
-    T* to = static_cast<T*>(interop::data(out));
-    const int64_t rows = m == 0 ? 0 : in.numel() / m;
-    parallel_for(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, m)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t r = begin; r < end; ++r) {
-                     const T* row = from + 2 * r * m;
-                     T* pairs = to + 4 * r * m;
-                     T* turned = pairs + 2 * m;
-                     for (int64_t j = 0; j < m; ++j) {
-                       const T re = row[2 * j], im = row[2 * j + 1];
-                       pairs[2 * j] = re;
-                       pairs[2 * j + 1] = im;
-                       turned[2 * j] = -im;
-                       turned[2 * j + 1] = re;
-                     }
-                   }
-                 });
-  };
-  real_dtype(y.dtype()) == f32 ? run.operator()<float>() : run.operator()<double>();
-  return out.to(y.device());
-}
-
-}  // namespace
-
 Tensor matmul(const Tensor& x, const Tensor& y) {
   if (x.dtype() != y.dtype()) {
     throw_error<DTypeError>("matmul: expected two tensors of one dtype; got ", x.dtype(), " and ",
@@ -266,7 +152,7 @@ Tensor matmul(const Tensor& x, const Tensor& y) {
   Shape rows = xs;
   rows.back() *= 2;
   const Tensor flat = parts_of(x).reshape(rows);
-  const Tensor out = kiln::matmul(flat, columns_of_product(y));
+  const Tensor out = kiln::matmul(flat, wrap(AD::float_complex_rows(parts_or_value("matmul", y))));
   Shape shape = out.shape();
   shape.back() = ys.back();
   return from_parts(out.reshape(parts_shape(shape)));
