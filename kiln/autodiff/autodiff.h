@@ -2,7 +2,7 @@
 // differentiated. It is a backend itself: Autodiff<Autodiff<B>> differentiates a differentiation.
 #pragma once
 
-#include "kiln/autodiff/formulas_complex.h"
+#include "kiln/autodiff/formulas_images.h"
 
 namespace kiln {
 
@@ -10,7 +10,7 @@ namespace autodiff {
 
 // The ops on ints and bools: not differentiable, so simply B's.
 template <class B>
-struct Plain : FormulasComplex<B> {
+struct Plain : FormulasImages<B> {
 #define KILN_FLOAT_OP(level, op_name, ...)
 #define KILN_OP(level, op_name, ...)                                             \
   template <class... X>                                                          \

@@ -17,6 +17,7 @@
 #include "kiln/backend/arg.h"
 #include "kiln/backend/attention_options.h"
 #include "kiln/backend/functions.h"
+#include "kiln/backend/line_map.h"
 #include "kiln/backend/options.h"
 #include "kiln/core/device.h"
 #include "kiln/core/dtype.h"

@@ -15,6 +15,7 @@
 #include "kiln/backend/defaults_fft.h"
 #include "kiln/backend/defaults_float.h"
 #include "kiln/backend/defaults_functions.h"
+#include "kiln/backend/defaults_images.h"
 #include "kiln/backend/defaults_int.h"
 #include "kiln/backend/defaults_nn.h"
 #include "kiln/backend/defaults_optim.h"
@@ -32,6 +33,7 @@ struct BackendDefaults : defaults::FloatDefaults<Bk>,
                          defaults::NnDefaults<Bk>,
                          defaults::NormDefaults<Bk>,
                          defaults::ComplexDefaults<Bk>,
+                         defaults::ImageDefaults<Bk>,
                          defaults::DistanceDefaults<Bk>,
                          defaults::FftDefaults<Bk>,
                          defaults::ScanDefaults<Bk>,

@@ -43,6 +43,36 @@ enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, silu, tanh, sigmo
 // What becomes of elements that are scattered to one place.
 enum class ScatterReduction : uint8_t { prod, amax, amin };
 
+// How dims are continued at their ends: mirrored at the outermost element, which is not repeated;
+// by repeating it; by beginning anew.
+enum class EdgeMode : uint8_t { reflect, replicate, circular };
+// Where element i of a dim of size n, in [-before, n + behind), comes from. Mirrors and new
+// beginnings are met once.
+inline int64_t edge_source(EdgeMode mode, int64_t i, int64_t n) {
+  switch (mode) {
+    case EdgeMode::reflect:
+      i = i < 0 ? -i : i;
+      return i < n ? i : 2 * (n - 1) - i;
+    case EdgeMode::replicate:
+      return i < 0 ? 0 : i < n ? i : n - 1;
+    default:
+      return (i % n + n) % n;
+  }
+}
+
+// How images are read at points: what lies outside is 0, the nearest border or a mirror image; at
+// a point between elements, the nearest of them, or two or four along each dim. Normalized points
+// are in [-1, 1] from end to end, which are the centers of the outermost elements (align_corners)
+// or their outer edges; others count elements.
+enum class GridOutside : uint8_t { zeros, border, reflection };
+enum class GridBetween : uint8_t { nearest, linear, cubic };
+struct GridOptions {
+  GridOutside outside = GridOutside::zeros;
+  GridBetween between = GridBetween::linear;
+  bool align_corners = false;
+  bool normalized = true;
+};
+
 // Rows of logits against class indices.
 struct CrossEntropyOptions {
   int64_t ignore_index = -100;   // rows with this target give 0 and no gradient

@@ -537,7 +537,8 @@ inline std::set<std::string> ops_without_case() {
           "float_equal_scalar", "float_not_equal_scalar", "float_greater_scalar",
           "float_greater_equal_scalar", "float_lower_scalar", "float_lower_equal_scalar",
           "float_is_nan", "float_is_inf", "float_argmax", "float_argmin", "float_quantize",
-          "float_argtopk", "float_argplace", "float_searchsorted", "float_cumarg",
+          "float_window_argmax", "float_argtopk", "float_argplace", "float_searchsorted",
+          "float_cumarg",
           // write in place, unrecorded; see in_place.cpp
           "float_assign", "float_fill", "float_sgd_step", "float_adam_step",
           // checked through the op whose first and second derivative they compute
@@ -549,9 +550,9 @@ inline std::set<std::string> ops_without_case() {
 template <class B>
 void check_all(kiln::Device device) {
   std::set<std::string> covered = ops_without_case();
-  for (const auto& group :
-       {elementwise_cases<B>(), function_cases<B>(), shape_cases<B>(device), reduction_cases<B>(),
-        neural_cases<B>(device), norm_cases<B>(device), transform_cases<B>(), complex_cases<B>()}) {
+  for (const auto& group : {elementwise_cases<B>(), function_cases<B>(), shape_cases<B>(device),
+                            reduction_cases<B>(), neural_cases<B>(device), norm_cases<B>(device),
+                            transform_cases<B>(), complex_cases<B>(), image_cases<B>()}) {
     for (const Case<B>& c : group) {
       covered.insert(c.op);
       Checker<B>(c, device).check();

@@ -113,4 +113,63 @@ std::vector<Case<B>> complex_cases() {
   return out;
 }
 
+template <class B>
+std::vector<Case<B>> image_cases() {
+  using A = kiln::Autodiff<B>;
+  using T = typename A::FloatTensorPrimitive;
+  using V = std::vector<T>;
+  using kiln::EdgeMode;
+  using kiln::GridBetween;
+  using kiln::GridOutside;
+  std::vector<Case<B>> out;
+  const TensorData image = uniform({1, 2, 4, 5}, -1, 1, 61);
+  const TensorData points = uniform({1, 3, 2}, -1.3, 1.3, 62);
+  const TensorData g = uniform({1, 2, 3}, -1, 1, 63);
+  for (const GridOutside outside :
+       {GridOutside::zeros, GridOutside::border, GridOutside::reflection}) {
+    for (const GridBetween between :
+         {GridBetween::nearest, GridBetween::linear, GridBetween::cubic}) {
+      const kiln::GridOptions how{outside, between, outside == GridOutside::border, true};
+      out.push_back({"float_grid_sample", {image, points}, [how](const V& x) {
+                       return A::float_grid_sample(x[0], x[1], how);
+                     }});
+    }
+  }
+  const kiln::GridOptions how{GridOutside::zeros, GridBetween::cubic, false, true};
+  const Shape shape = image.shape();
+  out.push_back({"float_grid_sample_input_grad", {g, points}, [how, shape](const V& x) {
+                   return A::float_grid_sample_input_grad(x[0], x[1], shape, how);
+                 }});
+  out.push_back({"float_grid_sample_points_grad", {g, image, points}, [how](const V& x) {
+                   return A::float_grid_sample_points_grad(x[0], x[1], x[2], how);
+                 }});
+  const TensorData volume = uniform({1, 2, 3, 2, 3}, -1, 1, 64);
+  out.push_back({"float_grid_sample", {volume, uniform({1, 2, 3}, -1, 1, 65)}, [](const V& x) {
+                   return A::float_grid_sample(x[0], x[1], kiln::GridOptions{});
+                 }});
+  kiln::LineMap map(4);
+  for (int64_t o = 0; o < 3; ++o) {
+    map.begin_output();
+    map.put(o, 0.25);
+    map.put(o + 1, 0.75);
+  }
+  const auto maps =
+      std::make_shared<const std::vector<kiln::DimMap>>(std::vector<kiln::DimMap>{{2, map}});
+  out.push_back({"float_resample", {image}, [maps](const V& x) {
+                   return A::float_square(A::float_resample(x[0], maps));
+                 }});
+  const Shape before{0, 0, 2, 1}, behind{0, 0, 1, 3};
+  for (const EdgeMode mode : {EdgeMode::reflect, EdgeMode::replicate, EdgeMode::circular}) {
+    out.push_back({"float_pad_edges", {image}, [=](const V& x) {
+                     return A::float_square(A::float_pad_edges(x[0], before, behind, mode));
+                   }});
+    const TensorData padded = uniform({1, 2, 7, 9}, -1, 1, 66);
+    out.push_back({"float_pad_edges_backward", {padded}, [=](const V& x) {
+                     return A::float_square(
+                         A::float_pad_edges_backward(x[0], before, behind, mode));
+                   }});
+  }
+  return out;
+}
+
 }  // namespace gradcheck

@@ -85,3 +85,7 @@ TEST_CASE("Autodiff<Autodiff<Cpu>>: Fourier transforms and distances") {
 TEST_CASE("Autodiff<Autodiff<Cpu>>: complex numbers") {
   for (const Case& c : gradcheck::complex_cases<Inner>()) check(c);
 }
+
+TEST_CASE("Autodiff<Autodiff<Cpu>>: images read at points, in other sizes, padded") {
+  for (const Case& c : gradcheck::image_cases<Inner>()) check(c);
+}

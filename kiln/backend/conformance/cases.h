@@ -65,6 +65,7 @@ void add_sort_cases(CaseList& list);
 void add_product_cases(CaseList& list);
 void add_transform_cases(CaseList& list);
 void add_complex_cases(CaseList& list);
+void add_image_cases(CaseList& list);
 void add_activation_cases(CaseList& list);
 void add_window_cases(CaseList& list);
 void add_norm_cases(CaseList& list);

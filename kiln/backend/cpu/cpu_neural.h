@@ -53,6 +53,21 @@ struct CpuNeural : CpuBasic {
   static HostHandle float_avg_pool2d(Arg<HostHandle>, const PoolOptions&);
   static HostHandle float_avg_pool2d_backward(Arg<HostHandle>, const Shape&, const PoolOptions&);
 
+  // Images. (window_argmax.cpp, grid_sample.cpp, resample.cpp, pad_edges.cpp)
+  static HostHandle float_window_argmax(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>,
+                                        const Shape&, const Shape&);
+  static HostHandle float_grid_sample(Arg<HostHandle>, Arg<HostHandle>, const GridOptions&);
+  static HostHandle float_grid_sample_input_grad(Arg<HostHandle>, Arg<HostHandle>, const Shape&,
+                                                 const GridOptions&);
+  static HostHandle float_grid_sample_points_grad(Arg<HostHandle>, Arg<HostHandle>, Arg<HostHandle>,
+                                                  const GridOptions&);
+  static HostHandle float_resample(Arg<HostHandle>, const DimMaps&);
+  static HostHandle int_resample(Arg<HostHandle>, const DimMaps&);
+  static HostHandle float_pad_edges(Arg<HostHandle>, const Shape&, const Shape&, EdgeMode);
+  static HostHandle float_pad_edges_backward(Arg<HostHandle>, const Shape&, const Shape&, EdgeMode);
+  static HostHandle int_pad_edges(Arg<HostHandle>, const Shape&, const Shape&, EdgeMode);
+  static HostHandle bool_pad_edges(Arg<HostHandle>, const Shape&, const Shape&, EdgeMode);
+
   // Normalization. (batch_norm.cpp, layer_norm.cpp, channel_norm.cpp)
   static std::tuple<HostHandle, HostHandle, HostHandle> float_batch_norm(Arg<HostHandle>,
                                                                          const HostHandle*,

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "kiln/backend/line_map.h"
 #include "kiln/backend/meta/meta_tensor.h"
 
 namespace kiln::infer {
@@ -21,6 +22,9 @@ Shape linear(Shape x, int64_t out);
 // Windows over planes (infer_windows.cpp).
 Shape conv2d(const Shape& x, const Shape& weight, const ConvOptions& options);
 Shape pool2d(const Shape& x, const PoolOptions& options);
+// With `sign` times so many elements more in each dim; with mapped dims.
+Shape padded(Shape x, const Shape& before, const Shape& behind, int64_t sign);
+Shape resampled(Shape x, const DimMaps& maps);
 // The channels of [N, C, ..], and what layer_norm keeps of each row and of all rows.
 Shape channels(const Shape& x);
 Shape without_last(const Shape& x, int n);  // the last n dims with size 1

@@ -21,6 +21,16 @@ Shape pool2d(const Shape& x, const PoolOptions& options) {
   return out;
 }
 
+Shape padded(Shape x, const Shape& before, const Shape& behind, int64_t sign) {
+  for (int d = 0; d < x.rank(); ++d) x[d] += sign * (before[d] + behind[d]);
+  return x;
+}
+
+Shape resampled(Shape x, const DimMaps& maps) {
+  for (const DimMap& m : *maps) x[m.dim] = m.map.out;
+  return x;
+}
+
 Shape channels(const Shape& x) { return {x[1]}; }
 
 Shape without_last(const Shape& x, int n) {

@@ -291,6 +291,34 @@ struct Rows : Base {
     return of_shape(g, x);
   }
 
+  static M float_window_argmax(T x, T, T, const Shape& out, const Shape&) {
+    return of_shape(x, {x->shape()[0], x->shape()[1], out.numel()}, DType::i64);
+  }
+  static M float_grid_sample(T x, T points, const GridOptions&) {
+    return of_shape(x, {x->shape()[0], x->shape()[1], points->shape()[1]});
+  }
+  static M float_grid_sample_input_grad(T g, T, const Shape& x, const GridOptions&) {
+    return of_shape(g, x);
+  }
+  static M float_grid_sample_points_grad(T, T, T points, const GridOptions&) {
+    return like(points);
+  }
+#define KILN_META_IMAGE(kind)                                                          \
+  static M kind##_pad_edges(T x, const Shape& before, const Shape& behind, EdgeMode) { \
+    return of_shape(x, infer::padded(x->shape(), before, behind, 1));                  \
+  }
+  KILN_META_IMAGE(float)
+  KILN_META_IMAGE(int)
+  KILN_META_IMAGE(bool)
+#undef KILN_META_IMAGE
+  static M float_pad_edges_backward(T g, const Shape& before, const Shape& behind, EdgeMode) {
+    return of_shape(g, infer::padded(g->shape(), before, behind, -1));
+  }
+  static M float_resample(T x, const DimMaps& maps) {
+    return of_shape(x, infer::resampled(x->shape(), maps));
+  }
+  static M int_resample(T x, const DimMaps& maps) { return float_resample(x, maps); }
+
   static std::tuple<M, M, M> float_batch_norm(T x, OptT, OptT, double) {
     const Shape channels = infer::channels(x->shape());
     return {like(x), of_shape(x, channels), of_shape(x, channels)};

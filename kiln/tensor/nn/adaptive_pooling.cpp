@@ -1,11 +1,9 @@
 // Adaptive pooling: one dim after the other, since every window is a box.
 #include <cmath>
 
-#include "kiln/backend/cpu/image/window_max.h"
-#include "kiln/core/parallel.h"
-#include "kiln/tensor/interop.h"
 #include "kiln/tensor/memory_check.h"
 #include "kiln/tensor/nn/functional_support.h"
+#include "kiln/tensor/nn/largest_places.h"
 #include "kiln/tensor/nn/pooling.h"
 
 namespace kiln::functional {
@@ -125,47 +123,18 @@ Tensor adaptive_avg_pool(const char* op, int spatial, const Tensor& input,
 
 // Where each window's largest element lies in its plane of x [N, C, D, H, W]: [N, C, windows].
 Tensor places_of_largest(const Tensor& x, const Triple& sizes) {
-  const Shape s = x.shape();
-  std::vector<Division> dims;
-  for (int i = 0; i < 3; ++i) dims.emplace_back(s[i + 2], sizes[static_cast<size_t>(i)]);
-  const int64_t area = s[3] * s[4], windows = sizes[0] * sizes[1] * sizes[2];
-  const Tensor host = x.detach().to(wide_dtype(x.dtype())).to(Device(kCpu)).contiguous();
-  const Tensor out = empty({s[0], s[1], windows}, {i64});
-  const auto run = [&]<class T>() {
-    const T* from = static_cast<const T*>(interop::data(host));
-    auto* to = static_cast<int64_t*>(interop::data(out));
-    const cpu::WindowMax<T> find = cpu::window_max<T>();
-    parallel_for(s[0] * s[1], 8, [&](int64_t begin, int64_t end) {
-      for (int64_t plane = begin; plane < end; ++plane) {
-        const T* const values = from + plane * s[2] * area;
-        int64_t* place = to + plane * windows;
-        for (int64_t i = 0; i < sizes[0]; ++i) {
-          for (int64_t j = 0; j < sizes[1]; ++j) {
-            for (int64_t k = 0; k < sizes[2]; ++k) {
-              const int64_t corner = dims[1].start(j) * s[4] + dims[2].start(k);
-              int64_t best = -1;
-              for (int64_t slice = 0; slice < dims[0].length(i); ++slice) {
-                const int64_t at = (dims[0].start(i) + slice) * area + corner;
-                const int64_t found =
-                    at + find(values + at, dims[1].length(j), s[4], dims[2].length(k));
-                if (best < 0 || values[found] > values[best] ||
-                    (std::isnan(values[found]) && !std::isnan(values[best]))) {
-                  best = found;
-                }
-              }
-              *place++ = best;
-            }
-          }
-        }
-      }
-    });
-  };
-  if (host.dtype() == f32) {
-    run.operator()<float>();
-  } else {
-    run.operator()<double>();
+  std::vector<int64_t> starts, lengths;
+  Shape out, longest;
+  for (int i = 0; i < 3; ++i) {
+    const Division d(x.shape()[i + 2], sizes[static_cast<size_t>(i)]);
+    for (int64_t k = 0; k < d.out; ++k) {
+      starts.push_back(d.start(k));
+      lengths.push_back(d.length(k));
+    }
+    out.push_back(d.out);
+    longest.push_back(d.longest);
   }
-  return out.to(x.device());
+  return largest_places(x, beside(x, starts).unsqueeze(0), beside(x, lengths), out, longest);
 }
 
 std::pair<Tensor, Tensor> adaptive_max_pool(const char* op, int spatial, const Tensor& input,

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kiln/core/parallel.h"
-#include "kiln/tensor/host_memory.h"
+#include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/nn/functional_support.h"
+#include "kiln/tensor/nn/largest_places.h"
 #include "kiln/tensor/random/random_ops.h"
 
 namespace kiln::functional {
@@ -14,62 +14,40 @@ using namespace detail;
 
 namespace {
 
-// Where the windows of one dim of a plane begin. T: what PyTorch computes it in, the dtype of x.
-template <class T>
-std::vector<int64_t> starts_of(T sample, int64_t in, int64_t out, int64_t kernel) {
-  if (!(sample >= T(0) && sample < T(1))) {
-    throw_error<ValueError>("fractional_max_pool: a random sample is out of range; got ",
-                            static_cast<double>(sample), "; expected 0 <= sample < 1");
-  }
-  std::vector<int64_t> starts(static_cast<size_t>(out));
-  const T step = out > 1 ? static_cast<T>(in - kernel) / static_cast<T>(out - 1) : T(0);
-  for (int64_t i = 0; i + 1 < out; ++i) {
-    const int64_t start = static_cast<int64_t>((static_cast<T>(i) + sample) * step) -
-                          static_cast<int64_t>(sample * step);
-    starts[static_cast<size_t>(i)] = std::min(start, in - kernel);
-  }
-  if (out > 0) starts.back() = in - kernel;
-  return starts;
-}
-
 // Everything about the three spatial dims; 2-d ops have a depth of 1 in front.
 struct Geometry {
   Triple in, out, kernel;
   int spatial;
 };
 
-template <class T>
-void find_largest(const T* x, const T* samples, int64_t plane, const Geometry& g, int64_t* at) {
-  const T* sample = samples + plane * g.spatial;
-  std::array<std::vector<int64_t>, 3> starts;
-  for (size_t d = 0; d < 3; ++d) {
-    // In 2-d the width's sample comes first, in 3-d the depth's.
-    const T s = g.spatial == 3 ? sample[d] : d == 0 ? T(0) : sample[2 - d];
-    starts[d] = starts_of(s, g.in[d], g.out[d], g.kernel[d]);
-  }
-  x += plane * g.in[0] * g.in[1] * g.in[2];
-  at += plane * g.out[0] * g.out[1] * g.out[2];
-  for (const int64_t d : starts[0]) {
-    for (const int64_t h : starts[1]) {
-      for (const int64_t w : starts[2]) {
-        int64_t best = (d * g.in[1] + h) * g.in[2] + w;
-        T top = x[best];
-        for (int64_t i = d; i < d + g.kernel[0]; ++i) {
-          for (int64_t j = h; j < h + g.kernel[1]; ++j) {
-            const int64_t row = (i * g.in[1] + j) * g.in[2];
-            for (int64_t k = row + w; k < row + w + g.kernel[2]; ++k) {
-              // Without a branch, which nobody could predict.
-              const T value = x[k];
-              const bool better = static_cast<int>(value > top) | static_cast<int>(value != value);
-              best = better ? k : best;
-              top = better ? value : top;
-            }
-          }
-        }
-        *at++ = best;
-      }
-    }
-  }
+// Where the windows of dim d begin, [N C, out], from the planes' samples [N C, spatial]. Computed
+// in the dtype of x, as PyTorch does.
+Tensor starts_of(const Tensor& samples, const Geometry& g, size_t d) {
+  const int64_t room = g.in[d] - g.kernel[d], out = g.out[d];
+  const TensorOptions options{samples.dtype(), samples.device()};
+  const int64_t planes = samples.size(0);
+  if (out == 1) return full({planes, 1}, room, {i64, samples.device()});
+  const bool is_double = samples.dtype() == f64;
+  const double wide = static_cast<double>(room) / static_cast<double>(out - 1);
+  const double step =
+      is_double ? wide
+                : static_cast<double>(static_cast<float>(room) / static_cast<float>(out - 1));
+  // In 2-d the width's sample comes first, in 3-d the depth's.
+  const auto which = static_cast<int64_t>(g.spatial == 3 ? d : 2 - d);
+  const Tensor sample = samples.select(1, which).unsqueeze(1);
+  const Tensor first = sample.mul(step).to(i64);
+  const Tensor moved = sample.add(arange(0, out - 1, 1, options)).mul(step).to(i64);
+  const Tensor starts = moved.sub(first).clamp({}, static_cast<double>(room)).to(i64);
+  return cat({starts, full({planes, 1}, room, {i64, samples.device()})}, 1);
+}
+
+void check_samples(const Tensor& samples) {
+  if (samples.numel() == 0) return;
+  const Tensor fits = samples.ge(0).logical_and(samples.lt(1));
+  if (fits.all().item() != 0.0) return;
+  const Tensor wrong = kiln::masked_select(samples, fits.logical_not());
+  throw_error<ValueError>("fractional_max_pool: a random sample is out of range; got ",
+                          wrong.select(0, 0).item(), "; expected 0 <= sample < 1");
 }
 
 Triple output_of(const char* op, const FractionalPoolOptions& options, const Triple& in,
@@ -127,23 +105,20 @@ std::pair<Tensor, Tensor> pooled(const char* op, int spatial, const Tensor& inpu
                               "; expected ", wanted);
     }
   }
-  const int64_t places = g.out[0] * g.out[1] * g.out[2];
-  const int64_t count = s[0] * s[1];
-  TensorData found(Shape{s[0], s[1], places}, i64);
-  int64_t* at = found.as_mutable<int64_t>().data();
-  const TensorData values = shared_data(planes.x.detach().to(wide).to(Device(kCpu)));
-  const TensorData chances = shared_data(samples.detach().to(wide).to(Device(kCpu)));
-  const int64_t grain = std::max<int64_t>(1, 32768 / (places * g.kernel[0] * g.kernel[1]));
-  parallel_for(count, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) {
-      if (wide == f64) {
-        find_largest(values.as<double>().data(), chances.as<double>().data(), plane, g, at);
-      } else {
-        find_largest(values.as<float>().data(), chances.as<float>().data(), plane, g, at);
-      }
-    }
-  });
-  const Tensor index = Tensor(found, input.device());
+  // Those that were drawn here are in range.
+  if (options.random_samples.defined()) check_samples(samples.detach());
+  samples = samples.detach().to(wide).reshape({s[0] * s[1], spatial});
+  std::vector<Tensor> starts;
+  std::vector<int64_t> lengths;
+  Shape out, longest;
+  for (size_t d = 0; d < 3; ++d) {
+    starts.push_back(starts_of(samples, g, d));
+    lengths.insert(lengths.end(), static_cast<size_t>(g.out[d]), g.kernel[d]);
+    out.push_back(g.out[d]);
+    longest.push_back(g.kernel[d]);
+  }
+  const Tensor index = largest_places(planes.x, cat(std::span<const Tensor>(starts), 1),
+                                      beside(planes.x, lengths), out, longest);
   const Tensor flat = planes.x.reshape({s[0], s[1], s[2] * s[3] * s[4]});
   const Shape shape{s[0], s[1], g.out[0], g.out[1], g.out[2]};
   return {planes.restored(flat.gather(2, index).reshape(shape)),

@@ -12,8 +12,8 @@ using namespace detail;
 
 namespace {
 
-using Outside = cpu::GridOutside;
-using Between = cpu::GridBetween;
+using Outside = GridOutside;
+using Between = GridBetween;
 
 Outside outside_of(const char* op, const std::string& name) {
   if (name == "zeros") return Outside::zeros;

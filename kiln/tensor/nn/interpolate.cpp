@@ -18,8 +18,6 @@ namespace {
 
 constexpr const char* kOp = "interpolate";
 
-using cpu::LineMap;
-
 double cubic_near(double x, double a) { return ((a + 2) * x - (a + 3)) * x * x + 1; }
 double cubic_far(double x, double a) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; }
 

@@ -1,46 +1,28 @@
 #include "kiln/tensor/nn/padding.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "kiln/core/parallel.h"
-#include "kiln/tensor/autograd/custom_function.h"
+#include "kiln/backend/options.h"
 #include "kiln/tensor/autograd/formula.h"
-#include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/interop.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::functional {
 
 namespace {
 
-enum class Mode { reflect, replicate, circular };
-
-// Where element i (from -before on) of a padded dim of size n comes from.
-int64_t source_of(Mode mode, int64_t i, int64_t n) {
-  switch (mode) {
-    case Mode::reflect:
-      i = i < 0 ? -i : i;
-      return i < n ? i : 2 * (n - 1) - i;
-    case Mode::replicate:
-      return std::clamp<int64_t>(i, 0, n - 1);
-    default:
-      return (i % n + n) % n;
-  }
-}
-
-void check_width(Mode mode, int64_t before, int64_t behind, int64_t n, const Tensor& x) {
+void check_width(EdgeMode mode, int64_t before, int64_t behind, int64_t n, const Tensor& x) {
   const int64_t most = std::max(before, behind);
-  const bool fits = mode == Mode::reflect    ? most < n && std::min(before, behind) > -n
-                    : mode == Mode::circular ? most <= n && before + behind > -n
-                                             : n > 0 && before + behind > -n;
+  const bool fits = mode == EdgeMode::reflect    ? most < n && std::min(before, behind) > -n
+                    : mode == EdgeMode::circular ? most <= n && before + behind > -n
+                                                 : n > 0 && before + behind > -n;
   if (!fits || before + behind + n <= 0) {
     throw_error<ValueError>("pad: the width does not fit the dim; got (", before, ", ", behind,
                             ") for a dim of size ", n, " of ", x.shape(),
-                            mode == Mode::reflect    ? "; expected less than the size"
-                            : mode == Mode::circular ? "; expected at most the size"
-                                                     : "; expected something left to repeat");
+                            mode == EdgeMode::reflect    ? "; expected less than the size"
+                            : mode == EdgeMode::circular ? "; expected at most the size"
+                                                         : "; expected something left to repeat");
   }
 }
 
@@ -76,103 +58,27 @@ Tensor padded_with_value(const Tensor& x, const Shape& pad, double value) {
   });
 }
 
-// One padded dim: where its elements come from.
-struct PaddedDim {
-  int64_t dim, before, size;
-  std::vector<int64_t> sources;
-};
-
-Tensor index_of(const std::vector<int64_t>& places, int64_t first, int64_t count, Device device) {
-  TensorData index(Shape{count}, i64);
-  std::copy_n(places.begin() + first, count, index.as_mutable<int64_t>().begin());
-  return Tensor(index, device);
-}
-
-// Row by row in one pass, over row-major host memory.
-Tensor copied_by_index(const Tensor& x, const std::vector<PaddedDim>& dims) {
-  const Shape from = x.shape();
-  Shape to = from;
-  for (const PaddedDim& d : dims) {
-    to[static_cast<int>(d.dim)] = static_cast<int64_t>(d.sources.size());
+// x with `before` and `behind` elements more in each dim, which are not negative.
+Tensor repeated_at_ends(const Tensor& x, const Shape& before, const Shape& behind, EdgeMode mode) {
+  constexpr const char* op = "pad";
+  if (detail::has_complex(x)) {
+    Shape first = before, last = behind;
+    first.push_back(0);
+    last.push_back(0);
+    return detail::through_parts(
+        x, [&](const Tensor& parts) { return repeated_at_ends(parts, first, last, mode); });
   }
-  const Tensor out = empty(to, {x.dtype()});
-  const int last = from.rank() - 1;
-  std::vector<const PaddedDim*> by_dim(static_cast<size_t>(from.rank()), nullptr);
-  for (const PaddedDim& d : dims) by_dim[static_cast<size_t>(d.dim)] = &d;
-  const PaddedDim* row = by_dim[static_cast<size_t>(last)];
-  const auto item = static_cast<int64_t>(size_of(x.dtype()));
-  const auto* source = static_cast<const char*>(interop::data(x));
-  auto* target = static_cast<char*>(interop::data(out));
-  const int64_t width = to[last], before = row == nullptr ? 0 : row->before;
-  const int64_t kept = from[last];
-  const int64_t rows = to.numel() / std::max<int64_t>(1, width);
-  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width));
-  parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      int64_t rest = r, place = 0, step = 1;
-      for (int d = last - 1; d >= 0; --d) {
-        int64_t index = rest % to[d];
-        rest /= to[d];
-        if (const PaddedDim* padded = by_dim[static_cast<size_t>(d)]) {
-          index = padded->sources[static_cast<size_t>(index)];
-        }
-        place += index * step;
-        step *= from[d];
-      }
-      const char* values = source + place * kept * item;
-      char* row_to = target + r * width * item;
-      std::memcpy(row_to + before * item, values, static_cast<size_t>(kept * item));
-      const auto edge = [&](int64_t first, int64_t until) {
-        for (int64_t k = first; k < until; ++k) {
-          std::memcpy(row_to + k * item, values + row->sources[static_cast<size_t>(k)] * item,
-                      static_cast<size_t>(item));
-        }
-      };
-      if (row == nullptr) continue;
-      edge(0, before);
-      edge(before + kept, width);
-    }
-  });
-  return out;
-}
-
-// Each dim's gradient is that of its middle, to which that of the copies is added.
-Tensor folded(Tensor g, const std::vector<PaddedDim>& dims) {
-  constexpr int64_t kFewPlaces = 16;  // so few are added in place, one by one
-  const bool recorded = is_grad_enabled();
-  for (const PaddedDim& d : dims) {
-    const auto width = static_cast<int64_t>(d.sources.size());
-    const int64_t behind = width - d.before - d.size;
-    Tensor sum = g.narrow(d.dim, d.before, d.size);
-    if (!recorded) sum = sum.clone();
-    const auto add = [&](int64_t first, int64_t count) {
-      if (count == 0) return;
-      const Tensor part = g.narrow(d.dim, first, count);
-      if (recorded || count > kFewPlaces) {
-        sum = sum.index_add(d.dim, index_of(d.sources, first, count, g.device()), part);
-        return;
-      }
-      for (int64_t k = 0; k < count; ++k) {
-        const int64_t place = d.sources[static_cast<size_t>(first + k)];
-        sum.select(d.dim, place).add_(part.select(d.dim, k));
-      }
-    };
-    add(0, d.before);
-    add(d.before + d.size, behind);
-    g = sum;
+  const Value& value = detail::value_of(op, x);
+  switch (detail::kind_of_value(value)) {
+    case Kind::floating:
+      return detail::wrap(AD::float_pad_edges(value, before, behind, mode));
+    case Kind::integer:
+      return detail::wrap(AD::int_pad_edges(value.inner, before, behind, mode));
+    case Kind::boolean:
+      return detail::wrap(AD::bool_pad_edges(value.inner, before, behind, mode));
+    default:
+      detail::throw_wrong_dtype(op, x.dtype(), "a tensor that is not quantized");
   }
-  return g;
-}
-
-Tensor repeated_at_ends(const Tensor& x, const std::vector<PaddedDim>& dims) {
-  const auto forward = [&](FunctionContext&, const TensorList& in) {
-    const Tensor host = in[0].detach().to(Device(kCpu)).contiguous();
-    return TensorList{copied_by_index(host, dims).to(x.device())};
-  };
-  const auto backward = [dims](FunctionContext&, const TensorList& grads) {
-    return TensorList{folded(grads[0], dims)};
-  };
-  return call_function("pad", {x}, forward, backward)[0];
 }
 
 }  // namespace
@@ -190,24 +96,24 @@ Tensor pad(const Tensor& x, const Shape& pad, const std::string& mode, double va
     }
   }
   if (mode == "constant") return padded_with_value(x, pad, value);
-  Mode how = Mode::circular;
+  EdgeMode how = EdgeMode::circular;
   if (mode == "reflect") {
-    how = Mode::reflect;
+    how = EdgeMode::reflect;
   } else if (mode == "replicate") {
-    how = Mode::replicate;
+    how = EdgeMode::replicate;
   } else if (mode != "circular") {
     throw_error<ValueError>(
         "pad: expected mode 'constant', 'reflect', 'replicate' or 'circular'; got '", mode, "'");
   }
   Tensor out = x;
-  std::vector<PaddedDim> dims;
+  Shape all_before = Shape::filled(x.dim(), 0), all_behind = all_before;
   for (int k = 0; k < pad.rank() / 2; ++k) {
     const int d = x.dim() - 1 - k;
     int64_t n = x.shape()[d];
     int64_t before = pad[2 * k];
     int64_t behind = pad[2 * k + 1];
     if (before == 0 && behind == 0) continue;
-    if (how == Mode::circular && (before < 0 || behind < 0)) {
+    if (how == EdgeMode::circular && (before < 0 || behind < 0)) {
       // What is taken away has gone before the rest is wrapped.
       const int64_t cut = std::max<int64_t>(0, -before);
       n -= cut + std::max<int64_t>(0, -behind);
@@ -219,16 +125,20 @@ Tensor pad(const Tensor& x, const Shape& pad, const std::string& mode, double va
     } else {
       check_width(how, before, behind, n, x);
     }
-    std::vector<int64_t> sources;
-    for (int64_t i = -before; i < n + behind; ++i) sources.push_back(source_of(how, i, n));
     if (before < 0 || behind < 0) {
+      std::vector<int64_t> sources;
+      for (int64_t i = -before; i < n + behind; ++i) sources.push_back(edge_source(how, i, n));
       const auto count = static_cast<int64_t>(sources.size());
-      out = out.index_select(d, index_of(sources, 0, count, x.device()));
+      out = out.index_select(d, from_vector(sources, {count}, {i64, x.device()}));
     } else {
-      dims.push_back({d, before, n, std::move(sources)});
+      all_before[d] = before;
+      all_behind[d] = behind;
     }
   }
-  if (!dims.empty()) out = repeated_at_ends(out, dims);
+  const Shape none = Shape::filled(x.dim(), 0);
+  if (!(all_before == none && all_behind == none)) {
+    out = repeated_at_ends(out, all_before, all_behind, how);
+  }
   return out.is_same(x) ? x.clone() : out;
 }
 

@@ -3,15 +3,10 @@
 
 #include <vector>
 
-#include "kiln/backend/cpu/image/resample.h"
+#include "kiln/backend/line_map.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::detail {
-
-struct DimMap {
-  int dim;
-  cpu::LineMap map;
-};
 
 // x with `maps` applied in their order, one dim each; differentiable to any order. x is f32 or f64;
 // of any dtype where every map picks.

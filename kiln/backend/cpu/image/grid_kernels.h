@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kiln/backend/options.h"
+
 namespace kiln::cpu {
 
 // How points along one dim of an image are read. A point p stands at element
@@ -15,9 +17,6 @@ struct GridDim {
   double offset = 0.0;
   double half = 1.0;
 };
-
-enum class GridOutside : uint8_t { zeros, border, reflection };
-enum class GridBetween : uint8_t { nearest, linear, cubic };
 
 struct GridSpec {
   int dims = 0;  // 2 or 3

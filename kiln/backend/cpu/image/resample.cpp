@@ -1,54 +1,15 @@
-#include "kiln/backend/cpu/image/resample.h"
-
+// Images in other sizes: float_resample, int_resample.
 #include <algorithm>
 #include <optional>
 
+#include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/image/resample_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
-namespace kiln::cpu {
-
-LineMap::LineMap(int64_t size) : in(size), first(1, 0) {}
-
-void LineMap::begin_output() {
-  ++out;
-  first.push_back(first.back());
-}
-
-void LineMap::put(int64_t at, double by) {
-  index.push_back(at);
-  weight.push_back(by);
-  ++first.back();
-}
-
-bool LineMap::picks() const {
-  return static_cast<int64_t>(index.size()) == out &&
-         std::all_of(weight.begin(), weight.end(), [](double w) { return w == 1.0; }) &&
-         std::adjacent_find(first.begin(), first.end()) == first.end();
-}
-
-LineMap LineMap::transposed() const {
-  LineMap result(out);
-  std::vector<std::vector<std::pair<int64_t, double>>> of(static_cast<size_t>(in));
-  for (int64_t o = 0; o < out; ++o) {
-    for (int64_t k = first[static_cast<size_t>(o)]; k < first[static_cast<size_t>(o) + 1]; ++k) {
-      const auto i = static_cast<size_t>(k);
-      auto& list = of[static_cast<size_t>(index[i])];
-      // What reads an element twice, as at an edge, has one weight.
-      if (!list.empty() && list.back().first == o) {
-        list.back().second += weight[i];
-      } else {
-        list.emplace_back(o, weight[i]);
-      }
-    }
-  }
-  for (const auto& list : of) {
-    result.begin_output();
-    for (const auto& [at, by] : list) result.put(at, by);
-  }
-  return result;
-}
+namespace kiln {
+namespace cpu {
 
 namespace {
 
@@ -188,8 +149,9 @@ void for_pieces(int64_t planes, int64_t rows, int64_t row_cost, F&& f) {
   });
 }
 
-}  // namespace
-
+// x [planes, h, w] -> out, h by `rows` and w by `columns`, either of which may be null: the dim
+// stays as it is. `columns_first` chooses which is done first. Elements are computed in T; where no
+// map has weights, they are moved.
 template <class T>
 void resample(const T* x, int64_t planes, int64_t h, int64_t w, const LineMap* rows,
               const LineMap* columns, bool columns_first, T* out) {
@@ -232,9 +194,53 @@ void resample(const T* x, int64_t planes, int64_t h, int64_t w, const LineMap* r
   });
 }
 
-template void resample(const float*, int64_t, int64_t, int64_t, const LineMap*, const LineMap*,
-                       bool, float*);
-template void resample(const double*, int64_t, int64_t, int64_t, const LineMap*, const LineMap*,
-                       bool, double*);
+// Two maps of the last two dims in one pass.
+template <class T>
+HostHandle mapped(const HostHandle& x, const std::vector<DimMap>& maps) {
+  HostHandle now = contiguous(x);
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const Shape from = now->shape();
+    const int last = from.rank() - 1;
+    const DimMap& m = maps[i];
+    const DimMap* next = i + 1 < maps.size() ? &maps[i + 1] : nullptr;
+    const bool pair = next != nullptr && std::min(m.dim, next->dim) == last - 1;
+    Shape to = from;
+    to[m.dim] = m.map.out;
+    if (pair) to[next->dim] = next->map.out;
+    HostHandle out = host::empty(to, x->dtype(), x->device());
+    const int across = pair ? last - 1 : m.dim;
+    int64_t planes = 1, width = 1;
+    for (int d = 0; d < across; ++d) planes *= from[d];
+    for (int d = across + 1; d <= last; ++d) width *= from[d];
+    const LineMap* rows = &(pair && m.dim == last ? *next : m).map;
+    const LineMap* columns = !pair ? nullptr : &(m.dim == last ? m : *next).map;
+    if (out->numel() > 0) {
+      resample(static_cast<const T*>(now->data()), planes, from[across], width, rows, columns,
+               m.dim == last, static_cast<T*>(out->data()));
+    }
+    if (pair) ++i;
+    now = std::move(out);
+  }
+  return now;
+}
 
-}  // namespace kiln::cpu
+// Elements are moved by their size where every map picks.
+HostHandle mapped_by_size(const HostHandle& x, const std::vector<DimMap>& maps) {
+  return size_of(x->dtype()) == 4 ? mapped<float>(x, maps) : mapped<double>(x, maps);
+}
+bool is_movable(DType dtype) { return size_of(dtype) == 4 || size_of(dtype) == 8; }
+
+}  // namespace
+}  // namespace cpu
+
+HostHandle CpuNeural::float_resample(Arg<HostHandle> x, const DimMaps& maps) {
+  if (!cpu::is_movable(x->dtype())) return BackendDefaults<Cpu>::float_resample(x, maps);
+  return cpu::mapped_by_size(x.get(), *maps);
+}
+
+HostHandle CpuNeural::int_resample(Arg<HostHandle> x, const DimMaps& maps) {
+  if (!cpu::is_movable(x->dtype())) return BackendDefaults<Cpu>::int_resample(x, maps);
+  return cpu::mapped_by_size(x.get(), *maps);
+}
+
+}  // namespace kiln

@@ -1,10 +1,10 @@
-#include "kiln/backend/cpu/image/window_max.h"
+#include "kiln/backend/cpu/image/window_max_kernels.h"
 
 #include "kiln/backend/cpu/kernel_table.h"
 
 // clang-format off
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kiln/backend/cpu/image/window_max.cpp"
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/image/window_max_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // clang-format on

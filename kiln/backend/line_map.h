@@ -1,10 +1,12 @@
-// Sparse linear maps along dims of dense host arrays: images in other sizes, and their gradients.
+// Sparse linear maps along dims of tensors: images in other sizes, and their gradients.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-namespace kiln::cpu {
+namespace kiln {
 
 // Output o of a line is the sum over k in [first[o], first[o + 1]) of weight[k] * in[index[k]].
 struct LineMap {
@@ -18,18 +20,23 @@ struct LineMap {
   explicit LineMap(int64_t in);
   void begin_output();
   void put(int64_t at, double by);
-  int64_t taps(int64_t o) const { return first[o + 1] - first[o]; }
+  int64_t taps(int64_t o) const {
+    return first[static_cast<size_t>(o) + 1] - first[static_cast<size_t>(o)];
+  }
   // Whether every output is one element as it is.
   bool picks() const;
   // in and out change places: the map of a gradient.
   LineMap transposed() const;
 };
 
-// x [planes, h, w] -> out, h by `rows` and w by `columns`, either of which may be null: the dim
-// stays as it is. `columns_first` chooses which is done first. Elements are computed in T; where no
-// map has weights, they are moved.
-template <class T>
-void resample(const T* x, int64_t planes, int64_t h, int64_t w, const LineMap* rows,
-              const LineMap* columns, bool columns_first, T* out);
+struct DimMap {
+  int dim;
+  LineMap map;
+};
+// Maps that are applied in their order, one dim each; shared, since gradients hold them.
+using DimMaps = std::shared_ptr<const std::vector<DimMap>>;
 
-}  // namespace kiln::cpu
+// Those of the gradient: the transposed maps, from the last to the first.
+DimMaps transposed(const DimMaps& maps);
+
+}  // namespace kiln
