@@ -5,6 +5,7 @@
 
 #include "kiln/core/parallel.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/host.h"
 #include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/reduce/cumulative.h"
@@ -127,7 +128,7 @@ Tensor differs_from_last(const Tensor& x) {
 
 // The order of the rows of a matrix, compared element by element.
 Tensor order_of_rows(const Tensor& rows) {
-  const TensorData data = rows.to_data();
+  const TensorData data = detail::host_values(rows);
   const auto n = static_cast<size_t>(rows.shape()[0]);
   const auto width = static_cast<size_t>(rows.shape()[1]);
   std::vector<int64_t> order(n);

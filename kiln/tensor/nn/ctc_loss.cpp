@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kiln/tensor/host.h"
 #include "kiln/tensor/nn/functional_support.h"
 
 namespace kiln::functional {
@@ -21,7 +22,7 @@ std::vector<int64_t> lengths_of(const Tensor& lengths, int64_t batch, int64_t mo
   if (lengths.numel() != batch || lengths.dim() > 1) {
     throw_error<ShapeError>(kOp, ": expected ", what, " [", batch, "]; got ", lengths.shape());
   }
-  std::vector<int64_t> out = lengths.to_vector<int64_t>();
+  std::vector<int64_t> out = host_numbers(lengths);
   for (const int64_t n : out) {
     if (n < 0 || n > most) {
       throw_error<ValueError>(kOp, ": ", what, " are out of range; got ", n, "; expected 0 to ",
@@ -56,7 +57,7 @@ Labels labels_of(const Tensor& targets, const std::vector<int64_t>& lengths, int
     throw_error<ShapeError>(kOp, ": the targets do not fit; got ", targets.shape(), "; expected [",
                             batch, ", S] with S >= ", longest);
   }
-  const std::vector<int64_t> values = wrap(index_value(kOp, targets)).to_vector<int64_t>();
+  const std::vector<int64_t> values = host_numbers(wrap(index_value(kOp, targets)));
   Labels out;
   out.states = 2 * longest + 1;
   out.extended.assign(static_cast<size_t>(batch * out.states), blank);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kiln/tensor/host.h"
 #include "kiln/tensor/nn/functional_support.h"
 
 namespace kiln::functional {
@@ -114,7 +115,7 @@ Bags bags_of(const Tensor& index, const Tensor& offsets, bool include_last_offse
     throw_error<ValueError>(op, ": an index of 1 dim needs offsets [bags]");
   }
   static_cast<void>(index_value(op, offsets));
-  bags.starts = offsets.to_vector<int64_t>();
+  bags.starts = host_numbers(offsets);
   if (include_last_offset && bags.starts.empty()) {
     throw_error<ValueError>(op, ": include_last_offset needs at least one offset; got none");
   }
@@ -207,7 +208,7 @@ Tensor embedding_bag(const Tensor& index, const Tensor& weight, const Tensor& of
   if (options.padding_idx) {
     const int64_t row = checked_padding(op, *options.padding_idx, weight.size(0));
     const Tensor padding = flat.eq(row);
-    skipped = padding.to(i64).to_vector<int64_t>();
+    skipped = host_numbers(padding.to(i64));
     rows = rows.masked_fill(padding.unsqueeze(1), 0.0);
   }
   if (options.mode == BagMode::max) return bag_maxima(rows, bags, skipped);

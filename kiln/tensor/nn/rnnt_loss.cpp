@@ -8,6 +8,7 @@
 
 #include "kiln/core/parallel.h"
 #include "kiln/tensor/autograd/formula.h"
+#include "kiln/tensor/host.h"
 #include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/nn/functional_support.h"
 
@@ -38,7 +39,7 @@ std::vector<int64_t> lengths_of(const Tensor& x, int64_t batch, int64_t least, i
   if (!(x.shape() == Shape{batch})) {
     throw_error<ShapeError>(kOp, ": expected ", what, " [", batch, "]; got ", x.shape());
   }
-  std::vector<int64_t> out = x.to(i64).to_vector<int64_t>();
+  std::vector<int64_t> out = host_numbers(x.to(i64));
   for (const int64_t n : out) {
     if (n < least || n > most) {
       throw_error<ValueError>(kOp, ": ", what, " are out of range; got ", n, "; expected ", least,
@@ -72,7 +73,7 @@ Problem problem_of(const Tensor& logits, const Tensor& targets, const Tensor& lo
     throw_error<ShapeError>(kOp, ": the targets do not fit; got ", targets.shape(),
                             "; expected [N, U] = [", p.batch, ", ", p.columns - 1, "]");
   }
-  p.targets = wrap(index_value(kOp, targets)).to_vector<int64_t>();
+  p.targets = host_numbers(wrap(index_value(kOp, targets)));
   for (int64_t n = 0; n < p.batch; ++n) {
     for (int64_t u = 0; u < p.sizes[static_cast<size_t>(n)]; ++u) {
       const int64_t label = p.target(n, u);
@@ -265,7 +266,7 @@ Tensor rnnt_loss(const Tensor& logits, const Tensor& targets, const Tensor& logi
   const DType dtype = logits.dtype();
   const Tensor x = logits.to(wide_dtype(dtype));
   const bool tracked = is_tracked(value_of(kOp, x));
-  const TensorData values = shared_data(x.detach().to(Device(kCpu)));
+  const TensorData values = host_values(x);
   TensorData losses(Shape{p.batch}, x.dtype());
   std::optional<TensorData> slopes;
   if (tracked) {

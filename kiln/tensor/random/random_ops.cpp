@@ -10,6 +10,7 @@
 #include "kiln/core/parallel.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/complex/complex_impl.h"
+#include "kiln/tensor/host.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -234,7 +235,7 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
   shape[rank - 1] = num_samples;
   checked_numel("multinomial", shape);
   const NoGradGuard no_grad;
-  const TensorData data = weights.detach().to(f64).to_data();
+  const TensorData data = host_values(weights, f64);
   const std::span<const double> all = data.as<double>();
   const RandomStream stream =
       generator_or_default(generator).reserve(4 * rows * (replacement ? num_samples : n));
@@ -302,7 +303,7 @@ Tensor poisson(const Tensor& rates, Generator* generator) {
   if (rates.numel() > 0 && rates.lt(0).any().item<bool>()) {
     throw_error<ValueError>("poisson: expected rates >= 0; got a negative one");
   }
-  const TensorData data = rates.detach().to(f64).to_data();
+  const TensorData data = host_values(rates, f64);
   const std::span<const double> rate = data.as<double>();
   return drawn(rates.shape(), rates.dtype(), rates.device(), generator,
                [&](size_t i, Draws draws) { return draw_poisson(rate[i], draws); });
@@ -319,8 +320,8 @@ Tensor binomial(const Tensor& count, const Tensor& p, Generator* generator) {
     throw_error<ValueError>("binomial: expected counts >= 0; got a negative one");
   }
   const Shape shape = broadcast_shapes("binomial", count.shape(), p.shape());
-  const TensorData counts = count.detach().to(f64).expand(shape).to_data();
-  const TensorData chances = p.detach().to(f64).expand(shape).to_data();
+  const TensorData counts = host_values(count.expand(shape), f64);
+  const TensorData chances = host_values(p.expand(shape), f64);
   const std::span<const double> n = counts.as<double>();
   const std::span<const double> chance = chances.as<double>();
   return drawn(shape, p.dtype(), p.device(), generator,

@@ -7,6 +7,7 @@
 #include "kiln/tensor/autograd/view_history.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/host.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln {
@@ -150,7 +151,7 @@ Tensor repeat_interleave(const Tensor& times) {
     throw_error<ShapeError>("repeat_interleave: expected integers in 1 dim; got ", times.dtype(),
                             " ", times.shape());
   }
-  const std::vector<int64_t> counts = times.to_vector<int64_t>();
+  const std::vector<int64_t> counts = host_numbers(times);
   int64_t total = 0;
   for (const int64_t count : counts) {
     if (count < 0) {
