@@ -35,6 +35,9 @@ void check(const RecurrentOptions& o) {
     throw_error<ValueError>(o.name, ": sizes must be at least 1; got input_size ", o.input_size,
                             ", hidden_size ", o.hidden_size, ", num_layers ", o.num_layers);
   }
+  if (o.num_layers > 10000) {
+    throw_error<ValueError>(o.name, ": num_layers must be at most 10000; got ", o.num_layers);
+  }
   const double p = o.dropout;
   if (!(p >= 0.0 && p <= 1.0)) {
     throw_error<ValueError>(o.name, ": dropout must be between 0 and 1; got ", repr(o.dropout));

@@ -17,8 +17,8 @@ MultiheadAttentionOptions attention(const TransformerEncoderLayerOptions& o) {
 
 template <class L>
 std::vector<L> copies(const char* name, const L& layer, int64_t count) {
-  if (count < 0) {
-    throw_error<ValueError>(name, ": num_layers must not be negative; got ", count);
+  if (count < 0 || count > 10000) {
+    throw_error<ValueError>(name, ": num_layers must be from 0 to 10000; got ", count);
   }
   return std::vector<L>(static_cast<size_t>(count), layer);
 }

@@ -94,6 +94,12 @@ def test_transformer_errors(lib):
             model(lib.ones(src), lib.ones(tgt))
     with pytest.raises(RuntimeError, match="relu/gelu"):
         lib.nn.TransformerDecoderLayer(8, 2, activation="no")
+    if lib is kiln:
+        for layer, count in ((1, 2), (nn.TransformerEncoderLayer(8, 2), 2**64), (nn.ReLU(), -1)):
+            with pytest.raises((TypeError, ValueError), match="TransformerEncoder"):
+                nn.TransformerEncoder(layer, count)
+        with pytest.raises(ValueError, match="num_layers"):
+            nn.LSTM(1, 1, 2**40)
     mask = lib.nn.Transformer.generate_square_subsequent_mask(3)
     assert mask.tolist() == [[0, -math.inf, -math.inf], [0, 0, -math.inf], [0, 0, 0]]
 

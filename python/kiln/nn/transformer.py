@@ -21,6 +21,15 @@ def _activation(name, activation):
     return getattr(F, activation)
 
 
+def _copies(name, layer, count):
+    """Copies of a layer, each with parameters of its own."""
+    if not isinstance(layer, Module):
+        raise TypeError(f"{name}: expected a layer; got {type(layer).__name__}")
+    if not 0 <= count <= 10000:
+        raise ValueError(f"{name}: num_layers must be from 0 to 10000; got {count}")
+    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+
+
 def _causal(mask, is_causal):
     """The hint that a mask is causal. Without a mask it is an error, which attention reports."""
     return bool(is_causal) and (mask is not None or is_causal is True)
@@ -113,7 +122,7 @@ class TransformerEncoder(Module):
         self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True
     ):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -135,7 +144,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
