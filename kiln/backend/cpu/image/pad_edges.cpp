@@ -74,8 +74,8 @@ HostHandle padded(const HostHandle& given, const Shape& before, const Shape& beh
 HostHandle folded(const HostHandle& g, int dim, int64_t before, int64_t behind, EdgeMode mode) {
   constexpr int64_t kFewPlaces = 16;  // so few are added in place, one by one
   const int64_t n = g->shape()[dim] - before - behind;
-  HostHandle sum =
-      Cpu::float_mul_scalar(host::slice(g, dim, Range{before, before + n, 1}), Scalar(1));
+  HostHandle sum = contiguous(host::slice(g, dim, Range{before, before + n, 1}));
+  if (sum->storage() == g->storage()) sum = Cpu::float_mul_scalar(sum, Scalar(1));
   const std::vector<int64_t> sources = sources_of(mode, n, before, behind);
   const auto add = [&](int64_t first, int64_t count) {
     if (count == 0) return;

@@ -12,7 +12,7 @@ namespace cpu {
 namespace {
 
 // Rows as short as this are looked at element by element.
-constexpr int64_t kShortRow = 8;
+constexpr int64_t kShortRow = 4;
 
 struct Windows {
   Shape plane;  // [D, H, W]
