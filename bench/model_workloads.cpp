@@ -220,6 +220,23 @@ WorkloadFactory train_gpt(const GptSize& size) {
   };
 }
 
+WorkloadFactory adamw_step(int64_t tensors, int64_t size) {
+  return [=] {
+    std::vector<Tensor> params;
+    for (int64_t i = 0; i < tensors; ++i) {
+      params.push_back(uniform({size}, 1).requires_grad_());
+      params.back().set_grad(uniform({size}, 2));
+    }
+    auto optimizer = std::make_shared<optim::AdamW>(params, optim::AdamWOptions{.lr = 1e-4});
+    return make_workload(
+        [=] {
+          optimizer->step();
+          return params[0];
+        },
+        [](auto& step) { return sample(step().detach()); });
+  };
+}
+
 WorkloadFactory infer_cnn(int64_t batch) {
   return [=] { return infer(make_model<Cnn>(), uniform({batch, 1, 28, 28}, 1, 0, 1)); };
 }

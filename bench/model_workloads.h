@@ -18,6 +18,8 @@ WorkloadFactory train_cnn(int64_t batch);
 WorkloadFactory train_gpt(const GptSize& size);
 WorkloadFactory infer_cnn(int64_t batch);
 WorkloadFactory infer_gpt(const GptSize& size);
+// A step of AdamW over this many tensors of this size, without a model.
+WorkloadFactory adamw_step(int64_t tensors, int64_t size);
 
 // Operations of the products in them.
 double train_mlp_flops(int64_t batch);

@@ -12,7 +12,7 @@ std::vector<Row> standard_rows() {
 std::vector<Row> extra_rows() {
   std::vector<Row> rows;
   add_large_op_rows(rows);
-  add_inference_rows(rows);
+  add_more_model_rows(rows);
   return rows;
 }
 

@@ -33,9 +33,9 @@ struct Row {
 std::vector<Row> standard_rows();
 std::vector<Row> extra_rows();
 
-void add_small_op_rows(std::vector<Row>& rows);   // single ops and chains of the standard group
-void add_large_op_rows(std::vector<Row>& rows);   // of the extra group
-void add_training_rows(std::vector<Row>& rows);   // of the standard group
-void add_inference_rows(std::vector<Row>& rows);  // of the extra group
+void add_small_op_rows(std::vector<Row>& rows);    // single ops and chains of the standard group
+void add_large_op_rows(std::vector<Row>& rows);    // of the extra group
+void add_training_rows(std::vector<Row>& rows);    // of the standard group
+void add_more_model_rows(std::vector<Row>& rows);  // of the extra group
 
 }  // namespace kiln::bench

@@ -60,7 +60,13 @@ void add_training_rows(std::vector<Row>& rows) {
                   .is_training = true});
 }
 
-void add_inference_rows(std::vector<Row>& rows) {
+void add_more_model_rows(std::vector<Row>& rows) {
+  // Parameter, gradient and two moments are read, all but the gradient written.
+  rows.push_back({.name = "adamw_100M",
+                  .what = "step of AdamW over 100 million parameters in 16 tensors",
+                  .make = adamw_step(16, 6250000),
+                  .bytes = 7 * 4 * 1e8,
+                  .tolerance = 1e-4});
   rows.push_back({.name = "module_call",
                   .what = "1000 calls of a module without hooks whose forward does nothing",
                   .make = module_call});

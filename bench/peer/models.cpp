@@ -231,6 +231,21 @@ std::unique_ptr<Workload> train_tiny_mlp() {
       [](const Tensor& y, const Tensor& target) { return at::mse_loss(y, target); });
 }
 
+std::unique_ptr<Workload> adamw_step(int64_t tensors, int64_t size) {
+  std::vector<Tensor> params;
+  for (int64_t i = 0; i < tensors; ++i) {
+    params.push_back(uniform({size}, 1).requires_grad_());
+    params.back().mutable_grad() = uniform({size}, 2);
+  }
+  auto optimizer = std::make_shared<FusedAdamW>(params, 1e-4, 1e-2);
+  return make_workload(
+      [=] {
+        optimizer->step();
+        return params[0];
+      },
+      [](auto& step) { return sample(step().detach()); });
+}
+
 std::unique_ptr<Workload> train_gpt(const GptSize& size) {
   auto model = std::make_shared<Gpt>(size);
   FusedAdamW optimizer(initialized_parameters(*model), 1e-4, 1e-2);
@@ -333,6 +348,7 @@ void add_model_rows(WorkloadTable& rows) {
   rows["train_mlp"] = [] { return train_mlp(64); };
   rows["train_tiny_mlp"] = train_tiny_mlp;
   rows["train_gpt"] = [] { return train_gpt({}); };
+  rows["adamw_100M"] = [] { return adamw_step(16, 6250000); };
   rows["infer_gpt_b1"] = [] { return infer_gpt({.batch = 1}); };
   rows["train_cnn"] = [] { return faster_format(train_cnn); };
   rows["module_call"] = module_call;

@@ -382,22 +382,13 @@ struct FormulasNeural : FormulasScan<B> {
   // ---- Optimizer steps
 
   // They write parameters in place and are not recorded.
-  static void float_sgd_step(std::span<T> params, std::span<const T> grads, std::span<T> momentum,
-                             const SgdStep& step) {
+  static void float_optimizer_step(std::span<T> params, std::span<const T> grads,
+                                   std::span<T> state, const OptimizerStep& step) {
     std::vector<Inner> p = inners(params);
     const std::vector<Inner> g = inners(grads);
-    std::vector<Inner> m = inners(momentum);
-    B::float_sgd_step(std::span<Inner>(p), std::span<const Inner>(g), std::span<Inner>(m), step);
-  }
-  static void float_adam_step(std::span<T> params, std::span<const T> grads, std::span<T> m,
-                              std::span<T> v, std::span<T> v_max, const AdamStep& step) {
-    std::vector<Inner> p = inners(params);
-    const std::vector<Inner> g = inners(grads);
-    std::vector<Inner> m1 = inners(m);
-    std::vector<Inner> v1 = inners(v);
-    std::vector<Inner> vm = inners(v_max);
-    B::float_adam_step(std::span<Inner>(p), std::span<const Inner>(g), std::span<Inner>(m1),
-                       std::span<Inner>(v1), std::span<Inner>(vm), step);
+    std::vector<Inner> s = inners(state);
+    B::float_optimizer_step(std::span<Inner>(p), std::span<const Inner>(g), std::span<Inner>(s),
+                            step);
   }
 
  private:

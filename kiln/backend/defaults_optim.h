@@ -1,64 +1,106 @@
-// Default optimizer steps: the formulas of options.h, one parameter after another.
+// Default optimizer steps: the formulas on whole tensors, one parameter after another.
 #pragma once
 
+#include <array>
 #include <cmath>
 
 #include "kiln/backend/defaults_support.h"
 
 namespace kiln::defaults {
 
+// Numbers of the formulas: tensors of a backend.
+namespace whole {
+
+template <class X>
+struct Number {
+  FloatOf<X> x;
+};
+template <class X>
+Number<X> add(const Number<X>& a, const Number<X>& b) {
+  return {X::float_add(a.x, b.x)};
+}
+template <class X>
+Number<X> sub(const Number<X>& a, const Number<X>& b) {
+  return {X::float_sub(a.x, b.x)};
+}
+template <class X>
+Number<X> mul(const Number<X>& a, const Number<X>& b) {
+  return {X::float_mul(a.x, b.x)};
+}
+template <class X>
+Number<X> div(const Number<X>& a, const Number<X>& b) {
+  return {X::float_div(a.x, b.x)};
+}
+template <class X>
+Number<X> scaled(const Number<X>& a, double c) {
+  return {X::float_mul_scalar(a.x, c)};
+}
+template <class X>
+Number<X> plus(const Number<X>& a, double c) {
+  return {X::float_add_scalar(a.x, c)};
+}
+template <class X>
+Number<X> mul_add(const Number<X>& a, const Number<X>& b, const Number<X>& c) {
+  return add(mul(a, b), c);
+}
+template <class X>
+Number<X> scaled_add(const Number<X>& a, double c, const Number<X>& b) {
+  return add(scaled(a, c), b);
+}
+template <class X>
+Number<X> root(const Number<X>& a) {
+  return {X::float_sqrt(a.x)};
+}
+template <class X>
+Number<X> magnitude(const Number<X>& a) {
+  return {X::float_abs(a.x)};
+}
+template <class X>
+Number<X> larger(const Number<X>& a, const Number<X>& b) {
+  return {X::float_maximum(a.x, b.x)};
+}
+template <class X>
+Number<X> nothing(const Number<X>& a) {
+  return {X::float_full(X::shape(a.x), 0.0, X::dtype(a.x), X::device(a.x))};
+}
+template <class X>
+Number<X> pick(const Number<X>& x, const Number<X>& a, const Number<X>& b) {
+  return {X::float_mask_where(b.x, X::float_greater_scalar(x.x, 0.0), a.x)};
+}
+template <class X>
+Number<X> between(const Number<X>& a, double low, double high) {
+  return {X::float_clamp(a.x, low, high)};
+}
+
+#define KILN_FORMULA
+#include "kiln/backend/optimizer_formulas.def"
+#undef KILN_FORMULA
+
+}  // namespace whole
+
 template <class Bk>
 struct OptimDefaults {
   template <class X = Bk>
-  static void float_sgd_step(std::span<FloatOf<X>> params, std::span<const FloatOf<X>> grads,
-                             std::span<FloatOf<X>> buffers, const SgdStep& step) {
+  static void float_optimizer_step(std::span<FloatOf<X>> params, std::span<const FloatOf<X>> grads,
+                                   std::span<FloatOf<X>> state, const OptimizerStep& step) {
+    const size_t slots = slots_of(step);
     for (size_t i = 0; i < params.size(); ++i) {
       const DType dtype = X::dtype(params[i]);
-      const FloatOf<X> p = widen<X>(params[i]);
-      FloatOf<X> g = widen<X>(grads[i]);
-      if (step.weight_decay != 0.0) g = X::float_add(g, X::float_mul_scalar(p, step.weight_decay));
-      if (!buffers.empty()) {
-        const FloatOf<X> buffer =
-            step.first_step ? g
-                            : X::float_add(X::float_mul_scalar(widen<X>(buffers[i]), step.momentum),
-                                           X::float_mul_scalar(g, 1.0 - step.dampening));
-        X::float_assign(buffers[i], narrow<X>(buffer, dtype));
-        g = step.nesterov ? X::float_add(g, X::float_mul_scalar(buffer, step.momentum)) : buffer;
+      whole::Number<X> p = {widen<X>(params[i])};
+      std::array<whole::Number<X>, 4> s = {p, p, p, p};
+      for (size_t k = 0; k < slots; ++k) s[k].x = widen<X>(state[k * params.size() + i]);
+      const whole::Number<X> g = {widen<X>(grads[i])};
+      std::visit(
+          [&]<class Step>(const Step& rule) {
+            const whole::Formula<Step> formula(rule);
+            formula(p, g, s[0], s[1], s[2], s[3]);
+          },
+          step);
+      X::float_assign(params[i], narrow<X>(p.x, dtype));
+      for (size_t k = 0; k < slots; ++k) {
+        FloatOf<X>& slot = state[k * params.size() + i];
+        X::float_assign(slot, narrow<X>(s[k].x, X::dtype(slot)));
       }
-      X::float_assign(params[i],
-                      narrow<X>(X::float_sub(p, X::float_mul_scalar(g, step.lr)), dtype));
-    }
-  }
-
-  template <class X = Bk>
-  static void float_adam_step(std::span<FloatOf<X>> params, std::span<const FloatOf<X>> grads,
-                              std::span<FloatOf<X>> first, std::span<FloatOf<X>> second,
-                              std::span<FloatOf<X>> largest, const AdamStep& step) {
-    const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
-    const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
-    for (size_t i = 0; i < params.size(); ++i) {
-      const DType dtype = X::dtype(params[i]);
-      FloatOf<X> p = widen<X>(params[i]);
-      FloatOf<X> g = widen<X>(grads[i]);
-      if (step.decoupled) {
-        p = X::float_mul_scalar(p, 1.0 - step.lr * step.weight_decay);
-      } else if (step.weight_decay != 0.0) {
-        g = X::float_add(g, X::float_mul_scalar(p, step.weight_decay));
-      }
-      const FloatOf<X> m = X::float_add(X::float_mul_scalar(widen<X>(first[i]), step.beta1),
-                                        X::float_mul_scalar(g, 1.0 - step.beta1));
-      FloatOf<X> v = X::float_add(X::float_mul_scalar(widen<X>(second[i]), step.beta2),
-                                  X::float_mul_scalar(X::float_square(g), 1.0 - step.beta2));
-      X::float_assign(first[i], narrow<X>(m, dtype));
-      X::float_assign(second[i], narrow<X>(v, dtype));
-      if (step.amsgrad) {
-        v = X::float_maximum(widen<X>(largest[i]), v);
-        X::float_assign(largest[i], narrow<X>(v, dtype));
-      }
-      FloatOf<X> root = X::float_sqrt(X::float_div_scalar(std::move(v), correction2));
-      FloatOf<X> move = X::float_div(X::float_mul_scalar(m, step.lr / correction1),
-                                     X::float_add_scalar(std::move(root), step.eps));
-      X::float_assign(params[i], narrow<X>(X::float_sub(std::move(p), std::move(move)), dtype));
     }
   }
 };

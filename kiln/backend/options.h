@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "kiln/backend/optimizer_step.h"
 #include "kiln/core/dtype.h"
 #include "kiln/core/shape.h"
 
@@ -77,34 +78,6 @@ struct GridOptions {
 struct CrossEntropyOptions {
   int64_t ignore_index = -100;   // rows with this target give 0 and no gradient
   double label_smoothing = 0.0;  // in [0, 1]
-};
-
-// One step of stochastic gradient descent over many parameters:
-//   g += weight_decay p;  buf = momentum buf + (1 - dampening) g  (buf = g on the first step);
-//   g = nesterov ? g + momentum buf : buf;  p -= lr g.
-struct SgdStep {
-  double lr = 0.0;
-  double momentum = 0.0;
-  double dampening = 0.0;
-  double weight_decay = 0.0;
-  bool nesterov = false;
-  bool first_step = false;
-};
-
-// One step of Adam (Kingma & Ba, 2015) or, with `decoupled`, AdamW (Loshchilov & Hutter, 2019):
-//   decoupled ? p *= 1 - lr weight_decay : g += weight_decay p;
-//   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
-//   p -= lr (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps); amsgrad keeps the largest
-//   v.
-struct AdamStep {
-  double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  double weight_decay = 0.0;
-  bool decoupled = false;
-  bool amsgrad = false;
-  int64_t step = 1;
 };
 
 // Symmetric quantization: value = scale * q, q in [-127, 127] or, in 4 bits, in [-7, 7]. A tensor

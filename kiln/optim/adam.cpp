@@ -1,50 +1,48 @@
 #include "kiln/optim/adam.h"
 
-#include "kiln/core/error.h"
-#include "kiln/tensor/nn/optimizer_steps.h"
+#include "kiln/optim/adamw.h"
 
 namespace kiln::optim {
 
-Adam::Adam(std::vector<ParamGroupOptions> groups, const AdamOptions& options) : options_(options) {
-  add_groups(std::move(groups));
+namespace {
+
+template <class Options>
+AdamStep step_of(const Options& options, int64_t t) {
+  return {.lr = options.lr,
+          .beta1 = options.beta1,
+          .beta2 = options.beta2,
+          .eps = options.eps,
+          .weight_decay = options.weight_decay,
+          .amsgrad = options.amsgrad,
+          .step = t};
 }
 
-void Adam::check_options() const {
-  const std::string op = type_name();
-  detail::check_not_negative(op, "lr", options_.lr);
-  detail::check_not_negative(op, "eps", options_.eps);
-  detail::check_not_negative(op, "weight_decay", options_.weight_decay);
-  for (const double beta : {options_.beta1, options_.beta2}) {
-    if (!(beta >= 0.0 && beta < 1.0)) {
-      throw_error<ValueError>(op, ": beta1 and beta2 must be in [0, 1); got ", options_.beta1,
-                              " and ", options_.beta2);
-    }
-  }
+std::vector<StateInfo> moments(bool amsgrad) {
+  if (amsgrad) return {{"exp_avg"}, {"exp_avg_sq"}, {"max_exp_avg_sq"}};
+  return {{"exp_avg"}, {"exp_avg_sq"}};
 }
 
-std::vector<const char*> Adam::slot_names() const {
-  if (options_.amsgrad) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
-  return {"exp_avg", "exp_avg_sq"};
+}  // namespace
+
+void AdamRule::check(const std::string& op, const Options& options) {
+  detail::check_not_negative(op, "eps", options.eps);
+  detail::check_betas(op, options.beta1, options.beta2);
+}
+std::vector<StateInfo> AdamRule::slots(const Options& options) { return moments(options.amsgrad); }
+OptimizerStep AdamRule::step(const Options& options, int64_t t, std::span<double>) {
+  return step_of(options, t);
 }
 
-void Adam::update(const Batch& batch) {
-  const AdamStep step = {.lr = batch.group.lr,
-                         .beta1 = options_.beta1,
-                         .beta2 = options_.beta2,
-                         .eps = options_.eps,
-                         .weight_decay = batch.group.weight_decay,
-                         .decoupled = decoupled_,
-                         .amsgrad = options_.amsgrad,
-                         .step = batch.steps_before + 1};
-  const std::span<Tensor> largest = options_.amsgrad ? batch.slots[2] : std::span<Tensor>();
-  kiln::detail::adam_step(batch.params, batch.grads, batch.slots[0], batch.slots[1], largest, step);
+void AdamWRule::check(const std::string& op, const Options& options) {
+  detail::check_not_negative(op, "eps", options.eps);
+  detail::check_betas(op, options.beta1, options.beta2);
 }
-
-void Adam::visit_options(OptionVisitor& visitor) {
-  visitor.number("beta1", options_.beta1);
-  visitor.number("beta2", options_.beta2);
-  visitor.number("eps", options_.eps);
-  visitor.flag("amsgrad", options_.amsgrad);
+std::vector<StateInfo> AdamWRule::slots(const Options& options) { return moments(options.amsgrad); }
+OptimizerStep AdamWRule::step(const Options& options, int64_t t, std::span<double>) {
+  AdamStep step = step_of(options, t);
+  step.decoupled = true;
+  step.cautious = options.cautious_weight_decay;
+  return step;
 }
 
 }  // namespace kiln::optim

@@ -1,8 +1,7 @@
 // Adam (Kingma & Ba, 2015) and AdamW (Loshchilov & Hutter, 2019).
 #pragma once
 
-#include "kiln/core/config.h"
-#include "kiln/optim/optimizer.h"
+#include "kiln/optim/ruled_optimizer.h"
 
 namespace kiln::optim {
 
@@ -19,29 +18,17 @@ struct AdamOptions {
   KILN_CONFIG(AdamOptions, lr, beta1, beta2, eps, weight_decay, amsgrad)
 };
 
-class Adam : public Optimizer {
- public:
-  explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {})
-      : Adam(detail::one_group(std::move(params)), options) {}
-  explicit Adam(std::vector<ParamGroupOptions> groups, const AdamOptions& options = {});
+struct AdamRule {
+  using Options = AdamOptions;
+  static constexpr const char* kName = "Adam";
+  static void check(const std::string& op, const Options& options);
+  static std::vector<StateInfo> slots(const Options& options);
+  static std::vector<StateInfo> numbers(const Options&) { return {}; }
+  static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
+};
 
-  std::string type_name() const override { return "Adam"; }
-  const AdamOptions& options() const { return options_; }
-
- protected:
-  // For AdamW.
-  Adam(const AdamOptions& options, bool decoupled) : options_(options), decoupled_(decoupled) {}
-
-  std::vector<const char*> slot_names() const override;
-  void update(const Batch& batch) override;
-  void visit_options(OptionVisitor& visitor) override;
-  void check_options() const override;
-  double default_lr() const override { return options_.lr; }
-  double default_weight_decay() const override { return options_.weight_decay; }
-
- private:
-  AdamOptions options_;
-  bool decoupled_ = false;
+class Adam : public RuledOptimizer<AdamRule> {
+  using RuledOptimizer::RuledOptimizer;
 };
 
 }  // namespace kiln::optim

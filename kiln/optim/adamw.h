@@ -1,12 +1,12 @@
 // AdamW: Adam with weight decay apart from the gradient (Loshchilov & Hutter, 2019).
 #pragma once
 
-#include "kiln/core/config.h"
 #include "kiln/optim/adam.h"
 
 namespace kiln::optim {
 
-// As AdamOptions, but p *= 1 - lr weight_decay instead of g += weight_decay p.
+// As AdamOptions, but p *= 1 - lr weight_decay instead of g += weight_decay p. With
+// cautious_weight_decay this shrinks only what the step moves toward 0 (Chen et al., 2025).
 struct AdamWOptions {
   double lr = 1e-3;
   double beta1 = 0.9;
@@ -14,21 +14,22 @@ struct AdamWOptions {
   double eps = 1e-8;
   double weight_decay = 1e-2;
   bool amsgrad = false;
-  KILN_CONFIG(AdamWOptions, lr, beta1, beta2, eps, weight_decay, amsgrad)
+  bool cautious_weight_decay = false;
+  KILN_CONFIG(AdamWOptions, lr, beta1, beta2, eps, weight_decay, amsgrad,
+              doc(cautious_weight_decay, "decay only what the step moves toward 0"))
 };
 
-class AdamW : public Adam {
- public:
-  explicit AdamW(std::vector<Tensor> params, const AdamWOptions& options = {})
-      : AdamW(detail::one_group(std::move(params)), options) {}
-  explicit AdamW(std::vector<ParamGroupOptions> groups, const AdamWOptions& options = {})
-      : Adam({options.lr, options.beta1, options.beta2, options.eps, options.weight_decay,
-              options.amsgrad},
-             true) {
-    add_groups(std::move(groups));
-  }
+struct AdamWRule {
+  using Options = AdamWOptions;
+  static constexpr const char* kName = "AdamW";
+  static void check(const std::string& op, const Options& options);
+  static std::vector<StateInfo> slots(const Options& options);
+  static std::vector<StateInfo> numbers(const Options&) { return {}; }
+  static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
+};
 
-  std::string type_name() const override { return "AdamW"; }
+class AdamW : public RuledOptimizer<AdamWRule> {
+  using RuledOptimizer::RuledOptimizer;
 };
 
 }  // namespace kiln::optim

@@ -4,8 +4,10 @@
 
 #include "kiln/core/cached_vector.h"
 #include "kiln/core/error.h"
+#include "kiln/optim/ruled_optimizer.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/nn/optimizer_steps.h"
 
 namespace kiln::optim {
 
@@ -15,6 +17,37 @@ void check_not_negative(const std::string& op, const char* name, double value) {
   if (!(value >= 0.0)) throw_error<ValueError>(op, ": ", name, " must be >= 0; got ", value);
 }
 
+void check_rate(const std::string& op, const char* name, double value) {
+  if (!(value >= 0.0 && value < 1.0)) {
+    throw_error<ValueError>(op, ": ", name, " must be in [0, 1); got ", value);
+  }
+}
+
+void check_betas(const std::string& op, double beta1, double beta2) {
+  for (const double beta : {beta1, beta2}) {
+    if (!(beta >= 0.0 && beta < 1.0)) {
+      throw_error<ValueError>(op, ": beta1 and beta2 must be in [0, 1); got ", beta1, " and ",
+                              beta2);
+    }
+  }
+}
+
+void fused_step(std::span<Tensor> params, std::span<const Tensor> grads,
+                std::span<const std::span<Tensor>> slots, const OptimizerStep& step) {
+  kiln::detail::optimizer_step(params, grads, slots, step);
+}
+
+void for_each_parameter(
+    std::span<Tensor> params, std::span<const Tensor> grads,
+    std::span<const std::span<Tensor>> slots,
+    const std::function<void(Tensor&, const Tensor&, std::span<Tensor>)>& compose) {
+  std::vector<Tensor> state(slots.size());
+  for (size_t i = 0; i < params.size(); ++i) {
+    for (size_t s = 0; s < slots.size(); ++s) state[s] = slots[s][i];
+    compose(params[i], grads[i], state);
+  }
+}
+
 std::vector<ParamGroupOptions> one_group(std::vector<Tensor> params) {
   std::vector<ParamGroupOptions> groups(1);
   groups[0].params = std::move(params);
@@ -22,6 +55,16 @@ std::vector<ParamGroupOptions> one_group(std::vector<Tensor> params) {
 }
 
 }  // namespace detail
+
+std::optional<Shape> state_shape(StateShape like, const Shape& parameter) {
+  if (like == StateShape::parameter) return parameter;
+  const int rank = parameter.rank();
+  if ((rank < 2) != (like == StateShape::vector)) return std::nullopt;
+  Shape out = parameter;
+  if (like == StateShape::rows) out[rank - 1] = 1;
+  if (like == StateShape::columns) out[rank - 2] = 1;
+  return out;
+}
 
 // ---- Groups
 
@@ -44,11 +87,21 @@ void Optimizer::add_param_group(ParamGroupOptions options) {
     check_param(param, group);
     group.params.push_back(param);
   }
-  State state;
-  state.slots.assign(slot_names().size(), std::vector<Tensor>(group.params.size()));
-  state.steps.assign(group.params.size(), 0);
+  states_.push_back(new_state(group));
   groups_.push_back(std::move(group));
-  states_.push_back(std::move(state));
+}
+
+Optimizer::State Optimizer::new_state(const ParamGroup& group) const {
+  const size_t count = group.params.size();
+  State state;
+  state.slot_infos = slots(group);
+  state.slots.assign(state.slot_infos.size(), std::vector<Tensor>(count));
+  state.number_infos = numbers(group);
+  for (const StateInfo& number : state.number_infos) {
+    state.numbers.emplace_back(count, number.initial);
+  }
+  state.steps.assign(count, 0);
+  return state;
 }
 
 void Optimizer::check_param(const Tensor& param, const ParamGroup& group) const {
@@ -133,10 +186,11 @@ void Optimizer::fit_group(size_t g, size_t first) {
     }
     for (size_t s = 0; s < states_[g].slots.size(); ++s) {
       const Tensor& slot = states_[g].slots[s][i];
-      if (!slot.defined() || slot.shape() == shape) continue;
+      const auto wanted = state_shape(states_[g].slot_infos[s].like, shape);
+      if (!slot.defined() || (wanted && slot.shape() == *wanted)) continue;
       throw_error<ShapeError>(type_name(), ": step: the state of parameter ", i, " of group ", g,
-                              " was made for another shape; got ", slot_names()[s], " of shape ",
-                              slot.shape(), " for a parameter of shape ", shape,
+                              " was made for another shape; got ", states_[g].slot_infos[s].name,
+                              " of shape ", slot.shape(), " for a parameter of shape ", shape,
                               "; expected a new optimizer for the parameters as they are now");
     }
     if (grad.dtype() != params[i].dtype()) grad = grad.to(params[i].dtype());
@@ -161,6 +215,9 @@ void Optimizer::step_group(size_t g, std::span<Tensor> grads) {
   with_grad_.clear();
   bool alike = true;
   const auto fits = [&](size_t a, size_t b) {
+    for (const std::vector<double>& number : state.numbers) {
+      if (number[a] != number[b]) return false;
+    }
     return state.steps[a] == state.steps[b] && group.params[a].dtype() == group.params[b].dtype() &&
            group.params[a].device() == group.params[b].device();
   };
@@ -191,21 +248,27 @@ void Optimizer::step_group(size_t g, std::span<Tensor> grads) {
 void Optimizer::run(size_t g, std::span<const size_t> which, std::span<Tensor> grads) {
   ParamGroup& group = groups_[g];
   State& state = states_[g];
-  for (std::vector<Tensor>& slot : state.slots) {
+  for (size_t s = 0; s < state.slots.size(); ++s) {
+    std::vector<Tensor>& slot = state.slots[s];
     for (const size_t i : which) {
       const Tensor& param = group.params[i];
       if (!slot[i].defined()) {
-        slot[i] = zeros_like(param.detach());
+        const auto shape = state_shape(state.slot_infos[s].like, param.shape());
+        if (!shape) continue;
+        slot[i] = full(*shape, state.slot_infos[s].initial,
+                       {.dtype = param.dtype(), .device = param.device()});
       } else if (slot[i].dtype() != param.dtype() || slot[i].device() != param.device()) {
         slot[i] = slot[i].to(param.device(), param.dtype());
       }
     }
   }
   const int64_t steps_before = state.steps[which[0]];
+  kiln::detail::CachedVector<double> numbers;
+  for (const std::vector<double>& number : state.numbers) numbers.push_back(number[which[0]]);
   kiln::detail::CachedVector<std::span<Tensor>> slots;
   if (which.size() == group.params.size()) {
     for (std::vector<Tensor>& slot : state.slots) slots.emplace_back(slot);
-    update({group.params, grads, slots, group, steps_before});
+    update({group.params, grads, slots, numbers, group, steps_before});
   } else {
     // Handles to the same tensors, side by side.
     const auto gather = [&which](std::span<Tensor> from) {
@@ -218,14 +281,17 @@ void Optimizer::run(size_t g, std::span<const size_t> which, std::span<Tensor> g
     std::vector<std::vector<Tensor>> gathered;
     for (std::vector<Tensor>& slot : state.slots) gathered.push_back(gather(slot));
     for (std::vector<Tensor>& slot : gathered) slots.emplace_back(slot);
-    update({params, some_grads, slots, group, steps_before});
+    update({params, some_grads, slots, numbers, group, steps_before});
     for (size_t s = 0; s < gathered.size(); ++s) {
       for (size_t k = 0; k < which.size(); ++k) {
         state.slots[s][which[k]] = std::move(gathered[s][k]);
       }
     }
   }
-  for (const size_t i : which) ++state.steps[i];
+  for (const size_t i : which) {
+    ++state.steps[i];
+    for (size_t k = 0; k < numbers.size(); ++k) state.numbers[k][i] = numbers[k];
+  }
 }
 
 void Optimizer::zero_grad(bool set_to_none) {

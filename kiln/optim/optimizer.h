@@ -34,6 +34,24 @@ struct ParamGroup {
   double initial_lr = 0.0;  // what a scheduler starts from
 };
 
+// What a tensor of a parameter's state is like.
+enum class StateShape : uint8_t {
+  parameter,  // the parameter
+  rows,     // the parameter with a last dim of 1, if it has two dims or more; else it is not there
+  columns,  // the parameter with a last but one dim of 1, likewise
+  vector,   // the parameter, if it has one dim or none; else it is not there
+};
+
+// Part of a parameter's state: a tensor, or a number. It begins as `initial`.
+struct StateInfo {
+  const char* name;
+  double initial = 0.0;
+  StateShape like = StateShape::parameter;
+};
+
+// The shape of such a tensor for a parameter of this shape; nothing where it is not there.
+std::optional<Shape> state_shape(StateShape like, const Shape& parameter);
+
 // An optimizer's state, apart from it: tensors by name ("state.0.exp_avg", by the parameter's
 // number over all groups) and numbers as text ("state.0.step", "param_groups.0.lr").
 struct OptimizerState {
@@ -95,12 +113,14 @@ class Optimizer {
   };
 
   // What update() works on: parameters of one dtype and device that have seen the same number of
-  // steps.
+  // steps and have the same numbers in their state.
   struct Batch {
     std::span<Tensor> params;
     std::span<const Tensor> grads;
-    // For each name in slot_names() a tensor per parameter, zeros at first.
+    // For each of slots() a tensor per parameter.
     std::span<const std::span<Tensor>> slots;
+    // One of each of numbers(), for all the parameters; update() may change them.
+    std::span<double> numbers;
     const ParamGroup& group;
     int64_t steps_before;
   };
@@ -109,7 +129,9 @@ class Optimizer {
   // To be called from constructors, when the options are in place.
   void add_groups(std::vector<ParamGroupOptions> groups);
 
-  virtual std::vector<const char*> slot_names() const = 0;
+  // The state of a parameter in this group.
+  virtual std::vector<StateInfo> slots(const ParamGroup& group) const = 0;
+  virtual std::vector<StateInfo> numbers(const ParamGroup&) const { return {}; }
   virtual void update(const Batch& batch) = 0;
   virtual void visit_options(OptionVisitor& visitor) = 0;
   // Throws ValueError for options that make no sense.
@@ -120,13 +142,18 @@ class Optimizer {
  private:
   // A group's state, by parameter.
   struct State {
+    std::vector<StateInfo> slot_infos;
     std::vector<std::vector<Tensor>> slots;  // [slot][parameter], undefined before its first step
+                                             // and where it is not there
+    std::vector<StateInfo> number_infos;
+    std::vector<std::vector<double>> numbers;  // [number][parameter]
     std::vector<int64_t> steps;
   };
 
   // Whether any parameter had a gradient.
   template <class GradOf>
   bool step_along(GradOf grad_of);
+  State new_state(const ParamGroup& group) const;
   void fit_group(size_t g, size_t first);
   void step_group(size_t g, std::span<Tensor> grads);
   void run(size_t g, std::span<const size_t> which, std::span<Tensor> grads);
@@ -142,8 +169,10 @@ class Optimizer {
 
 namespace detail {
 
-// Throws ValueError "op: name must be >= 0; got value" (or NaN).
+// Throw ValueError "op: name must be >= 0; got value" (or NaN), or in [0, 1).
 void check_not_negative(const std::string& op, const char* name, double value);
+void check_rate(const std::string& op, const char* name, double value);
+void check_betas(const std::string& op, double beta1, double beta2);
 
 std::vector<ParamGroupOptions> one_group(std::vector<Tensor> params);
 

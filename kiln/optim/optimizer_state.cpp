@@ -30,6 +30,7 @@ class ScalarReader {
   ScalarReader(std::string op, const std::map<std::string, std::string>& scalars)
       : op_(std::move(op)), scalars_(scalars) {}
 
+  bool has(const std::string& key) const { return scalars_.contains(key); }
   const std::string& text(const std::string& key) {
     const auto found = scalars_.find(key);
     if (found == scalars_.end()) {
@@ -87,18 +88,23 @@ OptimizerState Optimizer::state_dict() const {
   } writer(out.scalars);
   const_cast<Optimizer*>(this)->visit_options(writer);
 
-  const std::vector<const char*> names = slot_names();
   size_t index = 0;
   for (size_t g = 0; g < groups_.size(); ++g) {
+    const State& state = states_[g];
     out.scalars[group_key(g, "lr")] = to_text(groups_[g].lr);
     out.scalars[group_key(g, "initial_lr")] = to_text(groups_[g].initial_lr);
     out.scalars[group_key(g, "weight_decay")] = to_text(groups_[g].weight_decay);
     out.scalars[group_key(g, "size")] = std::to_string(groups_[g].params.size());
     for (size_t i = 0; i < groups_[g].params.size(); ++i, ++index) {
-      if (states_[g].steps[i] == 0) continue;
-      out.scalars[param_key(index, "step")] = std::to_string(states_[g].steps[i]);
-      for (size_t s = 0; s < names.size(); ++s) {
-        out.tensors.set(param_key(index, names[s]), states_[g].slots[s][i]);
+      if (state.steps[i] == 0) continue;
+      out.scalars[param_key(index, "step")] = std::to_string(state.steps[i]);
+      for (size_t k = 0; k < state.numbers.size(); ++k) {
+        const std::string key = param_key(index, state.number_infos[k].name);
+        out.scalars[key] = to_text(state.numbers[k][i]);
+      }
+      for (size_t s = 0; s < state.slots.size(); ++s) {
+        if (!state.slots[s][i].defined()) continue;
+        out.tensors.set(param_key(index, state.slot_infos[s].name), state.slots[s][i]);
       }
     }
   }
@@ -132,8 +138,10 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
     void number(const char* name, double&) override {
       options.numbers.push_back(scalars.number<double>(std::string("options.") + name));
     }
-    void flag(const char* name, bool&) override {
-      options.flags.push_back(scalars.text(std::string("options.") + name) == "true");
+    // Files of earlier versions lack the flags that came later: those stay as they are.
+    void flag(const char* name, bool& value) override {
+      const std::string key = std::string("options.") + name;
+      options.flags.push_back(scalars.has(key) ? scalars.text(key) == "true" : value);
     }
     ScalarReader& scalars;
     Exchange& options;
@@ -145,9 +153,8 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
   try {
     check_options();
     NoGradGuard no_grad;
-    const std::vector<const char*> names = slot_names();
     std::vector<ParamGroup> groups = groups_;
-    std::vector<State> states(groups.size());
+    std::vector<State> states;
     size_t index = 0;
     size_t tensors_read = 0;
     for (size_t g = 0; g < groups.size(); ++g) {
@@ -159,27 +166,33 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
         throw_error<ValueError>(op, ": load_state_dict: group ", g, " has another size; got ",
                                 given, " parameters; expected ", size);
       }
-      states[g].slots.assign(names.size(), std::vector<Tensor>(size));
-      states[g].steps.assign(size, 0);
+      State& state = states.emplace_back(new_state(groups[g]));
       for (size_t i = 0; i < size; ++i, ++index) {
         const std::string step_key = param_key(index, "step");
         if (!saved.scalars.contains(step_key)) continue;  // it never had a gradient
-        states[g].steps[i] = scalars.number<int64_t>(step_key);
-        if (states[g].steps[i] < 1) {
+        state.steps[i] = scalars.number<int64_t>(step_key);
+        if (state.steps[i] < 1) {
           throw_error<ValueError>(op, ": load_state_dict: '", step_key, "' must be at least 1");
         }
+        for (size_t k = 0; k < state.numbers.size(); ++k) {
+          state.numbers[k][i] =
+              scalars.number<double>(param_key(index, state.number_infos[k].name));
+        }
         const Tensor& param = groups[g].params[i];
-        for (size_t s = 0; s < names.size(); ++s, ++tensors_read) {
-          const std::string key = param_key(index, names[s]);
+        for (size_t s = 0; s < state.slots.size(); ++s) {
+          const auto shape = state_shape(state.slot_infos[s].like, param.shape());
+          if (!shape) continue;
+          ++tensors_read;
+          const std::string key = param_key(index, state.slot_infos[s].name);
           const Tensor* value = saved.tensors.find(key);
           if (value == nullptr || !value->defined()) {
             throw_error<ValueError>(op, ": load_state_dict: the state has no tensor '", key, "'");
           }
-          if (value->shape() != param.shape()) {
+          if (value->shape() != *shape) {
             throw_error<ValueError>(op, ": load_state_dict: '", key, "' has another shape; got ",
-                                    value->shape(), "; expected ", param.shape());
+                                    value->shape(), "; expected ", *shape);
           }
-          states[g].slots[s][i] =
+          state.slots[s][i] =
               value->detach().to(param.device(), param.dtype()).contiguous().clone();
         }
       }

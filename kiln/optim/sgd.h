@@ -1,8 +1,7 @@
 // SGD: stochastic gradient descent, with momentum (Sutskever et al., 2013, for Nesterov's).
 #pragma once
 
-#include "kiln/core/config.h"
-#include "kiln/optim/optimizer.h"
+#include "kiln/optim/ruled_optimizer.h"
 
 namespace kiln::optim {
 
@@ -18,25 +17,17 @@ struct SGDOptions {
               doc(nesterov, "needs momentum, and no dampening"))
 };
 
-class SGD : public Optimizer {
- public:
-  explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {})
-      : SGD(detail::one_group(std::move(params)), options) {}
-  explicit SGD(std::vector<ParamGroupOptions> groups, const SGDOptions& options = {});
+struct SGDRule {
+  using Options = SGDOptions;
+  static constexpr const char* kName = "SGD";
+  static void check(const std::string& op, const Options& options);
+  static std::vector<StateInfo> slots(const Options& options);
+  static std::vector<StateInfo> numbers(const Options&) { return {}; }
+  static OptimizerStep step(const Options& options, int64_t t, std::span<double> numbers);
+};
 
-  std::string type_name() const override { return "SGD"; }
-  const SGDOptions& options() const { return options_; }
-
- protected:
-  std::vector<const char*> slot_names() const override;
-  void update(const Batch& batch) override;
-  void visit_options(OptionVisitor& visitor) override;
-  void check_options() const override;
-  double default_lr() const override { return options_.lr; }
-  double default_weight_decay() const override { return options_.weight_decay; }
-
- private:
-  SGDOptions options_;
+class SGD : public RuledOptimizer<SGDRule> {
+  using RuledOptimizer::RuledOptimizer;
 };
 
 }  // namespace kiln::optim

@@ -1,4 +1,10 @@
 // kiln.optim: the steps that its Python classes take, each on one parameter group.
+#include "kiln/optim/optim.h"
+
+#include <array>
+#include <map>
+#include <memory>
+
 #include "kiln/tensor/nn/optimizer_steps.h"
 #include "optim_group.h"
 
@@ -18,88 +24,166 @@ void refuse_differentiable(const GroupOptions& options) {
   }
 }
 
-// What each step returns: how many parameters it changed.
+// ---- Options: a field of a Rule's Options, and where a group's dict has it
 
-size_t sgd_step(nb::handle group, nb::handle state, const Gradients* gradients) {
-  static const DictKey kLr("lr"), kMomentum("momentum"), kDampening("dampening"),
-      kDecay("weight_decay"), kNesterov("nesterov"), kBuffer("momentum_buffer");
-  const GroupOptions options("SGD", group);
-  refuse_differentiable(options);
-  SgdStep step = {.lr = options.number(kLr),
-                  .momentum = options.number(kMomentum),
-                  .dampening = options.number(kDampening),
-                  .weight_decay = options.number(kDecay),
-                  .nesterov = options.flag(kNesterov)};
+// Names that are made once, by their text.
+const DictKey& key_of(std::string_view name) {
+  static auto& keys = *new std::map<std::string, std::unique_ptr<DictKey>, std::less<>>();
+  const auto found = keys.find(name);
+  if (found != keys.end()) return *found->second;
+  const auto [made, inserted] = keys.emplace(std::string(name), nullptr);
+  made->second = std::make_unique<DictKey>(made->first.c_str());
+  return *made->second;
+}
+
+// Python's optimizers have some options in pairs.
+struct Place {
+  const DictKey* key;
+  int index = -1;  // in a tuple; -1: the value itself
+};
+Place place_of(std::string_view field) {
+  if (field == "beta1" || field == "beta2" || field == "beta3") {
+    return {&key_of("betas"), field.back() - '1'};
+  }
+  if (field == "eta_minus" || field == "eta_plus") {
+    return {&key_of("etas"), field == "eta_plus" ? 1 : 0};
+  }
+  if (field == "ns_a" || field == "ns_b" || field == "ns_c") {
+    return {&key_of("ns_coefficients"), field.back() - 'a'};
+  }
+  if (field == "eps1" || field == "eps2") return {&key_of("eps"), field.back() - '1'};
+  if (field == "step_size_min" || field == "step_size_max") {
+    return {&key_of("step_sizes"), field == "step_size_max" ? 1 : 0};
+  }
+  return {&key_of(field)};
+}
+
+template <class Enum>
+Enum enum_of(const GroupOptions& group, const DictKey& key, const std::string& text) {
+  std::string known;
+  for (const auto& [name, value] : kiln::detail::config_enum_values<Enum>()) {
+    if (name == text) return value;
+    known += (known.empty() ? "'" : ", '") + name + "'";
+  }
+  throw_error<ValueError>(group.op(), ": '", key.name(), "' of a parameter group is unknown; got '",
+                          text, "'; expected ", known);
+}
+
+template <class Field>
+void read_option(const GroupOptions& group, const Place& place, Field& field) {
+  if constexpr (std::same_as<Field, bool>) {
+    field = group.flag(*place.key);
+  } else if constexpr (std::is_enum_v<Field>) {
+    field = Field{};  // None: the first one
+    if (const std::optional<std::string> text = group.text(*place.key)) {
+      field = enum_of<Field>(group, *place.key, *text);
+    }
+  } else if constexpr (std::is_integral_v<Field>) {
+    field = group.whole(*place.key);
+  } else if (place.index < 0) {
+    field = group.number(*place.key);
+  } else {
+    field = group.number(*place.key, place.index, 0.0);
+  }
+}
+
+// Those that the group's dict has: not every optimizer has a weight_decay.
+template <class Rule>
+typename Rule::Options options_of(const GroupOptions& group) {
+  typename Rule::Options out;
+  static const std::vector<Place>& places = *[] {
+    auto* found = new std::vector<Place>();
+    typename Rule::Options some;
+    const auto note = [&](std::string_view name, auto&, const char*) {
+      found->push_back(place_of(name));
+    };
+    some.kiln_visit_config(note);
+    return found;
+  }();
+  size_t at = 0;
+  const auto read = [&](std::string_view name, auto& field, const char*) {
+    const Place& place = places[at++];
+    if (name == "weight_decay" && !group.has(*place.key)) return;
+    read_option(group, place, field);
+  };
+  out.kiln_visit_config(read);
+  return out;
+}
+
+// ---- Steps
+
+// SGD's and Muon's states have no number of steps: a buffer that is not there yet tells the first
+// one.
+template <class Rule>
+inline constexpr bool kCountsSteps =
+    !std::same_as<Rule, optim::SGDRule> && !std::same_as<Rule, optim::MuonRule>;
+
+// A step on a parameter group; how many parameters had a gradient.
+template <class Rule>
+size_t rule_step(nb::handle group, nb::handle state, const Gradients* gradients) {
+  const GroupOptions given(Rule::kName, group);
+  refuse_differentiable(given);
+  const typename Rule::Options options = options_of<Rule>(given);
   NoGradGuard no_grad;
-  GroupMembers members(options, state, gradients);
+  GroupMembers members(given, state, gradients);
   if (members.size() == 0) return 0;
-  Slot buffers;
-  std::vector<std::pair<Tensor, size_t>> others;  // buffers of another dtype, and whose they are
-  const bool has_momentum = step.momentum != 0.0;
-  if (has_momentum) {
-    members.find_state();
-    buffers = members.slot(kBuffer, true);
+  const std::vector<optim::StateInfo> infos = Rule::slots(options);
+  std::array<Slot, GroupMembers::kMostSlots> slots;
+  std::array<Slot*, GroupMembers::kMostSlots> pointers;
+  std::vector<std::pair<Tensor, std::pair<size_t, size_t>>>
+      others;  // of another dtype: slot, member
+  if (kCountsSteps<Rule> || !infos.empty()) members.find_state();
+  for (size_t s = 0; s < infos.size(); ++s) {
+    slots[s] = members.slot(key_of(infos[s].name), infos[s], !kCountsSteps<Rule>);
+    pointers[s] = &slots[s];
     for (size_t i = 0; i < members.size(); ++i) {
-      Tensor& buffer = buffers.tensors[i];
-      if (buffer.dtype() == members.params[i].dtype()) continue;
-      others.emplace_back(buffer, i);
-      buffer = buffer.to(members.params[i].dtype());
+      Tensor& x = slots[s].tensors[i];
+      if (!x.defined() || x.dtype() == members.params[i].dtype()) continue;
+      others.push_back({x, {s, i}});
+      x = x.to(members.params[i].dtype());
     }
   }
-  Slot* const slots[] = {&buffers};
-  const std::span<Slot* const> used(slots, has_momentum ? 1 : 0);
+  const std::span<Slot* const> used(pointers.data(), infos.size());
+  const std::vector<optim::StateInfo> number_infos = Rule::numbers(options);
+  std::vector<std::vector<double>> numbers(members.size());  // [member][number]
+  for (const optim::StateInfo& info : number_infos) {
+    for (size_t i = 0; i < members.size(); ++i) {
+      numbers[i].push_back(members.number(i, key_of(info.name), info.initial));
+    }
+  }
+  if constexpr (kCountsSteps<Rule>) members.count_steps();
+  const auto step_of = [&](size_t i) -> int64_t {
+    if constexpr (kCountsSteps<Rule>) return members.steps[i] + 1;
+    return !infos.empty() && !slots[0].made[i] ? 2 : 1;
+  };
   {
     const Unlocked lock(members.numel);
     for_each_batch(
         members, used,
-        [&](size_t i, size_t j) { return !has_momentum || buffers.made[i] == buffers.made[j]; },
+        [&](size_t i, size_t j) { return step_of(i) == step_of(j) && numbers[i] == numbers[j]; },
         [&](size_t first, auto params, auto grads, auto& tensors) {
-          step.first_step = has_momentum && buffers.made[first];
-          kiln::detail::sgd_step(params, grads, tensors[0], step);
+          std::vector<double> changed = numbers[first];
+          optim::detail::take_step<Rule>(options, step_of(first), params, grads,
+                                         std::span(tensors).first(infos.size()), changed);
         });
-    for (auto& [buffer, i] : others) buffer.copy_(buffers.tensors[i]);
+    for (auto& [x, at] : others) x.copy_(slots[at.first].tensors[at.second]);
+  }
+  if constexpr (!optim::ComposedRule<Rule>) {
+    for (size_t i = 0; !number_infos.empty() && i < members.size(); ++i) {
+      static_cast<void>(Rule::step(options, step_of(i), numbers[i]));
+      for (size_t k = 0; k < number_infos.size(); ++k) {
+        members.keep_number(i, key_of(number_infos[k].name), numbers[i][k]);
+      }
+    }
   }
   members.keep(used);
   return members.size();
 }
 
 size_t adam_step(nb::handle group, nb::handle state, const Gradients* gradients) {
-  static const DictKey kLr("lr"), kBetas("betas"), kEps("eps"), kDecay("weight_decay"),
-      kDecoupled("decoupled_weight_decay"), kAmsgrad("amsgrad"), kFirst("exp_avg"),
-      kSecond("exp_avg_sq"), kLargest("max_exp_avg_sq");
-  const bool decoupled = GroupOptions("Adam", group).flag(kDecoupled);
-  const GroupOptions options(decoupled ? "AdamW" : "Adam", group);
-  refuse_differentiable(options);
-  const auto [beta1, beta2] = options.pair(kBetas);
-  AdamStep step = {.lr = options.number(kLr),
-                   .beta1 = beta1,
-                   .beta2 = beta2,
-                   .eps = options.number(kEps),
-                   .weight_decay = options.number(kDecay),
-                   .decoupled = decoupled,
-                   .amsgrad = options.flag(kAmsgrad)};
-  NoGradGuard no_grad;
-  GroupMembers members(options, state, gradients);
-  if (members.size() == 0) return 0;
-  members.find_state();
-  Slot first = members.slot(kFirst);
-  Slot second = members.slot(kSecond);
-  Slot largest;
-  if (step.amsgrad) largest = members.slot(kLargest);
-  Slot* const slots[] = {&first, &second, &largest};
-  const std::span<Slot* const> used(slots, step.amsgrad ? 3 : 2);
-  members.count_steps();
-  {
-    const Unlocked lock(members.numel);
-    for_each_batch(
-        members, used, [&](size_t i, size_t j) { return members.steps[i] == members.steps[j]; },
-        [&](size_t at, auto params, auto grads, auto& tensors) {
-          step.step = members.steps[at] + 1;
-          kiln::detail::adam_step(params, grads, tensors[0], tensors[1], tensors[2], step);
-        });
-  }
-  members.keep(used);
-  return members.size();
+  const bool decoupled = GroupOptions("Adam", group).flag(key_of("decoupled_weight_decay"));
+  return (decoupled ? &rule_step<optim::AdamWRule> : &rule_step<optim::AdamRule>)(group, state,
+                                                                                  gradients);
 }
 
 void zero_grad(nb::handle params, bool set_to_none) {
@@ -114,10 +198,27 @@ void zero_grad(nb::handle params, bool set_to_none) {
 void bind_optim(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("_optim", "Optimizers' steps, and gradient clipping.");
   const auto gradients = nb::arg("gradients").none() = nb::none();
-  m.def("sgd_step", &sgd_step, "group"_a, "state"_a, gradients,
-        "A step of SGD on a parameter group; how many parameters had a gradient.");
-  m.def("adam_step", &adam_step, "group"_a, "state"_a, gradients,
-        "A step of Adam or AdamW on a parameter group; how many parameters had a gradient.");
+  const auto def = [&](const char* name, auto* step) {
+    m.def(name, step, "group"_a, "state"_a, gradients,
+          "A step on a parameter group; how many parameters had a gradient.");
+  };
+  def("adam_step", &adam_step);
+  def("adafactor_step", &rule_step<optim::AdafactorRule>);
+  def("adadelta_step", &rule_step<optim::AdadeltaRule>);
+  def("adagrad_step", &rule_step<optim::AdagradRule>);
+  def("adamax_step", &rule_step<optim::AdamaxRule>);
+  def("adan_step", &rule_step<optim::AdanRule>);
+  def("asgd_step", &rule_step<optim::ASGDRule>);
+  def("lamb_step", &rule_step<optim::LAMBRule>);
+  def("lion_step", &rule_step<optim::LionRule>);
+  def("muon_step", &rule_step<optim::MuonRule>);
+  def("nadam_step", &rule_step<optim::NAdamRule>);
+  def("radam_step", &rule_step<optim::RAdamRule>);
+  def("rmsprop_step", &rule_step<optim::RMSpropRule>);
+  def("rprop_step", &rule_step<optim::RpropRule>);
+  def("sgd_step", &rule_step<optim::SGDRule>);
+  def("sparse_adam_step", &rule_step<optim::SparseAdamRule>);
+  bind_lbfgs(m);
   m.def("zero_grad", &zero_grad, "params"_a, "set_to_none"_a = true);
   m.def(
       "clip_grad_norm_",

@@ -67,14 +67,33 @@ double GroupOptions::number_of(const DictKey& key, nb::handle value) const {
 
 double GroupOptions::number(const DictKey& key) const { return number_of(key, at(key)); }
 
-std::pair<double, double> GroupOptions::pair(const DictKey& key) const {
+double GroupOptions::number(const DictKey& key, int index, double none) const {
   const nb::object value = at(key);
-  if ((!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) || nb::len(value) != 2) {
-    throw_error<TypeError>(op_, ": '", key.name(),
-                           "' of a parameter group must be two numbers; got ",
-                           std::string_view(nb::repr(value).c_str()));
+  if ((!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) ||
+      nb::len(value) <= static_cast<size_t>(index)) {
+    throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be at least ",
+                           index + 1, " numbers; got ", std::string_view(nb::repr(value).c_str()));
   }
-  return {number_of(key, value[0]), number_of(key, value[1])};
+  return nb::object(value[index]).is_none() ? none : number_of(key, value[index]);
+}
+
+int64_t GroupOptions::whole(const DictKey& key) const {
+  const double value = number(key);
+  if (!(std::abs(value) <= kMaxSteps) || value != std::floor(value)) {
+    throw_error<ValueError>(op_, ": '", key.name(),
+                            "' of a parameter group must be a whole number; got ", value);
+  }
+  return static_cast<int64_t>(value);
+}
+
+std::optional<std::string> GroupOptions::text(const DictKey& key) const {
+  PyObject* found = key.find_in(group_);
+  if (found == nullptr || found == Py_None) return std::nullopt;
+  if (!PyUnicode_Check(found)) {
+    throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be a string; got ",
+                           std::string_view(nb::repr(found).c_str()));
+  }
+  return nb::cast<std::string>(nb::handle(found));
 }
 
 bool GroupOptions::flag(const DictKey& key) const {
@@ -156,34 +175,57 @@ void GroupMembers::find_state() {
   }
 }
 
-GroupMembers::Slot GroupMembers::slot(const DictKey& key, bool any_dtype) {
+GroupMembers::Slot GroupMembers::slot(const DictKey& key, const optim::StateInfo& info,
+                                      bool any_dtype) {
   Slot out{.key = &key, .tensors = {}, .made = {}};
   out.tensors.reserve(size());
   out.made.reserve(size());
   for (size_t i = 0; i < size(); ++i) {
-    PyObject* found = key.find_in(entries_[i]);
-    const bool made = found == nullptr || found == Py_None;
-    if (made) {
-      out.tensors.push_back(zeros_like(params[i].detach()));
+    const Tensor& param = params[i];
+    const auto shape = optim::state_shape(info.like, param.shape());
+    PyObject* found = shape ? key.find_in(entries_[i]) : nullptr;
+    const bool made = shape && (found == nullptr || found == Py_None);
+    out.made.push_back(made);
+    if (!shape) {
+      out.tensors.emplace_back();
+    } else if (made) {
+      const TensorOptions options{.dtype = param.dtype(), .device = param.device()};
+      out.tensors.push_back(full(*shape, info.initial, options));
     } else {
       out.tensors.push_back(tensor_arg(options_.op(), found));
-      check_fits(key.name(), out.tensors.back(), params[i], any_dtype);
+      const Tensor like = *shape == param.shape()
+                              ? param
+                              : empty(*shape, {.dtype = param.dtype(), .device = param.device()});
+      check_fits(key.name(), out.tensors.back(), like, any_dtype);
     }
-    out.made.push_back(made);
   }
   return out;
 }
 
-// A state's 'step' that is not stored as a new one is; null stands for none.
-double GroupMembers::steps_of(PyObject* step) const {
-  if (step == nullptr || step == Py_None) return 0.0;
-  if (PyFloat_Check(step)) return PyFloat_AS_DOUBLE(step);
+// A number of a state that is not stored as a new one is.
+double GroupMembers::number_of(PyObject* value, const char* name) const {
+  if (PyFloat_Check(value)) return PyFloat_AS_DOUBLE(value);
   Scalar number;
-  if (PyLong_Check(step) && scalar_of(step, &number)) return number.to_double();
-  const Tensor& x = tensor_arg((std::string(options_.op()) + ": a state's 'step'").c_str(), step);
+  if (PyLong_Check(value) && scalar_of(value, &number)) return number.to_double();
+  const std::string what = concat(options_.op(), ": a state's '", name, "'");
+  const Tensor& x = tensor_arg(what.c_str(), value);
   if (x.numel() == 1) return x.item_scalar().to_double();
-  throw_error<ShapeError>(options_.op(), ": a state's 'step' must be one number; got shape ",
-                          x.shape());
+  throw_error<ShapeError>(what, " must be one number; got shape ", x.shape());
+}
+
+double GroupMembers::number(size_t i, const DictKey& key, double initial) const {
+  PyObject* found = key.find_in(entries_[i]);
+  return found == nullptr || found == Py_None ? initial : number_of(found, key.name());
+}
+
+void GroupMembers::keep_number(size_t i, const DictKey& key, double value) {
+  PyObject* found = key.find_in(entries_[i]);
+  if (Tensor* x = found == nullptr ? nullptr : tensor_pointer(found); x != nullptr) {
+    x->fill_(value);
+    return;
+  }
+  const DType dtype = default_dtype() == f64 ? f64 : f32;
+  nb::borrow<nb::dict>(entries_[i])[key.name()] = scalar_tensor(value, {.dtype = dtype});
 }
 
 void GroupMembers::count_steps() {
@@ -194,7 +236,8 @@ void GroupMembers::count_steps() {
     PyObject* found = kStep.find_in(entry);
     Tensor* step = found == nullptr ? nullptr : tensor_pointer(found);
     float* place = step == nullptr ? nullptr : plain_step(*step);
-    const double value = place != nullptr ? *place : steps_of(found);
+    const bool none = found == nullptr || found == Py_None;
+    const double value = place != nullptr ? *place : none ? 0.0 : number_of(found, kStep.name());
     if (!(value >= 0.0 && value < kMaxSteps) || value != std::floor(value)) {
       throw_error<ValueError>(options_.op(), ": a state's 'step' must be a whole number >= 0; got ",
                               value);

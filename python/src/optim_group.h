@@ -3,10 +3,13 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "binding.h"
 #include "kiln/core/cached_vector.h"
+#include "kiln/optim/optimizer.h"
 
 namespace kiln::python {
 
@@ -35,8 +38,13 @@ class GroupOptions {
   nb::object at(const DictKey& key) const;
   // A number, also one in a tensor of one element. Throws TypeError for anything else.
   double number(const DictKey& key) const;
-  // Two of them.
-  std::pair<double, double> pair(const DictKey& key) const;
+  // A number of a tuple or list; None stands for `none`.
+  double number(const DictKey& key, int index, double none) const;
+  // A whole number. Throws ValueError for one that has a fraction or does not fit.
+  int64_t whole(const DictKey& key) const;
+  // A string; nothing for None or a key that is missing. Throws TypeError for anything else.
+  std::optional<std::string> text(const DictKey& key) const;
+  bool has(const DictKey& key) const { return key.find_in(group_) != nullptr; }
   // Whether the value is true; a key that is missing means false.
   bool flag(const DictKey& key) const;
   const char* op() const { return op_; }
@@ -51,6 +59,7 @@ class GroupOptions {
 // The parameters of a group that have a gradient, with their state: what one step works on.
 class GroupMembers {
  public:
+  static constexpr size_t kMostSlots = 4;
   // A tensor for each member, from its state or made for it.
   struct Slot {
     const DictKey* key;
@@ -66,10 +75,13 @@ class GroupMembers {
   size_t size() const { return params.size(); }
   // Finds the members' dicts in the state; new ones join it in keep().
   void find_state();
-  // The state's tensors of this name; zeros like the parameter where there is none. Throws
-  // ShapeError or DeviceError when one does not fit its parameter, and DTypeError for another dtype
-  // unless `any_dtype`.
-  Slot slot(const DictKey& key, bool any_dtype = false);
+  // The state's tensors of this name; as `info` says where there is none. Throws ShapeError or
+  // DeviceError when one does not fit its parameter, and DTypeError for another dtype unless
+  // `any_dtype`.
+  Slot slot(const DictKey& key, const optim::StateInfo& info, bool any_dtype);
+  // A number of member i's state: a 0-d tensor or, in old files, a number.
+  double number(size_t i, const DictKey& key, double initial) const;
+  void keep_number(size_t i, const DictKey& key, double value);
   // Reads how many steps each has seen and counts one more: the state's 'step', a 0-d tensor, or a
   // number in old files. To be called when nothing else is left to check.
   void count_steps();
@@ -84,7 +96,7 @@ class GroupMembers {
 
  private:
   void check_fits(const char* what, const Tensor& x, const Tensor& param, bool any_dtype) const;
-  double steps_of(PyObject* step) const;
+  double number_of(PyObject* value, const char* name) const;
 
   const GroupOptions& options_;
   nb::handle state_;
@@ -98,7 +110,7 @@ class GroupMembers {
 template <class Alike, class Run>
 void for_each_batch(GroupMembers& members, std::span<GroupMembers::Slot* const> all, Alike&& alike,
                     Run&& run) {
-  using Slots = std::array<std::span<Tensor>, 3>;
+  using Slots = std::array<std::span<Tensor>, GroupMembers::kMostSlots>;
   const auto fit = [&](size_t i, size_t j) {
     return alike(i, j) && members.params[i].dtype() == members.params[j].dtype() &&
            members.params[i].device() == members.params[j].device();
@@ -127,7 +139,7 @@ void for_each_batch(GroupMembers& members, std::span<GroupMembers::Slot* const> 
     };
     std::vector<Tensor> params = gather(members.params);
     const std::vector<Tensor> grads = gather(members.grads);
-    std::array<std::vector<Tensor>, 3> gathered;
+    std::array<std::vector<Tensor>, GroupMembers::kMostSlots> gathered;
     Slots slots;
     for (size_t s = 0; s < all.size(); ++s) {
       gathered[s] = gather(all[s]->tensors);
@@ -136,5 +148,8 @@ void for_each_batch(GroupMembers& members, std::span<GroupMembers::Slot* const> 
     run(batch.front(), std::span<Tensor>(params), std::span<const Tensor>(grads), slots);
   }
 }
+
+// (optim_lbfgs.cpp)
+void bind_lbfgs(nb::module_& m);
 
 }  // namespace kiln::python

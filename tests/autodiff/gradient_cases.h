@@ -540,7 +540,7 @@ inline std::set<std::string> ops_without_case() {
           "float_window_argmax", "float_argtopk", "float_argplace", "float_searchsorted",
           "float_cumarg",
           // write in place, unrecorded; see in_place.cpp
-          "float_assign", "float_fill", "float_sgd_step", "float_adam_step",
+          "float_assign", "float_fill", "float_optimizer_step",
           // checked through the op whose first and second derivative they compute
           "float_batch_norm_inference_backward", "float_group_norm_backward",
           "float_batch_norm_backward", "float_layer_norm_backward", "float_cross_entropy_backward",

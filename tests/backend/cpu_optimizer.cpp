@@ -24,52 +24,76 @@ void check_lists(const std::vector<HostHandle>& got, const std::vector<HostHandl
 
 }  // namespace
 
-TEST_CASE("sgd_step: momentum, nesterov, dampening, weight decay") {
+namespace {
+
+// Every rule with options of every kind.
+std::vector<OptimizerStep> some_steps() {
+  return {SgdStep{0.1, 0, 0, 0, false, true},
+          SgdStep{0.1, 0.9, 0, 0, false, true},
+          SgdStep{0.1, 0.9, 0.2, 0.01, false, false},
+          SgdStep{0.1, 0.9, 0, 0.01, true, false},
+          AdamStep{},
+          AdamStep{1e-2, 0.8, 0.99, 1e-6, 0.1, false, false, 3},
+          AdamStep{1e-2, 0.9, 0.999, 1e-8, 0.1, true, true, 7},
+          AdamStep{1e-2, 0.9, 0.999, 1e-8, 0.1, true, false, 7, true},
+          AdagradStep{.lr_decay = 0.1, .weight_decay = 0.1, .step = 3},
+          AdadeltaStep{.weight_decay = 0.1},
+          RMSpropStep{.weight_decay = 0.1},
+          RMSpropStep{.momentum = 0.9},
+          AdamaxStep{.weight_decay = 0.1, .step = 2},
+          NAdamStep{.weight_decay = 0.1, .mu = 0.45, .mu_next = 0.46, .product = 0.2, .step = 2},
+          NAdamStep{.weight_decay = 0.1, .decoupled = true, .mu = 0.4, .mu_next = 0.5},
+          RAdamStep{.weight_decay = 0.1, .step = 2},
+          RAdamStep{.weight_decay = 0.1, .decoupled = true, .step = 2000},
+          RpropStep{},
+          AsgdStep{.lambd = 0.1, .weight_decay = 0.1},
+          AsgdStep{.mu = 0.25},
+          LionStep{.weight_decay = 0.1},
+          AdanStep{.weight_decay = 0.1},
+          AdanStep{.weight_decay = 0.1, .no_prox = true, .step = 5}};
+}
+
+// State of a step, above 0 as squares are.
+std::vector<HostHandle> state_of(const OptimizerStep& step, DType dtype) {
+  std::vector<HostHandle> state;
+  for (size_t s = 0; s < slots_of(step); ++s) {
+    for (HostHandle& x : tensors(dtype, 40 + 20 * s, true)) state.push_back(std::move(x));
+  }
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("optimizer_step: every rule") {
   at_every_target([] {
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-      for (const SgdStep& step :
-           {SgdStep{0.1, 0, 0, 0, false, true}, SgdStep{0.1, 0.9, 0, 0, false, true},
-            SgdStep{0.1, 0.9, 0.2, 0.01, false, false}, SgdStep{0.1, 0.9, 0, 0.01, true, false}}) {
+      for (const OptimizerStep& step : some_steps()) {
+        CAPTURE(step.index());
         auto params = tensors(dtype, 1), want = tensors(dtype, 1);
+        auto state = state_of(step, dtype), want_state = state_of(step, dtype);
         const auto grads = tensors(dtype, 20);
-        std::vector<HostHandle> buffers, want_buffers;
-        if (step.momentum != 0.0) {
-          buffers = tensors(dtype, 40);
-          want_buffers = tensors(dtype, 40);
-        }
-        Cpu::float_sgd_step(params, grads, buffers, step);
-        Reference::float_sgd_step(want, grads, want_buffers, step);
+        Cpu::float_optimizer_step(params, grads, state, step);
+        Reference::float_optimizer_step(want, grads, want_state, step);
         check_lists(params, want, kernel_tolerance(dtype));
-        check_lists(buffers, want_buffers, kernel_tolerance(dtype));
+        check_lists(state, want_state, kernel_tolerance(dtype));
       }
     }
   });
 }
 
-TEST_CASE("adam_step: weight decay of both kinds, amsgrad") {
-  at_every_target([] {
-    for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
-      for (const AdamStep& step :
-           {AdamStep{}, AdamStep{1e-2, 0.8, 0.99, 1e-6, 0.1, false, false, 3},
-            AdamStep{1e-2, 0.9, 0.999, 1e-8, 0.1, true, true, 7}}) {
-        auto params = tensors(dtype, 1), want = tensors(dtype, 1);
-        auto m = tensors(dtype, 40), want_m = tensors(dtype, 40);
-        auto v = tensors(dtype, 60, true), want_v = tensors(dtype, 60, true);
-        std::vector<HostHandle> most, want_most;
-        if (step.amsgrad) {
-          most = tensors(dtype, 80, true);
-          want_most = tensors(dtype, 80, true);
-        }
-        const auto grads = tensors(dtype, 20);
-        Cpu::float_adam_step(params, grads, m, v, most, step);
-        Reference::float_adam_step(want, grads, want_m, want_v, want_most, step);
-        check_lists(params, want, kernel_tolerance(dtype));
-        check_lists(m, want_m, kernel_tolerance(dtype));
-        check_lists(v, want_v, kernel_tolerance(dtype));
-        check_lists(most, want_most, kernel_tolerance(dtype));
-      }
-    }
-  });
+TEST_CASE("optimizer_step: the composition of every rule") {
+  for (const OptimizerStep& step : some_steps()) {
+    CAPTURE(step.index());
+    auto params = tensors(DType::f64, 1), want = tensors(DType::f64, 1);
+    auto state = state_of(step, DType::f64), want_state = state_of(step, DType::f64);
+    const auto grads = tensors(DType::f64, 20);
+    BackendDefaults<Reference>::float_optimizer_step(std::span<HostHandle>(params),
+                                                     std::span<const HostHandle>(grads),
+                                                     std::span<HostHandle>(state), step);
+    Reference::float_optimizer_step(want, grads, want_state, step);
+    check_lists(params, want, 1e-12);
+    check_lists(state, want_state, 1e-12);
+  }
 }
 
 TEST_CASE("optimizer steps: views, versions, no parameters at all") {
@@ -85,31 +109,31 @@ TEST_CASE("optimizer steps: views, versions, no parameters at all") {
       host::permute(random_tensor({9, 3}, DType::f32, 4), {1, 0})};
   std::vector<HostHandle> none;
   const uint32_t before = params[1]->version();
-  Cpu::float_sgd_step(params, grads, none, SgdStep{0.5, 0, 0, 0, false, true});
-  Reference::float_sgd_step(want, grads, none, SgdStep{0.5, 0, 0, 0, false, true});
+  Cpu::float_optimizer_step(params, grads, none, SgdStep{0.5, 0, 0, 0, false, true});
+  Reference::float_optimizer_step(want, grads, none, SgdStep{0.5, 0, 0, 0, false, true});
   check_lists(params, want, 1e-6);
   CHECK(params[1]->version() > before);
 
   std::vector<HostHandle> plain = {random_tensor({5}, DType::f32, 5)};
   const std::vector<HostHandle> plain_grads = {random_tensor({5}, DType::f32, 6)};
   const uint32_t plain_before = plain[0]->version();
-  Cpu::float_sgd_step(plain, plain_grads, none, SgdStep{0.5, 0, 0, 0, false, true});
+  Cpu::float_optimizer_step(plain, plain_grads, none, SgdStep{0.5, 0, 0, 0, false, true});
   CHECK(plain[0]->version() == plain_before + 1);
 
-  Cpu::float_sgd_step(none, none, none, SgdStep{});
-  Cpu::float_adam_step(none, none, none, none, none, AdamStep{});
+  Cpu::float_optimizer_step(none, none, none, SgdStep{});
+  Cpu::float_optimizer_step(none, none, none, AdamStep{});
 }
 
 TEST_CASE("optimizer steps: the same bits at any number of threads") {
   check_deterministic([] {
-    auto params = tensors(DType::f32, 1);
-    auto m = tensors(DType::f32, 40);
-    auto v = tensors(DType::f32, 60, true);
-    std::vector<HostHandle> none;
-    Cpu::float_adam_step(params, tensors(DType::f32, 20), m, v, none, AdamStep{});
-    Cpu::float_sgd_step(params, tensors(DType::f32, 20), m, SgdStep{0.1, 0.9, 0, 0, true, false});
-    params.insert(params.end(), m.begin(), m.end());
-    params.insert(params.end(), v.begin(), v.end());
-    return params;
+    auto all = tensors(DType::f32, 1);
+    for (const OptimizerStep& step : some_steps()) {
+      auto params = tensors(DType::f32, 1);
+      auto state = state_of(step, DType::f32);
+      Cpu::float_optimizer_step(params, tensors(DType::f32, 20), state, step);
+      all.insert(all.end(), params.begin(), params.end());
+      all.insert(all.end(), state.begin(), state.end());
+    }
+    return all;
   });
 }

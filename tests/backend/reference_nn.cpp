@@ -331,17 +331,17 @@ TEST_CASE("sgd_step") {
   std::vector<HostHandle> params = {floats({1, -2, 0.5}, {3})};
   {
     const std::vector<HostHandle> grads = {floats({0.5, -1, 2}, {3})};
-    Reference::float_sgd_step(params, grads, {}, SgdStep{.lr = 0.1, .weight_decay = 0.05});
+    Reference::float_optimizer_step(params, grads, {}, SgdStep{.lr = 0.1, .weight_decay = 0.05});
     expect(params[0], {0.945, -1.89, 0.2975}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({0.25, 0.5, -1}, {3})};
-    Reference::float_sgd_step(params, grads, {}, SgdStep{.lr = 0.1, .weight_decay = 0.05});
+    Reference::float_optimizer_step(params, grads, {}, SgdStep{.lr = 0.1, .weight_decay = 0.05});
     expect(params[0], {0.915275, -1.93055, 0.3960125}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({-0.75, 0.1, 0.3}, {3})};
-    Reference::float_sgd_step(params, grads, {}, SgdStep{.lr = 0.1, .weight_decay = 0.05});
+    Reference::float_optimizer_step(params, grads, {}, SgdStep{.lr = 0.1, .weight_decay = 0.05});
     expect(params[0], {0.985698625, -1.93089725, 0.3640324375}, {3});
   }
 }
@@ -351,32 +351,32 @@ TEST_CASE("sgd_step with momentum") {
   std::vector<HostHandle> buffers = {floats({kNan, kNan, kNan}, {3})};
   {
     const std::vector<HostHandle> grads = {floats({0.5, -1, 2}, {3})};
-    Reference::float_sgd_step(params, grads, buffers,
-                              SgdStep{.lr = 0.1,
-                                      .momentum = 0.9,
-                                      .dampening = 0.3,
-                                      .weight_decay = 0.05,
-                                      .first_step = true});
+    Reference::float_optimizer_step(params, grads, buffers,
+                                    SgdStep{.lr = 0.1,
+                                            .momentum = 0.9,
+                                            .dampening = 0.3,
+                                            .weight_decay = 0.05,
+                                            .first_step = true});
     expect(params[0], {0.945, -1.89, 0.2975}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({0.25, 0.5, -1}, {3})};
-    Reference::float_sgd_step(params, grads, buffers,
-                              SgdStep{.lr = 0.1,
-                                      .momentum = 0.9,
-                                      .dampening = 0.3,
-                                      .weight_decay = 0.05,
-                                      .first_step = false});
+    Reference::float_optimizer_step(params, grads, buffers,
+                                    SgdStep{.lr = 0.1,
+                                            .momentum = 0.9,
+                                            .dampening = 0.3,
+                                            .weight_decay = 0.05,
+                                            .first_step = false});
     expect(params[0], {0.8746925, -1.819385, 0.18420875}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({-0.75, 0.1, 0.3}, {3})};
-    Reference::float_sgd_step(params, grads, buffers,
-                              SgdStep{.lr = 0.1,
-                                      .momentum = 0.9,
-                                      .dampening = 0.3,
-                                      .weight_decay = 0.05,
-                                      .first_step = false});
+    Reference::float_optimizer_step(params, grads, buffers,
+                                    SgdStep{.lr = 0.1,
+                                            .momentum = 0.9,
+                                            .dampening = 0.3,
+                                            .weight_decay = 0.05,
+                                            .first_step = false});
     expect(params[0], {0.86085432625, -1.7564636525, 0.060601894375}, {3});
   }
 }
@@ -386,21 +386,21 @@ TEST_CASE("sgd_step, Nesterov") {
   std::vector<HostHandle> buffers = {floats({kNan, kNan, kNan}, {3})};
   {
     const std::vector<HostHandle> grads = {floats({0.5, -1, 2}, {3})};
-    Reference::float_sgd_step(
+    Reference::float_optimizer_step(
         params, grads, buffers,
         SgdStep{.lr = 0.1, .momentum = 0.9, .nesterov = true, .first_step = true});
     expect(params[0], {0.905, -1.81, 0.12}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({0.25, 0.5, -1}, {3})};
-    Reference::float_sgd_step(
+    Reference::float_optimizer_step(
         params, grads, buffers,
         SgdStep{.lr = 0.1, .momentum = 0.9, .nesterov = true, .first_step = false});
     expect(params[0], {0.817, -1.824, 0.148}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({-0.75, 0.1, 0.3}, {3})};
-    Reference::float_sgd_step(
+    Reference::float_optimizer_step(
         params, grads, buffers,
         SgdStep{.lr = 0.1, .momentum = 0.9, .nesterov = true, .first_step = false});
     expect(params[0], {0.9028, -1.8106, 0.0262}, {3});
@@ -409,50 +409,48 @@ TEST_CASE("sgd_step, Nesterov") {
 
 TEST_CASE("adam_step") {
   std::vector<HostHandle> params = {floats({1, -2, 0.5}, {3})};
-  std::vector<HostHandle> m = {floats({0, 0, 0}, {3})};
-  std::vector<HostHandle> v = {floats({0, 0, 0}, {3})};
+  std::vector<HostHandle> state = {floats({0, 0, 0}, {3}), floats({0, 0, 0}, {3})};
   {
     const std::vector<HostHandle> grads = {floats({0.5, -1, 2}, {3})};
-    Reference::float_adam_step(params, grads, m, v, {},
-                               AdamStep{.lr = 0.1, .weight_decay = 0.05, .step = 1});
+    Reference::float_optimizer_step(params, grads, state,
+                                    AdamStep{.lr = 0.1, .weight_decay = 0.05, .step = 1});
     expect(params[0], {0.900000001818, -1.900000000909, 0.400000000494}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({0.25, 0.5, -1}, {3})};
-    Reference::float_adam_step(params, grads, m, v, {},
-                               AdamStep{.lr = 0.1, .weight_decay = 0.05, .step = 2});
+    Reference::float_optimizer_step(params, grads, state,
+                                    AdamStep{.lr = 0.1, .weight_decay = 0.05, .step = 2});
     expect(params[0], {0.805771798867, -1.862846251373, 0.372120854029}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({-0.75, 0.1, 0.3}, {3})};
-    Reference::float_adam_step(params, grads, m, v, {},
-                               AdamStep{.lr = 0.1, .weight_decay = 0.05, .step = 3});
+    Reference::float_optimizer_step(params, grads, state,
+                                    AdamStep{.lr = 0.1, .weight_decay = 0.05, .step = 3});
     expect(params[0], {0.805684666589, -1.834500860152, 0.341817839731}, {3});
   }
 }
 
 TEST_CASE("adam_step, decoupled") {
   std::vector<HostHandle> params = {floats({1, -2, 0.5}, {3})};
-  std::vector<HostHandle> m = {floats({0, 0, 0}, {3})};
-  std::vector<HostHandle> v = {floats({0, 0, 0}, {3})};
+  std::vector<HostHandle> state = {floats({0, 0, 0}, {3}), floats({0, 0, 0}, {3})};
   {
     const std::vector<HostHandle> grads = {floats({0.5, -1, 2}, {3})};
-    Reference::float_adam_step(
-        params, grads, m, v, {},
+    Reference::float_optimizer_step(
+        params, grads, state,
         AdamStep{.lr = 0.1, .weight_decay = 0.05, .decoupled = true, .step = 1});
     expect(params[0], {0.895000002, -1.890000001, 0.3975000005}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({0.25, 0.5, -1}, {3})};
-    Reference::float_adam_step(
-        params, grads, m, v, {},
+    Reference::float_optimizer_step(
+        params, grads, state,
         AdamStep{.lr = 0.1, .weight_decay = 0.05, .decoupled = true, .step = 2});
     expect(params[0], {0.797307040467, -1.853916297366, 0.3688787967}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({-0.75, 0.1, 0.3}, {3})};
-    Reference::float_adam_step(
-        params, grads, m, v, {},
+    Reference::float_optimizer_step(
+        params, grads, state,
         AdamStep{.lr = 0.1, .weight_decay = 0.05, .decoupled = true, .step = 3});
     expect(params[0], {0.801518184898, -1.829836882969, 0.33812763364}, {3});
   }
@@ -460,25 +458,24 @@ TEST_CASE("adam_step, decoupled") {
 
 TEST_CASE("adam_step, amsgrad") {
   std::vector<HostHandle> params = {floats({1, -2, 0.5}, {3})};
-  std::vector<HostHandle> m = {floats({0, 0, 0}, {3})};
-  std::vector<HostHandle> v = {floats({0, 0, 0}, {3})};
-  std::vector<HostHandle> top = {floats({0, 0, 0}, {3})};
+  std::vector<HostHandle> state = {floats({0, 0, 0}, {3}), floats({0, 0, 0}, {3}),
+                                   floats({0, 0, 0}, {3})};
   {
     const std::vector<HostHandle> grads = {floats({0.5, -1, 2}, {3})};
-    Reference::float_adam_step(params, grads, m, v, top,
-                               AdamStep{.lr = 0.1, .amsgrad = true, .step = 1});
+    Reference::float_optimizer_step(params, grads, state,
+                                    AdamStep{.lr = 0.1, .amsgrad = true, .step = 1});
     expect(params[0], {0.900000002, -1.900000001, 0.4000000005}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({0.25, 0.5, -1}, {3})};
-    Reference::float_adam_step(params, grads, m, v, top,
-                               AdamStep{.lr = 0.1, .amsgrad = true, .step = 2});
+    Reference::float_optimizer_step(params, grads, state,
+                                    AdamStep{.lr = 0.1, .amsgrad = true, .step = 2});
     expect(params[0], {0.806782040477, -1.873366297371, 0.373366296702}, {3});
   }
   {
     const std::vector<HostHandle> grads = {floats({-0.75, 0.1, 0.3}, {3})};
-    Reference::float_adam_step(params, grads, m, v, top,
-                               AdamStep{.lr = 0.1, .amsgrad = true, .step = 3});
+    Reference::float_optimizer_step(params, grads, state,
+                                    AdamStep{.lr = 0.1, .amsgrad = true, .step = 3});
     expect(params[0], {0.814979720111, -1.858556464461, 0.344459527626}, {3});
   }
 }

@@ -683,8 +683,9 @@ TEST_CASE("tensors travel between a third backend and Kiln's own") {
 TEST_CASE("optimizer steps reach a third backend's own memory") {
   std::vector<ErasedTensor> params = {on(kToy, {1, 2}, {2})};
   const std::vector<ErasedTensor> grads = {on(kToy, {1, -1}, {2})};
-  Dispatch::float_sgd_step(std::span<ErasedTensor>(params), std::span<const ErasedTensor>(grads),
-                           std::span<ErasedTensor>(), SgdStep{.lr = 0.5});
+  Dispatch::float_optimizer_step(std::span<ErasedTensor>(params),
+                                 std::span<const ErasedTensor>(grads), std::span<ErasedTensor>(),
+                                 SgdStep{.lr = 0.5});
   CHECK(Dispatch::float_into_data(params[0]).to_doubles() == std::vector<double>{0.5, 2.5});
 }
 

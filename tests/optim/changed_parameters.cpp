@@ -102,14 +102,18 @@ TEST_CASE("the fused steps take nothing that does not fit") {
   std::vector<Tensor> p = {ones({4})};
   const std::vector<Tensor> g = {ones({4})}, short_g = {ones({3})};
   const std::vector<Tensor> double_g = {ones({4}, {.dtype = f64})};
-  std::vector<Tensor> m = {zeros({4})}, v = {zeros({4})}, none, small = {zeros({2})};
-  CHECK_THROWS_AS(detail::sgd_step(p, short_g, none, {}), ShapeError);
-  CHECK_THROWS_AS(detail::sgd_step(p, double_g, none, {}), DTypeError);
-  CHECK_THROWS_AS(detail::sgd_step(p, g, small, {.momentum = 0.9}), ShapeError);
-  CHECK_THROWS_AS(detail::sgd_step(p, g, none, {.momentum = 0.9}), ValueError);
-  CHECK_THROWS_AS(detail::adam_step(p, g, small, v, none, {}), ShapeError);
-  CHECK_THROWS_AS(detail::adam_step(p, g, m, small, none, {}), ShapeError);
-  CHECK_THROWS_AS(detail::adam_step(p, g, m, v, none, {.amsgrad = true}), ValueError);
-  CHECK_THROWS_AS(detail::adam_step(p, {}, m, v, none, {}), ValueError);
+  std::vector<Tensor> m = {zeros({4})}, v = {zeros({4})}, small = {zeros({2})};
+  using Slots = std::vector<std::span<Tensor>>;
+  const auto step = [&p](const std::vector<Tensor>& grads, const Slots& slots, OptimizerStep rule) {
+    detail::optimizer_step(p, grads, slots, rule);
+  };
+  CHECK_THROWS_AS(step(short_g, {}, SgdStep{}), ShapeError);
+  CHECK_THROWS_AS(step(double_g, {}, SgdStep{}), DTypeError);
+  CHECK_THROWS_AS(step(g, {small}, SgdStep{.momentum = 0.9}), ShapeError);
+  CHECK_THROWS_AS(step(g, {}, SgdStep{.momentum = 0.9}), ValueError);
+  CHECK_THROWS_AS(step(g, {small, v}, AdamStep{}), ShapeError);
+  CHECK_THROWS_AS(step(g, {m, small}, AdamStep{}), ShapeError);
+  CHECK_THROWS_AS(step(g, {m, v}, AdamStep{.amsgrad = true}), ValueError);
+  CHECK_THROWS_AS(step({}, {m, v}, AdamStep{}), ValueError);
   CHECK(p[0].sum().item<float>() == 4);
 }

@@ -311,3 +311,30 @@ def test_rates_of_nothing_end():
     optimizer = optimizer_of(kiln)
     schedule = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.0, total_iters=2)
     assert run(optimizer, schedule, 3) == [[0.0, 0.0], [0.0, 0.0], [0.5, 0.2], [0.5, 0.2]]
+
+
+def test_noam_and_composed_rates():
+    s = kiln.optim.lr_scheduler
+    optimizer = optimizer_of(kiln, 2.0)
+    schedule = s.NoamLR(optimizer, 16, 4)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.5 / 8)
+    assert schedule.lr_at(2.0, 3) == pytest.approx(0.25)
+    assert schedule.lr_at(2.0, 15) == pytest.approx(0.125)
+    run(optimizer, schedule, 3)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.25)
+
+    for reduction, wanted in (("average", 0.1), ("sum", 0.2), ("product", 0.8 * 0.125 * 0.125)):
+        optimizer = optimizer_of(kiln, 0.8)
+        parts = [s.ExponentialLR(optimizer, 0.5), s.MultiStepLR(optimizer, [1, 2, 3], 0.5)]
+        schedule = s.ComposedLR(optimizer, parts, reduction)
+        run(optimizer, schedule, 3)
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(wanted)
+        other = s.ComposedLR(optimizer_of(kiln, 0.8), parts, reduction)
+        other.load_state_dict(schedule.state_dict())
+        assert other.last_epoch == 3
+    with pytest.raises(kiln.errors.ValueError, match="'average', 'sum' or 'product'"):
+        s.ComposedLR(optimizer, parts, "most")
+    with pytest.raises(kiln.errors.TypeError, match="closed form"):
+        s.ComposedLR(optimizer, [s.ReduceLROnPlateau(optimizer)])
+    with pytest.raises(kiln.errors.ValueError, match="warmup"):
+        s.NoamLR(optimizer, warmup=0)

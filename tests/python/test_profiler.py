@@ -19,7 +19,7 @@ def test_counts_of_a_training_step(tmp_path):
     kiln.ones(3).exp()  # after its end
     rows = {row["op"]: row for row in p.rows()}
     assert rows["float_linear"]["count"] == 3
-    assert rows["float_sgd_step"]["count"] == 3
+    assert rows["float_optimizer_step"]["count"] == 3
     assert "float_exp" not in rows
     assert all(row["seconds"] >= 0 and row["bytes"] >= 0 for row in rows.values())
     assert rows["float_linear"]["bytes"] == 3 * 4 * (2 * 8 + 4 * 8 + 4 + 2 * 4)

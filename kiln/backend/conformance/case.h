@@ -29,7 +29,7 @@ struct Here {};    // the device under test
 using Argument =
     std::variant<Operand, OperandList, HostData, Absent, Here, Shape, Scalar, DType, Range,
                  Distribution, RandomStream, ConvOptions, PoolOptions, CrossEntropyOptions,
-                 AttentionOptions, SgdStep, AdamStep, QuantScheme, UnaryFunction, BinaryFunction,
+                 AttentionOptions, OptimizerStep, QuantScheme, UnaryFunction, BinaryFunction,
                  TernaryFunction, IntFunction, ComplexFunction, GridOptions, DimMaps, EdgeMode,
                  ScatterReduction, Activation, bool, int, int64_t, double>;
 

@@ -147,35 +147,67 @@ void add_steps(CaseList& list, DType dtype) {
     }
     return out;
   };
-  const auto sgd = [&](const SgdStep& step, bool buffers) {
-    list.add("float_sgd_step",
-             {tensors(-1, 1), tensors(-1, 1), buffers ? tensors(-1, 1) : OperandList(), step},
-             tolerance);
+  // Slots of squares and largest values are never negative.
+  const auto add = [&](const OptimizerStep& step, std::initializer_list<bool> positive = {}) {
+    OperandList state;
+    for (const bool above : positive) {
+      for (Operand& x : above ? tensors(0.1, 1) : tensors(-0.1, 0.1)) state.push_back(x);
+    }
+    list.add("float_optimizer_step", {tensors(-1, 1), tensors(-1, 1), state, step}, tolerance);
   };
-  sgd({.lr = 0.1}, false);
-  sgd({.lr = 0.1, .weight_decay = 0.01}, false);
+  add(SgdStep{.lr = 0.1});
+  add(SgdStep{.lr = 0.1, .weight_decay = 0.01});
   for (bool first : {true, false}) {
-    sgd({.lr = 0.1, .momentum = 0.9, .first_step = first}, true);
-    sgd({.lr = 0.1, .momentum = 0.9, .dampening = 0.3, .weight_decay = 0.01, .first_step = first},
-        true);
-    sgd({.lr = 0.1, .momentum = 0.9, .nesterov = true, .first_step = first}, true);
+    add(SgdStep{.lr = 0.1, .momentum = 0.9, .first_step = first}, {false});
+    add(SgdStep{.lr = 0.1,
+                .momentum = 0.9,
+                .dampening = 0.3,
+                .weight_decay = 0.01,
+                .first_step = first},
+        {false});
+    add(SgdStep{.lr = 0.1, .momentum = 0.9, .nesterov = true, .first_step = first}, {false});
   }
-  for (bool decoupled : {false, true}) {
-    for (bool amsgrad : {false, true}) {
-      for (double decay : {0.0, 0.1}) {
-        const AdamStep step{.lr = 0.01,
-                            .weight_decay = decay,
-                            .decoupled = decoupled,
-                            .amsgrad = amsgrad,
-                            .step = amsgrad ? 7 : 1};
-        list.add("float_adam_step",
-                 {tensors(-1, 1), tensors(-1, 1), tensors(-0.1, 0.1), tensors(0.1, 1),
-                  amsgrad ? tensors(0.1, 1) : OperandList(), step},
-                 tolerance);
+  for (const double decay : {0.0, 0.1}) {
+    for (const bool decoupled : {false, true}) {
+      AdamStep adam{.lr = 0.01, .weight_decay = decay, .decoupled = decoupled};
+      add(adam, {false, true});
+      adam.amsgrad = true;
+      adam.step = 7;
+      add(adam, {false, true, true});
+      add(NAdamStep{.weight_decay = decay,
+                    .decoupled = decoupled,
+                    .mu = 0.45,
+                    .mu_next = 0.46,
+                    .product = 0.2,
+                    .step = 2},
+          {false, true});
+      for (const int64_t step : {1, 2000}) {
+        add(RAdamStep{.weight_decay = decay, .decoupled = decoupled, .step = step}, {false, true});
+      }
+    }
+    add(AdamStep{.lr = 0.01, .weight_decay = decay, .decoupled = true, .cautious = true},
+        {false, true});
+    add(AdagradStep{.lr_decay = 0.1, .weight_decay = decay, .step = 3}, {true});
+    add(AdadeltaStep{.weight_decay = decay}, {true, true});
+    add(RMSpropStep{.weight_decay = decay}, {true});
+    add(RMSpropStep{.weight_decay = decay, .momentum = 0.9}, {true, false});
+    add(RMSpropStep{.weight_decay = decay, .centered = true}, {true, false});
+    add(RMSpropStep{.weight_decay = decay, .momentum = 0.9, .centered = true},
+        {true, false, false});
+    add(AdamaxStep{.weight_decay = decay, .step = 2}, {false, true});
+    add(AsgdStep{.lambd = 0.1, .weight_decay = decay}, {false});
+    add(AsgdStep{.mu = 0.25, .weight_decay = decay}, {false});
+    add(LionStep{.weight_decay = decay}, {false});
+    for (const bool no_prox : {false, true}) {
+      for (const int64_t step : {1, 5}) {
+        add(AdanStep{.weight_decay = decay, .no_prox = no_prox, .step = step},
+            {false, false, true, false});
       }
     }
   }
-  list.add("float_sgd_step", {OperandList(), OperandList(), OperandList(), SgdStep{.lr = 0.1}});
+  add(RpropStep{}, {false, true});
+  list.add("float_optimizer_step",
+           {OperandList(), OperandList(), OperandList(), OptimizerStep(SgdStep{.lr = 0.1})});
 }
 
 }  // namespace

@@ -105,12 +105,9 @@ struct CpuNeural : CpuBasic {
   // (dropout.cpp)
   static HostHandle float_dropout(Arg<HostHandle>, double, RandomStream);
 
-  // Optimizer steps. (optimizer.cpp)
-  static void float_sgd_step(std::span<HostHandle>, std::span<const HostHandle>,
-                             std::span<HostHandle>, const SgdStep&);
-  static void float_adam_step(std::span<HostHandle>, std::span<const HostHandle>,
-                              std::span<HostHandle>, std::span<HostHandle>, std::span<HostHandle>,
-                              const AdamStep&);
+  // (optimizer.cpp)
+  static void float_optimizer_step(std::span<HostHandle>, std::span<const HostHandle>,
+                                   std::span<HostHandle>, const OptimizerStep&);
 };
 
 }  // namespace kiln

@@ -389,12 +389,9 @@ struct Rows : Base {
     return {heads(q, q->shape()), heads(k, k->shape()), heads(v, v->shape())};
   }
   static M float_dropout(T x, double, RandomStream) { return like(x); }
-  static void float_sgd_step(Mut params, List, Mut momentum, const SgdStep&) {
+  static void float_optimizer_step(Mut params, List, Mut state, const OptimizerStep&) {
     written(params);
-    written(momentum);
-  }
-  static void float_adam_step(Mut params, List, Mut m, Mut v, Mut largest, const AdamStep&) {
-    for (const Mut& list : {params, m, v, largest}) written(list);
+    written(state);
   }
 
   // ----------------------------------------------------------------------------------- integers

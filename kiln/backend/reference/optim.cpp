@@ -1,5 +1,6 @@
-// Optimizer steps and dropout: the formulas of options.h and ops.def, element by element.
+// Optimizer steps and dropout, element by element: optimizer_formulas.def and ops.def.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kiln/backend/random_fill.h"
@@ -13,56 +14,50 @@ using reference::overwrite;
 using reference::read;
 using reference::Tensor;
 
-void Ops::float_sgd_step(std::span<HostHandle> params, std::span<const HostHandle> grads,
-                         std::span<HostHandle> buffers, const SgdStep& step) {
-  for (size_t i = 0; i < params.size(); ++i) {
-    std::vector<double> p = read<double>(params[i]);
-    std::vector<double> g = read<double>(grads[i]);
-    std::vector<double> buffer;
-    if (!buffers.empty()) buffer = read<double>(buffers[i]);
-    for (size_t j = 0; j < p.size(); ++j) {
-      double grad = g[j] + step.weight_decay * p[j];
-      if (!buffers.empty()) {
-        buffer[j] =
-            step.first_step ? grad : step.momentum * buffer[j] + (1.0 - step.dampening) * grad;
-        grad = step.nesterov ? grad + step.momentum * buffer[j] : buffer[j];
-      }
-      p[j] -= step.lr * grad;
-    }
-    overwrite(params[i], p);
-    if (!buffers.empty()) overwrite(buffers[i], buffer);
-  }
-}
+namespace {
 
-void Ops::float_adam_step(std::span<HostHandle> params, std::span<const HostHandle> grads,
-                          std::span<HostHandle> first, std::span<HostHandle> second,
-                          std::span<HostHandle> largest, const AdamStep& step) {
-  const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
-  const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
+// Numbers of the formulas: doubles.
+double add(double a, double b) { return a + b; }
+double sub(double a, double b) { return a - b; }
+double mul(double a, double b) { return a * b; }
+double div(double a, double b) { return a / b; }
+double scaled(double x, double c) { return c * x; }
+double plus(double x, double c) { return x + c; }
+double mul_add(double a, double b, double c) { return a * b + c; }
+double scaled_add(double a, double c, double b) { return c * a + b; }
+double root(double x) { return std::sqrt(x); }
+double magnitude(double x) { return std::abs(x); }
+double larger(double a, double b) { return a > b || std::isnan(a) ? a : b; }
+double nothing(double) { return 0.0; }
+double pick(double x, double a, double b) { return x > 0.0 ? a : b; }
+double between(double x, double low, double high) { return std::min(std::max(x, low), high); }
+
+#define KILN_FORMULA
+#include "kiln/backend/optimizer_formulas.def"
+#undef KILN_FORMULA
+
+}  // namespace
+
+void Ops::float_optimizer_step(std::span<HostHandle> params, std::span<const HostHandle> grads,
+                               std::span<HostHandle> state, const OptimizerStep& step) {
+  const size_t slots = slots_of(step);
   for (size_t i = 0; i < params.size(); ++i) {
     std::vector<double> p = read<double>(params[i]);
     const std::vector<double> g = read<double>(grads[i]);
-    std::vector<double> m = read<double>(first[i]);
-    std::vector<double> v = read<double>(second[i]);
-    std::vector<double> top;
-    if (step.amsgrad) top = read<double>(largest[i]);
-    for (size_t j = 0; j < p.size(); ++j) {
-      double grad = g[j];
-      if (step.decoupled) {
-        p[j] *= 1.0 - step.lr * step.weight_decay;
-      } else {
-        grad += step.weight_decay * p[j];
-      }
-      m[j] = step.beta1 * m[j] + (1.0 - step.beta1) * grad;
-      v[j] = step.beta2 * v[j] + (1.0 - step.beta2) * grad * grad;
-      if (step.amsgrad) top[j] = std::max(top[j], v[j]);
-      const double second_moment = step.amsgrad ? top[j] : v[j];
-      p[j] -= step.lr * (m[j] / correction1) / (std::sqrt(second_moment / correction2) + step.eps);
+    std::array<std::vector<double>, 4> s;
+    for (size_t k = 0; k < 4; ++k) {
+      s[k] = k < slots ? read<double>(state[k * params.size() + i]) : std::vector<double>(p.size());
     }
+    std::visit(
+        [&]<class Step>(const Step& rule) {
+          const Formula<Step> formula(rule);
+          for (size_t j = 0; j < p.size(); ++j) {
+            formula(p[j], g[j], s[0][j], s[1][j], s[2][j], s[3][j]);
+          }
+        },
+        step);
     overwrite(params[i], p);
-    overwrite(first[i], m);
-    overwrite(second[i], v);
-    if (step.amsgrad) overwrite(largest[i], top);
+    for (size_t k = 0; k < slots; ++k) overwrite(state[k * params.size() + i], s[k]);
   }
 }
 

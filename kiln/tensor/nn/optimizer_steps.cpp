@@ -7,21 +7,14 @@ namespace kiln::detail {
 
 namespace {
 
-CachedVector<ErasedTensor> inners(const char* op, std::span<const Tensor> xs) {
-  CachedVector<ErasedTensor> out;
-  out.reserve(xs.size());
-  for (const Tensor& x : xs) out.push_back(value_of(op, x).inner);
-  return out;
-}
-
-CachedVector<ErasedTensor> inners(const char* op, std::span<Tensor> xs) {
-  return inners(op, std::span<const Tensor>(xs));
+void append_inners(const char* op, std::span<const Tensor> xs, CachedVector<ErasedTensor>& to) {
+  to.reserve(to.size() + xs.size());
+  for (const Tensor& x : xs) to.push_back(value_of(op, x).inner);
 }
 
 // The kernels walk all tensors at one index by the parameter's size: nothing else may come to them.
 void check_alike(const char* op, const char* what, std::span<const ErasedTensor> params,
-                 std::span<const ErasedTensor> others, bool may_be_empty) {
-  if (others.empty() && may_be_empty) return;
+                 std::span<const ErasedTensor> others) {
   if (others.size() != params.size()) {
     throw_error<ValueError>(op, ": expected one tensor of ", what, " for each parameter; got ",
                             others.size(), " for ", params.size());
@@ -45,39 +38,33 @@ void check_alike(const char* op, const char* what, std::span<const ErasedTensor>
 
 }  // namespace
 
-void sgd_step(std::span<Tensor> params, std::span<const Tensor> grads, std::span<Tensor> momentum,
-              const SgdStep& step) {
+void optimizer_step(std::span<Tensor> params, std::span<const Tensor> grads,
+                    std::span<const std::span<Tensor>> slots, const OptimizerStep& step) {
+  const char* op = "optimizer_step";
   if (params.empty()) return;
-  CachedVector<ErasedTensor> p = inners("sgd_step", params);
-  const CachedVector<ErasedTensor> g = inners("sgd_step", grads);
-  CachedVector<ErasedTensor> m = inners("sgd_step", momentum);
-  check_alike("sgd_step", "gradients", p, g, false);
-  check_alike("sgd_step", "momentum", p, m, step.momentum == 0.0);
-  Dispatch::float_sgd_step(std::span<ErasedTensor>(p), std::span<const ErasedTensor>(g),
-                           std::span<ErasedTensor>(m), step);
+  if (slots.size() != slots_of(step)) {
+    throw_error<ValueError>(op, ": expected ", slots_of(step), " slots of state; got ",
+                            slots.size());
+  }
+  CachedVector<ErasedTensor> p;
+  CachedVector<ErasedTensor> g;
+  CachedVector<ErasedTensor> state;
+  append_inners(op, params, p);
+  append_inners(op, grads, g);
+  check_alike(op, "gradients", p, g);
+  for (const std::span<Tensor> slot : slots) {
+    const size_t first = state.size();
+    append_inners(op, slot, state);
+    check_alike(op, "state", p, std::span<const ErasedTensor>(state).subspan(first));
+  }
+  Dispatch::float_optimizer_step(std::span<ErasedTensor>(p), std::span<const ErasedTensor>(g),
+                                 std::span<ErasedTensor>(state), step);
 }
 
 bool are_alike(const Tensor& a, const Tensor& b) {
   const TensorBase& x = *value_of("step", a).inner;
   const TensorBase& y = *value_of("step", b).inner;
   return x.shape() == y.shape() && x.dtype() == y.dtype() && x.device() == y.device();
-}
-
-void adam_step(std::span<Tensor> params, std::span<const Tensor> grads, std::span<Tensor> m,
-               std::span<Tensor> v, std::span<Tensor> vmax, const AdamStep& step) {
-  if (params.empty()) return;
-  CachedVector<ErasedTensor> p = inners("adam_step", params);
-  const CachedVector<ErasedTensor> g = inners("adam_step", grads);
-  CachedVector<ErasedTensor> m1 = inners("adam_step", m);
-  CachedVector<ErasedTensor> v1 = inners("adam_step", v);
-  CachedVector<ErasedTensor> vm = inners("adam_step", vmax);
-  check_alike("adam_step", "gradients", p, g, false);
-  check_alike("adam_step", "first moments", p, m1, false);
-  check_alike("adam_step", "second moments", p, v1, false);
-  check_alike("adam_step", "largest second moments", p, vm, !step.amsgrad);
-  Dispatch::float_adam_step(std::span<ErasedTensor>(p), std::span<const ErasedTensor>(g),
-                            std::span<ErasedTensor>(m1), std::span<ErasedTensor>(v1),
-                            std::span<ErasedTensor>(vm), step);
 }
 
 }  // namespace kiln::detail

@@ -3,18 +3,16 @@
 
 #include <span>
 
-#include "kiln/backend/options.h"
+#include "kiln/backend/optimizer_step.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::detail {
 
-// Writes the parameters and the state in place; not recorded. All spans are of one length, but
-// `momentum` and `vmax` may be empty where the step does not use them. Tensors at one index are
-// of one shape, dtype and device: ShapeError, DTypeError and DeviceError otherwise.
-void sgd_step(std::span<Tensor> params, std::span<const Tensor> grads, std::span<Tensor> momentum,
-              const SgdStep& step);
-void adam_step(std::span<Tensor> params, std::span<const Tensor> grads, std::span<Tensor> m,
-               std::span<Tensor> v, std::span<Tensor> vmax, const AdamStep& step);
+// Writes the parameters and the state in place; not recorded. `slots` has a span for each slot that
+// the step names, with one tensor for each parameter. Tensors at one index are of one shape, dtype
+// and device: ShapeError, DTypeError and DeviceError otherwise, and ValueError for other counts.
+void optimizer_step(std::span<Tensor> params, std::span<const Tensor> grads,
+                    std::span<const std::span<Tensor>> slots, const OptimizerStep& step);
 
 // Whether both are of one shape, dtype and device. Throws DTypeError for complex ones.
 bool are_alike(const Tensor& a, const Tensor& b);

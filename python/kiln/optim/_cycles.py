@@ -8,7 +8,7 @@ from ._schedule import LRScheduler, power
 from .optimizer import Optimizer
 
 
-def _for_groups(name, optimizer, value):
+def for_groups(name, optimizer, value):
     """A value for each group, from one for all or a list."""
     if not isinstance(optimizer, Optimizer):
         raise errors.TypeError(f"{type(optimizer).__name__} is not an Optimizer")
@@ -118,7 +118,7 @@ class OneCycleLR(LRScheduler):
         three_phase=False,
         last_epoch=-1,
     ):
-        max_lrs = _for_groups("max_lr", optimizer, max_lr)
+        max_lrs = for_groups("max_lr", optimizer, max_lr)
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise errors.ValueError(
@@ -150,8 +150,8 @@ class OneCycleLR(LRScheduler):
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            bases = _for_groups("base_momentum", optimizer, base_momentum)
-            mosts = _for_groups("max_momentum", optimizer, max_momentum)
+            bases = for_groups("base_momentum", optimizer, base_momentum)
+            mosts = for_groups("max_momentum", optimizer, max_momentum)
             self.use_beta1 = _begin_momentum(optimizer, bases, mosts, last_epoch)
         super().__init__(optimizer, last_epoch)
 
@@ -227,8 +227,8 @@ class CyclicLR(LRScheduler):
         max_momentum=0.9,
         last_epoch=-1,
     ):
-        base_lrs = _for_groups("base_lr", optimizer, base_lr)
-        self.max_lrs = _for_groups("max_lr", optimizer, max_lr)
+        base_lrs = for_groups("base_lr", optimizer, base_lr)
+        self.max_lrs = for_groups("max_lr", optimizer, max_lr)
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise errors.ValueError("mode is invalid and scale_fn is None")
         up = float(step_size_up)
@@ -249,8 +249,8 @@ class CyclicLR(LRScheduler):
             self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.base_momentums = _for_groups("base_momentum", optimizer, base_momentum)
-            self.max_momentums = _for_groups("max_momentum", optimizer, max_momentum)
+            self.base_momentums = for_groups("base_momentum", optimizer, base_momentum)
+            self.max_momentums = for_groups("max_momentum", optimizer, max_momentum)
             self.use_beta1 = _begin_momentum(
                 optimizer, self.base_momentums, self.max_momentums, last_epoch
             )

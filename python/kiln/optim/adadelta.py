@@ -1,18 +1,20 @@
 """Adadelta."""
 
 from .. import errors
-from .composed import ComposedOptimizer
-from .optimizer import check_hints, check_not_negative
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_hints, check_not_negative
 
 __all__ = ["Adadelta"]
 
 
-class Adadelta(ComposedOptimizer):
+class Adadelta(GroupOptimizer):
     """Adadelta (Zeiler, 2012).
 
     v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2;
     p -= lr d. State: "step", "square_avg" (v), "acc_delta" (u).
     """
+
+    _step_group = staticmethod(_optim.adadelta_step)
 
     def __init__(
         self,
@@ -42,14 +44,3 @@ class Adadelta(ComposedOptimizer):
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
-
-    def _slots(self, group):
-        return ("square_avg", "acc_delta")
-
-    def _update(self, p, grad, state, step, group):
-        rho, eps = group["rho"], group["eps"]
-        square = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        moved = state["acc_delta"]
-        delta = moved.add(eps).sqrt_().div_(square.add(eps).sqrt_()).mul_(grad)
-        moved.mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        p.add_(delta, alpha=-float(group["lr"]))

@@ -1,19 +1,21 @@
 """Adagrad."""
 
 from .. import _C
+from .._C import _optim
 from ._state_dict import step_tensor
-from .composed import ComposedOptimizer
-from .optimizer import check_hints, check_not_negative
+from .optimizer import GroupOptimizer, check_hints, check_not_negative
 
 __all__ = ["Adagrad"]
 
 
-class Adagrad(ComposedOptimizer):
+class Adagrad(GroupOptimizer):
     """Adagrad (Duchi et al., 2011).
 
     s += g^2, from initial_accumulator_value on; p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) +
     eps). State, from the beginning: "step", "sum".
     """
+
+    _step_group = staticmethod(_optim.adagrad_step)
 
     def __init__(
         self,
@@ -51,16 +53,5 @@ class Adagrad(ComposedOptimizer):
         super().__init__(params, defaults)
         for group in self.param_groups:
             for p in group["params"]:
-                self.state[p] = self._new_state(p.detach(), group)
-
-    def _slots(self, group):
-        return ("sum",)
-
-    def _new_state(self, p, group):
-        start = self.defaults["initial_accumulator_value"]
-        return {"step": step_tensor(0), "sum": _C.full_like(p, start)}
-
-    def _update(self, p, grad, state, step, group):
-        rate = float(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
-        root = state["sum"].addcmul_(grad, grad, value=1).sqrt().add_(group["eps"])
-        p.addcdiv_(grad, root, value=-rate)
+                start = _C.full_like(p.detach(), initial_accumulator_value)
+                self.state[p] = {"step": step_tensor(0), "sum": start}

@@ -1,18 +1,19 @@
 """Adamax."""
 
-from .. import _C
-from .composed import ComposedOptimizer
-from .optimizer import check_betas, check_hints, check_not_negative
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_betas, check_hints, check_not_negative
 
 __all__ = ["Adamax"]
 
 
-class Adamax(ComposedOptimizer):
+class Adamax(GroupOptimizer):
     """Adamax (Kingma & Ba, 2015): Adam with the infinity norm.
 
     m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g| + eps); p -= lr / (1 - beta1^t) m / u.
     State: "step", "exp_avg", "exp_inf".
     """
+
+    _step_group = staticmethod(_optim.adamax_step)
 
     def __init__(
         self,
@@ -40,13 +41,3 @@ class Adamax(ComposedOptimizer):
             "capturable": capturable,
         }
         super().__init__(params, defaults)
-
-    def _slots(self, group):
-        return ("exp_avg", "exp_inf")
-
-    def _update(self, p, grad, state, step, group):
-        beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-        largest = state["exp_inf"]
-        largest.copy_(_C.maximum(largest.mul_(beta2), grad.abs().add_(group["eps"])))
-        p.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1**step))

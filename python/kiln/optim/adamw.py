@@ -6,7 +6,11 @@ __all__ = ["AdamW"]
 
 
 class AdamW(Adam):
-    """Adam with weight decay apart from the gradient (Loshchilov & Hutter, 2019)."""
+    """Adam with weight decay apart from the gradient (Loshchilov & Hutter, 2019).
+
+    cautious_weight_decay, which is Kiln's own, shrinks only what the step moves toward 0 (Chen et
+    al., 2025).
+    """
 
     def __init__(
         self,
@@ -22,6 +26,7 @@ class AdamW(Adam):
         capturable=False,
         differentiable=False,
         fused=None,
+        cautious_weight_decay=False,
     ):
         super().__init__(
             params,
@@ -37,6 +42,10 @@ class AdamW(Adam):
             fused=fused,
             decoupled_weight_decay=True,
         )
+        if cautious_weight_decay:
+            self.defaults["cautious_weight_decay"] = True
+            for group in self.param_groups:
+                group.setdefault("cautious_weight_decay", True)
 
     def __setstate__(self, state):
         super().__setstate__(state)

@@ -12,6 +12,7 @@ from .optimizer import Optimizer
 
 __all__ = [
     "ChainedScheduler",
+    "ComposedLR",
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
@@ -22,6 +23,7 @@ __all__ = [
     "LinearLR",
     "MultiStepLR",
     "MultiplicativeLR",
+    "NoamLR",
     "OneCycleLR",
     "PolynomialLR",
     "ReduceLROnPlateau",
@@ -202,6 +204,25 @@ class CosineAnnealingLR(_ByEpoch):
         return [factor * (group["lr"] - self.eta_min) + self.eta_min for group in groups]
 
 
+class NoamLR(_ByEpoch):
+    """base model_size^(-1/2) min(t^(-1/2), t warmup^(-3/2)), t = epoch + 1 (Vaswani et al., 2017)."""
+
+    def __init__(self, optimizer, model_size=512, warmup=4000, last_epoch=-1):
+        for name, value in (("model_size", model_size), ("warmup", warmup)):
+            if value < 1:
+                raise errors.ValueError(f"NoamLR: {name} must be >= 1; got {value}")
+        self.model_size = model_size
+        self.warmup = warmup
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, base, epoch):
+        t = epoch + 1
+        return base * self.model_size**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
+
+    def get_lr(self):
+        return self._get_closed_form_lr()
+
+
 # ---- Functions of the user's
 
 
@@ -355,6 +376,45 @@ class ChainedScheduler(_OfSchedulers):
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = rates_of(self.optimizer)
+
+
+class ComposedLR(_ByEpoch):
+    """Several schedules with closed forms at once: of their rates the "average", the "sum", or the
+    "product" as parts of base."""
+
+    def __init__(self, optimizer, schedulers, reduction="product", last_epoch=-1):
+        if not schedulers:
+            raise errors.ValueError("ComposedLR expects at least one scheduler, but got none")
+        for scheduler in schedulers:
+            if not hasattr(scheduler, "lr_at"):
+                raise errors.TypeError(
+                    f"ComposedLR: {type(scheduler).__name__} has no closed form, lr_at()"
+                )
+        if reduction not in ("average", "sum", "product"):
+            raise errors.ValueError(
+                "ComposedLR: reduction must be 'average', 'sum' or 'product';"
+                f" got {reduction!r}"
+            )
+        self._parts = list(schedulers)
+        self.reduction = reduction
+        # Each schedule has set its first rate.
+        for group in optimizer.param_groups:
+            if last_epoch == -1:
+                set_rate(group, group["initial_lr"])
+        super().__init__(optimizer, last_epoch)
+
+    def lr_at(self, base, epoch):
+        rates = [part.lr_at(base, epoch) for part in self._parts]
+        if self.reduction == "product":
+            return base * math.prod(rate / base if base else 0.0 for rate in rates)
+        return sum(rates) / (len(rates) if self.reduction == "average" else 1)
+
+    def get_lr(self):
+        return self._get_closed_form_lr()
+
+    def state_dict(self):
+        """As of every schedule; the parts follow from the epoch."""
+        return {key: value for key, value in super().state_dict().items() if key != "_parts"}
 
 
 # ---- By what is measured

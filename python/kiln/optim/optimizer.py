@@ -289,7 +289,7 @@ class GroupOptimizer(Optimizer):
     """An optimizer that takes its steps group by group.
 
     A subclass has _step_group(group, state, gradients), which returns how many parameters it
-    changed: a C++ function, or see composed.py.
+    changed.
     """
 
     def step(self, closure=None, *, gradients=None):
@@ -335,7 +335,7 @@ class GroupOptimizer(Optimizer):
 
 
 _ADDED_LATER = {
-    "amsgrad", "capturable", "centered", "decoupled_weight_decay", "differentiable", "foreach",
+    "amsgrad", "capturable", "cautious_weight_decay", "centered", "decoupled_weight_decay", "differentiable", "foreach",
     "fused", "maximize", "nesterov",
 }  # fmt: skip
 
@@ -353,11 +353,11 @@ def check_hints(name, *, foreach, differentiable, fused=None):
         )
 
 
-def check_betas(betas):
-    """The two of them as floats. Raises ValueError unless they are in [0, 1)."""
+def check_betas(betas, count=2):
+    """That many of them as floats. Raises ValueError unless they are in [0, 1)."""
     betas = tuple(map(float, betas))
-    if len(betas) != 2:
-        raise errors.ValueError(f"betas must be two numbers; got {len(betas)}")
+    if len(betas) != count:
+        raise errors.ValueError(f"betas must be {count} numbers; got {len(betas)}")
     for i, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise errors.ValueError(f"Invalid beta parameter at index {i}: {beta}")

@@ -1,18 +1,20 @@
 """RMSprop."""
 
-from .composed import ComposedOptimizer
-from .optimizer import check_hints, check_not_negative
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_hints, check_not_negative
 
 __all__ = ["RMSprop"]
 
 
-class RMSprop(ComposedOptimizer):
+class RMSprop(GroupOptimizer):
     """RMSprop (Hinton, 2012), centered as in Graves (2013).
 
     v = alpha v + (1 - alpha) g^2; with centered, d = sqrt(v - (mean of g)^2) + eps, otherwise
     sqrt(v) + eps; buf = momentum buf + g / d; p -= lr buf. State: "step", "square_avg" and, where
     used, "momentum_buffer" and "grad_avg".
     """
+
+    _step_group = staticmethod(_optim.rmsprop_step)
 
     def __init__(
         self,
@@ -45,21 +47,3 @@ class RMSprop(ComposedOptimizer):
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
-
-    def _slots(self, group):
-        names = ["square_avg"]
-        names += ["momentum_buffer"] if group["momentum"] > 0 else []
-        return names + (["grad_avg"] if group["centered"] else [])
-
-    def _update(self, p, grad, state, step, group):
-        alpha, lr = group["alpha"], float(group["lr"])
-        square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
-        if group["centered"]:
-            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
-            square = square.addcmul(mean, mean, value=-1)
-        root = square.sqrt().add_(group["eps"])
-        if group["momentum"] > 0:
-            buffer = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, root)
-            p.add_(buffer, alpha=-lr)
-        else:
-            p.addcdiv_(grad, root, value=-lr)

@@ -1,7 +1,6 @@
 // Optimizer steps: one parallel loop over the elements of all parameters, as if they lay one after
 // another.
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "kiln/backend/cpu/cpu.h"
@@ -59,71 +58,38 @@ std::span<const HostHandle> plain_gradients(std::span<const HostHandle> grads,
 }
 
 template <class T>
-void run_sgd(std::span<const HostHandle> params, std::span<const HostHandle> grads,
-             std::span<const HostHandle> buffers, const SgdStep& step) {
+void run(std::span<const HostHandle> params, std::span<const HostHandle> grads,
+         std::span<const HostHandle> state, const OptimizerStep& step) {
   const auto& kernels = cpu::optimizer_kernels<T>();
+  const size_t slots = slots_of(step);
   for_each_part(params, [&](size_t i, int64_t at, int64_t n) {
-    T* buffer = buffers.empty() ? nullptr : buffers[i]->data_as<T>() + at;
-    kernels.sgd(params[i]->data_as<T>() + at, grads[i]->data_as<const T>() + at, buffer, step, n);
-  });
-}
-
-template <class T>
-void run_adam(std::span<const HostHandle> params, std::span<const HostHandle> grads,
-              std::span<const HostHandle> first, std::span<const HostHandle> second,
-              std::span<const HostHandle> largest, const AdamStep& step) {
-  const auto& kernels = cpu::optimizer_kernels<T>();
-  const auto steps = static_cast<double>(step.step);
-  const cpu::AdamCorrections corrections = {.first = 1.0 - std::pow(step.beta1, steps),
-                                            .second = 1.0 - std::pow(step.beta2, steps)};
-  for_each_part(params, [&](size_t i, int64_t at, int64_t n) {
-    T* most = step.amsgrad ? largest[i]->data_as<T>() + at : nullptr;
-    kernels.adam(params[i]->data_as<T>() + at, grads[i]->data_as<const T>() + at,
-                 first[i]->data_as<T>() + at, second[i]->data_as<T>() + at, most, step, corrections,
-                 n);
+    cpu::Slots<T> parts = {};
+    for (size_t s = 0; s < slots; ++s) {
+      parts[s] = state[s * params.size() + i]->data_as<T>() + at;
+    }
+    kernels.step(params[i]->data_as<T>() + at, grads[i]->data_as<const T>() + at, parts, step, n);
   });
 }
 
 }  // namespace
 
-void CpuNeural::float_sgd_step(std::span<HostHandle> params, std::span<const HostHandle> grads,
-                               std::span<HostHandle> buffers, const SgdStep& step) {
+void CpuNeural::float_optimizer_step(std::span<HostHandle> params,
+                                     std::span<const HostHandle> grads, std::span<HostHandle> state,
+                                     const OptimizerStep& step) {
   if (params.empty()) return;
   const DType dtype = params[0]->dtype();
-  if (cpu::is_half(dtype) || !are_plain(params, dtype) || !are_plain(buffers, dtype)) {
-    return BackendDefaults<Cpu>::float_sgd_step(params, grads, buffers, step);
+  if (cpu::is_half(dtype) || !are_plain(params, dtype) || !are_plain(state, dtype)) {
+    return BackendDefaults<Cpu>::float_optimizer_step(params, grads, state, step);
   }
   std::vector<HostHandle> copies;
   const std::span<const HostHandle> plain = plain_gradients(grads, copies);
   if (dtype == DType::f64) {
-    run_sgd<double>(params, plain, buffers, step);
+    run<double>(params, plain, state, step);
   } else {
-    run_sgd<float>(params, plain, buffers, step);
+    run<float>(params, plain, state, step);
   }
   mark_written(params);
-  mark_written(buffers);
-}
-
-void CpuNeural::float_adam_step(std::span<HostHandle> params, std::span<const HostHandle> grads,
-                                std::span<HostHandle> first, std::span<HostHandle> second,
-                                std::span<HostHandle> largest, const AdamStep& step) {
-  if (params.empty()) return;
-  const DType dtype = params[0]->dtype();
-  if (cpu::is_half(dtype) || !are_plain(params, dtype) || !are_plain(first, dtype) ||
-      !are_plain(second, dtype) || !are_plain(largest, dtype)) {
-    return BackendDefaults<Cpu>::float_adam_step(params, grads, first, second, largest, step);
-  }
-  std::vector<HostHandle> copies;
-  const std::span<const HostHandle> plain = plain_gradients(grads, copies);
-  if (dtype == DType::f64) {
-    run_adam<double>(params, plain, first, second, largest, step);
-  } else {
-    run_adam<float>(params, plain, first, second, largest, step);
-  }
-  mark_written(params);
-  mark_written(first);
-  mark_written(second);
-  mark_written(largest);
+  mark_written(state);
 }
 
 }  // namespace kiln

@@ -2,6 +2,8 @@
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/optim/optimizer_kernels.cpp"
 #include <hwy/foreach_target.h>
 // Highway's order: the above includes this file once for each target.
+#include <cmath>
+
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
@@ -12,69 +14,103 @@ HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-void sgd(T* p, const T* g, T* buffer, const SgdStep& step, int64_t n) {
-  const hn::ScalableTag<T> d;
-  const auto lr = hn::Set(d, static_cast<T>(step.lr));
-  const auto decay = hn::Set(d, static_cast<T>(step.weight_decay));
-  const auto momentum = hn::Set(d, static_cast<T>(step.momentum));
-  const auto share = hn::Set(d, static_cast<T>(1.0 - step.dampening));
-  const bool decays = step.weight_decay != 0.0;
-  for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
-    const auto pv = io.load(p + i);
-    auto gv = io.load(g + i);
-    if (decays) gv = hn::MulAdd(decay, pv, gv);
-    if (buffer != nullptr) {
-      const auto b =
-          step.first_step ? gv : hn::MulAdd(momentum, io.load(buffer + i), hn::Mul(share, gv));
-      io.store(b, buffer + i);
-      gv = step.nesterov ? hn::MulAdd(momentum, b, gv) : b;
-    }
-    io.store(hn::NegMulAdd(lr, gv, pv), p + i);
-  });
+// ---- Numbers of the formulas: vectors
+
+template <class V>
+HWY_INLINE V splat(V like, double c) {
+  using D = hn::DFromV<V>;
+  static_cast<void>(like);
+  return hn::Set(D(), static_cast<hn::TFromD<D>>(c));
+}
+template <class V>
+HWY_INLINE V add(V a, V b) {
+  return hn::Add(a, b);
+}
+template <class V>
+HWY_INLINE V sub(V a, V b) {
+  return hn::Sub(a, b);
+}
+template <class V>
+HWY_INLINE V mul(V a, V b) {
+  return hn::Mul(a, b);
+}
+template <class V>
+HWY_INLINE V div(V a, V b) {
+  return hn::Div(a, b);
+}
+template <class V>
+HWY_INLINE V scaled(V x, double c) {
+  return hn::Mul(x, splat(x, c));
+}
+template <class V>
+HWY_INLINE V plus(V x, double c) {
+  return hn::Add(x, splat(x, c));
+}
+template <class V>
+HWY_INLINE V mul_add(V a, V b, V c) {
+  return hn::MulAdd(a, b, c);
+}
+template <class V>
+HWY_INLINE V scaled_add(V a, double c, V b) {
+  return hn::MulAdd(splat(a, c), a, b);
+}
+template <class V>
+HWY_INLINE V root(V x) {
+  return hn::Sqrt(x);
+}
+template <class V>
+HWY_INLINE V magnitude(V x) {
+  return hn::Abs(x);
+}
+// NaN in either stays, as in float_maximum.
+template <class V>
+HWY_INLINE V larger(V a, V b) {
+  return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::Ne(a, a)), a, b);
+}
+template <class V>
+HWY_INLINE V nothing(V) {
+  return hn::Zero(hn::DFromV<V>());
+}
+template <class V>
+HWY_INLINE V pick(V x, V a, V b) {
+  return hn::IfThenElse(hn::Gt(x, nothing(x)), a, b);
+}
+template <class V>
+HWY_INLINE V between(V x, double low, double high) {
+  return hn::Min(hn::Max(x, splat(x, low)), splat(x, high));
 }
 
-template <class T>
-void adam(T* p, const T* g, T* m, T* v, T* largest, const AdamStep& step,
-          const AdamCorrections& corrections, int64_t n) {
+#define KILN_FORMULA HWY_INLINE
+#include "kiln/backend/optimizer_formulas.def"
+#undef KILN_FORMULA
+
+template <class T, class Step>
+void run(T* p, const T* g, const Slots<T>& slots, const Step& step, int64_t n) {
   const hn::ScalableTag<T> d;
-  const auto beta1 = hn::Set(d, static_cast<T>(step.beta1));
-  const auto beta2 = hn::Set(d, static_cast<T>(step.beta2));
-  const auto rest1 = hn::Set(d, static_cast<T>(1.0 - step.beta1));
-  const auto rest2 = hn::Set(d, static_cast<T>(1.0 - step.beta2));
-  const auto rate = hn::Set(d, static_cast<T>(step.lr / corrections.first));
-  const auto inverse2 = hn::Set(d, static_cast<T>(1.0 / corrections.second));
-  const auto eps = hn::Set(d, static_cast<T>(step.eps));
-  const auto shrink = hn::Set(d, static_cast<T>(1.0 - step.lr * step.weight_decay));
-  const auto decay = hn::Set(d, static_cast<T>(step.weight_decay));
-  const bool decays = step.weight_decay != 0.0;
+  const Formula<Step> formula(step);
+  const auto [s0, s1, s2, s3] = slots;
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     auto pv = io.load(p + i);
-    auto gv = io.load(g + i);
-    if (decays) {
-      if (step.decoupled) {
-        pv = hn::Mul(pv, shrink);
-      } else {
-        gv = hn::MulAdd(decay, pv, gv);
-      }
-    }
-    const auto mv = hn::MulAdd(beta1, io.load(m + i), hn::Mul(rest1, gv));
-    auto vv = hn::MulAdd(beta2, io.load(v + i), hn::Mul(rest2, hn::Mul(gv, gv)));
-    io.store(mv, m + i);
-    io.store(vv, v + i);
-    if (largest != nullptr) {
-      const auto before = io.load(largest + i);
-      // NaN in either stays, as in float_maximum.
-      vv = hn::IfThenElse(hn::Or(hn::Gt(before, vv), hn::Ne(before, before)), before, vv);
-      io.store(vv, largest + i);
-    }
-    const auto root = hn::Add(hn::Sqrt(hn::Mul(vv, inverse2)), eps);
-    io.store(hn::Sub(pv, hn::Div(hn::Mul(rate, mv), root)), p + i);
+    auto v0 = s0 == nullptr ? pv : io.load(s0 + i);
+    auto v1 = s1 == nullptr ? pv : io.load(s1 + i);
+    auto v2 = s2 == nullptr ? pv : io.load(s2 + i);
+    auto v3 = s3 == nullptr ? pv : io.load(s3 + i);
+    formula(pv, io.load(g + i), v0, v1, v2, v3);
+    if (s0 != nullptr) io.store(v0, s0 + i);
+    if (s1 != nullptr) io.store(v1, s1 + i);
+    if (s2 != nullptr) io.store(v2, s2 + i);
+    if (s3 != nullptr) io.store(v3, s3 + i);
+    io.store(pv, p + i);
   });
 }
 
 template <class T>
-constexpr OptimizerKernels<T> kOptimizerKernels = {&sgd<T>, &adam<T>};
+void optimizer_step(T* p, const T* g, const Slots<T>& slots, const OptimizerStep& step, int64_t n) {
+  std::visit([&](const auto& rule) { run<T>(p, g, slots, rule, n); }, step);
+}
+
+template <class T>
+constexpr OptimizerKernels<T> kOptimizerKernels = {&optimizer_step<T>};
 
 const OptimizerKernels<float>* optimizer_f32() { return &kOptimizerKernels<float>; }
 const OptimizerKernels<double>* optimizer_f64() { return &kOptimizerKernels<double>; }

@@ -1,0 +1,26 @@
+#include "kiln/optim/adan.h"
+
+namespace kiln::optim {
+
+void AdanRule::check(const std::string& op, const Options& options) {
+  detail::check_not_negative(op, "eps", options.eps);
+  detail::check_betas(op, options.beta1, options.beta2);
+  detail::check_rate(op, "beta3", options.beta3);
+}
+
+std::vector<StateInfo> AdanRule::slots(const Options&) {
+  return {{"exp_avg"}, {"exp_avg_diff"}, {"exp_avg_sq"}, {"previous_grad"}};
+}
+
+OptimizerStep AdanRule::step(const Options& options, int64_t t, std::span<double>) {
+  return AdanStep{.lr = options.lr,
+                  .beta1 = options.beta1,
+                  .beta2 = options.beta2,
+                  .beta3 = options.beta3,
+                  .eps = options.eps,
+                  .weight_decay = options.weight_decay,
+                  .no_prox = options.no_prox,
+                  .step = t};
+}
+
+}  // namespace kiln::optim

@@ -1,0 +1,18 @@
+#include "kiln/optim/lion.h"
+
+namespace kiln::optim {
+
+void LionRule::check(const std::string& op, const Options& options) {
+  detail::check_betas(op, options.beta1, options.beta2);
+}
+
+std::vector<StateInfo> LionRule::slots(const Options&) { return {{"exp_avg"}}; }
+
+OptimizerStep LionRule::step(const Options& options, int64_t, std::span<double>) {
+  return LionStep{.lr = options.lr,
+                  .beta1 = options.beta1,
+                  .beta2 = options.beta2,
+                  .weight_decay = options.weight_decay};
+}
+
+}  // namespace kiln::optim

@@ -1,0 +1,135 @@
+// RuledOptimizer: an optimizer whose step is one of the rules of kiln/backend/optimizer_step.h.
+//
+// Note [Optimizers in two languages]
+// A rule is written once: its options with their defaults, its state, and which step they mean. The
+// C++ class derives from RuledOptimizer<Rule>; the Python class, whose options and state are dicts
+// that a user may change, takes its step through the same Rule (python/src/optim.cpp).
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kiln/backend/optimizer_step.h"
+#include "kiln/core/config.h"
+#include "kiln/optim/optimizer.h"
+
+namespace kiln::optim {
+
+namespace detail {
+
+// Calls f(name, field) for each option that is not lr or weight_decay: those belong to groups.
+template <class Options, class F>
+void for_each_option(Options& options, F&& f) {
+  const auto visit = [&f](std::string_view name, auto& field, const char*) {
+    if (name != "lr" && name != "weight_decay") f(std::string(name).c_str(), field);
+  };
+  options.kiln_visit_config(visit);
+}
+
+}  // namespace detail
+
+// A Rule has
+//   using Options = ...;                  a KILN_CONFIG of numbers, flags and enumerations, with lr
+//   and weight_decay static constexpr const char* kName; static void check(const std::string& op,
+//   const Options&);                    throws ValueError static std::vector<StateInfo> slots(const
+//   Options&); static std::vector<StateInfo> numbers(const Options&); static OptimizerStep
+//   step(const Options&, int64_t t, std::span<double> numbers);
+// or, for steps that look at a parameter as a whole,
+//   static void compose(const Options&, int64_t t, Tensor& p, const Tensor& g, std::span<Tensor>
+//   slots);
+// where t counts from 1, step() may change the numbers, and slots that are not there are undefined.
+template <class Rule>
+concept ComposedRule = requires { &Rule::compose; };
+
+namespace detail {
+
+// The op, on tensors of one dtype and device.
+void fused_step(std::span<Tensor> params, std::span<const Tensor> grads,
+                std::span<const std::span<Tensor>> slots, const OptimizerStep& step);
+// Calls compose(p, g, its slots) for each parameter.
+void for_each_parameter(
+    std::span<Tensor> params, std::span<const Tensor> grads,
+    std::span<const std::span<Tensor>> slots,
+    const std::function<void(Tensor&, const Tensor&, std::span<Tensor>)>& compose);
+
+// One step of a rule on parameters with the same number of steps and numbers.
+template <class Rule>
+void take_step(const typename Rule::Options& options, int64_t t, std::span<Tensor> params,
+               std::span<const Tensor> grads, std::span<const std::span<Tensor>> slots,
+               std::span<double> numbers) {
+  if constexpr (ComposedRule<Rule>) {
+    for_each_parameter(params, grads, slots, [&](Tensor& p, const Tensor& g, auto state) {
+      Rule::compose(options, t, p, g, state);
+    });
+  } else {
+    fused_step(params, grads, slots, Rule::step(options, t, numbers));
+  }
+}
+
+}  // namespace detail
+
+template <class Rule>
+class RuledOptimizer : public Optimizer {
+ public:
+  using Options = typename Rule::Options;
+
+  explicit RuledOptimizer(std::vector<Tensor> params, const Options& options = {})
+      : RuledOptimizer(detail::one_group(std::move(params)), options) {}
+  explicit RuledOptimizer(std::vector<ParamGroupOptions> groups, const Options& options = {})
+      : options_(options) {
+    add_groups(std::move(groups));
+  }
+
+  std::string type_name() const override { return Rule::kName; }
+  const Options& options() const { return options_; }
+
+ protected:
+  std::vector<StateInfo> slots(const ParamGroup& group) const override {
+    return Rule::slots(of(group));
+  }
+  std::vector<StateInfo> numbers(const ParamGroup& group) const override {
+    return Rule::numbers(of(group));
+  }
+  void update(const Batch& batch) override {
+    detail::take_step<Rule>(of(batch.group), batch.steps_before + 1, batch.params, batch.grads,
+                            batch.slots, batch.numbers);
+  }
+  void visit_options(OptionVisitor& visitor) override {
+    detail::for_each_option(options_, [&](const char* name, auto& field) {
+      using Field = std::decay_t<decltype(field)>;
+      if constexpr (std::same_as<Field, bool>) {
+        visitor.flag(name, field);
+      } else {
+        auto value = static_cast<double>(field);
+        visitor.number(name, value);
+        field = static_cast<Field>(value);
+      }
+    });
+  }
+  void check_options() const override {
+    detail::check_not_negative(Rule::kName, "lr", options_.lr);
+    detail::check_not_negative(Rule::kName, "weight_decay", options_.weight_decay);
+    Rule::check(Rule::kName, options_);
+  }
+  double default_lr() const override { return options_.lr; }
+  double default_weight_decay() const override { return options_.weight_decay; }
+
+ private:
+  Options of(const ParamGroup& group) const {
+    Options out = options_;
+    out.lr = group.lr;
+    out.weight_decay = group.weight_decay;
+    return out;
+  }
+
+  Options options_;
+};
+
+}  // namespace kiln::optim

@@ -1,0 +1,47 @@
+"""Adan."""
+
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_betas, check_hints, check_not_negative
+
+__all__ = ["Adan"]
+
+
+class Adan(GroupOptimizer):
+    """Adan (Xie et al., 2022): Nesterov's momentum of gradients and of their changes.
+
+    d = g - (g before); m, v and n are running means of g, d and (g + beta2 d)^2, corrected as
+    Adam's; u = (m + beta2 v) / (sqrt(n) + eps); p = (p - lr u) / (1 + lr weight_decay) or, with
+    no_prox, p (1 - lr weight_decay) - lr u. State: "step", "exp_avg", "exp_avg_diff",
+    "exp_avg_sq", "previous_grad".
+    """
+
+    _step_group = staticmethod(_optim.adan_step)
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.98, 0.92, 0.99),
+        eps=1e-8,
+        weight_decay=0,
+        no_prox=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        check_not_negative(lr=lr, eps=eps, weight_decay=weight_decay)
+        check_hints("Adan", foreach=foreach, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "betas": check_betas(betas, 3),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "no_prox": no_prox,
+            "foreach": foreach,
+            "maximize": maximize,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)

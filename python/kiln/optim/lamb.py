@@ -1,0 +1,36 @@
+"""LAMB."""
+
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_betas, check_not_negative
+
+__all__ = ["LAMB"]
+
+
+class LAMB(GroupOptimizer):
+    """LAMB (You et al., 2020): Adam with a rate for each parameter, for large batches.
+
+    r = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p, with Adam's m and v;
+    p -= lr |p| / |r| r. State: "step", "exp_avg", "exp_avg_sq".
+    """
+
+    _step_group = staticmethod(_optim.lamb_step)
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-6,
+        weight_decay=0,
+        *,
+        maximize=False,
+    ):
+        check_not_negative(lr=lr, eps=eps, weight_decay=weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": check_betas(betas),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)

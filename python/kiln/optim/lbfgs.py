@@ -1,0 +1,61 @@
+"""LBFGS."""
+
+from .. import _C, errors
+from .._C import _optim
+from .optimizer import Optimizer, check_not_negative
+
+__all__ = ["LBFGS"]
+
+
+class LBFGS(Optimizer):
+    """L-BFGS (Liu & Nocedal, 1989): a quasi-Newton method for small problems.
+
+    A step takes up to max_iter directions and evaluates the closure up to max_eval times (5/4
+    max_iter, if None). It ends early when no element of the gradient is larger than
+    tolerance_grad, or when the loss and the parameters change by less than tolerance_change.
+    line_search_fn: None for steps of length lr, or "strong_wolfe". There is one parameter group.
+    State, under the first parameter: "func_evals", "n_iter" and the history of the curvature.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1,
+        max_iter=20,
+        max_eval=None,
+        tolerance_grad=1e-7,
+        tolerance_change=1e-9,
+        history_size=100,
+        line_search_fn=None,
+    ):
+        check_not_negative(lr=lr)
+        if line_search_fn not in (None, "strong_wolfe"):
+            raise errors.RuntimeError("only 'strong_wolfe' is supported")
+        defaults = {
+            "lr": lr,
+            "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad,
+            "tolerance_change": tolerance_change,
+            "history_size": history_size,
+            "line_search_fn": line_search_fn,
+        }
+        super().__init__(params, defaults)
+        if len(self.param_groups) != 1:
+            raise errors.ValueError(
+                "LBFGS doesn't support per-parameter options (parameter groups)"
+            )
+
+    def step(self, closure):
+        """One step; closure computes the loss again, with gradients. Returns the first loss."""
+        if len(self.param_groups) != 1:
+            raise errors.ValueError(
+                f"Expected exactly one param_group, but got {len(self.param_groups)}"
+            )
+        group = self.param_groups[0]
+        state = self.state[group["params"][0]]
+        before = _C.is_grad_enabled()
+        try:
+            return _optim.lbfgs_step(group, state, closure)
+        finally:
+            _C._set_grad_enabled(before)

@@ -1,0 +1,41 @@
+"""Lion."""
+
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_betas, check_hints, check_not_negative
+
+__all__ = ["Lion"]
+
+
+class Lion(GroupOptimizer):
+    """Lion (Chen et al., 2023): steps by the sign of a momentum.
+
+    p *= 1 - lr weight_decay; p -= lr sign(beta1 m + (1 - beta1) g); m = beta2 m + (1 - beta2) g.
+    State: "step", "exp_avg". A good lr is a third to a tenth of Adam's.
+    """
+
+    _step_group = staticmethod(_optim.lion_step)
+
+    def __init__(
+        self,
+        params,
+        lr=1e-4,
+        betas=(0.9, 0.99),
+        weight_decay=0,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        check_not_negative(lr=lr, weight_decay=weight_decay)
+        check_hints("Lion", foreach=foreach, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "betas": check_betas(betas),
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)

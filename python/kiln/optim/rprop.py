@@ -1,0 +1,45 @@
+"""Rprop."""
+
+from .. import errors
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_hints, check_not_negative
+
+__all__ = ["Rprop"]
+
+
+class Rprop(GroupOptimizer):
+    """Rprop (Riedmiller & Braun, 1993): steps by the sign of the gradient.
+
+    Each element has a step size, lr at first. Where the gradient keeps its sign, the size grows by
+    etas[1]; where it turns, the size shrinks by etas[0] and there is no step. Sizes stay within
+    step_sizes. State: "step", "prev", "step_size".
+    """
+
+    _step_group = staticmethod(_optim.rprop_step)
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        etas=(0.5, 1.2),
+        step_sizes=(1e-6, 50),
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        check_not_negative(lr=lr)
+        if not 0.0 < etas[0] < 1.0 < etas[1]:
+            raise errors.ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        check_hints("Rprop", foreach=foreach, differentiable=differentiable)
+        defaults = {
+            "lr": lr,
+            "etas": etas,
+            "step_sizes": step_sizes,
+            "foreach": foreach,
+            "maximize": maximize,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)

@@ -1,0 +1,36 @@
+"""SparseAdam."""
+
+from .. import errors
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_betas
+
+__all__ = ["SparseAdam"]
+
+
+class SparseAdam(GroupOptimizer):
+    """Adam for tables of which a step uses few rows, such as embeddings.
+
+    Only rows (indices of the first dim) whose gradient is not all 0 take a step; the others and
+    their moments stay as they are. State: "step", "exp_avg", "exp_avg_sq".
+    """
+
+    _step_group = staticmethod(_optim.sparse_adam_step)
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        maximize=False,
+    ):
+        for name, value in (("lr", lr), ("eps", eps)):
+            if not 0.0 < value:
+                raise errors.ValueError(f"SparseAdam: {name} must be > 0; got {value}")
+        defaults = {
+            "lr": lr,
+            "betas": check_betas(betas),
+            "eps": eps,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
