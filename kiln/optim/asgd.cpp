@@ -13,7 +13,7 @@ void ASGDRule::check(const std::string& op, const Options& options) {
 std::vector<StateInfo> ASGDRule::slots(const Options&) { return {{"ax"}}; }
 
 std::vector<StateInfo> ASGDRule::numbers(const Options& options) {
-  return {{"eta", options.lr}, {"mu", 1.0}};
+  return {{"eta", static_cast<float>(options.lr)}, {"mu", 1.0}};
 }
 
 OptimizerStep ASGDRule::step(const Options& options, int64_t t, std::span<double> numbers) {
@@ -22,8 +22,10 @@ OptimizerStep ASGDRule::step(const Options& options, int64_t t, std::span<double
                       .mu = numbers[1],
                       .weight_decay = options.weight_decay};
   const auto steps = static_cast<double>(t);
-  numbers[0] = options.lr / std::pow(1.0 + options.lambd * options.lr * steps, options.alpha);
-  numbers[1] = 1.0 / std::max(1.0, steps - options.t0);
+  // In f32, as PyTorch's state has them.
+  numbers[0] = static_cast<float>(
+      options.lr / std::pow(1.0 + options.lambd * options.lr * steps, options.alpha));
+  numbers[1] = static_cast<float>(1.0 / std::max(1.0, steps - options.t0));
   return step;
 }
 

@@ -20,7 +20,8 @@ OptimizerStep NAdamRule::step(const Options& options, int64_t t, std::span<doubl
     return options.beta1 * (1.0 - 0.5 * std::pow(0.96, age));
   };
   const double mu = momentum(t);
-  numbers[0] *= mu;
+  // In f32, as PyTorch's state has it.
+  numbers[0] = static_cast<float>(numbers[0]) * static_cast<float>(mu);
   return NAdamStep{.lr = options.lr,
                    .beta1 = options.beta1,
                    .beta2 = options.beta2,

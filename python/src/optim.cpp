@@ -1,6 +1,7 @@
 // kiln.optim: the steps that its Python classes take, each on one parameter group.
 #include "kiln/optim/optim.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -40,6 +41,7 @@ const DictKey& key_of(std::string_view name) {
 struct Place {
   const DictKey* key;
   int index = -1;  // in a tuple; -1: the value itself
+  int count = 1;   // how many the tuple has
 };
 Place place_of(std::string_view field) {
   if (field == "beta1" || field == "beta2" || field == "beta3") {
@@ -83,7 +85,7 @@ void read_option(const GroupOptions& group, const Place& place, Field& field) {
   } else if (place.index < 0) {
     field = group.number(*place.key);
   } else {
-    field = group.number(*place.key, place.index, 0.0);
+    field = group.number(*place.key, place.index, place.count, 0.0);
   }
 }
 
@@ -98,6 +100,11 @@ typename Rule::Options options_of(const GroupOptions& group) {
       found->push_back(place_of(name));
     };
     some.kiln_visit_config(note);
+    for (Place& place : *found) {
+      place.count = static_cast<int>(
+          std::count_if(found->begin(), found->end(),
+                        [&place](const Place& other) { return other.key == place.key; }));
+    }
     return found;
   }();
   size_t at = 0;

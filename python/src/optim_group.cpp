@@ -67,12 +67,13 @@ double GroupOptions::number_of(const DictKey& key, nb::handle value) const {
 
 double GroupOptions::number(const DictKey& key) const { return number_of(key, at(key)); }
 
-double GroupOptions::number(const DictKey& key, int index, double none) const {
+double GroupOptions::number(const DictKey& key, int index, int count, double none) const {
   const nb::object value = at(key);
   if ((!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) ||
-      nb::len(value) <= static_cast<size_t>(index)) {
-    throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be at least ",
-                           index + 1, " numbers; got ", std::string_view(nb::repr(value).c_str()));
+      nb::len(value) != static_cast<size_t>(count)) {
+    throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be ",
+                           count == 2 ? "two" : "three", " numbers; got ",
+                           std::string_view(nb::repr(value).c_str()));
   }
   return nb::object(value[index]).is_none() ? none : number_of(key, value[index]);
 }

@@ -38,8 +38,8 @@ class GroupOptions {
   nb::object at(const DictKey& key) const;
   // A number, also one in a tensor of one element. Throws TypeError for anything else.
   double number(const DictKey& key) const;
-  // A number of a tuple or list; None stands for `none`.
-  double number(const DictKey& key, int index, double none) const;
+  // A number of a tuple or list of `count`; None stands for `none`.
+  double number(const DictKey& key, int index, int count, double none) const;
   // A whole number. Throws ValueError for one that has a fraction or does not fit.
   int64_t whole(const DictKey& key) const;
   // A string; nothing for None or a key that is missing. Throws TypeError for anything else.

@@ -154,7 +154,8 @@ def test_lbfgs_continues_from_its_state():
     step(x, optimizer)
     step(other_x, other)
     assert x.tolist() == other_x.tolist()
-    assert other.state[other_x]["n_iter"] == 6
+    assert other.state[other_x]["n_iter"] == optimizer.state[x]["n_iter"] == 3
+    assert len(other.state[other_x]["old_dirs"]) == 2
 
 
 def written_out(name, p, g, state, t, lr=0.1, wd=0.1):

@@ -400,7 +400,7 @@ class ComposedLR(_ByEpoch):
         # Each schedule has set its first rate.
         for group in optimizer.param_groups:
             if last_epoch == -1:
-                set_rate(group, group["initial_lr"])
+                set_rate(group, group.get("initial_lr", group["lr"]))
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base, epoch):

@@ -1,0 +1,198 @@
+"""Data sets: what gives samples by number, or one after another."""
+
+import bisect
+import itertools
+import math
+
+from ... import _C, errors
+
+__all__ = [
+    "ChainDataset",
+    "ConcatDataset",
+    "Dataset",
+    "IterableDataset",
+    "StackDataset",
+    "Subset",
+    "TensorDataset",
+    "random_split",
+]
+
+
+class Dataset:
+    """Samples by number. A subclass has __getitem__(index) and, for most samplers, __len__().
+
+    __getitems__(indices), where it is defined, gives the samples of a batch as a list.
+    """
+
+    def __getitem__(self, index):
+        raise errors.NotImplementedError(f"{type(self).__name__} has no __getitem__()")
+
+    def __add__(self, other):
+        """The samples of this and then of the other."""
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset):
+    """Samples one after another: a subclass has __iter__().
+
+    With several workers each has a copy of the data set and iterates over it: __iter__() asks
+    get_worker_info() which part is its own.
+    """
+
+    def __add__(self, other):
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """Sample i is (tensors[0][i], tensors[1][i], ...). All have the same first dim."""
+
+    def __init__(self, *tensors):
+        if not tensors:
+            raise errors.ValueError("TensorDataset: expected at least one tensor")
+        for x in tensors:
+            if x.dim() == 0 or x.shape[0] != tensors[0].shape[0]:
+                raise errors.ShapeError(
+                    "TensorDataset: all tensors must have the same first dim; got shapes"
+                    f" {', '.join(str(list(t.shape)) for t in tensors)}"
+                )
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        return tuple(x[index] for x in self.tensors)
+
+    def __len__(self):
+        return self.tensors[0].shape[0]
+
+
+class StackDataset(Dataset):
+    """Samples of several data sets side by side: tuples, or dicts for data sets given by name."""
+
+    def __init__(self, *args, **kwargs):
+        if args and kwargs:
+            raise errors.ValueError(
+                "StackDataset: data sets must be given all by place or all by name"
+            )
+        if not args and not kwargs:
+            raise errors.ValueError("StackDataset: expected at least one data set")
+        self.datasets = args or kwargs
+        lengths = [len(d) for d in (args or kwargs.values())]
+        if len(set(lengths)) != 1:
+            raise errors.ValueError(f"StackDataset: the data sets differ in length; got {lengths}")
+        self._length = lengths[0]
+
+    def __getitem__(self, index):
+        if isinstance(self.datasets, dict):
+            return {name: d[index] for name, d in self.datasets.items()}
+        return tuple(d[index] for d in self.datasets)
+
+    def __getitems__(self, indices):
+        if isinstance(self.datasets, dict):
+            columns = {name: _items(d, indices) for name, d in self.datasets.items()}
+            return [{n: c[i] for n, c in columns.items()} for i in range(len(indices))]
+        return list(zip(*(_items(d, indices) for d in self.datasets)))
+
+    def __len__(self):
+        return self._length
+
+
+class ConcatDataset(Dataset):
+    """The samples of several data sets, one after another."""
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise errors.ValueError("ConcatDataset: expected at least one data set")
+        if any(isinstance(d, IterableDataset) for d in self.datasets):
+            raise errors.ValueError(
+                "ConcatDataset: an IterableDataset has no samples by number; try ChainDataset"
+            )
+        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, index):
+        size = len(self)
+        if not -size <= index < size:
+            raise errors.IndexError(f"ConcatDataset: index {index} is out of range for {size} samples")
+        index %= size
+        which = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
+
+
+class ChainDataset(IterableDataset):
+    """The samples of several iterable data sets, one after another."""
+
+    def __init__(self, datasets):
+        self.datasets = datasets
+
+    def __iter__(self):
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise errors.TypeError(
+                    "ChainDataset: expected data sets of the kind IterableDataset; got"
+                    f" {type(dataset).__name__}"
+                )
+            yield from dataset
+
+    def __len__(self):
+        return sum(len(d) for d in self.datasets)
+
+
+class Subset(Dataset):
+    """The samples of a data set with these numbers."""
+
+    def __init__(self, dataset, indices):
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index):
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices):
+        return _items(self.dataset, [self.indices[i] for i in indices])
+
+    def __len__(self):
+        return len(self.indices)
+
+
+def _items(dataset, indices):
+    """The samples of a batch."""
+    if callable(getattr(dataset, "__getitems__", None)):
+        items = dataset.__getitems__(indices)
+        if len(items) != len(indices):
+            raise errors.ValueError(
+                f"{type(dataset).__name__}: __getitems__ gave {len(items)} samples for"
+                f" {len(indices)} indices"
+            )
+        return items
+    return [dataset[i] for i in indices]
+
+
+def random_split(dataset, lengths, generator=None):
+    """Subsets of these lengths with no sample in common, at random.
+
+    lengths: whole numbers that sum to len(dataset), or fractions that sum to 1: then each gets
+    floor(fraction len(dataset)) samples, and what is left goes to the first ones, one each.
+    """
+    total = len(dataset)
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 + 1e-9 and max(lengths) <= 1:
+        if total != 1 or any(isinstance(n, float) for n in lengths):
+            for fraction in lengths:
+                if not 0 <= fraction <= 1:
+                    raise errors.ValueError(
+                        f"random_split: a fraction must be in [0, 1]; got {fraction}"
+                    )
+            sizes = [math.floor(total * fraction) for fraction in lengths]
+            for i in range(total - sum(sizes)):
+                sizes[i % len(sizes)] += 1
+            lengths = sizes
+    if sum(lengths) != total:
+        raise errors.ValueError(
+            f"random_split: lengths must sum to the data set's {total} samples; got {list(lengths)}"
+        )
+    order = _C.randperm(total, generator=generator).tolist()
+    ends = itertools.accumulate(lengths)
+    return [Subset(dataset, order[end - n : end]) for end, n in zip(ends, lengths)]

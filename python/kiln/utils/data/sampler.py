@@ -1,0 +1,204 @@
+"""Samplers: in which order the samples of a data set come."""
+
+import itertools
+import math
+
+from ... import _C, errors
+
+__all__ = [
+    "BatchSampler",
+    "DistributedSampler",
+    "RandomSampler",
+    "Sampler",
+    "SequentialSampler",
+    "SubsetRandomSampler",
+    "WeightedRandomSampler",
+]
+
+
+def new_seed(generator=None):
+    """A number drawn from a generator, or from the default one."""
+    return int(_C.empty((), dtype=_C.int64).random_(generator=generator).item())
+
+
+def check_count(name, what, value):
+    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+        raise errors.ValueError(f"{name}: {what} must be a positive integer; got {value!r}")
+
+
+def check_flag(name, what, value):
+    if not isinstance(value, bool):
+        raise errors.TypeError(f"{name}: {what} must be a bool; got {value!r}")
+
+
+class Sampler:
+    """Numbers of samples, in order. A subclass has __iter__() and, mostly, __len__()."""
+
+    def __init__(self, data_source=None):
+        pass
+
+    def __iter__(self):
+        raise errors.NotImplementedError(f"{type(self).__name__} has no __iter__()")
+
+
+class SequentialSampler(Sampler):
+    """0, 1, 2 and so on."""
+
+    def __init__(self, data_source):
+        self.data_source = data_source
+
+    def __iter__(self):
+        return iter(range(len(self.data_source)))
+
+    def __len__(self):
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """All samples in a random order; with replacement, each drawn from all.
+
+    num_samples: how many; without replacement, more than there are means several orders one after
+    another. generator: where the numbers come from; None: a seed of the default generator.
+    """
+
+    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+        check_flag("RandomSampler", "replacement", replacement)
+        self.data_source = data_source
+        self.replacement = replacement
+        self._num_samples = num_samples
+        self.generator = generator
+        if num_samples is not None:
+            check_count("RandomSampler", "num_samples", num_samples)
+
+    @property
+    def num_samples(self):
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self):
+        n = len(self.data_source)
+        generator = self.generator
+        if generator is None:
+            generator = _C.Generator()
+            generator.manual_seed(new_seed())
+        if n == 0:
+            return
+        if self.replacement:
+            for left in range(self.num_samples, 0, -32):
+                yield from _C.randint(0, n, (min(left, 32),), generator=generator).tolist()
+            return
+        for left in range(self.num_samples, 0, -n):
+            yield from _C.randperm(n, generator=generator).tolist()[:left]
+
+    def __len__(self):
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """These numbers in a random order."""
+
+    def __init__(self, indices, generator=None):
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self):
+        for i in _C.randperm(len(self.indices), generator=self.generator).tolist():
+            yield self.indices[i]
+
+    def __len__(self):
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """num_samples numbers of [0, len(weights)), each with a probability like its weight."""
+
+    def __init__(self, weights, num_samples, replacement=True, generator=None):
+        check_count("WeightedRandomSampler", "num_samples", num_samples)
+        check_flag("WeightedRandomSampler", "replacement", replacement)
+        self.weights = _C.as_tensor(weights, dtype=_C.float64)
+        if self.weights.dim() != 1:
+            raise errors.ShapeError(
+                f"WeightedRandomSampler: weights must have one dim; got {list(self.weights.shape)}"
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self):
+        drawn = _C.multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
+        )
+        return iter(drawn.tolist())
+
+    def __len__(self):
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """Lists of batch_size numbers of another sampler; drop_last leaves out a shorter last one."""
+
+    def __init__(self, sampler, batch_size, drop_last):
+        check_count("BatchSampler", "batch_size", batch_size)
+        check_flag("BatchSampler", "drop_last", drop_last)
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self):
+        numbers = iter(self.sampler)
+        while batch := list(itertools.islice(numbers, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
+            yield batch
+
+    def __len__(self):
+        n = len(self.sampler)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+class DistributedSampler(Sampler):
+    """The part of one of num_replicas processes: each has equally many numbers.
+
+    Shuffled by seed + epoch: call set_epoch(epoch) before each epoch. drop_last leaves out what
+    does not divide evenly; otherwise some numbers come twice.
+    """
+
+    def __init__(
+        self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False
+    ):
+        if num_replicas is None or rank is None:
+            raise errors.ValueError(
+                "DistributedSampler: num_replicas and rank must be given: there is no process group"
+                " to ask"
+            )
+        if not 0 <= rank < num_replicas:
+            raise errors.ValueError(
+                f"DistributedSampler: rank must be in [0, {num_replicas}); got {rank}"
+            )
+        self.dataset = dataset
+        self.num_replicas = num_replicas
+        self.rank = rank
+        self.epoch = 0
+        self.drop_last = drop_last
+        self.shuffle = shuffle
+        self.seed = seed
+        n = len(dataset)
+        self.num_samples = n // num_replicas if drop_last else math.ceil(n / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self):
+        n = len(self.dataset)
+        order = list(range(n))
+        if self.shuffle:
+            generator = _C.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            order = _C.randperm(n, generator=generator).tolist()
+        if order:
+            order = list(itertools.islice(itertools.cycle(order), self.total_size))
+        return iter(order[self.rank :: self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch):
+        """Which epoch's order comes next."""
+        self.epoch = epoch
