@@ -1,4 +1,5 @@
-"""Helpers: hooks' handles, checkpoints."""
+"""Helpers: hooks' handles, checkpoints, data sets and loaders."""
 
 from . import checkpoint as checkpoint
+from . import data as data
 from . import hooks as hooks

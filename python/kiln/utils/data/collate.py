@@ -60,9 +60,9 @@ def default_collate(batch):
             raise errors.TypeError(f"default_collate: arrays of {first.dtype} are no tensors")
         return _C.stack([_C.as_tensor(x) for x in batch], 0)
     if isinstance(first, float):
-        return _C.tensor(batch, dtype=_C.float64)
+        return _C.tensor(list(batch), dtype=_C.float64)
     if isinstance(first, (bool, int, complex)):
-        return _C.tensor(batch)
+        return _C.tensor(list(batch))
     if isinstance(first, _TEXT):
         return batch
     if isinstance(first, collections.abc.Mapping):
@@ -74,7 +74,7 @@ def default_collate(batch):
                 "default_collate: each sample of the batch must have equally many parts; got"
                 f" {sorted({len(sample) for sample in batch})}"
             )
-        parts = [default_collate(list(column)) for column in zip(*batch)]
+        parts = [default_collate(column) for column in zip(*batch)]
         # A batch of pairs is a list, as PyTorch's.
         return parts if type(first) is tuple else _like(first, parts)
     raise errors.TypeError(

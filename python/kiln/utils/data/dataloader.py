@@ -1,0 +1,337 @@
+"""DataLoader: batches of a data set, made in this process or ahead of time in others."""
+
+import multiprocessing
+import os
+import pickle
+import queue
+
+from ... import errors
+from . import collate as _collate
+from .dataset import IterableDataset
+from .sampler import BatchSampler, RandomSampler, SequentialSampler, new_seed
+from .worker import END, Failure, Fetcher, work
+
+__all__ = ["DataLoader"]
+
+_POLL = 5.0  # seconds after which a loader looks whether its workers live
+
+
+class _Endless:
+    """The numbers of an iterable data set, which needs none."""
+
+    def __iter__(self):
+        while True:
+            yield None
+
+
+class DataLoader:
+    """Batches of a data set, in order or shuffled.
+
+    batch_size: samples in a batch; None: samples alone. shuffle: a new random order each time.
+    sampler: an order of numbers; batch_sampler: lists of them, instead of batch_size, shuffle,
+    sampler and drop_last. collate_fn(list of samples) makes a batch; see default_collate.
+    drop_last leaves out a last batch with fewer samples.
+
+    num_workers: processes that make batches ahead of time, prefetch_factor each (2); 0: none, this
+    process makes them. The batches come in the same order either way. worker_init_fn(id) is called
+    in each worker first, get_worker_info() says there which one it is. A worker's generators are
+    seeded with a seed from `generator` plus its number. persistent_workers keeps the processes from
+    one iteration to the next. timeout: seconds to wait for a batch; 0: no limit.
+    multiprocessing_context: "fork" (the default), "spawn", "forkserver". pin_memory changes
+    nothing: there is no device with memory of its own. in_order=False gives batches as they come.
+
+    Raises ValueError for options that exclude each other. An exception of the data set comes out of
+    the loop, from a worker with the worker's traceback in its message.
+    """
+
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=None,
+        sampler=None,
+        batch_sampler=None,
+        num_workers=0,
+        collate_fn=None,
+        pin_memory=False,
+        drop_last=False,
+        timeout=0,
+        worker_init_fn=None,
+        multiprocessing_context=None,
+        generator=None,
+        *,
+        prefetch_factor=None,
+        persistent_workers=False,
+        pin_memory_device="",
+        in_order=True,
+    ):
+        if num_workers < 0:
+            raise errors.ValueError(f"DataLoader: num_workers must be >= 0; got {num_workers}")
+        if timeout < 0:
+            raise errors.ValueError(f"DataLoader: timeout must be >= 0; got {timeout}")
+        if num_workers == 0 and prefetch_factor is not None:
+            raise errors.ValueError("DataLoader: prefetch_factor needs num_workers > 0")
+        if prefetch_factor is not None and prefetch_factor < 1:
+            raise errors.ValueError(
+                f"DataLoader: prefetch_factor must be >= 1; got {prefetch_factor}"
+            )
+        if persistent_workers and num_workers == 0:
+            raise errors.ValueError("DataLoader: persistent_workers needs num_workers > 0")
+        if multiprocessing_context is not None and num_workers == 0:
+            raise errors.ValueError("DataLoader: multiprocessing_context needs num_workers > 0")
+        self._iterable = isinstance(dataset, IterableDataset)
+        if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
+            raise errors.ValueError(
+                "DataLoader: an IterableDataset gives its samples in its own order; expected no"
+                " shuffle, sampler or batch_sampler"
+            )
+        if sampler is not None and shuffle:
+            raise errors.ValueError("DataLoader: sampler and shuffle exclude each other")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise errors.ValueError(
+                    "DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last"
+                )
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise errors.ValueError("DataLoader: drop_last needs a batch_size")
+        if sampler is None:
+            if self._iterable:
+                sampler = _Endless()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)
+            else:
+                sampler = SequentialSampler(dataset)
+        if batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        if collate_fn is None:
+            batched = batch_sampler is not None
+            collate_fn = _collate.default_collate if batched else _collate.default_convert
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.num_workers = num_workers
+        self.collate_fn = collate_fn
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.generator = generator
+        self.prefetch_factor = 2 if prefetch_factor is None and num_workers > 0 else prefetch_factor
+        self.persistent_workers = persistent_workers
+        self.in_order = in_order
+        self._kept = None
+
+    def _numbers(self):
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    def __len__(self):
+        """How many batches there are. Raises TypeError where the data set has no length."""
+        if not self._iterable:
+            return len(self._numbers())
+        n = len(self.dataset)
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+    def __iter__(self):
+        if self.num_workers == 0:
+            return self._here()
+        seed = new_seed(self.generator)
+        if not self.persistent_workers:
+            return _Batches(self, _Workers(self), seed)
+        if self._kept is None or self._kept.is_ended:
+            self._kept = _Workers(self)
+        return _Batches(self, self._kept, seed)
+
+    def _here(self):
+        fetcher = Fetcher(
+            self.dataset, self._iterable, self.collate_fn, self.drop_last,
+            self.batch_sampler is not None,
+        )  # fmt: skip
+        for indices in self._numbers():
+            batch = fetcher.fetch(indices)
+            if batch is END:
+                return
+            yield batch
+
+    def __getstate__(self):
+        return {**self.__dict__, "_kept": None}
+
+
+class _Workers:
+    """The processes of a loader and the queues to and from them."""
+
+    def __init__(self, loader):
+        context = loader.multiprocessing_context
+        if context is None or isinstance(context, str):
+            context = multiprocessing.get_context(context or "fork")
+        self.results = context.Queue()
+        self._pid = os.getpid()
+        self.tasks = []
+        self.processes = []
+        self.epoch = 0
+        self.is_ended = False
+        try:
+            for worker in range(loader.num_workers):
+                tasks = context.SimpleQueue()
+                process = context.Process(
+                    target=work,
+                    args=(
+                        tasks, self.results, self._pid, loader.dataset, loader._iterable, loader.collate_fn,
+                        loader.drop_last, loader.batch_sampler is not None, worker,
+                        loader.num_workers, loader.worker_init_fn,
+                    ),  # fmt: skip
+                    daemon=True,
+                )
+                process.start()
+                self.tasks.append(tasks)
+                self.processes.append(process)
+        except BaseException:
+            self.end()
+            raise
+
+    def begin(self, seed):
+        self.epoch += 1
+        for tasks in self.tasks:
+            tasks.put(("epoch", seed))
+
+    def ask(self, worker, number, indices):
+        self.tasks[worker].put((self.epoch, number, indices))
+
+    def answer(self, timeout):
+        """The next (number, batch) of this epoch, whichever worker made it."""
+        waited = 0.0
+        while True:
+            step = min(_POLL, timeout - waited) if timeout else _POLL
+            try:
+                epoch, number, batch = pickle.loads(self.results.get(timeout=step))
+            except queue.Empty:
+                waited += step
+                dead = [p for p in self.processes if not p.is_alive()]
+                if dead:
+                    ids = ", ".join(f"{p.pid} (exit code {p.exitcode})" for p in dead)
+                    self.end()
+                    raise errors.RuntimeError(
+                        f"DataLoader: worker process {ids} ended unexpectedly"
+                    ) from None
+                if timeout and waited >= timeout:
+                    self.end()
+                    raise errors.RuntimeError(
+                        f"DataLoader: no batch came within timeout={timeout} seconds"
+                    ) from None
+                continue
+            if epoch == self.epoch:  # not of an iteration that was left early
+                return number, batch
+
+    def end(self):
+        if self.is_ended:
+            return
+        self.is_ended = True
+        for tasks, process in zip(self.tasks, self.processes):
+            if process.is_alive():
+                tasks.put(None)
+        # What workers still send must be taken, or they wait for ever.
+        for process in self.processes:
+            for _ in range(50):
+                process.join(0.1)
+                if not process.is_alive():
+                    break
+                while True:
+                    try:
+                        self.results.get_nowait()
+                    except (queue.Empty, OSError, EOFError):
+                        break
+            else:
+                process.terminate()
+                process.join()
+        self.results.cancel_join_thread()
+        self.results.close()
+
+    def __del__(self):
+        if os.getpid() == self._pid:  # not in a process that was forked from the loader's
+            self.end()
+
+
+class _Batches:
+    """One iteration over the batches that workers make."""
+
+    def __init__(self, loader, workers, seed):
+        self._workers = workers
+        self._keep = loader.persistent_workers
+        self._timeout = loader.timeout
+        self._in_order = loader.in_order
+        self._numbers = iter(loader._numbers())
+        self._asked = 0  # batches asked for
+        self._given = 0  # the next one in order
+        self._ready = {}
+        self._waiting = {}  # number: worker
+        self._live = list(range(loader.num_workers))
+        self._turn = 0
+        workers.begin(seed)
+        for _ in range(loader.num_workers * loader.prefetch_factor):
+            self._ask()
+
+    def __iter__(self):
+        return self
+
+    def _ask(self):
+        """Asks the next live worker for the next batch."""
+        if not self._live:
+            return
+        indices = next(self._numbers, END)
+        if indices is END:
+            return
+        worker = self._live[self._turn % len(self._live)]
+        self._turn += 1
+        self._workers.ask(worker, self._asked, indices)
+        self._waiting[self._asked] = worker
+        self._asked += 1
+
+    def __next__(self):
+        while True:
+            if self._in_order:
+                number = self._given
+                while number in self._ready or number in self._waiting:
+                    if number in self._ready:
+                        break
+                    self._take()
+                if number not in self._ready:
+                    break
+            else:
+                while self._waiting and not self._ready:
+                    self._take()
+                if not self._ready:
+                    break
+                number = next(iter(self._ready))
+            batch = self._ready.pop(number)
+            self._given = number + 1
+            if batch is END:
+                continue
+            if isinstance(batch, Failure):
+                self._finish()
+                batch.reraise()
+            self._ask()
+            return batch
+        self._finish()
+        raise StopIteration
+
+    def _take(self):
+        number, batch = self._workers.answer(self._timeout)
+        worker = self._waiting.pop(number)
+        if batch is END and worker in self._live:
+            self._live.remove(worker)
+        self._ready[number] = batch
+
+    def _finish(self):
+        self._waiting.clear()
+        self._ready.clear()
+        if not self._keep:
+            self._workers.end()
+
+    def __del__(self):
+        if not getattr(self, "_keep", True):
+            self._workers.end()
