@@ -489,7 +489,9 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
 
 #define KILN_MODULE_DECLARED_WITHOUT_VISIT(Name)                                                \
  public:                                                                                        \
-  friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) { return {}; }      \
+  [[maybe_unused]] friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) {  \
+    return {};                                                                                  \
+  }                                                                                             \
   static const ::kiln::nn::detail::ModuleClass& kiln_class();                                   \
   const ::kiln::nn::detail::ModuleClass& KILN_MODULE_is_missing_in_this_class() const override; \
   KILN_MODULE_CALLS(Name)                                                                       \
@@ -543,7 +545,9 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
  public:                                                                                         \
   static_assert(!::kiln::nn::detail::is_complete<Name, __COUNTER__>,                             \
                 "KILN_MODULE: its first argument must be the class that it stands in");          \
-  friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) { return {}; }       \
+  [[maybe_unused]] friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) {   \
+    return {};                                                                                   \
+  }                                                                                              \
   static const ::kiln::nn::detail::ModuleClass& kiln_class() {                                   \
     static const auto kiln_info = ::kiln::nn::detail::module_class_of<Name>(                     \
         #Name,                                                                                   \
