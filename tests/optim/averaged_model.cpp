@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "kiln/nn/batch_norm2d.h"
+#include "kiln/nn/batch_norm.h"
 #include "kiln/nn/linear.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"

@@ -66,7 +66,9 @@ def callables():
 def with_device():
     for name, function in callables():
         parameters = parameters_of(function) or []
-        if any(p.name == "device" for p in parameters) and not re.search("cuda|Module|GradScaler", name):
+        # What hands it to Module.to or Tensor.to takes dtypes too.
+        others = re.search("cuda|Module|GradScaler|swa_utils", name)
+        if any(p.name == "device" for p in parameters) and not others:
             yield name, function, parameters
 
 

@@ -85,6 +85,10 @@ class AveragedModel(Module):
 
     def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
         super().__init__()
+        if not isinstance(model, Module):
+            raise errors.TypeError(
+                f"AveragedModel: model must be a Module; got {type(model).__name__}"
+            )
         if avg_fn is not None and multi_avg_fn is not None:
             raise errors.ValueError("Only one of avg_fn and multi_avg_fn should be provided")
         self.module = copy.deepcopy(model)
