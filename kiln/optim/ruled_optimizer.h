@@ -35,16 +35,22 @@ void for_each_option(Options& options, F&& f) {
 
 }  // namespace detail
 
-// A Rule has
-//   using Options = ...;                  a KILN_CONFIG of numbers, flags and enumerations, with lr
-//   and weight_decay static constexpr const char* kName; static void check(const std::string& op,
-//   const Options&);                    throws ValueError static std::vector<StateInfo> slots(const
-//   Options&); static std::vector<StateInfo> numbers(const Options&); static OptimizerStep
-//   step(const Options&, int64_t t, std::span<double> numbers);
-// or, for steps that look at a parameter as a whole,
-//   static void compose(const Options&, int64_t t, Tensor& p, const Tensor& g, std::span<Tensor>
-//   slots);
-// where t counts from 1, step() may change the numbers, and slots that are not there are undefined.
+// A Rule has these members, all of them static:
+//
+//   using Options        a KILN_CONFIG of numbers, flags and enumerations; lr and weight_decay
+//                        are among them
+//   kName                the optimizer's name
+//   check(op, options)   throws ValueError for options that make no sense
+//   slots(options)       the tensors in a parameter's state
+//   numbers(options)     the numbers in it
+//
+// and one of these two, where t counts from 1:
+//
+//   OptimizerStep step(options, t, numbers)    may change the numbers
+//   void compose(options, t, p, g, slots)      for steps that look at a parameter as a whole; a
+//                                              slot that is not there is undefined
+
+// A rule of the second kind.
 template <class Rule>
 concept ComposedRule = requires { &Rule::compose; };
 

@@ -89,7 +89,11 @@ void read_option(const GroupOptions& group, const Place& place, Field& field) {
   }
 }
 
-// Those that the group's dict has: not every optimizer has a weight_decay.
+// Rprop and SparseAdam have no weight decay, and no key for it.
+template <class Rule>
+inline constexpr bool kDecays =
+    !std::same_as<Rule, optim::RpropRule> && !std::same_as<Rule, optim::SparseAdamRule>;
+
 template <class Rule>
 typename Rule::Options options_of(const GroupOptions& group) {
   typename Rule::Options out;
@@ -110,7 +114,7 @@ typename Rule::Options options_of(const GroupOptions& group) {
   size_t at = 0;
   const auto read = [&](std::string_view name, auto& field, const char*) {
     const Place& place = places[at++];
-    if (name == "weight_decay" && !group.has(*place.key)) return;
+    if (!kDecays<Rule> && name == "weight_decay") return;
     read_option(group, place, field);
   };
   out.kiln_visit_config(read);
@@ -137,8 +141,8 @@ size_t rule_step(nb::handle group, nb::handle state, const Gradients* gradients)
   const std::vector<optim::StateInfo> infos = Rule::slots(options);
   std::array<Slot, GroupMembers::kMostSlots> slots;
   std::array<Slot*, GroupMembers::kMostSlots> pointers;
-  std::vector<std::pair<Tensor, std::pair<size_t, size_t>>>
-      others;  // of another dtype: slot, member
+  // State of another dtype, with its slot and member.
+  std::vector<std::pair<Tensor, std::pair<size_t, size_t>>> others;
   if (kCountsSteps<Rule> || !infos.empty()) members.find_state();
   for (size_t s = 0; s < infos.size(); ++s) {
     slots[s] = members.slot(key_of(infos[s].name), infos[s], !kCountsSteps<Rule>);

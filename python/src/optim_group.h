@@ -44,7 +44,6 @@ class GroupOptions {
   int64_t whole(const DictKey& key) const;
   // A string; nothing for None or a key that is missing. Throws TypeError for anything else.
   std::optional<std::string> text(const DictKey& key) const;
-  bool has(const DictKey& key) const { return key.find_in(group_) != nullptr; }
   // Whether the value is true; a key that is missing means false.
   bool flag(const DictKey& key) const;
   const char* op() const { return op_; }

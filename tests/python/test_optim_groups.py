@@ -180,6 +180,12 @@ def test_errors_of_kilns_own():
     del optimizer.param_groups[0]["dampening"]
     with pytest.raises(KeyError, match="dampening"):
         optimizer.step()
+    for name in ("AdamW", "RMSprop", "Lion", "Muon"):
+        other = getattr(kiln.optim, name)([kiln.ones(1, 2, requires_grad=True)])
+        other.param_groups[0]["params"][0].grad = kiln.ones(1, 2)
+        del other.param_groups[0]["weight_decay"]
+        with pytest.raises(KeyError, match="weight_decay"):
+            other.step()
     adam = kiln.optim.Adam([x])
     adam.param_groups[0]["betas"] = 0.9
     with pytest.raises(TypeError, match="two numbers"):
