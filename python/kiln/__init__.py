@@ -120,3 +120,11 @@ channels_last = "channels_last"
 channels_last_3d = "channels_last_3d"
 
 newaxis = None
+
+
+def __getattr__(name):
+    if name == "models":  # many files, which most programs do not need
+        from importlib import import_module
+
+        return import_module(".models", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

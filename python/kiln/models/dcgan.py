@@ -1,0 +1,54 @@
+"""DCGAN (Radford et al., 2016): two networks for images of 64 x 64, with the keys of PyTorch's
+example."""
+
+from kiln import nn
+
+from ._vision import positive
+
+
+class Generator(nn.Module):
+    """Noise [N, nz, 1, 1] -> images [N, nc, 64, 64], from -1 to 1."""
+
+    def __init__(self, nz=100, ngf=64, nc=3):
+        super().__init__()
+        positive("Generator", nz=nz, ngf=ngf, nc=nc)
+        layers = [nn.ConvTranspose2d(nz, 8 * ngf, 4, 1, 0, bias=False)]
+        for width in (8 * ngf, 4 * ngf, 2 * ngf, ngf):
+            layers += [nn.BatchNorm2d(width), nn.ReLU(True)]
+            outputs = width // 2 if width > ngf else nc
+            layers.append(nn.ConvTranspose2d(width, outputs, 4, 2, 1, bias=False))
+        self.main = nn.Sequential(*layers, nn.Tanh())
+        self.apply(weights_init)
+
+    def forward(self, input):
+        return self.main(input)
+
+
+class Discriminator(nn.Module):
+    """Images [N, nc, 64, 64] -> how real each looks, [N], from 0 to 1."""
+
+    def __init__(self, nc=3, ndf=64):
+        super().__init__()
+        positive("Discriminator", nc=nc, ndf=ndf)
+        layers = [nn.Conv2d(nc, ndf, 4, 2, 1, bias=False), nn.LeakyReLU(0.2, inplace=True)]
+        for width in (ndf, 2 * ndf, 4 * ndf):
+            layers += [
+                nn.Conv2d(width, 2 * width, 4, 2, 1, bias=False),
+                nn.BatchNorm2d(2 * width),
+                nn.LeakyReLU(0.2, inplace=True),
+            ]
+        layers += [nn.Conv2d(8 * ndf, 1, 4, 1, 0, bias=False), nn.Sigmoid()]
+        self.main = nn.Sequential(*layers)
+        self.apply(weights_init)
+
+    def forward(self, input):
+        return self.main(input).view(-1)
+
+
+def weights_init(module):
+    """The paper's initial values; for `apply`."""
+    if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
+        nn.init.normal_(module.weight, 0.0, 0.02)
+    elif isinstance(module, nn.BatchNorm2d):
+        nn.init.normal_(module.weight, 1.0, 0.02)
+        nn.init.zeros_(module.bias)

@@ -1,0 +1,271 @@
+"""Llama (Touvron et al., 2023) and models of its kind, with the keys and options of Hugging Face's
+transformers."""
+
+import math
+from dataclasses import dataclass
+
+import kiln
+from kiln import nn
+
+from ._cache import KeyValueCache
+from ._config import Config, Output
+from ._pretrained import (
+    PretrainedModel,
+    activation,
+    causal_mask,
+    check_input_ids,
+    next_token_loss,
+)
+from .generation import GenerationMixin
+
+
+@dataclass
+class LlamaConfig(Config):
+    """rope_scaling and rope_parameters are dicts as `config.json` has them: their "rope_type" may
+    be "default", "linear" or "llama3"."""
+
+    vocab_size: int = 32000
+    hidden_size: int = 4096
+    intermediate_size: int = 11008
+    num_hidden_layers: int = 32
+    num_attention_heads: int = 32
+    num_key_value_heads: int | None = None
+    hidden_act: str = "silu"
+    max_position_embeddings: int = 2048
+    initializer_range: float = 0.02
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 10000.0
+    rope_scaling: dict | None = None
+    rope_parameters: dict | None = None
+    attention_bias: bool = False
+    attention_dropout: float = 0.0
+    mlp_bias: bool = False
+    head_dim: int | None = None
+    tie_word_embeddings: bool = False
+    bos_token_id: int | None = 1
+    eos_token_id: int | list | None = 2
+    pad_token_id: int | None = None
+
+    def __post_init__(self):
+        if self.num_key_value_heads is None:
+            self.num_key_value_heads = self.num_attention_heads
+        self.require_positive(
+            "vocab_size",
+            "hidden_size",
+            "intermediate_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "max_position_embeddings",
+        )
+        self.require_multiple("num_attention_heads", "num_key_value_heads")
+        if self.head_dim is None:
+            self.require_multiple("hidden_size", "num_attention_heads")
+            self.head_dim = self.hidden_size // self.num_attention_heads
+        if self.head_dim % 2:
+            raise ValueError(f"LlamaConfig: head_dim must be even; got {self.head_dim}")
+        rope = {"rope_theta": self.rope_theta, **(self.rope_scaling or {})}
+        rope.update(self.rope_parameters or {})
+        rope["rope_type"] = rope.get("rope_type", rope.get("type", "default"))
+        self.rope_theta = rope["rope_theta"]
+        self.rope_parameters = rope
+
+
+def rope_frequencies(rope, head_dim):
+    """The angle of each pair of features for a step of one position, as the config's
+    rope_parameters say (Su et al., 2021; "llama3": the slow ones slower, blended between two wave
+    lengths)."""
+    frequencies = [rope["rope_theta"] ** (-i / head_dim) for i in range(0, head_dim, 2)]
+    kind = rope["rope_type"]
+    if kind == "default":
+        return frequencies
+    if kind == "linear":
+        return [f / rope["factor"] for f in frequencies]
+    if kind != "llama3":
+        raise NotImplementedError(
+            f"rope_type: expected 'default', 'linear' or 'llama3'; got {kind!r}"
+        )
+    low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+    context = rope["original_max_position_embeddings"]
+    out = []
+    for f in frequencies:
+        waves = context * f / (2 * math.pi)
+        blend = min(1.0, max(0.0, (waves - low) / (high - low)))
+        out.append(f * (blend + (1 - blend) / rope["factor"]))
+    return out
+
+
+class RotaryEmbedding(nn.Module):
+    """Cosines and sines of positions [N, T] or [T]."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.frequencies = rope_frequencies(config.rope_parameters, config.head_dim)
+
+    def forward(self, position_ids, dtype):
+        frequencies = kiln.tensor(self.frequencies, dtype=kiln.float32, device=position_ids.device)
+        angle = position_ids.float()[..., None] * frequencies
+        angle = kiln.cat([angle, angle], dim=-1)
+        if angle.dim() == 3:
+            angle = angle[:, None]
+        return angle.cos().to(dtype), angle.sin().to(dtype)
+
+
+def rotate(x, cos, sin):
+    """x [N, heads, T, features], each pair (i, i + half) turned by its angle."""
+    half = x.shape[-1] // 2
+    turned = kiln.cat([-x[..., half:], x[..., :half]], dim=-1)
+    return x * cos + turned * sin
+
+
+class LlamaAttention(nn.Module):
+    """Causal self-attention with rotary positions; several heads of queries share one of keys."""
+
+    def __init__(self, config, layer):
+        super().__init__()
+        width, head, bias = config.hidden_size, config.head_dim, config.attention_bias
+        self.head_dim = head
+        self.layer = layer
+        self.dropout = config.attention_dropout
+        self.q_proj = nn.Linear(width, config.num_attention_heads * head, bias=bias)
+        self.k_proj = nn.Linear(width, config.num_key_value_heads * head, bias=bias)
+        self.v_proj = nn.Linear(width, config.num_key_value_heads * head, bias=bias)
+        self.o_proj = nn.Linear(config.num_attention_heads * head, width, bias=bias)
+
+    def forward(self, x, angles, mask, is_causal, cache):
+        n, t, _ = x.shape
+        q, k, v = (
+            project(x).view(n, t, -1, self.head_dim).transpose(1, 2)
+            for project in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        q, k = rotate(q, *angles), rotate(k, *angles)
+        if cache is not None:
+            k, v = cache.update(self.layer, k, v)
+        y = nn.functional.scaled_dot_product_attention(
+            q,
+            k,
+            v,
+            attn_mask=mask,
+            dropout_p=self.dropout if self.training else 0.0,
+            is_causal=is_causal,
+            enable_gqa=True,
+        )
+        return self.o_proj(y.transpose(1, 2).reshape(n, t, -1))
+
+
+class LlamaMLP(nn.Module):
+    """Two linear layers, the first of them gated (Shazeer, 2020)."""
+
+    def __init__(self, config):
+        super().__init__()
+        sizes = (config.hidden_size, config.intermediate_size)
+        self.gate_proj = nn.Linear(*sizes, bias=config.mlp_bias)
+        self.up_proj = nn.Linear(*sizes, bias=config.mlp_bias)
+        self.down_proj = nn.Linear(*reversed(sizes), bias=config.mlp_bias)
+        self.act_fn = activation(config.hidden_act)
+
+    def forward(self, x):
+        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+class LlamaDecoderLayer(nn.Module):
+    """Attention and an MLP, each with a norm before and a residual connection."""
+
+    def __init__(self, config, layer):
+        super().__init__()
+        self.self_attn = LlamaAttention(config, layer)
+        self.mlp = LlamaMLP(config)
+        self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+
+    def forward(self, x, angles, mask, is_causal, cache):
+        x = x + self.self_attn(self.input_layernorm(x), angles, mask, is_causal, cache)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class LlamaModel(PretrainedModel):
+    """Token ids [N, T] -> hidden states [N, T, hidden_size]."""
+
+    config_class = LlamaConfig
+    base_model_prefix = "model"
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(
+            config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id
+        )
+        self.layers = nn.ModuleList(
+            [LlamaDecoderLayer(config, i) for i in range(config.num_hidden_layers)]
+        )
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.rotary_emb = RotaryEmbedding(config)
+        self.init_normal(config.initializer_range)
+
+    def forward(
+        self,
+        input_ids,
+        attention_mask=None,
+        position_ids=None,
+        past_key_values=None,
+        use_cache=False,
+    ):
+        check_input_ids("Llama", input_ids, self.config.vocab_size)
+        if use_cache and past_key_values is None:
+            past_key_values = KeyValueCache()
+        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        t = input_ids.shape[1]
+        if position_ids is None:
+            position_ids = kiln.arange(past, past + t, device=input_ids.device)
+        mask, is_causal = causal_mask(attention_mask, t, past + t, input_ids.device)
+        x = self.embed_tokens(input_ids)
+        angles = self.rotary_emb(position_ids, x.dtype)
+        for layer in self.layers:
+            x = layer(x, angles, mask, is_causal, past_key_values)
+        return Output(last_hidden_state=self.norm(x), past_key_values=past_key_values)
+
+
+class LlamaForCausalLM(GenerationMixin, PretrainedModel):
+    """Token ids [N, T] -> logits [N, T, vocab_size] of next tokens; with labels the loss."""
+
+    config_class = LlamaConfig
+    base_model_prefix = "model"
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = LlamaModel(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        nn.init.normal_(self.lm_head.weight, 0.0, config.initializer_range)
+        self.tie_weights()
+
+    def tied_keys(self):
+        if not self.config.tie_word_embeddings:
+            return {}
+        return {"lm_head.weight": "model.embed_tokens.weight"}
+
+    def tie_weights(self):
+        if self.config.tie_word_embeddings:
+            self.lm_head.weight = self.model.embed_tokens.weight
+
+    def forward(
+        self,
+        input_ids,
+        attention_mask=None,
+        position_ids=None,
+        past_key_values=None,
+        labels=None,
+        use_cache=False,
+        logits_to_keep=0,
+    ):
+        output = self.model(input_ids, attention_mask, position_ids, past_key_values, use_cache)
+        hidden = output.last_hidden_state
+        logits = self.lm_head(hidden[:, -logits_to_keep:] if logits_to_keep else hidden)
+        loss = None if labels is None else next_token_loss(logits, labels)
+        return Output(loss=loss, logits=logits, past_key_values=output.past_key_values)
+
+
+def llama(*, weights=None, **options):
+    """A Llama, without weights or with those of a folder or file. Options are LlamaConfig's."""
+    config = LlamaConfig(**options)
+    if weights is not None:
+        return LlamaForCausalLM.from_pretrained(weights, config)
+    return LlamaForCausalLM(config)

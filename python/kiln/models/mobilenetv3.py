@@ -1,0 +1,163 @@
+"""MobileNetV3 (Howard et al., 2019), with torchvision's keys and options."""
+
+from functools import partial
+
+from kiln import nn
+
+from ._vision import (
+    ConvNormActivation,
+    SqueezeExcitation,
+    init_convolutions,
+    make_divisible,
+    positive,
+)
+from ._weights import load_weights
+
+# kernel, expanded channels, channels, squeeze and excitation, hard swish, stride
+_LARGE = [
+    (3, 16, 16, False, False, 1),
+    (3, 64, 24, False, False, 2),
+    (3, 72, 24, False, False, 1),
+    (5, 72, 40, True, False, 2),
+    (5, 120, 40, True, False, 1),
+    (5, 120, 40, True, False, 1),
+    (3, 240, 80, False, True, 2),
+    (3, 200, 80, False, True, 1),
+    (3, 184, 80, False, True, 1),
+    (3, 184, 80, False, True, 1),
+    (3, 480, 112, True, True, 1),
+    (3, 672, 112, True, True, 1),
+    (5, 672, 160, True, True, 2),
+    (5, 960, 160, True, True, 1),
+    (5, 960, 160, True, True, 1),
+]
+_SMALL = [
+    (3, 16, 16, True, False, 2),
+    (3, 72, 24, False, False, 2),
+    (3, 88, 24, False, False, 1),
+    (5, 96, 40, True, True, 2),
+    (5, 240, 40, True, True, 1),
+    (5, 240, 40, True, True, 1),
+    (5, 120, 48, True, True, 1),
+    (5, 144, 48, True, True, 1),
+    (5, 288, 96, True, True, 2),
+    (5, 576, 96, True, True, 1),
+    (5, 576, 96, True, True, 1),
+]
+_TABLES = {"large": (_LARGE, 1280, 12), "small": (_SMALL, 1024, 8)}
+
+
+class InvertedResidual(nn.Module):
+    """Expands the channels, convolves each, squeezes and excites, projects; adds the input where
+    the shape is the same."""
+
+    def __init__(
+        self, inputs, kernel, expanded, outputs, use_se, use_hs, stride, dilation, norm_layer
+    ):
+        super().__init__()
+        self.use_res_connect = stride == 1 and inputs == outputs
+        activation = nn.Hardswish if use_hs else nn.ReLU
+        parts = {"norm_layer": norm_layer, "activation_layer": activation}
+        layers = []
+        if expanded != inputs:
+            layers.append(ConvNormActivation(inputs, expanded, 1, **parts))
+        layers.append(
+            ConvNormActivation(
+                expanded,
+                expanded,
+                kernel,
+                1 if dilation > 1 else stride,
+                groups=expanded,
+                dilation=dilation,
+                **parts,
+            )
+        )
+        if use_se:
+            squeezed = make_divisible(expanded // 4, 8)
+            layers.append(SqueezeExcitation(expanded, squeezed, scale_activation=nn.Hardsigmoid))
+        layers.append(
+            ConvNormActivation(expanded, outputs, 1, norm_layer=norm_layer, activation_layer=None)
+        )
+        self.block = nn.Sequential(*layers)
+
+    def forward(self, input):
+        out = self.block(input)
+        return out + input if self.use_res_connect else out
+
+
+class MobileNetV3(nn.Module):
+    """arch "large" or "small": images [N, 3, H, W] -> [N, num_classes]."""
+
+    def __init__(
+        self,
+        arch,
+        num_classes=1000,
+        dropout=0.2,
+        width_mult=1.0,
+        reduced_tail=False,
+        dilated=False,
+        norm_layer=None,
+    ):
+        super().__init__()
+        positive("MobileNetV3", num_classes=num_classes)
+        if arch not in _TABLES:
+            raise ValueError(f"MobileNetV3: arch must be 'large' or 'small'; got {arch!r}")
+        if not width_mult > 0:
+            raise ValueError(f"MobileNetV3: width_mult must be above 0; got {width_mult}")
+        table, last_channels, tail = _TABLES[arch]
+        norm_layer = norm_layer or partial(nn.BatchNorm2d, eps=0.001, momentum=0.01)
+
+        def width(channels):
+            return make_divisible(channels * width_mult, 8)
+
+        reduce = 2 if reduced_tail else 1
+        inputs = width(16)
+        first = {"norm_layer": norm_layer, "activation_layer": nn.Hardswish}
+        features = [ConvNormActivation(3, inputs, 3, 2, **first)]
+        for i, (kernel, expanded, outputs, use_se, use_hs, stride) in enumerate(table):
+            if i >= tail:
+                outputs //= reduce
+            if i > tail:
+                expanded //= reduce
+            dilation = 2 if dilated and i >= tail else 1
+            features.append(
+                InvertedResidual(
+                    inputs,
+                    kernel,
+                    width(expanded),
+                    width(outputs),
+                    use_se,
+                    use_hs,
+                    stride,
+                    dilation,
+                    norm_layer,
+                )
+            )
+            inputs = width(outputs)
+        features.append(ConvNormActivation(inputs, 6 * inputs, 1, **first))
+        last = width(last_channels // reduce)
+        self.features = nn.Sequential(*features)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.classifier = nn.Sequential(
+            nn.Linear(6 * inputs, last),
+            nn.Hardswish(inplace=True),
+            nn.Dropout(p=dropout, inplace=True),
+            nn.Linear(last, num_classes),
+        )
+        init_convolutions(self, nonlinearity="linear")
+        for layer in (self.classifier[0], self.classifier[3]):
+            nn.init.normal_(layer.weight, 0, 0.01)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x):
+        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+
+
+def mobilenet_v3_large(*, weights=None, progress=True, **options):
+    """The large MobileNetV3; see the class for the options."""
+    return load_weights(MobileNetV3("large", **options), weights)
+
+
+def mobilenet_v3_small(*, weights=None, progress=True, **options):
+    """The small MobileNetV3; see the class for the options."""
+    return load_weights(MobileNetV3("small", **options), weights)

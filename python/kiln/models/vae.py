@@ -1,0 +1,52 @@
+"""Variational autoencoder (Kingma and Welling, 2014), with the keys of PyTorch's example."""
+
+import kiln
+from kiln import nn
+from kiln.nn import functional as F
+
+from ._vision import positive
+
+
+class VAE(nn.Module):
+    """x [N, ..] with input_dim numbers each, from 0 to 1 -> (x again [N, input_dim], mu and logvar
+    [N, latent_dim]). In eval mode the code is mu."""
+
+    def __init__(self, input_dim=784, hidden_dim=400, latent_dim=20):
+        super().__init__()
+        positive("VAE", input_dim=input_dim, hidden_dim=hidden_dim, latent_dim=latent_dim)
+        self.input_dim = input_dim
+        self.latent_dim = latent_dim
+        self.fc1 = nn.Linear(input_dim, hidden_dim)
+        self.fc21 = nn.Linear(hidden_dim, latent_dim)
+        self.fc22 = nn.Linear(hidden_dim, latent_dim)
+        self.fc3 = nn.Linear(latent_dim, hidden_dim)
+        self.fc4 = nn.Linear(hidden_dim, input_dim)
+
+    def encode(self, x):
+        hidden = self.fc1(x).relu()
+        return self.fc21(hidden), self.fc22(hidden)
+
+    def reparameterize(self, mu, logvar):
+        return mu + kiln.randn_like(mu) * (0.5 * logvar).exp() if self.training else mu
+
+    def decode(self, z):
+        return self.fc4(self.fc3(z).relu()).sigmoid()
+
+    def forward(self, x):
+        mu, logvar = self.encode(x.reshape(-1, self.input_dim))
+        return self.decode(self.reparameterize(mu, logvar)), mu, logvar
+
+    def sample(self, n):
+        """n new ones, [n, input_dim]."""
+        weight = self.fc3.weight
+        with kiln.no_grad():
+            return self.decode(
+                kiln.randn(n, self.latent_dim, dtype=weight.dtype, device=weight.device)
+            )
+
+
+def vae_loss(reconstruction, x, mu, logvar, beta=1.0):
+    """What the reconstruction lacks in bits of x, and beta times how far the codes are from a
+    standard normal distribution; summed over the batch."""
+    error = F.binary_cross_entropy(reconstruction, x.reshape(reconstruction.shape), reduction="sum")
+    return error - 0.5 * beta * (1 + logvar - mu.pow(2) - logvar.exp()).sum()
