@@ -25,6 +25,14 @@ from math import e, inf, nan, pi  # noqa: E402,F401
 from . import _pickle, errors  # noqa: E402,F401
 from ._io import load, save  # noqa: E402,F401
 from .amp import GradScaler, autocast  # noqa: E402,F401
+from .amp.autocast_mode import (  # noqa: E402,F401
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from .autograd import (  # noqa: E402,F401
     enable_grad,
     inference_mode,

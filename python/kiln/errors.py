@@ -22,11 +22,16 @@ from ._C._errors import (
 )
 
 
+class AssertionError(Error, _builtins.AssertionError):
+    """What PyTorch asserts of a user's calls: a step was left out, or an option makes no sense."""
+
+
 class FileNotFoundError(IoError, _builtins.FileNotFoundError):
     """There is no such file."""
 
 
 __all__ = [
+    "AssertionError",
     "AttributeError",
     "AutodiffError",
     "DTypeError",

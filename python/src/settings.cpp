@@ -2,6 +2,8 @@
 #include "binding.h"
 #include "default_device.h"
 #include "kiln/core/winograd_setting.h"
+#include "kiln/optim/grad_scaler.h"
+#include "kiln/tensor/amp/autocast.h"
 
 namespace kiln::python {
 
@@ -25,6 +27,39 @@ void bind_settings(nb::module_& m) {
   m.def("set_default_dtype", &set_default_dtype, "d"_a);
   m.def("_default_device", &default_device);
   m.def("_set_default_device", &set_default_device, "device"_a);
+
+  m.def("_autocast_state", [] {
+    const amp::AutocastState state = amp::autocast_state();
+    return nb::make_tuple(state.enabled, state.dtype, state.cache);
+  });
+  m.def(
+      "_set_autocast_state",
+      [](bool enabled, DType dtype, bool cache) {
+        amp::set_autocast_state({enabled, dtype, cache});
+      },
+      "enabled"_a, "dtype"_a, "cache"_a);
+  m.def(
+      "_unscale_gradients",
+      [](std::vector<Tensor> gradients, double factor) {
+        return amp::detail::unscale_gradients(gradients, factor);
+      },
+      "gradients"_a, "factor"_a);
+  m.def(
+      "_next_loss_scale",
+      [](double scale, int64_t tracker, bool found_inf, double growth, double backoff,
+         int64_t interval) {
+        amp::GradScalerState state{scale, growth, backoff, interval, tracker};
+        amp::detail::update_scale(state, found_inf);
+        return nb::make_tuple(state.scale, state.growth_tracker);
+      },
+      "scale"_a, "growth_tracker"_a, "found_inf"_a, "growth_factor"_a, "backoff_factor"_a,
+      "growth_interval"_a);
+  m.def("clear_autocast_cache", &amp::clear_autocast_cache,
+        "Drops the cast parameters that this thread's autocast region keeps.");
+  m.def("autocast_increment_nesting", &amp::enter_autocast_region,
+        "One region of autocast more; how many there are.");
+  m.def("autocast_decrement_nesting", &amp::leave_autocast_region,
+        "One region of autocast less; how many there are.");
 
   m.def(
       "set_printoptions",

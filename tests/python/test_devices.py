@@ -98,15 +98,6 @@ def test_amp_turns_itself_off(lib):
             pass
 
 
-def test_amp_of_the_cpu_is_refused():
-    for make in (kiln.amp.autocast, kiln.amp.GradScaler):
-        with pytest.raises(kiln.errors.NotImplementedError, match="cpu"):
-            make("cpu")
-        make("cpu", enabled=False)
-    with pytest.raises(TypeError, match="device_type"):
-        kiln.autocast(3)
-
-
 # ---- Default devices
 
 

@@ -1,3 +1,4 @@
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/interop.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -113,6 +114,7 @@ std::optional<Value> checked_seed(const char* op, const Tensor& x, const Tensor&
 Gradients Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
   std::optional<Value> seed = checked_seed("backward", *this, gradient);
   auto impl = std::make_unique<Gradients::Impl>();
+  const amp::detail::NoCasting off;  // a gradient has the dtype of its op
   impl->map = AD::backward(parts_or_value("backward", *this), std::move(seed),
                            {retain_graph || create_graph, create_graph});
   return Gradients(std::move(impl));
@@ -121,6 +123,7 @@ Gradients Tensor::backward(const Tensor& gradient, bool retain_graph, bool creat
 void Tensor::backward_accumulate(const Tensor& gradient, bool retain_graph,
                                  bool create_graph) const {
   std::optional<Value> seed = checked_seed("backward", *this, gradient);
+  const amp::detail::NoCasting off;
   AD::backward_accumulate(parts_or_value("backward", *this), std::move(seed),
                           {retain_graph || create_graph, create_graph});
 }
@@ -302,6 +305,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
     }
   }
   const bool retain = options.retain_graph.value_or(options.create_graph);
+  const amp::detail::NoCasting off;
   auto found = AD::grad_of(roots, seeds, wanted, {retain, options.create_graph});
   std::vector<Tensor> out;
   for (size_t i = 0; i < found.size(); ++i) {

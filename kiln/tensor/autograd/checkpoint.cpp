@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "kiln/core/random.h"
+#include "kiln/tensor/amp/autocast.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -122,6 +123,7 @@ class CheckpointNode final : public Node {
     }
     const EnableGradGuard recording;
     const RandomFrom random(random_);
+    const amp::Autocast as_before(autocast_.dtype, autocast_.enabled, autocast_.cache);
     TensorList results = f_(inputs_);
     bool same = results.size() == shapes_.size();
     for (size_t i = 0; same && i < results.size(); ++i) {
@@ -140,6 +142,7 @@ class CheckpointNode final : public Node {
   std::vector<uint32_t> versions_;
   std::vector<Shape> shapes_;
   std::optional<RandomStream> random_;
+  amp::AutocastState autocast_ = amp::autocast_state();
   std::vector<Edge> edges_;
 };
 

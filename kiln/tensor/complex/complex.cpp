@@ -4,6 +4,7 @@
 
 #include "kiln/backend/host_tensor.h"
 #include "kiln/core/warning.h"
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/ops.h"
 
@@ -149,6 +150,7 @@ Tensor complex(const Tensor& real, const Tensor& imag) {
 }
 
 Tensor polar(const Tensor& abs, const Tensor& angle) {
+  KILN_AUTOCAST(f32, polar, abs, angle);
   const auto [r, phi] = checked_parts("polar", abs, angle);
   return join_parts(r.mul(phi.cos()), r.mul(phi.sin()));
 }
@@ -172,6 +174,7 @@ Tensor view_as_real(const Tensor& x) {
 }
 
 Tensor view_as_complex(const Tensor& x) {
+  KILN_AUTOCAST(f32, view_as_complex, x);
   const Value& value = value_of("view_as_complex", x);
   const DType dtype = dtype_of_value(value);
   if (dtype != f32 && dtype != f64) {

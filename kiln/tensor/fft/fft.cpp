@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/ops.h"
 
@@ -188,39 +189,49 @@ void check_some(const char* op, const Several& over) {
 }  // namespace
 
 Tensor fft(const Tensor& x, std::optional<int64_t> n, int64_t dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, fft, x, n, dim, norm);
   return transformed("fft", x, n, dim, norm, false);
 }
 Tensor ifft(const Tensor& x, std::optional<int64_t> n, int64_t dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, ifft, x, n, dim, norm);
   return transformed("ifft", x, n, dim, norm, true);
 }
 Tensor rfft(const Tensor& x, std::optional<int64_t> n, int64_t dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, rfft, x, n, dim, norm);
   return from_real("rfft", x, n, dim, norm, false);
 }
 Tensor irfft(const Tensor& x, std::optional<int64_t> n, int64_t dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, irfft, x, n, dim, norm);
   return to_real("irfft", x, n, dim, norm, true);
 }
 Tensor hfft(const Tensor& x, std::optional<int64_t> n, int64_t dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, hfft, x, n, dim, norm);
   return to_real("hfft", x, n, dim, norm, false);
 }
 Tensor ihfft(const Tensor& x, std::optional<int64_t> n, int64_t dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, ihfft, x, n, dim, norm);
   return from_real("ihfft", x, n, dim, norm, true);
 }
 
 Tensor fftn(const Tensor& x, const Sizes& s, const OptionalDims& dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, fftn, x, s, dim, norm);
   const Several over = checked_dims("fftn", x, s, dim);
   return transformed_several("fftn", as_number("fftn", x), over, over.dims.size(), norm, false);
 }
 Tensor ifftn(const Tensor& x, const Sizes& s, const OptionalDims& dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, ifftn, x, s, dim, norm);
   const Several over = checked_dims("ifftn", x, s, dim);
   return transformed_several("ifftn", as_number("ifftn", x), over, over.dims.size(), norm, true);
 }
 Tensor rfftn(const Tensor& x, const Sizes& s, const OptionalDims& dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, rfftn, x, s, dim, norm);
   const Several over = checked_dims("rfftn", x, s, dim);
   check_some("rfftn", over);
   const Tensor half = from_real("rfftn", x, over.lengths.back(), over.dims.back(), norm, false);
   return transformed_several("rfftn", half, over, over.dims.size() - 1, norm, false);
 }
 Tensor irfftn(const Tensor& x, const Sizes& s, const OptionalDims& dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, irfftn, x, s, dim, norm);
   const Several over = checked_dims("irfftn", x, s, dim);
   check_some("irfftn", over);
   const Tensor half = transformed_several("irfftn", as_complex("irfftn", x), over,
@@ -242,15 +253,19 @@ Tensor ihfftn(const Tensor& x, const Sizes& s, const OptionalDims& dim, const No
 }
 
 Tensor fft2(const Tensor& x, const Sizes& s, const Dims& dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, fft2, x, s, dim, norm);
   return fftn(x, s, dim, norm);
 }
 Tensor ifft2(const Tensor& x, const Sizes& s, const Dims& dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, ifft2, x, s, dim, norm);
   return ifftn(x, s, dim, norm);
 }
 Tensor rfft2(const Tensor& x, const Sizes& s, const Dims& dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, rfft2, x, s, dim, norm);
   return rfftn(x, s, dim, norm);
 }
 Tensor irfft2(const Tensor& x, const Sizes& s, const Dims& dim, const Norm& norm) {
+  KILN_AUTOCAST(f32, irfft2, x, s, dim, norm);
   return irfftn(x, s, dim, norm);
 }
 Tensor hfft2(const Tensor& x, const Sizes& s, const Dims& dim, const Norm& norm) {

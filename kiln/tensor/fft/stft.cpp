@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex.h"
 #include "kiln/tensor/fft/fft.h"
 #include "kiln/tensor/nn/padding.h"
@@ -58,6 +59,7 @@ Tensor positions(const Pieces& pieces, int64_t count, Device device) {
 }  // namespace
 
 Tensor stft(const Tensor& signal, const StftOptions& options) {
+  KILN_AUTOCAST(f32, stft, signal, options);
   constexpr const char* op = "stft";
   const DType dtype = signal.dtype();
   if (!is_floating_point(dtype) && !is_complex(dtype)) {

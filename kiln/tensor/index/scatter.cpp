@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/index/advanced_index.h"
@@ -419,6 +420,7 @@ Tensor& put_(Tensor& x, const Tensor& index, const Tensor& source, bool accumula
 // ---- Writing slices
 
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+  KILN_AUTOCAST(widest, index_copy, x, dim, index, source);
   if (has_complex(x, source)) {
     return complex_ops::written_at("index_copy", x, dim, index, source, Combine::write);
   }

@@ -1,4 +1,5 @@
 // Cholesky's factorization, and L D L^H for what is symmetric only.
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/lapack_small.h"
 #include "kiln/tensor/linalg/linalg.h"
@@ -68,10 +69,12 @@ std::pair<Tensor, Tensor> factor(const char* op, const Tensor& a, bool upper, bo
 }  // namespace
 
 Tensor cholesky(const Tensor& a, bool upper) {
+  KILN_AUTOCAST(f32, cholesky, a, upper);
   return factor("linalg.cholesky", a, upper, true).first;
 }
 
 std::pair<Tensor, Tensor> cholesky_ex(const Tensor& a, bool upper, bool check_errors) {
+  KILN_AUTOCAST(f32, cholesky_ex, a, upper, check_errors);
   return factor("linalg.cholesky_ex", a, upper, check_errors);
 }
 

@@ -1,4 +1,5 @@
 // Distances between all rows of two matrices.
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 #include "kiln/tensor/ops.h"
@@ -7,6 +8,7 @@
 namespace kiln {
 
 Tensor cdist(const Tensor& x, const Tensor& y, double p, const std::string& compute_mode) {
+  KILN_AUTOCAST(f32, cdist, x, y, p, compute_mode);
   constexpr const char* kOp = "cdist";
   if (x.dtype() == y.dtype() && (x.dtype() == f16 || x.dtype() == bf16)) {
     return cdist(x.to(f32), y.to(f32), p, compute_mode).to(x.dtype());

@@ -1,4 +1,5 @@
 // Eigenvalues of general matrices.
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 
@@ -73,12 +74,14 @@ TensorList tracked_eig(const char* op, const Tensor& a) {
 }  // namespace
 
 std::pair<Tensor, Tensor> eig(const Tensor& a) {
+  KILN_AUTOCAST(f32, eig, a);
   check_square("linalg.eig", a);
   const TensorList out = tracked_eig("linalg.eig", a);
   return {out[0], out[1]};
 }
 
 Tensor eigvals(const Tensor& a) {
+  KILN_AUTOCAST(f32, eigvals, a);
   constexpr const char* kOp = "linalg.eigvals";
   check_square(kOp, a);
   if (is_tracked(a)) return tracked_eig(kOp, a)[0];

@@ -1,6 +1,7 @@
 // Eigenvalues of symmetric matrices.
 #include <limits>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 
@@ -77,12 +78,14 @@ TensorList tracked_eigh(const char* op, const Tensor& a, char uplo) {
 }  // namespace
 
 std::pair<Tensor, Tensor> eigh(const Tensor& a, const std::string& uplo) {
+  KILN_AUTOCAST(f32, eigh, a, uplo);
   check_square("linalg.eigh", a);
   const TensorList out = tracked_eigh("linalg.eigh", a, checked_uplo("linalg.eigh", uplo));
   return {out[0], out[1]};
 }
 
 Tensor eigvalsh(const Tensor& a, const std::string& uplo) {
+  KILN_AUTOCAST(f32, eigvalsh, a, uplo);
   constexpr const char* kOp = "linalg.eigvalsh";
   check_square(kOp, a);
   const char part = checked_uplo(kOp, uplo);

@@ -1,4 +1,5 @@
 // Least squares.
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 #include "kiln/tensor/linalg/pseudoinverse.h"
@@ -106,6 +107,7 @@ Solution solve_host(const Tensor& a, const Tensor& b, double rcond, Driver drive
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& a, const Tensor& b,
                                                  std::optional<double> rcond,
                                                  const std::string& driver) {
+  KILN_AUTOCAST(f32, lstsq, a, b, rcond, driver);
   check_matrix(kOp, a);
   check_like(kOp, a, b);
   const Driver chosen = checked_driver(driver);

@@ -1,6 +1,7 @@
 // The LU factorization as a result: lu_factor, lu, lu_solve, lu_unpack.
 #include <numeric>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/factors.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
@@ -182,6 +183,7 @@ std::tuple<Tensor, Tensor, Tensor> lu(const Tensor& a, bool pivot) {
 }
 
 Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
+  KILN_AUTOCAST(f32, lu_solve, lu, pivots, b, left, adjoint);
   constexpr const char* kOp = "linalg.lu_solve";
   check_square(kOp, lu);
   check_matrix(kOp, b);

@@ -1,3 +1,4 @@
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_ops.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -46,6 +47,7 @@ Tensor quantized_product(const char* op, const ValueArg& a, const ValueArg& b, b
 }  // namespace
 
 Tensor matmul(TensorArg x, TensorArg y) {
+  KILN_AUTOCAST(lower, matmul, x, y);
   if (has_complex(x, y)) [[unlikely]]
     return complex_ops::matmul(x, y);
   const ValueArg a = arg_of("matmul", x);
@@ -134,6 +136,7 @@ Tensor Tensor::dot(const Tensor& other) const {
   if (x.rank() != 1 || y.rank() != 1) {
     throw_product("dot", x, y, "two vectors; try matmul");
   }
+  const amp::detail::NoCasting as_given;
   return kiln::matmul(*this, other);
 }
 
@@ -210,6 +213,7 @@ Tensor activate(TensorArg x, Activation activation) {
 }
 
 Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
+  KILN_AUTOCAST(lower, linear, x, weight, bias);
   if (has_complex(x, weight)) [[unlikely]] {
     if (weight.dim() == 1 && !bias.defined()) return kiln::matmul(x, weight);
     const Tensor out = kiln::matmul(x, weight.t());
@@ -228,6 +232,9 @@ Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias) {
 }
 
 Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias, const LinearOptions& options) {
+  KILN_AUTOCAST(
+      lower, linear, x, weight, bias,
+      amp::detail::cast_member(options, &LinearOptions::residual, amp::detail::lower_dtype()));
   const Tensor& residual = options.residual;
   if (has_complex(x, weight) || kind_of_value(value_of("linear", weight)) == Kind::quantized)
       [[unlikely]] {

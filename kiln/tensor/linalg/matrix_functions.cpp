@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 #include "kiln/tensor/operands.h"
@@ -262,6 +263,7 @@ Tensor multi_dot(std::span<const Tensor> tensors) {
 // ---- Tensors as matrices
 
 Tensor tensorinv(const Tensor& a, int64_t ind) {
+  KILN_AUTOCAST(f32, tensorinv, a, ind);
   constexpr const char* kOp = "linalg.tensorinv";
   if (!a.defined()) throw_error<ValueError>(kOp, ": the tensor is undefined");
   if (ind <= 0) throw_error<ValueError>(kOp, ": expected ind > 0; got ", ind);
@@ -278,6 +280,7 @@ Tensor tensorinv(const Tensor& a, int64_t ind) {
 }
 
 Tensor tensorsolve(const Tensor& a, const Tensor& b, const Dims& dims) {
+  KILN_AUTOCAST(f32, tensorsolve, a, b, dims);
   constexpr const char* kOp = "linalg.tensorsolve";
   if (!a.defined() || !b.defined()) throw_error<ValueError>(kOp, ": the tensor is undefined");
   Tensor moved = a;

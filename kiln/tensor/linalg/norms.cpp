@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 #include "kiln/tensor/reduce/reductions.h"
@@ -160,6 +161,7 @@ Tensor cond_by_inverse(const Tensor& a, Norm&& norm) {
 }  // namespace
 
 Tensor cond(const Tensor& a, std::optional<double> p) {
+  KILN_AUTOCAST(f32, cond, a, p);
   constexpr const char* kOp = "linalg.cond";
   check_matrix(kOp, a);
   const double ord = p.value_or(2.0);
@@ -172,6 +174,7 @@ Tensor cond(const Tensor& a, std::optional<double> p) {
 }
 
 Tensor cond(const Tensor& a, const std::string& p) {
+  KILN_AUTOCAST(f32, cond, a, p);
   check_matrix("linalg.cond", a);
   if (p == "nuc") {
     check_square("linalg.cond", a);

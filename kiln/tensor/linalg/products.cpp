@@ -1,5 +1,6 @@
 #include "kiln/tensor/linalg/products.h"
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/linalg/host.h"
@@ -66,11 +67,13 @@ Tensor bmm(const Tensor& x, const Tensor& y) { return x.bmm(y); }
 Tensor dot(const Tensor& x, const Tensor& y) { return x.dot(y); }
 Tensor vdot(const Tensor& x, const Tensor& y) {
   check_ranks("vdot", x, 1, y, 1);
+  const amp::detail::NoCasting as_given;
   return product("vdot", conj(x), y);
 }
 
 Tensor mv(const Tensor& x, const Tensor& y) {
   check_ranks("mv", x, 2, y, 1);
+  const amp::detail::NoCasting as_given;
   return product("mv", x, y);
 }
 
@@ -90,12 +93,14 @@ Tensor outer(const Tensor& x, const Tensor& y) {
 }
 
 Tensor addmm(const Tensor& input, const Tensor& x, const Tensor& y, Scalar beta, Scalar alpha) {
+  KILN_AUTOCAST(lower, addmm, input, x, y, beta, alpha);
   check_ranks("addmm", x, 2, y, 2);
   return added("addmm", input, product("addmm", x, y), beta, alpha);
 }
 
 Tensor addmv(const Tensor& input, const Tensor& x, const Tensor& y, Scalar beta, Scalar alpha) {
   check_ranks("addmv", x, 2, y, 1);
+  const amp::detail::NoCasting as_given;
   return added("addmv", input, product("addmv", x, y), beta, alpha);
 }
 
@@ -105,11 +110,13 @@ Tensor addr(const Tensor& input, const Tensor& x, const Tensor& y, Scalar beta, 
 }
 
 Tensor baddbmm(const Tensor& input, const Tensor& x, const Tensor& y, Scalar beta, Scalar alpha) {
+  KILN_AUTOCAST(lower, baddbmm, input, x, y, beta, alpha);
   check_ranks("baddbmm", x, 3, y, 3);
   return added("baddbmm", input, x.bmm(y), beta, alpha);
 }
 
 Tensor addbmm(const Tensor& input, const Tensor& x, const Tensor& y, Scalar beta, Scalar alpha) {
+  KILN_AUTOCAST(lower, addbmm, input, x, y, beta, alpha);
   check_ranks("addbmm", x, 3, y, 3);
   if (x.size(0) != y.size(0) || x.size(2) != y.size(1)) {
     throw_error<ShapeError>("addbmm: the shapes do not multiply; got ", x.shape(), " and ",
@@ -236,6 +243,7 @@ Tensor cross(const Tensor& x, const Tensor& y, int64_t dim) {
 }
 
 Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
+  KILN_AUTOCAST(lower, vecdot, x, y, dim);
   constexpr const char* kOp = "linalg.vecdot";
   const Shape shape = broadcast_shapes(kOp, shape_checked(kOp, x), shape_checked(kOp, y));
   detail::check_like(kOp, x, y);
@@ -285,6 +293,7 @@ Tensor cross(const Tensor& x, const Tensor& y, std::optional<int64_t> dim) {
 }
 
 Tensor trace(const Tensor& x) {
+  KILN_AUTOCAST(f32, trace, x);
   const Shape shape = shape_checked("trace", x);
   if (shape.rank() != 2) {
     throw_error<ShapeError>("trace: expected a matrix; got shape ", shape);

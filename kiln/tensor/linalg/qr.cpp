@@ -1,4 +1,5 @@
 // QR, and products of Householder reflectors.
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 #include "kiln/tensor/operands.h"
@@ -99,6 +100,7 @@ Tensor qr_backward(const Tensor& q, const Tensor& r, const Tensor& gq, const Ten
 }  // namespace
 
 std::pair<Tensor, Tensor> qr(const Tensor& a, const std::string& mode) {
+  KILN_AUTOCAST(f32, qr, a, mode);
   static constexpr const char* kOp = "linalg.qr";
   check_matrix(kOp, a);
   if (mode != "reduced" && mode != "complete" && mode != "r") {
@@ -138,6 +140,7 @@ std::pair<Tensor, Tensor> qr(const Tensor& a, const std::string& mode) {
 }
 
 Tensor householder_product(const Tensor& a, const Tensor& tau) {
+  KILN_AUTOCAST(f32, householder_product, a, tau);
   constexpr const char* kOp = "linalg.householder_product";
   check_matrix(kOp, a);
   check_like(kOp, a, tau);
@@ -173,6 +176,7 @@ namespace kiln {
 using namespace linalg::detail;
 
 std::pair<Tensor, Tensor> geqrf(const Tensor& a) {
+  KILN_AUTOCAST(f32, geqrf, a);
   check_matrix("geqrf", a);
   if (is_tracked(a)) {
     throw_error<AutodiffError>("geqrf: has no derivative; try linalg.qr, or detach() first");
@@ -223,6 +227,7 @@ Tensor multiplied_in_turn(const Tensor& a, const Tensor& tau, Tensor c, bool adj
 }  // namespace
 
 Tensor ormqr(const Tensor& a, const Tensor& tau, const Tensor& other, bool left, bool transpose) {
+  KILN_AUTOCAST(f32, ormqr, a, tau, other, left, transpose);
   constexpr const char* kOp = "ormqr";
   check_matrix(kOp, a);
   check_matrix(kOp, other);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/factors.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
@@ -120,10 +121,12 @@ std::pair<Tensor, Tensor> solve_checked(const char* op, const Tensor& a, const T
 }  // namespace
 
 Tensor solve(const Tensor& a, const Tensor& b, bool left) {
+  KILN_AUTOCAST(f32, solve, a, b, left);
   return solve_checked("linalg.solve", a, b, left, true).first;
 }
 
 std::pair<Tensor, Tensor> solve_ex(const Tensor& a, const Tensor& b, bool left, bool check_errors) {
+  KILN_AUTOCAST(f32, solve_ex, a, b, left, check_errors);
   return solve_checked("linalg.solve_ex", a, b, left, check_errors);
 }
 
@@ -167,8 +170,12 @@ std::pair<Tensor, Tensor> inverse(const char* op, const Tensor& a, bool check_er
 
 }  // namespace
 
-Tensor inv(const Tensor& a) { return inverse("linalg.inv", a, true).first; }
+Tensor inv(const Tensor& a) {
+  KILN_AUTOCAST(f32, inv, a);
+  return inverse("linalg.inv", a, true).first;
+}
 std::pair<Tensor, Tensor> inv_ex(const Tensor& a, bool check_errors) {
+  KILN_AUTOCAST(f32, inv_ex, a, check_errors);
   return inverse("linalg.inv_ex", a, check_errors);
 }
 

@@ -1,4 +1,5 @@
 // Singular values, and what is defined by them: pinv, matrix_rank, lstsq's gradient.
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 #include "kiln/tensor/linalg/pseudoinverse.h"
@@ -167,6 +168,7 @@ TensorList tracked_svd(const char* op, const Tensor& a, bool full, char driver) 
 
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool full_matrices,
                                        const std::string& driver) {
+  KILN_AUTOCAST(f32, svd, a, full_matrices, driver);
   check_matrix("linalg.svd", a);
   const TensorList out =
       tracked_svd("linalg.svd", a, full_matrices, checked_driver("linalg.svd", driver));
@@ -174,6 +176,7 @@ std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& a, bool full_matrices,
 }
 
 Tensor svdvals(const Tensor& a, const std::string& driver) {
+  KILN_AUTOCAST(f32, svdvals, a, driver);
   constexpr const char* kOp = "linalg.svdvals";
   check_matrix(kOp, a);
   const char chosen = checked_driver(kOp, driver);
@@ -231,6 +234,7 @@ Tensor pseudoinverse_of(const Tensor& a, std::optional<double> atol, double rtol
 
 Tensor pinv(const Tensor& a, std::optional<double> atol, std::optional<double> rtol,
             bool hermitian) {
+  KILN_AUTOCAST(f32, pinv, a, atol, rtol, hermitian);
   constexpr const char* kOp = "linalg.pinv";
   hermitian ? check_square(kOp, a) : check_matrix(kOp, a);
   if (a.numel() == 0) return zeros_like(mT(a)) + mT(a) * 0;
@@ -249,6 +253,7 @@ Tensor pinv(const Tensor& a, std::optional<double> atol, std::optional<double> r
 
 Tensor matrix_rank(const Tensor& a, std::optional<double> atol, std::optional<double> rtol,
                    bool hermitian) {
+  KILN_AUTOCAST(f32, matrix_rank, a, atol, rtol, hermitian);
   constexpr const char* kOp = "linalg.matrix_rank";
   hermitian ? check_square(kOp, a) : check_matrix(kOp, a);
   NoGradGuard guard;

@@ -1,4 +1,5 @@
 // Solving with triangular matrices, and what is made of it.
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/linalg/host.h"
 #include "kiln/tensor/linalg/linalg.h"
 
@@ -87,6 +88,7 @@ Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left,
 namespace kiln {
 
 Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper) {
+  KILN_AUTOCAST(f32, cholesky_solve, b, l, upper);
   using linalg::detail::mH;
   linalg::detail::check_matrix("cholesky_solve", b);
   const Tensor factor = upper ? mH(l) : l;
@@ -95,6 +97,7 @@ Tensor cholesky_solve(const Tensor& b, const Tensor& l, bool upper) {
 }
 
 Tensor cholesky_inverse(const Tensor& l, bool upper) {
+  KILN_AUTOCAST(f32, cholesky_inverse, l, upper);
   linalg::detail::check_square("cholesky_inverse", l);
   const Tensor one = linalg::detail::identity_like(l, l.size(-1));
   return cholesky_solve(one.expand(l.shape()), l, upper);

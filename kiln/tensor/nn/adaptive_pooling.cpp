@@ -1,6 +1,7 @@
 // Adaptive pooling: one dim after the other, since every window is a box.
 #include <cmath>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/memory_check.h"
 #include "kiln/tensor/nn/functional_support.h"
 #include "kiln/tensor/nn/largest_places.h"
@@ -81,6 +82,7 @@ std::optional<Shape> common_window(const Tensor& x, const Triple& sizes, int spa
 
 Tensor adaptive_avg_pool(const char* op, int spatial, const Tensor& input,
                          const Sizes& output_size) {
+  if (spatial == 3) KILN_AUTOCAST(f32, adaptive_avg_pool, op, spatial, input, output_size);
   require_floating(op, input);
   const Planes planes(op, input, spatial);
   const Triple sizes = sizes_of(op, planes, output_size);
@@ -139,6 +141,7 @@ Tensor places_of_largest(const Tensor& x, const Triple& sizes) {
 
 std::pair<Tensor, Tensor> adaptive_max_pool(const char* op, int spatial, const Tensor& input,
                                             const Sizes& output_size) {
+  if (spatial == 3) KILN_AUTOCAST(f32, adaptive_max_pool, op, spatial, input, output_size);
   require_floating(op, input);
   const Planes planes(op, input, spatial);
   const Triple sizes = sizes_of(op, planes, output_size);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kiln/backend/random_fill.h"
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln::functional {
@@ -126,6 +127,8 @@ Value additive_mask(const Tensor& mask, const Value& q, const Lead& lead, int64_
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                     const Tensor& attn_mask, double dropout_p, bool is_causal,
                                     std::optional<double> scale, bool enable_gqa) {
+  KILN_AUTOCAST(lower, scaled_dot_product_attention, query, key, value, attn_mask, dropout_p,
+                is_causal, scale, enable_gqa);
   const Value& q = value_of(kOp, query);
   const Value& k = value_of(kOp, key);
   const Value& v = value_of(kOp, value);

@@ -41,4 +41,15 @@ Tensor affine_normalized(const Tensor& x, const Tensor& mean, const Tensor& var,
   });
 }
 
+bool is_mixed(const Tensor& x, std::initializer_list<const Tensor*> params) {
+  if (!x.defined() || (x.dtype() != f16 && x.dtype() != bf16)) return false;
+  bool any = false;
+  for (const Tensor* param : params) {
+    if (!param->defined()) continue;
+    if (param->dtype() != f32) return false;
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace kiln::detail

@@ -1,5 +1,6 @@
 #include "kiln/tensor/nn/convolution.h"
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/nn/functional_support.h"
 
@@ -244,32 +245,41 @@ Tensor any_transposed(const Geometry& g, const Tensor& x, const Tensor& weight, 
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
               const Padding& padding, const Sizes& dilation, int64_t groups) {
+  KILN_AUTOCAST(lower, conv1d, x, weight, bias, stride, padding, dilation, groups);
   return any_convolution({"conv1d", 1, stride, dilation, groups}, x, weight, bias, padding);
 }
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
               const Padding& padding, const Sizes& dilation, int64_t groups) {
+  KILN_AUTOCAST(lower, conv2d, x, weight, bias, stride, padding, dilation, groups);
   return any_convolution({"conv2d", 2, stride, dilation, groups}, x, weight, bias, padding);
 }
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
               const Padding& padding, const Sizes& dilation, int64_t groups) {
+  KILN_AUTOCAST(lower, conv3d, x, weight, bias, stride, padding, dilation, groups);
   return any_convolution({"conv3d", 3, stride, dilation, groups}, x, weight, bias, padding);
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
                         int64_t groups, const Sizes& dilation) {
+  KILN_AUTOCAST(lower, conv_transpose1d, x, weight, bias, stride, padding, output_padding, groups,
+                dilation);
   return any_transposed({"conv_transpose1d", 1, stride, dilation, groups}, x, weight, bias, padding,
                         output_padding);
 }
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
                         int64_t groups, const Sizes& dilation) {
+  KILN_AUTOCAST(lower, conv_transpose2d, x, weight, bias, stride, padding, output_padding, groups,
+                dilation);
   return any_transposed({"conv_transpose2d", 2, stride, dilation, groups}, x, weight, bias, padding,
                         output_padding);
 }
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const Sizes& stride, const Sizes& padding, const Sizes& output_padding,
                         int64_t groups, const Sizes& dilation) {
+  KILN_AUTOCAST(lower, conv_transpose3d, x, weight, bias, stride, padding, output_padding, groups,
+                dilation);
   return any_transposed({"conv_transpose3d", 3, stride, dilation, groups}, x, weight, bias, padding,
                         output_padding);
 }

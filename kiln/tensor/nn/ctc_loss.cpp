@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/host.h"
 #include "kiln/tensor/nn/functional_support.h"
 
@@ -86,6 +87,8 @@ Labels labels_of(const Tensor& targets, const std::vector<int64_t>& lengths, int
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, int64_t blank, Reduction reduction,
                 bool zero_infinity) {
+  KILN_AUTOCAST(f32, ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction,
+                zero_infinity);
   require_floating(kOp, log_probs);
   if (log_probs.dim() != 2 && log_probs.dim() != 3) {
     throw_error<ShapeError>(kOp, ": expected log_probs [T, N, C] or [T, C]; got ",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/nn/functional_support.h"
 #include "kiln/tensor/nn/largest_places.h"
@@ -125,24 +126,32 @@ std::pair<Tensor, Tensor> pooled(const char* op, int spatial, const Tensor& inpu
           planes.restored(index.reshape(shape))};
 }
 
+FractionalPoolOptions cast_samples(const FractionalPoolOptions& options) {
+  return amp::detail::cast_member(options, &FractionalPoolOptions::random_samples, f32);
+}
+
 }  // namespace
 
 Tensor fractional_max_pool2d(const Tensor& x, const Sizes& kernel_size,
                              const FractionalPoolOptions& options) {
+  KILN_AUTOCAST(f32, fractional_max_pool2d, x, kernel_size, cast_samples(options));
   return pooled("fractional_max_pool2d", 2, x, kernel_size, options).first;
 }
 Tensor fractional_max_pool3d(const Tensor& x, const Sizes& kernel_size,
                              const FractionalPoolOptions& options) {
+  KILN_AUTOCAST(f32, fractional_max_pool3d, x, kernel_size, cast_samples(options));
   return pooled("fractional_max_pool3d", 3, x, kernel_size, options).first;
 }
 std::pair<Tensor, Tensor> fractional_max_pool2d_with_indices(const Tensor& x,
                                                              const Sizes& kernel_size,
                                                              const FractionalPoolOptions& options) {
+  KILN_AUTOCAST(f32, fractional_max_pool2d_with_indices, x, kernel_size, cast_samples(options));
   return pooled("fractional_max_pool2d", 2, x, kernel_size, options);
 }
 std::pair<Tensor, Tensor> fractional_max_pool3d_with_indices(const Tensor& x,
                                                              const Sizes& kernel_size,
                                                              const FractionalPoolOptions& options) {
+  KILN_AUTOCAST(f32, fractional_max_pool3d_with_indices, x, kernel_size, cast_samples(options));
   return pooled("fractional_max_pool3d", 3, x, kernel_size, options);
 }
 

@@ -1,6 +1,7 @@
 // Sampling at computed points: grid_sample, affine_grid and deformable convolution.
 #include <cmath>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/nn/convolution.h"
 #include "kiln/tensor/nn/functional_support.h"
 #include "kiln/tensor/nn/grid_sampling.h"
@@ -34,6 +35,7 @@ Between between_of(const char* op, const std::string& name) {
 
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const std::string& mode,
                    const std::string& padding_mode, bool align_corners) {
+  KILN_AUTOCAST(f32, grid_sample, x, grid, mode, padding_mode, align_corners);
   constexpr const char* op = "grid_sample";
   require_alike(op, x, grid, "grid");
   const Shape s = x.shape(), g = grid.shape();

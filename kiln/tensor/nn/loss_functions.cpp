@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/elementwise/function_call.h"
 #include "kiln/tensor/nn/activations.h"
@@ -59,6 +60,7 @@ Tensor function_loss(const char* op, const Tensor& input, const Tensor& target,
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                const Tensor& weight) {
+  KILN_AUTOCAST(f32, l1_loss, input, target, reduction, weight);
   if (has_complex(input, target)) {
     return weighted("l1_loss", (input - target).abs(), weight, reduction);
   }
@@ -69,12 +71,14 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction,
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                 const Tensor& weight) {
+  KILN_AUTOCAST(f32, mse_loss, input, target, reduction, weight);
   check_pair("mse_loss", input, target);
   return function_loss("mse_loss", input, target, BinaryFunction::Type::squared_difference,
                        reduction, weight);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  KILN_AUTOCAST(f32, smooth_l1_loss, input, target, reduction, beta);
   check_pair("smooth_l1_loss", input, target);
   if (!(beta >= 0.0)) {
     throw_error<ValueError>("smooth_l1_loss: beta must not be negative; got ", beta);
@@ -87,6 +91,7 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta,
                   const Tensor& weight) {
+  KILN_AUTOCAST(f32, huber_loss, input, target, reduction, delta, weight);
   check_pair("huber_loss", input, target);
   if (!(delta > 0.0)) throw_error<ValueError>("huber_loss: expected delta > 0; got ", delta);
   return function_loss("huber_loss", input, target, {BinaryFunction::Type::huber, delta, 1.0},
@@ -95,6 +100,7 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
                             Reduction reduction) {
+  KILN_AUTOCAST(f32, binary_cross_entropy, input, target, weight, reduction);
   constexpr const char* op = "binary_cross_entropy";
   check_same_shape(op, input, target);
   const Tensor x = input.detach();
@@ -117,6 +123,8 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                         const Tensor& weight, Reduction reduction,
                                         const Tensor& pos_weight) {
+  KILN_AUTOCAST(f32, binary_cross_entropy_with_logits, input, target, weight, reduction,
+                pos_weight);
   constexpr const char* op = "binary_cross_entropy_with_logits";
   check_same_shape(op, input, target);
   if (!pos_weight.defined() && !weight.defined()) {
@@ -145,10 +153,12 @@ Tensor divergence(const Tensor& input, const Tensor& target, bool log_target) {
 }  // namespace
 
 Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
+  KILN_AUTOCAST(f32, kl_div, input, target, reduction, log_target);
   return reduced_loss(divergence(input, target, log_target), reduction);
 }
 
 Tensor kl_div_batchmean(const Tensor& input, const Tensor& target, bool log_target) {
+  KILN_AUTOCAST(f32, kl_div_batchmean, input, target, log_target);
   const Tensor loss = divergence(input, target, log_target);
   const int64_t batch = input.dim() > 0 ? input.size(0) : 1;
   return loss.sum() / static_cast<double>(batch);
@@ -156,6 +166,7 @@ Tensor kl_div_batchmean(const Tensor& input, const Tensor& target, bool log_targ
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full,
                         double eps, Reduction reduction) {
+  KILN_AUTOCAST(f32, poisson_nll_loss, input, target, log_input, full, eps, reduction);
   check_pair("poisson_nll_loss", input, target);
   Tensor loss =
       log_input ? kiln::exp(input) - target * input : input - target * kiln::log(input + eps);
@@ -201,6 +212,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
 
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin,
                             Reduction reduction) {
+  KILN_AUTOCAST(f32, hinge_embedding_loss, input, target, margin, reduction);
   check_pair("hinge_embedding_loss", input, target);
   const Tensor apart = kiln::relu(margin - input);
   const Tensor zero = zeros({}, {input.dtype(), input.device()});
@@ -211,6 +223,7 @@ Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double ma
 
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                            double margin, Reduction reduction) {
+  KILN_AUTOCAST(f32, margin_ranking_loss, input1, input2, target, margin, reduction);
   check_pair("margin_ranking_loss", input1, input2);
   check_pair("margin_ranking_loss", input1, target);
   if (input1.dim() != input2.dim() || input1.dim() != target.dim()) {
@@ -244,6 +257,7 @@ struct Scores {
 
 Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, double margin,
                          const Tensor& weight, Reduction reduction) {
+  KILN_AUTOCAST(f32, multi_margin_loss, input, target, p, margin, weight, reduction);
   constexpr const char* op = "multi_margin_loss";
   const Scores scores(op, input);
   if (p != 1 && p != 2) throw_error<ValueError>(op, ": expected p = 1 or 2; got ", p);
@@ -265,6 +279,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, d
 }
 
 Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  KILN_AUTOCAST(f32, multilabel_margin_loss, input, target, reduction);
   constexpr const char* op = "multilabel_margin_loss";
   const Scores scores(op, input);
   const Tensor labels = wrap(index_value(op, target, value_of(op, input)));
@@ -299,6 +314,7 @@ Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, co
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  KILN_AUTOCAST(f32, soft_margin_loss, input, target, reduction);
   check_pair("soft_margin_loss", input, target);
   const Tensor z = -target * input;
   return reduced_loss(softplus(z, 1.0, std::numeric_limits<double>::infinity()), reduction);
@@ -306,6 +322,8 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction red
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            double margin, double p, double eps, bool swap, Reduction reduction) {
+  KILN_AUTOCAST(f32, triplet_margin_loss, anchor, positive, negative, margin, p, eps, swap,
+                reduction);
   if (!has_complex(anchor, positive)) check_pair("triplet_margin_loss", anchor, positive);
   if (!has_complex(anchor, negative)) check_pair("triplet_margin_loss", anchor, negative);
   if (!(margin > 0.0)) {
@@ -337,6 +355,7 @@ Tensor triplet_margin_with_distance_loss(
 
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                              double margin, Reduction reduction) {
+  KILN_AUTOCAST(f32, cosine_embedding_loss, input1, input2, target, margin, reduction);
   constexpr const char* op = "cosine_embedding_loss";
   check_pair(op, input1, input2);
   if (target.dim() > 1 || input1.dim() != target.dim() + 1 || input2.dim() != target.dim() + 1) {

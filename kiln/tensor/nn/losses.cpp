@@ -1,3 +1,4 @@
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/nn/loss_functions.h"
 #include "kiln/tensor/ops.h"
@@ -81,6 +82,8 @@ void check_targets(const Shape& logits, const Shape& target) {
 
 Tensor cross_entropy(TensorArg logits, const Tensor& target,
                      const CrossEntropyLossOptions& options) {
+  KILN_AUTOCAST(f32, cross_entropy, logits, target,
+                amp::detail::cast_member(options, &CrossEntropyLossOptions::weight, f32));
   const Tensor& x = logits.get();
   const Value& value = value_of("cross_entropy", x);
   const Value& t = value_of("cross_entropy", target);
@@ -146,6 +149,7 @@ Tensor cross_entropy(TensorArg logits, const Tensor& target,
 }
 
 Tensor mse_loss(TensorArg input, const Tensor& target, Reduction reduction) {
+  KILN_AUTOCAST(f32, mse_loss, input, target, reduction);
   const Value& x = value_of("mse_loss", input);
   const Value& y = value_of("mse_loss", target);
   if (!(shape_of(x) == shape_of(y))) {

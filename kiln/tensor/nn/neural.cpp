@@ -1,6 +1,7 @@
 // Convolution, pooling, normalization, dropout, embedding and the activations that are more than
 // one function.
 #include "kiln/backend/random_fill.h"
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/creation.h"
@@ -100,6 +101,7 @@ Tensor batched(const char* op, const TensorArg& x, F f) {
 }  // namespace
 
 Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+  KILN_AUTOCAST(lower, conv2d, x, weight, bias, options);
   return batched("conv2d", x, [&](const ValueArg& input) {
     const Value& w = value_of("conv2d", weight);
     check_alike("conv2d", input, w, "weight");
@@ -191,6 +193,10 @@ Tensor avg_pool2d(TensorArg x, const PoolOptions& options) {
 Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight, const Tensor& bias, bool training, double momentum,
                   double eps) {
+  if (detail::is_mixed(x, {&running_mean, &running_var, &weight, &bias})) {
+    return batch_norm(x->to(f32), running_mean, running_var, weight, bias, training, momentum, eps)
+        .to(x->dtype());
+  }
   const ValueArg input = arg_of("batch_norm", x);
   check_floating("batch_norm", input);
   const Shape xs = shape_of(input);
@@ -238,6 +244,9 @@ Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running
 
 Tensor layer_norm(TensorArg x, const Shape& normalized_shape, const Tensor& weight,
                   const Tensor& bias, double eps) {
+  if (detail::is_mixed(x, {&weight, &bias})) {
+    return layer_norm(x->to(f32), normalized_shape, weight, bias, eps).to(x->dtype());
+  }
   const ValueArg input = arg_of("layer_norm", x);
   check_floating("layer_norm", input);
   const Shape& xs = shape_of(input);
@@ -310,6 +319,7 @@ Tensor threshold(const Tensor& x, double threshold, double value) {
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {
+  KILN_AUTOCAST(lower, prelu, x, weight);
   const Value& v = value_of("prelu", x);
   const Value& w = value_of("prelu", weight);
   check_alike("prelu", v, w, "weight");

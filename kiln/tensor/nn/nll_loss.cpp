@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "kiln/core/parallel.h"
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/interop.h"
 #include "kiln/tensor/nn/functional_support.h"
@@ -86,6 +87,7 @@ std::optional<Tensor> on_host(const Tensor& input, const Tensor& index, const Te
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, Reduction reduction) {
+  KILN_AUTOCAST(f32, nll_loss, input, target, weight, ignore_index, reduction);
   constexpr const char* op = "nll_loss";
   require_floating(op, input);
   const Tensor index = wrap(index_value(op, target, value_of(op, input)));

@@ -1,5 +1,6 @@
 #include "kiln/tensor/nn/normalization.h"
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/elementwise/pointwise.h"
 #include "kiln/tensor/nn/channel_norm.h"
@@ -44,6 +45,9 @@ double epsilon_of(DType dtype) {
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias,
                   double eps) {
   constexpr const char* op = "group_norm";
+  if (is_mixed(x, {&weight, &bias})) {
+    return group_norm(x.to(f32), num_groups, weight, bias, eps).to(x.dtype());
+  }
   require_channels(op, x);
   const Shape s = x.shape();
   if (num_groups < 1 || s[1] % num_groups != 0) {
@@ -60,6 +64,11 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
                      const Tensor& weight, const Tensor& bias, bool use_input_stats,
                      double momentum, double eps) {
   constexpr const char* op = "instance_norm";
+  if (is_mixed(x, {&running_mean, &running_var, &weight, &bias})) {
+    return instance_norm(x.to(f32), running_mean, running_var, weight, bias, use_input_stats,
+                         momentum, eps)
+        .to(x.dtype());
+  }
   require_channels(op, x);
   const Shape s = x.shape();
   const Shape channels{s[1]};
@@ -103,6 +112,10 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
 Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
   constexpr const char* op = "rms_norm";
+  if (is_mixed(x, {&weight})) {
+    return rms_norm(x.to(f32), normalized_shape, weight, eps.value_or(epsilon_of(x.dtype())))
+        .to(x.dtype());
+  }
   if (!is_complex(x.dtype())) require_floating(op, x);
   const int n = normalized_shape.rank();
   bool fits = n >= 1 && n <= x.dim();
@@ -133,6 +146,7 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
   constexpr const char* op = "local_response_norm";
   require_floating(op, x);
+  if (x.dim() > 3) KILN_AUTOCAST(f32, local_response_norm, x, size, alpha, beta, k);
   if (x.dim() < 3) {
     throw_error<ShapeError>(op, ": expected an input [N, C, L, ..]; got ", x.shape());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/backend/options.h"
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/formula.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/creation.h"
@@ -81,9 +82,17 @@ Tensor repeated_at_ends(const Tensor& x, const Shape& before, const Shape& behin
   }
 }
 
+// Whether autocast has this padding on its list for f32.
+bool is_cast(const Shape& pad, const std::string& mode) {
+  return mode == "replicate" || (mode == "reflect" && pad.rank() <= 4);
+}
+
 }  // namespace
 
 Tensor pad(const Tensor& x, const Shape& pad, const std::string& mode, double value) {
+  if (is_cast(pad, mode)) {
+    KILN_AUTOCAST(f32, kiln::functional::pad, x, pad, mode, value);
+  }
   if (pad.rank() % 2 != 0 || pad.rank() / 2 > x.dim()) {
     throw_error<ShapeError>("pad: expected two numbers for each padded dim; got ", pad,
                             " for a tensor of ", x.shape());

@@ -1,5 +1,6 @@
 #include "kiln/tensor/nn/pooling.h"
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/index/ordered_floats.h"
 #include "kiln/tensor/nn/functional_support.h"
 
@@ -153,6 +154,9 @@ Tensor avg_pool(const Pooling& p, const Tensor& input, bool count_include_pad,
 
 Tensor lp_pool(const char* op, int spatial, const Tensor& x, double norm_type,
                const Sizes& kernel_size, const std::optional<Sizes>& stride, bool ceil_mode) {
+  if (spatial == 3) {
+    KILN_AUTOCAST(f32, lp_pool, op, spatial, x, norm_type, kernel_size, stride, ceil_mode);
+  }
   const Pooling p(op, spatial, kernel_size, stride, 0, 1, ceil_mode);
   const Tensor mean = avg_pool(p, norm_type == 2.0 ? x.square() : x.pow(norm_type), true, {});
   const auto size = static_cast<double>(p.kernel[0] * p.kernel[1] * p.kernel[2]);
@@ -202,6 +206,9 @@ Tensor max_unpool(const char* op, int spatial, const Tensor& input, const Tensor
   Tensor max_pool##n##d(const Tensor& x, const Sizes& kernel_size,                                 \
                         const std::optional<Sizes>& stride, const Sizes& padding,                  \
                         const Sizes& dilation, bool ceil_mode) {                                   \
+    if (n == 3) {                                                                                  \
+      KILN_AUTOCAST(f32, max_pool##n##d, x, kernel_size, stride, padding, dilation, ceil_mode);    \
+    }                                                                                              \
     const Pooling p("max_pool" #n "d", n, kernel_size, stride, padding, dilation, ceil_mode);      \
     return max_pool(p, x, false).values;                                                           \
   }                                                                                                \
@@ -218,6 +225,7 @@ Tensor max_unpool(const char* op, int spatial, const Tensor& input, const Tensor
   Tensor max_unpool##n##d(const Tensor& x, const Tensor& indices, const Sizes& kernel_size,        \
                           const std::optional<Sizes>& stride, const Sizes& padding,                \
                           const std::optional<Shape>& output_size) {                               \
+    KILN_AUTOCAST(f32, max_unpool##n##d, x, indices, kernel_size, stride, padding, output_size);   \
     return max_unpool("max_unpool" #n "d", n, x, indices, kernel_size, stride, padding,            \
                       output_size);                                                                \
   }
@@ -240,6 +248,8 @@ Tensor avg_pool2d(const Tensor& x, const Sizes& kernel_size, const std::optional
 Tensor avg_pool3d(const Tensor& x, const Sizes& kernel_size, const std::optional<Sizes>& stride,
                   const Sizes& padding, bool ceil_mode, bool count_include_pad,
                   std::optional<int64_t> divisor_override) {
+  KILN_AUTOCAST(f32, avg_pool3d, x, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                divisor_override);
   return avg_pool({"avg_pool3d", 3, kernel_size, stride, padding, 1, ceil_mode}, x,
                   count_include_pad, divisor_override);
 }

@@ -1,3 +1,4 @@
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_ops.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -141,12 +142,16 @@ Tensor Tensor::mean(const Dims& dims, bool keepdim) const {
 }
 
 Tensor Tensor::prod() const {
+  KILN_AUTOCAST(
+      f32, [](const Tensor& x) { return x.prod(); }, *this);
   if (has_complex(*this)) [[unlikely]]
     return complex_ops::prod(reshape({-1}), 0, false);
   const Value& x = value_of("prod", *this);
   return prod_over(x, every_dim(x), false);
 }
 Tensor Tensor::prod(int64_t dim, bool keepdim) const {
+  const auto again = [=](const Tensor& x) { return x.prod(dim, keepdim); };
+  KILN_AUTOCAST(f32, again, *this);
   if (has_complex(*this)) [[unlikely]]
     return complex_ops::prod(*this, dim, keepdim);
   const Value& x = value_of("prod", *this);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/index/sorting.h"
@@ -125,18 +126,22 @@ Tensor number_like(const Tensor& x, double q) { return full({}, q, {x.dtype(), x
 
 Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                 const std::string& interpolation) {
+  KILN_AUTOCAST(f32, quantile, x, q, dim, keepdim, interpolation);
   return quantiles("quantile", x, q, dim, keepdim, interpolation, false);
 }
 Tensor quantile(const Tensor& x, double q, std::optional<int64_t> dim, bool keepdim,
                 const std::string& interpolation) {
+  KILN_AUTOCAST(f32, quantile, x, q, dim, keepdim, interpolation);
   return quantiles("quantile", x, number_like(x, q), dim, keepdim, interpolation, false);
 }
 Tensor nanquantile(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                    const std::string& interpolation) {
+  KILN_AUTOCAST(f32, nanquantile, x, q, dim, keepdim, interpolation);
   return quantiles("nanquantile", x, q, dim, keepdim, interpolation, true);
 }
 Tensor nanquantile(const Tensor& x, double q, std::optional<int64_t> dim, bool keepdim,
                    const std::string& interpolation) {
+  KILN_AUTOCAST(f32, nanquantile, x, q, dim, keepdim, interpolation);
   return quantiles("nanquantile", x, number_like(x, q), dim, keepdim, interpolation, true);
 }
 

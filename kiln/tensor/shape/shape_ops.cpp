@@ -1,3 +1,4 @@
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/ops.h"
 
@@ -388,6 +389,7 @@ static std::vector<Tensor> without_nothing(std::span<const Tensor> tensors) {
 }
 
 Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
+  KILN_AUTOCAST(widest, cat, tensors, dim);
   if (tensors.empty()) throw_error<ValueError>("cat: got no tensors; expected at least one");
   for (const Tensor& t : tensors) {
     if (is_nothing(t)) [[unlikely]] {
@@ -435,6 +437,7 @@ Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
 }
 
 Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
+  KILN_AUTOCAST(widest, stack, tensors, dim);
   if (tensors.empty()) throw_error<ValueError>("stack: got no tensors; expected at least one");
   const Shape& first = impl_of("stack", tensors[0]).shape();
   const int d = normalize_dim("stack", dim, first.rank() + 1);

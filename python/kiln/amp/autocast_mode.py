@@ -1,0 +1,185 @@
+"""Regions in which ops choose the dtype that they compute in. What an op does there is C++'s."""
+
+import functools
+import warnings
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from .. import _C, errors
+
+_LOWER = (_C.bfloat16, _C.float16)
+
+
+def _kind(op, device_type):
+    """The device's type; "cuda" is known although there is none."""
+    if not isinstance(device_type, str):
+        raise errors.ValueError(
+            f"{op}: expected device_type to be a str, got {type(device_type).__name__}"
+        )
+    kind = device_type.partition(":")[0]
+    if kind != "cuda":
+        _C.device(kind)  # raises DeviceError for what is unknown
+    return kind
+
+
+def is_autocast_available(device_type):
+    """Whether autocast may be asked for: Kiln's devices, and "cuda", where it turns itself off."""
+    try:
+        return bool(_kind("is_autocast_available", device_type))
+    except errors.DeviceError:
+        return False
+
+
+def is_autocast_enabled(device_type=None):
+    """Whether this thread's ops are in a region. Without a device: of "cuda", as in PyTorch."""
+    kind = _kind("is_autocast_enabled", "cuda" if device_type is None else device_type)
+    return kind != "cuda" and _C._autocast_state()[0]
+
+
+def get_autocast_dtype(device_type):
+    """The lower dtype of this thread's regions."""
+    if _kind("get_autocast_dtype", device_type) == "cuda":
+        return _C.float16
+    return _C._autocast_state()[1]
+
+
+def is_autocast_cache_enabled():
+    """Whether a region casts a parameter only once."""
+    return _C._autocast_state()[2]
+
+
+def set_autocast_enabled(device_type, enabled=None):
+    """Rather use autocast, which restores what was before."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    if _kind("set_autocast_enabled", device_type) != "cuda":
+        _, dtype, cache = _C._autocast_state()
+        _C._set_autocast_state(bool(enabled), dtype, cache)
+
+
+def set_autocast_dtype(device_type, dtype):
+    """Rather use autocast, which restores what was before. Raises DTypeError for other than bfloat16, float16."""
+    if _kind("set_autocast_dtype", device_type) != "cuda":
+        enabled, _, cache = _C._autocast_state()
+        _C._set_autocast_state(enabled, dtype, cache)
+
+
+def set_autocast_cache_enabled(enabled):
+    """Rather use autocast, which restores what was before."""
+    on, dtype, _ = _C._autocast_state()
+    _C._set_autocast_state(on, dtype, bool(enabled))
+
+
+class autocast:
+    """with autocast("cpu"): products and convolutions compute in bfloat16, losses in float32.
+
+    A decorator, too. Regions nest; enabled=False makes one in which nothing is cast. A region
+    covers the tensors of all of Kiln's devices. For "cuda" it turns itself off, with a warning.
+    """
+
+    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+        kind = _kind("autocast", device_type)
+        self.device = device_type
+        self.fast_dtype = get_autocast_dtype(kind) if dtype is None else dtype
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        if enabled and kind == "cuda":
+            warnings.warn(
+                "autocast: there is no CUDA device; disabling", UserWarning, stacklevel=2
+            )
+            enabled = False
+        elif enabled and self.fast_dtype not in _LOWER:
+            warnings.warn(
+                "autocast: the dtype must be torch.bfloat16 or torch.float16; got"
+                f" {self.fast_dtype}; disabling",
+                UserWarning,
+                stacklevel=2,
+            )
+            enabled = False
+        self._enabled = bool(enabled)
+        self._changes = kind != "cuda"
+        self._before = []
+
+    def __enter__(self):
+        before = _C._autocast_state()
+        self._before.append(before)
+        _C.autocast_increment_nesting()
+        if self._changes:
+            dtype = self.fast_dtype if self.fast_dtype in _LOWER else before[1]
+            _C._set_autocast_state(self._enabled, dtype, bool(self._cache_enabled))
+        return self
+
+    def __exit__(self, *_):
+        if _C.autocast_decrement_nesting() == 0:
+            _C.clear_autocast_cache()
+        _C._set_autocast_state(*self._before.pop())
+        return False
+
+    def __call__(self, func):
+        if not callable(func):
+            raise errors.TypeError(
+                f"autocast: as a decorator it takes a function; got {type(func).__name__}; for a"
+                " region use `with autocast(..):`"
+            )
+
+        @functools.wraps(func)
+        def in_region(*args, **kwargs):
+            with self:
+                return func(*args, **kwargs)
+
+        return in_region
+
+
+def _cast(value, dtype):
+    """The floating point tensors in a structure, but for float64, in that dtype."""
+    if isinstance(value, _C.Tensor):
+        if value.is_floating_point() and value.dtype is not _C.float64:
+            return value.to(dtype)
+        return value
+    if isinstance(value, (str, bytes, np.ndarray)):
+        return value
+    if isinstance(value, Mapping):
+        return {_cast(key, dtype): _cast(x, dtype) for key, x in value.items()}
+    if isinstance(value, Iterable):
+        cast = (_cast(x, dtype) for x in value)
+        return type(value)(cast) if isinstance(value, (list, tuple)) else cast
+    return value
+
+
+def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
+    """Marks the forward of an autograd.Function whose backward is to see the same region.
+
+    With cast_inputs, in a region: floating point inputs are cast to that dtype, and forward runs
+    without autocast.
+    """
+    kind = _kind("custom_fwd", device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def forward(*args, **kwargs):
+        ctx = args[0]
+        ctx._dtype = get_autocast_dtype(kind)
+        enabled = is_autocast_enabled(kind)
+        ctx._fwd_used_autocast = enabled and cast_inputs is None
+        if cast_inputs is None or not enabled:
+            return fwd(*args, **kwargs)
+        with autocast(device_type, enabled=False):
+            return fwd(ctx, *_cast(args[1:], cast_inputs), **_cast(kwargs, cast_inputs))
+
+    return forward
+
+
+def custom_bwd(bwd=None, *, device_type):
+    """Marks the backward of an autograd.Function: it runs as the forward that custom_fwd marked did."""
+    _kind("custom_bwd", device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def backward(*args, **kwargs):
+        ctx = args[0]
+        with autocast(device_type, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
+            return bwd(*args, **kwargs)
+
+    return backward
