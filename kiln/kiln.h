@@ -15,6 +15,7 @@
 #include "kiln/io/recorder.h"
 #include "kiln/nn/nn.h"
 #include "kiln/optim/optim.h"
+#include "kiln/tensor/amp/autocast.h"
 #include "kiln/tensor/autograd/checkpoint.h"
 #include "kiln/tensor/autograd/custom_function.h"
 #include "kiln/tensor/autograd/derivatives.h"

@@ -56,8 +56,13 @@ std::vector<ParamGroupOptions> one_group(std::vector<Tensor> params) {
 
 }  // namespace detail
 
-std::optional<Shape> state_shape(StateShape like, const Shape& parameter) {
+std::optional<Shape> state_shape(const StateInfo& info, const Shape& parameter) {
+  const StateShape like = info.like;
+  if (const int64_t n = parameter.numel(); n < info.from || n >= info.below) return std::nullopt;
   if (like == StateShape::parameter) return parameter;
+  if (like == StateShape::blocks) {
+    return Shape{(parameter.numel() + info.block - 1) / info.block};
+  }
   const int rank = parameter.rank();
   if ((rank < 2) != (like == StateShape::vector)) return std::nullopt;
   Shape out = parameter;
@@ -186,7 +191,7 @@ void Optimizer::fit_group(size_t g, size_t first) {
     }
     for (size_t s = 0; s < states_[g].slots.size(); ++s) {
       const Tensor& slot = states_[g].slots[s][i];
-      const auto wanted = state_shape(states_[g].slot_infos[s].like, shape);
+      const auto wanted = state_shape(states_[g].slot_infos[s], shape);
       if (!slot.defined() || (wanted && slot.shape() == *wanted)) continue;
       throw_error<ShapeError>(type_name(), ": step: the state of parameter ", i, " of group ", g,
                               " was made for another shape; got ", states_[g].slot_infos[s].name,
@@ -252,13 +257,14 @@ void Optimizer::run(size_t g, std::span<const size_t> which, std::span<Tensor> g
     std::vector<Tensor>& slot = state.slots[s];
     for (const size_t i : which) {
       const Tensor& param = group.params[i];
+      const StateInfo& info = state.slot_infos[s];
+      const DType dtype = state_dtype(info, param.dtype());
       if (!slot[i].defined()) {
-        const auto shape = state_shape(state.slot_infos[s].like, param.shape());
+        const auto shape = state_shape(info, param.shape());
         if (!shape) continue;
-        slot[i] = full(*shape, state.slot_infos[s].initial,
-                       {.dtype = param.dtype(), .device = param.device()});
-      } else if (slot[i].dtype() != param.dtype() || slot[i].device() != param.device()) {
-        slot[i] = slot[i].to(param.device(), param.dtype());
+        slot[i] = full(*shape, info.initial, {.dtype = dtype, .device = param.device()});
+      } else if (slot[i].dtype() != dtype || slot[i].device() != param.device()) {
+        slot[i] = slot[i].to(param.device(), dtype);
       }
     }
   }

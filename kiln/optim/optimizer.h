@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -40,6 +41,7 @@ enum class StateShape : uint8_t {
   rows,     // the parameter with a last dim of 1, if it has two dims or more; else it is not there
   columns,  // the parameter with a last but one dim of 1, likewise
   vector,   // the parameter, if it has one dim or none; else it is not there
+  blocks,   // one number for each `block` elements of the parameter
 };
 
 // Part of a parameter's state: a tensor, or a number. It begins as `initial`.
@@ -47,10 +49,18 @@ struct StateInfo {
   const char* name;
   double initial = 0.0;
   StateShape like = StateShape::parameter;
+  std::optional<DType> dtype = {};  // default: the parameter's
+  // It is there for parameters of so many elements; [from, below).
+  int64_t from = 0;
+  int64_t below = std::numeric_limits<int64_t>::max();
+  int64_t block = 1;
 };
 
 // The shape of such a tensor for a parameter of this shape; nothing where it is not there.
-std::optional<Shape> state_shape(StateShape like, const Shape& parameter);
+std::optional<Shape> state_shape(const StateInfo& info, const Shape& parameter);
+inline DType state_dtype(const StateInfo& info, DType parameter) {
+  return info.dtype.value_or(parameter);
+}
 
 // An optimizer's state, apart from it: tensors by name ("state.0.exp_avg", by the parameter's
 // number over all groups) and numbers as text ("state.0.step", "param_groups.0.lr").

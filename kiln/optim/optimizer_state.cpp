@@ -180,7 +180,8 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
         }
         const Tensor& param = groups[g].params[i];
         for (size_t s = 0; s < state.slots.size(); ++s) {
-          const auto shape = state_shape(state.slot_infos[s].like, param.shape());
+          const StateInfo& info = state.slot_infos[s];
+          const auto shape = state_shape(info, param.shape());
           if (!shape) continue;
           ++tensors_read;
           const std::string key = param_key(index, state.slot_infos[s].name);
@@ -192,8 +193,8 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
             throw_error<ValueError>(op, ": load_state_dict: '", key, "' has another shape; got ",
                                     value->shape(), "; expected ", *shape);
           }
-          state.slots[s][i] =
-              value->detach().to(param.device(), param.dtype()).contiguous().clone();
+          const DType dtype = state_dtype(info, param.dtype());
+          state.slots[s][i] = value->detach().to(param.device(), dtype).contiguous().clone();
         }
       }
     }

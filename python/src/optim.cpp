@@ -149,9 +149,10 @@ size_t rule_step(nb::handle group, nb::handle state, const Gradients* gradients)
     pointers[s] = &slots[s];
     for (size_t i = 0; i < members.size(); ++i) {
       Tensor& x = slots[s].tensors[i];
-      if (!x.defined() || x.dtype() == members.params[i].dtype()) continue;
+      const DType dtype = optim::state_dtype(infos[s], members.params[i].dtype());
+      if (!x.defined() || x.dtype() == dtype) continue;
       others.push_back({x, {s, i}});
-      x = x.to(members.params[i].dtype());
+      x = x.to(dtype);
     }
   }
   const std::span<Slot* const> used(pointers.data(), infos.size());
@@ -218,6 +219,7 @@ void bind_optim(nb::module_& parent) {
   def("adadelta_step", &rule_step<optim::AdadeltaRule>);
   def("adagrad_step", &rule_step<optim::AdagradRule>);
   def("adamax_step", &rule_step<optim::AdamaxRule>);
+  def("adamw_8bit_step", &rule_step<optim::AdamW8bitRule>);
   def("adan_step", &rule_step<optim::AdanRule>);
   def("asgd_step", &rule_step<optim::ASGDRule>);
   def("lamb_step", &rule_step<optim::LAMBRule>);

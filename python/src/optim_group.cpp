@@ -183,20 +183,22 @@ GroupMembers::Slot GroupMembers::slot(const DictKey& key, const optim::StateInfo
   out.made.reserve(size());
   for (size_t i = 0; i < size(); ++i) {
     const Tensor& param = params[i];
-    const auto shape = optim::state_shape(info.like, param.shape());
+    const auto shape = optim::state_shape(info, param.shape());
     PyObject* found = shape ? key.find_in(entries_[i]) : nullptr;
     const bool made = shape && (found == nullptr || found == Py_None);
     out.made.push_back(made);
     if (!shape) {
       out.tensors.emplace_back();
     } else if (made) {
-      const TensorOptions options{.dtype = param.dtype(), .device = param.device()};
+      const TensorOptions options{.dtype = optim::state_dtype(info, param.dtype()),
+                                  .device = param.device()};
       out.tensors.push_back(full(*shape, info.initial, options));
     } else {
       out.tensors.push_back(tensor_arg(options_.op(), found));
-      const Tensor like = *shape == param.shape()
+      const DType dtype = optim::state_dtype(info, param.dtype());
+      const Tensor like = *shape == param.shape() && dtype == param.dtype()
                               ? param
-                              : empty(*shape, {.dtype = param.dtype(), .device = param.device()});
+                              : empty(*shape, {.dtype = dtype, .device = param.device()});
       check_fits(key.name(), out.tensors.back(), like, any_dtype);
     }
   }

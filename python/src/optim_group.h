@@ -58,7 +58,7 @@ class GroupOptions {
 // The parameters of a group that have a gradient, with their state: what one step works on.
 class GroupMembers {
  public:
-  static constexpr size_t kMostSlots = 4;
+  static constexpr size_t kMostSlots = 6;
   // A tensor for each member, from its state or made for it.
   struct Slot {
     const DictKey* key;

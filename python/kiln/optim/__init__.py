@@ -8,6 +8,7 @@ from .adagrad import Adagrad
 from .adam import Adam
 from .adamax import Adamax
 from .adamw import AdamW
+from .adamw_8bit import AdamW8bit
 from .adan import Adan
 from .asgd import ASGD
 from .lamb import LAMB
@@ -29,6 +30,7 @@ __all__ = [
     "Adagrad",
     "Adam",
     "AdamW",
+    "AdamW8bit",
     "Adamax",
     "Adan",
     "LAMB",

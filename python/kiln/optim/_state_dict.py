@@ -66,6 +66,8 @@ def unpacked(optimizer, state_dict):
     for key, value in state_dict["state"].items():
         if key in params:
             state[params[key]] = _like(params[key], value, key in hosts_step)
+            for name in optimizer._own_dtypes & set(value):  # such as codes of 8 bits
+                state[params[key]][name] = value[name].detach().to(params[key].device, copy=True)
         else:
             state[key] = value
     return {"state": state, "param_groups": saved}

@@ -89,6 +89,8 @@ class Optimizer:
     floating point, or is given twice.
     """
 
+    _own_dtypes = frozenset()  # entries of a state that keep their dtype when it is loaded
+
     def __init__(self, params, defaults):
         self.defaults = defaults
         for name in _HOOKS:

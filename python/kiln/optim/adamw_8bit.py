@@ -1,0 +1,46 @@
+"""AdamW8bit."""
+
+from .. import errors
+from .._C import _optim
+from .optimizer import GroupOptimizer, check_betas, check_not_negative
+
+__all__ = ["AdamW8bit"]
+
+
+class AdamW8bit(GroupOptimizer):
+    """AdamW with a state of 8 bits for each number (Dettmers et al., 2022).
+
+    State of a parameter with min_8bit_size elements or more: "step", "state1" and "state2", a byte
+    for each element, and "absmax1" and "absmax2", a number for each block of block_size elements.
+    Others have "state1" and "state2" in float32. bitsandbytes' optimizer of this name has the same.
+    """
+
+    _step_group = staticmethod(_optim.adamw_8bit_step)
+    _own_dtypes = frozenset({"state1", "state2", "absmax1", "absmax2"})
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=1e-2,
+        *,
+        min_8bit_size=4096,
+        block_size=256,
+        maximize=False,
+    ):
+        check_not_negative(lr=lr, eps=eps, weight_decay=weight_decay, min_8bit_size=min_8bit_size)
+        if block_size < 1:
+            raise errors.ValueError(f"Invalid block_size value: {block_size}")
+        defaults = {
+            "lr": lr,
+            "betas": check_betas(betas),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "min_8bit_size": min_8bit_size,
+            "block_size": block_size,
+            "maximize": maximize,
+            "differentiable": False,
+        }
+        super().__init__(params, defaults)
