@@ -23,11 +23,33 @@ def _swapped(module, values):
             part.__dict__.pop(short, None)
 
 
-def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, strict=False):
+def _with_ties(module, values):
+    """The values, also under the other names of tensors that have several."""
+    names = {}
+    for kind in (module.named_parameters, module.named_buffers):
+        for name, x in kind(remove_duplicate=False):
+            names.setdefault(id(x), []).append(name)
+    out = dict(values)
+    for tied in names.values():
+        given = [values[name] for name in tied if name in values]
+        if len(tied) < 2 or not given:
+            continue
+        if any(x is not given[0] for x in given):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(tied)}, which are tied; try"
+                " tie_weights=False"
+            )
+        out.update((name, given[0]) for name in tied)
+    return out
+
+
+def functional_call(
+    module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
+):
     """module(*args, **kwargs) with the tensors of a dict, or of several, in place of its own.
 
-    Gradients flow to the tensors that are given. strict: every parameter and buffer must be given.
-    Modules whose forward is written in Python.
+    Gradients flow to the tensors that are given. tie_weights: a tensor that the module has under
+    several names is replaced under all of them. strict: every parameter and buffer must be given.
     """
     given = parameter_and_buffer_dicts
     values = {}
@@ -35,6 +57,8 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
         if repeated := values.keys() & part.keys():
             raise ValueError(f"functional_call: given twice: {sorted(repeated)}")
         values |= part
+    if tie_weights:
+        values = _with_ties(module, values)
     if strict:
         names = {n for n, _ in [*module.named_parameters(), *module.named_buffers()]}
         if missing := names - values.keys():

@@ -1,60 +1,45 @@
-"""Gradient clipping, and layers folded for inference."""
+"""What is done to parameters and gradients as a whole: clipping, vectors of parameters, fused layers,
+norms and other functions that compute a parameter, pruning."""
 
-import copy
-
-from ... import _C
-from ..._C import _optim
+from . import parametrizations as parametrizations
+from . import parametrize as parametrize
+from . import prune as prune
 from . import rnn as rnn
+from . import stateless as stateless
+from .clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from .convert_parameters import parameters_to_vector, vector_to_parameters
+from .fusion import (
+    fuse_conv_bn_eval,
+    fuse_conv_bn_weights,
+    fuse_linear_bn_eval,
+    fuse_linear_bn_weights,
+)
+from .init import skip_init
+from .memory_format import convert_conv2d_weight_memory_format, convert_conv3d_weight_memory_format
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
 
-
-def _list(parameters):
-    return [parameters] if isinstance(parameters, _C.Tensor) else list(parameters)
-
-
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False):
-    """Scales the gradients, seen as one vector, to a norm of at most max_norm.
-
-    Returns the norm before.
-    """
-    return _optim.clip_grad_norm_(
-        _list(parameters), max_norm, norm_type, error_if_nonfinite=error_if_nonfinite
-    )
-
-
-def clip_grad_value_(parameters, clip_value):
-    """Clamps each element of the gradients to [-clip_value, clip_value]."""
-    _optim.clip_grad_value_(_list(parameters), clip_value)
-
-
-def fuse_conv_bn_eval(conv, bn):
-    """One convolution that computes bn(conv(x)) in eval mode; neither layer is changed."""
-    if conv.training or bn.training:
-        raise ValueError("fuse_conv_bn_eval: both layers must be in eval mode; call eval() first")
-    fused = copy.deepcopy(conv)
-    weight, bias = fuse_conv_bn_weights(
-        conv.weight, conv.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
-    )
-    fused.weight, fused.bias = weight, bias
-    return fused
-
-
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
-    """The weight and bias of a convolution followed by a normalization with running statistics."""
-    if bn_rm is None:
-        raise ValueError("fuse_conv_bn: the normalization has no running statistics")
-    if len(bn_rm) != len(conv_w):
-        raise ValueError(
-            f"fuse_conv_bn: expected a normalization of {len(conv_w)} channels; got {len(bn_rm)}"
-        )
-    weight, trainable = conv_w.detach(), conv_w.requires_grad
-    scale = (bn_rv + bn_eps).rsqrt()
-    if bn_w is not None:
-        scale = scale * bn_w.detach()
-    shift = (-bn_rm if conv_b is None else conv_b.detach() - bn_rm) * scale
-    if bn_b is not None:
-        shift = shift + bn_b.detach()
-    weight = weight * scale.reshape(-1, *[1] * (weight.dim() - 1))
-    return (
-        _C.Parameter(weight.to(conv_w.dtype), trainable),
-        _C.Parameter(shift.to(conv_w.dtype), trainable),
-    )
+__all__ = [
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+    "get_total_norm",
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "skip_init",
+    "spectral_norm",
+    "stateless",
+    "vector_to_parameters",
+    "weight_norm",
+]

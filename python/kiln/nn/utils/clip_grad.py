@@ -1,0 +1,63 @@
+"""Gradient clipping."""
+
+import math
+
+from ... import _C, errors
+from ..._C import _optim
+
+
+def _list(parameters):
+    return [parameters] if isinstance(parameters, _C.Tensor) else list(parameters)
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scales the gradients, seen as one vector, to a norm of at most max_norm.
+
+    Returns the norm before.
+    """
+    return _optim.clip_grad_norm_(
+        _list(parameters), max_norm, norm_type, error_if_nonfinite=error_if_nonfinite
+    )
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """Clamps each element of the gradients to [-clip_value, clip_value]."""
+    _optim.clip_grad_value_(_list(parameters), clip_value)
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The norm of some tensors, such as gradients, seen as one vector."""
+    from ... import linalg
+
+    before = _C.is_grad_enabled()
+    _C._set_grad_enabled(False)
+    try:
+        tensors = _list(tensors)
+        if not tensors:
+            return _C.tensor(0.0)
+        device = tensors[0].device
+        norms = [linalg.vector_norm(x, float(norm_type)).to(device) for x in tensors]
+        total = linalg.vector_norm(_C.stack(norms), float(norm_type))
+    finally:
+        _C._set_grad_enabled(before)
+    if error_if_nonfinite and not math.isfinite(total.item()):
+        raise errors.RuntimeError(
+            f"get_total_norm: the norm of order {norm_type} is non-finite, so it cannot clip; got"
+            f" {total.item()}"
+        )
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales the gradients by max_norm / total_norm where that is less than 1, in place."""
+    gradients = [p.grad for p in _list(parameters) if p.grad is not None]
+    if not gradients:
+        return
+    before = _C.is_grad_enabled()
+    _C._set_grad_enabled(False)
+    try:
+        factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for gradient in gradients:
+            gradient.mul_(factor.to(gradient.device))
+    finally:
+        _C._set_grad_enabled(before)

@@ -1,0 +1,33 @@
+"""Parameters as one vector."""
+
+from ... import _C, errors
+
+
+def _same_device(op, x, device):
+    if device is not None and x.device != device:
+        raise errors.TypeError(
+            f"{op}: Found two parameters on different devices; got {device} and {x.device}"
+        )
+    return x.device
+
+
+def parameters_to_vector(parameters):
+    """The elements of all parameters, one after another. Gradients flow through it."""
+    parts, device = [], None
+    for x in parameters:
+        device = _same_device("parameters_to_vector", x, device)
+        parts.append(x.reshape(-1))
+    return _C.cat(parts)
+
+
+def vector_to_parameters(vec, parameters):
+    """Gives parameters the elements of a vector, in their order. They share its memory then."""
+    if not isinstance(vec, _C.Tensor):
+        raise errors.TypeError(
+            f"vector_to_parameters: expected a tensor, but got: {type(vec).__name__}"
+        )
+    at, device = 0, None
+    for x in parameters:
+        device = _same_device("vector_to_parameters", x, device)
+        x.data = vec[at : at + x.numel()].view_as(x).data
+        at += x.numel()

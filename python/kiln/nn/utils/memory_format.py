@@ -1,0 +1,22 @@
+"""Weights of convolutions in another memory format."""
+
+
+def _convert(module, kinds, memory_format):
+    for part in module.modules():
+        if isinstance(part, kinds):
+            part.weight.data = part.weight.detach().clone(memory_format=memory_format)
+    return module
+
+
+def convert_conv2d_weight_memory_format(module, memory_format):
+    """Lays the weights of all 2-d convolutions of a module out in that format; returns it."""
+    from ... import nn
+
+    return _convert(module, (nn.Conv2d, nn.ConvTranspose2d), memory_format)
+
+
+def convert_conv3d_weight_memory_format(module, memory_format):
+    """Lays the weights of all 3-d convolutions of a module out in that format; returns it."""
+    from ... import nn
+
+    return _convert(module, (nn.Conv3d, nn.ConvTranspose3d), memory_format)

@@ -1,0 +1,75 @@
+"""A weight by its direction and its norm, computed before each forward (Salimans & Kingma, 2016).
+
+kiln.nn.utils.parametrizations.weight_norm is the newer form.
+"""
+
+import warnings
+
+from ... import _C, errors
+from . import _forward_hook
+
+
+class WeightNorm:
+    """The hook: weight = g v / |v|."""
+
+    def __init__(self, name, dim):
+        self.name = name
+        self.dim = -1 if dim is None else dim
+
+    def compute_weight(self, module):
+        """g v / |v| as it is now."""
+        g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
+        return _forward_hook.weight_of(v, g, self.dim)
+
+    def __call__(self, module, inputs):
+        setattr(module, self.name, self.compute_weight(module))
+
+    @staticmethod
+    def apply(module, name, dim):
+        """Puts a hook on the module."""
+        if _forward_hook.find(module, WeightNorm, name)[1] is not None:
+            raise errors.RuntimeError(
+                f"weight_norm: Cannot register two weight_norm hooks on the same parameter {name}"
+            )
+        fn = WeightNorm(name, dim)
+        weight = getattr(module, name)
+        _forward_hook.check_made("weight_norm", weight, name, module)
+        del module._parameters[name]
+        norm = _forward_hook.norm_except(weight.detach(), fn.dim)
+        module.register_parameter(name + "_g", _C.Parameter(norm))
+        module.register_parameter(name + "_v", _C.Parameter(weight.data))
+        setattr(module, name, fn.compute_weight(module))
+        module.register_forward_pre_hook(fn)
+        return fn
+
+    def remove(self, module):
+        """The weight as an ordinary parameter again."""
+        weight = self.compute_weight(module)
+        delattr(module, self.name)
+        del module._parameters[self.name + "_g"]
+        del module._parameters[self.name + "_v"]
+        setattr(module, self.name, _C.Parameter(weight.data))
+
+
+def weight_norm(module, name="weight", dim=0):
+    """The parameter becomes name_g, norms for each index of dim, and name_v, directions.
+
+    dim=None: one norm of all. Deprecated: parametrizations.weight_norm.
+    """
+    warnings.warn(
+        "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    WeightNorm.apply(module, name, dim)
+    return module
+
+
+def remove_weight_norm(module, name="weight"):
+    """Undoes weight_norm."""
+    key, hook = _forward_hook.find(module, WeightNorm, name)
+    if hook is None:
+        raise errors.ValueError(f"weight_norm of '{name}' not found in {module}")
+    hook.remove(module)
+    _forward_hook.drop(module, key)
+    return module
