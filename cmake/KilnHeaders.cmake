@@ -4,8 +4,9 @@
 function(kiln_public_headers variable)
   set(waiting ${ARGN})
   if(NOT waiting)
-    # All of Kiln; what the author of a backend needs; what a binding to another language needs.
-    set(waiting kiln/kiln.h kiln/backend.h kiln/tensor/interop.h kiln/tensor/exchange.h
+    # All of Kiln; its models; what the author of a backend needs; what a binding to another language
+    # needs.
+    set(waiting kiln/kiln.h kiln/models/models.h kiln/backend.h kiln/tensor/interop.h kiln/tensor/exchange.h
       kiln/tensor/host_memory.h)
   endif()
   set(headers "")
