@@ -5,12 +5,6 @@
 
 namespace kiln::autodiff {
 
-// PyTorch's names of them, which a node has.
-const char* name_of(UnaryFunction::Type type);
-const char* name_of(BinaryFunction::Type type);
-const char* name_of(TernaryFunction::Type type);
-const char* name_of(ComplexFunction function);
-
 [[noreturn]] void throw_no_derivative(const char* op, const char* operand);
 
 template <class B>

@@ -483,50 +483,10 @@ double logaddexp2(double x, double y) {
 
 double evaluate(const UnaryFunction& f, double x) {
   switch (f.type) {
-#define KILN_FUNCTION(name)       \
-  case UnaryFunction::Type::name: \
+#define KILN_UNARY_FUNCTION(name, ...) \
+  case UnaryFunction::Type::name:      \
     return evaluate<UnaryFunction::Type::name>(f, x);
-    KILN_FUNCTION(exp2)
-    KILN_FUNCTION(erfc)
-    KILN_FUNCTION(erfcx)
-    KILN_FUNCTION(erfinv)
-    KILN_FUNCTION(lgamma)
-    KILN_FUNCTION(digamma)
-    KILN_FUNCTION(polygamma)
-    KILN_FUNCTION(ndtr)
-    KILN_FUNCTION(ndtri)
-    KILN_FUNCTION(log_ndtr)
-    KILN_FUNCTION(entr)
-    KILN_FUNCTION(sinc)
-    KILN_FUNCTION(frac)
-    KILN_FUNCTION(logit)
-    KILN_FUNCTION(nan_to_num)
-    KILN_FUNCTION(bessel_i0)
-    KILN_FUNCTION(bessel_i0e)
-    KILN_FUNCTION(bessel_i1)
-    KILN_FUNCTION(bessel_i1e)
-    KILN_FUNCTION(bessel_j0)
-    KILN_FUNCTION(bessel_j1)
-    KILN_FUNCTION(bessel_y0)
-    KILN_FUNCTION(bessel_y1)
-    KILN_FUNCTION(bessel_k0)
-    KILN_FUNCTION(bessel_k1)
-    KILN_FUNCTION(bessel_k0e)
-    KILN_FUNCTION(bessel_k1e)
-    KILN_FUNCTION(airy_ai)
-    KILN_FUNCTION(softplus)
-    KILN_FUNCTION(log_sigmoid)
-    KILN_FUNCTION(frexp_mantissa)
-    KILN_FUNCTION(frexp_exponent)
-    KILN_FUNCTION(leaky_relu)
-    KILN_FUNCTION(threshold)
-    KILN_FUNCTION(hardtanh)
-    KILN_FUNCTION(hardshrink)
-    KILN_FUNCTION(softshrink)
-    KILN_FUNCTION(hardsigmoid)
-    KILN_FUNCTION(hardswish)
-    KILN_FUNCTION(elu)
-#undef KILN_FUNCTION
+#include "kiln/backend/functions.def"
     default:
       return kNan;
   }
@@ -534,40 +494,10 @@ double evaluate(const UnaryFunction& f, double x) {
 
 double evaluate(const BinaryFunction& f, double x, double y) {
   switch (f.type) {
-#define KILN_FUNCTION(name)        \
-  case BinaryFunction::Type::name: \
+#define KILN_BINARY_FUNCTION(name, ...) \
+  case BinaryFunction::Type::name:      \
     return evaluate<BinaryFunction::Type::name>(f, x, y);
-    KILN_FUNCTION(fmod)
-    KILN_FUNCTION(floor_divide)
-    KILN_FUNCTION(trunc_divide)
-    KILN_FUNCTION(hypot)
-    KILN_FUNCTION(copysign)
-    KILN_FUNCTION(nextafter)
-    KILN_FUNCTION(fmax)
-    KILN_FUNCTION(fmin)
-    KILN_FUNCTION(heaviside)
-    KILN_FUNCTION(xlogy)
-    KILN_FUNCTION(xlog1py)
-    KILN_FUNCTION(logaddexp)
-    KILN_FUNCTION(logaddexp2)
-    KILN_FUNCTION(zeta)
-    KILN_FUNCTION(gammainc)
-    KILN_FUNCTION(gammaincc)
-    KILN_FUNCTION(prelu)
-    KILN_FUNCTION(glu)
-    KILN_FUNCTION(huber)
-    KILN_FUNCTION(bce_with_logits)
-    KILN_FUNCTION(squared_difference)
-    KILN_FUNCTION(absolute_difference)
-    KILN_FUNCTION(leaky_relu_backward)
-    KILN_FUNCTION(threshold_backward)
-    KILN_FUNCTION(hardtanh_backward)
-    KILN_FUNCTION(shrink_backward)
-    KILN_FUNCTION(hardswish_backward)
-    KILN_FUNCTION(elu_backward)
-    KILN_FUNCTION(softplus_backward)
-    KILN_FUNCTION(prelu_weight_backward)
-#undef KILN_FUNCTION
+#include "kiln/backend/functions.def"
     default:
       return kNan;
   }
@@ -575,18 +505,10 @@ double evaluate(const BinaryFunction& f, double x, double y) {
 
 double evaluate(const TernaryFunction& f, double x, double y, double z) {
   switch (f.type) {
-#define KILN_FUNCTION(name)         \
-  case TernaryFunction::Type::name: \
+#define KILN_TERNARY_FUNCTION(name, ...) \
+  case TernaryFunction::Type::name:      \
     return evaluate<TernaryFunction::Type::name>(f, x, y, z);
-    KILN_FUNCTION(lerp)
-    KILN_FUNCTION(addcmul)
-    KILN_FUNCTION(addcdiv)
-    KILN_FUNCTION(clamp)
-    KILN_FUNCTION(prelu_backward)
-    KILN_FUNCTION(glu_backward)
-    KILN_FUNCTION(huber_backward)
-    KILN_FUNCTION(bce_with_logits_backward)
-#undef KILN_FUNCTION
+#include "kiln/backend/functions.def"
     default:
       return kNan;
   }

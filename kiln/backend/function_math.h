@@ -299,14 +299,7 @@ T evaluate(IntFunction f, T a, T b) {
 #define KILN_INT_FUNCTION(name) \
   case IntFunction::name:       \
     return evaluate<IntFunction::name, T>(a, b);
-    KILN_INT_FUNCTION(fmod)
-    KILN_INT_FUNCTION(floor_divide)
-    KILN_INT_FUNCTION(gcd)
-    KILN_INT_FUNCTION(lcm)
-    KILN_INT_FUNCTION(shift_left)
-    KILN_INT_FUNCTION(shift_right)
-    KILN_INT_FUNCTION(pow)
-#undef KILN_INT_FUNCTION
+#include "kiln/backend/functions.def"
     default:
       return T{0};
   }

@@ -34,7 +34,7 @@ Tensor minimum(TensorArg x, TensorArg y);
 Tensor clamp(TensorArg x, std::optional<Scalar> min, std::optional<Scalar> max = {});
 
 #define KILN_UNARY(name, promotes, doc) Tensor name(TensorArg x);
-#include "kiln/tensor/unary_ops.def"
+#include "kiln/backend/functions.def"
 Tensor gelu(TensorArg x, const std::string& approximate = "none");
 
 inline Tensor operator+(TensorArg x, TensorArg y) { return add(x, y); }

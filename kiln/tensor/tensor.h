@@ -266,7 +266,7 @@ class Tensor {
 #define KILN_UNARY(name, promotes, doc) \
   Tensor name() const;                  \
   Tensor& name##_();
-#include "kiln/tensor/unary_ops.def"
+#include "kiln/backend/functions.def"
   Tensor gelu(const std::string& approximate = "none") const;  // or "tanh"
 
   Tensor eq(const Tensor& other) const;

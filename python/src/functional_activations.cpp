@@ -183,17 +183,18 @@ void bind_functional_activations(nb::module_& m) {
   def_in_place(m, "relu6", &F::relu6, "min(max(x, 0), 6).");
   def_in_place(m, "selu", &F::selu, "The self-normalizing exponential linear unit.");
   def_in_place(m, "mish", &F::mish, "x tanh(softplus(x)).");
-  def_in_place(m, "hardsigmoid", &F::hardsigmoid, "relu6(x + 3) / 6.");
-  def_in_place(m, "hardswish", &F::hardswish, "x relu6(x + 3) / 6.");
-  def_plain(m, "logsigmoid", &F::logsigmoid, "log(sigmoid(x)), without overflow.");
+#define KILN_HOME_activation(type, doc, name) def_plain(m, #name, &F::name, doc);
+#define KILN_HOME_activation_(type, doc, name) def_in_place(m, #name, &F::name, doc);
+#define KILN_HOME_activation_number(type, doc, name, number, value) \
+  def_number(m, #name, &F::name, #number, value, doc);
+#define KILN_HOME_activation_number_(type, doc, name, number, value) \
+  def_number_in_place(m, #name, &F::name, #number, value, doc);
+#include "kiln/backend/functions.def"
   def_plain(m, "softsign", &F::softsign, "x / (1 + |x|).");
   def_plain(m, "tanhshrink", &F::tanhshrink, "x - tanh(x).");
-  def_number_in_place(m, "leaky_relu", &F::leaky_relu, "negative_slope", 0.01,
-                      "x, or negative_slope x where x < 0.");
   def_number_in_place(m, "elu", &F::elu, "alpha", 1.0, "x, or alpha (e^x - 1) where x <= 0.");
   def_number_in_place(m, "celu", &F::celu, "alpha", 1.0,
                       "max(0, x) + min(0, alpha (e^(x / alpha) - 1)).");
-  def_number(m, "hardshrink", &F::hardshrink, "lambd", 0.5, "x where |x| > lambd, else 0.");
   def_number(m, "softshrink", &F::softshrink, "lambd", 0.5, "x moved towards 0 by lambd.");
   def_number(m, "thresholded_relu", &F::thresholded_relu, "alpha", 1.0,
              "x where x > alpha, else 0.");

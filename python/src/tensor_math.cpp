@@ -55,7 +55,7 @@ void bind_unary(nb::module_& m, TensorClass& c) {
 #define KILN_UNARY(name, promotes, doc) \
   def(#name, &kiln::name, doc);         \
   def_in_place(#name "_", &Tensor::name##_, doc);
-#include "kiln/tensor/unary_ops.def"
+#include "kiln/backend/functions.def"
   def("negative", &kiln::neg, "-x");
   def("absolute", &kiln::abs, "|x|");
 }

@@ -74,12 +74,9 @@ void def_tensors(nb::module_& m, TensorClass& c, const std::string& name,
 }
 
 void bind_one(nb::module_& m, TensorClass& c) {
+#define KILN_HOME_tensor(type, doc, name, ...) def_unary(m, c, #name, name, name##_, doc);
+#include "kiln/backend/functions.def"
   def_unary(m, c, "exp2", exp2, exp2_, "2^x");
-  def_unary(m, c, "erfc", erfc, erfc_, "1 - erf(x)");
-  def_unary(m, c, "erfinv", erfinv, erfinv_, "the inverse of erf");
-  def_unary(m, c, "lgamma", lgamma, lgamma_, "log |gamma(x)|");
-  def_unary(m, c, "digamma", digamma, digamma_, "the derivative of lgamma");
-  def_unary(m, c, "i0", i0, i0_, "modified Bessel function of the first kind, order 0");
   def_unary(m, c, "sinc", sinc, sinc_, "sin(pi x) / (pi x)");
   def_unary(
       m, c, "frac", frac, [](Tensor& x) -> Tensor& { return frac_(x); }, "x - trunc(x)");
@@ -238,15 +235,14 @@ void bind_two(nb::module_& m, TensorClass& c) {
         return pow_(x, y);
       },
       "exponent"_a);
-  def_tensors(m, c, "hypot", hypot, hypot_, "sqrt(x^2 + other^2)");
+#define KILN_HOME_tensors(type, doc, name) def_tensors(m, c, #name, name, nullptr, doc);
+#define KILN_HOME_tensors_(type, doc, name) def_tensors(m, c, #name, name, name##_, doc);
+#include "kiln/backend/functions.def"
   def_tensors(m, c, "nextafter", nextafter, nextafter_, "the neighbour of x towards other");
   def_tensors(m, c, "fmax", fmax, nullptr, "the larger of both; NaN only where both are");
   def_tensors(m, c, "fmin", fmin, nullptr, "the smaller of both; NaN only where both are");
   def_tensors(m, c, "logaddexp", logaddexp, nullptr, "log(e^x + e^other)");
-  def_tensors(m, c, "logaddexp2", logaddexp2, nullptr, "log2(2^x + 2^other)");
   def_tensors(m, c, "ldexp", ldexp, ldexp_, "x 2^other");
-  def_tensors(m, c, "igamma", igamma, igamma_, "lower regularized incomplete gamma function");
-  def_tensors(m, c, "igammac", igammac, igammac_, "upper regularized incomplete gamma function");
   def_tensors(m, c, "arctan2", arctan2, atan2_, "the angle of the point (other, x), radians");
   c.def(
       "atan2_", [](Tensor& x, const Tensor& y) { return atan2_(x, y); }, "other"_a);

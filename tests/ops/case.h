@@ -103,6 +103,7 @@ struct Case {
   double grad_tolerance = 1e-6;
   double rtol_factor = 1.0;   // of the dtype's tolerance
   std::string peer_why = {};  // why PyTorch is not compared with: a deviation, said on the page
+  std::string peer = {};      // the call in PyTorch, where it has none of this name
   std::string shape_only_why = {};  // why only shapes and dtypes are compared (random numbers, ...)
   std::string strided_why = {};     // why strided inputs are not tried
   int number = 0;                   // among all cases
@@ -141,6 +142,11 @@ struct Case {
   }
   Case& no_peer(std::string why) {
     peer_why = std::move(why);
+    return *this;
+  }
+  // PyTorch has no function of this name; its `call` over the same inputs computes the same.
+  Case& same_as(std::string call) {
+    peer = std::move(call);
     return *this;
   }
   Case& shapes_only(std::string why) {

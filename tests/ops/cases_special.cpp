@@ -29,15 +29,10 @@ KILN_OP_CASES(special) {
   unary("erf", sp::erf, -2, 2, kFloats);
   unary("erfc", sp::erfc, -2, 2, kFloats);
   unary("erfinv", sp::erfinv, -0.9, 0.9, kFloats);
-  unary("erfcx", sp::erfcx, -2, 4);
-  unary("ndtr", sp::ndtr, -3, 3);
-  unary("ndtri", sp::ndtri, 0.1, 0.9);
-  unary("log_ndtr", sp::log_ndtr, -8, 4);
   unary("gammaln", sp::gammaln, 0.2, 6, kFloats);
   unary("digamma", sp::digamma, 0.2, 6, kFloats);
   unary("psi", sp::psi, 0.2, 6, kFloats);
   unary("i0", sp::i0, -9, 9, kFloats);
-  unary("i0e", sp::i0e, -9, 9, kFloats);
   unary("i1", sp::i1, -9, 9);
   unary("i1e", sp::i1e, -9, 9);
   unary("expit", sp::expit, -4, 4, kFloats);
@@ -45,7 +40,6 @@ KILN_OP_CASES(special) {
   unary("expm1", sp::expm1, -2, 2, kFloats);
   unary("log1p", sp::log1p, -0.5, 4, kFloats);
   unary("sinc", sp::sinc, -3, 3, kFloats);
-  unary("entr", sp::entr, 0.1, 3, kFloats);
   op("special.logit", "torch.special.logit(a, eps=0.1)",
      [](const Tensors& x) { return sp::logit(x[0], 0.1); }, {real(kShape, 0.2, 0.8)});
   op("special.polygamma", "torch.special.polygamma(1, a)",
@@ -90,40 +84,22 @@ KILN_OP_CASES(special) {
 // PyTorch has no derivatives of these.
 KILN_OP_CASES(bessel) {
   namespace sp = special;
-  const auto bessel = [](const char* name, Tensor (*f)(TensorArg), double low, double high,
-                         int order = 2) {
-    // Compared with mpmath in 60 digits: ours are right to 1e-15 there.
-    const std::string text = name;
-    const bool inexact = text == "airy_ai" || text.starts_with("bessel_");
+  const auto bessel = [](const char* name, Tensor (*f)(TensorArg), double low, double high) {
     for (const bool compared : {true, false}) {
-      if (compared && inexact) continue;
       Case& c = op("special." + std::string(name), "torch.special." + std::string(name) + "(a)",
                    [f](const Tensors& x) { return f(x[0]); }, {real(kShape, low, high)});
       // Some take microseconds for a number.
       c.dtypes(kDoubles).big({real({128, 512}, low, high)});
-      if (compared || order == 0) {
+      if (compared) {
         c.no_gradient("compared without PyTorch in the next case");
       } else {
         c.no_peer("its derivative is not implemented there");
       }
-      if (inexact) {
-        c.derivatives = order;
-        c.no_peer("its double precision values are off by up to 1e-6");
-      }
     }
   };
-  bessel("bessel_j0", sp::bessel_j0, -9, 9);
-  bessel("bessel_j1", sp::bessel_j1, -9, 9);
-  bessel("bessel_y0", sp::bessel_y0, 0.5, 9);
-  bessel("bessel_y1", sp::bessel_y1, 0.5, 9);
   bessel("modified_bessel_i0", sp::modified_bessel_i0, -5, 5);
   bessel("modified_bessel_i1", sp::modified_bessel_i1, -5, 5);
-  bessel("modified_bessel_k0", sp::modified_bessel_k0, 0.5, 5);
-  bessel("modified_bessel_k1", sp::modified_bessel_k1, 0.5, 5);
-  bessel("scaled_modified_bessel_k0", sp::scaled_modified_bessel_k0, 0.5, 5);
-  bessel("scaled_modified_bessel_k1", sp::scaled_modified_bessel_k1, 0.5, 5);
   bessel("spherical_bessel_j0", sp::spherical_bessel_j0, -9, 9);
-  bessel("airy_ai", sp::airy_ai, -5, 5, 0);
 }
 
 }  // namespace kiln::ops

@@ -39,7 +39,7 @@ class Dump {
     out.add("dtypes", dtypes).add("results", counts);
     out.add("inputs", kinds_of(c.inputs)).add("big_inputs", kinds_of(c.big_inputs));
     out.add("derivatives", c.derivatives).add("derivatives_why", c.derivatives_why);
-    out.add("peer_why", c.peer_why).add("shape_only_why", c.shape_only_why);
+    out.add("peer", c.peer).add("peer_why", c.peer_why).add("shape_only_why", c.shape_only_why);
     out.add("rtol_factor", c.rtol_factor).add("big", !c.big_inputs.empty());
     out.add("gradients", gradients(c));
     return out;
@@ -203,6 +203,7 @@ std::string page() {
           s.differentiable || input.kind == Input::Kind::real || input.kind == Input::Kind::complex;
     }
     if (c.derivatives == 1) s.notes.insert("first derivatives alone: " + c.derivatives_why);
+    if (!c.peer.empty()) s.notes.insert("not in PyTorch: `" + c.peer + "`");
     if (!c.peer_why.empty()) s.notes.insert("not PyTorch's: " + c.peer_why);
     if (!c.shape_only_why.empty()) {
       s.notes.insert("shapes and dtypes compared: " + c.shape_only_why);

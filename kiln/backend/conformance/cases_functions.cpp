@@ -1,4 +1,6 @@
 // The functions of functions.h.
+#include <algorithm>
+
 #include "kiln/backend/conformance/cases.h"
 
 namespace kiln::conformance {
@@ -147,6 +149,17 @@ void add_function_cases(CaseList& list) {
                            {{U::hardswish}, -5, 5, close},
                            {{U::elu, 1.5, 1.0, 1.0}, -5, 5, close},
                            {{U::elu, 0.75, 1.25, 2.0}, -5, 5, {8, 0}}};
+  // Those that need no numbers and no tolerance of their own: their rows in functions.def say all.
+  std::vector<Unary> others;
+  const auto add_other = [&](U type, double low, double high) {
+    const auto is_same = [&](const Unary& op) { return op.f.type == type; };
+    if (std::none_of(std::begin(unaries), std::end(unaries), is_same)) {
+      others.push_back({{type}, low, high, {4, 1}});
+    }
+  };
+#define KILN_HOME_tensor(type, doc, name, low, high) add_other(U::type, low, high);
+#define KILN_HOME_special(type, doc, name, low, high, ...) add_other(U::type, low, high);
+#include "kiln/backend/functions.def"
   using enum BinaryFunction::Type;
   const Binary binaries[] = {
       {BinaryFunction::Type::fmod, -5, 5, 0.5, 2, {}},
@@ -185,6 +198,7 @@ void add_function_cases(CaseList& list) {
       {prelu_weight_backward, -2, 2, -2, 2, close}};
   for (DType dtype : list.floats) {
     for (const Unary& op : unaries) add_unary(list, op, dtype);
+    for (const Unary& op : others) add_unary(list, op, dtype);
     for (const Binary& op : binaries) add_binary(list, op, dtype);
     for (const BinaryFunction& f :
          {BinaryFunction(huber, 0.5, 0.75), BinaryFunction(bce_with_logits),

@@ -17,11 +17,37 @@ namespace {
 
 // ---- What is recorded
 
-const char* const kOpNames[] = {
+// What is counted by itself: an op, and an op with one of the functions of functions.def.
+const char* const kRowNames[] = {
 #define KILN_OP(level, name, ...) #name,
 #include "kiln/backend/ops.def"
+#define KILN_UNARY_FUNCTION(type, ...) "float_unary(" #type ")",
+#include "kiln/backend/functions.def"
+#define KILN_BINARY_FUNCTION(type, ...) "float_binary(" #type ")",
+#include "kiln/backend/functions.def"
+#define KILN_BINARY_FUNCTION(type, ...) "float_binary_sum(" #type ")",
+#include "kiln/backend/functions.def"
+#define KILN_TERNARY_FUNCTION(type, ...) "float_ternary(" #type ")",
+#include "kiln/backend/functions.def"
+#define KILN_COMPLEX_FUNCTION(type) "float_complex_unary(" #type ")",
+#include "kiln/backend/functions.def"
+#define KILN_INT_FUNCTION(type) "int_binary(" #type ")",
+#include "kiln/backend/functions.def"
 };
-constexpr size_t kOps = std::size(kOpNames);
+constexpr size_t kRows = std::size(kRowNames);
+
+enum OpIndex : size_t {
+#define KILN_OP(level, name, ...) kIndexOf_##name,
+#include "kiln/backend/ops.def"
+  kUnaryRows,
+  kBinaryRows = kUnaryRows + static_cast<size_t>(UnaryFunction::Type::count),
+  kBinarySumRows = kBinaryRows + static_cast<size_t>(BinaryFunction::Type::count),
+  kTernaryRows = kBinarySumRows + static_cast<size_t>(BinaryFunction::Type::count),
+  kComplexRows = kTernaryRows + static_cast<size_t>(TernaryFunction::Type::count),
+  kIntRows = kComplexRows + static_cast<size_t>(ComplexFunction::count),
+  kAllRows = kIntRows + static_cast<size_t>(IntFunction::count),
+};
+static_assert(kAllRows == kRows);
 
 struct Count {
   int64_t calls = 0, nanoseconds = 0, bytes = 0, allocations = 0;
@@ -33,10 +59,10 @@ struct Count {
     allocations += sign * other.allocations;
   }
 };
-using Counts = std::array<Count, kOps>;
+using Counts = std::array<Count, kRows>;
 
 struct Event {
-  uint32_t op;
+  uint32_t row;
   uint32_t thread;
   int64_t begin, end;  // nanoseconds
   int64_t bytes, allocations;
@@ -83,7 +109,7 @@ int64_t now() {
 // One call of an op, from its entry to its return.
 class Call {
  public:
-  explicit Call(size_t op) { event_.op = static_cast<uint32_t>(op); }
+  explicit Call(size_t op) { event_.row = static_cast<uint32_t>(op); }
 
   void see(const ErasedTensor& x) {
     if (!x) return;
@@ -107,6 +133,13 @@ class Call {
   void see(const std::tuple<T...>& all) {
     std::apply([&](const auto&... x) { (see(x), ...); }, all);
   }
+  void see(const UnaryFunction& f) { see_function(kUnaryRows, f.type); }
+  void see(const BinaryFunction& f) {
+    see_function(event_.row == kIndexOf_float_binary ? kBinaryRows : kBinarySumRows, f.type);
+  }
+  void see(const TernaryFunction& f) { see_function(kTernaryRows, f.type); }
+  void see(const ComplexFunction& f) { see_function(kComplexRows, f); }
+  void see(const IntFunction& f) { see_function(kIntRows, f); }
   template <class T>
   void see(const T&) {}
 
@@ -124,13 +157,18 @@ class Call {
     if (event_.end == 0) end();
     ThreadLog& log = own_log();
     const std::lock_guard lock(log.mutex);
-    log.counts[event_.op].add({1, event_.end - event_.begin, event_.bytes, event_.allocations});
+    log.counts[event_.row].add({1, event_.end - event_.begin, event_.bytes, event_.allocations});
     if (logs().events.fetch_add(1, std::memory_order_relaxed) >= kMaxEvents) return;
     event_.thread = log.thread;
     log.events.push_back(event_);
   }
 
  private:
+  template <class Type>
+  void see_function(size_t first, Type type) {
+    event_.row = static_cast<uint32_t>(first + static_cast<size_t>(type));
+  }
+
   Event event_ = {};
   uint64_t allocations_ = 0;
 };
@@ -163,11 +201,6 @@ struct ProfiledEntry {
       return result;
     }
   }
-};
-
-enum OpIndex : size_t {
-#define KILN_OP(level, name, ...) kIndexOf_##name,
-#include "kiln/backend/ops.def"
 };
 
 consteval BackendTable make_profiling_table() {
@@ -220,7 +253,7 @@ Counts sum_counts() {
   Counts sum;
   for (const auto& log : logs().threads) {
     const std::lock_guard lock(log->mutex);
-    for (size_t i = 0; i < kOps; ++i) sum[i].add(log->counts[i]);
+    for (size_t i = 0; i < kRows; ++i) sum[i].add(log->counts[i]);
   }
   return sum;
 }
@@ -294,7 +327,7 @@ struct Profile::State {
 
   Counts counts_now() const {
     Counts now = sum_counts();
-    for (size_t i = 0; i < kOps; ++i) now[i].add(before[i], -1);
+    for (size_t i = 0; i < kRows; ++i) now[i].add(before[i], -1);
     return now;
   }
 };
@@ -327,11 +360,11 @@ std::vector<ProfileRow> Profile::rows() const {
     counts = state_->running ? state_->counts_now() : state_->counts;
   }
   std::vector<ProfileRow> rows;
-  for (size_t i = 0; i < kOps; ++i) {
+  for (size_t i = 0; i < kRows; ++i) {
     const Count& c = counts[i];
     if (c.calls == 0) continue;
     rows.push_back(
-        {kOpNames[i], c.calls, static_cast<double>(c.nanoseconds) * 1e-9, c.bytes, c.allocations});
+        {kRowNames[i], c.calls, static_cast<double>(c.nanoseconds) * 1e-9, c.bytes, c.allocations});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
@@ -366,7 +399,7 @@ std::string Profile::trace() const {
     text += format_count(
         ",\n{\"name\": \"%s\", \"cat\": \"op\", \"ph\": \"X\", \"pid\": 1, \"tid\": %u, "
         "\"ts\": %.3f, \"dur\": %.3f, \"args\": ",
-        kOpNames[event.op], event.thread, since_start / 1e3,
+        kRowNames[event.row], event.thread, since_start / 1e3,
         static_cast<double>(event.end - event.begin) / 1e3);
     text += format_count("{\"bytes\": %lld, \"allocations\": %lld, \"shape\": \"",
                          static_cast<long long>(event.bytes),

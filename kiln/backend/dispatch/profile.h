@@ -8,7 +8,8 @@
 //   }
 //
 // An op is a row of the backend op table (docs/ops.md), as it arrives at its backend: those of the
-// forward pass, of the backward pass and of the optimizer. While no profile is being taken nothing
+// forward pass, of the backward pass and of the optimizer. Those that compute one of the functions
+// of functions.def say which: "float_unary(erfc)". While no profile is being taken nothing
 // is measured, and nothing is tested for: dispatch finds the backends' own tables.
 //
 // The environment variable KILN_PROFILE takes a profile of the whole program: 1 prints the table to

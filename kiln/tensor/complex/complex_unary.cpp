@@ -25,7 +25,7 @@ Tensor unary(const char* name, const Tensor& x) {
   const std::string_view op = name;
   for (int i = 0; i < static_cast<int>(ComplexFunction::count); ++i) {
     const auto function = static_cast<ComplexFunction>(i);
-    if (op == autodiff::name_of(function)) return apply(function, x);
+    if (op == name_of(function)) return apply(function, x);
   }
   if (op == "neg") return through_parts(x, [](const Tensor& p) { return p.neg(); });
   if (op == "abs") return absolute(x);

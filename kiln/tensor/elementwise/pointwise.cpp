@@ -12,17 +12,21 @@ namespace kiln {
 using namespace detail;
 using Unary = UnaryFunction::Type;
 
+#define KILN_HOME_tensor(type, doc, name, ...) \
+  Tensor name(TensorArg x) { return unary_function(#name, x, {Unary::type}); }
+#define KILN_HOME_tensors(type, doc, name)                           \
+  Tensor name(TensorArg x, TensorArg y) {                            \
+    return binary_function(#name, x, y, BinaryFunction::Type::type); \
+  }
+#define KILN_HOME_tensors_ KILN_HOME_tensors
+#include "kiln/backend/functions.def"
+
 // ---- One tensor
 
 Tensor exp2(TensorArg x) {
   if (has_complex(x.get())) return exp(mul(x.get(), std::numbers::ln2));
   return unary_function("exp2", x, {Unary::exp2});
 }
-Tensor erfc(TensorArg x) { return unary_function("erfc", x, {Unary::erfc}); }
-Tensor erfinv(TensorArg x) { return unary_function("erfinv", x, {Unary::erfinv}); }
-Tensor lgamma(TensorArg x) { return unary_function("lgamma", x, {Unary::lgamma}); }
-Tensor digamma(TensorArg x) { return unary_function("digamma", x, {Unary::digamma}); }
-Tensor i0(TensorArg x) { return unary_function("i0", x, {Unary::bessel_i0}); }
 Tensor sinc(TensorArg x) {
   if (has_complex(x.get())) {
     const Tensor zero = x->detach().eq(0);
@@ -174,9 +178,6 @@ Tensor rsub(TensorArg x, Scalar y, Scalar alpha) {
   return sub(y, mul(x, alpha));
 }
 
-Tensor hypot(TensorArg x, TensorArg y) {
-  return binary_function("hypot", x, y, BinaryFunction::Type::hypot);
-}
 Tensor copysign(TensorArg x, TensorArg y) {
   return binary_function("copysign", x, y, BinaryFunction::Type::copysign);
 }
@@ -227,9 +228,6 @@ Tensor logaddexp(TensorArg x, TensorArg y) {
   }
   return binary_function("logaddexp", x, y, BinaryFunction::Type::logaddexp);
 }
-Tensor logaddexp2(TensorArg x, TensorArg y) {
-  return binary_function("logaddexp2", x, y, BinaryFunction::Type::logaddexp2);
-}
 Tensor ldexp(TensorArg x, TensorArg y) {
   // The power has x's dtype, so that an integer y does not widen a half-precision x.
   if (!x->is_floating_point()) return mul(x, pow(Scalar(2.0), y));
@@ -248,13 +246,6 @@ std::pair<Tensor, Tensor> frexp(const Tensor& x) {
 Tensor float_power(TensorArg x, TensorArg y) { return pow(in_double(x.get()), in_double(y.get())); }
 Tensor float_power(TensorArg x, Scalar y) { return pow(in_double(x.get()), Scalar(y.to_double())); }
 Tensor float_power(Scalar x, TensorArg y) { return pow(Scalar(x.to_double()), in_double(y.get())); }
-
-Tensor igamma(TensorArg x, TensorArg y) {
-  return binary_function("igamma", x, y, BinaryFunction::Type::gammainc);
-}
-Tensor igammac(TensorArg x, TensorArg y) {
-  return binary_function("igammac", x, y, BinaryFunction::Type::gammaincc);
-}
 
 Tensor dist(const Tensor& x, const Tensor& y, double p) {
   Tensor difference = abs(sub(x, y));

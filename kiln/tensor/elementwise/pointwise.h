@@ -15,17 +15,15 @@ namespace kiln {
 
 // ---- One tensor
 
-Tensor exp2(TensorArg x);     // 2^x
-Tensor erfc(TensorArg x);     // 1 - erf(x), exact where that cancels
-Tensor erfinv(TensorArg x);   // NaN outside [-1, 1]
-Tensor lgamma(TensorArg x);   // log |gamma(x)|
-Tensor digamma(TensorArg x);  // d lgamma / dx
+// erfc, lgamma and the others of functions.def whose home is `tensor`.
+#define KILN_HOME_tensor(type, doc, name, ...) Tensor name(TensorArg x);
+#include "kiln/backend/functions.def"
+Tensor exp2(TensorArg x);  // 2^x
 // The n-th derivative of digamma. Throws ValueError for n < 0.
 Tensor polygamma(int64_t n, TensorArg x);
 // log of the multivariate gamma function of order p: the sum of lgamma(x - j / 2) over j < p, plus
 // p (p - 1) / 4 log pi. Throws ValueError for p < 1.
 Tensor mvlgamma(TensorArg x, int64_t p);
-Tensor i0(TensorArg x);    // modified Bessel function of the first kind, order 0
 Tensor sinc(TensorArg x);  // sin(pi x) / (pi x), 1 at 0
 // log(x / (1 - x)); with eps, x is first clamped to [eps, 1 - eps].
 Tensor logit(TensorArg x, std::optional<double> eps = {});
@@ -72,7 +70,10 @@ inline Tensor subtract(TensorArg x, TensorArg y) { return sub(x, y); }
 inline Tensor arctan2(TensorArg y, TensorArg x) { return atan2(y, x); }
 Tensor rsub(TensorArg x, TensorArg y, Scalar alpha = 1);  // y - alpha x
 Tensor rsub(TensorArg x, Scalar y, Scalar alpha = 1);
-Tensor hypot(TensorArg x, TensorArg y);     // sqrt(x^2 + y^2) without overflow
+// hypot, igamma and the others of functions.def whose home is `tensors` or `tensors_`.
+#define KILN_HOME_tensors(type, doc, name) Tensor name(TensorArg x, TensorArg y);
+#define KILN_HOME_tensors_ KILN_HOME_tensors
+#include "kiln/backend/functions.def"
 Tensor copysign(TensorArg x, TensorArg y);  // |x| with y's sign
 Tensor copysign(TensorArg x, Scalar y);
 // The neighbour of x towards y. DTypeError unless both are floating point.
@@ -86,17 +87,13 @@ Tensor heaviside(TensorArg x, TensorArg y);
 Tensor xlogy(TensorArg x, TensorArg y);
 Tensor xlogy(TensorArg x, Scalar y);
 Tensor xlogy(Scalar x, TensorArg y);
-Tensor logaddexp(TensorArg x, TensorArg y);   // log(e^x + e^y)
-Tensor logaddexp2(TensorArg x, TensorArg y);  // log2(2^x + 2^y)
-Tensor ldexp(TensorArg x, TensorArg y);       // x 2^y
+Tensor logaddexp(TensorArg x, TensorArg y);  // log(e^x + e^y)
+Tensor ldexp(TensorArg x, TensorArg y);      // x 2^y
 // x = mantissa 2^exponent with |mantissa| in [0.5, 1): the mantissa and the exponent (i32).
 std::pair<Tensor, Tensor> frexp(const Tensor& x);
 Tensor float_power(TensorArg x, TensorArg y);  // in f64, whatever the dtypes
 Tensor float_power(TensorArg x, Scalar y);
 Tensor float_power(Scalar x, TensorArg y);
-// Regularized incomplete gamma functions of order x at y; differentiable with respect to y.
-Tensor igamma(TensorArg x, TensorArg y);
-Tensor igammac(TensorArg x, TensorArg y);
 // The p-norm of x - y, 0-d.
 Tensor dist(const Tensor& x, const Tensor& y, double p = 2.0);
 

@@ -9,14 +9,14 @@ namespace kiln {
 using namespace detail;
 using Unary = UnaryFunction::Type;
 
-#define KILN_IN_PLACE(name, function) \
-  Tensor& name(Tensor& x) { return unary_function_(#name, x, {Unary::function}); }
-KILN_IN_PLACE(erfc_, erfc)
-KILN_IN_PLACE(erfinv_, erfinv)
-KILN_IN_PLACE(lgamma_, lgamma)
-KILN_IN_PLACE(digamma_, digamma)
-KILN_IN_PLACE(i0_, bessel_i0)
-#undef KILN_IN_PLACE
+#define KILN_HOME_tensor(type, doc, name, ...) \
+  Tensor& name##_(Tensor& x) { return unary_function_(#name "_", x, {Unary::type}); }
+#define KILN_HOME_tensors_(type, doc, name)                               \
+  Tensor& name##_(Tensor& x, const Tensor& y) {                           \
+    return binary_function_(#name "_", x, y, BinaryFunction::Type::type); \
+  }
+#include "kiln/backend/functions.def"
+
 #define KILN_IN_PLACE(name, function)                                                       \
   Tensor& name(Tensor& x) {                                                                 \
     if (has_complex(x)) return write_over(#name, x, function(read_before_write(#name, x))); \
@@ -55,11 +55,8 @@ Tensor& nan_to_num_(Tensor& x, double nan, std::optional<double> posinf,
   Tensor& name(Tensor& x, const Tensor& y) {                              \
     return binary_function_(#name, x, y, BinaryFunction::Type::function); \
   }
-KILN_IN_PLACE(hypot_, hypot)
 KILN_IN_PLACE(copysign_, copysign)
 KILN_IN_PLACE(xlogy_, xlogy)
-KILN_IN_PLACE(igamma_, gammainc)
-KILN_IN_PLACE(igammac_, gammaincc)
 #undef KILN_IN_PLACE
 
 #define KILN_IN_PLACE(name, Other)                                             \

@@ -10,14 +10,14 @@
 
 namespace kiln {
 
+// Those of functions.def whose home is `tensor` or `tensors_`.
+#define KILN_HOME_tensor(type, doc, name, ...) Tensor& name##_(Tensor& x);
+#define KILN_HOME_tensors_(type, doc, name) Tensor& name##_(Tensor& x, const Tensor& y);
+#include "kiln/backend/functions.def"
+
 Tensor& exp2_(Tensor& x);
-Tensor& erfc_(Tensor& x);
-Tensor& erfinv_(Tensor& x);
-Tensor& lgamma_(Tensor& x);
-Tensor& digamma_(Tensor& x);
 Tensor& polygamma_(Tensor& x, int64_t n);
 Tensor& mvlgamma_(Tensor& x, int64_t p);
-Tensor& i0_(Tensor& x);
 Tensor& sinc_(Tensor& x);
 Tensor& logit_(Tensor& x, std::optional<double> eps = {});
 Tensor& frac_(Tensor& x);
@@ -37,7 +37,6 @@ Tensor& div_(Tensor& x, const Tensor& y, std::string_view rounding_mode);
 Tensor& div_(Tensor& x, Scalar y, std::string_view rounding_mode);
 Tensor& pow_(Tensor& x, const Tensor& exponent);
 Tensor& atan2_(Tensor& y, const Tensor& x);
-Tensor& hypot_(Tensor& x, const Tensor& y);
 Tensor& copysign_(Tensor& x, const Tensor& y);
 Tensor& copysign_(Tensor& x, Scalar y);
 Tensor& nextafter_(Tensor& x, const Tensor& y);
@@ -47,8 +46,6 @@ Tensor& xlogy_(Tensor& x, Scalar y);
 Tensor& ldexp_(Tensor& x, const Tensor& y);
 Tensor& float_power_(Tensor& x, const Tensor& y);
 Tensor& float_power_(Tensor& x, Scalar y);
-Tensor& igamma_(Tensor& x, const Tensor& y);
-Tensor& igammac_(Tensor& x, const Tensor& y);
 Tensor& lerp_(Tensor& start, const Tensor& end, const Tensor& weight);
 Tensor& lerp_(Tensor& start, const Tensor& end, Scalar weight);
 Tensor& addcmul_(Tensor& x, const Tensor& a, const Tensor& b, Scalar value = 1);

@@ -81,7 +81,7 @@ struct floats {
         group::run(#name "_", self, KILN_FLOAT_FORM(name), KILN_INT_FORM_##group(name)));         \
     return *this;                                                                                 \
   }
-#include "kiln/tensor/unary_ops.def"
+#include "kiln/backend/functions.def"
 
 Tensor gelu(TensorArg x, const std::string& approximate) {
   if (approximate != "none" && approximate != "tanh") {

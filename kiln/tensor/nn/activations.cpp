@@ -54,6 +54,16 @@ Tensor activation(const char* op, const Tensor& x, const UnaryFunction& f) {
 
 }  // namespace
 
+#define KILN_HOME_activation(type, doc, name) \
+  Tensor name(const Tensor& x) { return activation(#name, x, {Unary::type}); }
+#define KILN_HOME_activation_ KILN_HOME_activation
+#define KILN_HOME_activation_number(type, doc, name, number, value) \
+  Tensor name(const Tensor& x, double number) {                     \
+    return activation(#name, x, {Unary::type, number});             \
+  }
+#define KILN_HOME_activation_number_ KILN_HOME_activation_number
+#include "kiln/backend/functions.def"
+
 Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   if (!(min_val <= max_val)) {
     throw_error<ValueError>("hardtanh: expected min_val <= max_val; got ", min_val, " and ",
@@ -70,10 +80,6 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
 }
 
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0.0, 6.0); }
-
-Tensor leaky_relu(const Tensor& x, double negative_slope) {
-  return activation("leaky_relu", x, {Unary::leaky_relu, negative_slope});
-}
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
   require_floating("rrelu", x);
@@ -105,11 +111,6 @@ Tensor swiglu(const Tensor& x, int64_t dim) {
   return kiln::silu(a) * b;
 }
 
-Tensor logsigmoid(const Tensor& x) {
-  require_floating("logsigmoid", x);
-  return unary_function("logsigmoid", x, {UnaryFunction::Type::log_sigmoid});
-}
-
 Tensor softplus(const Tensor& x, double beta, double threshold) {
   require_floating("softplus", x);
   return unary_function("softplus", x, {UnaryFunction::Type::softplus, beta, threshold});
@@ -129,10 +130,6 @@ Tensor tanhshrink(const Tensor& x) {
   return in_wide("tanhshrink", floats_of(x), [](const Tensor& v) { return v - kiln::tanh(v); });
 }
 
-Tensor hardshrink(const Tensor& x, double lambd) {
-  return activation("hardshrink", x, {Unary::hardshrink, lambd});
-}
-
 Tensor softshrink(const Tensor& x, double lambd) {
   require_floating("softshrink", x);
   if (!(lambd >= 0.0)) {
@@ -150,10 +147,6 @@ Tensor thresholded_relu(const Tensor& x, double alpha) {
   require_floating("thresholded_relu", x);
   return threshold(x, alpha, 0.0);
 }
-
-Tensor hardsigmoid(const Tensor& x) { return activation("hardsigmoid", x, {Unary::hardsigmoid}); }
-
-Tensor hardswish(const Tensor& x) { return activation("hardswish", x, {Unary::hardswish}); }
 
 Tensor softmin(const Tensor& x, int64_t dim) {
   require_floating("softmin", x);

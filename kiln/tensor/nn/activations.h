@@ -9,12 +9,19 @@
 
 namespace kiln::functional {
 
+// leaky_relu (Maas et al., 2013), hardswish (Howard et al., 2019) and the others of functions.def
+// whose home is `activation` or one of its forms.
+#define KILN_HOME_activation(type, doc, name) Tensor name(const Tensor& x);
+#define KILN_HOME_activation_ KILN_HOME_activation
+#define KILN_HOME_activation_number(type, doc, name, number, value) \
+  Tensor name(const Tensor& x, double number = value);
+#define KILN_HOME_activation_number_ KILN_HOME_activation_number
+#include "kiln/backend/functions.def"
+
 // min(max(x, 0), 6); integers stay integers.
 Tensor relu6(const Tensor& x);
 // x limited to [min_val, max_val]; integers stay integers.
 Tensor hardtanh(const Tensor& x, double min_val = -1.0, double max_val = 1.0);
-// x, or negative_slope x where x < 0 (Maas et al., 2013).
-Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
 // leaky_relu whose slope is, with `training`, drawn for each element from [lower, upper); otherwise
 // their mean (Xu et al., 2015).
 Tensor rrelu(const Tensor& x, double lower = 1.0 / 8, double upper = 1.0 / 3,
@@ -29,8 +36,6 @@ Tensor celu(const Tensor& x, double alpha = 1.0);
 Tensor glu(const Tensor& x, int64_t dim = -1);
 // silu(a) b, where a and b are the halves of x along dim (Shazeer, 2020).
 Tensor swiglu(const Tensor& x, int64_t dim = -1);
-// log(sigmoid(x)), without overflow.
-Tensor logsigmoid(const Tensor& x);
 // log(1 + e^(beta x)) / beta; x where beta x > threshold.
 Tensor softplus(const Tensor& x, double beta = 1.0, double threshold = 20.0);
 // x / (1 + |x|).
@@ -39,18 +44,12 @@ Tensor softsign(const Tensor& x);
 Tensor mish(const Tensor& x);
 // x - tanh(x).
 Tensor tanhshrink(const Tensor& x);
-// x where |x| > lambd, else 0.
-Tensor hardshrink(const Tensor& x, double lambd = 0.5);
 // x moved towards 0 by lambd, and 0 where |x| <= lambd. Throws ValueError for a negative lambd.
 Tensor softshrink(const Tensor& x, double lambd = 0.5);
 // x - bias where x > lambd, x + bias where x < -lambd, else 0.
 Tensor shrink(const Tensor& x, double lambd = 0.5, double bias = 0.5);
 // x where x > alpha, else 0.
 Tensor thresholded_relu(const Tensor& x, double alpha = 1.0);
-// relu6(x + 3) / 6.
-Tensor hardsigmoid(const Tensor& x);
-// x relu6(x + 3) / 6 (Howard et al., 2019).
-Tensor hardswish(const Tensor& x);
 // softmax(-x).
 Tensor softmin(const Tensor& x, int64_t dim);
 // e^x_i / (1 + sum_j e^x_j) over dim: a softmax that may choose nothing (Miller, 2023).

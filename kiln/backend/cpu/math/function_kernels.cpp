@@ -80,6 +80,18 @@ Kernel int_row(DType dtype) {
   return visit_int("int_binary", dtype, [&]<class T>() -> Kernel { return int_loop<kType, T>; });
 }
 
+Kernel int_rows(IntFunction type, DType dtype) {
+  using Row = Kernel (*)(DType);
+  static constexpr Row rows[] = {
+#define KILN_INT_FUNCTION(type) int_row<IntFunction::type>,
+#include "kiln/backend/functions.def"
+  };
+  return rows[static_cast<int>(type)](dtype);
+}
+
+// What functions.def says in its column `memory`.
+enum class Memory : uint8_t { bound, free };
+
 std::array<const SpecialKernels*, 5> vector_tables() {
   return {&plain_function_kernels(), &special_kernels(), &gamma_kernels(), &bessel_kernels(),
           &double_function_kernels()};
@@ -96,27 +108,10 @@ Kernel function_kernel(UnaryFunction::Type type, bool is_double) {
   if (const Kernel vector = activation_kernels().unary[static_cast<int>(type)][is_double]) {
     return vector;
   }
-  static constexpr const Kernel* rows[] = {kUnaryRow<exp2>,           kUnaryRow<erfc>,
-                                           kUnaryRow<erfcx>,          kUnaryRow<erfinv>,
-                                           kUnaryRow<lgamma>,         kUnaryRow<digamma>,
-                                           kUnaryRow<polygamma>,      kUnaryRow<ndtr>,
-                                           kUnaryRow<ndtri>,          kUnaryRow<log_ndtr>,
-                                           kUnaryRow<entr>,           kUnaryRow<sinc>,
-                                           kUnaryRow<frac>,           kUnaryRow<logit>,
-                                           kUnaryRow<nan_to_num>,     kUnaryRow<bessel_i0>,
-                                           kUnaryRow<bessel_i0e>,     kUnaryRow<bessel_i1>,
-                                           kUnaryRow<bessel_i1e>,     kUnaryRow<bessel_j0>,
-                                           kUnaryRow<bessel_j1>,      kUnaryRow<bessel_y0>,
-                                           kUnaryRow<bessel_y1>,      kUnaryRow<bessel_k0>,
-                                           kUnaryRow<bessel_k1>,      kUnaryRow<bessel_k0e>,
-                                           kUnaryRow<bessel_k1e>,     kUnaryRow<airy_ai>,
-                                           kUnaryRow<softplus>,       kUnaryRow<log_sigmoid>,
-                                           kUnaryRow<frexp_mantissa>, kUnaryRow<frexp_exponent>,
-                                           kUnaryRow<leaky_relu>,     kUnaryRow<threshold>,
-                                           kUnaryRow<hardtanh>,       kUnaryRow<hardshrink>,
-                                           kUnaryRow<softshrink>,     kUnaryRow<hardsigmoid>,
-                                           kUnaryRow<hardswish>,      kUnaryRow<elu>};
-  static_assert(std::size(rows) == static_cast<size_t>(count));
+  static constexpr const Kernel* rows[] = {
+#define KILN_UNARY_FUNCTION(type, ...) kUnaryRow<type>,
+#include "kiln/backend/functions.def"
+  };
   return rows[static_cast<int>(type)][is_double];
 }
 
@@ -133,37 +128,10 @@ Kernel function_kernel(BinaryFunction::Type type, DType dtype) {
   if (const Kernel vector = activation_kernels().binary[static_cast<int>(type)][column]) {
     return vector;
   }
-  static constexpr const Kernel* rows[] = {kBinaryRow<fmod>,
-                                           kBinaryRow<floor_divide>,
-                                           kBinaryRow<trunc_divide>,
-                                           kBinaryRow<hypot>,
-                                           kBinaryRow<copysign>,
-                                           kBinaryRow<nextafter>,
-                                           kBinaryRow<fmax>,
-                                           kBinaryRow<fmin>,
-                                           kBinaryRow<heaviside>,
-                                           kBinaryRow<xlogy>,
-                                           kBinaryRow<xlog1py>,
-                                           kBinaryRow<logaddexp>,
-                                           kBinaryRow<logaddexp2>,
-                                           kBinaryRow<zeta>,
-                                           kBinaryRow<gammainc>,
-                                           kBinaryRow<gammaincc>,
-                                           kBinaryRow<prelu>,
-                                           kBinaryRow<glu>,
-                                           kBinaryRow<huber>,
-                                           kBinaryRow<bce_with_logits>,
-                                           kBinaryRow<squared_difference>,
-                                           kBinaryRow<absolute_difference>,
-                                           kBinaryRow<leaky_relu_backward>,
-                                           kBinaryRow<threshold_backward>,
-                                           kBinaryRow<hardtanh_backward>,
-                                           kBinaryRow<shrink_backward>,
-                                           kBinaryRow<hardswish_backward>,
-                                           kBinaryRow<elu_backward>,
-                                           kBinaryRow<softplus_backward>,
-                                           kBinaryRow<prelu_weight_backward>};
-  static_assert(std::size(rows) == static_cast<size_t>(count));
+  static constexpr const Kernel* rows[] = {
+#define KILN_BINARY_FUNCTION(type, ...) kBinaryRow<type>,
+#include "kiln/backend/functions.def"
+  };
   return rows[static_cast<int>(type)][column];
 }
 
@@ -174,34 +142,19 @@ Kernel function_kernel(TernaryFunction::Type type, bool is_double) {
 }
 
 bool streams(UnaryFunction::Type type) {
-  using enum UnaryFunction::Type;
-  return type == frac || type == nan_to_num || type == frexp_mantissa || type == frexp_exponent ||
-         (type >= leaky_relu && type <= hardswish);
+  static constexpr bool rows[] = {
+#define KILN_UNARY_FUNCTION(type, node, memory, ...) Memory::memory == Memory::bound,
+#include "kiln/backend/functions.def"
+  };
+  return rows[static_cast<int>(type)];
 }
 
 bool streams(BinaryFunction::Type type) {
-  using enum BinaryFunction::Type;
-  switch (type) {
-    case trunc_divide:
-    case copysign:
-    case nextafter:
-    case fmax:
-    case fmin:
-    case heaviside:
-    case prelu:
-    case huber:
-    case squared_difference:
-    case absolute_difference:
-    case leaky_relu_backward:
-    case threshold_backward:
-    case hardtanh_backward:
-    case shrink_backward:
-    case hardswish_backward:
-    case prelu_weight_backward:
-      return true;
-    default:
-      return false;
-  }
+  static constexpr bool rows[] = {
+#define KILN_BINARY_FUNCTION(type, node, memory, ...) Memory::memory == Memory::bound,
+#include "kiln/backend/functions.def"
+  };
+  return rows[static_cast<int>(type)];
 }
 
 bool streams(TernaryFunction::Type type, bool is_double) {
@@ -209,22 +162,13 @@ bool streams(TernaryFunction::Type type, bool is_double) {
 }
 
 Kernel function_kernel(IntFunction type, DType dtype) {
-  using enum IntFunction;
   switch (type) {
-    case fmod:
-      return int_row<fmod>(dtype);
-    case floor_divide:
-      return int_row<floor_divide>(dtype);
-    case gcd:
-      return int_row<gcd>(dtype);
-    case lcm:
-      return int_row<lcm>(dtype);
-    case shift_left:
+    case IntFunction::shift_left:
       return int_kernel(IntOp::shift_left, dtype);
-    case shift_right:
+    case IntFunction::shift_right:
       return int_kernel(IntOp::shift_right, dtype);
     default:
-      return int_row<pow>(dtype);
+      return int_rows(type, dtype);
   }
 }
 
