@@ -195,6 +195,8 @@ struct FormulasFunctions : FormulasMath<B> {
         return A::float_rdiv_scalar(
             apply(A::float_mul_scalar(x, Scalar(-0.5 * std::numbers::sqrt2)), erfcx),
             Scalar(std::numbers::sqrt2 * inv_sqrtpi));
+      case log1mexp:
+        return A::float_recip(A::float_expm1(x));
       case entr:
         return A::float_rsub_scalar(A::float_log(x), Scalar(-1.0));
       case sinc:

@@ -57,6 +57,9 @@ double evaluate(const UnaryFunction& f, double x) {
   if constexpr (kType == ndtr) return math::ndtr(x);
   if constexpr (kType == ndtri) return math::ndtri(x);
   if constexpr (kType == log_ndtr) return math::log_ndtr(x);
+  if constexpr (kType == log1mexp) {
+    return x < std::numbers::ln2 ? std::log(-std::expm1(-x)) : std::log1p(-std::exp(-x));
+  }
   if constexpr (kType == entr) {
     if (x > 0.0) return -x * std::log(x);
     return x == 0.0 ? 0.0 : x < 0.0 ? -std::numeric_limits<double>::infinity() : x;
