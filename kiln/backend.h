@@ -8,3 +8,4 @@
 #include "kiln/backend/defaults.h"
 #include "kiln/backend/dispatch/register.h"
 #include "kiln/backend/reference/reference.h"
+#include "kiln/backend/replay.h"

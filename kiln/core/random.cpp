@@ -1,6 +1,7 @@
 #include "kiln/core/random.h"
 
 #include <mutex>
+#include <unordered_map>
 
 #include "kiln/core/error.h"
 #include "kiln/core/fork.h"
@@ -13,6 +14,12 @@ namespace {
 detail::ForkSafeMutex& generator_mutex() {
   static auto& mutex = *new detail::ForkSafeMutex(detail::ForkOrder::generators);
   return mutex;
+}
+
+// By id. With the lock held.
+std::unordered_map<uint64_t, Generator*>& living() {
+  static auto& generators = *new std::unordered_map<uint64_t, Generator*>;
+  return generators;
 }
 
 }  // namespace
@@ -37,10 +44,57 @@ std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t coun
   return {c0, c1, c2, c3};
 }
 
+void Generator::add_locked() {
+  static uint64_t last = 0;
+  id_ = ++last;
+  living().emplace(id_, this);
+}
+
+Generator::Generator(uint64_t seed) : seed_(seed) {
+  std::lock_guard lock(generator_mutex());
+  add_locked();
+}
+
+Generator::Generator(const Generator& other) {
+  std::lock_guard lock(generator_mutex());
+  seed_ = other.seed_;
+  offset_ = other.offset_;
+  add_locked();
+}
+
+Generator& Generator::operator=(const Generator& other) {
+  std::lock_guard lock(generator_mutex());
+  seed_ = other.seed_;
+  offset_ = other.offset_;
+  return *this;
+}
+
+Generator::~Generator() {
+  std::lock_guard lock(generator_mutex());
+  living().erase(id_);
+}
+
+std::vector<Generator::Known> Generator::all() {
+  std::lock_guard lock(generator_mutex());
+  std::vector<Known> known;
+  for (const auto& [id, g] : living()) {
+    known.push_back({id, {g->seed_, g->offset_, id}, g->seedings_});
+  }
+  return known;
+}
+
+std::optional<RandomStream> Generator::reserve_from(uint64_t id, int64_t numbers) {
+  std::lock_guard lock(generator_mutex());
+  const auto found = living().find(id);
+  if (found == living().end()) return {};
+  return found->second->reserve_locked(numbers);
+}
+
 void Generator::manual_seed(uint64_t seed) {
   std::lock_guard lock(generator_mutex());
   seed_ = seed;
   offset_ = 0;
+  ++seedings_;
 }
 
 uint64_t Generator::seed() const {
@@ -53,14 +107,18 @@ RandomStream Generator::reserve(int64_t numbers) {
     throw_error<ValueError>("Generator::reserve: negative count; got ", numbers);
   }
   std::lock_guard lock(generator_mutex());
-  const RandomStream stream{seed_, offset_};
+  return reserve_locked(numbers);
+}
+
+RandomStream Generator::reserve_locked(int64_t numbers) {
+  const RandomStream stream{seed_, offset_, id_};
   offset_ += (static_cast<uint64_t>(numbers) + 3) / 4;
   return stream;
 }
 
 RandomStream Generator::state() const {
   std::lock_guard lock(generator_mutex());
-  return {seed_, offset_};
+  return {seed_, offset_, 0};
 }
 
 void Generator::set_state(RandomStream state) {

@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 namespace kiln {
 
@@ -16,6 +18,7 @@ std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter_low, uint64_t coun
 struct RandomStream {
   uint64_t seed = 0;
   uint64_t offset = 0;
+  uint64_t generator = 0;  // Generator::id() of the one that reserved it; 0: none
 
   std::array<uint32_t, 4> block(uint64_t b) const { return philox(seed, offset + b); }
 };
@@ -31,7 +34,11 @@ inline double uniform_f64(uint32_t hi, uint32_t lo) {
 // A seed and how many counters have been used. Thread-safe: each reserve() gets its own stretch.
 class Generator {
  public:
-  explicit Generator(uint64_t seed = 0) : seed_(seed) {}
+  explicit Generator(uint64_t seed = 0);
+  ~Generator();
+  // The same state; a copy is a generator of its own.
+  Generator(const Generator& other);
+  Generator& operator=(const Generator& other);
 
   void manual_seed(uint64_t seed);
   uint64_t seed() const;
@@ -42,9 +49,27 @@ class Generator {
   RandomStream state() const;
   void set_state(RandomStream state);
 
+  // Never 0, and never given to another generator of this process.
+  uint64_t id() const { return id_; }
+
+  // All generators that exist, as RandomTape sees them.
+  struct Known {
+    uint64_t id;
+    RandomStream state;
+    uint64_t seedings;  // calls of manual_seed()
+  };
+  static std::vector<Known> all();
+  // reserve() of the generator with this id; nothing when it exists no more.
+  static std::optional<RandomStream> reserve_from(uint64_t id, int64_t numbers);
+
  private:
+  RandomStream reserve_locked(int64_t numbers);
+  void add_locked();
+
+  uint64_t id_ = 0;
   uint64_t seed_;
   uint64_t offset_ = 0;
+  uint64_t seedings_ = 0;
 };
 
 // The generator that ops use when none is given.
