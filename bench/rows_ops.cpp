@@ -1,6 +1,8 @@
 // Rows that are one op, or a chain of them. The peer's halves are in bench/peer/ops.cpp.
 #include "bench/op_workloads.h"
 #include "bench/row.h"
+#include "kiln/tensor/nn/convolution.h"
+#include "kiln/tensor/nn/pooling.h"
 
 namespace kiln::bench {
 namespace {
@@ -64,7 +66,11 @@ Row conv2d_row(const std::string& name, const Shape& x, const Shape& weight,
           .make =
               [=] {
                 const Tensor image = uniform(x, 1), kernel = uniform(weight, 2);
-                return op_workload([=] { return functional::conv2d(image, kernel, {}, options); });
+                return op_workload([=] {
+                  return functional::conv2d(image, kernel, {}, options.stride,
+                                            Sizes(options.padding), options.dilation,
+                                            options.groups);
+                });
               },
           .flops = 2.0 * static_cast<double>(x[0] * out_height * out_width * weight.numel()),
           .floors = conv2d_floors(x, weight, options)};
@@ -191,14 +197,12 @@ void add_large_op_rows(std::vector<Row>& rows) {
                   .make = dropout,
                   .bytes = 2 * 4 * 1.0 * Mi,
                   .tolerance = 1e-2});
-  rows.push_back({.name = "max_pool2d",
-                  .what = "max_pool2d 3x3, stride 2, padding 1, of 8x64x112x112",
-                  .make = unary({8, 64, 112, 112},
-                                [](const Tensor& x) {
-                                  return functional::max_pool2d(
-                                      x, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
-                                }),
-                  .bytes = 4.0 * 8 * 64 * (112 * 112 + 56 * 56)});
+  rows.push_back(
+      {.name = "max_pool2d",
+       .what = "max_pool2d 3x3, stride 2, padding 1, of 8x64x112x112",
+       .make = unary({8, 64, 112, 112},
+                     [](const Tensor& x) { return functional::max_pool2d(x, 3, Sizes(2), 1); }),
+       .bytes = 4.0 * 8 * 64 * (112 * 112 + 56 * 56)});
 }
 
 }  // namespace kiln::bench

@@ -8,7 +8,7 @@
 #include "kiln/nn/tanh.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/nn/loss_functions.h"
+#include "kiln/tensor/nn/losses.h"
 
 namespace kiln::models {
 

@@ -2,6 +2,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/nn/repr.h"
+#include "kiln/tensor/nn/pooling.h"
 
 namespace kiln::nn {
 
@@ -9,15 +10,11 @@ AvgPool2d::AvgPool2d(AvgPool2dConfig config) : Layer(std::move(config)) {
   if (!config_.options.stride) config_.options.stride = config_.kernel_size.value();
 }
 
-PoolOptions AvgPool2d::pool() const {
-  const AvgPool2dOptions& options = config_.options;
-  PoolOptions pool;
-  pool.kernel = config_.kernel_size.value();
-  pool.stride = options.stride.value_or(config_.kernel_size.value());
-  pool.padding = options.padding;
-  pool.ceil_mode = options.ceil_mode;
-  pool.count_include_pad = options.count_include_pad;
-  return pool;
+Tensor AvgPool2d::forward(TensorArg x) const {
+  const AvgPool2dOptions& o = config_.options;
+  return functional::avg_pool2d(x, Sizes(config_.kernel_size.value()),
+                                Sizes(o.stride.value_or(config_.kernel_size.value())),
+                                Sizes(o.padding), o.ceil_mode, o.count_include_pad);
 }
 
 std::string AvgPool2d::extra_repr() const {

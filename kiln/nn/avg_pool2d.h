@@ -35,11 +35,8 @@ class AvgPool2d : public Layer<AvgPool2dConfig> {
   explicit AvgPool2d(AvgPool2dConfig config);
   KILN_MODULE_DECLARED(AvgPool2d)
 
-  Tensor forward(TensorArg x) const { return functional::avg_pool2d(x, pool()); }
+  Tensor forward(TensorArg x) const;
   std::string extra_repr() const override;
-
- private:
-  PoolOptions pool() const;
 };
 
 inline AvgPool2d AvgPool2dConfig::init() const { return AvgPool2d(*this); }

@@ -104,21 +104,19 @@ Tensor Conv2d::forward(TensorArg x) const {
     const Shape dilation{o.dilation.height(), o.dilation.width()};
     const Tensor padded =
         detail::padded_by_mode(x.get(), w.shape(), dilation, padding, o.padding_mode);
-    return functional::conv2d(padded, w, bias,
-                              ConvOptions{o.stride, Size2d(0), o.dilation, o.groups});
+    return functional::conv2d(padded, w, bias, Sizes(o.stride), 0, Sizes(o.dilation), o.groups);
   }
   if (o.padding.word() == "same") [[unlikely]] {
     const Tensor w =
         weight.val();  // drawn before the bias, as in parameters(), should both be lazy
-    return functional::conv2d(x.get(), w, bias, Shape{o.stride.height(), o.stride.width()},
-                              Padding(Padding::Mode::same),
-                              Shape{o.dilation.height(), o.dilation.width()}, o.groups);
+    return functional::conv2d(x.get(), w, bias, Sizes(o.stride), Padding::Mode::same,
+                              Sizes(o.dilation), o.groups);
   }
   const ConvOptions options{o.stride, o.padding.sizes(), o.dilation, o.groups};
   if (weight.is_computed()) [[unlikely]]
     return detail::computed_conv2d(weight, x, bias, options);
   const Tensor& w = weight;
-  return functional::conv2d(x, w, bias, options);
+  return detail::conv2d_with(x, w, bias, options);
 }
 
 void Conv2d::reset_parameters() {

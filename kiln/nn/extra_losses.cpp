@@ -2,7 +2,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/tensor/creation.h"
-#include "kiln/tensor/nn/loss_functions.h"
+#include "kiln/tensor/nn/losses.h"
 #include "kiln/tensor/nn/normalization.h"
 
 namespace kiln::functional {

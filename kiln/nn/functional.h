@@ -12,7 +12,7 @@
 #include "kiln/tensor/nn/folding.h"
 #include "kiln/tensor/nn/fractional_pooling.h"
 #include "kiln/tensor/nn/interpolate.h"
-#include "kiln/tensor/nn/loss_functions.h"
+#include "kiln/tensor/nn/losses.h"
 #include "kiln/tensor/nn/normalization.h"
 #include "kiln/tensor/nn/pooling.h"
 #include "kiln/tensor/nn/rnnt_loss.h"

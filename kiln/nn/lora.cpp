@@ -49,11 +49,11 @@ Tensor Lora::linear(TensorArg x, const Tensor& bias) const {
 Tensor Lora::conv2d(TensorArg x, const Tensor& bias, const ConvOptions& options) const {
   const Tensor& input = x.get();
   if (is_merged() || dropout_ == 0.0 || !is_training()) {
-    return functional::conv2d(input, value(), bias, options);
+    return detail::conv2d_with(input, value(), bias, options);
   }
   const Tensor dropped = functional::dropout(input, dropout_, true);
-  return functional::conv2d(input, base.val(), bias, options) +
-         functional::conv2d(dropped, delta(), {}, options);
+  return detail::conv2d_with(input, base.val(), bias, options) +
+         detail::conv2d_with(dropped, delta(), {}, options);
 }
 
 void Lora::add_to_base(double sign) {

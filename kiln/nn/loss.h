@@ -5,6 +5,7 @@
 
 #include "kiln/nn/layer.h"
 #include "kiln/nn/real.h"
+#include "kiln/tensor/nn/losses.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::functional {

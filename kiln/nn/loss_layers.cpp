@@ -3,7 +3,7 @@
 #include "kiln/core/error.h"
 #include "kiln/nn/repr.h"
 #include "kiln/tensor/nn/ctc_loss.h"
-#include "kiln/tensor/nn/loss_functions.h"
+#include "kiln/tensor/nn/losses.h"
 
 namespace kiln::nn {
 

@@ -1,4 +1,4 @@
-// The losses as layers; kiln/tensor/nn/loss_functions.h says what each computes, of which shapes,
+// The losses as layers; kiln/tensor/nn/losses.h says what each computes, of which shapes,
 // and what it throws. nn::HuberLoss({.delta = 0.5})(input, target).
 //
 // `reduction`: none gives the losses themselves, mean and sum one number. A `weight` is a buffer.

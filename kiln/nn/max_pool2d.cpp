@@ -2,6 +2,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/nn/repr.h"
+#include "kiln/tensor/nn/pooling.h"
 
 namespace kiln::nn {
 
@@ -9,15 +10,18 @@ MaxPool2d::MaxPool2d(MaxPool2dConfig config) : Layer(std::move(config)) {
   if (!config_.options.stride) config_.options.stride = config_.kernel_size.value();
 }
 
-PoolOptions MaxPool2d::pool() const {
-  const MaxPool2dOptions& options = config_.options;
-  PoolOptions pool;
-  pool.kernel = config_.kernel_size.value();
-  pool.stride = options.stride.value_or(config_.kernel_size.value());
-  pool.padding = options.padding;
-  pool.dilation = options.dilation;
-  pool.ceil_mode = options.ceil_mode;
-  return pool;
+Tensor MaxPool2d::forward(TensorArg x) const {
+  const MaxPool2dOptions& o = config_.options;
+  return functional::max_pool2d(x, Sizes(config_.kernel_size.value()),
+                                Sizes(o.stride.value_or(config_.kernel_size.value())),
+                                Sizes(o.padding), Sizes(o.dilation), o.ceil_mode);
+}
+
+std::pair<Tensor, Tensor> MaxPool2d::forward_with_indices(TensorArg x) const {
+  const MaxPool2dOptions& o = config_.options;
+  return functional::max_pool2d_with_indices(x, Sizes(config_.kernel_size.value()),
+                                             Sizes(o.stride.value_or(config_.kernel_size.value())),
+                                             Sizes(o.padding), Sizes(o.dilation), o.ceil_mode);
 }
 
 std::string MaxPool2d::extra_repr() const {

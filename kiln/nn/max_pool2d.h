@@ -38,15 +38,10 @@ class MaxPool2d : public Layer<MaxPool2dConfig> {
   explicit MaxPool2d(MaxPool2dConfig config);
   KILN_MODULE_DECLARED(MaxPool2d)
 
-  Tensor forward(TensorArg x) const { return functional::max_pool2d(x, pool()); }
+  Tensor forward(TensorArg x) const;
   // Also the positions of the maxima in the flattened H x W plane.
-  std::pair<Tensor, Tensor> forward_with_indices(TensorArg x) const {
-    return functional::max_pool2d_with_indices(x, pool());
-  }
+  std::pair<Tensor, Tensor> forward_with_indices(TensorArg x) const;
   std::string extra_repr() const override;
-
- private:
-  PoolOptions pool() const;
 };
 
 inline MaxPool2d MaxPool2dConfig::init() const { return MaxPool2d(*this); }

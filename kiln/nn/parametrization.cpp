@@ -6,6 +6,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/nn/convolution.h"
 
 namespace kiln::nn {
 
@@ -33,7 +34,7 @@ Tensor Parametrization::linear(TensorArg x, const Tensor& bias) const {
 }
 
 Tensor Parametrization::conv2d(TensorArg x, const Tensor& bias, const ConvOptions& options) const {
-  return functional::conv2d(x, value(), bias, options);
+  return detail::conv2d_with(x, value(), bias, options);
 }
 
 void Parametrization::visit_as(MemberVisitor& visitor, std::string_view name) {
@@ -73,11 +74,17 @@ Tensor computed_linear(const Param<Tensor>& weight, TensorArg x, const Tensor& b
   return source != nullptr ? source->linear(x, bias) : functional::linear(x, weight.val(), bias);
 }
 
+Tensor conv2d_with(TensorArg x, const Tensor& weight, const Tensor& bias,
+                   const ConvOptions& options) {
+  return functional::conv2d(x, weight, bias, options.stride, Sizes(options.padding),
+                            options.dilation, options.groups);
+}
+
 Tensor computed_conv2d(const Param<Tensor>& weight, TensorArg x, const Tensor& bias,
                        const ConvOptions& options) {
   const Parametrization* source = parametrization(weight);
   return source != nullptr ? source->conv2d(x, bias, options)
-                           : functional::conv2d(x, weight.val(), bias, options);
+                           : conv2d_with(x, weight.val(), bias, options);
 }
 
 }  // namespace detail

@@ -91,6 +91,9 @@ void unparametrize(Param<Tensor>& param, bool requires_grad = true);
 
 namespace detail {
 Tensor computed_linear(const Param<Tensor>& weight, TensorArg x, const Tensor& bias);
+// conv2d with the numbers as a layer keeps them.
+Tensor conv2d_with(TensorArg x, const Tensor& weight, const Tensor& bias,
+                   const ConvOptions& options);
 Tensor computed_conv2d(const Param<Tensor>& weight, TensorArg x, const Tensor& bias,
                        const ConvOptions& options);
 }  // namespace detail

@@ -5,8 +5,8 @@
 #include "kiln/nn/repr.h"
 #include "kiln/tensor/nn/folding.h"
 #include "kiln/tensor/nn/interpolate.h"
-#include "kiln/tensor/nn/loss_functions.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/nn/losses.h"
+#include "kiln/tensor/shape/rearranging.h"
 
 namespace kiln::nn {
 

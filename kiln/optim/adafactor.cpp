@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
+#include "kiln/tensor/elementwise/in_place.h"
 #include "kiln/tensor/elementwise/pointwise.h"
-#include "kiln/tensor/elementwise/pointwise_in_place.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::optim {

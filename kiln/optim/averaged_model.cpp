@@ -2,7 +2,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/tensor/autograd/grad_mode.h"
-#include "kiln/tensor/elementwise/pointwise_in_place.h"
+#include "kiln/tensor/elementwise/in_place.h"
 
 namespace kiln::optim::detail {
 

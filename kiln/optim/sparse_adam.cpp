@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
+#include "kiln/tensor/elementwise/in_place.h"
 #include "kiln/tensor/elementwise/pointwise.h"
-#include "kiln/tensor/elementwise/pointwise_in_place.h"
 #include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/index/scatter.h"
 #include "kiln/tensor/ops.h"

@@ -123,16 +123,6 @@ struct LinearOptions {
 };
 Tensor linear(TensorArg x, const Tensor& weight, const Tensor& bias, const LinearOptions& options);
 
-// x [N, C, H, W] or [C, H, W], weight [O, C / groups, KH, KW], bias [O] or undefined.
-Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias = {},
-              const ConvOptions& options = {});
-
-// x [N, C, H, W] or [C, H, W].
-Tensor max_pool2d(TensorArg x, const PoolOptions& options);
-// Also the positions of the maxima in the flattened H x W plane.
-std::pair<Tensor, Tensor> max_pool2d_with_indices(TensorArg x, const PoolOptions& options);
-Tensor avg_pool2d(TensorArg x, const PoolOptions& options);
-
 // Normalizes over every dim but 1. With `training`, by the batch's own statistics, and the running
 // ones (when defined) are moved towards them by `momentum`; otherwise by the running ones.
 Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running_var,
@@ -144,8 +134,6 @@ Tensor layer_norm(TensorArg x, const Shape& normalized_shape, const Tensor& weig
 
 // With `training`, zeroes each element with probability p and scales the others by 1 / (1 - p).
 Tensor dropout(TensorArg x, double p = 0.5, bool training = true);
-// Rows of weight [n, d] by index [..] -> [.., d].
-Tensor embedding(const Tensor& index, const Tensor& weight);
 
 Tensor threshold(const Tensor& x, double threshold, double value);
 // weight [1], or [C] for dim 1 of x.
@@ -163,7 +151,6 @@ struct CrossEntropyLossOptions {
 // probabilities in the shape of the logits.
 Tensor cross_entropy(TensorArg logits, const Tensor& target,
                      const CrossEntropyLossOptions& options = {});
-Tensor mse_loss(TensorArg input, const Tensor& target, Reduction reduction = Reduction::mean);
 
 }  // namespace functional
 }  // namespace kiln

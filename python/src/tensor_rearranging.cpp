@@ -2,7 +2,7 @@
 #include "integer_arg.h"
 #include "kiln/tensor/nn/padding.h"
 #include "kiln/tensor/shape/joining.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 #include "kiln/tensor/shape/views.h"
 
 namespace kiln::python {

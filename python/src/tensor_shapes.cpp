@@ -1,7 +1,7 @@
 // Shapes: views and rearrangements, joining and splitting.
 #include "integer_arg.h"
 #include "kiln/tensor/shape/joining.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 #include "kiln/tensor/shape/view_in_place.h"
 #include "kiln/tensor/shape/views.h"
 

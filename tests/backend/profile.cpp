@@ -8,6 +8,7 @@
 #include "kiln/core/error.h"
 #include "kiln/core/json.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/nn/losses.h"
 #include "kiln/tensor/ops.h"
 #include "tests/support/temp_dir.h"
 

@@ -6,6 +6,8 @@
 
 #include "kiln/backend/conformance/conformance.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/nn/convolution.h"
+#include "kiln/tensor/nn/pooling.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor.h"
 #include "tests/backend/toy_backend.h"
@@ -90,7 +92,7 @@ std::vector<std::vector<double>> train_step(Device device) {
   const Tensor weight = randn({4, 12}, tracked);
   Tensor h = functional::conv2d(x, kernel);
   h = functional::batch_norm(h, {}, {}, {}, {}, true).relu();
-  h = functional::max_pool2d(h, PoolOptions{});
+  h = functional::max_pool2d(h, 2);
   h = functional::dropout(h.flatten(1), 0.25);
   const Tensor targets = tensor({1, 3}, {.dtype = i64, .device = device});
   const Tensor loss = functional::cross_entropy(functional::linear(h, weight), targets);

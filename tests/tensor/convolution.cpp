@@ -29,6 +29,10 @@ const Case kCases[] = {
     {{1, 16, 6, 6}, {16, 16, 3, 3}, {.padding = {1, 1}}, true},
 };
 
+Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& b, const ConvOptions& o) {
+  return functional::conv2d(x, w, b, o.stride, Sizes(o.padding), o.dilation, o.groups);
+}
+
 // Calls f(output position, input position, weight position) for every product of the convolution.
 template <class F>
 void each_product(const Case& c, const Shape& out, F f) {
@@ -91,14 +95,12 @@ TEST_CASE("values for every float dtype and layout") {
       const Tensor tx = from_vector(x, c.x, on);
       const Tensor tw = from_vector(w, c.w, on);
       const Tensor tb = c.bias ? from_vector(b, {c.w[0]}, on) : Tensor();
-      CHECK(mismatch(functional::conv2d(tx, tw, tb, c.options), os, expected) == "");
-      CHECK(mismatch(functional::conv2d(scattered(tx), tw, tb, c.options), os, expected) == "");
-      CHECK(mismatch(
-                functional::conv2d(tx, scattered(tw), tb.defined() ? scattered(tb) : tb, c.options),
-                os, expected) == "");
+      CHECK(mismatch(conv2d(tx, tw, tb, c.options), os, expected) == "");
+      CHECK(mismatch(conv2d(scattered(tx), tw, tb, c.options), os, expected) == "");
+      CHECK(mismatch(conv2d(tx, scattered(tw), tb.defined() ? scattered(tb) : tb, c.options), os,
+                     expected) == "");
       if (c.x[0] == 1) {  // [C, H, W] is a batch of one
-        CHECK(mismatch(functional::conv2d(tx[0], tw, tb, c.options), {os[1], os[2], os[3]},
-                       expected) == "");
+        CHECK(mismatch(conv2d(tx[0], tw, tb, c.options), {os[1], os[2], os[3]}, expected) == "");
       }
     }
   });
@@ -124,7 +126,7 @@ TEST_CASE("gradients of input, weight and bias") {
         Tensor tx = scattered(from_vector(x, c.x, on)).requires_grad_();
         Tensor tw = from_vector(w, c.w, on).requires_grad_();
         Tensor tb = zeros({c.w[0]}, on).requires_grad_();
-        const Tensor out = functional::conv2d(tx, tw, tb, c.options);
+        const Tensor out = conv2d(tx, tw, tb, c.options);
         const Gradients grads = out.backward(scattered(from_vector(g, os, on)));
         CHECK(mismatch(*tx.grad(grads), c.x, gx) == "");
         CHECK(mismatch(*tw.grad(grads), c.w, gw) == "");
@@ -162,16 +164,16 @@ TEST_CASE("what does not fit") {
   CHECK_THROWS_AS(functional::conv2d(x, ones({2, 2, 5, 3})), ShapeError);
   CHECK_THROWS_AS(functional::conv2d(x, ones({2, 2, 0, 3})), ShapeError);
   CHECK_THROWS_AS(functional::conv2d(x, w, ones({3})), ShapeError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.groups = 2}), ShapeError);
-  CHECK_THROWS_AS(functional::conv2d(x, ones({3, 1, 3, 3}), {}, {.groups = 2}), ShapeError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.groups = 0}), ValueError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.groups = int64_t{1} << 62}), ValueError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.stride = {0, 1}}), ValueError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.padding = {-1, 0}}), ValueError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.padding = {INT64_MAX, 0}}), ValueError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.dilation = {0, 1}}), ValueError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.dilation = {INT64_MAX, 1}}), ValueError);
-  CHECK_THROWS_AS(functional::conv2d(x, w, {}, {.padding = {1 << 30, 1 << 30}}), Error);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.groups = 2}), ShapeError);
+  CHECK_THROWS_AS(conv2d(x, ones({3, 1, 3, 3}), {}, {.groups = 2}), ShapeError);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.groups = 0}), ValueError);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.groups = int64_t{1} << 62}), ValueError);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.stride = {0, 1}}), ValueError);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.padding = {-1, 0}}), ValueError);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.padding = {INT64_MAX, 0}}), ValueError);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.dilation = {0, 1}}), ValueError);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.dilation = {INT64_MAX, 1}}), ValueError);
+  CHECK_THROWS_AS(conv2d(x, w, {}, {.padding = {1 << 30, 1 << 30}}), Error);
   CHECK_THROWS_AS(functional::conv2d(x, w.to(f64)), DTypeError);
   CHECK_THROWS_AS(functional::conv2d(ones({1, 2, 4, 4}, {i64}), w.to(i64)), DTypeError);
 }
@@ -184,7 +186,7 @@ TEST_CASE("convolutions over one and three dims are sums of convolutions over tw
     for (int64_t d = 0; d < 3; ++d) {
       Tensor sum = zeros({2, 2, 5, 6}, on);
       for (int64_t k = 0; k < 2; ++k) {
-        sum = sum + functional::conv2d(x.select(2, d + k), w.select(2, k), {}, {.padding = {1, 1}});
+        sum = sum + conv2d(x.select(2, d + k), w.select(2, k), {}, {.padding = {1, 1}});
       }
       CHECK(volume.select(2, d).allclose(sum));
     }
@@ -200,8 +202,7 @@ TEST_CASE("a transposed convolution is the transpose of the convolution") {
   const Tensor x = randn({1, 4, 3, 5}, {f64}), w = randn({4, 2, 3, 2}, {f64});
   const Tensor y = functional::conv_transpose2d(x, w, {}, {2, 1}, {1, 0}, {1, 0}, 2);
   const Tensor v = randn(y.shape(), {f64});
-  const Tensor back = functional::conv2d(
-      v, w, {}, {.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 1}, .groups = 2});
+  const Tensor back = functional::conv2d(v, w, {}, {2, 1}, {1, 0}, 1, 2);
   CHECK((y * v).sum().item() == doctest::Approx((x * back).sum().item()));
 }
 

@@ -1,4 +1,7 @@
 // Tensors on different devices.
+#include "kiln/tensor/nn/convolution.h"
+#include "kiln/tensor/nn/embedding.h"
+#include "kiln/tensor/nn/losses.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;

@@ -1,10 +1,9 @@
 // Losses at their edges, and what does not fit. Values are compared in tests/ops.
-#include "kiln/tensor/nn/loss_functions.h"
-
 #include <cmath>
 #include <limits>
 
 #include "kiln/tensor/nn/ctc_loss.h"
+#include "kiln/tensor/nn/losses.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;

@@ -1,4 +1,6 @@
 // Losses. The expected numbers are PyTorch's, in double precision.
+#include "kiln/tensor/nn/losses.h"
+
 #include <cmath>
 #include <limits>
 
@@ -278,6 +280,7 @@ TEST_CASE("mse_loss") {
     CHECK(mismatch(mse_loss(zeros({0}, on), zeros({0}, on)), {}, {kNan}) == "");
     CHECK(mismatch(mse_loss(flat[0][0], flat[0][1]), {}, {1}) == "");
   });
-  CHECK_THROWS_AS(mse_loss(zeros({2}), zeros({2, 1})), ShapeError);
+  CHECK(mismatch(mse_loss(tensor({1.0, 3.0}), tensor({{1.0}, {2.0}})), {}, {1.5}) == "");
+  CHECK_THROWS_AS(mse_loss(zeros({2}), zeros({3, 1, 3})), ShapeError);
   CHECK_THROWS_AS(mse_loss(zeros({2}, {i64}), zeros({2}, {i64})), DTypeError);
 }

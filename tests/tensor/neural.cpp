@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kiln/core/random.h"
+#include "kiln/tensor/nn/embedding.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;

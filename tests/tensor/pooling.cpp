@@ -27,6 +27,18 @@ const Case kCases[] = {
     {{1, 20, 9, 9}, {.kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}}},
 };
 
+Tensor max_pool2d(const Tensor& x, const PoolOptions& o) {
+  return functional::max_pool2d(x, o.kernel, Sizes(o.stride), o.padding, o.dilation, o.ceil_mode);
+}
+std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor& x, const PoolOptions& o) {
+  return functional::max_pool2d_with_indices(x, o.kernel, Sizes(o.stride), o.padding, o.dilation,
+                                             o.ceil_mode);
+}
+Tensor avg_pool2d(const Tensor& x, const PoolOptions& o) {
+  return functional::avg_pool2d(x, o.kernel, Sizes(o.stride), o.padding, o.ceil_mode,
+                                o.count_include_pad);
+}
+
 // PyTorch's rule: with ceil_mode a last window that would start in the right padding is dropped.
 int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                     bool ceil) {
@@ -108,12 +120,12 @@ TEST_CASE("max pooling: values, positions and gradients") {
           gx[at] += static_cast<double>(expected.size() % 5);
         }
         for (Tensor x : {flat.clone(), scattered(flat)}) {
-          const auto [values, index] = functional::max_pool2d_with_indices(x, c.options);
+          const auto [values, index] = max_pool2d_with_indices(x, c.options);
           CHECK(mismatch(values, os, expected) == "");
           CHECK(mismatch(index, os, positions) == "");
           CHECK(index.dtype() == i64);
           x.requires_grad_();
-          const Tensor out = functional::max_pool2d(x, c.options);
+          const Tensor out = max_pool2d(x, c.options);
           const Tensor seed = ((arange(os.numel(), {.device = device}) + 1) % 5).reshape(os);
           CHECK(mismatch(*x.grad(out.backward(seed.to(dtype))), c.x, gx) == "");
         }
@@ -146,7 +158,7 @@ TEST_CASE("average pooling: values and gradients") {
         }
         for (Tensor x : {flat.clone(), scattered(flat)}) {
           x.requires_grad_();
-          const Tensor out = functional::avg_pool2d(x, c.options);
+          const Tensor out = avg_pool2d(x, c.options);
           CHECK(mismatch(out, os, expected) == "");
           const Tensor seed = ((arange(os.numel(), {.device = device}) + 1) % 5).reshape(os);
           CHECK(mismatch(*x.grad(out.backward(seed.to(dtype))), c.x, gx) == "");
@@ -159,15 +171,13 @@ TEST_CASE("average pooling: values and gradients") {
 TEST_CASE("ceil_mode and three dims, by hand") {
   on_devices([](Device device) {
     const Tensor x = arange(1.0, 10.0, 1.0, {f32, device}).reshape({1, 3, 3});
-    CHECK(mismatch(functional::max_pool2d(x, {}), {1, 1, 1}, {5}) == "");
-    CHECK(mismatch(functional::max_pool2d(x, {.ceil_mode = true}), {1, 2, 2}, {5, 6, 8, 9}) == "");
+    CHECK(mismatch(max_pool2d(x, {}), {1, 1, 1}, {5}) == "");
+    CHECK(mismatch(max_pool2d(x, {.ceil_mode = true}), {1, 2, 2}, {5, 6, 8, 9}) == "");
     // The windows at the edge average only what is there.
-    CHECK(mismatch(functional::avg_pool2d(x, {.ceil_mode = true}), {1, 2, 2}, {3, 4.5, 7.5, 9}) ==
-          "");
-    CHECK(
-        mismatch(functional::avg_pool2d(x, {.kernel = {2, 2}, .stride = {2, 2}, .padding = {1, 1}}),
-                 {1, 2, 2}, {0.25, 1.25, 2.75, 7}) == "");
-    CHECK(functional::max_pool2d_with_indices(x, {}).second.shape() == Shape{1, 1, 1});
+    CHECK(mismatch(avg_pool2d(x, {.ceil_mode = true}), {1, 2, 2}, {3, 4.5, 7.5, 9}) == "");
+    CHECK(mismatch(avg_pool2d(x, {.kernel = {2, 2}, .stride = {2, 2}, .padding = {1, 1}}),
+                   {1, 2, 2}, {0.25, 1.25, 2.75, 7}) == "");
+    CHECK(max_pool2d_with_indices(x, {}).second.shape() == Shape{1, 1, 1});
   });
 }
 
@@ -177,27 +187,26 @@ TEST_CASE("NaN, minus infinity, empty batches") {
   on_devices([&](Device device) {
     const TensorOptions on{f32, device};
     const Tensor x = tensor({{{{-inf, -inf, 1.0, nan}, {-inf, -inf, 2.0, 3.0}}}}, on);
-    const auto [values, index] = functional::max_pool2d_with_indices(x, {});
+    const auto [values, index] = max_pool2d_with_indices(x, {});
     CHECK(mismatch(values, {1, 1, 1, 2}, {-inf, nan}) == "");
     CHECK(mismatch(index, {1, 1, 1, 2}, {0, 3}) == "");
-    CHECK(functional::max_pool2d(zeros({0, 2, 4, 4}, on), {}).shape() == Shape{0, 2, 2, 2});
-    CHECK(functional::avg_pool2d(zeros({1, 0, 4, 4}, on), {}).shape() == Shape{1, 0, 2, 2});
+    CHECK(max_pool2d(zeros({0, 2, 4, 4}, on), {}).shape() == Shape{0, 2, 2, 2});
+    CHECK(avg_pool2d(zeros({1, 0, 4, 4}, on), {}).shape() == Shape{1, 0, 2, 2});
   });
 }
 
 TEST_CASE("what does not fit") {
   const Tensor x = ones({1, 1, 4, 4});
-  CHECK_THROWS_AS(functional::max_pool2d(ones({4, 4}), {}), ShapeError);
-  CHECK_THROWS_AS(functional::max_pool2d(x, {.kernel = {0, 2}}), ValueError);
-  CHECK_THROWS_AS(functional::max_pool2d(x, {.stride = {2, 0}}), ValueError);
-  CHECK_THROWS_AS(functional::max_pool2d(x, {.padding = {2, 0}}), ValueError);  // over half
-  CHECK_THROWS_AS(functional::max_pool2d(x, {.kernel = {5, 2}}), ShapeError);
-  CHECK_THROWS_AS(functional::max_pool2d(x, {.dilation = {4, 1}}), ShapeError);
-  CHECK_THROWS_AS(functional::max_pool2d(x, {.kernel = {INT64_MAX, 2}, .dilation = {3, 1}}),
-                  ValueError);
-  CHECK_THROWS_AS(functional::avg_pool2d(x, {.kernel = {2, 2}, .padding = {-1, 0}}), ValueError);
-  CHECK_THROWS_AS(functional::avg_pool2d(ones({1, 1, 4, 4}, {i64}), {}), DTypeError);
-  CHECK_THROWS_AS(functional::max_pool2d(ones({1, 1, 0, 4}), {}), ShapeError);
+  CHECK_THROWS_AS(max_pool2d(ones({4, 4}), {}), ShapeError);
+  CHECK_THROWS_AS(max_pool2d(x, {.kernel = {0, 2}}), ValueError);
+  CHECK_THROWS_AS(max_pool2d(x, {.stride = {2, 0}}), ValueError);
+  CHECK_THROWS_AS(max_pool2d(x, {.padding = {2, 0}}), ValueError);  // over half
+  CHECK_THROWS_AS(max_pool2d(x, {.kernel = {5, 2}}), ShapeError);
+  CHECK_THROWS_AS(max_pool2d(x, {.dilation = {4, 1}}), ShapeError);
+  CHECK_THROWS_AS(max_pool2d(x, {.kernel = {INT64_MAX, 2}, .dilation = {3, 1}}), ValueError);
+  CHECK_THROWS_AS(avg_pool2d(x, {.kernel = {2, 2}, .padding = {-1, 0}}), ValueError);
+  CHECK_THROWS_AS(avg_pool2d(ones({1, 1, 4, 4}, {i64}), {}), DTypeError);
+  CHECK_THROWS_AS(max_pool2d(ones({1, 1, 0, 4}), {}), ShapeError);
 }
 
 TEST_CASE("adaptive max pooling finds the first largest element of each window") {

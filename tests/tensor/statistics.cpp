@@ -9,7 +9,7 @@
 #include "kiln/tensor/reduce/cumulative.h"
 #include "kiln/tensor/reduce/reductions.h"
 #include "kiln/tensor/shape/joining.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 #include "tests/support/tensor_check.h"
 #include "tests/support/throws.h"
 

@@ -7,12 +7,198 @@
 #include "kiln/tensor/complex/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/elementwise/function_call.h"
+#include "kiln/tensor/elementwise/scalar_fit.h"
 #include "kiln/tensor/index/sorting.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
 
 using namespace detail;
+
+// ---- Methods of Tensor, and where
+
+namespace {
+
+// Bools compare as integers.
+DType comparison_dtype(DType common) { return common == bool_ ? u8 : common; }
+
+}  // namespace
+
+#define KILN_COMPARE(method, op)                                                                 \
+  Tensor Tensor::method(const Tensor& other) const {                                             \
+    if (has_complex(*this, other)) [[unlikely]]                                                  \
+      return complex_ops::compare(#method, *this, other);                                        \
+    const Value& x = value_of(#method, *this);                                                   \
+    const Value& y = value_of(#method, other);                                                   \
+    check_same_device(#method, x, y);                                                            \
+    broadcast_shapes(#method, shape_of(x), shape_of(y));                                         \
+    const DType common = comparison_dtype(result_type(#method, x, y));                           \
+    const ErasedTensor a = cast(x, common).inner;                                                \
+    const ErasedTensor b = cast(y, common).inner;                                                \
+    if (kind_of(common) == Kind::floating) return wrap(Dispatch::float_##op(a, b));              \
+    return wrap(Dispatch::int_##op(a, b));                                                       \
+  }                                                                                              \
+  Tensor Tensor::method(Scalar other) const {                                                    \
+    if (has_complex(*this)) [[unlikely]]                                                         \
+      return complex_ops::compare(#method, *this, complex_ops::number(*this, other));            \
+    const Value& x = value_of(#method, *this);                                                   \
+    const DType common = comparison_dtype(result_type(#method, x, other));                       \
+    const ErasedTensor a = cast(x, common).inner;                                                \
+    if (kind_of(common) == Kind::floating) return wrap(Dispatch::float_##op##_scalar(a, other)); \
+    return wrap(Dispatch::int_##op##_scalar(a, other));                                          \
+  }
+
+KILN_COMPARE(eq, equal)
+KILN_COMPARE(ne, not_equal)
+KILN_COMPARE(gt, greater)
+KILN_COMPARE(ge, greater_equal)
+KILN_COMPARE(lt, lower)
+KILN_COMPARE(le, lower_equal)
+
+#define KILN_LOGICAL(method, op)                                                \
+  Tensor Tensor::logical_##method(const Tensor& other) const {                  \
+    if (has_complex(*this, other)) [[unlikely]]                                 \
+      return to(bool_).logical_##method(other.to(bool_));                       \
+    const Value& x = value_of("logical_" #method, *this);                       \
+    const Value& y = value_of("logical_" #method, other);                       \
+    check_same_device("logical_" #method, x, y);                                \
+    broadcast_shapes("logical_" #method, shape_of(x), shape_of(y));             \
+    return wrap(Dispatch::op(cast(x, bool_).inner, cast(y, bool_).inner));      \
+  }                                                                             \
+  Tensor Tensor::bitwise_##method(const Tensor& other) const {                  \
+    const Value& x = value_of("bitwise_" #method, *this);                       \
+    const Value& y = value_of("bitwise_" #method, other);                       \
+    check_same_device("bitwise_" #method, x, y);                                \
+    broadcast_shapes("bitwise_" #method, shape_of(x), shape_of(y));             \
+    const DType common = result_type("bitwise_" #method, x, y);                 \
+    if (kind_of(common) == Kind::floating) {                                    \
+      throw_wrong_dtype("bitwise_" #method, common, "integer or bool tensors"); \
+    }                                                                           \
+    const ErasedTensor a = cast(x, common).inner;                               \
+    const ErasedTensor b = cast(y, common).inner;                               \
+    if (common == bool_) return wrap(Dispatch::op(a, b));                       \
+    return wrap(Dispatch::int_bitwise_##method(a, b));                          \
+  }
+
+KILN_LOGICAL(and, bool_and)
+KILN_LOGICAL(or, bool_or)
+KILN_LOGICAL(xor, bool_xor)
+
+Tensor Tensor::logical_not() const {
+  if (has_complex(*this)) [[unlikely]]
+    return to(bool_).logical_not();
+  return wrap(Dispatch::bool_not(cast(value_of("logical_not", *this), bool_).inner));
+}
+
+Tensor Tensor::bitwise_not() const {
+  const Value& x = value_of("bitwise_not", *this);
+  if (kind_of_value(x) == Kind::boolean) return wrap(Dispatch::bool_not(x.inner));
+  if (kind_of_value(x) == Kind::integer) return wrap(Dispatch::int_bitwise_not(x.inner));
+  throw_wrong_dtype("bitwise_not", dtype_of_value(x), "an integer or bool tensor");
+}
+
+Tensor Tensor::isnan() const {
+  if (has_complex(*this)) [[unlikely]]
+    return parts_of(*this).isnan().any(-1);
+  const Value& x = value_of("isnan", *this);
+  if (kind_of_value(x) == Kind::floating) return wrap(Dispatch::float_is_nan(x.inner));
+  return wrap(Dispatch::bool_full(shape_of(x), false, x.inner->device()));
+}
+
+Tensor Tensor::isinf() const {
+  if (has_complex(*this)) [[unlikely]]
+    return parts_of(*this).isinf().any(-1);
+  const Value& x = value_of("isinf", *this);
+  if (kind_of_value(x) == Kind::floating) return wrap(Dispatch::float_is_inf(x.inner));
+  return wrap(Dispatch::bool_full(shape_of(x), false, x.inner->device()));
+}
+
+Tensor Tensor::isfinite() const { return isnan().logical_or(isinf()).logical_not(); }
+
+bool Tensor::equal(const Tensor& other) const {
+  if (!(shape() == other.shape())) return false;
+  // Tensors that differ mostly do so at once.
+  constexpr int64_t kFirst = 4096;
+  if (numel() > 8 * kFirst && is_contiguous() && other.is_contiguous()) {
+    const Tensor x = detach().reshape({-1}).narrow(0, 0, kFirst);
+    if (!x.eq(other.detach().reshape({-1}).narrow(0, 0, kFirst)).all().item<bool>()) return false;
+  }
+  return eq(other).all().item<bool>();
+}
+
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  if (has_complex(*this, other)) [[unlikely]]
+    return complex_ops::isclose(*this, other, rtol, atol, equal_nan).all().item<bool>();
+  const Tensor x = detach().to(f64);
+  const Tensor y = other.detach().to(f64);
+  // Equality first, so that infinities are close to themselves.
+  Tensor close = x.eq(y).logical_or(
+      (x - y).abs().le(y.abs() * rtol + atol).logical_and(x.isfinite().logical_and(y.isfinite())));
+  if (equal_nan) close = close.logical_or(x.isnan().logical_and(y.isnan()));
+  return close.all().item<bool>();
+}
+
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
+  const ErasedTensor& mask = bool_value("where", condition);
+  if (has_complex(x, y)) [[unlikely]]
+    return complex_ops::where(condition, x, y);
+  const Value& a = value_of("where", x);
+  const Value& b = value_of("where", y);
+  check_same_device("where", a, b);
+  check_same_device("where", a, value_of("where", condition));
+  broadcast_shapes("where", broadcast_shapes("where", shape_of(a), shape_of(b)), mask->shape());
+  const DType common = result_type("where", a, b);
+  const Value yes = cast(a, common);
+  const Value no = cast(b, common);
+  switch (kind_of(common)) {
+    case Kind::floating:
+      return wrap(AD::float_mask_where(no, mask, yes));
+    case Kind::integer:
+      return wrap(Dispatch::int_mask_where(no.inner, mask, yes.inner));
+    default:
+      return wrap(Dispatch::bool_mask_where(no.inner, mask, yes.inner));
+  }
+}
+
+Tensor where(const Tensor& condition, const Tensor& x, Scalar y) {
+  if (has_complex(x)) [[unlikely]]
+    return where(condition, x, complex_ops::number(x, y));
+  const Value& a = value_of("where", x);
+  return where(condition, x, wrap(scalar_value(y, result_type("where", a, y), a.inner->device())));
+}
+
+Tensor where(const Tensor& condition, Scalar x, const Tensor& y) {
+  if (has_complex(y)) [[unlikely]]
+    return where(condition, complex_ops::number(y, x), y);
+  const Value& b = value_of("where", y);
+  return where(condition, wrap(scalar_value(x, result_type("where", b, x), b.inner->device())), y);
+}
+
+Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const {
+  if (has_complex(*this)) [[unlikely]] {
+    bool_value("masked_fill", mask);
+    if (value.to_double() != 0.0) return where(mask, value, *this);
+    const Tensor both = stack({mask, mask}, -1);
+    return through_parts(*this, [&](const Tensor& p) { return p.masked_fill(both, 0.0); });
+  }
+  const Value& x = value_of("masked_fill", *this);
+  const ErasedTensor& m = bool_value("masked_fill", mask);
+  check_same_device("masked_fill", x, value_of("masked_fill", mask));
+  broadcast_shapes("masked_fill", shape_of(x), m->shape());
+  const Kind kind = kind_of_value(x);
+  if (value.is_floating_point() && kind != Kind::floating) {
+    throw_error<DTypeError>("masked_fill: a floating point value does not fit; got a tensor of ",
+                            dtype_of_value(x), "; expected an integer value");
+  }
+  check_fits("masked_fill", value, dtype_of_value(x));
+  return wrap(by_kind(
+      "masked_fill", kind, [&] { return AD::float_mask_fill(x, m, value); },
+      [&] { return Dispatch::int_mask_fill(x.inner, m, value); },
+      [&] { return Dispatch::bool_mask_fill(x.inner, m, value); }, dtype_of_value(x)));
+}
+
+// ---- Functions
 
 namespace {
 

@@ -1,13 +1,20 @@
-#include "kiln/backend/random_fill.h"
+#include "kiln/tensor/elementwise/in_place.h"
+
+#include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/complex/complex_ops.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/elementwise/function_call.h"
 #include "kiln/tensor/elementwise/scalar_fit.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/sequences.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
 
 using namespace detail;
+using Unary = UnaryFunction::Type;
+
+// ---- Methods of Tensor
 
 namespace {
 
@@ -192,55 +199,161 @@ Tensor& Tensor::fill_(Scalar value) {
   return *this;
 }
 
+// ---- Functions
+
+#define KILN_HOME_tensor(type, doc, name, ...) \
+  Tensor& name##_(Tensor& x) { return unary_function_(#name "_", x, {Unary::type}); }
+#define KILN_HOME_tensors_(type, doc, name)                               \
+  Tensor& name##_(Tensor& x, const Tensor& y) {                           \
+    return binary_function_(#name "_", x, y, BinaryFunction::Type::type); \
+  }
+#include "kiln/backend/functions.def"
+
+#define KILN_IN_PLACE(name, function)                                                       \
+  Tensor& name(Tensor& x) {                                                                 \
+    if (has_complex(x)) return write_over(#name, x, function(read_before_write(#name, x))); \
+    return unary_function_(#name, x, {Unary::function});                                    \
+  }
+KILN_IN_PLACE(exp2_, exp2)
+KILN_IN_PLACE(sinc_, sinc)
+#undef KILN_IN_PLACE
+
+Tensor& logit_(Tensor& x, std::optional<double> eps) {
+  return unary_function_("logit_", x, {Unary::logit, eps.value_or(-1.0)});
+}
+Tensor& polygamma_(Tensor& x, int64_t n) {
+  return write_over("polygamma_", x, polygamma(n, read_before_write("polygamma_", x)));
+}
+Tensor& mvlgamma_(Tensor& x, int64_t p) {
+  return write_over("mvlgamma_", x, mvlgamma(read_before_write("mvlgamma_", x), p));
+}
+Tensor& frac_(Tensor& x) { return write_over("frac_", x, frac(read_before_write("frac_", x))); }
+Tensor& deg2rad_(Tensor& x) {
+  return write_over("deg2rad_", x, deg2rad(read_before_write("deg2rad_", x)));
+}
+Tensor& rad2deg_(Tensor& x) {
+  return write_over("rad2deg_", x, rad2deg(read_before_write("rad2deg_", x)));
+}
+Tensor& round_(Tensor& x, int64_t decimals) {
+  return write_over("round_", x, round(read_before_write("round_", x), decimals));
+}
+Tensor& nan_to_num_(Tensor& x, double nan, std::optional<double> posinf,
+                    std::optional<double> neginf) {
+  return write_over("nan_to_num_", x,
+                    nan_to_num(read_before_write("nan_to_num_", x), nan, posinf, neginf));
+}
+
+#define KILN_IN_PLACE(name, function)                                     \
+  Tensor& name(Tensor& x, const Tensor& y) {                              \
+    return binary_function_(#name, x, y, BinaryFunction::Type::function); \
+  }
+KILN_IN_PLACE(copysign_, copysign)
+KILN_IN_PLACE(xlogy_, xlogy)
+#undef KILN_IN_PLACE
+
+#define KILN_IN_PLACE(name, Other)                                             \
+  Tensor& name##_(Tensor& x, Other y) {                                        \
+    return write_over(#name "_", x, name(read_before_write(#name "_", x), y)); \
+  }
+KILN_IN_PLACE(fmod, const Tensor&)
+KILN_IN_PLACE(fmod, Scalar)
+KILN_IN_PLACE(remainder, const Tensor&)
+KILN_IN_PLACE(remainder, Scalar)
+KILN_IN_PLACE(floor_divide, const Tensor&)
+KILN_IN_PLACE(floor_divide, Scalar)
+KILN_IN_PLACE(pow, const Tensor&)
+KILN_IN_PLACE(atan2, const Tensor&)
+KILN_IN_PLACE(copysign, Scalar)
+KILN_IN_PLACE(nextafter, const Tensor&)
+KILN_IN_PLACE(heaviside, const Tensor&)
+KILN_IN_PLACE(xlogy, Scalar)
+KILN_IN_PLACE(ldexp, const Tensor&)
+KILN_IN_PLACE(float_power, const Tensor&)
+KILN_IN_PLACE(float_power, Scalar)
+KILN_IN_PLACE(clamp_min, Scalar)
+KILN_IN_PLACE(clamp_min, const Tensor&)
+KILN_IN_PLACE(clamp_max, Scalar)
+KILN_IN_PLACE(clamp_max, const Tensor&)
+KILN_IN_PLACE(logical_and, const Tensor&)
+KILN_IN_PLACE(logical_or, const Tensor&)
+KILN_IN_PLACE(logical_xor, const Tensor&)
+KILN_IN_PLACE(gcd, const Tensor&)
+KILN_IN_PLACE(lcm, const Tensor&)
+KILN_IN_PLACE(tril, int64_t)
+KILN_IN_PLACE(triu, int64_t)
+#define KILN_IN_PLACE_BOTH(name)     \
+  KILN_IN_PLACE(name, const Tensor&) \
+  KILN_IN_PLACE(name, Scalar)
+KILN_IN_PLACE_BOTH(eq)
+KILN_IN_PLACE_BOTH(ne)
+KILN_IN_PLACE_BOTH(gt)
+KILN_IN_PLACE_BOTH(ge)
+KILN_IN_PLACE_BOTH(lt)
+KILN_IN_PLACE_BOTH(le)
+KILN_IN_PLACE_BOTH(bitwise_and)
+KILN_IN_PLACE_BOTH(bitwise_or)
+KILN_IN_PLACE_BOTH(bitwise_xor)
+KILN_IN_PLACE_BOTH(bitwise_left_shift)
+KILN_IN_PLACE_BOTH(bitwise_right_shift)
+#undef KILN_IN_PLACE_BOTH
+#undef KILN_IN_PLACE
+
+Tensor& div_(Tensor& x, const Tensor& y, std::string_view rounding_mode) {
+  return write_over("div_", x, div(read_before_write("div_", x), y, rounding_mode));
+}
+Tensor& div_(Tensor& x, Scalar y, std::string_view rounding_mode) {
+  return write_over("div_", x, div(read_before_write("div_", x), y, rounding_mode));
+}
+Tensor& logical_not_(Tensor& x) { return write_over("logical_not_", x, x.logical_not()); }
+Tensor& bitwise_not_(Tensor& x) { return write_over("bitwise_not_", x, x.bitwise_not()); }
+
 namespace {
 
-// Draws in the tensor's dtype and writes the numbers over it.
-Tensor& random_in_place(const char* op, Tensor& x, Distribution distribution) {
-  check_writable(op, x, false);
-  const Value& value = value_of(op, x);
-  if (kind_of_value(value) != Kind::floating &&
-      distribution.type != Distribution::Type::bernoulli) {
-    throw_wrong_dtype(op, dtype_of_value(value), "a floating point tensor");
+// Straight into x's memory where the three are floats of one dtype and x has the shape of all.
+template <class General>
+Tensor& ternary_in_place(const char* op, Tensor& x, const Tensor& a, const Tensor& b,
+                         const TernaryFunction& f, General general) {
+  if (has_complex(x) || has_complex(a, b)) {
+    return write_over(op, x, general(read_before_write(op, x)));
   }
-  const Shape shape = shape_of(value);
-  const DType dtype = dtype_of_value(value);
-  const Device device = value.inner->device();
-  const RandomStream stream = default_generator().reserve(host::random_words(shape.numel(), dtype));
-  switch (kind_of(dtype)) {
-    case Kind::floating:
-      return x.copy_(wrap(AD::float_random(shape, distribution, stream, dtype, device)));
-    case Kind::integer:
-      return x.copy_(wrap(Dispatch::int_random(shape, distribution, stream, dtype, device)));
-    default:
-      return x.copy_(wrap(AD::float_random(shape, distribution, stream, f32, device)));
-  }
+  const Value& u = value_of(op, x);
+  const Value& v = value_of(op, a);
+  const Value& w = value_of(op, b);
+  const DType dtype = dtype_of_value(u);
+  const bool fits = kind_of(dtype) == Kind::floating && dtype_of_value(v) == dtype &&
+                    dtype_of_value(w) == dtype && broadcasts_to(shape_of(v), shape_of(u)) &&
+                    broadcasts_to(shape_of(w), shape_of(u));
+  if (!fits) return write_over(op, x, general(read_before_write(op, x)));
+  check_same_device(op, u, v);
+  check_same_device(op, u, w);
+  check_writable(op, x, v.node || w.node);
+  finish_in_place(op, x, AD::float_ternary(ValueArg::in_place(u), v, w, f));
+  return x;
 }
 
 }  // namespace
 
-Tensor& Tensor::uniform_(double low, double high) {
-  if (!(low <= high)) {
-    throw_error<ValueError>("uniform_: expected low <= high; got ", low, " and ", high);
-  }
-  if (has_complex(*this)) [[unlikely]] {
-    check_writable("uniform_", *this, false);
-    return copy_(from_parts(parts_of(zeros_like(*this)).uniform_(low, high)));
-  }
-  return random_in_place("uniform_", *this, Distribution::uniform(low, high));
+Tensor& lerp_(Tensor& start, const Tensor& end, const Tensor& weight) {
+  return ternary_in_place("lerp_", start, end, weight, {TernaryFunction::Type::lerp},
+                          [&](const Tensor& u) { return lerp(u, end, weight); });
 }
-
-Tensor& Tensor::normal_(double mean, double std) {
-  if (!(std >= 0)) throw_error<ValueError>("normal_: expected std >= 0; got ", std);
-  if (has_complex(*this)) [[unlikely]] {
-    check_writable("normal_", *this, false);
-    return copy_(randn(shape(), {dtype(), device()}).mul(std).add(mean));
-  }
-  return random_in_place("normal_", *this, Distribution::normal(mean, std));
+Tensor& lerp_(Tensor& start, const Tensor& end, Scalar weight) {
+  const Tensor number = full({}, weight.to_double(), {start.dtype(), start.device()});
+  return lerp_(start, end, number);
 }
-
-Tensor& Tensor::bernoulli_(double p) {
-  if (!(p >= 0 && p <= 1)) throw_error<ValueError>("bernoulli_: expected 0 <= p <= 1; got ", p);
-  return random_in_place("bernoulli_", *this, Distribution::bernoulli(p));
+Tensor& addcmul_(Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
+  return ternary_in_place("addcmul_", x, a, b, {TernaryFunction::Type::addcmul, value.to_double()},
+                          [&](const Tensor& u) { return addcmul(u, a, b, value); });
+}
+Tensor& addcdiv_(Tensor& x, const Tensor& a, const Tensor& b, Scalar value) {
+  return ternary_in_place("addcdiv_", x, a, b, {TernaryFunction::Type::addcdiv, value.to_double()},
+                          [&](const Tensor& u) { return addcdiv(u, a, b, value); });
+}
+Tensor& clamp_(Tensor& x, const Tensor& min, const Tensor& max) {
+  if (!min.defined() || !max.defined())
+    return write_over("clamp_", x, clamp(read_before_write("clamp_", x), min, max));
+  return ternary_in_place("clamp_", x, min, max, {TernaryFunction::Type::clamp},
+                          [&](const Tensor& u) { return clamp(u, min, max); });
 }
 
 }  // namespace kiln

@@ -9,7 +9,7 @@
 #include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/reduce/cumulative.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 
 namespace kiln {
 

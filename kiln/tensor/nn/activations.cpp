@@ -3,9 +3,43 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/elementwise/function_call.h"
 #include "kiln/tensor/nn/functional_support.h"
+
+namespace kiln {
+
+using namespace detail;
+
+Tensor softmax(TensorArg x, int64_t dim) {
+  const ValueArg value = arg_of("softmax", x);
+  const int d = normalize_dim("softmax", dim, shape_of(value).rank());
+  if (kind_of_value(value) != Kind::floating) {
+    throw_wrong_dtype("softmax", dtype_of_value(value), "a floating point tensor");
+  }
+  if (shape_of(value).rank() == 0)
+    return wrap(
+        AD::float_reshape(AD::float_softmax(AD::float_reshape(value, Shape{1}), 0), Shape{}));
+  return wrap(AD::float_softmax(value, d));
+}
+
+Tensor log_softmax(TensorArg x, int64_t dim) {
+  const ValueArg value = arg_of("log_softmax", x);
+  const int d = normalize_dim("log_softmax", dim, shape_of(value).rank());
+  if (kind_of_value(value) != Kind::floating) {
+    throw_wrong_dtype("log_softmax", dtype_of_value(value), "a floating point tensor");
+  }
+  if (shape_of(value).rank() == 0)
+    return wrap(
+        AD::float_reshape(AD::float_log_softmax(AD::float_reshape(value, Shape{1}), 0), Shape{}));
+  return wrap(AD::float_log_softmax(value, d));
+}
+
+Tensor Tensor::softmax(int64_t dim) const { return kiln::softmax(*this, dim); }
+Tensor Tensor::log_softmax(int64_t dim) const { return kiln::log_softmax(*this, dim); }
+
+}  // namespace kiln
 
 namespace kiln::functional {
 
@@ -146,6 +180,38 @@ Tensor shrink(const Tensor& x, double lambd, double bias) {
 Tensor thresholded_relu(const Tensor& x, double alpha) {
   require_floating("thresholded_relu", x);
   return threshold(x, alpha, 0.0);
+}
+
+Tensor threshold(const Tensor& x, double threshold, double value) {
+  const Value& v = value_of("threshold", x);
+  if (kind_of_value(v) == Kind::floating) {
+    return unary_function("threshold", x, {UnaryFunction::Type::threshold, threshold, value});
+  }
+  // An integer tensor stays one: both numbers are converted, as PyTorch does.
+  const Tensor replacement = full(Shape{}, value, {v.inner->dtype(), v.inner->device()});
+  return where(x.le(Scalar(threshold).to_int()), replacement, x);
+}
+
+Tensor prelu(const Tensor& x, const Tensor& weight) {
+  KILN_AUTOCAST(lower, prelu, x, weight);
+  require_alike("prelu", x, weight, "weight");
+  const Shape& xs = x.shape();
+  const int64_t channels = xs.rank() >= 2 ? xs[1] : 1;
+  if (weight.dim() > 1 || (weight.numel() != 1 && weight.numel() != channels)) {
+    throw_error<ValueError>(
+        "prelu: expected a weight of 1 element, or one for each channel (dim "
+        "1); got weight ",
+        weight.shape(), " for input ", xs);
+  }
+  Tensor slope = weight.reshape({-1});
+  if (weight.numel() != 1) {
+    Shape broadcast = Shape::filled(xs.rank(), 1);
+    broadcast[1] = channels;
+    slope = slope.reshape(broadcast);
+  } else {
+    slope = slope.reshape({});
+  }
+  return binary_function("prelu", x, slope, BinaryFunction::Type::prelu);
 }
 
 Tensor softmin(const Tensor& x, int64_t dim) {

@@ -29,14 +29,9 @@ struct Geometry {
     }
   }
 
-  // The weight [A, B, K..] as [A, B, KD, KH, KW].
-  Tensor with_weight(const Tensor& weight) {
-    const Shape& s = weight.shape();
-    Shape to{s[0], s[1]};
-    for (int i = spatial; i < 3; ++i) to.push_back(1);
-    for (int i = 2; i < s.rank(); ++i) to.push_back(s[i]);
-    for (int i = 0; i < 3; ++i) kernel[static_cast<size_t>(i)] = to[2 + i];
-    return weight.reshape(to);
+  // Takes the kernel's sizes from a weight [A, B, K..].
+  void see_weight(const Shape& s) {
+    for (int i = 0; i < spatial; ++i) kernel[static_cast<size_t>(3 - spatial + i)] = s[2 + i];
   }
   int64_t extent(size_t i) const { return dilation[i] * (kernel[i] - 1) + 1; }
   bool is_flat() const { return spatial < 3; }
@@ -84,47 +79,60 @@ Tensor depth_windows(const Tensor& x, const Geometry& g, int64_t depth) {
   return stack(std::span<const Tensor>(met), 3).reshape(wanted);
 }
 
-Tensor convolution(Geometry g, const Tensor& input, const Tensor& weight, const Tensor& bias,
+// What of a convolution's padding the op does itself: the same on both sides, and none in depth.
+Triple common_padding(const PaddingSides& pad) {
+  Triple out{};
+  for (size_t i = 1; i < 3; ++i) out[i] = std::min(pad.before[i], pad.after[i]);
+  return out;
+}
+
+Tensor convolution(Geometry g, const TensorArg& input, const Tensor& weight, const Tensor& bias,
                    const Padding& padding) {
-  const Planes planes(g.op, input, g.spatial);
-  Tensor x = planes.x;
-  require_alike(g.op, x, weight, "weight");
+  const Shape xs = impl_of(g.op, input.get()).shape();
+  const bool batched = xs.rank() == g.spatial + 2;
+  if (!batched && xs.rank() != g.spatial + 1) throw_wrong_rank(g.op, xs, g.spatial);
+  require_alike(g.op, input.get(), weight, "weight");
   const Shape ws = weight.shape();
-  const int64_t channels = x.size(1);
+  const int64_t channels = xs[batched ? 1 : 0];
   if (ws.rank() != g.spatial + 2 || ws[1] * g.groups != channels || ws[0] % g.groups != 0) {
-    throw_error<ShapeError>(g.op, ": the weight does not fit the input; got input ", input.shape(),
+    throw_error<ShapeError>(g.op, ": the weight does not fit the input; got input ", xs,
                             ", weight ", ws, ", groups ", g.groups,
                             "; expected weight [O, C / groups, ..] with O and C divisible by "
                             "groups");
   }
-  Tensor w = g.with_weight(weight);
-  require_param(g.op, x, bias, "bias", Shape{ws[0]});
+  g.see_weight(ws);
+  require_param(g.op, input.get(), bias, "bias", Shape{ws[0]});
   const PaddingSides pad = sides_of(g, padding);
-  ConvOptions options;
-  options.stride = g.last_two(g.stride);
-  options.dilation = g.last_two(g.dilation);
-  options.groups = g.groups;
-  Triple out{};
-  for (size_t i = 0; i < 3; ++i) {
-    const int dim = static_cast<int>(i) + 2;
-    const int64_t room = x.size(dim) + pad.before[i] + pad.after[i] - g.extent(i);
+  const Triple common = common_padding(pad);
+  Triple out{1, 1, 1};
+  bool even = g.spatial == 2;  // whether the op can take the input as it is
+  for (size_t i = static_cast<size_t>(3 - g.spatial); i < 3; ++i) {
+    const int64_t size = xs[xs.rank() - 3 + static_cast<int>(i)];
+    const int64_t room = size + pad.before[i] + pad.after[i] - g.extent(i);
     if (room < 0 || g.kernel[i] < 1) {
-      throw_error<ShapeError>(g.op, ": the kernel is larger than the padded input; got input ",
-                              input.shape(), ", weight ", ws, ", padding ",
-                              text_of(pad.before, g.spatial), ", dilation ",
-                              text_of(g.dilation, g.spatial));
+      throw_error<ShapeError>(g.op, ": the kernel is larger than the padded input; got input ", xs,
+                              ", weight ", ws, ", padding ", text_of(pad.before, g.spatial),
+                              ", dilation ", text_of(g.dilation, g.spatial));
     }
     out[i] = room / g.stride[i] + 1;
-    // The op pads both sides alike, and no depth.
-    const int64_t common = i == 0 ? 0 : std::min(pad.before[i], pad.after[i]);
-    if (i > 0) options.padding[i - 1] = common;
-    x = padded_dim(x, dim, pad.before[i] - common, pad.after[i] - common);
+    even = even && pad.before[i] == common[i] && pad.after[i] == common[i];
+  }
+  const ConvOptions options{g.last_two(g.stride), g.last_two(common), g.last_two(g.dilation),
+                            g.groups};
+  const Value* b = bias.defined() ? &value_of(g.op, bias) : nullptr;
+  if (even && batched) {
+    return wrap(AD::float_conv2d(arg_of(g.op, input), value_of(g.op, weight), b, options));
+  }
+  const Planes planes(g.op, input.get(), g.spatial);
+  Tensor x = planes.x;
+  for (int i = 0; i < 3; ++i) {
+    const auto k = static_cast<size_t>(i);
+    x = padded_dim(x, i + 2, pad.before[k] - common[k], pad.after[k] - common[k]);
   }
   const int64_t batch = x.size(0);
   const Shape flat{batch, channels, x.size(3), x.size(4)};
   x = g.is_flat() ? x.reshape(flat) : depth_windows(x, g, out[0]);
-  w = w.reshape({ws[0], ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
-  const Value* b = bias.defined() ? &value_of(g.op, bias) : nullptr;
+  const Tensor w = weight.reshape({ws[0], ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
   Tensor y = wrap(AD::float_conv2d(value_of(g.op, x), value_of(g.op, w), b, options));
   if (g.is_flat()) {
     return planes.restored(y.reshape({batch, ws[0], 1, out[1], out[2]}));
@@ -162,7 +170,7 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
                             ", weight ", ws, ", groups ", g.groups,
                             "; expected weight [C, O / groups, ..] with C divisible by groups");
   }
-  const Tensor w = g.with_weight(weight);
+  g.see_weight(ws);
   const int64_t out_channels = ws[1] * g.groups;
   require_param(g.op, x, bias, "bias", Shape{out_channels});
   const Triple padding = triple_of(g.op, "padding", paddings, g.spatial, 0, 0);
@@ -196,7 +204,7 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
   const int64_t batch = x.size(0);
   const int64_t frames = batch * x.size(2);
   const Tensor g_out = x.permute({0, 2, 1, 3, 4}).reshape({frames, channels, x.size(3), x.size(4)});
-  const Tensor kernel = w.reshape({channels, ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
+  const Tensor kernel = weight.reshape({channels, ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
   const Shape wanted{frames, out_channels * g.kernel[0], computed[1], computed[2]};
   checked_numel(g.op, wanted);
   Tensor y = wrap(
@@ -225,12 +233,13 @@ Tensor of_complex(const char* op, const Tensor& x, const Tensor& weight, const T
                     f(u.re, v.im, b.im) + f(u.im, v.re, Tensor()));
 }
 
-Tensor any_convolution(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                       const Padding& padding) {
-  if (!has_complex(x, weight)) return convolution(g, x, weight, bias, padding);
-  return of_complex(g.op, x, weight, bias, [&](const Tensor& u, const Tensor& v, const Tensor& b) {
-    return convolution(g, u, v, b, padding);
-  });
+Tensor any_convolution(const Geometry& g, const TensorArg& x, const Tensor& weight,
+                       const Tensor& bias, const Padding& padding) {
+  if (!has_complex(x.get(), weight)) return convolution(g, x, weight, bias, padding);
+  return of_complex(g.op, x.get(), weight, bias,
+                    [&](const Tensor& u, const Tensor& v, const Tensor& b) {
+                      return convolution(g, u, v, b, padding);
+                    });
 }
 
 Tensor any_transposed(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -248,7 +257,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const S
   KILN_AUTOCAST(lower, conv1d, x, weight, bias, stride, padding, dilation, groups);
   return any_convolution({"conv1d", 1, stride, dilation, groups}, x, weight, bias, padding);
 }
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
               const Padding& padding, const Sizes& dilation, int64_t groups) {
   KILN_AUTOCAST(lower, conv2d, x, weight, bias, stride, padding, dilation, groups);
   return any_convolution({"conv2d", 2, stride, dilation, groups}, x, weight, bias, padding);

@@ -13,7 +13,7 @@ namespace kiln::functional {
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Sizes& stride = 1, const Padding& padding = 0, const Sizes& dilation = 1,
               int64_t groups = 1);
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias = {}, const Sizes& stride = 1,
               const Padding& padding = 0, const Sizes& dilation = 1, int64_t groups = 1);
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Sizes& stride = 1, const Padding& padding = 0, const Sizes& dilation = 1,

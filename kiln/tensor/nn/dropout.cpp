@@ -2,12 +2,31 @@
 
 #include <cmath>
 
+#include "kiln/backend/random_fill.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/nn/functional_support.h"
 
 namespace kiln::functional {
 
 using namespace detail;
+
+Tensor dropout(TensorArg x, double p, bool training) {
+  require_probability("dropout", p);
+  if (has_complex(x.get())) {
+    if (!training || p == 0.0) return x.get();
+    const Tensor& z = x.get();
+    return z * dropout(ones(z.shape(), {real_dtype(z.dtype()), z.device()}), p, true);
+  }
+  const ValueArg input = arg_of("dropout", x);
+  if (kind_of_value(input) != Kind::floating) {
+    throw_wrong_dtype("dropout", dtype_of_value(input), "a floating point tensor");
+  }
+  if (!training || p == 0.0) return x.get();
+  if (p == 1.0) return wrap(AD::float_mul_scalar(input, Scalar(0.0)));
+  const RandomStream stream =
+      default_generator().reserve(host::random_words(shape_of(input).numel(), f32));
+  return wrap(AD::float_dropout(input, p, stream));
+}
 
 namespace {
 

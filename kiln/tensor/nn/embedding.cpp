@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/host.h"
 #include "kiln/tensor/nn/functional_support.h"
 
@@ -67,13 +68,46 @@ Tensor rows_of(const Tensor& flat, const Tensor& weight, bool scale_grad_by_freq
   return with_gradient_scaled(rows, kiln::reciprocal(counts.index_select(0, flat)).unsqueeze(1));
 }
 
+// Without options.
+Tensor rows_by_index(const Tensor& index, const Tensor& weight) {
+  if (has_complex(weight) && weight.dim() == 2) {
+    Shape shape = impl_of("embedding", index).shape();
+    shape.push_back(weight.size(1));
+    const Tensor rows = parts_of(weight).reshape({weight.size(0), 2 * weight.size(1)});
+    return from_parts(rows_by_index(index, rows).reshape(parts_shape(shape)));
+  }
+  const Value& w = value_of("embedding", weight);
+  const Kind kind = kind_of_value(w);
+  if (kind == Kind::quantized) {
+    throw_wrong_dtype("embedding", dtype_of_value(w), "a floating point tensor");
+  }
+  if (shape_of(w).rank() != 2) {
+    throw_error<ShapeError>("embedding: expected a weight [n, d]; got ", shape_of(w));
+  }
+  const ErasedTensor rows = index_value("embedding", index, w);
+  Shape out = index.shape();
+  if (kind != Kind::floating) {  // a table to look up
+    out.push_back(shape_of(w)[1]);
+    return naming<IndexError>("embedding", [&] {
+      return weight.index_select(0, index.reshape({index.numel()})).reshape(out);
+    });
+  }
+  const Value picked = naming<IndexError>("embedding", [&] {
+    return AD::float_index_select(w, 0, Dispatch::int_reshape(rows, Shape{index.numel()}));
+  });
+  out.push_back(shape_of(w)[1]);
+  return wrap(AD::float_reshape(picked, out));
+}
+
 }  // namespace
 
 Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx,
                  std::optional<double> max_norm, double norm_type, bool scale_grad_by_freq) {
   constexpr const char* op = "embedding";
-  if (!padding_idx && !max_norm && !scale_grad_by_freq) return embedding(index, weight);
-  if (!max_norm && !is_floating_point(weight.dtype())) return embedding(index, weight);
+  const bool plain = !padding_idx && !max_norm && !scale_grad_by_freq;
+  if (plain || (!max_norm && !is_floating_point(weight.dtype()))) {
+    return rows_by_index(index, weight);
+  }
   require_table(op, weight);
   const int64_t padding = padding_idx ? checked_padding(op, *padding_idx, weight.size(0)) : 0;
   const Tensor flat = checked_index(op, index, weight);

@@ -7,11 +7,11 @@
 
 namespace kiln::functional {
 
-// Rows of weight [n, d] by index [..] -> [.., d]. The row padding_idx gets no gradient. With
-// max_norm, rows that are used and have a larger norm_type-norm are first scaled down to it, in
-// place. scale_grad_by_freq divides each row's gradient by how often the index names it. Throws
-// IndexError.
-Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx,
+// Rows of weight [n, d], of any dtype, by index [..] -> [.., d]. The row padding_idx gets no
+// gradient. With max_norm, rows that are used and have a larger norm_type-norm are first scaled
+// down to it, in place. scale_grad_by_freq divides each row's gradient by how often the index names
+// it. Throws IndexError.
+Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_t> padding_idx = {},
                  std::optional<double> max_norm = {}, double norm_type = 2.0,
                  bool scale_grad_by_freq = false);
 

@@ -71,15 +71,17 @@ void require_param(const char* op, const Tensor& x, const Tensor& param, const c
   }
 }
 
+void throw_wrong_rank(const char* op, const Shape& shape, int spatial) {
+  constexpr const char* kShapes[] = {"", "[N, C, L] or [C, L]", "[N, C, H, W] or [C, H, W]",
+                                     "[N, C, D, H, W] or [C, D, H, W]"};
+  throw_error<ShapeError>(op, ": the input has the wrong number of dims; got ", shape,
+                          "; expected ", kShapes[spatial]);
+}
+
 Planes::Planes(const char* op, const Tensor& input, int dims) : spatial(dims) {
   const Shape& s = impl_of(op, input).shape();
   batched = s.rank() == dims + 2;
-  if (!batched && s.rank() != dims + 1) {
-    constexpr const char* kShapes[] = {"", "[N, C, L] or [C, L]", "[N, C, H, W] or [C, H, W]",
-                                       "[N, C, D, H, W] or [C, D, H, W]"};
-    throw_error<ShapeError>(op, ": the input has the wrong number of dims; got ", s, "; expected ",
-                            kShapes[dims]);
-  }
+  if (!batched && s.rank() != dims + 1) throw_wrong_rank(op, s, dims);
   Shape to{batched ? s[0] : 1, s[batched ? 1 : 0]};
   for (int i = dims; i < 3; ++i) to.push_back(1);
   for (int i = s.rank() - dims; i < s.rank(); ++i) to.push_back(s[i]);

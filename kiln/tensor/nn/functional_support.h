@@ -31,6 +31,9 @@ void require_alike(const char* op, const Tensor& x, const Tensor& other, const c
 void require_param(const char* op, const Tensor& x, const Tensor& param, const char* what,
                    const Shape& expected);
 
+// Throws ShapeError: the input of an op over windows has another number of dims.
+[[noreturn]] void throw_wrong_rank(const char* op, const Shape& shape, int spatial);
+
 // x [N, C, spatial..] as [N, C, D, H, W]; one without N becomes a batch of one. Throws ShapeError
 // unless x has `spatial` + 2 dims, or one less.
 struct Planes {

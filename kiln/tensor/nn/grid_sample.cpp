@@ -4,7 +4,6 @@
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/nn/convolution.h"
 #include "kiln/tensor/nn/functional_support.h"
-#include "kiln/tensor/nn/grid_sampling.h"
 #include "kiln/tensor/nn/interpolate.h"
 
 namespace kiln::functional {
@@ -12,6 +11,13 @@ namespace kiln::functional {
 using namespace detail;
 
 namespace {
+
+// x [N, C, spatial..] (2 or 3 spatial dims, f32 or f64) read at points [N, L, spatial] of its
+// dtype, the last dim's coordinate first, -> [N, C, L].
+Tensor sampled_points(const Tensor& x, const Tensor& points, const GridOptions& how) {
+  constexpr const char* op = "grid_sample";
+  return wrap(AD::float_grid_sample(value_of(op, x), value_of(op, points), how));
+}
 
 using Outside = GridOutside;
 using Between = GridBetween;

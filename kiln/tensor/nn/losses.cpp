@@ -1,165 +1,404 @@
+#include "kiln/tensor/nn/losses.h"
+
+#include <cmath>
+#include <numbers>
+
 #include "kiln/tensor/amp/op_lists.h"
-#include "kiln/tensor/creation.h"
-#include "kiln/tensor/nn/loss_functions.h"
-#include "kiln/tensor/ops.h"
-#include "kiln/tensor/tensor_impl.h"
+#include "kiln/tensor/complex/complex_impl.h"
+#include "kiln/tensor/elementwise/function_call.h"
+#include "kiln/tensor/nn/activations.h"
+#include "kiln/tensor/nn/functional_support.h"
 
 namespace kiln::functional {
 
-using namespace kiln::detail;
+using namespace detail;
 
 namespace {
 
-Tensor reduced(const Tensor& loss, Reduction reduction) {
-  switch (reduction) {
-    case Reduction::mean:
-      return loss.mean();
-    case Reduction::sum:
-      return loss.sum();
-    default:
-      return loss;
+// Throws DTypeError, DeviceError, ShapeError unless both are there and broadcast.
+void check_pair(const char* op, const Tensor& input, const Tensor& target) {
+  require_floating(op, input);
+  const Value& x = value_of(op, input);
+  const Value& y = value_of(op, target);
+  check_same_device(op, x, y);
+  broadcast_shapes(op, shape_of(x), shape_of(y));
+}
+
+void check_same_shape(const char* op, const Tensor& input, const Tensor& target) {
+  check_pair(op, input, target);
+  if (!(input.shape() == target.shape())) {
+    throw_error<ShapeError>(op, ": input and target must have one shape; got ", input.shape(),
+                            " and ", target.shape());
   }
 }
 
-// [N, C, d1, ..] -> [N d1 .., C], so that each row is one classification.
-Tensor rows_of_classes(const Tensor& x) {
-  if (x.dim() <= 2) return x;
-  Dims order{0};
-  for (int i = 2; i < x.dim(); ++i) order.push_back(i);
-  order.push_back(1);
-  return x.permute(order).reshape({-1, x.shape()[1]});
+// The losses times their weights; a mean is over the weights then.
+Tensor weighted(const char* op, const Tensor& loss, const Tensor& weight, Reduction reduction) {
+  if (!weight.defined()) return reduced_loss(loss, reduction);
+  if (!(weight.shape() == loss.shape())) {
+    throw_error<ShapeError>(op, ": the weight must have the input's shape; got ", weight.shape(),
+                            "; expected ", loss.shape());
+  }
+  const Tensor scaled = loss * weight;
+  return reduction == Reduction::mean ? scaled.sum() / weight.sum()
+                                      : reduced_loss(scaled, reduction);
 }
 
-Tensor cross_entropy_with_probabilities(const Tensor& logits, const Tensor& target,
-                                        const CrossEntropyLossOptions& options) {
-  if (!(target.shape() == logits.shape())) {
-    throw_error<ShapeError>("cross_entropy: probabilities must have the shape of the logits; got ",
-                            target.shape(), "; expected ", logits.shape());
+// f of both and its mean or sum, of which nothing is stored in between.
+Tensor function_loss(const char* op, const Tensor& input, const Tensor& target,
+                     const BinaryFunction& f, Reduction reduction, const Tensor& weight = {}) {
+  if (reduction == Reduction::none || weight.defined()) {
+    return weighted(op, binary_function(op, input, target, f), weight, reduction);
   }
-  const int64_t class_dim = logits.dim() == 1 ? 0 : 1;
-  const auto classes = static_cast<double>(logits.size(class_dim));
-  const double s = options.label_smoothing;
-  Tensor expected = target.to(logits.dtype());
-  if (s > 0) expected = expected * (1.0 - s) + s / classes;
-  if (options.weight.defined()) {
-    Shape broadcast = Shape::filled(logits.dim(), 1);
-    broadcast[static_cast<int>(class_dim)] = logits.size(class_dim);
-    expected = expected * options.weight.reshape(broadcast);
-  }
-  const Tensor loss = -(expected * logits.log_softmax(class_dim)).sum({class_dim});
-  return reduced(loss, options.reduction);
-}
-
-// Loss of each row, and what each row counts for in a mean: the weight of its class, 0 when
-// ignored.
-std::pair<Tensor, Tensor> weighted_rows(const Tensor& rows, const Tensor& target,
-                                        const CrossEntropyLossOptions& options) {
-  const Tensor ignored = target.eq(options.ignore_index);
-  const Tensor safe = target.masked_fill(ignored, 0);
-  const Tensor log_p = rows.log_softmax(1);
-  const Tensor counts = options.weight.index_select(0, safe).masked_fill(ignored, 0.0);
-  const Tensor picked = log_p.gather(1, safe.unsqueeze(1)).squeeze(1);
-  Tensor loss = -(picked * counts);
-  const double s = options.label_smoothing;
-  if (s > 0) {
-    const auto classes = static_cast<double>(rows.size(1));
-    const Tensor smooth = -(log_p * options.weight).sum({1}).masked_fill(ignored, 0.0);
-    loss = loss * (1.0 - s) + smooth * (s / classes);
-  }
-  return {loss, counts};
-}
-
-void check_targets(const Shape& logits, const Shape& target) {
-  Shape expected = logits;
-  expected.erase(logits.rank() == 1 ? 0 : 1);
-  if (!(target == expected)) {
-    throw_error<ShapeError>("cross_entropy: the class indices do not fit the logits; got logits ",
-                            logits, " and target ", target, "; expected target ", expected);
-  }
+  const Promoted p(op, input, target, true);
+  const Shape shape = broadcast_shapes(op, input.shape(), target.shape());
+  const auto divisor = reduction == Reduction::mean ? static_cast<double>(shape.numel()) : 1.0;
+  return wrap(AD::float_binary_sum(p.left(), p.right(), f, divisor));
 }
 
 }  // namespace
 
-Tensor cross_entropy(TensorArg logits, const Tensor& target,
-                     const CrossEntropyLossOptions& options) {
-  KILN_AUTOCAST(f32, cross_entropy, logits, target,
-                amp::detail::cast_member(options, &CrossEntropyLossOptions::weight, f32));
-  const Tensor& x = logits.get();
-  const Value& value = value_of("cross_entropy", x);
-  const Value& t = value_of("cross_entropy", target);
-  check_same_device("cross_entropy", value, t);
-  if (kind_of_value(value) != Kind::floating) {
-    throw_wrong_dtype("cross_entropy", dtype_of_value(value), "floating point logits");
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction,
+               const Tensor& weight) {
+  KILN_AUTOCAST(f32, l1_loss, input, target, reduction, weight);
+  if (has_complex(input, target)) {
+    return weighted("l1_loss", (input - target).abs(), weight, reduction);
   }
-  if (x.dim() == 0) {
-    throw_error<ShapeError>("cross_entropy: expected logits [N, C], [C] or [N, C, ..]; got []");
-  }
-  if (!(options.label_smoothing >= 0.0 && options.label_smoothing <= 1.0)) {
-    throw_error<ValueError>("cross_entropy: expected a label_smoothing in [0, 1]; got ",
-                            options.label_smoothing);
-  }
-  const int64_t classes = x.dim() == 1 ? x.shape()[0] : x.shape()[1];
-  if (options.weight.defined()) {
-    const Value& weight = value_of("cross_entropy", options.weight);
-    check_same_device("cross_entropy", value, weight);
-    if (!(shape_of(weight) == Shape{classes})) {
-      throw_error<ShapeError>("cross_entropy: expected a weight for each class; got ",
-                              shape_of(weight), " for logits ", x.shape(), "; expected [", classes,
-                              "]");
-    }
-    if (dtype_of_value(weight) != dtype_of_value(value)) {
-      throw_error<DTypeError>("cross_entropy: the weight must have the dtype of the logits; got ",
-                              dtype_of_value(weight), "; expected ", dtype_of_value(value));
-    }
-  }
-  if (kind_of_value(t) == Kind::floating) {
-    return cross_entropy_with_probabilities(x, target, options);
-  }
-  check_targets(x.shape(), target.shape());
-
-  const Tensor rows = x.dim() == 1 ? x.reshape({1, classes}) : rows_of_classes(x);
-  const ErasedTensor indices = index_value("cross_entropy", target);
-  const ErasedTensor flat =
-      target.dim() == 1 ? indices : Dispatch::int_reshape(indices, Shape{rows.shape()[0]});
-  Tensor loss;
-  Tensor counts;
-  if (options.weight.defined()) {
-    std::tie(loss, counts) = naming<IndexError>(
-        "cross_entropy", [&] { return weighted_rows(rows, wrap(flat), options); });
-  } else {
-    const CrossEntropyOptions fused{options.ignore_index, options.label_smoothing};
-    loss = wrap(AD::float_cross_entropy(value_of("cross_entropy", rows), flat, fused).first);
-  }
-  switch (options.reduction) {
-    case Reduction::none:
-      return target.dim() == 1 ? loss : loss.reshape(target.shape());
-    case Reduction::sum:
-      return loss.sum();
-    default:
-      break;
-  }
-  if (!counts.defined()) {
-    const ErasedTensor counted = Dispatch::int_not_equal_scalar(flat, Scalar(options.ignore_index));
-    counts = wrap(Dispatch::bool_into_float(counted, dtype_of_value(value)));
-  }
-  // Sums of a large batch leave the range of half precision, their quotient does not.
-  const DType dtype = dtype_of_value(value);
-  const DType wide = dtype == f16 || dtype == bf16 ? f32 : dtype;
-  return (loss.to(wide).sum() / counts.to(wide).sum()).to(dtype);
+  check_pair("l1_loss", input, target);
+  return function_loss("l1_loss", input, target, BinaryFunction::Type::absolute_difference,
+                       reduction, weight);
 }
 
-Tensor mse_loss(TensorArg input, const Tensor& target, Reduction reduction) {
-  KILN_AUTOCAST(f32, mse_loss, input, target, reduction);
-  const Value& x = value_of("mse_loss", input);
-  const Value& y = value_of("mse_loss", target);
-  if (!(shape_of(x) == shape_of(y))) {
-    throw_error<ShapeError>("mse_loss: input and target must have one shape; got ", shape_of(x),
-                            " and ", shape_of(y));
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction,
+                const Tensor& weight) {
+  KILN_AUTOCAST(f32, mse_loss, input, target, reduction, weight);
+  check_pair("mse_loss", input, target);
+  return function_loss("mse_loss", input, target, BinaryFunction::Type::squared_difference,
+                       reduction, weight);
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  KILN_AUTOCAST(f32, smooth_l1_loss, input, target, reduction, beta);
+  check_pair("smooth_l1_loss", input, target);
+  if (!(beta >= 0.0)) {
+    throw_error<ValueError>("smooth_l1_loss: beta must not be negative; got ", beta);
   }
-  if (kind_of_value(x) != Kind::floating) {
-    throw_wrong_dtype("mse_loss", dtype_of_value(x), "a floating point input");
+  // d^2 / 2 where |d| <= beta, else beta (|d| - beta / 2), over beta.
+  const BinaryFunction f = beta == 0.0 ? BinaryFunction(BinaryFunction::Type::absolute_difference)
+                                       : BinaryFunction(BinaryFunction::Type::huber, beta, beta);
+  return function_loss("smooth_l1_loss", input, target, f, reduction);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta,
+                  const Tensor& weight) {
+  KILN_AUTOCAST(f32, huber_loss, input, target, reduction, delta, weight);
+  check_pair("huber_loss", input, target);
+  if (!(delta > 0.0)) throw_error<ValueError>("huber_loss: expected delta > 0; got ", delta);
+  return function_loss("huber_loss", input, target, {BinaryFunction::Type::huber, delta, 1.0},
+                       reduction, weight);
+}
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
+                            Reduction reduction) {
+  KILN_AUTOCAST(f32, binary_cross_entropy, input, target, weight, reduction);
+  constexpr const char* op = "binary_cross_entropy";
+  check_same_shape(op, input, target);
+  const Tensor x = input.detach();
+  const double low = x.numel() > 0 ? x.min().item() : 0.5,
+               high = x.numel() > 0 ? x.max().item() : 0.5;
+  if (!(low >= 0.0 && high <= 1.0)) {
+    throw_error<ValueError>(op, ": expected probabilities in [0, 1]; got ", low, " to ", high);
   }
-  return mse_loss(input.get(), target, reduction, Tensor());
+  // Where the bound of the logarithm holds its gradient is 0, also at 0 itself.
+  const auto log_of = [](const Tensor& p, bool meets_zero) {
+    if (!meets_zero) return kiln::log(p).clamp(-100.0, {});
+    const Tensor zero = p.eq(0.0);
+    return kiln::log(p.masked_fill(zero, 1.0)).masked_fill(zero, -100.0).clamp(-100.0, {});
+  };
+  const Tensor loss =
+      (target - 1.0) * log_of(1.0 - input, high == 1.0) - target * log_of(input, low == 0.0);
+  return reduced_loss(weight.defined() ? loss * weight : loss, reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        const Tensor& weight, Reduction reduction,
+                                        const Tensor& pos_weight) {
+  KILN_AUTOCAST(f32, binary_cross_entropy_with_logits, input, target, weight, reduction,
+                pos_weight);
+  constexpr const char* op = "binary_cross_entropy_with_logits";
+  check_same_shape(op, input, target);
+  if (!pos_weight.defined() && !weight.defined()) {
+    return function_loss(op, input, target, BinaryFunction::Type::bce_with_logits, reduction);
+  }
+  Tensor loss;
+  if (pos_weight.defined()) {
+    const Tensor positive = (pos_weight - 1.0) * target + 1.0;
+    loss = (1.0 - target) * input - positive * logsigmoid(input);
+  } else {
+    loss = binary_function(op, input, target, BinaryFunction::Type::bce_with_logits);
+  }
+  return reduced_loss(weight.defined() ? loss * weight : loss, reduction);
+}
+
+namespace {
+
+Tensor divergence(const Tensor& input, const Tensor& target, bool log_target) {
+  check_pair("kl_div", input, target);
+  if (log_target) return kiln::exp(target) * (target - input);
+  // y log y, which is 0 at 0: there the logarithm of 1 stands for it.
+  const Tensor none = target.eq(0.0);
+  return target * kiln::log(target.masked_fill(none, 1.0)) - target * input;
+}
+
+}  // namespace
+
+Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
+  KILN_AUTOCAST(f32, kl_div, input, target, reduction, log_target);
+  return reduced_loss(divergence(input, target, log_target), reduction);
+}
+
+Tensor kl_div_batchmean(const Tensor& input, const Tensor& target, bool log_target) {
+  KILN_AUTOCAST(f32, kl_div_batchmean, input, target, log_target);
+  const Tensor loss = divergence(input, target, log_target);
+  const int64_t batch = input.dim() > 0 ? input.size(0) : 1;
+  return loss.sum() / static_cast<double>(batch);
+}
+
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input, bool full,
+                        double eps, Reduction reduction) {
+  KILN_AUTOCAST(f32, poisson_nll_loss, input, target, log_input, full, eps, reduction);
+  check_pair("poisson_nll_loss", input, target);
+  Tensor loss =
+      log_input ? kiln::exp(input) - target * input : input - target * kiln::log(input + eps);
+  if (full) {
+    const Tensor few = target.le(1.0);
+    const Tensor y = target.masked_fill(few, 1.0);
+    const Tensor stirling = y * kiln::log(y) - y + kiln::log(y * (2.0 * std::numbers::pi)) * 0.5;
+    loss = loss + stirling.masked_fill(few, 0.0);
+  }
+  return reduced_loss(loss, reduction);
+}
+
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full,
+                         double eps, Reduction reduction) {
+  constexpr const char* op = "gaussian_nll_loss";
+  check_pair(op, input, target);
+  require_floating(op, var);
+  Tensor variance = var;
+  const Shape& s = input.shape();
+  if (!(var.shape() == s)) {
+    Shape without = s;
+    if (s.rank() > 0) without.erase(s.rank() - 1);
+    Shape with_one = without;
+    with_one.push_back(1);
+    if (s.rank() > 0 && var.shape() == without) {
+      variance = var.unsqueeze(-1);
+    } else if (var.dim() != 0 && !(var.shape() == with_one)) {
+      throw_error<ValueError>(op, ": var does not fit the input; got ", var.shape(), "; expected ",
+                              s, ", ", with_one, " or ", without);
+    }
+  }
+  if (var.detach().lt(0.0).any().item<bool>()) {
+    throw_error<ValueError>(op, ": var must not be negative; got negative entries");
+  }
+  // The bound is no part of the graph: variances below it still get a gradient.
+  const Tensor fixed = variance.detach();
+  const Tensor bounded =
+      variance.requires_grad() ? variance + (fixed.clamp(eps, {}) - fixed) : fixed.clamp(eps, {});
+  Tensor loss = (kiln::log(bounded) + (input - target).square() / bounded) * 0.5;
+  if (full) loss = loss + 0.5 * std::log(2.0 * std::numbers::pi);
+  return reduced_loss(loss, reduction);
+}
+
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin,
+                            Reduction reduction) {
+  KILN_AUTOCAST(f32, hinge_embedding_loss, input, target, margin, reduction);
+  check_pair("hinge_embedding_loss", input, target);
+  const Tensor apart = kiln::relu(margin - input);
+  const Tensor zero = zeros({}, {input.dtype(), input.device()});
+  // Each holds for its sign alone.
+  return reduced_loss(where(target.ne(1.0), apart, zero) + where(target.ne(-1.0), input, zero),
+                      reduction);
+}
+
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                           double margin, Reduction reduction) {
+  KILN_AUTOCAST(f32, margin_ranking_loss, input1, input2, target, margin, reduction);
+  check_pair("margin_ranking_loss", input1, input2);
+  check_pair("margin_ranking_loss", input1, target);
+  if (input1.dim() != input2.dim() || input1.dim() != target.dim()) {
+    throw_error<ShapeError>("margin_ranking_loss: the operands must have as many dims; got ",
+                            input1.shape(), ", ", input2.shape(), " and ", target.shape());
+  }
+  return reduced_loss(kiln::relu((input2 - input1) * target + margin), reduction);
+}
+
+namespace {
+
+// A row of scores for each target; `single` when there is but one, without N.
+struct Scores {
+  Scores(const char* op, const Tensor& input) : single(input.dim() < 2) {
+    require_floating(op, input);
+    if (input.dim() > 2 || (input.dim() > 0 && input.size(-1) == 0)) {
+      throw_error<ShapeError>(op, ": expected an input [N, C] or [C]; got ", input.shape());
+    }
+    rows = single ? input.reshape({1, -1}) : input;
+  }
+  Tensor finished(const Tensor& loss, Reduction reduction) const {
+    if (reduction != Reduction::none) return reduced_loss(loss, reduction);
+    return single ? loss.squeeze(0) : loss;
+  }
+
+  bool single;
+  Tensor rows;
+};
+
+}  // namespace
+
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target, int64_t p, double margin,
+                         const Tensor& weight, Reduction reduction) {
+  KILN_AUTOCAST(f32, multi_margin_loss, input, target, p, margin, weight, reduction);
+  constexpr const char* op = "multi_margin_loss";
+  const Scores scores(op, input);
+  if (p != 1 && p != 2) throw_error<ValueError>(op, ": expected p = 1 or 2; got ", p);
+  const Tensor index = wrap(index_value(op, target, value_of(op, input)));
+  const int64_t count = scores.rows.size(0), classes = scores.rows.size(1);
+  if (index.dim() > 1 || index.numel() != count) {
+    throw_error<ShapeError>(op, ": the classes do not fit the input; got input ", input.shape(),
+                            " and target ", target.shape());
+  }
+  require_param(op, input, weight, "weight", Shape{classes});
+  const Tensor y = index.reshape({count, 1});
+  const Tensor own = naming<IndexError>(op, [&] { return scores.rows.gather(1, y); });
+  Tensor gap = kiln::relu(scores.rows - own + margin);
+  if (p == 2) gap = gap.square();
+  if (weight.defined()) gap = gap * weight.index_select(0, y.reshape({-1})).unsqueeze(1);
+  const Tensor is_own = arange(classes, {i64, input.device()}).unsqueeze(0).eq(y);
+  const Tensor loss = gap.masked_fill(is_own, 0.0).sum({1}) / static_cast<double>(classes);
+  return scores.finished(loss, reduction);
+}
+
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  KILN_AUTOCAST(f32, multilabel_margin_loss, input, target, reduction);
+  constexpr const char* op = "multilabel_margin_loss";
+  const Scores scores(op, input);
+  const Tensor labels = wrap(index_value(op, target, value_of(op, input)));
+  if (!(labels.shape() == input.shape())) {
+    throw_error<ShapeError>(op, ": the targets must have the input's shape; got ", labels.shape(),
+                            "; expected ", input.shape());
+  }
+  const Tensor y = labels.reshape(scores.rows.shape());
+  const int64_t classes = scores.rows.size(1);
+  const Tensor ended = y.lt(0).to(i64).cumsum(1).gt(0);
+  const Tensor safe = y.masked_fill(ended, 0);
+  const Tensor none = zeros(scores.rows.shape(), {i64, input.device()});
+  Tensor own, is_target;
+  naming<IndexError>(op, [&] {
+    own = scores.rows.gather(1, safe);
+    is_target = none.scatter_add(1, safe, ended.logical_not().to(i64)).gt(0);
+  });
+  // [N, target, other].
+  const Tensor gap = kiln::relu(scores.rows.unsqueeze(1) - own.unsqueeze(2) + 1.0);
+  const Tensor counts = ended.unsqueeze(2).logical_or(is_target.unsqueeze(1));
+  const Tensor loss = gap.masked_fill(counts, 0.0).sum({1, 2}) / static_cast<double>(classes);
+  return scores.finished(loss, reduction);
+}
+
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                   Reduction reduction) {
+  constexpr const char* op = "multilabel_soft_margin_loss";
+  check_same_shape(op, input, target);
+  if (input.dim() == 0) throw_error<ShapeError>(op, ": expected an input [.., C]; got []");
+  const Tensor loss = binary_cross_entropy_with_logits(input, target, weight, Reduction::none);
+  return reduced_loss(loss.mean(-1), reduction);
+}
+
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  KILN_AUTOCAST(f32, soft_margin_loss, input, target, reduction);
+  check_pair("soft_margin_loss", input, target);
+  const Tensor z = -target * input;
+  return reduced_loss(softplus(z, 1.0, std::numeric_limits<double>::infinity()), reduction);
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           double margin, double p, double eps, bool swap, Reduction reduction) {
+  KILN_AUTOCAST(f32, triplet_margin_loss, anchor, positive, negative, margin, p, eps, swap,
+                reduction);
+  if (!has_complex(anchor, positive)) check_pair("triplet_margin_loss", anchor, positive);
+  if (!has_complex(anchor, negative)) check_pair("triplet_margin_loss", anchor, negative);
+  if (!(margin > 0.0)) {
+    throw_error<ValueError>("triplet_margin_loss: expected margin > 0; got ", margin);
+  }
+  const auto distance = [&](const Tensor& a, const Tensor& b) {
+    return pairwise_distance(a, b, p, eps);
+  };
+  return triplet_margin_with_distance_loss(anchor, positive, negative, distance, margin, swap,
+                                           reduction);
+}
+
+Tensor triplet_margin_with_distance_loss(
+    const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+    const std::function<Tensor(const Tensor&, const Tensor&)>& distance_function, double margin,
+    bool swap, Reduction reduction) {
+  constexpr const char* op = "triplet_margin_with_distance_loss";
+  if (!has_complex(anchor, positive)) check_pair(op, anchor, positive);
+  if (!has_complex(anchor, negative)) check_pair(op, anchor, negative);
+  if (!(margin > 0.0)) throw_error<ValueError>(op, ": expected margin > 0; got ", margin);
+  const auto distance = [&](const Tensor& a, const Tensor& b) {
+    return distance_function ? distance_function(a, b) : pairwise_distance(a, b);
+  };
+  const Tensor near = distance(anchor, positive);
+  Tensor far = distance(anchor, negative);
+  if (swap) far = kiln::minimum(far, distance(positive, negative));
+  return reduced_loss(kiln::relu(near - far + margin), reduction);
+}
+
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                             double margin, Reduction reduction) {
+  KILN_AUTOCAST(f32, cosine_embedding_loss, input1, input2, target, margin, reduction);
+  constexpr const char* op = "cosine_embedding_loss";
+  check_pair(op, input1, input2);
+  if (target.dim() > 1 || input1.dim() != target.dim() + 1 || input2.dim() != target.dim() + 1) {
+    throw_error<ShapeError>(op, ": expected vectors [N, D] and a target [N], or [D] and []; got ",
+                            input1.shape(), ", ", input2.shape(), " and ", target.shape());
+  }
+  // One eps under the root, as PyTorch has it here.
+  const DType dtype = input1.dtype();
+  const double eps = 1e-12;
+  const Tensor size1 = input1.square().sum(-1) + eps, size2 = input2.square().sum(-1) + eps;
+  const Tensor cosine = (input1 * input2).sum(-1) / (size1 * size2).sqrt();
+  const Tensor zero = zeros({}, {dtype, input1.device()});
+  const Tensor loss = where(target.eq(1), 1.0 - cosine, zero) +
+                      where(target.eq(-1), kiln::relu(cosine - margin), zero);
+  return reduced_loss(loss, reduction);
+}
+
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  constexpr const char* op = "cosine_similarity";
+  check_pair(op, x1, x2);
+  require_floating(op, x2);
+  const int rank = std::max(x1.dim(), x2.dim());
+  const int d = normalize_dim(op, dim, rank);
+  const Shape common = broadcast_shapes(op, x1.shape(), x2.shape());
+  const auto unit = [&](const Tensor& x) {
+    const Tensor wide = x.expand(common);
+    const Tensor norm = p_norm(wide, 2.0, rank == 0 ? Dims{} : Dims{d}, true);
+    // The bound is no part of the graph, so that a vector of zeros gets a gradient.
+    const Tensor fixed = norm.detach();
+    const Tensor bounded =
+        norm.requires_grad() ? norm + (fixed.clamp(eps, {}) - fixed) : fixed.clamp(eps, {});
+    return wide / bounded;
+  };
+  const Tensor product = unit(x1) * unit(x2);
+  return rank == 0 ? product : product.sum({d});
+}
+
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+  constexpr const char* op = "pairwise_distance";
+  if (!has_complex(x1, x2)) check_pair(op, x1, x2);
+  const Tensor difference = x1 - x2 + eps;
+  return p_norm(difference, p, difference.dim() == 0 ? Dims{} : Dims{difference.dim() - 1},
+                keepdim);
 }
 
 }  // namespace kiln::functional

@@ -6,7 +6,7 @@
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/interop.h"
 #include "kiln/tensor/nn/functional_support.h"
-#include "kiln/tensor/nn/loss_functions.h"
+#include "kiln/tensor/nn/losses.h"
 
 namespace kiln::functional {
 

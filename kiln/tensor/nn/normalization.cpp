@@ -1,16 +1,46 @@
 #include "kiln/tensor/nn/normalization.h"
 
 #include "kiln/tensor/amp/op_lists.h"
+#include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/elementwise/pointwise.h"
 #include "kiln/tensor/nn/channel_norm.h"
 #include "kiln/tensor/nn/functional_support.h"
+#include "kiln/tensor/nn/pooling.h"
 
 namespace kiln::functional {
 
 using namespace detail;
 
 namespace {
+
+// The operands of a layer: one device, one floating point dtype.
+void check_alike(const char* op, const Value& x, const Value& other, const char* what) {
+  check_same_device(op, x, other);
+  if (kind_of_value(x) != Kind::floating || dtype_of_value(x) != dtype_of_value(other)) {
+    throw_error<DTypeError>(op, ": input and ", what, " must have one floating point dtype; got ",
+                            dtype_of_value(x), " and ", dtype_of_value(other));
+  }
+}
+
+void check_floating(const char* op, const Value& x) {
+  if (kind_of_value(x) != Kind::floating) {
+    throw_wrong_dtype(op, dtype_of_value(x), "a floating point tensor");
+  }
+}
+
+// A parameter that may be undefined; checked against its one legal shape.
+const Value* optional_value(const char* op, const char* what, const Value& x, const Tensor& param,
+                            const Shape& expected) {
+  if (!param.defined()) return nullptr;
+  const Value& p = value_of(op, param);
+  check_alike(op, x, p, what);
+  if (!(shape_of(p) == expected)) {
+    throw_error<ShapeError>(op, ": the ", what, " has the wrong shape; got ", shape_of(p),
+                            " for input ", shape_of(x), "; expected ", expected);
+  }
+  return &p;
+}
 
 // y w + b by channel (dim 1).
 Tensor affine(const Tensor& y, const Tensor& weight, const Tensor& bias) {
@@ -41,6 +71,78 @@ double epsilon_of(DType dtype) {
 }
 
 }  // namespace
+
+Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running_var,
+                  const Tensor& weight, const Tensor& bias, bool training, double momentum,
+                  double eps) {
+  if (is_mixed(x, {&running_mean, &running_var, &weight, &bias})) {
+    return batch_norm(x->to(f32), running_mean, running_var, weight, bias, training, momentum, eps)
+        .to(x->dtype());
+  }
+  const ValueArg input = arg_of("batch_norm", x);
+  check_floating("batch_norm", input);
+  const Shape xs = shape_of(input);
+  if (xs == Shape{0}) return wrap(input.get()).clone();
+  if (xs.rank() < 2) {
+    throw_error<ShapeError>("batch_norm: expected an input [N, C, ..]; got ", xs);
+  }
+  const Shape channels{xs[1]};
+  const Value* w = optional_value("batch_norm", "weight", input, weight, channels);
+  const Value* b = optional_value("batch_norm", "bias", input, bias, channels);
+  const Value* rm = optional_value("batch_norm", "running_mean", input, running_mean, channels);
+  const Value* rv = optional_value("batch_norm", "running_var", input, running_var, channels);
+  if (!training) {
+    if (rm == nullptr || rv == nullptr) {
+      throw_error<ValueError>("batch_norm: inference needs running_mean and running_var; got none");
+    }
+    const auto wants = [](const Tensor& t) { return t.defined() && t.requires_grad(); };
+    const Tensor in = wrap(input.get());
+    if (is_grad_enabled() && (wants(in) || wants(weight) || wants(bias)) && xs.numel() > 0 &&
+        !wants(running_mean) && !wants(running_var)) {
+      return detail::affine_normalized(in, running_mean, running_var, weight, bias, eps);
+    }
+    return wrap(AD::float_batch_norm_inference(input, *rm, *rv, w, b, eps));
+  }
+  const int64_t n = xs.numel() / std::max<int64_t>(1, xs[1]);
+  if (n <= 1 && xs.numel() > 0) {
+    throw_error<ValueError>(
+        "batch_norm: training needs more than one value for each channel; got "
+        "input ",
+        xs);
+  }
+  auto [out, mean, var] = AD::float_batch_norm(input, w, b, eps);
+  if (n > 1) {
+    const autodiff::RecordingGuard<Dispatch> no_grad(false);
+    if (running_mean.defined()) {
+      Tensor(running_mean).mul_(1.0 - momentum).add_(kiln::mul(wrap(std::move(mean)), momentum));
+    }
+    if (running_var.defined()) {  // the unbiased estimate
+      const double scale = momentum * static_cast<double>(n) / static_cast<double>(n - 1);
+      Tensor(running_var).mul_(1.0 - momentum).add_(kiln::mul(wrap(std::move(var)), scale));
+    }
+  }
+  return wrap(std::move(out));
+}
+
+Tensor layer_norm(TensorArg x, const Shape& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps) {
+  if (is_mixed(x, {&weight, &bias})) {
+    return layer_norm(x->to(f32), normalized_shape, weight, bias, eps).to(x->dtype());
+  }
+  const ValueArg input = arg_of("layer_norm", x);
+  check_floating("layer_norm", input);
+  const Shape& xs = shape_of(input);
+  const int n = normalized_shape.rank();
+  bool fits = n >= 1 && n <= xs.rank();
+  for (int i = 0; fits && i < n; ++i) fits = xs[xs.rank() - n + i] == normalized_shape[i];
+  if (!fits) {
+    throw_error<ShapeError>("layer_norm: the input does not end in the normalized shape; got ", xs,
+                            "; expected [.., ", normalized_shape, "]");
+  }
+  const Value* w = optional_value("layer_norm", "weight", input, weight, normalized_shape);
+  const Value* b = optional_value("layer_norm", "bias", input, bias, normalized_shape);
+  return wrap(std::get<0>(AD::float_layer_norm(input, w, b, n, eps)));
+}
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias,
                   double eps) {
@@ -156,10 +258,7 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
   if (x.numel() == 0) return x.clone();
   const Tensor rows = x.square().reshape({x.size(0), 1, x.size(1), -1});
   const Tensor padded = padded_dim(rows, 2, size / 2, (size - 1) / 2);
-  PoolOptions window;
-  window.kernel = {size, 1};
-  window.stride = {1, 1};
-  const Tensor mean = avg_pool2d(padded, window).reshape(x.shape());
+  const Tensor mean = avg_pool2d(padded, {size, 1}, Sizes(1)).reshape(x.shape());
   return x / (mean * alpha + k).pow(beta);
 }
 

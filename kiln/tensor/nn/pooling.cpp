@@ -27,9 +27,9 @@ struct Pooling {
         dilation(triple_of(name, "dilation", dilations, dims, 1, 1)),
         ceil_mode(ceil) {}
 
-  // Throws where a window would see nothing but padding.
+  // Throws where a window would see nothing but padding. `x` ends in the spatial dims.
   void check(const Tensor& input, const Tensor& x) const {
-    for (size_t i = 0; i < 3; ++i) {
+    for (size_t i = static_cast<size_t>(3 - spatial); i < 3; ++i) {
       const int64_t extent = dilation[i] * (kernel[i] - 1) + 1;
       if (2 * padding[i] > extent) {
         throw_error<ValueError>(op, ": padding may be at most half the kernel; got padding ",
@@ -43,9 +43,11 @@ struct Pooling {
     }
   }
   int64_t out_size(const Tensor& x, size_t i) const {
-    return pool_output_size(x.size(static_cast<int64_t>(i) + 2), kernel[i], stride[i], padding[i],
+    return pool_output_size(x.size(static_cast<int64_t>(i) - 3), kernel[i], stride[i], padding[i],
                             dilation[i], ceil_mode);
   }
+  // Whether the op takes x as it is: [N, C, H, W].
+  bool is_direct(const Tensor& x) const { return spatial == 2 && x.dim() == 4; }
   // The two parts that a pooling over three dims falls into: each plane, and then each column of
   // what they give.
   PoolOptions planes() const {
@@ -74,6 +76,11 @@ MaxPooled max_pool(const Pooling& p, const Tensor& input, bool wants_indices) {
     return result;
   }
   require_floating(p.op, input);
+  if (p.is_direct(input)) {
+    p.check(input, input);
+    auto [values, positions] = AD::float_max_pool2d(value_of(p.op, input), p.planes());
+    return {wrap(std::move(values)), wrap(std::move(positions))};
+  }
   const Planes planes(p.op, input, p.spatial);
   p.check(input, planes.x);
   const Shape s = planes.x.shape();
@@ -122,6 +129,12 @@ Tensor avg_pool(const Pooling& p, const Tensor& input, bool count_include_pad,
                 std::optional<int64_t> divisor_override) {
   require_floating(p.op, input);
   if (divisor_override == 0) throw_error<ValueError>(p.op, ": divisor_override must not be 0");
+  if (p.is_direct(input) && !divisor_override) {
+    p.check(input, input);
+    PoolOptions windows = p.planes();
+    windows.count_include_pad = count_include_pad;
+    return wrap(AD::float_avg_pool2d(value_of(p.op, input), windows));
+  }
   const Planes planes(p.op, input, p.spatial);
   p.check(input, planes.x);
   const Shape s = planes.x.shape();

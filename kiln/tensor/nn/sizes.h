@@ -19,6 +19,7 @@ class Sizes {
   Sizes(int64_t first, int64_t second) : values_{first, second} {}
   Sizes(int64_t first, int64_t second, int64_t third) : values_{first, second, third} {}
   Sizes(const Shape& values) : values_(values) {}
+  Sizes(const std::array<int64_t, 2>& pair) : values_{pair[0], pair[1]} {}
 
   const Shape& values() const { return values_; }
 

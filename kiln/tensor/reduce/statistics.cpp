@@ -10,7 +10,7 @@
 #include "kiln/tensor/operands.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/reduce/cumulative.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 #include "kiln/tensor/shape/views.h"
 
 namespace kiln {

@@ -1,12 +1,124 @@
 #include "kiln/tensor/shape/joining.h"
 
+#include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/formula.h"
 #include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 
 namespace kiln {
+
+using namespace detail;
+
+namespace {
+
+// Some of the tensors are complex: the others become it.
+Tensor complex_cat(std::span<const Tensor> tensors, int64_t dim) {
+  const int rank = impl_of("cat", tensors[0]).shape().rank();
+  if (rank == 0) throw_error<ShapeError>("cat: a 0-d tensor cannot be joined; try stack");
+  const int d = normalize_dim("cat", dim, rank);
+  DType common = tensors[0].dtype();
+  for (const Tensor& t : tensors) {
+    common = promote_types(common, t.dtype());
+    if (t.dim() != rank) {
+      throw_error<ShapeError>("cat: shapes may differ only in dim ", d, "; got ",
+                              tensors[0].shape(), " and ", t.shape());
+    }
+  }
+  std::vector<Tensor> parts;
+  for (const Tensor& t : tensors) parts.push_back(parts_of(t.to(common)));
+  return from_parts(cat(std::span<const Tensor>(parts), d));
+}
+
+// Whether t is an empty 1-d tensor, which PyTorch joins with tensors of every shape: what a loop
+// begins with that appends to a tensor.
+bool is_nothing(const Tensor& t) {
+  const Shape& shape = impl_of("cat", t).shape();
+  return shape.rank() == 1 && shape[0] == 0;
+}
+
+// Where some of the tensors are nothing and the others have several dims: those alone, in the dtype
+// of all.
+std::vector<Tensor> without_nothing(std::span<const Tensor> tensors) {
+  DType common = tensors[0].dtype();
+  std::vector<Tensor> rest;
+  for (const Tensor& t : tensors) {
+    common = promote_types(common, t.dtype());
+    if (!is_nothing(t)) rest.push_back(t);
+  }
+  if (rest.empty() || rest.size() == tensors.size() || rest[0].dim() < 2) return {};
+  for (Tensor& t : rest) t = t.to(common);
+  return rest;
+}
+
+}  // namespace
+
+Tensor cat(std::span<const Tensor> tensors, int64_t dim) {
+  KILN_AUTOCAST(widest, cat, tensors, dim);
+  if (tensors.empty()) throw_error<ValueError>("cat: got no tensors; expected at least one");
+  for (const Tensor& t : tensors) {
+    if (is_nothing(t)) [[unlikely]] {
+      const std::vector<Tensor> rest = without_nothing(tensors);
+      if (!rest.empty()) return cat(std::span<const Tensor>(rest), dim);
+    }
+    if (has_complex(t)) [[unlikely]]
+      return complex_cat(tensors, dim);
+  }
+  const Value& first = value_of("cat", tensors[0]);
+  if (shape_of(first).rank() == 0) {
+    throw_error<ShapeError>("cat: a 0-d tensor cannot be joined; try stack");
+  }
+  const int d = normalize_dim("cat", dim, shape_of(first).rank());
+  DType common = dtype_of_value(first);
+  Shape out = shape_of(first);
+  out[d] = 0;
+  for (const Tensor& t : tensors) {
+    const Value& x = value_of("cat", t);
+    check_same_device("cat", first, x);
+    common = promote_types(common, dtype_of_value(x));
+    const Shape& shape = shape_of(x);
+    bool fits = shape.rank() == out.rank();
+    for (int k = 0; fits && k < out.rank(); ++k) fits = k == d || shape[k] == out[k];
+    if (!fits) {
+      throw_error<ShapeError>("cat: shapes may differ only in dim ", d, "; got ", shape_of(first),
+                              " and ", shape);
+    }
+    if (__builtin_add_overflow(out[d], shape[d], &out[d])) {
+      throw_error<ShapeError>("cat: the sizes overflow in dim ", d);
+    }
+    checked_numel("cat", out);
+  }
+  std::vector<Value> values;
+  std::vector<ErasedTensor> inner;
+  for (const Tensor& t : tensors) {
+    values.push_back(cast(value_of("cat", t), common));
+    if (kind_of(common) != Kind::floating) inner.push_back(values.back().inner);
+  }
+  const std::span<const ErasedTensor> parts(inner);
+  return wrap(by_kind(
+      "cat", kind_of(common), [&] { return AD::float_cat(std::span<const Value>(values), d); },
+      [&] { return Dispatch::int_cat(parts, d); }, [&] { return Dispatch::bool_cat(parts, d); },
+      common));
+}
+
+Tensor stack(std::span<const Tensor> tensors, int64_t dim) {
+  KILN_AUTOCAST(widest, stack, tensors, dim);
+  if (tensors.empty()) throw_error<ValueError>("stack: got no tensors; expected at least one");
+  const Shape& first = impl_of("stack", tensors[0]).shape();
+  const int d = normalize_dim("stack", dim, first.rank() + 1);
+  std::vector<Tensor> parts;
+  for (const Tensor& t : tensors) {
+    if (!(impl_of("stack", t).shape() == first)) {
+      throw_error<ShapeError>("stack: shapes must be equal; got ", first, " and ", t.shape());
+    }
+    parts.push_back(t.unsqueeze(d));
+  }
+  return cat(std::span<const Tensor>(parts), d);
+}
+
+// ---- What cat and stack make
 
 namespace {
 

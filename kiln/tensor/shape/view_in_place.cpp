@@ -4,7 +4,7 @@
 
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/autograd/view_history.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {

@@ -1,4 +1,4 @@
-// Loss functions. cross_entropy and mse_loss are in ops.h, ctc_loss in ctc_loss.h.
+// Loss functions. cross_entropy is in ops.h, ctc_loss in ctc_loss.h.
 //
 // Inputs and targets are floating point tensors that broadcast to one shape unless it says
 // otherwise; the result is the mean or the sum of the losses, or with Reduction::none the losses
@@ -16,8 +16,8 @@ namespace kiln::functional {
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean,
                const Tensor& weight = {});
 // (x - y)^2 weight.
-Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction,
-                const Tensor& weight);
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean,
+                const Tensor& weight = {});
 // d^2 / (2 beta) where d = |x - y| < beta, else d - beta / 2 (Girshick, 2015).
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target,
                       Reduction reduction = Reduction::mean, double beta = 1.0);

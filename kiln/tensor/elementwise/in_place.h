@@ -1,7 +1,7 @@
-// In-place forms of the ops of pointwise.h, bitwise.h, comparison.h and sequences.h: x takes over
-// the result, rounded to its dtype, and is returned. DTypeError when the result is of a larger kind
-// (float into int), ShapeError when it has another shape, AutodiffError where the write cannot be
-// recorded (see Tensor).
+// In-place forms, beside the methods of Tensor, of the ops of pointwise.h, bitwise.h, comparison.h
+// and sequences.h: x takes over the result, rounded to its dtype, and is returned. DTypeError when
+// the result is of a larger kind (float into int), ShapeError when it has another shape,
+// AutodiffError where the write cannot be recorded (see Tensor).
 #pragma once
 
 #include "kiln/tensor/elementwise/bitwise.h"

@@ -1,4 +1,4 @@
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 
 #include <numeric>
 
