@@ -16,8 +16,7 @@ HostHandle random_of(const Shape& shape, DType dtype) {
 }
 
 HostHandle copied(const HostHandle& x) {
-  return is_floating_point(x->dtype()) ? CpuBasic::float_contiguous(x)
-                                       : CpuBasic::int_contiguous(x);
+  return is_floating_point(x->dtype()) ? CpuOps::float_contiguous(x) : CpuOps::int_contiguous(x);
 }
 
 }  // namespace
@@ -50,22 +49,22 @@ TEST_CASE("Cpu: copies of permuted tensors of higher rank") {
     CAPTURE(to_string(order));
     for (const HostHandle& base : {x, y}) {
       const HostHandle view = host::permute(base, order);
-      CHECK(values_of(CpuBasic::float_contiguous(view)) == values_of(view));
+      CHECK(values_of(CpuOps::float_contiguous(view)) == values_of(view));
       // Into a permuted target.
       const HostHandle target =
           host::permute(random_tensor({8, 7, 6, 5}, base->dtype(), 3), {3, 2, 1, 0});
       const HostHandle source = host::permute(base, {0, 1, 2, 3});
-      CpuBasic::float_assign(target, source);
+      CpuOps::float_assign(target, source);
       CHECK(values_of(target) == values_of(source));
     }
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
 TEST_CASE("Cpu: a transposed copy larger than the caches") {
-  const HostHandle x = CpuBasic::float_arange(0.0, 1.0, 2500 * 2048, f32, Device());
+  const HostHandle x = CpuOps::float_arange(0.0, 1.0, 2500 * 2048, f32, Device());
   for (const Shape& shape : {Shape{2048, 2500}, Shape{2500, 2048}}) {
-    const HostHandle matrix = CpuBasic::float_reshape(x, shape);
-    const HostHandle turned = CpuBasic::float_contiguous(host::permute(matrix, {1, 0}));
+    const HostHandle matrix = CpuOps::float_reshape(x, shape);
+    const HostHandle turned = CpuOps::float_contiguous(host::permute(matrix, {1, 0}));
     int64_t wrong = 0;
     for (int64_t i = 0; i < shape[0]; ++i) {
       for (int64_t j = 0; j < shape[1]; ++j) {
@@ -83,7 +82,7 @@ TEST_CASE("Cpu: rows that are read backwards, in steps, or again and again") {
       for (const DType dtype : {f64, f32, f16, u8}) {
         const HostHandle x = random_of({3, n}, dtype);
         const HostHandle back =
-            is_floating_point(dtype) ? CpuBasic::float_flip(x, {1}) : CpuBasic::int_flip(x, {1});
+            is_floating_point(dtype) ? CpuOps::float_flip(x, {1}) : CpuOps::int_flip(x, {1});
         std::vector<double> turned;
         const std::vector<double> before = values_of(x);
         for (size_t r = 0; r < 3; ++r) {
@@ -110,38 +109,37 @@ TEST_CASE("Cpu: rows that are read backwards, in steps, or again and again") {
 TEST_CASE("Cpu: flips") {
   const HostHandle x = random_tensor({4, 5, 6}, f32, 1);
   for (const Dims& dims : {Dims{}, Dims{0}, Dims{2}, Dims{0, 2}, Dims{0, 1, 2}}) {
-    check_close(CpuBasic::float_flip(x, dims), Reference::float_flip(x, dims), 0.0);
+    check_close(CpuOps::float_flip(x, dims), Reference::float_flip(x, dims), 0.0);
     const HostHandle turned = stored_transposed(x);
-    check_close(CpuBasic::float_flip(turned, dims), Reference::float_flip(x, dims), 0.0);
+    check_close(CpuOps::float_flip(turned, dims), Reference::float_flip(x, dims), 0.0);
   }
 }
 
 TEST_CASE("Cpu: assignment broadcasts, and reads an overlapping source first") {
   const HostHandle x = random_tensor({6, 6}, f32, 1);
   const HostHandle row = random_tensor({6}, f32, 2);
-  CpuBasic::float_assign(host::slice(x, 0, Range{0, 6, 2}), row);
+  CpuOps::float_assign(host::slice(x, 0, Range{0, 6, 2}), row);
   CHECK(values_of(host::slice(x, 0, Range{2, 3, 1})) == values_of(row));
 
   const std::vector<double> before = values_of(host::permute(x, {1, 0}));
   const uint32_t version = x->version();
-  CpuBasic::float_assign(x, host::permute(x, {1, 0}));
+  CpuOps::float_assign(x, host::permute(x, {1, 0}));
   CHECK(values_of(x) == before);
   CHECK(x->version() != version);
 
-  const HostHandle line = CpuBasic::float_arange(0.0, 1.0, 8, f32, Device());
-  CpuBasic::float_assign(host::slice(line, 0, Range{1, 8, 1}),
-                         host::slice(line, 0, Range{0, 7, 1}));
+  const HostHandle line = CpuOps::float_arange(0.0, 1.0, 8, f32, Device());
+  CpuOps::float_assign(host::slice(line, 0, Range{1, 8, 1}), host::slice(line, 0, Range{0, 7, 1}));
   CHECK(values_of(line) == std::vector<double>{0, 0, 1, 2, 3, 4, 5, 6});
 }
 
 TEST_CASE("Cpu: reshape shares memory where it can") {
   const HostHandle x = random_tensor({4, 6}, f32, 1);
-  CHECK(CpuBasic::float_reshape(x, {2, 12})->data() == x->data());
+  CHECK(CpuOps::float_reshape(x, {2, 12})->data() == x->data());
   const HostHandle turned = host::permute(x, {1, 0});
-  const HostHandle flat = CpuBasic::float_reshape(turned, {24});
+  const HostHandle flat = CpuOps::float_reshape(turned, {24});
   CHECK(flat->data() != x->data());
   CHECK(values_of(flat) == values_of(turned));
-  CHECK(CpuBasic::float_contiguous(x) == x);
+  CHECK(CpuOps::float_contiguous(x) == x);
 }
 
 TEST_CASE("Cpu: cat along every dim, of parts of any layout") {
@@ -149,7 +147,7 @@ TEST_CASE("Cpu: cat along every dim, of parts of any layout") {
                               stored_transposed(random_tensor({2, 3, 4}, f32, 2)),
                               stored_with_gaps(random_tensor({2, 3, 4}, f32, 3))};
   for (int dim = 0; dim < 3; ++dim) {
-    const HostHandle got = CpuBasic::float_cat(parts, dim);
+    const HostHandle got = CpuOps::float_cat(parts, dim);
     for (int i = 0; i < 3; ++i) {
       const int64_t size = parts[i]->shape()[dim];
       const HostHandle part = host::slice(got, dim, Range{i * size, (i + 1) * size, 1});
@@ -168,7 +166,7 @@ TEST_CASE("Cpu: cat of long rows, cut anywhere") {
         parts.push_back(random_of({rows, rows == 1 ? 997 * width : width}, dtype));
       }
       const HostHandle got =
-          is_floating_point(dtype) ? CpuBasic::float_cat(parts, 1) : CpuBasic::int_cat(parts, 1);
+          is_floating_point(dtype) ? CpuOps::float_cat(parts, 1) : CpuOps::int_cat(parts, 1);
       int64_t at = 0;
       for (const HostHandle& part : parts) {
         const int64_t width = part->shape()[1];
@@ -181,8 +179,8 @@ TEST_CASE("Cpu: cat of long rows, cut anywhere") {
 }
 
 TEST_CASE("Cpu: data that leaves a tensor is not written by it later") {
-  HostHandle x = CpuBasic::float_full({3}, 1.0, f32, Device());
-  const TensorData data = CpuBasic::float_into_data(x);
-  CpuBasic::float_fill(x, 2.0);
+  HostHandle x = CpuOps::float_full({3}, 1.0, f32, Device());
+  const TensorData data = CpuOps::float_into_data(x);
+  CpuOps::float_fill(x, 2.0);
   CHECK(data.to_doubles() == std::vector<double>{1, 1, 1});
 }

@@ -57,14 +57,14 @@ double double_distance(double got, Wide want) {
 
 Wide wide_sigmoid(Wide x) { return 1 / (1 + std::exp(-x)); }
 HostHandle exp2_of(Arg<HostHandle> x) {
-  return CpuBasic::float_unary(std::move(x), UnaryFunction(UnaryFunction::Type::exp2));
+  return CpuOps::float_unary(std::move(x), UnaryFunction(UnaryFunction::Type::exp2));
 }
 HostHandle erfc_of(Arg<HostHandle> x) {
-  return CpuBasic::float_unary(std::move(x), UnaryFunction(UnaryFunction::Type::erfc));
+  return CpuOps::float_unary(std::move(x), UnaryFunction(UnaryFunction::Type::erfc));
 }
 HostHandle hypot_of(Arg<HostHandle> x, Arg<HostHandle> y) {
-  return CpuBasic::float_binary(std::move(x), std::move(y),
-                                BinaryFunction(BinaryFunction::Type::hypot));
+  return CpuOps::float_binary(std::move(x), std::move(y),
+                              BinaryFunction(BinaryFunction::Type::hypot));
 }
 
 struct DoubleFunction {
@@ -74,28 +74,28 @@ struct DoubleFunction {
   double bound;
 };
 const DoubleFunction kDoubleFunctions[] = {
-    {"exp", CpuBasic::float_exp, std::exp, 1.0},
+    {"exp", CpuOps::float_exp, std::exp, 1.0},
     {"exp2", exp2_of, std::exp2, 1.0},
-    {"expm1", CpuBasic::float_expm1, std::expm1, 1.2},
-    {"log", CpuBasic::float_log, std::log, 1.0},
-    {"log1p", CpuBasic::float_log1p, std::log1p, 1.0},
-    {"log2", CpuBasic::float_log2, std::log2, 1.0},
-    {"log10", CpuBasic::float_log10, std::log10, 1.0},
-    {"sigmoid", CpuBasic::float_sigmoid, wide_sigmoid, 2.2},
-    {"tanh", CpuBasic::float_tanh, std::tanh, 2.2},
-    {"sinh", CpuBasic::float_sinh, std::sinh, 2.0},
-    {"cosh", CpuBasic::float_cosh, std::cosh, 1.5},
-    {"asinh", CpuBasic::float_asinh, std::asinh, 2.0},
-    {"acosh", CpuBasic::float_acosh, std::acosh, 2.2},
-    {"atanh", CpuBasic::float_atanh, std::atanh, 2.0},
-    {"erf", CpuBasic::float_erf, std::erf, 1.7},
+    {"expm1", CpuOps::float_expm1, std::expm1, 1.2},
+    {"log", CpuOps::float_log, std::log, 1.0},
+    {"log1p", CpuOps::float_log1p, std::log1p, 1.0},
+    {"log2", CpuOps::float_log2, std::log2, 1.0},
+    {"log10", CpuOps::float_log10, std::log10, 1.0},
+    {"sigmoid", CpuOps::float_sigmoid, wide_sigmoid, 2.2},
+    {"tanh", CpuOps::float_tanh, std::tanh, 2.2},
+    {"sinh", CpuOps::float_sinh, std::sinh, 2.0},
+    {"cosh", CpuOps::float_cosh, std::cosh, 1.5},
+    {"asinh", CpuOps::float_asinh, std::asinh, 2.0},
+    {"acosh", CpuOps::float_acosh, std::acosh, 2.2},
+    {"atanh", CpuOps::float_atanh, std::atanh, 2.0},
+    {"erf", CpuOps::float_erf, std::erf, 1.7},
     {"erfc", erfc_of, std::erfc, 2.2},
-    {"sin", CpuBasic::float_sin, std::sin, 1.0},
-    {"cos", CpuBasic::float_cos, std::cos, 1.0},
-    {"tan", CpuBasic::float_tan, std::tan, 2.2},
-    {"asin", CpuBasic::float_asin, std::asin, 1.0},
-    {"acos", CpuBasic::float_acos, std::acos, 1.0},
-    {"atan", CpuBasic::float_atan, std::atan, 1.0},
+    {"sin", CpuOps::float_sin, std::sin, 1.0},
+    {"cos", CpuOps::float_cos, std::cos, 1.0},
+    {"tan", CpuOps::float_tan, std::tan, 2.2},
+    {"asin", CpuOps::float_asin, std::asin, 1.0},
+    {"acos", CpuOps::float_acos, std::acos, 1.0},
+    {"atan", CpuOps::float_atan, std::atan, 1.0},
 };
 
 struct DoubleFunctionOfTwo {
@@ -105,8 +105,8 @@ struct DoubleFunctionOfTwo {
   double bound;
 };
 const DoubleFunctionOfTwo kDoubleFunctionsOfTwo[] = {
-    {"pow", CpuBasic::float_pow, std::pow, 1.0},
-    {"atan2", CpuBasic::float_atan2, std::atan2, 1.6},
+    {"pow", CpuOps::float_pow, std::pow, 1.0},
+    {"atan2", CpuOps::float_atan2, std::atan2, 1.6},
     {"hypot", hypot_of, std::hypot, 1.3},
 };
 
@@ -206,10 +206,10 @@ TEST_CASE("Cpu: the whole part of a quotient by one number is exact") {
             host::from_data(TensorData(std::vector<float>{divisor}, Shape{1}), Device());
         const HostHandle wide = host::expand(y, x->shape());
         // Multiples of the divisor, rounded, are the hard ones.
-        const HostHandle a = multiple == 1 ? CpuBasic::float_mul(x, wide) : x;
+        const HostHandle a = multiple == 1 ? CpuOps::float_mul(x, wide) : x;
         const std::vector<double> from = values_of(a);
         const std::vector<double> got = values_of(
-            CpuBasic::float_binary(a, wide, BinaryFunction(BinaryFunction::Type::trunc_divide)));
+            CpuOps::float_binary(a, wide, BinaryFunction(BinaryFunction::Type::trunc_divide)));
         int wrong = 0;
         for (size_t i = 0; i < got.size(); ++i) {
           const auto exact = static_cast<float>(std::trunc(from[i] / static_cast<double>(divisor)));

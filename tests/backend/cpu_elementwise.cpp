@@ -24,13 +24,13 @@ TEST_CASE("Cpu: elementwise ops at sizes around lanes, chunks and pieces") {
       for (const DType dtype : {f32, f64, f16, bf16}) {
         const HostHandle a = random_tensor({n}, dtype, 1);
         const HostHandle b = random_tensor({n}, dtype, 2);
-        check_close(CpuBasic::float_add(a, b), Reference::float_add(a, b), 0.0);
-        check_close(CpuBasic::float_mul_scalar(a, 2.5), Reference::float_mul_scalar(a, 2.5), 0.0);
-        check_close(CpuBasic::float_rsub_scalar(a, 2), Reference::float_rsub_scalar(a, 2), 0.0);
-        check_close(CpuBasic::float_relu(a), Reference::float_relu(a), 0.0);
-        check_close(CpuBasic::float_greater(a, b), Reference::float_greater(a, b), 0.0);
-        const HostHandle mask = CpuBasic::float_greater_scalar(a, 0.0);
-        check_close(CpuBasic::float_mask_where(a, mask, b), Reference::float_mask_where(a, mask, b),
+        check_close(CpuOps::float_add(a, b), Reference::float_add(a, b), 0.0);
+        check_close(CpuOps::float_mul_scalar(a, 2.5), Reference::float_mul_scalar(a, 2.5), 0.0);
+        check_close(CpuOps::float_rsub_scalar(a, 2), Reference::float_rsub_scalar(a, 2), 0.0);
+        check_close(CpuOps::float_relu(a), Reference::float_relu(a), 0.0);
+        check_close(CpuOps::float_greater(a, b), Reference::float_greater(a, b), 0.0);
+        const HostHandle mask = CpuOps::float_greater_scalar(a, 0.0);
+        check_close(CpuOps::float_mask_where(a, mask, b), Reference::float_mask_where(a, mask, b),
                     0.0);
       }
     }
@@ -47,12 +47,12 @@ TEST_CASE("Cpu: broadcasting in every combination of inner and outer dims") {
         CAPTURE(to_string(right));
         const HostHandle a = random_tensor(left, dtype, 1);
         const HostHandle b = random_tensor(right, dtype, 2);
-        const HostHandle mask = CpuBasic::float_lower_scalar(b, 0.1);
-        check_close(CpuBasic::float_sub(a, b), Reference::float_sub(a, b), 0.0);
-        check_close(CpuBasic::float_lower(a, b), Reference::float_lower(a, b), 0.0);
-        check_close(CpuBasic::float_mask_where(a, mask, b), Reference::float_mask_where(a, mask, b),
+        const HostHandle mask = CpuOps::float_lower_scalar(b, 0.1);
+        check_close(CpuOps::float_sub(a, b), Reference::float_sub(a, b), 0.0);
+        check_close(CpuOps::float_lower(a, b), Reference::float_lower(a, b), 0.0);
+        check_close(CpuOps::float_mask_where(a, mask, b), Reference::float_mask_where(a, mask, b),
                     0.0);
-        check_close(CpuBasic::float_gelu_backward(a, b, false),
+        check_close(CpuOps::float_gelu_backward(a, b, false),
                     Reference::float_gelu_backward(a, b, false), kernel_tolerance(dtype));
       }
     }
@@ -65,16 +65,16 @@ TEST_CASE("Cpu: strided operands") {
     for (const DType dtype : {f32, f64, f16}) {
       const HostHandle a = random_tensor(shape, dtype, 1);
       const HostHandle b = random_tensor(shape, dtype, 2);
-      const HostHandle want = CpuBasic::float_mul(a, b);
+      const HostHandle want = CpuOps::float_mul(a, b);
       check_close(want, Reference::float_mul(a, b), 0.0);
       const HostHandle layouts_a[] = {a, stored_transposed(a), stored_with_gaps(a)};
       const HostHandle layouts_b[] = {b, stored_transposed(b), stored_with_gaps(b)};
       for (const HostHandle& left : layouts_a) {
         for (const HostHandle& right : layouts_b) {
-          CHECK(same_bits(CpuBasic::float_mul(left, right), want));
+          CHECK(same_bits(CpuOps::float_mul(left, right), want));
         }
-        CHECK(same_bits(CpuBasic::float_exp(left), CpuBasic::float_exp(a)));
-        CHECK(same_bits(CpuBasic::float_add_scalar(left, 0.3), CpuBasic::float_add_scalar(a, 0.3)));
+        CHECK(same_bits(CpuOps::float_exp(left), CpuOps::float_exp(a)));
+        CHECK(same_bits(CpuOps::float_add_scalar(left, 0.3), CpuOps::float_add_scalar(a, 0.3)));
       }
     }
   }
@@ -84,11 +84,11 @@ TEST_CASE("Cpu: an output larger than the caches") {
   // Written past the caches, in the kernel itself and through a buffer; the last piece is not a
   // whole vector.
   const int64_t n = (int64_t{17} << 20) + 5;
-  const HostHandle x = CpuBasic::float_arange(-1000.0, 1e-4, n, f32, Device());
-  const HostHandle sum = CpuBasic::float_add(x, x);
-  const HostHandle tanh = CpuBasic::float_tanh(x);
-  const HostHandle half = CpuBasic::float_cast(x, bf16);
-  const HostHandle bytes = CpuBasic::float_greater_scalar(x, 0.0);
+  const HostHandle x = CpuOps::float_arange(-1000.0, 1e-4, n, f32, Device());
+  const HostHandle sum = CpuOps::float_add(x, x);
+  const HostHandle tanh = CpuOps::float_tanh(x);
+  const HostHandle half = CpuOps::float_cast(x, bf16);
+  const HostHandle bytes = CpuOps::float_greater_scalar(x, 0.0);
   const float* in = x->data_as<float>();
   int64_t wrong = 0;
   for (int64_t i = 0; i < n; i += i < n - 70 ? 61 : 1) {
@@ -103,34 +103,34 @@ TEST_CASE("Cpu: an output larger than the caches") {
 TEST_CASE("Cpu: a donated operand gives its memory, a borrowed one does not") {
   HostHandle a = random_tensor({5, 6}, f32, 1);
   const HostHandle b = random_tensor({5, 6}, f32, 2);
-  const HostHandle want = CpuBasic::float_add(a, b);
+  const HostHandle want = CpuOps::float_add(a, b);
   CHECK(want->data() != a->data());
   const void* memory = a->data();
-  HostHandle got = CpuBasic::float_add(std::move(a), b);
+  HostHandle got = CpuOps::float_add(std::move(a), b);
   CHECK(got->data() == memory);
   CHECK(same_bits(got, want));
 
   SUBCASE("the second operand too") {
     HostHandle c = random_tensor({5, 6}, f32, 3);
     const void* second = c->data();
-    CHECK(CpuBasic::float_sub(b, std::move(c))->data() == second);
+    CHECK(CpuOps::float_sub(b, std::move(c))->data() == second);
   }
   SUBCASE("not when someone else holds the memory") {
     const HostHandle view = host::permute(got, {1, 0});
     const std::vector<double> before = values_of(view);
-    const HostHandle other = CpuBasic::float_exp(std::move(got));
+    const HostHandle other = CpuOps::float_exp(std::move(got));
     CHECK(other->data() != memory);
     CHECK(values_of(view) == before);
   }
   SUBCASE("not when the result has another shape or dtype") {
-    const HostHandle wide = CpuBasic::float_add(random_tensor({6}, f32, 4), b);
+    const HostHandle wide = CpuOps::float_add(random_tensor({6}, f32, 4), b);
     CHECK(wide->shape() == Shape{5, 6});
-    CHECK(CpuBasic::float_greater(std::move(got), b)->dtype() == bool_);
+    CHECK(CpuOps::float_greater(std::move(got), b)->dtype() == bool_);
   }
   SUBCASE("both operands are one tensor") {
     HostHandle x = random_tensor({40}, f32, 5);
-    const HostHandle doubled = CpuBasic::float_mul_scalar(x, 2.0);
-    const HostHandle sum = CpuBasic::float_add(std::move(x), x);  // NOLINT: what donation must bear
+    const HostHandle doubled = CpuOps::float_mul_scalar(x, 2.0);
+    const HostHandle sum = CpuOps::float_add(std::move(x), x);  // NOLINT: what donation must bear
     CHECK(same_bits(sum, doubled));
   }
 }
@@ -140,10 +140,10 @@ TEST_CASE("Cpu: in place writes through every view and counts the write") {
     const HostHandle base = random_tensor({4, 10}, dtype, 1);
     const HostHandle view = host::permute(host::slice(base, 1, Range{1, 9, 2}), {1, 0});
     const HostHandle other = random_tensor({4, 4}, dtype, 2);
-    const HostHandle want = CpuBasic::float_mul(view, other);
+    const HostHandle want = CpuOps::float_mul(view, other);
     const std::vector<double> before = values_of(base);
     const uint32_t version = base->version();
-    const HostHandle got = CpuBasic::float_mul(Arg<HostHandle>::in_place(view), other);
+    const HostHandle got = CpuOps::float_mul(Arg<HostHandle>::in_place(view), other);
     CHECK(got == view);
     CHECK(base->version() != version);
     CHECK(same_bits(view, want));
@@ -159,15 +159,15 @@ TEST_CASE("Cpu: in place beside an operand that shares its memory") {
   for (const int64_t n : {6, 700}) {
     const HostHandle base = random_tensor({n, n}, f32, 1);
     const HostHandle mirrored = host::permute(base, {1, 0});
-    const HostHandle want = CpuBasic::float_sub(base, mirrored);
-    CpuBasic::float_sub(Arg<HostHandle>::in_place(base), mirrored);
+    const HostHandle want = CpuOps::float_sub(base, mirrored);
+    CpuOps::float_sub(Arg<HostHandle>::in_place(base), mirrored);
     CHECK(same_bits(base, want));
 
     const HostHandle line = random_tensor({n}, f32, 2);
     const HostHandle head = host::slice(line, 0, Range{0, n - 1, 1});
     const HostHandle tail = host::slice(line, 0, Range{1, n, 1});
-    const HostHandle sum = CpuBasic::float_add(tail, head);
-    CpuBasic::float_add(Arg<HostHandle>::in_place(tail), head);
+    const HostHandle sum = CpuOps::float_add(tail, head);
+    CpuOps::float_add(Arg<HostHandle>::in_place(tail), head);
     CHECK(same_bits(tail, sum));
   }
 }
@@ -183,19 +183,19 @@ TEST_CASE("Cpu: NaN in maximum, minimum, clamp, relu and its gradient") {
       const HostHandle a = tensor({nan, 1, nan, 2, -3}, dtype);
       const HostHandle b = tensor({1, nan, nan, 3, -4}, dtype);
       const auto is_nan = [](double v) { return v != v; };
-      const std::vector<double> most = values_of(CpuBasic::float_maximum(a, b));
-      const std::vector<double> least = values_of(CpuBasic::float_minimum(a, b));
+      const std::vector<double> most = values_of(CpuOps::float_maximum(a, b));
+      const std::vector<double> least = values_of(CpuOps::float_minimum(a, b));
       for (int i = 0; i < 3; ++i) CHECK((is_nan(most[i]) && is_nan(least[i])));
       CHECK(most[3] == 3);
       CHECK(least[4] == -4);
-      const std::vector<double> clamped = values_of(CpuBasic::float_clamp(a, -1.0, 1.5));
+      const std::vector<double> clamped = values_of(CpuOps::float_clamp(a, -1.0, 1.5));
       CHECK(is_nan(clamped[0]));
       CHECK(clamped[3] == 1.5);
       CHECK(clamped[4] == -1);
-      CHECK(is_nan(values_of(CpuBasic::float_relu(a))[2]));
-      CHECK(values_of(CpuBasic::float_sign(a)) == std::vector<double>{0, 1, 0, 1, -1});
+      CHECK(is_nan(values_of(CpuOps::float_relu(a))[2]));
+      CHECK(values_of(CpuOps::float_sign(a)) == std::vector<double>{0, 1, 0, 1, -1});
       const HostHandle g = tensor({5, 6, 7, 8, 9}, dtype);
-      CHECK(values_of(CpuBasic::float_relu_backward(g, a)) == std::vector<double>{5, 6, 7, 8, 0});
+      CHECK(values_of(CpuOps::float_relu_backward(g, a)) == std::vector<double>{5, 6, 7, 8, 0});
     }
   });
 }
@@ -207,22 +207,22 @@ TEST_CASE("Cpu: integer arithmetic wraps, and division by zero is refused before
   };
   const HostHandle a = ints({INT64_MIN, INT64_MAX, -7, 7}, i64);
   const HostHandle b = ints({-1, 2, 2, -2}, i64);
-  CHECK(values_of(CpuBasic::int_div(a, b))[0] == static_cast<double>(INT64_MIN));
-  CHECK(values_of(CpuBasic::int_remainder(a, b)) == std::vector<double>{0, 1, 1, -1});
-  CHECK(values_of(CpuBasic::int_mul(a, b))[1] == -2.0);
+  CHECK(values_of(CpuOps::int_div(a, b))[0] == static_cast<double>(INT64_MIN));
+  CHECK(values_of(CpuOps::int_remainder(a, b)) == std::vector<double>{0, 1, 1, -1});
+  CHECK(values_of(CpuOps::int_mul(a, b))[1] == -2.0);
   const HostHandle small = ints({-128, 127, 100, -7}, i8);
-  CHECK(values_of(CpuBasic::int_neg(small)) == std::vector<double>{-128, -127, -100, 7});
-  CHECK(values_of(CpuBasic::int_add_scalar(small, 100)) == std::vector<double>{-28, -29, -56, 93});
-  CHECK(values_of(CpuBasic::int_mul(small, small)) == std::vector<double>{0, 1, 16, 49});
-  CHECK(values_of(CpuBasic::int_clamp(small, -1000, 50)) == std::vector<double>{-128, 50, 50, -7});
-  CHECK(values_of(CpuBasic::int_lower_scalar(small, 300)) == std::vector<double>{1, 1, 1, 1});
-  CHECK(values_of(CpuBasic::int_greater_scalar(small, -300)) == std::vector<double>{1, 1, 1, 1});
-  CHECK(values_of(CpuBasic::int_equal_scalar(small, 127 + 256)) == std::vector<double>{0, 0, 0, 0});
+  CHECK(values_of(CpuOps::int_neg(small)) == std::vector<double>{-128, -127, -100, 7});
+  CHECK(values_of(CpuOps::int_add_scalar(small, 100)) == std::vector<double>{-28, -29, -56, 93});
+  CHECK(values_of(CpuOps::int_mul(small, small)) == std::vector<double>{0, 1, 16, 49});
+  CHECK(values_of(CpuOps::int_clamp(small, -1000, 50)) == std::vector<double>{-128, 50, 50, -7});
+  CHECK(values_of(CpuOps::int_lower_scalar(small, 300)) == std::vector<double>{1, 1, 1, 1});
+  CHECK(values_of(CpuOps::int_greater_scalar(small, -300)) == std::vector<double>{1, 1, 1, 1});
+  CHECK(values_of(CpuOps::int_equal_scalar(small, 127 + 256)) == std::vector<double>{0, 0, 0, 0});
 
   const HostHandle x = ints({4, 5}, i32);
   const HostHandle zero = ints({2, 0}, i32);
   const std::string message =
-      message_of<ValueError>([&] { CpuBasic::int_div(Arg<HostHandle>::in_place(x), zero); });
+      message_of<ValueError>([&] { CpuOps::int_div(Arg<HostHandle>::in_place(x), zero); });
   CHECK(message.find("zero") != std::string::npos);
   CHECK(values_of(x) == std::vector<double>{4, 5});
 }
@@ -250,7 +250,7 @@ TEST_CASE("Cpu: quotients are truncated before they are rounded") {
     const HostHandle a = host::from_data(TensorData(x, shape).cast(f32), Device());
     const HostHandle b = host::from_data(TensorData(y, shape).cast(f32), Device());
     const TensorData z =
-        host::into_data(CpuBasic::float_binary(a, b, BinaryFunction::Type::trunc_divide));
+        host::into_data(CpuOps::float_binary(a, b, BinaryFunction::Type::trunc_divide));
     const auto p = host::into_data(a), q = host::into_data(b);
     int wrong = 0;
     for (size_t i = 0; i < x.size(); ++i) {
@@ -269,7 +269,7 @@ TEST_CASE("Cpu: integers shift by any number at every target") {
       const HostHandle x = random_ints({997}, dtype, 120, 1);
       const HostHandle y = random_ints({997}, dtype, 70, 2);
       for (const IntFunction f : {IntFunction::shift_left, IntFunction::shift_right}) {
-        const HostHandle got = CpuBasic::int_binary(x, y, f);
+        const HostHandle got = CpuOps::int_binary(x, y, f);
         const HostHandle want = Reference::int_binary(x, y, f);
         CHECK(same_bits(got, want));
       }
@@ -306,9 +306,9 @@ TEST_CASE("Cpu: casts between every pair of dtypes") {
       CAPTURE(to_string(from));
       CAPTURE(to_string(to));
       const std::vector<double> want = source.cast(to).to_doubles();
-      const HostHandle got = is_floating_point(from) ? CpuBasic::float_cast(x, to)
-                             : from == bool_         ? CpuBasic::bool_into_float(x, to)
-                                                     : CpuBasic::int_cast(x, to);
+      const HostHandle got = is_floating_point(from) ? CpuOps::float_cast(x, to)
+                             : from == bool_         ? CpuOps::bool_into_float(x, to)
+                                                     : CpuOps::int_cast(x, to);
       const std::vector<double> have = values_of(got);
       for (size_t i = 0; i < want.size(); ++i) {
         CAPTURE(values[i]);
@@ -338,8 +338,8 @@ TEST_CASE("Cpu: 16-bit floats convert as their scalar forms do, all of them") {
   const HostHandle x =
       host::from_data(TensorData(singles, Shape{static_cast<int64_t>(singles.size())}), Device());
   at_every_target([&] {
-    const HostHandle a = CpuBasic::float_cast(halves, f32);
-    const HostHandle b = CpuBasic::float_cast(brains, f32);
+    const HostHandle a = CpuOps::float_cast(halves, f32);
+    const HostHandle b = CpuOps::float_cast(brains, f32);
     int wrong = 0;
     const auto differ = [](float got, float want) {
       return std::isnan(want) ? !std::isnan(got)
@@ -350,8 +350,8 @@ TEST_CASE("Cpu: 16-bit floats convert as their scalar forms do, all of them") {
       wrong += differ(a->data_as<float>()[i], float16::from_bits(bits));
       wrong += differ(b->data_as<float>()[i], bfloat16::from_bits(bits));
     }
-    const HostHandle h = CpuBasic::float_cast(x, f16);
-    const HostHandle bf = CpuBasic::float_cast(x, bf16);
+    const HostHandle h = CpuOps::float_cast(x, f16);
+    const HostHandle bf = CpuOps::float_cast(x, bf16);
     for (size_t i = 0; i < singles.size(); ++i) {
       wrong += differ(h->data_as<float16>()[i], float16(singles[i]));
       wrong += differ(bf->data_as<bfloat16>()[i], bfloat16(singles[i]));
@@ -374,7 +374,7 @@ TEST_CASE("Cpu: integers of 64 bits become floats by one rounding") {
         if (i % 1000 == 999) x[i] = std::numeric_limits<int64_t>::max() - k;
         if (i % 1000 == 998) x[i] = std::numeric_limits<int64_t>::min() + k;
       }
-      const HostHandle floats = CpuBasic::int_into_float(host::from_data(data, Device()), f32);
+      const HostHandle floats = CpuOps::int_into_float(host::from_data(data, Device()), f32);
       bool same = true;
       for (size_t i = 0; i < x.size(); ++i) {
         same = same && floats->data_as<float>()[i] == static_cast<float>(x[i]);

@@ -67,26 +67,26 @@ struct Function {
 };
 
 const Function kFunctions[] = {
-    {"exp", CpuBasic::float_exp, std::exp, 1.0, 1.5},
-    {"expm1", CpuBasic::float_expm1, std::expm1, 2.0, 2.5},
-    {"log", CpuBasic::float_log, std::log, 1.0, 1.5},
-    {"sigmoid", CpuBasic::float_sigmoid, exact_sigmoid, 2.5, 2.5},
-    {"tanh", CpuBasic::float_tanh, std::tanh, 2.0, 2.5},
-    {"erf", CpuBasic::float_erf, std::erf, 1.5, 2.5},
-    {"log1p", CpuBasic::float_log1p, std::log1p, 0.6, 0.6},
-    {"log2", CpuBasic::float_log2, std::log2, 0.6, 0.6},
-    {"log10", CpuBasic::float_log10, std::log10, 0.6, 0.6},
-    {"sin", CpuBasic::float_sin, std::sin, 0.6, 0.6},
-    {"cos", CpuBasic::float_cos, std::cos, 0.6, 0.6},
-    {"tan", CpuBasic::float_tan, std::tan, 0.6, 0.6},
-    {"asin", CpuBasic::float_asin, std::asin, 0.6, 0.6},
-    {"acos", CpuBasic::float_acos, std::acos, 0.6, 0.6},
-    {"atan", CpuBasic::float_atan, std::atan, 0.6, 0.6},
-    {"sinh", CpuBasic::float_sinh, std::sinh, 0.6, 0.6},
-    {"cosh", CpuBasic::float_cosh, std::cosh, 0.6, 0.6},
-    {"asinh", CpuBasic::float_asinh, std::asinh, 0.6, 0.6},
-    {"acosh", CpuBasic::float_acosh, std::acosh, 0.6, 0.6},
-    {"atanh", CpuBasic::float_atanh, std::atanh, 0.6, 0.6},
+    {"exp", CpuOps::float_exp, std::exp, 1.0, 1.5},
+    {"expm1", CpuOps::float_expm1, std::expm1, 2.0, 2.5},
+    {"log", CpuOps::float_log, std::log, 1.0, 1.5},
+    {"sigmoid", CpuOps::float_sigmoid, exact_sigmoid, 2.5, 2.5},
+    {"tanh", CpuOps::float_tanh, std::tanh, 2.0, 2.5},
+    {"erf", CpuOps::float_erf, std::erf, 1.5, 2.5},
+    {"log1p", CpuOps::float_log1p, std::log1p, 0.6, 0.6},
+    {"log2", CpuOps::float_log2, std::log2, 0.6, 0.6},
+    {"log10", CpuOps::float_log10, std::log10, 0.6, 0.6},
+    {"sin", CpuOps::float_sin, std::sin, 0.6, 0.6},
+    {"cos", CpuOps::float_cos, std::cos, 0.6, 0.6},
+    {"tan", CpuOps::float_tan, std::tan, 0.6, 0.6},
+    {"asin", CpuOps::float_asin, std::asin, 0.6, 0.6},
+    {"acos", CpuOps::float_acos, std::acos, 0.6, 0.6},
+    {"atan", CpuOps::float_atan, std::atan, 0.6, 0.6},
+    {"sinh", CpuOps::float_sinh, std::sinh, 0.6, 0.6},
+    {"cosh", CpuOps::float_cosh, std::cosh, 0.6, 0.6},
+    {"asinh", CpuOps::float_asinh, std::asinh, 0.6, 0.6},
+    {"acosh", CpuOps::float_acosh, std::acosh, 0.6, 0.6},
+    {"atanh", CpuOps::float_atanh, std::atanh, 0.6, 0.6},
 };
 
 HostHandle floats(const std::vector<float>& values) {
@@ -170,8 +170,8 @@ TEST_CASE("Cpu: activations and their gradients against double precision") {
   }
   const HostHandle x = floats(inputs);
   const HostHandle g = floats(upstream);
-  const HostHandle x64 = CpuBasic::float_cast(x, f64);
-  const HostHandle g64 = CpuBasic::float_cast(g, f64);
+  const HostHandle x64 = CpuOps::float_cast(x, f64);
+  const HostHandle g64 = CpuOps::float_cast(g, f64);
   const auto phi = [](double v) { return std::exp(-0.5 * v * v) * 0.39894228040143267794; };
   const auto cdf = [](double v) { return 0.5 * std::erfc(-v * 0.70710678118654752440); };
   const auto u = [](double v) { return 0.79788456080286535588 * (v + 0.044715 * v * v * v); };
@@ -193,22 +193,22 @@ TEST_CASE("Cpu: activations and their gradients against double precision") {
     }
   };
   at_every_target([&] {
-    check(CpuBasic::float_silu(x), CpuBasic::float_silu(x64),
+    check(CpuOps::float_silu(x), CpuOps::float_silu(x64),
           [](double v, double) { return v * exact_sigmoid(v); });
     check(
-        CpuBasic::float_gelu(x, false), CpuBasic::float_gelu(x64, false),
+        CpuOps::float_gelu(x, false), CpuOps::float_gelu(x64, false),
         [&](double v, double) { return v * cdf(v); }, 1.2e-7);
-    check(CpuBasic::float_gelu(x, true), CpuBasic::float_gelu(x64, true),
+    check(CpuOps::float_gelu(x, true), CpuOps::float_gelu(x64, true),
           [&](double v, double) { return 0.5 * v * (1.0 + std::tanh(u(v))); });
-    check(CpuBasic::float_silu_backward(g, x), CpuBasic::float_silu_backward(g64, x64),
+    check(CpuOps::float_silu_backward(g, x), CpuOps::float_silu_backward(g64, x64),
           [](double v, double d) {
             const double s = exact_sigmoid(v);
             return d * s * (1.0 + v * exact_sigmoid(-v));
           });
     check(
-        CpuBasic::float_gelu_backward(g, x, false), CpuBasic::float_gelu_backward(g64, x64, false),
+        CpuOps::float_gelu_backward(g, x, false), CpuOps::float_gelu_backward(g64, x64, false),
         [&](double v, double d) { return d * (cdf(v) + v * phi(v)); }, 2.5e-7);
-    check(CpuBasic::float_gelu_backward(g, x, true), CpuBasic::float_gelu_backward(g64, x64, true),
+    check(CpuOps::float_gelu_backward(g, x, true), CpuOps::float_gelu_backward(g64, x64, true),
           [&](double v, double d) {
             if (std::abs(v) > 1e3) return v > 0 ? d : 0.0;
             const double t = std::tanh(u(v));
@@ -278,7 +278,7 @@ TEST_CASE("Cpu: the functions of functions.h of float stay within their bounds")
     }
     const HostHandle x = floats(inputs);
     at_every_target([&] {
-      const std::vector<float> got = floats_of(CpuBasic::float_unary(x, range.f));
+      const std::vector<float> got = floats_of(CpuOps::float_unary(x, range.f));
       for (size_t i = 0; i < got.size(); ++i) {
         const double off = std::abs(static_cast<double>(got[i]) - exact[i]);
         if (off <= range.absolute || distance(got[i], exact[i]) <= range.bound) continue;
@@ -287,7 +287,7 @@ TEST_CASE("Cpu: the functions of functions.h of float stay within their bounds")
       }
       for (size_t i = 0; i < inputs.size(); i += 499) {
         const std::vector<float> alone =
-            floats_of(CpuBasic::float_unary(floats({inputs[i]}), range.f));
+            floats_of(CpuOps::float_unary(floats({inputs[i]}), range.f));
         CHECK(std::bit_cast<uint32_t>(alone[0]) == std::bit_cast<uint32_t>(got[i]));
       }
     });
@@ -304,7 +304,7 @@ TEST_CASE("Cpu: K and Ai of double are near the reference's") {
   for (const U type : {U::bessel_k0, U::bessel_k1, U::bessel_k0e, U::bessel_k1e, U::airy_ai}) {
     CAPTURE(static_cast<int>(type));
     at_every_target([&] {
-      const std::vector<double> got = values_of(CpuBasic::float_unary(x, {type}));
+      const std::vector<double> got = values_of(CpuOps::float_unary(x, {type}));
       for (size_t i = 0; i < got.size(); ++i) {
         CAPTURE(inputs[i]);
         const double want = math::evaluate({type}, inputs[i]);
@@ -335,7 +335,7 @@ TEST_CASE("Cpu: powers") {
     }
   }
   at_every_target([&] {
-    const std::vector<float> got = floats_of(CpuBasic::float_pow(floats(a), floats(b)));
+    const std::vector<float> got = floats_of(CpuOps::float_pow(floats(a), floats(b)));
     for (size_t i = 0; i < a.size(); ++i) {
       CAPTURE(a[i]);
       CAPTURE(b[i]);
@@ -344,7 +344,7 @@ TEST_CASE("Cpu: powers") {
     }
     for (const double exponent : {0.0, 1.0, 2.0, 3.0, -1.0, 0.5, 2.5}) {
       const std::vector<float> powers =
-          floats_of(CpuBasic::float_pow_scalar(floats(bases), exponent));
+          floats_of(CpuOps::float_pow_scalar(floats(bases), exponent));
       for (size_t i = 0; i < bases.size(); ++i) {
         CAPTURE(bases[i]);
         CAPTURE(exponent);

@@ -153,14 +153,14 @@ TEST_CASE("Cpu: layer_norm of 16-bit floats is float's, rounded once") {
       const HostHandle x = random_tensor(shape, dtype, 4);
       const HostHandle weight = random_tensor({shape[1]}, dtype, 5);
       const HostHandle bias = random_tensor({shape[1]}, dtype, 6);
-      const HostHandle wide_weight = CpuBasic::float_cast(weight, f32);
-      const HostHandle wide_bias = CpuBasic::float_cast(bias, f32);
-      const auto [y, mean, rstd] = CpuNeural::float_layer_norm(x, &weight, &bias, 1, 1e-5);
-      const auto [wide_y, wide_mean, wide_rstd] = CpuNeural::float_layer_norm(
-          CpuBasic::float_cast(x, f32), &wide_weight, &wide_bias, 1, 1e-5);
-      CHECK(same_bits(y, CpuBasic::float_cast(wide_y, dtype)));
-      CHECK(same_bits(mean, CpuBasic::float_cast(wide_mean, dtype)));
-      CHECK(same_bits(rstd, CpuBasic::float_cast(wide_rstd, dtype)));
+      const HostHandle wide_weight = CpuOps::float_cast(weight, f32);
+      const HostHandle wide_bias = CpuOps::float_cast(bias, f32);
+      const auto [y, mean, rstd] = CpuOps::float_layer_norm(x, &weight, &bias, 1, 1e-5);
+      const auto [wide_y, wide_mean, wide_rstd] =
+          CpuOps::float_layer_norm(CpuOps::float_cast(x, f32), &wide_weight, &wide_bias, 1, 1e-5);
+      CHECK(same_bits(y, CpuOps::float_cast(wide_y, dtype)));
+      CHECK(same_bits(mean, CpuOps::float_cast(wide_mean, dtype)));
+      CHECK(same_bits(rstd, CpuOps::float_cast(wide_rstd, dtype)));
     }
   }
 }

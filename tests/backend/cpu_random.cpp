@@ -23,8 +23,7 @@ TEST_CASE("Cpu: random numbers equal the host's, bit by bit") {
             if (n > 1001 && size_of(dtype) < 4) continue;
             TensorData want(Shape{n}, dtype);
             host::fill_random(want, distribution, stream);
-            const HostHandle got =
-                CpuBasic::float_random({n}, distribution, stream, dtype, Device());
+            const HostHandle got = CpuOps::float_random({n}, distribution, stream, dtype, Device());
             CHECK(same_bits(got, host::from_data(want, Device())));
           }
         }
@@ -37,7 +36,7 @@ TEST_CASE("Cpu: random numbers equal the host's, bit by bit") {
             if (dtype != i64 && integers.b > 90) continue;
             TensorData want(Shape{n}, dtype);
             host::fill_random(want, integers, stream);
-            const HostHandle got = CpuBasic::int_random({n}, integers, stream, dtype, Device());
+            const HostHandle got = CpuOps::int_random({n}, integers, stream, dtype, Device());
             CHECK(same_bits(got, host::from_data(want, Device())));
           }
         }
@@ -50,10 +49,10 @@ TEST_CASE("Cpu: random numbers do not depend on the number of threads") {
   check_deterministic([] {
     const RandomStream stream{5, 9};
     return std::vector<HostHandle>{
-        CpuBasic::float_random({200001}, Distribution::normal(), stream, f32, Device()),
-        CpuBasic::float_random({70001}, Distribution::uniform(), stream, f64, Device()),
-        CpuBasic::float_random({100003}, Distribution::normal(), stream, bf16, Device()),
-        CpuBasic::int_random({70001}, Distribution::integers(0, 1000), stream, i32, Device()),
+        CpuOps::float_random({200001}, Distribution::normal(), stream, f32, Device()),
+        CpuOps::float_random({70001}, Distribution::uniform(), stream, f64, Device()),
+        CpuOps::float_random({100003}, Distribution::normal(), stream, bf16, Device()),
+        CpuOps::int_random({70001}, Distribution::integers(0, 1000), stream, i32, Device()),
     };
   });
 }

@@ -30,16 +30,16 @@ std::vector<Dims> subsets(int rank) {
 
 void check_all(const HostHandle& x, const Dims& dims, bool keepdim) {
   const double tolerance = kernel_tolerance(x->dtype());
-  check_close(CpuBasic::float_sum(x, dims, keepdim), Reference::float_sum(x, dims, keepdim),
+  check_close(CpuOps::float_sum(x, dims, keepdim), Reference::float_sum(x, dims, keepdim),
               tolerance);
-  check_close(CpuBasic::float_mean(x, dims, keepdim), Reference::float_mean(x, dims, keepdim),
+  check_close(CpuOps::float_mean(x, dims, keepdim), Reference::float_mean(x, dims, keepdim),
               tolerance);
-  check_close(CpuBasic::float_prod(x, dims, keepdim), Reference::float_prod(x, dims, keepdim),
+  check_close(CpuOps::float_prod(x, dims, keepdim), Reference::float_prod(x, dims, keepdim),
               tolerance);
-  check_close(CpuBasic::float_amax(x, dims, keepdim), Reference::float_amax(x, dims, keepdim), 0.0);
-  check_close(CpuBasic::float_amin(x, dims, keepdim), Reference::float_amin(x, dims, keepdim), 0.0);
-  check_close(CpuBasic::float_var(x, dims, 1.0, keepdim),
-              Reference::float_var(x, dims, 1.0, keepdim), tolerance);
+  check_close(CpuOps::float_amax(x, dims, keepdim), Reference::float_amax(x, dims, keepdim), 0.0);
+  check_close(CpuOps::float_amin(x, dims, keepdim), Reference::float_amin(x, dims, keepdim), 0.0);
+  check_close(CpuOps::float_var(x, dims, 1.0, keepdim), Reference::float_var(x, dims, 1.0, keepdim),
+              tolerance);
 }
 
 }  // namespace
@@ -70,15 +70,15 @@ TEST_CASE("Cpu: reductions of long rows and columns, at every instruction set") 
       CAPTURE(to_string(shape));
       const HostHandle x = random_tensor(shape, f32, 5);
       for (int dim = 0; dim < shape.rank(); ++dim) {
-        check_close(CpuBasic::float_sum(x, {dim}, false), Reference::float_sum(x, {dim}, false),
+        check_close(CpuOps::float_sum(x, {dim}, false), Reference::float_sum(x, {dim}, false),
                     2e-5);
-        check_close(CpuBasic::float_var(x, {dim}, 0.0, false),
+        check_close(CpuOps::float_var(x, {dim}, 0.0, false),
                     Reference::float_var(x, {dim}, 0.0, false), 1e-6);
-        check_close(CpuBasic::float_amin(x, {dim}, false), Reference::float_amin(x, {dim}, false),
+        check_close(CpuOps::float_amin(x, {dim}, false), Reference::float_amin(x, {dim}, false),
                     0.0);
-        check_close(CpuBasic::float_argmax(x, dim, false), Reference::float_argmax(x, dim, false),
+        check_close(CpuOps::float_argmax(x, dim, false), Reference::float_argmax(x, dim, false),
                     0.0);
-        check_close(CpuBasic::float_cumsum(x, dim), Reference::float_cumsum(x, dim), 1e-6);
+        check_close(CpuOps::float_cumsum(x, dim), Reference::float_cumsum(x, dim), 1e-6);
       }
     }
   });
@@ -88,7 +88,7 @@ TEST_CASE("Cpu: the sum of 4 Mi floats is good to 1e-7") {
   const int64_t n = int64_t{1} << 22;
   const HostHandle x = random_tensor({n}, f32, 8);
   // Shifted, so that the sum is large, and every partial sum loses bits.
-  const HostHandle shifted = CpuBasic::float_add_scalar(x, 3.0);
+  const HostHandle shifted = CpuOps::float_add_scalar(x, 3.0);
   long double exact = 0.0L;
   for (int64_t i = 0; i < n; ++i) exact += static_cast<long double>(shifted->data_as<float>()[i]);
   const auto relative = [&](const HostHandle& got) {
@@ -96,10 +96,10 @@ TEST_CASE("Cpu: the sum of 4 Mi floats is good to 1e-7") {
     return static_cast<double>(error < 0 ? -error / exact : error / exact);
   };
   at_every_target([&] {
-    CHECK(relative(CpuBasic::float_sum(shifted, {0}, false)) < 1e-7);
-    const HostHandle wide = CpuBasic::float_reshape(shifted, {n / 8, 8});
-    const HostHandle columns = CpuBasic::float_cast(CpuBasic::float_sum(wide, {0}, false), f64);
-    CHECK(relative(CpuBasic::float_sum(columns, {0}, false)) < 1e-7);
+    CHECK(relative(CpuOps::float_sum(shifted, {0}, false)) < 1e-7);
+    const HostHandle wide = CpuOps::float_reshape(shifted, {n / 8, 8});
+    const HostHandle columns = CpuOps::float_cast(CpuOps::float_sum(wide, {0}, false), f64);
+    CHECK(relative(CpuOps::float_sum(columns, {0}, false)) < 1e-7);
   });
 }
 
@@ -107,11 +107,11 @@ TEST_CASE("Cpu: the variance of large, close numbers") {
   std::vector<double> values;
   for (int i = 0; i < 1000; ++i) values.push_back(4194304.0 + i % 4);
   const HostHandle x = tensor(values, {10, 100}, f32);
-  const std::vector<double> rows = values_of(CpuBasic::float_var(x, {1}, 0.0, false));
+  const std::vector<double> rows = values_of(CpuOps::float_var(x, {1}, 0.0, false));
   for (double v : rows) CHECK(std::abs(v - 1.25) < 1e-6);
   const HostHandle constant = tensor(std::vector<double>(300, 0.1), {300}, f32);
-  CHECK(values_of(CpuBasic::float_var(constant, {0}, 1.0, false))[0] == 0.0);
-  CHECK(std::isnan(values_of(CpuBasic::float_var(tensor({1}, {1}, f32), {0}, 1.0, false))[0]));
+  CHECK(values_of(CpuOps::float_var(constant, {0}, 1.0, false))[0] == 0.0);
+  CHECK(std::isnan(values_of(CpuOps::float_var(tensor({1}, {1}, f32), {0}, 1.0, false))[0]));
 }
 
 TEST_CASE("Cpu: reductions are bit-identical at any number of threads") {
@@ -120,16 +120,16 @@ TEST_CASE("Cpu: reductions are bit-identical at any number of threads") {
   const HostHandle cube = random_tensor({20, 16, 40, 40}, f32, 3);
   check_deterministic([&] {
     return std::vector<HostHandle>{
-        CpuBasic::float_sum(x, {0}, false),
-        CpuBasic::float_sum(x, {1}, false),
-        CpuBasic::float_sum(x, {0, 1}, false),
-        CpuBasic::float_mean(tall, {0}, false),
-        CpuBasic::float_var(x, {0, 1}, 1, false),
-        CpuBasic::float_sum(cube, {0, 2, 3}, false),
-        CpuBasic::float_prod(x, {1}, false),
-        CpuBasic::float_var(cube, {0, 2, 3}, 0, false),
-        CpuBasic::float_cumsum(x, 0),
-        CpuBasic::float_argmin(x, 0, false),
+        CpuOps::float_sum(x, {0}, false),
+        CpuOps::float_sum(x, {1}, false),
+        CpuOps::float_sum(x, {0, 1}, false),
+        CpuOps::float_mean(tall, {0}, false),
+        CpuOps::float_var(x, {0, 1}, 1, false),
+        CpuOps::float_sum(cube, {0, 2, 3}, false),
+        CpuOps::float_prod(x, {1}, false),
+        CpuOps::float_var(cube, {0, 2, 3}, 0, false),
+        CpuOps::float_cumsum(x, 0),
+        CpuOps::float_argmin(x, 0, false),
     };
   });
 }
@@ -142,18 +142,18 @@ TEST_CASE("Cpu: NaN wins, ties go to the first") {
           std::vector<double> values(static_cast<size_t>(n), 1.0);
           values[static_cast<size_t>(at)] = kNan;
           const HostHandle row = tensor(values, {n}, dtype);
-          CHECK(std::isnan(values_of(CpuBasic::float_amax(row, {0}, false))[0]));
-          CHECK(std::isnan(values_of(CpuBasic::float_amin(row, {0}, false))[0]));
-          CHECK(values_of(CpuBasic::float_argmax(row, 0, false))[0] == static_cast<double>(at));
+          CHECK(std::isnan(values_of(CpuOps::float_amax(row, {0}, false))[0]));
+          CHECK(std::isnan(values_of(CpuOps::float_amin(row, {0}, false))[0]));
+          CHECK(values_of(CpuOps::float_argmax(row, 0, false))[0] == static_cast<double>(at));
           const HostHandle column =
-              CpuBasic::float_expand(CpuBasic::float_reshape(row, {n, 1}), {n, 20});
-          for (double v : values_of(CpuBasic::float_amax(column, {0}, false))) CHECK(std::isnan(v));
-          for (double v : values_of(CpuBasic::float_argmin(column, 0, false))) {
+              CpuOps::float_expand(CpuOps::float_reshape(row, {n, 1}), {n, 20});
+          for (double v : values_of(CpuOps::float_amax(column, {0}, false))) CHECK(std::isnan(v));
+          for (double v : values_of(CpuOps::float_argmin(column, 0, false))) {
             CHECK(v == static_cast<double>(at));
           }
           values[static_cast<size_t>(at)] = 2.0;
           values[static_cast<size_t>(n - 1)] = 2.0;
-          CHECK(values_of(CpuBasic::float_argmax(tensor(values, {n}, dtype), 0, true))[0] ==
+          CHECK(values_of(CpuOps::float_argmax(tensor(values, {n}, dtype), 0, true))[0] ==
                 static_cast<double>(at));
         }
       }
@@ -164,7 +164,7 @@ TEST_CASE("Cpu: NaN wins, ties go to the first") {
 TEST_CASE("Cpu: a product leaves the range only where the product in order does") {
   const auto product = [](const std::vector<double>& values, DType dtype) {
     const auto n = static_cast<int64_t>(values.size());
-    return values_of(CpuBasic::float_prod(tensor(values, {n}, dtype), {0}, false))[0];
+    return values_of(CpuOps::float_prod(tensor(values, {n}, dtype), {0}, false))[0];
   };
   const double inf = std::numeric_limits<double>::infinity();
   for (const int64_t n : {6, 40, 1000, 40000}) {
@@ -191,19 +191,19 @@ TEST_CASE("Cpu: a product leaves the range only where the product in order does"
 }
 
 TEST_CASE("Cpu: reductions of nothing, and of dims of size 1, are fresh tensors") {
-  const HostHandle empty = CpuBasic::float_empty({0, 3}, f32, Device());
-  CHECK(values_of(CpuBasic::float_sum(empty, {0}, false)) == std::vector<double>{0, 0, 0});
-  CHECK(values_of(CpuBasic::float_prod(empty, {0, 1}, false)) == std::vector<double>{1});
-  CHECK(std::isnan(values_of(CpuBasic::float_mean(empty, {0}, false))[0]));
-  CHECK(CpuBasic::float_sum(empty, {1}, true)->shape() == Shape{0, 1});
-  const HostHandle none = CpuBasic::bool_empty({0}, Device());
-  CHECK(values_of(CpuBasic::bool_any(none, {0}, false)) == std::vector<double>{0});
-  CHECK(values_of(CpuBasic::bool_all(none, {0}, false)) == std::vector<double>{1});
+  const HostHandle empty = CpuOps::float_empty({0, 3}, f32, Device());
+  CHECK(values_of(CpuOps::float_sum(empty, {0}, false)) == std::vector<double>{0, 0, 0});
+  CHECK(values_of(CpuOps::float_prod(empty, {0, 1}, false)) == std::vector<double>{1});
+  CHECK(std::isnan(values_of(CpuOps::float_mean(empty, {0}, false))[0]));
+  CHECK(CpuOps::float_sum(empty, {1}, true)->shape() == Shape{0, 1});
+  const HostHandle none = CpuOps::bool_empty({0}, Device());
+  CHECK(values_of(CpuOps::bool_any(none, {0}, false)) == std::vector<double>{0});
+  CHECK(values_of(CpuOps::bool_all(none, {0}, false)) == std::vector<double>{1});
 
   const HostHandle x = random_tensor({1, 6}, f32, 1);
   const std::vector<double> before = values_of(x);
-  const HostHandle sum = CpuBasic::float_sum(x, {0}, false);
-  CpuBasic::float_fill(sum, 7.0);
+  const HostHandle sum = CpuOps::float_sum(x, {0}, false);
+  CpuOps::float_fill(sum, 7.0);
   CHECK(values_of(x) == before);
 }
 
@@ -211,20 +211,20 @@ TEST_CASE("Cpu: int and bool reductions") {
   for (const DType dtype : {i64, i32, i16, i8, u8}) {
     const HostHandle x = random_ints({5, 67, 3}, dtype, 100, 4);
     for (const Dims& dims : subsets(3)) {
-      check_close(CpuBasic::int_sum(x, dims, false), Reference::int_sum(x, dims, false), 0.0);
-      check_close(CpuBasic::int_prod(x, dims, true), Reference::int_prod(x, dims, true), 0.0);
-      check_close(CpuBasic::int_amax(x, dims, false), Reference::int_amax(x, dims, false), 0.0);
-      check_close(CpuBasic::int_amin(x, dims, false), Reference::int_amin(x, dims, false), 0.0);
+      check_close(CpuOps::int_sum(x, dims, false), Reference::int_sum(x, dims, false), 0.0);
+      check_close(CpuOps::int_prod(x, dims, true), Reference::int_prod(x, dims, true), 0.0);
+      check_close(CpuOps::int_amax(x, dims, false), Reference::int_amax(x, dims, false), 0.0);
+      check_close(CpuOps::int_amin(x, dims, false), Reference::int_amin(x, dims, false), 0.0);
     }
     for (int dim = 0; dim < 3; ++dim) {
-      check_close(CpuBasic::int_argmin(x, dim, false), Reference::int_argmin(x, dim, false), 0.0);
-      check_close(CpuBasic::int_cumsum(x, dim), Reference::int_cumsum(x, dim), 0.0);
+      check_close(CpuOps::int_argmin(x, dim, false), Reference::int_argmin(x, dim, false), 0.0);
+      check_close(CpuOps::int_cumsum(x, dim), Reference::int_cumsum(x, dim), 0.0);
     }
-    const HostHandle mask = CpuBasic::int_greater_scalar(x, 90);
-    check_close(CpuBasic::bool_any(mask, {1}, false), Reference::bool_any(mask, {1}, false), 0.0);
-    check_close(CpuBasic::bool_count(mask, {0, 2}, false),
-                Reference::bool_count(mask, {0, 2}, false), 0.0);
-    check_close(CpuBasic::bool_all(mask, {2}, true), Reference::bool_all(mask, {2}, true), 0.0);
+    const HostHandle mask = CpuOps::int_greater_scalar(x, 90);
+    check_close(CpuOps::bool_any(mask, {1}, false), Reference::bool_any(mask, {1}, false), 0.0);
+    check_close(CpuOps::bool_count(mask, {0, 2}, false), Reference::bool_count(mask, {0, 2}, false),
+                0.0);
+    check_close(CpuOps::bool_all(mask, {2}, true), Reference::bool_all(mask, {2}, true), 0.0);
   }
 }
 
@@ -245,10 +245,10 @@ TEST_CASE("Cpu: the places of the best of columns, of every width") {
         const HostHandle values = host::from_data(data.cast(dtype), Device());
         const bool floats = is_floating_point(dtype);
         for (const bool largest : {true, false}) {
-          const HostHandle got = floats ? (largest ? CpuBasic::float_argmax(values, 0, false)
-                                                   : CpuBasic::float_argmin(values, 0, false))
-                                        : (largest ? CpuBasic::int_argmax(values, 0, false)
-                                                   : CpuBasic::int_argmin(values, 0, false));
+          const HostHandle got = floats ? (largest ? CpuOps::float_argmax(values, 0, false)
+                                                   : CpuOps::float_argmin(values, 0, false))
+                                        : (largest ? CpuOps::int_argmax(values, 0, false)
+                                                   : CpuOps::int_argmin(values, 0, false));
           for (int64_t c = 0; c < columns; ++c) {
             int64_t want = 0;
             for (int64_t r = 1; r < rows; ++r) {
@@ -279,24 +279,24 @@ TEST_CASE("Cpu: reductions of views with gaps equal those of their copies") {
                                 host::expand(host::slice(x, 1, Range{7, 8, 1}), {3, 500, 402})};
     for (const HostHandle& view : views) {
       CAPTURE(to_string(view->shape()));
-      const HostHandle copy = CpuBasic::float_contiguous(view);
+      const HostHandle copy = CpuOps::float_contiguous(view);
       std::vector<Dims> all = {{0}, {1}, {0, 1}};
       if (view->shape().rank() == 3) all.insert(all.end(), {{2}, {1, 2}, {0, 2}, {0, 1, 2}});
       for (const Dims& dims : all) {
         for (const bool keepdim : {true, false}) {
-          CHECK(same_bits(CpuBasic::float_amax(view, dims, keepdim),
-                          CpuBasic::float_amax(copy, dims, keepdim)));
-          CHECK(same_bits(CpuBasic::float_amin(view, dims, keepdim),
-                          CpuBasic::float_amin(copy, dims, keepdim)));
-          check_close(CpuBasic::float_sum(view, dims, keepdim),
-                      CpuBasic::float_sum(copy, dims, keepdim), dtype == bf16 ? 1.0 : 1e-3);
-          check_close(CpuBasic::float_mean(view, dims, keepdim),
-                      CpuBasic::float_mean(copy, dims, keepdim), dtype == bf16 ? 1e-2 : 1e-6);
+          CHECK(same_bits(CpuOps::float_amax(view, dims, keepdim),
+                          CpuOps::float_amax(copy, dims, keepdim)));
+          CHECK(same_bits(CpuOps::float_amin(view, dims, keepdim),
+                          CpuOps::float_amin(copy, dims, keepdim)));
+          check_close(CpuOps::float_sum(view, dims, keepdim),
+                      CpuOps::float_sum(copy, dims, keepdim), dtype == bf16 ? 1.0 : 1e-3);
+          check_close(CpuOps::float_mean(view, dims, keepdim),
+                      CpuOps::float_mean(copy, dims, keepdim), dtype == bf16 ? 1e-2 : 1e-6);
         }
       }
       check_deterministic([&] {
-        return std::vector<HostHandle>{CpuBasic::float_sum(view, {0, 1}, false),
-                                       CpuBasic::float_sum(view, {1}, false)};
+        return std::vector<HostHandle>{CpuOps::float_sum(view, {0, 1}, false),
+                                       CpuOps::float_sum(view, {1}, false)};
       });
     }
   }

@@ -203,12 +203,12 @@ TEST_CASE("Cpu: softmax of 16-bit floats is float's, rounded once") {
     for (const Shape& shape : {Shape{700, 33}, Shape{3, 9000}, Shape{40, 257, 70}}) {
       CAPTURE(to_string(shape));
       const HostHandle x = random_tensor(shape, dtype, 4);
-      const HostHandle wide = CpuBasic::float_cast(x, f32);
+      const HostHandle wide = CpuOps::float_cast(x, f32);
       for (int dim = 0; dim < shape.rank(); ++dim) {
-        CHECK(same_bits(CpuNeural::float_softmax(x, dim),
-                        CpuBasic::float_cast(CpuNeural::float_softmax(wide, dim), dtype)));
-        CHECK(same_bits(CpuNeural::float_log_softmax(x, dim),
-                        CpuBasic::float_cast(CpuNeural::float_log_softmax(wide, dim), dtype)));
+        CHECK(same_bits(CpuOps::float_softmax(x, dim),
+                        CpuOps::float_cast(CpuOps::float_softmax(wide, dim), dtype)));
+        CHECK(same_bits(CpuOps::float_log_softmax(x, dim),
+                        CpuOps::float_cast(CpuOps::float_log_softmax(wide, dim), dtype)));
       }
     }
   }

@@ -1,4 +1,4 @@
-// What the tests of CpuNeural share: operands of every layout, comparison with Reference, and runs
+// What the tests of Cpu share: operands of every layout, comparison with Reference, and runs
 // at every instruction set and number of threads.
 #pragma once
 

@@ -1,17 +1,17 @@
-// How the ops of CpuNeural take their operands: row-major, and in float where they are 16-bit
+// How ops take their operands: row-major, and in float where they are 16-bit
 // floats. Internal.
 #pragma once
 
-#include "kiln/backend/cpu/cpu_basic.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise.h"
 
 namespace kiln::cpu {
 
 inline bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
-inline HostHandle widened(const HostHandle& x) { return CpuBasic::float_cast(x, DType::f32); }
+inline HostHandle widened(const HostHandle& x) { return CpuOps::float_cast(x, DType::f32); }
 inline HostHandle narrowed(HostHandle x, DType dtype) {
-  return CpuBasic::float_cast(Arg<HostHandle>(std::move(x)), dtype);
+  return CpuOps::float_cast(Arg<HostHandle>(std::move(x)), dtype);
 }
 
 // An operand that may be absent, widened or made row-major; get() is what a function that takes one

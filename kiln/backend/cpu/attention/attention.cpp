@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -160,10 +160,9 @@ void run_forward(const HostTensor& q, const HostTensor& k, const HostTensor& v,
 
 }  // namespace
 
-std::pair<HostHandle, HostHandle> CpuNeural::float_attention(Arg<HostHandle> q, Arg<HostHandle> k,
-                                                             Arg<HostHandle> v,
-                                                             const HostHandle* mask,
-                                                             const AttentionOptions& options) {
+std::pair<HostHandle, HostHandle> CpuOps::float_attention(Arg<HostHandle> q, Arg<HostHandle> k,
+                                                          Arg<HostHandle> v, const HostHandle* mask,
+                                                          const AttentionOptions& options) {
   const DType dtype = q.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand m(mask, cpu::widened);

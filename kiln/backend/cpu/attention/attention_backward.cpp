@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kiln/backend/cpu/attention/attention.h"
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -174,14 +174,14 @@ class Backward {
 };
 
 HostHandle zero_heads(const Shape& shape, DType dtype, Device device) {
-  return host::permute(CpuBasic::float_full(Shape{shape[0], shape[2], shape[1], shape[3]},
-                                            Scalar(0.0), dtype, device),
-                       Dims{0, 2, 1, 3});
+  return host::permute(
+      CpuOps::float_full(Shape{shape[0], shape[2], shape[1], shape[3]}, Scalar(0.0), dtype, device),
+      Dims{0, 2, 1, 3});
 }
 
 }  // namespace
 
-std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_attention_backward(
+std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_attention_backward(
     Arg<HostHandle> g, Arg<HostHandle> q, Arg<HostHandle> k, Arg<HostHandle> v,
     const HostHandle* mask, Arg<HostHandle> out, Arg<HostHandle> lse,
     const AttentionOptions& options) {

@@ -2,7 +2,7 @@
 // conv_weight_grad.cpp.
 #include "kiln/backend/cpu/conv/conv.h"
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/operand.h"
 
 namespace kiln {
@@ -35,8 +35,8 @@ void visit_real(DType dtype, F&& f) {
 
 }  // namespace
 
-HostHandle CpuNeural::float_conv2d(Arg<HostHandle> x, Arg<HostHandle> weight,
-                                   const HostHandle* bias, const ConvOptions& options) {
+HostHandle CpuOps::float_conv2d(Arg<HostHandle> x, Arg<HostHandle> weight, const HostHandle* bias,
+                                const ConvOptions& options) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand wide(bias, cpu::widened);
@@ -56,8 +56,8 @@ HostHandle CpuNeural::float_conv2d(Arg<HostHandle> x, Arg<HostHandle> weight,
   return out;
 }
 
-HostHandle CpuNeural::float_conv2d_input_grad(Arg<HostHandle> weight, Arg<HostHandle> g,
-                                              const Shape& x_shape, const ConvOptions& options) {
+HostHandle CpuOps::float_conv2d_input_grad(Arg<HostHandle> weight, Arg<HostHandle> g,
+                                           const Shape& x_shape, const ConvOptions& options) {
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
     return cpu::narrowed(
@@ -74,9 +74,8 @@ HostHandle CpuNeural::float_conv2d_input_grad(Arg<HostHandle> weight, Arg<HostHa
   return out;
 }
 
-HostHandle CpuNeural::float_conv2d_weight_grad(Arg<HostHandle> x, Arg<HostHandle> g,
-                                               const Shape& weight_shape,
-                                               const ConvOptions& options) {
+HostHandle CpuOps::float_conv2d_weight_grad(Arg<HostHandle> x, Arg<HostHandle> g,
+                                            const Shape& weight_shape, const ConvOptions& options) {
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
     return cpu::narrowed(

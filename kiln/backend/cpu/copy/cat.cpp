@@ -84,13 +84,13 @@ HostHandle cat(std::span<const HostHandle> parts, int dim) {
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_cat(std::span<const HostHandle> parts, int dim) {
+HostHandle CpuOps::float_cat(std::span<const HostHandle> parts, int dim) {
   return cpu::cat(parts, dim);
 }
-HostHandle CpuBasic::int_cat(std::span<const HostHandle> parts, int dim) {
+HostHandle CpuOps::int_cat(std::span<const HostHandle> parts, int dim) {
   return cpu::cat(parts, dim);
 }
-HostHandle CpuBasic::bool_cat(std::span<const HostHandle> parts, int dim) {
+HostHandle CpuOps::bool_cat(std::span<const HostHandle> parts, int dim) {
   return cpu::cat(parts, dim);
 }
 

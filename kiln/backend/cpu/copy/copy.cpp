@@ -330,23 +330,19 @@ using cpu::contiguous;
 using cpu::flip;
 using cpu::reshape;
 
-HostHandle CpuBasic::float_reshape(Arg<HostHandle> x, const Shape& shape) {
+HostHandle CpuOps::float_reshape(Arg<HostHandle> x, const Shape& shape) {
   return reshape(x, shape);
 }
-HostHandle CpuBasic::int_reshape(Arg<HostHandle> x, const Shape& shape) {
-  return reshape(x, shape);
-}
-HostHandle CpuBasic::bool_reshape(Arg<HostHandle> x, const Shape& shape) {
-  return reshape(x, shape);
-}
-HostHandle CpuBasic::float_contiguous(Arg<HostHandle> x) { return contiguous(x); }
-HostHandle CpuBasic::int_contiguous(Arg<HostHandle> x) { return contiguous(x); }
-HostHandle CpuBasic::float_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
-HostHandle CpuBasic::int_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
-HostHandle CpuBasic::bool_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
-HostHandle CpuBasic::bool_contiguous(Arg<HostHandle> x) { return contiguous(x); }
-void CpuBasic::float_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
-void CpuBasic::int_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
-void CpuBasic::bool_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
+HostHandle CpuOps::int_reshape(Arg<HostHandle> x, const Shape& shape) { return reshape(x, shape); }
+HostHandle CpuOps::bool_reshape(Arg<HostHandle> x, const Shape& shape) { return reshape(x, shape); }
+HostHandle CpuOps::float_contiguous(Arg<HostHandle> x) { return contiguous(x); }
+HostHandle CpuOps::int_contiguous(Arg<HostHandle> x) { return contiguous(x); }
+HostHandle CpuOps::float_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
+HostHandle CpuOps::int_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
+HostHandle CpuOps::bool_flip(Arg<HostHandle> x, const Dims& dims) { return flip(x, dims); }
+HostHandle CpuOps::bool_contiguous(Arg<HostHandle> x) { return contiguous(x); }
+void CpuOps::float_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
+void CpuOps::int_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
+void CpuOps::bool_assign(Arg<HostHandle> to, Arg<HostHandle> from) { assign(to, from); }
 
 }  // namespace kiln

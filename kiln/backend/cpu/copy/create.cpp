@@ -89,43 +89,43 @@ using cpu::full;
 std::string Cpu::name(kiln::Device) { return concat("cpu (", cpu::target_name(), ")"); }
 void Cpu::seed(kiln::Device, uint64_t seed) { default_generator().manual_seed(seed); }
 
-HostHandle CpuBasic::float_from_data(const TensorData& data, Device device) {
+HostHandle CpuOps::float_from_data(const TensorData& data, Device device) {
   return host::from_data(data, device);
 }
-HostHandle CpuBasic::int_from_data(const TensorData& data, Device device) {
+HostHandle CpuOps::int_from_data(const TensorData& data, Device device) {
   return host::from_data(data, device);
 }
-HostHandle CpuBasic::bool_from_data(const TensorData& data, Device device) {
+HostHandle CpuOps::bool_from_data(const TensorData& data, Device device) {
   return host::from_data(data, device);
 }
-TensorData CpuBasic::float_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
-TensorData CpuBasic::int_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
-TensorData CpuBasic::bool_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
+TensorData CpuOps::float_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
+TensorData CpuOps::int_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
+TensorData CpuOps::bool_into_data(Arg<HostHandle> x) { return cpu::into_data(x); }
 
-HostHandle CpuBasic::float_empty(const Shape& shape, DType dtype, Device device) {
+HostHandle CpuOps::float_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);
 }
-HostHandle CpuBasic::int_empty(const Shape& shape, DType dtype, Device device) {
+HostHandle CpuOps::int_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);
 }
-HostHandle CpuBasic::bool_empty(const Shape& shape, Device device) {
+HostHandle CpuOps::bool_empty(const Shape& shape, Device device) {
   return host::empty(shape, DType::boolean, device);
 }
-HostHandle CpuBasic::float_full(const Shape& shape, Scalar value, DType dtype, Device device) {
+HostHandle CpuOps::float_full(const Shape& shape, Scalar value, DType dtype, Device device) {
   return full(shape, value, dtype, device);
 }
-HostHandle CpuBasic::int_full(const Shape& shape, Scalar value, DType dtype, Device device) {
+HostHandle CpuOps::int_full(const Shape& shape, Scalar value, DType dtype, Device device) {
   return full(shape, value, dtype, device);
 }
-HostHandle CpuBasic::bool_full(const Shape& shape, bool value, Device device) {
+HostHandle CpuOps::bool_full(const Shape& shape, bool value, Device device) {
   return full(shape, value, DType::boolean, device);
 }
-void CpuBasic::float_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
-void CpuBasic::int_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
-void CpuBasic::bool_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
+void CpuOps::float_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
+void CpuOps::int_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
+void CpuOps::bool_fill(Arg<HostHandle> x, Scalar value) { fill_in_place(x, value); }
 
-HostHandle CpuBasic::float_arange(double start, double step, int64_t count, DType dtype,
-                                  Device device) {
+HostHandle CpuOps::float_arange(double start, double step, int64_t count, DType dtype,
+                                Device device) {
   HostHandle out = host::empty(Shape{count}, dtype, device);
   visit_float("arange", dtype, [&]<class T>() {
     T* values = out->data_as<T>();
@@ -147,8 +147,8 @@ HostHandle CpuBasic::float_arange(double start, double step, int64_t count, DTyp
   });
   return out;
 }
-HostHandle CpuBasic::int_arange(int64_t start, int64_t step, int64_t count, DType dtype,
-                                Device device) {
+HostHandle CpuOps::int_arange(int64_t start, int64_t step, int64_t count, DType dtype,
+                              Device device) {
   HostHandle out = host::empty(Shape{count}, dtype, device);
   visit_int("arange", dtype, [&]<class T>() {
     T* values = out->data_as<T>();
@@ -172,35 +172,35 @@ HostHandle CpuBasic::int_arange(int64_t start, int64_t step, int64_t count, DTyp
 }
 
 // All Cpu devices are the same memory.
-HostHandle CpuBasic::float_to_device(Arg<HostHandle> x, Device) { return x.take(); }
-HostHandle CpuBasic::int_to_device(Arg<HostHandle> x, Device) { return x.take(); }
-HostHandle CpuBasic::bool_to_device(Arg<HostHandle> x, Device) { return x.take(); }
+HostHandle CpuOps::float_to_device(Arg<HostHandle> x, Device) { return x.take(); }
+HostHandle CpuOps::int_to_device(Arg<HostHandle> x, Device) { return x.take(); }
+HostHandle CpuOps::bool_to_device(Arg<HostHandle> x, Device) { return x.take(); }
 
-HostHandle CpuBasic::float_permute(Arg<HostHandle> x, const Dims& dims) {
+HostHandle CpuOps::float_permute(Arg<HostHandle> x, const Dims& dims) {
   return host::permute(x, dims);
 }
-HostHandle CpuBasic::int_permute(Arg<HostHandle> x, const Dims& dims) {
+HostHandle CpuOps::int_permute(Arg<HostHandle> x, const Dims& dims) {
   return host::permute(x, dims);
 }
-HostHandle CpuBasic::bool_permute(Arg<HostHandle> x, const Dims& dims) {
+HostHandle CpuOps::bool_permute(Arg<HostHandle> x, const Dims& dims) {
   return host::permute(x, dims);
 }
-HostHandle CpuBasic::float_expand(Arg<HostHandle> x, const Shape& shape) {
+HostHandle CpuOps::float_expand(Arg<HostHandle> x, const Shape& shape) {
   return host::expand(x, shape);
 }
-HostHandle CpuBasic::int_expand(Arg<HostHandle> x, const Shape& shape) {
+HostHandle CpuOps::int_expand(Arg<HostHandle> x, const Shape& shape) {
   return host::expand(x, shape);
 }
-HostHandle CpuBasic::bool_expand(Arg<HostHandle> x, const Shape& shape) {
+HostHandle CpuOps::bool_expand(Arg<HostHandle> x, const Shape& shape) {
   return host::expand(x, shape);
 }
-HostHandle CpuBasic::float_slice(Arg<HostHandle> x, int dim, Range range) {
+HostHandle CpuOps::float_slice(Arg<HostHandle> x, int dim, Range range) {
   return host::slice(x, dim, range);
 }
-HostHandle CpuBasic::int_slice(Arg<HostHandle> x, int dim, Range range) {
+HostHandle CpuOps::int_slice(Arg<HostHandle> x, int dim, Range range) {
   return host::slice(x, dim, range);
 }
-HostHandle CpuBasic::bool_slice(Arg<HostHandle> x, int dim, Range range) {
+HostHandle CpuOps::bool_slice(Arg<HostHandle> x, int dim, Range range) {
   return host::slice(x, dim, range);
 }
 

@@ -94,66 +94,66 @@ using cpu::BinaryOp;
 using cpu::run_binary;
 using cpu::run_scalar;
 
-HostHandle CpuBasic::float_add(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_add(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::add, a, b);
 }
-HostHandle CpuBasic::float_sub(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_sub(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::sub, a, b);
 }
-HostHandle CpuBasic::float_mul(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_mul(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::mul, a, b);
 }
-HostHandle CpuBasic::float_div(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_div(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::div, a, b);
 }
-HostHandle CpuBasic::float_remainder(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_remainder(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::remainder, a, b);
 }
-HostHandle CpuBasic::float_pow(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_pow(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::pow, a, b);
 }
-HostHandle CpuBasic::float_atan2(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_atan2(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::atan2, a, b);
 }
-HostHandle CpuBasic::float_maximum(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_maximum(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::maximum, a, b);
 }
-HostHandle CpuBasic::float_minimum(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_minimum(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_binary(BinaryOp::minimum, a, b);
 }
 
-HostHandle CpuBasic::float_add_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_add_scalar(Arg<HostHandle> x, Scalar value) {
   return run_scalar(BinaryOp::add, x, value);
 }
-HostHandle CpuBasic::float_mul_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_mul_scalar(Arg<HostHandle> x, Scalar value) {
   return run_scalar(BinaryOp::mul, x, value);
 }
-HostHandle CpuBasic::float_div_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_div_scalar(Arg<HostHandle> x, Scalar value) {
   return run_scalar(BinaryOp::div, x, value);
 }
-HostHandle CpuBasic::float_remainder_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_remainder_scalar(Arg<HostHandle> x, Scalar value) {
   return run_scalar(BinaryOp::remainder, x, value);
 }
-HostHandle CpuBasic::float_rsub_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_rsub_scalar(Arg<HostHandle> x, Scalar value) {
   return run_scalar(BinaryOp::sub, x, value, /*number_first=*/true);
 }
-HostHandle CpuBasic::float_rdiv_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_rdiv_scalar(Arg<HostHandle> x, Scalar value) {
   return run_scalar(BinaryOp::div, x, value, /*number_first=*/true);
 }
 
-HostHandle CpuBasic::float_relu_backward(Arg<HostHandle> g, Arg<HostHandle> y) {
+HostHandle CpuOps::float_relu_backward(Arg<HostHandle> g, Arg<HostHandle> y) {
   return run_binary(BinaryOp::relu_backward, g, y);
 }
-HostHandle CpuBasic::float_sigmoid_backward(Arg<HostHandle> g, Arg<HostHandle> y) {
+HostHandle CpuOps::float_sigmoid_backward(Arg<HostHandle> g, Arg<HostHandle> y) {
   return run_binary(BinaryOp::sigmoid_backward, g, y);
 }
-HostHandle CpuBasic::float_tanh_backward(Arg<HostHandle> g, Arg<HostHandle> y) {
+HostHandle CpuOps::float_tanh_backward(Arg<HostHandle> g, Arg<HostHandle> y) {
   return run_binary(BinaryOp::tanh_backward, g, y);
 }
-HostHandle CpuBasic::float_silu_backward(Arg<HostHandle> g, Arg<HostHandle> x) {
+HostHandle CpuOps::float_silu_backward(Arg<HostHandle> g, Arg<HostHandle> x) {
   return run_binary(BinaryOp::silu_backward, g, x);
 }
-HostHandle CpuBasic::float_gelu_backward(Arg<HostHandle> g, Arg<HostHandle> x, bool tanh_form) {
+HostHandle CpuOps::float_gelu_backward(Arg<HostHandle> g, Arg<HostHandle> x, bool tanh_form) {
   return run_binary(tanh_form ? BinaryOp::gelu_tanh_backward : BinaryOp::gelu_backward, g, x);
 }
 

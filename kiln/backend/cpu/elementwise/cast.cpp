@@ -119,13 +119,13 @@ HostHandle cast(const Arg<HostHandle>& x, DType dtype) {
 
 using cpu::cast;
 
-HostHandle CpuBasic::float_cast(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
-HostHandle CpuBasic::float_into_int(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
-HostHandle CpuBasic::float_into_bool(Arg<HostHandle> x) { return cast(x, DType::boolean); }
-HostHandle CpuBasic::int_cast(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
-HostHandle CpuBasic::int_into_float(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
-HostHandle CpuBasic::int_into_bool(Arg<HostHandle> x) { return cast(x, DType::boolean); }
-HostHandle CpuBasic::bool_into_float(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
-HostHandle CpuBasic::bool_into_int(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
+HostHandle CpuOps::float_cast(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
+HostHandle CpuOps::float_into_int(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
+HostHandle CpuOps::float_into_bool(Arg<HostHandle> x) { return cast(x, DType::boolean); }
+HostHandle CpuOps::int_cast(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
+HostHandle CpuOps::int_into_float(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
+HostHandle CpuOps::int_into_bool(Arg<HostHandle> x) { return cast(x, DType::boolean); }
+HostHandle CpuOps::bool_into_float(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
+HostHandle CpuOps::bool_into_int(Arg<HostHandle> x, DType dtype) { return cast(x, dtype); }
 
 }  // namespace kiln

@@ -103,102 +103,102 @@ HostHandle run_bool(IntOp op, const Arg<HostHandle>& a, const Arg<HostHandle>& b
 
 using namespace cpu;
 
-HostHandle CpuBasic::float_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::equal, *a.get(), *b.get());
 }
-HostHandle CpuBasic::float_not_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_not_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::not_equal, *a.get(), *b.get());
 }
-HostHandle CpuBasic::float_greater(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_greater(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater, *a.get(), *b.get());
 }
-HostHandle CpuBasic::float_greater_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_greater_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater_equal, *a.get(), *b.get());
 }
-HostHandle CpuBasic::float_lower(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_lower(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater, *b.get(), *a.get());
 }
-HostHandle CpuBasic::float_lower_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_lower_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater_equal, *b.get(), *a.get());
 }
-HostHandle CpuBasic::float_equal_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_float(CompareOp::equal, x, value);
 }
-HostHandle CpuBasic::float_not_equal_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_not_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_float(CompareOp::not_equal, x, value);
 }
-HostHandle CpuBasic::float_greater_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_greater_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_float(CompareOp::greater, x, value);
 }
-HostHandle CpuBasic::float_greater_equal_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_greater_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_float(CompareOp::greater_equal, x, value);
 }
-HostHandle CpuBasic::float_lower_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_lower_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_float(CompareOp::greater, x, value, /*number_first=*/true);
 }
-HostHandle CpuBasic::float_lower_equal_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_lower_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_float(CompareOp::greater_equal, x, value, /*number_first=*/true);
 }
-HostHandle CpuBasic::float_is_nan(Arg<HostHandle> x) {
+HostHandle CpuOps::float_is_nan(Arg<HostHandle> x) {
   return run_compare(CompareOp::not_equal, *x.get(), *x.get());
 }
-HostHandle CpuBasic::float_is_inf(Arg<HostHandle> x) {
+HostHandle CpuOps::float_is_inf(Arg<HostHandle> x) {
   HostHandle out = host::empty(x->shape(), DType::boolean, x->device());
   const HostTensor* inputs[] = {x.get().get()};
   run_elementwise({compare_kernels().is_inf[column_of(x->dtype())], 1}, *out, inputs, true);
   return out;
 }
 
-HostHandle CpuBasic::int_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::equal, *a.get(), *b.get());
 }
-HostHandle CpuBasic::int_not_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_not_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::not_equal, *a.get(), *b.get());
 }
-HostHandle CpuBasic::int_greater(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_greater(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater, *a.get(), *b.get());
 }
-HostHandle CpuBasic::int_greater_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_greater_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater_equal, *a.get(), *b.get());
 }
-HostHandle CpuBasic::int_lower(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_lower(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater, *b.get(), *a.get());
 }
-HostHandle CpuBasic::int_lower_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_lower_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::greater_equal, *b.get(), *a.get());
 }
-HostHandle CpuBasic::int_equal_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_int(CompareOp::equal, x, value);
 }
-HostHandle CpuBasic::int_not_equal_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_not_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_int(CompareOp::not_equal, x, value);
 }
-HostHandle CpuBasic::int_greater_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_greater_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_int(CompareOp::greater, x, value);
 }
-HostHandle CpuBasic::int_greater_equal_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_greater_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_int(CompareOp::greater_equal, x, value);
 }
-HostHandle CpuBasic::int_lower_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_lower_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_int(CompareOp::greater, x, value, /*number_first=*/true);
 }
-HostHandle CpuBasic::int_lower_equal_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_lower_equal_scalar(Arg<HostHandle> x, Scalar value) {
   return compare_with_int(CompareOp::greater_equal, x, value, /*number_first=*/true);
 }
 
-HostHandle CpuBasic::bool_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::bool_equal(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_compare(CompareOp::equal, *a.get(), *b.get());
 }
-HostHandle CpuBasic::bool_and(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::bool_and(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_bool(IntOp::bitwise_and, a, b);
 }
-HostHandle CpuBasic::bool_or(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::bool_or(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_bool(IntOp::bitwise_or, a, b);
 }
-HostHandle CpuBasic::bool_xor(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::bool_xor(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_bool(IntOp::bitwise_xor, a, b);
 }
-HostHandle CpuBasic::bool_not(Arg<HostHandle> x) {
+HostHandle CpuOps::bool_not(Arg<HostHandle> x) {
   const HostHandle one = bool_full(Shape{}, true, x->device());
   return run_bool(IntOp::bitwise_xor, x, one);
 }

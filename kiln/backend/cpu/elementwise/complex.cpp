@@ -163,27 +163,27 @@ void rows_piece(const T* from, int64_t m, int64_t begin, int64_t end, T* to) {
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_complex_mul(Arg<HostHandle> x, Arg<HostHandle> y, bool conjugate) {
+HostHandle CpuOps::float_complex_mul(Arg<HostHandle> x, Arg<HostHandle> y, bool conjugate) {
   return cpu::binary(x, y, cpu::kSimple, [&]<class T>(const T* a, const T* b, T* out, int64_t n) {
     const auto& kernels = cpu::complex_arithmetic<T>();
     (conjugate ? kernels.mul_conj : kernels.mul)(a, b, out, n);
   });
 }
 
-HostHandle CpuBasic::float_complex_div(Arg<HostHandle> x, Arg<HostHandle> y) {
+HostHandle CpuOps::float_complex_div(Arg<HostHandle> x, Arg<HostHandle> y) {
   return cpu::binary(x, y, cpu::kSimple, []<class T>(const T* a, const T* b, T* out, int64_t n) {
     cpu::complex_arithmetic<T>().div(a, b, out, n);
   });
 }
 
-HostHandle CpuBasic::float_complex_pow(Arg<HostHandle> x, Arg<HostHandle> y) {
+HostHandle CpuOps::float_complex_pow(Arg<HostHandle> x, Arg<HostHandle> y) {
   if (std::optional<HostHandle> simple = cpu::simple_pow(x, y.get())) return *std::move(simple);
   return cpu::binary(x, y, cpu::kCostly, []<class T>(const T* a, const T* b, T* out, int64_t n) {
     cpu::pow_piece(a, b, out, n);
   });
 }
 
-HostHandle CpuBasic::float_complex_abs(Arg<HostHandle> x) {
+HostHandle CpuOps::float_complex_abs(Arg<HostHandle> x) {
   const HostHandle z = cpu::contiguous(x.get());
   Shape shape = z->shape();
   shape.erase(shape.rank() - 1);
@@ -198,7 +198,7 @@ HostHandle CpuBasic::float_complex_abs(Arg<HostHandle> x) {
   return out;
 }
 
-HostHandle CpuBasic::float_complex_unary(Arg<HostHandle> z, ComplexFunction function) {
+HostHandle CpuOps::float_complex_unary(Arg<HostHandle> z, ComplexFunction function) {
 #define KILN_COMPLEX_MAP(name) \
   case ComplexFunction::name:  \
     return cpu::mapped(z, [](auto x) { return std::name(x); });
@@ -236,7 +236,7 @@ HostHandle CpuBasic::float_complex_unary(Arg<HostHandle> z, ComplexFunction func
   });
 }
 
-HostHandle CpuBasic::float_complex_rows(Arg<HostHandle> y) {
+HostHandle CpuOps::float_complex_rows(Arg<HostHandle> y) {
   const HostHandle in = cpu::contiguous(y.get());
   Shape shape = in->shape();
   shape.erase(shape.rank() - 1);

@@ -59,45 +59,45 @@ void check_divisor(const char* op, const HostHandle& divisor) {
 
 using namespace cpu;
 
-HostHandle CpuBasic::int_add(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_add(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_int(IntOp::add, a, b);
 }
-HostHandle CpuBasic::int_sub(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_sub(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_int(IntOp::sub, a, b);
 }
-HostHandle CpuBasic::int_mul(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_mul(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_int(IntOp::mul, a, b);
 }
-HostHandle CpuBasic::int_div(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_div(Arg<HostHandle> a, Arg<HostHandle> b) {
   check_divisor("div", b);
   return run_int(IntOp::div, a, b);
 }
-HostHandle CpuBasic::int_remainder(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_remainder(Arg<HostHandle> a, Arg<HostHandle> b) {
   check_divisor("remainder", b);
   return run_int(IntOp::remainder, a, b);
 }
-HostHandle CpuBasic::int_maximum(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_maximum(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_int(IntOp::maximum, a, b);
 }
-HostHandle CpuBasic::int_minimum(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_minimum(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_int(IntOp::minimum, a, b);
 }
-HostHandle CpuBasic::int_bitwise_and(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_bitwise_and(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_int(IntOp::bitwise_and, a, b);
 }
-HostHandle CpuBasic::int_bitwise_or(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_bitwise_or(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_int(IntOp::bitwise_or, a, b);
 }
-HostHandle CpuBasic::int_bitwise_xor(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_bitwise_xor(Arg<HostHandle> a, Arg<HostHandle> b) {
   return run_int(IntOp::bitwise_xor, a, b);
 }
-HostHandle CpuBasic::int_add_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_add_scalar(Arg<HostHandle> x, Scalar value) {
   return run_int_scalar(IntOp::add, x, value);
 }
-HostHandle CpuBasic::int_mul_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_mul_scalar(Arg<HostHandle> x, Scalar value) {
   return run_int_scalar(IntOp::mul, x, value);
 }
-HostHandle CpuBasic::int_rsub_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::int_rsub_scalar(Arg<HostHandle> x, Scalar value) {
   const HostHandle constant = int_full(Shape{}, value, x->dtype(), x->device());
   const HostTensor* inputs[] = {constant.get(), x.get().get()};
   Output out(x, x->shape(), inputs[1]->dtype());
@@ -105,14 +105,14 @@ HostHandle CpuBasic::int_rsub_scalar(Arg<HostHandle> x, Scalar value) {
                   out.fresh());
   return out.finish();
 }
-HostHandle CpuBasic::int_bitwise_not(Arg<HostHandle> x) {
+HostHandle CpuOps::int_bitwise_not(Arg<HostHandle> x) {
   return run_int_unary(IntUnaryOp::bitwise_not, x);
 }
-HostHandle CpuBasic::int_neg(Arg<HostHandle> x) { return run_int_unary(IntUnaryOp::neg, x); }
-HostHandle CpuBasic::int_abs(Arg<HostHandle> x) { return run_int_unary(IntUnaryOp::abs, x); }
-HostHandle CpuBasic::int_sign(Arg<HostHandle> x) { return run_int_unary(IntUnaryOp::sign, x); }
+HostHandle CpuOps::int_neg(Arg<HostHandle> x) { return run_int_unary(IntUnaryOp::neg, x); }
+HostHandle CpuOps::int_abs(Arg<HostHandle> x) { return run_int_unary(IntUnaryOp::abs, x); }
+HostHandle CpuOps::int_sign(Arg<HostHandle> x) { return run_int_unary(IntUnaryOp::sign, x); }
 
-HostHandle CpuBasic::int_clamp(Arg<HostHandle> x, int64_t low, int64_t high) {
+HostHandle CpuOps::int_clamp(Arg<HostHandle> x, int64_t low, int64_t high) {
   return visit_int("clamp", x->dtype(), [&]<class T>() {
     // Bounds outside the dtype's range bound nothing.
     const int64_t least = std::numeric_limits<T>::min();

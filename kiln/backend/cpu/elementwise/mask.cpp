@@ -61,25 +61,23 @@ HostHandle run_where(const Arg<HostHandle>& arg, const HostHandle& mask, const H
 
 using cpu::run_where;
 
-HostHandle CpuBasic::float_mask_where(Arg<HostHandle> x, Arg<HostHandle> mask,
-                                      Arg<HostHandle> value) {
-  return run_where(x, mask, value);
-}
-HostHandle CpuBasic::int_mask_where(Arg<HostHandle> x, Arg<HostHandle> mask,
+HostHandle CpuOps::float_mask_where(Arg<HostHandle> x, Arg<HostHandle> mask,
                                     Arg<HostHandle> value) {
   return run_where(x, mask, value);
 }
-HostHandle CpuBasic::bool_mask_where(Arg<HostHandle> x, Arg<HostHandle> mask,
-                                     Arg<HostHandle> value) {
+HostHandle CpuOps::int_mask_where(Arg<HostHandle> x, Arg<HostHandle> mask, Arg<HostHandle> value) {
   return run_where(x, mask, value);
 }
-HostHandle CpuBasic::float_mask_fill(Arg<HostHandle> x, Arg<HostHandle> mask, Scalar value) {
+HostHandle CpuOps::bool_mask_where(Arg<HostHandle> x, Arg<HostHandle> mask, Arg<HostHandle> value) {
+  return run_where(x, mask, value);
+}
+HostHandle CpuOps::float_mask_fill(Arg<HostHandle> x, Arg<HostHandle> mask, Scalar value) {
   return run_where(x, mask, float_full(Shape{}, value, x->dtype(), x->device()));
 }
-HostHandle CpuBasic::int_mask_fill(Arg<HostHandle> x, Arg<HostHandle> mask, Scalar value) {
+HostHandle CpuOps::int_mask_fill(Arg<HostHandle> x, Arg<HostHandle> mask, Scalar value) {
   return run_where(x, mask, int_full(Shape{}, value, x->dtype(), x->device()));
 }
-HostHandle CpuBasic::bool_mask_fill(Arg<HostHandle> x, Arg<HostHandle> mask, Scalar value) {
+HostHandle CpuOps::bool_mask_fill(Arg<HostHandle> x, Arg<HostHandle> mask, Scalar value) {
   return run_where(x, mask, bool_full(Shape{}, value.to_bool(), x->device()));
 }
 

@@ -162,7 +162,7 @@ void dequantize_rows(const HostTensor& values, const S* scales, T* out, const Qu
 }  // namespace
 }  // namespace cpu
 
-QuantizedHandle CpuBasic::float_quantize(Arg<HostHandle> x, const QuantScheme& scheme) {
+QuantizedHandle CpuOps::float_quantize(Arg<HostHandle> x, const QuantScheme& scheme) {
   const QuantLayout layout(x->shape(), scheme);
   HostHandle values = host::empty(layout.values_shape, layout.values_dtype, x->device());
   HostHandle scales = host::empty(layout.scales_shape, layout.scales_dtype, x->device());
@@ -178,7 +178,7 @@ QuantizedHandle CpuBasic::float_quantize(Arg<HostHandle> x, const QuantScheme& s
   return make_handle<HostQuantized>(std::move(values), std::move(scales), scheme, x->shape());
 }
 
-HostHandle CpuBasic::q_dequantize(Arg<QuantizedHandle> x, DType dtype) {
+HostHandle CpuOps::q_dequantize(Arg<QuantizedHandle> x, DType dtype) {
   const QuantLayout layout(x->shape(), x->scheme());
   const DType computed = dtype == DType::f64 ? dtype : DType::f32;
   HostHandle out = host::empty(x->shape(), computed, x->device());
@@ -199,12 +199,16 @@ HostHandle CpuBasic::q_dequantize(Arg<QuantizedHandle> x, DType dtype) {
   return float_cast(std::move(out), dtype);
 }
 
-QuantizedHandle CpuBasic::q_from_parts(Arg<HostHandle> values, Arg<HostHandle> scales,
-                                       const QuantScheme& scheme, const Shape& shape) {
+QuantizedHandle CpuOps::q_from_parts(Arg<HostHandle> values, Arg<HostHandle> scales,
+                                     const QuantScheme& scheme, const Shape& shape) {
   return make_handle<HostQuantized>(values.get(), scales.get(), scheme, shape);
 }
 
-QuantizedHandle CpuBasic::q_reshape(Arg<QuantizedHandle> x, const Shape& shape) {
+HostHandle CpuOps::q_values(Arg<QuantizedHandle> x) { return x->values(); }
+HostHandle CpuOps::q_scales(Arg<QuantizedHandle> x) { return x->scales(); }
+QuantScheme CpuOps::q_scheme(Arg<QuantizedHandle> x) { return x->scheme(); }
+
+QuantizedHandle CpuOps::q_reshape(Arg<QuantizedHandle> x, const Shape& shape) {
   return make_handle<HostQuantized>(int_reshape(x->values(), shape), x->scales(), x->scheme(),
                                     shape);
 }

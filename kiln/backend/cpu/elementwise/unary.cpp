@@ -60,44 +60,44 @@ HostHandle run_unary(UnaryOp op, const Arg<HostHandle>& arg, const void* params 
 using cpu::run_unary;
 using cpu::UnaryOp;
 
-HostHandle CpuBasic::float_neg(Arg<HostHandle> x) { return run_unary(UnaryOp::neg, x); }
-HostHandle CpuBasic::float_abs(Arg<HostHandle> x) { return run_unary(UnaryOp::abs, x); }
-HostHandle CpuBasic::float_sign(Arg<HostHandle> x) { return run_unary(UnaryOp::sign, x); }
-HostHandle CpuBasic::float_square(Arg<HostHandle> x) { return run_unary(UnaryOp::square, x); }
-HostHandle CpuBasic::float_sqrt(Arg<HostHandle> x) { return run_unary(UnaryOp::sqrt, x); }
-HostHandle CpuBasic::float_rsqrt(Arg<HostHandle> x) { return run_unary(UnaryOp::rsqrt, x); }
-HostHandle CpuBasic::float_recip(Arg<HostHandle> x) { return run_unary(UnaryOp::recip, x); }
-HostHandle CpuBasic::float_exp(Arg<HostHandle> x) { return run_unary(UnaryOp::exp, x); }
-HostHandle CpuBasic::float_expm1(Arg<HostHandle> x) { return run_unary(UnaryOp::expm1, x); }
-HostHandle CpuBasic::float_log(Arg<HostHandle> x) { return run_unary(UnaryOp::log, x); }
-HostHandle CpuBasic::float_log1p(Arg<HostHandle> x) { return run_unary(UnaryOp::log1p, x); }
-HostHandle CpuBasic::float_log2(Arg<HostHandle> x) { return run_unary(UnaryOp::log2, x); }
-HostHandle CpuBasic::float_log10(Arg<HostHandle> x) { return run_unary(UnaryOp::log10, x); }
-HostHandle CpuBasic::float_sin(Arg<HostHandle> x) { return run_unary(UnaryOp::sin, x); }
-HostHandle CpuBasic::float_cos(Arg<HostHandle> x) { return run_unary(UnaryOp::cos, x); }
-HostHandle CpuBasic::float_tan(Arg<HostHandle> x) { return run_unary(UnaryOp::tan, x); }
-HostHandle CpuBasic::float_asin(Arg<HostHandle> x) { return run_unary(UnaryOp::asin, x); }
-HostHandle CpuBasic::float_acos(Arg<HostHandle> x) { return run_unary(UnaryOp::acos, x); }
-HostHandle CpuBasic::float_atan(Arg<HostHandle> x) { return run_unary(UnaryOp::atan, x); }
-HostHandle CpuBasic::float_sinh(Arg<HostHandle> x) { return run_unary(UnaryOp::sinh, x); }
-HostHandle CpuBasic::float_cosh(Arg<HostHandle> x) { return run_unary(UnaryOp::cosh, x); }
-HostHandle CpuBasic::float_tanh(Arg<HostHandle> x) { return run_unary(UnaryOp::tanh, x); }
-HostHandle CpuBasic::float_asinh(Arg<HostHandle> x) { return run_unary(UnaryOp::asinh, x); }
-HostHandle CpuBasic::float_acosh(Arg<HostHandle> x) { return run_unary(UnaryOp::acosh, x); }
-HostHandle CpuBasic::float_atanh(Arg<HostHandle> x) { return run_unary(UnaryOp::atanh, x); }
-HostHandle CpuBasic::float_erf(Arg<HostHandle> x) { return run_unary(UnaryOp::erf, x); }
-HostHandle CpuBasic::float_floor(Arg<HostHandle> x) { return run_unary(UnaryOp::floor, x); }
-HostHandle CpuBasic::float_ceil(Arg<HostHandle> x) { return run_unary(UnaryOp::ceil, x); }
-HostHandle CpuBasic::float_round(Arg<HostHandle> x) { return run_unary(UnaryOp::round, x); }
-HostHandle CpuBasic::float_trunc(Arg<HostHandle> x) { return run_unary(UnaryOp::trunc, x); }
-HostHandle CpuBasic::float_relu(Arg<HostHandle> x) { return run_unary(UnaryOp::relu, x); }
-HostHandle CpuBasic::float_sigmoid(Arg<HostHandle> x) { return run_unary(UnaryOp::sigmoid, x); }
-HostHandle CpuBasic::float_silu(Arg<HostHandle> x) { return run_unary(UnaryOp::silu, x); }
-HostHandle CpuBasic::float_gelu(Arg<HostHandle> x, bool tanh_form) {
+HostHandle CpuOps::float_neg(Arg<HostHandle> x) { return run_unary(UnaryOp::neg, x); }
+HostHandle CpuOps::float_abs(Arg<HostHandle> x) { return run_unary(UnaryOp::abs, x); }
+HostHandle CpuOps::float_sign(Arg<HostHandle> x) { return run_unary(UnaryOp::sign, x); }
+HostHandle CpuOps::float_square(Arg<HostHandle> x) { return run_unary(UnaryOp::square, x); }
+HostHandle CpuOps::float_sqrt(Arg<HostHandle> x) { return run_unary(UnaryOp::sqrt, x); }
+HostHandle CpuOps::float_rsqrt(Arg<HostHandle> x) { return run_unary(UnaryOp::rsqrt, x); }
+HostHandle CpuOps::float_recip(Arg<HostHandle> x) { return run_unary(UnaryOp::recip, x); }
+HostHandle CpuOps::float_exp(Arg<HostHandle> x) { return run_unary(UnaryOp::exp, x); }
+HostHandle CpuOps::float_expm1(Arg<HostHandle> x) { return run_unary(UnaryOp::expm1, x); }
+HostHandle CpuOps::float_log(Arg<HostHandle> x) { return run_unary(UnaryOp::log, x); }
+HostHandle CpuOps::float_log1p(Arg<HostHandle> x) { return run_unary(UnaryOp::log1p, x); }
+HostHandle CpuOps::float_log2(Arg<HostHandle> x) { return run_unary(UnaryOp::log2, x); }
+HostHandle CpuOps::float_log10(Arg<HostHandle> x) { return run_unary(UnaryOp::log10, x); }
+HostHandle CpuOps::float_sin(Arg<HostHandle> x) { return run_unary(UnaryOp::sin, x); }
+HostHandle CpuOps::float_cos(Arg<HostHandle> x) { return run_unary(UnaryOp::cos, x); }
+HostHandle CpuOps::float_tan(Arg<HostHandle> x) { return run_unary(UnaryOp::tan, x); }
+HostHandle CpuOps::float_asin(Arg<HostHandle> x) { return run_unary(UnaryOp::asin, x); }
+HostHandle CpuOps::float_acos(Arg<HostHandle> x) { return run_unary(UnaryOp::acos, x); }
+HostHandle CpuOps::float_atan(Arg<HostHandle> x) { return run_unary(UnaryOp::atan, x); }
+HostHandle CpuOps::float_sinh(Arg<HostHandle> x) { return run_unary(UnaryOp::sinh, x); }
+HostHandle CpuOps::float_cosh(Arg<HostHandle> x) { return run_unary(UnaryOp::cosh, x); }
+HostHandle CpuOps::float_tanh(Arg<HostHandle> x) { return run_unary(UnaryOp::tanh, x); }
+HostHandle CpuOps::float_asinh(Arg<HostHandle> x) { return run_unary(UnaryOp::asinh, x); }
+HostHandle CpuOps::float_acosh(Arg<HostHandle> x) { return run_unary(UnaryOp::acosh, x); }
+HostHandle CpuOps::float_atanh(Arg<HostHandle> x) { return run_unary(UnaryOp::atanh, x); }
+HostHandle CpuOps::float_erf(Arg<HostHandle> x) { return run_unary(UnaryOp::erf, x); }
+HostHandle CpuOps::float_floor(Arg<HostHandle> x) { return run_unary(UnaryOp::floor, x); }
+HostHandle CpuOps::float_ceil(Arg<HostHandle> x) { return run_unary(UnaryOp::ceil, x); }
+HostHandle CpuOps::float_round(Arg<HostHandle> x) { return run_unary(UnaryOp::round, x); }
+HostHandle CpuOps::float_trunc(Arg<HostHandle> x) { return run_unary(UnaryOp::trunc, x); }
+HostHandle CpuOps::float_relu(Arg<HostHandle> x) { return run_unary(UnaryOp::relu, x); }
+HostHandle CpuOps::float_sigmoid(Arg<HostHandle> x) { return run_unary(UnaryOp::sigmoid, x); }
+HostHandle CpuOps::float_silu(Arg<HostHandle> x) { return run_unary(UnaryOp::silu, x); }
+HostHandle CpuOps::float_gelu(Arg<HostHandle> x, bool tanh_form) {
   return run_unary(tanh_form ? UnaryOp::gelu_tanh : UnaryOp::gelu, x);
 }
 
-HostHandle CpuBasic::float_clamp(Arg<HostHandle> x, double low, double high) {
+HostHandle CpuOps::float_clamp(Arg<HostHandle> x, double low, double high) {
   const double bounds[] = {low, high};
   const float float_bounds[] = {static_cast<float>(low), static_cast<float>(high)};
   const bool wide = x->dtype() == DType::f64;
@@ -105,7 +105,7 @@ HostHandle CpuBasic::float_clamp(Arg<HostHandle> x, double low, double high) {
 }
 
 // Powers that are cheaper, and closer, as something else.
-HostHandle CpuBasic::float_pow_scalar(Arg<HostHandle> x, Scalar value) {
+HostHandle CpuOps::float_pow_scalar(Arg<HostHandle> x, Scalar value) {
   const double exponent = value.to_double();
   if (exponent == 2.0) return run_unary(UnaryOp::square, x);
   if (exponent == 3.0) return run_unary(UnaryOp::cube, x);

@@ -176,7 +176,7 @@ void full_spectrum(const T* from, T* to, const Shape& shape, const Dims& dims, b
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_fft(Arg<HostHandle> x, int dim, bool inverse, double scale) {
+HostHandle CpuOps::float_fft(Arg<HostHandle> x, int dim, bool inverse, double scale) {
   const cpu::ReusableOperand in(x);
   HostHandle out = in.result();
   if (out->numel() == 0) return out;
@@ -189,8 +189,7 @@ HostHandle CpuBasic::float_fft(Arg<HostHandle> x, int dim, bool inverse, double 
   return out;
 }
 
-HostHandle CpuBasic::float_fft_real(Arg<HostHandle> x, const Dims& dims, bool inverse,
-                                    double scale) {
+HostHandle CpuOps::float_fft_real(Arg<HostHandle> x, const Dims& dims, bool inverse, double scale) {
   const HostHandle in = cpu::contiguous(x);
   Shape shape = in->shape();
   shape.push_back(2);
@@ -203,7 +202,7 @@ HostHandle CpuBasic::float_fft_real(Arg<HostHandle> x, const Dims& dims, bool in
   return out;
 }
 
-HostHandle CpuBasic::float_rfft(Arg<HostHandle> x, double scale, double ends) {
+HostHandle CpuOps::float_rfft(Arg<HostHandle> x, double scale, double ends) {
   const HostHandle in = cpu::contiguous(x);
   const int64_t n = in->shape().back();
   Shape shape = in->shape();
@@ -218,7 +217,7 @@ HostHandle CpuBasic::float_rfft(Arg<HostHandle> x, double scale, double ends) {
   return out;
 }
 
-HostHandle CpuBasic::float_irfft(Arg<HostHandle> x, int64_t n, double scale, double ends) {
+HostHandle CpuOps::float_irfft(Arg<HostHandle> x, int64_t n, double scale, double ends) {
   const HostHandle in = cpu::contiguous(x);
   Shape shape = in->shape();
   shape.erase(shape.rank() - 1);

@@ -101,8 +101,8 @@ void visit_wide(DType dtype, F f) {
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuNeural::float_grid_sample(Arg<HostHandle> x, Arg<HostHandle> points,
-                                        const GridOptions& options) {
+HostHandle CpuOps::float_grid_sample(Arg<HostHandle> x, Arg<HostHandle> points,
+                                     const GridOptions& options) {
   const Shape s = x->shape();
   const cpu::Sampler sampler(s, points->shape()[1], options);
   if (!sampler.fits()) return BackendDefaults<Cpu>::float_grid_sample(x, points, options);
@@ -116,9 +116,8 @@ HostHandle CpuNeural::float_grid_sample(Arg<HostHandle> x, Arg<HostHandle> point
   return out;
 }
 
-HostHandle CpuNeural::float_grid_sample_input_grad(Arg<HostHandle> g, Arg<HostHandle> points,
-                                                   const Shape& x_shape,
-                                                   const GridOptions& options) {
+HostHandle CpuOps::float_grid_sample_input_grad(Arg<HostHandle> g, Arg<HostHandle> points,
+                                                const Shape& x_shape, const GridOptions& options) {
   const cpu::Sampler sampler(x_shape, points->shape()[1], options);
   if (!sampler.fits()) {
     return BackendDefaults<Cpu>::float_grid_sample_input_grad(g, points, x_shape, options);
@@ -132,9 +131,9 @@ HostHandle CpuNeural::float_grid_sample_input_grad(Arg<HostHandle> g, Arg<HostHa
   return out;
 }
 
-HostHandle CpuNeural::float_grid_sample_points_grad(Arg<HostHandle> g, Arg<HostHandle> x,
-                                                    Arg<HostHandle> points,
-                                                    const GridOptions& options) {
+HostHandle CpuOps::float_grid_sample_points_grad(Arg<HostHandle> g, Arg<HostHandle> x,
+                                                 Arg<HostHandle> points,
+                                                 const GridOptions& options) {
   const cpu::Sampler sampler(x->shape(), points->shape()[1], options);
   if (!sampler.fits()) {
     return BackendDefaults<Cpu>::float_grid_sample_points_grad(g, x, points, options);

@@ -100,21 +100,21 @@ HostHandle folded(const HostHandle& g, int dim, int64_t before, int64_t behind, 
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuNeural::float_pad_edges(Arg<HostHandle> x, const Shape& before, const Shape& behind,
-                                      EdgeMode mode) {
+HostHandle CpuOps::float_pad_edges(Arg<HostHandle> x, const Shape& before, const Shape& behind,
+                                   EdgeMode mode) {
   return cpu::padded(x.get(), before, behind, mode);
 }
-HostHandle CpuNeural::int_pad_edges(Arg<HostHandle> x, const Shape& before, const Shape& behind,
-                                    EdgeMode mode) {
+HostHandle CpuOps::int_pad_edges(Arg<HostHandle> x, const Shape& before, const Shape& behind,
+                                 EdgeMode mode) {
   return cpu::padded(x.get(), before, behind, mode);
 }
-HostHandle CpuNeural::bool_pad_edges(Arg<HostHandle> x, const Shape& before, const Shape& behind,
-                                     EdgeMode mode) {
+HostHandle CpuOps::bool_pad_edges(Arg<HostHandle> x, const Shape& before, const Shape& behind,
+                                  EdgeMode mode) {
   return cpu::padded(x.get(), before, behind, mode);
 }
 
-HostHandle CpuNeural::float_pad_edges_backward(Arg<HostHandle> g, const Shape& before,
-                                               const Shape& behind, EdgeMode mode) {
+HostHandle CpuOps::float_pad_edges_backward(Arg<HostHandle> g, const Shape& before,
+                                            const Shape& behind, EdgeMode mode) {
   const bool is_half = cpu::convert_of(g->dtype()) != cpu::Convert::none;
   if (is_half) return BackendDefaults<Cpu>::float_pad_edges_backward(g, before, behind, mode);
   HostHandle now = g.get();

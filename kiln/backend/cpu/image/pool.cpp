@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/image/pool_kernels.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -132,8 +132,8 @@ void run_avg_pool_backward(const PoolSizes& s, bool count_padding, int64_t plane
 
 }  // namespace
 
-std::pair<HostHandle, HostHandle> CpuNeural::float_max_pool2d(Arg<HostHandle> x,
-                                                              const PoolOptions& options) {
+std::pair<HostHandle, HostHandle> CpuOps::float_max_pool2d(Arg<HostHandle> x,
+                                                           const PoolOptions& options) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     auto [y, indices] = float_max_pool2d(cpu::widened(x), options);
@@ -159,8 +159,8 @@ std::pair<HostHandle, HostHandle> CpuNeural::float_max_pool2d(Arg<HostHandle> x,
   return {std::move(y), std::move(indices)};
 }
 
-HostHandle CpuNeural::float_max_pool2d_backward(Arg<HostHandle> g, Arg<HostHandle> indices,
-                                                const Shape& x_shape) {
+HostHandle CpuOps::float_max_pool2d_backward(Arg<HostHandle> g, Arg<HostHandle> indices,
+                                             const Shape& x_shape) {
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
     return cpu::narrowed(float_max_pool2d_backward(cpu::widened(g), indices, x_shape), dtype);
@@ -181,7 +181,7 @@ HostHandle CpuNeural::float_max_pool2d_backward(Arg<HostHandle> g, Arg<HostHandl
   return dx;
 }
 
-HostHandle CpuNeural::float_avg_pool2d(Arg<HostHandle> x, const PoolOptions& options) {
+HostHandle CpuOps::float_avg_pool2d(Arg<HostHandle> x, const PoolOptions& options) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     return cpu::narrowed(float_avg_pool2d(cpu::widened(x), options), dtype);
@@ -201,8 +201,8 @@ HostHandle CpuNeural::float_avg_pool2d(Arg<HostHandle> x, const PoolOptions& opt
   return y;
 }
 
-HostHandle CpuNeural::float_avg_pool2d_backward(Arg<HostHandle> g, const Shape& x_shape,
-                                                const PoolOptions& options) {
+HostHandle CpuOps::float_avg_pool2d_backward(Arg<HostHandle> g, const Shape& x_shape,
+                                             const PoolOptions& options) {
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
     return cpu::narrowed(float_avg_pool2d_backward(cpu::widened(g), x_shape, options), dtype);

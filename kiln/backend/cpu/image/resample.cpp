@@ -233,12 +233,12 @@ bool is_movable(DType dtype) { return size_of(dtype) == 4 || size_of(dtype) == 8
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuNeural::float_resample(Arg<HostHandle> x, const DimMaps& maps) {
+HostHandle CpuOps::float_resample(Arg<HostHandle> x, const DimMaps& maps) {
   if (!cpu::is_movable(x->dtype())) return BackendDefaults<Cpu>::float_resample(x, maps);
   return cpu::mapped_by_size(x.get(), *maps);
 }
 
-HostHandle CpuNeural::int_resample(Arg<HostHandle> x, const DimMaps& maps) {
+HostHandle CpuOps::int_resample(Arg<HostHandle> x, const DimMaps& maps) {
   if (!cpu::is_movable(x->dtype())) return BackendDefaults<Cpu>::int_resample(x, maps);
   return cpu::mapped_by_size(x.get(), *maps);
 }

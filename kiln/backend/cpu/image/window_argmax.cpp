@@ -94,9 +94,9 @@ void find_all(const T* x, int64_t planes, const Windows& w, int64_t longest_row,
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuNeural::float_window_argmax(Arg<HostHandle> x, Arg<HostHandle> starts,
-                                          Arg<HostHandle> lengths, const Shape& out,
-                                          const Shape& longest) {
+HostHandle CpuOps::float_window_argmax(Arg<HostHandle> x, Arg<HostHandle> starts,
+                                       Arg<HostHandle> lengths, const Shape& out,
+                                       const Shape& longest) {
   if (cpu::is_half(x->dtype())) {
     return float_window_argmax(cpu::widened(x), starts, lengths, out, longest);
   }

@@ -40,8 +40,8 @@ HostHandle bag_sum(const HostHandle& table, const HostHandle& rows, const HostHa
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_bag_sum(Arg<HostHandle> table, Arg<HostHandle> rows,
-                                   Arg<HostHandle> starts, bool mean) {
+HostHandle CpuOps::float_bag_sum(Arg<HostHandle> table, Arg<HostHandle> rows,
+                                 Arg<HostHandle> starts, bool mean) {
   if (cpu::convert_of(table->dtype()) != cpu::Convert::none) {
     return BackendDefaults<Cpu>::float_bag_sum(table, rows, starts, mean);
   }

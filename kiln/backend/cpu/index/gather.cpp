@@ -214,12 +214,12 @@ HostHandle index_select(const char* op, const HostHandle& x, int dim, const Host
 }  // namespace
 }  // namespace cpu
 
-#define KILN_GATHER(kind)                                                                       \
-  HostHandle CpuBasic::kind##_gather(Arg<HostHandle> x, int dim, Arg<HostHandle> index) {       \
-    return cpu::gather(x, dim, index);                                                          \
-  }                                                                                             \
-  HostHandle CpuBasic::kind##_index_select(Arg<HostHandle> x, int dim, Arg<HostHandle> index) { \
-    return cpu::index_select("index_select", x, dim, index);                                    \
+#define KILN_GATHER(kind)                                                                     \
+  HostHandle CpuOps::kind##_gather(Arg<HostHandle> x, int dim, Arg<HostHandle> index) {       \
+    return cpu::gather(x, dim, index);                                                        \
+  }                                                                                           \
+  HostHandle CpuOps::kind##_index_select(Arg<HostHandle> x, int dim, Arg<HostHandle> index) { \
+    return cpu::index_select("index_select", x, dim, index);                                  \
   }
 KILN_GATHER(float)
 KILN_GATHER(int)

@@ -77,7 +77,7 @@ void positions_in(const uint8_t* mask, const Shape& shape, int64_t begin, int64_
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::bool_nonzero(Arg<HostHandle> x) {
+HostHandle CpuOps::bool_nonzero(Arg<HostHandle> x) {
   const HostHandle source = cpu::contiguous(x);
   const auto* mask = source->data_as<const uint8_t>();
   const Shape& shape = x->shape();

@@ -469,32 +469,32 @@ HostHandle index_add(const Arg<HostHandle>& x, int dim, const HostHandle& index_
 }  // namespace
 }  // namespace cpu
 
-#define KILN_SCATTER(kind)                                                                  \
-  HostHandle CpuBasic::kind##_scatter(Arg<HostHandle> x, int dim, Arg<HostHandle> index,    \
-                                      Arg<HostHandle> source) {                             \
-    return cpu::scatter<cpu::Write>("scatter", x, dim, index, source);                      \
-  }                                                                                         \
-  HostHandle CpuBasic::kind##_index_copy(Arg<HostHandle> x, int dim, Arg<HostHandle> index, \
-                                         Arg<HostHandle> source) {                          \
-    return cpu::index_copy(x, dim, index, source);                                          \
+#define KILN_SCATTER(kind)                                                                \
+  HostHandle CpuOps::kind##_scatter(Arg<HostHandle> x, int dim, Arg<HostHandle> index,    \
+                                    Arg<HostHandle> source) {                             \
+    return cpu::scatter<cpu::Write>("scatter", x, dim, index, source);                    \
+  }                                                                                       \
+  HostHandle CpuOps::kind##_index_copy(Arg<HostHandle> x, int dim, Arg<HostHandle> index, \
+                                       Arg<HostHandle> source) {                          \
+    return cpu::index_copy(x, dim, index, source);                                        \
   }
 KILN_SCATTER(float)
 KILN_SCATTER(int)
 KILN_SCATTER(bool)
 #undef KILN_SCATTER
 
-#define KILN_SCATTER_NUMBERS(kind)                                                                 \
-  HostHandle CpuBasic::kind##_scatter_add(Arg<HostHandle> x, int dim, Arg<HostHandle> index,       \
-                                          Arg<HostHandle> source) {                                \
-    return cpu::scatter<cpu::Add>("scatter_add", x, dim, index, source);                           \
-  }                                                                                                \
-  HostHandle CpuBasic::kind##_index_add(Arg<HostHandle> x, int dim, Arg<HostHandle> index,         \
-                                        Arg<HostHandle> source) {                                  \
-    return cpu::index_add(x, dim, index, source);                                                  \
-  }                                                                                                \
-  HostHandle CpuBasic::kind##_scatter_reduce(Arg<HostHandle> x, int dim, Arg<HostHandle> index,    \
-                                             Arg<HostHandle> source, ScatterReduction reduction) { \
-    return cpu::scatter_reduce(x, dim, index, source, reduction);                                  \
+#define KILN_SCATTER_NUMBERS(kind)                                                               \
+  HostHandle CpuOps::kind##_scatter_add(Arg<HostHandle> x, int dim, Arg<HostHandle> index,       \
+                                        Arg<HostHandle> source) {                                \
+    return cpu::scatter<cpu::Add>("scatter_add", x, dim, index, source);                         \
+  }                                                                                              \
+  HostHandle CpuOps::kind##_index_add(Arg<HostHandle> x, int dim, Arg<HostHandle> index,         \
+                                      Arg<HostHandle> source) {                                  \
+    return cpu::index_add(x, dim, index, source);                                                \
+  }                                                                                              \
+  HostHandle CpuOps::kind##_scatter_reduce(Arg<HostHandle> x, int dim, Arg<HostHandle> index,    \
+                                           Arg<HostHandle> source, ScatterReduction reduction) { \
+    return cpu::scatter_reduce(x, dim, index, source, reduction);                                \
   }
 KILN_SCATTER_NUMBERS(float)
 KILN_SCATTER_NUMBERS(int)

@@ -353,23 +353,22 @@ HostHandle searchsorted(const HostHandle& sorted_arg, const HostHandle& values_a
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_argtopk(Arg<HostHandle> x, int64_t k, int dim, bool largest) {
+HostHandle CpuOps::float_argtopk(Arg<HostHandle> x, int64_t k, int dim, bool largest) {
   return cpu::argtopk(x, k, dim, largest);
 }
-HostHandle CpuBasic::int_argtopk(Arg<HostHandle> x, int64_t k, int dim, bool largest) {
+HostHandle CpuOps::int_argtopk(Arg<HostHandle> x, int64_t k, int dim, bool largest) {
   return cpu::argtopk(x, k, dim, largest);
 }
-HostHandle CpuBasic::float_argplace(Arg<HostHandle> x, Arg<HostHandle> places, int dim) {
+HostHandle CpuOps::float_argplace(Arg<HostHandle> x, Arg<HostHandle> places, int dim) {
   return cpu::argplace(x, places, dim);
 }
-HostHandle CpuBasic::int_argplace(Arg<HostHandle> x, Arg<HostHandle> places, int dim) {
+HostHandle CpuOps::int_argplace(Arg<HostHandle> x, Arg<HostHandle> places, int dim) {
   return cpu::argplace(x, places, dim);
 }
-HostHandle CpuBasic::float_searchsorted(Arg<HostHandle> sorted, Arg<HostHandle> values,
-                                        bool right) {
+HostHandle CpuOps::float_searchsorted(Arg<HostHandle> sorted, Arg<HostHandle> values, bool right) {
   return cpu::searchsorted(sorted, values, right);
 }
-HostHandle CpuBasic::int_searchsorted(Arg<HostHandle> sorted, Arg<HostHandle> values, bool right) {
+HostHandle CpuOps::int_searchsorted(Arg<HostHandle> sorted, Arg<HostHandle> values, bool right) {
   return cpu::searchsorted(sorted, values, right);
 }
 

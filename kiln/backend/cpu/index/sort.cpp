@@ -84,8 +84,7 @@ Sorted sort(const HostHandle& x, int dim, bool descending, bool with_values) {
 }  // namespace
 }  // namespace cpu
 
-std::pair<HostHandle, HostHandle> CpuBasic::float_sort(Arg<HostHandle> x, int dim,
-                                                       bool descending) {
+std::pair<HostHandle, HostHandle> CpuOps::float_sort(Arg<HostHandle> x, int dim, bool descending) {
   const DType dtype = x->dtype();
   if (cpu::convert_of(dtype) != cpu::Convert::none) {
     auto [values, indices] = float_sort(Cpu::float_cast(x, DType::f32), dim, descending);
@@ -94,7 +93,7 @@ std::pair<HostHandle, HostHandle> CpuBasic::float_sort(Arg<HostHandle> x, int di
   cpu::Sorted out = cpu::sort(x, dim, descending, /*with_values=*/true);
   return {std::move(out.values), std::move(out.indices)};
 }
-HostHandle CpuBasic::int_argsort(Arg<HostHandle> x, int dim, bool descending) {
+HostHandle CpuOps::int_argsort(Arg<HostHandle> x, int dim, bool descending) {
   return cpu::sort(x, dim, descending, /*with_values=*/false).indices;
 }
 

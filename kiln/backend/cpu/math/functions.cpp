@@ -19,7 +19,7 @@ using cpu::ElementwiseOp;
 using cpu::function_kernel;
 using cpu::Output;
 
-HostHandle CpuBasic::float_unary(Arg<HostHandle> arg, const UnaryFunction& f) {
+HostHandle CpuOps::float_unary(Arg<HostHandle> arg, const UnaryFunction& f) {
   const HostTensor& x = *arg.get();
   const DType dtype = x.dtype();
   Output out(arg, x.shape(), dtype);
@@ -28,7 +28,7 @@ HostHandle CpuBasic::float_unary(Arg<HostHandle> arg, const UnaryFunction& f) {
   return cpu::run({function_kernel(f.type, dtype == DType::f64), 1, &f, streams}, out, inputs);
 }
 
-HostHandle CpuBasic::float_binary(Arg<HostHandle> a, Arg<HostHandle> b, const BinaryFunction& f) {
+HostHandle CpuOps::float_binary(Arg<HostHandle> a, Arg<HostHandle> b, const BinaryFunction& f) {
   const HostTensor& x = *a.get();
   const HostTensor& y = *b.get();
   const DType dtype = x.dtype();
@@ -40,8 +40,8 @@ HostHandle CpuBasic::float_binary(Arg<HostHandle> a, Arg<HostHandle> b, const Bi
   return cpu::run(op, out, inputs);
 }
 
-HostHandle CpuBasic::float_ternary(Arg<HostHandle> a, Arg<HostHandle> b, Arg<HostHandle> c,
-                                   const TernaryFunction& f) {
+HostHandle CpuOps::float_ternary(Arg<HostHandle> a, Arg<HostHandle> b, Arg<HostHandle> c,
+                                 const TernaryFunction& f) {
   const HostTensor& x = *a.get();
   const DType dtype = x.dtype();
   const bool is_double = dtype == DType::f64;
@@ -53,7 +53,7 @@ HostHandle CpuBasic::float_ternary(Arg<HostHandle> a, Arg<HostHandle> b, Arg<Hos
   return cpu::run({function_kernel(f.type, is_double), 3, &f, streams}, out, inputs);
 }
 
-HostHandle CpuBasic::int_binary(Arg<HostHandle> a, Arg<HostHandle> b, IntFunction f) {
+HostHandle CpuOps::int_binary(Arg<HostHandle> a, Arg<HostHandle> b, IntFunction f) {
   const HostTensor& x = *a.get();
   const HostTensor& y = *b.get();
   const bool divides = f == IntFunction::fmod || f == IntFunction::floor_divide;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kiln/backend/activated.h"
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise/unary_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_half.h"
@@ -255,7 +255,7 @@ HostHandle run_linear(HostHandle x, const HostTensor& weight, const LinearFinish
 
 }  // namespace
 
-HostHandle CpuNeural::float_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::float_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
   const DType dtype = a.get()->dtype();
   const HostTensor& x = *a.get();
   const HostTensor& y = *b.get();
@@ -268,8 +268,7 @@ HostHandle CpuNeural::float_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
   return out;
 }
 
-HostHandle CpuNeural::float_linear(Arg<HostHandle> x, Arg<HostHandle> weight,
-                                   const HostHandle* bias) {
+HostHandle CpuOps::float_linear(Arg<HostHandle> x, Arg<HostHandle> weight, const HostHandle* bias) {
   const DType dtype = x.get()->dtype();
   const Shape& xs = x.get()->shape();
   if (cpu::is_half(dtype) &&
@@ -282,11 +281,11 @@ HostHandle CpuNeural::float_linear(Arg<HostHandle> x, Arg<HostHandle> weight,
   return run_linear(x.get(), *weight.get(), {.bias = row_bias.get()});
 }
 
-HostHandle CpuNeural::float_linear_activation(Arg<HostHandle> x, Arg<HostHandle> weight,
-                                              const HostHandle* bias, const HostHandle* residual,
-                                              Activation activation) {
+HostHandle CpuOps::float_linear_activation(Arg<HostHandle> x, Arg<HostHandle> weight,
+                                           const HostHandle* bias, const HostHandle* residual,
+                                           Activation activation) {
   if (cpu::is_half(x.get()->dtype())) {  // rounded between the steps, as those ops would
-    HostHandle out = activated<CpuNeural>(float_linear(x, weight, bias), activation);
+    HostHandle out = activated<CpuOps>(float_linear(x, weight, bias), activation);
     return residual == nullptr ? out : float_add(std::move(out), *residual);
   }
   const cpu::OptionalOperand row_bias(bias, cpu::contiguous);
@@ -294,7 +293,7 @@ HostHandle CpuNeural::float_linear_activation(Arg<HostHandle> x, Arg<HostHandle>
   return run_linear(x.get(), *weight.get(), {row_bias.get(), added.get(), activation});
 }
 
-HostHandle CpuNeural::int_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
+HostHandle CpuOps::int_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
   const HostTensor& x = *a.get();
   const HostTensor& y = *b.get();
   HostHandle out = host::empty(product_shape(x, y), x.dtype(), x.device());

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise/quantize_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_int8.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
@@ -196,23 +196,23 @@ void multiply_rows(const float* x, int64_t m, const Integers& weight, const floa
 
 }  // namespace
 
-HostHandle CpuNeural::q_matmul(Arg<QuantizedHandle> a, Arg<QuantizedHandle> b, bool transposed,
-                               DType dtype) {
+HostHandle CpuOps::q_matmul(Arg<QuantizedHandle> a, Arg<QuantizedHandle> b, bool transposed,
+                            DType dtype) {
   // Scales that change along k in every column leave nothing to sum as integers.
   const bool in_integers =
       dtype != DType::f64 && (transposed || b->scheme().level == QuantLevel::tensor);
   if (in_integers) {
-    return CpuBasic::float_cast(multiply_integers(*a.get(), *b.get(), transposed, nullptr), dtype);
+    return CpuOps::float_cast(multiply_integers(*a.get(), *b.get(), transposed, nullptr), dtype);
   }
   const DType wide = dtype == DType::f64 ? dtype : DType::f32;
-  HostHandle left = CpuBasic::q_dequantize(a, wide);
-  HostHandle right = CpuBasic::q_dequantize(b, wide);
-  if (transposed) right = CpuBasic::float_permute(right, Dims{1, 0});
-  return CpuBasic::float_cast(float_matmul(std::move(left), std::move(right)), dtype);
+  HostHandle left = CpuOps::q_dequantize(a, wide);
+  HostHandle right = CpuOps::q_dequantize(b, wide);
+  if (transposed) right = CpuOps::float_permute(right, Dims{1, 0});
+  return CpuOps::float_cast(float_matmul(std::move(left), std::move(right)), dtype);
 }
 
-HostHandle CpuNeural::float_linear_quantized(Arg<HostHandle> x, Arg<QuantizedHandle> weight,
-                                             const HostHandle* bias) {
+HostHandle CpuOps::float_linear_quantized(Arg<HostHandle> x, Arg<QuantizedHandle> weight,
+                                          const HostHandle* bias) {
   const HostHandle input = x.get();
   const DType dtype = input->dtype();
   const Shape shape = input->shape();
@@ -226,23 +226,22 @@ HostHandle CpuNeural::float_linear_quantized(Arg<HostHandle> x, Arg<QuantizedHan
   if (dtype == DType::f64) {
     HostHandle rows = cpu::contiguous(input);
     if (dynamic && rows->numel() != 0) {
-      rows = CpuBasic::q_dequantize(
-          CpuBasic::float_quantize(CpuBasic::float_reshape(rows, flat), by_row), dtype);
+      rows = CpuOps::q_dequantize(CpuOps::float_quantize(CpuOps::float_reshape(rows, flat), by_row),
+                                  dtype);
     }
-    HostHandle out = float_linear(CpuBasic::float_reshape(std::move(rows), flat),
-                                  CpuBasic::q_dequantize(weight, dtype), bias);
-    return CpuBasic::float_reshape(std::move(out), out_shape);
+    HostHandle out = float_linear(CpuOps::float_reshape(std::move(rows), flat),
+                                  CpuOps::q_dequantize(weight, dtype), bias);
+    return CpuOps::float_reshape(std::move(out), out_shape);
   }
 
-  const cpu::OptionalOperand wide_bias(bias, [](const HostHandle& b) {
-    return cpu::contiguous(CpuBasic::float_cast(b, DType::f32));
-  });
+  const cpu::OptionalOperand wide_bias(
+      bias, [](const HostHandle& b) { return cpu::contiguous(CpuOps::float_cast(b, DType::f32)); });
   const float* each = wide_bias.data<float>();
   HostHandle out;
   HostHandle rows;
   if (dynamic && input->numel() != 0) {
     const QuantizedHandle quantized =
-        CpuBasic::float_quantize(CpuBasic::float_reshape(cpu::contiguous(input), flat), by_row);
+        CpuOps::float_quantize(CpuOps::float_reshape(cpu::contiguous(input), flat), by_row);
     if (m <= kFewRows) {
       out = host::empty({m, out_shape.back()}, DType::f32, input->device());
     }
@@ -251,18 +250,18 @@ HostHandle CpuNeural::float_linear_quantized(Arg<HostHandle> x, Arg<QuantizedHan
       if (m > 1) {
         out = multiply_integers(*quantized, *weight.get(), true, each);
       } else {
-        rows = CpuBasic::q_dequantize(quantized, DType::f32);
+        rows = CpuOps::q_dequantize(quantized, DType::f32);
       }
     }
   } else {
-    rows = cpu::contiguous(CpuBasic::float_cast(input, DType::f32));
+    rows = cpu::contiguous(CpuOps::float_cast(input, DType::f32));
     out = host::empty({m, out_shape.back()}, DType::f32, input->device());
   }
   if (rows && m != 0) {
     multiply_rows(rows->data_as<const float>(), m, Integers(*weight.get()), each,
                   out->data_as<float>());
   }
-  return CpuBasic::float_reshape(CpuBasic::float_cast(std::move(out), dtype), out_shape);
+  return CpuOps::float_reshape(CpuOps::float_cast(std::move(out), dtype), out_shape);
 }
 
 }  // namespace kiln

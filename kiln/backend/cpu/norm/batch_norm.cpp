@@ -4,7 +4,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/norm/norm_kernels.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/core/parallel.h"
@@ -128,10 +128,10 @@ void run_batch_norm_inference(const Planes& p, const T* x, const T* mean, const 
 
 }  // namespace
 
-std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_batch_norm(Arg<HostHandle> x,
-                                                                           const HostHandle* weight,
-                                                                           const HostHandle* bias,
-                                                                           double eps) {
+std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_batch_norm(Arg<HostHandle> x,
+                                                                        const HostHandle* weight,
+                                                                        const HostHandle* bias,
+                                                                        double eps) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand w(weight, cpu::widened);
@@ -161,7 +161,7 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_batch_norm(Arg<H
   return {std::move(y), std::move(mean), std::move(var)};
 }
 
-std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_batch_norm_backward(
+std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_batch_norm_backward(
     Arg<HostHandle> g, Arg<HostHandle> x, const HostHandle* weight, Arg<HostHandle> mean,
     Arg<HostHandle> var, double eps) {
   const DType dtype = x.get()->dtype();
@@ -200,9 +200,9 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_batch_norm_backw
   return {std::move(dx), std::move(dw), std::move(db)};
 }
 
-HostHandle CpuNeural::float_batch_norm_inference(Arg<HostHandle> x, Arg<HostHandle> mean,
-                                                 Arg<HostHandle> var, const HostHandle* weight,
-                                                 const HostHandle* bias, double eps) {
+HostHandle CpuOps::float_batch_norm_inference(Arg<HostHandle> x, Arg<HostHandle> mean,
+                                              Arg<HostHandle> var, const HostHandle* weight,
+                                              const HostHandle* bias, double eps) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand w(weight, cpu::widened);

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/norm/norm_kernels.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -140,8 +140,8 @@ Three all_narrowed(Three wide, DType dtype) {
 }  // namespace
 }  // namespace cpu
 
-cpu::Three CpuNeural::float_group_norm(Arg<HostHandle> x, const HostHandle* weight,
-                                       const HostHandle* bias, int64_t groups, double eps) {
+cpu::Three CpuOps::float_group_norm(Arg<HostHandle> x, const HostHandle* weight,
+                                    const HostHandle* bias, int64_t groups, double eps) {
   const DType dtype = x->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand w(weight, cpu::widened);
@@ -164,9 +164,9 @@ cpu::Three CpuNeural::float_group_norm(Arg<HostHandle> x, const HostHandle* weig
   return {std::move(y), std::move(mean), std::move(rstd)};
 }
 
-cpu::Three CpuNeural::float_group_norm_backward(Arg<HostHandle> g, Arg<HostHandle> x,
-                                                const HostHandle* weight, Arg<HostHandle> mean,
-                                                Arg<HostHandle> rstd, int64_t groups, double eps) {
+cpu::Three CpuOps::float_group_norm_backward(Arg<HostHandle> g, Arg<HostHandle> x,
+                                             const HostHandle* weight, Arg<HostHandle> mean,
+                                             Arg<HostHandle> rstd, int64_t groups, double eps) {
   const DType dtype = x->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand w(weight, cpu::widened);
@@ -192,9 +192,9 @@ cpu::Three CpuNeural::float_group_norm_backward(Arg<HostHandle> g, Arg<HostHandl
   return {std::move(dx), std::move(dw), std::move(db)};
 }
 
-cpu::Three CpuNeural::float_batch_norm_inference_backward(Arg<HostHandle> g, Arg<HostHandle> x,
-                                                          Arg<HostHandle> mean, Arg<HostHandle> var,
-                                                          const HostHandle* weight, double eps) {
+cpu::Three CpuOps::float_batch_norm_inference_backward(Arg<HostHandle> g, Arg<HostHandle> x,
+                                                       Arg<HostHandle> mean, Arg<HostHandle> var,
+                                                       const HostHandle* weight, double eps) {
   const DType dtype = x->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand w(weight, cpu::widened);

@@ -1,7 +1,7 @@
 // Softmax cross-entropy of rows of logits with class indices, without ever storing probabilities.
 #include <algorithm>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/norm/softmax_kernels.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/core/error.h"
@@ -77,8 +77,9 @@ void run_cross_entropy_backward(const T* g, const T* x, const int64_t* targets, 
 
 }  // namespace
 
-std::pair<HostHandle, HostHandle> CpuNeural::float_cross_entropy(
-    Arg<HostHandle> logits, Arg<HostHandle> targets, const CrossEntropyOptions& options) {
+std::pair<HostHandle, HostHandle> CpuOps::float_cross_entropy(Arg<HostHandle> logits,
+                                                              Arg<HostHandle> targets,
+                                                              const CrossEntropyOptions& options) {
   const DType dtype = logits.get()->dtype();
   if (cpu::is_half(dtype)) {
     auto [loss, lse] = float_cross_entropy(cpu::widened(logits), targets, options);
@@ -102,9 +103,9 @@ std::pair<HostHandle, HostHandle> CpuNeural::float_cross_entropy(
   return {std::move(loss), std::move(lse)};
 }
 
-HostHandle CpuNeural::float_cross_entropy_backward(Arg<HostHandle> g, Arg<HostHandle> logits,
-                                                   Arg<HostHandle> targets, Arg<HostHandle> lse,
-                                                   const CrossEntropyOptions& options) {
+HostHandle CpuOps::float_cross_entropy_backward(Arg<HostHandle> g, Arg<HostHandle> logits,
+                                                Arg<HostHandle> targets, Arg<HostHandle> lse,
+                                                const CrossEntropyOptions& options) {
   const DType dtype = logits.get()->dtype();
   if (cpu::is_half(dtype)) {
     return cpu::narrowed(float_cross_entropy_backward(cpu::widened(g), cpu::widened(logits),

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
 #include "kiln/backend/cpu/norm/norm_kernels.h"
 #include "kiln/backend/cpu/operand.h"
@@ -106,10 +106,10 @@ void run_layer_norm_backward(const Rows& r, const T* g, const T* x, const T* wei
 
 }  // namespace
 
-std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_layer_norm(Arg<HostHandle> x,
-                                                                           const HostHandle* weight,
-                                                                           const HostHandle* bias,
-                                                                           int n, double eps) {
+std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_layer_norm(Arg<HostHandle> x,
+                                                                        const HostHandle* weight,
+                                                                        const HostHandle* bias,
+                                                                        int n, double eps) {
   const DType dtype = x.get()->dtype();
   const bool half = cpu::is_half(dtype);
   const auto prepare = [=](const HostHandle& operand) {
@@ -137,7 +137,7 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_layer_norm(Arg<H
   return {std::move(y), std::move(mean), std::move(rstd)};
 }
 
-std::tuple<HostHandle, HostHandle, HostHandle> CpuNeural::float_layer_norm_backward(
+std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_layer_norm_backward(
     Arg<HostHandle> g, Arg<HostHandle> x, const HostHandle* weight, Arg<HostHandle> mean,
     Arg<HostHandle> rstd, int n) {
   const DType dtype = x.get()->dtype();

@@ -1,7 +1,7 @@
 // Softmax and its relatives along one dim.
 #include <algorithm>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
 #include "kiln/backend/cpu/norm/softmax_kernels.h"
 #include "kiln/backend/cpu/operand.h"
@@ -140,23 +140,21 @@ HostHandle softmax_backward_of(Arg<HostHandle> g, Arg<HostHandle> y, int dim, bo
 
 }  // namespace
 
-HostHandle CpuNeural::float_softmax(Arg<HostHandle> x, int dim) {
-  return softmax_of(x, dim, false);
-}
+HostHandle CpuOps::float_softmax(Arg<HostHandle> x, int dim) { return softmax_of(x, dim, false); }
 
-HostHandle CpuNeural::float_log_softmax(Arg<HostHandle> x, int dim) {
+HostHandle CpuOps::float_log_softmax(Arg<HostHandle> x, int dim) {
   return softmax_of(x, dim, true);
 }
 
-HostHandle CpuNeural::float_softmax_backward(Arg<HostHandle> g, Arg<HostHandle> y, int dim) {
+HostHandle CpuOps::float_softmax_backward(Arg<HostHandle> g, Arg<HostHandle> y, int dim) {
   return softmax_backward_of(g, y, dim, false);
 }
 
-HostHandle CpuNeural::float_log_softmax_backward(Arg<HostHandle> g, Arg<HostHandle> y, int dim) {
+HostHandle CpuOps::float_log_softmax_backward(Arg<HostHandle> g, Arg<HostHandle> y, int dim) {
   return softmax_backward_of(g, y, dim, true);
 }
 
-HostHandle CpuNeural::float_logsumexp(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::float_logsumexp(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     return cpu::narrowed(float_logsumexp(cpu::widened(x), dims, keepdim), dtype);

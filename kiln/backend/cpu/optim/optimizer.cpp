@@ -73,9 +73,8 @@ void run(std::span<const HostHandle> params, std::span<const HostHandle> grads,
 
 }  // namespace
 
-void CpuNeural::float_optimizer_step(std::span<HostHandle> params,
-                                     std::span<const HostHandle> grads, std::span<HostHandle> state,
-                                     const OptimizerStep& step) {
+void CpuOps::float_optimizer_step(std::span<HostHandle> params, std::span<const HostHandle> grads,
+                                  std::span<HostHandle> state, const OptimizerStep& step) {
   if (params.empty()) return;
   const DType dtype = params[0]->dtype();
   if (cpu::is_half(dtype) || !are_plain(params, dtype) || !are_plain(state, dtype)) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kiln/backend/cpu/cpu_neural.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/random/dropout_kernels.h"
 #include "kiln/core/parallel.h"
@@ -64,7 +64,7 @@ void run_dropout(const T* x, double p, const RandomStream& stream, T* y, int64_t
 
 }  // namespace
 
-HostHandle CpuNeural::float_dropout(Arg<HostHandle> x, double p, RandomStream stream) {
+HostHandle CpuOps::float_dropout(Arg<HostHandle> x, double p, RandomStream stream) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     return cpu::narrowed(float_dropout(cpu::widened(x), p, stream), dtype);

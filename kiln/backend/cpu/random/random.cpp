@@ -78,12 +78,12 @@ HostHandle random(const Shape& shape, Distribution distribution, RandomStream st
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_random(const Shape& shape, Distribution distribution,
-                                  RandomStream stream, DType dtype, Device device) {
+HostHandle CpuOps::float_random(const Shape& shape, Distribution distribution, RandomStream stream,
+                                DType dtype, Device device) {
   return cpu::random(shape, distribution, stream, dtype, device);
 }
-HostHandle CpuBasic::int_random(const Shape& shape, Distribution distribution, RandomStream stream,
-                                DType dtype, Device device) {
+HostHandle CpuOps::int_random(const Shape& shape, Distribution distribution, RandomStream stream,
+                              DType dtype, Device device) {
   return cpu::random(shape, distribution, stream, dtype, device);
 }
 

@@ -123,16 +123,16 @@ HostHandle arg_best(const HostHandle& x, int dim, bool keepdim, bool largest) {
 
 using cpu::arg_best;
 
-HostHandle CpuBasic::float_argmax(Arg<HostHandle> x, int dim, bool keepdim) {
+HostHandle CpuOps::float_argmax(Arg<HostHandle> x, int dim, bool keepdim) {
   return arg_best(x, dim, keepdim, /*largest=*/true);
 }
-HostHandle CpuBasic::float_argmin(Arg<HostHandle> x, int dim, bool keepdim) {
+HostHandle CpuOps::float_argmin(Arg<HostHandle> x, int dim, bool keepdim) {
   return arg_best(x, dim, keepdim, /*largest=*/false);
 }
-HostHandle CpuBasic::int_argmax(Arg<HostHandle> x, int dim, bool keepdim) {
+HostHandle CpuOps::int_argmax(Arg<HostHandle> x, int dim, bool keepdim) {
   return arg_best(x, dim, keepdim, /*largest=*/true);
 }
-HostHandle CpuBasic::int_argmin(Arg<HostHandle> x, int dim, bool keepdim) {
+HostHandle CpuOps::int_argmin(Arg<HostHandle> x, int dim, bool keepdim) {
   return arg_best(x, dim, keepdim, /*largest=*/false);
 }
 

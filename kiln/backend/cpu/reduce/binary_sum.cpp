@@ -73,8 +73,8 @@ double sum_of_all(const BinaryFunction& f, const HostTensor& x, const HostTensor
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_binary_sum(Arg<HostHandle> x, Arg<HostHandle> y, const BinaryFunction& f,
-                                      double divisor) {
+HostHandle CpuOps::float_binary_sum(Arg<HostHandle> x, Arg<HostHandle> y, const BinaryFunction& f,
+                                    double divisor) {
   if (!(x->shape() == y->shape()) || f.type == BinaryFunction::Type::nextafter) {
     return BackendDefaults<Cpu>::float_binary_sum(x, y, f, divisor);
   }

@@ -44,8 +44,7 @@ void distances(const HostTensor& x, const HostTensor& y, bool euclidean, const H
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_cdist(Arg<HostHandle> x, Arg<HostHandle> y, double norm,
-                                 bool by_product) {
+HostHandle CpuOps::float_cdist(Arg<HostHandle> x, Arg<HostHandle> y, double norm, bool by_product) {
   const DType dtype = x->dtype();
   const bool has_kernel =
       (norm == 1.0 || norm == 2.0) && cpu::convert_of(dtype) == cpu::Convert::none;

@@ -58,25 +58,25 @@ HostHandle count(const HostHandle& x, const Dims& dims, bool keepdim) {
 
 using cpu::IntReduction;
 
-HostHandle CpuBasic::int_sum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::int_sum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_int(IntReduction::sum, x, dims, keepdim);
 }
-HostHandle CpuBasic::int_prod(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::int_prod(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_int(IntReduction::prod, x, dims, keepdim);
 }
-HostHandle CpuBasic::int_amax(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::int_amax(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_int(IntReduction::amax, x, dims, keepdim);
 }
-HostHandle CpuBasic::int_amin(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::int_amin(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_int(IntReduction::amin, x, dims, keepdim);
 }
-HostHandle CpuBasic::bool_any(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::bool_any(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_bool(IntReduction::amax, x, dims, keepdim);
 }
-HostHandle CpuBasic::bool_count(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::bool_count(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::count(x, dims, keepdim);
 }
-HostHandle CpuBasic::bool_all(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::bool_all(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::reduce_bool(IntReduction::amin, x, dims, keepdim);
 }
 

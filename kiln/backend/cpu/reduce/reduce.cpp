@@ -321,33 +321,32 @@ HostHandle summed(const HostHandle& x, const Dims& dims, bool keepdim, Finish&& 
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_sum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::float_sum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   if (x->numel() == 0) return cpu::filled_result(x, dims, keepdim, 0.0);
   return cpu::sum(x, dims, keepdim, 1.0);
 }
 
-HostHandle CpuBasic::float_mean(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::float_mean(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   if (x->numel() == 0) {
     return cpu::filled_result(x, dims, keepdim, std::numeric_limits<double>::quiet_NaN());
   }
   return cpu::sum(x, dims, keepdim, static_cast<double>(cpu::reduced_elements(x->shape(), dims)));
 }
 
-HostHandle CpuBasic::float_prod(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::float_prod(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   if (x->numel() == 0) return cpu::filled_result(x, dims, keepdim, 1.0);
   return cpu::in_float(
       x, [&]<class T>(const HostHandle& v) { return cpu::prod_of<T>(v, dims, keepdim); });
 }
 
-HostHandle CpuBasic::float_amax(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::float_amax(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::extreme(x, dims, keepdim, /*largest=*/true);
 }
-HostHandle CpuBasic::float_amin(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::float_amin(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   return cpu::extreme(x, dims, keepdim, /*largest=*/false);
 }
 
-HostHandle CpuBasic::float_var(Arg<HostHandle> x, const Dims& dims, double correction,
-                               bool keepdim) {
+HostHandle CpuOps::float_var(Arg<HostHandle> x, const Dims& dims, double correction, bool keepdim) {
   if (x->numel() == 0) {
     return cpu::filled_result(x, dims, keepdim, std::numeric_limits<double>::quiet_NaN());
   }
@@ -360,7 +359,7 @@ HostHandle CpuBasic::float_var(Arg<HostHandle> x, const Dims& dims, double corre
   return half ? Cpu::float_cast(std::move(out), dtype) : out;
 }
 
-HostHandle CpuBasic::float_nansum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::float_nansum(Arg<HostHandle> x, const Dims& dims, bool keepdim) {
   if (x->numel() == 0) return cpu::filled_result(x, dims, keepdim, 0.0);
   return cpu::in_float(x, [&]<class T>(const HostHandle& v) {
     return cpu::summed<T, cpu::NanSum>(v, dims, keepdim, [](double sum) { return sum; });
@@ -368,7 +367,7 @@ HostHandle CpuBasic::float_nansum(Arg<HostHandle> x, const Dims& dims, bool keep
 }
 
 // Other orders are composed.
-HostHandle CpuBasic::float_norm(Arg<HostHandle> x, double p, const Dims& dims, bool keepdim) {
+HostHandle CpuOps::float_norm(Arg<HostHandle> x, double p, const Dims& dims, bool keepdim) {
   if (x->numel() == 0 || (p != 1.0 && p != 2.0)) {
     return BackendDefaults<Cpu>::float_norm(x, p, dims, keepdim);
   }

@@ -342,20 +342,20 @@ HostHandle linear_scan(const HostHandle& a, const HostHandle& b, int dim, bool r
 }  // namespace
 }  // namespace cpu
 
-HostHandle CpuBasic::float_cumsum(Arg<HostHandle> x, int dim) {
+HostHandle CpuOps::float_cumsum(Arg<HostHandle> x, int dim) {
   return cpu::cumulate<cpu::Plus>("cumsum", x, dim);
 }
-HostHandle CpuBasic::int_cumsum(Arg<HostHandle> x, int dim) {
+HostHandle CpuOps::int_cumsum(Arg<HostHandle> x, int dim) {
   return cpu::cumulate<cpu::Plus>("cumsum", x, dim);
 }
-HostHandle CpuBasic::float_cumprod(Arg<HostHandle> x, int dim) {
+HostHandle CpuOps::float_cumprod(Arg<HostHandle> x, int dim) {
   return cpu::cumulate<cpu::Times>("cumprod", x, dim);
 }
-HostHandle CpuBasic::int_cumprod(Arg<HostHandle> x, int dim) {
+HostHandle CpuOps::int_cumprod(Arg<HostHandle> x, int dim) {
   return cpu::cumulate<cpu::Times>("cumprod", x, dim);
 }
 
-HostHandle CpuBasic::float_logcumsumexp(Arg<HostHandle> x, int dim) {
+HostHandle CpuOps::float_logcumsumexp(Arg<HostHandle> x, int dim) {
   return cpu::run("logcumsumexp", x, [&]<class T>(const T* from, T* to) {
     cpu::walk(cpu::Around(x->shape(), dim), cpu::LogSum(),
               [=](cpu::LogSum& state, int64_t at, int64_t) {
@@ -364,15 +364,14 @@ HostHandle CpuBasic::float_logcumsumexp(Arg<HostHandle> x, int dim) {
   });
 }
 
-HostHandle CpuBasic::float_cumarg(Arg<HostHandle> x, int dim, bool largest) {
+HostHandle CpuOps::float_cumarg(Arg<HostHandle> x, int dim, bool largest) {
   return cpu::cumarg(x, dim, largest);
 }
-HostHandle CpuBasic::int_cumarg(Arg<HostHandle> x, int dim, bool largest) {
+HostHandle CpuOps::int_cumarg(Arg<HostHandle> x, int dim, bool largest) {
   return cpu::cumarg(x, dim, largest);
 }
 
-HostHandle CpuBasic::float_linear_scan(Arg<HostHandle> a, Arg<HostHandle> b, int dim,
-                                       bool reversed) {
+HostHandle CpuOps::float_linear_scan(Arg<HostHandle> a, Arg<HostHandle> b, int dim, bool reversed) {
   return cpu::linear_scan(a, b, dim, reversed);
 }
 
