@@ -13,7 +13,9 @@ void add_arithmetic(CaseList& list, DType dtype) {
       {{2}, {2}},       {{5, 2}, {5, 2}}, {{3, 4, 2}, {4, 2}}, {{3, 1, 2}, {1, 4, 2}},
       {{3, 4, 2}, {2}}, {{2}, {7, 2}},    {{0, 2}, {0, 2}}};
   if (dtype == f32) forms.push_back({{9000, 5, 2}, {9000, 5, 2}});
-  for (const auto& [x, y] : forms) {
+  for (const auto& form : forms) {
+    const Shape& x = form.first;
+    const Shape& y = form.second;
     const auto add = [&](const char* op, std::vector<Argument> arguments, Tolerance tolerance) {
       Case& c = list.add(op, std::move(arguments), tolerance);
       c.elementwise = false;  // pairs of elements are one number

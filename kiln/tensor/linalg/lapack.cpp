@@ -51,6 +51,8 @@ int size_of_work(T optimal) {
 }  // namespace
 
 // Fortran passes everything by address, and the lengths of strings after all other arguments.
+// The declarations are not those of <lapack.h>: Debian has it in liblapacke-dev, which installs
+// LAPACKE and the reference LAPACK beside OpenBLAS, and its functions take C's complex numbers.
 #define KILN_LAPACK_ALL(X) X(float, s) X(double, d) X(c32, c) X(c64, z)
 
 #define X(T, p)                                                                                   \
