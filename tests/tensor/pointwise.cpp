@@ -68,6 +68,20 @@ TEST_CASE("pointwise: derivatives that do not exist say so") {
   CHECK_THROWS_AS((void)special::airy_ai(order).sum().backward(), NotImplementedError);
 }
 
+// Of both ends by series: log x - x / 2 near 0, -e^-x far away.
+TEST_CASE("log1mexp is exact where log and expm1 alone are not") {
+  on_devices([](Device device) {
+    const Tensor x = tensor({1e-10, 1e-300, 0.6931471805599453, 40.0, 700.0}, {f64, device});
+    const Doubles got = special::log1mexp(x).to_data().to_doubles();
+    const double expected[] = {-23.025850929990457, -690.7755278982137, -0.6931471805599453,
+                               -4.248354255291589e-18, -9.85967654375977e-305};
+    for (size_t i = 0; i < got.size(); ++i) {
+      CHECK(std::abs(got[i] / expected[i] - 1.0) < 1e-14);
+    }
+  });
+  CHECK(mismatch(special::log1mexp(tensor({0.0, -1.0, INFINITY})), {3}, {-INFINITY, NAN, 0}) == "");
+}
+
 TEST_CASE("frexp takes subnormal numbers apart") {
   const double tiny = 0x1p-1074;
   const auto [mantissa, exponent] = frexp(tensor({tiny, -3 * tiny, 0x1p-1022}, {f64}));
