@@ -12,8 +12,7 @@ namespace kiln::defaults {
 
 template <class Bk>
 struct FloatDefaults {
-  // ----------------------------------------------------------------------------------------------
-  // creation, copying
+  // ---- Creation, copying
   template <class X = Bk>
   static FloatOf<X> float_full(const Shape& shape, Scalar value, DType dtype, Device device) {
     FloatOf<X> out = X::float_empty(shape, dtype, device);
@@ -81,8 +80,9 @@ struct FloatDefaults {
     return X::float_mask_where(x, mask, float_constant_like<X>(x, value));
   }
 
-  // -----------------------------------------------------------------------------------------------------
-  // arithmetic Where a is NaN no comparison would pick it, and where b is NaN none does: both give
+  // ---- Arithmetic
+
+  // Where a is NaN no comparison would pick it, and where b is NaN none does: both give
   // NaN.
   template <class X = Bk>
   static FloatOf<X> float_maximum(const FloatOf<X>& a, const FloatOf<X>& b) {
@@ -121,8 +121,7 @@ struct FloatDefaults {
     return X::float_mask_fill(out, X::float_greater_scalar(out, high), high);
   }
 
-  // ----------------------------------------------------------------------------------------------------------
-  // unary
+  // ---- Unary
   template <class X = Bk>
   static FloatOf<X> float_neg(const FloatOf<X>& x) {
     return X::float_mul_scalar(x, -1.0);  // unlike 0 - x it turns 0 into -0
@@ -157,8 +156,7 @@ struct FloatDefaults {
                      X::dtype(x));
   }
 
-  // -----------------------------------------------------------------------------------------------------
-  // comparison
+  // ---- Comparison
   template <class X = Bk>
   static BoolOf<X> float_not_equal(const FloatOf<X>& a, const FloatOf<X>& b) {
     return X::bool_not(X::float_equal(a, b));
@@ -195,8 +193,9 @@ struct FloatDefaults {
     return X::float_equal_scalar(X::float_abs(x), std::numeric_limits<double>::infinity());
   }
 
-  // -----------------------------------------------------------------------------------------------------
-  // reductions NaN for the mean of nothing.
+  // ---- Reductions
+
+  // NaN for the mean of nothing.
   template <class X = Bk>
   static FloatOf<X> float_mean(const FloatOf<X>& x, const Dims& dims, bool keepdim) {
     const auto count = static_cast<double>(reduced_count(X::shape(x), dims));

@@ -8,8 +8,7 @@ namespace kiln::defaults {
 
 template <class Bk>
 struct IntDefaults {
-  // ----------------------------------------------------------------------------------------------
-  // creation, copying
+  // ---- Creation, copying
   template <class X = Bk>
   static IntOf<X> int_full(const Shape& shape, Scalar value, DType dtype, Device device) {
     IntOf<X> out = X::int_empty(shape, dtype, device);
@@ -76,8 +75,7 @@ struct IntDefaults {
     return X::int_mask_where(x, mask, int_constant_like<X>(x, value));
   }
 
-  // -----------------------------------------------------------------------------------------------------
-  // arithmetic
+  // ---- Arithmetic
   template <class X = Bk>
   static IntOf<X> int_maximum(const IntOf<X>& a, const IntOf<X>& b) {
     return X::int_mask_where(b, X::int_greater(a, b), a);
@@ -128,8 +126,7 @@ struct IntDefaults {
                       X::bool_into_int(X::int_lower_scalar(x, 0), dtype));
   }
 
-  // -----------------------------------------------------------------------------------------------------
-  // comparison
+  // ---- Comparison
   template <class X = Bk>
   static BoolOf<X> int_not_equal(const IntOf<X>& a, const IntOf<X>& b) {
     return X::bool_not(X::int_equal(a, b));

@@ -69,8 +69,7 @@ struct NnDefaults {
     return dtype == wide ? out : X::float_cast(std::move(out), dtype);
   }
 
-  // ----------------------------------------------------------------------------------------------------
-  // activations
+  // ---- Activations
   template <class X = Bk>
   static FloatOf<X> float_relu(const FloatOf<X>& x) {
     return X::float_mask_fill(x, X::float_lower_scalar(x, 0.0), 0.0);
@@ -138,8 +137,7 @@ struct NnDefaults {
     return narrow<X>(X::float_mul(widen<X>(g), std::move(slope)), X::dtype(g));
   }
 
-  // --------------------------------------------------------------------------------------------------------
-  // softmax
+  // ---- Softmax
   template <class X = Bk>
   static FloatOf<X> float_softmax(const FloatOf<X>& x, int dim) {
     if (X::shape(x).numel() == 0) return X::float_empty(X::shape(x), X::dtype(x), X::device(x));
@@ -171,8 +169,9 @@ struct NnDefaults {
     return narrow<X>(X::float_sub(wide, std::move(share)), X::dtype(g));
   }
 
-  // --------------------------------------------------------------------------------------------------
-  // cross-entropy With s the smoothing: (1 - s) (lse - x[t]) + s / C sum_c (lse - x_c).
+  // ---- Cross-entropy
+
+  // With s the smoothing: (1 - s) (lse - x[t]) + s / C sum_c (lse - x_c).
   template <class X = Bk>
   static std::pair<FloatOf<X>, FloatOf<X>> float_cross_entropy(const FloatOf<X>& logits,
                                                                const IntOf<X>& targets,
@@ -219,8 +218,7 @@ struct NnDefaults {
                      X::dtype(logits));
   }
 
-  // --------------------------------------------------------------------------------------------------------
-  // dropout
+  // ---- Dropout
   template <class X = Bk>
   static std::pair<FloatOf<X>, FloatOf<X>> float_attention(const FloatOf<X>& q, const FloatOf<X>& k,
                                                            const FloatOf<X>& v,

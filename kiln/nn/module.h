@@ -436,10 +436,9 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
 
 // KILN_MODULE(Net, part, ...) goes into the body of struct Net : Module, behind the parts that it
 // names; what follows it is public. (The language forbids it in a class that is local to a
-// function.) It names the members
-// that belong to the module's state: Param<Tensor>, Buffer, modules, and std::vector, array, tuple,
-// pair, optional, unique_ptr and shared_ptr of them. There may be none. Names in state dicts are
-// the members' names.
+// function.) It names the members that belong to the module's state: Param<Tensor>, Buffer,
+// modules, and std::vector, array, tuple, pair, optional, unique_ptr and shared_ptr of them. There
+// may be none. Names in state dicts are the members' names.
 //
 // It also writes
 //   operator()    net(args...) is net.forward(args...) between the hooks; it costs a test of one

@@ -78,7 +78,7 @@ P& parametrize(Param<Tensor>& param, Args&&... args) {
     made = std::make_unique<P>(std::move(former), std::forward<Args>(args)...);
   } catch (...) {
     // What the constructor threw before it took the parameter leaves it as it was.
-    if (former.defined()) param = std::move(former);
+    if (former.defined()) param = std::move(former);  // NOLINT(bugprone-use-after-move)
     throw;
   }
   P& out = *made;

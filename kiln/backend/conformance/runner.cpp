@@ -7,8 +7,7 @@
 namespace kiln::conformance {
 namespace {
 
-// ----------------------------------------------------------------------------------------
-// arguments to parameters
+// ---- Arguments to parameters
 
 // A case may hand an int where the op takes a double only by mistake: then std::get throws.
 template <class P>
@@ -96,8 +95,7 @@ const Entry& entry_of(const std::string& op) {
   throw std::logic_error("no such op: " + op);
 }
 
-// ------------------------------------------------------------------------------------------------
-// layouts, on the host
+// ---- Layouts, on the host
 
 HostHandle on_host(const TensorData& data) { return host::from_data(data, Device()); }
 TensorData off_host(const HostHandle& x) { return host::into_data(x); }
@@ -196,8 +194,7 @@ TensorData embedded(const TensorData& data, std::vector<Range>* ranges) {
   return off_host(base);
 }
 
-// --------------------------------------------------------------------------------------------------
-// tensors by kind
+// ---- Tensors by kind
 
 namespace {
 
@@ -264,8 +261,7 @@ void Runner::assign(const ErasedTensor& x, const ErasedTensor& value) const {
 }
 #undef KILN_BY_KIND
 
-// -------------------------------------------------------------------------------------------------------------
-// runs
+// ---- Runs
 
 void Runner::add(const Operand& operand, Layout layout, Live* live) const {
   const TensorData& data = operand.data;

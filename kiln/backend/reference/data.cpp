@@ -68,8 +68,7 @@ KILN_DATA_OPS(int, int64_t)
 KILN_DATA_OPS(bool, int64_t)
 #undef KILN_DATA_OPS
 
-// ----------------------------------------------------------------------------------------------------------
-// float
+// ---- Float
 HostHandle Ops::float_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);
 }
@@ -94,8 +93,7 @@ HostHandle Ops::float_cast(Tensor x, DType dtype) { return convert<double>(x, dt
 HostHandle Ops::float_into_int(Tensor x, DType dtype) { return convert<double>(x, dtype); }
 HostHandle Ops::float_into_bool(Tensor x) { return convert<double>(x, DType::boolean); }
 
-// ------------------------------------------------------------------------------------------------------------
-// int
+// ---- Int
 HostHandle Ops::int_empty(const Shape& shape, DType dtype, Device device) {
   return host::empty(shape, dtype, device);
 }
@@ -120,8 +118,7 @@ HostHandle Ops::int_cast(Tensor x, DType dtype) { return convert<int64_t>(x, dty
 HostHandle Ops::int_into_float(Tensor x, DType dtype) { return convert<int64_t>(x, dtype); }
 HostHandle Ops::int_into_bool(Tensor x) { return convert<int64_t>(x, DType::boolean); }
 
-// -----------------------------------------------------------------------------------------------------------
-// bool
+// ---- Bool
 HostHandle Ops::bool_empty(const Shape& shape, Device device) {
   return host::empty(shape, DType::boolean, device);
 }

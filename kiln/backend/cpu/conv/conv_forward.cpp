@@ -125,8 +125,7 @@ class StoreTable {
   int64_t vectors_ = 0;
 };
 
-// ------------------------------------------------------------------------------------------
-// patches in place
+// ---- Patches in place
 
 // One image's output rows in bands. A column is a position in the rows of a phase of the padded
 // input, `row` elements each, of which the first out_width are output pixels.
@@ -307,8 +306,7 @@ class InPlaceConvolution {
   int64_t copied_rows_;
 };
 
-// --------------------------------------------------------------------------------------------
-// packed patches
+// ---- Packed patches
 
 // One block of the pixels of all images, of one group.
 template <class T>

@@ -27,8 +27,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using V = hn::Vec<D>;
 
-// ----------------------------------------------------------------------------------------------
-// exponentials
+// ---- Exponentials
 
 // e^x = 2^n (1 + p) with |log(1 + p)| <= log(2) / 2. `shifted` holds n in its low bits.
 template <class D>
@@ -145,8 +144,7 @@ HWY_INLINE V<D> tanh(D d, V<D> x) {
   return hn::IfThenElse(hn::Ge(magnitude, hn::Set(d, 0.625f)), hn::CopySign(large, x), small);
 }
 
-// --------------------------------------------------------------------------------------------------
-// logarithm
+// ---- Logarithm
 
 // n log(2) + log(1 + f) for 1 + f between the roots of 1/2 and 2.
 template <class D>
@@ -200,8 +198,7 @@ HWY_INLINE V<D> log(D d, V<D> x) {
   return log_any(d, x);
 }
 
-// ------------------------------------------------------------------------------------------------
-// error function
+// ---- Error function
 
 // Polynomials by N. Juffa: x + x P(x^2) below 475 / 512, else 1 - exp(-|x| - |x| Q(|x|)).
 template <class D>

@@ -14,8 +14,7 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-// -------------------------------------------------------------------------------------------------------
-// float ops
+// ---- Float ops
 
 // Results in double become the tensor's dtype.
 template <class T>
@@ -254,8 +253,7 @@ HostHandle prod_of(const HostHandle& x, const Dims& dims, bool keepdim) {
                   x->shape(), dims, keepdim);
 }
 
-// -------------------------------------------------------------------------------------------------------
-// variance
+// ---- Variance
 
 // Two passes: the means in double, then the squares of what differs from them.
 template <class T>
@@ -307,8 +305,7 @@ int64_t reduced_elements(const Shape& shape, const Dims& dims) {
   return n;
 }
 
-// ---------------------------------------------------------------------------------------------------------
-// sums of something made of each element
+// ---- Sums of something made of each element
 
 // Sums in double of what `kernels` makes of the elements; finish(sum) is the result.
 template <class T, class Reduction, class Finish>

@@ -23,8 +23,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class T>
 using Tag = hn::ScalableTag<T>;
 
-// ------------------------------------------------------------------------------------------------------------
-// sums
+// ---- Sums
 
 // The lanes' sum in double precision.
 HWY_INLINE double sum_lanes(Tag<double> d, hn::Vec<Tag<double>> v) {
@@ -230,8 +229,7 @@ void add_columns(const T* x, int64_t rows, int64_t columns, int64_t step, double
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------
-// products
+// ---- Products
 //
 // Note [Products in lanes]: a row is multiplied in many lanes, each of which could leave the range
 // of double where the product in order does not. The processor's flags tell whether one did; then
@@ -540,8 +538,7 @@ void product_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------
-// extrema
+// ---- Extrema
 
 struct Largest {
   // Of numbers; a NaN gives anything.

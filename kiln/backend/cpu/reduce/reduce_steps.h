@@ -16,8 +16,7 @@
 
 namespace kiln::cpu {
 
-// -------------------------------------------------------------------------------------------------------
-// geometry
+// ---- Geometry
 
 struct Group {
   int64_t size;
@@ -135,8 +134,7 @@ inline HostHandle in_order(const HostHandle& result, const ReduceGeometry& g, co
                            out_shape);
 }
 
-// -----------------------------------------------------------------------------------------------------------
-// steps
+// ---- Steps
 
 // Fresh memory for intermediate results.
 template <class T>
