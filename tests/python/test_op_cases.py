@@ -156,6 +156,12 @@ ALIASES = {
 }  # fmt: skip
 # Random numbers have their moments tested in test_random.py.
 NO_OPS |= {"rand", "randn", "randint", "randperm", "dropout", "is_neg", "resolve_neg"}
+# The settings of autocast: test_autocast.py.
+NO_OPS |= {
+    "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_dtype",
+    "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_dtype",
+    "set_autocast_enabled",
+}  # fmt: skip
 # Their results are determined up to signs and rounding: test_names.py.
 NO_OPS |= {"pca_lowrank", "svd_lowrank"}
 
