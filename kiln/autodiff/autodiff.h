@@ -2,7 +2,7 @@
 // differentiated. It is a backend itself: Autodiff<Autodiff<B>> differentiates a differentiation.
 #pragma once
 
-#include "kiln/autodiff/formulas_images.h"
+#include "kiln/autodiff/formulas_recurrence.h"
 
 namespace kiln {
 
@@ -10,7 +10,7 @@ namespace autodiff {
 
 // The ops on ints and bools: not differentiable, so simply B's.
 template <class B>
-struct Plain : FormulasImages<B> {
+struct Plain : FormulasRecurrence<B> {
 #define KILN_FLOAT_OP(level, op_name, ...)
 #define KILN_OP(level, op_name, ...)                                             \
   template <class... X>                                                          \

@@ -19,6 +19,7 @@
 #include "kiln/backend/functions.h"
 #include "kiln/backend/line_map.h"
 #include "kiln/backend/options.h"
+#include "kiln/backend/recurrence_options.h"
 #include "kiln/core/device.h"
 #include "kiln/core/dtype.h"
 #include "kiln/core/random.h"

@@ -7,6 +7,7 @@
 
 #include "kiln/backend/activated.h"
 #include "kiln/backend/composed_attention.h"
+#include "kiln/backend/composed_recurrence.h"
 #include "kiln/backend/defaults_support.h"
 
 namespace kiln::defaults {
@@ -232,6 +233,20 @@ struct NnDefaults {
       const FloatOf<X>* mask, const FloatOf<X>&, const FloatOf<X>&,
       const AttentionOptions& options) {
     return ComposedAttention<X>::backward(g, q, k, v, mask, options);
+  }
+
+  template <class X = Bk>
+  static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_recurrence(
+      const FloatOf<X>& x, const FloatOf<X>& h, const FloatOf<X>* c, const FloatOf<X>& w,
+      const FloatOf<X>* b, const RecurrenceOptions& options) {
+    return ComposedRecurrence<X>::forward(x, h, c, w, b, options);
+  }
+  template <class X = Bk>
+  static std::tuple<FloatOf<X>, FloatOf<X>, FloatOf<X>> float_recurrence_backward(
+      const FloatOf<X>* g_out, const FloatOf<X>* g_last, const FloatOf<X>* g_kept,
+      const FloatOf<X>& out, const FloatOf<X>& kept, const FloatOf<X>& h, const FloatOf<X>* c,
+      const FloatOf<X>& w, const RecurrenceOptions& options) {
+    return ComposedRecurrence<X>::backward(g_out, g_last, g_kept, out, kept, h, c, w, options);
   }
 
   template <class X = Bk>

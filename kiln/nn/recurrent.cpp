@@ -367,8 +367,8 @@ LSTMState RecurrentCell<ConfigType>::step(const Tensor& x, const Tensor& hidden,
     weights.b_hh = bias_hh.val();
   }
   Tensor next_cell = gates_ == 4 ? state(cell) : Tensor();
-  const Tensor xw = functional::linear(input, weights.w_ih, weights.b_ih);
-  const Tensor out = detail::recurrent_step(gates_, relu, xw, state(hidden), next_cell, weights);
+  Tensor out = state(hidden);
+  detail::recurrent_sequence(gates_, relu, false, input, {input.size(0)}, out, next_cell, weights);
   if (batched) return {out, next_cell};
   return {out.squeeze(0), gates_ == 4 ? next_cell.squeeze(0) : next_cell};
 }

@@ -13,14 +13,9 @@ struct RecurrentWeights {
   Tensor w_ih, w_hh, b_ih, b_hh, w_hr;
 };
 
-// One step for a batch. `xw`: the input's part of the gates, with its bias. `gates`: 1 (tanh or
-// relu), 3 (GRU) or 4 (LSTM). Gives the next hidden state, and writes the next cell state.
-Tensor recurrent_step(int64_t gates, bool relu, const Tensor& xw, const Tensor& hidden,
-                      Tensor& cell, const RecurrentWeights& weights);
-
-// All steps of data [all steps, ..]: batch_sizes says how many rows belong to each step, and does
-// not grow. hidden and cell [N, ..] begin as the first states and end as the last ones. -> [all
-// steps, H].
+// All steps of data [all steps, ..], of a layer with 1 gate (tanh or relu), 3 (GRU) or 4 (LSTM).
+// batch_sizes says how many rows belong to each step, and does not grow. hidden and cell [N, ..]
+// begin as the first states and end as the last ones. -> [all steps, H].
 Tensor recurrent_sequence(int64_t gates, bool relu, bool reverse, const Tensor& data,
                           const std::vector<int64_t>& batch_sizes, Tensor& hidden, Tensor& cell,
                           const RecurrentWeights& weights);

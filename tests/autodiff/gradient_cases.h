@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "gradient_cases_recurrence.h"
 #include "gradient_cases_transforms.h"
 
 namespace gradcheck {
@@ -544,15 +545,16 @@ inline std::set<std::string> ops_without_case() {
           // checked through the op whose first and second derivative they compute
           "float_batch_norm_inference_backward", "float_group_norm_backward",
           "float_batch_norm_backward", "float_layer_norm_backward", "float_cross_entropy_backward",
-          "float_attention_backward"};
+          "float_attention_backward", "float_recurrence_backward"};
 }
 
 template <class B>
 void check_all(kiln::Device device) {
   std::set<std::string> covered = ops_without_case();
-  for (const auto& group : {elementwise_cases<B>(), function_cases<B>(), shape_cases<B>(device),
-                            reduction_cases<B>(), neural_cases<B>(device), norm_cases<B>(device),
-                            transform_cases<B>(), complex_cases<B>(), image_cases<B>()}) {
+  for (const auto& group :
+       {elementwise_cases<B>(), function_cases<B>(), shape_cases<B>(device), reduction_cases<B>(),
+        neural_cases<B>(device), norm_cases<B>(device), transform_cases<B>(), complex_cases<B>(),
+        image_cases<B>(), recurrence_cases<B>()}) {
     for (const Case<B>& c : group) {
       covered.insert(c.op);
       Checker<B>(c, device).check();

@@ -70,6 +70,7 @@ void add_activation_cases(CaseList& list);
 void add_window_cases(CaseList& list);
 void add_norm_cases(CaseList& list);
 void add_attention_cases(CaseList& list);
+void add_recurrence_cases(CaseList& list);
 void add_training_cases(CaseList& list);
 void add_quantized_cases(CaseList& list);
 

@@ -11,7 +11,8 @@
 //   - at one thread and at many: the same bits.
 // Beyond the table it checks what Backend promises of views, of data that enters and leaves, and of
 // operands that overlap; and of a backend that declares layouts, that every view lies and writes
-// where its layout says. It needs no test framework.
+// where its layout says. It needs no test framework. It is a library
+// of its own: link kiln::conformance beside kiln::kiln.
 #pragma once
 
 #include <string>

@@ -388,6 +388,20 @@ struct Rows : Base {
                                                       const AttentionOptions&) {
     return {heads(q, q->shape()), heads(k, k->shape()), heads(v, v->shape())};
   }
+  static std::tuple<M, M, M> float_recurrence(T x, T h, OptT, T, OptT,
+                                              const RecurrenceOptions& options) {
+    const int64_t rows = options.rows(), size = h->shape()[1];
+    const Shape kept = options.saves ? Shape{rows, options.kept(), size} : Shape{0};
+    return {of_shape(x, {rows, size}), of_shape(x, {options.states(), h->shape()[0], size}),
+            of_shape(x, kept, infer::statistics(x->dtype()))};
+  }
+  static std::tuple<M, M, M> float_recurrence_backward(OptT, OptT, OptT, T, T, T h, OptT, T,
+                                                       const RecurrenceOptions& options) {
+    const int64_t size = h->shape()[1];
+    const Shape gates{options.rows(), options.gates() * size};
+    return {of_shape(h, gates), of_shape(h, gates),
+            of_shape(h, {options.states(), h->shape()[0], size})};
+  }
   static M float_dropout(T x, double, RandomStream) { return like(x); }
   static void float_optimizer_step(Mut params, List, Mut state, const OptimizerStep&) {
     written(params);
