@@ -10,6 +10,10 @@ install(TARGETS kiln EXPORT kilnTargets
 install(TARGETS kiln_models EXPORT kilnTargets
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+if(TARGET kiln_conformance)
+  install(TARGETS kiln_conformance EXPORT kilnTargets
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 if(TARGET kiln_lapack)
   install(TARGETS kiln_lapack EXPORT kilnTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
@@ -29,6 +33,13 @@ install(FILES
   "${PROJECT_BINARY_DIR}/kilnConfig.cmake"
   "${PROJECT_BINARY_DIR}/kilnConfigVersion.cmake"
   DESTINATION "${kiln_package_dir}")
+# For builds without CMake; a static Kiln would have to name what it stands on.
+if(BUILD_SHARED_LIBS)
+  set(pc_dir "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  file(RELATIVE_PATH kiln_pc_prefix "/${pc_dir}" "/")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/kiln.pc.in" "${PROJECT_BINARY_DIR}/kiln.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/kiln.pc" DESTINATION "${pc_dir}")
+endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.txt"
   DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 if(TARGET kiln_program)

@@ -20,6 +20,17 @@ run("${CMAKE_COMMAND}" -S "${CONSUMER_DIR}" -B "${WORK_DIR}/build" -G "${GENERAT
   "-DCMAKE_PREFIX_PATH=${prefix}")
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/consumer")
+# The same without CMake.
+find_program(PKG_CONFIG pkg-config)
+file(GLOB_RECURSE pc "${prefix}/*/kiln.pc")
+if(PKG_CONFIG AND pc)
+  cmake_path(GET pc PARENT_PATH pc_dir)
+  execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${pc_dir}"
+    "${PKG_CONFIG}" --cflags --libs kiln OUTPUT_VARIABLE flags COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${FLAGS} ${flags}")
+  run("${COMPILER}" "${CONSUMER_DIR}/main.cpp" -o "${WORK_DIR}/by_pkg_config" ${flags})
+  run("${WORK_DIR}/by_pkg_config")
+endif()
 if(PROGRAM)
   run("${prefix}/bin/${PROGRAM}" --help)
 endif()
