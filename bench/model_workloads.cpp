@@ -12,11 +12,13 @@
 #include "kiln/nn/linear.h"
 #include "kiln/nn/max_pool2d.h"
 #include "kiln/nn/module.h"
+#include "kiln/nn/recurrent.h"
 #include "kiln/optim/adam.h"
 #include "kiln/optim/adamw.h"
 #include "kiln/optim/sgd.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/nn/attention.h"
+#include "kiln/tensor/nn/losses.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::bench {
@@ -111,6 +113,17 @@ struct Gpt : nn::Module {
   }
 };
 
+// An LSTM over sequences [T, N, 64], and a class of each from its last hidden state.
+constexpr int64_t kLstmSteps = 64, kLstmInputs = 64, kLstmSize = 128, kLstmClasses = 10;
+
+struct Lstm : nn::Module {
+  nn::LSTM lstm{{.input_size = kLstmInputs, .hidden_size = kLstmSize}};
+  nn::Linear head{kLstmSize, kLstmClasses};
+  KILN_MODULE(Lstm, lstm, head)
+
+  Tensor forward(const Tensor& x) { return head(lstm(x).first.select(0, -1)); }
+};
+
 // The values that the peer's half starts from as well: weights evenly spread over +-1/sqrt(fan_in),
 // biases zero.
 void initialize(nn::Module& model) {
@@ -121,7 +134,7 @@ void initialize(nn::Module& model) {
       const auto fan_in = static_cast<double>(parameter.numel() / parameter.size(0));
       const auto bound = static_cast<float>(1 / std::sqrt(fan_in));
       parameter.copy_(uniform(parameter.shape(), seed, -bound, bound));
-    } else if (name.ends_with("bias")) {
+    } else if (name.find("bias") != std::string::npos) {
       parameter.zero_();
     }
     ++seed;
@@ -177,6 +190,11 @@ double gpt_forward(const GptSize& size) {
   return 2.0 * (weights + attention + kGptTokens * kGptWidth);
 }
 
+// A step's input and state through the gates, for each sequence.
+constexpr double kLstmForward =
+    2.0 * kLstmSteps * 4 * kLstmSize * (kLstmInputs + kLstmSize) + 2.0 * kLstmSize * kLstmClasses;
+constexpr double kLstmInputGradient = 2.0 * kLstmSteps * 4 * kLstmSize * kLstmInputs;
+
 }  // namespace
 
 WorkloadFactory train_mlp(int64_t batch) {
@@ -220,6 +238,15 @@ WorkloadFactory train_gpt(const GptSize& size) {
   };
 }
 
+WorkloadFactory train_lstm(int64_t batch) {
+  return [=] {
+    auto model = make_model<Lstm>();
+    optim::Adam optimizer(model->parameters(), {.lr = 1e-4});
+    return train(model, uniform({kLstmSteps, batch, kLstmInputs}, 1),
+                 indices({batch}, 2, kLstmClasses), std::move(optimizer), cross_entropy);
+  };
+}
+
 WorkloadFactory adamw_step(int64_t tensors, int64_t size) {
   return [=] {
     std::vector<Tensor> params;
@@ -241,6 +268,10 @@ WorkloadFactory infer_cnn(int64_t batch) {
   return [=] { return infer(make_model<Cnn>(), uniform({batch, 1, 28, 28}, 1, 0, 1)); };
 }
 
+WorkloadFactory infer_lstm(int64_t batch) {
+  return [=] { return infer(make_model<Lstm>(), uniform({kLstmSteps, batch, kLstmInputs}, 1)); };
+}
+
 WorkloadFactory infer_gpt(const GptSize& size) {
   return [=] {
     return infer(make_model<Gpt>(size), indices({size.batch, size.length}, 1, kGptTokens));
@@ -258,6 +289,10 @@ double train_gpt_flops(const GptSize& size) { return 3 * infer_gpt_flops(size); 
 double infer_cnn_flops(int64_t batch) {
   return static_cast<double>(batch) * (kCnnFirstLayer + kCnnOtherLayers);
 }
+double train_lstm_flops(int64_t batch) {
+  return static_cast<double>(batch) * (3 * kLstmForward - kLstmInputGradient);
+}
+double infer_lstm_flops(int64_t batch) { return static_cast<double>(batch) * kLstmForward; }
 double infer_gpt_flops(const GptSize& size) {
   return static_cast<double>(size.batch * size.length) * gpt_forward(size);
 }

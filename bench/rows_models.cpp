@@ -61,6 +61,20 @@ void add_training_rows(std::vector<Row>& rows) {
 }
 
 void add_more_model_rows(std::vector<Row>& rows) {
+  rows.push_back({.name = "train_lstm",
+                  .what = "training step of an LSTM 64-128, batch 16, 64 steps, Adam",
+                  .make = train_lstm(16),
+                  .flops = train_lstm_flops(16),
+                  .tolerance = 1e-4,
+                  .is_training = true});
+  for (const int64_t batch : {1, 32}) {
+    const std::string size = std::to_string(batch);
+    rows.push_back({.name = "infer_lstm_b" + size,
+                    .what = "inference with that LSTM, batch " + size,
+                    .make = infer_lstm(batch),
+                    .flops = infer_lstm_flops(batch),
+                    .tolerance = 1e-4});
+  }
   // Parameter, gradient and two moments are read, all but the gradient written.
   rows.push_back({.name = "adamw_100M",
                   .what = "step of AdamW over 100 million parameters in 16 tensors",

@@ -34,7 +34,7 @@ std::vector<Tensor> initialized_parameters(nn::Module& model) {
       const double fan_in = static_cast<double>(parameter.numel() / parameter.size(0));
       const float bound = static_cast<float>(1 / std::sqrt(fan_in));
       parameter.copy_(uniform(parameter.sizes(), 100 + parameters.size(), -bound, bound));
-    } else if (item.key().ends_with("bias")) {
+    } else if (item.key().find("bias") != std::string::npos) {
       parameter.zero_();
     }
     parameters.push_back(parameter);
@@ -197,6 +197,12 @@ struct Gpt : nn::Module {
 };
 
 // The training step of the issue: zero_grad, forward, loss, backward, step. Returns the loss.
+struct Lstm : nn::Module {
+  nn::LSTM lstm = register_module("lstm", nn::LSTM(64, 128));
+  nn::Linear head = register_module("head", nn::Linear(128, 10));
+  Tensor forward(const Tensor& x) { return head(std::get<0>(lstm(x)).select(0, -1)); }
+};
+
 template <class Model, class Optimizer, class Loss>
 std::unique_ptr<Workload> train_workload(std::shared_ptr<Model> model, Tensor x, Tensor target,
                                          Optimizer optimizer, Loss loss_of) {
@@ -255,6 +261,26 @@ std::unique_ptr<Workload> train_gpt(const GptSize& size) {
       [](const Tensor& logits, const Tensor& target) {
         return at::cross_entropy_loss(logits.view({-1, kGptTokens}), target.view({-1}));
       });
+}
+
+std::unique_ptr<Workload> train_lstm(int64_t batch) {
+  auto model = std::make_shared<Lstm>();
+  FusedAdam optimizer(initialized_parameters(*model), 1e-4);
+  return train_workload(model, uniform({64, batch, 64}, 1), indices({batch}, 2, 10),
+                        std::move(optimizer), cross_entropy);
+}
+
+std::unique_ptr<Workload> infer_lstm(int64_t batch) {
+  auto model = std::make_shared<Lstm>();
+  initialized_parameters(*model);
+  model->eval();
+  const Tensor x = uniform({64, batch, 64}, 1);
+  return make_workload(
+      [=] {
+        const c10::InferenceMode inference;
+        return model->forward(x);
+      },
+      [](auto& step) { return sample(step()); });
 }
 
 std::unique_ptr<Workload> infer_gpt(const GptSize& size) {
@@ -348,6 +374,9 @@ void add_model_rows(WorkloadTable& rows) {
   rows["train_mlp"] = [] { return train_mlp(64); };
   rows["train_tiny_mlp"] = train_tiny_mlp;
   rows["train_gpt"] = [] { return train_gpt({}); };
+  rows["train_lstm"] = [] { return train_lstm(16); };
+  rows["infer_lstm_b1"] = [] { return infer_lstm(1); };
+  rows["infer_lstm_b32"] = [] { return infer_lstm(32); };
   rows["adamw_100M"] = [] { return adamw_step(16, 6250000); };
   rows["infer_gpt_b1"] = [] { return infer_gpt({.batch = 1}); };
   rows["train_cnn"] = [] { return faster_format(train_cnn); };
