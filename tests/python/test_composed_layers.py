@@ -145,6 +145,27 @@ def test_linear_cross_entropy_loss():
     gradients_agree(mine, theirs)
 
 
+@needs_torch
+def test_linear_cross_entropy_loss_of_several_outputs():
+    theirs = torch.nn.LinearCrossEntropyLoss(4, 3, out_features=(2, 5), bias=True).double()
+    mine = nn.LinearCrossEntropyLoss(4, 3, out_features=(2, 5), bias=True).double()
+    assert repr(mine) == repr(theirs)
+    mine.load_state_dict({k: kiln.from_numpy(v.numpy().copy()) for k, v in theirs.state_dict().items()})
+    random = np.random.default_rng(4)
+    x, target = random.normal(size=(6, 4)), random.integers(0, 3, size=(6, 2, 5))
+    a, b = mine(kiln.from_numpy(x), kiln.from_numpy(target)), theirs(torch.from_numpy(x), torch.from_numpy(target))
+    agree(a, b)
+    a.backward()
+    b.backward()
+    gradients_agree(mine, theirs)
+    with pytest.raises(RuntimeError, match="linear_weight"):
+        nn.functional.linear_cross_entropy(kiln.ones(4), kiln.ones(3, 2, 4), kiln.tensor([0, 1]))
+    with pytest.raises(RuntimeError, match="linear_bias"):
+        nn.functional.linear_cross_entropy(
+            kiln.ones(1, 4), kiln.ones(3, 2, 4), kiln.tensor([[0, 1]]), linear_bias=kiln.ones(6)
+        )
+
+
 def test_triplet_loss_with_a_distance(lib):
     a, p, n = (lib.linspace(i, i + 2, 6).reshape(2, 3) for i in (0, 1, 4))
     loss = lib.nn.TripletMarginWithDistanceLoss(

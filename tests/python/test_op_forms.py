@@ -182,7 +182,6 @@ DEVIATIONS = [
     (REFUSES, ["0-d", *EMPTY, "one element"], "triplet_margin_with_distance_loss",
      "the samples hold a module of PyTorch's as the distance"),
     (REFUSES, EMPTY, "linear_cross_entropy.chunked linear_cross_entropy.chunked_none", "there is no options="),
-    (REFUSES, ["empty"], "linear_cross_entropy", "weights have 2 dims"),
     (REFUSES, ["0-d"], "gradient", "there is no dim; PyTorch gives an empty tuple"),
     (REFUSES, EMPTY, "cholesky linalg.matrix_rank.hermitian linalg.pinv.hermitian",
      "PyTorch does not look whether empty matrices are square"),

@@ -180,15 +180,31 @@ def linear_cross_entropy(
     ignore_index=None,
     label_smoothing=0.0,
 ):
-    """cross_entropy of linear(input, linear_weight, linear_bias): input [N, in], weight [C, in]."""
-    if linear_weight.dim() != 2:
-        raise ValueError(
-            "linear_cross_entropy: expected a linear_weight [classes, in_features]; got "
-            f"{list(linear_weight.shape)}"
+    """cross_entropy of linear(input, linear_weight, linear_bias): input [N, in], weight [C, in].
+
+    With a weight [C, d1, .., dk, in], and a bias [C, d1, .., dk], each row has d1 .. dk classes to
+    tell: the target is [N, d1, .., dk], or [N, C, d1, .., dk] with probabilities.
+    """
+    if linear_weight.dim() < 2 or (linear_weight.dim() > 2 and input.dim() != 2):
+        raise RuntimeError(
+            "linear_cross_entropy: expected a linear_weight [classes, .., in_features], of two dims "
+            f"unless the input is [N, in_features]; got {list(linear_weight.shape)} for an input "
+            f"{list(input.shape)}"
         )
+    places = list(linear_weight.shape[:-1])
+    if linear_bias is not None and list(linear_bias.shape) != places:
+        raise RuntimeError(
+            f"linear_cross_entropy: expected a linear_bias {places}; got {list(linear_bias.shape)}"
+        )
+    if len(places) > 1:
+        linear_weight = linear_weight.flatten(0, -2)
+        linear_bias = None if linear_bias is None else linear_bias.flatten()
+    logits = linear(input, linear_weight, linear_bias)
+    if len(places) > 1:
+        logits = logits.reshape([input.shape[0], *places])
     index = -100 if ignore_index is None else ignore_index
     return cross_entropy(
-        linear(input, linear_weight, linear_bias),
+        logits,
         target,
         weight,
         ignore_index=index,

@@ -1,5 +1,6 @@
 """The losses that take a function or consist of other layers, and SwiGLU."""
 
+import math
 from collections import namedtuple
 
 from .. import _C
@@ -43,6 +44,7 @@ class LinearCrossEntropyLoss(Module):
         in_features,
         num_classes,
         *,
+        out_features=(),
         bias=False,
         device=None,
         dtype=None,
@@ -65,18 +67,22 @@ class LinearCrossEntropyLoss(Module):
         self.reduction = reduction
         self.register_buffer("weight", weight)
         self.num_classes = num_classes
-        self.out_features = ()
+        self.out_features = tuple(out_features)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
-        self.linear = Linear(in_features, num_classes, bias=bias, device=device, dtype=dtype)
+        # Of two dims, as Linear has it; forward() gives it those of the classes.
+        rows = math.prod(self.out_features, start=num_classes)
+        self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
         self.options = None
 
     def forward(self, input, target):
+        places = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
         return F.linear_cross_entropy(
             input,
-            self.linear.weight,
+            self.linear.weight.reshape(*places, self.linear.in_features),
             target,
-            linear_bias=self.linear.bias,
+            linear_bias=None if bias is None else bias.reshape(places),
             weight=self.weight,
             reduction=self.reduction,
             ignore_index=self.ignore_index,
