@@ -58,9 +58,7 @@ inline Tensor to_device(const Tensor& a, Device device) {
   return a.device() == device ? a : a.to(device);
 }
 // Uninitialized, on the host.
-inline Tensor host_empty(const Shape& shape, DType dtype) {
-  return empty(shape, {.dtype = dtype, .device = Device(kCpu)});
-}
+Tensor host_empty(const Shape& shape, DType dtype);
 
 // f(T()) for the type that belongs to the dtype.
 template <class F>
