@@ -1,6 +1,7 @@
 #include "cli/digits.h"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "cli/digits_predict.h"
 #include "cli/digits_sample.h"
 #include "cli/digits_train.h"
+#include "cli/numbers.h"
 
 namespace kiln::cli {
 
@@ -25,7 +27,7 @@ CLI::Option* value(CLI::App* app, const char* name, T& variable, const char* typ
 
 void add_threads(CLI::App* app, int& threads) {
   value(app, "--threads", threads, "N", "threads to use", "all processors")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole_number(1, 4096));
 }
 
 void add_model(CLI::App* app, std::string& model) {
@@ -40,7 +42,7 @@ void add_train(CLI::App& digits, int& status) {
       "and checkpoint.safetensors to a folder; what an earlier run left there is replaced. Ctrl-C\n"
       "saves, and --resume continues as if nothing had happened.");
   auto flags = std::make_shared<DigitsTrainFlags>();
-  const CLI::Range at_least_one(int64_t{1}, int64_t{1} << 31);
+  const CLI::Validator at_least_one = whole_number(1, int64_t{1} << 31);
   value(app, "--out", flags->out, "DIR", "folder for the results", flags->out);
   value(app, "--data", flags->data, "DIR",
         "folder with MNIST's four files, gzipped or not\n"
@@ -54,8 +56,9 @@ void add_train(CLI::App& digits, int& status) {
   value(app, "--batch-size", flags->batch_size, "N", "samples in a step", "64")
       ->check(at_least_one);
   value(app, "--lr", flags->learning_rate, "RATE", "highest learning rate", "0.002")
-      ->check(CLI::PositiveNumber);
-  value(app, "--seed", flags->seed, "N", "of the initial weights and the order of samples", "1");
+      ->check(positive_number());
+  value(app, "--seed", flags->seed, "N", "of the initial weights and the order of samples", "1")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   add_threads(app, flags->threads);
   app->add_flag("--resume", flags->resume, "continue from the checkpoint in --out");
   app->add_flag("--quiet", flags->quiet, "print the last line only");
@@ -89,7 +92,7 @@ void add_predict(CLI::App& digits, int& status) {
   value(app, "--invert", flags->invert, "WHEN", "whether the digit is dark on light: auto, yes, no",
         "auto")
       ->transform(CLI::CheckedTransformer(choices));
-  value(app, "--top", flags->top, "N", "classes to show", "3")->check(CLI::Range(1, 10));
+  value(app, "--top", flags->top, "N", "classes to show", "3")->check(whole_number(1, 10));
   app->callback([flags, &status] { status = digits_predict(*flags); });
 }
 
@@ -98,12 +101,13 @@ void add_sample(CLI::App& digits, int& status) {
       "sample", "Draws digits as the built-in set does, and writes them as a PNG.");
   auto flags = std::make_shared<DigitsSampleFlags>();
   value(app, "--out", flags->out, "FILE", "image to write", flags->out);
-  value(app, "--digit", flags->digit, "N", "0 to 9 (default: any)")->check(CLI::Range(0, 9));
-  value(app, "--seed", flags->seed, "N", "another seed draws other digits", "0");
+  value(app, "--digit", flags->digit, "N", "0 to 9 (default: any)")->check(whole_number(0, 9));
+  value(app, "--seed", flags->seed, "N", "another seed draws other digits", "0")
+      ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
   value(app, "--grid", flags->grid, "N", "draw a sheet of N rows of N digits", "1")
-      ->check(CLI::Range(1, 100));
+      ->check(whole_number(1, 100));
   value(app, "--scale", flags->scale, "N", "enlarge each pixel to NxN", "1")
-      ->check(CLI::Range(1, 32));
+      ->check(whole_number(1, 32));
   app->callback([flags, &status] { status = digits_sample(*flags); });
 }
 

@@ -69,8 +69,8 @@ int digits_train(const DigitsTrainFlags& flags) {
   if (flags.threads > 0) set_num_threads(flags.threads);
   const OutputFolder out(flags.out);
   const TrainConfig config = flags.resume ? resumed_config(flags, out) : new_config(flags);
-  out.prepare();
   TrainingRun training(config, out, style_of(flags));
+  out.prepare();  // after the data: a folder that is not there leaves no other one
   if (flags.resume) training.resume();
   return training.run();
 }

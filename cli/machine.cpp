@@ -3,6 +3,10 @@
 #include <ctime>
 #include <fstream>
 
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "kiln/backend/dispatch/dispatch.h"
 #include "kiln/core/error.h"
 #include "kiln/core/parallel.h"
 
@@ -22,13 +26,37 @@ std::string processor_name() {
   return "unknown";
 }
 
+// The widest that the kernels use, as in "AVX3_ZEN4".
+std::string instruction_set() {
+  const std::string name = Dispatch::name(Device(kCpu));  // "cpu (AVX2)"
+  const size_t open = name.find('('), close = name.rfind(')');
+  return open < close && close != std::string::npos ? name.substr(open + 1, close - open - 1)
+                                                    : name;
+}
+
+std::string memory_size() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return "unknown";
+  return concat(static_cast<int64_t>(pages) * page >> 20, " MiB");
+}
+
+// "Linux 6.1.0 x86_64".
+std::string system_name() {
+  utsname name{};
+  if (uname(&name) != 0) return "unknown";
+  return concat(name.sysname, " ", name.release, " ", name.machine);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> machine_facts() {
   std::vector<std::pair<std::string, std::string>> facts{
-      {"Processor", processor_name()},
-      {"Threads", concat(num_threads())},
       {"Kiln", KILN_VERSION},
+      {"Processor", processor_name()},
+      {"Instruction set", instruction_set()},
+      {"Threads", concat(num_threads())},
+      {"Memory", memory_size()},
+      {"System", system_name()},
   };
 #ifdef __VERSION__
   facts.emplace_back("Compiler", __VERSION__);

@@ -7,7 +7,7 @@
 
 namespace kiln::cli {
 
-// Processor, threads, Kiln's version, compiler: name, value.
+// Kiln's version, processor, instruction set, threads, memory, system, compiler: name, value.
 std::vector<std::pair<std::string, std::string>> machine_facts();
 // "2026-03-01 14:05", local time.
 std::string date_and_time();

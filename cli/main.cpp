@@ -6,11 +6,15 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/completion.h"
 #include "cli/digits.h"
 #include "cli/help.h"
+#include "cli/info.h"
 #include "cli/model_convert.h"
 #include "cli/model_inspect.h"
+#include "cli/suggest.h"
 #include "cli/usage_error.h"
+#include "cli/words.h"
 
 namespace {
 
@@ -28,17 +32,23 @@ int fail(const std::string& message, int status) {
   return status;
 }
 
-// The innermost command that was typed: "kiln digits train".
-std::string command_of(const CLI::App& app) {
+// The innermost command that was typed: of `kiln digits train` it is train.
+const CLI::App& innermost(const CLI::App& app) {
   const auto used = app.get_subcommands();
-  return used.empty() ? app.get_name() : app.get_name() + " " + command_of(*used[0]);
+  return used.empty() ? app : innermost(*used[0]);
+}
+
+// "kiln digits train".
+std::string command_of(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : command_of(*parent) + " " + app.get_name();
 }
 
 std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining(true);
-  if (!unknown.empty()) return "unknown argument '" + unknown[0] + "'";
-  const std::string message = error.what();
-  return message == "A subcommand is required" ? "a command is missing" : message;
+  if (unknown.empty()) return error.what();
+  return "unknown argument '" + unknown[0] + "'" +
+         kiln::cli::did_you_mean(unknown[0], kiln::cli::words_of(innermost(app)));
 }
 
 int run(int argc, char** argv) {
@@ -51,13 +61,22 @@ int run(int argc, char** argv) {
   kiln::cli::add_digits(app, status);
   kiln::cli::add_inspect(app, status);
   kiln::cli::add_convert(app, status);
+  kiln::cli::add_info(app, status);
+  kiln::cli::add_completion(app, status);
   try {
     app.parse(argc, argv);
     return status;
   } catch (const CLI::ParseError& e) {
     // Help and version, printed where they belong.
     if (e.get_exit_code() == 0) return app.exit(e);
-    return fail(message_of(app, e) + " (try " + command_of(app) + " --help)", kUsageStatus);
+    const CLI::App& command = innermost(app);
+    // A command that only holds others, and none of them: what there is.
+    if (std::string(e.what()) == "A subcommand is required" && app.remaining(true).empty()) {
+      std::fputs(command.help(command.get_parent() ? command_of(*command.get_parent()) : "").c_str(),
+                 stdout);
+      return 0;
+    }
+    return fail(message_of(app, e) + " (try " + command_of(command) + " --help)", kUsageStatus);
   } catch (const kiln::cli::UsageError& e) {
     return fail(e.what(), kUsageStatus);
   }

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/file_size.h"
+#include "cli/suggest.h"
 #include "cli/usage_error.h"
 #include "kiln/core/error.h"
 #include "kiln/io/input_file.h"
@@ -61,7 +62,9 @@ std::optional<DType> parse_dtype_flag(const std::string& text) {
   try {
     dtype = parse_dtype(text);
   } catch (const DTypeError&) {
-    throw UsageError("--dtype: no such dtype: '" + text + "'");
+    const std::vector<std::string> legal{"float64", "float32", "float16", "bfloat16"};
+    throw UsageError("--dtype: no such dtype: '" + text + "'" + did_you_mean(text, legal) +
+                     " (float64, float32, float16 or bfloat16)");
   }
   if (!is_floating_point(dtype)) {
     throw UsageError(

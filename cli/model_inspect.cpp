@@ -59,7 +59,7 @@ void print_text(const InspectFlags& flags, const io::ModelReader& model) {
   if (!model.metadata().empty()) {
     std::printf("\n%s\n", model.value() == nullptr ? "metadata" : "values");
     for (const auto& [name, value] : model.metadata()) {
-      if (shown(flags, name)) std::printf("  %s = %s\n", safe(name).c_str(), safe(value).c_str());
+      std::printf("  %s = %s\n", safe(name).c_str(), safe(value).c_str());
     }
   }
   std::vector<std::vector<std::string>> rows{{"tensor", "dtype", "shape", "bytes"}};
@@ -86,9 +86,7 @@ void print_json(const InspectFlags& flags, const io::ModelReader& model) {
   out["file"] = flags.file;
   out["format"] = to_string(model.format());
   out["metadata"] = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : model.metadata()) {
-    if (shown(flags, name)) out["metadata"][name] = value;
-  }
+  for (const auto& [name, value] : model.metadata()) out["metadata"][name] = value;
   out["tensors"] = nlohmann::ordered_json::array();
   for (const io::TensorEntry* entry : chosen_tensors(flags, model, totals)) {
     nlohmann::ordered_json tensor;
@@ -120,7 +118,7 @@ void add_inspect(CLI::App& app, int& status) {
       "inspect",
       "Shows what is in a model file.\n"
       "Reads safetensors (one file, or the index of several), PyTorch's .pt and .pth, .npz and\n"
-      ".npy; which one it is, its content tells. Nothing from the file is ever run.");
+      ".npy. The format is detected from the content. No code in the file is ever executed.");
   command->group("Commands");
   auto flags = std::make_shared<InspectFlags>();
   command->add_option("FILE", flags->file, "model file or checkpoint")->required()->type_name("");
@@ -129,7 +127,7 @@ void add_inspect(CLI::App& app, int& status) {
                    "place in a PyTorch checkpoint, such as\nmodel or ema.state_dict")
       ->type_name("PATH")
       ->default_str("all of it");
-  command->add_option("--filter", flags->filter, "show only names that match, such as '*.bias'")
+  command->add_option("--filter", flags->filter, "show only tensors that match, such as '*.bias'")
       ->type_name("PATTERN");
   command->add_flag("--json", flags->json, "print JSON");
   command->callback([flags, &status] {

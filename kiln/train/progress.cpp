@@ -123,12 +123,13 @@ Progress::Progress(ProgressStyle style, std::FILE* out)
 
 Progress::~Progress() { clear(); }
 
-void Progress::start(const std::string& label, int64_t total, int64_t done) {
+void Progress::start(const std::string& label, int64_t total, int64_t done, int64_t later) {
   clear();
   state_ = {};
   state_.label = label;
   state_.total = total;
   state_.done = first_ = done;
+  later_ = later;
   state_.loss = state_.accuracy = std::nan("");
   samples_ = 0;
   start_ = Clock::now();
@@ -147,7 +148,7 @@ void Progress::advance(int64_t samples, double loss, double accuracy) {
   state_.accuracy = accuracy;
   const double seconds = std::max(std::chrono::duration<double>(now - start_).count(), 1e-9);
   state_.samples_per_second = static_cast<double>(samples_) / seconds;
-  state_.seconds_left = seconds * static_cast<double>(state_.total - state_.done) /
+  state_.seconds_left = seconds * static_cast<double>(state_.total - state_.done + later_) /
                         static_cast<double>(state_.done - first_);
   if (style_ == ProgressStyle::bar) {
     draw();

@@ -23,7 +23,7 @@ struct ProgressState {
   double loss = 0.0;      // running mean
   double accuracy = 0.0;  // running mean, 0 to 1
   double samples_per_second = 0.0;
-  double seconds_left = 0.0;  // in this epoch
+  double seconds_left = 0.0;  // until the last epoch ends
 };
 
 // The state as one line of at most `width` columns. What does not fit is left out, the least
@@ -40,8 +40,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Starts an epoch of `total` batches, of which `done` are over. The clock starts here.
-  void start(const std::string& label, int64_t total, int64_t done = 0);
+  // Starts an epoch of `total` batches, of which `done` are over; `later` batches belong to epochs
+  // after it. The clock starts here.
+  void start(const std::string& label, int64_t total, int64_t done = 0, int64_t later = 0);
   // One more batch of `samples` is over; loss and accuracy are running means of the epoch.
   void advance(int64_t samples, double loss, double accuracy);
   // Removes the bar.
@@ -63,6 +64,7 @@ class Progress {
   ProgressState state_;
   int64_t samples_ = 0;
   int64_t first_ = 0;  // batches over when the clock started
+  int64_t later_ = 0;  // batches of later epochs
   Clock::time_point start_;
   Clock::time_point next_draw_;
   bool drawn_ = false;

@@ -55,7 +55,7 @@ bool Trainer::train_epoch(data::DataLoader& training) {
   const int64_t batches = training.size();
   if (options_.progress != nullptr) {
     options_.progress->start(concat("epoch ", state_.epoch + 1, "/", options_.epochs), batches,
-                             state_.batch);
+                             state_.batch, (options_.epochs - state_.epoch - 1) * batches);
   }
   training.set_epoch(state_.epoch, state_.batch);
   for (const data::Batch& batch : training) {

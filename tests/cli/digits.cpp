@@ -106,6 +106,13 @@ TEST_CASE("help and version") {
     CHECK(contains(help.out, "Usage: kiln"));
     CHECK(help.err.empty());
   }
+  // A command that needs another one prints what there is.
+  for (const Arguments& arguments : {Arguments{}, Arguments{"digits"}}) {
+    const ProgramResult help = test::run_program(arguments);
+    CHECK(help.status == 0);
+    CHECK(contains(help.out, arguments.empty() ? "Usage: kiln " : "Usage: kiln digits "));
+    CHECK(contains(help.out, arguments.empty() ? "inspect" : "predict"));
+  }
   const std::string train = digits("train", {"--help"}).out;
   CHECK(contains(train, "(default: 0.002)"));
   CHECK(contains(train, "--resume"));
@@ -113,14 +120,17 @@ TEST_CASE("help and version") {
 
 TEST_CASE("what is typed wrongly ends with one line and status 2") {
   NEEDS_PROGRAM();
-  check_error(test::run_program({}), 2, "a command is missing (try kiln --help)");
   check_error(test::run_program({"--frobnicate"}), 2, "unknown argument '--frobnicate'");
-  check_error(test::run_program({"digits"}), 2, "try kiln digits --help");
+  check_error(test::run_program({"digit"}), 2, "unknown argument 'digit'; did you mean 'digits'?");
+  check_error(test::run_program({"digits", "trian"}), 2, "did you mean 'train'?");
+  check_error(digits("train", {"--epoch", "2"}), 2, "did you mean '--epochs'?");
   check_error(test::run_program({"digits", "paint"}), 2, "unknown argument 'paint'");
   check_error(digits("train", {"--frobnicate"}), 2, "try kiln digits train --help");
   check_error(digits("train", {"--epochs", "0"}), 2, "--epochs");
   check_error(digits("train", {"--epochs", "many"}), 2, "--epochs");
-  check_error(digits("train", {"--lr", "-1"}), 2, "--lr");
+  check_error(digits("train", {"--lr", "-1"}), 2, "--lr: expected a number above 0; got -1");
+  check_error(digits("train", {"--lr", "abc"}), 2, "--lr: 'abc' is not a number");
+  check_error(digits("train", {"--seed", "1.5"}), 2, "--seed: '1.5' is not a whole number");
   check_error(digits("train", {"--batch-size"}), 2, "--batch-size");
   check_error(digits("predict", {"x.png"}), 2, "--model");
   check_error(digits("predict", {"--model", "m"}), 2, "IMAGE");
