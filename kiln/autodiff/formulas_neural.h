@@ -3,11 +3,13 @@
 // Note [Fused gradients]. A backend has fused ops for these gradients (float_gelu_backward, ...).
 // They are ops of Autodiff too: on untracked operands they call the fused op; on tracked ones (a
 // recorded pass) they are composed from ops that have gradients of their own, so that any order of
-// derivative is right without further formulas.
+// derivative is right without further formulas. The compositions of activations are those that a
+// backend without the fused op computes (defaults_nn.h), on tensors with history.
 #pragma once
 
 #include "kiln/autodiff/formulas_scan.h"
 #include "kiln/backend/composed_attention.h"
+#include "kiln/backend/defaults_nn.h"
 
 namespace kiln::autodiff {
 
@@ -34,6 +36,7 @@ struct FormulasNeural : FormulasScan<B> {
   using typename Base::Int;
   using typename Base::P;
   using typename Base::T;
+  using Defaults = defaults::NnDefaults<A>;
 
   // ---- Activations
 
@@ -43,23 +46,19 @@ struct FormulasNeural : FormulasScan<B> {
 
   static T float_relu_backward(F g, F y) {
     if (!tracked(g, y)) return {B::float_relu_backward(in(g), in(y))};
-    return A::float_mask_fill(g, B::float_lower_equal_scalar(y->inner, Scalar(0.0)), Scalar(0.0));
+    return Defaults::template float_relu_backward<A>(g, y);
   }
   static T float_sigmoid_backward(F g, F y) {
     if (!tracked(g, y)) return {B::float_sigmoid_backward(in(g), in(y))};
-    return A::float_mul(g, A::float_mul(y, A::float_rsub_scalar(y, Scalar(1.0))));
+    return Defaults::template float_sigmoid_backward<A>(g, y);
   }
   static T float_tanh_backward(F g, F y) {
     if (!tracked(g, y)) return {B::float_tanh_backward(in(g), in(y))};
-    return A::float_mul(g, FormulasMath<B>::one_minus_square(y));
+    return Defaults::template float_tanh_backward<A>(g, y);
   }
   static T float_silu_backward(F g, F x) {
     if (!tracked(g, x)) return {B::float_silu_backward(in(g), in(x))};
-    const T s = A::float_sigmoid(x.get());
-    // s + x s (1 - s)
-    const T slope = A::float_add(
-        s, A::float_mul(x.get(), A::float_mul(s, A::float_rsub_scalar(s, Scalar(1.0)))));
-    return A::float_mul(g, slope);
+    return Defaults::template float_silu_backward<A>(g, x);
   }
   static T float_gelu(F x, bool approximate) {
     if (!tracked(x)) return {B::float_gelu(in(x), approximate)};
@@ -73,26 +72,7 @@ struct FormulasNeural : FormulasScan<B> {
   }
   static T float_gelu_backward(F g, F x, bool approximate) {
     if (!tracked(g, x)) return {B::float_gelu_backward(in(g), in(x), approximate)};
-    const T& x0 = x.get();
-    if (!approximate) {  // Phi(x) + x phi(x)
-      const T phi =
-          A::float_mul_scalar(A::float_exp(A::float_mul_scalar(A::float_square(x0), Scalar(-0.5))),
-                              Scalar(std::numbers::inv_sqrtpi / std::numbers::sqrt2));
-      const T erf = A::float_erf(A::float_mul_scalar(x0, Scalar(1.0 / std::numbers::sqrt2)));
-      const T cdf = A::float_mul_scalar(A::float_add_scalar(erf, Scalar(1.0)), Scalar(0.5));
-      return A::float_mul(g, A::float_add(cdf, A::float_mul(x0, phi)));
-    }
-    // y = x (1 + tanh u) / 2, u = c (x + k x^3): dy = (1 + tanh u) / 2 + x (1 - tanh^2 u) u' / 2
-    const double c = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-    const double k = 0.044715;
-    const T x2 = A::float_square(x0);
-    const T u =
-        A::float_mul(x0, A::float_add_scalar(A::float_mul_scalar(x2, Scalar(c * k)), Scalar(c)));
-    const T du = A::float_add_scalar(A::float_mul_scalar(x2, Scalar(3.0 * c * k)), Scalar(c));
-    const T t = A::float_tanh(u);
-    const T left = A::float_add_scalar(t, Scalar(1.0));
-    const T right = A::float_mul(x0, A::float_mul(FormulasMath<B>::one_minus_square(t), du));
-    return A::float_mul(g, A::float_mul_scalar(A::float_add(left, right), Scalar(0.5)));
+    return Defaults::template float_gelu_backward<A>(g, x, approximate);
   }
 
   static T float_softmax(F x, int dim) {
@@ -106,9 +86,7 @@ struct FormulasNeural : FormulasScan<B> {
   }
   static T float_softmax_backward(F g, F y, int dim) {
     if (!tracked(g, y)) return {B::float_softmax_backward(in(g), in(y), dim)};
-    const T weighted = A::float_mul(g.get(), y.get());
-    const T total = A::float_sum(weighted, Dims{dim}, true);
-    return A::float_sub(weighted, A::float_mul(y.get(), total));
+    return Defaults::template float_softmax_backward<A>(g, y, dim);
   }
   static T float_log_softmax(F x, int dim) {
     if (!tracked(x)) return {B::float_log_softmax(in(x), dim)};
@@ -121,8 +99,7 @@ struct FormulasNeural : FormulasScan<B> {
   }
   static T float_log_softmax_backward(F g, F y, int dim) {
     if (!tracked(g, y)) return {B::float_log_softmax_backward(in(g), in(y), dim)};
-    const T total = A::float_sum(g.get(), Dims{dim}, true);
-    return A::float_sub(g.get(), A::float_mul(A::float_exp(y.get()), total));
+    return Defaults::template float_log_softmax_backward<A>(g, y, dim);
   }
 
   // ---- Convolution
