@@ -78,11 +78,11 @@ P& parametrize(Param<Tensor>& param, Args&&... args) {
     made = std::make_unique<P>(std::move(former), std::forward<Args>(args)...);
   } catch (...) {
     // What the constructor threw before it took the parameter leaves it as it was.
-    if (former.defined()) param = std::move(former);  // NOLINT(bugprone-use-after-move)
+    if (former.defined()) param = std::move(former);
     throw;
   }
   P& out = *made;
-  param.compute_by(std::move(made));
+  param.compute_by(std::move(made));  // NOLINT(bugprone-use-after-move): it takes a new source
   return out;
 }
 // Ends it: the parameter holds, as an ordinary one, what it read as. Throws ValueError when it is

@@ -116,7 +116,7 @@ Tensor detail::lbfgs_step(std::vector<Tensor>& params, const LBFGSOptions& optio
   const int64_t max_eval = options.max_eval.value_or(options.max_iter * 5 / 4);
   Line line(params, evaluate);
   Tensor gradient;
-  const Tensor first_loss = line.loss(&gradient);
+  Tensor first_loss = line.loss(&gradient);
   auto loss = first_loss.item<double>();
   int64_t evaluations = 1;
   ++state.func_evals;
