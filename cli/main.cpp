@@ -72,8 +72,9 @@ int run(int argc, char** argv) {
     const CLI::App& command = innermost(app);
     // A command that only holds others, and none of them: what there is.
     if (std::string(e.what()) == "A subcommand is required" && app.remaining(true).empty()) {
-      std::fputs(command.help(command.get_parent() ? command_of(*command.get_parent()) : "").c_str(),
-                 stdout);
+      std::fputs(
+          command.help(command.get_parent() ? command_of(*command.get_parent()) : "").c_str(),
+          stdout);
       return 0;
     }
     return fail(message_of(app, e) + " (try " + command_of(command) + " --help)", kUsageStatus);
