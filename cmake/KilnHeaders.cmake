@@ -6,7 +6,7 @@ function(kiln_public_headers variable)
   if(NOT waiting)
     # All of Kiln; its models; what the author of a backend needs; what a binding to another language
     # needs.
-    set(waiting kiln/kiln.h kiln/models/models.h kiln/backend.h kiln/tensor/interop.h kiln/tensor/exchange.h
+    set(waiting kiln/kiln.h kiln/io/gguf_file.h kiln/models/models.h kiln/backend.h kiln/tensor/interop.h kiln/tensor/exchange.h
       kiln/tensor/host_memory.h)
   endif()
   set(headers "")

@@ -112,6 +112,8 @@ def load(
 
 
 def _load_path(path, key, max_ratio, place):
+    if key is None and _C._is_gguf(path):
+        return _C._load_gguf(path, max_ratio, place)[0]
     if key is None and _C._is_torch_file(path, max_ratio):
         return _C._load_torch(path, max_ratio, place)
     return _C._load_tensors(path, key or "", max_ratio, place)

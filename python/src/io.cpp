@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "binding.h"
+#include "kiln/io/gguf_file.h"
 #include "kiln/io/model_file.h"
 #include "kiln/io/torch_file.h"
 
@@ -281,6 +282,41 @@ nb::dict load_tensors(nb::handle path, nb::handle key, uint64_t max_ratio, nb::h
   return tensors;
 }
 
+nb::object object_of(const Json& value) {
+  if (const auto* flag = value.as<bool>()) return nb::bool_(*flag);
+  if (const auto* integer = value.as<int64_t>()) return nb::int_(*integer);
+  if (const auto* number = value.as<double>()) return nb::float_(*number);
+  if (const auto* text = value.as<std::string>()) return text_object(*text);
+  if (const auto* bytes = value.as<Json::Bytes>()) return nb::bytes(bytes->data(), bytes->size());
+  if (const auto* items = value.as<Json::Array>()) {
+    nb::list out;
+    for (const Json& item : *items) out.append(object_of(item));
+    return out;
+  }
+  if (const auto* members = value.as<Json::Object>()) {
+    nb::dict out;
+    for (const auto& [key, member] : *members) out[text_object(key)] = object_of(member);
+    return out;
+  }
+  return nb::none();
+}
+
+nb::tuple load_gguf(nb::handle path, uint64_t max_ratio, nb::handle place) {
+  io::GgufFile file;
+  const std::string name = path_of(path);
+  {
+    Unlocked lock;
+    file = io::load_gguf(name, max_ratio);
+  }
+  nb::dict tensors;
+  for (const auto& [key, value] : file.tensors) {
+    nb::object tensor = nb::cast(value);
+    if (!place.is_none()) tensor = place(tensor, "cpu");
+    tensors[text_object(key)] = tensor;
+  }
+  return nb::make_tuple(tensors, object_of(file.metadata));
+}
+
 nb::object load_torch(nb::handle path, uint64_t max_ratio, nb::handle place) {
   const std::string name = path_of(path);
   std::optional<io::TorchReader> reader;
@@ -297,6 +333,8 @@ void bind_io(nb::module_& m) {
   m.def("_save_tensors", &save_tensors, "tensors"_a, "path"_a, "metadata"_a, "max_shard_size"_a,
         "compressed"_a);
   m.def("_load_tensors", &load_tensors, "path"_a, "key"_a, "max_ratio"_a, "place"_a.none());
+  m.def("_load_gguf", &load_gguf, "path"_a, "max_ratio"_a, "place"_a.none());
+  m.def("_is_gguf", [](nb::handle path) { return io::is_gguf(path_of(path)); });
   m.def("_load_torch", &load_torch, "path"_a, "max_ratio"_a, "place"_a.none());
   m.def("_file_format",
         [](nb::handle path) { return to_string(io::open_model_file(path_of(path))->format()); });

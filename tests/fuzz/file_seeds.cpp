@@ -6,6 +6,7 @@
 
 #include "kiln/core/config.h"
 #include "kiln/data/idx.h"
+#include "kiln/io/gguf_file.h"
 #include "kiln/io/image.h"
 #include "kiln/io/model_file.h"
 #include "kiln/io/npy_file.h"
@@ -14,6 +15,7 @@
 #include "kiln/io/torch_file.h"
 #include "kiln/kiln.h"
 #include "kiln/train/training_state.h"
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/gzip.h"
 #include "tests/support/pickle_bytes.h"
 #include "tests/support/temp_dir.h"
@@ -76,6 +78,7 @@ std::vector<FileReader> make_readers() {
                    io::load_model(net, path, /*strict=*/false);
                  }});
   out.push_back({"checkpoint", ".safetensors", read_checkpoint});
+  out.push_back({"gguf", ".gguf", [](const std::string& path) { io::load_gguf(path); }});
   out.push_back({"idx", ".idx", [](const std::string& path) { data::read_idx(path); }});
   out.push_back({"image", ".png", [](const std::string& path) { io::read_gray_image(path); }});
   out.push_back({"config", ".json", [](const std::string& path) { FuzzConfig::load(path); }});
@@ -221,6 +224,19 @@ void add_others(SeedMaker& out) {
   out.add("image", io::encode_png_gray(
                        TensorData(std::vector<uint8_t>(12 * 9, uint8_t{200}), Shape{12, 9})));
   out.add("image", std::string(784, '\x40'));
+  using test::GgufBytes;
+  const std::string words = GgufBytes::raw(uint32_t{8}) + GgufBytes::raw(uint64_t{2}) +
+                            GgufBytes::text("a") + GgufBytes::text("bc");
+  out.add("gguf", GgufBytes()
+                      .value("general.architecture", 8, GgufBytes::text("llama"))
+                      .value("general.alignment", 4, GgufBytes::raw(uint32_t{32}))
+                      .value("words", 9, words)
+                      .tensor("f", {3, 2}, 0, std::string(24, '\1'))
+                      .tensor("h", {3}, 1, std::string(6, '\1'))
+                      .tensor("q8", {64, 2}, 8, std::string(4 * 34, '\1'))
+                      .tensor("q4", {32, 3}, 2, std::string(3 * 18, '\1'))
+                      .tensor("k", {256, 1}, 12, std::string(144, '\1'))
+                      .bytes());
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ from .efficientnet import (
     efficientnet_b7,
 )
 from .generation import GenerationMixin, GenerationOptions
+from .gguf import load_gguf
 from .gpt2 import GPT2Config, GPT2LMHeadModel, GPT2Model, gpt2
 from .llama import LlamaConfig, LlamaForCausalLM, LlamaModel, llama
 from .lstm_lm import LSTMLanguageModel
@@ -53,6 +54,7 @@ from .resnet import (
     resnext50_32x4d,
     wide_resnet50_2,
 )
+from .tokenizer import Tokenizer
 from .unet import UNet, unet
 from .vae import VAE, vae_loss
 from .vgg import (

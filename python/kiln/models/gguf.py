@@ -1,0 +1,15 @@
+"""GGUF, the format of llama.cpp's models."""
+
+import os
+
+import kiln
+
+
+def load_gguf(path, max_ratio=64):
+    """(tensors by name, metadata) of a GGUF file. Weights in blocks of 8 or 4 bits (Q8_0, Q4_0) are
+    quantized tensors, which `nn.functional.linear` takes; Q4_K is float32. `kiln.load` gives the
+    tensors alone."""
+    path = os.fspath(path)
+    if not os.path.exists(path):
+        raise kiln.errors.FileNotFoundError(f"load_gguf: there is no file {os.fsdecode(path)!r}")
+    return kiln._C._load_gguf(path, max_ratio, None)
