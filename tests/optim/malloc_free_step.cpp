@@ -8,6 +8,7 @@
 #include "kiln/optim/adam.h"
 #include "kiln/optim/sgd.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/nn/losses.h"
 #include "kiln/tensor/ops.h"
 
 // Sanitizers put their own malloc there.

@@ -7,6 +7,7 @@
 #include "kiln/optim/adam.h"
 #include "kiln/optim/sgd.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/nn/losses.h"
 #include "kiln/tensor/ops.h"
 #include "tests/support/near.h"
 #include "tests/support/throws.h"
