@@ -1,5 +1,6 @@
 #include "kiln/tensor/interop.h"
 
+#include "kiln/backend/batched/batched_tensor.h"
 #include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_tensor.h"
 #include "kiln/backend/meta/meta_tensor.h"
@@ -16,6 +17,7 @@ const HostTensor& host_of(const char* op, const Tensor& x) {
   const auto* host = dynamic_cast<const HostTensor*>(parts_or_value(op, x).inner.get());
   if (host == nullptr) {
     if (x.device().type == kMeta) meta::throw_no_values(op);
+    batched::check_has_memory(op, parts_or_value(op, x).inner);
     throw_error<DeviceError>(op, ": the tensor is not in host memory; got device ", x.device(),
                              "; try to('cpu')");
   }

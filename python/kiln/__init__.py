@@ -69,6 +69,7 @@ from . import (  # noqa: E402,F401
     special,
     utils,
 )
+from .func import vmap  # noqa: E402,F401
 from ._statistics import histogramdd, pca_lowrank, svd_lowrank  # noqa: E402,F401
 from .nn.functional import (  # noqa: E402,F401  names that PyTorch has in both places
     adaptive_avg_pool1d,

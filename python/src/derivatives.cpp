@@ -4,6 +4,7 @@
 #include "binding.h"
 #include "kiln/autodiff/anomaly.h"
 #include "kiln/tensor/autograd/checkpoint.h"
+#include "kiln/tensor/autograd/vmap.h"
 
 namespace kiln::python {
 
@@ -78,7 +79,25 @@ HookHandle hook_after_accumulation(nb::object self, nb::object hook) {
 
 }  // namespace
 
+// A region of vmap that ends when told to.
+struct PyVmapRegion {
+  PyVmapRegion(int64_t size, int randomness)
+      : region(std::in_place, size, static_cast<Randomness>(randomness)) {}
+  std::optional<kiln::detail::VmapRegion> region;
+};
+
+void bind_vmap(nb::module_& m) {
+  nb::class_<PyVmapRegion>(m, "_VmapRegion")
+      .def(nb::init<int64_t, int>(), "size"_a, "randomness"_a)
+      .def("enter", [](const PyVmapRegion& r, const Tensor& x,
+                       int64_t dim) { return r.region.value().enter(x, dim); })
+      .def("leave", [](const PyVmapRegion& r,
+                       const TensorList& results) { return r.region.value().leave(results); })
+      .def("end", [](PyVmapRegion& r) { r.region.reset(); });
+}
+
 void bind_derivatives(nb::module_& m, TensorClass& c) {
+  bind_vmap(m);
   m.def("_jacobian", [](nb::object f, const TensorList& x, bool create_graph, bool strict,
                         bool forward_mode) {
     const ListFunction function = function_of("jacobian", std::move(f));

@@ -316,6 +316,17 @@ void add_table(DeviceType type, const BackendTable* table) {
   detail::backend_tables[type].store(logs().profiles > 0 ? &kProfilingTable : table);
 }
 
+void put_before(DeviceType type, const BackendTable* table,
+                std::atomic<const BackendTable*>& before) {
+  const std::lock_guard lock(logs().mutex);
+  const bool profiling = logs().profiles > 0;
+  std::atomic<const BackendTable*>& place =
+      profiling ? real_tables[type] : detail::backend_tables[type];
+  before.store(place.load());
+  place.store(table);
+  if (!profiling) real_tables[type].store(table);
+}
+
 }  // namespace profiled
 
 struct Profile::State {

@@ -9,4 +9,8 @@ namespace kiln::profiled {
 // at work.
 void add_table(DeviceType type, const BackendTable* table);
 
+// Makes `table` that one too, and stores the one that was there: `table` calls it.
+void put_before(DeviceType type, const BackendTable* table,
+                std::atomic<const BackendTable*>& before);
+
 }  // namespace kiln::profiled

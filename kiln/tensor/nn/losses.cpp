@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kiln/backend/batched/batched_tensor.h"
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/elementwise/function_call.h"
@@ -104,8 +105,9 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   constexpr const char* op = "binary_cross_entropy";
   check_same_shape(op, input, target);
   const Tensor x = input.detach();
-  const double low = x.numel() > 0 ? x.min().item() : 0.5,
-               high = x.numel() > 0 ? x.max().item() : 0.5;
+  // Of a batch of vmap the values cannot be told.
+  const bool known = x.numel() > 0 && batched::as_batched(value_of(op, x).inner) == nullptr;
+  const double low = known ? x.min().item() : 0.0, high = known ? x.max().item() : 1.0;
   if (!(low >= 0.0 && high <= 1.0)) {
     throw_error<ValueError>(op, ": expected probabilities in [0, 1]; got ", low, " to ", high);
   }
@@ -198,7 +200,8 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
                               s, ", ", with_one, " or ", without);
     }
   }
-  if (var.detach().lt(0.0).any().item<bool>()) {
+  if (batched::as_batched(value_of(op, var).inner) == nullptr &&
+      var.detach().lt(0.0).any().item<bool>()) {
     throw_error<ValueError>(op, ": var must not be negative; got negative entries");
   }
   // The bound is no part of the graph: variances below it still get a gradient.

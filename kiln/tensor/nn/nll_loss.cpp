@@ -1,6 +1,7 @@
 // The negative log-likelihood of classes.
 #include <optional>
 
+#include "kiln/backend/batched/batched_tensor.h"
 #include "kiln/core/parallel.h"
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/grad_mode.h"
@@ -49,6 +50,11 @@ std::optional<Tensor> on_host(const Tensor& input, const Tensor& index, const Te
   const DType dtype = input.dtype();
   if (tracked || input.device() != Device(kCpu) || (dtype != f32 && dtype != f64)) {
     return std::nullopt;
+  }
+  for (const Tensor& x : {input, index, weight}) {  // of vmap's batch
+    if (x.defined() && batched::as_batched(value_of("nll_loss", x).inner) != nullptr) {
+      return std::nullopt;
+    }
   }
   const Tensor x = input.detach().contiguous(), y = index.to(i64).contiguous();
   const Tensor w = weight.defined() ? weight.detach().contiguous() : Tensor();

@@ -14,9 +14,11 @@ from .. import _C
 from ..autograd import functional as _functional
 from ..autograd.grad_mode import enable_grad
 from ._state import functional_call
+from ._vmap import stack_module_state, vmap
 
 __all__ = [
-    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp",
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
+    "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
 
 _depth = threading.local()
