@@ -7,7 +7,7 @@ function(kiln_public_headers variable)
     # All of Kiln; its models; what the author of a backend needs; what a binding to another language
     # needs.
     set(waiting kiln/kiln.h kiln/io/gguf_file.h kiln/models/models.h kiln/backend.h kiln/tensor/interop.h kiln/tensor/exchange.h
-      kiln/tensor/host_memory.h)
+      kiln/tensor/host_memory.h kiln/tensor/autograd/vmap.h)
   endif()
   set(headers "")
   while(waiting)

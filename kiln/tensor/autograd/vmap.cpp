@@ -5,7 +5,7 @@
 #include "kiln/backend/batched/batched_tensor.h"
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/grad_mode.h"
-#include "kiln/tensor/shape/shapes.h"
+#include "kiln/tensor/shape/rearranging.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
