@@ -75,10 +75,10 @@ std::string fish(const std::map<std::string, std::vector<std::string>>& words) {
 }  // namespace
 
 void add_completion(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand(
-      "completion",
-      "Prints a script that lets a shell complete commands and options.\n"
-      "In bash: source <(kiln completion bash)");
+  CLI::App* command =
+      app.add_subcommand("completion",
+                         "Prints a script that lets a shell complete commands and options.\n"
+                         "In bash: source <(kiln completion bash)");
   command->group("Commands");
   auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "bash, zsh or fish")
@@ -88,7 +88,7 @@ void add_completion(CLI::App& app, int& status) {
   command->callback([shell, &app, &status] {
     std::map<std::string, std::vector<std::string>> words;
     collect(app, "kiln", words);
-    const std::string script = *shell == "bash" ? bash(words)
+    const std::string script = *shell == "bash"  ? bash(words)
                                : *shell == "zsh" ? zsh(words)
                                                  : fish(words);
     std::fputs(script.c_str(), stdout);

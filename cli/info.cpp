@@ -34,10 +34,10 @@ void print_json() {
 }  // namespace
 
 void add_info(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand(
-      "info",
-      "Shows versions, processor, instruction set, threads and memory.\n"
-      "Put what it prints into a report of a fault.");
+  CLI::App* command =
+      app.add_subcommand("info",
+                         "Shows versions, processor, instruction set, threads and memory.\n"
+                         "Put what it prints into a report of a fault.");
   command->group("Commands");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print JSON");
