@@ -156,6 +156,8 @@ ALIASES = {
 }  # fmt: skip
 # Random numbers have their moments tested in test_random.py.
 NO_OPS |= {"rand", "randn", "randint", "randperm", "dropout", "is_neg", "resolve_neg"}
+# Takes a function: test_vmap.py.
+NO_OPS |= {"vmap"}
 # The settings of autocast: test_autocast.py.
 NO_OPS |= {
     "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_dtype",

@@ -14,9 +14,13 @@ namespace {
 Tensor rows_of_classes(const Tensor& x) {
   if (x.dim() <= 2) return x;
   Dims order{0};
-  for (int i = 2; i < x.dim(); ++i) order.push_back(i);
+  int64_t rows = x.size(0);
+  for (int i = 2; i < x.dim(); ++i) {
+    order.push_back(i);
+    rows *= x.size(i);
+  }
   order.push_back(1);
-  return x.permute(order).reshape({-1, x.shape()[1]});
+  return x.permute(order).reshape({rows, x.size(1)});  // there may be no classes
 }
 
 Tensor cross_entropy_with_probabilities(const Tensor& logits, const Tensor& target,
