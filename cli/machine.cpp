@@ -58,8 +58,10 @@ std::vector<std::pair<std::string, std::string>> machine_facts() {
       {"Memory", memory_size()},
       {"System", system_name()},
   };
-#ifdef __VERSION__
-  facts.emplace_back("Compiler", __VERSION__);
+#if defined(__clang__)
+  facts.emplace_back("Compiler", __VERSION__);  // "Debian Clang 16.0.6"
+#elif defined(__GNUC__)
+  facts.emplace_back("Compiler", concat("GCC ", __VERSION__));
 #endif
   return facts;
 }
