@@ -241,7 +241,9 @@ template <class V>
 HostHandle resampled(const Tensor& x, const DimMaps& maps) {
   Shape shape = x->shape();
   std::vector<V> values = read<V>(x);
-  for (const auto& [dim, map] : *maps) {
+  for (const DimMap& applied : *maps) {
+    const int dim = applied.dim;
+    const LineMap& map = applied.map;
     const Shape from = shape;
     shape[dim] = map.out;
     std::vector<V> out;

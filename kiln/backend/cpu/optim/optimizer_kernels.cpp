@@ -88,7 +88,8 @@ template <class T, class Step>
 void run(T* p, const T* g, const Slots<T>& slots, const Step& step, int64_t n) {
   const hn::ScalableTag<T> d;
   const Formula<Step> formula(step);
-  const auto [s0, s1, s2, s3] = slots;
+  // One by one: Clang 16 captures no structured bindings beside OpenMP.
+  T *s0 = slots[0], *s1 = slots[1], *s2 = slots[2], *s3 = slots[3];
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     auto pv = io.load(p + i);
     auto v0 = s0 == nullptr ? pv : io.load(s0 + i);
