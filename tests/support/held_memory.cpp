@@ -9,8 +9,15 @@
 #include "kiln/core/allocator.h"
 #include "kiln/core/sanitizers.h"
 
-// The address sanitizer's own operators find more; only the fuzzer does without them.
-#if !defined(KILN_ASAN) || defined(KILN_FUZZ)
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define KILN_TSAN 1
+#endif
+#endif
+
+// The sanitizers' own operators find more (and Clang's may not be replaced); only the fuzzer does
+// without them.
+#if (!defined(KILN_ASAN) && !defined(KILN_TSAN)) || defined(KILN_FUZZ)
 #define KILN_COUNT_NEW 1
 #endif
 
