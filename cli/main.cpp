@@ -12,6 +12,7 @@
 #include "cli/info.h"
 #include "cli/model_convert.h"
 #include "cli/model_inspect.h"
+#include "cli/model_run.h"
 #include "cli/suggest.h"
 #include "cli/usage_error.h"
 #include "cli/words.h"
@@ -61,6 +62,7 @@ int run(int argc, char** argv) {
   kiln::cli::add_digits(app, status);
   kiln::cli::add_inspect(app, status);
   kiln::cli::add_convert(app, status);
+  kiln::cli::add_run(app, status);
   kiln::cli::add_info(app, status);
   kiln::cli::add_completion(app, status);
   try {

@@ -1,6 +1,7 @@
 #include "cli/model_inspect.h"
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/file_size.h"
+#include "kiln/compile/graph_model.h"
 #include "kiln/core/error.h"
 #include "kiln/io/input_file.h"
 #include "kiln/io/model_reader.h"
@@ -52,16 +54,43 @@ std::vector<const io::TensorEntry*> chosen_tensors(const InspectFlags& flags,
 // One line, fit for a terminal, whatever the file holds.
 std::string safe(const std::string& text) { return printable(text, 60); }
 
+// What a model file computes: its inputs, outputs and rows by number.
+void print_graph(const GraphModel& model) {
+  const graph::Graph& graph = model.graph();
+  std::vector<std::vector<std::string>> rows{{"graph", "name", "dtype", "shape"}};
+  const auto add = [&](const char* what, const std::string& name, graph::ValueId id) {
+    rows.push_back({what, safe(name), to_string(graph[id].dtype), to_string(graph[id].shape)});
+  };
+  for (const graph::ValueId id : graph.inputs) add("input", graph[id].name, id);
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    add("output", model.output_names()[i], graph.outputs[i]);
+  }
+  std::printf("\n%s", train::text_table(rows).c_str());
+  std::map<std::string, int64_t> counts;
+  for (const graph::Node& node : graph.nodes) ++counts[node.name];
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    text += concat(text.empty() ? "" : ", ", count, " ", name);
+  }
+  const graph::Cost cost = graph.cost();
+  std::printf("\n%s nodes, %s Mflop a call: %s\n",
+              train::grouped(static_cast<int64_t>(graph.nodes.size())).c_str(),
+              train::grouped(cost.flops / 1'000'000).c_str(), text.c_str());
+}
+
 void print_text(const InspectFlags& flags, const io::ModelReader& model) {
   Totals totals;
   const auto tensors = chosen_tensors(flags, model, totals);
   std::printf("%s: %s\n", flags.file.c_str(), to_string(model.format()).c_str());
-  if (!model.metadata().empty()) {
+  const bool has_graph = model.metadata().contains(kGraphKey);
+  if (model.metadata().size() > (has_graph ? 1 : 0)) {
     std::printf("\n%s\n", model.value() == nullptr ? "metadata" : "values");
     for (const auto& [name, value] : model.metadata()) {
+      if (name == kGraphKey) continue;
       std::printf("  %s = %s\n", safe(name).c_str(), safe(value).c_str());
     }
   }
+  if (has_graph) print_graph(GraphModel::load(flags.file));
   std::vector<std::vector<std::string>> rows{{"tensor", "dtype", "shape", "bytes"}};
   for (const io::TensorEntry* entry : tensors) {
     rows.push_back({safe(entry->name), safe(entry->type_name), to_string(entry->shape),

@@ -1,6 +1,6 @@
 // A variational autoencoder learns digits that Kiln draws, then draws its own.
 //
-//   build/release/examples/vae_digits [--epochs 20] [--images 12000] [--out digits.png]
+//   build/release/examples/vae_digits [--epochs 40] [--images 24000] [--out digits.png]
 //
 // The picture has 8 x 8 digits: the upper half are from the data, each with its reconstruction
 // behind it; the lower half come from noise.
@@ -17,8 +17,8 @@ using namespace kiln;
 namespace {
 
 struct Options {
-  int64_t epochs = 20;
-  int64_t images = 12000;
+  int64_t epochs = 40;
+  int64_t images = 24000;
   std::string out = "digits.png";
 };
 
@@ -35,8 +35,9 @@ Options read(int argc, char** argv) {
 
 // x [64, 784], from 0 to 1, as one picture of 8 x 8.
 void write_grid(const Tensor& x, const std::string& path) {
-  const Tensor rows = x.reshape({8, 8, 28, 28}).permute({0, 2, 1, 3}).reshape({224, 224});
-  io::write_png_gray(path, (rows * 255.0).to(u8).to_data());
+  const Tensor rows = x.reshape({8, 8, 28, 28}).permute({0, 2, 1, 3}).reshape({1, 1, 224, 224});
+  const Tensor large = functional::interpolate(rows, {.scale_factor = {3.0}, .mode = "bilinear"});
+  io::write_png_gray(path, (large.reshape({672, 672}) * 255.0).to(u8).to_data());
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ int main(int argc, char** argv) {
   manual_seed(0);
   data::TensorDataset digits(data::make_digits(options.images, /*seed=*/1));
   data::DataLoader loader(digits, {.batch_size = 100, .shuffle = true, .drop_last = true});
-  models::VAE model;
+  models::VAE model({.latent_dim = 8});
   optim::Adam optimizer(model.parameters(), {.lr = 1e-3});
   for (int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
     double total = 0;

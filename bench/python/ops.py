@@ -250,15 +250,15 @@ def elsewhere(inputs, library, kept, number):
 class Worker:
     """A process that serves one library. It is stopped except while it answers."""
 
-    def __init__(self, library, program=__file__):
+    def __init__(self, library, program=__file__, python=sys.executable, environment=None):
         self.process = subprocess.Popen(
-            [sys.executable, program, "--worker", library],
+            [python, program, "--worker", library],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             # A group of its own, so that Ctrl-C reaches this process alone, which ends the worker.
             start_new_session=True,
-            env={**os.environ, "KILN_BENCH_PARENT": str(os.getpid())},
+            env={**os.environ, **(environment or {}), "KILN_BENCH_PARENT": str(os.getpid())},
         )
         self.ask()
 

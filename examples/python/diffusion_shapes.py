@@ -84,7 +84,8 @@ def main():
             print(f"step {step}  {time.monotonic() - start:.0f} s  loss {recent:.4f}", flush=True)
     images = diffusion.sample(average.module.eval(), (64, 1, SIZE, SIZE), steps=50, eta=0.5)
     grid = images.reshape(8, 8, SIZE, SIZE).permute(0, 2, 1, 3).reshape(8 * SIZE, 8 * SIZE)
-    write_png(options.out, ((grid + 1) * 127.5).clamp(0, 255).numpy().astype(np.uint8))
+    pixels = ((grid + 1) * 127.5).clamp(0, 255).numpy().astype(np.uint8)
+    write_png(options.out, np.kron(pixels, np.ones((4, 4), np.uint8)))
     print(f"wrote {options.out}")
 
 

@@ -221,14 +221,22 @@ struct FormulasFunctions : FormulasMath<B> {
       case bessel_i0e:
         return A::float_sub(apply(x, bessel_i1e), A::float_mul(A::float_sign(x), y));
       case bessel_i1:  // I0 - I1 / x, which is 1/2 at 0
-        return A::float_sub(apply(x, bessel_i0), over(y, x, 0.5));
+        return A::float_sub(apply(x, bessel_i0), over(y, x, {bessel_i_over, 1.0}));
       case bessel_i1e:
-        return A::float_sub(A::float_sub(apply(x, bessel_i0e), over(y, x, 0.5)),
-                            A::float_mul(A::float_sign(x), y));
+        return A::float_sub(
+            A::float_sub(apply(x, bessel_i0e), over(y, x, {bessel_i_over, 1.0, 1.0})),
+            A::float_mul(A::float_sign(x), y));
+      case bessel_i_over: {
+        T slope = A::float_mul(x, A::float_unary(x, {bessel_i_over, f.a + 1.0, f.b}));
+        if (f.b == 0.0) return slope;
+        return A::float_sub(std::move(slope), A::float_mul(A::float_sign(x), y));
+      }
+      case bessel_j_over:
+        return A::float_neg(A::float_mul(x, apply(x, bessel_j_over, f.a + 1.0)));
       case bessel_j0:
         return A::float_neg(apply(x, bessel_j1));
       case bessel_j1:
-        return A::float_sub(apply(x, bessel_j0), over(y, x, 0.5));
+        return A::float_sub(apply(x, bessel_j0), over(y, x, {bessel_j_over, 1.0}));
       case bessel_y0:
         return A::float_neg(apply(x, bessel_y1));
       case bessel_y1:
@@ -251,10 +259,11 @@ struct FormulasFunctions : FormulasMath<B> {
     }
   }
 
-  // y / x, and `limit` where x is 0.
-  static T over(const T& y, const T& x, double limit) {
+  // y / x, and 1/2 where x is 0: `itself`. The quotient is faster, but has no derivative at 0.
+  static T over(const T& y, const T& x, const UnaryFunction& itself) {
+    if (tracked(x)) return A::float_unary(x, itself);
     return A::float_mask_fill(A::float_div(y, x), A::float_equal_scalar(x, Scalar(0.0)),
-                              Scalar(limit));
+                              Scalar(0.5));
   }
 
   static T left_gradient(const BinaryFunction& f, const T& g, const T& x, const T& y, const T& z) {
@@ -292,6 +301,9 @@ struct FormulasFunctions : FormulasMath<B> {
       case logaddexp2:
         return A::float_mul(g, A::float_sigmoid(A::float_mul_scalar(A::float_sub(x, y),
                                                                     Scalar(std::numbers::ln2))));
+      case polynomial:
+        if (f.b + 1.0 >= kPolynomialOrders) throw_no_derivative(name_of(f.type), "17th");
+        return A::float_mul(g, A::float_binary(x, y, {polynomial, f.a, f.b + 1.0}));
       case prelu:
         return A::float_ternary(g, x, y, {TernaryFunction::Type::prelu_backward});
       case glu:
@@ -318,6 +330,7 @@ struct FormulasFunctions : FormulasMath<B> {
       case trunc_divide:
       case nextafter:
       case copysign:
+      case polynomial:
         return nothing(g);
       case heaviside:
         return zero_where(g, A::float_not_equal_scalar(x, Scalar(0.0)));
@@ -328,9 +341,10 @@ struct FormulasFunctions : FormulasMath<B> {
       case fmin:
         return zero_where(g, B::bool_or(A::float_lower_equal(x, y), A::float_is_nan(y)));
       case xlogy:
-        return A::float_div(A::float_mul(g, x), y);
+        return A::float_div(A::float_mul(g, x), one_where_both_vanish(x, y));
       case xlog1py:
-        return A::float_div(A::float_mul(g, x), A::float_add_scalar(y, Scalar(1.0)));
+        return A::float_div(A::float_mul(g, x),
+                            one_where_both_vanish(x, A::float_add_scalar(y, Scalar(1.0))));
       case logaddexp:
         return A::float_mul(g, A::float_sigmoid(A::float_sub(y, x)));
       case logaddexp2:
@@ -375,11 +389,25 @@ struct FormulasFunctions : FormulasMath<B> {
            type == absolute_difference;
   }
 
-  // y^(a-1) e^-y / gamma(a).
+  // y, and 1 where x / y would be 0 / 0: x log y is 0 at x = 0 for every y.
+  static T one_where_both_vanish(const T& x, const T& y) {
+    return A::float_mask_fill(
+        y,
+        B::bool_and(A::float_equal_scalar(x, Scalar(0.0)), A::float_equal_scalar(y, Scalar(0.0))),
+        Scalar(1.0));
+  }
+
+  // y^(a-1) e^-y / gamma(a). Powers have derivatives at 0, logarithms none; but powers of other
+  // numbers overflow.
   static T gamma_density(const T& a, const T& y) {
-    const T power = A::float_mul(A::float_add_scalar(a, Scalar(-1.0)), A::float_log(y));
-    return A::float_exp(
-        A::float_sub(A::float_sub(power, y), apply(a, UnaryFunction::Type::lgamma)));
+    const T degree = A::float_add_scalar(a, Scalar(-1.0));
+    const T rest = A::float_sub(A::float_neg(y), apply(a, UnaryFunction::Type::lgamma));
+    const Bool zero = A::float_equal_scalar(y, Scalar(0.0));
+    const T positive = A::float_mask_fill(y, zero, Scalar(1.0));
+    const T inside = A::float_exp(A::float_add(A::float_mul(degree, A::float_log(positive)), rest));
+    const T zeros = A::float_mask_fill(y, B::bool_not(zero), Scalar(1.0));
+    const T at_zero = A::float_mul(A::float_pow(zeros, degree), A::float_exp(rest));
+    return A::float_mask_where(inside, zero, at_zero);
   }
 
   // Where the bounds cross, the upper one has all of the gradient.

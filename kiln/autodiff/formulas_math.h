@@ -101,10 +101,12 @@ struct FormulasMath : FormulasShape<B> {
                     y_ = save(y)](P& p) {
       const T x0 = x_.get(p);
       const T y0 = y_.get(p);
-      if (p.needs(0)) {  // y x^(y-1), and 0 where y is 0 even at x = 0
-        T slope = A::float_mul(y0, A::float_pow(x0, A::float_add_scalar(y0, Scalar(-1.0))));
-        slope = A::float_mask_fill(std::move(slope), A::float_equal_scalar(y0, Scalar(0.0)),
-                                   Scalar(0.0));
+      if (p.needs(0)) {  // y x^(y-1), and 0 where both are 0, which is no 0 / 0
+        const Bool both = B::bool_and(A::float_equal_scalar(x0, Scalar(0.0)),
+                                      A::float_equal_scalar(y0, Scalar(0.0)));
+        const T degree =
+            A::float_mask_fill(A::float_add_scalar(y0, Scalar(-1.0)), both, Scalar(0.0));
+        T slope = A::float_mul(y0, A::float_pow(x0, degree));
         p.give(0, sum_to(A::float_mul(p.grad(), std::move(slope)), xs));
       }
       if (p.needs(1)) {  // x^y log x, and 0 where x is 0 and y >= 0

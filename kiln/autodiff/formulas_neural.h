@@ -367,6 +367,10 @@ struct FormulasNeural : FormulasScan<B> {
     B::float_optimizer_step(std::span<Inner>(p), std::span<const Inner>(g), std::span<Inner>(s),
                             step);
   }
+  static void float_adamw_8bit(F p, F g, const Arg<Int>& codes1, F largest1, const Arg<Int>& codes2,
+                               F largest2, const AdamW8bitStep& step) {
+    B::float_adamw_8bit(in(p), in(g), codes1, in(largest1), codes2, in(largest2), step);
+  }
 
  private:
   template <class X>

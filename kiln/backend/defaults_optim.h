@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kiln/backend/defaults_support.h"
+#include "kiln/backend/dynamic_code.h"
 
 namespace kiln::defaults {
 
@@ -78,6 +79,69 @@ Number<X> between(const Number<X>& a, double low, double high) {
 
 }  // namespace whole
 
+// Codes of dynamic_code.h, as tensors.
+namespace coded {
+
+// Adjacent elements of one tensor in blocks of one width; the last may be shorter.
+template <class X>
+struct Blocks {
+  Blocks(int64_t elements, int64_t block, DType to, Device on)
+      : n(elements),
+        width(std::min(block, elements)),
+        count((n + width - 1) / width),
+        dtype(to),
+        device(on) {}
+
+  // [n] in the dtype.
+  FloatOf<X> decoded(const IntOf<X>& codes, const FloatOf<X>& largest,
+                     const DynamicCode& code) const {
+    const IntOf<X> at = X::int_cast(X::int_reshape(codes, Shape{n}), DType::i64);
+    const FloatOf<X> each = X::float_index_select(table(code.numbers), 0, at);
+    const FloatOf<X> column = X::float_reshape(largest, Shape{count, 1});
+    const FloatOf<X> all =
+        X::float_reshape(X::float_expand(column, Shape{count, width}), Shape{count * width});
+    const FloatOf<X> scales = X::float_slice(all, 0, Range{0, n, 1});
+    return X::float_mul(X::float_cast(each, dtype), X::float_cast(scales, dtype));
+  }
+  // Writes the codes of x [n] and its largest magnitudes. A block of zeros has 0 for it.
+  void encode(const FloatOf<X>& x, const IntOf<X>& codes, const FloatOf<X>& largest,
+              const DynamicCode& code) const {
+    const FloatOf<X> rows = X::float_reshape(filled_up(x), Shape{count, width});
+    const FloatOf<X> most = X::float_amax(X::float_abs(rows), Dims{1}, true);
+    const BoolOf<X> none = X::bool_not(X::float_greater_scalar(most, Scalar(0.0)));
+    const FloatOf<X> share = X::float_div(rows, X::float_mask_fill(most, none, Scalar(1.0)));
+    const FloatOf<X> flat =
+        X::float_slice(X::float_reshape(X::float_cast(share, DType::f32), Shape{count * width}), 0,
+                       Range{0, n, 1});
+    const IntOf<X> found = X::float_searchsorted(table(code.middles), flat, true);
+    const Shape shape = X::shape(codes);
+    X::int_assign(codes, X::int_reshape(X::int_cast(found, DType::u8), shape));
+    X::float_assign(largest, X::float_cast(X::float_reshape(most, Shape{count}), DType::f32));
+  }
+
+ private:
+  template <size_t kSize>
+  FloatOf<X> table(const std::array<float, kSize>& numbers) const {
+    const std::vector<float> values(numbers.begin(), numbers.end());
+    return X::float_from_data(TensorData(values, Shape{static_cast<int64_t>(kSize)}), device);
+  }
+  // x with zeros behind it, up to whole blocks.
+  FloatOf<X> filled_up(const FloatOf<X>& x) const {
+    if (n == count * width) return x;
+    const FloatOf<X> parts[] = {
+        x, X::float_full(Shape{count * width - n}, Scalar(0.0), dtype, device)};
+    return X::float_cat(std::span<const FloatOf<X>>(parts), 0);
+  }
+
+  int64_t n;
+  int64_t width;
+  int64_t count;
+  DType dtype;
+  Device device;
+};
+
+}  // namespace coded
+
 template <class Bk>
 struct OptimDefaults {
   template <class X = Bk>
@@ -102,6 +166,30 @@ struct OptimDefaults {
         X::float_assign(slot, narrow<X>(s[k].x, X::dtype(slot)));
       }
     }
+  }
+
+  template <class X = Bk>
+  static void float_adamw_8bit(const FloatOf<X>& param, const FloatOf<X>& grad,
+                               const IntOf<X>& codes1, const FloatOf<X>& largest1,
+                               const IntOf<X>& codes2, const FloatOf<X>& largest2,
+                               const AdamW8bitStep& step) {
+    const Shape shape = X::shape(param);
+    const int64_t n = shape.numel();
+    if (n == 0) return;
+    const DType dtype = X::dtype(param);
+    const auto flat = [n](const FloatOf<X>& x) {
+      return whole::Number<X>{widen<X>(X::float_reshape(x, Shape{n}))};
+    };
+    whole::Number<X> p = flat(param);
+    const coded::Blocks<X> blocks(n, step.block, X::dtype(p.x), X::device(param));
+    whole::Number<X> m = {blocks.decoded(codes1, largest1, dynamic_code(true))};
+    whole::Number<X> v = {blocks.decoded(codes2, largest2, dynamic_code(false))};
+    whole::Number<X> none = p;
+    const whole::Formula<AdamStep> formula(step.adam());
+    formula(p, flat(grad), m, v, none, none);
+    X::float_assign(param, X::float_reshape(narrow<X>(p.x, dtype), shape));
+    blocks.encode(m.x, codes1, largest1, dynamic_code(true));
+    blocks.encode(v.x, codes2, largest2, dynamic_code(false));
   }
 };
 

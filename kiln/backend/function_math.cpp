@@ -298,6 +298,59 @@ double polygamma(int n, double x) {
   return (n % 2 == 0 ? -1.0 : 1.0) * factorial * zeta(static_cast<double>(n) + 1.0, x);
 }
 
+namespace {
+
+// P_(k+1) = (a x + b) P_k - c P_(k-1). P_0 is 1, P_1 the same with k = 0 and P_(-1) = 0, but for
+// the first kind of Chebyshev's, where it is x, and the third and fourth, where it is 2 x -+ 1.
+struct Recurrence {
+  double a, b, c;
+};
+Recurrence recurrence(PolynomialFamily family, double k) {
+  switch (family) {
+    case PolynomialFamily::chebyshev_t:
+      return {k == 0.0 ? 1.0 : 2.0, 0.0, 1.0};
+    case PolynomialFamily::chebyshev_u:
+      return {2.0, 0.0, 1.0};
+    case PolynomialFamily::chebyshev_v:
+      return {2.0, k == 0.0 ? -1.0 : 0.0, 1.0};
+    case PolynomialFamily::chebyshev_w:
+      return {2.0, k == 0.0 ? 1.0 : 0.0, 1.0};
+    case PolynomialFamily::hermite_h:
+      return {2.0, 0.0, 2.0 * k};
+    case PolynomialFamily::hermite_he:
+      return {1.0, 0.0, k};
+    case PolynomialFamily::laguerre_l:
+      return {-1.0 / (k + 1.0), (2.0 * k + 1.0) / (k + 1.0), k / (k + 1.0)};
+    case PolynomialFamily::legendre_p:
+      break;
+  }
+  return {(2.0 * k + 1.0) / (k + 1.0), 0.0, k / (k + 1.0)};
+}
+
+}  // namespace
+
+double polynomial(PolynomialFamily family, int order, double x, double n) {
+  constexpr double kMostDegrees = 100000;
+  n = std::trunc(n);
+  if (std::isnan(x) || std::isnan(n) || n > kMostDegrees) return std::nan("");
+  if (n < order) return n < 0.0 || order > 0 ? 0.0 : 1.0;
+  // All derivatives up to the order, by the derivatives of the recurrence.
+  std::array<double, kPolynomialOrders> before = {}, here = {};
+  here[0] = 1.0;
+  for (double k = 0.0; k < n; k += 1.0) {
+    const auto [a, b, c] = recurrence(family, k);
+    for (int d = order; d >= 0; --d) {
+      const auto i = static_cast<size_t>(d);
+      // Infinity times what is 0 for every x stays 0.
+      double after = (here[i] == 0.0 ? 0.0 : (a * x + b) * here[i]) - c * before[i];
+      if (d > 0) after += d * a * here[i - 1];
+      before[i] = here[i];
+      here[i] = after;
+    }
+  }
+  return here[static_cast<size_t>(order)];
+}
+
 double zeta(double x, double q) {
   if (std::isnan(x) || std::isnan(q)) return kNan;
   if (x == 1.0) return kInf;
@@ -376,6 +429,50 @@ double bessel_i1e(double x) {
   const double y = size <= 8.0 ? size * chebyshev(kI1Small, size / 4.0 - 1.0)
                                : chebyshev(kI1Large, 16.0 / size - 1.0) / std::sqrt(size);
   return x < 0.0 ? -y : y;
+}
+
+// (x / 2)^2k (sign)^k / (2^n k! (n + k)!), summed up.
+double bessel_series(int n, double x, double sign) {
+  const double step = sign * 0.25 * x * x;
+  double term = std::ldexp(1.0, -n) / std::tgamma(static_cast<double>(n) + 1.0);
+  double sum = term;
+  for (int k = 1; k < 2000; ++k) {
+    term *= step / (static_cast<double>(k) * (n + k));
+    sum += term;
+    if (std::fabs(term) < 0.01 * kEps * std::fabs(sum)) break;
+  }
+  return sum;
+}
+
+double bessel_j_over(int n, double x) {
+  if (std::isnan(x)) return x;
+  if (std::isinf(x)) return 0.0;
+  // The terms fall from the first on: nothing cancels.
+  if (x * x < 4.0 * (n + 1)) return bessel_series(n, x, -1.0);
+  return ::jn(n, x) / std::pow(x, n);
+}
+
+double bessel_i_over(int n, double x, bool scaled) {
+  const double size = std::fabs(x);
+  if (std::isnan(x)) return x;
+  if (std::isinf(x)) return scaled ? 0.0 : kInf;
+  if (size < std::max(30.0, static_cast<double>(n) * n)) {
+    return bessel_series(n, x, 1.0) * (scaled ? std::exp(-size) : 1.0);
+  }
+  // e^-x I_n(x) by Hankel's series for large x.
+  const double mu = 4.0 * n * n;
+  double term = 1.0;
+  double sum = 1.0;
+  for (int k = 1; k < 100; ++k) {
+    const double odd = 2.0 * k - 1.0;
+    const double next = -term * (mu - odd * odd) / (8.0 * k * size);
+    if (std::fabs(next) >= std::fabs(term) && k > n) break;
+    term = next;
+    sum += term;
+    if (std::fabs(term) < 0.01 * kEps * std::fabs(sum)) break;
+  }
+  const double value = sum / std::sqrt(2.0 * kPi * size) / std::pow(size, n);
+  return scaled ? value : value * std::exp(size);
 }
 
 namespace {

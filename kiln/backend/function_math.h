@@ -31,11 +31,17 @@ double log_ndtr(double x);
 double sinc(int n, double x);
 double bessel_i0e(double x);
 double bessel_i1e(double x);
+// J_n(x) / x^n and I_n(x) / x^n, the latter times e^-|x| where scaled.
+double bessel_j_over(int n, double x);
+double bessel_i_over(int n, double x, bool scaled);
 double bessel_k(double order, double x, bool scaled);
 double airy_ai(double x);
 double zeta(double x, double q);
 double gammainc(double a, double x);
 double gammaincc(double a, double x);
+// The polynomial of degree n, rounded towards 0, at x, or its derivative of that order, below
+// kPolynomialOrders. 0 for negative degrees; NaN for those above 100000, which would not end.
+double polynomial(PolynomialFamily family, int order, double x, double n);
 double logaddexp(double x, double y);
 double logaddexp2(double x, double y);
 
@@ -83,6 +89,10 @@ double evaluate(const UnaryFunction& f, double x) {
   if constexpr (kType == bessel_i1e) return math::bessel_i1e(x);
   if constexpr (kType == bessel_j0) return ::j0(x);
   if constexpr (kType == bessel_j1) return ::j1(x);
+  if constexpr (kType == bessel_j_over) return math::bessel_j_over(static_cast<int>(f.a), x);
+  if constexpr (kType == bessel_i_over) {
+    return math::bessel_i_over(static_cast<int>(f.a), x, f.b != 0.0);
+  }
   if constexpr (kType == bessel_y0) return x < 0.0 ? std::nan("") : ::y0(x);
   if constexpr (kType == bessel_y1) return x < 0.0 ? std::nan("") : ::y1(x);
   if constexpr (kType == bessel_k0) return bessel_k(0, x, false);
@@ -150,6 +160,10 @@ double evaluate([[maybe_unused]] const BinaryFunction& f, double x, double y) {
   if constexpr (kType == zeta) return math::zeta(x, y);
   if constexpr (kType == gammainc) return math::gammainc(x, y);
   if constexpr (kType == gammaincc) return math::gammaincc(x, y);
+  if constexpr (kType == polynomial) {
+    return math::polynomial(static_cast<PolynomialFamily>(static_cast<int>(f.a)),
+                            static_cast<int>(f.b), x, y);
+  }
   if constexpr (kType == prelu) return x > 0.0 ? x : y * x;
   if constexpr (kType == glu) return x * math::sigmoid(y);
   if constexpr (kType == huber) {

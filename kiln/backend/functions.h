@@ -20,6 +20,20 @@ struct UnaryFunction {
   double c = 0.0;
 };
 
+// The families of orthogonal polynomials that BinaryFunction's `polynomial` has.
+enum class PolynomialFamily : uint8_t {
+  chebyshev_t,
+  chebyshev_u,
+  chebyshev_v,
+  chebyshev_w,
+  hermite_h,
+  hermite_he,
+  laguerre_l,
+  legendre_p,
+};
+// Derivatives of this order and above are not computed.
+inline constexpr int kPolynomialOrders = 16;
+
 // z = f(x, y).
 struct BinaryFunction {
   enum class Type : uint8_t {

@@ -183,6 +183,28 @@ struct AdanStep {
   size_t slots() const { return 4; }
 };
 
+// AdamW whose m and v are coded in blocks of so many adjacent elements (dynamic_code.h): what
+// float_adamw_8bit takes. f32 computes in f32, f64 in f64, 16-bit floats in f32.
+struct AdamW8bitStep {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 1e-2;
+  int64_t step = 1;
+  int64_t block = 256;
+
+  AdamStep adam() const {
+    return {.lr = lr,
+            .beta1 = beta1,
+            .beta2 = beta2,
+            .eps = eps,
+            .weight_decay = weight_decay,
+            .decoupled = true,
+            .step = step};
+  }
+};
+
 using OptimizerStep =
     std::variant<SgdStep, AdamStep, AdagradStep, AdadeltaStep, RMSpropStep, AdamaxStep, NAdamStep,
                  RAdamStep, RpropStep, AsgdStep, LionStep, AdanStep>;

@@ -15,6 +15,8 @@ namespace kiln::detail {
 // The locks are taken in the order of this list. A thread that holds one of them may only take one
 // that stands below it.
 enum class ForkOrder : uint8_t {
+  module_classes,
+  batched_tables,
   profiles,
   profile_logs,
   fft_plans,

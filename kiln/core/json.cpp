@@ -128,7 +128,7 @@ class Builder {
   }
   bool number_float(Library::number_float_t value, const std::string&) { return add(value); }
   bool string(std::string& value) {
-    charge_box<std::string>(value.size());
+    charge_box<std::string>(value.capacity());  // all of which moves
     return add(std::move(value));
   }
   bool binary(Library::binary_t& value) {
@@ -154,7 +154,7 @@ class Builder {
   }
   bool end_array() { return close(); }
   bool key(std::string& value) {
-    budget_.charge(value.size(), kWhat);
+    budget_.charge(value.capacity(), kWhat);
     levels_.back().key = std::move(value);
     return true;
   }
@@ -278,8 +278,9 @@ Json decode_json(std::string_view input, JsonFormat format, Budget* budget) {
   const bool text = format == JsonFormat::text || format == JsonFormat::pretty_text;
   std::optional<Budget> own;
   if (budget == nullptr) budget = &own.emplace("decode_json: the input", input.size());
-  // The parser's own copy of the string or the bytes that it is reading, which grows by doubling.
-  const uint64_t copies = 3 * static_cast<uint64_t>(input.size());
+  // The parser's own copy of the string or the bytes that it is reading, which grows by doubling;
+  // of a text it has two, one as it stands there.
+  const uint64_t copies = (text ? 6 : 3) * static_cast<uint64_t>(input.size());
   budget->charge(copies, "the longest of its strings");
   Builder builder(*budget);
   // The parser would take a zero byte for the end and ignore what follows.

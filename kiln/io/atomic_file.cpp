@@ -198,6 +198,21 @@ void AtomicFile::fail(const char* what, int error) const {
                        "; expected a path in a writable directory with free space");
 }
 
+void remove_stale_temporaries(const std::string& folder) {
+  DIR* const open = ::opendir(folder.c_str());
+  if (open == nullptr) return;
+  while (const dirent* entry = ::readdir(open)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
+    const size_t dot = name.substr(0, name.size() - 4).rfind('.');
+    if (dot == 0 || dot == std::string_view::npos) continue;
+    const pid_t process = process_of(name.substr(dot + 1));
+    if (process == 0 || process == ::getpid()) continue;
+    remove_stale_file(concat(folder, "/", name), process);
+  }
+  ::closedir(open);
+}
+
 void write_file_atomically(const char* op, const std::string& path, std::string_view content) {
   AtomicFile file(op, path);
   file.write(content);

@@ -53,6 +53,9 @@ class AtomicFile {
   bool synced_ = false;
 };
 
+// Removes the temporaries that killed saves left in a folder, to whatever names. Best effort.
+void remove_stale_temporaries(const std::string& folder);
+
 // Replaces the content of `path` by `content`.
 void write_file_atomically(const char* op, const std::string& path, std::string_view content);
 

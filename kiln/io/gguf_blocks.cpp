@@ -44,6 +44,25 @@ void floats_of_q4_k(const std::byte* block, float* values) {
   }
 }
 
+// 128 bytes of low halves, 64 bytes with two high bits of four values each, 16 scales of 8 bits, d
+// (f16). Twice 128 values: of 32 bytes of high bits the i-th belongs to the values i, i + 32, i +
+// 64 and i + 96, whose low halves are those of bytes i and i + 32, then the high halves of the
+// same.
+void floats_of_q6_k(const std::byte* block, float* values) {
+  const auto* low = reinterpret_cast<const uint8_t*>(block);
+  const uint8_t* high = low + 128;
+  const auto* scales = reinterpret_cast<const int8_t*>(high + 64);
+  const float d = half_at(block + 208);
+  for (int part = 0; part < 2; ++part, low += 64, high += 32, scales += 8, values += 128) {
+    for (int i = 0; i < 128; ++i) {
+      const int column = i % 32, row = i / 32;
+      const uint8_t byte = low[column + row % 2 * 32];
+      const int bits = (row < 2 ? byte & 15 : byte >> 4) | ((high[column] >> (2 * row)) & 3) << 4;
+      values[i] = d * float(scales[i / 16]) * float(bits - 32);
+    }
+  }
+}
+
 }  // namespace
 
 GgufType gguf_type(uint32_t number) {
@@ -58,6 +77,8 @@ GgufType gguf_type(uint32_t number) {
       return {"Q8_0", 34, 32, DType::f32, false};
     case kGgufQ4_K:
       return {"Q4_K", 144, 256, DType::f32, false};
+    case kGgufQ6_K:
+      return {"Q6_K", 210, 256, DType::f32, false};
     case 24:
       return {"I8", 1, 1, DType::i8, true};
     case 25:
@@ -99,6 +120,10 @@ void gguf_floats(uint32_t type, const std::byte* blocks, size_t count, float* va
   for (size_t block = 0; block < count; ++block, blocks += kind.bytes, values += kind.values) {
     if (type == kGgufQ4_K) {
       floats_of_q4_k(blocks, values);
+      continue;
+    }
+    if (type == kGgufQ6_K) {
+      floats_of_q6_k(blocks, values);
       continue;
     }
     int8_t integers[32];

@@ -231,7 +231,7 @@ Tensor read_tensor(const InputFile& file, const Entry& entry, uint64_t begin) {
   std::vector<std::byte> blocks(size_t(bytes), std::byte{0});
   file.read_at(begin, blocks.data(), size_t(bytes));
   Tensor out;
-  if (entry.type == detail::kGgufQ4_K) {
+  if (entry.type == detail::kGgufQ4_K || entry.type == detail::kGgufQ6_K) {
     out = float_tensor(entry, blocks);
   } else {
     const QuantScheme scheme{.bits = 8, .level = QuantLevel::block, .block = 32};

@@ -18,9 +18,9 @@ struct GgufFile {
 // Reads a GGUF file, version 2 or 3. Shapes are the usual ones: the last dim is the one whose
 // values lie side by side. Types:
 //   F64, F32, F16, BF16, I8, I16, I32, I64   tensors of that dtype
-//   Q8_0, Q4_0                               quantized tensors: 8 bits, blocks of 32, the same
-//   values Q4_K                                     f32: it has minima, which Kiln's quantized
-//   tensors lack
+//   Q8_0, Q4_0                               quantized tensors in blocks of 32, the same values
+//   Q4_K, Q6_K                               f32: minima and blocks of 16 are nothing that Kiln's
+//                                            quantized tensors have
 // A Q8_0 that holds -128, which Kiln's 8 bits do not have, becomes f32, too. Throws IoError for a
 // malformed file and for a tensor of another type; nothing is allocated on the file's word.
 GgufFile load_gguf(const std::string& path, uint64_t max_ratio = Budget::kRatio);

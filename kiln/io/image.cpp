@@ -32,32 +32,63 @@ struct PngImage {
   png_image image{};
 };
 
-[[noreturn]] void malformed(const std::string& path, const std::string& got) {
-  throw_error<IoError>(kRead, ": '", path, "' is no usable PNG; got ", printable(got),
+[[noreturn]] void malformed(const char* op, const std::string& path, const std::string& got) {
+  throw_error<IoError>(op, ": '", path, "' is no usable PNG; got ", printable(got),
                        "; expected a complete PNG file of at most ", kMaxImagePixels, " pixels");
 }
 
-TensorData decode_png(const InputFile& input, const std::vector<unsigned char>& file) {
-  const std::string& path = input.path();
+// u8 [H, W] or [H, W, 3].
+TensorData decode_png(const char* op, const std::string& path, std::string_view file, bool gray,
+                      Budget& budget) {
   PngImage png;
   png_image& image = png.image;
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
-    malformed(path, image.message);
+    malformed(op, path, image.message);
   }
   const uint64_t pixels = static_cast<uint64_t>(image.width) * image.height;
   if (pixels > static_cast<uint64_t>(kMaxImagePixels) ||
       pixels > file.size() * kMostPixelsPerByte) {
-    malformed(path, concat(image.width, "x", image.height, " pixels in ", file.size(), " bytes"));
+    malformed(op, path,
+              concat(image.width, "x", image.height, " pixels in ", file.size(), " bytes"));
   }
-  input.budget().charge(pixels, "its pixels");
+  const int channels = gray ? 1 : 3;
+  budget.charge(pixels * static_cast<uint64_t>(channels), "its pixels");
   // 16-bit samples are encoded like 8-bit ones, as every program writes them.
   image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
-  image.format = PNG_FORMAT_GRAY;
-  TensorData out(Shape{image.height, image.width}, DType::u8);
+  image.format = gray ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+  Shape shape{image.height, image.width};
+  if (!gray) shape.push_back(3);
+  TensorData out(shape, DType::u8);
   const png_color white{255, 255, 255};
   if (png_image_finish_read(&image, &white, out.mutable_data(),
-                            static_cast<png_int_32>(image.width), nullptr) == 0) {
-    malformed(path, image.message);
+                            static_cast<png_int_32>(image.width) * channels, nullptr) == 0) {
+    malformed(op, path, image.message);
+  }
+  return out;
+}
+
+bool is_png(std::string_view bytes) {
+  return bytes.size() >= 8 &&
+         png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, 8) == 0;
+}
+
+TensorData decode(const char* op, const std::string& name, std::string_view bytes, bool gray,
+                  Budget& budget) {
+  if (!is_png(bytes)) {
+    throw_error<IoError>(op, ": '", name, "' is no PNG; got ", bytes.size(),
+                         " bytes of another kind; expected a PNG");
+  }
+  const TensorData rows = decode_png(op, name, bytes, gray, budget);
+  const int64_t height = rows.shape()[0], width = rows.shape()[1], channels = gray ? 1 : 3;
+  const Shape shape{channels, height, width};
+  if (gray) return TensorData(shape, DType::u8, rows.storage(), rows.byte_offset());
+  budget.charge(rows.bytes(), "its channels");
+  TensorData out(shape, DType::u8);
+  const uint8_t* from = rows.as<uint8_t>().data();
+  uint8_t* to = out.as_mutable<uint8_t>().data();
+  const int64_t plane = height * width;
+  for (int64_t i = 0; i < plane; ++i, from += 3) {
+    for (int64_t c = 0; c < 3; ++c) to[c * plane + i] = from[c];
   }
   return out;
 }
@@ -127,41 +158,67 @@ std::vector<float> resample(const std::vector<float>& in, size_t outer, size_t f
 
 TensorData read_gray_image(const std::string& path, uint64_t max_ratio) {
   const InputFile file(kRead, path, max_ratio);
-  if (file.size() > kMaxFileBytes) {
-    throw_error<IoError>(kRead, ": '", path, "' is too large; got ", file.size(),
-                         " bytes; expected at most ", kMaxFileBytes);
-  }
-  std::vector<unsigned char> bytes(static_cast<size_t>(file.size()));
-  file.read_at(0, bytes.data(), bytes.size());
-  if (bytes.size() >= 8 && png_sig_cmp(bytes.data(), 0, 8) == 0) return decode_png(file, bytes);
+  const std::string bytes = file.read_whole(kMaxFileBytes);
+  if (is_png(bytes)) return decode_png(kRead, path, bytes, true, file.budget());
   if (bytes.size() != kRawSide * kRawSide) {
     throw_error<IoError>(kRead, ": '", path, "' is no image; got a file of ", file.size(),
                          " bytes that is no PNG; expected a PNG, or 784 raw bytes (28x28)");
   }
-  return TensorData(std::span<const uint8_t>(bytes), Shape{kRawSide, kRawSide});
+  const auto* const pixels = reinterpret_cast<const uint8_t*>(bytes.data());
+  return TensorData(std::span<const uint8_t>(pixels, bytes.size()), Shape{kRawSide, kRawSide});
 }
 
-std::string encode_png_gray(const TensorData& image) {
-  check_gray("encode_png_gray", image);
+TensorData read_image(const std::string& path, bool gray, uint64_t max_ratio) {
+  const InputFile file("read_image", path, max_ratio);
+  return decode("read_image", path, file.read_whole(kMaxFileBytes), gray, file.budget());
+}
+
+TensorData decode_image(std::string_view bytes, const std::string& name, bool gray,
+                        uint64_t max_ratio) {
+  Budget budget(concat("decode_image: '", name, "'"), bytes.size(), max_ratio);
+  return decode("decode_image", name, bytes, gray, budget);
+}
+
+namespace {
+
+std::string encode_png(const char* op, const TensorData& image, int channels) {
   const int64_t height = image.shape()[0];
   const int64_t width = image.shape()[1];
-  if (image.numel() > kMaxImagePixels) {
-    throw_error<ShapeError>("encode_png_gray: the image is too large; got shape ", image.shape(),
+  if (height > kMaxImagePixels / width) {
+    throw_error<ShapeError>(op, ": the image is too large; got shape ", image.shape(),
                             "; expected at most ", kMaxImagePixels, " pixels");
   }
   PngImage png;
   png.image.width = static_cast<png_uint_32>(width);
   png.image.height = static_cast<png_uint_32>(height);
-  png.image.format = PNG_FORMAT_GRAY;
+  png.image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
   std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(png.image), '\0');
   png_alloc_size_t size = bytes.size();
   if (png_image_write_to_memory(&png.image, bytes.data(), &size, 0, image.data(),
-                                static_cast<png_int_32>(width), nullptr) == 0) {
-    throw_error<IoError>("encode_png_gray: libpng failed; got ", png.image.message,
-                         "; expected a PNG of ", image.shape());
+                                static_cast<png_int_32>(width * channels), nullptr) == 0) {
+    throw_error<IoError>(op, ": libpng failed; got ", png.image.message, "; expected a PNG of ",
+                         image.shape());
   }
   bytes.resize(size);
   return bytes;
+}
+
+}  // namespace
+
+std::string encode_png_gray(const TensorData& image) {
+  check_gray("encode_png_gray", image);
+  return encode_png("encode_png_gray", image, 1);
+}
+
+std::string encode_png_rgb(const TensorData& image) {
+  if (image.shape().size() != 3 || image.shape()[2] != 3 || image.numel() == 0) {
+    throw_error<ShapeError>("encode_png_rgb: no image in colours; got shape ", image.shape(),
+                            "; expected [H, W, 3], no side 0");
+  }
+  if (image.dtype() != DType::u8) {
+    throw_error<DTypeError>("encode_png_rgb: got ", image.dtype(), "; expected u8");
+  }
+  return encode_png("encode_png_rgb", image, 3);
 }
 
 void write_png_gray(const std::string& path, const TensorData& image) {

@@ -1,8 +1,9 @@
-// Gray images: reading what a user has, writing what the demo shows.
+// Images: reading what a user has, writing what the demo shows.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "kiln/core/budget.h"
 #include "kiln/core/tensor_data.h"
@@ -18,8 +19,18 @@ inline constexpr int64_t kMaxImagePixels = int64_t{64} << 20;
 // than `max_ratio` for each of its bytes beside 16 Mi (see Budget).
 TensorData read_gray_image(const std::string& path, uint64_t max_ratio = Budget::kRatio);
 
+// A PNG of any colour type and bit depth as u8 [3, H, W], or [1, H, W] when `gray`; transparent
+// pixels are laid on white. What a file says of its size is compared with its bytes before any
+// memory is taken for it. Throws IoError as above; decode_image names `name` in messages.
+TensorData read_image(const std::string& path, bool gray = false,
+                      uint64_t max_ratio = Budget::kRatio);
+TensorData decode_image(std::string_view bytes, const std::string& name, bool gray = false,
+                        uint64_t max_ratio = Budget::kRatio);
+
 // The bytes of a gray PNG. `image` is u8 [H, W], neither side 0. Throws ShapeError, DTypeError.
 std::string encode_png_gray(const TensorData& image);
+// The same in colours, `image` is u8 [H, W, 3].
+std::string encode_png_rgb(const TensorData& image);
 
 // Writes `image` as a gray PNG, atomically. Throws ShapeError, DTypeError, and IoError when it
 // cannot be written.

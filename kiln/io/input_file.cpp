@@ -77,6 +77,16 @@ void InputFile::read_at(uint64_t offset, void* out, size_t bytes) const {
   });
 }
 
+std::string InputFile::read_whole(uint64_t most) const {
+  if (size_ > most) {
+    throw_error<IoError>(op_, ": '", path_, "' is too large; got ", size_,
+                         " bytes; expected at most ", most);
+  }
+  std::string out(static_cast<size_t>(size_), '\0');
+  read_at(0, out.data(), out.size());
+  return out;
+}
+
 void InputFile::read_piece(uint64_t offset, char* at, size_t bytes) const {
   while (bytes > 0) {
     const ssize_t got =

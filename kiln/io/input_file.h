@@ -32,6 +32,8 @@ class InputFile {
   // Reads exactly `bytes` from `offset` on, many of them by several threads; a file that ends
   // before is an error.
   void read_at(uint64_t offset, void* out, size_t bytes) const;
+  // The whole file; larger than `most` bytes is an error.
+  std::string read_whole(uint64_t most) const;
 
  private:
   void read_piece(uint64_t offset, char* out, size_t bytes) const;

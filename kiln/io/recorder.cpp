@@ -129,7 +129,7 @@ RecordItem decode(std::string_view content, RecordFormat format, const std::stri
 uint64_t reading_cost(std::string_view content, RecordFormat format) {
   const bool text = format == RecordFormat::json || format == RecordFormat::pretty_json;
   const auto values = text ? std::count(content.begin(), content.end(), ',') : 0;
-  return (text ? 7 : 10) * content.size() + (3 * sizeof(Json) + 8) * static_cast<uint64_t>(values);
+  return 10 * content.size() + (3 * sizeof(Json) + 8) * static_cast<uint64_t>(values);
 }
 
 // The path with the extension, once.

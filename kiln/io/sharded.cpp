@@ -68,13 +68,7 @@ bool is_shard_name(const std::string& path, std::string_view name) {
 class ShardedModel final : public ModelReader {
  public:
   ShardedModel(const std::string& path, const ReadOptions& options) {
-    const InputFile file("load_model", path);
-    if (file.size() > kLongestIndex) {
-      throw_error<IoError>("load_model: '", path, "' is malformed: the index is too long; got ",
-                           file.size(), " bytes; expected at most ", kLongestIndex);
-    }
-    std::string json(static_cast<size_t>(file.size()), '\0');
-    file.read_at(0, json.data(), json.size());
+    const std::string json = InputFile("load_model", path).read_whole(kLongestIndex);
     detail::ShardIndex index = detail::parse_shard_index(path, json);
     std::map<std::string, size_t> open;
     std::vector<TensorEntry> entries;
@@ -154,9 +148,7 @@ std::set<std::string> names_in_use(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(index, ignored)) return out;
   try {
-    const InputFile file(kSave, index);
-    std::string json(static_cast<size_t>(std::min(file.size(), kLongestIndex)), '\0');
-    file.read_at(0, json.data(), json.size());
+    const std::string json = InputFile(kSave, index).read_whole(kLongestIndex);
     for (const auto& [name, shard] : detail::parse_shard_index(index, json).weight_map) {
       out.insert(shard);
     }

@@ -3,7 +3,9 @@
 #include "kiln/core/error.h"
 #include "kiln/models/language_support.h"
 #include "kiln/nn/init.h"
+#include "kiln/tensor/creation.h"
 #include "kiln/tensor/nn/dropout.h"
+#include "kiln/tensor/ops.h"
 
 namespace kiln::models {
 
@@ -38,6 +40,37 @@ std::pair<Tensor, nn::LSTMState> LSTMLanguageModel::forward(
   const Tensor x = functional::dropout(encoder(ids), dropout_, is_training());
   auto [y, last] = rnn(x, state);
   return {decoder(functional::dropout(y, dropout_, is_training())), last};
+}
+
+Tensor LSTMLanguageModel::generate(const std::vector<std::vector<int64_t>>& prompts,
+                                   const GenerateOptions& options) {
+  std::optional<nn::LSTMState> state;
+  const auto step = [&](const Tensor& ids, const Tensor& mask, const Tensor&,
+                        KeyValueCache* cache) {
+    if (cache == nullptr) state.reset();
+    // The mask has all positions, ids those that are new.
+    const int64_t length = ids.size(1), past = mask.size(1) - length;
+    if (mask.ne(0).all().item<bool>() || past > 0) {
+      auto [logits, last] = forward(ids, state);
+      state = last;
+      return logits.select(1, -1);
+    }
+    Tensor logits;
+    for (int64_t t = 0; t < length; ++t) {
+      const auto [y, next] = forward(ids.narrow(1, t, 1), state);
+      const Tensor present = mask.narrow(1, t, 1).ne(0);  // [N, 1], beside states [layers, N, ..]
+      const auto kept = [&](const Tensor& a, const Tensor& before) {
+        return where(present, a, before);
+      };
+      state = state
+                  ? nn::LSTMState(kept(next.first, state->first), kept(next.second, state->second))
+                  : nn::LSTMState(kept(next.first, zeros_like(next.first)),
+                                  kept(next.second, zeros_like(next.second)));
+      logits = y.select(1, -1);
+    }
+    return logits;
+  };
+  return models::generate(step, prompts, options);
 }
 KILN_MODULE_DEFINED(LSTMLanguageModel, encoder, rnn, decoder)
 

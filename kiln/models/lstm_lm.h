@@ -3,7 +3,9 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "kiln/models/generation.h"
 #include "kiln/nn/embedding.h"
 #include "kiln/nn/linear.h"
 #include "kiln/nn/recurrent.h"
@@ -29,6 +31,9 @@ class LSTMLanguageModel : public nn::Module {
   KILN_MODULE_DECLARED(LSTMLanguageModel)
   std::pair<Tensor, nn::LSTMState> forward(const Tensor& ids,
                                            const std::optional<nn::LSTMState>& state = {});
+  // The prompts and what the model writes behind them. Padding changes no state.
+  Tensor generate(const std::vector<std::vector<int64_t>>& prompts,
+                  const GenerateOptions& options = {});
 
  private:
   double dropout_;

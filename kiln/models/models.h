@@ -10,6 +10,7 @@
 #include "kiln/models/lstm_lm.h"
 #include "kiln/models/mlp.h"
 #include "kiln/models/mobilenetv3.h"
+#include "kiln/models/pretrained.h"
 #include "kiln/models/resnet.h"
 #include "kiln/models/unet.h"
 #include "kiln/models/vae.h"

@@ -3,21 +3,13 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
-#include "kiln/nn/init.h"
+#include "kiln/nn/fan_in_init.h"
 #include "kiln/nn/padding_nd.h"
 #include "kiln/nn/repr.h"
 #include "kiln/tensor/nn/convolution.h"
 
 namespace kiln::nn {
 namespace {
-
-void fill_weight(Tensor& x) { init::kaiming_uniform_(x, std::sqrt(5.0)); }
-
-std::function<void(Tensor&)> fill_bias(const Shape& weight) {
-  const int64_t fan_in = init::calculate_fan(weight).fan_in;
-  const double bound = fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.0;
-  return [bound](Tensor& x) { init::uniform_(x, -bound, bound); };
-}
 
 void check_sizes(const char* what, const Size2d& sizes, int64_t least) {
   if (sizes.height() < least || sizes.width() < least) {
@@ -90,8 +82,8 @@ Conv2d::Conv2d(Conv2dConfig config, const ParamOptions& param_options) : Layer(s
   }
   const Shape shape = {out_channels(), in_channels() / options.groups, kernel.height(),
                        kernel.width()};
-  weight = parameter(shape, fill_weight, param_options);
-  if (options.bias) bias = parameter({out_channels()}, fill_bias(shape), param_options);
+  weight = parameter(shape, detail::fill_weight, param_options);
+  if (options.bias) bias = parameter({out_channels()}, detail::fill_bias(shape), param_options);
 }
 
 Tensor Conv2d::forward(TensorArg x) const {
@@ -120,8 +112,8 @@ Tensor Conv2d::forward(TensorArg x) const {
 }
 
 void Conv2d::reset_parameters() {
-  refill(weight, fill_weight);
-  refill(bias, fill_bias(weight.lazy_shape()));
+  refill(weight, detail::fill_weight);
+  refill(bias, detail::fill_bias(weight.lazy_shape()));
 }
 
 std::string Conv2d::extra_repr() const {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
-#include "kiln/nn/init.h"
+#include "kiln/nn/fan_in_init.h"
 #include "kiln/nn/repr.h"
 #include "kiln/tensor/nn/convolution.h"
 
@@ -14,14 +14,6 @@ using detail::repr;
 namespace F = functional;
 
 namespace {
-
-void fill_weight(Tensor& x) { init::kaiming_uniform_(x, std::sqrt(5.0)); }
-
-std::function<void(Tensor&)> fill_bias(const Shape& weight) {
-  const int64_t fan_in = init::calculate_fan(weight).fan_in;
-  const double bound = fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.0;
-  return [bound](Tensor& x) { init::uniform_(x, -bound, bound); };
-}
 
 // As PyTorch's layers keep and print it: one number for each dim.
 SizeNd expanded(const char* name, const char* what, const SizeNd& size, int dims, int64_t least) {
@@ -71,8 +63,8 @@ ConvNdLayer::ConvNdLayer(const char* name, int dims, ConvNdConfig config,
     throw_error<ValueError>(name, ": padding 'same' needs stride 1; got stride ", repr(o.stride));
   }
   const Shape shape = weight_shape(out_channels(), in_channels() / o.groups, config_.kernel_size);
-  weight = parameter(shape, fill_weight, param_options);
-  if (o.bias) bias = parameter({out_channels()}, fill_bias(shape), param_options);
+  weight = parameter(shape, detail::fill_weight, param_options);
+  if (o.bias) bias = parameter({out_channels()}, detail::fill_bias(shape), param_options);
 }
 
 Tensor ConvNdLayer::forward(const Tensor& x) const {
@@ -91,8 +83,8 @@ Tensor ConvNdLayer::forward(const Tensor& x) const {
 }
 
 void ConvNdLayer::reset_parameters() {
-  refill(weight, fill_weight);
-  refill(bias, fill_bias(weight.lazy_shape()));
+  refill(weight, detail::fill_weight);
+  refill(bias, detail::fill_bias(weight.lazy_shape()));
 }
 
 std::string ConvNdLayer::extra_repr() const {
@@ -128,8 +120,8 @@ ConvTransposeLayer::ConvTransposeLayer(const char* name, int dims, ConvTranspose
   o.output_padding = expanded(name, "output_padding", o.output_padding, dims, 0);
   o.dilation = expanded(name, "dilation", o.dilation, dims, 1);
   const Shape shape = weight_shape(in, out / o.groups, config_.kernel_size);
-  weight = parameter(shape, fill_weight, param_options);
-  if (o.bias) bias = parameter({out}, fill_bias(shape), param_options);
+  weight = parameter(shape, detail::fill_weight, param_options);
+  if (o.bias) bias = parameter({out}, detail::fill_bias(shape), param_options);
 }
 
 Shape ConvTransposeLayer::output_padding(const Tensor& x,
@@ -172,8 +164,8 @@ Tensor ConvTransposeLayer::forward(const Tensor& x,
 }
 
 void ConvTransposeLayer::reset_parameters() {
-  refill(weight, fill_weight);
-  refill(bias, fill_bias(weight.lazy_shape()));
+  refill(weight, detail::fill_weight);
+  refill(bias, detail::fill_bias(weight.lazy_shape()));
 }
 
 std::string ConvTransposeLayer::extra_repr() const {

@@ -37,6 +37,17 @@ std::function<void(Tensor&)> fill_table(std::optional<int64_t> padding) {
   };
 }
 
+// The row for padding stays zero, whatever fills the table.
+ParamOptions with_padding(ParamOptions options, std::optional<int64_t> padding) {
+  if (options.initializer && padding) {
+    options.initializer = [fill = std::move(options.initializer), padding](Tensor& x) {
+      fill(x);
+      x.detach().select(0, *padding).zero_();
+    };
+  }
+  return options;
+}
+
 // "max_norm=1.0, norm_type=3.0" and the like, each behind a comma.
 template <class Options>
 std::string common_repr(const Options& o) {
@@ -61,7 +72,7 @@ Embedding::Embedding(EmbeddingConfig config, const ParamOptions& param_options)
   if (const Tensor table = std::exchange(config_.options._weight, {}); table.defined()) {
     weight = given_table("Embedding", table, rows, dim);
   } else {
-    weight = parameter({rows, dim}, fill_weight(), param_options);
+    weight = parameter({rows, dim}, fill_weight(), with_padding(param_options, padding_idx()));
   }
   if (config_.options._freeze) weight.set_require_grad(false);
 }
@@ -97,7 +108,8 @@ EmbeddingBag::EmbeddingBag(EmbeddingBagConfig config, const ParamOptions& param_
   if (const Tensor table = std::exchange(config_._weight, {}); table.defined()) {
     weight = given_table("EmbeddingBag", table, rows, dim);
   } else {
-    weight = parameter({rows, dim}, fill_table(config_.padding_idx), param_options);
+    weight = parameter({rows, dim}, fill_table(config_.padding_idx),
+                       with_padding(param_options, config_.padding_idx));
   }
 }
 

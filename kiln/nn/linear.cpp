@@ -3,29 +3,18 @@
 #include <cmath>
 
 #include "kiln/core/error.h"
-#include "kiln/nn/init.h"
+#include "kiln/nn/fan_in_init.h"
 #include "kiln/nn/repr.h"
 
 namespace kiln::nn {
-namespace {
-
-void fill_weight(Tensor& x) { init::kaiming_uniform_(x, std::sqrt(5.0)); }
-
-std::function<void(Tensor&)> fill_bias(int64_t fan_in) {
-  const double bound = fan_in > 0 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.0;
-  return [bound](Tensor& x) { init::uniform_(x, -bound, bound); };
-}
-
-}  // namespace
-
 Linear::Linear(LinearConfig config, const ParamOptions& options) : Layer(std::move(config)) {
   const int64_t in = in_features(), out = out_features();
   if (in < 0 || out < 0) {
     throw_error<ValueError>("Linear: sizes must not be negative; got in_features ", in,
                             " and out_features ", out);
   }
-  weight = parameter({out, in}, fill_weight, options);
-  if (config_.bias) bias = parameter({out}, fill_bias(in), options);
+  weight = parameter({out, in}, detail::fill_weight, options);
+  if (config_.bias) bias = parameter({out}, detail::fill_bias(in), options);
 }
 
 Tensor Linear::forward(TensorArg x, const functional::LinearOptions& options) const {
@@ -39,8 +28,8 @@ Tensor Linear::forward(TensorArg x, const functional::LinearOptions& options) co
 }
 
 void Linear::reset_parameters() {
-  refill(weight, fill_weight);
-  refill(bias, fill_bias(in_features()));
+  refill(weight, detail::fill_weight);
+  refill(bias, detail::fill_bias(in_features()));
 }
 
 std::string Linear::extra_repr() const {

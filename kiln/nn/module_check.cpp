@@ -2,10 +2,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include <cxxabi.h>
 
 #include "kiln/core/error.h"
+#include "kiln/core/fork.h"
+#include "kiln/core/warning.h"
+#include "kiln/nn/held_elements.h"
 #include "kiln/nn/module.h"
 
 namespace kiln::nn {
@@ -104,35 +109,78 @@ struct UnnamedParts {
     return static_cast<const char*>(dynamic_cast<const void*>(&found)) + found.module_class().size;
   }
 
+  static bool covered(const char* at, const std::vector<Extent>& named) {
+    return std::any_of(named.begin(), named.end(),
+                       [at](const Extent& e) { return at >= e.begin && at < e.end; });
+  }
+  // Where in the object an address lies, in words.
+  static std::string place(const char* at, const char* start, const std::vector<Extent>& named) {
+    const Extent* before = nullptr;
+    for (const Extent& e : named) {
+      const bool nearer =
+          e.end <= at && e.begin >= start && (before == nullptr || e.begin > before->begin);
+      if (nearer) before = &e;
+    }
+    return before == nullptr ? " in front of all parts that it names"
+                             : concat(" behind '", before->name, "'");
+  }
+  // What is marked at an address, in words; empty where nothing is, or None.
+  static std::string part_at(const char* at, const Module& module, PartKind* kind) {
+    const uint64_t word = word_at(at) ^ reinterpret_cast<uintptr_t>(at);
+    const auto* const mark = std::find(std::begin(kPartMarks), std::end(kPartMarks), word);
+    if (mark == std::end(kPartMarks)) return "";
+    *kind = static_cast<PartKind>(mark - std::begin(kPartMarks));
+    return describe(*kind, at, module);
+  }
+
   static std::string find_unnamed(const Module& module, const char* start, size_t size,
                                   const std::vector<Extent>& named) {
     std::string out;
     const char* const own = reinterpret_cast<const char*>(&module.mark_);
     for (const char* at = start; at + sizeof(uint64_t) <= start + size; at += sizeof(uint64_t)) {
-      const auto covers = [at](const Extent& e) { return at >= e.begin && at < e.end; };
-      if (at == own || std::any_of(named.begin(), named.end(), covers)) continue;
-      const uint64_t word = word_at(at) ^ reinterpret_cast<uintptr_t>(at);
-      const auto* const mark = std::find(std::begin(kPartMarks), std::end(kPartMarks), word);
-      if (mark == std::end(kPartMarks)) continue;
-      const auto kind = static_cast<PartKind>(mark - std::begin(kPartMarks));
-      const std::string what = describe(kind, at, module);
+      if (at == own || covered(at, named)) continue;
+      PartKind kind = PartKind::module;
+      const std::string what = part_at(at, module, &kind);
       if (what.empty()) continue;
-      const Extent* before = nullptr;
-      for (const Extent& e : named) {
-        const bool nearer =
-            e.end <= at && e.begin >= start && (before == nullptr || e.begin > before->begin);
-        if (nearer) before = &e;
-      }
-      out += concat(out.empty() ? "" : ", ", what,
-                    before == nullptr ? " in front of all parts that it names"
-                                      : concat(" behind '", before->name, "'"));
+      out += concat(out.empty() ? "" : ", ", what, place(at, start, named));
       // What lies within the part is not the module's.
       if (kind == PartKind::module) at = end_of_module(at, module) - sizeof(uint64_t);
     }
     return out;
   }
+
+  // The first std::vector whose elements are, or hold, parts that are not named.
+  static std::string find_in_vectors(const Module& module, const char* start, size_t size,
+                                     const std::vector<Extent>& named) {
+    constexpr size_t kPointers = 3 * sizeof(uint64_t);
+    for (const char* at = start; at + kPointers <= start + size; at += sizeof(uint64_t)) {
+      if (covered(at, named)) continue;
+      const Memory elements = vector_elements(at);
+      for (const char* in = elements.begin; in < elements.end; in += sizeof(uint64_t)) {
+        if (covered(in, named)) continue;
+        PartKind kind = PartKind::module;
+        const std::string what = part_at(in, module, &kind);
+        if (!what.empty())
+          return concat("a std::vector that holds ", what, place(at, start, named));
+      }
+    }
+    return "";
+  }
 };
 
+// Says of each class at most once what lies in a vector.
+void warn_of_vector(const ModuleClass& of, const std::string& found) {
+  static auto& mutex = *new kiln::detail::ForkSafeMutex(kiln::detail::ForkOrder::module_classes);
+  static auto& said = *new std::set<const ModuleClass*>();
+  {
+    const std::lock_guard lock(mutex);
+    if (!said.insert(&of).second) return;
+  }
+  warn(concat("KILN_MODULE(", of.name,
+              ", ...): a part that it does not name is neither trained nor saved; got ", found,
+              "; expected the vector's name in the list, or pointers in it where they are no parts "
+              "of the model"));
+}
 }  // namespace detail
 
 void Module::check_parts() const {
@@ -168,6 +216,9 @@ void Module::check_parts() const {
                               "; expected its name in the list, or a pointer to it where it is no "
                               "part of the model");
   }
+  const std::string held =
+      detail::UnnamedParts::find_in_vectors(*this, start, of.size, named.found);
+  if (!held.empty()) detail::warn_of_vector(of, held);
   checked_as_.store(&of, std::memory_order_release);
 }
 

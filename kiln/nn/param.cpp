@@ -110,6 +110,7 @@ Param<Tensor> parameter(const Shape& shape, std::function<void(Tensor&)> fill,
                         const ParamOptions& options) {
   checked_numel("parameter", shape);
   const DType dtype = options.dtype.value_or(default_dtype());
+  if (options.initializer && shape.rank() >= 2) fill = options.initializer;
   auto init = [shape, dtype, fill = std::move(fill)](const Device& device, bool require_grad) {
     NoGradGuard no_grad;
     Tensor value = empty(shape, {.dtype = dtype, .device = device});

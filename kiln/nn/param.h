@@ -412,6 +412,9 @@ struct ParamOptions {
   std::optional<DType> dtype = {};  // default: default_dtype() at the time of construction
   Device device = {};
   bool requires_grad = true;
+  // Fills parameters of two dims and more, the weights of layers, in place of the layer's own way;
+  // an Initializer (kiln/nn/initializer.h) or any other function.
+  std::function<void(Tensor&)> initializer = {};
 };
 
 // A lazy parameter of this shape: `fill` gets it as an uninitialized tensor, without recording, and

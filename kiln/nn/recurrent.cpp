@@ -12,10 +12,45 @@
 namespace kiln::nn {
 
 using detail::RecurrentOptions;
+using detail::RecurrentVariant;
 using detail::RecurrentWeights;
 using detail::repr;
 
 namespace {
+
+template <class Config>
+RecurrentVariant variant_of(const Config& c) {
+  RecurrentVariant out;
+  if (c.clip) out.clip = double(*c.clip);
+  if constexpr (requires { c.nonlinearity; }) {
+    out.hidden = c.hidden_activation.value_or(c.nonlinearity == "relu" ? "relu" : "tanh");
+  } else {
+    out.gate = c.gate_activation;
+    out.hidden = c.hidden_activation;
+  }
+  if constexpr (requires { c.reset_after; }) out.reset_after = c.reset_after;
+  if constexpr (requires { c.input_forget; }) {
+    out.input_forget = c.input_forget;
+    out.cell = c.cell_activation;
+  }
+  return out;
+}
+
+// What no name stands for is checked where the layer is made, and at each call, for options may
+// change.
+void check_variant(const RecurrentOptions& o) {
+  const RecurrentVariant& v = o.variant;
+  if (v.clip && !(*v.clip > 0.0)) {
+    throw_error<ValueError>(o.name, ": clip must be positive; got ", repr(*v.clip));
+  }
+  const std::pair<const char*, const std::string*> activations[] = {
+      {"gate_activation", &v.gate}, {"cell_activation", &v.cell}, {"hidden_activation", &v.hidden}};
+  for (const auto& [what, name] : activations) {
+    if (detail::recurrent_activation(*name) != nullptr) continue;
+    throw_error<ValueError>(o.name, ": unknown ", what, " '", *name, "'; expected one of ",
+                            detail::recurrent_activation_names());
+  }
+}
 
 template <class Config>
 RecurrentOptions common_options(const char* name, int64_t gates, const Config& c) {
@@ -27,7 +62,8 @@ RecurrentOptions common_options(const char* name, int64_t gates, const Config& c
           .bias = c.bias,
           .batch_first = c.batch_first,
           .bidirectional = c.bidirectional,
-          .dropout = c.dropout};
+          .dropout = c.dropout,
+          .variant = variant_of(c)};
 }
 
 void check(const RecurrentOptions& o) {
@@ -47,6 +83,7 @@ void check(const RecurrentOptions& o) {
                             ": proj_size must be less than hidden_size, and 0 or more; got ",
                             o.proj_size, " for hidden_size ", o.hidden_size);
   }
+  check_variant(o);
 }
 
 std::function<void(Tensor&)> fill(int64_t hidden_size) {
@@ -86,6 +123,13 @@ void check_state(const RecurrentOptions& o, const char* what, const Tensor& stat
                           "; expected ", expected);
 }
 
+// What the kernels cannot compute: of an RNN they know relu besides tanh.
+RecurrentVariant kernel_variant(const RecurrentOptions& o) {
+  RecurrentVariant out = o.variant;
+  if (o.relu && !out.clip) out.hidden = RecurrentVariant().hidden;
+  return out;
+}
+
 // All layers over data [all steps, input_size].
 struct Run {
   Tensor output, hidden, cell;
@@ -97,6 +141,7 @@ Run run_layers(const RecurrentOptions& o, bool training, const std::vector<Tenso
     throw_error<ShapeError>(o.name, ": expected input_size ", o.input_size,
                             " features in the last dim; got shape ", data.shape());
   }
+  check_variant(o);
   const size_t each = parts(o);
   if (weights.size() != each * static_cast<size_t>(o.num_layers * o.directions())) {
     throw_error<ValueError>(o.name, ": the options do not fit the parameters; got ", weights.size(),
@@ -127,7 +172,8 @@ Run run_layers(const RecurrentOptions& o, bool training, const std::vector<Tenso
       if (o.proj_size > 0) of.w_hr = w[each - 1];
       Tensor h = hidden.select(0, row);
       Tensor c = cells.defined() ? cells.select(0, row) : Tensor();
-      out.push_back(detail::recurrent_sequence(o.gates, o.relu, d == 1, x, batch_sizes, h, c, of));
+      out.push_back(detail::recurrent_sequence(o.gates, o.relu, d == 1, x, batch_sizes, h, c, of,
+                                               kernel_variant(o)));
       last_hidden.push_back(h);
       last_cells.push_back(c);
     }
@@ -143,7 +189,7 @@ Run run_layers(const RecurrentOptions& o, bool training, const std::vector<Tenso
 
 RecurrentOptions detail::recurrent_options(const RNNConfig& config) {
   RecurrentOptions out = common_options("RNN", 1, config);
-  out.relu = config.nonlinearity == "relu";
+  out.relu = out.variant.hidden == "relu";
   return out;
 }
 RecurrentOptions detail::recurrent_options(const GRUConfig& config) {
@@ -191,6 +237,14 @@ std::string RecurrentLayer<ConfigType>::extra_repr() const {
   if (o.batch_first) out += ", batch_first=True";
   if (double(o.dropout) != 0.0) out += ", dropout=" + repr(double(o.dropout));
   if (o.bidirectional) out += ", bidirectional=True";
+  const RecurrentVariant& v = o.variant;
+  const RecurrentVariant usual;
+  if (v.clip) out += ", clip=" + repr(*v.clip);
+  if (v.input_forget) out += ", input_forget=True";
+  if (!v.reset_after) out += ", reset_after=False";
+  if (v.gate != usual.gate) out += concat(", gate_activation=", v.gate);
+  if (v.cell != usual.cell) out += concat(", cell_activation=", v.cell);
+  if (v.hidden != usual.hidden && !o.relu) out += concat(", hidden_activation=", v.hidden);
   return out;
 }
 

@@ -9,6 +9,10 @@
 // Parameters have PyTorch's names: weight_ih_l0 [gates H, input], weight_hh_l0 [gates H, H],
 // bias_ih_l0, bias_hh_l0, and weight_ih_l0_reverse, ... for the other direction. All start uniform
 // within 1 / sqrt(hidden_size).
+//
+// Variants, which PyTorch lacks: states that are clipped after each step, coupled gates, a reset
+// gate before the product, other activations (tanh, relu, sigmoid, hardsigmoid, hardtanh, softsign,
+// softplus, elu, gelu, leaky_relu, silu, identity). They go step by step, without a kernel.
 #pragma once
 
 #include <optional>
@@ -19,6 +23,7 @@
 #include "kiln/nn/layer.h"
 #include "kiln/nn/packed_sequence.h"
 #include "kiln/nn/real.h"
+#include "kiln/nn/recurrent_steps.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::nn {
@@ -32,9 +37,13 @@ struct RNNConfig {
   bool batch_first = false;
   Real dropout = 0.0;  // in training, of what all layers but the last give
   bool bidirectional = false;
+  std::optional<Real> clip = {};                      // hidden states stay within [-clip, clip]
+  std::optional<std::string> hidden_activation = {};  // in place of the nonlinearity
   KILN_CONFIG(RNNConfig, input_size, hidden_size, num_layers, doc(nonlinearity, "tanh or relu"),
               bias, doc(batch_first, "[N, T, ..] instead of [T, N, ..]"),
-              doc(dropout, "of what all layers but the last give"), bidirectional)
+              doc(dropout, "of what all layers but the last give"), bidirectional,
+              doc(clip, "hidden states stay within [-clip, clip]"),
+              doc(hidden_activation, "another function in place of the nonlinearity, by its name"))
 };
 struct GRUConfig {
   Required<int64_t> input_size;
@@ -44,9 +53,17 @@ struct GRUConfig {
   bool batch_first = false;
   Real dropout = 0.0;  // in training, of what all layers but the last give
   bool bidirectional = false;
+  bool reset_after = true;                  // false: the reset gate scales h before its product
+  std::string gate_activation = "sigmoid";  // of r and z
+  std::string hidden_activation = "tanh";   // of n
+  std::optional<Real> clip = {};            // hidden states stay within [-clip, clip]
   KILN_CONFIG(GRUConfig, input_size, hidden_size, num_layers, bias,
               doc(batch_first, "[N, T, ..] instead of [T, N, ..]"),
-              doc(dropout, "of what all layers but the last give"), bidirectional)
+              doc(dropout, "of what all layers but the last give"), bidirectional,
+              doc(reset_after,
+                  "False: the reset gate scales h before the product with its weights"),
+              doc(gate_activation, "of r and z"), doc(hidden_activation, "of n"),
+              doc(clip, "hidden states stay within [-clip, clip]"))
 };
 struct LSTMConfig {
   Required<int64_t> input_size;
@@ -56,11 +73,20 @@ struct LSTMConfig {
   bool batch_first = false;
   Real dropout = 0.0;  // in training, of what all layers but the last give
   bool bidirectional = false;
-  int64_t proj_size = 0;  // > 0: hidden states are projected to that size (weight_hr_l0)
+  int64_t proj_size = 0;          // > 0: hidden states are projected to that size (weight_hr_l0)
+  std::optional<Real> clip = {};  // cell states stay within [-clip, clip]
+  bool input_forget = false;      // f = 1 - i: the forget gate's weights are not used
+  std::string gate_activation = "sigmoid";  // of i, f and o
+  std::string cell_activation = "tanh";     // of g
+  std::string hidden_activation = "tanh";   // of c'
   KILN_CONFIG(LSTMConfig, input_size, hidden_size, num_layers, bias,
               doc(batch_first, "[N, T, ..] instead of [T, N, ..]"),
               doc(dropout, "of what all layers but the last give"), bidirectional,
-              doc(proj_size, "> 0: hidden states are projected to that size"))
+              doc(proj_size, "> 0: hidden states are projected to that size"),
+              doc(clip, "cell states stay within [-clip, clip]"),
+              doc(input_forget, "f = 1 - i: the forget gate's weights are not used"),
+              doc(gate_activation, "of i, f and o"), doc(cell_activation, "of g"),
+              doc(hidden_activation, "of c'"))
 };
 
 namespace detail {
@@ -74,6 +100,7 @@ struct RecurrentOptions {
   Real dropout;
   int64_t proj_size = 0;
   bool relu = false;
+  RecurrentVariant variant = {};
 
   int64_t directions() const { return bidirectional ? 2 : 1; }
   int64_t state_size() const { return proj_size > 0 ? proj_size : hidden_size; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kiln/core/error.h"
+#include "kiln/tensor/nn/activations.h"
 #include "kiln/tensor/nn/recurrence.h"
 #include "kiln/tensor/ops.h"
 
@@ -10,15 +12,79 @@ namespace F = functional;
 
 namespace {
 
-// A step of an LSTM whose hidden states are projected: they are [n, P] and cell states [n, H].
-Tensor projected_step(const Tensor& xw, const Tensor& hidden, Tensor& cell,
-                      const RecurrentWeights& weights) {
-  const Tensor sum =
-      F::linear(hidden, weights.w_hh, weights.b_hh, F::LinearOptions{.residual = xw});
-  const std::vector<Tensor> g = sum.chunk(4, -1);  // i, f, g, o
-  cell = sigmoid(g[1]) * cell + sigmoid(g[0]) * tanh(g[2]);
-  return F::linear(sigmoid(g[3]) * tanh(cell), weights.w_hr);
-}
+struct NamedActivation {
+  const char* name;
+  ActivationFunction function;
+};
+constexpr NamedActivation kActivations[] = {
+    {"tanh", [](const Tensor& x) { return tanh(x); }},
+    {"relu", [](const Tensor& x) { return relu(x); }},
+    {"sigmoid", [](const Tensor& x) { return sigmoid(x); }},
+    {"hardsigmoid", [](const Tensor& x) { return F::hardsigmoid(x); }},
+    {"hardtanh", [](const Tensor& x) { return F::hardtanh(x); }},
+    {"softsign", [](const Tensor& x) { return F::softsign(x); }},
+    {"softplus", [](const Tensor& x) { return F::softplus(x); }},
+    {"elu", [](const Tensor& x) { return F::elu(x); }},
+    {"gelu", [](const Tensor& x) { return gelu(x); }},
+    {"leaky_relu", [](const Tensor& x) { return F::leaky_relu(x); }},
+    {"silu", [](const Tensor& x) { return silu(x); }},
+    {"identity", [](const Tensor& x) { return x; }}};
+
+// One step: xw is the input's part of the gates.
+class Step {
+ public:
+  Step(int64_t gates, const RecurrentWeights& weights, const RecurrentVariant& variant)
+      : gates_(gates),
+        weights_(weights),
+        variant_(variant),
+        gate_(recurrent_activation(variant.gate)),
+        cell_(recurrent_activation(variant.cell)),
+        hidden_(recurrent_activation(variant.hidden)) {}
+
+  // The next hidden state; cell becomes the next one.
+  Tensor operator()(const Tensor& xw, const Tensor& hidden, Tensor& cell) const {
+    if (gates_ == 4) return lstm(xw, hidden, cell);
+    return clipped(gates_ == 3 ? gru(xw, hidden) : hidden_(sum(xw, hidden)));
+  }
+
+ private:
+  Tensor sum(const Tensor& xw, const Tensor& hidden) const {
+    return F::linear(hidden, weights_.w_hh, weights_.b_hh, F::LinearOptions{.residual = xw});
+  }
+  Tensor clipped(const Tensor& x) const {
+    return variant_.clip ? clamp(x, -*variant_.clip, *variant_.clip) : x;
+  }
+
+  Tensor lstm(const Tensor& xw, const Tensor& hidden, Tensor& cell) const {
+    const std::vector<Tensor> g = sum(xw, hidden).chunk(4, -1);  // i, f, g, o
+    const Tensor input = gate_(g[0]);
+    const Tensor forget = variant_.input_forget ? 1.0 - input : gate_(g[1]);
+    cell = clipped(forget * cell + input * cell_(g[2]));
+    const Tensor out = gate_(g[3]) * hidden_(cell);
+    return weights_.w_hr.defined() ? F::linear(out, weights_.w_hr) : out;
+  }
+  Tensor gru(const Tensor& xw, const Tensor& hidden) const {
+    const std::vector<Tensor> x = xw.chunk(3, -1);  // r, z, n
+    const int64_t size = hidden.size(-1);
+    const auto state_part = [&](const Tensor& h, int64_t first, int64_t count) {
+      const Tensor bias =
+          weights_.b_hh.defined() ? weights_.b_hh.narrow(0, first * size, count * size) : Tensor();
+      return F::linear(h, weights_.w_hh.narrow(0, first * size, count * size), bias);
+    };
+    const std::vector<Tensor> y = state_part(hidden, 0, 2).chunk(2, -1);
+    const Tensor reset = gate_(x[0] + y[0]);
+    const Tensor update = gate_(x[1] + y[1]);
+    const Tensor state =
+        variant_.reset_after ? reset * state_part(hidden, 2, 1) : state_part(reset * hidden, 2, 1);
+    const Tensor fresh = hidden_(x[2] + state);
+    return (1.0 - update) * fresh + update * hidden;
+  }
+
+  int64_t gates_;
+  const RecurrentWeights& weights_;
+  const RecurrentVariant& variant_;
+  ActivationFunction gate_, cell_, hidden_;
+};
 
 // The first `count` rows of a state; those of sequences that have ended go to `ended`.
 void shrink(Tensor& state, int64_t count, std::vector<Tensor>& ended) {
@@ -41,8 +107,9 @@ void join(Tensor& state, std::vector<Tensor>& ended) {
   state = cat(ended, 0);
 }
 
-Tensor projected_sequence(bool reverse, const Tensor& xw, const std::vector<int64_t>& batch_sizes,
-                          Tensor& hidden, Tensor& cell, const RecurrentWeights& weights) {
+// Step by step, for what no kernel computes.
+Tensor composed_sequence(bool reverse, const Tensor& xw, const std::vector<int64_t>& batch_sizes,
+                         Tensor& hidden, Tensor& cell, const Step& step) {
   const size_t steps = batch_sizes.size();
   std::vector<int64_t> begin(steps, 0);
   for (size_t t = 1; t < steps; ++t) begin[t] = begin[t - 1] + batch_sizes[t - 1];
@@ -51,18 +118,18 @@ Tensor projected_sequence(bool reverse, const Tensor& xw, const std::vector<int6
   const Tensor first_hidden = hidden, first_cell = cell;
   if (reverse) {
     hidden = hidden.narrow(0, 0, batch_sizes.back());
-    cell = cell.narrow(0, 0, batch_sizes.back());
+    if (cell.defined()) cell = cell.narrow(0, 0, batch_sizes.back());
   }
   for (size_t i = 0; i < steps; ++i) {
     const size_t t = reverse ? steps - 1 - i : i;
     if (reverse) {
       grow(hidden, batch_sizes[t], first_hidden);
-      grow(cell, batch_sizes[t], first_cell);
+      if (cell.defined()) grow(cell, batch_sizes[t], first_cell);
     } else {
       shrink(hidden, batch_sizes[t], ended_hidden);
-      shrink(cell, batch_sizes[t], ended_cells);
+      if (cell.defined()) shrink(cell, batch_sizes[t], ended_cells);
     }
-    hidden = projected_step(xw.narrow(0, begin[t], batch_sizes[t]), hidden, cell, weights);
+    hidden = step(xw.narrow(0, begin[t], batch_sizes[t]), hidden, cell);
     out[t] = hidden;
   }
   join(hidden, ended_hidden);
@@ -72,13 +139,28 @@ Tensor projected_sequence(bool reverse, const Tensor& xw, const std::vector<int6
 
 }  // namespace
 
+ActivationFunction recurrent_activation(const std::string& name) {
+  for (const NamedActivation& each : kActivations) {
+    if (name == each.name) return each.function;
+  }
+  return nullptr;
+}
+
+std::string recurrent_activation_names() {
+  std::string out;
+  for (const NamedActivation& each : kActivations)
+    out += concat(out.empty() ? "" : ", ", each.name);
+  return out;
+}
+
 Tensor recurrent_sequence(int64_t gates, bool relu, bool reverse, const Tensor& data,
                           const std::vector<int64_t>& batch_sizes, Tensor& hidden, Tensor& cell,
-                          const RecurrentWeights& weights) {
+                          const RecurrentWeights& weights, const RecurrentVariant& variant) {
   // One product for all steps.
   const Tensor xw = F::linear(data, weights.w_ih, weights.b_ih);
-  if (weights.w_hr.defined()) {
-    return projected_sequence(reverse, xw, batch_sizes, hidden, cell, weights);
+  if (weights.w_hr.defined() || !(variant == RecurrentVariant())) {
+    const Step step(gates, weights, variant);
+    return composed_sequence(reverse, xw, batch_sizes, hidden, cell, step);
   }
   RecurrenceOptions options;
   options.cell = gates == 4   ? RecurrenceCell::lstm

@@ -8,8 +8,8 @@ namespace kiln::optim {
 // AdamW, whose m and v are kept as codes: a byte for each element, and for each block of elements
 // the largest magnitude in it. A code stands for one of 256 numbers from 1e-7 to 1, closer to each
 // other the smaller they are, times that magnitude. A step takes the old codes for numbers,
-// computes with these in f32, and codes what comes out. Parameters of fewer than min_8bit_size
-// elements have f32 state: biases, norms.
+// computes with these, and codes what comes out, all in one pass through memory. Parameters of
+// fewer than min_8bit_size elements have f32 state: biases, norms.
 struct AdamW8bitOptions {
   double lr = 1e-3;
   double beta1 = 0.9;

@@ -1,13 +1,16 @@
 #include "kiln/optim/optimizer.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "kiln/core/cached_vector.h"
 #include "kiln/core/error.h"
+#include "kiln/graph/capture.h"
 #include "kiln/optim/ruled_optimizer.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/nn/optimizer_steps.h"
+#include "kiln/tensor/tensor_impl.h"
 
 namespace kiln::optim {
 
@@ -61,7 +64,8 @@ std::optional<Shape> state_shape(const StateInfo& info, const Shape& parameter) 
   if (const int64_t n = parameter.numel(); n < info.from || n >= info.below) return std::nullopt;
   if (like == StateShape::parameter) return parameter;
   if (like == StateShape::blocks) {
-    return Shape{(parameter.numel() + info.block - 1) / info.block};
+    const int64_t n = parameter.numel();
+    return Shape{n == 0 ? 0 : (n - 1) / info.block + 1};
   }
   const int rank = parameter.rank();
   if ((rank < 2) != (like == StateShape::vector)) return std::nullopt;
@@ -145,8 +149,31 @@ void Optimizer::step(const Gradients& gradients) {
 template <class GradOf>
 bool Optimizer::step_along(GradOf grad_of) {
   NoGradGuard no_grad;
-  grads_.clear();
   bool any = false;
+  if (graph::is_capturing()) {
+    // A graph holds the step as a call: rates, numbers of steps and state are the optimizer's.
+    std::vector<bool> given;
+    std::vector<ErasedTensor> values;
+    for (const ParamGroup& group : groups_) {
+      for (const Tensor& param : group.params) {
+        const Tensor grad = grad_of(param);
+        given.push_back(grad.defined());
+        if (!grad.defined()) continue;
+        any = true;
+        values.push_back(kiln::detail::parts_or_value("step", grad).inner);
+      }
+    }
+    graph::call_on_host("optimizer_step", values,
+                        [this, given](std::span<const ErasedTensor> grads) {
+                          size_t param = 0, next = 0;
+                          const std::function<Tensor(const Tensor&)> in_turn = [&](const Tensor&) {
+                            return given[param++] ? kiln::detail::wrap(grads[next++]) : Tensor();
+                          };
+                          step_along(in_turn);
+                        });
+    return any;
+  }
+  grads_.clear();
   for (const ParamGroup& group : groups_) {
     for (const Tensor& param : group.params) {
       grads_.push_back(grad_of(param));

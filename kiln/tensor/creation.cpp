@@ -15,6 +15,7 @@
 #include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/sequences.h"
+#include "kiln/tensor/value_check.h"
 
 namespace kiln {
 
@@ -358,9 +359,11 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
   if (kind_of_value(value_of("bernoulli", p)) != Kind::floating) {
     throw_wrong_dtype("bernoulli", p.dtype(), "probabilities in a floating point dtype");
   }
-  if (p.numel() > 0 && !(p.min().item() >= 0.0 && p.max().item() <= 1.0)) {
-    throw_error<ValueError>("bernoulli: expected probabilities in [0, 1]; got some outside");
-  }
+  detail::check_values("bernoulli", p, [](const Tensor& x) {
+    if (x.numel() > 0 && !(x.min().item() >= 0.0 && x.max().item() <= 1.0)) {
+      throw_error<ValueError>("bernoulli: expected probabilities in [0, 1]; got some outside");
+    }
+  });
   return rand(p.shape(), {p.dtype(), p.device()}, generator).lt(p).to(p.dtype());
 }
 

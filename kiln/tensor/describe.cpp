@@ -3,6 +3,7 @@
 #include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_tensor.h"
 #include "kiln/backend/meta/meta_tensor.h"
+#include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -15,6 +16,7 @@ namespace {
 
 // The strided view behind a tensor of a host backend.
 const HostTensor& host_of(const char* op, const Tensor& x) {
+  graph::note_read(op, parts_or_value(op, x).inner);
   const auto* host = dynamic_cast<const HostTensor*>(parts_or_value(op, x).inner.get());
   if (host == nullptr) {
     if (x.device().type == kMeta) meta::throw_no_values(op);

@@ -1,6 +1,7 @@
 #include "kiln/tensor/host_memory.h"
 
 #include "kiln/backend/host_tensor.h"
+#include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -63,6 +64,7 @@ TensorData shared_data(const Tensor& x) {
     throw_error<DTypeError>("shared_data: a quantized tensor is more than its values; got ",
                             x.dtype(), "; expected another dtype (try dequantize)");
   }
+  graph::note_read("shared_data", detail::parts_or_value("shared_data", x).inner);
   const auto memory = host_memory(x);
   if (!memory || !is_contiguous(x.shape(), memory->stride)) return x.to_data();
   return TensorData(x.shape(), x.dtype(), memory->storage,

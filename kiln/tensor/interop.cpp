@@ -4,6 +4,7 @@
 #include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_tensor.h"
 #include "kiln/backend/meta/meta_tensor.h"
+#include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -46,10 +47,14 @@ Tensor from_blob(void* data, const Shape& shape, const Strides& strides, DType d
   return wrap_host(shape, dtype, strides, 0, std::move(storage));
 }
 
-void* data(const Tensor& x) { return host_of("data_ptr", x).data(); }
+void* data(const Tensor& x) {
+  graph::note_read("data_ptr", parts_or_value("data_ptr", x).inner);
+  return host_of("data_ptr", x).data();
+}
 
 Memory memory(const char* op, const Tensor& x) {
   const HostTensor& host = host_of(op, x);
+  graph::note_read(op, parts_or_value(op, x).inner);
   const TensorImpl& state = state_of(x);
   return {host.data(), state.shape(), x.stride(), state.dtype(), host.storage()};
 }

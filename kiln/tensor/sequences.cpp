@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kiln/core/parallel.h"
+#include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex.h"
 #include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/memory_check.h"
@@ -127,6 +128,8 @@ Tensor empty_strided(const Shape& shape, const Strides& stride, TensorOptions op
   }
   const int64_t count = shape.numel() == 0 ? 0 : checked_numel("empty_strided", Shape{last}) + 1;
   Tensor whole = empty({count}, {dtype});
+  // A graph holds what rows and views make.
+  if (graph::is_capturing()) return marked(as_strided(whole, shape, stride, 0), options);
   const std::optional<HostMemory> memory = host_memory(whole);
   return marked(tensor_over(memory->storage, dtype, shape, stride, memory->offset), options);
 }

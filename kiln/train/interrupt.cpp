@@ -46,7 +46,11 @@ Interrupt::Interrupt() {
   }
 }
 
-Interrupt::~Interrupt() {
+Interrupt::~Interrupt() { restore(); }
+
+void Interrupt::restore() {
+  if (restored_) return;
+  restored_ = true;
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
   guarded = false;
 }

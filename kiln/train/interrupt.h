@@ -12,12 +12,17 @@ class Interrupt {
   Interrupt();
   // Restores what the signals did before.
   ~Interrupt();
+  // The same, before the end of its life. signal() stays.
+  void restore();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
   bool requested() const { return signal() != 0; }
   // The first that came, or 0.
   int signal() const;
+
+ private:
+  bool restored_ = false;
 };
 
 }  // namespace kiln::train

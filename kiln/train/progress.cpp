@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <sys/ioctl.h>
@@ -83,11 +84,12 @@ std::string format_progress(const ProgressState& state, int width, bool unicode)
   constexpr int kLongestBar = 40;
   // By importance; the bar stands after the first.
   std::vector<std::string> fields{concat(state.label, " "), whole_percent(state)};
-  if (std::isfinite(state.loss)) fields.push_back(concat("loss ", fixed(state.loss, 4)));
-  if (state.samples_per_second > 0) fields.push_back(time_left(state));
-  if (std::isfinite(state.accuracy)) {
-    fields.push_back(concat("accuracy ", percent(state.accuracy)));
-  }
+  const auto value = [&](size_t i) {
+    return concat(state.values[i].first, " ", state.values[i].second);
+  };
+  if (!state.values.empty()) fields.push_back(value(0));
+  if (state.samples_per_second > 0 && state.seconds_left >= 0) fields.push_back(time_left(state));
+  for (size_t i = 1; i < state.values.size(); ++i) fields.push_back(value(i));
   if (state.samples_per_second > 0) fields.push_back(rate(state));
   const auto length = [](const std::vector<std::string>& parts) {
     size_t sum = 0;
@@ -110,8 +112,10 @@ std::string format_progress(const ProgressState& state, int width, bool unicode)
 }
 
 std::string format_progress_plain(const ProgressState& state) {
-  return concat(state.label, " ", whole_percent(state), "  loss ", fixed(state.loss, 4),
-                "  accuracy ", percent(state.accuracy), "  ", rate(state), "  ", time_left(state));
+  std::string out = concat(state.label, " ", whole_percent(state));
+  for (const auto& [name, text] : state.values) out += concat("  ", name, " ", text);
+  out += concat("  ", rate(state));
+  return state.seconds_left < 0 ? out : concat(out, "  ", time_left(state));
 }
 
 Progress::Progress(ProgressStyle style, std::FILE* out)
@@ -130,7 +134,6 @@ void Progress::start(const std::string& label, int64_t total, int64_t done, int6
   state_.total = total;
   state_.done = first_ = done;
   later_ = later;
-  state_.loss = state_.accuracy = std::nan("");
   samples_ = 0;
   start_ = Clock::now();
   next_draw_ = start_;
@@ -138,18 +141,22 @@ void Progress::start(const std::string& label, int64_t total, int64_t done, int6
   if (style_ == ProgressStyle::bar) draw();
 }
 
-void Progress::advance(int64_t samples, double loss, double accuracy) {
+bool Progress::advance(int64_t samples) {
   ++state_.done;
   samples_ += samples;
+  return style_ != ProgressStyle::quiet && Clock::now() >= next_draw_;
+}
+
+void Progress::show(std::vector<std::pair<std::string, std::string>> values) {
   if (style_ == ProgressStyle::quiet) return;
   const Clock::time_point now = Clock::now();
-  if (now < next_draw_) return;
-  state_.loss = loss;
-  state_.accuracy = accuracy;
+  state_.values = std::move(values);
   const double seconds = std::max(std::chrono::duration<double>(now - start_).count(), 1e-9);
   state_.samples_per_second = static_cast<double>(samples_) / seconds;
-  state_.seconds_left = seconds * static_cast<double>(state_.total - state_.done + later_) /
-                        static_cast<double>(state_.done - first_);
+  state_.seconds_left = state_.total <= 0 || state_.done == first_
+                            ? -1
+                            : seconds * static_cast<double>(state_.total - state_.done + later_) /
+                                  static_cast<double>(state_.done - first_);
   if (style_ == ProgressStyle::bar) {
     draw();
   } else {

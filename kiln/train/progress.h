@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kiln::train {
 
@@ -17,13 +19,13 @@ enum class ProgressStyle : uint8_t {
 
 // How far an epoch is.
 struct ProgressState {
-  std::string label;      // "epoch 2/5"
-  int64_t done = 0;       // batches
-  int64_t total = 0;      // batches
-  double loss = 0.0;      // running mean
-  double accuracy = 0.0;  // running mean, 0 to 1
+  std::string label;  // "epoch 2/5"
+  int64_t done = 0;   // batches
+  int64_t total = 0;  // batches; 0: unknown
+  // What is measured, with its name, as it is to stand there; the most important first.
+  std::vector<std::pair<std::string, std::string>> values;
   double samples_per_second = 0.0;
-  double seconds_left = 0.0;  // until the last epoch ends
+  double seconds_left = 0.0;  // until the last epoch ends; negative: unknown
 };
 
 // The state as one line of at most `width` columns. What does not fit is left out, the least
@@ -43,8 +45,10 @@ class Progress {
   // Starts an epoch of `total` batches, of which `done` are over; `later` batches belong to epochs
   // after it. The clock starts here.
   void start(const std::string& label, int64_t total, int64_t done = 0, int64_t later = 0);
-  // One more batch of `samples` is over; loss and accuracy are running means of the epoch.
-  void advance(int64_t samples, double loss, double accuracy);
+  // One more batch of `samples` is over. Whether it is time for show().
+  bool advance(int64_t samples);
+  // Draws, with these values.
+  void show(std::vector<std::pair<std::string, std::string>> values);
   // Removes the bar.
   void finish();
   // Prints a line and keeps the bar below it. Nothing when quiet.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "kiln/core/error.h"
 #include "kiln/io/atomic_file.h"
@@ -158,6 +159,24 @@ std::string curves(const TrainingReport& report) {
   return steps.empty() ? body : concat(body, "<div class=\"scroll\">", steps, "</div>");
 }
 
+std::string metric_charts(const TrainingReport& report) {
+  static constexpr const char* kClasses[] = {"a", "b", "c", "d"};
+  std::string body;
+  for (const MetricCurve& metric : report.metrics) {
+    Chart chart;
+    chart.title = metric.name;
+    chart.x_label = "epoch";
+    chart.y_label = metric.name;
+    chart.integer_x = true;
+    for (size_t i = 0; i < metric.lines.size() && i < std::size(kClasses); ++i) {
+      const MetricCurve::Line& line = metric.lines[i];
+      chart.series.push_back({line.name, kClasses[i], line.points, {}, line.points.size() <= 60});
+    }
+    body += to_svg(chart);
+  }
+  return body.empty() ? body : concat("<div class=\"pair\">", body, "</div>");
+}
+
 size_t class_count(const TrainingReport& report) {
   const size_t cells = report.confusion.size();
   auto n = static_cast<size_t>(std::lround(std::sqrt(static_cast<double>(cells))));
@@ -289,6 +308,7 @@ std::string to_html(const TrainingReport& report) {
   if (!report.subtitle.empty()) html += concat("<p>", html_escape(report.subtitle), "</p>");
   html += "</header>\n" + headline(report);
   html += section("Learning curves", curves(report));
+  html += section("Metrics", metric_charts(report));
   html += section("Confusion matrix", confusion_table(report));
   html += section("Mistakes", mistake_gallery(report));
   html += section("Epochs", epoch_table(report));

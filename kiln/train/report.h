@@ -32,6 +32,16 @@ struct Mistake {
   double probability = kNotMeasured;  // that the model gave to `predicted`
 };
 
+// A metric over the epochs, on several sets.
+struct MetricCurve {
+  std::string name;  // "f1"
+  struct Line {
+    std::string name;                               // "train", "valid"
+    std::vector<std::pair<double, double>> points;  // epoch, value
+  };
+  std::vector<Line> lines;  // the first four are drawn
+};
+
 // Every part may be empty; the report leaves it out then.
 struct TrainingReport {
   using Facts = std::vector<std::pair<std::string, std::string>>;
@@ -41,6 +51,7 @@ struct TrainingReport {
   Facts config;          // hyperparameters: name, value
   Facts machine;         // processor, threads, versions: name, value
   std::vector<EpochRecord> epochs;
+  std::vector<MetricCurve> metrics;      // beside loss and accuracy
   std::vector<double> step_loss;         // of every step, in order
   double final_accuracy = kNotMeasured;  // 0 to 1, on the test set
   std::vector<std::string> class_names;  // "0", "1", ... where empty

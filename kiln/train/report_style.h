@@ -5,9 +5,11 @@ namespace kiln::train {
 
 inline constexpr const char* kReportStyle = R"css(
 :root { color-scheme: light dark; --page: #f6f7f9; --card: #fff; --ink: #1c2330; --soft: #667085;
-  --rule: #e3e7ed; --a: 1; --blue: 37 99 205; --orange: 214 92 28; --cell-ink: #1c2330; }
+  --rule: #e3e7ed; --a: 1; --blue: 37 99 205; --orange: 214 92 28;
+  --green: 22 128 84; --purple: 126 58 190; --cell-ink: #1c2330; }
 @media (prefers-color-scheme: dark) { :root { --page: #12151b; --card: #1b2029; --ink: #e6e9ef;
-  --soft: #98a2b3; --rule: #2e3643; --blue: 96 156 255; --orange: 255 146 82; --cell-ink: #e6e9ef; } }
+  --soft: #98a2b3; --rule: #2e3643; --blue: 96 156 255; --orange: 255 146 82;
+  --green: 78 201 150; --purple: 190 140 255; --cell-ink: #e6e9ef; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink); line-height: 1.5;
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif;
@@ -36,6 +38,8 @@ section { background: var(--card); border: 1px solid var(--rule); border-radius:
 .band { opacity: .18; }
 .stroke-a { stroke: rgb(var(--blue)); } .fill-a { fill: rgb(var(--blue)); }
 .stroke-b { stroke: rgb(var(--orange)); } .fill-b { fill: rgb(var(--orange)); }
+.stroke-c { stroke: rgb(var(--green)); } .fill-c { fill: rgb(var(--green)); }
+.stroke-d { stroke: rgb(var(--purple)); } .fill-d { fill: rgb(var(--purple)); }
 .dot { stroke: var(--card); stroke-width: 1; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; }

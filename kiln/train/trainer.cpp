@@ -6,6 +6,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/train/text.h"
 
 namespace kiln::train {
 
@@ -60,9 +61,9 @@ bool Trainer::train_epoch(data::DataLoader& training) {
   training.set_epoch(state_.epoch, state_.batch);
   for (const data::Batch& batch : training) {
     train_batch(batch, batches);
-    if (options_.progress != nullptr) {
-      options_.progress->advance(batch.target().numel(), state_.loss.value(),
-                                 state_.accuracy.value());
+    if (options_.progress != nullptr && options_.progress->advance(batch.target().numel())) {
+      options_.progress->show({{"loss", fixed(state_.loss.value(), 4)},
+                               {"accuracy", percent(state_.accuracy.value())}});
     }
     if (stopped()) return false;
   }

@@ -57,6 +57,7 @@ from . import (  # noqa: E402,F401
     amp,
     autograd,
     backends,
+    compiler,
     cuda,
     fft,
     func,
@@ -70,6 +71,8 @@ from . import (  # noqa: E402,F401
     utils,
 )
 from .func import vmap  # noqa: E402,F401
+from ._compile import compile  # noqa: E402,F401
+from ._graph_model import GraphModel, capture, load_graph  # noqa: E402,F401
 from ._statistics import histogramdd, pca_lowrank, svd_lowrank  # noqa: E402,F401
 from .nn.functional import (  # noqa: E402,F401  names that PyTorch has in both places
     adaptive_avg_pool1d,
@@ -132,8 +135,9 @@ newaxis = None
 
 
 def __getattr__(name):
-    if name == "models":  # many files, which most programs do not need
+    # What most programs do not need.
+    if name in ("audio", "metrics", "models", "onnx", "rl", "train", "vision"):
         from importlib import import_module
 
-        return import_module(".models", __name__)
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

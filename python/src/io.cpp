@@ -6,6 +6,7 @@
 #include "kiln/io/gguf_file.h"
 #include "kiln/io/model_file.h"
 #include "kiln/io/torch_file.h"
+#include "pickle_objects.h"
 
 namespace kiln::python {
 
@@ -328,6 +329,10 @@ nb::object load_torch(nb::handle path, uint64_t max_ratio, nb::handle place) {
 }
 
 }  // namespace
+
+io::PickleValue pickle_value_of(nb::handle object) { return value_of(object, 0); }
+
+std::string file_name_of(nb::handle path) { return path_of(path); }
 
 void bind_io(nb::module_& m) {
   m.def("_save_tensors", &save_tensors, "tensors"_a, "path"_a, "metadata"_a, "max_shard_size"_a,

@@ -1,5 +1,12 @@
 // kiln._C: the compiled part of the package. The rest of the package is beside it, in Python.
 #include "binding.h"
+#include "parts.h"
+
+namespace kiln::python {
+void bind_compile(nb::module_& m);
+void bind_graph_model(nb::module_& m);
+void bind_onnx(nb::module_& m);
+}  // namespace kiln::python
 
 NB_MODULE(_C, m) {
   using namespace kiln::python;
@@ -37,8 +44,16 @@ NB_MODULE(_C, m) {
   bind_fft(m);
   bind_stft(m, tensor);
   bind_optim(m);
+  bind_compile(m);
+  bind_graph_model(m);
+  bind_onnx(m);
   bind_io(m);
   bind_init(m);
+  bind_rl(m);
+  bind_vision(m);
+  bind_metrics(m);
+  bind_tokenizers(m);
+  bind_train(m);
   bind_module(m);
   bind_module_hooks(m);
   bind_cpp_modules(m);

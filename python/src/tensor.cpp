@@ -19,19 +19,25 @@ Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
   std::optional<Device> device;
   std::optional<DType> dtype;
   bool copy = false;
-  const auto take = [&](nb::handle value, const char* name) {
+  // What a keyword names alone; "" is any of the three.
+  const auto take = [&](nb::handle value, const char* name, std::string_view kind) {
     DType t;
     Device d;
     if (value.is_none()) return;
-    if (dtype_from(value.ptr(), &t)) {
+    const auto may_be = [&](std::string_view k) { return kind.empty() || kind == k; };
+    if (may_be("dtype") && dtype_from(value.ptr(), &t)) {
       dtype = t;
-    } else if (device_from(value, &d)) {
+    } else if (may_be("device") && device_from(value, &d)) {
       device = d;
-    } else if (const Tensor* other = tensor_pointer(value.ptr())) {
+    } else if (const Tensor* other = may_be("other") ? tensor_pointer(value.ptr()) : nullptr) {
       dtype = other->dtype();
       device = other->device();
-    } else if (!PyBool_Check(value.ptr())) {
-      throw nb::type_error(concat("to: expected a dtype, a device or a tensor; got ", name, " of ",
+    } else {
+      const std::string_view expected = kind.empty()      ? "a dtype, a device or a tensor"
+                                        : kind == "other" ? "a tensor"
+                                        : kind == "dtype" ? "a dtype"
+                                                          : "a device";
+      throw nb::type_error(concat("to: expected ", expected, "; got ", name, " of ",
                                   std::string_view(Py_TYPE(value.ptr())->tp_name))
                                .c_str());
     }
@@ -44,12 +50,12 @@ Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
       flags = true;
       continue;
     }
-    take(arg, concat("argument ", ++position).c_str());
+    take(arg, concat("argument ", ++position).c_str(), "");
   }
   for (const auto& [key, value] : kwargs) {
     const auto name = nb::cast<std::string>(key);
     if (name == "dtype" || name == "device" || name == "other") {
-      take(value, name.c_str());
+      take(value, name.c_str(), name);
     } else if (name == "copy") {
       copy = value_arg<bool>("to", value, "a bool for copy");
     } else if (name != "non_blocking") {

@@ -149,6 +149,9 @@ std::vector<Case<B>> function_cases() {
   unary(uniform({4}, -1.8, -1.2, 7), {U::digamma});
   unary(b, {U::polygamma, 2.0});
   unary(a, {U::sinc, 1.0});
+  unary(a, {U::bessel_j_over, 1.0});
+  unary(a, {U::bessel_i_over, 1.0});
+  unary(a, {U::bessel_i_over, 2.0, 1.0});
   unary(unit, {U::erfinv});
   unary(unit, {U::frac});
   unary(a, {U::softplus, 1.5, 20.0});
@@ -215,6 +218,14 @@ std::vector<Case<B>> function_cases() {
   for (const auto f : {zeta, gammainc, gammaincc}) {
     out.push_back({"float_binary", {b}, [f, order](const V& v) {
                      return A::float_binary(T{B::float_from_data(order, A::device(v[0]))}, v[0], f);
+                   }});
+  }
+  const TensorData degrees(std::vector<double>{0, 1, 2, 3, 4, 6}, Shape{2, 3});
+  for (const double family : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const kiln::BinaryFunction f{polynomial, family};
+    out.push_back({"float_binary", {uniform({2, 3}, -1.0, 1.0, 15)}, [f, degrees](const V& v) {
+                     return A::float_binary(v[0], T{B::float_from_data(degrees, A::device(v[0]))},
+                                            f);
                    }});
   }
   using W = kiln::TernaryFunction::Type;
@@ -541,7 +552,7 @@ inline std::set<std::string> ops_without_case() {
           "float_window_argmax", "float_argtopk", "float_argplace", "float_searchsorted",
           "float_cumarg",
           // write in place, unrecorded; see in_place.cpp
-          "float_assign", "float_fill", "float_optimizer_step",
+          "float_assign", "float_fill", "float_optimizer_step", "float_adamw_8bit",
           // checked through the op whose first and second derivative they compute
           "float_batch_norm_inference_backward", "float_group_norm_backward",
           "float_batch_norm_backward", "float_layer_norm_backward", "float_cross_entropy_backward",

@@ -6,8 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include "kiln/compile/graph_model.h"
 #include "kiln/core/error.h"
 #include "kiln/io/model_file.h"
+#include "kiln/io/npy_file.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "tests/support/fixtures.h"
@@ -186,4 +188,33 @@ TEST_CASE("convert: a name without an extension is PyTorch's") {
   const TempDir dir;
   check_prints(run_program({"convert", fixture("torch/network.pt"), dir.path("out")}),
                {"out: PyTorch, 9 tensors"});
+}
+
+TEST_CASE("run: a graph on arrays, by order and by name; inspect shows it") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const Tensor w = from_vector(std::vector<float>{1, 2, 3, 4, 5, 6}, {3, 2});
+  const GraphModel model = capture(
+      [&](const TensorList& xs) {
+        const Tensor y = xs[0].matmul(w) + xs[1];
+        return TensorList{y, y.relu()};
+      },
+      {ones({2, 3}), ones({2})}, {.tensors = {{"w", w}}, .input_names = {"x", "bias"}});
+  const std::string path = dir.path("m.kiln"), x = dir.path("x.npy"), b = dir.path("b.npy");
+  model.save(path);
+  io::save_npy(x, ones({2, 3}));
+  io::save_npy(b, full({2}, -10.0));
+  check_prints(run_program({"inspect", path}),
+               {"safetensors", "w", "input", "bias", "output1", "1 float_matmul", "3 nodes"});
+  check_prints(run_program({"run", path, "--input", x, "--input", b}), {"output0", "-1", "2"});
+  const std::string out = dir.path("y.npy"), relu = dir.path("relu.npy");
+  check_prints(run_program({"run", path, "--input", "bias=" + b, "--input", x, "--output", out,
+                            "--output", relu}),
+               {"output0: float32 [2, 2]", "output1: float32 [2, 2]"});
+  CHECK(near(io::load_npy(out), {-1, 2, -1, 2}));
+  CHECK(near(io::load_npy(relu), {0, 2, 0, 2}));
+  check_error(run_program({"run", path, "--input", x}), 2, "there is none for 'bias'");
+  check_error(run_program({"run", path, "--input", x, "--input", "x=" + x}), 2, "takes 2 inputs");
+  check_error(run_program({"run", path, "--input", b, "--input", x}), 1, "has shape [2]");
+  check_error(run_program({"run", x, "--input", x}), 1, "");
 }

@@ -12,6 +12,7 @@
 
 #include "kiln/core/sanitizers.h"
 #include "kiln/kiln.h"
+#include "kiln/tensor/autograd/vmap.h"
 
 using namespace kiln;
 
@@ -104,5 +105,24 @@ TEST_CASE("a forked process finds every lock free, whatever other threads do") {
   for (std::thread& thread : threads) thread.join();
   CHECK(hung == 0);
   CHECK(failed == 0);
+}
+
+TEST_CASE("a process forked while another thread begins to vectorize can do so too") {
+  // Each region installs the table of batched ops, under a lock.
+  const auto vectorize = [] {
+    const detail::VmapRegion region(2, Randomness::error);
+    if (region.enter(ones({2, 3}), 0).shape() != Shape{3}) _exit(2);
+  };
+  std::atomic<bool> stop{false};
+  std::atomic<int64_t> rounds{0};
+  std::thread other([&] {
+    for (; !stop; ++rounds) vectorize();
+  });
+  while (rounds == 0) std::this_thread::yield();
+  int bad = 0;
+  for (int i = 0; i < 100; ++i) bad += run_in_child(vectorize) == Child::good ? 0 : 1;
+  stop = true;
+  other.join();
+  CHECK(bad == 0);
 }
 #endif

@@ -14,6 +14,8 @@
 #include "kiln/io/sharded.h"
 #include "kiln/io/torch_file.h"
 #include "kiln/kiln.h"
+#include "kiln/text/byte_level_bpe.h"
+#include "kiln/text/sentence_piece.h"
 #include "kiln/train/training_state.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/gzip.h"
@@ -79,6 +81,14 @@ std::vector<FileReader> make_readers() {
                  }});
   out.push_back({"checkpoint", ".safetensors", read_checkpoint});
   out.push_back({"gguf", ".gguf", [](const std::string& path) { io::load_gguf(path); }});
+  out.push_back({"sentence piece", ".model", [](const std::string& path) {
+                   const auto model = text::SentencePiece::from_file(path);
+                   model.decode(model.encode("the tensors \xef\xbc\xa1 of <tool> x\n"));
+                 }});
+  out.push_back({"byte-level BPE", ".json", [](const std::string& path) {
+                   const auto tokenizer = text::ByteLevelBpe::from_file(path);
+                   tokenizer.decode(tokenizer.encode("the tensors \xef\xbc\xa1 of <s> 1234\n x"));
+                 }});
   out.push_back({"idx", ".idx", [](const std::string& path) { data::read_idx(path); }});
   out.push_back({"image", ".png", [](const std::string& path) { io::read_gray_image(path); }});
   out.push_back({"config", ".json", [](const std::string& path) { FuzzConfig::load(path); }});
@@ -236,6 +246,7 @@ void add_others(SeedMaker& out) {
                       .tensor("q8", {64, 2}, 8, std::string(4 * 34, '\1'))
                       .tensor("q4", {32, 3}, 2, std::string(3 * 18, '\1'))
                       .tensor("k", {256, 1}, 12, std::string(144, '\1'))
+                      .tensor("k6", {256, 1}, 14, std::string(210, '\1'))
                       .bytes());
 }
 
@@ -252,14 +263,22 @@ std::vector<FileSeed> file_seeds(const std::string& folder, const std::string& f
   add_pickles(out);
   add_records(out);
   add_others(out);
-  for (const char* kind : {"torch", "numpy"}) {
+  for (const char* kind : {"torch", "numpy", "tokenizers"}) {
     std::error_code error;
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(fixtures + "/" + kind, error)) {
       if (entry.file_size() < 64 * 1024) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
-    for (const auto& file : files) out.add("model", test::read_bytes(file));
+    for (const auto& file : files) {
+      const bool is_text = std::string(kind) == "tokenizers";
+      const bool is_json = file.stem() == "gpt2" || file.stem() == "llama3";
+      if (is_text && file.extension() != ".model" && !is_json) continue;
+      out.add(!is_text  ? "model"
+              : is_json ? "byte-level BPE"
+                        : "sentence piece",
+              test::read_bytes(file));
+    }
   }
   return out.take();
 }

@@ -22,6 +22,10 @@ import tempfile
 import time
 
 import kiln
+import kiln.audio  # noqa: F401  what is imported when it is used first
+import kiln.metrics  # noqa: F401
+import kiln.rl  # noqa: F401
+import kiln.vision  # noqa: F401
 import surface_values as values
 from surface_run import Runner, examine, which_work
 from surface_targets import case_calls, targets

@@ -211,6 +211,11 @@ TEST_CASE("bombs: records, configurations, arrays, idx files, images") {
   CHECK(read_bomb(dir, "r.json.gz", test::gzipped(head + zeros + "]}]}"), [](const auto& path) {
           JsonGzFileRecorder<>().load_record(path);
         }).find("64 times") != std::string::npos);
+  // One key, of which the parser has two copies that grow by doubling.
+  const std::string key = "{\"metadata\":{\"" + std::string(2'097'400, 'v') + "\":1}}";
+  CHECK(read_bomb(dir, "k.json.gz", test::gzipped(key), [](const auto& path) {
+          JsonGzFileRecorder<>().load_record(path);
+        }).find("64 times") != std::string::npos);
   for (const char item : {'\x90', '\xc0', '\x80', '\xa0'}) {
     const std::string packed = "\xdd" + std::string("\x01\0\0\0", 4) + std::string(n, item);
     CHECK(read_bomb(dir, "r.mpk.gz", test::gzipped(packed), [](const auto& path) {

@@ -111,6 +111,26 @@ TEST_CASE("read_gray_image: colours, palettes, transparency") {
                          {"\x20\x30"})) == std::vector<int>{255, 48});
 }
 
+TEST_CASE("read_image: colours by channel, and sizes that are lies") {
+  TempDir dir;
+  const std::string colours =
+      png(header(2, 1, 8, kRgb), "", {std::string("\x01\x02\x03\x04\x05\x06", 6)});
+  const TensorData image = read_image(write_bytes(dir.path("c.png"), colours));
+  CHECK(image.shape() == Shape{3, 1, 2});
+  CHECK(ints(image) == std::vector<int>{1, 4, 2, 5, 3, 6});
+  const std::string gray = png(header(2, 1, 8, kGray), "", {"\x07\x08"});
+  CHECK(ints(decode_image(gray, "g")) == std::vector<int>{7, 8, 7, 8, 7, 8});
+  CHECK(decode_image(gray, "g", true).shape() == Shape{1, 1, 2});
+  CHECK(ints(decode_image(gray, "g", true)) == std::vector<int>{7, 8});
+  const std::string lies = png(header(8000, 8000, 8, kRgb), "", {"\x07\x08"});
+  CHECK(message_of<IoError>([&] { decode_image(lies, "lies"); }).find("8000x8000 pixels in") !=
+        std::string::npos);
+  CHECK(message_of<IoError>([&] {
+          decode_image(colours.substr(0, 50), "cut");
+        }).starts_with("decode_image: 'cut' is no usable PNG"));
+  CHECK_THROWS_AS(decode_image("", "none"), IoError);
+}
+
 TEST_CASE("read_gray_image: raw files of 28x28") {
   TempDir dir;
   std::string raw(784, '\0');

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
+#include "kiln/core/warning.h"
 #include "kiln/nn/nn.h"
 #include "kiln/optim/optim.h"
 #include "kiln/tensor/creation.h"
@@ -57,6 +58,21 @@ struct WithTeacher : Module {
   Linear fc{2, 2};
   std::shared_ptr<Linear> teacher = std::make_shared<Linear>(2, 2);
   KILN_MODULE(WithTeacher, fc)
+};
+
+struct ForgotVector : Module {
+  Linear fc{2, 2};
+  std::vector<Linear> heads;
+  std::vector<nn::Sequential> blocks;
+  KILN_MODULE(ForgotVector, fc, blocks)
+};
+struct ForgotEntries : Module {
+  struct Entry {
+    std::string name;
+    Param<Tensor> scale;
+  };
+  std::vector<Entry> entries;
+  KILN_MODULE(ForgotEntries)
 };
 
 struct Base : Module {
@@ -141,6 +157,42 @@ TEST_CASE("unnamed parts: what a pointer holds is the programmer's affair") {
   WithTeacher net;
   CHECK(net.parameters().size() == 2);
   CHECK(WithTeacher(net).parameters().size() == 2);
+}
+
+TEST_CASE("unnamed parts: what an unnamed std::vector holds is a warning, once for a class") {
+  struct Heard {
+    Heard() {
+      before = set_warning_handler([this](const std::string& message) { said.push_back(message); });
+    }
+    ~Heard() { set_warning_handler(before); }
+    WarningHandler before;
+    std::vector<std::string> said;
+  } heard;
+  ForgotVector net;
+  net.blocks.push_back(nn::Sequential{Linear{2, 2}, nn::Sequential{Linear{2, 2}, nn::ReLU{}}});
+  CHECK(net.parameters().size() == 6);
+  CHECK(heard.said.empty());  // an empty vector holds nothing
+  ForgotVector full;
+  for (int i = 0; i < 3; ++i) full.heads.emplace_back(2, 2);
+  CHECK(full.parameters().size() == 2);
+  REQUIRE(heard.said.size() == 1);
+  CHECK(
+      heard.said[0] ==
+      "KILN_MODULE(ForgotVector, ...): a part that it does not name is neither trained nor saved; "
+      "got a std::vector that holds a Linear behind 'fc'; expected the vector's name in the list, "
+      "or pointers in it where they are no parts of the model");
+  CHECK(ForgotVector(full).parameters().size() == 2);
+  CHECK(heard.said.size() == 1);
+  ForgotEntries other;
+  other.entries.resize(2);
+  CHECK(other.parameters().empty());
+  CHECK(heard.said.size() == 1);  // parameters that are None belong to no state dict
+  ForgotEntries entries;
+  entries.entries.push_back(
+      {"a name that is long enough for memory of its own", nn::parameter({3}, nn::init::ones_)});
+  CHECK(entries.parameters().empty());
+  REQUIRE(heard.said.size() == 2);
+  CHECK(heard.said[1].find("holds a parameter of shape [3]") != std::string::npos);
 }
 
 TEST_CASE("unnamed parts: in classes that derive from modules") {

@@ -10,6 +10,7 @@ import warnings
 import pytest
 
 import kiln
+import kiln.models
 import kiln.nn.functional as F
 from conftest import HAS_TORCH
 from kiln import nn
@@ -42,6 +43,10 @@ ARGUMENTS = {
     "kiln.nn.Conv1d": [1, 1, 1],
     "kiln.nn.Bilinear": [1, 1, 1],
     "kiln.nn.Transformer": [],
+    "kiln.optim.swa_utils.AveragedModel": [nn.Linear(1, 1)],
+    "kiln.optim.swa_utils.update_bn": [[kiln.ones(2, 1)], nn.BatchNorm1d(1)],
+    "kiln.models.generation.left_padded": [[[1, 2], [3]], None, 0],
+    "kiln.models.gpt2.causal_mask": [None, 2, 3],
 }
 BY_KIND = {"tensor": kiln.ones(2), "integers": 2, "int": 2, "float": 1.0, "operand": 1.0}
 
@@ -67,7 +72,7 @@ def with_device():
     for name, function in callables():
         parameters = parameters_of(function) or []
         # What hands it to Module.to or Tensor.to takes dtypes too.
-        others = re.search("cuda|Module|GradScaler|swa_utils", name)
+        others = re.search(r"cuda|Module|GradScaler", name)
         if any(p.name == "device" for p in parameters) and not others:
             yield name, function, parameters
 

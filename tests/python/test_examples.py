@@ -7,37 +7,47 @@ import sys
 import pytest
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python"
-ARGUMENTS = {
-    "cartpole_ppo": ["--updates", "60"],
-    "char_gpt": ["--steps", "3", "--width", "32", "--layers", "1", "--save", "net.safetensors"],
-    "diffusion_shapes": ["--steps", "2"],
-}
-# What each prints at its end, and what it leaves behind.
-RESULTS = {
-    "cartpole_ppo": ("solved\n", None),
-    "char_gpt": ("nats per character", "net.safetensors"),
-    "diffusion_shapes": ("wrote shapes.png\n", "shapes.png"),
+# How each is run, what it prints, and what it leaves behind.
+EXAMPLES = {
+    "cartpole_dqn": (["--steps", "3000"], "solved\n", None),
+    "cartpole_ppo": (["--steps", "60000"], "solved\n", None),
+    "char_gpt": (
+        ["--steps", "3", "--width", "32", "--layers", "1", "--save", "net.safetensors"],
+        "nats per character",
+        "net.safetensors",
+    ),
+    "custom_layer": ([], "loss after 0.", None),
+    "diffusion_shapes": (["--steps", "2"], "wrote shapes.png\n", "shapes.png"),
+    "digits_by_hand": (["--epochs", "2"], "% of new digits are right\n", None),
+    "gpt2_text": (["--tokens", "4"], "drawn: 'Once' + ", None),
+    "linear_regression": ([], "y = 3.0", None),
+    "lora": ([], "second task: loss 0.0", None),
+    "mixed_precision": ([], "logits are kiln.float16", None),
+    "per_sample_gradients": ([], "% right\n", None),
+    "quantized": ([], "4 bits: ", None),
+    "vision_filters": ([], "4 discs\n", None),
+    "weights_from_pytorch": ([], "moved there and back\n", "back.pt"),
 }
 
 
 def test_every_example_is_here():
-    assert sorted(path.stem for path in FOLDER.glob("*.py")) == sorted(ARGUMENTS)
+    assert sorted(path.stem for path in FOLDER.glob("*.py")) == sorted(EXAMPLES)
     readme = (FOLDER.parents[1] / "README.md").read_text()
     for path in FOLDER.parent.rglob("*.*"):
         if path.suffix in (".py", ".cpp"):
             assert str(path.relative_to(FOLDER.parents[1])) in readme
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_example(name, tmp_path):
+    arguments, printed, file = EXAMPLES[name]
     done = subprocess.run(
-        [sys.executable, str(FOLDER / f"{name}.py"), *ARGUMENTS[name]],
+        [sys.executable, str(FOLDER / f"{name}.py"), *arguments],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    printed, file = RESULTS[name]
     assert printed in done.stdout
     assert file is None or (tmp_path / file).stat().st_size > 100

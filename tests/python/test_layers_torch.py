@@ -140,6 +140,40 @@ def test_layers_are_pytorchs(name, args, kwargs, dtype):
             close(b, c, dtype, f"buffer {key}")
 
 
+# What is compared with PyTorch's in other files, for it is no row of the table of layers.
+ELSEWHERE = {
+    "AdaptiveLogSoftmaxWithLoss": "test_composed_layers", "LinearCrossEntropyLoss": "test_composed_layers",
+    "TripletMarginWithDistanceLoss": "test_composed_layers",
+    "MultiheadAttention": "test_attention", "Transformer*": "test_composed_layers",
+    "Lazy*": "test_lazy_layers", "Module": "test_module", "Module*": "test_layers",
+    "Parameter*": "test_layers", "Sequential": "test_layers",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")
+def test_every_layer_is_in_a_table():
+    import fnmatch
+    import re
+    from pathlib import Path
+
+    here = Path(__file__).parent
+    page = (here / "../../docs/pytorch-names.md").read_text()
+    missing = set(re.findall(r"`([\w*]+)`", page.split("## Keywords")[0]))
+    left = []
+    for name in dir(torch.nn):
+        kind = getattr(torch.nn, name)
+        if not (isinstance(kind, type) and issubclass(kind, torch.nn.Module)) or name in CASES:
+            continue
+        files = [file for pattern, file in ELSEWHERE.items() if fnmatch.fnmatchcase(name, pattern)]
+        if hasattr(nn, name):
+            found = files and (files[0] == "test_lazy_layers" or name in (here / f"{files[0]}.py").read_text())
+        else:
+            found = name in missing
+        if not found:
+            left.append(name)
+    assert not left
+
+
 # Options that PyTorch's modules keep under other names or in other forms.
 OTHERWISE = {
     ("PairwiseDistance", "p"), ("PReLU", "init"), ("Linear", "bias"),

@@ -108,12 +108,12 @@ def test_pytorch_gives_the_same(case):
 # What is no op on values: tested in the other files of this folder.
 NO_OPS = {
     # asking and setting
-    "allclose", "as_tensor", "asarray", "backward", "can_cast", "compiled_with_cxx11_abi", "cpu",
+    "allclose", "as_tensor", "asarray", "backward", "can_cast", "capture", "compiled_with_cxx11_abi", "cpu",
     "cuda", "data_ptr", "default_generator", "detach", "device", "dim", "element_size", "empty_cache",
     "equal", "finfo", "frombuffer", "from_dlpack", "from_numpy", "get_default_dtype", "get_device",
     "get_num_threads", "get_rng_state", "gradients", "has_names", "iinfo", "initial_seed", "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled", "is_complex", "is_conj", "is_contiguous", "is_floating_point", "is_grad_enabled",
-    "is_nonzero", "is_same", "is_same_size", "is_set_to", "is_shared", "is_signed", "is_storage", "is_tensor", "item", "load",
+    "is_nonzero", "is_same", "is_same_size", "is_set_to", "is_shared", "is_signed", "is_storage", "is_tensor", "item", "load", "load_graph",
     "manual_seed", "memory_limit", "memory_stats", "set_memory_limit", "ndimension", "nelement", "new_tensor", "numel", "numpy", "promote_types",
     "register_hook", "register_post_accumulate_grad_hook", "requires_grad_", "reset_memory_stats",
     "result_type", "retain_grad", "save", "seed", "set_default_dtype", "set_num_threads", "set_printoptions",
@@ -156,8 +156,8 @@ ALIASES = {
 }  # fmt: skip
 # Random numbers have their moments tested in test_random.py.
 NO_OPS |= {"rand", "randn", "randint", "randperm", "dropout", "is_neg", "resolve_neg"}
-# Takes a function: test_vmap.py.
-NO_OPS |= {"vmap"}
+# They take functions: test_vmap.py, test_compile.py.
+NO_OPS |= {"vmap", "compile"}
 # The settings of autocast: test_autocast.py.
 NO_OPS |= {
     "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_dtype",

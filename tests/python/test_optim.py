@@ -61,6 +61,8 @@ def test_steps_agree_with_torch(name, options):
     import torch
 
     assert train(kiln, name, options) == pytest.approx(train(torch, name, options), rel=1e-5)
+    single = [train(lib, name, options, 20) for lib in (kiln, torch)]
+    assert single[0] == pytest.approx(single[1], rel=1e-4, abs=1e-6)
     double = [train(lib, name, options, 20, "float64") for lib in (kiln, torch)]
     assert double[0] == pytest.approx(double[1], rel=1e-12)
 

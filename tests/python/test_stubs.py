@@ -48,7 +48,7 @@ def test_types_in_tensor_are_not_its_methods():
 
 
 def defined_in(tree):
-    """(types, functions) that a stub knows at its top."""
+    """(types, functions) that a .pyi file knows at its top."""
     types = set()
     for node in tree.body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):

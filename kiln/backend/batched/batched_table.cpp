@@ -1,9 +1,11 @@
 // The table that stands before the backends' while there are batched tensors.
 #include <mutex>
 
+#include "kiln/backend/batched/below.h"
 #include "kiln/backend/batched/rule_list.h"
 #include "kiln/backend/dispatch/profiled_table.h"
 #include "kiln/backend/dispatch/views.h"
+#include "kiln/core/fork.h"
 
 namespace kiln::batched {
 
@@ -211,9 +213,34 @@ void check_has_memory(const char* op, const ErasedTensor& x) {
       "on matrices take batches by themselves, outside of vmap");
 }
 
+namespace {
+// Never destroyed, as all that fork() knows.
+auto& install_mutex() {
+  static auto& mutex = *new detail::ForkSafeMutex(detail::ForkOrder::batched_tables);
+  return mutex;
+}
+}  // namespace
+
+void put_below(DeviceType type, const BackendTable* rows,
+               const ViewTable* (*views_over)(DeviceType type, const ViewTable& before),
+               Below& before) {
+  const std::lock_guard lock(install_mutex());
+  const bool batches = backends[type].load() != nullptr;
+  std::atomic<const ViewTable*>& place = batches ? views[type] : detail::view_tables[type];
+  const ViewTable* const known = place.load();
+  if (known == nullptr || before.views.load() != nullptr) return;
+  before.views.store(known);
+  if (batches) {
+    before.rows.store(backends[type].load());
+    backends[type].store(rows);
+  } else {
+    profiled::put_before(type, rows, before.rows);
+  }
+  place.store(views_over(type, *known));
+}
+
 void install() {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(install_mutex());
   for (int type = 0; type < detail::kDeviceTypeValues; ++type) {
     const ViewTable* const known = detail::view_tables[type].load();
     if (known == nullptr || known == &batched_views[type]) continue;

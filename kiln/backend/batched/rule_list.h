@@ -22,6 +22,7 @@ struct RuleOf {
 KILN_RULE_3(NoValues, into_data)
 KILN_RULE(NoValues, bool_nonzero)
 KILN_RULE(NoOptimizer, float_optimizer_step)
+KILN_RULE(NoOptimizer, float_adamw_8bit)
 KILN_RULE_3(Assign, assign)
 KILN_RULE_3(Fill, fill)
 KILN_RULE_2(Draw, random)

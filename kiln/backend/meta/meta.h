@@ -407,6 +407,10 @@ struct Rows : Base {
     written(params);
     written(state);
   }
+  static void float_adamw_8bit(T p, T, T codes1, T largest1, T codes2, T largest2,
+                               const AdamW8bitStep&) {
+    for (const T* x : {&p, &codes1, &largest1, &codes2, &largest2}) written(*x);
+  }
 
   // ----------------------------------------------------------------------------------- integers
   static M int_arange(int64_t, int64_t, int64_t count, DType dtype, Device on) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "kiln/backend/dynamic_code.h"
 #include "kiln/backend/random_fill.h"
 #include "kiln/backend/reference/elements.h"
 
@@ -59,6 +60,51 @@ void Ops::float_optimizer_step(std::span<HostHandle> params, std::span<const Hos
     overwrite(params[i], p);
     for (size_t k = 0; k < slots; ++k) overwrite(state[k * params.size() + i], s[k]);
   }
+}
+
+namespace {
+
+// Numbers in place of the codes of a tensor, block by block.
+std::vector<double> decoded(const Tensor& codes, const Tensor& largest, const DynamicCode& code,
+                            int64_t block) {
+  const std::vector<int64_t> at = read<int64_t>(codes);
+  const std::vector<double> scales = read<double>(largest);
+  std::vector<double> out(at.size());
+  for (size_t i = 0; i < out.size(); ++i) {
+    const double number = code.numbers[static_cast<size_t>(at[i])];
+    out[i] = number * scales[i / static_cast<size_t>(block)];
+  }
+  return out;
+}
+
+void encode(const std::vector<double>& x, const Tensor& codes, const Tensor& largest,
+            const DynamicCode& code, int64_t block) {
+  std::vector<double> scales(static_cast<size_t>(largest->numel()), 0.0);
+  const auto scale_of = [&](size_t i) -> double& { return scales[i / static_cast<size_t>(block)]; };
+  for (size_t i = 0; i < x.size(); ++i) scale_of(i) = larger(std::abs(x[i]), scale_of(i));
+  std::vector<int64_t> found(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double share = scale_of(i) > 0.0 ? x[i] / scale_of(i) : x[i];
+    found[i] = code.code_of(static_cast<float>(share));
+  }
+  overwrite(codes.get(), found);
+  overwrite(largest.get(), scales);
+}
+
+}  // namespace
+
+void Ops::float_adamw_8bit(Tensor param, Tensor grad, Tensor codes1, Tensor largest1, Tensor codes2,
+                           Tensor largest2, const AdamW8bitStep& step) {
+  std::vector<double> p = read<double>(param);
+  const std::vector<double> g = read<double>(grad);
+  std::vector<double> m = decoded(codes1, largest1, dynamic_code(true), step.block);
+  std::vector<double> v = decoded(codes2, largest2, dynamic_code(false), step.block);
+  const Formula<AdamStep> formula(step.adam());
+  double none = 0.0;
+  for (size_t i = 0; i < p.size(); ++i) formula(p[i], g[i], m[i], v[i], none, none);
+  overwrite(param.get(), p);
+  encode(m, codes1, largest1, dynamic_code(true), step.block);
+  encode(v, codes2, largest2, dynamic_code(false), step.block);
 }
 
 HostHandle Ops::float_dropout(Tensor x, double p, RandomStream stream) {

@@ -1,5 +1,6 @@
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/autograd/leaf_log.h"
 #include "kiln/tensor/interop.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -124,6 +125,7 @@ void Tensor::backward_accumulate(const Tensor& gradient, bool retain_graph,
                                  bool create_graph) const {
   std::optional<Value> seed = checked_seed("backward", *this, gradient);
   const amp::detail::NoCasting off;
+  if (leaf_log != nullptr) leaf_log->note_pass(parts_or_value("backward", *this));
   AD::backward_accumulate(parts_or_value("backward", *this), std::move(seed),
                           {retain_graph || create_graph, create_graph});
 }
@@ -198,6 +200,7 @@ void Tensor::set_grad(const Tensor& grad) {
     }
   }
   const LockedNode lock(x);
+  if (leaf_log != nullptr) leaf_log->note(x.node, LeafLog::First::reset);
   std::optional<Value>* place = grad_place(x);
   if (place == nullptr) {
     throw_error<AutodiffError>(
@@ -210,6 +213,9 @@ void Tensor::set_grad(const Tensor& grad) {
 void Tensor::zero_grad(bool set_to_none) {
   const Value& x = parts_or_value("zero_grad", *this);
   const LockedNode lock(x);
+  if (leaf_log != nullptr) {
+    leaf_log->note(x.node, set_to_none ? LeafLog::First::reset : LeafLog::First::filled);
+  }
   std::optional<Value>* place = grad_place(x);
   if (place == nullptr || !*place) return;
   if (set_to_none) {

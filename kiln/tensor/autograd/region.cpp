@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/backend/dispatch/views.h"
+#include "kiln/graph/capture.h"
 #include "kiln/tensor/autograd/formula.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
@@ -65,6 +66,7 @@ int64_t last_of(const Shape& shape, const Strides& strides, int64_t offset) {
 Tensor places_of(const char* op, const Value& base, const Shape& shape, const Strides& strides,
                  int64_t offset) {
   const NoGradGuard no_grad;
+  const graph::PauseCapture constant;  // of a graph: it depends on places in memory alone
   const Layout memory = layout_of(base.inner);
   const std::vector<int64_t> own =
       positions(shape_of(base), *memory.strides, memory.offset, {}).to_vector<int64_t>();

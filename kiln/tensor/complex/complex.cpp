@@ -4,6 +4,7 @@
 
 #include "kiln/backend/host_tensor.h"
 #include "kiln/core/warning.h"
+#include "kiln/graph/capture.h"
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/ops.h"
@@ -84,15 +85,18 @@ Tensor complex_cast(const Tensor& x, DType dtype) {
 Tensor wrap_host(const Shape& shape, DType dtype, const Strides& strides, int64_t offset,
                  Handle<Storage> storage) {
   if (!kiln::is_complex(dtype)) {
-    return wrap(ErasedTensor(
-        make_handle<HostTensor>(shape, dtype, Device(kCpu), strides, offset, std::move(storage))));
+    ErasedTensor x =
+        make_handle<HostTensor>(shape, dtype, Device(kCpu), strides, offset, std::move(storage));
+    graph::note_host_tensor(x);
+    return wrap(std::move(x));
   }
   Strides steps;
   for (const int64_t s : strides) steps.push_back(2 * s);
   steps.push_back(1);
-  return wrap_complex(Value{
-      ErasedTensor(make_handle<HostTensor>(parts_shape(shape), real_dtype(dtype), Device(kCpu),
-                                           steps, 2 * offset, std::move(storage)))});
+  ErasedTensor parts = make_handle<HostTensor>(parts_shape(shape), real_dtype(dtype), Device(kCpu),
+                                               steps, 2 * offset, std::move(storage));
+  graph::note_host_tensor(parts);
+  return wrap_complex(Value{std::move(parts)});
 }
 
 std::complex<double> complex_item(const Tensor& x) {

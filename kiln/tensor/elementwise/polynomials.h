@@ -7,8 +7,8 @@ namespace kiln::special {
 
 // The polynomial of degree n at x, which broadcast; n is rounded towards zero, and the polynomial
 // of a negative degree is 0. Integers are computed in the default dtype. Computed by the recurrence
-// of three terms, up to the largest degree; differentiable in x. Throws ValueError for degrees
-// above 100000, which would not end.
+// of three terms in double precision; differentiable in x. Degrees above 100000 would not end: they
+// give NaN where they stand in a tensor, ValueError where n is a number.
 #define KILN_POLYNOMIAL(name)                    \
   Tensor name(const Tensor& x, const Tensor& n); \
   Tensor name(const Tensor& x, Scalar n);        \

@@ -5,6 +5,7 @@
 #include "kiln/tensor/index/scatter.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
+#include "kiln/tensor/value_check.h"
 
 namespace kiln {
 
@@ -114,13 +115,17 @@ Tensor checked_index(const Tensor& index, int64_t size, int dim) {
   }
   const Tensor i = index.to(i64);
   if (i.numel() == 0) return i;
-  const auto low = i.min().item<int64_t>();
-  const auto high = i.max().item<int64_t>();
-  if (low < -size || high >= size) {
-    throw_error<IndexError>("index: index ", low < -size ? low : high, " is out of range for dim ",
-                            dim, " of size ", size);
-  }
-  return low < 0 ? where(i.lt(0), i.add(size), i) : i;
+  const auto has_negative = [size, dim](const Tensor& x) {
+    const auto low = x.min().item<int64_t>();
+    const auto high = x.max().item<int64_t>();
+    if (low < -size || high >= size) {
+      throw_error<IndexError>("index: index ", low < -size ? low : high,
+                              " is out of range for dim ", dim, " of size ", size);
+    }
+    return low < 0;
+  };
+  if (detail::check_again("index", i, has_negative)) return where(i.lt(0), i.add(size), i);
+  return has_negative(i) ? where(i.lt(0), i.add(size), i) : i;
 }
 
 // The dims that tensors index, in front or where they stand, as one dim with one index.

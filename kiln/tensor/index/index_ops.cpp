@@ -4,6 +4,7 @@
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/operands.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/value_check.h"
 
 namespace kiln {
 
@@ -252,13 +253,15 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
     throw_error<ValueError>("one_hot: num_classes is needed for an empty tensor");
   }
   if (x.numel() > 0) {
-    const int64_t low = x.min().item<int64_t>();
-    const int64_t high = x.max().item<int64_t>();
-    if (num_classes == -1) num_classes = high + 1;
-    if (low < 0 || high >= num_classes) {
-      throw_error<IndexError>("one_hot: class out of range; got ", low < 0 ? low : high,
-                              "; expected 0 <= class < ", num_classes);
-    }
+    if (num_classes == -1) num_classes = x.max().item<int64_t>() + 1;
+    check_values("one_hot", x, [num_classes](const Tensor& classes) {
+      const int64_t low = classes.min().item<int64_t>();
+      const int64_t high = classes.max().item<int64_t>();
+      if (low < 0 || high >= num_classes) {
+        throw_error<IndexError>("one_hot: class out of range; got ", low < 0 ? low : high,
+                                "; expected 0 <= class < ", num_classes);
+      }
+    });
   }
   Shape shape = x.shape();
   shape.push_back(num_classes);

@@ -8,6 +8,7 @@
 #include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/index/index_ops.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/value_check.h"
 
 namespace kiln {
 
@@ -51,13 +52,17 @@ Combine combine_of(const char* op, const std::string& reduce) {
 Tensor from_front(const char* op, const Tensor& index, int64_t size) {
   const Tensor i = wrap(index_value(op, index));
   if (i.numel() == 0) return i;
-  const auto low = i.min().item<int64_t>();
-  const auto high = i.max().item<int64_t>();
-  if (low < -size || high >= size) {
-    throw_error<IndexError>(op, ": index out of range; got ", low < -size ? low : high,
-                            " for a tensor of ", size, " elements");
-  }
-  return low < 0 ? kiln::where(i.lt(0), i.add(size), i) : i;
+  const auto has_negative = [op, size](const Tensor& x) {
+    const auto low = x.min().item<int64_t>();
+    const auto high = x.max().item<int64_t>();
+    if (low < -size || high >= size) {
+      throw_error<IndexError>(op, ": index out of range; got ", low < -size ? low : high,
+                              " for a tensor of ", size, " elements");
+    }
+    return low < 0;
+  };
+  if (check_again(op, i, has_negative)) return kiln::where(i.lt(0), i.add(size), i);
+  return has_negative(i) ? kiln::where(i.lt(0), i.add(size), i) : i;
 }
 
 // ---- Reductions

@@ -6,6 +6,7 @@
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/host.h"
 #include "kiln/tensor/nn/functional_support.h"
+#include "kiln/tensor/value_check.h"
 
 namespace kiln::functional {
 
@@ -32,11 +33,13 @@ void require_table(const char* op, const Tensor& weight) {
 Tensor checked_index(const char* op, const Tensor& index, const Tensor& weight) {
   const Tensor flat = wrap(index_value(op, index, value_of(op, weight))).reshape({-1});
   if (flat.numel() == 0) return flat;
-  const int64_t low = flat.min().item<int64_t>(), high = flat.max().item<int64_t>();
-  if (low < 0 || high >= weight.size(0)) {
-    throw_error<IndexError>(op, ": index out of range; got ", low < 0 ? low : high,
-                            "; expected 0 <= index < ", weight.size(0));
-  }
+  check_values(op, flat, [op, rows = weight.size(0)](const Tensor& i) {
+    const int64_t low = i.min().item<int64_t>(), high = i.max().item<int64_t>();
+    if (low < 0 || high >= rows) {
+      throw_error<IndexError>(op, ": index out of range; got ", low < 0 ? low : high,
+                              "; expected 0 <= index < ", rows);
+    }
+  });
   return flat;
 }
 

@@ -9,6 +9,7 @@
 #include "kiln/tensor/elementwise/function_call.h"
 #include "kiln/tensor/nn/activations.h"
 #include "kiln/tensor/nn/functional_support.h"
+#include "kiln/tensor/value_check.h"
 
 namespace kiln::functional {
 
@@ -105,11 +106,20 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   constexpr const char* op = "binary_cross_entropy";
   check_same_shape(op, input, target);
   const Tensor x = input.detach();
-  // Of a batch of vmap the values cannot be told.
+  // Of a batch of vmap the values cannot be told, and those of a graph differ in each replay.
+  bool may_be_zero = true, may_be_one = true;
+  const auto range_of = [op](const Tensor& p) {
+    const double low = p.min().item(), high = p.max().item();
+    if (!(low >= 0.0 && high <= 1.0)) {
+      throw_error<ValueError>(op, ": expected probabilities in [0, 1]; got ", low, " to ", high);
+    }
+    return std::pair(low, high);
+  };
   const bool known = x.numel() > 0 && batched::as_batched(value_of(op, x).inner) == nullptr;
-  const double low = known ? x.min().item() : 0.0, high = known ? x.max().item() : 1.0;
-  if (!(low >= 0.0 && high <= 1.0)) {
-    throw_error<ValueError>(op, ": expected probabilities in [0, 1]; got ", low, " to ", high);
+  if (known && !check_again(op, x, range_of)) {
+    const auto [low, high] = range_of(x);
+    may_be_zero = low == 0.0;
+    may_be_one = high == 1.0;
   }
   // Where the bound of the logarithm holds its gradient is 0, also at 0 itself.
   const auto log_of = [](const Tensor& p, bool meets_zero) {
@@ -118,7 +128,7 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
     return kiln::log(p.masked_fill(zero, 1.0)).masked_fill(zero, -100.0).clamp(-100.0, {});
   };
   const Tensor loss =
-      (target - 1.0) * log_of(1.0 - input, high == 1.0) - target * log_of(input, low == 0.0);
+      (target - 1.0) * log_of(1.0 - input, may_be_one) - target * log_of(input, may_be_zero);
   return reduced_loss(weight.defined() ? loss * weight : loss, reduction);
 }
 

@@ -61,6 +61,40 @@ void optimizer_step(std::span<Tensor> params, std::span<const Tensor> grads,
                                  std::span<ErasedTensor>(state), step);
 }
 
+void adamw_8bit_step(Tensor& p, const Tensor& g, std::span<Tensor> codes, std::span<Tensor> largest,
+                     const AdamW8bitStep& step) {
+  const char* op = "adamw_8bit_step";
+  if (codes.size() != 2 || largest.size() != 2) {
+    throw_error<ValueError>(op, ": expected codes and magnitudes of two kinds; got ", codes.size(),
+                            " and ", largest.size());
+  }
+  if (step.block < 1) {
+    throw_error<ValueError>(op, ": block must be at least 1; got ", step.block);
+  }
+  const ErasedTensor& param = value_of(op, p).inner;
+  const ErasedTensor& grad = value_of(op, g).inner;
+  check_alike(op, "gradients", std::span(&param, 1), std::span(&grad, 1));
+  const int64_t n = param->shape().numel();
+  const Shape blocks{n == 0 ? 0 : (n - 1) / step.block + 1};
+  const auto state = [&](const Tensor& x, const char* what, DType dtype, const Shape& shape) {
+    if (x.dtype() != dtype) {
+      throw_error<DTypeError>(op, ": the ", what, " must be ", dtype, "; got ", x.dtype());
+    }
+    if (!(x.shape() == shape)) {
+      throw_error<ShapeError>(op, ": wrong shape of the ", what, "; got ", x.shape(), "; expected ",
+                              shape);
+    }
+    if (x.device() != p.device()) throw_device_mismatch(op, p.device(), x.device());
+  };
+  for (size_t i = 0; i < 2; ++i) {
+    state(codes[i], "codes", DType::u8, p.shape());
+    state(largest[i], "largest magnitudes", DType::f32, blocks);
+  }
+  Dispatch::float_adamw_8bit(param, grad, value_of(op, codes[0]).inner,
+                             value_of(op, largest[0]).inner, value_of(op, codes[1]).inner,
+                             value_of(op, largest[1]).inner, step);
+}
+
 bool are_alike(const Tensor& a, const Tensor& b) {
   const TensorBase& x = *value_of("step", a).inner;
   const TensorBase& y = *value_of("step", b).inner;

@@ -14,6 +14,12 @@ namespace kiln::detail {
 void optimizer_step(std::span<Tensor> params, std::span<const Tensor> grads,
                     std::span<const std::span<Tensor>> slots, const OptimizerStep& step);
 
+// AdamW with coded state: codes u8 in p's shape, of m and of v, and the largest magnitudes of their
+// blocks, f32 [blocks]. Writes p and the state in place; not recorded. ShapeError, DTypeError,
+// DeviceError and, for a block below 1, ValueError.
+void adamw_8bit_step(Tensor& p, const Tensor& g, std::span<Tensor> codes, std::span<Tensor> largest,
+                     const AdamW8bitStep& step);
+
 // Whether both are of one shape, dtype and device. Throws DTypeError for complex ones.
 bool are_alike(const Tensor& a, const Tensor& b);
 

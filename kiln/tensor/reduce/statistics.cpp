@@ -12,6 +12,7 @@
 #include "kiln/tensor/reduce/cumulative.h"
 #include "kiln/tensor/shape/rearranging.h"
 #include "kiln/tensor/shape/views.h"
+#include "kiln/tensor/value_check.h"
 
 namespace kiln {
 
@@ -41,10 +42,12 @@ void check_quantiles(const char* op, const Tensor& x, const Tensor& q) {
     throw_error<ShapeError>(op, ": expected q of the tensor's dtype with at most 1 dim; got ",
                             q.dtype(), " ", q.shape(), " for ", x.dtype());
   }
-  if (q.numel() > 0 && !(q.min().item() >= 0.0 && q.max().item() <= 1.0)) {
-    throw_error<ValueError>(op, ": expected 0 <= q <= 1; got ", q.min().item(), " to ",
-                            q.max().item());
-  }
+  detail::check_values(op, q, [op](const Tensor& values) {
+    if (values.numel() > 0 && !(values.min().item() >= 0.0 && values.max().item() <= 1.0)) {
+      throw_error<ValueError>(op, ": expected 0 <= q <= 1; got ", values.min().item(), " to ",
+                              values.max().item());
+    }
+  });
 }
 
 // The elements of rows [.., n] that sorting brings to the places [.., k].
@@ -304,9 +307,11 @@ Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Te
           "cov: expected ", frequencies ? "integer fweights" : "floating point aweights",
           ", one for each of ", n, " observations; got ", given.dtype(), " ", given.shape());
     }
-    if (n > 0 && given.min().item() < 0) {
-      throw_error<ValueError>("cov: expected weights >= 0; got ", given.min().item());
-    }
+    detail::check_values("cov", given, [](const Tensor& x) {
+      if (x.numel() > 0 && x.min().item() < 0) {
+        throw_error<ValueError>("cov: expected weights >= 0; got ", x.min().item());
+      }
+    });
     weights = weights.defined() ? weights.mul(given) : given;
   }
   const bool has_floats = is_floating_point(x.dtype()) || is_complex(x.dtype());

@@ -54,6 +54,7 @@ from .resnet import (
     resnext50_32x4d,
     wide_resnet50_2,
 )
+from .sentence_piece import SentencePiece
 from .tokenizer import Tokenizer
 from .unet import UNet, unet
 from .vae import VAE, vae_loss

@@ -236,7 +236,7 @@ def left_padded(input_ids, attention_mask, pad_token_id, device=None):
         mask = kiln.tensor([[False] * (length - len(row)) + [True] * len(row) for row in rows])
     if ids.shape[0] < 1 or ids.shape[1] < 1:
         raise ValueError("generate: every prompt needs at least one token")
-    return ids.to(device), mask.to(device)
+    return ids.to(device=device), mask.to(device=device)
 
 
 def _occurring(ids, mask, logits):

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 import kiln
 from kiln import nn
 
-from ._cache import KeyValueCache
+from ._causal import CausalLM, continued
 from ._config import Config, Output
 from ._pretrained import (
     PretrainedModel,
     activation,
     causal_mask,
     check_input_ids,
-    next_token_loss,
 )
-from .generation import GenerationMixin
 
 
 @dataclass
@@ -153,9 +151,7 @@ class GPT2Model(PretrainedModel):
         use_cache=False,
     ):
         check_input_ids("GPT2", input_ids, self.config.vocab_size)
-        if use_cache and past_key_values is None:
-            past_key_values = KeyValueCache()
-        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        past_key_values, past = continued(past_key_values, use_cache)
         t = input_ids.shape[1]
         if past + t > self.config.n_positions:
             raise ValueError(f"GPT2: at most {self.config.n_positions} positions; got {past + t}")
@@ -168,27 +164,13 @@ class GPT2Model(PretrainedModel):
         return Output(last_hidden_state=self.ln_f(x), past_key_values=past_key_values)
 
 
-class GPT2LMHeadModel(GenerationMixin, PretrainedModel):
+class GPT2LMHeadModel(CausalLM):
     """Token ids [N, T] -> logits [N, T, vocab_size] of next tokens; with labels the loss."""
 
     config_class = GPT2Config
     base_model_prefix = "transformer"
-
-    def __init__(self, config):
-        super().__init__(config)
-        self.transformer = GPT2Model(config)
-        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
-        nn.init.normal_(self.lm_head.weight, 0.0, config.initializer_range)
-        self.tie_weights()
-
-    def tied_keys(self):
-        if not self.config.tie_word_embeddings:
-            return {}
-        return {"lm_head.weight": "transformer.wte.weight"}
-
-    def tie_weights(self):
-        if self.config.tie_word_embeddings:
-            self.lm_head.weight = self.transformer.wte.weight
+    backbone_class = GPT2Model
+    embedding = "wte"
 
     def max_positions(self):
         return self.config.n_positions
@@ -206,10 +188,7 @@ class GPT2LMHeadModel(GenerationMixin, PretrainedModel):
         output = self.transformer(
             input_ids, past_key_values, attention_mask, position_ids, use_cache
         )
-        hidden = output.last_hidden_state
-        logits = self.lm_head(hidden[:, -logits_to_keep:] if logits_to_keep else hidden)
-        loss = None if labels is None else next_token_loss(logits, labels)
-        return Output(loss=loss, logits=logits, past_key_values=output.past_key_values)
+        return self.predictions(output, labels, logits_to_keep)
 
 
 _SIZES = {

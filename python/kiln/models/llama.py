@@ -7,22 +7,21 @@ from dataclasses import dataclass
 import kiln
 from kiln import nn
 
-from ._cache import KeyValueCache
+from ._causal import CausalLM, continued
 from ._config import Config, Output
+from .gguf_llama import keep_quantized, read_llama
 from ._pretrained import (
     PretrainedModel,
     activation,
     causal_mask,
     check_input_ids,
-    next_token_loss,
 )
-from .generation import GenerationMixin
 
 
 @dataclass
 class LlamaConfig(Config):
     """rope_scaling and rope_parameters are dicts as `config.json` has them: their "rope_type" may
-    be "default", "linear" or "llama3"."""
+    be "default", "linear" or "llama3"; or "factors", a list by which frequencies are divided."""
 
     vocab_size: int = 32000
     hidden_size: int = 4096
@@ -81,9 +80,14 @@ def rope_frequencies(rope, head_dim):
         return frequencies
     if kind == "linear":
         return [f / rope["factor"] for f in frequencies]
+    if kind == "factors":
+        factors = rope["factors"]
+        if len(factors) != len(frequencies) or not all(factor > 0 for factor in factors):
+            raise ValueError(f"rope: expected {len(frequencies)} positive factors; got {factors}")
+        return [f / factor for f, factor in zip(frequencies, factors)]
     if kind != "llama3":
         raise NotImplementedError(
-            f"rope_type: expected 'default', 'linear' or 'llama3'; got {kind!r}"
+            f"rope_type: expected 'default', 'linear', 'llama3' or 'factors'; got {kind!r}"
         )
     low, high = rope["low_freq_factor"], rope["high_freq_factor"]
     context = rope["original_max_position_embeddings"]
@@ -210,9 +214,7 @@ class LlamaModel(PretrainedModel):
         use_cache=False,
     ):
         check_input_ids("Llama", input_ids, self.config.vocab_size)
-        if use_cache and past_key_values is None:
-            past_key_values = KeyValueCache()
-        past = 0 if past_key_values is None else past_key_values.get_seq_length()
+        past_key_values, past = continued(past_key_values, use_cache)
         t = input_ids.shape[1]
         if position_ids is None:
             position_ids = kiln.arange(past, past + t, device=input_ids.device)
@@ -224,27 +226,29 @@ class LlamaModel(PretrainedModel):
         return Output(last_hidden_state=self.norm(x), past_key_values=past_key_values)
 
 
-class LlamaForCausalLM(GenerationMixin, PretrainedModel):
+class LlamaForCausalLM(CausalLM):
     """Token ids [N, T] -> logits [N, T, vocab_size] of next tokens; with labels the loss."""
 
     config_class = LlamaConfig
     base_model_prefix = "model"
+    backbone_class = LlamaModel
+    embedding = "embed_tokens"
 
-    def __init__(self, config):
-        super().__init__(config)
-        self.model = LlamaModel(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
-        nn.init.normal_(self.lm_head.weight, 0.0, config.initializer_range)
-        self.tie_weights()
+    @classmethod
+    def from_gguf(cls, path, *, quantized=False, **options):
+        """The model of a file in llama.cpp's format, in float32 and in eval mode.
 
-    def tied_keys(self):
-        if not self.config.tie_word_embeddings:
-            return {}
-        return {"lm_head.weight": "model.embed_tokens.weight"}
-
-    def tie_weights(self):
-        if self.config.tie_word_embeddings:
-            self.lm_head.weight = self.model.embed_tokens.weight
+        quantized: linear layers keep the file's blocks (Q8_0, Q4_0) as 8 bits a value, a quarter of
+        the memory; else they become float32, with the same values. `options` replace fields of the
+        configuration.
+        """
+        values, state = read_llama(path, quantized)
+        config = LlamaConfig(**{**values, **options})
+        with kiln.device("meta"):
+            model = cls(config)
+        keep_quantized(model, state)
+        model.load_pretrained(state, assign=True)
+        return model.eval()
 
     def forward(
         self,
@@ -257,10 +261,7 @@ class LlamaForCausalLM(GenerationMixin, PretrainedModel):
         logits_to_keep=0,
     ):
         output = self.model(input_ids, attention_mask, position_ids, past_key_values, use_cache)
-        hidden = output.last_hidden_state
-        logits = self.lm_head(hidden[:, -logits_to_keep:] if logits_to_keep else hidden)
-        loss = None if labels is None else next_token_loss(logits, labels)
-        return Output(loss=loss, logits=logits, past_key_values=output.past_key_values)
+        return self.predictions(output, labels, logits_to_keep)
 
 
 def llama(*, weights=None, **options):

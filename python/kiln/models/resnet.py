@@ -16,6 +16,7 @@ class BasicBlock(nn.Module):
     """Two 3x3 convolutions around which the input is added."""
 
     expansion = 1
+    fusable = (("conv1", "bn1"), ("conv2", "bn2"))
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Bottleneck(nn.Module):
     convolution's."""
 
     expansion = 4
+    fusable = (("conv1", "bn1"), ("conv2", "bn2"), ("conv3", "bn3"))
 
     def __init__(
         self,
@@ -85,6 +87,8 @@ class Bottleneck(nn.Module):
 
 class ResNet(nn.Module):
     """Four stages of `layers[i]` blocks: images [N, 3, H, W] -> [N, num_classes]."""
+
+    fusable = (("conv1", "bn1"),)
 
     def __init__(
         self,

@@ -5,6 +5,21 @@ from . import functional, init, parameter, utils
 from .attention import MultiheadAttention, TransformerEncoderLayer
 from .container import ModuleDict, ModuleList, Sequential
 from .cpp_module import CppModule
+from .finetuning import (
+    Lora,
+    Quantized,
+    QuantizeReport,
+    dequantize_,
+    lora,
+    lora_parameters,
+    merge,
+    merge_and_unload,
+    qlora,
+    quantize_,
+    unload,
+    unmerge,
+)
+from .initializer import Initializer
 from .layers import *
 from .lazy import *
 from .lazy import UninitializedParameter

@@ -63,6 +63,16 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
             f'Module [{_class_name(self)}] is missing the required "forward" function'
         )
 
+    def compile(self, *args, **kwargs):
+        """Compiles forward in place, with the arguments of kiln.compile; returns self.
+
+        Hooks run around it as before, and the state dict stays as it is.
+        """
+        from .._compile import compile
+
+        self.__dict__["forward"] = compile(type(self).forward.__get__(self), *args, **kwargs)
+        return self
+
     # ---- Registration
 
     def _check_name(self, name, kind, place):

@@ -1,5 +1,6 @@
 """LRScheduler: what every learning rate schedule is."""
 
+import functools
 import warnings
 
 from .. import _C, errors
@@ -27,6 +28,27 @@ def power(gamma, times):
         raise errors.OverflowError(f"{gamma} to the power {times} is no finite rate") from None
 
 
+def _on_host(step):
+    """step(), which a captured graph calls again in each replay."""
+
+    @functools.wraps(step)
+    def run(self, *args, **kwargs):
+        if not _C._is_capturing():
+            return step(self, *args, **kwargs)
+        given = [*args, *kwargs.values()]
+        tensors = [value for value in given if isinstance(value, _C.Tensor)]
+
+        def call(values):
+            values = iter(values)
+            now = [next(values) if isinstance(v, _C.Tensor) else v for v in given]
+            step(self, *now[: len(args)], **dict(zip(kwargs, now[len(args) :], strict=True)))
+
+        return _C._call_on_host("lr_scheduler_step", tensors, call)
+
+    run.on_host = True
+    return run
+
+
 class LRScheduler:
     """The base of schedules. A subclass overrides get_lr().
 
@@ -38,6 +60,12 @@ class LRScheduler:
 
     _is_initial = False
     _get_lr_called_within_step = False  # what get_lr() of users' classes may ask
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        step = cls.__dict__.get("step")
+        if step is not None and not hasattr(step, "on_host"):
+            cls.step = _on_host(step)
 
     def __init__(self, optimizer, last_epoch=-1):
         if not isinstance(optimizer, Optimizer):
@@ -83,6 +111,7 @@ class LRScheduler:
         """The rate of each group in epoch last_epoch, from the one that it has."""
         raise errors.NotImplementedError(f"{type(self).__name__} has no get_lr()")
 
+    @_on_host
     def step(self, epoch=None):
         """To the next epoch, after the optimizer's step; epoch: to this one, by lr_at()."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):

@@ -54,6 +54,8 @@ def _with_hooks(step):
         self = args[0]
         if type(self).step is not hooked:
             return step(*args, **kwargs)  # called by a subclass's step, which ran the hooks
+        if _C._is_capturing():
+            return self._capture_step(hooked, args[1:], kwargs)
         self._opt_called = True
         before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
         if not (before or after or _global_pre_hooks or _global_post_hooks):
@@ -115,6 +117,25 @@ class Optimizer:
         kind = type(self)
         if not getattr(kind.step, "hooked", False):
             kind.step = _with_hooks(kind.step)
+
+    def _capture_step(self, step, args, kwargs):
+        """A graph holds the step as a call: rates, counts and state stay this object's."""
+        params = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
+        grads = args[0] if args else kwargs.get("gradients")
+        if callable(grads) or "closure" in kwargs:
+            return step.__wrapped__(self, *args, **kwargs)  # it computes the loss itself
+
+        def call(values):
+            for param, value in zip(params, values, strict=True):
+                param.grad = value
+            step(self, *args, **kwargs)
+
+        if grads is not None:
+            raise errors.NotImplementedError(
+                "step: gradients given as an argument cannot be part of a compiled function yet;"
+                " expected loss.backward() and step()"
+            )
+        return _C._call_on_host("optimizer_step", [p.grad for p in params], call)
 
     def __getstate__(self):
         return {

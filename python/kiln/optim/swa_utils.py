@@ -91,9 +91,10 @@ class AveragedModel(Module):
             )
         if avg_fn is not None and multi_avg_fn is not None:
             raise errors.ValueError("Only one of avg_fn and multi_avg_fn should be provided")
+        device = None if device is None else _C.device(device)
         self.module = copy.deepcopy(model)
         if device is not None:
-            self.module = self.module.to(device)
+            self.module.to(device)
         self.register_buffer("n_averaged", _C.tensor(0, dtype=_C.int64, device=device))
         self.avg_fn = avg_fn
         self.multi_avg_fn = multi_avg_fn
@@ -135,6 +136,7 @@ def update_bn(loader, model, device=None):
 
     A batch is the model's input, or a list or tuple whose first element is.
     """
+    device = None if device is None else _C.device(device)
     norms = [m for m in model.modules() if hasattr(m, "reset_running_stats")]
     norms = [m for m in norms if getattr(m, "running_mean", None) is not None]
     if not norms:

@@ -4,6 +4,7 @@
 #include "kiln/backend/cpu/conv/depthwise.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "kiln/backend/cpu/conv/conv_kernels.h"
@@ -116,10 +117,53 @@ class PlaneCopies {
   std::vector<FlatVector> whole_, last_;
 };
 
+constexpr int64_t kRowsAtOnce = 4;  // of apply_plane
+
+// Whether apply_plane knows the kernel.
+template <class T>
+bool is_by_rows(const ConvSizes& s) {
+  const PatchGeometry& g = s.geometry;
+  const int64_t side = g.kernel[0], stride = g.stride[0];
+  return std::is_same_v<T, float> && (side == 3 || side == 5 || side == 7) && side == g.kernel[1] &&
+         (stride == 1 || stride == 2) && stride == g.stride[1] && g.dilation == IntPair{1, 1} &&
+         s.out_height >= kRowsAtOnce;
+}
+
+template <class T>
+void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+  const PatchGeometry& g = s.geometry;
+  const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
+  constexpr int64_t kBandPixels = 8192;
+  const int64_t wanted = ceil_div(s.out_height * s.out_width, kBandPixels);
+  const int64_t bands = std::clamp<int64_t>(wanted, 1, s.out_height / kRowsAtOnce);
+  const int64_t pieces = s.batch * s.groups * s.out * bands;
+  const int64_t work = std::max<int64_t>(s.out_height * s.out_width * s.taps() / bands, 1);
+  parallel_for(pieces, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t band = piece % bands, out = piece / bands;
+      const int64_t first = band * s.out_height / bands;
+      const int64_t last = (band + 1) * s.out_height / bands;
+      const int64_t channel = out % (s.groups * s.out);
+      const DepthwisePlane<T> plane = {x + out / s.out * s.plane(),
+                                       s.height,
+                                       s.width,
+                                       g.kernel[0],
+                                       g.stride[0],
+                                       g.padding[0],
+                                       g.padding[1],
+                                       s.out_width};
+      kernels.apply_plane(plane, first, last - first, weight + channel * s.taps(),
+                          bias == nullptr ? nullptr : bias + channel,
+                          y + out * s.pixels() + first * s.out_width);
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
 void depthwise_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+  if (is_by_rows<T>(s)) return forward_by_rows(s, x, weight, bias, y);
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   const PlaneCopies<T> copies(s);
   const int64_t planes = s.batch * s.groups;

@@ -3,11 +3,13 @@
 #include <hwy/foreach_target.h>
 // Highway's order: the above includes this file once for each target.
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
+#include "kiln/backend/cpu/conv/depthwise_rows-inl.h"
 #include "kiln/backend/cpu/kernel_table.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -138,8 +140,15 @@ void add_up(T* sums, int64_t taps, T* to) {
 
 template <class T>
 const DepthwiseKernels<T>* depthwise_kernels_of() {
-  static const DepthwiseKernels<T> table = {static_cast<int>(hn::Lanes(hn::ScalableTag<T>())),
-                                            &apply<T>, &correlate<T>, &add_up<T>};
+  static const DepthwiseKernels<T> table = [] {
+    DepthwiseKernels<T> kernels = {};
+    kernels.lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<T>()));
+    kernels.apply = &apply<T>;
+    if constexpr (std::is_same_v<T, float>) kernels.apply_plane = &apply_plane;
+    kernels.correlate = &correlate<T>;
+    kernels.add_up = &add_up<T>;
+    return kernels;
+  }();
   return &table;
 }
 

@@ -25,11 +25,26 @@ struct DepthwiseBlock {
   int64_t count = 0;
 };
 
+// One plane of the input, and the square kernel that goes over it.
+template <class T>
+struct DepthwisePlane {
+  const T* x = nullptr;
+  int64_t height = 0, width = 0;
+  int64_t side = 0, stride = 0;
+  int64_t padding_top = 0, padding_left = 0;
+  int64_t out_width = 0;
+};
+
 template <class T>
 struct DepthwiseKernels {
   int lanes;
   // y[pixel] = the sum over taps of weight[t] x[..], added up in their order, + *bias unless null.
   void (*apply)(const DepthwiseBlock<T>& block, const T* weight, const T* bias, T* y);
+  // The same for `count` rows of the output, four or more, from row `first` on, with which y
+  // begins, from the plane where it lies: for kernels of 3, 5 or 7 taps a side, strides of 1 or 2
+  // and no dilation. Null for double.
+  void (*apply_plane)(const DepthwisePlane<T>& plane, int64_t first, int64_t count, const T* weight,
+                      const T* bias, T* y);
   // sums[t * lanes + i] += the sum of g[j] x[j + offsets[t]] over some of the columns j that are
   // pixels. g can be read up to a vector beyond the last column.
   void (*correlate)(const DepthwiseBlock<T>& block, const T* g, T* sums);

@@ -12,7 +12,10 @@
 #include <cstdint>
 #include <utility>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
+
+#include "kiln/backend/cpu/matmul/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -33,6 +36,7 @@ HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, i
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t ahead = fetched_ahead<T>(k, kRows * row);
   V even[kRows], odd[kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
@@ -42,6 +46,8 @@ HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, i
     const V x1 = hn::LoadU(d, x + p + lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
+      hwy::Prefetch(rows + r * row + p + ahead);
+      if (2 * lanes * sizeof(T) > 64) hwy::Prefetch(rows + r * row + p + ahead + lanes);
       even[r] = hn::MulAdd(x0, hn::LoadU(d, rows + r * row + p), even[r]);
       odd[r] = hn::MulAdd(x1, hn::LoadU(d, rows + r * row + p + lanes), odd[r]);
     }
@@ -181,25 +187,54 @@ void dots_of_rows(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t r
   }
 }
 
+// Adds kRows rows, each times its x, to y [count], in their order; with kFirst y begins as zeros.
+// The rows after these are fetched meanwhile: a row is too short for the processor to see that it
+// goes on.
+template <int kRows, bool kFirst, class T>
+HWY_INLINE void add_weighted(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, int64_t row,
+                             int64_t count, T* HWY_RESTRICT y) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t ahead = fetched_ahead<T>(count, kRows * row);
+  V xs[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) xs[r] = hn::Set(d, x[r]);
+  int64_t j = 0;
+  for (; j + lanes <= count; j += lanes) {
+    V sum = kFirst ? hn::Zero(d) : hn::LoadU(d, y + j);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      hwy::Prefetch(rows + r * row + j + ahead);
+      sum = hn::MulAdd(xs[r], hn::LoadU(d, rows + r * row + j), sum);
+    }
+    hn::StoreU(sum, d, y + j);
+  }
+  if (j < count) {
+    const auto valid = hn::FirstN(d, static_cast<size_t>(count - j));
+    V sum = kFirst ? hn::Zero(d) : hn::MaskedLoad(valid, d, y + j);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      sum = hn::MulAdd(xs[r], hn::MaskedLoad(valid, d, rows + r * row + j), sum);
+    }
+    hn::BlendedStore(sum, valid, d, y + j);
+  }
+}
+
 template <class T>
 void weighted_sum(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  std::fill_n(y, count, T(0));
-  // A few rows at a time, so that y passes through the cache less often; each sum is still in the
+  // Eight rows at a time, so that y passes through the cache less often; each sum is still in the
   // order of p.
-  for (int64_t p = 0; p < k; p += 4) {
-    const int64_t n = std::min<int64_t>(4, k - p);
-    for (int64_t j = 0; j < count; j += lanes) {
-      const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, count - j)));
-      const T* HWY_RESTRICT from = rows + p * row + j;
-      auto sum = hn::MaskedLoad(valid, d, y + j);
-      for (int64_t r = 0; r < n; ++r) {
-        sum = hn::MulAdd(hn::Set(d, x[p + r]), hn::MaskedLoad(valid, d, from + r * row), sum);
-      }
-      hn::BlendedStore(sum, valid, d, y + j);
-    }
+  int64_t p = 0;
+  if (k >= 8) {
+    add_weighted<8, true>(x, rows, row, count, y);
+    p = 8;
+  } else {
+    add_weighted<1, true>(x, rows, row, count, y);
+    p = 1;
   }
+  for (; p + 8 <= k; p += 8) add_weighted<8, false>(x + p, rows + p * row, row, count, y);
+  for (; p < k; ++p) add_weighted<1, false>(x + p, rows + p * row, row, count, y);
 }
 
 }  // namespace kiln::cpu::HWY_NAMESPACE

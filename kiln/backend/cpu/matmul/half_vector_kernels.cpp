@@ -4,10 +4,12 @@
 
 #include <hwy/foreach_target.h>
 // Highway's order: the above includes this file once for each target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
 #include "kiln/backend/cpu/matmul/half_vector_kernels.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -33,6 +35,7 @@ HWY_INLINE void some_half_dots(const float* HWY_RESTRICT x, const Half* HWY_REST
                                int64_t row, int64_t k, float* y) {
   const FloatTag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t ahead = fetched_ahead<Half>(k, kRows * row);
   FloatVec even[kRows], odd[kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
@@ -42,6 +45,7 @@ HWY_INLINE void some_half_dots(const float* HWY_RESTRICT x, const Half* HWY_REST
     const FloatVec x1 = hn::LoadU(d, x + p + lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
+      hwy::Prefetch(rows + r * row + p + ahead);
       even[r] = hn::MulAdd(x0, load_half(rows + r * row + p), even[r]);
       odd[r] = hn::MulAdd(x1, load_half(rows + r * row + p + lanes), odd[r]);
     }
@@ -60,29 +64,50 @@ void half_dots(const float* x, const Half* rows, int64_t row, int64_t count, int
   for (; j < count; ++j) some_half_dots<1>(x, rows + j * row, row, k, y + j);
 }
 
-// A few rows at a time, so that y passes through the cache less often; each sum is still in the
+// Adds kRows rows, each times its x, to y [count], in their order; with kFirst y begins as zeros.
+// The rows after these are fetched meanwhile.
+template <int kRows, bool kFirst, class Half>
+HWY_INLINE void add_weighted_halves(const float* HWY_RESTRICT x, const Half* HWY_RESTRICT rows,
+                                    int64_t row, int64_t count, float* HWY_RESTRICT y) {
+  const FloatTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t ahead = fetched_ahead<Half>(count, kRows * row);
+  FloatVec xs[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) xs[r] = hn::Set(d, x[r]);
+  int64_t j = 0;
+  for (; j + 2 * lanes <= count; j += 2 * lanes) {
+    FloatVec even = kFirst ? hn::Zero(d) : hn::LoadU(d, y + j);
+    FloatVec odd = kFirst ? hn::Zero(d) : hn::LoadU(d, y + j + lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      hwy::Prefetch(rows + r * row + j + ahead);
+      even = hn::MulAdd(xs[r], load_half(rows + r * row + j), even);
+      odd = hn::MulAdd(xs[r], load_half(rows + r * row + j + lanes), odd);
+    }
+    hn::StoreU(even, d, y + j);
+    hn::StoreU(odd, d, y + j + lanes);
+  }
+  for (; j < count; ++j) {
+    float sum = kFirst ? 0.0f : y[j];
+    for (int r = 0; r < kRows; ++r) sum += x[r] * static_cast<float>(rows[r * row + j]);
+    y[j] = sum;
+  }
+}
+
+// Eight rows at a time, so that y passes through the cache less often; each sum is still in the
 // order of p.
 template <class Half>
 void half_weighted_sum(const float* x, const Half* rows, int64_t row, int64_t k, int64_t count,
                        float* y) {
-  const FloatTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  std::fill_n(y, count, 0.0f);
-  for (int64_t p = 0; p < k; p += 8) {
-    const int64_t n = std::min<int64_t>(8, k - p);
-    const Half* from = rows + p * row;
-    int64_t j = 0;
-    for (; j + lanes <= count; j += lanes) {
-      FloatVec sum = hn::LoadU(d, y + j);
-      for (int64_t r = 0; r < n; ++r) {
-        sum = hn::MulAdd(hn::Set(d, x[p + r]), load_half(from + r * row + j), sum);
-      }
-      hn::StoreU(sum, d, y + j);
-    }
-    for (; j < count; ++j) {
-      for (int64_t r = 0; r < n; ++r) y[j] += x[p + r] * static_cast<float>(from[r * row + j]);
-    }
+  int64_t p = k >= 8 ? 8 : 1;
+  if (k >= 8) {
+    add_weighted_halves<8, true>(x, rows, row, count, y);
+  } else {
+    add_weighted_halves<1, true>(x, rows, row, count, y);
   }
+  for (; p + 8 <= k; p += 8) add_weighted_halves<8, false>(x + p, rows + p * row, row, count, y);
+  for (; p < k; ++p) add_weighted_halves<1, false>(x + p, rows + p * row, row, count, y);
 }
 
 template <class Half>

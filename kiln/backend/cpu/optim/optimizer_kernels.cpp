@@ -3,10 +3,12 @@
 #include <hwy/foreach_target.h>
 // Highway's order: the above includes this file once for each target.
 #include <cmath>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/optim/formula_vectors-inl.h"
 #include "kiln/backend/cpu/optim/optimizer_kernels.h"
 #include "kiln/backend/cpu/rows-inl.h"
 
@@ -14,82 +16,24 @@ HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 namespace {
 
-// ---- Numbers of the formulas: vectors
-
-template <class V>
-HWY_INLINE V splat(V like, double c) {
-  using D = hn::DFromV<V>;
-  static_cast<void>(like);
-  return hn::Set(D(), static_cast<hn::TFromD<D>>(c));
-}
-template <class V>
-HWY_INLINE V add(V a, V b) {
-  return hn::Add(a, b);
-}
-template <class V>
-HWY_INLINE V sub(V a, V b) {
-  return hn::Sub(a, b);
-}
-template <class V>
-HWY_INLINE V mul(V a, V b) {
-  return hn::Mul(a, b);
-}
-template <class V>
-HWY_INLINE V div(V a, V b) {
-  return hn::Div(a, b);
-}
-template <class V>
-HWY_INLINE V scaled(V x, double c) {
-  return hn::Mul(x, splat(x, c));
-}
-template <class V>
-HWY_INLINE V plus(V x, double c) {
-  return hn::Add(x, splat(x, c));
-}
-template <class V>
-HWY_INLINE V mul_add(V a, V b, V c) {
-  return hn::MulAdd(a, b, c);
-}
-template <class V>
-HWY_INLINE V scaled_add(V a, double c, V b) {
-  return hn::MulAdd(splat(a, c), a, b);
-}
-template <class V>
-HWY_INLINE V root(V x) {
-  return hn::Sqrt(x);
-}
-template <class V>
-HWY_INLINE V magnitude(V x) {
-  return hn::Abs(x);
-}
-// NaN in either stays, as in float_maximum.
-template <class V>
-HWY_INLINE V larger(V a, V b) {
-  return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::Ne(a, a)), a, b);
-}
-template <class V>
-HWY_INLINE V nothing(V) {
-  return hn::Zero(hn::DFromV<V>());
-}
-template <class V>
-HWY_INLINE V pick(V x, V a, V b) {
-  return hn::IfThenElse(hn::Gt(x, nothing(x)), a, b);
-}
-template <class V>
-HWY_INLINE V between(V x, double low, double high) {
-  return hn::Min(hn::Max(x, splat(x, low)), splat(x, high));
-}
-
-#define KILN_FORMULA HWY_INLINE
-#include "kiln/backend/optimizer_formulas.def"
-#undef KILN_FORMULA
-
 template <class T, class Step>
 void run(T* p, const T* g, const Slots<T>& slots, const Step& step, int64_t n) {
   const hn::ScalableTag<T> d;
   const Formula<Step> formula(step);
   // One by one: Clang 16 captures no structured bindings beside OpenMP.
   T *s0 = slots[0], *s1 = slots[1], *s2 = slots[2], *s3 = slots[3];
+  if constexpr (std::is_same_v<Step, SgdStep>) {
+    if (step.slots() == 0 && step.weight_decay == 0.0) {
+      // The compiler sees that nothing but the last line of the formula is left.
+      const Formula<SgdStep> plain(SgdStep{.lr = step.lr});
+      for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+        auto pv = io.load(p + i), none = pv;
+        plain(pv, io.load(g + i), none, none, none, none);
+        io.store(pv, p + i);
+      });
+      return;
+    }
+  }
   for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
     auto pv = io.load(p + i);
     auto v0 = s0 == nullptr ? pv : io.load(s0 + i);

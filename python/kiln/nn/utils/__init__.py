@@ -9,6 +9,7 @@ from . import stateless as stateless
 from .clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .fusion import (
+    fuse_,
     fuse_conv_bn_eval,
     fuse_conv_bn_weights,
     fuse_linear_bn_eval,
@@ -25,6 +26,7 @@ __all__ = [
     "clip_grads_with_norm_",
     "convert_conv2d_weight_memory_format",
     "convert_conv3d_weight_memory_format",
+    "fuse_",
     "fuse_conv_bn_eval",
     "fuse_conv_bn_weights",
     "fuse_linear_bn_eval",

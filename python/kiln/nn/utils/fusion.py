@@ -3,6 +3,8 @@
 import copy
 
 from ... import _C, errors
+from .. import layers
+from ..container import Sequential
 
 
 def _check_eval(op, layer, bn):
@@ -72,3 +74,78 @@ def fuse_linear_bn_eval(linear, bn):
 def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
     """The weight and bias of a linear layer followed by a normalization with running statistics."""
     return _fused(linear_w, linear_b, [-1, 1], bn_rm, bn_rv, bn_eps, bn_w, bn_b)
+
+
+_CONVOLUTIONS = (layers.Conv1d, layers.Conv2d, layers.Conv3d)
+_TRANSPOSED = (layers.ConvTranspose1d, layers.ConvTranspose2d, layers.ConvTranspose3d)
+_NORMS = (layers.BatchNorm1d, layers.BatchNorm2d, layers.BatchNorm3d)
+
+
+def _folded(first, norm):
+    """The layer that does both, or None where they do not go together."""
+    if type(norm) not in _NORMS or norm.running_mean is None or norm.running_var is None:
+        return None
+    if type(first) in _CONVOLUTIONS and first.out_channels == norm.num_features:
+        return fuse_conv_bn_eval(first, norm)
+    if type(first) in _TRANSPOSED and first.groups == 1 and first.out_channels == norm.num_features:
+        return fuse_conv_bn_eval(first, norm, transpose=True)
+    if type(first) is layers.Linear and first.out_features == norm.num_features:
+        return fuse_linear_bn_eval(first, norm)
+    return None
+
+
+def _hooked(module):
+    return any(getattr(module, name, None) for name in ("_forward_hooks", "_forward_pre_hooks"))
+
+
+def _neighbours(module):
+    """(parent, name of a layer, name of what its output alone goes to)"""
+    for parent in module.modules():
+        if isinstance(parent, Sequential) and type(parent).forward is Sequential.forward:
+            names = list(parent._modules)
+            yield from ((parent, *pair) for pair in zip(names, names[1:]))
+        yield from ((parent, *pair) for pair in getattr(type(parent), "fusable", ()))
+
+
+def fuse_(module, pairs=()):
+    """Folds batch normalizations into the convolutions before them; returns the module.
+
+    For inference: the module must be in eval mode. Found are layers that follow one another in a
+    Sequential, those that a class names in `fusable`, a tuple of pairs of names as models of
+    kiln.models have it, and `pairs`: paths ("block.conv", "block.norm") where the norm alone gets
+    the convolution's output; there also a Linear, whose outputs have two dims. An Identity takes the norm's place, so that the code stays; the state
+    dict has the folded weights. Layers with hooks, and norms without running statistics, stay.
+    """
+    if module.training:
+        raise errors.AssertionError("fuse_: the module must be in eval mode; call eval() first")
+    found = list(_neighbours(module))
+    explicit = []
+    for first, norm in pairs:
+        (path, _, a), (other, _, b) = (name.rpartition(".") for name in (first, norm))
+        parent, norm_parent = module.get_submodule(path), module.get_submodule(other)
+        new = _folded(parent.get_submodule(a), norm_parent.get_submodule(b))
+        if new is None:
+            raise errors.ValueError(
+                f"fuse_: expected a convolution or Linear and a batch normalization of its outputs "
+                f"with running statistics; got {first!r} and {norm!r}"
+            )
+        explicit.append((parent, a, norm_parent, b, new))
+    users = {}
+    for parent in module.modules():
+        for child in parent._modules.values():
+            users[id(child)] = users.get(id(child), 0) + 1
+    for parent, a, b in found:
+        first, norm = parent._modules.get(a), parent._modules.get(b)
+        if first is None or norm is None or _hooked(first) or _hooked(norm):
+            continue
+        if type(first) is layers.Linear:  # with outputs of three dims the norm is over another one
+            continue
+        if users[id(first)] > 1 or users[id(norm)] > 1:  # shared: another place means it unfolded
+            continue
+        new = _folded(first, norm)
+        if new is not None:
+            explicit.append((parent, a, parent, b, new))
+    for parent, a, norm_parent, b, new in explicit:
+        setattr(parent, a, new)
+        setattr(norm_parent, b, layers.Identity().eval())
+    return module

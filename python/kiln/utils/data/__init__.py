@@ -1,4 +1,4 @@
-"""Data sets, samplers and loaders, under torch.utils.data's names."""
+"""Data sets, samplers and loaders, under torch.utils.data's names; and data sets over files."""
 
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
@@ -12,6 +12,14 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
+from .files import (
+    CIFAR10,
+    CIFAR100,
+    IDXDataset,
+    ImageFolder,
+    NumPyDataset,
+    TextLinesDataset,
+)
 from .sampler import (
     BatchSampler,
     DistributedSampler,
@@ -21,26 +29,55 @@ from .sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from .splits import BucketBatchSampler, k_fold, stratified_split
+from .streams import MapDataset, ShuffleBuffer, TarShards, WindowDataset
+from .tables import (
+    ArrowDataset,
+    CSVDataset,
+    JSONLinesDataset,
+    ParquetDataset,
+    SQLiteDataset,
+    TableDataset,
+)
 from .worker import get_worker_info
 
 __all__ = [
+    "ArrowDataset",
     "BatchSampler",
+    "BucketBatchSampler",
+    "CIFAR10",
+    "CIFAR100",
+    "CSVDataset",
     "ChainDataset",
     "ConcatDataset",
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "IDXDataset",
+    "ImageFolder",
     "IterableDataset",
+    "JSONLinesDataset",
+    "MapDataset",
+    "NumPyDataset",
+    "ParquetDataset",
     "RandomSampler",
+    "SQLiteDataset",
     "Sampler",
     "SequentialSampler",
+    "ShuffleBuffer",
     "StackDataset",
     "Subset",
     "SubsetRandomSampler",
+    "TableDataset",
+    "TarShards",
     "TensorDataset",
+    "TextLinesDataset",
     "WeightedRandomSampler",
+    "WindowDataset",
     "default_collate",
     "default_convert",
     "get_worker_info",
+    "k_fold",
     "random_split",
+    "stratified_split",
 ]

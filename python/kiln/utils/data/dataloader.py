@@ -147,12 +147,13 @@ class DataLoader:
             self._kept = _Workers(self)
         return _Batches(self, self._kept, seed)
 
-    def _here(self):
+    def _here(self, numbers=None):
+        """The batches of these numbers of samples (all), made in this process."""
         fetcher = Fetcher(
             self.dataset, self._iterable, self.collate_fn, self.drop_last,
             self.batch_sampler is not None,
         )  # fmt: skip
-        for indices in self._numbers():
+        for indices in self._numbers() if numbers is None else numbers:
             batch = fetcher.fetch(indices)
             if batch is END:
                 return

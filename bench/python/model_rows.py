@@ -1,0 +1,48 @@
+"""The rows of `script/bench models`: whole models of everyday shapes."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is run: `kind` is "train" (a step of SGD or AdamW with a loss), "infer" (a forward pass in
+    eval mode) or "decode" (one token of text after a prompt, with a cache).
+
+    model: the name in kiln.models; peers have the same model from torchvision or transformers.
+    batch, size: images [batch, 3, size, size]; of texts `batch` prompts of `size` tokens.
+    dtype: float32, bfloat16, or int8 for weights in 8 bits.
+    asked: the ratio that the project wants, or None.
+    """
+
+    kind: str
+    model: str
+    batch: int
+    size: int
+    dtype: str = "float32"
+    asked: float = None
+    options: dict = field(default_factory=dict)
+
+    @property
+    def name(self):
+        end = "" if self.dtype == "float32" else f"_{self.dtype}"
+        return f"{self.kind}_{self.model}_b{self.batch}_{self.size}{end}"
+
+
+ROWS = [
+    Row("train", "resnet18", 8, 224, asked=1.3),
+    Row("train", "resnet18", 16, 64, asked=1.15),
+    Row("train", "mobilenet_v3_large", 16, 224, asked=1.5),
+    Row("train", "vit_tiny_16", 8, 224, asked=1.2),
+    Row("train", "convnext_atto", 8, 96, asked=1.15),
+    Row("infer", "resnet18", 1, 224, asked=1.0),
+    Row("infer", "resnet18", 8, 224, asked=1.3),
+    Row("infer", "resnet18", 32, 224, asked=1.0),
+    Row("infer", "mobilenet_v3_large", 1, 224, asked=1.0),
+    Row("infer", "mobilenet_v3_large", 16, 224, asked=1.5),
+    Row("infer", "vit_tiny_16", 1, 224, asked=1.0),
+    Row("infer", "vit_tiny_16", 8, 224, asked=1.2),
+    Row("infer", "convnext_atto", 1, 224, asked=1.0),
+    Row("decode", "gpt2", 1, 64, asked=1.3),
+    Row("decode", "gpt2", 1, 64, "bfloat16", asked=2.0),
+    Row("decode", "gpt2", 1, 64, "int8", asked=3.0),
+]

@@ -1,0 +1,372 @@
+"""A worker of `script/bench models`: one library, which makes the models and runs them.
+
+Reads commands as JSON lines and answers each with one: {"make": row, "folder": F}, {"repeats": n}.
+Kiln makes a row's weights, its input and the right answer in the folder; peers load the weights and
+compare their answer.
+"""
+
+import json
+import os
+import pathlib
+import sys
+import time
+import warnings
+
+import numpy as np
+from model_rows import Row
+from ops import bound_to_parent
+
+PROMPT_SEED = 7
+DECODED = 32  # tokens after a prompt before it is read anew
+
+
+def images_of(row):
+    rng = np.random.default_rng(row.size)
+    return rng.standard_normal((row.batch, 3, row.size, row.size), dtype=np.float32)
+
+
+def labels_of(row):
+    return np.arange(row.batch) % 1000
+
+
+def prompt_of(row):
+    return np.random.default_rng(PROMPT_SEED).integers(0, 50257, (row.batch, row.size))
+
+
+class Program:
+    """What a row runs: prepare() is not timed, call() is; answer() is compared between libraries."""
+
+    def prepare(self):
+        pass
+
+
+class Infer(Program):
+    def __init__(self, call, to_numpy):
+        self.call = call
+        self.to_numpy = to_numpy
+
+    def answer(self):
+        return self.to_numpy(self.call())
+
+
+class Train(Program):
+    """Steps with a loss, on one batch."""
+
+    def __init__(self, library, model, optimizer, x, y):
+        self.loss = library.nn.functional.cross_entropy
+        self.model, self.optimizer, self.x, self.y = model, optimizer, x, y
+
+    def call(self):
+        self.optimizer.zero_grad()
+        loss = self.loss(self.model(self.x), self.y)
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def answer(self):
+        return np.array([self.call().item()])
+
+
+class Decode(Program):
+    """One token at a time, the likeliest one."""
+
+    def __init__(self, library, model, prompt):
+        self.library, self.model, self.prompt = library, model, prompt
+        self.cache = None
+        self.left = 0
+
+    def prepare(self):
+        if self.left == 0:
+            self.restart()
+
+    def restart(self):
+        with self.library.no_grad():
+            out = self.model(self.prompt, use_cache=True)
+        self.left = DECODED
+        self.cache, self.logits = out.past_key_values, out.logits[:, -1]
+
+    def call(self):
+        with self.library.no_grad():
+            token = self.logits.argmax(-1, keepdim=True)
+            out = self.model(token, past_key_values=self.cache, use_cache=True)
+        self.cache, self.logits = out.past_key_values, out.logits[:, -1]
+        self.left -= 1
+
+    def answer(self):
+        self.restart()
+        self.call()
+        return self.logits.float().numpy()
+
+
+class ImperativeSide:
+    """Kiln and PyTorch, whose programs read the same."""
+
+    def program(self, row, folder):
+        library = self.library
+        library.manual_seed(0)
+        model = self.model(row)
+        self.exchange(model, folder)
+        if row.kind == "decode":
+            model = self.with_dtype(model.eval(), row.dtype)
+            return Decode(library, model, library.from_numpy(prompt_of(row)))
+        x = self.images(row)
+        if row.kind == "infer":
+            model = self.folded(model.eval())
+        if row.kind == "train":
+            y = library.from_numpy(labels_of(row))
+            return Train(library, model.train(), self.optimizer(row, model), x, y)
+
+        def call():
+            with library.no_grad():
+                return model(x)
+
+        return Infer(call, lambda out: out.numpy())
+
+    def optimizer(self, row, model):
+        options = {"fused": True}
+        if row.model.startswith(("vit", "convnext")):
+            return self.library.optim.AdamW(model.parameters(), lr=1e-3, **options)
+        return self.library.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, **options)
+
+
+def linear_of(conv1d, library):
+    """A Linear for a layer whose weight is [in, out]."""
+    weight = conv1d.weight.detach().t().contiguous()
+    layer = library.nn.Linear(weight.shape[1], weight.shape[0])
+    layer.weight.data.copy_(weight)
+    layer.bias.data.copy_(conv1d.bias.detach())
+    return layer
+
+
+def with_linear_layers(module, library):
+    for name, child in list(module.named_children()):
+        if type(child).__name__ == "Conv1D":
+            setattr(module, name, linear_of(child, library))
+        else:
+            with_linear_layers(child, library)
+    return module
+
+
+class KilnSide(ImperativeSide):
+    def __init__(self, threads):
+        import kiln
+        import kiln.models
+
+        self.library = kiln
+        kiln.set_num_threads(threads)
+
+    def model(self, row):
+        models = self.library.models
+        if row.model == "gpt2":
+            return models.GPT2LMHeadModel(models.GPT2Config())
+        return getattr(models, row.model)(**row.options)
+
+    def exchange(self, model, folder):
+        for name, value in model.named_parameters():
+            if name.endswith("layer_scale"):
+                value.data.fill_(0.3)  # as it comes, whole blocks hardly count
+            elif name == "heads.head.weight":
+                self.library.nn.init.normal_(value, std=0.02)  # it comes as zeros
+        self.library.save(model.state_dict(), f"{folder}/weights.safetensors")
+
+    def images(self, row):
+        return self.library.from_numpy(images_of(row))
+
+    def folded(self, model):
+        return self.library.nn.utils.fuse_(model)
+
+    def with_dtype(self, model, dtype):
+        if dtype == "int8":
+            model = with_linear_layers(model, self.library)
+            self.library.nn.quantize_(model, level="channel", activations="dynamic")
+            return model
+        return model.to(getattr(self.library, dtype))
+
+
+class TorchSide(ImperativeSide):
+    """Set up as its best users do: channels last, fused optimizers, norms folded for inference,
+    dynamic quantization."""
+
+    def __init__(self, threads):
+        import torch
+
+        self.library = torch
+        torch.set_num_threads(threads)
+
+    def model(self, row):
+        vision = torchvision(self.library)  # before transformers, which imports it
+        if row.model == "gpt2":
+            import transformers
+
+            return transformers.GPT2LMHeadModel(transformers.GPT2Config())
+        models = vision.models
+        if row.model == "vit_tiny_16":
+            sizes = {"num_layers": 12, "num_heads": 3, "hidden_dim": 192, "mlp_dim": 768}
+            return models.VisionTransformer(image_size=224, patch_size=16, **sizes)
+        if row.model == "convnext_atto":
+            setting = models.convnext.CNBlockConfig
+            widths = [(40, 80, 2), (80, 160, 2), (160, 320, 6), (320, None, 2)]
+            blocks = [setting(*width) for width in widths]
+            return models.ConvNeXt(blocks, stochastic_depth_prob=0.1)
+        return getattr(models, row.model)(**row.options)
+
+    def exchange(self, model, folder):
+        from safetensors.torch import load_file
+
+        weights = load_file(f"{folder}/weights.safetensors")
+        model.load_state_dict(weights, strict=False)
+        missing = set(model.state_dict()) - set(weights) - {"lm_head.weight"}
+        if missing:
+            raise ValueError(f"weights that Kiln's model has not: {sorted(missing)[:3]}")
+        model.to(memory_format=self.library.channels_last)
+
+    def images(self, row):
+        x = self.library.from_numpy(images_of(row))
+        return x.to(memory_format=self.library.channels_last)
+
+    def folded(self, model):
+        """Normalizations folded into convolutions, as torch.fx's pass does it."""
+        from torch.fx.experimental.optimization import fuse
+
+        return fuse(model).to(memory_format=self.library.channels_last)
+
+    def with_dtype(self, model, dtype):
+        torch = self.library
+        if dtype == "int8":
+            model = with_linear_layers(model, torch)
+            return torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, torch.qint8)
+        return model.to(getattr(torch, dtype))
+
+
+def torchvision(torch):
+    """The module, whose compiled part (which detection alone needs) may be for another PyTorch."""
+    try:
+        import torchvision
+    except RuntimeError:
+        for name in [n for n in sys.modules if n.startswith("torchvision")]:
+            del sys.modules[name]
+        library = torch.library.Library("torchvision", "FRAGMENT")
+        for name in ("nms", "qnms"):
+            library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        torchvision_library.append(library)
+        import torchvision
+    return torchvision
+
+
+torchvision_library = []
+
+
+class ExportedSide:
+    """A peer for inference alone: it runs what PyTorch exports."""
+
+    def __init__(self, threads):
+        self.threads = threads
+        self.torch = TorchSide(threads)
+
+    def program(self, row, folder):
+        if row.kind != "infer":
+            return None
+        model = self.torch.model(row)
+        self.torch.exchange(model, folder)
+        x = images_of(row)
+        return Infer(self.compiled(model.eval(), x, folder), np.asarray)
+
+
+class OnnxRuntimeSide(ExportedSide):
+    def compiled(self, model, x, folder):
+        import onnxruntime
+
+        torch, file = self.torch.library, f"{folder}/model.onnx"
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(
+            model.to(memory_format=torch.contiguous_format),
+            (torch.from_numpy(x),),
+            file,
+            input_names=["x"],
+            dynamo=False,
+        )
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        return lambda: session.run(None, {"x": x})[0]
+
+
+class OpenVinoSide(ExportedSide):
+    def compiled(self, model, x, folder):
+        import openvino
+
+        example = self.torch.library.from_numpy(x)
+        converted = openvino.convert_model(model, example_input=example, input=list(x.shape))
+        settings = {"INFERENCE_NUM_THREADS": self.threads, "PERFORMANCE_HINT": "LATENCY"}
+        settings["INFERENCE_PRECISION_HINT"] = "f32"
+        request = openvino.compile_model(converted, "CPU", settings).create_infer_request()
+        return lambda: request.infer({0: x}, share_inputs=True)[0]
+
+
+SIDES = {
+    "kiln": KilnSide,
+    "torch": TorchSide,
+    "onnxruntime": OnnxRuntimeSide,
+    "openvino": OpenVinoSide,
+}
+
+
+def compared(answer, path, is_reference):
+    """An error when a peer's answer is another one."""
+    if is_reference:
+        np.save(path, answer)
+        return None
+    expected = np.load(path)
+    scale = np.abs(expected).max()
+    worst = np.abs(answer - expected).max() / scale
+    tolerance = 0.1 if "int8" in str(path) or "bfloat16" in str(path) else 1e-2
+    return None if worst < tolerance else f"the answer differs by {worst:.2g} of {scale:.3g}"
+
+
+def timed(program, repeats, clock):
+    """Seconds for a call."""
+    spent = 0.0
+    for _ in range(repeats):
+        program.prepare()
+        start = clock()
+        program.call()
+        spent += clock() - start
+    return spent / repeats
+
+
+def made(side, name, row, folder):
+    """(program, what the driver is told)"""
+    program = side.program(row, folder)
+    if program is None:
+        return None, {"none": True}
+    path = pathlib.Path(folder) / f"{row.name}.npy"
+    error = compared(program.answer(), path, name == "kiln")
+    return program, {"error": error} if error else {}
+
+
+def main():
+    if not bound_to_parent():
+        return
+    name = sys.argv[2]
+    threads = int(os.environ["KILN_BENCH_THREADS"])
+    clock = time.process_time if threads == 1 else time.perf_counter
+    answers, sys.stdout = sys.stdout, sys.stderr
+    side = program = None
+    for line in sys.stdin:
+        command = json.loads(line)
+        reply = {}
+        try:
+            side = side or SIDES[name](threads)
+            if "make" in command:
+                program = None
+                row = Row(**command["make"])
+                program, reply = made(side, name, row, command["folder"])
+            elif "repeats" in command:
+                reply["ns"] = timed(program, command["repeats"], clock) * 1e9
+        except Exception as error:
+            reply["error"] = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(json.dumps(reply), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Whole models (model_rows.py) in Kiln beside the strongest peers: PyTorch with torchvision's and
+transformers' models and, for inference, ONNX Runtime and OpenVINO.
+
+Usage: script/bench models [--filter REGEX] [--threads N] [--rounds N] [--plain-peer] [--json FILE]
+
+Each library has a process of its own; they take turns and are stopped meanwhile. All have the same
+weights and inputs; an answer that differs is an error. With one thread CPU time is counted, which
+other programs hardly disturb; else wall time. A row is the median of the rounds. The ratio is the
+best peer's time over Kiln's: above 1 Kiln is faster.
+
+For inference Kiln and PyTorch have batch normalizations folded into convolutions, as the exporters
+do. PyTorch runs in channels last, with fused optimizers, jemalloc where it is installed and, on
+processors of AMD, with MKL's path for AVX-512 (`--plain-peer`: without these two).
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from model_rows import ROWS
+from ops import Worker, measure
+
+SIDES = pathlib.Path(__file__).with_name("model_sides.py")
+PEERS = ("torch", "onnxruntime", "openvino")
+SHIM = "int mkl_serv_intel_cpu_true(void) { return 1; }"
+JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith(("model name", "vendor_id")):
+            yield line.split(":", 1)[1].strip()
+
+
+def preloads(folder):
+    """(libraries that PyTorch's best users load beforehand here, what the header says of them)"""
+    files, said = [], []
+    if "AuthenticAMD" in set(processor()):
+        shim = f"{folder}/mkl.so"
+        command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", shim]
+        subprocess.run(command, input=SHIM, text=True, check=True)
+        files.append(shim)
+        said.append("MKL's AVX-512 path")
+    if pathlib.Path(JEMALLOC).exists():
+        files.append(JEMALLOC)
+        said.append("jemalloc")
+    return files, said
+
+
+def started(name, args, preloaded):
+    environment = {
+        "KILN_BENCH_THREADS": str(args.threads),
+        "OMP_NUM_THREADS": str(args.threads),
+        "MKL_NUM_THREADS": str(args.threads),
+    }
+    if name == "torch" and preloaded:
+        environment["LD_PRELOAD"] = " ".join(preloaded)
+    python = sys.executable if name == "kiln" else args.peers
+    return Worker(name, program=str(SIDES), python=python, environment=environment)
+
+
+def rows_of(args, rows, folder, preloaded):
+    found = []
+    for row in rows:
+        # New processes for each row: what an earlier one left in memory would be counted too.
+        workers, times = {}, {}
+        entry = {"row": row.name, "asked": row.asked}
+        try:
+            for name in ("kiln", *PEERS):
+                worker = started(name, args, preloaded)
+                reply = worker.ask(make=dataclasses.asdict(row), folder=folder)
+                if reply.get("error"):
+                    entry.setdefault("errors", {})[name] = reply["error"]
+                if reply.get("error") or reply.get("none"):
+                    worker.end()
+                    if name == "kiln":
+                        break
+                else:
+                    workers[name] = worker
+            if "kiln" in workers:
+                medians, entry["spread"] = measure(list(workers.values()), args.rounds)
+                times = dict(zip(workers, medians))
+        finally:
+            for worker in workers.values():
+                worker.end()
+        entry["ms"] = {name: ns / 1e6 for name, ns in times.items()}
+        others = {name: ns for name, ns in entry["ms"].items() if name != "kiln"}
+        if others and times:
+            entry["best"] = min(others, key=others.get)
+            entry["ratio"] = others[entry["best"]] / entry["ms"]["kiln"]
+        found.append(entry)
+        print(text_of(entry), flush=True)
+    return found
+
+
+def text_of(entry):
+    text = f"{entry['row']:38}"
+    for name in ("kiln", *PEERS):
+        text += f"{entry['ms'][name]:11.2f}" if name in entry["ms"] else f"{'-':>11}"
+    if "ratio" in entry:
+        asked = f"{entry['asked']:6.2f}" if entry["asked"] else f"{'':6}"
+        text += f"{entry['ratio']:8.2f}{asked}  {100 * entry['spread']:3.0f} %"
+    for name, error in entry.get("errors", {}).items():
+        text += f"\n    {name}: {error}"
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        prog="script/bench models",
+        description=__doc__,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument("--filter", default="", help="only rows whose name matches")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--plain-peer", action="store_true", help="PyTorch as it is installed")
+    parser.add_argument("--json", help="also write the rows to this file")
+    parser.add_argument("--peers", default=sys.executable, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    rows = [row for row in ROWS if re.search(args.filter, row.name)]
+    with tempfile.TemporaryDirectory() as folder:
+        preloaded, said = ([], []) if args.plain_peer else preloads(folder)
+        model = dict.fromkeys(processor())
+        print(f"{', '.join(model)}; {args.threads} threads; medians of {args.rounds} rounds")
+        print(f"PyTorch: channels last, fused optimizers{''.join(', ' + s for s in said)}")
+        heads = "".join(f"{name:>11}" for name in ("Kiln ms", *PEERS))
+        print(f"{'row':38}{heads}{'ratio':>8}{'asked':>6}  spread")
+        found = rows_of(args, rows, folder, preloaded)
+    ratios = [entry["ratio"] for entry in found if "ratio" in entry]
+    if ratios:
+        short = [e["row"] for e in found if e.get("asked") and e.get("ratio", 0) < e["asked"]]
+        print(f"\n{len(ratios)} rows: geometric mean {statistics.geometric_mean(ratios):.2f}; "
+              f"{len(short)} below what is asked{': ' + ', '.join(short) if short else ''}")
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(found, indent=1))
+    sys.exit(1 if any("kiln" in entry.get("errors", {}) for entry in found) else 0)
+
+
+if __name__ == "__main__":
+    main()

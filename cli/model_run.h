@@ -1,0 +1,13 @@
+// `kiln run`.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace kiln::cli {
+
+// Adds the command, which sets `status`, the program's exit status.
+void add_run(CLI::App& app, int& status);
+
+}  // namespace kiln::cli

@@ -1,0 +1,55 @@
+# Which sources are made for size rather than for speed. All others are compiled as the build type says.
+
+# These check, choose and call, and what takes time stands below them; or nobody waits for them: files
+# are read at the disk's pace, and the reference backend is there to be right. They are half as large so.
+set(small_sources "")
+foreach(folder backend/batched backend/reference graph graph/file io metrics nn rl train)
+  file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/${folder}/*.cpp")
+  list(APPEND small_sources ${found})
+endforeach()
+foreach(name backend/dispatch/profile compile/capture_call core/json optim/lbfgs_state
+             optim/optimizer_state tensor/autograd/checkpoint tensor/autograd/derivatives
+             tensor/autograd/region tensor/autograd/vmap tensor/nn/grid_sampling tensor/nn/losses
+             tensor/nn/rnnt_loss)
+  list(APPEND small_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")
+endforeach()
+foreach(name graph/fused graph/plan io/crc32 io/gguf_blocks)  # loops that somebody waits for
+  list(REMOVE_ITEM small_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")
+endforeach()
+if(NOT KILN_SANITIZE)
+  set_property(SOURCE ${small_sources} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-Os>")
+endif()
+
+# Here -O3 repeats loops that are no faster for it.
+set(medium_sources "")
+foreach(folder data tensor/linalg text vision)
+  file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/${folder}/*.cpp")
+  list(APPEND medium_sources ${found})
+endforeach()
+list(REMOVE_ITEM medium_sources "${lapack_source}")
+foreach(name backend/cpu/index/scatter backend/cpu/reduce/reduce core/tensor_data io/crc32
+             io/gguf_blocks tensor/index/unique)
+  list(APPEND medium_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")
+endforeach()
+if(NOT KILN_SANITIZE)
+  set_property(SOURCE ${medium_sources} APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>")
+endif()
+
+# The sanitizers' builds are made for one run of the tests: files of these folders are compiled eight
+# at a time, in a fifth of the time. So names of anonymous namespaces differ within a folder.
+function(kiln_compile_together target)
+  foreach(folder backend/reference compile core graph nn optim tensor/complex tensor/elementwise
+                 tensor/index tensor/linalg tensor/reduce tensor/shape vision)
+    file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/${folder}/*.cpp")
+    list(REMOVE_ITEM found "${lapack_source}")
+    set(count 0)
+    foreach(source IN LISTS found)
+      math(EXPR group "${count} / 8")
+      set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${folder}/${group}")
+      math(EXPR count "${count} + 1")
+    endforeach()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  # GCC warns of a class with members of an unnamed namespace where its file is included.
+  target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
+endfunction()

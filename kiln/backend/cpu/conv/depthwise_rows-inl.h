@@ -1,0 +1,162 @@
+// Depthwise kernels of 3, 5 and 7 taps a side: several output rows at a time, so that a row of the
+// input is loaded once for all of them, from where it lies. Included once for each instruction set.
+
+#if defined(KILN_BACKEND_CPU_CONV_DEPTHWISE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef KILN_BACKEND_CPU_CONV_DEPTHWISE_ROWS_INL_H_
+#undef KILN_BACKEND_CPU_CONV_DEPTHWISE_ROWS_INL_H_
+#else
+#define KILN_BACKEND_CPU_CONV_DEPTHWISE_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/conv/depthwise_kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The elements that kSide taps of a vector of output pixels see in one row; those outside the row
+// are zeros.
+template <int kSide, int kStride, class T>
+class RowWindow {
+ public:
+  using D = hn::ScalableTag<T>;
+  using V = hn::Vec<D>;
+
+  // `column` is that of the first lane's first tap.
+  RowWindow(int64_t column, int64_t width) {
+    const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+#pragma GCC unroll 8
+    for (int l = 0; l < kLoads; ++l) {
+      const int64_t at = column + first_of(l);
+      inside_[l] = hn::AndNot(first(-at, lanes), first(width - at, lanes));
+    }
+  }
+
+  // The elements of each tap, `row` being those of the first.
+  HWY_INLINE void load(const T* row, V* v) const {
+    if constexpr (kStride == 1 || HWY_TARGET == HWY_SCALAR) {
+#pragma GCC unroll 8
+      for (int c = 0; c < kSide; ++c) v[c] = load_one(row, c);
+    } else {
+#if HWY_TARGET != HWY_SCALAR
+#pragma GCC unroll 4
+      for (int c = 0; c < kSide; c += 2) {
+        const V low = load_one(row, c), high = load_one(row, c + 1);
+        v[c] = hn::ConcatEven(D(), high, low);
+        if (c + 1 < kSide) v[c + 1] = hn::ConcatOdd(D(), high, low);
+      }
+#endif
+    }
+  }
+
+ private:
+  // With a stride of 2, loads 2i and 2i + 1 are two vectors that follow one another: their even
+  // elements are those of tap 2i, their odd ones those of tap 2i + 1.
+  static constexpr int kLoads = kStride == 1 ? kSide : kSide + 1;
+  static int64_t first_of(int l) {
+    const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+    if (kStride == 1 || HWY_TARGET == HWY_SCALAR) return l;
+    return l / 2 * 2 + l % 2 * lanes;
+  }
+  static hn::Mask<D> first(int64_t count, int64_t lanes) {
+    return hn::FirstN(D(), static_cast<size_t>(std::clamp<int64_t>(count, 0, lanes)));
+  }
+  HWY_INLINE V load_one(const T* row, int l) const {
+#if HWY_TARGET == HWY_SCALAR
+    // A masked load of one lane reads it before it looks at the mask.
+    if (!hn::AllTrue(D(), inside_[l])) return hn::Zero(D());
+#endif
+    return hn::MaskedLoad(inside_[l], D(), row + first_of(l));
+  }
+
+  hn::Mask<D> inside_[kLoads];
+};
+
+// Rows above and below the plane.
+template <class T>
+inline constexpr T kZeroRow[4 * HWY_MAX_BYTES / sizeof(T)] = {};
+
+// A vector of output pixels in each of four rows. Each pixel adds its taps up in their order, as
+// everywhere.
+template <int kSide, int kStride, class T>
+HWY_INLINE void sum_four_rows(const DepthwisePlane<T>& p, int64_t top, int64_t left,
+                              const T* HWY_RESTRICT weight, const T* bias, T* HWY_RESTRICT y) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t row = top * kStride - p.padding_top, column = left * kStride - p.padding_left;
+  const RowWindow<kSide, kStride, T> window(column, p.width);
+  V sum[4];
+#pragma GCC unroll 4
+  for (int s = 0; s < 4; ++s) sum[s] = hn::Zero(d);
+#pragma GCC unroll 32
+  for (int i = 0; i < kStride * 3 + kSide; ++i) {
+    const bool exists = row + i >= 0 && row + i < p.height;
+    V v[kSide];
+    window.load(exists ? p.x + (row + i) * p.width + column : kZeroRow<T>, v);
+#pragma GCC unroll 8
+    for (int c = 0; c < kSide; ++c) {
+#pragma GCC unroll 4
+      for (int s = 0; s < 4; ++s) {
+        const int tap = i - s * kStride;
+        if (tap >= 0 && tap < kSide) {
+          sum[s] = hn::MulAdd(hn::Set(d, weight[tap * kSide + c]), v[c], sum[s]);
+        }
+      }
+    }
+  }
+  const int64_t count = std::min(p.out_width - left, lanes);
+#pragma GCC unroll 4
+  for (int s = 0; s < 4; ++s) {
+    if (bias != nullptr) sum[s] = hn::Add(sum[s], hn::Set(d, *bias));
+    T* to = y + s * p.out_width;
+    if (count == lanes) {
+      hn::StoreU(sum[s], d, to);
+    } else {
+      hn::BlendedStore(sum[s], hn::FirstN(d, static_cast<size_t>(count)), d, to);
+    }
+  }
+}
+
+template <int kSide, int kStride, class T>
+void apply_plane_of(const DepthwisePlane<T>& p, int64_t first, int64_t count, const T* weight,
+                    const T* bias, T* y) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  for (int64_t row = 0; row < count; row += 4) {
+    // Some of the last four may be computed a second time.
+    const int64_t top = std::min(row, count - 4);
+    for (int64_t left = 0; left < p.out_width; left += lanes) {
+      sum_four_rows<kSide, kStride>(p, first + top, left, weight, bias,
+                                    y + top * p.out_width + left);
+    }
+  }
+}
+
+void apply_plane(const DepthwisePlane<float>& p, int64_t first, int64_t count, const float* weight,
+                 const float* bias, float* y) {
+  const bool one = p.stride == 1;
+  switch (p.side) {
+    case 3:
+      return one ? apply_plane_of<3, 1>(p, first, count, weight, bias, y)
+                 : apply_plane_of<3, 2>(p, first, count, weight, bias, y);
+    case 5:
+      return one ? apply_plane_of<5, 1>(p, first, count, weight, bias, y)
+                 : apply_plane_of<5, 2>(p, first, count, weight, bias, y);
+    default:
+      return one ? apply_plane_of<7, 1>(p, first, count, weight, bias, y)
+                 : apply_plane_of<7, 2>(p, first, count, weight, bias, y);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard of each target

@@ -1,0 +1,209 @@
+// Products, convolutions, pools, norms and attention as ONNX operators.
+#include "kiln/onnx/write/writer.h"
+#include "kiln/tensor/creation.h"
+
+namespace kiln::onnx {
+
+namespace {
+
+using Names = Writer::Names;
+
+void matmul(Writer& w, const Node& n) { w.out(n, w.add("MatMul", {w.in(n, 0), w.in(n, 1)})); }
+
+std::string linear_of(Writer& w, const Node& n) {
+  const std::string x = w.in(n, 0), weight = w.in(n, 1);
+  if (w.shape(n, 0).rank() == 2 && w.dtype(n, 0) != DType::bf16) {
+    Names inputs{x, weight};
+    if (w.has(n, 2)) inputs.push_back(w.in(n, 2));
+    return w.add("Gemm", inputs, {{"transB", int64_t{1}}});
+  }
+  const std::string y = w.add("MatMul", {x, w.permuted(weight, {1, 0})});
+  return w.has(n, 2) ? w.add("Add", {y, w.in(n, 2)}) : y;
+}
+void linear(Writer& w, const Node& n) { w.out(n, linear_of(w, n)); }
+void linear_activation(Writer& w, const Node& n) {
+  const std::string y = activated(w, linear_of(w, n), w.get<Activation>(n, 4), w.dtype(n, 0));
+  w.out(n, w.has(n, 3) ? w.add("Add", {y, w.in(n, 3)}) : y);
+}
+
+std::vector<int64_t> both(const IntPair& v) { return {v[0], v[1]}; }
+std::vector<int64_t> pads_of(const IntPair& v) { return {v[0], v[1], v[0], v[1]}; }
+std::vector<int64_t> plane(const Shape& s) { return {s[2], s[3]}; }
+
+void conv2d(Writer& w, const Node& n) {
+  const ConvOptions& o = w.get<ConvOptions>(n, 3);
+  Names inputs{w.in(n, 0), w.in(n, 1)};
+  if (w.has(n, 2)) inputs.push_back(w.in(n, 2));
+  w.out(n, w.add("Conv", inputs,
+                 {{"kernel_shape", plane(w.shape(n, 1))},
+                  {"strides", both(o.stride)},
+                  {"pads", pads_of(o.padding)},
+                  {"dilations", both(o.dilation)},
+                  {"group", o.groups}}));
+}
+// A transposed convolution: conv2d_input_grad(weight, g, shape of the result).
+void conv_transpose2d(Writer& w, const Node& n) {
+  const ConvOptions& o = w.get<ConvOptions>(n, 3);
+  const Shape &weight = w.shape(n, 0), &g = w.shape(n, 1), &y = w.get<Shape>(n, 2);
+  std::vector<int64_t> more;
+  for (size_t d = 0; d < 2; ++d) {
+    const int i = static_cast<int>(d) + 2;
+    more.push_back(
+        y[i] - ((g[i] - 1) * o.stride[d] - 2 * o.padding[d] + o.dilation[d] * (weight[i] - 1) + 1));
+  }
+  w.out(n, w.add("ConvTranspose", {w.in(n, 1), w.in(n, 0)},
+                 {{"kernel_shape", plane(weight)},
+                  {"strides", both(o.stride)},
+                  {"pads", pads_of(o.padding)},
+                  {"dilations", both(o.dilation)},
+                  {"output_padding", more},
+                  {"group", o.groups}}));
+}
+
+void max_pool2d(Writer& w, const Node& n) {
+  const PoolOptions& o = w.get<PoolOptions>(n, 1);
+  w.out(n, w.add("MaxPool", {w.in(n, 0)},
+                 {{"kernel_shape", both(o.kernel)},
+                  {"strides", both(o.stride)},
+                  {"pads", pads_of(o.padding)},
+                  {"dilations", both(o.dilation)},
+                  {"ceil_mode", int64_t{o.ceil_mode}}}));
+  w.leave_out(n, 1, "it reads the places of a max pool, which ONNX counts otherwise");
+}
+void avg_pool2d(Writer& w, const Node& n) {
+  const PoolOptions& o = w.get<PoolOptions>(n, 1);
+  w.out(n, w.add("AveragePool", {w.in(n, 0)},
+                 {{"kernel_shape", both(o.kernel)},
+                  {"strides", both(o.stride)},
+                  {"pads", pads_of(o.padding)},
+                  {"ceil_mode", int64_t{o.ceil_mode}},
+                  {"count_include_pad", int64_t{o.count_include_pad}}}));
+}
+
+template <bool kLog>
+void softmax(Writer& w, const Node& n) {
+  w.out(n, w.add(kLog ? "LogSoftmax" : "Softmax", {w.in(n, 0)},
+                 {{"axis", int64_t{w.get<int>(n, 1)}}}));
+}
+
+// An optional weight or bias; ones or zeros where there is none.
+std::string given_or(Writer& w, const Node& n, size_t argument, const Shape& shape, double value) {
+  if (w.has(n, argument)) return w.in(n, argument);
+  return w.zeros_or_ones(shape, w.dtype(n, 0), value);
+}
+void batch_norm_inference(Writer& w, const Node& n) {
+  const Shape channels{w.shape(n, 0)[1]};
+  w.out(n, w.add("BatchNormalization",
+                 {w.in(n, 0), given_or(w, n, 3, channels, 1.0), given_or(w, n, 4, channels, 0.0),
+                  w.in(n, 1), w.in(n, 2)},
+                 {{"epsilon", static_cast<float>(w.get<double>(n, 5))}}));
+}
+// With the statistics of the batch: each channel by itself.
+void batch_norm(Writer& w, const Node& n) {
+  const Shape& shape = w.shape(n, 0);
+  std::vector<int64_t> dims;
+  Shape channel = Shape::filled(shape.rank() - 1, 1);
+  channel[0] = shape[1];
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (d != 1) dims.push_back(d);
+  }
+  const auto mean_of = [&](const std::string& x) {
+    return w.add("ReduceMean", {x, w.ints(dims)}, {{"keepdims", int64_t{1}}});
+  };
+  const std::string mean = mean_of(w.in(n, 0));
+  const std::string d = w.add("Sub", {w.in(n, 0), mean});
+  const std::string var = mean_of(w.add("Mul", {d, d}));
+  const std::string eps = w.number(w.get<double>(n, 3), w.dtype(n, 0));
+  std::string y = w.add("Div", {d, w.add("Sqrt", {w.add("Add", {var, eps})})});
+  if (w.has(n, 1)) y = w.add("Mul", {y, w.reshaped(w.in(n, 1), channel)});
+  if (w.has(n, 2)) y = w.add("Add", {y, w.reshaped(w.in(n, 2), channel)});
+  w.out(n, y, 0);
+  w.out(n, w.reshaped(mean, {shape[1]}), 1);
+  w.out(n, w.reshaped(var, {shape[1]}), 2);
+}
+void layer_norm(Writer& w, const Node& n) {
+  const int dims = w.get<int>(n, 3), rank = w.shape(n, 0).rank();
+  Shape last;
+  for (int d = rank - dims; d < rank; ++d) last.push_back(w.shape(n, 0)[d]);
+  Names inputs{w.in(n, 0), given_or(w, n, 1, last, 1.0)};
+  if (w.has(n, 2)) inputs.push_back(w.in(n, 2));
+  const Names all = w.add_many(
+      "LayerNormalization", inputs,
+      {{"axis", int64_t{-dims}}, {"epsilon", static_cast<float>(w.get<double>(n, 4))}}, 3);
+  for (size_t i = 0; i < 3; ++i) w.out(n, all[i], i);
+}
+// Each group is a row: normalized without a weight, and then scaled by channel.
+void group_norm(Writer& w, const Node& n) {
+  const Shape& shape = w.shape(n, 0);
+  const int64_t groups = w.get<int64_t>(n, 3);
+  const int64_t size = shape.numel() / std::max<int64_t>(1, shape[0] * groups);
+  std::string x = w.reshaped(w.in(n, 0), {shape[0], groups, size});
+  x = w.add("LayerNormalization", {x, w.zeros_or_ones({size}, w.dtype(n, 0), 1.0)},
+            {{"axis", int64_t{-1}}, {"epsilon", static_cast<float>(w.get<double>(n, 4))}});
+  x = w.reshaped(x, shape);
+  Shape channel = Shape::filled(shape.rank() - 1, 1);
+  channel[0] = shape[1];
+  if (w.has(n, 1)) x = w.add("Mul", {x, w.reshaped(w.in(n, 1), channel)});
+  if (w.has(n, 2)) x = w.add("Add", {x, w.reshaped(w.in(n, 2), channel)});
+  w.out(n, x);
+  for (size_t i = 1; i < 3; ++i) w.leave_out(n, i, "it reads the statistics of a group norm");
+}
+
+// Keys and values of one head for several heads of queries.
+std::string repeated(Writer& w, const std::string& x, const Shape& s, int64_t times) {
+  if (times == 1) return x;
+  const std::string each = w.reshaped(x, {s[0], s[1], 1, s[2], s[3]});
+  const std::string all = w.add("Expand", {each, w.ints({s[0], s[1], times, s[2], s[3]})});
+  return w.reshaped(all, {s[0], s[1] * times, s[2], s[3]});
+}
+void attention(Writer& w, const Node& n) {
+  const AttentionOptions& o = w.get<AttentionOptions>(n, 4);
+  if (o.dropout > 0.0) w.refuse(n, "it draws random numbers; expected a model in eval()");
+  const Shape &q = w.shape(n, 0), &k = w.shape(n, 1), &v = w.shape(n, 2);
+  const DType dtype = w.dtype(n, 0);
+  const int64_t times = q[1] / k[1];
+  const std::string keys = w.permuted(repeated(w, w.in(n, 1), k, times), {0, 1, 3, 2});
+  std::string scores =
+      w.add("MatMul", {w.add("Mul", {w.in(n, 0), w.number(o.scale, dtype)}), keys});
+  if (w.has(n, 3)) scores = w.add("Add", {scores, w.in(n, 3)});
+  if (o.causal) {
+    std::vector<double> hidden;
+    for (int64_t l = 0; l < q[2]; ++l) {
+      for (int64_t s = 0; s < k[2]; ++s) hidden.push_back(s > l ? -1.0 / 0.0 : 0.0);
+    }
+    scores = w.add("Add", {scores, w.constant(TensorData(hidden, {q[2], k[2]}).cast(dtype))});
+  }
+  const std::string weights = w.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+  w.out(n, w.add("MatMul", {weights, repeated(w, w.in(n, 2), v, times)}));
+  w.leave_out(n, 1, "it reads the logarithms of the sums of an attention");
+}
+
+void dropout(Writer& w, const Node& n) {
+  w.refuse(n, "it draws random numbers; expected a model in eval()");
+}
+
+constexpr Translation kRows[] = {
+    {graph::kRow_float_matmul, matmul},
+    {graph::kRow_int_matmul, matmul},
+    {graph::kRow_float_linear, linear},
+    {graph::kRow_float_linear_activation, linear_activation},
+    {graph::kRow_float_conv2d, conv2d},
+    {graph::kRow_float_conv2d_input_grad, conv_transpose2d},
+    {graph::kRow_float_max_pool2d, max_pool2d},
+    {graph::kRow_float_avg_pool2d, avg_pool2d},
+    {graph::kRow_float_softmax, softmax<false>},
+    {graph::kRow_float_log_softmax, softmax<true>},
+    {graph::kRow_float_batch_norm_inference, batch_norm_inference},
+    {graph::kRow_float_batch_norm, batch_norm},
+    {graph::kRow_float_layer_norm, layer_norm},
+    {graph::kRow_float_group_norm, group_norm},
+    {graph::kRow_float_attention, attention},
+    {graph::kRow_float_dropout, dropout},
+    {graph::kRow_float_random, dropout},
+};
+
+}  // namespace
+
+std::span<const Translation> layer_translations() { return kRows; }
+
+}  // namespace kiln::onnx

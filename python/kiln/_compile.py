@@ -1,0 +1,462 @@
+"""kiln.compile: functions and modules that are captured in their first call, and replayed."""
+
+import functools
+import types
+import warnings
+import weakref
+
+from . import _C, errors
+
+__all__ = ["compile", "is_compiling"]
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.FunctionType)
+
+
+def is_compiling():
+    """Whether this thread captures a graph."""
+    return _C._is_capturing()
+
+
+# ---- Arguments and results: tensors, and what stands around them
+
+
+def _flatten(value, tensors, keep):
+    """The structure of a value as something to compare; its tensors are added to the list."""
+    if isinstance(value, _C.Tensor):
+        tensors.append(value)
+        return _TENSOR
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return (kind, tuple([_flatten(item, tensors, keep) for item in value]))
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return (kind, tuple([_flatten(item, tensors, keep) for item in value]))
+    if kind is dict or isinstance(value, dict):
+        return (kind, tuple((key, _flatten(item, tensors, keep)) for key, item in value.items()))
+    if isinstance(value, _PLAIN):
+        return (_Plain, kind, value)
+    keep.append(value)  # its id is its name
+    return (_Object, id(value), _Held(value))
+
+
+def _unflatten(spec, tensors):
+    if spec is _TENSOR:
+        return next(tensors)
+    kind = spec[0]
+    if kind is _Plain:
+        return spec[2]
+    if kind is _Object:
+        return spec[2].value
+    if kind is tuple or kind is list:
+        return kind(_unflatten(item, tensors) for item in spec[1])
+    if issubclass(kind, tuple):
+        return kind(*(_unflatten(item, tensors) for item in spec[1]))
+    items = ((key, _unflatten(item, tensors)) for key, item in spec[1])
+    if kind is dict:
+        return dict(items)
+    try:
+        return kind(items)
+    except TypeError:
+        return kind(**dict(items))
+
+
+class _Tensor:
+    pass
+
+
+class _Plain:
+    pass
+
+
+class _Object:
+    pass
+
+
+class _Held:
+    """An object in a structure; equal to every other, since the id beside it tells them apart."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __eq__(self, other):
+        return isinstance(other, _Held)
+
+    def __hash__(self):
+        return 0
+
+
+_TENSOR = _Tensor()
+
+
+# ---- What a function uses beside its arguments
+
+
+def _modules_within(value, seen, out):
+    from .nn import Module
+
+    if isinstance(value, Module) and id(value) not in seen:
+        seen.add(id(value))
+        out.append(value)
+
+
+class _Surroundings:
+    """The modules, tensors and plain values that a function finds in its closure and globals."""
+
+    def __init__(self, function):
+        self.cells = []
+        self.globals = []
+        self.owners = []
+        self._look(function, set(), 0)
+
+    def _look(self, function, seen, depth):
+        from .nn import Module
+
+        if id(function) in seen or depth > 4:
+            return
+        seen.add(id(function))
+        if isinstance(function, Module):
+            self.owners.append(function)
+            return
+        if isinstance(function, functools.partial):
+            self._look(function.func, seen, depth)
+            for value in (*function.args, *function.keywords.values()):
+                self._look(value, seen, depth + 1)
+            return
+        if isinstance(function, types.MethodType):
+            if isinstance(function.__self__, Module):
+                self.owners.append(function.__self__)
+            self._look(function.__func__, seen, depth)
+            return
+        function = getattr(function, "__wrapped__", function)
+        if not isinstance(function, types.FunctionType):
+            return
+        for cell in function.__closure__ or ():
+            self.cells.append(cell)
+            try:
+                self._look(cell.cell_contents, seen, depth + 1)
+            except ValueError:
+                pass  # not filled yet
+        space = function.__globals__
+        if space.get("__name__", "").partition(".")[0] == "kiln":
+            return
+        for name in _names_of(function.__code__):
+            if name in space and not isinstance(space[name], types.ModuleType):
+                self.globals.append((space, name))
+                self._look(space[name], seen, depth + 1)
+
+    def now(self):
+        for owner in self.owners:
+            yield owner
+        for cell in self.cells:
+            try:
+                yield cell.cell_contents
+            except ValueError:
+                yield None
+        for space, name in self.globals:
+            yield space.get(name)
+
+
+def _names_of(code):
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.update(_names_of(constant))
+    return sorted(names)
+
+
+def _state_of(module, key, keep, tensors):
+    """What a graph of the module depends on: adds it to the key."""
+    stack = [module]
+    while stack:
+        part = stack.pop()
+        state = part.__dict__
+        key.append(id(part))
+        values = [*state.values(), *part._parameters.values(), *part._buffers.values()]
+        for name in _HOOKS:
+            values.extend(state.get(name, ()))
+        key.extend(map(id, values))
+        keep.append((part, values))
+        tensors.extend(part._parameters.values())
+        tensors.extend(part._buffers.values())
+        for child in part._modules.values():
+            if child is not None:
+                stack.append(child)
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+# ---- The compiled function
+
+
+class CompiledFunction:
+    """A function that is captured when it is called first, and replayed from then on.
+
+    What it computes, the gradients that it lets through, and the random numbers that it draws are
+    those of the function itself.
+    """
+
+    def __init__(self, function, fullgraph=False, max_variants=8, freeze=False, passes=True):
+        self._function = function
+        self._fullgraph = fullgraph
+        self._max_variants = max_variants
+        self._freeze = freeze
+        self._passes = passes
+        self._variants = {}
+        self._surroundings = None
+        self._eager = 0
+        self._said = False
+        functools.update_wrapper(self, function, updated=())
+        if not hasattr(function, "__name__"):
+            self.__name__ = type(function).__name__
+
+    def _key(self, args, kwargs):
+        tensors, keep, held, key = [], [], [], []
+        spec = _flatten((args, kwargs), tensors, keep)
+        if self._surroundings is None:
+            self._surroundings = _Surroundings(self._function)
+        from .nn import Module
+        from .optim import Optimizer
+
+        for value in self._surroundings.now():
+            if isinstance(value, Module):
+                _state_of(value, key, keep, held)
+            elif isinstance(value, _C.Tensor):
+                key.append(id(value))
+                keep.append(value)
+                held.append(value)
+            elif isinstance(value, Optimizer):
+                key.append(id(value))
+                keep.append(value)
+            elif isinstance(value, (bool, int, float, str, bytes, type(None))):
+                key.append((type(value), value))
+            else:
+                key.append(id(value))
+                keep.append(value)
+        for value in keep:
+            if isinstance(value, Module):  # an argument
+                _state_of(value, key, keep, held)
+        return spec, (spec, tuple(key)), tensors, keep, held
+
+    def __call__(self, *args, **kwargs):
+        if _C._is_capturing():
+            return self._function(*args, **kwargs)
+        spec, key, tensors, keep, held = self._key(args, kwargs)
+        try:
+            variant = self._variants.get(key)
+        except TypeError:  # an argument that cannot be compared
+            self._eager += 1
+            return self._function(*args, **kwargs)
+        if variant is None:
+            if len(self._variants) >= self._max_variants:
+                return self._call_eagerly(args, kwargs)
+            variant = _Variant(self, spec, keep, held)
+            self._variants[key] = variant
+        return variant(tensors)
+
+    def _call_eagerly(self, args, kwargs):
+        self._eager += 1
+        if not self._said:
+            self._said = True
+            warnings.warn(
+                f"compile: {self.__name__} has {len(self._variants)} variants, and none fits this"
+                " call: further ones are computed eagerly",
+                stacklevel=3,
+            )
+        return self._function(*args, **kwargs)
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        bound = self.__dict__.setdefault("_bound", weakref.WeakKeyDictionary())
+        if instance not in bound:
+            method = types.MethodType(self._function, instance)
+            bound[instance] = CompiledFunction(
+                method, self._fullgraph, self._max_variants, self._freeze, self._passes
+            )
+        return bound[instance]
+
+    def explain(self):
+        """What was captured, what the passes made of it, and what is computed eagerly, and why."""
+        text = "".join(variant.compiled.explain() for variant in self._variants.values())
+        if self._eager:
+            text += f"{self._eager} calls were eager: no variant fits them\n"
+        return text
+
+    def graphs(self):
+        """The graphs as text."""
+        return "".join(variant.compiled.graphs() for variant in self._variants.values())
+
+    def to_dot(self):
+        """The graph that was captured last, for Graphviz."""
+        return [v.compiled.to_dot() for v in self._variants.values()][-1] if self._variants else ""
+
+    def counts(self):
+        """{"variants", "captured", "replayed", "eager"}: how many calls were which."""
+        total = [0, 0, 0, self._eager]
+        for variant in self._variants.values():
+            total = [a + b for a, b in zip(total, variant.compiled.counts(), strict=True)]
+        return dict(zip(("variants", "captured", "replayed", "eager"), total, strict=True))
+
+    def reset(self):
+        """Forgets what was captured."""
+        self._variants.clear()
+        self._surroundings = None
+        self._eager = 0
+
+    def __reduce__(self):
+        options = (self._fullgraph, self._max_variants, self._freeze, self._passes)
+        return CompiledFunction, (self._function, *options)
+
+    def __deepcopy__(self, memo):
+        import copy
+
+        options = (self._fullgraph, self._max_variants, self._freeze, self._passes)
+        return CompiledFunction(copy.deepcopy(self._function, memo), *options)
+
+
+class _Variant:
+    """The calls with one structure of arguments and one state of what the function uses."""
+
+    def __init__(self, owner, spec, keep, held):
+        self.keep = keep
+        self.result = result = []
+        function = owner._function
+
+        def call(tensors):
+            args, kwargs = _unflatten(spec, iter(tensors))
+            results = []
+            result[:] = [_flatten(function(*args, **kwargs), results, [])]
+            return results
+
+        self.compiled = _C._compiled(
+            call,
+            owner.__name__,
+            owner._fullgraph,
+            owner._max_variants,
+            [x for x in held if x is not None],
+            owner._freeze,
+            owner._passes,
+        )
+
+    def __call__(self, tensors):
+        try:
+            results = self.compiled(tensors)
+        except errors.RuntimeError as error:
+            _add_line(error)
+            raise
+        return _unflatten(self.result[0], iter(results))
+
+
+def _add_line(error):
+    """Says which line of the user's an error of the capture comes from."""
+    if not error.args or "capture: " not in str(error.args[0]) or "; line " in str(error.args[0]):
+        return
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] != "kiln":
+            line = (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    if line is not None:
+        error.args = (f"{error.args[0]}; line {line[1]} of {line[0]}", *error.args[1:])
+
+
+class CompiledModule:
+    """A module whose calls are compiled; everything else is the module's own."""
+
+    def __init__(self, module, compiled):
+        object.__setattr__(self, "_orig_mod", module)
+        object.__setattr__(self, "_compiled", compiled)
+
+    @property
+    def __class__(self):
+        return type(self._orig_mod)
+
+    def __call__(self, *args, **kwargs):
+        return self._compiled(*args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self._orig_mod, name)
+
+    def __setattr__(self, name, value):
+        setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name):
+        delattr(self._orig_mod, name)
+
+    def __repr__(self):
+        return repr(self._orig_mod)
+
+    def explain(self):
+        """As of a compiled function."""
+        return self._compiled.explain()
+
+    def graphs(self):
+        """The graphs as text."""
+        return self._compiled.graphs()
+
+    def counts(self):
+        """How many calls were captured, replayed and eager."""
+        return self._compiled.counts()
+
+
+_OPTIONS = {"max_variants", "freeze", "passes"}
+
+
+def _options_of(backend, mode, options):
+    if not (callable(backend) or backend in ("kiln", "inductor", "eager", "aot_eager")):
+        raise errors.ValueError(f"compile: unknown backend; got {backend!r}; expected 'kiln'")
+    modes = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+    if mode not in modes:
+        raise errors.ValueError(f"compile: unknown mode; got {mode!r}; expected one of {modes}")
+    options = dict(options or {})
+    unknown = set(options) - _OPTIONS
+    if unknown:
+        raise errors.ValueError(
+            f"compile: unknown options; got {sorted(unknown)}; expected some of {sorted(_OPTIONS)}"
+        )
+    return options
+
+
+def compile(
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend="kiln",
+    mode=None,
+    options=None,
+    disable=False,
+):
+    """model, a function or a module, captured when it is called first and replayed from then on.
+
+    fullgraph: a model that cannot be one graph is an error that names the line; without, it is
+    computed eagerly. options: max_variants (8), how many shapes, modes and arguments are kept;
+    freeze (False), parameters keep their values, for inference; passes (True), the graph is
+    optimized. disable: the model itself. dynamic, backend and mode are PyTorch's; each shape is a
+    variant of its own, and there is one backend. Without a model: a decorator.
+    """
+    chosen = _options_of(backend, mode, options)
+    if model is None:
+        return functools.partial(
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
+    if not callable(model):
+        raise errors.TypeError(
+            f"compile: expected a function or a module; got {type(model).__name__}"
+        )
+    if disable or backend in ("eager",):
+        return model
+    compiled = CompiledFunction(model, fullgraph, **chosen)
+    from .nn import Module
+
+    return CompiledModule(model, compiled) if isinstance(model, Module) else compiled
+

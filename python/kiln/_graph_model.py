@@ -1,0 +1,124 @@
+"""kiln.capture and kiln.load_graph: a model as a graph that needs no class, and its files."""
+
+import os
+
+from . import _C, errors
+
+
+class GraphModel:
+    """A captured model: graph(*inputs) computes its outputs, without gradients.
+
+    Inputs have the shapes and dtypes that it was captured with.
+    """
+
+    def __init__(self, captured):
+        self._captured = captured
+
+    def __call__(self, *inputs):
+        for i, x in enumerate(inputs):
+            if not isinstance(x, _C.Tensor):
+                raise errors.TypeError(
+                    f"graph: input {i} is a {type(x).__name__}; expected a tensor"
+                )
+        outputs = self._captured.run(list(inputs))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def save(self, path):
+        """Writes the graph and its weights to one safetensors file."""
+        self._captured.save(os.fspath(path))
+
+    @property
+    def inputs(self):
+        """(name, dtype, shape) of each input."""
+        return [(name, dtype, tuple(shape)) for name, dtype, shape in self._captured.inputs()]
+
+    @property
+    def output_names(self):
+        """The names of the outputs."""
+        return list(self._captured.output_names())
+
+    @property
+    def constants(self):
+        """The tensors that the graph holds, by name: parameters, buffers, numbers."""
+        return dict(self._captured.constants())
+
+    def to_dot(self):
+        """The graph for Graphviz."""
+        return self._captured.to_dot()
+
+    def __len__(self):
+        return self._captured.nodes()
+
+    def __str__(self):
+        return str(self._captured)
+
+    def __repr__(self):
+        names = ", ".join(name for name, _, _ in self.inputs)
+        return f"GraphModel({names} -> {', '.join(self.output_names)}; {len(self)} nodes)"
+
+
+def _tensors_in(value, found):
+    """Appends the tensors of a result to a list: those of tuples, lists, dicts and outputs."""
+    if isinstance(value, _C.Tensor):
+        found.append(value)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            _tensors_in(item, found)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _tensors_in(item, found)
+    elif hasattr(value, "to_tuple"):  # a language model's
+        _tensors_in(value.to_tuple(), found)
+    elif value is not None:
+        raise errors.TypeError(
+            f"capture: a result is a {type(value).__name__}; expected tensors, and lists, tuples"
+            " and dicts of them"
+        )
+
+
+def capture(model, args, kwargs=None, *, input_names=None, output_names=None):
+    """model(*args, **kwargs), called once, as a GraphModel.
+
+    args: a tensor or a tuple; its tensors are the graph's inputs, other arguments keep their
+    values. A module in training mode draws random numbers and changes its buffers: call eval()
+    first. Throws what model throws, and RuntimeError for one that reads values of tensors.
+    """
+    from .nn import Module
+
+    if not callable(model):
+        raise errors.TypeError(
+            f"capture: expected a function or a module; got {type(model).__name__}"
+        )
+    args = args if isinstance(args, (tuple, list)) else (args,)
+    inputs = [x for x in args if isinstance(x, _C.Tensor)]
+    keywords = dict(kwargs or {})
+    inputs += [x for x in keywords.values() if isinstance(x, _C.Tensor)]
+    named = []
+    if isinstance(model, Module):
+        named = [*model.named_parameters(), *model.named_buffers()]
+
+    def call(tensors):
+        given = iter(tensors)
+        now = [next(given) if isinstance(x, _C.Tensor) else x for x in args]
+        named_now = {
+            name: next(given) if isinstance(x, _C.Tensor) else x for name, x in keywords.items()
+        }
+        found = []
+        _tensors_in(model(*now, **named_now), found)
+        return found
+
+    return GraphModel(
+        _C._capture_model(
+            call,
+            inputs,
+            [name for name, _ in named],
+            [x for _, x in named],
+            list(input_names or ()),
+            list(output_names or ()),
+        )
+    )
+
+
+def load_graph(path):
+    """The GraphModel that save wrote. No code in the file is ever executed."""
+    return GraphModel(_C._load_graph_model(os.fspath(path)))

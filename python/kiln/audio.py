@@ -1,0 +1,215 @@
+"""Audio: spectrograms, mel filters and what is made of them, under torchaudio's names.
+
+Waveforms are floats [.., time]; spectrograms [.., frequencies, frames]. All are differentiable.
+"""
+
+import math
+
+from . import _C, errors
+from .nn import Module
+from .nn import functional as F
+
+__all__ = [
+    "AmplitudeToDB",
+    "MFCC",
+    "MelScale",
+    "MelSpectrogram",
+    "Spectrogram",
+    "amplitude_to_DB",
+    "create_dct",
+    "melscale_fbanks",
+    "spectrogram",
+]
+
+
+def spectrogram(
+    waveform, pad=0, window=None, n_fft=400, hop_length=None, win_length=None, power=2.0,
+    normalized=False, center=True, pad_mode="reflect",
+):  # fmt: skip
+    """|STFT|^power of a waveform, [.., n_fft // 2 + 1, frames]; power=None: the complex values.
+
+    window: Hann's, by default. normalized: divided by the window's norm.
+    """
+    if not waveform.is_floating_point():
+        raise errors.DTypeError(f"spectrogram: expected floats; got {waveform.dtype}")
+    win_length = n_fft if win_length is None else win_length
+    hop_length = win_length // 2 if hop_length is None else hop_length
+    if window is None:
+        window = _C.hann_window(win_length, dtype=waveform.dtype)
+    if pad > 0:
+        waveform = F.pad(waveform, (pad, pad))
+    shape = waveform.shape
+    out = _C.stft(
+        waveform.reshape(-1, shape[-1]), n_fft, hop_length, win_length, window, center=center,
+        pad_mode=pad_mode, normalized=False, onesided=True, return_complex=True,
+    )  # fmt: skip
+    out = out.reshape(*shape[:-1], *out.shape[-2:])
+    if normalized:
+        out = out / window.square().sum().sqrt()
+    if power is None:
+        return out
+    return out.abs() if power == 1 else out.abs() ** power
+
+
+def _to_mel(hz, scale):
+    if scale == "htk":
+        return 2595 * math.log10(1 + hz / 700)
+    if hz < 1000:
+        return 3 * hz / 200
+    return 15 + 27 * math.log(hz / 1000) / math.log(6.4)
+
+
+def _to_hz(mel, scale):
+    if scale == "htk":
+        return 700 * (10 ** (mel / 2595) - 1)
+    if mel < 15:
+        return 200 * mel / 3
+    return 1000 * math.exp(math.log(6.4) * (mel - 15) / 27)
+
+
+def melscale_fbanks(n_freqs, f_min, f_max, n_mels, sample_rate, norm=None, mel_scale="htk"):
+    """Triangular filters [n_freqs, n_mels], as far apart on the mel scale.
+
+    mel_scale: "htk", or "slaney" (a line up to 1000 Hz). norm="slaney": each has the area 1.
+    """
+    if mel_scale not in ("htk", "slaney") or norm not in (None, "slaney"):
+        raise errors.ValueError(
+            "melscale_fbanks: expected mel_scale 'htk' or 'slaney' and norm None or 'slaney'; got"
+            f" {mel_scale!r} and {norm!r}"
+        )
+    if n_freqs < 2 or not 1 <= n_mels <= 65536 or not 0 <= f_min < f_max:
+        raise errors.ValueError(
+            "melscale_fbanks: expected n_freqs of 2 or more, n_mels of 1 to 65536, and f_min below"
+            f" f_max; got {n_freqs}, {n_mels}, {f_min}, {f_max}"
+        )
+    low, high = _to_mel(f_min, mel_scale), _to_mel(f_max, mel_scale)
+    edges = [_to_hz(low + (high - low) * i / (n_mels + 1), mel_scale) for i in range(n_mels + 2)]
+    edges = _C.tensor(edges, dtype=_C.float64)
+    frequencies = _C.linspace(0, sample_rate // 2, n_freqs, dtype=_C.float64).unsqueeze(1)
+    widths = edges[1:] - edges[:-1]
+    rising = (frequencies - edges[:-2]) / widths[:-1]
+    falling = (edges[2:] - frequencies) / widths[1:]
+    filters = _C.minimum(rising, falling).clamp(0)
+    if norm == "slaney":
+        filters = filters * (2 / (edges[2:] - edges[:-2]))
+    return filters.to(_C.float32)
+
+
+def amplitude_to_DB(x, multiplier, amin, db_multiplier, top_db=None):
+    """multiplier log10(max(x, amin)) - multiplier db_multiplier; nothing further than top_db below
+    the loudest of each [C, frequencies, frames]."""
+    out = multiplier * _C.log10(x.clamp(amin)) - multiplier * db_multiplier
+    if top_db is None:
+        return out
+    dims = tuple(range(-min(x.dim(), 3), 0))
+    return _C.maximum(out, out.amax(dims, keepdim=True) - top_db)
+
+
+def create_dct(n_mfcc, n_mels, norm=None):
+    """The discrete cosine transform (II) as a matrix [n_mels, n_mfcc]; norm="ortho": orthonormal."""
+    if norm not in (None, "ortho"):
+        raise errors.ValueError(f"create_dct: norm must be None or 'ortho'; got {norm!r}")
+    n = _C.arange(n_mels, dtype=_C.float64).unsqueeze(1)
+    k = _C.arange(n_mfcc, dtype=_C.float64)
+    matrix = _C.cos(math.pi / n_mels * (n + 0.5) * k)
+    if norm is None:
+        return (2 * matrix).to(_C.float32)
+    matrix = matrix * math.sqrt(2 / n_mels)
+    matrix[:, 0] *= math.sqrt(0.5)
+    return matrix.to(_C.float32)
+
+
+class Spectrogram(Module):
+    """spectrogram() with these options."""
+
+    def __init__(
+        self, n_fft=400, win_length=None, hop_length=None, pad=0, power=2.0, normalized=False,
+        center=True, pad_mode="reflect",
+    ):  # fmt: skip
+        super().__init__()
+        self.n_fft, self.pad, self.power, self.normalized = n_fft, pad, power, normalized
+        self.win_length = n_fft if win_length is None else win_length
+        self.hop_length = self.win_length // 2 if hop_length is None else hop_length
+        self.center, self.pad_mode = center, pad_mode
+        self.register_buffer("window", _C.hann_window(self.win_length))
+
+    def forward(self, waveform):
+        return spectrogram(
+            waveform, self.pad, self.window, self.n_fft, self.hop_length, self.win_length,
+            self.power, self.normalized, self.center, self.pad_mode,
+        )  # fmt: skip
+
+
+class MelScale(Module):
+    """[.., n_stft, frames] -> [.., n_mels, frames]."""
+
+    def __init__(
+        self, n_mels=128, sample_rate=16000, f_min=0.0, f_max=None, n_stft=201, norm=None,
+        mel_scale="htk",
+    ):  # fmt: skip
+        super().__init__()
+        f_max = float(sample_rate // 2) if f_max is None else f_max
+        self.register_buffer(
+            "fb", melscale_fbanks(n_stft, f_min, f_max, n_mels, sample_rate, norm, mel_scale)
+        )
+
+    def forward(self, specgram):
+        return (specgram.mT @ self.fb).mT
+
+
+class MelSpectrogram(Module):
+    """A spectrogram through mel filters."""
+
+    def __init__(
+        self, sample_rate=16000, n_fft=400, win_length=None, hop_length=None, f_min=0.0, f_max=None,
+        pad=0, n_mels=128, power=2.0, normalized=False, center=True, pad_mode="reflect", norm=None,
+        mel_scale="htk",
+    ):  # fmt: skip
+        super().__init__()
+        self.spectrogram = Spectrogram(
+            n_fft, win_length, hop_length, pad, power, normalized, center, pad_mode
+        )
+        self.mel_scale = MelScale(
+            n_mels, sample_rate, f_min, f_max, n_fft // 2 + 1, norm, mel_scale
+        )
+
+    def forward(self, waveform):
+        return self.mel_scale(self.spectrogram(waveform))
+
+
+class AmplitudeToDB(Module):
+    """Decibels of a power ("power") or an amplitude ("magnitude")."""
+
+    def __init__(self, stype="power", top_db=None):
+        super().__init__()
+        if stype not in ("power", "magnitude") or (top_db is not None and top_db < 0):
+            raise errors.ValueError(
+                "AmplitudeToDB: expected stype 'power' or 'magnitude' and top_db of 0 or more; got"
+                f" {stype!r} and {top_db}"
+            )
+        self.stype, self.top_db = stype, top_db
+
+    def forward(self, x):
+        return amplitude_to_DB(x, 10.0 if self.stype == "power" else 20.0, 1e-10, 0.0, self.top_db)
+
+
+class MFCC(Module):
+    """Cepstral coefficients: the cosine transform of a mel spectrogram in decibels.
+
+    melkwargs: MelSpectrogram's options. log_mels: its logarithm instead of decibels.
+    """
+
+    def __init__(self, sample_rate=16000, n_mfcc=40, norm="ortho", log_mels=False, melkwargs=None):
+        super().__init__()
+        self.MelSpectrogram = MelSpectrogram(sample_rate, **(melkwargs or {}))
+        n_mels = self.MelSpectrogram.mel_scale.fb.shape[1]
+        if n_mfcc > n_mels:
+            raise errors.ValueError(f"MFCC: n_mfcc must be at most n_mels, {n_mels}; got {n_mfcc}")
+        self.log_mels = log_mels
+        self.amplitude_to_DB = AmplitudeToDB("power", 80.0)
+        self.register_buffer("dct_mat", create_dct(n_mfcc, n_mels, norm))
+
+    def forward(self, waveform):
+        mels = self.MelSpectrogram(waveform)
+        mels = _C.log(mels + 1e-6) if self.log_mels else self.amplitude_to_DB(mels)
+        return (mels.mT @ self.dct_mat).mT

@@ -1,0 +1,14 @@
+"""Metrics: what training and evaluation measure, under TorchMetrics' names.
+
+    accuracy = kiln.metrics.Accuracy(task="multiclass", num_classes=10)
+    for images, labels in loader:
+        accuracy.update(model(images), labels)
+    print(accuracy.compute())
+"""
+
+from ._C import _metrics
+
+__all__ = [_name for _name in dir(_metrics) if not _name.startswith("_")]
+for _name in __all__:
+    globals()[_name] = getattr(_metrics, _name)
+del _name

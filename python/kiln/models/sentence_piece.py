@@ -1,0 +1,30 @@
+"""Reads `.model` files of SentencePiece, as Llama 2, Gemma and T5 have them. The work is C++'s
+(kiln/text/sentence_piece.h)."""
+
+import os
+
+from kiln._C._tokenizers import SentencePiece as _SentencePiece
+
+
+class SentencePiece(_SentencePiece):
+    """Texts to token ids and back: unigram and BPE models, with their rules of normalization.
+
+    tokenizer = SentencePiece.from_file("tokenizer.model")
+    ids = tokenizer.encode("Hello", add_bos=True)
+    tokenizer.decode(ids)
+    """
+
+    @classmethod
+    def from_file(cls, path):
+        """The tokenizer of a file, or of a folder that holds `tokenizer.model`."""
+        path = os.fspath(path)
+        if os.path.isdir(path):
+            path = os.path.join(path, "tokenizer.model")
+        with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size > 256 << 20:
+                raise ValueError(f"SentencePiece: {path!r} is larger than 256 MiB")
+            return cls(file.read())
+
+    def decode(self, ids):
+        """The text of ids. Control tokens have none."""
+        return self._decode(ids.tolist() if hasattr(ids, "tolist") else list(ids))

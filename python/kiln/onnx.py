@@ -1,0 +1,101 @@
+"""ONNX files: export writes a model as one, load reads one as a module."""
+
+import os
+
+from . import _C, errors, nn
+from ._graph_model import GraphModel, capture
+
+
+def export(
+    model, args, path, kwargs=None, *, input_names=None, output_names=None, opset_version=20
+):
+    """Writes model(*args, **kwargs) as an ONNX file of opset 20, the only one that is written.
+
+    model: a module (call eval() first), a function, or a GraphModel, for which args is None. The
+    graph has the shapes of args. Raises NotImplementedError, which names the row, for what ONNX has
+    no operators for.
+    """
+    if opset_version not in (None, 20):
+        raise errors.NotImplementedError(
+            f"onnx.export: opset_version {opset_version!r} is not written; expected 20"
+        )
+    if isinstance(model, GraphModel):
+        if args is not None or kwargs or input_names or output_names:
+            raise errors.ValueError("onnx.export: a GraphModel has its inputs and names already")
+        graph = model
+    else:
+        graph = capture(model, args, kwargs, input_names=input_names, output_names=output_names)
+    _C._save_onnx(graph._captured, os.fspath(path))
+
+
+class Model(nn.Module):
+    """A model that was read from a file: model(*inputs) computes its outputs, with gradients.
+
+    Its weights are parameters under their names in the file, where dots make modules.
+    """
+
+    def __init__(self, read):
+        super().__init__()
+        object.__setattr__(self, "_read", read)
+        places = []
+        for name, value in read.named_parameters():
+            module, key = _place(self, name)
+            module.register_parameter(key, nn.Parameter(value))
+            places.append((module, key))
+        object.__setattr__(self, "_places", places)
+
+    @property
+    def input_names(self):
+        """The names of the inputs, in order."""
+        return list(self._read.input_names())
+
+    @property
+    def output_names(self):
+        """The names of the outputs, in order."""
+        return list(self._read.output_names())
+
+    def forward(self, *inputs):
+        """The output, or a tuple of several."""
+        for name, x in zip(self.input_names, inputs):
+            if not isinstance(x, _C.Tensor):
+                raise errors.TypeError(
+                    f"onnx: input {name!r} must be a tensor; got {type(x).__name__}"
+                )
+        weights = [getattr(module, key) for module, key in self._places]
+        outputs = self._read.run(list(inputs), weights)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _place(module, name):
+    """The module and the key for a weight: those of its name where that makes modules."""
+    *path, key = name.split(".")
+    if all(part.isidentifier() or part.isdigit() for part in (*path, key)):
+        at = module
+        for part in path:
+            inner = at._modules.get(part)
+            if inner is None and not hasattr(at, part):
+                inner = nn.Module()
+                at.add_module(part, inner)
+            at = inner
+            if at is None:
+                break
+        if at is not None and not hasattr(at, key):
+            return at, key
+    key = "".join(c if c.isalnum() else "_" for c in name)
+    while hasattr(module, key) or not key:
+        key += "_"
+    return module, key
+
+
+def load(path):
+    """The model in an ONNX file (opset 7 to 28). No code in the file is ever executed.
+
+    Throws IoError for a malformed file, and NotImplementedError, which names the node and its
+    operator, for what Kiln lacks.
+    """
+    return Model(_C._load_onnx(os.fspath(path)))
+
+
+def operators():
+    """The names of the operators that load takes."""
+    return _C._onnx_operators()

@@ -1,0 +1,133 @@
+"""What may happen at each event of a run, and stopping early."""
+
+import math
+
+from .. import errors
+
+__all__ = ["Callback", "EarlyStopping"]
+
+EVENTS = (
+    "fit_start", "epoch_start", "batch_start", "batch_end", "step_end", "validate_start",
+    "validate_batch_end", "validate_end", "epoch_end", "checkpoint", "interrupt", "exception",
+    "fit_end",
+)  # fmt: skip
+
+
+class Callback:
+    """Override what is to happen at an event; each method gets the learner first.
+
+    What state_dict() gives is kept in checkpoints and comes back through load_state_dict().
+    """
+
+    def fit_start(self, learner):
+        """Before the first batch, after a resumed run was loaded."""
+
+    def epoch_start(self, learner):
+        """Before the first batch of an epoch, or before the batch at which it is continued."""
+
+    def batch_start(self, learner, batch):
+        """Before a batch is trained on."""
+
+    def batch_end(self, learner, batch, loss):
+        """After its backward pass; loss: a float, or None of a step of one's own."""
+
+    def step_end(self, learner):
+        """After a step of the optimizers."""
+
+    def validate_start(self, learner, split):
+        """Before a split is measured."""
+
+    def validate_batch_end(self, learner, split, batch, result):
+        """After each of its batches, with what valid_step returned."""
+
+    def validate_end(self, learner, split, values):
+        """With what was measured, by name."""
+
+    def epoch_end(self, learner, values):
+        """With all that was measured in the epoch, by name ("train/loss", "valid/loss")."""
+
+    def checkpoint(self, learner):
+        """After the state was copied; it is written in the background."""
+
+    def interrupt(self, learner, signal):
+        """After Ctrl-C, before the state is saved."""
+
+    def exception(self, learner, error):
+        """Before an exception leaves fit()."""
+
+    def fit_end(self, learner):
+        """After the last epoch."""
+
+    def state_dict(self):
+        """What a checkpoint keeps: numbers, texts, tensors, and containers of them."""
+        return {}
+
+    def load_state_dict(self, state):
+        """Takes it back."""
+
+
+class Function(Callback):
+    """A function as a callback of one event."""
+
+    def __init__(self, event, function):
+        setattr(self, event, function)
+
+
+def handlers_of(callbacks, event):
+    """The methods that are to be called at an event."""
+    found = []
+    for callback in callbacks:
+        method = getattr(callback, event, None)
+        if method is not None and getattr(method, "__func__", None) is not getattr(Callback, event):
+            found.append(method)
+    return found
+
+
+def check_mode(op, mode):
+    if mode not in ("min", "max"):
+        raise errors.ValueError(f"{op}: mode must be 'min' or 'max'; got {mode!r}")
+
+
+class EarlyStopping(Callback):
+    """Ends a run when a metric has got no better for `patience` epochs.
+
+    metric: its name, such as "valid/loss". mode: "min" or "max", what better means. min_delta:
+    better by more than this.
+    """
+
+    def __init__(self, metric="valid/loss", patience=3, mode="min", min_delta=0.0):
+        check_mode("EarlyStopping", mode)
+        if not isinstance(patience, int) or patience < 0:
+            raise errors.ValueError(
+                f"EarlyStopping: patience must be an integer >= 0; got {patience!r}"
+            )
+        self.metric = metric
+        self.patience = patience
+        self.mode = mode
+        self.min_delta = min_delta
+        self.best = math.inf if mode == "min" else -math.inf
+        self.epochs_without = 0
+
+    def epoch_end(self, learner, values):
+        if self.metric not in values:
+            raise errors.KeyError(
+                f"EarlyStopping: there is no metric {self.metric!r}; got {', '.join(sorted(values))}"
+            )
+        value = values[self.metric]
+        gain = self.best - value if self.mode == "min" else value - self.best
+        if gain > self.min_delta:
+            self.best = value
+            self.epochs_without = 0
+            return
+        self.epochs_without += 1
+        if self.epochs_without > self.patience:
+            learner.stop(
+                f"{self.metric} was not better than {self.best:.6g} for {self.epochs_without} epochs"
+            )
+
+    def state_dict(self):
+        return {"best": self.best, "epochs_without": self.epochs_without}
+
+    def load_state_dict(self, state):
+        self.best = state["best"]
+        self.epochs_without = state["epochs_without"]

@@ -1,0 +1,73 @@
+"""When checkpoints are written, and which are kept."""
+
+import time
+
+from .. import errors
+from .callbacks import check_mode
+
+__all__ = ["Checkpoints"]
+
+
+class Checkpoints:
+    """When a run's state is written, and what stays.
+
+    every_steps, every_epochs, every_minutes: whichever come; None: not by this. keep_last: so many
+    of the latest stay; keep_best: beside them so many of the best by `metric`, in `mode` "min" or
+    "max". A checkpoint is written by a thread of its own from a copy. overlap: that thread makes
+    the copy, too, while the next step computes its gradients; for runs that change weights by the
+    steps of their optimizers alone.
+    """
+
+    def __init__(
+        self,
+        every_steps=None,
+        every_epochs=1,
+        every_minutes=10,
+        keep_last=2,
+        keep_best=1,
+        metric="valid/loss",
+        mode="min",
+        overlap=False,
+    ):
+        check_mode("Checkpoints", mode)
+        for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs)):
+            if value is not None and (not isinstance(value, int) or value < 1):
+                raise errors.ValueError(
+                    f"Checkpoints: {name} must be an integer >= 1 or None; got {value!r}"
+                )
+        if every_minutes is not None and not every_minutes > 0:
+            raise errors.ValueError(
+                f"Checkpoints: every_minutes must be > 0 or None; got {every_minutes!r}"
+            )
+        for name, value, least in (("keep_last", keep_last, 1), ("keep_best", keep_best, 0)):
+            if not isinstance(value, int) or value < least:
+                raise errors.ValueError(
+                    f"Checkpoints: {name} must be an integer >= {least}; got {value!r}"
+                )
+        self.every_steps = every_steps
+        self.every_epochs = every_epochs
+        self.every_minutes = every_minutes
+        self.keep_last = keep_last
+        self.keep_best = keep_best
+        self.metric = metric
+        self.mode = mode
+        self.overlap = bool(overlap)
+
+
+class Clock:
+    """Whether a checkpoint is due after a step. Counts time by a clock that nobody sets."""
+
+    def __init__(self, plan):
+        self.steps = plan.every_steps
+        self.seconds = None if plan.every_minutes is None else 60.0 * plan.every_minutes
+        self.is_late = False  # one was due while another was being written
+        self.restart()
+
+    def restart(self):
+        self.last = time.monotonic()
+        self.is_late = False
+
+    def is_due(self, step):
+        if self.is_late or (self.steps is not None and step % self.steps == 0):
+            return True
+        return self.seconds is not None and time.monotonic() - self.last >= self.seconds

@@ -1,0 +1,119 @@
+"""What a run adds up over the batches of an epoch."""
+
+import copy
+
+from .. import _C, errors
+
+METHODS = ("update", "compute", "reset", "state_dict", "load_state_dict")
+
+
+class Means:
+    """Means of numbers by name, weighted by samples."""
+
+    def __init__(self):
+        self.sums = {}
+
+    def add(self, name, value, weight):
+        entry = self.sums.get(name)
+        if entry is None:
+            self.sums[name] = [value * weight, weight]
+        else:
+            entry[0] += value * weight
+            entry[1] += weight
+
+    def values(self):
+        return {name: total / weight for name, (total, weight) in self.sums.items() if weight}
+
+    def state_dict(self):
+        return {name: list(entry) for name, entry in self.sums.items()}
+
+    def load_state_dict(self, state):
+        self.sums = {name: list(entry) for name, entry in state.items()}
+
+
+class Accuracy:
+    """The share of targets [N, ..] at which outputs [N, C, ..] have their largest value."""
+
+    name = "accuracy"
+
+    def __init__(self):
+        self.reset()
+
+    def update(self, outputs, targets):
+        if outputs.dim() != targets.dim() + 1:
+            raise errors.ShapeError(
+                f"Accuracy: the shapes do not fit; got outputs {list(outputs.shape)} and targets"
+                f" {list(targets.shape)}; expected [N, C, ..] and [N, ..]"
+            )
+        self.right += int((outputs.argmax(1) == targets).sum())
+        self.count += targets.numel()
+
+    def compute(self):
+        return self.right / self.count if self.count else float("nan")
+
+    def reset(self):
+        self.right = self.count = 0
+
+    def state_dict(self):
+        return {"right": self.right, "count": self.count}
+
+    def load_state_dict(self, state):
+        self.right, self.count = state["right"], state["count"]
+
+
+def metrics_of(given):
+    """Metrics by name, from objects and the word "accuracy"."""
+    items = given if isinstance(given, (list, tuple)) else [given]
+    found = {}
+    for item in items:
+        metric = Accuracy() if item == "accuracy" else item
+        lacking = [m for m in METHODS if not callable(getattr(metric, m, None))]
+        if lacking:
+            raise errors.TypeError(
+                f"Learner: a metric needs {', '.join(METHODS)}; got {type(item).__name__} without"
+                f" {', '.join(lacking)}"
+            )
+        name = getattr(metric, "name", None)
+        name = name() if callable(name) else name
+        name = name or type(metric).__name__.lower()
+        if name in found:
+            raise errors.ValueError(
+                f"Learner: two metrics are named {name!r}; expected distinct names"
+            )
+        found[name] = metric
+    return found
+
+
+def number(value):
+    return value.item() if isinstance(value, _C.Tensor) else float(value)
+
+
+def computed(metrics):
+    """What the metrics say, as numbers; one that gives a dict gives several."""
+    out = {}
+    for name, metric in metrics.items():
+        value = metric.compute()
+        if isinstance(value, dict):
+            out.update({f"{name}/{key}": number(v) for key, v in value.items()})
+        elif isinstance(value, _C.Tensor) and value.numel() != 1:
+            out.update({f"{name}/{i}": v for i, v in enumerate(value.flatten().tolist())})
+        else:
+            out[name] = number(value)
+    return out
+
+
+class Aside:
+    """While one lives, the metrics begin anew; then they are as before."""
+
+    def __init__(self, metrics):
+        self.metrics = metrics
+
+    def __enter__(self):
+        self.states = {k: copy.deepcopy(m.state_dict()) for k, m in self.metrics.items()}
+        for metric in self.metrics.values():
+            metric.reset()
+
+    def __exit__(self, *_):
+        for name, metric in self.metrics.items():
+            metric.reset()
+            metric.load_state_dict(self.states[name])

@@ -1,0 +1,47 @@
+"""When a learning rate schedule takes its steps."""
+
+from .. import errors
+from ..optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+__all__ = ["Schedule"]
+
+
+class Schedule:
+    """A learning rate schedule with what it counts: per="step" or per="epoch".
+
+    metric: what ReduceLROnPlateau is given at the end of an epoch.
+    """
+
+    def __init__(self, scheduler, per="epoch", metric=None):
+        if per not in ("step", "epoch"):
+            raise errors.ValueError(f"Schedule: per must be 'step' or 'epoch'; got {per!r}")
+        if not isinstance(scheduler, (LRScheduler, ReduceLROnPlateau)):
+            raise errors.TypeError(
+                f"Schedule: expected a schedule of kiln.optim.lr_scheduler; got"
+                f" {type(scheduler).__name__}"
+            )
+        if isinstance(scheduler, ReduceLROnPlateau):
+            metric = metric or "valid/loss"
+            if per == "step":
+                raise errors.ValueError("Schedule: ReduceLROnPlateau counts epochs; got per='step'")
+        self.scheduler = scheduler
+        self.per = per
+        self.metric = metric
+
+    def epoch_end(self, values):
+        if self.metric is None:
+            self.scheduler.step()
+            return
+        if self.metric not in values:
+            raise errors.KeyError(
+                f"Schedule: there is no metric {self.metric!r}; got {', '.join(sorted(values))}"
+            )
+        self.scheduler.step(values[self.metric])
+
+
+def schedules_of(given):
+    """A schedule, a Schedule, or a list of either, as a list of Schedule."""
+    if given is None:
+        return []
+    items = given if isinstance(given, (list, tuple)) else [given]
+    return [item if isinstance(item, Schedule) else Schedule(item) for item in items]

@@ -1,0 +1,162 @@
+"""What a run shows: progress, logs, the report."""
+
+import datetime
+import os
+import platform
+import time
+import warnings
+
+from .. import _C, errors
+from .._C import _train
+from .position import length_of
+
+
+def text_of(name, value):
+    return f"{100 * value:.2f} %" if name.endswith("accuracy") else f"{value:.4g}"
+
+
+class Showing:
+    """A Learner's progress, logs and report. Part of Learner."""
+
+    def _init_showing(self, title, tensorboard, log_every, style):
+        self.title = title
+        self._tensorboard = bool(tensorboard)
+        self.log_every = log_every
+        self._progress = _train.Progress(style)
+        self._log_failed = False
+        self._reported = 0.0
+        self._logged = (0.0, 0)  # when, and of which step, the last line of the log was
+
+    def _introduce(self, train, epochs, steps):
+        parameters = sum(p.numel() for p in self.model.parameters())
+        batches = length_of(train)
+        size = "" if batches is None else f", {batches:,} batches an epoch"
+        goal = f"{epochs} epochs" if steps is None else f"{steps:,} steps"
+        self._progress.print(f"{self.title}: {parameters:,} parameters{size}, {goal}")
+        if self._resumed_from is not None:
+            self._note(
+                "resume",
+                f"Going on from {self._resumed_from} in epoch {self.epoch + 1} after batch {self.batch}"
+                f" (step {self.step:,})",
+            )
+
+    def _show_epoch(self, total, epochs, steps):
+        label = f"epoch {self.epoch + 1}" + ("" if epochs is None else f"/{epochs}")
+        later = 0
+        if total is not None and epochs is not None:
+            later = (epochs - self.epoch - 1) * total
+        if total is not None and steps is not None:
+            left = (steps - self.step) * self.accumulate
+            later = max(left - total + self.batch, 0)
+            total = min(total, self.batch + left)
+        self._progress.start(label, total or 0, self.batch, later)
+        self._logged = (time.monotonic(), self.step)
+
+    def _show_step(self):
+        shown = self._running.values()
+        self._progress.show({name: text_of(name, value) for name, value in shown.items()})
+
+    def _show_epoch_end(self, values):
+        shown = {k: v for k, v in values.items() if k not in ("seconds", "lr")}
+        texts = "  ".join(f"{k} {text_of(k, v)}" for k, v in shown.items())
+        self._progress.finish()
+        seconds = _train.format_duration(values["seconds"])
+        self._progress.print(f"epoch {self.epoch}  {texts}  {seconds}")
+        self._write("epoch", values)
+        if time.monotonic() - self._reported > 10:
+            self._write_report()
+
+    def _note(self, event, text):
+        """A line for the reader and for the log."""
+        self._progress.print(text)
+        if self._log is not None:
+            self._guarded(lambda: self._log.note(event, self.epoch, self.step, text))
+
+    # ---- Logs
+
+    def _log_step(self):
+        now = time.monotonic()
+        since, step = self._logged
+        self._logged = (now, self.step)
+        if self._log is None:
+            return
+        values = {f"train/{name}": value for name, value in self._running.values().items()}
+        if self.step_loss:
+            values["train/step_loss"] = self.step_loss[-1]
+        if self.optimizers:
+            values["lr"] = float(self.optimizer.param_groups[0]["lr"])
+        if now > since:
+            values["steps_per_second"] = (self.step - step) / (now - since)
+        self._write("step", values)
+
+    def _write(self, event, values):
+        if self._log is not None:
+            self._guarded(lambda: self._log.numbers(event, self.epoch, self.step, values))
+
+    def _guarded(self, write):
+        """A log that cannot grow must not end a run; it is said once."""
+        try:
+            write()
+            self._log_failed = False
+        except errors.IoError as error:
+            if not self._log_failed:
+                warnings.warn(f"Learner: {error}; training goes on", stacklevel=2)
+            self._log_failed = True
+
+    @property
+    def events(self):
+        """The run's EventFile, for histograms, images and texts of one's own; None without one."""
+        return None if self._log is None else self._log.events
+
+    # ---- The report
+
+    def _write_report(self):
+        if self.folder is None:
+            return
+        self._reported = time.monotonic()
+        config = {
+            "Epochs": self.epoch,
+            "Steps": f"{self.step:,}",
+            "Optimizer": ", ".join(type(o).__name__ for o in self.optimizers) or "its own",
+            "Parameters": f"{sum(p.numel() for p in self.model.parameters()):,}",
+            "Batches for a step": self.accumulate,
+            "Seed": "not set" if self.seed is None else self.seed,
+        }
+        machine = {
+            "Machine": platform.machine(),
+            "System": platform.system(),
+            "Threads": _C.get_num_threads(),
+            "Kiln": _C.__version__,
+            "Python": platform.python_version(),
+        }
+        known = (
+            "train/loss",
+            "valid/loss",
+            "train/accuracy",
+            "valid/accuracy",
+            "lr",
+            "seconds",
+            "epoch",
+        )
+        curves = {}
+        for row in self.history:
+            for name, value in row.items():
+                if name not in known:
+                    split, _, metric = name.partition("/")
+                    curves.setdefault(metric or split, {}).setdefault(split, []).append(
+                        (row["epoch"], value)
+                    )
+        path = os.path.join(self.folder, "report.html")
+        subtitle = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
+        self._guarded(
+            lambda: _train.write_report(
+                path,
+                self.title,
+                subtitle,
+                config,
+                machine,
+                self.history,
+                list(self.step_loss),
+                curves,
+            )
+        )

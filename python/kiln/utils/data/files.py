@@ -1,0 +1,205 @@
+"""Data sets over files that hold tensors, lines of text or images."""
+
+import os
+
+from ... import _C
+from ... import errors as kiln_errors
+from .dataset import Dataset, TensorDataset
+from .tables import check_policy, file_name
+
+__all__ = ["CIFAR10", "CIFAR100", "IDXDataset", "ImageFolder", "NumPyDataset", "TextLinesDataset"]
+
+
+class NumPyDataset(TensorDataset):
+    """Row i of each array of .npy files, or of an .npz file's arrays with these names (all, in order)."""
+
+    def __init__(self, *paths, names=None):
+        from ..._io import load
+
+        tensors = []
+        for path in paths:
+            value = load(file_name("NumPyDataset", path))
+            if isinstance(value, _C.Tensor):
+                tensors.append(value)
+                continue
+            for name in value if names is None else names:
+                if name not in value:
+                    raise kiln_errors.KeyError(
+                        f"NumPyDataset: {os.fsdecode(path)!r} has no array {name!r}; there are"
+                        f" {', '.join(value)}"
+                    )
+                tensors.append(value[name])
+        super().__init__(*tensors)
+
+
+class IDXDataset(TensorDataset):
+    """Row i of each IDX file, gzipped or not, such as MNIST's images and labels."""
+
+    def __init__(self, *paths):
+        super().__init__(*(_C._vision._read_idx(file_name("IDXDataset", p)) for p in paths))
+
+
+class _CIFAR(Dataset):
+    def __init__(self, root, train, transform, files, labels, column, classes):
+        op = type(self).__name__
+        self.transform = transform
+        images, targets = [], []
+        record = labels + 3072
+        for name in files[0] if train else files[1]:
+            path = file_name(op, os.path.join(root, name))
+            with open(path, "rb") as file:
+                data = file.read()
+            if not data or len(data) % record:
+                raise kiln_errors.IoError(
+                    f"{op}: {path!r} is malformed; got {len(data)} bytes; expected a multiple of"
+                    f" {record}"
+                )
+            rows = _C.frombuffer(bytearray(data), dtype=_C.uint8).reshape(-1, record)
+            target = rows[:, column].to(_C.int64)
+            if (target >= classes).any().item():
+                row = int((target >= classes).to(_C.int64).argmax().item())
+                raise kiln_errors.IoError(
+                    f"{op}: {path!r}, record {row + 1}: a bad label; got {target[row].item()};"
+                    f" expected 0 to {classes - 1}"
+                )
+            images.append(rows[:, labels:].reshape(-1, 3, 32, 32))
+            targets.append(target)
+        self.data = _C.cat(images)
+        self.targets = _C.cat(targets)
+
+    def __len__(self):
+        return self.targets.shape[0]
+
+    def __getitem__(self, index):
+        image = self.data[index]
+        if self.transform is not None:
+            image = self.transform(image)
+        return image, int(self.targets[index].item())
+
+
+class CIFAR10(_CIFAR):
+    """CIFAR-10 from the folder that its binary version unpacks to: uint8 [3, 32, 32], 0 to 9."""
+
+    def __init__(self, root, train=True, transform=None):
+        files = [f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"]
+        super().__init__(root, train, transform, files, 1, 0, 10)
+
+
+class CIFAR100(_CIFAR):
+    """CIFAR-100 likewise, with its 100 fine classes, or its 20 coarse ones."""
+
+    def __init__(self, root, train=True, transform=None, coarse=False):
+        super().__init__(
+            root, train, transform, (["train.bin"], ["test.bin"]), 2, 0 if coarse else 1,
+            20 if coarse else 100,
+        )  # fmt: skip
+
+
+class TextLinesDataset(Dataset):
+    """The lines of text files, without their ends. Of the files only the places of lines are kept.
+
+    errors: what is not in the encoding is an error that names file and line, or with "skip" left out.
+    """
+
+    def __init__(self, *paths, encoding="utf-8", errors="raise", transform=None):
+        op = "TextLinesDataset"
+        check_policy(op, errors)
+        self.paths = [file_name(op, p) for p in paths]
+        self.encoding, self.transform, self.skipped = encoding, transform, 0
+        self._files, self._begins, self._sizes = [], [], []
+        for which, path in enumerate(self.paths):
+            with open(path, "rb") as file:
+                begin = 0
+                for number, line in enumerate(file, 1):
+                    try:
+                        line.decode(encoding)
+                    except UnicodeDecodeError as e:
+                        if errors == "raise":
+                            raise kiln_errors.ValueError(
+                                f"{op}: {os.fsdecode(path)!r}, row {number}, byte {e.start + 1}: the"
+                                f" text is not {encoding}"
+                            ) from None
+                        self.skipped += 1
+                    else:
+                        self._files.append(which)
+                        self._begins.append(begin)
+                        self._sizes.append(len(line))
+                    begin += len(line)
+
+    def __len__(self):
+        return len(self._begins)
+
+    def __getitem__(self, index):
+        with open(self.paths[self._files[index]], "rb") as file:
+            file.seek(self._begins[index])
+            line = file.read(self._sizes[index]).decode(self.encoding).rstrip("\r\n")
+        return line if self.transform is None else self.transform(line)
+
+
+class ImageFolder(Dataset):
+    """Images in a folder for each class: (image, number of the class). Classes and files are sorted.
+
+    loader: reads a path; by default kiln.vision.read_image, which reads PNG as uint8 [3, H, W].
+    errors="skip": in the place of an image that cannot be read comes the next one that can; skipped is
+    the set of those met so far.
+    """
+
+    def __init__(
+        self, root, transform=None, target_transform=None, loader=None, extensions=(".png",),
+        errors="raise",
+    ):  # fmt: skip
+        op = "ImageFolder"
+        check_policy(op, errors)
+        self.root = os.fspath(root)
+        if not os.path.isdir(self.root):
+            raise kiln_errors.FileNotFoundError(f"{op}: there is no folder {self.root!r}")
+        self.classes = sorted(e.name for e in os.scandir(self.root) if e.is_dir())
+        if not self.classes:
+            raise kiln_errors.ValueError(
+                f"{op}: {self.root!r} has no folders; expected one for each class"
+            )
+        self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
+        extensions = tuple(e.lower() for e in extensions)
+        self.samples = []
+        for target, name in enumerate(self.classes):
+            before = len(self.samples)
+            for folder, folders, files in os.walk(os.path.join(self.root, name)):
+                folders.sort()
+                self.samples += [
+                    (os.path.join(folder, f), target)
+                    for f in sorted(files)
+                    if f.lower().endswith(extensions)
+                ]
+            if len(self.samples) == before:
+                raise kiln_errors.ValueError(
+                    f"{op}: {os.path.join(self.root, name)!r} has no images; expected files that end"
+                    f" in {', '.join(extensions)}"
+                )
+        self.targets = [target for _, target in self.samples]
+        self.transform, self.target_transform = transform, target_transform
+        self.loader = _C._vision.read_image if loader is None else loader
+        self.errors = errors
+        self.skipped = set()
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        if not -len(self) <= index < len(self):
+            raise kiln_errors.IndexError(
+                f"ImageFolder: index {index} is out of range for {len(self)} images"
+            )
+        for step in range(len(self)):
+            path, target = self.samples[(index + step) % len(self)]
+            try:
+                image = self.loader(path)
+                break
+            except (kiln_errors.Error, OSError):
+                if self.errors == "raise":
+                    raise
+                self.skipped.add(path)
+        else:
+            raise kiln_errors.IoError(f"ImageFolder: {self.root!r} has no image that can be read")
+        if self.transform is not None:
+            image = self.transform(image)
+        return image, target if self.target_transform is None else self.target_transform(target)

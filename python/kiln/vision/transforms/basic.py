@@ -1,0 +1,347 @@
+"""Transforms as objects that are called with an image."""
+
+import math
+import random
+
+from ... import _C, errors
+from . import functional as F
+
+
+def draws():
+    """Random numbers of one call, a function of kiln's default generator."""
+    return random.Random(int(_C.empty((), dtype=_C.int64).random_().item()))
+
+
+def check_probability(op, p):
+    if not 0 <= p <= 1:
+        raise errors.ValueError(f"{op}: a probability must be from 0 to 1; got {p}")
+
+
+class Transform:
+    """options: the names of what it prints; each is an attribute."""
+
+    options = ()
+
+    def __repr__(self):
+        text = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.options)
+        return f"{type(self).__name__}({text})"
+
+
+class Compose(Transform):
+    """One after another."""
+
+    options = ("transforms",)
+
+    def __init__(self, transforms):
+        self.transforms = list(transforms)
+
+    def __call__(self, img):
+        for transform in self.transforms:
+            img = transform(img)
+        return img
+
+
+class Lambda(Transform):
+    """A function of the image."""
+
+    options = ("lambd",)
+
+    def __init__(self, lambd):
+        if not callable(lambd):
+            raise errors.TypeError(f"Lambda: expected a function; got {type(lambd).__name__}")
+        self.lambd = lambd
+
+    def __call__(self, img):
+        return self.lambd(img)
+
+
+class RandomApply(Compose):
+    """All of them with probability p, or none."""
+
+    options = ("transforms", "p")
+
+    def __init__(self, transforms, p=0.5):
+        check_probability("RandomApply", p)
+        super().__init__(transforms)
+        self.p = p
+
+    def __call__(self, img):
+        return super().__call__(img) if draws().random() < self.p else img
+
+
+class RandomChoice(Compose):
+    """One of them, with probabilities like p (as likely, by default)."""
+
+    options = ("transforms", "p")
+
+    def __init__(self, transforms, p=None):
+        super().__init__(transforms)
+        if not self.transforms or (p is not None and len(p) != len(self.transforms)):
+            raise errors.ValueError("RandomChoice: expected transforms, and as many probabilities")
+        self.p = p
+
+    def __call__(self, img):
+        return draws().choices(self.transforms, self.p)[0](img)
+
+
+class ToDtype(Transform):
+    """Another dtype; with scale, bytes from 0 to 255 become floats from 0 to 1, and back."""
+
+    options = ("dtype", "scale")
+
+    def __init__(self, dtype, scale=False):
+        self.dtype, self.scale = dtype, scale
+
+    def __call__(self, img):
+        return F.convert_image_dtype(img, self.dtype) if self.scale else img.to(self.dtype)
+
+
+class Normalize(Transform):
+    """(x - mean) / std of each channel."""
+
+    options = ("mean", "std")
+
+    def __init__(self, mean, std, inplace=False):
+        self.mean, self.std, self.inplace = mean, std, inplace
+
+    def __call__(self, img):
+        return F.normalize(img, self.mean, self.std, self.inplace)
+
+
+class Resize(Transform):
+    """size: (rows, columns), or one number for the shorter side."""
+
+    options = ("size", "interpolation", "max_size", "antialias")
+
+    def __init__(self, size, interpolation="bilinear", max_size=None, antialias=True):
+        self.size, self.interpolation = size, interpolation
+        self.max_size, self.antialias = max_size, antialias
+
+    def __call__(self, img):
+        return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
+
+
+class CenterCrop(Transform):
+    options = ("size",)
+
+    def __init__(self, size):
+        self.size = F._pair("CenterCrop", size, "size")
+
+    def __call__(self, img):
+        return F.center_crop(img, self.size)
+
+
+class FiveCrop(CenterCrop):
+    def __call__(self, img):
+        return F.five_crop(img, self.size)
+
+
+class Pad(Transform):
+    options = ("padding", "fill", "padding_mode")
+
+    def __init__(self, padding, fill=0, padding_mode="constant"):
+        self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
+
+    def __call__(self, img):
+        return F.pad(img, self.padding, self.fill, self.padding_mode)
+
+
+class RandomCrop(Transform):
+    """A part at a random place, of an image that is padded first."""
+
+    options = ("size", "padding", "pad_if_needed", "fill", "padding_mode")
+
+    def __init__(self, size, padding=None, pad_if_needed=False, fill=0, padding_mode="constant"):
+        self.size = F._pair("RandomCrop", size, "size")
+        self.padding, self.pad_if_needed = padding, pad_if_needed
+        self.fill, self.padding_mode = fill, padding_mode
+
+    def __call__(self, img):
+        F.check_image("RandomCrop", img)
+        if self.padding is not None:
+            img = F.pad(img, self.padding, self.fill, self.padding_mode)
+        height, width = self.size
+        if self.pad_if_needed:
+            rows, columns = img.shape[-2:]
+            sides = max(width - columns, 0), max(height - rows, 0)
+            if any(sides):
+                img = F.pad(img, sides, self.fill, self.padding_mode)
+        rows, columns = img.shape[-2:]
+        if height > rows or width > columns:
+            raise errors.ValueError(
+                f"RandomCrop: the size is larger than the image; got {height} x {width} of {rows} x"
+                f" {columns}; pad_if_needed=True pads it"
+            )
+        rng = draws()
+        return F.crop(img, rng.randint(0, rows - height), rng.randint(0, columns - width), height, width)
+
+
+class RandomResizedCrop(Transform):
+    """A part with `scale` of the area and `ratio` of width to height, resized.
+
+    Ten tries; then the middle, with a ratio as near as it can be.
+    """
+
+    options = ("size", "scale", "ratio", "interpolation", "antialias")
+
+    def __init__(
+        self, size, scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3), interpolation="bilinear", antialias=True
+    ):
+        self.size = F._pair("RandomResizedCrop", size, "size")
+        for name, (low, high) in (("scale", scale), ("ratio", ratio)):
+            if not 0 < low <= high:
+                raise errors.ValueError(
+                    f"RandomResizedCrop: {name} must be two positive numbers in order; got {low}, {high}"
+                )
+        self.scale, self.ratio = scale, ratio
+        self.interpolation, self.antialias = interpolation, antialias
+
+    def place(self, rows, columns, rng):
+        """(top, left, height, width)."""
+        for _ in range(10):
+            area = rows * columns * rng.uniform(*self.scale)
+            ratio = math.exp(rng.uniform(math.log(self.ratio[0]), math.log(self.ratio[1])))
+            width, height = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+            if 0 < width <= columns and 0 < height <= rows:
+                return rng.randint(0, rows - height), rng.randint(0, columns - width), height, width
+        width, height = columns, rows
+        if columns / rows < self.ratio[0]:
+            height = round(columns / self.ratio[0])
+        elif columns / rows > self.ratio[1]:
+            width = round(rows * self.ratio[1])
+        return (rows - height) // 2, (columns - width) // 2, height, width
+
+    def __call__(self, img):
+        F.check_image("RandomResizedCrop", img)
+        place = self.place(*img.shape[-2:], draws())
+        return F.resized_crop(img, *place, self.size, self.interpolation, self.antialias)
+
+
+class _Sometimes(Transform):
+    options = ("p",)
+
+    def __init__(self, p=0.5):
+        check_probability(type(self).__name__, p)
+        self.p = p
+
+    def __call__(self, img):
+        return self.change(img) if draws().random() < self.p else img
+
+
+class RandomHorizontalFlip(_Sometimes):
+    def change(self, img):
+        return F.hflip(img)
+
+
+class RandomVerticalFlip(_Sometimes):
+    def change(self, img):
+        return F.vflip(img)
+
+
+class RandomGrayscale(_Sometimes):
+    """Without colour, with as many channels as before."""
+
+    def __init__(self, p=0.1):
+        super().__init__(p)
+
+    def change(self, img):
+        return F.rgb_to_grayscale(img, img.shape[-3])
+
+
+class Grayscale(Transform):
+    options = ("num_output_channels",)
+
+    def __init__(self, num_output_channels=1):
+        self.num_output_channels = num_output_channels
+
+    def __call__(self, img):
+        return F.rgb_to_grayscale(img, self.num_output_channels)
+
+
+class GaussianBlur(Transform):
+    """sigma: a number, or the two between which it is drawn."""
+
+    options = ("kernel_size", "sigma")
+
+    def __init__(self, kernel_size, sigma=(0.1, 2.0)):
+        self.kernel_size = kernel_size
+        self.sigma = F._pair("GaussianBlur", sigma, "sigma")
+        if not 0 < self.sigma[0] <= self.sigma[1]:
+            raise errors.ValueError(f"GaussianBlur: sigma must be positive, in order; got {sigma}")
+
+    def __call__(self, img):
+        return F.gaussian_blur(img, self.kernel_size, draws().uniform(*self.sigma))
+
+
+class ColorJitter(Transform):
+    """Brightness, contrast, saturation and hue changed by random factors, in random order.
+
+    A number v stands for factors from max(0, 1 - v) to 1 + v (hue: -v to v); or give both ends.
+    """
+
+    options = ("brightness", "contrast", "saturation", "hue")
+
+    def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
+        for name, value in zip(self.options, (brightness, contrast, saturation, hue)):
+            middle = 0 if name == "hue" else 1
+            if isinstance(value, (int, float)):
+                low, high = middle - value, middle + value
+                low = low if name == "hue" else max(low, 0)
+            else:
+                low, high = value
+            least, most = (-0.5, 0.5) if name == "hue" else (0, math.inf)
+            if not least <= low <= high <= most:
+                raise errors.ValueError(
+                    f"ColorJitter: {name} must be from {least} to {most}; got {value}"
+                )
+            setattr(self, name, None if low == high == middle else (low, high))
+
+    def __call__(self, img):
+        rng = draws()
+        names = list(self.options)
+        rng.shuffle(names)
+        for name in names:
+            ends = getattr(self, name)
+            if ends is not None:
+                img = getattr(F, f"adjust_{name}")(img, rng.uniform(*ends))
+        return img
+
+
+class RandomRotation(Transform):
+    """By an angle between two, or between -degrees and degrees."""
+
+    options = ("degrees", "interpolation")
+
+    def __init__(self, degrees, interpolation="nearest"):
+        self.degrees = (-degrees, degrees) if isinstance(degrees, (int, float)) else tuple(degrees)
+        self.interpolation = interpolation
+
+    def __call__(self, img):
+        return F.rotate(img, draws().uniform(*self.degrees), self.interpolation)
+
+
+class RandomAffine(Transform):
+    """Turned, moved by parts of its size, scaled, and sheared along x."""
+
+    options = ("degrees", "translate", "scale", "shear", "interpolation")
+
+    def __init__(self, degrees, translate=None, scale=None, shear=None, interpolation="nearest"):
+        def ends(v):
+            return (-v, v) if isinstance(v, (int, float)) else tuple(v)
+
+        self.degrees, self.shear = ends(degrees), None if shear is None else ends(shear)
+        self.translate, self.scale, self.interpolation = translate, scale, interpolation
+        if translate is not None and not all(0 <= t <= 1 for t in translate):
+            raise errors.ValueError(f"RandomAffine: translate must be parts of 1; got {translate}")
+
+    def __call__(self, img):
+        F.check_image("RandomAffine", img)
+        rng = draws()
+        angle = rng.uniform(*self.degrees)
+        move = (0, 0)
+        if self.translate is not None:
+            most = [part * side for part, side in zip(self.translate, img.shape[:-3:-1])]
+            move = tuple(round(rng.uniform(-m, m)) for m in most)
+        scale = 1.0 if self.scale is None else rng.uniform(*self.scale)
+        shear = 0.0 if self.shear is None else rng.uniform(*self.shear)
+        return F.affine(img, angle, move, scale, shear, self.interpolation)

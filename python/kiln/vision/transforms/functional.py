@@ -1,0 +1,352 @@
+"""What the transforms compute, with every choice made: torchvision's functions of the same names.
+
+Images are tensors [.., C, H, W]: uint8 from 0 to 255, or floats from 0 to 1.
+"""
+
+import math
+
+from ... import _C, errors
+from ..._C import _vision
+from ...nn import functional as F
+
+__all__ = [
+    "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
+    "adjust_sharpness", "affine", "autocontrast", "center_crop", "convert_image_dtype", "crop",
+    "equalize", "erase", "five_crop", "gaussian_blur", "hflip", "invert", "normalize", "pad",
+    "posterize", "resize", "resized_crop", "rgb_to_grayscale", "rotate", "solarize", "vflip",
+]  # fmt: skip
+
+hflip, vflip = _vision.hflip, _vision.vflip
+
+
+def check_image(op, x, channels=None):
+    """Throws unless x is an image, with one of these numbers of channels."""
+    if not isinstance(x, _C.Tensor):
+        raise errors.TypeError(f"{op}: expected a tensor; got {type(x).__name__}")
+    if x.dim() < 3 or (channels is not None and x.shape[-3] not in channels):
+        wanted = "C" if channels is None else " or ".join(map(str, channels))
+        raise errors.ShapeError(f"{op}: expected [.., {wanted}, H, W]; got {list(x.shape)}")
+    if x.dtype != _C.uint8 and not x.is_floating_point():
+        raise errors.DTypeError(f"{op}: expected uint8 or floats; got {x.dtype}")
+
+
+def bound_of(x):
+    """The largest value of a pixel."""
+    return 255 if x.dtype == _C.uint8 else 1.0
+
+
+def _wide(x):
+    return x.to(_C.float32) if x.dtype == _C.uint8 else x
+
+
+def _back(values, like, rounded=False):
+    if like.dtype != _C.uint8:
+        return values.to(like.dtype)
+    return (values.round() if rounded else values).clamp(0, 255).to(_C.uint8)
+
+
+def _blend(a, b, ratio):
+    mixed = ratio * _wide(a) + (1 - ratio) * _wide(b)
+    return _back(mixed.clamp(0, bound_of(a)), a)
+
+
+def _check_factor(op, factor):
+    if not factor >= 0 or math.isinf(factor):
+        raise errors.ValueError(f"{op}: the factor must not be negative; got {factor}")
+
+
+def convert_image_dtype(image, dtype=_C.float32):
+    """Bytes as floats from 0 to 1, and back; or one kind of float as another."""
+    check_image("convert_image_dtype", image)
+    if image.dtype == dtype:
+        return image
+    if image.dtype == _C.uint8:
+        return image.to(dtype) / 255
+    if dtype == _C.uint8:
+        return (image * (256 - 1e-3)).to(_C.uint8)
+    return image.to(dtype)
+
+
+def normalize(tensor, mean, std, inplace=False):
+    """(x - mean) / std of each channel of floats."""
+    check_image("normalize", tensor)
+    if not tensor.is_floating_point():
+        raise errors.DTypeError(f"normalize: expected floats; got {tensor.dtype}")
+    mean, std = (
+        _C.as_tensor(v, dtype=tensor.dtype, device=tensor.device).reshape(-1, 1, 1)
+        for v in (mean, std)
+    )
+    if (std == 0).any().item():
+        raise errors.ValueError("normalize: a std is 0")
+    if inplace:
+        return tensor.sub_(mean).div_(std)
+    return (tensor - mean) / std
+
+
+def rgb_to_grayscale(img, num_output_channels=1):
+    """0.2989 R + 0.587 G + 0.114 B, as one channel or three."""
+    check_image("rgb_to_grayscale", img, (1, 3))
+    if img.shape[-3] == 3:
+        red, green, blue = _wide(img).unbind(-3)
+        img = _back((0.2989 * red + 0.587 * green + 0.114 * blue).unsqueeze(-3), img)
+    if num_output_channels == 3:
+        return img.expand(*img.shape[:-3], 3, *img.shape[-2:]).clone()
+    return img
+
+
+def adjust_brightness(img, brightness_factor):
+    """0: black; 1: as it is; 2: twice as bright."""
+    check_image("adjust_brightness", img, (1, 3))
+    _check_factor("adjust_brightness", brightness_factor)
+    return _blend(img, _C.zeros_like(img), brightness_factor)
+
+
+def adjust_contrast(img, contrast_factor):
+    """0: grey; 1: as it is."""
+    check_image("adjust_contrast", img, (1, 3))
+    _check_factor("adjust_contrast", contrast_factor)
+    grey = _wide(rgb_to_grayscale(img)).mean((-3, -2, -1), keepdim=True)
+    return _back((contrast_factor * _wide(img) + (1 - contrast_factor) * grey).clamp(
+        0, bound_of(img)), img)  # fmt: skip
+
+
+def adjust_saturation(img, saturation_factor):
+    """0: without colour; 1: as it is."""
+    check_image("adjust_saturation", img, (1, 3))
+    _check_factor("adjust_saturation", saturation_factor)
+    if img.shape[-3] == 1:
+        return img
+    return _blend(img, rgb_to_grayscale(img), saturation_factor)
+
+
+def adjust_hue(img, hue_factor):
+    """Turns all hues; 0.5 and -0.5 are half a turn."""
+    check_image("adjust_hue", img, (1, 3))
+    if not -0.5 <= hue_factor <= 0.5:
+        raise errors.ValueError(f"adjust_hue: hue_factor must be from -0.5 to 0.5; got {hue_factor}")
+    if img.shape[-3] == 1:
+        return img
+    hsv = _vision.rgb_to_hsv(convert_image_dtype(img))
+    hue, saturation, value = hsv.unbind(-3)
+    turned = _C.stack([(hue + hue_factor) % 1.0, saturation, value], -3)
+    return convert_image_dtype(_vision.hsv_to_rgb(turned), img.dtype)
+
+
+def adjust_gamma(img, gamma, gain=1):
+    """gain x^gamma."""
+    check_image("adjust_gamma", img)
+    _check_factor("adjust_gamma", gamma)
+    wide = convert_image_dtype(img, _C.float32) if img.dtype == _C.uint8 else img
+    return convert_image_dtype((gain * wide**gamma).clamp(0, 1), img.dtype)
+
+
+def adjust_sharpness(img, sharpness_factor):
+    """0: blurred; 1: as it is; 2: sharper. The outermost pixels stay."""
+    check_image("adjust_sharpness", img, (1, 3))
+    _check_factor("adjust_sharpness", sharpness_factor)
+    if min(img.shape[-2:]) <= 2:
+        return img
+    wide = _wide(img)
+    kernel = _C.ones(3, 3, dtype=wide.dtype)
+    kernel[1, 1] = 5.0
+    blurred = _vision.filter2d(wide, kernel / 13)[..., 1:-1, 1:-1]
+    degenerate = wide.clone()
+    degenerate[..., 1:-1, 1:-1] = blurred.round() if img.dtype == _C.uint8 else blurred
+    return _back((sharpness_factor * wide + (1 - sharpness_factor) * degenerate).clamp(
+        0, bound_of(img)), img)  # fmt: skip
+
+
+def invert(img):
+    check_image("invert", img)
+    return bound_of(img) - img
+
+
+def posterize(img, bits):
+    """Bytes of which only the highest bits are left."""
+    check_image("posterize", img)
+    if img.dtype != _C.uint8:
+        raise errors.DTypeError(f"posterize: expected uint8; got {img.dtype}")
+    if not 0 <= bits <= 8:
+        raise errors.ValueError(f"posterize: bits must be from 0 to 8; got {bits}")
+    return img & -(1 << (8 - int(bits))) % 256
+
+
+def solarize(img, threshold):
+    """Inverts what is at the threshold or above."""
+    check_image("solarize", img)
+    return _C.where(img >= threshold, invert(img), img)
+
+
+def autocontrast(img):
+    """Stretches each channel so that its darkest value is 0 and its brightest the largest one."""
+    check_image("autocontrast", img, (1, 3))
+    wide, bound = _wide(img), bound_of(img)
+    low = wide.amin((-2, -1), keepdim=True)
+    high = wide.amax((-2, -1), keepdim=True)
+    flat = low == high
+    low = low.masked_fill(flat, 0)
+    scale = (bound / (high - low)).masked_fill(flat, 1)
+    return _back(((wide - low) * scale).clamp(0, bound), img)
+
+
+def equalize(img):
+    """Bytes spread so that each value is as frequent, channel by channel."""
+    check_image("equalize", img, (1, 3))
+    if img.dtype != _C.uint8:
+        raise errors.DTypeError(f"equalize: expected uint8; got {img.dtype}")
+    channels = []
+    for channel in img.reshape(-1, *img.shape[-2:]).unbind(0):
+        histogram = _C.bincount(channel.flatten().to(_C.int64), minlength=256)
+        found = histogram[histogram != 0]
+        step = int(found[:-1].sum().item()) // 255 if found.numel() else 0
+        if step == 0:
+            channels.append(channel)
+            continue
+        table = (histogram.cumsum(0) + step // 2) // step
+        table = _C.cat([_C.zeros(1, dtype=_C.int64), table[:-1]]).clamp(0, 255)
+        channels.append(table[channel.to(_C.int64)].to(_C.uint8))
+    return _C.stack(channels).reshape(img.shape) if channels else img
+
+
+def _pair(op, value, name):
+    values = (value, value) if isinstance(value, (int, float)) else tuple(value)
+    if len(values) == 1:
+        values *= 2
+    if len(values) != 2:
+        raise errors.ValueError(f"{op}: {name} must be one number or two; got {value}")
+    return values
+
+
+def gaussian_blur(img, kernel_size, sigma=None):
+    """kernel_size: odd, or (columns, rows); sigma likewise, by default 0.15 size + 0.35."""
+    check_image("gaussian_blur", img)
+    sizes = _pair("gaussian_blur", kernel_size, "kernel_size")
+    if sigma is None:
+        sigma = [0.15 * size + 0.35 for size in sizes]
+    sigmas = _pair("gaussian_blur", sigma, "sigma")
+    if any(size <= 0 or size % 2 == 0 for size in sizes):
+        raise errors.ValueError(f"gaussian_blur: kernel sizes must be odd; got {kernel_size}")
+    if any(not s > 0 for s in sigmas):
+        raise errors.ValueError(f"gaussian_blur: sigma must be positive; got {sigma}")
+    wide = _wide(img)
+    row, column = (
+        _vision.gaussian_kernel(size, s).to(wide.dtype) for size, s in zip(sizes, sigmas)
+    )
+    return _back(_vision.separable_filter2d(wide, column, row), img, rounded=True)
+
+
+def resize(img, size, interpolation="bilinear", max_size=None, antialias=True):
+    """size: (rows, columns), or one number for the shorter side. max_size: of the longer one then."""
+    check_image("resize", img)
+    if isinstance(size, int) or len(size) == 1:
+        short = size if isinstance(size, int) else size[0]
+        rows, columns = img.shape[-2:]
+        long = int(short * max(rows, columns) / min(rows, columns))
+        if max_size is not None and long > max_size:
+            short, long = int(max_size * short / long), max_size
+        size = (short, long) if rows <= columns else (long, short)
+    elif max_size is not None:
+        raise errors.ValueError("resize: max_size is for a size of one number")
+    if tuple(size) == tuple(img.shape[-2:]):
+        return img
+    antialias = antialias and interpolation in ("bilinear", "bicubic")
+    return _vision.resize(img, tuple(size), interpolation, antialias)
+
+
+def pad(img, padding, fill=0, padding_mode="constant"):
+    """padding: of all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
+    check_image("pad", img)
+    sides = (padding,) if isinstance(padding, int) else tuple(padding)
+    if len(sides) not in (1, 2, 4):
+        raise errors.ValueError(f"pad: padding must be 1, 2 or 4 numbers; got {padding}")
+    left, top, right, bottom = {1: sides * 4, 2: sides * 2, 4: sides}[len(sides)]
+    names = {"constant": "constant", "edge": "replicate", "reflect": "reflect",
+             "symmetric": "symmetric"}  # fmt: skip
+    if padding_mode not in names:
+        raise errors.ValueError(
+            f"pad: padding_mode must be one of {', '.join(names)}; got {padding_mode!r}"
+        )
+    return _vision.pad_border(img, top, bottom, left, right, names[padding_mode], fill)
+
+
+def crop(img, top, left, height, width):
+    """A part. What is beyond the edges is 0."""
+    check_image("crop", img)
+    if height < 0 or width < 0:
+        raise errors.ValueError(f"crop: a size must not be negative; got {height} x {width}")
+    rows, columns = img.shape[-2:]
+    out = img[..., max(top, 0) : max(top + height, 0), max(left, 0) : max(left + width, 0)]
+    beyond = [max(-left, 0), max(left + width - columns, 0), max(-top, 0), max(top + height - rows, 0)]
+    if not any(beyond):
+        return out
+    if out.numel() == 0:
+        return _C.zeros(*img.shape[:-2], height, width, dtype=img.dtype)
+    return F.pad(out, beyond)
+
+
+def center_crop(img, output_size):
+    """The middle part. What is beyond the edges is 0."""
+    check_image("center_crop", img)
+    height, width = _pair("center_crop", output_size, "output_size")
+    rows, columns = img.shape[-2:]
+    if height > rows or width > columns:
+        across, down = max(width - columns, 0), max(height - rows, 0)
+        img = F.pad(img, [across // 2, (across + 1) // 2, down // 2, (down + 1) // 2])
+        rows, columns = img.shape[-2:]
+    return crop(img, round((rows - height) / 2), round((columns - width) / 2), height, width)
+
+
+def five_crop(img, size):
+    """The four corners (top left, top right, bottom left, bottom right) and the middle."""
+    height, width = _pair("five_crop", size, "size")
+    rows, columns = img.shape[-2:]
+    if height > rows or width > columns:
+        raise errors.ValueError(f"five_crop: {height} x {width} is larger than {rows} x {columns}")
+    corners = [(0, 0), (0, columns - width), (rows - height, 0), (rows - height, columns - width)]
+    return (*(crop(img, t, l, height, width) for t, l in corners), center_crop(img, (height, width)))
+
+
+def resized_crop(img, top, left, height, width, size, interpolation="bilinear", antialias=True):
+    return resize(crop(img, top, left, height, width), size, interpolation, None, antialias)
+
+
+def erase(img, i, j, h, w, v, inplace=False):
+    """Rows i to i + h and columns j to j + w become v."""
+    if not inplace:
+        img = img.clone()
+    img[..., i : i + h, j : j + w] = v
+    return img
+
+
+def _warp(img, matrix, interpolation):
+    moved = _vision.warp(_wide(img), _C.tensor(matrix, dtype=_wide(img).dtype), interpolation)
+    return _back(moved, img, rounded=True)
+
+
+def affine(img, angle, translate, scale, shear, interpolation="nearest", center=None):
+    """Turned by degrees (clockwise), scaled, sheared by degrees, and moved by (columns, rows).
+
+    center: (x, y), from the upper left corner; by default the middle. What comes from beyond the
+    edges is 0.
+    """
+    check_image("affine", img)
+    if not scale > 0:
+        raise errors.ValueError(f"affine: scale must be positive; got {scale}")
+    shears = (shear, 0.0) if isinstance(shear, (int, float)) else _pair("affine", shear, "shear")
+    rows, columns = img.shape[-2:]
+    # Points count from the middle of the first pixel here.
+    cx, cy = (columns / 2, rows / 2) if center is None else center
+    cx, cy = cx - 0.5, cy - 0.5
+    turn, sx, sy = (math.radians(v) for v in (angle, *shears))
+    a = scale * math.cos(turn - sy) / math.cos(sy)
+    b = scale * (-math.cos(turn - sy) * math.tan(sx) / math.cos(sy) - math.sin(turn))
+    c = scale * math.sin(turn - sy) / math.cos(sy)
+    d = scale * (-math.sin(turn - sy) * math.tan(sx) / math.cos(sy) + math.cos(turn))
+    right = translate[0] + cx - a * cx - b * cy
+    down = translate[1] + cy - c * cx - d * cy
+    return _warp(img, [[a, b, right], [c, d, down], [0.0, 0.0, 1.0]], interpolation)
+
+
+def rotate(img, angle, interpolation="nearest", center=None):
+    """Turned by degrees, counter-clockwise. What comes from beyond the edges is 0."""
+    return affine(img, -angle, (0, 0), 1.0, 0.0, interpolation, center)
