@@ -156,7 +156,11 @@ TEST_CASE("linear: any rank, with and without bias") {
       }
       const HostHandle empty_w = random_tensor({5, 0}, dtype, 1);
       const HostHandle five = random_tensor({5}, dtype, 2);
-      check(random_tensor({3, 0}, dtype, 1), empty_w, &five);
+      for (const int64_t rows : {1, 3}) {
+        const HostHandle empty_x = random_tensor({rows, 0}, dtype, 1);
+        check(empty_x, empty_w, &five);
+        check(empty_x, stored_transposed(empty_w), nullptr);
+      }
     }
   });
   const HostHandle x = random_tensor({4, 3, 6, 40}, DType::f32, 3);

@@ -1,5 +1,5 @@
-// kiln_fuzz_files [--seconds S] [--seed N] [--fixtures FOLDER] [FILE...]: every reader of files, on
-// damaged files of every kind.
+// kiln_fuzz_files [--seconds S | --mutants K] [--seed N] [--fixtures FOLDER] [FILE...]: every
+// reader of files, on damaged files of every kind. The seed is a random one unless it is given.
 //
 // A mutant of a good file gives a result or a kiln::Error, nothing else; it takes no more memory
 // than 64 times its size and 20 MiB, and no more time than a second for each 100 KB and half a
@@ -94,7 +94,8 @@ int read_files(const std::vector<std::string>& paths) {
   return status;
 }
 
-int run(double seconds, uint64_t seed, const std::string& fixtures) {
+// Reads so many mutants, or, with 0 of them, as many as the seconds allow.
+int run(int64_t mutants, double seconds, uint64_t seed, const std::string& fixtures) {
   char folder[] = "/tmp/kiln-fuzz-XXXXXX";
   if (::mkdtemp(folder) == nullptr) return 2;
   const std::vector<FileSeed> seeds = file_seeds(folder, fixtures);
@@ -118,7 +119,7 @@ int run(double seconds, uint64_t seed, const std::string& fixtures) {
   };
   int64_t done = 0;
   int64_t results = 0;
-  while (elapsed() < seconds) {
+  while (mutants > 0 ? done < mutants : elapsed() < seconds) {
     const FileSeed& good = seeds[mutator.below(seeds.size())];
     // Now and then by a reader of another kind.
     const size_t kind = mutator.chance(5) ? mutator.below(file_readers().size()) : good.reader;
@@ -150,6 +151,7 @@ int run(double seconds, uint64_t seed, const std::string& fixtures) {
 
 int main(int argc, char** argv) {
   double seconds = 5;
+  int64_t mutants = 0;
   uint64_t seed = std::random_device()();
   const char* folder = std::getenv("KILN_TEST_FIXTURES");
   std::string fixtures = folder == nullptr ? "" : folder;
@@ -159,6 +161,8 @@ int main(int argc, char** argv) {
     const bool has_value = i + 1 < argc;
     if (option == "--seconds" && has_value) {
       seconds = std::atof(argv[++i]);
+    } else if (option == "--mutants" && has_value) {
+      mutants = std::atoll(argv[++i]);
     } else if (option == "--seed" && has_value) {
       seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (option == "--fixtures" && has_value) {
@@ -166,12 +170,13 @@ int main(int argc, char** argv) {
     } else if (option.starts_with("--")) {
       std::fprintf(
           stderr,
-          "usage: kiln_fuzz_files [--seconds S] [--seed N] [--fixtures FOLDER] [FILE...]\n");
+          "usage: kiln_fuzz_files [--seconds S | --mutants K] [--seed N] [--fixtures FOLDER] "
+          "[FILE...]\n");
       return 2;
     } else {
       files.push_back(option);
     }
   }
   if (!files.empty()) return kiln::fuzz::read_files(files);
-  return kiln::fuzz::run(seconds, seed, fixtures);
+  return kiln::fuzz::run(mutants, seconds, seed, fixtures);
 }

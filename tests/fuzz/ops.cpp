@@ -1,5 +1,5 @@
-// kiln_fuzz_ops [--seconds S] [--seed N] [--steps K]: random programs of tensor ops, run on the cpu
-// and on the reference backend at once.
+// kiln_fuzz_ops [--seconds S | --steps K] [--seed N]: random programs of tensor ops, run on the cpu
+// and on the reference backend at once. The seed is a random one unless it is given.
 //
 // A pool of tensors grows and shrinks; each step takes some of them (views, broadcast, strided,
 // empty, of any dtype), applies a random op with random arguments, often wrong ones, and compares:

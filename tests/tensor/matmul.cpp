@@ -158,6 +158,14 @@ TEST_CASE("empty sizes") {
     CHECK(empty_of({0, 2, 3}).matmul(empty_of({1, 3, 4})).shape() == Shape{0, 2, 4});
     CHECK(mismatch(empty_of({2, 1, 0}).matmul(empty_of({0, 2})), {2, 1, 2}, {0, 0, 0, 0}) == "");
     CHECK(empty_of({2, 3, 0}).matmul(empty_of({0, 0})).shape() == Shape{2, 3, 0});
+    // A sum of nothing is 0, whichever kernel would sum it: rows, columns and tiles.
+    for (const int64_t m : {1, 3, 70}) {
+      for (const int64_t n : {1, 3, 70}) {
+        const Doubles none(static_cast<size_t>(m * n), 0);
+        CHECK(mismatch(empty_of({m, 0}).matmul(empty_of({0, n})), {m, n}, none) == "");
+        CHECK(mismatch(empty_of({0, m}).t().matmul(empty_of({n, 0}).t()), {m, n}, none) == "");
+      }
+    }
   });
   on_devices([](Device device) {
     Tensor x = zeros({2, 0}, {f64, device}).requires_grad_();

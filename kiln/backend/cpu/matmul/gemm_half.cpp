@@ -90,7 +90,9 @@ bool multiply_vector(const Gemm<Half>& g) {
     const int64_t count = end - begin;
     const Half* from = matrix.data + begin * matrix.column;
     float* sums = y.get() + begin;
-    if (matrix.row == 1) {
+    if (g.k == 0) {  // no row to begin the sums with
+      std::fill_n(sums, count, 0.0f);
+    } else if (matrix.row == 1) {
       kernels.dots(x.get(), from, matrix.column, count, g.k, sums);
     } else if (matrix.column == 1) {
       kernels.weighted_sum(x.get(), from, matrix.row, g.k, count, sums);

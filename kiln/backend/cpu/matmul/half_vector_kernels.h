@@ -13,7 +13,7 @@ template <class Half>
 struct HalfVectorKernels {
   // y[j] = sum over p of x[p] rows[j * row + p], for j in [0, count).
   void (*dots)(const float* x, const Half* rows, int64_t row, int64_t count, int64_t k, float* y);
-  // y[j] = sum over p of x[p] rows[p * row + j], for j in [0, count).
+  // y[j] = sum over p of x[p] rows[p * row + j], for j in [0, count); k is at least 1.
   void (*weighted_sum)(const float* x, const Half* rows, int64_t row, int64_t k, int64_t count,
                        float* y);
 };
