@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kiln/compile/graph_model.h"
@@ -23,7 +24,8 @@ class Model {
  public:
   // Throws IoError, which names the file and the node, for a file that is malformed or whose nodes
   // are not in an order in which they can run; NotImplementedError, which names the node and its
-  // operator, for an operator, an operator set or a dtype that Kiln lacks.
+  // operator, for an operator, an operator set or a dtype that Kiln lacks. Values that stand in
+  // other files are read when these lie in the model's folder.
   static Model load(const std::string& path);
 
   // The outputs, recorded by autodiff as any function is. Inputs may have any shapes that the nodes
@@ -31,6 +33,10 @@ class Model {
   TensorList operator()(const TensorList& inputs) const;
   // The same with other tensors in the place of the parameters.
   TensorList run(const TensorList& inputs, const TensorList& parameters) const;
+  // The same for any model: an input or an output is a tensor, a sequence of tensors, or an
+  // optional value that is absent.
+  using Item = std::variant<std::monostate, Tensor, TensorList>;
+  std::vector<Item> run_items(const std::vector<Item>& inputs, const TensorList& parameters) const;
 
   // The weights by the names of the file: floats that layers and products take. They require
   // gradients.

@@ -24,10 +24,11 @@ void fields(F&& f, T& m) {
     f(10, m.double_data), f(11, m.uint64_data), f(13, m.external_data), f(14, m.data_location);
   } else if constexpr (std::is_same_v<M, Attribute>) {
     f(1, m.name), f(2, m.f), f(3, m.i), f(4, m.s), f(5, m.t), f(6, m.g), f(7, m.floats);
-    f(8, m.ints), f(9, m.strings), f(20, m.type), f(21, m.reference);
+    f(8, m.ints), f(9, m.strings), f(10, m.tensors), f(11, m.graphs), f(20, m.type);
+    f(21, m.reference);
   } else if constexpr (std::is_same_v<M, Node>) {
     f(1, m.input), f(2, m.output), f(3, m.name), f(4, m.op_type), f(5, m.attribute);
-    f(7, m.domain);
+    f(7, m.domain), f(8, m.overload);
   } else if constexpr (std::is_same_v<M, Dimension>) {
     f(1, m.value), f(2, m.param);
   } else if constexpr (std::is_same_v<M, TensorShape>) {
@@ -42,10 +43,13 @@ void fields(F&& f, T& m) {
     f(1, m.node), f(2, m.name), f(5, m.initializer), f(11, m.input), f(12, m.output);
   } else if constexpr (std::is_same_v<M, OperatorSet>) {
     f(1, m.domain), f(2, m.version);
+  } else if constexpr (std::is_same_v<M, Function>) {
+    f(1, m.name), f(4, m.input), f(5, m.output), f(6, m.attribute), f(7, m.node);
+    f(9, m.opset_import), f(10, m.domain), f(11, m.defaults), f(13, m.overload);
   } else {
     static_assert(std::is_same_v<M, Model>);
     f(1, m.ir_version), f(2, m.producer_name), f(3, m.producer_version), f(7, m.graph);
-    f(8, m.opset_import);
+    f(8, m.opset_import), f(25, m.function);
   }
 }
 

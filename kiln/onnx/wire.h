@@ -43,6 +43,8 @@ struct Attribute {
   std::vector<float> floats;
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
+  std::vector<Tensor> tensors;
+  std::vector<Graph> graphs;
   int64_t type = 0;
   std::string reference;  // of a function's node: the attribute of the call
 };
@@ -51,6 +53,7 @@ struct Node {
   std::string name, op_type;
   std::vector<Attribute> attribute;
   std::string domain;
+  std::string overload;  // which of the functions of one name
 };
 struct Dimension {
   int64_t value = 0;
@@ -80,11 +83,23 @@ struct OperatorSet {
   std::string domain;
   int64_t version = 0;
 };
+// An operator that the file defines by nodes.
+struct Function {
+  std::string name;
+  std::vector<std::string> input, output;
+  std::vector<std::string> attribute;  // whose values a call gives
+  std::vector<Node> node;
+  std::vector<OperatorSet> opset_import;
+  std::string domain;
+  std::vector<Attribute> defaults;  // of attributes
+  std::string overload;
+};
 struct Model {
   int64_t ir_version = 0;
   std::string producer_name, producer_version;
   std::vector<Graph> graph;  // none or one
   std::vector<OperatorSet> opset_import;
+  std::vector<Function> function;
 };
 
 std::string encode(const Model& model);

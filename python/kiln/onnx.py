@@ -55,12 +55,18 @@ class Model(nn.Module):
         return list(self._read.output_names())
 
     def forward(self, *inputs):
-        """The output, or a tuple of several."""
+        """The output, or a tuple of several.
+
+        Inputs and outputs are tensors; a list of tensors where the file has a sequence, None where
+        it has an optional value that is absent.
+        """
         for name, x in zip(self.input_names, inputs):
-            if not isinstance(x, _C.Tensor):
-                raise errors.TypeError(
-                    f"onnx: input {name!r} must be a tensor; got {type(x).__name__}"
-                )
+            tensors = x if isinstance(x, (list, tuple)) else () if x is None else (x,)
+            for one in tensors:
+                if not isinstance(one, _C.Tensor):
+                    raise errors.TypeError(
+                        f"onnx: input {name!r} must be a tensor; got {type(one).__name__}"
+                    )
         weights = [getattr(module, key) for module, key in self._places]
         outputs = self._read.run(list(inputs), weights)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -7,6 +7,23 @@
 
 namespace kiln::python {
 
+namespace {
+
+// None, a tensor, or a list of tensors.
+onnx::Model::Item item_of(nb::handle x) {
+  if (x.is_none()) return {};
+  if (nb::isinstance<nb::list>(x) || nb::isinstance<nb::tuple>(x)) return tensors_of(x);
+  const Tensor* tensor = tensor_pointer(x.ptr());
+  return tensor == nullptr ? onnx::Model::Item() : onnx::Model::Item(*tensor);
+}
+nb::object object_of(const onnx::Model::Item& item) {
+  if (const auto* x = std::get_if<Tensor>(&item)) return nb::steal(tensor_object(*x));
+  if (const auto* all = std::get_if<TensorList>(&item)) return list_of(*all);
+  return nb::none();
+}
+
+}  // namespace
+
 void bind_onnx(nb::module_& m) {
   m.def(
       "_save_onnx",
@@ -18,13 +35,17 @@ void bind_onnx(nb::module_& m) {
   nb::class_<onnx::Model>(m, "_OnnxModel")
       .def("run",
            [](const onnx::Model& self, nb::handle inputs, nb::handle parameters) {
-             const TensorList given = tensors_of(inputs), weights = tensors_of(parameters);
-             TensorList out;
+             const TensorList weights = tensors_of(parameters);
+             std::vector<onnx::Model::Item> given;
+             for (nb::handle x : inputs) given.push_back(item_of(x));
+             std::vector<onnx::Model::Item> out;
              {
                Unlocked lock;
-               out = self.run(given, weights);
+               out = self.run_items(given, weights);
              }
-             return list_of(out);
+             nb::list results;
+             for (const onnx::Model::Item& item : out) results.append(object_of(item));
+             return results;
            })
       .def("named_parameters",
            [](const onnx::Model& self) {

@@ -4,6 +4,7 @@
 
 #include "kiln/core/utf8.h"
 #include "kiln/graph/capture.h"
+#include "kiln/onnx/read/program.h"
 
 namespace kiln::onnx {
 
@@ -52,7 +53,7 @@ Tensor tensor_of(const wire::Tensor& t) {
     throw_error<ValueError>("a tensor of ", t.dims.size(), " dims; expected at most ", kMaxRank);
   }
   if (t.data_location != 0 || !t.external_data.empty()) {
-    throw_error<NotImplementedError>("a tensor whose values are in another file");
+    throw_error<ValueError>("a tensor whose values are in another file");
   }
   const Shape shape(t.dims);
   int64_t count = 1;
@@ -107,9 +108,25 @@ Tensor tensor_of(const wire::Tensor& t) {
   }
 }
 
+Call::Call(const Step& step, Values& frame)
+    : step_(step), frame_(frame), outputs_(step.outputs.size()) {
+  for (const int slot : step.inputs) {
+    const Value* value = slot < 0 ? nullptr : &frame[static_cast<size_t>(slot)];
+    inputs_.push_back(value != nullptr && value->is_there() ? value : nullptr);
+  }
+}
+
+const char* Call::name() const { return step_.op->name; }
+int Call::version() const { return step_.version; }
+
 const Tensor& Call::in(size_t i) const {
   if (!has(i)) fail(concat("input ", i, " is absent; expected a tensor"));
+  if (!inputs_[i]->tensor.defined()) fail(concat("input ", i, " is a sequence; expected a tensor"));
   return inputs_[i]->tensor;
+}
+const TensorList& Call::sequence(size_t i) const {
+  if (!has(i) || inputs_[i]->sequence == nullptr) fail(concat("input ", i, " is no sequence"));
+  return *inputs_[i]->sequence;
 }
 
 std::vector<int64_t> Call::integers(size_t i) const {
@@ -135,11 +152,71 @@ double Call::number(size_t i) const {
 }
 
 void Call::out(Tensor x, size_t i) {
+  if (i < outputs_.size()) outputs_[i].tensor = std::move(x);
+}
+void Call::out_sequence(TensorList xs, size_t i) {
+  if (i < outputs_.size()) {
+    outputs_[i].sequence = std::make_shared<const TensorList>(std::move(xs));
+  }
+}
+void Call::out_value(Value x, size_t i) {
   if (i < outputs_.size()) outputs_[i] = std::move(x);
 }
 
+const Block* Call::block(const char* name) const {
+  for (const auto& [attribute, inside] : step_.blocks) {
+    if (attribute == name) return inside.get();
+  }
+  return nullptr;
+}
+Values Call::run(const char* name, Values inputs) {
+  const Block* inside = block(name);
+  if (inside == nullptr) fail(concat("expected the graph ", name));
+  if (inputs.size() != inside->inputs.size()) {
+    fail(concat("the graph ", name, " has ", inside->inputs.size(), " inputs; expected ",
+                inputs.size()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    frame_[static_cast<size_t>(inside->inputs[i])] = std::move(inputs[i]);
+  }
+  run_block(*inside, frame_);
+  Values out;
+  for (const int slot : inside->outputs) {
+    out.push_back(slot < 0 ? Value{.fixed = true} : frame_[static_cast<size_t>(slot)]);
+  }
+  return out;
+}
+size_t Call::graph_inputs(const char* name) const {
+  const Block* inside = block(name);
+  return inside == nullptr ? 0 : inside->inputs.size();
+}
+size_t Call::graph_outputs(const char* name) const {
+  const Block* inside = block(name);
+  return inside == nullptr ? 0 : inside->outputs.size();
+}
+Tensor Call::nothing_like(const char* name, size_t output) const {
+  const Block* inside = block(name);
+  const wire::ValueInfo& info = *inside->declared.at(output);
+  if (info.type.empty() || info.type[0].tensor_type.empty()) refuse("no steps, and no dtype");
+  const wire::TensorType& type = info.type[0].tensor_type[0];
+  Shape shape{0};
+  if (!type.shape.empty()) {
+    for (const wire::Dimension& d : type.shape[0].dim) {
+      if (shape.rank() == kMaxRank || d.value < 0) fail("a graph that declares no legal shape");
+      shape.push_back(d.value);
+    }
+  }
+  return zeros(shape, {.dtype = dtype_of_number(type.elem_type)});
+}
+bool Call::truth(const Value& x) const {
+  if (!x.tensor.defined() || x.tensor.numel() != 1) fail("expected a condition of one element");
+  std::optional<graph::PauseCapture> pause;
+  if (x.fixed) pause.emplace();
+  return x.tensor.detach().to_vector<double>()[0] != 0.0;
+}
+
 const wire::Attribute* Call::attribute(const char* name) const {
-  for (const wire::Attribute& a : node_.attribute) {
+  for (const wire::Attribute& a : step_.node->attribute) {
     if (a.name == name) return &a;
   }
   return nullptr;

@@ -1,6 +1,7 @@
 // What an operator of a file sees of a node and its inputs. Internal to kiln/onnx.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -14,25 +15,37 @@ Tensor tensor_of(const wire::Tensor& tensor);
 // The dtype with a number of the format.
 DType dtype_of_number(int64_t data_type);
 
+// A value of a run: a tensor, a sequence of tensors, or an optional one that is absent.
+struct Value {
+  Tensor tensor = {};
+  // What does not depend on inputs and parameters is fixed: shapes may come of it.
+  bool fixed = false;
+  std::shared_ptr<const TensorList> sequence = nullptr;
+
+  bool is_there() const { return tensor.defined() || sequence != nullptr; }
+};
+using Values = std::vector<Value>;
+
+struct Step;
+
 class Call {
  public:
-  // A value of a run. What does not depend on inputs and parameters is fixed: shapes may come of
-  // it.
-  struct Value {
-    Tensor tensor;
-    bool fixed = false;
-  };
+  // frame: what graphs of the node run on.
+  Call(const Step& step, Values& frame);
 
-  Call(const wire::Node& node, int version, std::vector<const Value*> inputs, size_t outputs)
-      : node_(node), version_(version), inputs_(std::move(inputs)), outputs_(outputs) {}
+  // Several nodes' operators are one function.
+  const char* name() const;
 
   // The operator set of the file.
-  int version() const { return version_; }
+  int version() const;
 
   size_t inputs() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   const Tensor& in(size_t i) const;
   Tensor maybe(size_t i) const { return has(i) ? in(i) : Tensor(); }
+  const TensorList& sequence(size_t i) const;
+  // An input as it is; an absent one where there is none.
+  Value value(size_t i) const { return has(i) ? *inputs_[i] : Value{.fixed = true}; }
   // The integers in a tensor, which say what the operator does.
   std::vector<int64_t> integers(size_t i) const;
   std::vector<double> numbers(size_t i) const;
@@ -40,7 +53,20 @@ class Call {
 
   size_t outputs() const { return outputs_.size(); }
   void out(Tensor x, size_t i = 0);
-  std::vector<Tensor>& results() { return outputs_; }
+  void out_sequence(TensorList xs, size_t i = 0);
+  // Of a node with graphs: it says itself whether its results are fixed.
+  void out_value(Value x, size_t i);
+  Values& results() { return outputs_; }
+
+  // What a graph of the node gives for these inputs.
+  bool has_graph(const char* name) const { return block(name) != nullptr; }
+  Values run(const char* name, Values inputs);
+  size_t graph_inputs(const char* name) const;
+  size_t graph_outputs(const char* name) const;
+  // No elements, of the dtype and the sizes that a graph declares for an output, behind a dim of 0.
+  Tensor nothing_like(const char* name, size_t output) const;
+  // Whether a value is true. Reading one that is not fixed ends a capture.
+  bool truth(const Value& x) const;
 
   const wire::Attribute* attribute(const char* name) const;
   bool has(const char* name) const { return attribute(name) != nullptr; }
@@ -60,10 +86,12 @@ class Call {
   [[noreturn]] void fail(const std::string& what) const;
 
  private:
-  const wire::Node& node_;
-  int version_;
+  const struct Block* block(const char* name) const;
+
+  const Step& step_;
+  Values& frame_;
   std::vector<const Value*> inputs_;
-  std::vector<Tensor> outputs_;
+  Values outputs_;
 };
 
 struct Operator {
@@ -84,5 +112,7 @@ std::span<const Operator> image_operators();
 std::span<const Operator> signal_operators();
 std::span<const Operator> selection_operators();
 std::span<const Operator> quantized_operators();
+std::span<const Operator> control_operators();
+std::span<const Operator> sequence_operators();
 
 }  // namespace kiln::onnx

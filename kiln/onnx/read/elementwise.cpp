@@ -32,24 +32,22 @@ void mod(Call& c) {
 
 // Any number of operands.
 template <class F>
-void fold(Call& c, F&& f) {
+Tensor folded(Call& c, F&& f) {
   Tensor out = c.in(0);
   for (size_t i = 1; i < c.inputs(); ++i) out = f(out, c.in(i));
-  c.out(out);
+  return out;
 }
 void maximum(Call& c) {
-  fold(c, [](const Tensor& x, const Tensor& y) { return x.maximum(y); });
+  c.out(folded(c, [](const Tensor& x, const Tensor& y) { return x.maximum(y); }));
 }
 void minimum(Call& c) {
-  fold(c, [](const Tensor& x, const Tensor& y) { return x.minimum(y); });
+  c.out(folded(c, [](const Tensor& x, const Tensor& y) { return x.minimum(y); }));
 }
-void sum(Call& c) {
-  fold(c, [](const Tensor& x, const Tensor& y) { return x.add(y); });
+Tensor sum_of(Call& c) {
+  return folded(c, [](const Tensor& x, const Tensor& y) { return x.add(y); });
 }
-void mean(Call& c) {
-  sum(c);
-  c.out(c.results()[0].div(static_cast<double>(c.inputs())));
-}
+void sum(Call& c) { c.out(sum_of(c)); }
+void mean(Call& c) { c.out(sum_of(c).div(static_cast<double>(c.inputs()))); }
 
 void logical_not(Call& c) { c.out(c.in(0).logical_not()); }
 template <auto f>
@@ -79,7 +77,7 @@ void shift(Call& c) {
   c.fail("expected integers");
 }
 
-void identity(Call& c) { c.out(c.in(0)); }
+void identity(Call& c) { c.out_value(c.value(0), 0); }
 void cast(Call& c) {
   const DType to = dtype_of_number(c.i("to", 0));
   c.out(c.in(0).to(to));

@@ -1,4 +1,7 @@
 // Sampling of images at points, boxes, and columns of windows.
+#include <algorithm>
+#include <cmath>
+
 #include "kiln/onnx/read/window.h"
 #include "kiln/tensor/nn/convolution.h"
 #include "kiln/tensor/nn/folding.h"
@@ -106,6 +109,100 @@ void center_crop_pad(Call& c) {
   c.out(x);
 }
 
+// Places in [0, n) to read a line at, with shares of the elements before and after each; outside
+// of it nothing is read.
+struct LineReads {
+  std::vector<int64_t> low, high;
+  std::vector<double> low_share, high_share;
+};
+LineReads line_reads(double start, double bin, int64_t bins, int64_t samples, int64_t n) {
+  LineReads out;
+  for (int64_t b = 0; b < bins; ++b) {
+    for (int64_t i = 0; i < samples; ++i) {
+      double p = start + static_cast<double>(b) * bin +
+                 (static_cast<double>(i) + 0.5) * bin / static_cast<double>(samples);
+      const bool inside = p >= -1.0 && p <= static_cast<double>(n);
+      p = inside ? std::max(p, 0.0) : 0.0;
+      const int64_t low = std::min(static_cast<int64_t>(p), n - 1);
+      const double rest = low == n - 1 ? 0.0 : p - static_cast<double>(low);
+      out.low.push_back(low);
+      out.high.push_back(std::min(low + 1, n - 1));
+      out.low_share.push_back(inside ? 1 - rest : 0);
+      out.high_share.push_back(inside ? rest : 0);
+    }
+  }
+  return out;
+}
+
+// Of each region the means or maxima of bins, which are read at a grid of places (Mask R-CNN, He et
+// al., 2017). The maximum is over the four shares of the reads, as ONNX has it.
+void roi_align(Call& c) {
+  const Tensor x = c.in(0);
+  const std::vector<double> regions = c.numbers(1);
+  const std::vector<int64_t> batch = c.integers(2);
+  const int64_t rows = c.i("output_height", 1), cols = c.i("output_width", 1);
+  const int64_t ratio = c.i("sampling_ratio", 0);
+  const std::string mode = c.s("mode", "avg");
+  const double scale = c.f("spatial_scale", 1.0);
+  const bool half =
+      c.version() >= 16 && c.s("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+  if (x.dim() != 4 || x.numel() == 0 || c.in(1).dim() != 2 || c.in(1).size(1) != 4 ||
+      regions.size() != 4 * batch.size() || rows < 1 || cols < 1 || rows > (1 << 16) ||
+      cols > (1 << 16) || (mode != "avg" && mode != "max")) {
+    c.fail("expected [N, C, H, W], regions [R, 4] and the batch of each");
+  }
+  const int64_t h = x.size(2), w = x.size(3), channels = x.size(1);
+  std::vector<Tensor> out;
+  for (size_t r = 0; r < batch.size(); ++r) {
+    if (batch[r] < 0 || batch[r] >= x.size(0)) c.fail(concat("a region of batch ", batch[r]));
+    const auto edge = [&](size_t i) { return regions[4 * r + i] * scale - (half ? 0.5 : 0.0); };
+    double width = edge(2) - edge(0), height = edge(3) - edge(1);
+    if (!half) {
+      width = std::max(width, 1.0);
+      height = std::max(height, 1.0);
+    }
+    const auto samples = [&](double size, int64_t bins) {
+      const double n =
+          ratio > 0 ? static_cast<double>(ratio) : std::ceil(size / static_cast<double>(bins));
+      if (!(n >= 0 && n <= 1 << 12)) c.fail(concat("a region of size ", size));
+      return static_cast<int64_t>(n);
+    };
+    const int64_t down = samples(height, rows), right = samples(width, cols);
+    const int64_t most = (int64_t{1} << 28) / channels;
+    if (down == 0 || right == 0) {
+      out.push_back(kiln::zeros({channels, rows, cols}, {.dtype = x.dtype()}));
+      continue;
+    }
+    if (rows * down > most / (cols * right)) c.fail("a region with too many places");
+    const LineReads y_reads =
+        line_reads(edge(1), height / static_cast<double>(rows), rows, down, h);
+    const LineReads x_reads =
+        line_reads(edge(0), width / static_cast<double>(cols), cols, right, w);
+    const Tensor image = x.select(0, batch[r]);
+    const auto places = [&](const std::vector<int64_t>& at) {
+      return Tensor(TensorData(at, {static_cast<int64_t>(at.size())}));
+    };
+    const auto shares = [&](const std::vector<double>& by, const Shape& shape) {
+      return Tensor(TensorData(by, {static_cast<int64_t>(by.size())}).cast(x.dtype()))
+          .reshape(shape);
+    };
+    Tensor all;
+    for (const bool low_row : {true, false}) {
+      for (const bool low_col : {true, false}) {
+        const Tensor part =
+            image.index_select(1, places(low_row ? y_reads.low : y_reads.high))
+                .index_select(2, places(low_col ? x_reads.low : x_reads.high))
+                .mul(shares(low_row ? y_reads.low_share : y_reads.high_share, {rows * down, 1}))
+                .mul(shares(low_col ? x_reads.low_share : x_reads.high_share, {cols * right}));
+        all = !all.defined() ? part : mode == "avg" ? all.add(part) : all.maximum(part);
+      }
+    }
+    const Tensor bins = all.reshape({channels, rows, down, cols, right});
+    out.push_back(mode == "avg" ? bins.mean({2, 4}) : bins.amax({2, 4}));
+  }
+  c.out(out.empty() ? kiln::zeros({0, channels, rows, cols}, {.dtype = x.dtype()}) : stack(out, 0));
+}
+
 constexpr Operator kOperators[] = {
     {"GridSample", grid_sample_of},
     {"AffineGrid", affine_grid_of},
@@ -113,6 +210,7 @@ constexpr Operator kOperators[] = {
     {"Col2Im", col2im},
     {"NonMaxSuppression", non_max_suppression},
     {"CenterCropPad", center_crop_pad},
+    {"RoiAlign", roi_align},
 };
 
 }  // namespace

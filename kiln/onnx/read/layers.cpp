@@ -70,14 +70,47 @@ void conv_transpose(Call& c) {
   c.out(y);
 }
 
+// Places in the padded spatial dims as places in the whole unpadded tensor, row-major; or, by
+// storage_order, with the spatial dims in the other order.
+Tensor whole_places(Call& c, const Tensor& x, const Tensor& padded_x, const Window& w,
+                    const Tensor& places) {
+  const bool columns = c.i("storage_order", 0) != 0;
+  Tensor rest = places, at;
+  int64_t step = 1;
+  std::vector<Tensor> coordinates(static_cast<size_t>(w.dims));
+  for (int d = w.dims - 1; d >= 0; --d) {
+    const int64_t n = padded_x.size(d + 2);
+    coordinates[static_cast<size_t>(d)] = rest.remainder(n).sub(w.before[d]);
+    rest = kiln::div(rest, n, "floor");
+  }
+  for (int i = 0; i < w.dims; ++i) {
+    const int d = columns ? i : w.dims - 1 - i;
+    const Tensor part = coordinates[static_cast<size_t>(d)].mul(step);
+    at = at.defined() ? at.add(part) : part;
+    step *= x.size(d + 2);
+  }
+  Shape planes = Shape::filled(w.dims + 2, 1);
+  planes[0] = x.size(0);
+  planes[1] = x.size(1);
+  return at.add(arange(0, x.size(0) * x.size(1)).mul(step).reshape(planes));
+}
+
 void max_pool(Call& c) {
-  if (c.outputs() > 1) c.refuse("the places of the maxima");
   const Tensor x = c.in(0);
   const Window w = with_ceil(c, x, window_of(c, x, c.ints("kernel_shape")));
   const bool floats = x.is_floating_point();
   const Tensor given = floats ? x : x.to(DType::f32);
   const Tensor p = padded(given, w, -std::numeric_limits<double>::infinity());
   const Sizes kernel(w.kernel), stride(w.stride), dilation(w.dilation);
+  if (c.outputs() > 1) {
+    const auto [y, places] =
+        w.dims == 1   ? functional::max_pool1d_with_indices(p, kernel, stride, 0, dilation)
+        : w.dims == 2 ? functional::max_pool2d_with_indices(p, kernel, stride, 0, dilation)
+                      : functional::max_pool3d_with_indices(p, kernel, stride, 0, dilation);
+    c.out(floats ? y : y.to(x.dtype()), 0);
+    c.out(whole_places(c, x, p, w, places), 1);
+    return;
+  }
   const Tensor y = w.dims == 1   ? functional::max_pool1d(p, kernel, stride, 0, dilation)
                    : w.dims == 2 ? functional::max_pool2d(p, kernel, stride, 0, dilation)
                                  : functional::max_pool3d(p, kernel, stride, 0, dilation);
@@ -163,9 +196,21 @@ Tensor by_channel(const Tensor& x, const Tensor& v) {
 }
 
 void batch_norm_of(Call& c) {
-  if (c.i("training_mode", 0) != 0) c.refuse("training_mode");
   const Tensor x = c.in(0);
   if (x.dim() < 2) c.fail("expected [N, C, ..]");
+  if (c.i("training_mode", 0) != 0) {  // by the batch's mean and variance
+    Dims dims{0};
+    for (int64_t d = 2; d < x.dim(); ++d) dims.push_back(d);
+    const Tensor mean = x.mean(dims);
+    const Tensor variance = x.sub(by_channel(x, mean)).square().mean(dims);
+    const double old = c.f("momentum", 0.9);
+    c.out(functional::batch_norm(x, mean, variance, c.in(1), c.in(2), false, 0.1,
+                                 c.f("epsilon", 1e-5)),
+          0);
+    c.out(c.in(3).mul(old).add(mean.mul(1 - old)), 1);
+    c.out(c.in(4).mul(old).add(variance.mul(1 - old)), 2);
+    return;
+  }
   c.out(functional::batch_norm(x, c.in(3), c.in(4), c.in(1), c.in(2), false, 0.1,
                                c.f("epsilon", 1e-5)));
 }

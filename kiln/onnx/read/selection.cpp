@@ -1,5 +1,5 @@
 // What is chosen by values: the shapes of results follow from them.
-#include "kiln/onnx/read/call.h"
+#include "kiln/onnx/read/window.h"
 #include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/index/scatter.h"
 #include "kiln/tensor/index/unique.h"
@@ -63,11 +63,69 @@ void reverse_sequence(Call& c) {
   c.out(x.gather(time, from.expand(x.shape())));
 }
 
+// An update written into a cache along an axis, from a place of its own for each batch on.
+void tensor_scatter(Call& c) {
+  const Tensor cache = c.in(0), update = c.in(1);
+  const std::string mode = c.s("mode", "linear");
+  if (mode != "linear" && mode != "circular") c.refuse("the mode '" + mode + "'");
+  const int64_t axis = c.axis_of("axis", -2, cache.dim());
+  if (axis == 0 || update.dim() != cache.dim()) {
+    c.fail(concat("expected an axis behind the batch, and an update like ", cache.shape()));
+  }
+  for (int64_t d = 0; d < cache.dim(); ++d) {
+    if (d == axis ? update.size(d) > cache.size(d) : update.size(d) != cache.size(d)) {
+      c.fail(concat("an update ", update.shape(), " of a cache ", cache.shape()));
+    }
+  }
+  Shape along = Shape::filled(static_cast<int>(cache.dim()), 1), batch = along;
+  along[static_cast<int>(axis)] = update.size(axis);
+  batch[0] = cache.size(0);
+  Tensor place = kiln::arange(update.size(axis)).reshape(along);
+  if (c.has(2)) place = place.add(c.in(2).to(DType::i64).reshape(batch));
+  if (mode == "circular") place = place.remainder(cache.size(axis));
+  c.out(cache.scatter(axis, place.expand(update.shape()), update));
+}
+
+// Elements at the places, in the whole tensor, that MaxPool took them from; 0 elsewhere.
+void max_unpool(Call& c) {
+  const Tensor x = c.in(0), places = c.in(1);
+  const std::vector<int64_t> kernel = c.ints("kernel_shape");
+  const Window w = window_of(c, x, kernel);
+  if (!(places.shape() == x.shape())) c.fail("expected a place for each element");
+  Shape full{x.size(0), x.size(1)};
+  int64_t count = x.size(0) * x.size(1);
+  for (int d = 0; d < w.dims; ++d) {
+    const int64_t n = (x.size(d + 2) - 1) * w.stride[d] - w.before[d] - w.after[d] + w.kernel[d];
+    if (n < 0 || n > (1 << 28) || (n != 0 && count > (int64_t{1} << 34) / n)) {
+      c.fail(concat("got the size ", n));
+    }
+    full.push_back(n);
+    count *= n;
+  }
+  const Tensor flat = kiln::zeros({count}, {.dtype = x.dtype()});
+  Tensor y = flat.scatter(0, places.flatten(), x.flatten()).reshape(full);
+  if (c.has(2)) {
+    const std::vector<int64_t> size = c.integers(2);
+    if (size.size() != static_cast<size_t>(x.dim())) c.fail("expected a size for each dim");
+    Shape ends;
+    for (int64_t d = x.dim() - 1; d >= 0; --d) {
+      const int64_t more = size[static_cast<size_t>(d)] - y.size(d);
+      if (more < 0 || more > (1 << 28)) c.fail("an output_shape that is too small or too large");
+      ends.push_back(0);
+      ends.push_back(more);
+    }
+    y = functional::pad(y, ends, "constant", 0.0);
+  }
+  c.out(y);
+}
+
 constexpr Operator kOperators[] = {
     {"NonZero", nonzero_of},
     {"Compress", compress},
     {"Unique", unique_of},
     {"ReverseSequence", reverse_sequence},
+    {"TensorScatter", tensor_scatter},
+    {"MaxUnpool", max_unpool},
 };
 
 }  // namespace

@@ -229,10 +229,35 @@ Tensor with_rows(const Tensor& x, int64_t k) {
 }
 void gather_nd(Call& c) {
   const Tensor x = c.in(0), indices = c.in(1);
-  if (c.i("batch_dims", 0) != 0) c.refuse("batch_dims other than 0");
   if (indices.dim() < 1 || x.numel() == 0) c.fail("expected tuples of indices, and elements");
-  const int64_t k = indices.size(-1);
-  if (k < 1 || k > x.dim()) c.fail("tuples of as many indices as the input has dims, or fewer");
+  const int64_t k = indices.size(-1), batch = c.i("batch_dims", 0);
+  if (batch < 0 || batch >= indices.dim() || k < 1 || k > x.dim() - batch) {
+    c.fail("tuples of as many indices as the input has dims, or fewer");
+  }
+  if (batch > 0) {  // the batches' dims as one, whose place goes before each tuple
+    int64_t count = 1;
+    Shape out, inner{0}, tuples{0};
+    for (int64_t d = 0; d < batch; ++d) {
+      if (indices.size(d) != x.size(d)) c.fail("batches of different sizes");
+      count *= x.size(d);
+      out.push_back(x.size(d));
+    }
+    inner[0] = tuples[0] = count;
+    for (int64_t d = batch; d < x.dim(); ++d) inner.push_back(x.size(d));
+    for (int64_t d = batch; d < indices.dim(); ++d) {
+      tuples.push_back(indices.size(d));
+      if (d + 1 < indices.dim()) out.push_back(indices.size(d));
+    }
+    for (int64_t d = batch + k; d < x.dim(); ++d) out.push_back(x.size(d));
+    const Tensor those = indices.reshape(tuples).to(DType::i64);
+    Shape first = tuples;
+    first[first.rank() - 1] = 1;
+    Shape along = Shape::filled(first.rank(), 1);
+    along[0] = count;
+    const Tensor place = arange(0, count).reshape(along).expand(first);
+    const Tensor whole = cat({place, those}, -1), rows = x.reshape(inner);
+    return c.out(with_rows(rows, k + 1).index_select(0, rows_of(rows, whole, k + 1)).reshape(out));
+  }
   Shape out;
   for (int64_t d = 0; d + 1 < indices.dim(); ++d) out.push_back(indices.size(d));
   for (int64_t d = k; d < x.dim(); ++d) out.push_back(x.size(d));
