@@ -14,6 +14,7 @@
 #include "cli/model_inspect.h"
 #include "cli/model_run.h"
 #include "cli/suggest.h"
+#include "cli/train/train_command.h"
 #include "cli/usage_error.h"
 #include "cli/words.h"
 
@@ -60,6 +61,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   int status = 0;
   kiln::cli::add_digits(app, status);
+  kiln::cli::add_train(app, status);
   kiln::cli::add_inspect(app, status);
   kiln::cli::add_convert(app, status);
   kiln::cli::add_run(app, status);

@@ -94,6 +94,7 @@ bool Learner::is_over() const {
 
 bool Learner::fit(data::DataLoader& training, const std::vector<Split>& splits) {
   open_folder();
+  if (options_.on_start) options_.on_start();
   while (stop_reason_.empty() && !is_over()) {
     if (!train_epoch(training) || !end_epoch(splits)) {
       if (options_.progress != nullptr) options_.progress->finish();
@@ -119,7 +120,8 @@ bool Learner::train_epoch(data::DataLoader& training) {
   const int64_t total = training.size();
   if (options_.progress != nullptr) {
     const int64_t later = options_.steps ? 0 : (options_.epochs - epoch_ - 1) * total;
-    options_.progress->start(concat("epoch ", epoch_ + 1), total, batch_, later);
+    const std::string of = options_.steps ? "" : concat("/", options_.epochs);
+    options_.progress->start(concat("epoch ", epoch_ + 1, of), total, batch_, later);
   }
   training.set_epoch(epoch_, batch_);
   // The last group of an epoch may be smaller than the others.

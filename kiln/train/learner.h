@@ -76,6 +76,8 @@ struct LearnerOptions {
   // Asked after every step and before every batch that is measured; when true, the state is saved
   // and fit() ends there.
   std::function<bool()> should_stop = {};
+  // After the state of a run that is gone on with has been loaded.
+  std::function<void()> on_start = {};
   std::function<void()> on_step = {};
   std::function<void(const NamedNumbers& values)> on_epoch = {};
 };
@@ -99,6 +101,8 @@ class Learner {
   int64_t epoch() const { return epoch_; }  // that are over
   int64_t batch() const { return batch_; }  // of the present epoch
   int64_t step() const { return step_; }
+  // Why early stopping ended the run; empty where it did not.
+  const std::string& stop_reason() const { return stop_reason_; }
   // Of each epoch, what was measured.
   const std::vector<NamedNumbers>& history() const { return history_; }
   const std::vector<double>& step_loss() const { return step_loss_; }

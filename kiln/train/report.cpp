@@ -50,9 +50,9 @@ std::string section(const char* title, const std::string& body) {
   return body.empty() ? "" : concat("<section><h2>", title, "</h2>", body, "</section>\n");
 }
 
-std::string tile(const char* what, const std::string& value) {
+std::string tile(std::string_view what, const std::string& value) {
   return concat("<div class=\"tile\"><div class=\"value\">", value, "</div><div class=\"what\">",
-                what, "</div></div>");
+                html_escape(what), "</div></div>");
 }
 
 // The few numbers that a reader wants first.
@@ -61,6 +61,7 @@ std::string headline(const TrainingReport& report) {
   if (std::isfinite(report.final_accuracy)) {
     tiles += tile("test accuracy", percent(report.final_accuracy));
   }
+  for (const auto& [name, value] : report.headline) tiles += tile(name, html_escape(value));
   double seconds = 0;
   const EpochRecord* best = nullptr;
   for (const EpochRecord& e : report.epochs) {
@@ -257,7 +258,9 @@ std::string mistake_gallery(const TrainingReport& report) {
     const std::string label = class_name(report, m.label);
     const std::string predicted = class_name(report, m.predicted);
     html += concat("<figure><img alt=\"a ", label, " taken for ", predicted,
-                   "\" src=\"data:image/png;base64,", base64(io::encode_png_gray(m.image)),
+                   "\" src=\"data:image/png;base64,",
+                   base64(m.image.shape().rank() == 3 ? io::encode_png_rgb(m.image)
+                                                      : io::encode_png_gray(m.image)),
                    "\"><figcaption><b>", label, "</b> as <b class=\"bad\">", predicted, "</b>");
     if (std::isfinite(m.probability)) {
       html += concat("<br>", format_number("%.0f %%", m.probability * 100));
@@ -267,18 +270,37 @@ std::string mistake_gallery(const TrainingReport& report) {
   return html.empty() ? "" : concat("<div class=\"gallery\">", html, "</div>");
 }
 
+struct EpochColumn {
+  const char* name;
+  double EpochRecord::*field;
+  std::string (*text)(double value);
+};
+
 std::string epoch_table(const TrainingReport& report) {
   if (report.epochs.empty()) return "";
-  std::string html =
-      "<div class=\"scroll\"><table class=\"epochs\"><thead><tr><th>epoch</th><th>training "
-      "loss</th>"
-      "<th>training accuracy</th><th>validation loss</th><th>validation accuracy</th>"
-      "<th>learning rate</th><th>time</th></tr></thead><tbody>";
+  const auto loss = [](double value) { return number("%.4f", value); };
+  const auto rate = [](double value) { return number("%.3g", value); };
+  std::vector<EpochColumn> columns{
+      {"training loss", &EpochRecord::train_loss, loss},
+      {"training accuracy", &EpochRecord::train_accuracy, percent},
+      {"validation loss", &EpochRecord::valid_loss, loss},
+      {"validation accuracy", &EpochRecord::valid_accuracy, percent},
+      {"learning rate", &EpochRecord::learning_rate, rate},
+      {"time", &EpochRecord::seconds, duration},
+  };
+  std::erase_if(columns, [&](const EpochColumn& column) {  // those that nothing was measured for
+    return std::none_of(report.epochs.begin(), report.epochs.end(),
+                        [&](const EpochRecord& e) { return std::isfinite(e.*column.field); });
+  });
+  std::string html = "<div class=\"scroll\"><table class=\"epochs\"><thead><tr><th>epoch</th>";
+  for (const EpochColumn& column : columns) html += concat("<th>", column.name, "</th>");
+  html += "</tr></thead><tbody>";
   for (const EpochRecord& e : report.epochs) {
-    html += concat("<tr><td>", e.epoch, "</td><td>", number("%.4f", e.train_loss), "</td><td>",
-                   percent(e.train_accuracy), "</td><td>", number("%.4f", e.valid_loss),
-                   "</td><td>", percent(e.valid_accuracy), "</td><td>",
-                   number("%.3g", e.learning_rate), "</td><td>", duration(e.seconds), "</td></tr>");
+    html += concat("<tr><td>", e.epoch, "</td>");
+    for (const EpochColumn& column : columns) {
+      html += concat("<td>", column.text(e.*column.field), "</td>");
+    }
+    html += "</tr>";
   }
   return html + "</tbody></table></div>";
 }

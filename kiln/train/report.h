@@ -26,7 +26,7 @@ struct EpochRecord {
 
 // A sample that the model got wrong.
 struct Mistake {
-  TensorData image;  // u8 [H, W]
+  TensorData image;  // u8 [H, W], or [H, W, 3] in colours
   int64_t label = 0;
   int64_t predicted = 0;
   double probability = kNotMeasured;  // that the model gave to `predicted`
@@ -48,6 +48,7 @@ struct TrainingReport {
 
   std::string title = "Training report";
   std::string subtitle;  // a line below the title: model, data, date
+  Facts headline;        // further numbers that a reader wants first: name, value
   Facts config;          // hyperparameters: name, value
   Facts machine;         // processor, threads, versions: name, value
   std::vector<EpochRecord> epochs;

@@ -1,0 +1,44 @@
+// Tokens: how texts become the numbers that a model takes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cli/train/fields.h"
+#include "kiln/text/byte_level_bpe.h"
+
+namespace kiln::cli {
+
+// 0 is padding and 1 what is not in the vocabulary, before the tokens themselves.
+class Tokens {
+ public:
+  // Reads "tokens" (word, character, byte or bpe), "tokenizer" (for bpe: tokenizer.json),
+  // "vocabulary" (most tokens) and "least" (how often a word must occur).
+  static Tokens read(Fields& fields, const std::string& folder, const char* preset);
+
+  // Of a vocabulary of its own, what these texts have: the most frequent.
+  void learn(const std::vector<std::string_view>& texts);
+  std::vector<int64_t> encode(std::string_view text) const;
+  std::string decode(const std::vector<int64_t>& ids) const;
+  // With padding and the unknown.
+  int64_t size() const;
+  const std::string& kind() const { return kind_; }
+  Json facts() const;
+
+ private:
+  std::vector<std::string> pieces(std::string_view text) const;
+
+  std::string kind_;
+  int64_t most_ = 0;
+  int64_t least_ = 1;
+  std::string file_;
+  std::shared_ptr<const text::ByteLevelBpe> bpe_;
+  std::vector<std::string> words_;
+  std::unordered_map<std::string, int64_t> ids_;
+};
+
+}  // namespace kiln::cli
