@@ -13,6 +13,7 @@
 #include "cli/model_convert.h"
 #include "cli/model_inspect.h"
 #include "cli/model_run.h"
+#include "cli/runs/runs_command.h"
 #include "cli/suggest.h"
 #include "cli/train/train_command.h"
 #include "cli/usage_error.h"
@@ -62,6 +63,9 @@ int run(int argc, char** argv) {
   int status = 0;
   kiln::cli::add_digits(app, status);
   kiln::cli::add_train(app, status);
+  kiln::cli::add_runs(app, status);
+  kiln::cli::add_plot(app, status);
+  kiln::cli::add_summary(app, status);
   kiln::cli::add_inspect(app, status);
   kiln::cli::add_convert(app, status);
   kiln::cli::add_run(app, status);

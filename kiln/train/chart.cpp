@@ -194,7 +194,7 @@ std::string draw_series(const Chart& chart, const ChartSeries& s, const Axis& x,
 std::string legend(const Chart& chart, const std::vector<const ChartSeries*>& drawn, double right) {
   std::string svg;
   double at = right;
-  for (auto it = drawn.rbegin(); it != drawn.rend(); ++it) {
+  for (auto it = drawn.rbegin(); chart.legend && it != drawn.rend(); ++it) {
     const ChartSeries& s = **it;
     at -= 6.5 * static_cast<double>(s.name.size());
     svg += text_at(at, 20, "legend", "start", s.name);

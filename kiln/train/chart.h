@@ -28,6 +28,7 @@ struct Chart {
   bool percent = false;    // y from 0 to 1 is shown as percent
   bool integer_x = false;  // ticks at whole numbers only
   bool log_y = false;      // for values above 0; others count as not finite
+  bool legend = true;      // the series' names at the top right
   int width = 520;
   int height = 300;
 };

@@ -26,7 +26,7 @@ section { background: var(--card); border: 1px solid var(--rule); border-radius:
 .tile .value { font-size: 26px; font-weight: 650; line-height: 1.25; }
 .tile:first-child .value { color: rgb(var(--blue)); }
 .tile .what { color: var(--soft); font-size: 13px; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); gap: 8px 20px; }
+.pair { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 8px 20px; }
 .chart { width: 100%; height: auto; display: block; margin-bottom: 12px; }
 .wide { min-width: 720px; }
 .chart text { font-size: 12px; fill: var(--soft); }
