@@ -58,10 +58,23 @@ std::string safe(const std::string& text) { return printable(text, 60); }
 void print_graph(const GraphModel& model) {
   const graph::Graph& graph = model.graph();
   std::vector<std::vector<std::string>> rows{{"graph", "name", "dtype", "shape"}};
-  const auto add = [&](const char* what, const std::string& name, graph::ValueId id) {
-    rows.push_back({what, safe(name), to_string(graph[id].dtype), to_string(graph[id].shape)});
+  const auto add = [&](const char* what, const std::string& name, graph::ValueId id,
+                       const std::vector<std::string>& free = {}) {
+    std::string shape = to_string(graph[id].shape);
+    if (!free.empty()) {
+      shape = "[";
+      for (size_t d = 0; d < free.size(); ++d) {
+        if (d > 0) shape += ", ";
+        shape +=
+            free[d].empty() ? std::to_string(graph[id].shape[static_cast<int>(d)]) : safe(free[d]);
+      }
+      shape += "]";
+    }
+    rows.push_back({what, safe(name), to_string(graph[id].dtype), shape});
   };
-  for (const graph::ValueId id : graph.inputs) add("input", graph[id].name, id);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    add("input", graph[graph.inputs[i]].name, graph.inputs[i], model.free_dims_of(i));
+  }
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     add("output", model.output_names()[i], graph.outputs[i]);
   }

@@ -7,8 +7,8 @@ foreach(folder backend/batched backend/reference graph graph/file io metrics nn 
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/${folder}/*.cpp")
   list(APPEND small_sources ${found})
 endforeach()
-foreach(name backend/dispatch/profile compile/capture_call core/json optim/lbfgs_state
-             optim/optimizer_state tensor/autograd/checkpoint tensor/autograd/derivatives
+foreach(name backend/dispatch/profile compile/capture_call compile/free_graph compile/graph_model
+             core/json optim/lbfgs_state optim/optimizer_state tensor/autograd/checkpoint tensor/autograd/derivatives
              tensor/autograd/region tensor/autograd/vmap tensor/nn/grid_sampling tensor/nn/losses
              tensor/nn/rnnt_loss)
   list(APPEND small_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")

@@ -1,7 +1,9 @@
 #include "kiln/compile/graph_model.h"
 
+#include <algorithm>
 #include <set>
 
+#include "kiln/compile/free_graph.h"
 #include "kiln/compile/guards.h"
 #include "kiln/core/utf8.h"
 #include "kiln/graph/capture.h"
@@ -11,6 +13,8 @@
 #include "kiln/io/safetensors.h"
 #include "kiln/nn/module.h"
 #include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/elementwise/pointwise.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln {
@@ -70,6 +74,12 @@ GraphModel::GraphModel(graph::Graph graph, std::vector<std::string> output_names
   plan_ = std::make_shared<const graph::Plan>(std::move(graph));
 }
 
+GraphModel::GraphModel(std::shared_ptr<const FreeGraph> free)
+    : GraphModel(graph::optimized(free->at(free->example()), {.fusion = false}),
+                 free->output_names()) {
+  free_ = std::move(free);
+}
+
 TensorList GraphModel::operator()(const TensorList& inputs) const {
   const graph::Graph& graph = plan_->graph();
   if (inputs.size() != graph.inputs.size()) {
@@ -87,7 +97,7 @@ TensorList GraphModel::operator()(const TensorList& inputs) const {
       throw_error<DTypeError>("graph: input '", value.name, "' is ", x.dtype(), "; expected ",
                               value.dtype);
     }
-    if (!(x.shape() == value.shape)) {
+    if (free_ == nullptr && !(x.shape() == value.shape)) {
       throw_error<ShapeError>("graph: input '", value.name, "' has shape ", x.shape(),
                               "; expected ", value.shape, ", which it was captured with");
     }
@@ -98,9 +108,28 @@ TensorList GraphModel::operator()(const TensorList& inputs) const {
     given.push_back(
         inner_of("graph", written_[i] != 0 ? x.detach().clone() : x.detach().contiguous()));
   }
+  const std::shared_ptr<const graph::Plan> plan = free_ == nullptr ? plan_ : free_->plan(inputs);
   TensorList out;
-  for (ErasedTensor& y : plan_->run(given)) out.push_back(kiln::detail::wrap(std::move(y)));
+  for (ErasedTensor& y : plan->run(given)) out.push_back(kiln::detail::wrap(std::move(y)));
   return out;
+}
+
+std::vector<std::string> GraphModel::free_dims() const {
+  return free_ == nullptr ? std::vector<std::string>{} : free_->names();
+}
+std::vector<std::string> GraphModel::free_dims_of(size_t input) const {
+  if (free_ != nullptr) return free_->dims_of(input);
+  const auto rank = static_cast<size_t>(graph()[graph().inputs.at(input)].shape.rank());
+  return std::vector<std::string>(rank);
+}
+std::vector<int64_t> GraphModel::example_sizes() const {
+  return free_ == nullptr ? std::vector<int64_t>{} : free_->example();
+}
+graph::Graph GraphModel::graph_at(const std::vector<int64_t>& sizes) const {
+  if (sizes.size() != free_dims().size()) {
+    throw_error<ValueError>("graph: got ", sizes.size(), " sizes; expected ", free_dims().size());
+  }
+  return free_ == nullptr ? graph() : free_->at(sizes);
 }
 
 Tensor GraphModel::operator()(const Tensor& x) const {
@@ -122,6 +151,7 @@ std::vector<std::string> GraphModel::input_names() const {
 std::string GraphModel::str() const { return graph().str(); }
 
 void GraphModel::save(const std::string& path) const {
+  if (free_ != nullptr) return free_->save(path);
   const std::vector<std::string> names = tensor_names(graph());
   const std::string json =
       encode_json(graph::to_json(graph(), names, output_names_), JsonFormat::text);
@@ -142,11 +172,24 @@ GraphModel GraphModel::load(const std::string& path) {
   if (text == file.metadata().end()) {
     refuse("no graph in it; expected a file that GraphModel::save wrote");
   }
+  const auto read = [&](const std::string& name) {
+    return inner_of("load", Tensor(file.read(name)));
+  };
   graph::StoredGraph stored;
+  std::shared_ptr<FreeGraph> free;
   try {
-    stored = graph::graph_of(decode_json(text->second), [&](const std::string& name) {
+    Json json = decode_json(text->second);
+    if (FreeGraph::is_free(json)) {
+      free = std::make_shared<FreeGraph>(std::move(json));
+      json = free->json_at(free->example());
+    }
+    stored = graph::graph_of(json, [&](const std::string& name) {
       return graph::TensorInfo{file.shape(name), file.dtype(name)};
     });
+    if (free != nullptr) {
+      for (const std::string& name : stored.tensors) free->add_constant(name, read(name));
+      return GraphModel(std::shared_ptr<const FreeGraph>(std::move(free)));
+    }
   } catch (const IoError&) {
     throw;
   } catch (const Error& error) {
@@ -154,19 +197,17 @@ GraphModel GraphModel::load(const std::string& path) {
   }
   const std::vector<graph::ValueId> constants = stored.graph.constants();
   for (size_t i = 0; i < constants.size(); ++i) {
-    stored.graph[constants[i]].constant = inner_of("load", Tensor(file.read(stored.tensors[i])));
+    stored.graph[constants[i]].constant = read(stored.tensors[i]);
   }
   return {std::move(stored.graph), std::move(stored.outputs)};
 }
 
-GraphModel detail::capture_function(const Compiled::Function& f, const TensorList& inputs,
-                                    const CaptureModelOptions& options) {
-  if (const char* reason = compiling::eager_reason(inputs)) {
-    throw_error<graph::CaptureError>("capture: ", reason);
-  }
-  check_count("inputs", options.input_names, inputs.size());
-  for (nn::Module* module : options.modules) module->materialize();
-  const NoGradGuard no_grad;
+namespace {
+
+// f(inputs) as it was recorded, and the names of its outputs.
+std::pair<graph::Graph, std::vector<std::string>> recorded(const Compiled::Function& f,
+                                                           const TensorList& inputs,
+                                                           const CaptureModelOptions& options) {
   std::vector<ErasedTensor> outputs;
   graph::Capture recording({.fullgraph = true});
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -203,8 +244,168 @@ GraphModel detail::capture_function(const Compiled::Function& f, const TensorLis
   graph::Graph graph = recording.finish(outputs);
   const graph::PauseCapture pause;
   make_constants(graph);
-  // Not the parameters: they stay by their names.
-  return {graph::optimized(std::move(graph), {.fusion = false}), std::move(names)};
+  return {std::move(graph), std::move(names)};
+}
+
+// Which free dim stands where in the inputs.
+struct FreeDims {
+  std::vector<std::string> names;
+  graph::Sizes sizes;                             // of the example
+  std::vector<std::map<int64_t, size_t>> places;  // by input, by dim
+};
+FreeDims free_dims_of(const TensorList& inputs, const CaptureModelOptions& options) {
+  FreeDims out;
+  out.places.resize(inputs.size());
+  for (const auto& [input, dims] : options.dynamic_axes) {
+    size_t i = 0;
+    while (i < inputs.size() && name_at(options.input_names, "input", i) != input) ++i;
+    if (i == inputs.size()) {
+      throw_error<ValueError>("capture: dynamic_axes names the input '", printable(input, 60),
+                              "', which there is not");
+    }
+    for (const auto& [given, name] : dims) {
+      const int64_t rank = inputs[i].dim(), dim = given < 0 ? given + rank : given;
+      if (dim < 0 || dim >= rank) {
+        throw_error<ValueError>("capture: dynamic_axes of '", input, "' has dim ", given,
+                                "; the input has shape ", inputs[i].shape());
+      }
+      if (name.empty() || !is_utf8(name)) {
+        throw_error<ValueError>("capture: dynamic_axes of '", input, "' has no name for dim ",
+                                given);
+      }
+      const auto known = std::ranges::find(out.names, name);
+      const auto place = static_cast<size_t>(known - out.names.begin());
+      const int64_t size = inputs[i].size(dim);
+      if (known == out.names.end()) {
+        out.names.push_back(name);
+        out.sizes.push_back(size);
+      } else if (out.sizes[place] != size) {
+        throw_error<ValueError>("capture: the free dim '", name, "' has sizes ", out.sizes[place],
+                                " and ", size, "; expected one");
+      }
+      out.places[i][dim] = place;
+    }
+  }
+  if (out.names.size() > 4) {
+    throw_error<ValueError>("capture: got ", out.names.size(), " free dims; expected at most 4");
+  }
+  return out;
+}
+
+// The example's elements, again and again where there are more.
+Tensor resized(const Tensor& x, const std::map<int64_t, size_t>& places,
+               const graph::Sizes& sizes) {
+  Tensor out = x.detach();
+  for (const auto& [dim, place] : places) {
+    const int64_t n = out.size(dim), wanted = sizes[place];
+    if (n == 0) {
+      throw_error<ValueError>("capture: a free dim of size 0; expected an example with elements");
+    }
+    out = out.index_select(dim, arange(0, wanted).remainder(n));
+  }
+  return out.contiguous();
+}
+
+// The constants, which must be the same at all sizes.
+using Constants = std::vector<std::pair<std::string, ErasedTensor>>;
+Constants constants_of(const graph::Graph& graph, const std::vector<std::string>& names) {
+  Constants out;
+  size_t i = 0;
+  for (const graph::ValueId id : graph.constants())
+    out.emplace_back(names[i++], graph[id].constant);
+  return out;
+}
+void check_constants(const Constants& a, const Constants& b) {
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i].second.get() == b[i].second.get()) continue;
+    const Tensor x = kiln::detail::wrap(a[i].second), y = kiln::detail::wrap(b[i].second);
+    if (x.dtype() == y.dtype() && x.equal(y)) continue;
+    throw_error<graph::CaptureError>("capture: the constant '", a[i].first, "' is ", x.dtype(), " ",
+                                     x.shape(), ", and ", y.dtype(), " ", y.shape(),
+                                     " with other values at other sizes of the free dims: it is "
+                                     "made outside of what is captured");
+  }
+  if (a.size() != b.size()) {
+    throw_error<graph::CaptureError>("capture: there are ", a.size(), " constants, and ", b.size(),
+                                     " at other sizes of the free dims");
+  }
+}
+
+std::shared_ptr<FreeGraph> captured_at(const Compiled::Function& f, const TensorList& inputs,
+                                       const CaptureModelOptions& options, const FreeDims& dims,
+                                       int attempt) {
+  const std::vector<graph::Sizes> samples = graph::sample_sizes(dims.sizes, attempt);
+  std::vector<Json> graphs;
+  Constants constants;
+  for (const graph::Sizes& sizes : samples) {
+    TensorList given;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      given.push_back(resized(inputs[i], dims.places[i], sizes));
+    }
+    auto [graph, names] = recorded(f, given, options);
+    const graph::PauseCapture pause;
+    graph::remove_dead_code(graph);
+    const std::vector<std::string> tensors = tensor_names(graph);
+    graphs.push_back(graph::to_json(graph, tensors, names));
+    Constants here = constants_of(graph, tensors);
+    if (graphs.size() > 1) check_constants(constants, here);
+    if (graphs.size() == 1) constants = std::move(here);
+  }
+  Json all = graph::unified(graphs, samples, dims.names);
+  return std::make_shared<FreeGraph>(std::move(all), dims.names, dims.sizes, std::move(constants));
+}
+
+// Whether the graph gives what the function gives, at the example's sizes.
+void check_example(const GraphModel& model, const TensorList& inputs, const TensorList& expected) {
+  const TensorList found = model(inputs);
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Tensor &a = found[i], &b = expected[i];
+    bool same = a.shape() == b.shape() && a.dtype() == b.dtype();
+    if (same && a.is_floating_point()) {
+      const Tensor x = a.to(DType::f64), y = b.detach().to(DType::f64);
+      const double scale = y.numel() == 0 ? 0 : nan_to_num(y.abs(), 0.0, 0.0).max().item<double>();
+      same = x.allclose(y, 1e-3, 1e-3 * scale, true);
+    } else if (same) {
+      same = a.equal(b.detach());
+    }
+    if (same) continue;
+    throw_error<graph::CaptureError>("capture: with free dims output '", model.output_names()[i],
+                                     "' is not what the function gives: what it computes depends "
+                                     "on the sizes");
+  }
+}
+
+}  // namespace
+
+GraphModel detail::capture_function(const Compiled::Function& f, const TensorList& inputs,
+                                    const CaptureModelOptions& options) {
+  if (const char* reason = compiling::eager_reason(inputs)) {
+    throw_error<graph::CaptureError>("capture: ", reason);
+  }
+  check_count("inputs", options.input_names, inputs.size());
+  for (nn::Module* module : options.modules) module->materialize();
+  const NoGradGuard no_grad;
+  const FreeDims dims = free_dims_of(inputs, options);
+  if (dims.names.empty()) {
+    auto [graph, names] = recorded(f, inputs, options);
+    const graph::PauseCapture pause;
+    // Not the parameters: they stay by their names.
+    return {graph::optimized(std::move(graph), {.fusion = false}), std::move(names)};
+  }
+  const TensorList expected = f(inputs);
+  for (int attempt = 0;; ++attempt) {
+    try {
+      GraphModel model(captured_at(f, inputs, options, dims, attempt));
+      check_example(model, inputs, expected);
+      return model;
+    } catch (const DTypeError&) {
+      throw;
+    } catch (const Error& error) {
+      // Some sizes suit a function less than others: those of another dim, or odd ones.
+      if (attempt + 1 < graph::kSampleAttempts) continue;
+      throw_error<graph::CaptureError>("capture: with free dims: ", error.what());
+    }
+  }
 }
 
 GraphModel capture(nn::Module& module, const Tensor& input, CaptureModelOptions options) {

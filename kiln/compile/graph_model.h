@@ -8,6 +8,7 @@
 // docs/model-files.md says what the file holds.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,7 +26,17 @@ struct CaptureModelOptions {
   // "input0", "output0" and so on where there is none.
   std::vector<std::string> input_names = {};
   std::vector<std::string> output_names = {};
+  // Dims of inputs that stay free, by names: {{"image", {{0, "batch"}}}}. Dims of one name have one
+  // size. The function is then called at several sizes.
+  std::map<std::string, std::map<int64_t, std::string>> dynamic_axes = {};
 };
+
+class FreeGraph;
+class GraphModel;
+namespace detail {
+GraphModel capture_function(const Compiled::Function& f, const TensorList& inputs,
+                            const CaptureModelOptions& options);
+}
 
 class GraphModel {
  public:
@@ -33,15 +44,26 @@ class GraphModel {
   GraphModel(graph::Graph graph, std::vector<std::string> output_names);
 
   // The outputs for these inputs, without history. Inputs have the shapes and dtypes of those that
-  // it was captured with (ShapeError, DTypeError, ValueError); it never writes to them.
+  // it was captured with, but for free dims (ShapeError, DTypeError, ValueError); it never writes
+  // to them. Throws ValueError for sizes of free dims that a node of the graph does not take.
   TensorList operator()(const TensorList& inputs) const;
   // Of a model with one input and one output.
   Tensor operator()(const Tensor& x) const;
 
+  // With free dims: that of the sizes which it was captured with.
   const graph::Graph& graph() const { return plan_->graph(); }
   std::vector<std::string> input_names() const;
   const std::vector<std::string>& output_names() const { return output_names_; }
   std::string str() const;
+
+  // The names of the free dims, in order; none when every size is fixed.
+  std::vector<std::string> free_dims() const;
+  // Where these names stand in the shape of an input: "" for a fixed size.
+  std::vector<std::string> free_dims_of(size_t input) const;
+  // The sizes that the free dims had when it was captured.
+  std::vector<int64_t> example_sizes() const;
+  // The graph for these sizes, before any pass.
+  graph::Graph graph_at(const std::vector<int64_t>& sizes) const;
 
   // The graph and its constants as one safetensors file. Throws ValueError, which names the node
   // and its row, for what a file cannot hold; IoError when it cannot be written.
@@ -51,7 +73,12 @@ class GraphModel {
   static GraphModel load(const std::string& path);
 
  private:
+  friend GraphModel detail::capture_function(const Compiled::Function& f, const TensorList& inputs,
+                                             const CaptureModelOptions& options);
+  explicit GraphModel(std::shared_ptr<const FreeGraph> free);
+
   std::shared_ptr<const graph::Plan> plan_;
+  std::shared_ptr<const FreeGraph> free_;  // null: every size is fixed
   std::vector<std::string> output_names_;
   std::vector<char> written_;  // which inputs the graph writes to
 };
@@ -59,13 +86,9 @@ class GraphModel {
 // Where a safetensors file has the graph.
 inline constexpr const char* kGraphKey = "kiln.graph";
 
-namespace detail {
-GraphModel capture_function(const Compiled::Function& f, const TensorList& inputs,
-                            const CaptureModelOptions& options);
-}
-
 // f(inputs) as a graph, by calling it once without gradients. Throws graph::CaptureError, which
-// names the row, for a function that reads values; what f throws.
+// names the row, for a function that reads values, and, with dynamic_axes, for one in which a size
+// is no expression of the free ones; what f throws.
 template <class F>
   requires(!std::is_base_of_v<nn::Module, std::decay_t<F>>)
 GraphModel capture(F&& f, const TensorList& inputs, const CaptureModelOptions& options = {}) {

@@ -8,7 +8,7 @@ from . import _C, errors
 class GraphModel:
     """A captured model: graph(*inputs) computes its outputs, without gradients.
 
-    Inputs have the shapes and dtypes that it was captured with.
+    Inputs have the dtypes that it was captured with, and the shapes, but for free dims.
     """
 
     def __init__(self, captured):
@@ -29,7 +29,7 @@ class GraphModel:
 
     @property
     def inputs(self):
-        """(name, dtype, shape) of each input."""
+        """(name, dtype, shape) of each input; a free dim of a shape is its name."""
         return [(name, dtype, tuple(shape)) for name, dtype, shape in self._captured.inputs()]
 
     @property
@@ -76,12 +76,60 @@ def _tensors_in(value, found):
         )
 
 
-def capture(model, args, kwargs=None, *, input_names=None, output_names=None):
+def _free_dims(dynamic_shapes, names):
+    """{input: {dim: name}} of what torch.export and torch.onnx take for free dims."""
+    if dynamic_shapes is None:
+        return {}
+    if isinstance(dynamic_shapes, (tuple, list)):
+        if len(dynamic_shapes) != len(names):
+            raise errors.ValueError(
+                f"capture: got dynamic_shapes of {len(dynamic_shapes)} inputs; expected"
+                f" {len(names)}"
+            )
+        dynamic_shapes = dict(zip(names, dynamic_shapes))
+    if not isinstance(dynamic_shapes, dict):
+        raise errors.TypeError(
+            f"capture: dynamic_shapes is a {type(dynamic_shapes).__name__}; expected a dict by"
+            " input, or a tuple"
+        )
+    out = {}
+    for name, dims in dynamic_shapes.items():
+        if not isinstance(dims, (dict, list, tuple, type(None))):
+            raise errors.TypeError(
+                f"capture: dynamic_shapes of {name!r} is a {type(dims).__name__}; expected"
+                " {dim: name}"
+            )
+        if isinstance(dims, list) and all(isinstance(d, int) for d in dims):  # places without names
+            dims = {d: f"{name}_dim_{d}" for d in dims}
+        elif isinstance(dims, (list, tuple)):  # a name or None for each dim
+            dims = dict(enumerate(dims))
+        given = {}
+        for dim, free in (dims or {}).items():
+            free = getattr(free, "__name__", free)
+            if free is None:
+                continue
+            if not isinstance(dim, int) or not isinstance(free, str):
+                raise errors.TypeError(
+                    f"capture: dynamic_shapes of {name!r} has {dim!r}: {free!r}; expected a dim"
+                    " and a name"
+                )
+            given[dim] = free
+        if given:
+            out[str(name)] = given
+    return out
+
+
+def capture(
+    model, args, kwargs=None, *, input_names=None, output_names=None, dynamic_shapes=None
+):
     """model(*args, **kwargs), called once, as a GraphModel.
 
     args: a tensor or a tuple; its tensors are the graph's inputs, other arguments keep their
-    values. A module in training mode draws random numbers and changes its buffers: call eval()
-    first. Throws what model throws, and RuntimeError for one that reads values of tensors.
+    values. dynamic_shapes: dims of inputs that stay free, by names: {"x": {0: "batch"}}, or a tuple
+    of such dicts in the inputs' order; dims of one name have one size. The model is then called at
+    several sizes. A module in training mode draws random numbers and changes its buffers: call
+    eval() first. Throws what model throws, and RuntimeError for one that reads values of tensors,
+    or in which a size is no expression of the free ones.
     """
     from .nn import Module
 
@@ -93,6 +141,7 @@ def capture(model, args, kwargs=None, *, input_names=None, output_names=None):
     inputs = [x for x in args if isinstance(x, _C.Tensor)]
     keywords = dict(kwargs or {})
     inputs += [x for x in keywords.values() if isinstance(x, _C.Tensor)]
+    names = list(input_names or ()) or [f"input{i}" for i in range(len(inputs))]
     named = []
     if isinstance(model, Module):
         named = [*model.named_parameters(), *model.named_buffers()]
@@ -115,6 +164,7 @@ def capture(model, args, kwargs=None, *, input_names=None, output_names=None):
             [x for _, x in named],
             list(input_names or ()),
             list(output_names or ()),
+            _free_dims(dynamic_shapes, names),
         )
     )
 

@@ -7,24 +7,48 @@ from ._graph_model import GraphModel, capture
 
 
 def export(
-    model, args, path, kwargs=None, *, input_names=None, output_names=None, opset_version=20
+    model,
+    args,
+    path,
+    kwargs=None,
+    *,
+    input_names=None,
+    output_names=None,
+    dynamic_axes=None,
+    dynamic_shapes=None,
+    opset_version=20,
 ):
     """Writes model(*args, **kwargs) as an ONNX file of opset 20, the only one that is written.
 
     model: a module (call eval() first), a function, or a GraphModel, for which args is None. The
-    graph has the shapes of args. Raises NotImplementedError, which names the row, for what ONNX has
-    no operators for.
+    graph has the shapes of args, but for the dims that dynamic_axes or dynamic_shapes leave free:
+    {"x": {0: "batch"}}, as kiln.capture takes them. Raises NotImplementedError, which names the
+    row, for what ONNX has no operators for.
     """
     if opset_version not in (None, 20):
         raise errors.NotImplementedError(
             f"onnx.export: opset_version {opset_version!r} is not written; expected 20"
         )
     if isinstance(model, GraphModel):
-        if args is not None or kwargs or input_names or output_names:
+        if args is not None or any(
+            (kwargs, input_names, output_names, dynamic_axes, dynamic_shapes)
+        ):
             raise errors.ValueError("onnx.export: a GraphModel has its inputs and names already")
         graph = model
     else:
-        graph = capture(model, args, kwargs, input_names=input_names, output_names=output_names)
+        if dynamic_axes is not None and dynamic_shapes is not None:
+            raise errors.ValueError("onnx.export: got dynamic_axes and dynamic_shapes")
+        if isinstance(dynamic_axes, dict):  # PyTorch's has the outputs' too, which follow
+            outputs = set(output_names or ())
+            dynamic_axes = {n: dims for n, dims in dynamic_axes.items() if n not in outputs}
+        graph = capture(
+            model,
+            args,
+            kwargs,
+            input_names=input_names,
+            output_names=output_names,
+            dynamic_shapes=dynamic_shapes if dynamic_axes is None else dynamic_axes,
+        )
     _C._save_onnx(graph._captured, os.fspath(path))
 
 

@@ -2,6 +2,7 @@
 #include "kiln/compile/graph_model.h"
 
 #include "binding.h"
+#include "kiln/graph/capture.h"
 #include "kiln/tensor/tensor_impl.h"
 #include "tensor_lists.h"
 
@@ -11,8 +12,14 @@ namespace {
 
 GraphModel captured(nb::callable function, nb::handle inputs, nb::handle names, nb::handle tensors,
                     const std::vector<std::string>& input_names,
-                    const std::vector<std::string>& output_names) {
+                    const std::vector<std::string>& output_names, const nb::dict& dynamic_axes) {
   CaptureModelOptions options;
+  for (const auto& [input, dims] : dynamic_axes) {
+    auto& those = options.dynamic_axes[nb::cast<std::string>(input)];
+    for (const auto& [dim, name] : nb::cast<nb::dict>(dims)) {
+      those[nb::cast<int64_t>(dim)] = nb::cast<std::string>(name);
+    }
+  }
   options.input_names = input_names;
   options.output_names = output_names;
   const TensorList held = tensors_of(tensors);
@@ -20,8 +27,17 @@ GraphModel captured(nb::callable function, nb::handle inputs, nb::handle names, 
   for (nb::handle name : names) {
     options.tensors.emplace_back(nb::cast<std::string>(name), held[i++]);
   }
-  return capture([&](const TensorList& xs) { return tensors_of(function(list_of(xs))); },
-                 tensors_of(inputs), options);
+  const bool may_retry = !options.dynamic_axes.empty();
+  const auto call = [&](const TensorList& xs) {
+    try {
+      return tensors_of(function(list_of(xs)));
+    } catch (const nb::python_error& error) {
+      // With free dims it may succeed at other sizes.
+      if (!may_retry || !graph::is_capturing() || !error.matches(PyExc_Exception)) throw;
+      throw graph::CaptureError(nb::str(error.value()).c_str());
+    }
+  };
+  return capture(call, tensors_of(inputs), options);
 }
 
 }  // namespace
@@ -46,9 +62,19 @@ void bind_graph_model(nb::module_& m) {
       .def("inputs",
            [](const GraphModel& self) {
              nb::list out;
-             for (const graph::ValueId id : self.graph().inputs) {
-               const graph::Value& value = self.graph()[id];
-               out.append(nb::make_tuple(value.name, value.dtype, value.shape.to_vector()));
+             const auto& inputs = self.graph().inputs;
+             for (size_t i = 0; i < inputs.size(); ++i) {
+               const graph::Value& value = self.graph()[inputs[i]];
+               const std::vector<std::string> free = self.free_dims_of(i);
+               nb::list shape;
+               for (size_t d = 0; d < free.size(); ++d) {
+                 if (free[d].empty()) {
+                   shape.append(value.shape[static_cast<int>(d)]);
+                 } else {
+                   shape.append(free[d]);
+                 }
+               }
+               out.append(nb::make_tuple(value.name, value.dtype, shape));
              }
              return out;
            })
@@ -67,7 +93,7 @@ void bind_graph_model(nb::module_& m) {
       .def("to_dot", [](const GraphModel& self) { return self.graph().to_dot(); })
       .def("__str__", [](const GraphModel& self) { return self.str(); });
   m.def("_capture_model", &captured, "function"_a, "inputs"_a, "names"_a, "tensors"_a,
-        "input_names"_a, "output_names"_a);
+        "input_names"_a, "output_names"_a, "dynamic_axes"_a);
   m.def("_load_graph_model", [](const std::string& path) {
     Unlocked lock;
     return GraphModel::load(path);

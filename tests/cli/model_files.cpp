@@ -218,3 +218,21 @@ TEST_CASE("run: a graph on arrays, by order and by name; inspect shows it") {
   check_error(run_program({"run", path, "--input", b, "--input", x}), 1, "has shape [2]");
   check_error(run_program({"run", x, "--input", x}), 1, "");
 }
+
+TEST_CASE("run: a graph with a free dim takes any size of it") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const std::string path = dir.path("m.kiln"), x = dir.path("x.npy");
+  capture([](const TensorList& xs) { return TensorList{xs[0].reshape({-1}).relu()}; },
+          {ones({2, 3})}, {.input_names = {"x"}, .dynamic_axes = {{"x", {{0, "batch"}}}}})
+      .save(path);
+  check_prints(run_program({"inspect", path}), {"input", "[batch, 3]"});
+  const std::string out = dir.path("y.npy");
+  for (const int64_t n : {1, 5}) {
+    io::save_npy(x, ones({n, 3}));
+    check_prints(run_program({"run", path, "--input", x, "--output", out}),
+                 {concat("output0: float32 [", 3 * n, "]")});
+  }
+  io::save_npy(x, ones({5, 4}));
+  check_error(run_program({"run", path, "--input", x}), 1, "expected [batch, 3]");
+}

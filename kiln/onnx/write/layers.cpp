@@ -166,7 +166,11 @@ void attention(Writer& w, const Node& n) {
   std::string scores =
       w.add("MatMul", {w.add("Mul", {w.in(n, 0), w.number(o.scale, dtype)}), keys});
   if (w.has(n, 3)) scores = w.add("Add", {scores, w.in(n, 3)});
-  if (o.causal) {
+  if (o.causal && w.has_free_sizes()) {
+    const std::string below = w.add("Expand", {w.number(-1.0 / 0.0, dtype), w.ints({q[2], k[2]})});
+    const std::string from = w.scalar(Scalar(int64_t{1}), DType::i64);
+    scores = w.add("Add", {scores, w.add("Trilu", {below, from}, {{"upper", int64_t{1}}})});
+  } else if (o.causal) {
     std::vector<double> hidden;
     for (int64_t l = 0; l < q[2]; ++l) {
       for (int64_t s = 0; s < k[2]; ++s) hidden.push_back(s > l ? -1.0 / 0.0 : 0.0);

@@ -42,19 +42,18 @@ void empty(Writer& w, const Node& n) {  // it is written before it is read
   w.out(n, filled(w, w.get<Shape>(n, 0), w.number(0.0, w.result(n).dtype)));
 }
 void float_arange(Writer& w, const Node& n) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < w.get<int64_t>(n, 2); ++i) {
-    values.push_back(w.get<double>(n, 0) + static_cast<double>(i) * w.get<double>(n, 1));
-  }
-  const auto count = static_cast<int64_t>(values.size());
-  w.out(n, w.constant(TensorData(values, {count}).cast(w.get<DType>(n, 3))));
+  w.out(n, w.counted(w.get<double>(n, 0), w.get<double>(n, 1), w.get<int64_t>(n, 2),
+                     w.get<DType>(n, 3)));
 }
 void int_arange(Writer& w, const Node& n) {
-  std::vector<int64_t> values;
-  for (int64_t i = 0; i < w.get<int64_t>(n, 2); ++i) {
-    values.push_back(w.get<int64_t>(n, 0) + i * w.get<int64_t>(n, 1));
+  const int64_t start = w.get<int64_t>(n, 0), step = w.get<int64_t>(n, 1);
+  const int64_t count = w.get<int64_t>(n, 2);
+  if (w.has_free_sizes()) {
+    return w.out(n, w.counted(static_cast<double>(start), static_cast<double>(step), count,
+                              w.get<DType>(n, 3)));
   }
-  const auto count = static_cast<int64_t>(values.size());
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(start + i * step);
   w.out(n, w.constant(TensorData(values, {count}).cast(w.get<DType>(n, 3))));
 }
 

@@ -63,8 +63,12 @@ int data_type_of(DType dtype) {
   }
 }
 
-Writer::Writer(const graph::Graph& graph, const std::vector<std::string>& output_names)
-    : graph_(graph), output_names_(output_names) {}
+Writer::Writer(const graph::Graph& graph, const std::vector<std::string>& output_names,
+               bool has_free_sizes, bool leaves_values_out)
+    : graph_(graph),
+      output_names_(output_names),
+      has_free_sizes_(has_free_sizes),
+      leaves_values_out_(leaves_values_out) {}
 
 wire::Model Writer::run() {
   model_.ir_version = 9;
@@ -84,6 +88,11 @@ wire::Model Writer::run() {
     const std::string& called = graph_[id].name;
     wire::Tensor& tensor = body_.initializer.emplace_back();
     tensor.name = names_[id] = own(called.empty() ? concat("constant.", id) : called);
+    if (leaves_values_out_) {
+      tensor.dims = graph_[id].shape.to_vector();
+      tensor.data_type = data_type_of(graph_[id].dtype);
+      continue;
+    }
     set_data(tensor, kiln::detail::wrap(graph_[id].constant).to_data());
   }
   for (const Node& node : graph_.nodes) translate(node);
@@ -118,6 +127,18 @@ void Writer::translate_window(const Node& node) {
     refuse(node, "a window of memory that other tensors share");
   }
   const Shape &shape = get<Shape>(node, 1), &strides = get<Shape>(node, 2);
+  if (has_free_sizes_) {
+    const auto place = [&](int64_t v) { return number_of(Scalar(v), DType::i64); };
+    std::string picks = place(get<int64_t>(node, 3));
+    for (int d = 0; d < shape.rank(); ++d) {
+      Shape along = Shape::filled(shape.rank(), 1);
+      along[d] = shape[d];
+      const std::string i = add("Range", {place(0), place(shape[d]), place(1)});
+      picks = add("Add", {picks, reshaped(add("Mul", {i, place(strides[d])}), along)});
+    }
+    const std::string flat = reshaped(in(node, 0), {graph_[id].shape.numel()});
+    return out(node, add("Gather", {flat, picks}, {{"axis", int64_t{0}}}));
+  }
   std::vector<int64_t> places(static_cast<size_t>(shape.numel()));
   Shape at = Shape::filled(shape.rank(), 0);
   for (int64_t& place : places) {
@@ -239,7 +260,7 @@ void Writer::write(const Node& node, ValueId id, const std::string& name) {
 }
 
 std::string Writer::view_of(const Node& reader, const View& view) {
-  const std::string x = read(reader, view.parent);
+  std::string x = read(reader, view.parent);
   const std::string& row = view.node->name;
   const ValueId result = view.node->results[0];
   if (row.ends_with("_reshape")) return reshaped(x, graph_[result].shape);
@@ -317,6 +338,7 @@ Writer::Names Writer::add_many(const char* op, const Names& inputs, const Attrib
 
 std::string Writer::constant(const TensorData& data) {
   std::string key = concat(data.dtype(), data.shape());
+  if (has_free_sizes_) key = concat(numbers_, " ");  // what is equal here may differ elsewhere
   key.append(reinterpret_cast<const char*>(data.data()), data.bytes());
   const auto [found, is_new] = constants_.try_emplace(key);
   if (is_new) {
@@ -338,7 +360,24 @@ std::string Writer::number_of(const Scalar& value, DType dtype) {
   return constant(TensorData(std::vector<int64_t>{value.to_int()}, Shape{}).cast(dtype));
 }
 std::string Writer::zeros_or_ones(const Shape& shape, DType dtype, double value) {
+  if (has_free_sizes_) {
+    return add("Expand", {number(value, dtype), ints(shape.to_vector())});
+  }
   return constant(full(shape, value, {.dtype = dtype}).to_data());
+}
+
+std::string Writer::counted(double start, double step, int64_t count, DType dtype) {
+  if (has_free_sizes_) {
+    const auto place = [&](int64_t v) { return number_of(Scalar(v), DType::i64); };
+    const std::string i = add("Range", {place(0), place(count), place(1)});
+    const std::string real = add("Cast", {i}, {{"to", int64_t{data_type_of(DType::f64)}}});
+    const std::string scaled = add("Mul", {real, number(step, DType::f64)});
+    const std::string moved = add("Add", {scaled, number(start, DType::f64)});
+    return add("Cast", {moved}, {{"to", int64_t{data_type_of(dtype)}}});
+  }
+  std::vector<double> values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(start + static_cast<double>(i) * step);
+  return constant(TensorData(values, {count}).cast(dtype));
 }
 
 std::string Writer::reshaped(const std::string& x, const Shape& shape) {

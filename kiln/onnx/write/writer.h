@@ -6,7 +6,9 @@
 // the graph the name that holds it now. A write gives it another name, and the tensors that it is a
 // view of, too: the view is undone on the way up (a permutation by its inverse, a slice by joining
 // what lies beside it). Another view of the same memory is computed anew when it is read next.
-// Nodes whose results nobody reads are dropped in the end.
+// Nodes whose results nobody reads are dropped in the end. A model with free sizes is written at
+// several sizes, and the files are compared (free_sizes.h): there, what depends on sizes is
+// computed by nodes, and each constant is one of its own.
 #pragma once
 
 #include <map>
@@ -36,7 +38,9 @@ class Writer {
   using Names = std::vector<std::string>;
   using Attributes = std::vector<Attribute>;
 
-  Writer(const graph::Graph& graph, const std::vector<std::string>& output_names);
+  // leaves_values_out: of the graph's constants, for a file that is only compared with another.
+  Writer(const graph::Graph& graph, const std::vector<std::string>& output_names,
+         bool has_free_sizes = false, bool leaves_values_out = false);
   wire::Model run();
 
   // ---- For the tables
@@ -72,6 +76,9 @@ class Writer {
   std::string scalar(const Scalar& value, DType dtype) { return number_of(value, dtype); }
   std::string constant(const TensorData& data);
   std::string zeros_or_ones(const Shape& shape, DType dtype, double value);
+  // start, start + step, .. as dtype.
+  std::string counted(double start, double step, int64_t count, DType dtype);
+  bool has_free_sizes() const { return has_free_sizes_; }
 
   std::string reshaped(const std::string& x, const Shape& shape);
   std::string permuted(const std::string& x, const Dims& dims);
@@ -102,6 +109,7 @@ class Writer {
 
   const graph::Graph& graph_;
   const std::vector<std::string>& output_names_;
+  bool has_free_sizes_, leaves_values_out_;
   wire::Model model_;
   wire::Graph body_;
   std::unordered_map<ValueId, std::string> names_;
