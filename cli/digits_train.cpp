@@ -47,7 +47,7 @@ TrainConfig new_config(const DigitsTrainFlags& flags) {
 }
 
 TrainConfig resumed_config(const DigitsTrainFlags& flags, const OutputFolder& out) {
-  TrainConfig config = read_checkpoint_config(out);
+  TrainConfig config = read_run_config(out);
   agree("--samples", flags.samples, config.samples);
   agree("--batch-size", flags.batch_size, config.batch_size);
   agree("--lr", flags.learning_rate, config.learning_rate);
@@ -69,10 +69,8 @@ int digits_train(const DigitsTrainFlags& flags) {
   if (flags.threads > 0) set_num_threads(flags.threads);
   const OutputFolder out(flags.out);
   const TrainConfig config = flags.resume ? resumed_config(flags, out) : new_config(flags);
-  TrainingRun training(config, out, style_of(flags));
-  out.prepare();  // after the data: a folder that is not there leaves no other one
-  if (flags.resume) training.resume();
-  return training.run();
+  if (!flags.resume) check_replaceable(out);
+  return TrainingRun(config, out, flags.resume, style_of(flags)).run();
 }
 
 }  // namespace kiln::cli

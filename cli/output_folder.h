@@ -12,10 +12,13 @@ class OutputFolder {
   // Makes the folder, with its parents, where there is none, and tries that each file can be
   // written. What is there stays as it is. Throws IoError.
   void prepare() const;
+  // Removes what a run left there: its logs and checkpoints.
+  void clear() const;
 
   const std::string& path() const { return path_; }
   std::string model() const { return file("model.safetensors"); }
-  std::string checkpoint() const { return file("checkpoint.safetensors"); }
+  std::string config() const { return file("config.json"); }
+  std::string checkpoints() const { return file("checkpoints"); }
   std::string report() const { return file("report.html"); }
 
  private:

@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <numeric>
+#include <string>
 
+#include "kiln/core/error.h"
+#include "kiln/data/data_loader.h"
+#include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/ops.h"
 #include "kiln/train/text.h"
 
 namespace kiln::cli {
@@ -26,32 +31,72 @@ void add_mistakes(const data::Batch& batch, const Tensor& logits,
 
 }  // namespace
 
+int64_t TestResult::total() const {
+  return std::accumulate(confusion.begin(), confusion.end(), int64_t{0});
+}
+
+double TestResult::accuracy() const {
+  int64_t right = 0;
+  for (int64_t digit = 0; digit < kDigitClasses; ++digit) right += count(digit, digit);
+  return static_cast<double>(right) / static_cast<double>(total());
+}
+
+double TestResult::accuracy(int64_t digit) const {
+  int64_t all = 0;
+  for (int64_t other = 0; other < kDigitClasses; ++other) all += count(digit, other);
+  return static_cast<double>(count(digit, digit)) / static_cast<double>(all);
+}
+
 TestResult test_digits(DigitNet& net, const data::DatasetHandle& test,
                        const std::function<bool()>& should_stop, size_t most_mistakes) {
   data::DataLoader loader(test, {.batch_size = kTestBatch});
-  std::vector<train::Mistake> mistakes;
-  train::EvaluateOptions options;
-  options.should_stop = should_stop;
-  options.on_batch = [&](const data::Batch& batch, const Tensor& logits) {
-    add_mistakes(batch, logits, mistakes);
-  };
-  TestResult result{train::evaluate(
-                        net, [&net](const Tensor& images) { return net(images); }, loader,
-                        kDigitClasses, options),
-                    {}};
-  std::stable_sort(mistakes.begin(), mistakes.end(),
+  const NoGradGuard no_grad;
+  net.eval();
+  TestResult result;
+  for (const data::Batch& batch : loader) {
+    if (should_stop && should_stop()) return result;
+    const Tensor logits = net(batch.input());
+    const auto labels = batch.target().to_vector<int64_t>();
+    const auto predicted = logits.argmax(1).to_vector<int64_t>();
+    for (size_t i = 0; i < labels.size(); ++i) {
+      ++result.confusion[static_cast<size_t>(labels[i] * kDigitClasses + predicted[i])];
+    }
+    add_mistakes(batch, logits, result.mistakes);
+  }
+  std::stable_sort(result.mistakes.begin(), result.mistakes.end(),
                    [](const auto& a, const auto& b) { return a.probability > b.probability; });
-  mistakes.resize(std::min(mistakes.size(), most_mistakes));
-  result.mistakes = std::move(mistakes);
+  result.mistakes.resize(std::min(result.mistakes.size(), most_mistakes));
+  result.complete = true;
   return result;
 }
 
+// A row for each digit with what it was taken for, how many there are and what share was right.
 void print_confusion(const TestResult& result) {
-  std::fputs(train::to_text(result.evaluation.confusion).c_str(), stdout);
+  std::vector<std::vector<std::string>> rows{{"true \\ taken for"}};
+  for (int64_t c = 0; c < kDigitClasses; ++c) rows[0].push_back(concat(c));
+  rows[0].insert(rows[0].end(), {"samples", "right"});
+  std::vector<int64_t> columns(kDigitClasses);
+  for (int64_t digit = 0; digit < kDigitClasses; ++digit) {
+    std::vector<std::string> row{concat(digit)};
+    int64_t sum = 0;
+    for (int64_t c = 0; c < kDigitClasses; ++c) {
+      const int64_t count = result.count(digit, c);
+      sum += count;
+      columns[static_cast<size_t>(c)] += count;
+      row.push_back(count == 0 ? "." : concat(count));
+    }
+    row.insert(row.end(), {concat(sum), train::percent(result.accuracy(digit))});
+    rows.push_back(std::move(row));
+  }
+  std::vector<std::string> last{"all"};
+  for (const int64_t sum : columns) last.push_back(concat(sum));
+  last.insert(last.end(), {concat(result.total()), train::percent(result.accuracy())});
+  rows.push_back(std::move(last));
+  std::fputs(train::text_table(rows).c_str(), stdout);
 }
 
 void print_accuracy(const TestResult& result) {
-  std::printf("test accuracy %s\n", train::percent(result.evaluation.accuracy()).c_str());
+  std::printf("test accuracy %s\n", train::percent(result.accuracy()).c_str());
 }
 
 }  // namespace kiln::cli

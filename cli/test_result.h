@@ -7,14 +7,23 @@
 
 #include "cli/digit_net.h"
 #include "kiln/data/dataset.h"
-#include "kiln/train/evaluate.h"
 #include "kiln/train/report.h"
 
 namespace kiln::cli {
 
 struct TestResult {
-  train::Evaluation evaluation;
+  // Row-major [digit, what it was taken for].
+  std::vector<int64_t> confusion = std::vector<int64_t>(kDigitClasses * kDigitClasses);
   std::vector<train::Mistake> mistakes;  // the surest ones, at most `most_mistakes`
+  bool complete = false;                 // false when it was stopped
+
+  int64_t count(int64_t digit, int64_t taken_for) const {
+    return confusion[static_cast<size_t>(digit * kDigitClasses + taken_for)];
+  }
+  int64_t total() const;
+  // The share of all digits, and of one, that was read right; NaN without samples.
+  double accuracy() const;
+  double accuracy(int64_t digit) const;
 };
 
 // `should_stop` may be empty.

@@ -1,21 +1,25 @@
 #include "cli/training_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
 #include "cli/machine.h"
+#include "cli/usage_error.h"
 #include "kiln/core/error.h"
 #include "kiln/core/parallel.h"
-#include "kiln/io/model_file.h"
+#include "kiln/core/warning.h"
+#include "kiln/io/atomic_file.h"
+#include "kiln/io/input_file.h"
+#include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/ops.h"
 #include "kiln/train/text.h"
 
 namespace kiln::cli {
 
 namespace {
 
-const char* const kConfigKey = "digits.config";
-const char* const kStateKey = "digits.state";
 constexpr int64_t kValidationBatch = 256;
 
 DigitNet make_net(const TrainConfig& config, const Normalization& pixels) {
@@ -35,29 +39,53 @@ optim::SequentialLR make_schedule(optim::Optimizer& optimizer, int64_t steps) {
       {rise});
 }
 
-const std::string& entry(const OutputFolder& out, const io::Metadata& metadata, const char* key) {
-  const auto found = metadata.find(key);
-  if (found == metadata.end()) {
-    throw_error<IoError>("'", out.checkpoint(), "' is no checkpoint of `kiln digits train`");
+double now() {
+  using std::chrono::duration, std::chrono::system_clock;
+  return duration<double>(system_clock::now().time_since_epoch()).count();
+}
+
+double find_in(const train::NamedNumbers& values, const char* name) {
+  for (const auto& [known, value] : values) {
+    if (known == name) return value;
   }
-  return found->second;
+  return train::kNotMeasured;
+}
+
+train::EpochRecord record_of(const train::NamedNumbers& values, int64_t epoch, double seconds) {
+  return {.epoch = epoch,
+          .train_loss = find_in(values, "train/loss"),
+          .train_accuracy = find_in(values, "train/accuracy"),
+          .valid_loss = find_in(values, "valid/loss"),
+          .valid_accuracy = find_in(values, "valid/accuracy"),
+          .seconds = seconds,
+          .learning_rate = find_in(values, "lr")};
 }
 
 }  // namespace
 
-TrainConfig read_checkpoint_config(const OutputFolder& out) {
-  if (!std::filesystem::exists(out.checkpoint())) {
-    throw_error<IoError>("nothing to resume: there is no '", out.checkpoint(), "'");
+TrainConfig read_run_config(const OutputFolder& out) {
+  if (!std::filesystem::exists(out.config())) {
+    throw_error<IoError>("nothing to resume: there is no '", out.config(), "'");
   }
-  const io::Metadata metadata = io::SafetensorsReader(out.checkpoint()).metadata();
+  const io::InputFile file("digits train", out.config());
   try {
-    return train_config_from_json(entry(out, metadata, kConfigKey));
+    return train_config_from_json(file.read_whole(uint64_t{1} << 20));
   } catch (const ValueError& e) {
-    throw_error<IoError>("'", out.checkpoint(), "' is damaged: ", e.what());
+    throw_error<IoError>("'", out.config(), "' is none of `kiln digits train`: ", e.what());
   }
 }
 
-TrainingRun::TrainingRun(const TrainConfig& config, const OutputFolder& out,
+void check_replaceable(const OutputFolder& out) {
+  if (!std::filesystem::exists(out.config())) return;
+  try {
+    read_run_config(out);
+  } catch (const IoError&) {
+    throw UsageError("'" + out.path() +
+                     "' holds a run of another program; give --out another folder");
+  }
+}
+
+TrainingRun::TrainingRun(const TrainConfig& config, const OutputFolder& out, bool resume,
                          train::ProgressStyle style)
     : config_(config),
       out_(out),
@@ -68,43 +96,64 @@ TrainingRun::TrainingRun(const TrainConfig& config, const OutputFolder& out,
       validation_(data_.validation, {.batch_size = kValidationBatch}),
       net_(make_net(config, data_.pixels)),
       optimizer_(net_.parameters(), {.lr = config.learning_rate}),
-      schedule_(make_schedule(optimizer_, total_steps())),
-      trainer_(
-          net_, [this](const Tensor& images) { return net_(images); }, optimizer_,
-          trainer_options()) {}
+      schedule_(make_schedule(optimizer_, total_steps())) {
+  out_.prepare();  // after the data: a folder that is not there leaves no other one
+  lock_.emplace(out_.path());
+  if (resume) {
+    if (const auto before = read_run_state(out_.path())) state_ = *before;
+  } else {
+    out_.clear();
+  }
+  io::write_file_atomically("digits train", out_.config(), to_json(config_) + "\n");
+  state_.model = "digits";
+  state_.data = config_.data.empty() ? "digits" : "mnist";
+  state_.parameters = net_.num_params();
+  state_.epochs = config_.epochs;
+  state_.best_metric = "valid/accuracy";
+  state_.larger_is_better = true;
+  if (state_.started == 0) state_.started = now();
+  learner_.emplace(
+      net_, std::vector<optim::Optimizer*>{&optimizer_},
+      [this](const data::Batch& batch) { return step(batch); }, learner_options(resume));
+}
 
 int64_t TrainingRun::total_steps() const { return config_.epochs * training_.size(); }
 
-train::TrainerOptions TrainingRun::trainer_options() {
-  train::TrainerOptions options;
+train::LearnerOptions TrainingRun::learner_options(bool resume) {
+  train::LearnerOptions options;
   options.epochs = config_.epochs;
-  options.classes = kDigitClasses;
-  options.scheduler = &schedule_;
+  options.schedules = {{&schedule_, true}};
+  options.folder = out_.path();
+  options.resume = resume;
   options.progress = &progress_;
   options.should_stop = [this] { return interrupt_.requested(); };
-  options.save = [this](const train::TrainingState& state) { save_checkpoint(state); };
-  options.on_epoch = [this](const train::EpochRecord& record) { print_epoch(record); };
+  options.on_start = [this] { print_beginning(); };
+  options.on_epoch = [this](const train::NamedNumbers& values) { end_epoch(values); };
   return options;
 }
 
-void TrainingRun::resume() {
-  try {
-    const io::Metadata metadata = io::load_checkpoint(out_.checkpoint(), net_, optimizer_);
-    trainer_.set_state(train::training_state_from_json(entry(out_, metadata, kStateKey)));
-  } catch (const ValueError& e) {
-    throw_error<IoError>("'", out_.checkpoint(), "' is damaged: ", e.what());
-  } catch (const RuntimeError& e) {
-    throw_error<IoError>("'", out_.checkpoint(), "' is damaged: ", e.what());
-  }
+train::StepResult TrainingRun::step(const data::Batch& batch) {
+  const Tensor logits = net_(batch.input());
+  train::StepResult result{functional::cross_entropy(logits, batch.target())};
+  const NoGradGuard no_grad;
+  const double right = logits.detach().argmax(1).eq(batch.target()).sum().item();
+  result.numbers = {{"accuracy", right / static_cast<double>(batch.target().numel())}};
+  return result;
 }
 
 int TrainingRun::run() {
-  print_beginning();
-  if (!trainer_.fit(training_, validation_)) return end_interrupted();
+  write_state("running");
+  try {
+    if (!learner_->fit(training_, {{"valid", &validation_}})) return end_interrupted();
+  } catch (...) {
+    write_state("failed");
+    throw;
+  }
   save_model();
   const data::DatasetHandle test = load_digit_test(config_.data);
   const TestResult result = test_digits(net_, test, [this] { return interrupt_.requested(); });
-  if (!result.evaluation.complete) return end_interrupted();
+  if (!result.complete) return end_interrupted();
+  state_.test = {{"test/accuracy", result.accuracy()}};
   write_report(result);
   if (!quiet()) {
     std::printf("\n%s\n\n", describe_test(config_.data, test->size()).c_str());
@@ -112,42 +161,48 @@ int TrainingRun::run() {
     std::printf("\nmodel   %s\nreport  %s\n", out_.model().c_str(), out_.report().c_str());
   }
   print_accuracy(result);
+  write_state("finished");
   return 0;
 }
 
 void TrainingRun::print_beginning() {
-  const train::TrainingState& state = trainer_.state();
   const std::string source =
       config_.data.empty() ? "built-in digits" : concat("digits of ", config_.data);
   progress_.print(concat("Training a convolutional network of ", train::grouped(net_.num_params()),
                          " parameters on ", train::grouped(data_.training->size()), " ", source,
                          ", ", num_threads(), num_threads() == 1 ? " thread" : " threads"));
-  if (state.epoch >= config_.epochs) {
-    progress_.print(
-        concat("Training is complete: ", state.epoch, " epochs (for more, give --epochs)"));
-  } else if (state.epoch > 0 || state.batch > 0) {
-    progress_.print(concat("Continuing in epoch ", state.epoch + 1, " after batch ", state.batch,
-                           " of ", training_.size()));
+  const int64_t epoch = learner_->epoch(), batch = learner_->batch();
+  state_.seconds.resize(static_cast<size_t>(epoch));
+  if (epoch >= config_.epochs) {
+    progress_.print(concat("Training is complete: ", epoch, " epochs (for more, give --epochs)"));
+  } else if (epoch > 0 || batch > 0) {
+    progress_.print(concat("Continuing in epoch ", epoch + 1, " after batch ", batch, " of ",
+                           training_.size()));
   }
+  epoch_start_ = now();
 }
 
-void TrainingRun::print_epoch(const train::EpochRecord& record) {
+void TrainingRun::end_epoch(const train::NamedNumbers& values) {
+  const double end = now();
+  state_.seconds.push_back(end - epoch_start_);
+  epoch_start_ = end;
+  const train::EpochRecord record = record_of(values, learner_->epoch(), state_.seconds.back());
   progress_.print(concat(
       "epoch ", record.epoch, "/", config_.epochs, "  loss ", train::fixed(record.train_loss, 4),
       "  accuracy ", train::percent(record.train_accuracy), "  validation: loss ",
       train::fixed(record.valid_loss, 4), "  accuracy ", train::percent(record.valid_accuracy),
       "  ", train::duration(record.seconds)));
+  write_state("running");
 }
 
-// A disk that is full for a while should not cost a long training: the run goes on and says so.
-void TrainingRun::save_checkpoint(const train::TrainingState& state) {
+// What the run says of itself must not end it.
+void TrainingRun::write_state(const std::string& state) {
+  state_.state = state;
+  state_.ended = state == "running" ? 0 : now();
   try {
-    io::save_checkpoint(out_.checkpoint(), net_, optimizer_,
-                        {{kConfigKey, to_json(config_)}, {kStateKey, train::to_json(state)}});
+    write_run_state(out_.path(), state_);
   } catch (const IoError& e) {
-    if (interrupt_.requested()) throw;
-    progress_.finish();
-    std::fprintf(stderr, "kiln: warning: no checkpoint: %s\n", e.what());
+    warn(e.what());
   }
 }
 
@@ -155,13 +210,12 @@ void TrainingRun::save_model() {
   save_digit_net(net_, out_.model(),
                  {{"data", config_.data.empty() ? "built-in digits" : config_.data},
                   {"training_samples", concat(data_.training->size())},
-                  {"epochs", concat(trainer_.state().epoch)},
+                  {"epochs", concat(learner_->epoch())},
                   {"seed", concat(config_.seed)},
                   {"kiln_version", KILN_VERSION}});
 }
 
 void TrainingRun::write_report(const TestResult& result) const {
-  const train::TrainingState& state = trainer_.state();
   train::TrainingReport report;
   report.title = "Kiln digits";
   const std::string source = config_.data.empty() ? "built-in digits" : config_.data;
@@ -171,7 +225,7 @@ void TrainingRun::write_report(const TestResult& result) const {
       {"Data", source},
       {"Training samples", train::grouped(data_.training->size())},
       {"Validation samples", train::grouped(data_.validation->size())},
-      {"Test samples", train::grouped(result.evaluation.confusion.total())},
+      {"Test samples", train::grouped(result.total())},
       {"Epochs", concat(config_.epochs)},
       {"Batch size", concat(config_.batch_size)},
       {"Optimizer", optimizer_.type_name()},
@@ -180,26 +234,33 @@ void TrainingRun::write_report(const TestResult& result) const {
       {"Parameters", train::grouped(net_.num_params())},
   };
   report.machine = machine_facts();
-  report.epochs = state.history;
-  report.step_loss = state.step_loss;
-  report.final_accuracy = result.evaluation.accuracy();
-  report.confusion = result.evaluation.confusion.counts();
+  const std::vector<train::NamedNumbers>& history = learner_->history();
+  for (size_t i = 0; i < history.size(); ++i) {
+    report.epochs.push_back(
+        record_of(history[i], static_cast<int64_t>(i) + 1,
+                  i < state_.seconds.size() ? state_.seconds[i] : train::kNotMeasured));
+  }
+  report.step_loss = learner_->step_loss();
+  report.final_accuracy = result.accuracy();
+  report.confusion = result.confusion;
   report.mistakes = result.mistakes;
   train::write_html_report(out_.report(), report);
 }
 
 int TrainingRun::end_interrupted() {
   save_model();
-  const train::TrainingState& state = trainer_.state();
-  if (state.epoch >= config_.epochs) {
+  write_state("interrupted");
+  const int64_t epoch = learner_->epoch();
+  if (epoch >= config_.epochs) {
     std::printf("Interrupted after training, before the test.\n");
   } else {
     std::printf("Interrupted in epoch %lld of %lld, after batch %lld of %lld.\n",
-                static_cast<long long>(state.epoch + 1), static_cast<long long>(config_.epochs),
-                static_cast<long long>(state.batch), static_cast<long long>(training_.size()));
+                static_cast<long long>(epoch + 1), static_cast<long long>(config_.epochs),
+                static_cast<long long>(learner_->batch()),
+                static_cast<long long>(training_.size()));
   }
   std::printf("Saved %s and %s\nContinue with: kiln digits train --resume --out %s\n",
-              out_.checkpoint().c_str(), out_.model().c_str(), out_.path().c_str());
+              out_.checkpoints().c_str(), out_.model().c_str(), out_.path().c_str());
   return 128 + interrupt_.signal();
 }
 

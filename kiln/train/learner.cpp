@@ -363,7 +363,10 @@ void Learner::check_early_stop(const NamedNumbers& values) {
 
 void Learner::show() {
   std::vector<std::pair<std::string, std::string>> texts;
-  for (const auto& [name, sum] : sums_) texts.emplace_back(name, fixed(sum / samples_, 4));
+  for (const auto& [name, sum] : sums_) {
+    const double value = sum / samples_;
+    texts.emplace_back(name, name == "accuracy" ? percent(value) : fixed(value, 4));
+  }
   options_.progress->show(std::move(texts));
 }
 

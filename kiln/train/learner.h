@@ -19,7 +19,6 @@
 #include "kiln/optim/lr_scheduler.h"
 #include "kiln/optim/optimizer.h"
 #include "kiln/train/checkpoint_store.h"
-#include "kiln/train/metrics.h"
 #include "kiln/train/progress.h"
 #include "kiln/train/run_log.h"
 

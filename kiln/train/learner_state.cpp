@@ -211,8 +211,8 @@ void Learner::open_folder() {
     try {
       state = io::load_torch(info.path);
     } catch (const IoError& e) {
-      warn(concat("Learner: a checkpoint is passed over: ", e.what()));
       if (i == 1) throw;
+      warn(concat("Learner: a checkpoint is passed over: ", e.what()));
       continue;
     }
     load_state(state);

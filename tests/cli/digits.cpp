@@ -157,7 +157,8 @@ TEST_CASE("train: what it prints and leaves behind") {
   CHECK_FALSE(contains(result.out, "\x1b"));
   CHECK(result.last_line().starts_with("test accuracy "));
   CHECK(result.last_line().ends_with(" %"));
-  for (const char* name : {"model.safetensors", "checkpoint.safetensors", "report.html"}) {
+  for (const char* name : {"model.safetensors", "checkpoints/checkpoints.json", "report.html",
+                           "log.csv", "run.json"}) {
     CHECK(std::filesystem::exists(out + "/" + name));
   }
   CHECK(contains(test::read_bytes(out + "/report.html"), "<svg"));
@@ -252,7 +253,7 @@ TEST_CASE("a closed terminal and a file that may not grow save as Ctrl-C does") 
     CHECK(stopped.status == 128 + number);
     CHECK(contains(stopped.out, "Interrupted in epoch "));
     CHECK(std::filesystem::exists(dir.path("model.safetensors")));
-    CHECK(std::filesystem::exists(dir.path("checkpoint.safetensors")));
+    CHECK(std::filesystem::exists(dir.path("checkpoints/checkpoints.json")));
   }
 }
 
@@ -266,12 +267,15 @@ TEST_CASE("--resume keeps to what training began with") {
   check_error(digits("train", {"--resume", "--out", dir.path(), "--lr", "0.5"}), 2,
               "--lr 0.5 is not what this training began with (0.002)");
   CHECK(digits("train", {"--resume", "--out", dir.path(), "--lr", "0.002"}).status == 0);
-  std::string bytes = test::read_bytes(dir.path("checkpoint.safetensors"));
-  test::write_bytes(dir.path("checkpoint.safetensors"), bytes.substr(0, bytes.size() / 2));
-  check_error(digits("train", {"--resume", "--out", dir.path()}), 1, "checkpoint.safetensors");
-  std::filesystem::copy_file(dir.path("model.safetensors"), dir.path("checkpoint.safetensors"),
-                             std::filesystem::copy_options::overwrite_existing);
-  check_error(digits("train", {"--resume", "--out", dir.path()}), 1, "is no checkpoint");
+  const std::string checkpoint = dir.path("checkpoints/step-000000004.pt");
+  const std::string bytes = test::read_bytes(checkpoint);
+  test::write_bytes(checkpoint, bytes.substr(0, bytes.size() / 2));
+  check_error(digits("train", {"--resume", "--out", dir.path()}), 1, "step-000000004.pt");
+  test::write_bytes(dir.path("config.json"), "{}");
+  check_error(digits("train", {"--resume", "--out", dir.path()}), 1, "is none of `kiln digits");
+  // What another program trained is not replaced.
+  check_error(digits("train", {"--data", set.path(), "--out", dir.path()}), 2,
+              "holds a run of another");
 }
 
 TEST_CASE("places that cannot be written or read end with one line and status 1") {
