@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from graph_models import MODELS, made, tensors_of
 
 import kiln
 
@@ -139,3 +140,193 @@ def test_gather_nd_of_batches(tmp_path):
     at = np.random.default_rng(3).integers(-4, 4, (2, 3, 6, 1))
     compare(tmp_path / "m.onnx", "GatherND", [x, at], ["y"], batch_dims=2)
     compare(tmp_path / "m.onnx", "GatherND", [x, np.abs(at[:, 0] % 3)], ["y"], batch_dims=1)
+
+
+# ---- com.microsoft
+
+MS = "com.microsoft"
+
+
+def weights(*shape, seed=0):
+    return normal(*shape, seed=seed) * np.float32(0.3)
+
+
+@pytest.mark.parametrize(("trans_a", "trans_b"), [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_fused_matmul(trans_a, trans_b, tmp_path):
+    a = normal(2, 5, 3) if trans_a else normal(2, 3, 5)
+    b = normal(2, 4, 5) if trans_b else normal(2, 5, 4)
+    compare(tmp_path / "m.onnx", "FusedMatMul", [a, b], ["y"], domain=MS, transA=trans_a,
+            transB=trans_b, alpha=0.25)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs"),
+    [("Gelu", 1), ("QuickGelu", 1), ("BiasGelu", 2), ("FastGelu", 1), ("FastGelu", 2)],
+)
+def test_gelus(op, inputs, tmp_path):
+    given = [normal(3, 2, 8), normal(8, seed=1)][:inputs]
+    compare(tmp_path / "m.onnx", op, given, ["y"], domain=MS)
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+@pytest.mark.parametrize("simplified", [False, True])
+def test_skip_layer_norm(simplified, has_bias, tmp_path):
+    x, skip, gamma, beta = normal(2, 3, 8), normal(2, 3, 8, seed=1), normal(8), normal(8, seed=1)
+    bias = normal(8, seed=2) if has_bias else None
+    op = "SkipSimplifiedLayerNormalization" if simplified else "SkipLayerNormalization"
+    inputs = [x, skip, gamma] + ([] if simplified else [beta]) + [bias]
+    compare(tmp_path / "m.onnx", op, inputs, ["y", "", "", "sum"], domain=MS, epsilon=1e-5)
+
+
+def test_simplified_layer_norm(tmp_path):
+    compare(tmp_path / "m.onnx", "SimplifiedLayerNormalization", [normal(2, 3, 8), normal(8)],
+            ["y"], epsilon=1e-5, axis=-1)
+
+
+@pytest.mark.parametrize("has_segments", [False, True])
+@pytest.mark.parametrize("has_places", [False, True])
+def test_embed_layer_norm(has_segments, has_places, tmp_path):
+    rng = np.random.default_rng(4)
+    ids = rng.integers(0, 20, (2, 5)).astype(np.int32)
+    kinds = rng.integers(0, 2, (2, 5)).astype(np.int32) if has_segments else None
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
+    places = rng.integers(0, 9, (2, 5)).astype(np.int32) if has_places else None
+    compare(
+        tmp_path / "m.onnx", "EmbedLayerNormalization",
+        [ids, kinds, normal(20, 8), normal(9, 8), normal(2, 8) if has_segments else None,
+         normal(8), normal(8, seed=1), mask, places],
+        ["y", "n", "sum"], domain=MS, epsilon=1e-5,
+    )
+
+
+LENGTHS = np.array([4, 2], np.int32)
+SEEN = np.array([[1, 1, 0, 1], [1, 0, 0, 1]], np.int32)
+EACH = np.tril(np.ones((2, 4, 4), np.int32))
+
+
+@pytest.mark.parametrize("mask", [None, LENGTHS, SEEN, EACH])
+@pytest.mark.parametrize("causal", [0, 1])
+def test_attention(mask, causal, tmp_path):
+    compare(
+        tmp_path / "m.onnx", "Attention",
+        [normal(2, 4, 8), weights(8, 36), weights(36), mask], ["y"], domain=MS, num_heads=3,
+        unidirectional=causal,
+    )
+
+
+@pytest.mark.parametrize(
+    ("past", "bias"), [(normal(2, 2, 2, 3, 4), None), (None, normal(2, 2, 4, 4))]
+)
+def test_attention_with_a_past_or_a_bias(past, bias, tmp_path):
+    compare(
+        tmp_path / "m.onnx", "Attention",
+        [normal(2, 4, 8), weights(8, 24), weights(24), None, past, bias],
+        ["y", "present"] if past is not None else ["y"], domain=MS, num_heads=2,
+        unidirectional=1, scale=0.3,
+    )
+
+
+@pytest.mark.parametrize("form", ["plain", "bias", "heads"])
+@pytest.mark.parametrize("mask", [None, LENGTHS, SEEN])
+def test_multi_head_attention(form, mask, tmp_path):
+    q, k, v = normal(2, 3, 8), normal(2, 4, 8, seed=1), normal(2, 4, 8, seed=2)
+    bias = weights(24) if form == "bias" else None
+    if form == "heads":
+        k, v = k.reshape(2, 2, 4, 4), v.reshape(2, 2, 4, 4)
+    compare(tmp_path / "m.onnx", "MultiHeadAttention", [q, k, v, bias, mask], ["y"], domain=MS,
+            num_heads=2)
+
+
+@pytest.mark.parametrize("parts", [3, 2])
+def test_multi_head_attention_of_packed_parts(parts, tmp_path):
+    """ONNX Runtime has it on a GPU alone: it is what the parts give."""
+    all_parts = [normal(2, 4, 2, 4, seed=i) for i in range(3)]
+    packed = np.stack(all_parts[3 - parts :], 3)
+
+    def run(*inputs):
+        values = [helper.make_tensor_value_info(f"x{i}", 1, x.shape) for i, x in enumerate(inputs)]
+        node = helper.make_node("MultiHeadAttention", [v.name for v in values], ["y"], domain=MS,
+                                num_heads=2)
+        graph = helper.make_graph([node], "g", values,
+                                  [helper.make_tensor_value_info("y", 1, None)])
+        opsets = [helper.make_opsetid("", 20), helper.make_opsetid(MS, 1)]
+        model = helper.make_model(graph, opset_imports=opsets)
+        (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+        return kiln.onnx.load(tmp_path / "m.onnx")(*[kiln.tensor(x) for x in inputs]).numpy()
+
+    flat = [x.reshape(2, 4, 8) for x in all_parts]
+    inputs = [packed] if parts == 3 else [flat[0], packed]
+    np.testing.assert_allclose(run(*inputs), run(*flat), rtol=1e-6)
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+def test_multi_head_attention_with_a_past(causal, tmp_path):
+    compare(
+        tmp_path / "m.onnx", "MultiHeadAttention",
+        [normal(2, 3, 8), normal(2, 3, 8, seed=1), normal(2, 3, 8, seed=2), weights(24), None,
+         normal(1, 2, 3, 5), normal(2, 2, 2, 4), normal(2, 2, 2, 4, seed=3)],
+        ["y", "k", "v"], domain=MS, num_heads=2, unidirectional=causal,
+    )
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("form", ["flat", "heads", "part"])
+@pytest.mark.parametrize("first", [False, True])
+def test_rotary_embedding(interleaved, form, first, tmp_path):
+    x = normal(2, 3, 16) if form == "flat" else normal(2, 2, 3, 8)
+    places = np.array([2], np.int64) if first else np.array([[0, 1, 2], [5, 3, 4]], np.int64)
+    angles = normal(9, 2 if form == "part" else 4)
+    options = {"rotary_embedding_dim": 4, "num_heads": 2} if form == "part" else {}
+    compare(
+        tmp_path / "m.onnx", "RotaryEmbedding", [x, places, np.cos(angles), np.sin(angles)], ["y"],
+        domain=MS, interleaved=interleaved, **options,
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"activation": "Relu"},
+        {"activation": "LeakyRelu", "activation_alpha": 0.2},
+        {"activation": "Tanh", "transB": 1, "alpha": 0.5, "beta": 2.0},
+    ],
+)
+def test_fused_gemm(options, tmp_path):
+    b = normal(5, 4) if "transB" in options else normal(4, 5)
+    compare(tmp_path / "m.onnx", "FusedGemm", [normal(3, 4), b, normal(5)], ["y"], domain=MS,
+            **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"activation": "Relu"},
+        {"activation": "Clip", "activation_params": [-0.5, 0.5]},
+        {"activation": "HardSigmoid", "activation_params": [0.2, 0.5]},
+        {"activation": "LeakyRelu", "activation_params": [0.3], "pads": [1, 1, 1, 1]},
+    ],
+)
+@pytest.mark.parametrize("has_residual", [False, True])
+def test_fused_conv(options, has_residual, tmp_path):
+    size = 8 if "pads" in options else 6
+    residual = normal(2, 4, size, size) if has_residual else None
+    compare(tmp_path / "m.onnx", "FusedConv",
+            [normal(2, 3, 8, 8), normal(4, 3, 3, 3), normal(4), residual], ["y"], domain=MS,
+            **options)
+
+
+@pytest.mark.parametrize("name", [m for m in MODELS if m != "vgg"])
+def test_what_onnx_runtime_s_optimizer_writes(name, tmp_path):
+    model, inputs = made(name)
+    kiln.onnx.export(model, inputs, tmp_path / "plain.onnx")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    options.optimized_model_filepath = str(tmp_path / "fused.onnx")
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    runtime.InferenceSession(tmp_path / "plain.onnx", options, providers=["CPUExecutionProvider"])
+    with kiln.no_grad():
+        found = tensors_of(kiln.onnx.load(tmp_path / "fused.onnx")(*inputs))
+        expected = tensors_of(model(*inputs))
+    for a, b in zip(found, expected, strict=True):
+        scale = max(1.0, float(b.abs().max()))
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-5 * scale)

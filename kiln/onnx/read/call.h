@@ -114,5 +114,6 @@ std::span<const Operator> selection_operators();
 std::span<const Operator> quantized_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> sequence_operators();
+std::span<const Operator> contributed_operators();
 
 }  // namespace kiln::onnx

@@ -1,4 +1,6 @@
 // Products, convolutions, pools and norms.
+#include "kiln/onnx/read/layers.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +17,10 @@ namespace kiln::onnx {
 namespace {
 
 void matmul(Call& c) { c.out(c.in(0).matmul(c.in(1))); }
-void gemm(Call& c) {
+void gemm(Call& c) { c.out(general_product(c)); }
+}  // namespace
+
+Tensor general_product(Call& c) {
   Tensor a = c.in(0), b = c.in(1);
   if (a.dim() != 2 || b.dim() != 2) c.fail("expected matrices");
   if (c.i("transA", 0) != 0) a = a.t();
@@ -24,8 +29,11 @@ void gemm(Call& c) {
   const double alpha = c.f("alpha", 1.0), beta = c.f("beta", 1.0);
   if (alpha != 1.0) y = y.mul(alpha).to(a.dtype());
   if (c.has(2)) y = y.add(beta == 1.0 ? c.in(2) : c.in(2).mul(beta).to(a.dtype()));
-  c.out(y);
+  return y;
 }
+
+namespace {
+
 void einsum_of(Call& c) {
   std::vector<Tensor> xs;
   for (size_t i = 0; i < c.inputs(); ++i) xs.push_back(c.in(i));

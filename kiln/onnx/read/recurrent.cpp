@@ -31,11 +31,13 @@ Activations activations_of(Call& c, RecurrenceCell cell, int64_t directions) {
   Activations out;
   for (size_t i = 0; i < count; ++i) out.push_back(usual[i % usual.size()]);
   if (a == nullptr || a->strings.empty()) return out;
-  if (a->strings.size() != count) c.fail("activations for each direction were expected");
+  // ONNX Runtime writes the default, which is that of two directions, for one, too.
+  if (a->strings.size() < count) c.fail("activations for each direction were expected");
+  for (size_t i = 0; i < count; ++i) out[i] = a->strings[i];
   if (c.has("activation_alpha") || c.has("activation_beta")) {
     c.refuse("activation_alpha or activation_beta");
   }
-  return a->strings;
+  return out;
 }
 Tensor activated(Call& c, const std::string& name, const Tensor& x) {
   if (name == "Tanh") return x.tanh();
