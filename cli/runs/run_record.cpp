@@ -90,7 +90,7 @@ void find_best(RunRecord& run) {
 
 // A process that is gone and did not say how it ended was killed.
 std::string status_of(const RunRecord& run, bool has_state) {
-  if (!has_state) return "stopped";
+  if (!has_state) return "-";
   if (run.state.state != "running") return printable(run.state.state, 20);
   return RunLock::is_held(run.folder) ? "running" : "killed";
 }

@@ -25,7 +25,7 @@ struct RunRecord {
   RunState state;  // of run.json; what it lacks is as it is by default
   Json config;     // null where there is none
   std::vector<LoggedPoint> epochs, steps;
-  std::string status;  // running, finished, interrupted, failed, killed; stopped: nobody knows how
+  std::string status;  // running, finished, interrupted, failed, killed; "-" where it is not known
   std::string best_metric;  // empty: none was measured
   double best = 0;
   int64_t best_epoch = 0;  // from 1 on

@@ -100,8 +100,7 @@ TEST_CASE("runs: what is in the logs, the configurations and run.json") {
   CHECK(lines(table.out) == 3);
   CHECK(contains(table.out,
                  "first         mlp    csv   3/5     valid/loss 0.5000 (2)  6.5 s  killed"));
-  CHECK(contains(table.out,
-                 "below/second  mlp    csv   2       valid/loss 0.6000 (2)  2.0 s  stopped"));
+  CHECK(contains(table.out, "below/second  mlp    csv   2       valid/loss 0.6000 (2)  2.0 s  -"));
 
   const Json json = decode_json(test::run_program({"runs", runs, "--json"}).out);
   const auto* list = json.as<Json::Array>();
