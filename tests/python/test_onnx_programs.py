@@ -1,6 +1,7 @@
 """ONNX files with graphs in nodes, functions, sequences and external data, beside ONNX Runtime."""
 
 import os
+import random
 
 import numpy as np
 import pytest
@@ -194,6 +195,19 @@ def test_loops_in_branches_in_loops(tmp_path):
          TensorProto.INT64)],
     )
     compare(model, tmp_path / "m.onnx", np.array([1, -2], np.float32))
+
+
+def test_a_loop_that_never_ends(tmp_path):
+    body = helper.make_graph(
+        [node("Identity", ["c"], ["d"])], "b",
+        [value("i", TensorProto.INT64, []), value("c", TensorProto.BOOL, [])],
+        [value("d", TensorProto.BOOL)],
+    )
+    model = model_of([node("Loop", ["", ""], [], body=body), node("Neg", ["x"], ["y"])],
+                     [value("x")], [value("y")])
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(kiln.errors.ValueError, match=r"\(Loop\): it goes on after 1048576"):
+        kiln.onnx.load(tmp_path / "m.onnx")(kiln.ones(1))
 
 
 # ---- Functions
@@ -402,3 +416,49 @@ def test_sequences_go_in_and_out(tmp_path):
         read(kiln.ones(1, 2), kiln.ones(1, 2))
     with pytest.raises(TypeError, match="input 's' must be a tensor; got int"):
         read([1], kiln.ones(1, 2))
+
+
+# ---- Any bytes
+
+
+def scanning():
+    body = helper.make_graph(
+        [node("Scaled", ["s", "m"], ["next"], domain="own", bias=0.5),
+         node("Add", ["next", "x_t"], ["out"])],
+        "b", [value("s"), value("x_t")], [value("next"), value("out", shape=[2, 3])],
+    )
+    return model_of(
+        [node("Scan", ["start", "x"], ["last", "all"], body=body, num_scan_inputs=1)],
+        [value("x", shape=[4, 3])], [value("last"), value("all")],
+        [constant("start", np.ones((2, 3))), constant("m", np.eye(3))], [scaled()], ["own"],
+    )
+
+
+@pytest.mark.parametrize("make", [branching, lambda: powers(4), scanning])
+def test_any_change_of_a_file_runs_or_is_an_error(make, tmp_path):
+    path = tmp_path / "m.onnx"
+    good = make().SerializeToString()
+    chance = random.Random(8)
+    inputs = {"branching": kiln.ones(3), "scanning": kiln.ones(4, 3)}
+    x = inputs.get(make.__name__, kiln.ones(3, 2))
+    path.write_bytes(good)
+    kiln.onnx.load(path)(x)
+    loaded = 0
+    for _ in range(1500):
+        data = bytearray(good)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(data))
+            if chance.random() < 0.7:
+                data[at] = chance.choice([0, 1, 2, 8, 0x7F, 0x80, 0xFF, data[at] ^ 1])
+            elif chance.random() < 0.8:
+                del data[at : at + chance.randrange(1, 5)]
+            else:
+                data[at:at] = data[at : at + 20]
+        path.write_bytes(data)
+        try:
+            read = kiln.onnx.load(path)
+            loaded += 1
+            read(x)
+        except (kiln.errors.Error, TypeError):  # TypeError: it has another number of inputs
+            continue
+    assert loaded > 0

@@ -108,10 +108,10 @@ Tensor tensor_of(const wire::Tensor& t) {
   }
 }
 
-Call::Call(const Step& step, Values& frame)
+Call::Call(const Step& step, Frame& frame)
     : step_(step), frame_(frame), outputs_(step.outputs.size()) {
   for (const int slot : step.inputs) {
-    const Value* value = slot < 0 ? nullptr : &frame[static_cast<size_t>(slot)];
+    const Value* value = slot < 0 ? nullptr : &frame[slot];
     inputs_.push_back(value != nullptr && value->is_there() ? value : nullptr);
   }
 }
@@ -172,17 +172,19 @@ const Block* Call::block(const char* name) const {
 Values Call::run(const char* name, Values inputs) {
   const Block* inside = block(name);
   if (inside == nullptr) fail(concat("expected the graph ", name));
+  constexpr int64_t kMostRuns = int64_t{1} << 20;
+  if (++frame_.inner_runs > kMostRuns) fail(concat("it goes on after ", kMostRuns, " iterations"));
   if (inputs.size() != inside->inputs.size()) {
     fail(concat("the graph ", name, " has ", inside->inputs.size(), " inputs; expected ",
                 inputs.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    frame_[static_cast<size_t>(inside->inputs[i])] = std::move(inputs[i]);
+    frame_[inside->inputs[i]] = std::move(inputs[i]);
   }
   run_block(*inside, frame_);
   Values out;
   for (const int slot : inside->outputs) {
-    out.push_back(slot < 0 ? Value{.fixed = true} : frame_[static_cast<size_t>(slot)]);
+    out.push_back(slot < 0 ? Value{.fixed = true} : frame_[slot]);
   }
   return out;
 }

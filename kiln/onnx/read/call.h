@@ -26,12 +26,20 @@ struct Value {
 };
 using Values = std::vector<Value>;
 
+// The values of one run, by slot.
+struct Frame {
+  Values slots;
+  int64_t inner_runs = 0;  // of graphs that nodes hold
+
+  Value& operator[](int slot) { return slots[static_cast<size_t>(slot)]; }
+};
+
 struct Step;
 
 class Call {
  public:
   // frame: what graphs of the node run on.
-  Call(const Step& step, Values& frame);
+  Call(const Step& step, Frame& frame);
 
   // Several nodes' operators are one function.
   const char* name() const;
@@ -58,7 +66,8 @@ class Call {
   void out_value(Value x, size_t i);
   Values& results() { return outputs_; }
 
-  // What a graph of the node gives for these inputs.
+  // What a graph of the node gives for these inputs. More than a million of such runs in one of the
+  // model are taken for a loop that never ends.
   bool has_graph(const char* name) const { return block(name) != nullptr; }
   Values run(const char* name, Values inputs);
   size_t graph_inputs(const char* name) const;
@@ -89,7 +98,7 @@ class Call {
   const struct Block* block(const char* name) const;
 
   const Step& step_;
-  Values& frame_;
+  Frame& frame_;
   std::vector<const Value*> inputs_;
   Values outputs_;
 };

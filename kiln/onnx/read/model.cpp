@@ -52,8 +52,8 @@ std::vector<Model::Item> Model::run_items(const std::vector<Item>& inputs,
                             " parameters; expected ", program.inputs.size(), " and ",
                             program.parameters.size());
   }
-  Values frame(static_cast<size_t>(program.slots));
-  const auto at = [&](int slot) -> Value& { return frame[static_cast<size_t>(slot)]; };
+  Frame frame{Values(static_cast<size_t>(program.slots))};
+  const auto at = [&](int slot) -> Value& { return frame[slot]; };
   for (size_t i = 0; i < inputs.size(); ++i) at(program.main.inputs[i]) = value_of(inputs[i]);
   for (size_t i = 0; i < parameters.size(); ++i) {
     at(program.parameter_slots[i]) = {.tensor = parameters[i]};

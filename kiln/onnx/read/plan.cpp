@@ -13,7 +13,7 @@ namespace kiln::onnx {
 namespace {
 
 constexpr int kMostNested = 32;                 // graphs in graphs, and functions in functions
-constexpr size_t kMostSteps = size_t{1} << 21;  // what functions become when they are inlined
+constexpr size_t kMostSteps = size_t{1} << 18;  // what functions become when they are inlined
 constexpr size_t kMostCopied = size_t{1} << 28;
 
 std::string label(const wire::Node& node, size_t n) {

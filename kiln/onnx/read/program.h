@@ -49,7 +49,7 @@ void plan(Program& program, ExternalData& data);
 
 // Runs the steps of a block on the frame, in which its inputs stand already. Throws what names the
 // node.
-void run_block(const Block& block, std::vector<Value>& frame);
+void run_block(const Block& block, Frame& frame);
 
 // Every operator that is there, by its name: "Add", "com.microsoft.FusedMatMul".
 const Operator* find_operator(const std::string& domain, const std::string& name);

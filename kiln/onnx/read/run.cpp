@@ -29,20 +29,20 @@ bool gives_sizes(const Step& step) {
   return op == "Shape" || op == "Size" || op == "SequenceLength" || op == "OptionalHasElement";
 }
 
-void run_step(const Step& step, Values& frame) {
+void run_step(const Step& step, Frame& frame) {
   Call call(step, frame);
   const bool has_graphs = !step.blocks.empty();
   bool fixed = gives_sizes(step);
   if (!fixed && !has_graphs) {
-    fixed = std::ranges::all_of(
-        step.inputs, [&](int slot) { return slot < 0 || frame[static_cast<size_t>(slot)].fixed; });
+    fixed =
+        std::ranges::all_of(step.inputs, [&](int slot) { return slot < 0 || frame[slot].fixed; });
   }
   std::optional<graph::PauseCapture> pause;
   if (fixed) pause.emplace();
   step.op->run(call);
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     if (step.outputs[i] < 0) continue;
-    Value& place = frame[static_cast<size_t>(step.outputs[i])];
+    Value& place = frame[step.outputs[i]];
     place = std::move(call.results()[i]);
     if (!has_graphs) place.fixed = fixed;
   }
@@ -50,9 +50,9 @@ void run_step(const Step& step, Values& frame) {
 
 }  // namespace
 
-void run_block(const Block& block, Values& frame) {
+void run_block(const Block& block, Frame& frame) {
   for (const auto& [slot, x] : block.constants) {
-    frame[static_cast<size_t>(slot)] = {.tensor = x, .fixed = true};
+    frame[slot] = {.tensor = x, .fixed = true};
   }
   for (const Step& step : block.steps) {
     try {
