@@ -10,6 +10,7 @@
 #include "cli/digits.h"
 #include "cli/help.h"
 #include "cli/info.h"
+#include "cli/model_bench.h"
 #include "cli/model_convert.h"
 #include "cli/model_inspect.h"
 #include "cli/model_run.h"
@@ -69,6 +70,7 @@ int run(int argc, char** argv) {
   kiln::cli::add_inspect(app, status);
   kiln::cli::add_convert(app, status);
   kiln::cli::add_run(app, status);
+  kiln::cli::add_bench(app, status);
   kiln::cli::add_info(app, status);
   kiln::cli::add_completion(app, status);
   try {

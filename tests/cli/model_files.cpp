@@ -219,6 +219,26 @@ TEST_CASE("run: a graph on arrays, by order and by name; inspect shows it") {
   check_error(run_program({"run", x, "--input", x}), 1, "");
 }
 
+TEST_CASE("bench model: the time of a call, and what is wrong with its flags") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const std::string path = dir.path("m.kiln");
+  const Tensor table = randn({4, 3});
+  capture([&](const TensorList& xs) { return TensorList{table.index_select(0, xs[0]).relu()}; },
+          {arange(2)}, {.input_names = {"ids"}, .dynamic_axes = {{"ids", {{0, "count"}}}}})
+      .save(path);
+  check_prints(
+      run_program({"bench", "model", path, "--calls", "7"}),
+      {"ids int64 [2]", "threads:", "calls:     7", "median", "values of inputs a second"});
+  check_prints(run_program({"bench", "model", path, "--size", "count=9", "--calls", "3",
+                            "--threads", "1", "--json"}),
+               {"\"ids\": [\n      9", "\"threads\": 1", "\"calls\": 3", "median_seconds"});
+  check_error(run_program({"bench", "model", path, "--size", "batch=9"}), 2,
+              "expected NAME=SIZE, of count");
+  check_error(run_program({"bench", "model", path, "--size", "count=0"}), 2, "got 'count=0'");
+  check_error(run_program({"bench", "model", dir.path("none.kiln")}), 1, "none.kiln");
+}
+
 TEST_CASE("run: a graph with a free dim takes any size of it") {
   NEEDS_PROGRAM();
   const TempDir dir;

@@ -23,6 +23,7 @@ EXAMPLES = {
     "linear_regression": ([], "y = 3.0", None),
     "lora": ([], "second task: loss 0.0", None),
     "mixed_precision": ([], "logits are kiln.float16", None),
+    "onnx_finetuning": ([], "wrote tuned.onnx\n", "tuned.onnx"),
     "per_sample_gradients": ([], "% right\n", None),
     "quantized": ([], "4 bits: ", None),
     "vision_filters": ([], "4 discs\n", None),

@@ -1,0 +1,169 @@
+#include "cli/model_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/usage_error.h"
+#include "kiln/compile/graph_model.h"
+#include "kiln/core/error.h"
+#include "kiln/core/parallel.h"
+#include "kiln/core/utf8.h"
+#include "kiln/kiln.h"
+
+namespace kiln::cli {
+
+namespace {
+
+struct BenchFlags {
+  std::string model;
+  std::vector<std::string> sizes;
+  int64_t calls = 0;  // 0: as many as fit into a second, and five at least
+  int threads = 0;    // 0: as many as Kiln takes
+  bool json = false;
+};
+
+// "batch=8": the size of a free dim.
+std::vector<int64_t> sizes_of(const GraphModel& model, const std::vector<std::string>& given) {
+  const std::vector<std::string> names = model.free_dims();
+  std::vector<int64_t> out = model.example_sizes();
+  for (const std::string& text : given) {
+    const size_t equals = text.rfind('=');
+    const auto name = std::ranges::find(names, text.substr(0, equals));
+    int64_t size = 0;
+    if (equals == std::string::npos || name == names.end() ||
+        !CLI::detail::lexical_cast(text.substr(equals + 1), size) || size < 1 ||
+        size > (int64_t{1} << 31)) {
+      std::string all;
+      for (const std::string& n : names) all += (all.empty() ? "" : ", ") + printable(n, 60);
+      throw UsageError(concat("--size: got '", printable(text, 60), "'; expected NAME=SIZE, of ",
+                              names.empty() ? "a model with free dims" : all));
+    }
+    out[static_cast<size_t>(name - names.begin())] = size;
+  }
+  return out;
+}
+
+// Normal numbers; integers are 0, which every table of rows has.
+TensorList inputs_of(const GraphModel& model, const std::vector<int64_t>& sizes) {
+  const std::vector<std::string> names = model.free_dims();
+  TensorList out;
+  for (size_t i = 0; i < model.graph().inputs.size(); ++i) {
+    const graph::Value& value = model.graph()[model.graph().inputs[i]];
+    const std::vector<std::string> free = model.free_dims_of(i);
+    Shape shape = value.shape;
+    for (size_t d = 0; d < free.size(); ++d) {
+      if (free[d].empty()) continue;
+      const auto at = std::ranges::find(names, free[d]) - names.begin();
+      shape[static_cast<int>(d)] = sizes[static_cast<size_t>(at)];
+    }
+    const bool is_float = kind_of(value.dtype) == Kind::floating;
+    out.push_back(is_float ? randn(shape).to(value.dtype) : zeros(shape, {.dtype = value.dtype}));
+  }
+  return out;
+}
+
+struct Times {
+  double median = 0, least = 0, slow = 0;  // seconds; slow: nine in ten are faster
+  int64_t calls = 0;
+};
+Times measured(const GraphModel& model, const TensorList& inputs, int64_t wanted) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds = [](Clock::duration d) { return std::chrono::duration<double>(d).count(); };
+  static_cast<void>(model(inputs));  // the first one makes what the next ones use
+  static_cast<void>(model(inputs));
+  std::vector<double> all;
+  double sum = 0;
+  while (wanted > 0 ? static_cast<int64_t>(all.size()) < wanted
+                    : all.size() < 5 || (sum < 1.0 && all.size() < 100'000)) {
+    const auto begin = Clock::now();
+    static_cast<void>(model(inputs));
+    all.push_back(seconds(Clock::now() - begin));
+    sum += all.back();
+  }
+  std::ranges::sort(all);
+  return {all[all.size() / 2], all[0], all[all.size() * 9 / 10], static_cast<int64_t>(all.size())};
+}
+
+std::string in_units(double seconds) {
+  char text[32];
+  const bool micro = seconds < 1e-3;
+  std::snprintf(text, sizeof text, "%.4g %s", seconds * (micro ? 1e6 : 1e3), micro ? "us" : "ms");
+  return text;
+}
+
+int run(const BenchFlags& flags) {
+  const GraphModel model = GraphModel::load(flags.model);
+  if (flags.threads > 0) set_num_threads(flags.threads);
+  const TensorList inputs = inputs_of(model, sizes_of(model, flags.sizes));
+  const Times times = measured(model, inputs, flags.calls);
+  int64_t values = 0;
+  for (const Tensor& x : inputs) values += x.numel();
+  const double rate = static_cast<double>(values) / times.median;
+  if (flags.json) {
+    nlohmann::ordered_json out;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      out["inputs"][printable(model.input_names()[i], 200)] = inputs[i].shape().to_vector();
+    }
+    out["threads"] = num_threads();
+    out["calls"] = times.calls;
+    out["median_seconds"] = times.median;
+    out["least_seconds"] = times.least;
+    out["ninth_decile_seconds"] = times.slow;
+    out["values_per_second"] = rate;
+    std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    return 0;
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::printf("%-10s %s %s %s\n", i == 0 ? "inputs:" : "",
+                printable(model.input_names()[i], 60).c_str(), to_string(inputs[i].dtype()).c_str(),
+                to_string(inputs[i].shape()).c_str());
+  }
+  std::printf("%-10s %d\n", "threads:", num_threads());
+  std::printf("%-10s %lld\n", "calls:", static_cast<long long>(times.calls));
+  std::printf("%-10s %s median, %s least, nine in ten below %s\n",
+              "time:", in_units(times.median).c_str(), in_units(times.least).c_str(),
+              in_units(times.slow).c_str());
+  std::printf("%-10s %.4g a second, %.4g values of inputs a second\n", "speed:", 1 / times.median,
+              rate);
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& status) {
+  CLI::App* bench = app.add_subcommand("bench", "Measures how long a model takes.");
+  bench->group("Commands");
+  bench->require_subcommand(1);
+  CLI::App* command = bench->add_subcommand(
+      "model",
+      "Runs a model file, a graph with its weights, again and again on numbers of no meaning\n"
+      "(normal ones; integers are 0), and prints the median time of a call.");
+  auto flags = std::make_shared<BenchFlags>();
+  command->add_option("MODEL", flags->model, "model file")->required()->type_name("");
+  command
+      ->add_option("--size", flags->sizes,
+                   "size of a free dim; may be repeated\n(default: that of the capture)")
+      ->type_name("NAME=SIZE")
+      ->expected(1)
+      ->take_all();
+  command
+      ->add_option("--calls", flags->calls,
+                   "how many are measured\n(default: for a second, and at least 5)")
+      ->check(CLI::Range(1, 100'000'000))
+      ->type_name("N");
+  command->add_option("--threads", flags->threads, "threads to compute on (default: Kiln's)")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
+  command->add_flag("--json", flags->json, "print JSON");
+  command->callback([flags, &status] { status = run(*flags); });
+}
+
+}  // namespace kiln::cli
