@@ -1,6 +1,7 @@
 """The Python that the pages show runs."""
 
 import pathlib
+import pkgutil
 import re
 import subprocess
 import sys
@@ -24,3 +25,16 @@ def test_block_runs(block, tmp_path):
         [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_names_of_the_page_for_users_of_pytorch_exist():
+    text = (ROOT / "docs" / "coming-from-pytorch.md").read_text()
+    names = set(re.findall(r"`(kiln(?:\.\w+)+)[`(]", text))
+    assert len(names) > 15
+    missing = []
+    for name in sorted(names):
+        try:
+            pkgutil.resolve_name(name)
+        except (ImportError, AttributeError):
+            missing.append(name)
+    assert missing == []
