@@ -1,0 +1,119 @@
+"""Writes the reference of the Python package: a page for each namespace, from its docstrings.
+
+usage: reference_python.py FOLDER
+"""
+
+import importlib
+import inspect
+import pathlib
+import re
+import sys
+
+import kiln
+
+# Namespace, title, what it is.
+NAMESPACES = [
+    ("kiln", "Functions that make tensors and compute with them, and what belongs to all."),
+    ("kiln.Tensor", "The methods of a tensor."),
+    ("kiln.nn", "Modules: layers, losses, containers."),
+    ("kiln.nn.functional", "Layers and losses as functions."),
+    ("kiln.nn.init", "Initial values."),
+    ("kiln.nn.utils", "Helpers for modules: clipping, pruning, parametrizations."),
+    ("kiln.optim", "Optimizers."),
+    ("kiln.optim.lr_scheduler", "Learning-rate schedules."),
+    ("kiln.train", "The Learner: training that is never lost."),
+    ("kiln.metrics", "Metrics."),
+    ("kiln.utils.data", "Datasets and loaders."),
+    ("kiln.models", "Models with the keys of public weights."),
+    ("kiln.vision", "Images."),
+    ("kiln.audio", "Sound."),
+    ("kiln.linalg", "Linear algebra."),
+    ("kiln.fft", "Fourier transforms."),
+    ("kiln.special", "Special functions."),
+    ("kiln.func", "Functions of functions: vmap, jacobians."),
+    ("kiln.autograd", "Gradients and custom derivatives."),
+    ("kiln.amp", "Mixed precision."),
+    ("kiln.onnx", "ONNX files."),
+    ("kiln.record", "Records."),
+    ("kiln.rl", "Reinforcement learning."),
+    ("kiln.random", "Random numbers."),
+    ("kiln.profiler", "What each op costs."),
+]
+
+
+def find(name: str):
+    """The module or class of this name."""
+    if name == "kiln.Tensor":
+        return kiln.Tensor
+    return importlib.import_module(name)
+
+
+def members(owner) -> list[tuple[str, object]]:
+    """What is public in a namespace and can be called, sorted by name."""
+    names = getattr(owner, "__all__", None) or dir(owner)
+    found = []
+    for name in sorted(set(names), key=str.lower):
+        if name.startswith("_") or inspect.ismodule(getattr(owner, name, None)):
+            continue
+        try:
+            value = inspect.getattr_static(owner, name)
+            value = getattr(owner, name)
+        except AttributeError:
+            continue
+        origin = getattr(value, "__module__", None) or ""
+        if callable(value) and not origin.startswith(("typing", "collections", "functools", "abc")):
+            found.append((name, value))
+    return found
+
+
+def signature_and_text(name: str, value) -> tuple[str, str]:
+    """The signature and the description of a function or a class."""
+    text = inspect.cleandoc(value.__doc__ or "")
+    first, _, rest = text.partition("\n")
+    if re.match(rf"{re.escape(name)}\(", first):  # nanobind's own
+        return first, rest.strip()
+    if first.startswith("Overloaded function"):
+        return f"{name}(...)", rest.strip()
+    try:
+        return f"{name}{inspect.signature(value)}", text
+    except (TypeError, ValueError):
+        return f"{name}(...)", text
+
+
+def wrapped(signature: str) -> str:
+    """A long signature with an argument to a line."""
+    inner = re.fullmatch(r"(\w+\()(.*)(\).*)", signature, re.S)
+    if len(signature) <= 84 or inner is None:
+        return signature
+    arguments = re.split(r", (?![^\[(]*[\])])", inner[2])
+    return inner[1] + "".join(f"\n    {argument}," for argument in arguments) + "\n" + inner[3]
+
+
+def markdown_of(text: str) -> str:
+    """A docstring as Markdown: shapes and lists keep their lines."""
+    lines = []
+    for line in text.splitlines():
+        lines.append(re.sub(r"([<*_\[\]])", r"\\\1", line) + ("  " if line.strip() else ""))
+    return "\n".join(lines)
+
+
+def page(name: str, about: str) -> str:
+    """The page of a namespace."""
+    out = [f"# {name}", "", about, ""]
+    for member, value in members(find(name)):
+        signature, text = signature_and_text(member, value)
+        out += [f"## {member}", "", "```python", wrapped(signature), "```", "", markdown_of(text), ""]
+    return "\n".join(out)
+
+
+def main() -> None:
+    """Writes all pages and their index."""
+    folder = pathlib.Path(sys.argv[1])
+    index = ["# Python reference", "", "| namespace | what it holds |", "|---|---|"]
+    for name, about in NAMESPACES:
+        (folder / f"{name}.md").write_text(page(name, about))
+        index.append(f"| [`{name}`]({name}.md) | {about} |")
+    (folder / "index.md").write_text("\n".join(index) + "\n")
+
+
+main()
