@@ -1,5 +1,5 @@
-// What GCC 12's standard library and Kiln call and glibc 2.28 lacks, for wheels (KILN_PORTABLE). On a
-// newer system the process finds glibc's own functions first.
+// What GCC 12's standard library and Kiln call and glibc 2.28 lacks, for wheels (KILN_PORTABLE). On
+// a newer system the process finds glibc's own functions first.
 #ifdef KILN_PORTABLE
 
 #include <cerrno>
