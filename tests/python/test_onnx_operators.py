@@ -142,6 +142,36 @@ def test_gather_nd_of_batches(tmp_path):
     compare(tmp_path / "m.onnx", "GatherND", [x, np.abs(at[:, 0] % 3)], ["y"], batch_dims=1)
 
 
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("scales", [[1, 1, 0.6, 0.35], [1, 1, 1.7, 0.5]])
+def test_antialiased_resize(mode, scales, tmp_path):
+    x = normal(1, 2, 12, 15)
+    inputs = [x, None, np.array(scales, np.float32)]
+    compare(tmp_path / "m.onnx", "Resize", inputs, ["y"], mode=mode, antialias=1)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_cropping_resize(mode, tmp_path):
+    region = np.array([0, 0, 0.33, -0.2, 1, 1, 1.2, 0.6], np.float32)
+    compare(
+        tmp_path / "m.onnx", "Resize",
+        [normal(1, 1, 6, 7), region, None, np.array([1, 1, 5, 4], np.int64)], ["y"], mode=mode,
+        coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=9.0,
+    )
+
+
+@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
+@pytest.mark.parametrize(("least", "most", "skips"), [(1, 1, 0), (1, 2, 3), (2, 2, 5), (2, 3, 1)])
+def test_counts_of_sequences(mode, least, most, skips, tmp_path):
+    x = np.random.default_rng(5).integers(1, 6, (3, 12))
+    pool = [1, 2, 3, 4, 1, 2, 3, 3, 2, 5, 1, 2, 3, 5, 5, 5]
+    compare(
+        tmp_path / "m.onnx", "TfIdfVectorizer", [x], ["y"], mode=mode, min_gram_length=least,
+        max_gram_length=most, max_skip_count=skips, pool_int64s=pool, ngram_counts=[0, 4, 10],
+        ngram_indexes=[0, 1, 2, 3, 6, 5, 4, 7, 8], weights=[float(i) for i in range(1, 10)],
+    )
+
+
 # ---- com.microsoft
 
 MS = "com.microsoft"

@@ -96,6 +96,32 @@ void attention(Call& c) {
   c.out(y, 0);
 }
 
+// Attention [B, heads, T, E] whose scores and weights graphs of the node may change.
+void flex_attention(Call& c) {
+  const Tensor q = c.in(0), k = c.in(1), v = c.in(2);
+  if (q.dim() != 4 || k.dim() != 4 || v.dim() != 4 || k.size(1) < 1 || q.size(1) % k.size(1) != 0) {
+    c.fail("expected tensors of four dims, and heads of queries that are a multiple of the keys'");
+  }
+  DType dtype = q.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  if (c.has("softmax_precision")) dtype = dtype_of_number(c.i("softmax_precision", 1));
+  const int64_t times = q.size(1) / k.size(1);
+  const auto each_head = [&](const Tensor& x) {
+    return (times == 1 ? x : repeat_interleave(x, times, 1)).to(dtype);
+  };
+  const auto changed = [&](const char* graph, const Tensor& x) {
+    if (!c.has_graph(graph)) return x;
+    const Values out = c.run(graph, {{.tensor = x}});
+    if (out.size() != 1 || !out[0].tensor.defined() || !(out[0].tensor.shape() == x.shape())) {
+      c.fail(concat("the graph ", graph, " gives no tensor of shape ", x.shape()));
+    }
+    return out[0].tensor;
+  };
+  const double scale = c.f("scale", 1.0 / std::sqrt(static_cast<double>(q.size(3))));
+  const Tensor scores = q.to(dtype).matmul(each_head(k).transpose(2, 3)).mul(scale);
+  const Tensor weights = changed("prob_mod", changed("score_mod", scores).softmax(-1));
+  c.out(weights.matmul(each_head(v)).to(q.dtype()));
+}
+
 // Depthwise, over what was before and the input [B, C, L].
 void causal_conv(Call& c) {
   const Tensor x = c.in(0), weight = c.in(1);
@@ -158,6 +184,7 @@ constexpr Operator kOperators[] = {
     {"Attention", attention},
     {"CausalConvWithState", causal_conv},
     {"LinearAttention", linear_attention},
+    {"ai.onnx.preview.FlexAttention", flex_attention},
 };
 
 }  // namespace

@@ -1,4 +1,7 @@
 // What is chosen by values: the shapes of results follow from them.
+#include <algorithm>
+#include <map>
+
 #include "kiln/onnx/read/window.h"
 #include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/index/scatter.h"
@@ -119,6 +122,69 @@ void max_unpool(Call& c) {
   c.out(y);
 }
 
+// How often each of a list of sequences of integers, with gaps of equal length, is in a row.
+void count_grams(Call& c) {
+  const Tensor x = c.in(0);
+  if (x.dim() != 1 && x.dim() != 2) c.fail(concat("expected [C] or [B, C]; got ", x.shape()));
+  if (c.has("pool_strings")) c.refuse("texts");
+  const std::vector<int64_t> pool = c.ints("pool_int64s"), starts = c.ints("ngram_counts");
+  const std::vector<int64_t> places = c.ints("ngram_indexes");
+  const int64_t least = c.i("min_gram_length", 1), most = c.i("max_gram_length", 1);
+  const int64_t skips = c.i("max_skip_count", 0);
+  if (least < 1 || most < least || skips < 0) c.fail("lengths that no sequence has");
+  std::map<std::vector<int64_t>, size_t> grams;
+  size_t id = 0;
+  for (size_t n = 0; n < starts.size(); ++n) {
+    const auto length = static_cast<int64_t>(n) + 1, size = static_cast<int64_t>(pool.size());
+    const int64_t begin = starts[n], end = n + 1 < starts.size() ? starts[n + 1] : size;
+    if (begin < 0 || end < begin || end > size || (end - begin) % length != 0) {
+      c.fail("ngram_counts that do not fit the pool");
+    }
+    for (int64_t at = begin; at < end; at += length, ++id) {
+      if (length >= least && length <= most) {
+        grams.try_emplace({pool.begin() + at, pool.begin() + at + length}, id);
+      }
+    }
+  }
+  if (id > places.size()) c.fail("fewer ngram_indexes than sequences");
+  int64_t width = 0;
+  for (const int64_t place : places) {
+    if (place < 0 || place >= (1 << 24)) c.fail(concat("got the index ", place));
+    width = std::max(width, place + 1);
+  }
+  const int64_t rows = x.dim() == 1 ? 1 : x.size(0), count = x.size(-1);
+  if (rows * width > (int64_t{1} << 28)) c.fail("a result of more than 2^28 numbers");
+  const std::vector<int64_t> values = c.integers(0);
+  std::vector<double> out(static_cast<size_t>(rows * width), 0.0);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t step = 1; step <= std::min(skips + 1, std::max<int64_t>(1, count)); ++step) {
+      for (int64_t at = 0; at < count; ++at) {
+        std::vector<int64_t> gram;
+        for (int64_t n = 0; n < most && at + n * step < count; ++n) {
+          gram.push_back(values[static_cast<size_t>(row * count + at + n * step)]);
+          if (n == 0 && step > 1) continue;  // one element has no gaps
+          const auto found = grams.find(gram);
+          if (found == grams.end()) continue;
+          out[static_cast<size_t>(row * width + places[found->second])] += 1;
+        }
+      }
+    }
+  }
+  const std::string mode = c.s("mode", "TF");
+  const auto* weights = c.attribute("weights");  // of the sequences, in the pool's order
+  std::vector<double> by(static_cast<size_t>(width), 1.0);
+  for (size_t i = 0; weights != nullptr && i < std::min(places.size(), weights->floats.size());
+       ++i) {
+    by[static_cast<size_t>(places[i])] = static_cast<double>(weights->floats[i]);
+  }
+  for (size_t i = 0; mode != "TF" && i < out.size(); ++i) {
+    const double weight = by[i % by.size()];
+    out[i] = (mode == "IDF" ? (out[i] > 0 ? 1.0 : 0.0) : out[i]) * weight;
+  }
+  const Shape shape = x.dim() == 1 ? Shape{width} : Shape{rows, width};
+  c.out(Tensor(TensorData(out, shape).cast(DType::f32)));
+}
+
 constexpr Operator kOperators[] = {
     {"NonZero", nonzero_of},
     {"Compress", compress},
@@ -126,6 +192,7 @@ constexpr Operator kOperators[] = {
     {"ReverseSequence", reverse_sequence},
     {"TensorScatter", tensor_scatter},
     {"MaxUnpool", max_unpool},
+    {"TfIdfVectorizer", count_grams},
 };
 
 }  // namespace
