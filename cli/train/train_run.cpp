@@ -243,8 +243,11 @@ void TrainRun::take_best() {
 void TrainRun::save_model() {
   Json facts = plan_.data.facts;
   facts.add("task", to_string(plan_.data.shape.task));
+  // Where it was written is no part of it: equal runs have equal files.
+  Json::Object config = *plan_.config.as<Json::Object>();
+  std::erase_if(config, [](const auto& member) { return member.first == "out"; });
   io::save_model(*plan_.model.module, file("model.safetensors"),
-                 {{"config", encode_json(plan_.config, JsonFormat::text)},
+                 {{"config", encode_json(Json(std::move(config)), JsonFormat::text)},
                   {"facts", encode_json(facts, JsonFormat::text)},
                   {"kiln_version", KILN_VERSION}});
 }

@@ -17,6 +17,8 @@ namespace {
 
 using namespace models;
 
+constexpr int64_t kMostLayers = 1000;
+
 struct Row {
   std::string name;
   std::vector<Task> tasks;
@@ -107,7 +109,7 @@ ZooModel transformer(Fields& fields, const ModelShape& shape, VisionTransformerO
   o.num_classes = shape.classes;
   o.image_size = shape.height;
   o.patch_size = fields.whole("patch_size", o.patch_size, 1);
-  o.num_layers = fields.whole("num_layers", o.num_layers, 1);
+  o.num_layers = fields.whole("num_layers", o.num_layers, 1, kMostLayers);
   o.num_heads = fields.whole("num_heads", o.num_heads, 1);
   o.hidden_dim = fields.whole("hidden_dim", o.hidden_dim, 1);
   o.mlp_dim = fields.whole("mlp_dim", o.mlp_dim, 1);
@@ -189,7 +191,7 @@ ZooModel bert(Fields& fields, const ModelShape& shape) {
   c.num_labels = shape.classes;
   c.max_position_embeddings = shape.length;
   c.hidden_size = fields.whole("hidden_size", 128, 1);
-  c.num_hidden_layers = fields.whole("num_hidden_layers", 2, 1);
+  c.num_hidden_layers = fields.whole("num_hidden_layers", 2, 1, kMostLayers);
   c.num_attention_heads = fields.whole("num_attention_heads", 4, 1);
   c.intermediate_size = fields.whole("intermediate_size", 4 * c.hidden_size, 1);
   c.hidden_dropout_prob = chance(fields, "hidden_dropout_prob", 0.1);
@@ -205,7 +207,7 @@ ZooModel gpt(Fields& fields, const ModelShape& shape) {
   c.vocab_size = shape.vocabulary;
   c.n_positions = shape.length;
   c.n_embd = fields.whole("n_embd", 128, 1);
-  c.n_layer = fields.whole("n_layer", 4, 1);
+  c.n_layer = fields.whole("n_layer", 4, 1, kMostLayers);
   c.n_head = fields.whole("n_head", 4, 1);
   const double dropout = chance(fields, "dropout", 0.1);
   c.resid_pdrop = c.embd_pdrop = c.attn_pdrop = dropout;
@@ -218,7 +220,7 @@ ZooModel llama_model(Fields& fields, const ModelShape& shape) {
   c.vocab_size = shape.vocabulary;
   c.hidden_size = fields.whole("hidden_size", 128, 1);
   c.intermediate_size = fields.whole("intermediate_size", 3 * c.hidden_size, 1);
-  c.num_hidden_layers = fields.whole("num_hidden_layers", 4, 1);
+  c.num_hidden_layers = fields.whole("num_hidden_layers", 4, 1, kMostLayers);
   c.num_attention_heads = fields.whole("num_attention_heads", 4, 1);
   c.num_key_value_heads = fields.whole("num_key_value_heads", c.num_attention_heads, 1);
   c.attention_dropout = chance(fields, "attention_dropout", 0.0);
@@ -231,7 +233,7 @@ ZooModel lstm(Fields& fields, const ModelShape& shape) {
   o.ntoken = shape.vocabulary;
   o.ninp = fields.whole("ninp", 128, 1);
   o.nhid = fields.whole("nhid", 256, 1);
-  o.nlayers = fields.whole("nlayers", 1, 1);
+  o.nlayers = fields.whole("nlayers", 1, 1, kMostLayers);
   o.dropout = chance(fields, "dropout", 0.2);
   o.tie_weights = fields.flag("tie_weights", false);
   auto net = std::make_shared<LSTMLanguageModel>(o);
