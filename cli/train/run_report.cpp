@@ -107,6 +107,16 @@ train::TrainingReport make_report(const TrainPlan& plan, const RunState& state,
     report.headline.emplace_back(concat("best ", plan.best_metric, ", epoch ", epoch),
                                  value_text(plan.best_metric, value));
   }
+  // Without a test set these are what there is to know.
+  for (const std::string& metric : plan.metrics) {
+    const std::string name = "valid/" + metric;
+    const double there =
+        epoch > 0 ? find_in(history[static_cast<size_t>(epoch) - 1], name) : train::kNotMeasured;
+    if (state.test.empty() && std::isfinite(there) && name != plan.best_metric &&
+        metric != "accuracy") {
+      report.headline.emplace_back(concat(name, ", epoch ", epoch), value_text(metric, there));
+    }
+  }
   for (size_t i = 0; i < history.size(); ++i) {
     train::EpochRecord record;
     record.epoch = static_cast<int64_t>(i) + 1;
