@@ -68,7 +68,8 @@ CASES = {
         lambda m: m.resnet18(num_classes=3, zero_init_residual=True),
         [numbers(2, 3, 48, 48)],
     ),
-    "resnet50": (lambda m: m.resnet50(num_classes=3), [numbers(2, 3, 32, 32)]),
+    # With 32x32 the last norms see two values each, and amplify roundings 1e10 times.
+    "resnet50": (lambda m: m.resnet50(num_classes=3), [numbers(2, 3, 48, 48)]),
     "mobilenet": (
         lambda m: m.mobilenet_v3_small(num_classes=3, dropout=0.0),
         [numbers(2, 3, 48, 48)],
