@@ -3,8 +3,9 @@
 // Note [Fused gradients]. A backend has fused ops for these gradients (float_gelu_backward, ...).
 // They are ops of Autodiff too: on untracked operands they call the fused op; on tracked ones (a
 // recorded pass) they are composed from ops that have gradients of their own, so that any order of
-// derivative is right without further formulas. The compositions of activations are those that a
-// backend without the fused op computes (defaults_nn.h), on tensors with history.
+// derivative is right without further formulas. The compositions are those that a backend without
+// the fused op computes (defaults_nn.h), on tensors with history. Statistics that a fused op takes
+// (means, variances, logsumexp) are functions of its input: a recorded pass computes them again.
 #pragma once
 
 #include "kiln/autodiff/formulas_scan.h"
@@ -30,13 +31,13 @@ struct FormulasNeural : FormulasScan<B> {
   using Reduce::count;
   using Reduce::spread;
   using typename Base::A;
-  using typename Base::Bool;
   using typename Base::F;
   using typename Base::Inner;
   using typename Base::Int;
   using typename Base::P;
   using typename Base::T;
   using Defaults = defaults::NnDefaults<A>;
+  using Norms = defaults::NormDefaults<A>;
 
   // ---- Activations
 
@@ -222,13 +223,11 @@ struct FormulasNeural : FormulasScan<B> {
           B::float_batch_norm_backward(in(g), in(x), in(weight), in(mean), in(var), eps);
       return {T{std::move(gx)}, T{std::move(gw)}, T{std::move(gb)}};
     }
-    // The statistics depend on x: a recorded pass computes them again from it.
-    const Shape shape = B::shape(x->inner);
-    Dims dims;
-    for (int i = 0; i < shape.rank(); ++i) {
-      if (i != 1) dims.push_back(i);
-    }
-    return normalized_backward(g.get(), x.get(), weight, dims, Dims{}, dims, eps);
+    const T& x0 = x.get();
+    const Dims dims = defaults::all_but_channels(Shape(B::shape(x->inner)).rank());
+    return Norms::template float_batch_norm_backward<A>(g.get(), x0, weight,
+                                                        A::float_mean(x0, dims, false),
+                                                        A::float_var(x0, dims, 0.0, false), eps);
   }
 
   static std::tuple<T, T, T> float_layer_norm(F x, const T* weight, const T* bias, int n,
@@ -286,21 +285,8 @@ struct FormulasNeural : FormulasScan<B> {
     if (!tracked(g, x, lse)) {
       return {B::float_cross_entropy_backward(in(g), in(x), target, in(lse), options)};
     }
-    // g_i (softmax(x_i) - (1 - s) onehot_i - s / C), 0 in ignored rows
-    const Shape shape = B::shape(x->inner);
-    const DType dtype = B::dtype(x->inner);
-    const Device device = B::device(x->inner);
-    const double s = options.label_smoothing;
-    const Bool ignored = B::int_equal_scalar(target.get(), Scalar(options.ignore_index));
-    const Int safe =
-        B::int_reshape(B::int_mask_fill(target.get(), ignored, Scalar(0)), Shape{shape[0], 1});
-    Inner expected = B::float_scatter(
-        B::float_full(shape, Scalar(s / static_cast<double>(shape[1])), dtype, device), 1, safe,
-        B::float_full(Shape{shape[0], 1}, Scalar(1.0 - s + s / static_cast<double>(shape[1])),
-                      dtype, device));
-    const T rows =
-        A::float_reshape(A::float_mask_fill(g, ignored, Scalar(0.0)), Shape{shape[0], 1});
-    return A::float_mul(A::float_sub(A::float_softmax(x.get(), 1), T{std::move(expected)}), rows);
+    return Defaults::template float_cross_entropy_backward<A>(
+        g.get(), x.get(), target.get(), A::float_logsumexp(x, Dims{1}, false), options);
   }
 
   // ---- Attention
@@ -381,51 +367,15 @@ struct FormulasNeural : FormulasScan<B> {
     return out;
   }
 
-  static Shape channel_shape(const Shape& shape) {
-    Shape out = Shape::filled(shape.rank(), 1);
-    out[1] = shape[1];
-    return out;
-  }
-
   static std::tuple<T, T, T> layer_norm_gradients(T g, const T& x, const T* weight, const T& mean,
                                                   const T& rstd, int n, double eps) {
     if (!tracked(F(g), F(x), weight)) {
       return A::float_layer_norm_backward(std::move(g), x, weight, mean, rstd, n);
     }
-    const int rank = Shape(B::shape(x.inner)).rank();
-    Dims last;
-    Dims first;
-    for (int i = 0; i < rank; ++i) (i < rank - n ? first : last).push_back(i);
-    return normalized_backward(g, x, weight, last, last, first, eps);
-  }
-
-  // y = xhat w + b with xhat = (x - mean) rstd, statistics over `stats_dims`. Recorded, with mean
-  // and rstd as functions of x. gw and gb are summed over `param_sum_dims`; `weight_dims` are x's
-  // dims that the weight spans when it is no channel vector.
-  static std::tuple<T, T, T> normalized_backward(const T& g, const T& x, const T* weight,
-                                                 const Dims& stats_dims, const Dims& weight_dims,
-                                                 const Dims& param_sum_dims, double eps) {
-    const Shape shape = B::shape(x.inner);
-    const T centered = A::float_sub(x, A::float_mean(x, stats_dims, true));
-    const T var = A::float_mean(A::float_square(centered), stats_dims, true);
-    const T rstd = A::float_rsqrt(A::float_add_scalar(var, Scalar(eps)));
-    const T xhat = A::float_mul(centered, rstd);
-    T gh = g;
-    if (weight != nullptr) {
-      Shape broadcast = Shape::filled(shape.rank(), 1);
-      if (weight_dims.empty()) broadcast = channel_shape(shape);
-      for (int64_t d : weight_dims) {
-        broadcast[static_cast<int>(d)] = shape[static_cast<int>(d)];
-      }
-      gh = A::float_mul(g, A::float_reshape(*weight, broadcast));
-    }
-    // gx = rstd (gh - mean(gh) - xhat mean(gh xhat))
-    const T mean_gh = A::float_mean(gh, stats_dims, true);
-    const T mean_gx = A::float_mean(A::float_mul(gh, xhat), stats_dims, true);
-    T gx = A::float_mul(rstd, A::float_sub(A::float_sub(gh, mean_gh), A::float_mul(xhat, mean_gx)));
-    T gw = A::float_sum(A::float_mul(g, xhat), param_sum_dims, false);
-    T gb = A::float_sum(g, param_sum_dims, false);
-    return {std::move(gx), std::move(gw), std::move(gb)};
+    const Dims dims = defaults::last_dims(Shape(B::shape(x.inner)).rank(), n);
+    return Norms::template float_layer_norm_backward<A>(
+        g, x, weight, A::float_mean(x, dims, true),
+        A::float_rsqrt(A::float_add_scalar(A::float_var(x, dims, 0.0, true), Scalar(eps))), n);
   }
 };
 

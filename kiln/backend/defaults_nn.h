@@ -299,6 +299,36 @@ struct NnDefaults {
   }
 };
 
+// Every dim but the second, in which the channels lie.
+inline Dims all_but_channels(int rank) {
+  Dims dims;
+  for (int i = 0; i < rank; ++i) {
+    if (i != 1) dims.push_back(i);
+  }
+  return dims;
+}
+
+// The last n of `rank` dims.
+inline Dims last_dims(int rank, int n) {
+  Dims dims;
+  for (int i = rank - n; i < rank; ++i) dims.push_back(i);
+  return dims;
+}
+
+// [N, groups, elements of a group]
+inline Shape group_rows(const Shape& shape, int64_t groups) {
+  int64_t elements = shape[1] / groups;
+  for (int i = 2; i < shape.rank(); ++i) elements *= shape[i];
+  return {shape[0], groups, elements};
+}
+
+// [1, C, 1, ..]
+inline Shape channel_shape(const Shape& shape) {
+  Shape out = Shape::filled(shape.rank(), 1);
+  out[1] = shape[1];
+  return out;
+}
+
 // Batch and layer normalization. With x' = (x - mean) / std, both gradients of x are
 //   1 / std (h - mean(h) - x' mean(h x')),  h = g weight,
 // where the means run over what was normalized together.
@@ -471,31 +501,6 @@ struct NormDefaults {
   }
 
  private:
-  static Dims all_but_channels(int rank) {
-    Dims dims;
-    for (int i = 0; i < rank; ++i) {
-      if (i != 1) dims.push_back(i);
-    }
-    return dims;
-  }
-  static Dims last_dims(int rank, int n) {
-    Dims dims;
-    for (int i = rank - n; i < rank; ++i) dims.push_back(i);
-    return dims;
-  }
-  // [N, groups, elements of a group]
-  static Shape group_rows(const Shape& shape, int64_t groups) {
-    int64_t elements = shape[1] / groups;
-    for (int i = 2; i < shape.rank(); ++i) elements *= shape[i];
-    return {shape[0], groups, elements};
-  }
-  // [1, C, 1, ..]
-  static Shape channel_shape(const Shape& shape) {
-    Shape out = Shape::filled(shape.rank(), 1);
-    out[1] = shape[1];
-    return out;
-  }
-
   template <class X>
   static FloatOf<X> normalize_channels(const FloatOf<X>& x, const FloatOf<X>& mean,
                                        const FloatOf<X>& var, const FloatOf<X>* weight,
