@@ -34,8 +34,8 @@ std::string scientific(int precision, double value) { return formatted("%.*e", p
 // Host values and how one of them is written.
 class Formatter {
  public:
-  Formatter(const TensorData& data, const std::vector<int64_t>& shown, int precision)
-      : data_(data), precision_(precision) {
+  Formatter(const TensorData& data, const std::vector<int64_t>& shown, const PrintOptions& how)
+      : data_(data), precision_(how.precision) {
     if (kind_of(data.dtype()) != Kind::floating) {
       for (int64_t i : shown) width_ = std::max(width_, text(i).size());
       return;
@@ -50,7 +50,9 @@ class Formatter {
       largest = std::max(largest, std::abs(v));
     }
     if (largest == 0.0) return;
-    scientific_ = largest / smallest > 1000.0 || largest > 1e8 || (!integers_ && smallest < 1e-4);
+    const bool wide =
+        largest / smallest > 1000.0 || largest > 1e8 || (!integers_ && smallest < 1e-4);
+    scientific_ = how.scientific.value_or(wide);
     for (int64_t i : shown) {
       const double v = data.item(i);
       if (std::isfinite(v) && v != 0.0) width_ = std::max(width_, text(i).size());
@@ -93,9 +95,10 @@ class Formatter {
 // Numbers as PyTorch writes them: a complex one as its parts, each with the format of its own.
 class NumberFormatter {
  public:
-  NumberFormatter(const TensorData& data, const std::vector<int64_t>& shown, int precision)
-      : real_(is_complex(data.dtype()) ? part(data, 0) : data, shown, precision) {
-    if (is_complex(data.dtype())) imaginary_.emplace(part(data, 1), shown, precision);
+  NumberFormatter(const TensorData& data, const std::vector<int64_t>& shown,
+                  const PrintOptions& how)
+      : real_(is_complex(data.dtype()) ? part(data, 0) : data, shown, how) {
+    if (is_complex(data.dtype())) imaginary_.emplace(part(data, 1), shown, how);
   }
 
   // What one number takes in a row.
@@ -149,7 +152,7 @@ class Printer {
   std::string print(int indent) {
     std::vector<int64_t> shown;
     gather(0, 0, shown);
-    const NumberFormatter formatter(data_, shown, how_.precision);
+    const NumberFormatter formatter(data_, shown, how_);
     if (data_.shape().rank() == 0) return formatter.padded(0);
     return block(formatter, 0, 0, indent);
   }

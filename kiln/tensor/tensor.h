@@ -426,6 +426,8 @@ struct PrintOptions {
   int64_t threshold = 1000;
   int64_t edge_items = 3;
   int line_width = 80;
+  // Whether floats print as 1.2300e+00; without a value their range decides.
+  std::optional<bool> scientific = {};
 };
 PrintOptions print_options();
 void set_print_options(const PrintOptions& options);

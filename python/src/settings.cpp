@@ -78,13 +78,21 @@ void bind_settings(nb::module_& m) {
       "set_printoptions",
       [](std::optional<int> precision, std::optional<double> threshold,
          std::optional<int64_t> edgeitems, std::optional<int> linewidth,
-         const std::optional<std::string>& profile) {
+         const std::optional<std::string>& profile, std::optional<bool> sci_mode) {
         PrintOptions how = print_options();
         if (profile) {
-          if (*profile == "default") how = {};
-          if (*profile == "short") how = {.precision = 2, .threshold = 1000, .edge_items = 2};
-          if (*profile == "full") how = {.threshold = std::numeric_limits<int64_t>::max()};
+          if (*profile == "default") {
+            how = {};
+          } else if (*profile == "short") {
+            how = {.precision = 2, .threshold = 1000, .edge_items = 2};
+          } else if (*profile == "full") {
+            how = {.threshold = std::numeric_limits<int64_t>::max()};
+          } else {
+            throw_error<ValueError>("set_printoptions: there is no profile '", *profile,
+                                    "'; expected 'default', 'short' or 'full'");
+          }
         }
+        how.scientific = sci_mode;
         if (precision) how.precision = *precision;
         if (threshold) how.threshold = Scalar(*threshold).to_int();
         if (edgeitems) how.edge_items = *edgeitems;
@@ -92,8 +100,9 @@ void bind_settings(nb::module_& m) {
         set_print_options(how);
       },
       "precision"_a = nb::none(), "threshold"_a = nb::none(), "edgeitems"_a = nb::none(),
-      "linewidth"_a = nb::none(), "profile"_a = nb::none(),
-      "How tensors print; profile is 'default', 'short' or 'full'.");
+      "linewidth"_a = nb::none(), "profile"_a = nb::none(), "sci_mode"_a = nb::none(),
+      "How tensors print; profile is 'default', 'short' or 'full'. sci_mode=True writes floats as "
+      "1.2300e+00, False never does; None, the default, lets their range decide.");
 
   m.def(
       "memory_stats",

@@ -195,6 +195,21 @@ def test_printing():
     assert repr(kiln.tensor([1.23456])) == "tensor([1.23])"
 
 
+def test_printing_with_exponents_or_without():  # PyTorch's texts
+    kiln.set_printoptions(sci_mode=True)
+    assert repr(kiln.tensor([1.0, 2.5])) == "tensor([1.0000e+00, 2.5000e+00])"
+    assert repr(kiln.tensor([1.0, 2.0])) == "tensor([1.0000e+00, 2.0000e+00])"
+    assert repr(kiln.zeros(2)) == "tensor([0., 0.])" and repr(kiln.tensor([1, 2])) == "tensor([1, 2])"
+    assert repr(kiln.tensor([1 + 2j])) == "tensor([1.0000e+00+2.0000e+00j])"
+    wide = kiln.tensor([1e-9, 2.5e9, float("nan")])
+    kiln.set_printoptions(sci_mode=False)
+    assert repr(wide) == "tensor([         0.0000, 2500000000.0000,             nan])"
+    kiln.set_printoptions(precision=4)  # as in PyTorch, a call without sci_mode lets the range decide
+    assert repr(wide) == "tensor([1.0000e-09, 2.5000e+09,        nan])"
+    with pytest.raises(ValueError, match="there is no profile 'long'"):
+        kiln.set_printoptions(profile="long")
+
+
 def test_identity_and_life():
     x = kiln.zeros(3)
     assert x.add_(1) is x and x.fill_(2) is x and x.contiguous() is x and x.requires_grad_() is x

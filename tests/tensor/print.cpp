@@ -183,6 +183,15 @@ TEST_CASE("what stands after the values") {
         "       dtype=kiln.float64, grad_fn=<div>)");
 }
 
+TEST_CASE("print: floats with exponents, without, or as their range says") {
+  const Tensor wide = tensor({1e-9, 2.5e9});
+  CHECK(to_string(wide) == "tensor([1.0000e-09, 2.5000e+09])");
+  const Options never({.scientific = false});
+  CHECK(to_string(wide) == "tensor([         0.0000, 2500000000.0000])");
+  const Options always({.scientific = true});
+  CHECK(to_string(tensor({1.0, 2.5})) == "tensor([1.0000e+00, 2.5000e+00])");
+}
+
 TEST_CASE("options") {
   {
     const Options two_digits({.precision = 2});
