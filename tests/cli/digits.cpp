@@ -16,6 +16,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace kiln;
+using kiln::test::contains;
 using kiln::test::ProgramResult;
 using kiln::test::TempDir;
 
@@ -23,21 +24,10 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-#define NEEDS_PROGRAM()                                \
-  if (test::program_path().empty()) {                  \
-    MESSAGE("skipped: KILN_PROGRAM names no program"); \
-    return;                                            \
-  }                                                    \
-  static_assert(true)
-
 ProgramResult digits(const char* command, Arguments more, const test::SendSignal& send = {}) {
   Arguments all{"digits", command};
   all.insert(all.end(), more.begin(), more.end());
   return test::run_program(all, send);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 size_t lines(const std::string& text) {

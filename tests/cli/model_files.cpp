@@ -18,6 +18,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace kiln;
+using kiln::test::contains;
 using kiln::test::fixture;
 using kiln::test::near;
 using kiln::test::ProgramResult;
@@ -25,17 +26,6 @@ using kiln::test::run_program;
 using kiln::test::TempDir;
 
 namespace {
-
-#define NEEDS_PROGRAM()                                \
-  if (test::program_path().empty()) {                  \
-    MESSAGE("skipped: KILN_PROGRAM names no program"); \
-    return;                                            \
-  }                                                    \
-  static_assert(true)
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 void check_prints(const ProgramResult& result, const std::vector<std::string>& parts) {
   CAPTURE(result.out);

@@ -14,23 +14,13 @@
 #include "tests/support/temp_dir.h"
 
 using namespace kiln;
+using kiln::test::contains;
 using kiln::test::ProgramResult;
 using kiln::test::TempDir;
 
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-#define NEEDS_PROGRAM()                                \
-  if (test::program_path().empty()) {                  \
-    MESSAGE("skipped: KILN_PROGRAM names no program"); \
-    return;                                            \
-  }                                                    \
-  static_assert(true)
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 size_t lines(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));

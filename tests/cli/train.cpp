@@ -14,6 +14,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace kiln;
+using kiln::test::contains;
 using kiln::test::ProgramResult;
 using kiln::test::TempDir;
 
@@ -21,20 +22,9 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-#define NEEDS_PROGRAM()                                \
-  if (test::program_path().empty()) {                  \
-    MESSAGE("skipped: KILN_PROGRAM names no program"); \
-    return;                                            \
-  }                                                    \
-  static_assert(true)
-
 ProgramResult train(Arguments more, const test::SendSignal& send = {}) {
   more.insert(more.begin(), "train");
   return test::run_program(more, send);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // One line on stderr, and the status.

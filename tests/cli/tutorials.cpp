@@ -16,13 +16,6 @@ using kiln::test::TempDir;
 
 namespace {
 
-#define NEEDS_PROGRAM()                                \
-  if (test::program_path().empty()) {                  \
-    MESSAGE("skipped: KILN_PROGRAM names no program"); \
-    return;                                            \
-  }                                                    \
-  static_assert(true)
-
 // What stands between ```sh and ```.
 std::string commands_of(const std::string& page) {
   std::string out;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -32,6 +33,18 @@ struct ProgramResult {
 inline std::string program_path() {
   const char* path = std::getenv("KILN_PROGRAM");
   return path == nullptr ? "" : path;
+}
+
+// Ends a test case that has no program to run, and says so.
+#define NEEDS_PROGRAM()                                \
+  if (::kiln::test::program_path().empty()) {          \
+    MESSAGE("skipped: KILN_PROGRAM names no program"); \
+    return;                                            \
+  }                                                    \
+  static_assert(true)
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
 }
 
 // Sends `signal` as soon as `after` stands in what the program printed.
