@@ -50,6 +50,23 @@ class KernelTable final : public KernelTableBase {
   std::atomic<const Table*> chosen_{nullptr};
 };
 
+// The last lines of a *_kernels.cpp: `const Kernels& name()` returns what `choose`, the function
+// of that name in each target's namespace, gives for this machine. KILN_KERNEL_TABLE_OF specializes
+// the template `const Kernels<T>& name<T>()`. Highway's headers come first.
+#define KILN_KERNEL_TABLE(Kernels, name, choose)                                                \
+  HWY_EXPORT(choose);                                                                           \
+  const Kernels& name() {                                                                       \
+    static constinit KernelTable<Kernels> table([] { return HWY_DYNAMIC_DISPATCH(choose)(); }); \
+    return table.get();                                                                         \
+  }
+#define KILN_KERNEL_TABLE_OF(T, Kernels, name, choose)                                             \
+  HWY_EXPORT(choose);                                                                              \
+  template <>                                                                                      \
+  const Kernels<T>& name<T>() {                                                                    \
+    static constinit KernelTable<Kernels<T>> table([] { return HWY_DYNAMIC_DISPATCH(choose)(); }); \
+    return table.get();                                                                            \
+  }
+
 // For tests: restricts the kernels to the instruction sets in `targets` (Highway's bits; 0 lifts
 // the restriction).
 void restrict_targets_for_test(int64_t targets);

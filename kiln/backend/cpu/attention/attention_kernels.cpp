@@ -110,23 +110,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(attention_f32);
-HWY_EXPORT(attention_f64);
-
-template <>
-const AttentionKernels<float>& attention_kernels<float>() {
-  static constinit KernelTable<AttentionKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(attention_f32)(); });
-  return table.get();
-}
-
-template <>
-const AttentionKernels<double>& attention_kernels<double>() {
-  static constinit KernelTable<AttentionKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(attention_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, AttentionKernels, attention_kernels, attention_f32)
+KILN_KERNEL_TABLE_OF(double, AttentionKernels, attention_kernels, attention_f64)
 }  // namespace kiln::cpu
 #endif

@@ -311,23 +311,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(patch_kernels_f32);
-HWY_EXPORT(patch_kernels_f64);
-
-template <>
-const PatchKernels<float>& patch_kernels<float>() {
-  static constinit KernelTable<PatchKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(patch_kernels_f32)(); });
-  return table.get();
-}
-
-template <>
-const PatchKernels<double>& patch_kernels<double>() {
-  static constinit KernelTable<PatchKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(patch_kernels_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, PatchKernels, patch_kernels, patch_kernels_f32)
+KILN_KERNEL_TABLE_OF(double, PatchKernels, patch_kernels, patch_kernels_f64)
 }  // namespace kiln::cpu
 #endif

@@ -161,23 +161,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(depthwise_kernels_f32);
-HWY_EXPORT(depthwise_kernels_f64);
-
-template <>
-const DepthwiseKernels<float>& depthwise_kernels<float>() {
-  static constinit KernelTable<DepthwiseKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(depthwise_kernels_f32)(); });
-  return table.get();
-}
-
-template <>
-const DepthwiseKernels<double>& depthwise_kernels<double>() {
-  static constinit KernelTable<DepthwiseKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(depthwise_kernels_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, DepthwiseKernels, depthwise_kernels, depthwise_kernels_f32)
+KILN_KERNEL_TABLE_OF(double, DepthwiseKernels, depthwise_kernels, depthwise_kernels_f64)
 }  // namespace kiln::cpu
 #endif

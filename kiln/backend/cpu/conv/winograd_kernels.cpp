@@ -165,11 +165,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(winograd_table);
-const WinogradKernels& winograd_kernels() {
-  static constinit KernelTable<WinogradKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(winograd_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(WinogradKernels, winograd_kernels, winograd_table)
 }  // namespace kiln::cpu
 #endif

@@ -275,11 +275,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(copy_table);
-const CopyKernels& copy_kernels() {
-  static constinit KernelTable<CopyKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(copy_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(CopyKernels, copy_kernels, copy_table)
 }  // namespace kiln::cpu
 #endif

@@ -80,11 +80,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(line_table);
-const LineKernels& line_kernels() {
-  static constinit KernelTable<LineKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(line_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(LineKernels, line_kernels, line_table)
 }  // namespace kiln::cpu
 #endif

@@ -220,11 +220,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(activation_table);
-const ActivationKernels& activation_kernels() {
-  static constinit KernelTable<ActivationKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(activation_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(ActivationKernels, activation_kernels, activation_table)
 }  // namespace kiln::cpu
 #endif

@@ -139,11 +139,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(binary_table);
-const BinaryKernels& binary_kernels() {
-  static constinit KernelTable<BinaryKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(binary_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(BinaryKernels, binary_kernels, binary_table)
 }  // namespace kiln::cpu
 #endif

@@ -78,11 +78,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(compare_table);
-const CompareKernels& compare_kernels() {
-  static constinit KernelTable<CompareKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(compare_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(CompareKernels, compare_kernels, compare_table)
 }  // namespace kiln::cpu
 #endif

@@ -179,13 +179,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(complex_table);
 namespace {
-const ComplexTable& chosen() {
-  static constinit KernelTable<ComplexTable> table(
-      [] { return HWY_DYNAMIC_DISPATCH(complex_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(ComplexTable, chosen, complex_table)
 }  // namespace
 template <>
 const ComplexArithmetic<float>& complex_arithmetic<float>() {

@@ -135,11 +135,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(convert_table);
-const ConvertKernels& convert_kernels() {
-  static constinit KernelTable<ConvertKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(convert_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(ConvertKernels, convert_kernels, convert_table)
 }  // namespace kiln::cpu
 #endif

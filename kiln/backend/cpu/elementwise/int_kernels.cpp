@@ -167,13 +167,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(int_table);
 namespace {
 
-const IntKernels& int_kernels() {
-  static constinit KernelTable<IntKernels> table([] { return HWY_DYNAMIC_DISPATCH(int_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(IntKernels, int_kernels, int_table)
 
 int type_index(DType dtype) {
   if (dtype == DType::boolean) return kIntTypes - 1;

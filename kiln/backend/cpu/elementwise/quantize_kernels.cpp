@@ -240,14 +240,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(quantize_table);
-
-const QuantizeKernels& quantize_kernels() {
-  static constinit KernelTable<QuantizeKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(quantize_table)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE(QuantizeKernels, quantize_kernels, quantize_table)
 }  // namespace kiln::cpu
 #endif

@@ -67,12 +67,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(ternary_table);
+namespace {
+KILN_KERNEL_TABLE(TernaryKernels, ternary_kernels, ternary_table)
+}  // namespace
 Kernel light_ternary_kernel(TernaryFunction::Type type, bool is_double) {
   if (type > TernaryFunction::Type::clamp) return nullptr;
-  static constinit KernelTable<TernaryKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(ternary_table)(); });
-  return table.get().kernels[static_cast<int>(type)][is_double];
+  return ternary_kernels().kernels[static_cast<int>(type)][is_double];
 }
 }  // namespace kiln::cpu
 #endif

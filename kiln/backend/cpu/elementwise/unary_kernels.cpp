@@ -89,11 +89,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(light_unary_table);
-const LightUnaryKernels& light_unary_kernels() {
-  static constinit KernelTable<LightUnaryKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(light_unary_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(LightUnaryKernels, light_unary_kernels, light_unary_table)
 }  // namespace kiln::cpu
 #endif

@@ -408,23 +408,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(fft_f32);
-HWY_EXPORT(fft_f64);
-
-template <>
-const FftKernels<float>& fft_kernels<float>() {
-  static constinit KernelTable<FftKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(fft_f32)(); });
-  return table.get();
-}
-
-template <>
-const FftKernels<double>& fft_kernels<double>() {
-  static constinit KernelTable<FftKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(fft_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, FftKernels, fft_kernels, fft_f32)
+KILN_KERNEL_TABLE_OF(double, FftKernels, fft_kernels, fft_f64)
 }  // namespace kiln::cpu
 #endif

@@ -527,12 +527,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(grid_table);
 namespace {
-const GridTable& chosen() {
-  static constinit KernelTable<GridTable> table([] { return HWY_DYNAMIC_DISPATCH(grid_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(GridTable, chosen, grid_table)
 }  // namespace
 template <>
 const GridKernels<float>& grid_kernels<float>() {

@@ -279,23 +279,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(pool_f32);
-HWY_EXPORT(pool_f64);
-
-template <>
-const PoolKernels<float>& pool_kernels<float>() {
-  static constinit KernelTable<PoolKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(pool_f32)(); });
-  return table.get();
-}
-
-template <>
-const PoolKernels<double>& pool_kernels<double>() {
-  static constinit KernelTable<PoolKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(pool_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, PoolKernels, pool_kernels, pool_f32)
+KILN_KERNEL_TABLE_OF(double, PoolKernels, pool_kernels, pool_f64)
 }  // namespace kiln::cpu
 #endif

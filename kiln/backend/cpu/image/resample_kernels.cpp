@@ -220,13 +220,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(resample_table);
 namespace {
-const ResampleTable& chosen() {
-  static constinit KernelTable<ResampleTable> table(
-      [] { return HWY_DYNAMIC_DISPATCH(resample_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(ResampleTable, chosen, resample_table)
 }  // namespace
 template <>
 const ResampleKernels<float>& resample_kernels<float>() {

@@ -74,13 +74,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(window_max_table);
 namespace {
-const WindowMaxTable& chosen() {
-  static constinit KernelTable<WindowMaxTable> table(
-      [] { return HWY_DYNAMIC_DISPATCH(window_max_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(WindowMaxTable, chosen, window_max_table)
 }  // namespace
 template <>
 WindowMax<float> window_max<float>() {

@@ -118,20 +118,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(bag_table_f32);
-HWY_EXPORT(bag_table_f64);
-
-template <>
-const BagKernels<float>& bag_kernels<float>() {
-  static constinit KernelTable<BagKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(bag_table_f32)(); });
-  return table.get();
-}
-template <>
-const BagKernels<double>& bag_kernels<double>() {
-  static constinit KernelTable<BagKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(bag_table_f64)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE_OF(float, BagKernels, bag_kernels, bag_table_f32)
+KILN_KERNEL_TABLE_OF(double, BagKernels, bag_kernels, bag_table_f64)
 }  // namespace kiln::cpu
 #endif

@@ -437,11 +437,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(bessel_table);
-const SpecialKernels& bessel_kernels() {
-  static constinit KernelTable<SpecialKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(bessel_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(SpecialKernels, bessel_kernels, bessel_table)
 }  // namespace kiln::cpu
 #endif

@@ -198,11 +198,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(double_function_table);
-const SpecialKernels& double_function_kernels() {
-  static constinit KernelTable<SpecialKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(double_function_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(SpecialKernels, double_function_kernels, double_function_table)
 }  // namespace kiln::cpu
 #endif

@@ -147,12 +147,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(double_math_table);
-const DoubleMathKernels& double_math_kernels() {
-  static constinit KernelTable<DoubleMathKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(double_math_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(DoubleMathKernels, double_math_kernels, double_math_table)
 Kernel double_math_kernel(UnaryOp op) {
   return double_math_kernels().unary[index_of(op) - index_of(kFirstMath)];
 }

@@ -288,11 +288,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(gamma_table);
-const SpecialKernels& gamma_kernels() {
-  static constinit KernelTable<SpecialKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(gamma_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(SpecialKernels, gamma_kernels, gamma_table)
 }  // namespace kiln::cpu
 #endif

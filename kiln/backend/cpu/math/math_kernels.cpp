@@ -66,11 +66,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(math_table);
-const MathKernels& math_kernels() {
-  static constinit KernelTable<MathKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(math_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(MathKernels, math_kernels, math_table)
 }  // namespace kiln::cpu
 #endif

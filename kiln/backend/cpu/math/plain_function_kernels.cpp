@@ -253,11 +253,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(plain_function_table);
-const SpecialKernels& plain_function_kernels() {
-  static constinit KernelTable<SpecialKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(plain_function_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(SpecialKernels, plain_function_kernels, plain_function_table)
 }  // namespace kiln::cpu
 #endif

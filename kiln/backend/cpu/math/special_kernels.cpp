@@ -413,11 +413,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(special_table);
-const SpecialKernels& special_kernels() {
-  static constinit KernelTable<SpecialKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(special_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(SpecialKernels, special_kernels, special_table)
 }  // namespace kiln::cpu
 #endif

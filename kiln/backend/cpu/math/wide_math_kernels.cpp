@@ -65,11 +65,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(wide_math_table);
-const WideMathKernels& wide_math_kernels() {
-  static constinit KernelTable<WideMathKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(wide_math_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(WideMathKernels, wide_math_kernels, wide_math_table)
 }  // namespace kiln::cpu
 #endif

@@ -19,15 +19,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(gemm_f32);
-
-template <>
-const GemmKernels<float>& gemm_kernels<float>() {
-  static constinit KernelTable<GemmKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(gemm_f32)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, GemmKernels, gemm_kernels, gemm_f32)
 }  // namespace kiln::cpu
 #endif

@@ -19,15 +19,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(gemm_f64);
-
-template <>
-const GemmKernels<double>& gemm_kernels<double>() {
-  static constinit KernelTable<GemmKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(gemm_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(double, GemmKernels, gemm_kernels, gemm_f64)
 }  // namespace kiln::cpu
 #endif

@@ -124,22 +124,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(bf16_vector_table);
-HWY_EXPORT(f16_vector_table);
-
-template <>
-const HalfVectorKernels<bfloat16>& half_vector_kernels() {
-  static constinit KernelTable<HalfVectorKernels<bfloat16>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(bf16_vector_table)(); });
-  return table.get();
-}
-template <>
-const HalfVectorKernels<float16>& half_vector_kernels() {
-  static constinit KernelTable<HalfVectorKernels<float16>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(f16_vector_table)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(bfloat16, HalfVectorKernels, half_vector_kernels, bf16_vector_table)
+KILN_KERNEL_TABLE_OF(float16, HalfVectorKernels, half_vector_kernels, f16_vector_table)
 }  // namespace kiln::cpu
 #endif

@@ -67,23 +67,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(small_products_f32);
-HWY_EXPORT(small_products_f64);
-
-template <>
-const SmallProductKernels<float>& small_product_kernels<float>() {
-  static constinit KernelTable<SmallProductKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(small_products_f32)(); });
-  return table.get();
-}
-
-template <>
-const SmallProductKernels<double>& small_product_kernels<double>() {
-  static constinit KernelTable<SmallProductKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(small_products_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, SmallProductKernels, small_product_kernels, small_products_f32)
+KILN_KERNEL_TABLE_OF(double, SmallProductKernels, small_product_kernels, small_products_f64)
 }  // namespace kiln::cpu
 #endif

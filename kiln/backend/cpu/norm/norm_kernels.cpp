@@ -211,23 +211,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(norm_f32);
-HWY_EXPORT(norm_f64);
-
-template <>
-const NormKernels<float>& norm_kernels<float>() {
-  static constinit KernelTable<NormKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(norm_f32)(); });
-  return table.get();
-}
-
-template <>
-const NormKernels<double>& norm_kernels<double>() {
-  static constinit KernelTable<NormKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(norm_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, NormKernels, norm_kernels, norm_f32)
+KILN_KERNEL_TABLE_OF(double, NormKernels, norm_kernels, norm_f64)
 }  // namespace kiln::cpu
 #endif

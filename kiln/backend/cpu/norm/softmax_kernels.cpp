@@ -212,23 +212,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(softmax_f32);
-HWY_EXPORT(softmax_f64);
-
-template <>
-const SoftmaxKernels<float>& softmax_kernels<float>() {
-  static constinit KernelTable<SoftmaxKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(softmax_f32)(); });
-  return table.get();
-}
-
-template <>
-const SoftmaxKernels<double>& softmax_kernels<double>() {
-  static constinit KernelTable<SoftmaxKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(softmax_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, SoftmaxKernels, softmax_kernels, softmax_f32)
+KILN_KERNEL_TABLE_OF(double, SoftmaxKernels, softmax_kernels, softmax_f64)
 }  // namespace kiln::cpu
 #endif

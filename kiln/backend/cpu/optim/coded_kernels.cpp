@@ -105,23 +105,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(coded_f32);
-HWY_EXPORT(coded_f64);
-
-template <>
-const CodedKernels<float>& coded_kernels<float>() {
-  static constinit KernelTable<CodedKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(coded_f32)(); });
-  return table.get();
-}
-
-template <>
-const CodedKernels<double>& coded_kernels<double>() {
-  static constinit KernelTable<CodedKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(coded_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, CodedKernels, coded_kernels, coded_f32)
+KILN_KERNEL_TABLE_OF(double, CodedKernels, coded_kernels, coded_f64)
 }  // namespace kiln::cpu
 #endif

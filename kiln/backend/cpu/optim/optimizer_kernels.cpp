@@ -66,23 +66,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(optimizer_f32);
-HWY_EXPORT(optimizer_f64);
-
-template <>
-const OptimizerKernels<float>& optimizer_kernels<float>() {
-  static constinit KernelTable<OptimizerKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(optimizer_f32)(); });
-  return table.get();
-}
-
-template <>
-const OptimizerKernels<double>& optimizer_kernels<double>() {
-  static constinit KernelTable<OptimizerKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(optimizer_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, OptimizerKernels, optimizer_kernels, optimizer_f32)
+KILN_KERNEL_TABLE_OF(double, OptimizerKernels, optimizer_kernels, optimizer_f64)
 }  // namespace kiln::cpu
 #endif

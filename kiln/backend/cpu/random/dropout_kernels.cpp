@@ -103,14 +103,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(dropout_table);
-
-const DropoutKernels& dropout_kernels() {
-  static constinit KernelTable<DropoutKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(dropout_table)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE(DropoutKernels, dropout_kernels, dropout_table)
 }  // namespace kiln::cpu
 #endif

@@ -361,11 +361,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(random_table);
-const RandomKernels& random_kernels() {
-  static constinit KernelTable<RandomKernels> table(
-      [] { return HWY_DYNAMIC_DISPATCH(random_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(RandomKernels, random_kernels, random_table)
 }  // namespace kiln::cpu
 #endif

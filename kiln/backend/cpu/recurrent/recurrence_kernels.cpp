@@ -200,23 +200,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(recurrence_f32);
-HWY_EXPORT(recurrence_f64);
-
-template <>
-const RecurrenceKernels<float>& recurrence_kernels<float>() {
-  static constinit KernelTable<RecurrenceKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(recurrence_f32)(); });
-  return table.get();
-}
-
-template <>
-const RecurrenceKernels<double>& recurrence_kernels<double>() {
-  static constinit KernelTable<RecurrenceKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(recurrence_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, RecurrenceKernels, recurrence_kernels, recurrence_f32)
+KILN_KERNEL_TABLE_OF(double, RecurrenceKernels, recurrence_kernels, recurrence_f64)
 }  // namespace kiln::cpu
 #endif

@@ -109,12 +109,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(arg_table);
 namespace {
-const ArgKernels& arg_kernels() {
-  static constinit KernelTable<ArgKernels> table([] { return HWY_DYNAMIC_DISPATCH(arg_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(ArgKernels, arg_kernels, arg_table)
 }  // namespace
 
 template <>

@@ -77,23 +77,7 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-
-HWY_EXPORT(distance_kernels_f32);
-HWY_EXPORT(distance_kernels_f64);
-
-template <>
-const DistanceKernels<float>& distance_kernels<float>() {
-  static constinit KernelTable<DistanceKernels<float>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(distance_kernels_f32)(); });
-  return table.get();
-}
-
-template <>
-const DistanceKernels<double>& distance_kernels<double>() {
-  static constinit KernelTable<DistanceKernels<double>> table(
-      [] { return HWY_DYNAMIC_DISPATCH(distance_kernels_f64)(); });
-  return table.get();
-}
-
+KILN_KERNEL_TABLE_OF(float, DistanceKernels, distance_kernels, distance_kernels_f32)
+KILN_KERNEL_TABLE_OF(double, DistanceKernels, distance_kernels, distance_kernels_f64)
 }  // namespace kiln::cpu
 #endif

@@ -223,11 +223,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(int_reduce_table);
-const IntReduceTable& int_reduce_kernels() {
-  static constinit KernelTable<IntReduceTable> table(
-      [] { return HWY_DYNAMIC_DISPATCH(int_reduce_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(IntReduceTable, int_reduce_kernels, int_reduce_table)
 }  // namespace kiln::cpu
 #endif

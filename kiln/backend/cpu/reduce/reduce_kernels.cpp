@@ -685,11 +685,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(reduce_table);
-const ReduceTable& reduce_kernels() {
-  static constinit KernelTable<ReduceTable> table(
-      [] { return HWY_DYNAMIC_DISPATCH(reduce_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(ReduceTable, reduce_kernels, reduce_table)
 }  // namespace kiln::cpu
 #endif

@@ -141,10 +141,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace kiln::cpu {
-HWY_EXPORT(scan_table);
-const ScanTable& scan_kernels() {
-  static constinit KernelTable<ScanTable> table([] { return HWY_DYNAMIC_DISPATCH(scan_table)(); });
-  return table.get();
-}
+KILN_KERNEL_TABLE(ScanTable, scan_kernels, scan_table)
 }  // namespace kiln::cpu
 #endif
