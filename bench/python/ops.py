@@ -1,13 +1,15 @@
 """Every op of the table of op cases, and those that make tensors, on about 1 Mi elements, Kiln
 beside PyTorch; or, with --sizes, the most used ops on square matrices of so many elements.
+--against names a checkout with another version of Kiln, built there by script/python: that version
+takes PyTorch's place.
 
 Usage: script/bench ops [--filter REGEX] [--sizes 4096,65536] [--dtype bfloat16] [--threads N]
-                        [--rounds N] [--json FILE]
+                        [--rounds N] [--against CHECKOUT] [--json FILE]
 
 Both libraries run in processes of their own that take turns, round by round, so that they meet the
 same machine; while one is measured the other is stopped (SIGSTOP), threads that wait busily
 included. In every round the inputs lie somewhere else in memory, and a warm-up goes before what is
-timed. A row is the median of the rounds; the ratio is PyTorch's time over Kiln's.
+timed. A row is the median of the rounds; the ratio is the other library's time over Kiln's.
 """
 
 import argparse
@@ -311,20 +313,30 @@ def run(args, program, folder):
         cases = [c for c in cases if c["big"]]
         cases += [{"name": name_of(c), "python": c, "dtypes": []} for c in MADE]
     cases = [c for c in cases if re.search(args.filter, c["python"])]
-    libraries = ["kiln"]
-    if importlib.util.find_spec("torch"):
-        libraries.append("torch")
+    libraries = [("kiln", None)]
+    if args.against:
+        libraries.append(("kiln", {"PYTHONPATH": package_of(args.against)}))
+    elif importlib.util.find_spec("torch"):
+        libraries.append(("torch", None))
     else:
         print("no PyTorch here (script/bootstrap --peers): Kiln runs alone", file=sys.stderr)
     workers = []
     try:
-        for name in libraries:
-            workers.append(Worker(name))
+        for name, environment in libraries:
+            workers.append(Worker(name, environment=environment))
             workers[-1].ask(threads=args.threads)
         return rows_of(args, program, folder, cases, workers)
     finally:
         for w in workers:
             w.end()
+
+
+def package_of(checkout):
+    """Where another checkout's build has its Python package."""
+    package = pathlib.Path(checkout).resolve() / "build" / "release" / "python"
+    if not (package / "kiln").is_dir():
+        sys.exit(f"bench ops: {checkout} has no Python package; run script/python there first")
+    return str(package)
 
 
 def name_of(call):
@@ -355,7 +367,7 @@ def rows_of(args, program, folder, cases, workers):
             medians, row["spread"] = measure(usable, args.rounds)
             row["kiln_us"] = medians[0] / 1000
             if len(medians) > 1:
-                row["torch_us"] = medians[1] / 1000
+                row["old_us" if args.against else "torch_us"] = medians[1] / 1000
                 row["ratio"] = medians[1] / medians[0]
         rows.append(row)
         print(text_of(row), flush=True)
@@ -367,7 +379,7 @@ def text_of(row):
         return f"{row['op']:34}  {row['error']}"
     text = f"{row['op']:34} {row['kiln_us']:10.1f} us"
     if "ratio" in row:
-        text += f" {row['torch_us']:10.1f} us {row['ratio']:7.2f}"
+        text += f" {row['kiln_us'] * row['ratio']:10.1f} us {row['ratio']:7.2f}"
     else:
         text += " " * 21
     return text + f"  {100 * row['spread']:3.0f} %  {row['call']}"
@@ -381,6 +393,7 @@ def main():
     parser.add_argument("--dtype", default="float32", help="of what --sizes runs")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--against", metavar="CHECKOUT", help="another version of Kiln in PyTorch's place")
     parser.add_argument("--json", help="also write the rows to this file")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -389,16 +402,19 @@ def main():
         return
     from op_cases import PROGRAM
 
-    print(f"{args.threads} threads; medians of {args.rounds} rounds; the ratio is PyTorch's time over Kiln's")
-    print(f"{'op':34} {'Kiln':>13} {'PyTorch':>13} {'ratio':>7}  spread  call")
+    other = "old" if args.against else "PyTorch"
+    whose = "the old version's" if args.against else "PyTorch's"
+    print(f"{args.threads} threads; medians of {args.rounds} rounds; the ratio is {whose} time over Kiln's")
+    print(f"{'op':34} {'Kiln':>13} {other:>13} {'ratio':>7}  spread  call")
     with tempfile.TemporaryDirectory() as folder:
         rows = run(args, PROGRAM, folder)
     ratios = sorted((r["ratio"], r["op"]) for r in rows if "ratio" in r)
     if ratios:
-        slower = [f"{op} {ratio:.2f}" for ratio, op in ratios if ratio < 0.9]
-        print(f"\n{len(ratios)} rows beside PyTorch: median ratio "
+        percent = 3 if args.against else 10
+        slower = [f"{op} {ratio:.2f}" for ratio, op in ratios if ratio < 1 - percent / 100]
+        print(f"\n{len(ratios)} rows beside {'the old version' if args.against else other}: median ratio "
               f"{statistics.median(r for r, _ in ratios):.2f}; "
-              f"{len(slower)} more than 10 % slower{': ' + ', '.join(slower) if slower else ''}")
+              f"{len(slower)} more than {percent} % slower{': ' + ', '.join(slower) if slower else ''}")
     failed = [r["op"] for r in rows if "error" in r]
     if failed:
         print(f"{len(failed)} rows failed: {', '.join(failed)}")
