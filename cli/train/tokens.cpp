@@ -25,10 +25,13 @@ size_t character_bytes(unsigned char first) {
 
 Tokens Tokens::read(Fields& fields, const std::string& folder, const char* preset) {
   Tokens out;
-  out.kind_ = fields.word("tokens", preset, {"word", "character", "byte", "bpe"});
-  if (out.kind_ == "bpe") {
+  out.kind_ = fields.word("tokens", preset, {"word", "character", "byte", "bpe", "wordpiece"});
+  using Tokenizer = std::variant<text::ByteLevelBpe, text::WordPiece>;
+  if (out.kind_ == "bpe" || out.kind_ == "wordpiece") {
     out.file_ = fields.path("tokenizer", folder);
-    out.bpe_ = std::make_shared<const text::ByteLevelBpe>(text::ByteLevelBpe::from_file(out.file_));
+    out.tokenizer_ = std::make_shared<const Tokenizer>(
+        out.kind_ == "bpe" ? Tokenizer(text::ByteLevelBpe::from_file(out.file_))
+                           : Tokenizer(text::WordPiece::from_file(out.file_)));
   } else if (out.kind_ != "byte") {
     out.most_ = fields.whole("vocabulary", 20000, 1, 10'000'000);
     out.least_ = fields.whole("least", 1, 1);
@@ -61,7 +64,7 @@ std::vector<std::string> Tokens::pieces(std::string_view text) const {
 }
 
 void Tokens::learn(const std::vector<std::string_view>& texts) {
-  if (bpe_ || kind_ == "byte") return;
+  if (tokenizer_ || kind_ == "byte") return;
   std::unordered_map<std::string, int64_t> counts;
   for (const std::string_view text : texts) {
     for (std::string& piece : pieces(text)) ++counts[std::move(piece)];
@@ -79,8 +82,10 @@ void Tokens::learn(const std::vector<std::string_view>& texts) {
 
 std::vector<int64_t> Tokens::encode(std::string_view text) const {
   std::vector<int64_t> out;
-  if (bpe_) {
-    for (const int64_t id : bpe_->encode(text, false)) out.push_back(id + kFirst);
+  if (tokenizer_) {
+    const auto ids =
+        std::visit([&](const auto& from) { return from.encode(text, false); }, *tokenizer_);
+    for (const int64_t id : ids) out.push_back(id + kFirst);
   } else if (kind_ == "byte") {
     for (const char c : text) out.push_back(kFirst + static_cast<unsigned char>(c));
   } else {
@@ -97,7 +102,9 @@ std::string Tokens::decode(const std::vector<int64_t>& ids) const {
   for (const int64_t id : ids) {
     if (id >= kFirst && id < size()) own.push_back(id - kFirst);
   }
-  if (bpe_) return bpe_->decode(own);
+  if (tokenizer_) {
+    return std::visit([&](const auto& from) { return from.decode(own); }, *tokenizer_);
+  }
   std::string out;
   for (const int64_t id : own) {
     if (kind_ == "byte") {
@@ -111,15 +118,16 @@ std::string Tokens::decode(const std::vector<int64_t>& ids) const {
 }
 
 int64_t Tokens::size() const {
-  if (bpe_) return kFirst + bpe_->size();
+  if (tokenizer_)
+    return kFirst + std::visit([](const auto& from) { return from.size(); }, *tokenizer_);
   return kFirst + (kind_ == "byte" ? 256 : static_cast<int64_t>(words_.size()));
 }
 
 Json Tokens::facts() const {
   Json out = Json::Object();
   out.add("tokens", kind_);
-  if (bpe_) out.add("tokenizer", file_);
-  if (!bpe_ && kind_ != "byte") {
+  if (tokenizer_) out.add("tokenizer", file_);
+  if (!tokenizer_ && kind_ != "byte") {
     Json words = Json::Array();
     for (const std::string& word : words_) words.add(Json(word));
     out.add("words", std::move(words));

@@ -6,18 +6,20 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "cli/train/fields.h"
 #include "kiln/text/byte_level_bpe.h"
+#include "kiln/text/word_piece.h"
 
 namespace kiln::cli {
 
 // 0 is padding and 1 what is not in the vocabulary, before the tokens themselves.
 class Tokens {
  public:
-  // Reads "tokens" (word, character, byte or bpe), "tokenizer" (for bpe: tokenizer.json),
-  // "vocabulary" (most tokens) and "least" (how often a word must occur).
+  // Reads "tokens" (word, character, byte, bpe or wordpiece), "tokenizer" (for the last two:
+  // tokenizer.json), "vocabulary" (most tokens) and "least" (how often a word must occur).
   static Tokens read(Fields& fields, const std::string& folder, const char* preset);
 
   // Of a vocabulary of its own, what these texts have: the most frequent.
@@ -36,7 +38,7 @@ class Tokens {
   int64_t most_ = 0;
   int64_t least_ = 1;
   std::string file_;
-  std::shared_ptr<const text::ByteLevelBpe> bpe_;
+  std::shared_ptr<const std::variant<text::ByteLevelBpe, text::WordPiece>> tokenizer_;
   std::vector<std::string> words_;
   std::unordered_map<std::string, int64_t> ids_;
 };

@@ -2,21 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <queue>
 
-#include "kiln/core/error.h"
-#include "kiln/core/json.h"
 #include "kiln/core/utf8.h"
-#include "kiln/io/input_file.h"
 #include "kiln/text/normalizer.h"
+#include "kiln/text/tokenizer_json.h"
 
 namespace kiln::text {
 
 namespace {
-
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
-constexpr int64_t kMostIds = int64_t{1} << 31;
 
 // A printable letter for each byte: itself where it is one, otherwise one from 256 on.
 std::array<std::string, 256> letters_of_bytes() {
@@ -39,41 +33,6 @@ const std::array<std::string, 256>& letters() {
   return all;
 }
 
-[[noreturn]] void wrong(const std::string& subject, std::string_view what, const Json* got) {
-  throw_error<IoError>(subject, ": ", what, "; got ",
-                       got == nullptr ? std::string("nothing") : got->describe());
-}
-
-template <class T>
-const T& member(const Json* values, const char* name, const char* expected,
-                const std::string& subject) {
-  const Json* value = values == nullptr ? nullptr : values->find(name);
-  if (value == nullptr || value->as<T>() == nullptr) {
-    wrong(subject, concat("'", name, "' must be ", expected), value);
-  }
-  return *value->as<T>();
-}
-
-const std::string& text_member(const Json* values, const char* name, const std::string& subject) {
-  return member<std::string>(values, name, "a string", subject);
-}
-
-bool flag(const Json& values, const char* name, bool otherwise) {
-  const Json* value = values.find(name);
-  const bool* found = value == nullptr ? nullptr : value->as<bool>();
-  return found == nullptr ? otherwise : *found;
-}
-
-bool is_there(const Json* values) { return values != nullptr && !values->is_null(); }
-
-int64_t id_of(const Json* value, const std::string& subject) {
-  const auto* id = value == nullptr ? nullptr : value->as<int64_t>();
-  if (id == nullptr || *id < 0 || *id >= kMostIds) {
-    wrong(subject, "an id must be an integer from 0 to 2^31", value);
-  }
-  return *id;
-}
-
 uint64_t both(int64_t left, int64_t right) {
   return static_cast<uint64_t>(left) << 32 | static_cast<uint64_t>(right);
 }
@@ -81,44 +40,28 @@ uint64_t both(int64_t left, int64_t right) {
 }  // namespace
 
 ByteLevelBpe ByteLevelBpe::from_file(const std::string& path) {
-  const std::string name = std::filesystem::is_directory(path) ? path + "/tokenizer.json" : path;
-  const std::string json = io::InputFile("ByteLevelBpe", name).read_whole(kMostBytes);
-  return from_json(json, concat("ByteLevelBpe: '", name, "'"));
+  return from_json(read_tokenizer_file("ByteLevelBpe", path), concat("ByteLevelBpe: '", path, "'"));
 }
 
 ByteLevelBpe ByteLevelBpe::from_json(std::string_view json, const std::string& subject) {
-  Json values;
-  try {
-    values = decode_json(json);
-  } catch (const ValueError& error) {
-    throw_error<IoError>(subject, ": ", error.what());
-  }
-  ByteLevelBpe out;
-  const Json* model = values.find("model");
-  if (model == nullptr || model->as<Json::Object>() == nullptr) {
-    wrong(subject, "'model' must be an object", model);
-  }
+  const Json values = decode_tokenizer_file(json, subject);
   if (is_there(values.find("normalizer"))) {
     throw_error<NotImplementedError>(subject, ": asks for a normalizer, which is not there");
   }
+  ByteLevelBpe out;
+  const Json* model = values.find("model");
+  if (is_there(model->find("type")) && text_member(model, "type", subject) != "BPE") {
+    throw_error<NotImplementedError>(subject, ": model.type must be BPE; got '",
+                                     printable(text_member(model, "type", subject)), "'");
+  }
+  out.vocabulary_.read(values, subject);
   out.read_model(*model, subject);
-  out.read_added(values.find("added_tokens"), subject);
-  for (const auto& [token, id] : out.ids_) out.tokens_[id] = token;
-  for (const auto& [token, id] : out.added_) out.tokens_[id] = token;
   out.read_splits(values.find("pre_tokenizer"), subject);
-  out.read_wrapping(values.find("post_processor"), subject);
   return out;
 }
 
 void ByteLevelBpe::read_model(const Json& model, const std::string& subject) {
-  if (is_there(model.find("type")) && text_member(&model, "type", subject) != "BPE") {
-    throw_error<NotImplementedError>(subject, ": model.type must be BPE; got '",
-                                     printable(text_member(&model, "type", subject)), "'");
-  }
-  for (const auto& [token, id] : member<Json::Object>(&model, "vocab", "an object", subject)) {
-    ids_.emplace(token, id_of(&id, subject));
-  }
-  if (ids_.empty()) throw_error<IoError>(subject, ": the vocabulary is empty");
+  const auto& ids = vocabulary_.learned();
   int64_t rank = 0;
   for (const Json& merge : member<Json::Array>(&model, "merges", "a list", subject)) {
     std::string left, right;
@@ -134,32 +77,17 @@ void ByteLevelBpe::read_model(const Json& model, const std::string& subject) {
         right = *(*pair)[1].as<std::string>();
       }
     }
-    const auto a = ids_.find(left), b = ids_.find(right), joined = ids_.find(left + right);
-    if (left.empty() || right.empty() || a == ids_.end() || b == ids_.end() ||
-        joined == ids_.end()) {
+    const auto a = ids.find(left), b = ids.find(right), joined = ids.find(left + right);
+    if (left.empty() || right.empty() || a == ids.end() || b == ids.end() || joined == ids.end()) {
       throw_error<IoError>(subject, ": merge ", rank, " is no pair of tokens that make a token");
     }
     merges_.emplace(both(a->second, b->second), Merge{rank++, joined->second});
   }
   if (is_there(model.find("unk_token"))) {
-    const auto found = ids_.find(text_member(&model, "unk_token", subject));
-    if (found != ids_.end()) unknown_ = found->second;
+    const auto found = ids.find(text_member(&model, "unk_token", subject));
+    if (found != ids.end()) unknown_ = found->second;
   }
   whole_words_ = flag(model, "ignore_merges", false);
-}
-
-void ByteLevelBpe::read_added(const Json* added, const std::string& subject) {
-  if (!is_there(added)) return;
-  const auto* list = added->as<Json::Array>();
-  if (list == nullptr) wrong(subject, "'added_tokens' must be a list", added);
-  for (const Json& token : *list) {
-    const std::string& content = text_member(&token, "content", subject);
-    if (content.empty()) throw_error<IoError>(subject, ": an added token is empty");
-    const int64_t id = id_of(token.find("id"), subject);
-    added_[content] = id;
-    begins_added_[static_cast<unsigned char>(content[0])] = true;
-    if (flag(token, "special", false)) special_.insert(id);
-  }
 }
 
 void ByteLevelBpe::read_splits(const Json* values, const std::string& subject) {
@@ -189,47 +117,10 @@ void ByteLevelBpe::read_splits(const Json* values, const std::string& subject) {
   }
 }
 
-void ByteLevelBpe::read_wrapping(const Json* values, const std::string& subject) {
-  if (!is_there(values)) return;
-  const std::string& type = text_member(values, "type", subject);
-  if (type == "ByteLevel") return;
-  if (type == "Sequence") {
-    for (const Json& step : member<Json::Array>(values, "processors", "a list", subject)) {
-      read_wrapping(&step, subject);
-    }
-    return;
-  }
-  if (type != "TemplateProcessing") {
-    throw_error<NotImplementedError>(
-        subject, ": post_processor must be Sequence, ByteLevel or TemplateProcessing; got '",
-        printable(type), "'");
-  }
-  const Json* special = values->find("special_tokens");
-  bool behind = false;
-  for (const Json& part : member<Json::Array>(values, "single", "a list", subject)) {
-    const Json* token = part.find("SpecialToken");
-    if (token == nullptr) {
-      behind = true;
-      continue;
-    }
-    const Json* known =
-        special == nullptr ? nullptr : special->find(text_member(token, "id", subject));
-    for (const Json& id : member<Json::Array>(known, "ids", "a list", subject)) {
-      (behind ? after_ : before_).push_back(id_of(&id, subject));
-    }
-  }
-}
-
-std::optional<int64_t> ByteLevelBpe::find(std::string_view token) const {
-  if (const auto found = added_.find(token); found != added_.end()) return found->second;
-  if (const auto found = ids_.find(std::string(token)); found != ids_.end()) return found->second;
-  return std::nullopt;
-}
-
 const std::string& ByteLevelBpe::token(int64_t id) const {
-  const auto found = tokens_.find(id);
-  if (found == tokens_.end()) throw_error<IndexError>("ByteLevelBpe: there is no token ", id);
-  return found->second;
+  const std::string* found = vocabulary_.token(id);
+  if (found == nullptr) throw_error<IndexError>("ByteLevelBpe: there is no token ", id);
+  return *found;
 }
 
 void ByteLevelBpe::encode_word(std::string_view word, std::vector<int64_t>& out) const {
@@ -242,20 +133,21 @@ void ByteLevelBpe::encode_word(std::string_view word, std::vector<int64_t>& out)
       return rank != other.rank ? rank > other.rank : left > other.left;
     }
   };
+  const auto& ids = vocabulary_.learned();
   std::string spelled;
   for (const char c : word) spelled += letters()[static_cast<unsigned char>(c)];
   if (whole_words_) {
-    if (const auto found = ids_.find(spelled); found != ids_.end()) {
+    if (const auto found = ids.find(spelled); found != ids.end()) {
       out.push_back(found->second);
       return;
     }
   }
   std::vector<Symbol> symbols;
   for (const char c : word) {
-    const auto found = ids_.find(letters()[static_cast<unsigned char>(c)]);
-    if (found == ids_.end() && !unknown_) continue;
+    const auto found = ids.find(letters()[static_cast<unsigned char>(c)]);
+    if (found == ids.end() && !unknown_) continue;
     const auto i = static_cast<int64_t>(symbols.size());
-    symbols.push_back({found == ids_.end() ? *unknown_ : found->second, i - 1, i + 1});
+    symbols.push_back({found == ids.end() ? *unknown_ : found->second, i - 1, i + 1});
   }
   if (symbols.empty()) return;
   symbols.back().after = -1;
@@ -302,35 +194,9 @@ void ByteLevelBpe::encode_part(std::string_view text, std::vector<int64_t>& out)
 }
 
 std::vector<int64_t> ByteLevelBpe::encode(std::string_view text, bool add_special_tokens) const {
-  if (!is_utf8(text)) throw_error<ValueError>("ByteLevelBpe: the text is not UTF-8");
-  std::vector<int64_t> out;
-  if (add_special_tokens) out = before_;
-  size_t start = 0;
-  for (size_t at = 0; at < text.size() && !added_.empty();) {
-    if (!begins_added_[static_cast<unsigned char>(text[at])]) {
-      ++at;
-      continue;
-    }
-    // The longest added token that begins here.
-    size_t length = 0;
-    int64_t id = 0;
-    for (const auto& [token, number] : added_) {
-      if (token.size() > length && text.substr(at).starts_with(token)) {
-        length = token.size();
-        id = number;
-      }
-    }
-    if (length == 0) {
-      ++at;
-      continue;
-    }
-    if (at > start) encode_part(text.substr(start, at - start), out);
-    out.push_back(id);
-    start = at += length;
-  }
-  if (start < text.size()) encode_part(text.substr(start), out);
-  if (add_special_tokens) out.insert(out.end(), after_.begin(), after_.end());
-  return out;
+  return vocabulary_.encode(
+      "ByteLevelBpe", text, add_special_tokens,
+      [&](std::string_view part, std::vector<int64_t>& out) { encode_part(part, out); });
 }
 
 std::string ByteLevelBpe::decode(std::span<const int64_t> ids, bool skip_special_tokens) const {
@@ -350,8 +216,8 @@ std::string ByteLevelBpe::decode(std::span<const int64_t> ids, bool skip_special
   };
   for (const int64_t id : ids) {
     const std::string& piece = token(id);
-    if (skip_special_tokens && special_.contains(id)) continue;
-    if (added_.contains(piece) && !ids_.contains(piece)) {
+    if (skip_special_tokens && vocabulary_.is_special(id)) continue;
+    if (vocabulary_.is_added(piece) && !vocabulary_.learned().contains(piece)) {
       flush();
       out += piece;
       continue;

@@ -2,22 +2,16 @@
 // like them.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "kiln/text/vocabulary.h"
 #include "kiln/text/word_splitter.h"
-
-namespace kiln {
-class Json;
-}
 
 namespace kiln::text {
 
@@ -38,8 +32,8 @@ class ByteLevelBpe {
   // What is no UTF-8 becomes U+FFFD. Throws IndexError for an id that is none.
   std::string decode(std::span<const int64_t> ids, bool skip_special_tokens = true) const;
 
-  int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
-  std::optional<int64_t> find(std::string_view token) const;
+  int64_t size() const { return vocabulary_.size(); }
+  std::optional<int64_t> find(std::string_view token) const { return vocabulary_.find(token); }
   // Throws IndexError.
   const std::string& token(int64_t id) const;
 
@@ -49,23 +43,16 @@ class ByteLevelBpe {
   };
   ByteLevelBpe() = default;
   void read_model(const Json& model, const std::string& subject);
-  void read_added(const Json* added, const std::string& subject);
   void read_splits(const Json* values, const std::string& subject);
-  void read_wrapping(const Json* values, const std::string& subject);
   void encode_part(std::string_view text, std::vector<int64_t>& out) const;
   void encode_word(std::string_view word, std::vector<int64_t>& out) const;
 
-  std::unordered_map<std::string, int64_t> ids_;
-  std::map<int64_t, std::string> tokens_;
-  std::map<std::string, int64_t, std::less<>> added_;
-  std::array<bool, 256> begins_added_{};  // by a token's first byte
-  std::set<int64_t> special_;
+  Vocabulary vocabulary_;
   std::unordered_map<uint64_t, Merge> merges_;  // by both ids
   std::optional<int64_t> unknown_;
   bool whole_words_ = false;   // a word that is a token is not split
   bool prefix_space_ = false;  // before the text
   std::optional<WordRule> rule_;
-  std::vector<int64_t> before_, after_;
 };
 
 }  // namespace kiln::text

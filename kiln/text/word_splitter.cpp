@@ -1,44 +1,20 @@
 #include "kiln/text/word_splitter.h"
 
-#include <algorithm>
-#include <array>
 #include <string>
+
+#include "kiln/text/unicode.h"
 
 namespace kiln::text {
 
 namespace {
 
-struct Range {
-  uint32_t first, last;
-};
-
-constexpr auto kLetters = std::to_array<Range>({
-#define KILN_LETTERS(first, last) {first, last},
-#include "kiln/text/unicode_ranges.def"
-});
-constexpr auto kNumbers = std::to_array<Range>({
-#define KILN_NUMBERS(first, last) {first, last},
-#include "kiln/text/unicode_ranges.def"
-});
-
-template <size_t N>
-bool within(const std::array<Range, N>& ranges, uint32_t code) {
-  const auto above =
-      std::upper_bound(ranges.begin(), ranges.end(), code,
-                       [](uint32_t value, const Range& range) { return value < range.first; });
-  return above != ranges.begin() && code <= std::prev(above)->last;
-}
-
 enum class Kind : uint8_t { space, newline, letter, number, other };
 
 Kind kind_of(uint32_t code) {
   if (code == '\n' || code == '\r') return Kind::newline;
-  const bool space = (code >= 9 && code <= 12) || code == ' ' || code == 0x85 || code == 0xa0 ||
-                     code == 0x1680 || (code >= 0x2000 && code <= 0x200a) || code == 0x2028 ||
-                     code == 0x2029 || code == 0x202f || code == 0x205f || code == 0x3000;
-  if (space) return Kind::space;
-  if (within(kLetters, code)) return Kind::letter;
-  return within(kNumbers, code) ? Kind::number : Kind::other;
+  if (is_space(code)) return Kind::space;
+  if (is_letter(code)) return Kind::letter;
+  return is_number(code) ? Kind::number : Kind::other;
 }
 
 struct Letter {
@@ -49,15 +25,10 @@ struct Letter {
 
 std::vector<Letter> letters_of(std::string_view text) {
   std::vector<Letter> out;
-  for (size_t at = 0; at < text.size();) {
-    const auto first = static_cast<unsigned char>(text[at]);
-    const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    uint32_t code = length == 1 ? first : first & (0x7fU >> length);
-    for (size_t i = 1; i < length && at + i < text.size(); ++i) {
-      code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3f);
-    }
+  size_t at = 0;
+  for (const char32_t code : code_points(text)) {
     out.push_back({code, kind_of(code), at});
-    at += length;
+    at += code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
   }
   return out;
 }

@@ -16,6 +16,7 @@
 #include "kiln/kiln.h"
 #include "kiln/text/byte_level_bpe.h"
 #include "kiln/text/sentence_piece.h"
+#include "kiln/text/word_piece.h"
 #include "tests/support/gguf_bytes.h"
 #include "tests/support/gzip.h"
 #include "tests/support/pickle_bytes.h"
@@ -85,6 +86,11 @@ std::vector<FileReader> make_readers() {
   out.push_back({"byte-level BPE", ".json", [](const std::string& path) {
                    const auto tokenizer = text::ByteLevelBpe::from_file(path);
                    tokenizer.decode(tokenizer.encode("the tensors \xef\xbc\xa1 of <s> 1234\n x"));
+                 }});
+  out.push_back({"WordPiece", ".json", [](const std::string& path) {
+                   const auto tokenizer = text::WordPiece::from_file(path);
+                   tokenizer.decode(
+                       tokenizer.encode("the t\xc3\xa9nsors \xef\xbc\xa1, don't [SEP] x"));
                  }});
   out.push_back({"idx", ".idx", [](const std::string& path) { data::read_idx(path); }});
   out.push_back({"image", ".png", [](const std::string& path) { io::read_gray_image(path); }});
@@ -260,13 +266,20 @@ std::vector<FileSeed> file_seeds(const std::string& folder, const std::string& f
     }
     std::sort(files.begin(), files.end());
     for (const auto& file : files) {
-      const bool is_text = std::string(kind) == "tokenizers";
-      const bool is_json = file.stem() == "gpt2" || file.stem() == "llama3";
-      if (is_text && file.extension() != ".model" && !is_json) continue;
-      out.add(!is_text  ? "model"
-              : is_json ? "byte-level BPE"
-                        : "sentence piece",
-              test::read_bytes(file));
+      const char* reader = "model";
+      if (std::string(kind) == "tokenizers") {
+        const auto stem = file.stem();
+        if (stem == "gpt2" || stem == "llama3") {
+          reader = "byte-level BPE";
+        } else if (stem == "bert" || stem == "letters") {
+          reader = "WordPiece";
+        } else if (file.extension() == ".model") {
+          reader = "sentence piece";
+        } else {
+          continue;  // what the readers are compared with
+        }
+      }
+      out.add(reader, test::read_bytes(file));
     }
   }
   return out.take();

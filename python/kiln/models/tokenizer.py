@@ -48,7 +48,9 @@ class Tokenizer:
         self._normalize = _normalizer(values.get("normalizer"))
         self._pre_split = _pre_tokenizer(values.get("pre_tokenizer"))
         self._wrap = _post_processor(values.get("post_processor"))
-        self._decoder = (values.get("decoder") or {}).get("type")
+        decoder = values.get("decoder") or {}
+        self._decoder, self._clean = decoder.get("type"), decoder.get("cleanup", True)
+        self._joined_prefix = decoder.get("prefix") or "##"
         self._pattern = None
         if self._added:
             longest = sorted(self._added, key=len, reverse=True)
@@ -117,8 +119,10 @@ class Tokenizer:
     def _join(self, tokens):
         if self._decoder == "WordPiece":
             first, *rest = tokens
-            words = [t[2:] if t.startswith("##") else _after_space(t) for t in rest]
-            return "".join([first, *words])
+            prefix = self._joined_prefix
+            words = [t.removeprefix(prefix) if t.startswith(prefix) else " " + t for t in rest]
+            words.insert(0, first)
+            return "".join(map(_cleaned_up, words) if self._clean else words)
         if self._decoder == "ByteLevel":
             back = _bytes_of_letters()
             raw = bytearray()
@@ -128,10 +132,11 @@ class Tokenizer:
         return " ".join(tokens)
 
 
-def _after_space(token):
-    """A token with the space before it, which some marks have not."""
-    close = token in (".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re")
-    return token if close else " " + token
+def _cleaned_up(token):
+    """A token without the space before it, which some marks have not."""
+    for text in (" .", " ?", " !", " ,", " ' ", " n't", " 'm", " do not", " 's", " 've", " 're"):
+        token = token.replace(text, " don't" if text == " do not" else text.strip())
+    return token
 
 
 def _member(values, name, kind, where):
@@ -227,7 +232,7 @@ def _normalizer(values):
     if kind in ("NFC", "NFD", "NFKC", "NFKD"):
         return functools.partial(unicodedata.normalize, kind)
     if kind == "Lowercase":
-        return str.lower
+        return lambda text: "".join(map(str.lower, text))
     if kind == "BertNormalizer":
         return functools.partial(_bert_normalized, values)
     _unknown_part(
@@ -241,10 +246,11 @@ def _bert_normalized(values, text):
     if values.get("clean_text", True):
         kept = []
         for letter in text:
-            if letter in "\t\n\r" or unicodedata.category(letter) == "Zs":
+            category = unicodedata.category(letter)
+            if letter in "\t\n\r" or category[0] == "Z":
                 kept.append(" ")
-            elif letter not in "\0\ufffd" and unicodedata.category(letter)[0] != "C":
-                kept.append(letter)
+            elif letter not in "\0\ufffd" and category not in ("Cc", "Cf", "Co"):
+                kept.append(letter)  # also what this version of Unicode does not know
         text = "".join(kept)
     if values.get("handle_chinese_chars", True):
         text = "".join(f" {x} " if _is_chinese(ord(x)) else x for x in text)
@@ -253,7 +259,8 @@ def _bert_normalized(values, text):
     if lower if strip is None else strip:
         text = unicodedata.normalize("NFD", text)
         text = "".join(x for x in text if unicodedata.category(x) != "Mn")
-    return text.lower() if lower else text
+    # Letter by letter: a sigma at the end of a word is one like any other.
+    return "".join(map(str.lower, text)) if lower else text
 
 
 def _is_chinese(code):
