@@ -2,8 +2,10 @@
 
 #include <charconv>
 #include <mutex>
+#include <optional>
 #include <vector>
 
+#include "kiln/core/accelerator.h"
 #include "kiln/core/error.h"
 #include "kiln/core/fork.h"
 
@@ -34,18 +36,26 @@ Device parse_device(std::string_view text) {
                                "'; expected 'name' or 'name:index' with an index of 0 to 127");
     }
   }
-  DeviceNames& table = device_names();
-  std::lock_guard lock(table.mutex);
-  std::string known;
-  for (size_t i = 0; i < table.names.size(); ++i) {
-    if (table.names[i] == name) {
-      if (static_cast<DeviceType>(i) == kCpu && index != 0) {
-        throw_error<DeviceError>("Device: no such device; got '", text,
-                                 "'; expected 'cpu', of which there is one");
+  const auto find = [&](std::string* known) -> std::optional<Device> {
+    DeviceNames& table = device_names();
+    std::lock_guard lock(table.mutex);
+    for (size_t i = 0; i < table.names.size(); ++i) {
+      if (table.names[i] == name) {
+        if (static_cast<DeviceType>(i) == kCpu && index != 0) {
+          throw_error<DeviceError>("Device: no such device; got '", text,
+                                   "'; expected 'cpu', of which there is one");
+        }
+        return Device(static_cast<DeviceType>(i), index);
       }
-      return Device(static_cast<DeviceType>(i), index);
+      *known += (i == 0 ? "'" : ", '") + table.names[i] + "'";
     }
-    known += (i == 0 ? "'" : ", '") + table.names[i] + "'";
+    return {};
+  };
+  std::string known;
+  if (const auto found = find(&known)) return *found;
+  // Some devices are in a library of their own, which is opened when one of them is first named.
+  if (detail::open_device_plugin(name)) {
+    if (const auto found = find(&known)) return *found;
   }
   throw_error<DeviceError>("Device: no such device; got '", text, "'; expected one of ", known);
 }

@@ -64,6 +64,7 @@ from . import (  # noqa: E402,F401
     func,
     linalg,
     nn,
+    opencl,
     optim,
     profiler,
     random,

@@ -6,6 +6,7 @@ namespace kiln::python {
 void bind_compile(nb::module_& m);
 void bind_graph_model(nb::module_& m);
 void bind_onnx(nb::module_& m);
+void bind_opencl(nb::module_& m);
 }  // namespace kiln::python
 
 NB_MODULE(_C, m) {
@@ -47,6 +48,7 @@ NB_MODULE(_C, m) {
   bind_compile(m);
   bind_graph_model(m);
   bind_onnx(m);
+  bind_opencl(m);
   bind_io(m);
   bind_init(m);
   bind_rl(m);

@@ -68,7 +68,16 @@ class Suite {
   }
 
  private:
-  bool wanted(const std::string& op) const { return op.find(options_.only) != std::string::npos; }
+  bool wanted(const std::string& op) const {
+    if (std::ranges::find(options_.but, op) != options_.but.end()) return false;
+    size_t begin = 0;
+    for (;;) {
+      const size_t end = options_.only.find('|', begin);
+      if (op.find(options_.only.substr(begin, end - begin)) != std::string::npos) return true;
+      if (end == std::string::npos) return false;
+      begin = end + 1;
+    }
+  }
 
   void fail(const std::string& op, const std::string& what) {
     if (++count_[op] <= options_.max_failures_per_op) failures_.push_back({op, what});

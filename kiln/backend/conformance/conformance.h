@@ -31,7 +31,9 @@ std::string to_string(const ConformanceFailure& failure);
 struct ConformanceOptions {
   std::vector<DType> float_dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
   std::vector<DType> int_dtypes = {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8};
-  std::string only = {};        // run the ops whose name contains this
+  // Run the ops whose name contains this, or one of these: "_sum|_amax"; and not these ops.
+  std::string only = {};
+  std::vector<std::string> but = {};
   bool fast = false;            // the backend is: also compare thread counts on large products
   int max_failures_per_op = 3;  // how many to report of one op
 };

@@ -1,0 +1,72 @@
+# The backend for GPUs: libkiln_gpu, a library of its own that libkiln opens when it is asked for a
+# GPU. It is built against OpenCL's C headers alone; the loader and the drivers are opened at run time.
+
+set(kiln_gpu_wanted ${KILN_GPU})
+if(kiln_gpu_wanted AND NOT BUILD_SHARED_LIBS)
+  message(STATUS "GPUs: no; a static libkiln has no library beside it to open")
+  set(kiln_gpu_wanted OFF)
+endif()
+if(kiln_gpu_wanted AND KILN_PORTABLE)
+  message(STATUS "GPUs: no; not yet in wheels for older systems")
+  set(kiln_gpu_wanted OFF)
+endif()
+if(kiln_gpu_wanted)
+  find_path(KILN_OPENCL_INCLUDE_DIR CL/cl.h)
+  mark_as_advanced(KILN_OPENCL_INCLUDE_DIR)
+  if(NOT KILN_OPENCL_INCLUDE_DIR)
+    message(STATUS "GPUs: no; OpenCL's C headers are missing (Debian: opencl-c-headers, "
+                   "Fedora and Arch: opencl-headers)")
+    set(kiln_gpu_wanted OFF)
+  endif()
+endif()
+if(NOT kiln_gpu_wanted)
+  return()
+endif()
+
+# The kernels' texts, embedded. A changed text configures anew.
+file(GLOB kernel_files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/backend/gpu/kernels/*.k")
+set(kernel_entries "")
+foreach(kernel_file IN LISTS kernel_files)
+  cmake_path(GET kernel_file STEM stem)
+  file(READ "${kernel_file}" text)
+  string(APPEND kernel_entries "    {\"${stem}\", R\"kernel(${text})kernel\"},\n")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${kernel_file}")
+endforeach()
+set(kernel_texts "${PROJECT_BINARY_DIR}/kernel_texts.cpp")
+file(CONFIGURE OUTPUT "${kernel_texts}" @ONLY CONTENT [[
+// Made by cmake/KilnGpu.cmake from kiln/backend/gpu/kernels/.
+#include "kiln/backend/gpu/kernel_texts.h"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace kiln::gpu {
+
+std::string_view kernel_text(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> kTexts[] = {
+@kernel_entries@  };
+  for (const auto& [key, text] : kTexts) {
+    if (key == name) return text;
+  }
+  throw std::logic_error("no such kernel: " + std::string(name));
+}
+
+}  // namespace kiln::gpu
+]])
+
+file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/backend/gpu/*.cpp")
+add_library(kiln_gpu SHARED ${gpu_sources} "${kernel_texts}")
+target_include_directories(kiln_gpu PRIVATE "${PROJECT_SOURCE_DIR}")
+target_include_directories(kiln_gpu SYSTEM PRIVATE "${KILN_OPENCL_INCLUDE_DIR}")
+target_link_libraries(kiln_gpu PRIVATE kiln Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_definitions(kiln_gpu PRIVATE KILN_VERSION="${PROJECT_VERSION}")
+kiln_target_flags(kiln_gpu)
+target_compile_options(kiln_gpu PRIVATE "$<$<CONFIG:Release>:-Os>" -ffp-contract=off)
+set_target_properties(kiln_gpu PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  target_link_options(kiln_gpu PRIVATE
+    "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/kiln_gpu.map")
+  set_target_properties(kiln_gpu PROPERTIES
+    LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/kiln_gpu.map")
+endif()

@@ -1,0 +1,281 @@
+#include "kiln/backend/gpu/device.h"
+
+#include <array>
+#include <bit>
+
+#include <unistd.h>
+
+#include "kiln/backend/gpu/kernel_texts.h"
+#include "kiln/core/error.h"
+
+namespace kiln::gpu {
+namespace {
+
+// Ops that have raised or may, by number, with what their fault is. Never destroyed.
+struct FaultNames {
+  std::mutex mutex;
+  std::vector<std::pair<std::string, FaultKind>> names;
+};
+FaultNames& fault_names() {
+  static auto& names = *new FaultNames;
+  return names;
+}
+
+// Quarters of powers of two, so that a block wastes at most a fifth.
+size_t size_class(size_t bytes) {
+  if (bytes <= 512) return 512;
+  const size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
+
+constexpr const char* kKernelName = "kiln_kernel";
+
+}  // namespace
+
+std::string full_text(const KernelText& kernel, const std::string& name) {
+  const std::string_view text = kernel_text(kernel.file);
+  std::string out(kernel_text("prelude"));
+  out += "#define NAME " + name + "\n";
+  out += kernel.defines;
+  out += text;
+  return out;
+}
+
+Buffer::~Buffer() { device_->release(memory_, bytes_); }
+
+GpuDevice::GpuDevice(int index, std::unique_ptr<Driver> driver)
+    : index_(index),
+      process_(getpid()),
+      driver_(std::move(driver)),
+      programs_(ProgramCache::default_folder()),
+      limit_(driver_->properties().memory_bytes) {
+  if (properties().largest_group < 256) {
+    throw_error<DeviceError>("opencl: ", properties().name, " has work-groups of at most ",
+                             properties().largest_group, "; expected 256 or more");
+  }
+  fault_ = driver_->allocate(64);
+  if (fault_ == nullptr)
+    throw_error<DeviceError>("opencl: ", properties().name, " has no memory left");
+  const std::array<int32_t, 16> zeros{};
+  driver_->write(fault_, 0, zeros.data(), sizeof zeros);
+}
+
+GpuDevice& GpuDevice::of(Device device) {
+  // Never destroyed: buffers may outlive everything static.
+  static auto& mutex = *new std::mutex;
+  static auto& opened = *new std::array<std::atomic<GpuDevice*>, 128>{};
+  auto& place = opened[static_cast<size_t>(device.index)];
+  if (GpuDevice* found = place.load(std::memory_order_acquire)) {
+    found->refuse_child();
+    return *found;
+  }
+  std::lock_guard lock(mutex);
+  if (place.load() == nullptr) {
+    place.store(new GpuDevice(device.index, open_opencl(device.index)), std::memory_order_release);
+  }
+  return *place.load();
+}
+
+void GpuDevice::refuse_child() const {
+  if (getpid() == process_) return;
+  throw_error<DeviceError>("opencl: opencl:", index_,
+                           " was opened before this process was forked, and drivers do not survive "
+                           "that; use it in the first process, or start this one anew (spawn)");
+}
+
+// ---- Memory
+
+// With the lock held.
+Memory GpuDevice::obtain(size_t bytes) {
+  if (auto found = kept_.find(bytes); found != kept_.end() && !found->second.empty()) {
+    Memory memory = found->second.back();
+    found->second.pop_back();
+    stats_.bytes_cached -= bytes;
+    return memory;
+  }
+  const auto fresh = [&]() -> Memory {
+    if (bytes > limit_ || stats_.bytes_in_use + stats_.bytes_cached > limit_ - bytes)
+      return nullptr;
+    return driver_->allocate(bytes);
+  };
+  Memory memory = fresh();
+  if (memory == nullptr && stats_.bytes_cached > 0) {
+    give_back_all();
+    memory = fresh();
+  }
+  if (memory != nullptr) ++stats_.system_allocations;
+  return memory;
+}
+
+Handle<Buffer> GpuDevice::allocate(size_t wanted) {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  if (wanted > properties().memory_bytes) {
+    throw_error<ValueError>("opencl: cannot allocate ", wanted, " bytes on ", properties().name,
+                            ", which has ", properties().memory_bytes);
+  }
+  const size_t bytes = size_class(wanted);
+  Memory memory = obtain(bytes);
+  if (memory == nullptr) {
+    throw_error<ValueError>("opencl: out of memory on ", properties().name, "; got a request for ",
+                            wanted, " bytes while ", stats_.bytes_in_use,
+                            " are in use; expected at most ", limit_, " in all and ",
+                            properties().largest_allocation, " at once");
+  }
+  ++stats_.allocations;
+  stats_.bytes_in_use += bytes;
+  stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
+  return Handle<Buffer>::adopt(new Buffer(this, memory, bytes));
+}
+
+void GpuDevice::release(Memory memory, size_t bytes) noexcept {
+  if (getpid() != process_) return;  // a forked process has no driver
+  std::lock_guard lock(mutex_);
+  stats_.bytes_in_use -= bytes;
+  try {
+    kept_[bytes].push_back(memory);
+    stats_.bytes_cached += bytes;
+  } catch (...) {
+    driver_->release(memory);
+  }
+}
+
+void GpuDevice::give_back_all() {
+  for (auto& [bytes, blocks] : kept_) {
+    for (Memory memory : blocks) driver_->release(memory);
+    blocks.clear();
+  }
+  stats_.bytes_cached = 0;
+}
+
+MemoryStats GpuDevice::memory_stats() {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+void GpuDevice::reset_memory_stats() {
+  std::lock_guard lock(mutex_);
+  stats_.allocations = 0;
+  stats_.system_allocations = 0;
+  stats_.peak_bytes_in_use = stats_.bytes_in_use;
+}
+void GpuDevice::empty_cache() {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  give_back_all();
+}
+void GpuDevice::set_memory_limit(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  limit_ = std::min(bytes, properties().memory_bytes);
+}
+GpuDevice::Counters GpuDevice::counters() {
+  std::lock_guard lock(mutex_);
+  return counters_;
+}
+
+// ---- Transfers
+
+void GpuDevice::write(const Buffer& to, const void* from, size_t bytes) {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  driver_->write(to.memory(), 0, from, bytes);
+}
+
+// With the lock held: waits, and throws what a kernel has raised. The word is read with whatever
+// else is.
+void GpuDevice::finish() {
+  int32_t code = 0;
+  if (may_fault_) driver_->read(fault_, 0, &code, sizeof code);
+  driver_->finish();
+  may_fault_ = false;
+  if (code == 0) return;
+  const int32_t zero = 0;
+  driver_->write(fault_, 0, &zero, sizeof zero);
+  std::pair<std::string, FaultKind> op;
+  {
+    FaultNames& faults = fault_names();
+    std::lock_guard names(faults.mutex);
+    op = faults.names.at(static_cast<size_t>(code - 1));
+  }
+  if (op.second == FaultKind::index) {
+    throw_error<IndexError>(op.first, ": index out of range; found by a kernel on opencl:", index_);
+  }
+  throw_error<ValueError>(op.first, ": division by zero; found by a kernel on opencl:", index_);
+}
+
+void GpuDevice::read(const Buffer& from, size_t offset, void* to, size_t bytes) {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  driver_->read(from.memory(), offset, to, bytes);
+  counters_.read_bytes += bytes;
+  if (bytes > 8) ++counters_.reads;
+  finish();
+}
+
+void GpuDevice::synchronize() {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  finish();
+}
+
+// ---- Kernels
+
+// With the lock held.
+Function GpuDevice::function(const KernelText& kernel) {
+  std::string key = kernel.file;
+  key += '\n';
+  key += kernel.defines;
+  if (auto found = functions_.find(key); found != functions_.end()) return found->second;
+  const std::string text = full_text(kernel, kKernelName);
+  const std::string disk_key = concat(properties().name, "\n", properties().driver, "\n", text);
+  Function function = nullptr;
+  if (const auto binary = programs_.find(disk_key)) {
+    function = driver_->load(*binary, kKernelName);
+    if (function != nullptr) ++counters_.from_disk;
+  }
+  if (function == nullptr) {
+    const std::vector<std::byte> binary = driver_->compile(text);
+    ++counters_.compiled;
+    function = driver_->load(binary, kKernelName);
+    if (function == nullptr) {
+      throw_error<RuntimeError>("opencl: ", properties().name, " does not load the kernel '",
+                                kernel.file, "' that its own driver compiled");
+    }
+    programs_.keep(disk_key, binary);
+  }
+  functions_.emplace(std::move(key), function);
+  return function;
+}
+
+void GpuDevice::launch(const KernelText& kernel, size_t items,
+                       std::span<const Argument> arguments) {
+  if (items == 0) return;
+  launch_groups(kernel, {(items + kGroup - 1) / kGroup, 1, 1}, {kGroup, 1, 1}, arguments);
+}
+
+void GpuDevice::launch_groups(const KernelText& kernel, Extent groups, Extent group,
+                              std::span<const Argument> arguments) {
+  refuse_child();
+  if (groups.x == 0 || groups.y == 0 || groups.z == 0) return;
+  std::lock_guard lock(mutex_);
+  driver_->launch(function(kernel), groups, group, arguments);
+  ++counters_.launches;
+  for (const Argument& a : arguments) {
+    may_fault_ |= a.kind == Argument::Kind::memory && a.data == fault_;
+  }
+}
+
+Memory GpuDevice::fault_word() { return fault_; }
+
+int32_t GpuDevice::fault_code(const char* op, FaultKind kind) {
+  FaultNames& faults = fault_names();
+  std::lock_guard lock(faults.mutex);
+  for (size_t i = 0; i < faults.names.size(); ++i) {
+    if (faults.names[i].first == op && faults.names[i].second == kind) {
+      return static_cast<int32_t>(i + 1);
+    }
+  }
+  faults.names.emplace_back(op, kind);
+  return static_cast<int32_t>(faults.names.size());
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,120 @@
+// A GPU and what is kept for it: its queue, its memory, its kernels. Internal.
+//
+// Note [Order]: everything on a device runs in the order in which it was enqueued, whichever thread
+// enqueued it. So memory that is given back may be handed out again at once: what reads it was
+// enqueued before what will write it. Only reading values waits.
+//
+// Note [Faults]: a kernel that meets a bad value (an index out of range, a divisor of 0) goes on
+// and raises the device's fault word: the number of what it was computing. Who waits for the device
+// next reads the word, and throws the error that the op would have thrown.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "kiln/backend/gpu/runtime/driver.h"
+#include "kiln/backend/gpu/runtime/program_cache.h"
+#include "kiln/core/allocator.h"
+#include "kiln/core/device.h"
+#include "kiln/core/handle.h"
+
+namespace kiln::gpu {
+
+class GpuDevice;
+
+// A block of a device's memory.
+class Buffer final : public RefCounted {
+ public:
+  Buffer(GpuDevice* device, Memory memory, size_t bytes)
+      : device_(device), memory_(memory), bytes_(bytes) {}
+  ~Buffer() override;
+  Memory memory() const { return memory_; }
+  GpuDevice& device() const { return *device_; }
+  size_t bytes() const { return bytes_; }
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  GpuDevice* device_;
+  Memory memory_;
+  size_t bytes_;  // as the allocator counts them
+  std::atomic<uint32_t> version_{0};
+};
+
+// A text of kernels/ and the macros that stand before it.
+struct KernelText {
+  const char* file;     // "map"
+  std::string defines;  // "#define OUT f32\n..."
+};
+// The whole of what a compiler is given: the prelude, the macros and the text, with the kernel's
+// name.
+std::string full_text(const KernelText& kernel, const std::string& name);
+
+// What a bad value in a kernel becomes.
+enum class FaultKind : uint8_t { index, divisor };
+
+class GpuDevice {
+ public:
+  // The device of that index, opened at the first call. Throws DeviceError: there is none, or this
+  // process was forked from one that had opened it.
+  static GpuDevice& of(Device device);
+
+  const Properties& properties() const { return driver_->properties(); }
+
+  // Throws ValueError where there is no such block, also after all that is kept was given back.
+  Handle<Buffer> allocate(size_t bytes);
+  void release(Memory memory, size_t bytes) noexcept;
+
+  void write(const Buffer& to, const void* from, size_t bytes);
+  // Waits. Throws what kernels have raised.
+  void read(const Buffer& from, size_t offset, void* to, size_t bytes);
+  void synchronize();
+
+  // Rows of work-items: `items` of them in groups of kGroup, or as many groups as asked for.
+  void launch(const KernelText& kernel, size_t items, std::span<const Argument> arguments);
+  void launch_groups(const KernelText& kernel, Extent groups, Extent group,
+                     std::span<const Argument> arguments);
+  // Arguments for a kernel that can raise: the word, and the number of the op and its fault.
+  Memory fault_word();
+  int32_t fault_code(const char* op, FaultKind kind);
+
+  MemoryStats memory_stats();
+  void reset_memory_stats();
+  void empty_cache();
+  void set_memory_limit(size_t bytes);
+  struct Counters {
+    uint64_t compiled = 0;   // by the driver
+    uint64_t from_disk = 0;  // found in the folder of compiled kernels
+    uint64_t launches = 0;
+    uint64_t reads = 0;  // of more than one element
+    uint64_t read_bytes = 0;
+  };
+  Counters counters();
+
+ private:
+  GpuDevice(int index, std::unique_ptr<Driver> driver);
+  Function function(const KernelText& kernel);
+  Memory obtain(size_t bytes);
+  void give_back_all();
+  void finish();
+  void refuse_child() const;
+
+  int index_;
+  int process_;
+  std::unique_ptr<Driver> driver_;
+  ProgramCache programs_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, Function> functions_;
+  std::map<size_t, std::vector<Memory>> kept_;  // by size
+  MemoryStats stats_;
+  size_t limit_;
+  Memory fault_ = nullptr;
+  bool may_fault_ = false;
+  Counters counters_;
+};
+
+inline constexpr size_t kGroup = 128;  // GROUP of the kernels
+
+}  // namespace kiln::gpu

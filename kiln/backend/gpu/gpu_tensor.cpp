@@ -1,0 +1,87 @@
+#include "kiln/backend/gpu/gpu_tensor.h"
+
+#include <limits>
+
+#include "kiln/backend/gpu/loops.h"
+
+namespace kiln::gpu {
+
+H empty(const Shape& shape, DType dtype, Device device) {
+  GpuDevice& gpu = GpuDevice::of(device);
+  if (dtype == DType::f64 && !gpu.properties().has_f64) {
+    throw_error<DTypeError>("opencl: ", gpu.properties().name,
+                            " computes no float64; expected float32, float16 or bfloat16");
+  }
+  // An expanded operand can ask for a result of any size: a product that wraps must not look small.
+  size_t bytes = size_of(dtype);
+  bool too_large = false;
+  for (int64_t size : shape) {
+    too_large = __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || too_large;
+  }
+  if (too_large && !shape.contains(0)) bytes = std::numeric_limits<size_t>::max();
+  return make_handle<GpuTensor>(shape, dtype, device, contiguous_strides(shape), 0,
+                                gpu.allocate(bytes));
+}
+
+H from_data(const TensorData& data, Device device) {
+  H out = empty(data.shape(), data.dtype(), device);
+  if (data.bytes() != 0) out->gpu().write(*out->storage(), data.data(), data.bytes());
+  return out;
+}
+
+TensorData into_data(const H& x) {
+  TensorData out(x->shape(), x->dtype());
+  if (x->numel() == 0) {
+    x->gpu().synchronize();
+    return out;
+  }
+  const H rows = contiguous(x);
+  const size_t offset = static_cast<size_t>(rows->offset()) * size_of(x->dtype());
+  x->gpu().read(*rows->storage(), offset, out.mutable_data(), out.bytes());
+  return out;
+}
+
+H contiguous(const H& x) {
+  if (x->is_contiguous()) return x;
+  H out = empty(x->shape(), x->dtype(), x->device());
+  copy_elements(out, x);
+  return out;
+}
+
+void assign(const H& x, const H& value) {
+  if (x->numel() != 0) {
+    if (may_overlap(*x, *value)) {
+      H copy = empty(value->shape(), value->dtype(), value->device());
+      copy_elements(copy, value);
+      copy_elements(x, copy);
+    } else {
+      copy_elements(x, value);
+    }
+  }
+  x->storage()->bump_version();
+}
+
+namespace {
+
+// Elements [first, last) that a view touches.
+std::pair<int64_t, int64_t> extent(const GpuTensor& x) {
+  int64_t low = x.offset();
+  int64_t high = x.offset();
+  for (int i = 0; i < x.shape().rank(); ++i) {
+    const int64_t reach = (x.shape()[i] - 1) * x.strides()[i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto item = static_cast<int64_t>(size_of(x.dtype()));
+  return {low * item, (high + 1) * item};
+}
+
+}  // namespace
+
+bool may_overlap(const GpuTensor& a, const GpuTensor& b) {
+  if (!(a.storage() == b.storage()) || a.numel() == 0 || b.numel() == 0) return false;
+  const auto [a_low, a_high] = extent(a);
+  const auto [b_low, b_high] = extent(b);
+  return a_low < b_high && b_low < a_high;
+}
+
+}  // namespace kiln::gpu

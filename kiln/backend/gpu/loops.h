@@ -1,0 +1,114 @@
+// How ops become launches of the kernels in kernels/. Internal.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "kiln/backend/gpu/gpu_tensor.h"
+#include "kiln/core/random.h"
+#include "kiln/core/scalar.h"
+
+namespace kiln::gpu {
+
+using T = Arg<H>;
+
+// The struct Map of the prelude.
+struct MapArgument {
+  int64_t n = 0;
+  int64_t rank = 1;
+  int64_t size[kMaxRank] = {};
+  int64_t offset[4] = {};
+  int64_t step[4][kMaxRank] = {};
+};
+
+// Operand k of a loop over `shape`: strides and offset of x read in that (broadcast) shape.
+struct Loop {
+  explicit Loop(const Shape& shape) : shape(shape) {}
+  void add(const H& x);                              // the next operand
+  void add(const Strides& strides, int64_t offset);  // likewise
+  void skip() { ++operands; }                        // an operand that is not there
+  // Joins dims that lie behind one another in all operands.
+  MapArgument argument() const;
+  // "u32", or "u64" where numbers of elements need it.
+  const char* index_type() const;
+
+  Shape shape;
+  int operands = 0;
+  std::array<Strides, 4> strides;
+  std::array<int64_t, 4> offsets{};
+};
+
+// "f32", "boolean".
+const char* dialect_name(DType dtype);
+// The type of the numbers that a kernel of this dtype takes: "f64", "f32" or "i64".
+const char* scalar_type(DType dtype);
+// A number as that type.
+class ScalarArgument {
+ public:
+  ScalarArgument(DType dtype, double value);
+  ScalarArgument(DType dtype, int64_t value);
+  Argument argument() const { return {Argument::Kind::bytes, bytes_.data(), size_}; }
+
+ private:
+  std::array<std::byte, 8> bytes_{};
+  size_t size_ = 8;
+};
+// `value` as a tensor of the dtype would hold it.
+double rounded(Scalar value, DType dtype);
+
+struct Numbers {
+  double s0 = 0.0;
+  double s1 = 0.0;
+  double s2 = 0.0;
+};
+struct Integers {
+  int64_t s0 = 0;
+  int64_t s1 = 0;
+};
+
+// y = body(x0, x1, x2, s0, s1, s2) for each element of what the inputs broadcast to, which a fresh
+// tensor of dtype `out` gets; or the first input's memory, where it was donated or is to be written
+// over, and fits.
+H map(const std::string& body, DType out, std::vector<T> inputs, Numbers numbers = {});
+H map(const std::string& body, DType out, std::vector<T> inputs, Integers numbers);
+// The same for one whose body says FAULT where an element of x1 is 0.
+H map_checked(const char* op, const std::string& body, DType out, std::vector<T> inputs);
+// Writes the elements of `to`.
+void map_into(const H& to, const std::string& body, std::vector<H> inputs, Numbers numbers = {});
+void fill_into(const H& to, Scalar value);
+void copy_elements(const H& to, const H& from);
+
+// A reduction over dims: `first` is what it begins with, `each` what becomes of an element x,
+// `joined` joins a and b, and `finish` makes the result of a.
+struct Reducer {
+  const char* first;
+  const char* each;
+  const char* joined;
+  const char* finish = "a";
+};
+H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DType out,
+         double number = 0.0);
+H arg_reduce(const char* better, const H& x, int dim, bool keepdim);
+
+H matmul(const H& x, const H& y);
+
+H gather(const char* op, const H& x, int dim, const H& index);
+// x with src combined into it: "b" replaces, "a + b" adds.
+H scatter(const char* op, const char* combined, const H& x, int dim, const H& index, const H& src);
+H spread_index(const H& index, int dim, const Shape& shape);
+
+// y = body of x0 (and x1) along a dim; `state` declares what goes from element to element.
+H scan(const char* state, const char* body, const H& x, int dim, DType out,
+       const H* second = nullptr, bool reversed = false);
+H argsort(const H& x, int dim, bool descending);
+H searchsorted(const H& sorted, const H& values, bool right);
+H nonzero(const H& mask);
+H random(const Shape& shape, Distribution distribution, RandomStream stream, DType dtype,
+         Device device);
+
+inline std::string define(const char* name, const std::string& value) {
+  return "#define " + std::string(name) + " " + value + "\n";
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,84 @@
+// What the GPU backend asks of a driver: devices, memory, kernels, one queue in order.
+//
+// OpenCl (opencl.cpp) is one. The interface has what CUDA's driver API and HIP have too: memory is
+// an opaque handle with offsets, a kernel is text that becomes a binary that becomes a function,
+// and everything enqueued on a device runs in its order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kiln::gpu {
+
+// cl_mem; CUdeviceptr.
+using Memory = void*;
+// cl_kernel; CUfunction.
+using Function = void*;
+
+struct Properties {
+  std::string name;
+  std::string vendor;
+  std::string driver;       // its name and version: binaries are kept for it
+  size_t memory_bytes = 0;  // of the whole device
+  size_t largest_allocation = 0;
+  size_t largest_group = 0;
+  bool has_f64 = false;
+  // Whether f32 division and square root can be, and so are, rounded correctly.
+  bool exact_division = false;
+  bool is_cpu = false;
+};
+
+struct Argument {
+  enum class Kind : uint8_t { memory, bytes } kind;
+  const void* data;  // of memory: the handle itself
+  size_t size;
+
+  static Argument memory(Memory m) { return {Kind::memory, m, 0}; }
+  template <class T>
+  static Argument bytes(const T& value) {
+    return {Kind::bytes, &value, sizeof(T)};
+  }
+};
+
+struct Extent {
+  size_t x = 1;
+  size_t y = 1;
+  size_t z = 1;
+};
+
+// One device and its queue. No two threads call it at once, but for properties().
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  virtual const Properties& properties() const = 0;
+
+  // Null when there is no such block of memory.
+  virtual Memory allocate(size_t bytes) = 0;
+  virtual void release(Memory memory) noexcept = 0;
+
+  // Enqueued. `from` may change when write() returns; `to` is filled when finish() does.
+  virtual void write(Memory to, size_t offset, const void* from, size_t bytes) = 0;
+  virtual void read(Memory from, size_t offset, void* to, size_t bytes) = 0;
+  virtual void launch(Function function, Extent groups, Extent group,
+                      std::span<const Argument> arguments) = 0;
+  // Waits for all of the above.
+  virtual void finish() = 0;
+
+  // Compiles a kernel's text. Throws RuntimeError with the compiler's log.
+  virtual std::vector<std::byte> compile(const std::string& text) = 0;
+  // The function of that name in a binary; null where the driver does not take the binary.
+  virtual Function load(std::span<const std::byte> binary, const std::string& name) = 0;
+};
+
+// The OpenCL devices of this machine, GPUs first: how many, and why there is none. The ICD loader
+// is opened at the first call.
+int opencl_device_count();
+const std::string& opencl_absence();
+// Throws DeviceError.
+std::unique_ptr<Driver> open_opencl(int index);
+
+}  // namespace kiln::gpu

@@ -1,0 +1,77 @@
+// GPUs: whether there are any, and their memory. Device("opencl") opens them.
+//
+// They are reached through a library of their own, libkiln_gpu, which is opened when one of these
+// functions or the device's name is first used. Without that library, without a driver or without a
+// device, is_available() is false, and asking for the device throws DeviceError, which says what
+// is missing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "kiln/core/allocator.h"
+
+namespace kiln::opencl {
+
+bool is_available();
+int device_count();
+// Why is_available() is false; empty where it is true.
+std::string absence();
+
+// What follows throws DeviceError where there is no such device.
+struct DeviceProperties {
+  std::string name;
+  std::string vendor;
+  std::string driver;
+  size_t memory_bytes = 0;
+  bool has_float64 = false;
+};
+DeviceProperties device_properties(int index = 0);
+
+// Waits for all that was computed on the device. Throws what its kernels have found wrong (an index
+// out of range, an integer division by zero) and nobody has been told yet.
+void synchronize(int index = 0);
+
+// As kiln::memory_stats(), of the device's memory.
+MemoryStats memory_stats(int index = 0);
+void reset_memory_stats(int index = 0);
+// Gives the driver back what was freed and kept.
+void empty_cache(int index = 0);
+// The most that may be allocated, kept blocks included; what would need more is a ValueError.
+void set_memory_limit(size_t bytes, int index = 0);
+
+// Counts since the device was opened.
+struct Counters {
+  uint64_t kernels_compiled = 0;  // by the driver
+  uint64_t kernels_loaded = 0;    // compiled by an earlier process, and found on disk
+  uint64_t launches = 0;
+  uint64_t reads = 0;  // of more than one element, to the host
+};
+Counters counters(int index = 0);
+
+}  // namespace kiln::opencl
+
+namespace kiln::detail {
+
+// What libkiln_gpu gives: the functions above. Its one exported function registers the backend
+// where there is a device.
+struct GpuPlugin {
+  int (*device_count)();
+  std::string (*absence)();
+  opencl::DeviceProperties (*properties)(int);
+  void (*synchronize)(int);
+  MemoryStats (*memory_stats)(int);
+  void (*reset_memory_stats)(int);
+  void (*empty_cache)(int);
+  void (*set_memory_limit)(size_t, int);
+  opencl::Counters (*counters)(int);
+};
+using OpenGpuPlugin = const GpuPlugin* (*)(const char* version);
+
+// Opens the plug-in that has devices of that name, if one does. False for every other name; throws
+// DeviceError where the name is known and there is no device.
+bool open_device_plugin(std::string_view name);
+
+}  // namespace kiln::detail

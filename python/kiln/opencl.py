@@ -1,0 +1,82 @@
+"""GPUs and other OpenCL devices: whether there are any, and their memory.
+
+Tensors are made on or moved to device "opencl" ("opencl:1" for the second): kiln.ones(3,
+device="opencl"), model.to("opencl"). Without a driver or a device is_available() is False, absence()
+says what is missing, and the device is a DeviceError.
+"""
+
+from . import _C
+from .errors import DeviceError
+
+__all__ = [
+    "absence", "device_count", "empty_cache", "get_device_name", "get_device_properties",
+    "is_available", "memory_allocated", "memory_stats", "reset_memory_stats", "set_memory_limit",
+    "synchronize",
+]  # fmt: skip
+
+
+def _index(device):
+    if device is None:
+        return 0
+    device = _C.device(device)
+    if device.type != "opencl":
+        raise DeviceError(f"opencl: another kind of device; got '{device}'; expected 'opencl'")
+    return device.index or 0
+
+
+def is_available():
+    """Whether there is an OpenCL device."""
+    return device_count() > 0
+
+
+def device_count():
+    """How many there are."""
+    return _C._opencl_device_count()
+
+
+def absence():
+    """Why there is none: what is missing, and how to install it. Empty where there is one."""
+    return _C._opencl_absence()
+
+
+def get_device_properties(device=None):
+    """A dict: name, vendor, driver, total_memory, has_float64. DeviceError without that device."""
+    return _C._opencl_device_properties(_index(device))
+
+
+def get_device_name(device=None):
+    """The device's name."""
+    return get_device_properties(device)["name"]
+
+
+def synchronize(device=None):
+    """Waits for all that was computed there.
+
+    Raises what kernels found wrong and nobody was told: IndexError, ValueError.
+    """
+    _C._opencl_synchronize(_index(device))
+
+
+def memory_stats(device=None):
+    """A dict as kiln.memory_stats() gives, of the device's memory."""
+    return _C._opencl_memory_stats(_index(device))
+
+
+def memory_allocated(device=None):
+    """The bytes that tensors hold there."""
+    return memory_stats(device)["bytes_in_use"]
+
+
+def reset_memory_stats(device=None):
+    """Sets the counters of allocations to 0 and the peak to what is in use."""
+    _C._opencl_reset_memory_stats(_index(device))
+
+
+def empty_cache(device=None):
+    """Gives the driver back what was freed and kept."""
+    _C._opencl_empty_cache(_index(device))
+
+
+def set_memory_limit(bytes, device=None):
+    """The most that may be allocated there; what would need more raises ValueError."""
+    _C._opencl_set_memory_limit(bytes, _index(device))

@@ -1,0 +1,88 @@
+"""kiln.opencl: device "opencl" from Python."""
+
+import os
+
+import numpy as np
+import pytest
+
+import kiln
+
+HERE = kiln.opencl.is_available()
+needs_device = pytest.mark.skipif(
+    not HERE and not os.environ.get("KILN_CI"), reason=f"no OpenCL device: {kiln.opencl.absence()}"
+)
+
+
+@pytest.mark.skipif(HERE, reason="there is an OpenCL device")
+def test_without_a_device_the_error_says_what_is_missing():
+    assert kiln.opencl.device_count() == 0
+    with pytest.raises(kiln.errors.DeviceError, match="no device"):
+        kiln.device("opencl")
+
+
+@needs_device
+def test_the_device_and_its_properties():
+    assert kiln.opencl.is_available() and kiln.opencl.absence() == ""
+    assert kiln.opencl.device_count() >= 1
+    assert kiln.device("opencl").type == "opencl" and kiln.device("opencl") == kiln.device("opencl:0")
+    properties = kiln.opencl.get_device_properties()
+    assert properties["name"] == kiln.opencl.get_device_name("opencl")
+    assert properties["total_memory"] > 0
+    with pytest.raises(kiln.errors.DeviceError, match="expected 0 to"):
+        kiln.opencl.get_device_properties("opencl:99")
+    with pytest.raises(kiln.errors.DeviceError, match="expected 0 to"):
+        kiln.ones(2, device="opencl:99")
+    with pytest.raises(kiln.errors.DeviceError, match="another kind of device"):
+        kiln.opencl.memory_stats("cpu")
+
+
+@needs_device
+def test_tensors_and_gradients():
+    values = np.arange(6, dtype=np.float32).reshape(2, 3) / 10
+    x = kiln.tensor(values).to("opencl").requires_grad_()
+    assert x.device == kiln.device("opencl")
+    y = (x @ x.t()).tanh().sum()
+    y.backward()
+    on_cpu = kiln.tensor(values).requires_grad_()
+    (on_cpu @ on_cpu.t()).tanh().sum().backward()
+    np.testing.assert_allclose(x.grad.cpu().numpy(), on_cpu.grad.numpy(), rtol=1e-5, atol=1e-6)
+    with kiln.device("opencl"):
+        assert kiln.zeros(3).device.type == "opencl"
+    with pytest.raises(kiln.errors.DeviceError):
+        x + kiln.ones(2, 3)
+
+
+@needs_device
+def test_a_module_trains_and_its_state_goes_through_files(tmp_path):
+    kiln.manual_seed(0)
+    model = kiln.nn.Linear(4, 2).to("opencl")
+    optimizer = kiln.optim.SGD(model.parameters(), lr=0.1)
+    x = kiln.randn(8, 4, device="opencl")
+    losses = []
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = (model(x) - 1.0).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[2] < losses[0]
+    kiln.save(model.state_dict(), tmp_path / "model.pt")
+    again = kiln.nn.Linear(4, 2)
+    again.load_state_dict(kiln.load(tmp_path / "model.pt", map_location="cpu"))
+    np.testing.assert_array_equal(again.weight.detach().numpy(), model.weight.detach().cpu().numpy())
+
+
+@needs_device
+def test_errors_of_kernels_and_memory():
+    x = kiln.arange(3.0, device="opencl")
+    with pytest.raises(IndexError, match="gather: index out of range"):
+        x.gather(0, kiln.tensor([5], device="opencl"))
+        kiln.opencl.synchronize()
+    kiln.opencl.synchronize()
+    before = kiln.opencl.memory_allocated()
+    y = kiln.zeros(1 << 18, device="opencl")
+    assert kiln.opencl.memory_allocated() >= before + (1 << 20)
+    del y
+    assert kiln.opencl.memory_allocated() == before
+    kiln.opencl.empty_cache()
+    assert kiln.opencl.memory_stats("opencl")["bytes_cached"] == 0
