@@ -14,6 +14,7 @@
 #include "cli/model_convert.h"
 #include "cli/model_inspect.h"
 #include "cli/model_run.h"
+#include "cli/predict/predict_command.h"
 #include "cli/runs/runs_command.h"
 #include "cli/suggest.h"
 #include "cli/train/train_command.h"
@@ -64,6 +65,7 @@ int run(int argc, char** argv) {
   int status = 0;
   kiln::cli::add_digits(app, status);
   kiln::cli::add_train(app, status);
+  kiln::cli::add_predict(app, status);
   kiln::cli::add_runs(app, status);
   kiln::cli::add_plot(app, status);
   kiln::cli::add_summary(app, status);

@@ -13,7 +13,7 @@ foreach(name backend/dispatch/profile compile/capture_call compile/free_graph co
              tensor/nn/rnnt_loss)
   list(APPEND small_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")
 endforeach()
-foreach(name graph/fused graph/plan io/crc32 io/gguf_blocks)  # loops that somebody waits for
+foreach(name graph/fused graph/plan io/crc32 io/gguf_blocks io/image io/image_jpeg io/image_webp)  # loops that somebody waits for
   list(REMOVE_ITEM small_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")
 endforeach()
 if(NOT KILN_SANITIZE)
@@ -28,7 +28,7 @@ foreach(folder data tensor/linalg text vision)
 endforeach()
 list(REMOVE_ITEM medium_sources "${lapack_source}")
 foreach(name backend/cpu/index/scatter backend/cpu/reduce/reduce core/tensor_data io/crc32
-             io/gguf_blocks tensor/index/unique)
+             io/gguf_blocks io/image io/image_jpeg io/image_webp tensor/index/unique)
   list(APPEND medium_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")
 endforeach()
 if(NOT KILN_SANITIZE)

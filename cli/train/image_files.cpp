@@ -25,11 +25,12 @@ constexpr int64_t kCifarPixels = 3 * kCifarSide * kCifarSide;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
-bool is_png(const fs::path& path) {
+bool is_image(const fs::path& path) {
   std::string ending = path.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return ending == ".png";
+  const auto& all = io::image_extensions();
+  return std::find(all.begin(), all.end(), ending) != all.end();
 }
 
 void need_folder(const std::string& folder) {
@@ -49,29 +50,29 @@ std::vector<std::string> lines_of(const std::string& path) {
 }  // namespace
 
 Tensor read_image_as(const std::string& path, const ImageForm& form) {
-  Tensor image(io::read_image(path, form.gray));
+  Tensor image(io::read_image(path, {form.gray, form.upright}));
   if (image.size(1) != form.height || image.size(2) != form.width) {
     image = vision::resize(image, form.height, form.width);
   }
   return image;
 }
 
-std::pair<int64_t, int64_t> image_size(const std::string& path) {
-  const TensorData image = io::read_image(path, true);
+std::pair<int64_t, int64_t> image_size(const std::string& path, bool upright) {
+  const TensorData image = io::read_image(path, {true, upright});
   return {image.shape()[1], image.shape()[2]};
 }
 
-std::vector<std::string> png_files(const std::string& folder) {
+std::vector<std::string> image_files(const std::string& folder) {
   need_folder(folder);
   std::vector<std::string> out;
   for (const auto& entry :
        fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
-    if (entry.is_regular_file() && is_png(entry.path()) && !is_hidden(entry.path())) {
+    if (entry.is_regular_file() && is_image(entry.path()) && !is_hidden(entry.path())) {
       out.push_back(entry.path().string());
     }
   }
   std::sort(out.begin(), out.end());
-  if (out.empty()) throw_error<IoError>("'", folder, "' holds no PNG images");
+  if (out.empty()) throw_error<IoError>("'", folder, "' holds no PNG, JPEG or WebP images");
   return out;
 }
 
@@ -100,7 +101,7 @@ ClassFolder read_class_folder(const std::string& folder, const std::vector<std::
   for (size_t c = 0; c < out.classes.size(); ++c) {
     const std::string path = (fs::path(folder) / out.classes[c]).string();
     if (!fs::is_directory(path)) continue;  // a class without images to be measured on
-    for (std::string& file : png_files(path)) {
+    for (std::string& file : image_files(path)) {
       out.paths.push_back(std::move(file));
       out.labels.push_back(static_cast<int64_t>(c));
     }

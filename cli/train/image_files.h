@@ -1,4 +1,4 @@
-// Images in files: folders of PNG, CIFAR's binary files.
+// Images in files: folders of PNG, JPEG and WebP, CIFAR's binary files.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,18 @@ namespace kiln::cli {
 // u8 [C, height, width].
 struct ImageForm {
   bool gray = false;
+  bool upright = true;  // turned as EXIF says
   int64_t height = 0;
   int64_t width = 0;
 };
-// A PNG in this form. Throws IoError.
+// A file of an image in this form. Throws IoError.
 Tensor read_image_as(const std::string& path, const ImageForm& form);
-// Height and width of a PNG. Throws IoError.
-std::pair<int64_t, int64_t> image_size(const std::string& path);
+// Height and width of a file's image. Throws IoError.
+std::pair<int64_t, int64_t> image_size(const std::string& path, bool upright = true);
 
-// PNG files below a folder, by path; hidden ones are left out. Throws IoError where there is none.
-std::vector<std::string> png_files(const std::string& folder);
+// Files of images below a folder, by path; hidden ones are left out. Throws IoError where there is
+// none.
+std::vector<std::string> image_files(const std::string& folder);
 
 // A folder with a folder of images for each class.
 struct ClassFolder {

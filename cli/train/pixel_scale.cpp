@@ -36,6 +36,27 @@ Json PixelScale::facts() const {
   return out;
 }
 
+PixelScale PixelScale::from_facts(const Json& facts, int64_t channels) {
+  PixelScale out;
+  if (facts.find("mean") == nullptr && facts.find("std") == nullptr) return out;
+  for (const char* name : {"mean", "std"}) {
+    const Json* found = facts.find(name);
+    const auto* list = found == nullptr ? nullptr : found->as<Json::Array>();
+    std::vector<double>& to = *name == 'm' ? out.mean : out.std;
+    for (const Json& item : list == nullptr ? Json::Array() : *list) {
+      const double* real = item.as<double>();
+      const int64_t* whole = item.as<int64_t>();
+      if (real != nullptr) to.push_back(*real);
+      if (whole != nullptr) to.push_back(static_cast<double>(*whole));
+    }
+    if (static_cast<int64_t>(to.size()) != channels) {
+      throw_error<ValueError>("the pixels' ", name, " is malformed; expected ", channels,
+                              " numbers");
+    }
+  }
+  return out;
+}
+
 PixelScale read_pixel_scale(Fields& fields, const data::DatasetHandle& training) {
   constexpr int64_t kMost = 512;
   const auto channels = static_cast<size_t>(training->get(0).input().size(0));

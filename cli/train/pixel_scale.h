@@ -15,6 +15,8 @@ struct PixelScale {
   // u8 [N, C, H, W] -> f32.
   Tensor operator()(const Tensor& x) const;
   Json facts() const;
+  // What facts() gave, for images of so many channels. Throws ValueError for anything else.
+  static PixelScale from_facts(const Json& facts, int64_t channels);
 };
 // Reads "mean" and "std", 0 to 1 for each channel. Without them they are those of the training
 // images (of at most 512, evenly spread).

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/train/augment.h"
 #include "cli/train/fields.h"
 #include "cli/train/zoo.h"
 #include "kiln/data/data_loader.h"
@@ -23,6 +24,7 @@ struct TaskData {
   std::optional<data::DatasetHandle> training, validation, test;
   // Of training samples, and of every batch.
   std::function<data::Example(data::Example, data::SampleRandom&)> transform = {};
+  MixOptions mix = {};  // of training batches
   // A batch's input as the model takes it; as it is where empty.
   std::function<Tensor(const Tensor&)> prepare = {};
   std::vector<std::string> class_names = {};

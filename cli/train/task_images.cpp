@@ -50,16 +50,28 @@ std::vector<std::string> numbered(int64_t count) {
   return out;
 }
 
+// Of the first image that can be read.
+std::pair<int64_t, int64_t> first_size(const ClassFolder& files, bool upright, bool skip) {
+  for (size_t i = 0;; ++i) {
+    try {
+      return image_size(files.paths.at(i), upright);
+    } catch (const IoError&) {
+      if (!skip || i + 1 >= files.paths.size()) throw;
+    }
+  }
+}
+
 ImageData open_folder(Fields& fields, const std::string& folder) {
   const std::string train = fields.path("train", folder);
   const std::string valid = fields.path("valid", folder, false);
   const std::string test = fields.path("test", folder, false);
   ImageForm form;
   form.gray = fields.flag("gray", false);
+  form.upright = fields.flag("upright", true);
   const bool skip = fields.word("bad_images", "raise", {"raise", "skip"}) == "skip";
   const auto size = fields.sides("size", 1, 8192);
   const ClassFolder files = read_class_folder(train);
-  std::tie(form.height, form.width) = size ? *size : image_size(files.paths.at(0));
+  std::tie(form.height, form.width) = size ? *size : first_size(files, form.upright, skip);
   std::vector<std::shared_ptr<ImageFiles>> all;
   const auto open = [&](const ClassFolder& found) {
     all.push_back(std::make_shared<ImageFiles>(found, form, skip));
@@ -114,8 +126,8 @@ TaskData open_images(const std::string& kind, Fields& fields, const std::string&
   ImageData images = open_kind(kind, fields, folder);
   const bool codes = fields.word("task", "classes", {"classes", "codes"}) == "codes";
   const double share = read_valid_share(fields);
-  const AugmentOptions options = read_augment(fields);
   TaskData out;
+  const AugmentOptions options = read_augment(fields, codes ? nullptr : &out.mix);
   out.training = images.training;
   out.validation = images.validation;
   out.test = images.test;

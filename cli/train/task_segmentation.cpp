@@ -23,24 +23,31 @@ struct Pair {
   std::string image, mask;
 };
 
+// The mask of an image: of the same name, or a PNG beside a JPEG, whose losses a mask cannot bear.
+std::string mask_of(const std::string& image, fs::path mask) {
+  if (fs::is_regular_file(mask)) return mask.string();
+  const std::string same = mask.string();
+  for (const char* ending : {".png", ".webp"}) {
+    mask.replace_extension(ending);
+    if (fs::is_regular_file(mask)) return mask.string();
+  }
+  throw_error<IoError>("'", image, "' has no mask; expected '", same, "', or a PNG of that name");
+}
+
 // Images and masks of the same names, in `images` and `masks` below the folder.
 std::vector<Pair> pairs_in(const std::string& folder) {
   const std::string images = (fs::path(folder) / "images").string();
   const std::string masks = (fs::path(folder) / "masks").string();
   std::vector<Pair> out;
-  for (const std::string& path : png_files(images)) {
-    const std::string mask = (fs::path(masks) / fs::relative(path, images)).string();
-    if (!fs::is_regular_file(mask)) {
-      throw_error<IoError>("'", path, "' has no mask; expected '", mask, "'");
-    }
-    out.push_back({path, mask});
+  for (const std::string& path : image_files(images)) {
+    out.push_back({path, mask_of(path, fs::path(masks) / fs::relative(path, images))});
   }
   return out;
 }
 
 // A mask's gray values are its classes; with two classes any value above 127 may stand for 1.
 Tensor read_mask(const std::string& path, const ImageForm& form, int64_t classes) {
-  Tensor mask = Tensor(io::read_image(path, true)).squeeze(0);
+  Tensor mask = Tensor(io::read_image(path, {.gray = true})).squeeze(0);
   if (mask.size(0) != form.height || mask.size(1) != form.width) {
     mask = vision::resize(mask.unsqueeze(0), form.height, form.width, "nearest", false).squeeze(0);
   }
@@ -70,6 +77,7 @@ TaskData open_segmentation(Fields& fields, const std::string& folder, uint64_t s
   const std::string test = fields.path("test", folder, false);
   ImageForm form;
   form.gray = fields.flag("gray", false);
+  form.upright = fields.flag("upright", true);
   const auto size = fields.sides("size", 1, 8192);
   const std::vector<std::string> names = fields.texts("classes", {"background", "object"});
   const auto classes = static_cast<int64_t>(names.size());
@@ -79,7 +87,7 @@ TaskData open_segmentation(Fields& fields, const std::string& folder, uint64_t s
   const double share = read_valid_share(fields);
   const AugmentOptions options = read_augment(fields);
   const std::vector<Pair> pairs = pairs_in(train);
-  std::tie(form.height, form.width) = size ? *size : image_size(pairs[0].image);
+  std::tie(form.height, form.width) = size ? *size : image_size(pairs[0].image, form.upright);
   TaskData out;
   out.training = dataset_of(pairs, form, classes);
   if (!valid.empty()) out.validation = dataset_of(pairs_in(valid), form, classes);
@@ -100,6 +108,9 @@ TaskData open_segmentation(Fields& fields, const std::string& folder, uint64_t s
   const PixelScale scale = read_pixel_scale(fields, *out.training);
   out.prepare = [scale](const Tensor& x) { return scale(x); };
   out.facts = scale.facts();
+  Json classes_named = Json::Array();
+  for (const std::string& name : names) classes_named.add(Json(name));
+  out.facts.add("classes", std::move(classes_named));
   out.text = concat("images and masks of ", classes, " classes, ", out.shape.channels, "x",
                     form.height, "x", form.width);
   return out;

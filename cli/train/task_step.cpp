@@ -21,15 +21,28 @@ Call prepared(const TaskData& data, const ZooModel& model) {
   };
 }
 
-StepResult class_step(const Tensor& logits, const Tensor& target,
-                      const functional::CrossEntropyLossOptions& options, bool accuracy) {
-  StepResult out{functional::cross_entropy(logits, target, options), logits, target};
+StepResult counted(StepResult out, bool accuracy) {
   if (accuracy) {
     const NoGradGuard no_grad;
-    const double right = logits.detach().argmax(1).eq(target).sum().item();
-    out.numbers = {{"accuracy", right / static_cast<double>(target.numel())}};
+    const double right = out.outputs.detach().argmax(1).eq(out.targets).sum().item();
+    out.numbers = {{"accuracy", right / static_cast<double>(out.targets.numel())}};
   }
   return out;
+}
+
+StepResult class_step(const Tensor& logits, const Tensor& target,
+                      const functional::CrossEntropyLossOptions& options, bool accuracy) {
+  return counted({functional::cross_entropy(logits, target, options), logits, target}, accuracy);
+}
+
+StepResult mixed_step(const Call& call, const data::Batch& batch, const MixOptions& mix,
+                      const functional::CrossEntropyLossOptions& options, bool accuracy) {
+  const MixedBatch mixed = mix_batch(mix, batch.input());
+  const Tensor logits = call(mixed.images);
+  const Tensor target = batch.target(), other = target.index_select(0, mixed.order);
+  const Tensor loss = functional::cross_entropy(logits, target, options) * mixed.share +
+                      functional::cross_entropy(logits, other, options) * (1 - mixed.share);
+  return counted({loss, logits, mixed.share >= 0.5 ? target : other}, accuracy);
 }
 
 // Of tokens; padding (0) is no target.
@@ -57,7 +70,8 @@ StepResult code_step(const Tensor& out, const Tensor& image, int64_t pixels) {
 
 }  // namespace
 
-train::Step make_step(const TaskData& data, const ZooModel& model, const LossOptions& loss) {
+train::Step make_step(const TaskData& data, const ZooModel& model, const LossOptions& loss,
+                      const MixOptions& mix) {
   const Call call = prepared(data, model);
   switch (data.shape.task) {
     case Task::language:
@@ -76,7 +90,8 @@ train::Step make_step(const TaskData& data, const ZooModel& model, const LossOpt
       functional::CrossEntropyLossOptions options;
       options.label_smoothing = loss.label_smoothing;
       if (!loss.weights.empty()) options.weight = tensor(loss.weights, {f32});
-      return [call, options, accuracy = loss.accuracy](const data::Batch& b) {
+      return [call, options, mix, accuracy = loss.accuracy](const data::Batch& b) {
+        if (mix.any()) return mixed_step(call, b, mix, options, accuracy);
         return class_step(call(b.input()), b.target(), options, accuracy);
       };
     }

@@ -13,7 +13,9 @@ struct LossOptions {
   bool accuracy = false;             // whether the share of right classes is a number of the step
 };
 
-// Data and model are copied; the module is shared.
-train::Step make_step(const TaskData& data, const ZooModel& model, const LossOptions& loss);
+// Data and model are copied; the module is shared. Mixed batches have the loss of both labels, by
+// their shares; metrics see that of the larger.
+train::Step make_step(const TaskData& data, const ZooModel& model, const LossOptions& loss,
+                      const MixOptions& mix = {});
 
 }  // namespace kiln::cli

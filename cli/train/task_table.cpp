@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "cli/train/table_features.h"
 #include "cli/train/table_files.h"
 #include "cli/train/task_data.h"
 #include "kiln/core/error.h"
@@ -13,49 +14,17 @@ namespace kiln::cli {
 
 namespace {
 
-// One column as features: a number, or a flag for each word that the training rows have.
-struct Feature {
-  std::string name;
-  std::vector<std::string> words;
-};
-
-int64_t width_of(const std::vector<Feature>& features) {
-  int64_t out = 0;
-  for (const Feature& f : features) {
-    out += f.words.empty() ? 1 : static_cast<int64_t>(f.words.size());
-  }
-  return out;
-}
-
-// f32 [N, K]. A word that training rows do not have is no flag.
-Tensor features_of(const data::Table& table, const std::vector<Feature>& features) {
-  std::vector<Tensor> columns;
-  for (const Feature& f : features) {
-    if (f.words.empty()) {
-      columns.push_back(table.numbers(f.name).to(f32).unsqueeze(1));
-      continue;
-    }
-    const std::vector<std::string>& texts = table.texts(f.name);
-    for (const std::string& word : f.words) {
-      std::vector<float> flags;
-      for (const std::string& text : texts) flags.push_back(text == word ? 1.0F : 0.0F);
-      columns.push_back(tensor(flags, {f32}).unsqueeze(1));
-    }
-  }
-  return cat(columns, 1);
-}
-
-std::vector<Feature> choose_features(Fields& fields, const data::Table& table,
-                                     const std::string& target) {
+std::vector<TableFeature> choose_features(Fields& fields, const data::Table& table,
+                                          const std::string& target) {
   std::vector<std::string> preset;
   for (const std::string& name : table.names()) {
     if (name != target) preset.push_back(name);
   }
   const std::vector<std::string> names = fields.words("features", preset, table.names());
-  std::vector<Feature> out;
+  std::vector<TableFeature> out;
   for (const std::string& name : names) {
     if (name == target) fields.fail("features", concat("'", name, "' is the target"));
-    Feature f{name, {}};
+    TableFeature f{name, {}};
     if (table.type(name) == data::ColumnType::text) {
       f.words = classes_of(table, name);
       if (f.words.size() > 1000) {
@@ -110,7 +79,7 @@ TaskData open_table(const std::string& kind, Fields& fields, const std::string& 
   if (texts && task == "regression") {
     fields.fail("task", concat("the target '", target, "' holds texts: it can be classified"));
   }
-  const std::vector<Feature> features = choose_features(fields, files.training, target);
+  const std::vector<TableFeature> features = choose_features(fields, files.training, target);
   const double share = read_valid_share(fields);
   const bool classifies = task == "classification";
   TaskData out;
@@ -143,14 +112,7 @@ TaskData open_table(const std::string& kind, Fields& fields, const std::string& 
     out.target_mean = numbers.mean.item();
     out.target_std = numbers.std.item();
   }
-  Json columns = Json::Array();
-  for (const Feature& f : features) {
-    Json column = Json::Object();
-    column.add("name", f.name);
-    if (!f.words.empty()) column.add("words", json_of(f.words));
-    columns.add(std::move(column));
-  }
-  out.facts.add("features", std::move(columns));
+  out.facts.add("features", json_of(features));
   out.facts.add("mean", json_of(spread.mean));
   out.facts.add("std", json_of(spread.std));
   if (classifies) {

@@ -18,9 +18,7 @@ namespace {
 Tensor ids_of(const std::vector<std::string>& texts, const Tokens& tokens, int64_t length) {
   std::vector<int64_t> all;
   for (const std::string& text : texts) {
-    std::vector<int64_t> ids = tokens.encode(text);
-    ids.resize(static_cast<size_t>(length), 0);
-    if (ids[0] == 0) ids[0] = 1;  // a text without tokens has one that is unknown
+    const std::vector<int64_t> ids = tokens.padded(text, length);
     all.insert(all.end(), ids.begin(), ids.end());
   }
   return from_vector(all, {static_cast<int64_t>(texts.size()), length}, {.dtype = i64});

@@ -26,16 +26,46 @@ size_t character_bytes(unsigned char first) {
 Tokens Tokens::read(Fields& fields, const std::string& folder, const char* preset) {
   Tokens out;
   out.kind_ = fields.word("tokens", preset, {"word", "character", "byte", "bpe", "wordpiece"});
-  using Tokenizer = std::variant<text::ByteLevelBpe, text::WordPiece>;
   if (out.kind_ == "bpe" || out.kind_ == "wordpiece") {
-    out.file_ = fields.path("tokenizer", folder);
-    out.tokenizer_ = std::make_shared<const Tokenizer>(
-        out.kind_ == "bpe" ? Tokenizer(text::ByteLevelBpe::from_file(out.file_))
-                           : Tokenizer(text::WordPiece::from_file(out.file_)));
+    out.open(fields.path("tokenizer", folder));
   } else if (out.kind_ != "byte") {
     out.most_ = fields.whole("vocabulary", 20000, 1, 10'000'000);
     out.least_ = fields.whole("least", 1, 1);
   }
+  return out;
+}
+
+void Tokens::open(const std::string& file) {
+  using Tokenizer = std::variant<text::ByteLevelBpe, text::WordPiece>;
+  file_ = file;
+  tokenizer_ = std::make_shared<const Tokenizer>(
+      kind_ == "bpe" ? Tokenizer(text::ByteLevelBpe::from_file(file))
+                     : Tokenizer(text::WordPiece::from_file(file)));
+}
+
+Tokens Tokens::from_facts(const Json& facts, const std::string& tokenizer) {
+  const auto text = [&](const char* name) {
+    const Json* found = facts.find(name);
+    const auto* value = found == nullptr ? nullptr : found->as<std::string>();
+    return value == nullptr ? std::string() : *value;
+  };
+  Tokens out;
+  out.kind_ = text("tokens");
+  if (out.kind_ == "bpe" || out.kind_ == "wordpiece") {
+    out.open(tokenizer.empty() ? text("tokenizer") : tokenizer);
+    return out;
+  }
+  if (out.kind_ == "byte") return out;
+  const Json* words = facts.find("words");
+  const auto* list = words == nullptr ? nullptr : words->as<Json::Array>();
+  if (list == nullptr || (out.kind_ != "word" && out.kind_ != "character")) {
+    throw ValueError("the model's file says nothing of its tokens");
+  }
+  for (const Json& word : *list) {
+    if (word.as<std::string>() == nullptr) throw ValueError("the model's words are malformed");
+    out.words_.push_back(*word.as<std::string>());
+  }
+  out.number_words();
   return out;
 }
 
@@ -77,7 +107,18 @@ void Tokens::learn(const std::vector<std::string_view>& texts) {
   order.resize(std::min(order.size(), static_cast<size_t>(most_)));
   for (auto& [count, word] : order) words_.push_back(std::move(word));
   std::sort(words_.begin(), words_.end());
+  number_words();
+}
+
+void Tokens::number_words() {
   for (size_t i = 0; i < words_.size(); ++i) ids_[words_[i]] = kFirst + static_cast<int64_t>(i);
+}
+
+std::vector<int64_t> Tokens::padded(std::string_view text, int64_t length) const {
+  std::vector<int64_t> ids = encode(text);
+  ids.resize(static_cast<size_t>(length), 0);
+  if (ids[0] == 0) ids[0] = 1;
+  return ids;
 }
 
 std::vector<int64_t> Tokens::encode(std::string_view text) const {

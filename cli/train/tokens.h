@@ -22,6 +22,10 @@ class Tokens {
   // tokenizer.json), "vocabulary" (most tokens) and "least" (how often a word must occur).
   static Tokens read(Fields& fields, const std::string& folder, const char* preset);
 
+  // What facts() gave. `tokenizer`: its file, for bpe and wordpiece, where it is not where it was; may be empty.
+  // Throws ValueError where that is malformed, IoError where there is no such file.
+  static Tokens from_facts(const Json& facts, const std::string& tokenizer = "");
+
   // Of a vocabulary of its own, what these texts have: the most frequent.
   void learn(const std::vector<std::string_view>& texts);
   std::vector<int64_t> encode(std::string_view text) const;
@@ -31,7 +35,13 @@ class Tokens {
   const std::string& kind() const { return kind_; }
   Json facts() const;
 
+  // The ids of the first `length` tokens, padding behind them; a text without tokens has one that
+  // is unknown.
+  std::vector<int64_t> padded(std::string_view text, int64_t length) const;
+
  private:
+  void open(const std::string& file);
+  void number_words();
   std::vector<std::string> pieces(std::string_view text) const;
 
   std::string kind_;

@@ -39,6 +39,7 @@ struct TrainFlags {
   bool check = false;
   bool quiet = false;
   bool plain = false;
+  bool dashboard = false;
 };
 
 // With --out the folder gets the configuration and data that it fits.
@@ -104,7 +105,7 @@ int train(const TrainFlags& flags) {
   const train::ProgressStyle style = flags.quiet   ? train::ProgressStyle::quiet
                                      : flags.plain ? train::ProgressStyle::plain
                                                    : train::ProgressStyle::automatic;
-  return TrainRun(std::move(plan), flags.resume, style).run();
+  return TrainRun(std::move(plan), flags.resume, style, flags.dashboard).run();
 }
 
 std::string kinds_text() {
@@ -161,6 +162,9 @@ void add_train(CLI::App& app, int& status) {
       ->check(whole_number(1, 4096));
   command->add_flag("--quiet", flags->quiet, "print the last line only");
   command->add_flag("--plain", flags->plain, "print lines, without a progress bar");
+  command->add_flag("--dashboard", flags->dashboard,
+                    "plots, progress, log and keys on the whole terminal;\n"
+                    "lines where the output is none");
   command->callback([flags, &status] { status = train(*flags); });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 
@@ -88,8 +89,12 @@ std::string differing_field(const Json& a, const Json& b, const std::string& pat
   return "";
 }
 
-TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style)
-    : plan_(std::move(plan)), resume_(resume), progress_(style), lock_(plan_.out) {
+TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool dashboard)
+    : plan_(std::move(plan)),
+      resume_(resume),
+      wants_dashboard_(dashboard && Screen::is_there()),
+      progress_(style),
+      lock_(plan_.out) {
   prepare_folder(resume);
   manual_seed(plan_.seed);
   nn::Module& module = *plan_.model.module;
@@ -109,7 +114,8 @@ TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style)
   if (plan_.data.validation) validation_.emplace(measuring(*plan_.data.validation, plan_));
   if (plan_.data.test) test_.emplace(measuring(*plan_.data.test, plan_));
   learner_.emplace(module, std::vector<optim::Optimizer*>{optimizer_.get()},
-                   make_step(plan_.data, plan_.model, plan_.loss), learner_options());
+                   make_step(plan_.data, plan_.model, plan_.loss, plan_.data.mix),
+                   learner_options());
   state_.model = plan_.model.name;
   state_.data = plan_.data.kind;
   state_.parameters = module.num_params();
@@ -147,6 +153,7 @@ train::LearnerOptions TrainRun::learner_options() {
   options.clip_norm = plan_.clip_norm;
   options.precision = plan_.precision;
   options.ema = plan_.ema;
+  options.valid_step = make_step(plan_.data, plan_.model, plan_.loss);
   options.metrics = metrics_.metrics;
   options.schedules = {{&*schedule_, true}};
   options.early_stop = plan_.early_stop;
@@ -157,13 +164,18 @@ train::LearnerOptions TrainRun::learner_options() {
   options.resume = resume_;
   options.log_every = plan_.log_every;
   options.progress = &progress_;
-  options.should_stop = [this] { return interrupt_.requested(); };
+  options.should_stop = [this] {
+    if (dashboard_) dashboard_->poll(*learner_);
+    return interrupt_.requested() || (dashboard_ && dashboard_->stops());
+  };
   options.on_epoch = [this](const train::NamedNumbers& values) { end_epoch(values); };
   options.on_start = [this] { print_beginning(); };
   return options;
 }
 
 void TrainRun::print_beginning() {
+  // A run that is taken further has another plan of rates: it holds from the next step on.
+  if (learner_->step() > 0) schedule_->set_epoch(schedule_->last_epoch());
   progress_.print(concat("model      ", plan_.model.name, ", ", train::grouped(state_.parameters),
                          " parameters, ", num_threads(),
                          num_threads() == 1 ? " thread" : " threads"));
@@ -208,15 +220,29 @@ void TrainRun::write_state(const std::string& state, const std::string& error) {
   }
 }
 
+std::unique_ptr<Dashboard> TrainRun::open_dashboard() {
+  DashboardOptions options;
+  options.title = concat(plan_.model.name, " on ", plan_.data.kind);
+  options.metrics = plan_.metrics;
+  options.steps_per_epoch = plan_.steps_per_epoch();
+  options.is_share = is_share;
+  options.interrupted = [this] { return interrupt_.requested(); };
+  return std::make_unique<Dashboard>(std::move(options), progress_);
+}
+
 int TrainRun::run() {
   write_state("running");
   try {
     std::vector<train::Learner::Split> splits;
     if (validation_) splits.emplace_back("valid", &*validation_);
-    if (!learner_->fit(*training_, splits)) return end_interrupted();
+    if (wants_dashboard_) dashboard_ = open_dashboard();
+    const bool is_over = learner_->fit(*training_, splits);
+    dashboard_.reset();
+    if (!is_over) return end_interrupted();
     finish();
     if (interrupt_.requested()) return end_interrupted();
   } catch (const std::exception& e) {
+    dashboard_.reset();
     progress_.finish();
     write_state("failed", e.what());
     throw;
@@ -243,6 +269,7 @@ void TrainRun::take_best() {
 void TrainRun::save_model() {
   Json facts = plan_.data.facts;
   facts.add("task", to_string(plan_.data.shape.task));
+  facts.add("shape", to_json(plan_.data.shape));
   // Where it was written is no part of it: equal runs have equal files.
   Json::Object config = *plan_.config.as<Json::Object>();
   std::erase_if(config, [](const auto& member) { return member.first == "out"; });
@@ -311,7 +338,8 @@ int TrainRun::end_interrupted() {
   }
   std::printf("Saved in %s\nContinue with: kiln train %s --resume\n", plan_.out.c_str(),
               plan_.out.c_str());
-  return 128 + interrupt_.signal();
+  // A key of the dashboard asks as Ctrl-C does.
+  return 128 + (interrupt_.requested() ? interrupt_.signal() : SIGINT);
 }
 
 }  // namespace kiln::cli

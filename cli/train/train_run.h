@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/dashboard/dashboard.h"
 #include "cli/runs/model_summary.h"
 #include "cli/runs/run_folder.h"
 #include "cli/train/metric_list.h"
@@ -28,8 +29,8 @@ std::string differing_field(const Json& a, const Json& b, const std::string& pat
 class TrainRun {
  public:
   // Throws UsageError when the folder holds a run and `resume` is not given, or another run than
-  // this one.
-  TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style);
+  // this one. `dashboard`: on the whole terminal, where there is one.
+  TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool dashboard = false);
 
   // Trains, measures and writes everything. Returns the program's status: 0, or 128 + signal when
   // interrupted.
@@ -39,6 +40,7 @@ class TrainRun {
   void prepare_folder(bool resume);
   train::LearnerOptions learner_options();
   void print_beginning();
+  std::unique_ptr<Dashboard> open_dashboard();
   void end_epoch(const train::NamedNumbers& values);
   void finish();
   void take_best();
@@ -50,6 +52,7 @@ class TrainRun {
 
   TrainPlan plan_;
   bool resume_;
+  bool wants_dashboard_;
   train::Interrupt interrupt_;
   train::Progress progress_;
   RunLock lock_;
@@ -59,6 +62,7 @@ class TrainRun {
   std::optional<optim::LambdaLR> schedule_;
   std::optional<data::DataLoader> training_, validation_, test_;
   std::optional<train::Learner> learner_;
+  std::unique_ptr<Dashboard> dashboard_;
   double epoch_start_ = 0;
 };
 

@@ -34,6 +34,11 @@ struct ModelShape {
   int64_t length = 0;                           // most tokens of a sample
 };
 
+// What a file of weights says of them: {"task", "channels", ..}. Throws ValueError for what is no
+// shape.
+Json to_json(const ModelShape& shape);
+ModelShape shape_from(const Json& json);
+
 struct ZooModel {
   std::string name;
   std::shared_ptr<nn::Module> module;

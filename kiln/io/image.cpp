@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
-#include <png.h>
-
 #include "kiln/io/atomic_file.h"
+#include "kiln/io/exif.h"
+#include "kiln/io/image_formats.h"
 #include "kiln/io/input_file.h"
 
 namespace kiln::io {
@@ -18,90 +17,6 @@ constexpr const char* kRead = "read_gray_image";
 constexpr uint64_t kMaxFileBytes = uint64_t{256} << 20;
 constexpr int64_t kRawSide = 28;
 constexpr int64_t kMaxSide = 65536;  // of a resized image
-// DEFLATE expands to at most 1032 times its size, and a byte holds at most 8 pixels.
-constexpr uint64_t kMostPixelsPerByte = 1032 * 8;
-
-// libpng's simplified interface: it reports errors by return value, so no longjmp crosses C++
-// frames.
-struct PngImage {
-  PngImage() { image.version = PNG_IMAGE_VERSION; }
-  ~PngImage() { png_image_free(&image); }
-  PngImage(const PngImage&) = delete;
-  PngImage& operator=(const PngImage&) = delete;
-
-  png_image image{};
-};
-
-[[noreturn]] void malformed(const char* op, const std::string& path, const std::string& got) {
-  throw_error<IoError>(op, ": '", path, "' is no usable PNG; got ", printable(got),
-                       "; expected a complete PNG file of at most ", kMaxImagePixels, " pixels");
-}
-
-// u8 [H, W] or [H, W, 3].
-TensorData decode_png(const char* op, const std::string& path, std::string_view file, bool gray,
-                      Budget& budget) {
-  PngImage png;
-  png_image& image = png.image;
-  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
-    malformed(op, path, image.message);
-  }
-  const uint64_t pixels = static_cast<uint64_t>(image.width) * image.height;
-  if (pixels > static_cast<uint64_t>(kMaxImagePixels) ||
-      pixels > file.size() * kMostPixelsPerByte) {
-    malformed(op, path,
-              concat(image.width, "x", image.height, " pixels in ", file.size(), " bytes"));
-  }
-  const int channels = gray ? 1 : 3;
-  budget.charge(pixels * static_cast<uint64_t>(channels), "its pixels");
-  // 16-bit samples are encoded like 8-bit ones, as every program writes them.
-  image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
-  image.format = gray ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  Shape shape{image.height, image.width};
-  if (!gray) shape.push_back(3);
-  TensorData out(shape, DType::u8);
-  const png_color white{255, 255, 255};
-  if (png_image_finish_read(&image, &white, out.mutable_data(),
-                            static_cast<png_int_32>(image.width) * channels, nullptr) == 0) {
-    malformed(op, path, image.message);
-  }
-  return out;
-}
-
-bool is_png(std::string_view bytes) {
-  return bytes.size() >= 8 &&
-         png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, 8) == 0;
-}
-
-TensorData decode(const char* op, const std::string& name, std::string_view bytes, bool gray,
-                  Budget& budget) {
-  if (!is_png(bytes)) {
-    throw_error<IoError>(op, ": '", name, "' is no PNG; got ", bytes.size(),
-                         " bytes of another kind; expected a PNG");
-  }
-  const TensorData rows = decode_png(op, name, bytes, gray, budget);
-  const int64_t height = rows.shape()[0], width = rows.shape()[1], channels = gray ? 1 : 3;
-  const Shape shape{channels, height, width};
-  if (gray) return TensorData(shape, DType::u8, rows.storage(), rows.byte_offset());
-  budget.charge(rows.bytes(), "its channels");
-  TensorData out(shape, DType::u8);
-  const uint8_t* from = rows.as<uint8_t>().data();
-  uint8_t* to = out.as_mutable<uint8_t>().data();
-  const int64_t plane = height * width;
-  for (int64_t i = 0; i < plane; ++i, from += 3) {
-    for (int64_t c = 0; c < 3; ++c) to[c * plane + i] = from[c];
-  }
-  return out;
-}
-
-void check_gray(const char* op, const TensorData& image) {
-  if (image.dtype() != DType::u8) {
-    throw_error<DTypeError>(op, ": bad image; got ", image.dtype(), "; expected uint8");
-  }
-  if (image.shape().rank() != 2 || image.numel() == 0) {
-    throw_error<ShapeError>(op, ": bad image; got shape ", image.shape(),
-                            "; expected [height, width], neither of them 0");
-  }
-}
 
 // One output pixel along one axis: a weighted sum of `weights.size()` inputs from `first` on.
 struct Tap {
@@ -156,78 +71,124 @@ std::vector<float> resample(const std::vector<float>& in, size_t outer, size_t f
 
 }  // namespace
 
+void refuse_image(const EncodedImage& image, const char* format, const std::string& got) {
+  throw_error<IoError>(image.op, ": '", image.name, "' is no usable ", format, "; got ",
+                       printable(got), "; expected a complete ", format, " file of at most ",
+                       kMaxImagePixels, " pixels");
+}
+
+void refuse_format(const EncodedImage& image, const char* format, const char* option) {
+  throw_error<IoError>(image.op, ": '", image.name, "' is a ", format,
+                       " file, which this build of Kiln does not read; expected one configured ",
+                       "with -D", option, "=ON");
+}
+
+void check_pixels(const EncodedImage& image, const char* format, uint64_t width, uint64_t height) {
+  if (width < 1 || height < 1 || width > static_cast<uint64_t>(kMaxImagePixels) / height) {
+    refuse_image(image, format,
+                 concat(width, "x", height, " pixels in ", image.bytes.size(), " bytes"));
+  }
+}
+
+TensorData planes_of(const TensorData& rows, Budget& budget) {
+  budget.charge(rows.bytes(), "its channels");
+  const int64_t height = rows.shape()[0], width = rows.shape()[1], plane = height * width;
+  TensorData out(Shape{3, height, width}, DType::u8);
+  const uint8_t* from = rows.as<uint8_t>().data();
+  uint8_t* to = out.as_mutable<uint8_t>().data();
+  for (int64_t i = 0; i < plane; ++i, from += 3) {
+    for (int64_t c = 0; c < 3; ++c) to[c * plane + i] = from[c];
+  }
+  return out;
+}
+
+bool is_jpeg(std::string_view bytes) { return bytes.starts_with("\xff\xd8\xff"); }
+
+bool is_webp(std::string_view bytes) {
+  return bytes.size() >= 12 && bytes.starts_with("RIFF") && bytes.substr(8, 4) == "WEBP";
+}
+
+void check_gray_image(const char* op, const TensorData& image) {
+  if (image.dtype() != DType::u8) {
+    throw_error<DTypeError>(op, ": bad image; got ", image.dtype(), "; expected uint8");
+  }
+  if (image.shape().rank() != 2 || image.numel() == 0) {
+    throw_error<ShapeError>(op, ": bad image; got shape ", image.shape(),
+                            "; expected [height, width], neither of them 0");
+  }
+}
+
+namespace {
+
+TensorData decode_any(const EncodedImage& image) {
+  if (is_png(image.bytes)) return decode_png(image);
+  if (is_jpeg(image.bytes)) return decode_jpeg(image);
+  if (is_webp(image.bytes)) return decode_webp(image);
+  throw_error<IoError>(image.op, ": '", image.name, "' is no image; got ", image.bytes.size(),
+                       " bytes of another kind; expected a PNG, JPEG or WebP");
+}
+
+TensorData decode(const EncodedImage& image, const ReadImageOptions& options) {
+  TensorData out = decode_any(image);
+  const int orientation = options.apply_exif_orientation ? exif_orientation(image.bytes) : 1;
+  if (orientation == 1) return out;
+  image.budget.charge(out.bytes(), "its pixels turned");
+  return turn_upright(out, orientation);
+}
+
+}  // namespace
+
 TensorData read_gray_image(const std::string& path, uint64_t max_ratio) {
   const InputFile file(kRead, path, max_ratio);
   const std::string bytes = file.read_whole(kMaxFileBytes);
-  if (is_png(bytes)) return decode_png(kRead, path, bytes, true, file.budget());
+  if (is_png(bytes) || is_jpeg(bytes) || is_webp(bytes)) {
+    const TensorData image = decode({kRead, path, bytes, true, file.budget()}, {});
+    const Shape shape{image.shape()[1], image.shape()[2]};
+    return TensorData(shape, DType::u8, image.storage(), image.byte_offset());
+  }
   if (bytes.size() != kRawSide * kRawSide) {
     throw_error<IoError>(kRead, ": '", path, "' is no image; got a file of ", file.size(),
-                         " bytes that is no PNG; expected a PNG, or 784 raw bytes (28x28)");
+                         " bytes that is no PNG; expected a PNG, JPEG or WebP, or 784 raw bytes ",
+                         "(28x28)");
   }
   const auto* const pixels = reinterpret_cast<const uint8_t*>(bytes.data());
   return TensorData(std::span<const uint8_t>(pixels, bytes.size()), Shape{kRawSide, kRawSide});
 }
 
-TensorData read_image(const std::string& path, bool gray, uint64_t max_ratio) {
-  const InputFile file("read_image", path, max_ratio);
-  return decode("read_image", path, file.read_whole(kMaxFileBytes), gray, file.budget());
+TensorData read_image(const std::string& path, const ReadImageOptions& options) {
+  const InputFile file("read_image", path, options.max_ratio);
+  const std::string bytes = file.read_whole(kMaxFileBytes);
+  return decode({"read_image", path, bytes, options.gray, file.budget()}, options);
 }
 
-TensorData decode_image(std::string_view bytes, const std::string& name, bool gray,
-                        uint64_t max_ratio) {
-  Budget budget(concat("decode_image: '", name, "'"), bytes.size(), max_ratio);
-  return decode("decode_image", name, bytes, gray, budget);
+TensorData decode_image(std::string_view bytes, const std::string& name,
+                        const ReadImageOptions& options) {
+  Budget budget(concat("decode_image: '", name, "'"), bytes.size(), options.max_ratio);
+  return decode({"decode_image", name, bytes, options.gray, budget}, options);
 }
 
-namespace {
-
-std::string encode_png(const char* op, const TensorData& image, int channels) {
-  const int64_t height = image.shape()[0];
-  const int64_t width = image.shape()[1];
-  if (height > kMaxImagePixels / width) {
-    throw_error<ShapeError>(op, ": the image is too large; got shape ", image.shape(),
-                            "; expected at most ", kMaxImagePixels, " pixels");
-  }
-  PngImage png;
-  png.image.width = static_cast<png_uint_32>(width);
-  png.image.height = static_cast<png_uint_32>(height);
-  png.image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-  std::string bytes(PNG_IMAGE_PNG_SIZE_MAX(png.image), '\0');
-  png_alloc_size_t size = bytes.size();
-  if (png_image_write_to_memory(&png.image, bytes.data(), &size, 0, image.data(),
-                                static_cast<png_int_32>(width * channels), nullptr) == 0) {
-    throw_error<IoError>(op, ": libpng failed; got ", png.image.message, "; expected a PNG of ",
-                         image.shape());
-  }
-  bytes.resize(size);
-  return bytes;
+const std::vector<std::string>& image_extensions() {
+  static const std::vector<std::string> all{".jpeg", ".jpg", ".png", ".webp"};
+  return all;
 }
 
-}  // namespace
-
-std::string encode_png_gray(const TensorData& image) {
-  check_gray("encode_png_gray", image);
-  return encode_png("encode_png_gray", image, 1);
-}
-
-std::string encode_png_rgb(const TensorData& image) {
-  if (image.shape().size() != 3 || image.shape()[2] != 3 || image.numel() == 0) {
-    throw_error<ShapeError>("encode_png_rgb: no image in colours; got shape ", image.shape(),
-                            "; expected [H, W, 3], no side 0");
-  }
-  if (image.dtype() != DType::u8) {
-    throw_error<DTypeError>("encode_png_rgb: got ", image.dtype(), "; expected u8");
-  }
-  return encode_png("encode_png_rgb", image, 3);
+bool reads_image_format(std::string_view format) {
+#ifdef KILN_HAS_JPEG
+  if (format == "jpeg") return true;
+#endif
+#ifdef KILN_HAS_WEBP
+  if (format == "webp") return true;
+#endif
+  return format == "png";
 }
 
 void write_png_gray(const std::string& path, const TensorData& image) {
-  check_gray("write_png_gray", image);
+  check_gray_image("write_png_gray", image);
   write_file_atomically("write_png_gray", path, encode_png_gray(image));
 }
 
 TensorData resize_gray(const TensorData& image, int64_t height, int64_t width) {
-  check_gray("resize_gray", image);
+  check_gray_image("resize_gray", image);
   if (height < 1 || width < 1 || height > kMaxSide || width > kMaxSide ||
       height * width > kMaxImagePixels) {
     throw_error<ValueError>("resize_gray: bad size; got ", height, "x", width,

@@ -16,6 +16,7 @@ constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGHUP, SIGXFSZ};
 
 std::atomic<int> received{0};
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
+std::atomic<void (*)()> last_words{nullptr};
 std::atomic<bool> guarded{false};
 std::array<struct sigaction, kSignals.size()> before;
 
@@ -24,7 +25,9 @@ void note(int signal) {
   // Each write to a log that may not grow raises SIGXFSZ again: no reason to give up the save. And
   // a terminal that is closed may say so twice.
   const bool urgent = signal != SIGXFSZ && signal != SIGHUP;
-  if (!received.compare_exchange_strong(none, signal) && urgent) _exit(128 + signal);
+  if (received.compare_exchange_strong(none, signal) || !urgent) return;
+  if (void (*const words)() = last_words.load()) words();
+  _exit(128 + signal);
 }
 
 }  // namespace
@@ -54,6 +57,8 @@ void Interrupt::restore() {
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before[i], nullptr);
   guarded = false;
 }
+
+void Interrupt::at_once(void (*words)()) { last_words = words; }
 
 int Interrupt::signal() const { return received; }
 

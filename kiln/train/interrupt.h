@@ -17,6 +17,10 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
+  // Called by the handler before a second signal ends the process; may be null. It may do what
+  // handlers may, such as write().
+  static void at_once(void (*words)());
+
   bool requested() const { return signal() != 0; }
   // The first that came, or 0.
   int signal() const;

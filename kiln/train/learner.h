@@ -107,6 +107,8 @@ class Learner {
   const std::vector<double>& step_loss() const { return step_loss_; }
   // The averages, in the order of the model's parameters; empty before the first step.
   const std::vector<Tensor>& averages() const { return averages_; }
+  // Saves after the next step, where there is a folder.
+  void save_soon() { is_late_ = true; }
   // Null without a folder.
   CheckpointStore* store() { return store_ ? &*store_ : nullptr; }
   RunLog* log() { return log_ ? &*log_ : nullptr; }
@@ -153,7 +155,7 @@ class Learner {
   double best_ = 0.0;  // of early stopping
   int64_t epochs_without_ = 0;
   std::string stop_reason_;
-  bool is_late_ = false;  // a checkpoint was due while another was being written
+  bool is_late_ = false;  // a checkpoint is due
 };
 
 }  // namespace kiln::train

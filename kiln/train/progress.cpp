@@ -137,18 +137,19 @@ void Progress::start(const std::string& label, int64_t total, int64_t done, int6
   samples_ = 0;
   start_ = Clock::now();
   next_draw_ = start_;
-  if (style_ == ProgressStyle::plain) next_draw_ += kBetweenLines;
-  if (style_ == ProgressStyle::bar) draw();
+  if (style_ == ProgressStyle::plain && sink_ == nullptr) next_draw_ += kBetweenLines;
+  if (style_ == ProgressStyle::bar || sink_ != nullptr) draw();
+  if (sink_ != nullptr) next_draw_ = start_;  // however short an epoch is
 }
 
 bool Progress::advance(int64_t samples) {
   ++state_.done;
   samples_ += samples;
-  return style_ != ProgressStyle::quiet && Clock::now() >= next_draw_;
+  return (style_ != ProgressStyle::quiet || sink_ != nullptr) && Clock::now() >= next_draw_;
 }
 
 void Progress::show(std::vector<std::pair<std::string, std::string>> values) {
-  if (style_ == ProgressStyle::quiet) return;
+  if (style_ == ProgressStyle::quiet && sink_ == nullptr) return;
   const Clock::time_point now = Clock::now();
   state_.values = std::move(values);
   const double seconds = std::max(std::chrono::duration<double>(now - start_).count(), 1e-9);
@@ -157,7 +158,7 @@ void Progress::show(std::vector<std::pair<std::string, std::string>> values) {
                             ? -1
                             : seconds * static_cast<double>(state_.total - state_.done + later_) /
                                   static_cast<double>(state_.done - first_);
-  if (style_ == ProgressStyle::bar) {
+  if (style_ == ProgressStyle::bar || sink_ != nullptr) {
     draw();
   } else {
     std::fprintf(out_, "%s\n", format_progress_plain(state_).c_str());
@@ -169,6 +170,7 @@ void Progress::show(std::vector<std::pair<std::string, std::string>> values) {
 void Progress::finish() { clear(); }
 
 void Progress::print(const std::string& line) {
+  if (sink_ != nullptr) return sink_->print(line);
   if (style_ == ProgressStyle::quiet) return;
   const bool redraw = drawn_;
   clear();
@@ -177,7 +179,17 @@ void Progress::print(const std::string& line) {
   if (redraw) draw();
 }
 
+void Progress::redirect(ProgressSink* sink) {
+  clear();
+  sink_ = sink;
+}
+
 void Progress::draw() {
+  if (sink_ != nullptr) {
+    sink_->progress(state_);
+    next_draw_ = Clock::now() + kBetweenDraws;
+    return;
+  }
   // A terminal wraps when its last column is written.
   const int width = terminal_width(out_) - 1;
   std::fprintf(out_, "\r%s\x1b[K", format_progress(state_, width, unicode_).c_str());

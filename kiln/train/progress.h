@@ -34,6 +34,14 @@ std::string format_progress(const ProgressState& state, int width, bool unicode)
 // The same without a bar, for a log.
 std::string format_progress_plain(const ProgressState& state);
 
+// Where progress goes instead of the terminal's last line.
+class ProgressSink {
+ public:
+  virtual ~ProgressSink() = default;
+  virtual void progress(const ProgressState& state) = 0;
+  virtual void print(const std::string& line) = 0;
+};
+
 class Progress {
  public:
   explicit Progress(ProgressStyle style = ProgressStyle::automatic, std::FILE* out = stdout);
@@ -54,6 +62,11 @@ class Progress {
   // Prints a line and keeps the bar below it. Nothing when quiet.
   void print(const std::string& line);
 
+  // From now on `sink` is told ten times a second, until it is null again. It must outlive that.
+  void redirect(ProgressSink* sink);
+  // Time that counts for nothing, as when a run was paused.
+  void leave_out(std::chrono::steady_clock::duration time) { start_ += time; }
+
   ProgressStyle style() const { return style_; }
 
  private:
@@ -65,6 +78,7 @@ class Progress {
   ProgressStyle style_;
   std::FILE* out_;
   bool unicode_;
+  ProgressSink* sink_ = nullptr;
   ProgressState state_;
   int64_t samples_ = 0;
   int64_t first_ = 0;  // batches over when the clock started

@@ -31,20 +31,36 @@ Tensor read(F f) {
 void bind_image_files(nb::module_& m) {
   m.def(
       "read_image",
-      [](nb::handle path, const std::string& mode) {
+      [](nb::handle path, const std::string& mode, bool apply_exif_orientation,
+         uint64_t max_ratio) {
         const std::string name = path_of(path);
-        const bool gray = is_gray("read_image", mode);
-        return read([&] { return io::read_image(name, gray); });
+        const io::ReadImageOptions options{is_gray("read_image", mode), apply_exif_orientation,
+                                           max_ratio};
+        return read([&] { return io::read_image(name, options); });
       },
-      "path"_a, "mode"_a = "RGB", "A PNG as uint8 [3, H, W]; with mode='GRAY' [1, H, W].");
+      "path"_a, "mode"_a = "RGB", "apply_exif_orientation"_a = false,
+      "max_ratio"_a = Budget::kRatio,
+      "A PNG, JPEG or WebP as uint8 [3, H, W]; with mode='GRAY' [1, H, W].\n\n"
+      "apply_exif_orientation turns the picture as its camera was held; max_ratio is how many "
+      "bytes of memory each byte of the file may take, beside 16 MiB.");
   m.def(
       "decode_image",
-      [](const nb::bytes& input, const std::string& mode) {
-        const bool gray = is_gray("decode_image", mode);
+      [](const nb::bytes& input, const std::string& mode, bool apply_exif_orientation,
+         uint64_t max_ratio) {
+        const io::ReadImageOptions options{is_gray("decode_image", mode), apply_exif_orientation,
+                                           max_ratio};
         const std::string_view bytes(input.c_str(), input.size());
-        return read([&] { return io::decode_image(bytes, "bytes", gray); });
+        return read([&] { return io::decode_image(bytes, "bytes", options); });
       },
-      "input"_a, "mode"_a = "RGB", "The same from the bytes of a PNG.");
+      "input"_a, "mode"_a = "RGB", "apply_exif_orientation"_a = false,
+      "max_ratio"_a = Budget::kRatio, "The same from the bytes of a file.");
+  m.def("_image_formats", [] {
+    std::vector<std::string> out;
+    for (const char* format : {"png", "jpeg", "webp"}) {
+      if (io::reads_image_format(format)) out.emplace_back(format);
+    }
+    return out;
+  });
   m.def("_read_idx", [](nb::handle path) {
     const std::string name = path_of(path);
     return read([&] { return data::read_idx(name); });

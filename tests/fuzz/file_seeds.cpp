@@ -94,6 +94,9 @@ std::vector<FileReader> make_readers() {
                  }});
   out.push_back({"idx", ".idx", [](const std::string& path) { data::read_idx(path); }});
   out.push_back({"image", ".png", [](const std::string& path) { io::read_gray_image(path); }});
+  out.push_back({"colour image", ".jpg", [](const std::string& path) {
+                   io::read_image(path, {.apply_exif_orientation = true});
+                 }});
   out.push_back({"config", ".json", [](const std::string& path) { FuzzConfig::load(path); }});
   out.push_back(record_reader<io::SafetensorsRecorder<>>("safetensors record"));
   out.push_back(record_reader<io::NamedMpkFileRecorder<>>("mpk record"));
@@ -258,7 +261,7 @@ std::vector<FileSeed> file_seeds(const std::string& folder, const std::string& f
   add_pickles(out);
   add_records(out);
   add_others(out);
-  for (const char* kind : {"torch", "numpy", "tokenizers"}) {
+  for (const char* kind : {"torch", "numpy", "tokenizers", "images"}) {
     std::error_code error;
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(fixtures + "/" + kind, error)) {
@@ -267,7 +270,10 @@ std::vector<FileSeed> file_seeds(const std::string& folder, const std::string& f
     std::sort(files.begin(), files.end());
     for (const auto& file : files) {
       const char* reader = "model";
-      if (std::string(kind) == "tokenizers") {
+      if (std::string(kind) == "images") {
+        if (file.extension() == ".txt") continue;  // what Pillow reads
+        reader = "colour image";
+      } else if (std::string(kind) == "tokenizers") {
         const auto stem = file.stem();
         if (stem == "gpt2" || stem == "llama3") {
           reader = "byte-level BPE";

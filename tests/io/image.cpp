@@ -120,8 +120,8 @@ TEST_CASE("read_image: colours by channel, and sizes that are lies") {
   CHECK(ints(image) == std::vector<int>{1, 4, 2, 5, 3, 6});
   const std::string gray = png(header(2, 1, 8, kGray), "", {"\x07\x08"});
   CHECK(ints(decode_image(gray, "g")) == std::vector<int>{7, 8, 7, 8, 7, 8});
-  CHECK(decode_image(gray, "g", true).shape() == Shape{1, 1, 2});
-  CHECK(ints(decode_image(gray, "g", true)) == std::vector<int>{7, 8});
+  CHECK(decode_image(gray, "g", {.gray = true}).shape() == Shape{1, 1, 2});
+  CHECK(ints(decode_image(gray, "g", {.gray = true})) == std::vector<int>{7, 8});
   const std::string lies = png(header(8000, 8000, 8, kRgb), "", {"\x07\x08"});
   CHECK(message_of<IoError>([&] { decode_image(lies, "lies"); }).find("8000x8000 pixels in") !=
         std::string::npos);

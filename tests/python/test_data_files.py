@@ -251,7 +251,7 @@ def test_images(tmp_path):
     np.testing.assert_array_equal(kiln.vision.read_image(path, "GRAY").numpy(), gray[None])
     np.testing.assert_array_equal(kiln.vision.read_image(path).numpy(), np.stack([gray] * 3))
     for content, message in (
-        (b"", "is no PNG"), (b"GIF89a..", "is no PNG"), (png(pixels)[:40], "no usable PNG"),
+        (b"", "is no image"), (b"GIF89a..", "is no image"), (png(pixels)[:40], "no usable PNG"),
         (png(pixels, size=(60000, 60000)), "60000x60000 pixels in"),
         (png(pixels, size=(4000, 9)), "no usable PNG"),
     ):  # fmt: skip

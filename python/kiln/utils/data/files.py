@@ -139,14 +139,15 @@ class TextLinesDataset(Dataset):
 class ImageFolder(Dataset):
     """Images in a folder for each class: (image, number of the class). Classes and files are sorted.
 
-    loader: reads a path; by default kiln.vision.read_image, which reads PNG as uint8 [3, H, W].
+    loader: reads a path; by default kiln.vision.read_image, which reads PNG, JPEG and WebP as uint8
+    [3, H, W].
     errors="skip": in the place of an image that cannot be read comes the next one that can; skipped is
     the set of those met so far.
     """
 
     def __init__(
-        self, root, transform=None, target_transform=None, loader=None, extensions=(".png",),
-        errors="raise",
+        self, root, transform=None, target_transform=None, loader=None,
+        extensions=(".png", ".jpg", ".jpeg", ".webp"), errors="raise",
     ):  # fmt: skip
         op = "ImageFolder"
         check_policy(op, errors)

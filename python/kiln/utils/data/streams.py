@@ -17,7 +17,7 @@ __all__ = ["MapDataset", "ShuffleBuffer", "TarShards", "WindowDataset"]
 def _decode(name, data):
     """The value of a file in a shard, by the end of its name."""
     kind = name.rpartition(".")[2].lower()
-    if kind == "png":
+    if kind in ("png", "jpg", "jpeg", "webp"):
         return _C._vision.decode_image(data)
     if kind in ("cls", "id"):
         return int(data)
@@ -32,7 +32,7 @@ class TarShards(IterableDataset):
     """Samples from tar files in WebDataset's form: neighbouring files with one name up to the first dot.
 
     A sample is a dict: "__key__" is that name, and each file stands under the rest of its name. decode:
-    png becomes an image, cls a number, txt a text, json its value, and the rest stays bytes. Shards are
+    png, jpg, jpeg and webp become images, cls a number, txt a text, json its value, and the rest stays bytes. Shards are
     dealt out to num_replicas processes and then to their workers. errors="skip": a bad sample is left
     out, and so is what follows the place where a shard is damaged; skipped counts them.
     """
