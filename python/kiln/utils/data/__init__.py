@@ -12,6 +12,7 @@ from .dataset import (
     TensorDataset,
     random_split,
 )
+from .detection import COCODetection, collate_detections
 from .files import (
     CIFAR10,
     CIFAR100,
@@ -47,6 +48,7 @@ __all__ = [
     "BucketBatchSampler",
     "CIFAR10",
     "CIFAR100",
+    "COCODetection",
     "CSVDataset",
     "ChainDataset",
     "ConcatDataset",
@@ -74,6 +76,7 @@ __all__ = [
     "TextLinesDataset",
     "WeightedRandomSampler",
     "WindowDataset",
+    "collate_detections",
     "default_collate",
     "default_convert",
     "get_worker_info",
