@@ -195,7 +195,7 @@ std::vector<std::string> endless(const TempDir& dir) {
 }  // namespace
 
 TEST_CASE("train --dashboard: 80 x 24, and its keys") {
-  if (test::program_path().empty()) return;
+  NEEDS_PROGRAM();
   const TempDir dir;
   Session session(endless(dir), 80, 24);
   Terminal& screen = session.terminal;
@@ -243,7 +243,7 @@ TEST_CASE("train --dashboard: 80 x 24, and its keys") {
 }
 
 TEST_CASE("train --dashboard: 200 x 60 shows both plots; Ctrl-C ends a pause; a small one fits") {
-  if (test::program_path().empty()) return;
+  NEEDS_PROGRAM();
   const TempDir dir;
   {
     Session session(endless(dir), 200, 60);
@@ -268,7 +268,7 @@ TEST_CASE("train --dashboard: 200 x 60 shows both plots; Ctrl-C ends a pause; a 
 }
 
 TEST_CASE("train --dashboard: plain lines where there is no terminal") {
-  if (test::program_path().empty()) return;
+  NEEDS_PROGRAM();
   const TempDir dir;
   std::vector<std::string> arguments = endless(dir);
   arguments.insert(arguments.end(), {"--epochs", "2"});

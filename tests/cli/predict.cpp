@@ -23,13 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-#define NEEDS_PROGRAM()                                \
-  if (test::program_path().empty()) {                  \
-    MESSAGE("skipped: KILN_PROGRAM names no program"); \
-    return;                                            \
-  }                                                    \
-  static_assert(true)
-
 // The example of a kind, trained for a moment in the folder "run"; its own data is the test set
 // where `test` names a file of it.
 void train_example(const TempDir& dir, const std::string& kind, Arguments more,
@@ -68,10 +61,6 @@ double share_of(int64_t right, int64_t all) {
   return static_cast<double>(right) / static_cast<double>(all);
 }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("predict: images, in a folder or by name; top classes; JSON") {
@@ -80,8 +69,8 @@ TEST_CASE("predict: images, in a folder or by name; top classes; JSON") {
   train_example(dir, "image_folder", {"--set", "model=lenet", "--epochs", "2"});
   const std::string folder = dir.path("image_folder/test");
   const data::Table answers = csv(dir, predict(dir, {folder, "--csv", "--top", "2"}));
-  CHECK(answers.names() == std::vector<std::string>{"input", "class", "probability", "class_2",
-                                                    "probability_2"});
+  CHECK(answers.names() ==
+        std::vector<std::string>{"input", "class", "probability", "class_2", "probability_2"});
   int64_t right = 0;
   for (int64_t i = 0; i < answers.size(); ++i) {
     const auto at = static_cast<size_t>(i);
@@ -107,21 +96,21 @@ TEST_CASE("predict: images, in a folder or by name; top classes; JSON") {
   // A line for each; the model by its file.
   const ProgramResult line =
       test::run_program({"predict", dir.path("run") + "/model.safetensors", one});
-  CHECK(has(line.out, one + ":  " + answers.texts("class")[0] + " "));
+  CHECK(test::contains(line.out, one + ":  " + answers.texts("class")[0] + " "));
 
   // What cannot be read is one line, and the others are answered all the same.
   const std::string bad = test::write_bytes(dir.path("bad.png"), "no image");
   const ProgramResult some = predict(dir, {bad, one});
   CHECK(some.status == 1);
-  CHECK(has(some.err, "bad.png' is no image"));
-  CHECK(has(some.out, one));
+  CHECK(test::contains(some.err, "bad.png' is no image"));
+  CHECK(test::contains(some.out, one));
   const ProgramResult left = predict(dir, {bad, one, "--skip-bad"});
   CHECK(left.status == 0);
   CHECK(left.err == "kiln: left out 1 bad input\n");
   CHECK(decode_json(predict(dir, {bad, "--json"}).out).find("predictions") != nullptr);
   const ProgramResult text = predict(dir, {"--text", "x"});
   CHECK(text.status == 2);
-  CHECK(has(text.err, "this model is for the classification of images"));
+  CHECK(test::contains(text.err, "this model is for the classification of images"));
   CHECK(predict(dir, {}).status == 2);
   CHECK(predict(dir, {one, "--masks", dir.path("m")}).status == 2);
 }
@@ -145,7 +134,7 @@ TEST_CASE("predict: rows of a table, as classes and as numbers") {
     test::write_bytes(file, test::read_bytes(file) + "1,2,many,4,ash\n");
     const ProgramResult bad = predict(dir, {file});
     CHECK(bad.status == 1);
-    CHECK(has(bad.err, "row 302, column 'stem_length': expected a number"));
+    CHECK(test::contains(bad.err, "row 302, column 'stem_length': expected a number"));
     const ProgramResult skipped = predict(dir, {file, "--csv", "--skip-bad"});
     CHECK(skipped.err == "kiln: left out 1 bad input\n");
     CHECK(csv(dir, skipped).size() == rows.size());
@@ -179,10 +168,10 @@ TEST_CASE("predict: texts by line, by column and from the command line") {
     const std::string plain = test::write_bytes(dir.path("lines.txt"), lines);
     CHECK(csv(dir, predict(dir, {plain, "--csv"})).texts("class") == answers.texts("class"));
     const ProgramResult one = predict(dir, {"--text", rows.texts("review")[0]});
-    CHECK(has(one.out, ":  " + answers.texts("class")[0] + " "));
+    CHECK(test::contains(one.out, ":  " + answers.texts("class")[0] + " "));
     const ProgramResult bad = predict(dir, {test::write_bytes(dir.path("b.txt"), "\xff\xfe\n")});
     CHECK(bad.status == 1);
-    CHECK(has(bad.err, "b.txt' is no UTF-8 text"));
+    CHECK(test::contains(bad.err, "b.txt' is no UTF-8 text"));
   }
   const TempDir dir;
   train_example(dir, "text_corpus", {"--epochs", "1", "--set", "model.n_layer=1"});
@@ -214,7 +203,7 @@ TEST_CASE("predict: masks of a segmentation") {
   CHECK(right / all == doctest::Approx(measured(dir, "test/accuracy")).epsilon(1e-4));
   const ProgramResult over = predict(dir, {images, "--masks", images});
   CHECK(over.status == 2);
-  CHECK(has(over.err, "is an image to be read"));
+  CHECK(test::contains(over.err, "is an image to be read"));
 }
 
 TEST_CASE("predict: files that are no model of kiln train") {
@@ -225,7 +214,7 @@ TEST_CASE("predict: files that are no model of kiln train") {
     CAPTURE(result.err);
     CHECK(result.status == 1);
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-    CHECK(has(result.err, part));
+    CHECK(test::contains(result.err, part));
   };
   refused(dir.path("none"), "none");
   refused(dir.path(), "holds no model.safetensors");
