@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string file_of(const std::string& path) {
   if (!fs::is_directory(path)) return path;
-  const std::string file = (fs::path(path) / "model.safetensors").string();
+  std::string file = (fs::path(path) / "model.safetensors").string();
   if (fs::exists(file)) return file;
   throw_error<IoError>("'", path, "' holds no model.safetensors; expected the folder of a run of ",
                        "`kiln train` that is finished");
