@@ -22,8 +22,8 @@ class Tokens {
   // tokenizer.json), "vocabulary" (most tokens) and "least" (how often a word must occur).
   static Tokens read(Fields& fields, const std::string& folder, const char* preset);
 
-  // What facts() gave. `tokenizer`: its file, for bpe and wordpiece, where it is not where it was; may be empty.
-  // Throws ValueError where that is malformed, IoError where there is no such file.
+  // What facts() gave. `tokenizer`: its file, for bpe and wordpiece, where it is not where it was;
+  // may be empty. Throws ValueError where that is malformed, IoError where there is no such file.
   static Tokens from_facts(const Json& facts, const std::string& tokenizer = "");
 
   // Of a vocabulary of its own, what these texts have: the most frequent.

@@ -121,7 +121,7 @@ def _mask(segmentation, height, width):
     for changes in _changes(segmentation, height, width):
         for begin, end in zip(changes[0::2], changes[1::2] + [height * width]):
             cells[begin:end] = b"\1" * (end - begin)
-    return _C.frombuffer(cells, dtype=_C.uint8).reshape(width, height).t().to(_C.bool)
+    return _C.frombuffer(cells, dtype=_C.uint8).reshape(width, height).t().to(_C.bool_)
 
 
 class COCODetection(Dataset):
@@ -273,7 +273,7 @@ class COCODetection(Dataset):
         }
         if self.masks:
             target["masks"] = (
-                _C.stack(masks) if masks else _C.zeros((0, height, width), dtype=_C.bool)
+                _C.stack(masks) if masks else _C.zeros((0, height, width), dtype=_C.bool_)
             )
         return target
 
