@@ -248,8 +248,9 @@ Wrapping<T> magnitude(T a) {
   return a < 0 ? Wrapping<T>{0} - static_cast<Wrapping<T>>(a) : static_cast<Wrapping<T>>(a);
 }
 
+// Unsigned: the smallest integer divides itself, and its magnitude is no T.
 template <class T>
-T gcd(T a, T b) {
+Wrapping<T> gcd(T a, T b) {
   auto x = magnitude(a);
   auto y = magnitude(b);
   while (y != 0) {
@@ -257,7 +258,7 @@ T gcd(T a, T b) {
     x = y;
     y = rest;
   }
-  return static_cast<T>(x);
+  return x;
 }
 
 template <IntFunction kType, class T>
@@ -278,11 +279,10 @@ T evaluate(T a, T b) {
     const T quotient = static_cast<T>(a / b);
     return a % b != 0 && (a < 0) != (b < 0) ? static_cast<T>(quotient - 1) : quotient;
   }
-  if constexpr (kType == gcd) return math::gcd(a, b);
+  if constexpr (kType == gcd) return static_cast<T>(math::gcd(a, b));
   if constexpr (kType == lcm) {
     if (a == 0 || b == 0) return T{0};
-    const auto divisor = static_cast<U>(math::gcd(a, b));
-    const auto product = static_cast<T>(magnitude(a) / divisor * magnitude(b));
+    const auto product = static_cast<T>(magnitude(a) / math::gcd(a, b) * magnitude(b));
     return static_cast<T>(magnitude(product));
   }
   if constexpr (kType == shift_left) {

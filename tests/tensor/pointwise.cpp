@@ -1,11 +1,24 @@
 // Errors and corner cases of the elementwise functions; their values are in tests/ops.
 #include "kiln/tensor/elementwise/pointwise.h"
 
+#include <limits>
+#include <vector>
+
 #include "kiln/kiln.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;
 using namespace kiln::test;
+
+TEST_CASE("gcd and lcm of the smallest integer, whose magnitude no integer of its size has") {
+  // PyTorch's values; over all others they are the common definitions.
+  const Tensor x = tensor({-32768, -32768, -32768, 0}, {.dtype = i16});
+  const Tensor y = tensor({-32768, 3, 0, 0}, {.dtype = i16});
+  CHECK(gcd(x, y).to_vector<int64_t>() == std::vector<int64_t>{-32768, 1, -32768, 0});
+  CHECK(lcm(x, y).to_vector<int64_t>() == std::vector<int64_t>{-32768, -32768, 0, 0});
+  const Tensor least = tensor({std::numeric_limits<int64_t>::min()}, {.dtype = i64});
+  CHECK(lcm(least, least).to_vector<int64_t>() == least.to_vector<int64_t>());
+}
 
 TEST_CASE("pointwise: arguments that make no sense") {
   const Tensor x = ones({2, 3});

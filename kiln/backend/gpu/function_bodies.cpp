@@ -163,8 +163,7 @@ const char* body_of(IntFunction function) {
     case lcm:
       return KILN_GPU_MAGNITUDES
           "if (u == 0 || v == 0) { y = 0; } else { W a = u; W b = v; " KILN_GPU_GCD
-          "W g = (W)(A)(MEM(IN0))u; MEM(IN0) t = (MEM(IN0))(a / g * b); y = t < 0 ? (A)((W)0 - "
-          "(W)t) : (A)t; }";
+          "MEM(IN0) t = (MEM(IN0))(a / u * b); y = t < 0 ? (A)((W)0 - (W)t) : (A)t; }";
     case shift_left:
       return "y = x1 < 0 || x1 >= (A)(8 * sizeof(MEM(IN0))) ? (A)0 : (A)((W)x0 << (W)x1);";
     case shift_right:
