@@ -110,27 +110,6 @@ bool can_donate(const Arg<HostHandle>& x, const Shape& shape, DType dtype) {
          x->shape() == shape && x->offset() == 0 && x->is_contiguous();
 }
 
-namespace {
-
-// Bytes [first, last) that a view touches.
-std::pair<int64_t, int64_t> extent(const HostTensor& x) {
-  int64_t low = x.offset();
-  int64_t high = x.offset();
-  for (int i = 0; i < x.shape().rank(); ++i) {
-    const int64_t reach = (x.shape()[i] - 1) * x.strides()[i];
-    (reach < 0 ? low : high) += reach;
-  }
-  const auto item = static_cast<int64_t>(size_of(x.dtype()));
-  return {low * item, (high + 1) * item};
-}
-
-}  // namespace
-
-bool may_overlap(const HostTensor& a, const HostTensor& b) {
-  if (!(a.storage() == b.storage()) || a.numel() == 0 || b.numel() == 0) return false;
-  const auto [a_low, a_high] = extent(a);
-  const auto [b_low, b_high] = extent(b);
-  return a_low < b_high && b_low < a_high;
-}
+bool may_overlap(const HostTensor& a, const HostTensor& b) { return window::may_overlap(a, b); }
 
 }  // namespace kiln::host

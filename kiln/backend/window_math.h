@@ -1,8 +1,11 @@
 // Views that need no kernel, for any tensor that is a strided window on a storage: T has shape(),
-// strides(), offset(), is_contiguous(), and view(handle, shape, strides, offset) gives another
-// window on the same storage.
+// strides(), offset(), storage(), is_contiguous(), and view(handle, shape, strides, offset) gives
+// another window on the same storage.
 #pragma once
 
+#include <utility>
+
+#include "kiln/core/dtype.h"
 #include "kiln/core/handle.h"
 #include "kiln/core/shape.h"
 #include "kiln/core/slice.h"
@@ -79,6 +82,28 @@ Handle<T> try_reshape(const Handle<T>& x, const Shape& shape) {
   }
   if (to != -1) return nullptr;
   return view(x, shape, strides, x->offset());
+}
+
+// Bytes [first, last) of the storage that x touches; x has elements.
+template <class T>
+std::pair<int64_t, int64_t> extent(const T& x) {
+  int64_t low = x.offset();
+  int64_t high = x.offset();
+  for (int i = 0; i < x.shape().rank(); ++i) {
+    const int64_t reach = (x.shape()[i] - 1) * x.strides()[i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const auto item = static_cast<int64_t>(size_of(x.dtype()));
+  return {low * item, (high + 1) * item};
+}
+
+// Whether the two might share an element (exact for different storages, else by their extents).
+template <class T>
+bool may_overlap(const T& a, const T& b) {
+  if (!(a.storage() == b.storage()) || a.numel() == 0 || b.numel() == 0) return false;
+  const auto [a_low, a_high] = extent(a);
+  const auto [b_low, b_high] = extent(b);
+  return a_low < b_high && b_low < a_high;
 }
 
 }  // namespace kiln::window

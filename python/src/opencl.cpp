@@ -1,6 +1,7 @@
 // kiln._C._opencl_*: what kiln.opencl asks of OpenCL devices.
 #include "binding.h"
 #include "kiln/core/accelerator.h"
+#include "memory_stats.h"
 #include "parts.h"
 
 namespace kiln::python {
@@ -22,16 +23,7 @@ void bind_opencl(nb::module_& m) {
     nb::gil_scoped_release unlocked;
     opencl::synchronize(index);
   });
-  m.def("_opencl_memory_stats", [](int index) {
-    const MemoryStats s = opencl::memory_stats(index);
-    nb::dict out;
-    out["allocations"] = s.allocations;
-    out["system_allocations"] = s.system_allocations;
-    out["bytes_in_use"] = s.bytes_in_use;
-    out["bytes_cached"] = s.bytes_cached;
-    out["peak_bytes_in_use"] = s.peak_bytes_in_use;
-    return out;
-  });
+  m.def("_opencl_memory_stats", [](int index) { return dict_of(opencl::memory_stats(index)); });
   m.def("_opencl_reset_memory_stats", [](int index) { opencl::reset_memory_stats(index); });
   m.def("_opencl_empty_cache", [](int index) { opencl::empty_cache(index); });
   m.def("_opencl_set_memory_limit",

@@ -4,6 +4,7 @@
 #include "kiln/core/winograd_setting.h"
 #include "kiln/optim/grad_scaler.h"
 #include "kiln/tensor/amp/autocast.h"
+#include "memory_stats.h"
 
 namespace kiln::python {
 
@@ -105,18 +106,7 @@ void bind_settings(nb::module_& m) {
       "1.2300e+00, False never does; None, the default, lets their range decide.");
 
   m.def(
-      "memory_stats",
-      [] {
-        const MemoryStats s = memory_stats();
-        nb::dict out;
-        out["allocations"] = s.allocations;
-        out["system_allocations"] = s.system_allocations;
-        out["bytes_in_use"] = s.bytes_in_use;
-        out["bytes_cached"] = s.bytes_cached;
-        out["peak_bytes_in_use"] = s.peak_bytes_in_use;
-        return out;
-      },
-      "Counters of the memory allocator.");
+      "memory_stats", [] { return dict_of(memory_stats()); }, "Counters of the memory allocator.");
   m.def("reset_memory_stats", &reset_memory_stats);
   m.def("memory_limit", &memory_limit,
         "The most bytes that tensors and the cache may take together.");

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kiln/backend/gpu/loops.h"
+#include "kiln/backend/window_math.h"
 
 namespace kiln::gpu {
 
@@ -50,7 +51,7 @@ H contiguous(const H& x) {
 
 void assign(const H& x, const H& value) {
   if (x->numel() != 0) {
-    if (may_overlap(*x, *value)) {
+    if (window::may_overlap(*x, *value)) {
       H copy = empty(value->shape(), value->dtype(), value->device());
       copy_elements(copy, value);
       copy_elements(x, copy);
@@ -59,29 +60,6 @@ void assign(const H& x, const H& value) {
     }
   }
   x->storage()->bump_version();
-}
-
-namespace {
-
-// Elements [first, last) that a view touches.
-std::pair<int64_t, int64_t> extent(const GpuTensor& x) {
-  int64_t low = x.offset();
-  int64_t high = x.offset();
-  for (int i = 0; i < x.shape().rank(); ++i) {
-    const int64_t reach = (x.shape()[i] - 1) * x.strides()[i];
-    (reach < 0 ? low : high) += reach;
-  }
-  const auto item = static_cast<int64_t>(size_of(x.dtype()));
-  return {low * item, (high + 1) * item};
-}
-
-}  // namespace
-
-bool may_overlap(const GpuTensor& a, const GpuTensor& b) {
-  if (!(a.storage() == b.storage()) || a.numel() == 0 || b.numel() == 0) return false;
-  const auto [a_low, a_high] = extent(a);
-  const auto [b_low, b_high] = extent(b);
-  return a_low < b_high && b_low < a_high;
 }
 
 }  // namespace kiln::gpu

@@ -66,7 +66,4 @@ TensorData into_data(const H& x);
 H contiguous(const H& x);
 void assign(const H& x, const H& value);
 
-// Whether the two might share an element (exact for different storages, else by their extents).
-bool may_overlap(const GpuTensor& a, const GpuTensor& b);
-
 }  // namespace kiln::gpu

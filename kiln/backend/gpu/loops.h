@@ -57,6 +57,18 @@ class ScalarArgument {
 // `value` as a tensor of the dtype would hold it.
 double rounded(Scalar value, DType dtype);
 
+inline std::string define(const char* name, const std::string& value) {
+  return "#define " + std::string(name) + " " + value + "\n";
+}
+// Defines A and W, in which kernels compute for this dtype: ACC(dtype), and what wraps around.
+std::string arithmetic(DType dtype);
+// Strides but for those of a dim.
+inline Strides without(const Strides& strides, int dim) {
+  Strides out = strides;
+  out.erase(dim);
+  return out;
+}
+
 struct Numbers {
   double s0 = 0.0;
   double s1 = 0.0;
@@ -76,6 +88,7 @@ H map(const std::string& body, DType out, std::vector<T> inputs, Integers number
 H map_checked(const char* op, const std::string& body, DType out, std::vector<T> inputs);
 // Writes the elements of `to`.
 void map_into(const H& to, const std::string& body, std::vector<H> inputs, Numbers numbers = {});
+void map_into(const H& to, const std::string& body, std::vector<H> inputs, Integers numbers);
 void fill_into(const H& to, Scalar value);
 void copy_elements(const H& to, const H& from);
 
@@ -106,9 +119,5 @@ H searchsorted(const H& sorted, const H& values, bool right);
 H nonzero(const H& mask);
 H random(const Shape& shape, Distribution distribution, RandomStream stream, DType dtype,
          Device device);
-
-inline std::string define(const char* name, const std::string& value) {
-  return "#define " + std::string(name) + " " + value + "\n";
-}
 
 }  // namespace kiln::gpu

@@ -1,0 +1,147 @@
+// Reductions: kernels/reduce.k and arg.k.
+#include <algorithm>
+
+#include "kiln/backend/gpu/loops.h"
+#include "kiln/core/error.h"
+
+namespace kiln::gpu {
+
+namespace {
+
+struct ReductionArgument {
+  int64_t outputs = 1;
+  int64_t length = 1;
+  int64_t chunk = 1;
+  int64_t chunks = 1;
+  int64_t offset = 0;
+  int64_t outer_rank = 0;
+  int64_t outer_size[kMaxRank] = {};
+  int64_t outer_step[kMaxRank] = {};
+  int64_t inner_rank = 0;
+  int64_t inner_size[kMaxRank] = {};
+  int64_t inner_step[kMaxRank] = {};
+};
+
+void add_dim(int64_t* rank, int64_t* sizes, int64_t* steps, int64_t size, int64_t step) {
+  if (size == 1) return;
+  if (*rank > 0 && steps[*rank - 1] == step * size) {
+    sizes[*rank - 1] *= size;
+    steps[*rank - 1] = step;
+    return;
+  }
+  sizes[*rank] = size;
+  steps[*rank] = step;
+  ++*rank;
+}
+
+ReductionArgument reduction_of(const H& x, const Dims& dims) {
+  ReductionArgument r;
+  r.offset = x->offset();
+  for (int d = 0; d < x->shape().rank(); ++d) {
+    const bool inner = std::ranges::find(dims, d) != dims.end();
+    (inner ? r.length : r.outputs) *= x->shape()[d];
+    if (inner) {
+      add_dim(&r.inner_rank, r.inner_size, r.inner_step, x->shape()[d], x->strides()[d]);
+    } else {
+      add_dim(&r.outer_rank, r.outer_size, r.outer_step, x->shape()[d], x->strides()[d]);
+    }
+  }
+  for (auto [rank, sizes] :
+       {std::pair{&r.outer_rank, r.outer_size}, {&r.inner_rank, r.inner_size}}) {
+    if (*rank == 0) {
+      *rank = 1;
+      sizes[0] = 1;
+    }
+  }
+  r.chunk = std::max<int64_t>(r.length, 1);
+  return r;
+}
+
+// What is joined: 16-bit floats in f32, small integers in i32.
+DType total_dtype(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+    case DType::bf16:
+      return DType::f32;
+    case DType::i16:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      return DType::i32;
+    default:
+      return dtype;
+  }
+}
+
+const char* reduction_index(const ReductionArgument& r) {
+  return r.outputs * r.length < (int64_t{1} << 31) ? "u32" : "u64";
+}
+
+constexpr int64_t kColumnLength = 64;  // rows this short are one work-item's
+constexpr int64_t kRowLength = 1 << 14;
+constexpr int64_t kFewOutputs = 256;
+
+void launch_reduction(const Reducer& reducer, const H& x, const ReductionArgument& r, const H& to,
+                      DType total, const char* each, const char* finish, bool columns,
+                      double number) {
+  KernelText kernel{"reduce", {}};
+  kernel.defines = define("INDEX", reduction_index(r)) + define("IN0", dialect_name(x->dtype())) +
+                   define("OUT", dialect_name(to->dtype())) +
+                   define("TOTAL", concat("ACC(", dialect_name(total), ")")) + arithmetic(total) +
+                   define("SCALAR", scalar_type(total)) + define("FIRST", reducer.first) +
+                   define("EACH", each) + define("JOINED", reducer.joined) +
+                   define("FINISH", finish);
+  if (columns) kernel.defines += define("COLUMNS", "1");
+  const ScalarArgument s(total, number);
+  const Argument arguments[] = {Argument::bytes(r), Argument::memory(to->storage()->memory()),
+                                Argument::memory(x->storage()->memory()), s.argument()};
+  const auto count = static_cast<size_t>(r.outputs * r.chunks);
+  if (columns) {
+    x->gpu().launch(kernel, count, arguments);
+  } else {
+    x->gpu().launch_groups(kernel, {count, 1, 1}, {kGroup, 1, 1}, arguments);
+  }
+}
+
+}  // namespace
+
+H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DType out,
+         double number) {
+  H to = empty(reduced_shape(x->shape(), dims, keepdim), out, x->device());
+  if (to->numel() == 0) return to;
+  ReductionArgument r = reduction_of(x, dims);
+  const DType total = total_dtype(x->dtype());
+  // Where neighbours among the rows are neighbours in memory, work-items side by side read side by
+  // side.
+  const bool side_by_side = r.outer_step[r.outer_rank - 1] == 1 && r.outputs >= kFewOutputs;
+  const bool columns = r.length <= kColumnLength || side_by_side;
+  const int64_t longest = columns ? kColumnLength * 2 : kRowLength;
+  if (r.length <= longest || (r.length <= 2 * kRowLength && !columns)) {
+    launch_reduction(reducer, x, r, to, total, reducer.each, reducer.finish, columns, number);
+    return to;
+  }
+  r.chunk = longest;
+  r.chunks = (r.length + longest - 1) / longest;
+  const H parts = empty(Shape{r.outputs, r.chunks}, total, x->device());
+  launch_reduction(reducer, x, r, parts, total, reducer.each, "a", columns, number);
+  const Reducer rest{reducer.first, "x", reducer.joined, reducer.finish};
+  const H result = reduce(rest, parts, Dims{1}, false, out, number);
+  return view(result, to->shape(), to->strides(), 0);
+}
+
+H arg_reduce(const char* better, const H& x, int dim, bool keepdim) {
+  const Dims dims{dim};
+  H to = empty(reduced_shape(x->shape(), dims, keepdim), DType::i64, x->device());
+  if (to->numel() == 0) return to;
+  const ReductionArgument r = reduction_of(x, dims);
+  KernelText kernel{"arg", {}};
+  kernel.defines = define("INDEX", reduction_index(r)) + define("IN0", dialect_name(x->dtype())) +
+                   define("BETTER", better);
+  if (kind_of(x->dtype()) == Kind::floating) kernel.defines += define("FLOATS", "1");
+  const Argument arguments[] = {Argument::bytes(r), Argument::memory(to->storage()->memory()),
+                                Argument::memory(x->storage()->memory())};
+  x->gpu().launch_groups(kernel, {static_cast<size_t>(r.outputs), 1, 1}, {kGroup, 1, 1}, arguments);
+  return to;
+}
+
+}  // namespace kiln::gpu
