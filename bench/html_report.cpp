@@ -94,6 +94,9 @@ std::string html_report(const std::vector<Result>& results, const Peaks& peaks,
       format("%d thread%s: multiply-add %.0f GFLOP/s; memory %.0f GB/s, cache %.0f GB/s",
              peaks.threads, peaks.threads == 1 ? "" : "s", peaks.flops / 1e9,
              std::max({peaks.copy, peaks.add, peaks.add_streaming}) / 1e9, peaks.add_cached / 1e9);
+  if (!peer.empty())
+    html += "; " + escape_html(peer + " " +
+                               (peer_setup().empty() ? "as installed" : "with " + peer_setup()));
   html += "</p></header>\n<section>\n";
   for (const Result& result : results) {
     if (result.is_measured()) html += row(result);

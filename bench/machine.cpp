@@ -16,6 +16,11 @@ std::string processor_name() {
   return "unknown processor";
 }
 
+std::string peer_setup() {
+  const char* names = std::getenv("KILN_BENCH_PEER");
+  return names == nullptr ? "" : names;
+}
+
 double load_average() {
   double load = 0;
   return getloadavg(&load, 1) == 1 ? load : 0;

@@ -9,6 +9,9 @@ namespace kiln::bench {
 // "AMD EPYC 9654", or "unknown processor".
 std::string processor_name();
 
+// What script/bench loaded for the peer's sake, "MKL's path for AVX-512, jemalloc"; "" for nothing.
+std::string peer_setup();
+
 // How many programs have wanted to run at once, on average over the last minute; 0 when unknown.
 double load_average();
 

@@ -55,8 +55,12 @@ void Table::print_peaks(const Peaks& peaks) const {
   std::printf(": multiply-add %.0f GFLOP/s on one thread", peaks.flops_one / 1e9);
   if (peaks.threads > 1) std::printf(", %.0f on %d", peaks.flops / 1e9, peaks.threads);
   std::printf(
-      "\nmemory: copy %.1f GB/s, add %.1f, add with streaming stores %.1f; add in cache %.0f\n\n",
+      "\nmemory: copy %.1f GB/s, add %.1f, add with streaming stores %.1f; add in cache %.0f\n",
       peaks.copy / 1e9, peaks.add / 1e9, peaks.add_streaming / 1e9, peaks.add_cached / 1e9);
+  const std::string setup = peer_setup();
+  if (!peer_.empty())
+    std::printf("%s: %s\n", peer_.c_str(), setup.empty() ? "as installed" : setup.c_str());
+  std::printf("\n");
 }
 
 void Table::print_head() const {

@@ -1,7 +1,7 @@
 """Whole models (model_rows.py) in Kiln beside the strongest peers: PyTorch with torchvision's and
 transformers' models and, for inference, ONNX Runtime and OpenVINO.
 
-Usage: script/bench models [--filter REGEX] [--threads N] [--rounds N] [--plain-peer] [--json FILE]
+Usage: script/bench models [--filter REGEX] [--threads N] [--rounds N] [--json FILE]
 
 Each library has a process of its own; they take turns and are stopped meanwhile. All have the same
 weights and inputs; an answer that differs is an error. With one thread CPU time is counted, which
@@ -9,8 +9,7 @@ other programs hardly disturb; else wall time. A row is the median of the rounds
 best peer's time over Kiln's: above 1 Kiln is faster.
 
 For inference Kiln and PyTorch have batch normalizations folded into convolutions, as the exporters
-do. PyTorch runs in channels last, with fused optimizers, jemalloc where it is installed and, on
-processors of AMD, with MKL's path for AVX-512 (`--plain-peer`: without these two).
+do. PyTorch runs in channels last, with fused optimizers, and as peer.py sets it up.
 """
 
 import argparse
@@ -20,53 +19,29 @@ import os
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 
 from model_rows import ROWS
 from ops import Worker, measure
+from peer import described, environment_of, processor
 
 SIDES = pathlib.Path(__file__).with_name("model_sides.py")
 PEERS = ("torch", "onnxruntime", "openvino")
-SHIM = "int mkl_serv_intel_cpu_true(void) { return 1; }"
-JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 
 
-def processor():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith(("model name", "vendor_id")):
-            yield line.split(":", 1)[1].strip()
-
-
-def preloads(folder):
-    """(libraries that PyTorch's best users load beforehand here, what the header says of them)"""
-    files, said = [], []
-    if "AuthenticAMD" in set(processor()):
-        shim = f"{folder}/mkl.so"
-        command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", shim]
-        subprocess.run(command, input=SHIM, text=True, check=True)
-        files.append(shim)
-        said.append("MKL's AVX-512 path")
-    if pathlib.Path(JEMALLOC).exists():
-        files.append(JEMALLOC)
-        said.append("jemalloc")
-    return files, said
-
-
-def started(name, args, preloaded):
+def started(name, args):
     environment = {
         "KILN_BENCH_THREADS": str(args.threads),
         "OMP_NUM_THREADS": str(args.threads),
         "MKL_NUM_THREADS": str(args.threads),
     }
-    if name == "torch" and preloaded:
-        environment["LD_PRELOAD"] = " ".join(preloaded)
+    environment |= environment_of(name)
     python = sys.executable if name == "kiln" else args.peers
     return Worker(name, program=str(SIDES), python=python, environment=environment)
 
 
-def rows_of(args, rows, folder, preloaded):
+def rows_of(args, rows, folder):
     found = []
     for row in rows:
         # New processes for each row: what an earlier one left in memory would be counted too.
@@ -74,7 +49,7 @@ def rows_of(args, rows, folder, preloaded):
         entry = {"row": row.name, "asked": row.asked}
         try:
             for name in ("kiln", *PEERS):
-                worker = started(name, args, preloaded)
+                worker = started(name, args)
                 reply = worker.ask(make=dataclasses.asdict(row), folder=folder)
                 if reply.get("error"):
                     entry.setdefault("errors", {})[name] = reply["error"]
@@ -121,19 +96,16 @@ def main():
     parser.add_argument("--filter", default="", help="only rows whose name matches")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--plain-peer", action="store_true", help="PyTorch as it is installed")
     parser.add_argument("--json", help="also write the rows to this file")
     parser.add_argument("--peers", default=sys.executable, help=argparse.SUPPRESS)
     args = parser.parse_args()
     rows = [row for row in ROWS if re.search(args.filter, row.name)]
     with tempfile.TemporaryDirectory() as folder:
-        preloaded, said = ([], []) if args.plain_peer else preloads(folder)
-        model = dict.fromkeys(processor())
-        print(f"{', '.join(model)}; {args.threads} threads; medians of {args.rounds} rounds")
-        print(f"PyTorch: channels last, fused optimizers{''.join(', ' + s for s in said)}")
+        print(f"{processor()}; {args.threads} threads; medians of {args.rounds} rounds")
+        print(f"PyTorch: channels last, fused optimizers{described(', ')}")
         heads = "".join(f"{name:>11}" for name in ("Kiln ms", *PEERS))
         print(f"{'row':38}{heads}{'ratio':>8}{'asked':>6}  spread")
-        found = rows_of(args, rows, folder, preloaded)
+        found = rows_of(args, rows, folder)
     ratios = [entry["ratio"] for entry in found if "ratio" in entry]
     if ratios:
         short = [e["row"] for e in found if e.get("asked") and e.get("ratio", 0) < e["asked"]]

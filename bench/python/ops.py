@@ -9,7 +9,8 @@ Usage: script/bench ops [--filter REGEX] [--sizes 4096,65536] [--dtype bfloat16]
 Both libraries run in processes of their own that take turns, round by round, so that they meet the
 same machine; while one is measured the other is stopped (SIGSTOP), threads that wait busily
 included. In every round the inputs lie somewhere else in memory, and a warm-up goes before what is
-timed. A row is the median of the rounds; the ratio is the other library's time over Kiln's.
+timed. A row is the median of the rounds; the ratio is the other library's time over Kiln's. PyTorch
+runs as peer.py sets it up.
 """
 
 import argparse
@@ -25,6 +26,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from peer import described, environment_of, processor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
@@ -228,7 +231,7 @@ def bound(case, inputs, library, given):
     names = {"torch": library, "F": library.nn.functional, "given": given}
     names |= {"math": math, "inf": float("inf"), "nan": float("nan")}
     names |= dict(zip("abcdefghij", inputs))
-    call = case["python"] if library is kiln else case.get("peer") or case["python"]
+    call = case["python"] if library.__name__ == "kiln" else case.get("peer") or case["python"]
     return eval("lambda: " + call, names)
 
 
@@ -277,7 +280,10 @@ class Worker:
         return json.loads(line) if line else {"error": "the process ended"}
 
     def time(self, repeats, number=0):
-        return self.ask(repeats=repeats, round=number)["ns"]
+        reply = self.ask(repeats=repeats, round=number)
+        if "error" in reply:
+            sys.exit(f"bench: {reply['error']}")
+        return reply["ns"]
 
     def end(self):
         self.process.kill()
@@ -317,7 +323,7 @@ def run(args, program, folder):
     if args.against:
         libraries.append(("kiln", {"PYTHONPATH": package_of(args.against)}))
     elif importlib.util.find_spec("torch"):
-        libraries.append(("torch", None))
+        libraries.append(("torch", environment_of("torch")))
     else:
         print("no PyTorch here (script/bootstrap --peers): Kiln runs alone", file=sys.stderr)
     workers = []
@@ -404,7 +410,9 @@ def main():
 
     other = "old" if args.against else "PyTorch"
     whose = "the old version's" if args.against else "PyTorch's"
-    print(f"{args.threads} threads; medians of {args.rounds} rounds; the ratio is {whose} time over Kiln's")
+    print(f"{processor()}; {args.threads} threads; medians of {args.rounds} rounds; the ratio is {whose} time over Kiln's")
+    if not args.against:
+        print(f"PyTorch: {described() or 'as installed'}")
     print(f"{'op':34} {'Kiln':>13} {other:>13} {'ratio':>7}  spread  call")
     with tempfile.TemporaryDirectory() as folder:
         rows = run(args, PROGRAM, folder)

@@ -1,14 +1,20 @@
 """Everyday shapes of the ops that compute (sweep_rows.py), forward and backward, Kiln beside PyTorch.
 
-Usage: script/bench sweep [--filter REGEX] [--group REGEX] [--threads N] [--rounds N] [--json FILE]
+Usage: script/bench sweep [--unseen [--seed N] [--count N]] [--filter REGEX] [--group REGEX]
+                          [--threads N] [--rounds N] [--json FILE]
+
+--unseen draws the shapes at random instead (unseen_rows.py), others each day: what they say is not
+what anybody tuned for.
 
 As in `script/bench ops` each library has a process of its own, and they take turns. With one thread
 CPU time is counted, which other programs hardly disturb; else wall time. Both sides' results and
 gradients are compared before anything is timed. The ratio is PyTorch's time over Kiln's, that of
-"forward" without gradients, that of "both" a forward and a backward pass.
+"forward" without gradients, that of "both" a forward and a backward pass. PyTorch runs as peer.py
+sets it up.
 """
 
 import argparse
+import datetime
 import importlib
 import json
 import math
@@ -20,11 +26,13 @@ import sys
 import time
 
 from ops import WARM_UP_NS, Worker, bound_to_parent, measure
+from peer import described, environment_of, processor
 from sweep_rows import ROWS
+from unseen_rows import drawn
 
 
 def operand(library, spec, seed):
-    """A tuple of sizes, or an expression, as a tensor."""
+    """A list of sizes, or an expression, as a tensor."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -40,7 +48,7 @@ def operand(library, spec, seed):
     def randint(end, count):
         return tensor(random.integers(0, end, count))
 
-    if isinstance(spec, tuple):
+    if isinstance(spec, list):
         return randn(*spec)
     return eval(spec, {"torch": library, "randn": randn, "spd": spd, "randint": randint})
 
@@ -69,9 +77,9 @@ def summary(tensors):
 
 
 class Row:
-    def __init__(self, library, number):
+    def __init__(self, library, row):
         self.library = library
-        _, specs, call, differentiated = ROWS[number]
+        _, specs, call, differentiated = row
         self.specs = specs
         self.names = {"torch": library, "F": importlib.import_module(library.__name__ + ".nn.functional")}
         for i, (name, spec) in enumerate(specs.items()):
@@ -156,7 +164,7 @@ def compare(replies):
     return None
 
 
-def time_of(row, pass_name, workers, rounds):
+def time_of(pass_name, workers, rounds):
     replies = [w.ask(both=pass_name == "both") for w in workers]
     for name, reply in zip(("kiln", "torch"), replies):
         if "error" in reply:
@@ -187,6 +195,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--filter", default="", help="only rows whose call and sizes match")
     parser.add_argument("--group", default="", help="only rows whose group matches")
+    parser.add_argument("--unseen", action="store_true", help="shapes drawn at random")
+    parser.add_argument("--seed", type=int, default=int(datetime.date.today().strftime("%Y%m%d")),
+                        help="of --unseen (default: today's date, as 20261231)")
+    parser.add_argument("--count", type=int, default=200, help="rows of --unseen")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", help="also write the rows to this file")
@@ -198,22 +210,28 @@ def main():
     if not importlib.util.find_spec("torch"):
         sys.exit("no PyTorch here: script/bootstrap --peers")
     clock = "CPU time" if args.threads == 1 else "wall time"
-    print(f"{args.threads} threads, {clock}; medians of {args.rounds} rounds; the ratio is PyTorch's time over Kiln's")
+    print(f"{processor()}; {args.threads} threads, {clock}; medians of {args.rounds} rounds; "
+          "the ratio is PyTorch's time over Kiln's")
+    print(f"PyTorch: {described() or 'as installed'}")
+    table = drawn(args.seed, args.count) if args.unseen else ROWS
+    if args.unseen:
+        print(f"{args.count} shapes drawn with --seed {args.seed}")
     workers, rows = [], []
     try:
         for name in ("kiln", "torch"):
-            workers.append(Worker(name, __file__))
+            workers.append(Worker(name, __file__, environment=environment_of(name)))
             workers[-1].ask(threads=args.threads)
-        for number, (group, operands, call, differentiated) in enumerate(ROWS):
+        for entry in table:
+            group, operands, call, differentiated = entry
             sizes = " ".join(f"{k}={v}" for k, v in operands.items()).replace("torch.", "")
             if not re.search(args.filter, f"{call} {sizes}") or not re.search(args.group, group):
                 continue
-            replies = [w.ask(row=number) for w in workers]
+            replies = [w.ask(row=entry) for w in workers]
             errors = [f"{n}: {r['error']}" for n, r in zip(("kiln", "torch"), replies) if "error" in r]
             if not errors and "svd(" not in call and "eig" not in call and "qr" not in call:
                 errors = [e for e in [compare(replies)] if e]
             for pass_name in ("forward", "both") if differentiated else ("forward",):
-                row = {"error": errors[0]} if errors else time_of(ROWS[number], pass_name, workers, args.rounds)
+                row = {"error": errors[0]} if errors else time_of(pass_name, workers, args.rounds)
                 row |= {"group": group, "call": call, "sizes": sizes, "pass": pass_name}
                 rows.append(row)
                 print(text_of(group, call, sizes, pass_name, row), flush=True)
@@ -228,12 +246,13 @@ def main():
 
 def report(rows):
     """What each group comes to."""
-    print(f"\n{'group':18} {'rows':>5} {'median':>7} {'least':>7}  slower by more than 10 %")
+    print(f"\n{'group':18} {'rows':>5} {'median':>7} {'least':>7}  slower by more than 10 %, than 20 %")
     timed = [r for r in rows if "error" not in r]
-    for group in dict.fromkeys(r["group"] for r in timed):
-        ratios = sorted(r["ratio"] for r in timed if r["group"] == group)
-        slower = sum(r < 0.9 for r in ratios)
-        print(f"{group:18} {len(ratios):5} {statistics.median(ratios):7.2f} {ratios[0]:7.2f}  {slower}")
+    for group in [*dict.fromkeys(r["group"] for r in timed), "all"]:
+        ratios = sorted(r["ratio"] for r in timed if group in (r["group"], "all"))
+        if ratios:
+            print(f"{group:18} {len(ratios):5} {statistics.median(ratios):7.2f} {ratios[0]:7.2f}  "
+                  f"{sum(r < 0.9 for r in ratios)}, {sum(r < 0.8 for r in ratios)}")
     for row in rows:
         if "error" in row:
             print(f"failed: {row['call']} {row['sizes']}: {row['error']}")

@@ -1,0 +1,139 @@
+"""The rows of `script/bench sweep --unseen`: shapes drawn at random in the ranges of everyday models.
+
+A row is as in sweep_rows.py. Sizes are drawn evenly on a logarithmic scale; what must divide
+something (groups, heads) is drawn first and multiplied. The same seed gives the same rows.
+"""
+
+import math
+import random
+
+# What one call may compute and hold, so that a round takes milliseconds.
+MOST_MULTIPLY_ADDS = 1.5e9
+MOST_ELEMENTS = 4e6
+
+
+def drawn(seed, count):
+    """`count` rows, the kinds in turn."""
+    dice = random.Random(seed)
+    rows = []
+    while len(rows) < count:
+        row = KINDS[len(rows) % len(KINDS)](dice)
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
+def size(dice, low, high):
+    """A whole number, as often of one magnitude as of another."""
+    return min(high, max(low, round(math.exp(dice.uniform(math.log(low), math.log(high + 1))))))
+
+
+def fits(multiply_adds, *shapes):
+    return multiply_adds <= MOST_MULTIPLY_ADDS and all(math.prod(s) <= MOST_ELEMENTS for s in shapes)
+
+
+def convolution(dice):
+    dims = dice.choice((1, 2, 2, 2, 2, 3))
+    kind = dice.choice(("plain", "plain", "pointwise", "depthwise", "grouped", "first"))
+    kernel = 1 if kind == "pointwise" else dice.choice((3, 3, 3, 5, 7))
+    stride = dice.choice((1, 1, 1, 2))
+    dilation = dice.choice((1, 1, 1, 1, 2)) if kernel > 1 else 1
+    padding = dice.choice((0, dilation * (kernel - 1) // 2, dilation * (kernel - 1) // 2))
+    groups = {"depthwise": 0, "grouped": dice.choice((2, 4, 8, 32))}.get(kind, 1)
+    channels = 3 if kind == "first" else size(dice, 8, 768 if dims < 3 else 96)
+    out = size(dice, 8, 768 if dims < 3 else 96)
+    if groups == 0:
+        groups = out = channels
+    channels, out = (max(1, c // groups) * groups for c in (channels, out))
+    reach = dilation * (kernel - 1) + 1
+    sizes = [size(dice, reach, {1: 4000, 2: 128, 3: 32}[dims]) for _ in range(dims)]
+    if dims == 2 and dice.random() < 0.7:
+        sizes[1] = sizes[0]
+    batch = size(dice, 1, 32)
+    result = [(s + 2 * padding - reach) // stride + 1 for s in sizes]
+    x, w = (batch, channels, *sizes), (out, channels // groups, *[kernel] * dims)
+    work = batch * math.prod(result) * math.prod(w)
+    if min(result) < 1 or not fits(work, x, w, (batch, out, *result)):
+        return None
+    call = f"F.conv{dims}d(x, w, b, {stride}, {padding}, {dilation}, {groups})"
+    return f"conv {kind}", {"x": x, "w": w, "b": (out,)}, call, "x w b"
+
+
+def product(dice):
+    m, n, k = (size(dice, 1, 2048) for _ in range(3))
+    batch = dice.choice((0, 0, size(dice, 2, 256)))
+    a = (batch, m, k) if batch else (m, k)
+    b = (batch, k, n) if batch else (k, n)
+    if not fits(max(batch, 1) * m * n * k, a, b, (max(batch, 1), m, n)):
+        return None
+    form = dice.choice(("a @ b", "a @ b", "left", "right", "linear"))
+    swapped = lambda s: (*s[:-2], s[-1], s[-2])
+    if form == "left":
+        return "product", {"a": swapped(a), "b": b}, "torch.matmul(a.mT, b)", "a b"
+    if form == "right":
+        return "product", {"a": a, "b": swapped(b)}, "torch.matmul(a, b.mT)", "a b"
+    if form == "linear":
+        return "product", {"a": a, "b": (n, k), "c": (n,)}, "F.linear(a, b, c)", "a b c"
+    return "product", {"a": a, "b": b}, "torch.matmul(a, b)", "a b"
+
+
+def norm(dice):
+    batch = size(dice, 1, 64)
+    kind = dice.choice(("batch_norm", "group_norm", "layer_norm", "rms_norm", "softmax", "log_softmax"))
+    if kind in ("batch_norm", "group_norm"):
+        groups = dice.choice((1, 2, 4, 8, 16, 32))
+        c = groups * size(dice, 1, 512 // groups)
+        height, width = size(dice, 2, 112), size(dice, 2, 112)
+        x = (batch, c, height, width)
+        if not fits(0, x):
+            return None
+        if kind == "group_norm":
+            return "norm", {"x": x, "w": (c,), "b": (c,)}, f"F.group_norm(x, {groups}, w, b)", "x w b"
+        names = {"x": x, "m": (c,), "v": f"torch.ones({c})", "w": (c,), "b": (c,)}
+        return "norm", names, f"F.batch_norm(x, m, v, w, b, {dice.random() < 0.8})", "x w b"
+    width = size(dice, 4, 4096)
+    x = (batch, size(dice, 1, 512), width)
+    if not fits(0, x):
+        return None
+    if kind == "layer_norm":
+        return "norm", {"x": x, "w": (width,), "b": (width,)}, f"F.layer_norm(x, ({width},), w, b)", "x w b"
+    if kind == "rms_norm":
+        return "norm", {"x": x, "w": (width,)}, f"F.rms_norm(x, ({width},), w)", "x w"
+    return "norm", {"x": x}, f"F.{kind}(x, {dice.choice((-1, -1, 1))})", "x"
+
+
+def attention(dice):
+    batch, heads = size(dice, 1, 16), size(dice, 1, 16)
+    width = dice.choice((16, 32, 40, 64, 64, 80, 96, 128))
+    keys = size(dice, 8, 1024)
+    queries = dice.choice((keys, keys, size(dice, 8, 1024), 1))
+    q, k = (batch, heads, queries, width), (batch, heads, keys, width)
+    if not fits(2 * batch * heads * queries * keys * width, q, k):
+        return None
+    option = dice.choice(("", ", is_causal=True", ", m")) if keys == queries else dice.choice(("", ", m"))
+    names = {"q": q, "k": k, "v": k}
+    if option == ", m":
+        names["m"] = (queries, keys)
+    return "attention", names, f"F.scaled_dot_product_attention(q, k, v{option})", "q k v"
+
+
+def indexing(dice):
+    rows, width, count = size(dice, 8, 50000), size(dice, 1, 768), size(dice, 1, 50000)
+    if not fits(0, (rows, width), (count, width)):
+        return None
+    i = f"randint({rows}, {count})"
+    wide = f"randint({rows}, {count} * {width}).reshape({count}, {width})"
+    call, index, names = dice.choice(
+        (
+            ("x[i]", i, {}),
+            ("torch.index_select(x, 0, i)", i, {}),
+            ("F.embedding(i, x)", i, {}),
+            ("torch.gather(x, 0, i)", wide, {}),
+            ("torch.index_add(x, 0, i, y)", i, {"y": (count, width)}),
+            ("torch.scatter_add(x, 0, i, y)", wide, {"y": (count, width)}),
+        )
+    )
+    return "indexing", {"x": (rows, width), "i": index, **names}, call, " ".join(["x", *names])
+
+
+KINDS = (convolution, convolution, product, norm, attention, indexing)
