@@ -25,35 +25,41 @@ int64_t count_true(const uint8_t* mask, int64_t n) {
   return count;
 }
 
-// Calls f(i) for each true element in [begin, end), in order.
-template <class F>
-void for_each_true(const uint8_t* mask, int64_t begin, int64_t end, F&& f) {
-  int64_t i = begin;
+constexpr int64_t kBlock = 512;  // elements whose places are kept at once
+
+// Writes first + i for each true element i of n in order; how many there are. `out` has room for
+// n + 8: what is not true is written over, so that no branch depends on it.
+int64_t true_places(const uint8_t* mask, int64_t n, int64_t first, int64_t* out) {
+  int64_t count = 0, i = 0;
   if constexpr (std::endian::native == std::endian::little) {
-    for (; i + 8 <= end; i += 8) {
+    for (; i + 8 <= n; i += 8) {
       uint64_t bytes;
       std::memcpy(&bytes, mask + i, 8);
+      if (bytes == 0) continue;
       // Memory that is shared with others may hold any byte: each becomes 0 or 1, so that both
-      // passes find the same, then one bit.
+      // passes find the same.
       bytes |= bytes >> 4;
       bytes |= bytes >> 2;
       bytes |= bytes >> 1;
       bytes &= 0x0101010101010101u;
-      auto bits = static_cast<uint32_t>((bytes * 0x0102040810204080u) >> 56);
-      for (; bits != 0; bits &= bits - 1) f(i + std::countr_zero(bits));
+      const uint64_t before = bytes * 0x0101010101010101u;  // byte k: how many up to k
+      int64_t* to = out + count;
+      to[0] = first + i;
+      for (int k = 1; k < 8; ++k) to[before >> (8 * k - 8) & 0xff] = first + i + k;
+      count += static_cast<int64_t>(before >> 56);
     }
   }
-  for (; i < end; ++i) {
-    if (mask[i] != 0) f(i);
+  for (; i < n; ++i) {
+    out[count] = first + i;
+    count += mask[i] != 0;
   }
+  return count;
 }
 
+// The positions of the true elements in [begin, end), `rank` numbers each.
 void positions_in(const uint8_t* mask, const Shape& shape, int64_t begin, int64_t end,
                   int64_t* out) {
   const int rank = shape.rank();
-  if (rank == 1) {
-    return for_each_true(mask, begin, end, [&](int64_t i) { *out++ = i; });
-  }
   const int64_t columns = shape.back();
   int64_t row_begin = begin / columns * columns;
   Shape position = Shape::filled(rank, 0);
@@ -61,17 +67,25 @@ void positions_in(const uint8_t* mask, const Shape& shape, int64_t begin, int64_
     position[static_cast<int>(d)] = rest % shape[static_cast<int>(d)];
     rest /= shape[static_cast<int>(d)];
   }
-  for_each_true(mask, begin, end, [&](int64_t i) {
-    while (i - row_begin >= columns) {
-      row_begin += columns;
-      for (int d = rank - 2; d >= 0; --d) {
-        if (++position[d] < shape[d]) break;
-        position[d] = 0;
-      }
+  int64_t places[kBlock + 8];
+  for (; begin < end; begin += kBlock) {
+    const int64_t count = true_places(mask + begin, std::min(end - begin, kBlock), begin, places);
+    if (rank == 1) {
+      out = std::copy_n(places, count, out);
+      continue;
     }
-    for (int d = 0; d < rank - 1; ++d) *out++ = position[d];
-    *out++ = i - row_begin;
-  });
+    for (int64_t i = 0; i < count; ++i) {
+      while (places[i] - row_begin >= columns) {
+        row_begin += columns;
+        for (int d = rank - 2; d >= 0; --d) {
+          if (++position[d] < shape[d]) break;
+          position[d] = 0;
+        }
+      }
+      for (int d = 0; d < rank - 1; ++d) *out++ = position[d];
+      *out++ = places[i] - row_begin;
+    }
+  }
 }
 
 }  // namespace
