@@ -2,9 +2,10 @@
 
 usage: finish_stubs.py FOLDER_OF_THE_MODULE OUTPUT_FOLDER
 
-nanobind's generator knows nothing of four things: members of Tensor (float(), dtype, ...) hide types
+nanobind's generator knows nothing of five things: members of Tensor (float(), dtype, ...) hide types
 of the same name within the class; the function complex() hides the type everywhere; the module, imported from beside the package here, is kiln._C; and
-the error classes, which say that they are kiln.errors', stand in kiln._C._errors.
+the error classes, which say that they are kiln.errors', stand in kiln._C._errors; and what an op
+returns for which arguments is in stub_types.py.
 """
 
 import ast
@@ -13,21 +14,26 @@ import re
 import subprocess
 import sys
 
+import stub_types
+
 # Where a type stands in a signature.
 PLACE = r"(?:(?<=: )|(?<=-> )|(?<=\| )|(?<=\[)|(?<=float, )|(?<=int, ))"
 BUILTIN = re.compile(PLACE + r"(float|int|bool)\b")
 COMPLEX = re.compile(PLACE + r"complex\b")
-OWN = re.compile(PLACE + r"(dtype|device)\b")
+OWN = re.compile(r"(?:(?<=: )|(?<=-> )|(?<=\| )|(?<=\[))(dtype|device)\b")
 ALIASES = {"dtype": "_DType", "device": "_Device"}
 
 LAST_WORDS = """
 __version__: str
-_DType = dtype
-_Device = device
 
 class ModuleBase:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __getattr__(self, name: str) -> Any: ...
+"""
+
+# `with device:`, of kiln/_device.py.
+WITH_DEVICE = """    def __enter__(self) -> device: ...
+    def __exit__(self, *_: object) -> None: ...
 """
 
 # What the package sets on the class besides functions.
@@ -55,39 +61,65 @@ def methods_in_python(text):
     folder = pathlib.Path(__file__).parent / "kiln"
     for path in (folder / "_methods.py", folder / "_compositions.py"):
         for node in ast.parse(path.read_text()).body:
-            if not isinstance(node, ast.FunctionDef) or not node.args.args:
+            if not isinstance(node, ast.FunctionDef) or not node.args.args or node.name[0] == "_":
                 continue
             if node.args.args[0].arg == "self" and f"def {node.name}(self" not in text:
-                lines.append(f"    def {node.name}({ast.unparse(node.args)}) -> Any: ...\n")
+                node.args.args[0].annotation = None  # of self
+                result = ast.unparse(node.returns) if node.returns else "Any"
+                lines.append(f"    def {node.name}({ast.unparse(node.args)}) -> {result}: ...\n")
     return "".join(lines)
 
 
-def functions_with_out(part):
-    """Names of the part's functions that take out=: see kiln/_keywords.py."""
-    tree = ast.parse((pathlib.Path(__file__).parent / "kiln" / "_keywords.py").read_text())
-    table = next(
-        ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_OUT"
-    )
-    return set(table.get(part, "").split())
+def constant(file, name):
+    """What a name at the top of a file of the package is: a literal, or text.split()."""
+    tree = ast.parse((pathlib.Path(__file__).parent / "kiln" / file).read_text())
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
+            if isinstance(node.value, ast.Call):
+                return ast.literal_eval(node.value.func.value).split()
+            return ast.literal_eval(node.value)
+    raise KeyError(name)
 
 
-def with_out(text, part):
-    names = functions_with_out(part)
+def extra_keywords(part):
+    """[(names, arguments)] of keywords that functions take beside their own: see kiln/_keywords.py."""
+    placed = [n.removeprefix(part) for n in constant("_keywords.py", "_PLACED") if n.startswith(part)]
+    formatted = [n for n in constant("_keywords.py", "_FORMATTED") if n.startswith(part)]
+    return [
+        (set(constant("_keywords.py", "_OUT").get(part, "").split()), "out: Any = None"),
+        (set(placed), "layout: str | None = None, pin_memory: bool = False"),
+        (set(formatted), "memory_format: str | None = None"),
+    ]
+
+
+def with_keywords(text, part):
+    """The text with the keywords of extra_keywords()."""
+
+    def added(arguments, more):
+        star = "" if re.search(r"(^|, )\*(?!\*)", arguments) else "*, "
+        return f"{arguments}{', ' if arguments else ''}{star}{more}"
+
+    tables = extra_keywords(part)
 
     def add(match):
-        name, arguments = match[1], match[2]
-        if name not in names:
-            return match[0]
-        star = "" if re.search(r"(^|, )\*", arguments) else "*, "
-        return f"def {name}({arguments}{', ' if arguments else ''}{star}out: Any = None) ->"
+        indent, name, arguments = match.groups()
+        key = f"Tensor.{name}" if indent else name
+        for names, more in tables:
+            if key in names and not (more.startswith("memory_format") and name == "to"):
+                arguments = added(arguments, more)
+        return f"{indent}def {name}({arguments}) ->"
 
-    return re.sub(r"^def (\w+)\((.*)\) ->", add, text, flags=re.M)
+    parts = re.split(r"^(?=class )", text, flags=re.M)
+    for i, chunk in enumerate(parts):
+        if i == 0 or chunk.startswith("class Tensor:"):
+            parts[i] = re.sub(r"^( *)def (\w+)\((.*)\) ->", add, chunk, flags=re.M)
+        else:  # functions behind a class
+            parts[i] = re.sub(r"^()def (\w+)\((.*)\) ->", add, chunk, flags=re.M)
+    return "".join(parts)
 
 
 def finish(text, is_root, part=""):
-    text = with_out(text, part)
+    text = with_keywords(text, part)
     text = re.sub(r"^(from|import) _C\b", r"\1 kiln._C", text, flags=re.M)
     text = re.sub(r"(?<![\w.])_C\.", "kiln._C.", text)
     text = text.replace("| None | None", "| None")
@@ -96,6 +128,7 @@ def finish(text, is_root, part=""):
     text = text.replace(") -> object:", ") -> Any:").replace("__int__(self) -> Any", "__int__(self) -> int")
     if is_root:
         text = text.replace("class Tensor:\n", "class Tensor:\n" + methods_in_python(text))
+        text = text.replace("class device:\n", "class device:\n" + WITH_DEVICE)
     lines, in_tensor = [], False
     for line in text.split("\n"):
         if line and not line[0].isspace():
@@ -105,15 +138,48 @@ def finish(text, is_root, part=""):
             line = OWN.sub(lambda match: ALIASES[match[1]], line)
         if is_root:
             line = COMPLEX.sub("builtins.complex", line)
-        lines.append(line)
+        lines.append(stub_types.retyped(line, part))
     text = "\n".join(lines)
-    heading = "import builtins" if is_root else (
-        "from typing import Any\nfrom kiln._C import Gradients, Tensor, device, dtype"
-    )
+    if is_root:
+        heading = stub_types.IMPORTS
+        text += "\n" + stub_types.named_tuples() + stub_types.ALIASES
+    else:
+        heading = "import builtins\nfrom typing import Any, Literal, overload\nfrom kiln._C import Gradients, Tensor, device, dtype"
+        used = sorted(name for name in stub_types.NAMED if re.search(rf"\b{name}\b", text))
+        heading += f"\nfrom kiln._C import {', '.join(used)}" if used else ""
     docstring, rest = text.split("\n", 1)
     # Comparisons give tensors, where object's give bools; x **= y takes less than x ** y.
     checks = '# mypy: disable-error-code="override,misc"'
     return f"{docstring}\n{checks}\n\n{heading}\n{rest}" + (LAST_WORDS if is_root else "")
+
+
+HIDDEN = "grad Parameter Buffer Param ParamId ParamMapper ModuleBase CppHandle GradFn Gradients Record RecordItem"
+
+
+def public_names(text):
+    """__all__ of the root: what `from ._C import *` leaves in kiln for its users."""
+    names = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        if isinstance(node, ast.AnnAssign):
+            names.add(node.target.id)
+    names = sorted(n for n in names - set(HIDDEN.split()) if not n.startswith("_"))
+    return f"__all__ = {names!r}\n"
+
+
+def functions_of_methods(text):
+    """_named.pyi: the functions that kiln/_names.py makes of methods."""
+    names = constant("_names.py", "_IN_PLACE") + constant("_names.py", "_METHODS")
+    tensor = re.search(r"^class Tensor:\n(.*?)(?=^\S)", text, re.S | re.M)[1]
+    lines = ["import builtins", "from collections.abc import Callable, Sequence", "from typing import Any, overload\n",
+             "from kiln._C import Tensor, _Device, _DType, _Index\n"]  # fmt: skip
+    for name in sorted(set(names)):
+        forms = re.findall(rf"^    def {name}\(self(.*)\) -> (.*?):", tensor, re.M)
+        for arguments, result in forms:
+            lines += ["@overload"] * (len(forms) > 1)
+            lines.append(f"def {name}(input: Tensor{arguments}) -> {result}: ...")
+    return "\n".join(lines) + "\n"
 
 
 def error_stubs(folder):
@@ -131,11 +197,12 @@ def error_stubs(folder):
 
 LAYERS = """# Written by finish_stubs.py from kiln/nn/layers.def.
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
-from kiln._C import Tensor, device as _Device, dtype as _DType
+from kiln._C import Parameter, Tensor, device as _Device, dtype as _DType
 
 from .module import Module
+from .utils.rnn import PackedSequence
 
 homes: dict[str, dict[str, type[Module]]]
 
@@ -158,14 +225,11 @@ def layer_stub(row):
     # A bool may share its name with a parameter, and a tensor does: those are found as Any.
     parts = {"Tensor | None", "bool"} if row["has_parameters"] else {"Tensor | None"}
     members = {name: note for name, _, note, _ in row["options"] if note not in parts}
-    forward = ", ".join(
-        word if word == "*" else f"{word.partition('=')[0]}: Any" + word[len(word.partition("=")[0]) :]
-        for word in row["forward"].split(", ")
-    )
     lines = [f"class {row['name']}(Module):", f'    """{row["doc"]}"""', "    _version: int"]
     lines += [f"    {name}: {note}" for name, note in members.items()]
+    lines += stub_types.members(row["name"])
     lines.append(f"    def __init__(self, {', '.join(arguments)}) -> None: ...".replace("self, )", "self)"))
-    lines.append(f"    def forward(self, {forward}) -> Any: ...")
+    lines += stub_types.calls(row["name"], row["forward"])
     lines.append("    def extra_repr(self) -> str: ...")
     lines += [f"    def {method}(self) -> None: ..." for method in row["methods"]]
     return "\n".join(lines) + "\n"
@@ -186,7 +250,11 @@ def main():
     subprocess.run([*command, "-i", module, "-O", output], check=True)
     for path in pathlib.Path(output, "_C").glob("*.pyi"):
         is_root = path.name == "__init__.pyi"
-        path.write_text(finish(path.read_text(), is_root, "" if is_root else path.stem + "."))
+        text = finish(path.read_text(), is_root, "" if is_root else path.stem + ".")
+        path.write_text(text + public_names(text) if is_root else text)
+        if is_root:
+            named = functions_of_methods(text)
+    pathlib.Path(output, "_C", "_named.pyi").write_text(named)
     pathlib.Path(output, "_C", "_errors.pyi").write_text(error_stubs(module))
     pathlib.Path(output, "nn", "layers.pyi").write_text(layer_stubs())
 

@@ -9,3 +9,5 @@ from ._C import float64 as double  # noqa: F401
 from ._C import int16 as short  # noqa: F401
 from ._C import int32 as int  # noqa: F401
 from ._C import int64 as long  # noqa: F401
+
+__all__ = ["bool", "cdouble", "cfloat", "double", "float", "half", "int", "long", "short"]

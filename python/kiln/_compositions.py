@@ -1,6 +1,17 @@
 """Functions and methods that are made of others, in Python."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ._C import Tensor, dtype
+    from ._typing import DeviceLike
 
 _FLOATS = {  # bits, bits of the fraction, largest exponent
     _C.float16: (16, 10, 15),
@@ -20,7 +31,7 @@ _INTS = {
 class finfo:
     """The limits of a floating point dtype; of a complex one, those of its parts."""
 
-    def __init__(self, dtype=None):
+    def __init__(self, dtype: dtype | None = None) -> None:
         dtype = _C.get_default_dtype() if dtype is None else dtype
         part = {_C.complex64: _C.float32, _C.complex128: _C.float64}.get(dtype, dtype)
         if part not in _FLOATS:
@@ -33,7 +44,7 @@ class finfo:
         self.tiny = self.smallest_normal = 2.0 ** (1 - exponent)
         self.resolution = 10.0 ** -int(fraction * 0.30103)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
             f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
@@ -44,7 +55,7 @@ class finfo:
 class iinfo:
     """The limits of an integer dtype."""
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: dtype) -> None:
         if dtype not in _INTS:
             raise TypeError(f"iinfo: expected an integer dtype; got {dtype}, try finfo")
         self.bits, signed = _INTS[dtype]
@@ -52,31 +63,31 @@ class iinfo:
         self.max = 2 ** (self.bits - signed) - 1
         self.min = -(2 ** (self.bits - 1)) if signed else 0
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-def clone(input, *, memory_format=None):
+def clone(input: Tensor, *, memory_format: str | None = None) -> Tensor:
     """A copy, through which gradients flow."""
     return input.clone(memory_format=memory_format) if memory_format else input.clone()
 
 
-def detach(input):
+def detach(input: Tensor) -> Tensor:
     """The same memory without history."""
     return input.detach()
 
 
-def is_same_size(input, other):
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both have one shape."""
     return input.shape == other.shape
 
 
-def split_with_sizes(input, split_sizes, dim=0):
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of these sizes along dim: views."""
     return input.split(list(split_sizes), dim)
 
 
-def unravel_index(indices, shape):
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The index along each dim of row-major positions in a tensor of this shape, as a tuple."""
     sizes = [shape] if isinstance(shape, int) else list(shape)
     total = 1
@@ -94,7 +105,7 @@ def unravel_index(indices, shape):
     return tuple(reversed(out))
 
 
-def pdist(input, p=2.0):
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The distances between all pairs of rows of input [N, M], as one row of N (N - 1) / 2."""
     if input.dim() != 2:
         raise ValueError(f"pdist: expected an input [N, M]; got {list(input.shape)}")
@@ -104,15 +115,16 @@ def pdist(input, p=2.0):
     return every.flatten().index_select(0, row * n + column)
 
 
-def sum_to_size(self, *size):
+def sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
     """The sum over the dims along which a tensor of this size was broadcast."""
-    size = list(size[0]) if len(size) == 1 and not isinstance(size[0], int) else list(size)
-    lead = self.dim() - len(size)
-    fits = lead >= 0 and all(n in (1, m) for n, m in zip(size, self.shape[lead:]))
+    given: Any = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    sizes = list(given)
+    lead = self.dim() - len(sizes)
+    fits = lead >= 0 and all(n in (1, m) for n, m in zip(sizes, self.shape[lead:]))
     if not fits:
-        raise RuntimeError(f"sum_to_size: {size} does not broadcast to {list(self.shape)}")
-    dims = [d for d, m in enumerate(self.shape) if d < lead or (size[d - lead] == 1 and m != 1)]
-    return (self.sum(dims, keepdim=True) if dims else self).reshape(size)
+        raise RuntimeError(f"sum_to_size: {sizes} does not broadcast to {list(self.shape)}")
+    dims = [d for d, m in enumerate(self.shape) if d < lead or (sizes[d - lead] == 1 and m != 1)]
+    return (self.sum(dims, keepdim=True) if dims else self).reshape(sizes)
 
 
 def _like(self, dtype, device, requires_grad):
@@ -131,37 +143,75 @@ def _shape(args, size):
     return size
 
 
-def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False):
+def new_tensor(
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    layout: str | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """A tensor of `data` with this one's dtype and device."""
     return _C.tensor(data, layout=layout, **_like(self, dtype, device, requires_grad))
 
 
 def new_full(
-    self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
-):
+    self: Tensor,
+    size: int | Sequence[int],
+    fill_value: Any,
+    *,
+    dtype: dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    layout: str | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """`fill_value` everywhere, with this tensor's dtype and device."""
     return _C.full(size, fill_value, layout=layout, **_like(self, dtype, device, requires_grad))
 
 
 def new_zeros(
-    self, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
-):
+    self: Tensor,
+    *args: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    dtype: dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    layout: str | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Zeros with this tensor's dtype and device."""
     options = _like(self, dtype, device, requires_grad)
     return _C.zeros(_shape(args, size), layout=layout, **options)
 
 
 def new_ones(
-    self, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
-):
+    self: Tensor,
+    *args: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    dtype: dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    layout: str | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Ones with this tensor's dtype and device."""
     options = _like(self, dtype, device, requires_grad)
     return _C.ones(_shape(args, size), layout=layout, **options)
 
 
 def new_empty(
-    self, *args, size=None, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
-):
+    self: Tensor,
+    *args: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    dtype: dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    layout: str | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Memory with this tensor's dtype and device, of no particular values."""
     options = _like(self, dtype, device, requires_grad)
     return _C.empty(_shape(args, size), layout=layout, **options)

@@ -1,8 +1,15 @@
 """The device of new tensors: a default for each thread, and `with device:`."""
 
+from __future__ import annotations
+
 import threading
+from typing import TYPE_CHECKING
 
 from . import _C
+
+if TYPE_CHECKING:
+    from ._C import device
+    from ._typing import DeviceLike
 
 
 class _Entered(threading.local):
@@ -13,7 +20,7 @@ class _Entered(threading.local):
 _entered = _Entered()
 
 
-def set_default_device(device):
+def set_default_device(device: DeviceLike | None) -> None:
     """Where this thread makes new tensors, for which no device is given; None: on the CPU.
 
     It counts for the creation functions and for layers' parameters; tensors made from others (ops,
@@ -22,9 +29,9 @@ def set_default_device(device):
     _C._set_default_device(_C.device("cpu" if device is None else device))
 
 
-def get_default_device():
+def get_default_device() -> device:
     """Where this thread makes new tensors."""
-    return _C._default_device()
+    return _C._default_device()  # type: ignore[return-value]
 
 
 def _enter(self):
@@ -38,5 +45,5 @@ def _exit(self, *_):
     _C._set_default_device(_entered.before.pop())
 
 
-_C.device.__enter__ = _enter
-_C.device.__exit__ = _exit
+_C.device.__enter__ = _enter  # type: ignore[method-assign]
+_C.device.__exit__ = _exit  # type: ignore[method-assign, assignment]

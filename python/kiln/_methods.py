@@ -1,9 +1,20 @@
 """Methods of tensors that are short in Python."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import _C, _tensor_types
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-def is_inference(self):
+    from ._C import Tensor, device, dtype
+    from ._typing import DeviceLike
+
+
+def is_inference(self: Tensor) -> bool:
     """False: what was made in inference mode may be used in graphs like any other tensor."""
     return False
 
@@ -13,58 +24,60 @@ def _known(device):
         _C.device(device)  # raises where there is none of that name
 
 
-def is_pinned(self, device=None):
+def is_pinned(self: Tensor, device: DeviceLike | None = None) -> bool:
     """False: memory of the host is the only kind there is. Raises DeviceError for no device."""
     _known(device)
     return False
 
 
-def pin_memory(self, device=None):
+def pin_memory(self: Tensor, device: DeviceLike | None = None) -> Tensor:
     """The tensor itself: no other device reads its memory. Raises DeviceError for no device."""
     _known(device)
     return self
 
 
-def to_dense(self, dtype=None, *, masked_grad=None):
+def to_dense(
+    self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None
+) -> Tensor:
     """The tensor itself, for none is sparse, in `dtype`."""
     return self if dtype is None else self.to(dtype)
 
 
-def dim_order(self):
+def dim_order(self: Tensor) -> tuple[int, ...]:
     """The dims from the outermost in memory to the innermost, as a tuple."""
-    return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
+    return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride()[d], d)))
 
 
-def is_set_to(self, tensor):
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both are the same view of the same memory."""
     same = self.data_ptr() == tensor.data_ptr() and self.shape == tensor.shape
     return same and self.dtype == tensor.dtype and self.stride() == tensor.stride()
 
 
-def sgn_(self):
+def sgn_(self: Tensor) -> Tensor:
     """sgn() in place."""
     return self.copy_(self.sgn())
 
 
-def conj_physical_(self):
+def conj_physical_(self: Tensor) -> Tensor:
     """conj() in place."""
     return self.copy_(self.conj().clone()) if self.is_complex() else self
 
 
-def apply_(self, callable):
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Each element replaced by callable(element): as slow as Python. Not recorded."""
     values = [callable(x) for x in self.flatten().tolist()]
     return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
 
 
-def map_(self, tensor, callable):
+def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Each element replaced by callable(element, that of tensor), which broadcasts. Not recorded."""
     others = tensor.expand(self.shape).flatten().tolist()
     values = [callable(x, y) for x, y in zip(self.flatten().tolist(), others)]
     return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
 
 
-def type(self, dtype=None, non_blocking=False):
+def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """What kind of tensor it is, "torch.FloatTensor", or the same values as another dtype.
 
     dtype: a dtype, its name, a class such as kiln.FloatTensor or "torch.FloatTensor".
@@ -74,14 +87,22 @@ def type(self, dtype=None, non_blocking=False):
     return self.to(_tensor_types.dtype_of(dtype))
 
 
-def narrow_copy(self, dim, start, length):
+def narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A copy of narrow(dim, start, length)."""
     return self.narrow(dim, start, length).clone()
 
 
 def new_empty_strided(
-    self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False
-):
+    self: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: dtype | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    layout: str | None = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Memory with these strides in elements, and this tensor's dtype and device."""
     return _C.empty_strided(
         size,
@@ -92,17 +113,17 @@ def new_empty_strided(
     )
 
 
-def hardshrink(self, lambd=0.5):
+def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     """nn.functional.hardshrink."""
     return _C._functional.hardshrink(self, lambd)
 
 
-def prelu(self, weight):
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
     """nn.functional.prelu."""
     return _C._functional.prelu(self, weight)
 
 
-def nonzero_static(self, *, size, fill_value=-1):
+def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The first `size` rows of nonzero(), filled up with fill_value."""
     if size < 0:
         raise ValueError(f"nonzero_static: expected a size >= 0; got {size}")
@@ -114,27 +135,33 @@ def nonzero_static(self, *, size, fill_value=-1):
 class UntypedStorage:
     """The memory of a tensor, as its bytes."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
         step = tensor.element_size()
         self._start = tensor.data_ptr() - tensor.storage_offset() * step if tensor.numel() else 0
 
-    def data_ptr(self):
+    def data_ptr(self) -> int:
         """Where it begins: the same for all views of one memory."""
         return self._start
 
     @property
-    def device(self):
+    def device(self) -> device:
         """Where it lies."""
         return self._tensor.device
 
 
-def untyped_storage(self):
+def untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory that the tensor shares with its views."""
     return UntypedStorage(self)
 
 
-def as_strided_scatter(self, src, size, stride, storage_offset=None):
+def as_strided_scatter(
+    self: Tensor,
+    src: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
     """kiln.as_strided_scatter."""
     from . import _names
 
@@ -147,10 +174,10 @@ for _method in (
 ):  # fmt: skip
     if not hasattr(_C.Tensor, _method.__name__):
         setattr(_C.Tensor, _method.__name__, _method)
-_C.Tensor.is_meta = property(
+_C.Tensor.is_meta = property(  # type: ignore[assignment]
     lambda self: self.device.type == "meta", doc="Whether it has a shape and a dtype, and no values."
 )
-_C.Tensor.layout = property(lambda self: "strided", doc="How elements lie in memory: strided.")
+_C.Tensor.layout = property(lambda self: "strided", doc="How elements lie in memory: strided.")  # type: ignore[assignment]
 for _name in ("is_sparse", "is_sparse_csr", "is_nested", "is_mkldnn", "is_xla", "is_mps", "is_xpu",
               "is_vulkan", "is_ipu", "is_mtia", "is_maia"):
     if not hasattr(_C.Tensor, _name):

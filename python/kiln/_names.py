@@ -1,6 +1,28 @@
 """PyTorch's functions that are methods here, and settings that change nothing."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import _C, _keywords, _methods, _tensor_types  # noqa: F401  _methods adds methods to Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._C import Tensor
+    from ._C._named import *  # noqa: F403  the functions that are made below
+    from ._tensor_types import (
+        BFloat16Tensor as BFloat16Tensor,
+        BoolTensor as BoolTensor,
+        ByteTensor as ByteTensor,
+        CharTensor as CharTensor,
+        DoubleTensor as DoubleTensor,
+        FloatTensor as FloatTensor,
+        HalfTensor as HalfTensor,
+        IntTensor as IntTensor,
+        LongTensor as LongTensor,
+        ShortTensor as ShortTensor,
+    )
 
 _IN_PLACE = """
 abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_
@@ -28,7 +50,7 @@ for _name in ("narrow_copy", "nonzero_static"):
 del _name
 
 
-def fill(input, value):
+def fill(input: Tensor, value: Tensor | float) -> Tensor:
     """A tensor like input with `value` everywhere; gradients flow to a value that is a tensor."""
     if isinstance(value, _C.Tensor):
         if value.dim() > 0:
@@ -42,13 +64,13 @@ def fill(input, value):
     return filled + input.masked_fill(_C.ones(input.shape, dtype=_C.bool_), 0)
 
 
-def typename(obj):
+def typename(obj: object) -> str:
     """What kind of object it is, as "kiln.Tensor"."""
     kind = obj if isinstance(obj, type) else type(obj)
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
-def is_inference_mode_enabled():
+def is_inference_mode_enabled() -> bool:
     """Whether nothing is recorded: inference_mode is no_grad here."""
     return not _C.is_grad_enabled()
 
@@ -56,60 +78,66 @@ def is_inference_mode_enabled():
 # Settings that scripts make. What they ask for always holds, or nothing here depends on it.
 
 
-def use_deterministic_algorithms(mode, *, warn_only=False):
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Nothing to do: every op gives the same bits on every run."""
 
 
-def are_deterministic_algorithms_enabled():
+def are_deterministic_algorithms_enabled() -> bool:
     """True: see use_deterministic_algorithms."""
     return True
 
 
-def set_float32_matmul_precision(precision):
+def set_float32_matmul_precision(precision: str) -> None:
     """Nothing to do: products of float32 are computed in float32."""
     if precision not in ("highest", "high", "medium"):
         raise ValueError(f"expected 'highest', 'high' or 'medium'; got {precision!r}")
 
 
-def get_float32_matmul_precision():
+def get_float32_matmul_precision() -> str:
     """ "highest": products of float32 are computed in float32."""
     return "highest"
 
 
-def set_flush_denormal(mode):
+def set_flush_denormal(mode: bool) -> bool:
     """False: denormal numbers are always computed as such."""
     return False
 
 
-def set_deterministic_debug_mode(debug_mode):
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """Nothing to do: see use_deterministic_algorithms."""
 
 
-def get_deterministic_debug_mode():
+def get_deterministic_debug_mode() -> int:
     """2: results never depend on chance."""
     return 2
 
 
-def is_deterministic_algorithms_warn_only_enabled():
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """False: there is nothing to warn of."""
     return False
 
 
-def get_num_interop_threads():
+def get_num_interop_threads() -> int:
     """1: ops run one after another."""
     return 1
 
 
-def set_num_interop_threads(threads):
+def set_num_interop_threads(threads: int) -> None:
     """Nothing to do: ops run one after another."""
 
 
-def constant_pad_nd(input, pad, value=0):
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
     """nn.functional.pad with a constant."""
     return _C._functional.pad(input, pad, "constant", value)
 
 
-def as_strided_scatter(input, src, size, stride, storage_offset=None):
+def as_strided_scatter(
+    input: Tensor,
+    src: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
+) -> Tensor:
     """A copy of input in which the elements of as_strided(size, stride, storage_offset) are src."""
     out = input.contiguous().clone()
     view = out.as_strided(size, stride, 0 if storage_offset is None else storage_offset)
@@ -123,10 +151,11 @@ def as_strided_scatter(input, src, size, stride, storage_offset=None):
 
 globals().update(_tensor_types.CLASSES)
 
-__all__ = [*_tensor_types.CLASSES, "set_deterministic_debug_mode", "get_deterministic_debug_mode"]
-__all__ += ["is_deterministic_algorithms_warn_only_enabled", "get_num_interop_threads"]
-__all__ += ["set_num_interop_threads"]
-__all__ += ["constant_pad_nd", "as_strided_scatter"]
-__all__ += [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
-__all__ += ["use_deterministic_algorithms", "are_deterministic_algorithms_enabled"]
-__all__ += ["set_float32_matmul_precision", "get_float32_matmul_precision", "set_flush_denormal"]
+if not TYPE_CHECKING:
+    __all__ = [*_tensor_types.CLASSES, "set_deterministic_debug_mode", "get_deterministic_debug_mode"]
+    __all__ += ["is_deterministic_algorithms_warn_only_enabled", "get_num_interop_threads"]
+    __all__ += ["set_num_interop_threads"]
+    __all__ += ["constant_pad_nd", "as_strided_scatter"]
+    __all__ += [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
+    __all__ += ["use_deterministic_algorithms", "are_deterministic_algorithms_enabled"]
+    __all__ += ["set_float32_matmul_precision", "get_float32_matmul_precision", "set_flush_denormal"]

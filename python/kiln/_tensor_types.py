@@ -1,6 +1,13 @@
 """PyTorch's names for tensors of one dtype: classes such as FloatTensor, and texts for type()."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import _C, errors
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class _OfDtype(type):
@@ -33,6 +40,32 @@ CLASSES = {
         "BoolTensor": _C.bool_,
     }.items()
 }  # fmt: skip
+if TYPE_CHECKING:
+
+    class _Typed(_C.Tensor):
+        def __init__(self, *values: Any) -> None: ...
+
+    class FloatTensor(_Typed): ...
+
+    class DoubleTensor(_Typed): ...
+
+    class HalfTensor(_Typed): ...
+
+    class BFloat16Tensor(_Typed): ...
+
+    class LongTensor(_Typed): ...
+
+    class IntTensor(_Typed): ...
+
+    class ShortTensor(_Typed): ...
+
+    class CharTensor(_Typed): ...
+
+    class ByteTensor(_Typed): ...
+
+    class BoolTensor(_Typed): ...
+
+
 _DTYPES = {name: kind.dtype for name, kind in CLASSES.items()}
 _DTYPES |= {"ComplexFloatTensor": _C.complex64, "ComplexDoubleTensor": _C.complex128}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
