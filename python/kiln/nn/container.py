@@ -1,10 +1,17 @@
 """Containers of modules: Sequential, ModuleList, ModuleDict."""
 
+from __future__ import annotations
+
 import operator
 from collections import OrderedDict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from .module import Module
+
+if TYPE_CHECKING:
+    from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
+    from typing import Any, Self
 
 # Modules in a repeated Sequential: what comes from a wrong number would fill memory.
 MOST_REPEATED = 100_000
@@ -20,27 +27,27 @@ def _position(index, size):
 class Sequential(Module):
     """Modules that feed one another: Sequential(a, b), or Sequential(OrderedDict(...))."""
 
-    def __init__(self, *args):
+    def __init__(self, *args: Module | OrderedDict[str, Module]) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], OrderedDict):
             for name, module in args[0].items():
                 self.add_module(name, module)
         else:
-            for i, module in enumerate(args):
-                self.add_module(str(i), module)
+            for i, part in enumerate(args):
+                self.add_module(str(i), part)  # type: ignore[arg-type]
 
     def _key(self, index):
         return list(self._modules)[_position(index, len(self))]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._key(index)]
 
-    def __setitem__(self, index, module):
+    def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._key(index), module)
 
-    def __delitem__(self, index):
+    def __delitem__(self, index: int | slice) -> None:
         keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
         for key in keys:
             delattr(self, key)
@@ -51,18 +58,18 @@ class Sequential(Module):
         self._modules.clear()
         self._modules.update((str(i), module) for i, module in enumerate(modules))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __add__(self, other):
+    def __add__(self, other: Sequential) -> Sequential:
         if not isinstance(other, Sequential):
             return NotImplemented
         return Sequential(*self, *other)
 
-    def __iadd__(self, other):
+    def __iadd__(self, other: Sequential) -> Self:
         if not isinstance(other, Sequential):
             return NotImplemented
         return self.extend(other)
@@ -77,23 +84,23 @@ class Sequential(Module):
                 f"Sequential: {len(self)} modules {times} times are too many; expected at most {MOST_REPEATED} in all"
             )
 
-    def __mul__(self, times):
+    def __mul__(self, times: int) -> Sequential:
         # The same modules again, as in PyTorch: their weights are shared.
         self._check_factor(times)
         return Sequential(*(list(self) * times))
 
     __rmul__ = __mul__
 
-    def __imul__(self, times):
+    def __imul__(self, times: int) -> Self:
         self._check_factor(times)
         return self.extend(list(self) * (times - 1))
 
-    def append(self, module):
+    def append(self, module: Module) -> Self:
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index, module):
+    def insert(self, index: int, module: Module) -> Self:
         """Adds a module before a position."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
@@ -105,19 +112,19 @@ class Sequential(Module):
         self._renumber(modules)
         return self
 
-    def extend(self, sequential):
+    def extend(self, sequential: Iterable[Module]) -> Self:
         """Adds the modules of another at the end."""
         for module in list(sequential):
             self.append(module)
         return self
 
-    def pop(self, key):
+    def pop(self, key: int) -> Module:
         """Removes a module and returns it."""
         module = self[key]
         del self[key]
         return module
 
-    def forward(self, input):
+    def forward(self, input: Any) -> Any:
         for module in self._modules.values():
             input = module(input)
         return input
@@ -126,20 +133,20 @@ class Sequential(Module):
 class ModuleList(Module):
     """A list of modules whose parameters belong to the list's owner."""
 
-    def __init__(self, modules=None):
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.extend(modules)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
         return self._modules[str(_position(index, len(self)))]
 
-    def __setitem__(self, index, module):
+    def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, str(_position(index, len(self))), module)
 
-    def __delitem__(self, index):
+    def __delitem__(self, index: int | slice) -> None:
         modules = list(self)
         del modules[index]
         self._replace(modules)
@@ -148,33 +155,33 @@ class ModuleList(Module):
         self._modules.clear()
         self._modules.update((str(i), module) for i, module in enumerate(modules))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __contains__(self, module):
+    def __contains__(self, module: object) -> bool:
         return any(module is one for one in self)
 
-    def __iadd__(self, modules):
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
         return self.extend(modules)
 
-    def __add__(self, other):
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
 
-    def append(self, module):
+    def append(self, module: Module) -> Self:
         """Adds a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def insert(self, index, module):
+    def insert(self, index: int, module: Module) -> None:
         """Adds a module before a position."""
         modules = list(self)
         modules.insert(index, module)
         self._replace(modules)
 
-    def extend(self, modules):
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Adds modules at the end."""
         try:
             items = list(modules)
@@ -187,18 +194,18 @@ class ModuleList(Module):
             self.append(module)
         return self
 
-    def pop(self, key):
+    def pop(self, key: int) -> Module:
         """Removes a module and returns it."""
         module = self[key]
         del self[key]
         return module
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         # Equal neighbours as one line: (0-3): 4 x Linear(...)
         texts = [repr(module) for module in self]
         if not texts:
             return f"{self._get_name()}()"
-        runs = []
+        runs: list[Any] = []
         for i, text in enumerate(texts):
             if runs and runs[-1][2] == text:
                 runs[-1][1] = i
@@ -216,47 +223,49 @@ class ModuleList(Module):
 class ModuleDict(Module):
     """Modules by name."""
 
-    def __init__(self, modules=None):
+    def __init__(
+        self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None
+    ) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Module:
         return self._modules[key]
 
-    def __setitem__(self, key, module):
+    def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
 
-    def __delitem__(self, key):
+    def __delitem__(self, key: str) -> None:
         del self._modules[key]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._modules)
 
-    def __contains__(self, key):
+    def __contains__(self, key: str) -> bool:
         return key in self._modules
 
-    def clear(self):
+    def clear(self) -> None:
         """Removes all."""
         self._modules.clear()
 
-    def pop(self, key):
+    def pop(self, key: str) -> Module:
         """Removes a module and returns it."""
         return self._modules.pop(key)
 
-    def keys(self):
+    def keys(self) -> KeysView[str]:
         return self._modules.keys()
 
-    def items(self):
+    def items(self) -> ItemsView[str, Module]:
         return self._modules.items()
 
-    def values(self):
+    def values(self) -> ValuesView[Module]:
         return self._modules.values()
 
-    def update(self, modules):
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Adds modules from a mapping or from pairs."""
         pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
         try:

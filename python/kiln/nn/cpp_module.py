@@ -1,7 +1,17 @@
 """CppModule: a module written in C++ as a part of a tree of Python modules."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .._C import CppHandle
 from .module import Module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn, Self, SupportsIndex
+
+    from .._C import Tensor
 
 
 class CppModule(Module):
@@ -11,7 +21,7 @@ class CppModule(Module):
     of an optimizer, loading a state dict, casting) is done there.
     """
 
-    def __init__(self, handle):
+    def __init__(self, handle: CppHandle) -> None:
         super().__init__()
         if not isinstance(handle, CppHandle):
             raise TypeError(f"CppModule: expected a CppHandle; got {type(handle).__name__}")
@@ -23,10 +33,10 @@ class CppModule(Module):
         for name, child in handle.children().items():
             self._modules[name] = CppModule(child) if isinstance(child, CppHandle) else child
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._handle(input)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         for place in ("_parameters", "_modules"):
             if name in self.__dict__.get(place, ()):
                 raise AttributeError(
@@ -37,24 +47,24 @@ class CppModule(Module):
         if name in self.__dict__.get("_buffers", ()):
             self._handle.set_buffer(name, value)
 
-    def _apply(self, fn, recurse=True):
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         super()._apply(fn, recurse)
         for name, buffer in self._buffers.items():
             self._handle.set_buffer(name, buffer)
         return self
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Self:
         super().train(mode)
         self._handle.set_training(mode)
         return self
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return self._handle.extra_repr()
 
     def _get_name(self):
         return self._handle.type_name()
 
-    def __reduce_ex__(self, protocol):
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise TypeError(
             f"CppModule: a module of C++ ({self._get_name()}) cannot be pickled or copied; save its "
             "state_dict()"

@@ -1,5 +1,9 @@
 """The neural ops without modules."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import _C, _compositions
 from .._C import one_hot as one_hot
 from .._C._functional import (
@@ -133,53 +137,67 @@ from .._C._functional import (
     unfold as unfold,
 )
 
+if TYPE_CHECKING:
+    from .._C import Tensor, dtype
+    from .._typing import Floats, Ints
+
 sigmoid = _C.sigmoid
 tanh = _C.tanh
 relu_ = _C.Tensor.relu_
 silu_ = _C.Tensor.silu_
 
 
-def softmax(input, dim, dtype=None):
+def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) over dim."""
     return _C.softmax(input, dim, dtype)
 
 
-def log_softmax(input, dim, dtype=None):
+def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """log(softmax(x)) over dim, without overflow."""
     return _C.log_softmax(input, dim, dtype)
 
 
-def pdist(input, p=2.0):
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The distances between all pairs of rows of a matrix."""
     return _compositions.pdist(input, p)
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: Floats | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
     """interpolate() under its old name."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(
+    input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
+) -> Tensor:
     """interpolate() to the nearest element."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(
+    input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
+) -> Tensor:
     """interpolate() between four elements, with the corners' centres aligned."""
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def linear_cross_entropy(
-    input,
-    linear_weight,
-    target,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
     *,
-    linear_bias=None,
-    weight=None,
-    reduction="mean",
-    ignore_index=None,
-    label_smoothing=0.0,
-):
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Tensor:
     """cross_entropy of linear(input, linear_weight, linear_bias): input [N, in], weight [C, in].
 
     With a weight [C, d1, .., dk, in], and a bias [C, d1, .., dk], each row has d1 .. dk classes to

@@ -66,7 +66,7 @@ def _embedding_bag(
 
 for _class, _function in ((layers.Embedding, _embedding), (layers.EmbeddingBag, _embedding_bag)):
     _function.__name__, _function.__doc__ = "from_pretrained", _from_pretrained.__doc__
-    _class.from_pretrained = classmethod(_function)
+    setattr(_class, "from_pretrained", classmethod(_function))
 
 
 def _flatten_parameters(self):
@@ -87,8 +87,8 @@ for _name, _mode in _MODES.items():
     _class.flatten_parameters = _flatten_parameters
     _class.all_weights = property(_all_weights)
     _class.mode = property(_mode)
-for _class in (layers.RNN, layers.GRU):
-    _class.proj_size = 0
+for _name in ("RNN", "GRU"):
+    getattr(layers, _name).proj_size = 0
 for _kind in ("Conv", "ConvTranspose"):
     for _dims in (1, 2, 3):
         _class = getattr(layers, f"{_kind}{_dims}d")

@@ -5,39 +5,55 @@ the first call (or when a state dict is loaded) the layer becomes one of its ord
 parameters stay the same objects, so that an optimizer may be made before.
 """
 
+from __future__ import annotations
+
 import inspect
+from typing import TYPE_CHECKING
 
 from .. import _C
 from .._C import Parameter
 from . import layers
 from .module import Module
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import ModuleBase as _Base, dtype
+    from .._typing import DeviceLike, Ints
+else:
+    _Base = object  # the layers themselves derive from ModuleBase
+
 
 class UninitializedParameter(Parameter):
     """A parameter whose shape is not known yet."""
 
-    def __init__(self, requires_grad=True, device=None, dtype=None):
+    def __init__(
+        self,
+        requires_grad: bool = True,
+        device: DeviceLike | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
         super().__init__(_C.empty(0, device=device, dtype=dtype), requires_grad)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<UninitializedParameter>"
 
 
-def is_lazy(value):
+def is_lazy(value: object) -> bool:
     """Whether a parameter has no shape yet."""
     return isinstance(value, UninitializedParameter)
 
 
-class LazyModuleMixin:
+class LazyModuleMixin(_Base):
     """What lazy layers have in common."""
 
     #: The ordinary class, the option that the input gives, and the input's dims without a batch
     #: (None: the size is that of the last dim).
-    cls_to_become = None
-    _size = None
-    _dims = None
+    cls_to_become: Any = None
+    _size: Any = None
+    _dims: Any = None
 
-    def has_uninitialized_params(self):
+    def has_uninitialized_params(self) -> bool:
         return any(map(is_lazy, self._parameters.values()))
 
     def _begin(self, options, device, dtype):
@@ -92,23 +108,23 @@ class LazyModuleMixin:
         del self._options, self._place
         self.__class__ = self.cls_to_become
 
-    def initialize_parameters(self, input):
+    def initialize_parameters(self, input: Any) -> None:
         """Takes the size from an input."""
         if self.has_uninitialized_params() or "_options" in vars(self):
             self._become(self._size_of_input(input))
 
-    def forward(self, input, *args, **kwargs):
+    def forward(self, input: Any, *args: Any, **kwargs: Any) -> Any:
         self.initialize_parameters(input)
         return self.forward(input, *args, **kwargs)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         made = self.cls_to_become(**{self._size: 1}, **self._options, **self._place)
         text = made.extra_repr()
         return text.replace(f"{self._size}=1", f"{self._size}=0") if "=" in text.split(",")[0] else (
             "0" + text[1:]
         )
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Nothing, as long as there are no values."""
 
 
@@ -156,9 +172,60 @@ for _dims in (1, 2, 3):
     ):
         _class = _lazy(getattr(layers, f"{_kind}{_dims}d"), _size, _dims + 1, **_defaults)
         globals()[_class.__name__] = _class
+if TYPE_CHECKING:
+
+    class LazyLinear(LazyModuleMixin, layers.Linear):  # type: ignore[no-redef]
+        def __init__(
+            self,
+            out_features: int,
+            bias: bool = True,
+            device: DeviceLike | None = None,
+            dtype: dtype | None = None,
+        ) -> None: ...
+
+    class _LazyConv(LazyModuleMixin, Module):
+        def __init__(
+            self, out_channels: int, kernel_size: Ints, *args: Any, **kwargs: Any
+        ) -> None: ...
+
+    class LazyConv1d(_LazyConv): ...
+
+    class LazyConv2d(_LazyConv): ...
+
+    class LazyConv3d(_LazyConv): ...
+
+    class LazyConvTranspose1d(_LazyConv): ...
+
+    class LazyConvTranspose2d(_LazyConv): ...
+
+    class LazyConvTranspose3d(_LazyConv): ...
+
+    class _LazyNorm(LazyModuleMixin, Module):
+        def __init__(
+            self, eps: float = 1e-5, momentum: float | None = 0.1, *args: Any, **kwargs: Any
+        ) -> None: ...
+
+    class LazyBatchNorm1d(_LazyNorm): ...
+
+    class LazyBatchNorm2d(_LazyNorm): ...
+
+    class LazyBatchNorm3d(_LazyNorm): ...
+
+    class LazyInstanceNorm1d(_LazyNorm): ...
+
+    class LazyInstanceNorm2d(_LazyNorm): ...
+
+    class LazyInstanceNorm3d(_LazyNorm): ...
+    from typing import Any
+
+    from .._C import dtype
+    from .._typing import DeviceLike
+
+
 #: The lazy classes, by PyTorch's file.
-homes = {}
+homes: dict[str, dict[str, type[Module]]] = {}
 for _class in list(globals().values()):
     if isinstance(_class, type) and getattr(_class, "cls_to_become", None) is not None:
         homes.setdefault(_class.__module__.rpartition(".")[2], {})[_class.__name__] = _class
-__all__ = sorted(name for classes in homes.values() for name in classes)
+if not TYPE_CHECKING:
+    __all__ = sorted(name for classes in homes.values() for name in classes)

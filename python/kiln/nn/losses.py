@@ -1,7 +1,9 @@
 """The losses that take a function or consist of other layers, and SwiGLU."""
 
+from __future__ import annotations
+
 import math
-from collections import namedtuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import _C
 from . import functional as F
@@ -9,11 +11,25 @@ from .container import ModuleList, Sequential
 from .layers import Linear, PairwiseDistance
 from .module import Module
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .._C import Tensor, dtype
+    from .._typing import DeviceLike
+
 
 class TripletMarginWithDistanceLoss(Module):
     """max(0, d(a, p) - d(a, n) + margin) with a distance of one's own."""
 
-    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    def __init__(
+        self,
+        *,
+        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0,
+        swap: bool = False,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__()
         if not margin > 0:
             raise ValueError(
@@ -24,7 +40,7 @@ class TripletMarginWithDistanceLoss(Module):
         self.swap = swap
         self.reduction = reduction
 
-    def forward(self, anchor, positive, negative):
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_with_distance_loss(
             anchor,
             positive,
@@ -41,18 +57,18 @@ class LinearCrossEntropyLoss(Module):
 
     def __init__(
         self,
-        in_features,
-        num_classes,
+        in_features: int,
+        num_classes: int,
         *,
-        out_features=(),
-        bias=False,
-        device=None,
-        dtype=None,
-        reduction="mean",
-        weight=None,
-        ignore_index=None,
-        label_smoothing=0.0,
-    ):
+        out_features: Sequence[int] = (),
+        bias: bool = False,
+        device: DeviceLike | None = None,
+        dtype: dtype | None = None,
+        reduction: str = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__()
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(
@@ -75,7 +91,7 @@ class LinearCrossEntropyLoss(Module):
         self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
         self.options = None
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
         places = (self.num_classes, *self.out_features)
         bias = self.linear.bias
         return F.linear_cross_entropy(
@@ -89,7 +105,7 @@ class LinearCrossEntropyLoss(Module):
             label_smoothing=self.label_smoothing,
         )
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (
             f"in_features={self.linear.in_features}, num_classes={self.num_classes}, "
             f"out_features={self.out_features}, bias={self.linear.bias is not None}, "
@@ -98,7 +114,12 @@ class LinearCrossEntropyLoss(Module):
         )
 
 
-_Output = namedtuple("ASMoutput", ["output", "loss"])
+
+class ASMoutput(NamedTuple):
+    """What AdaptiveLogSoftmaxWithLoss gives: log-probabilities of the targets, and their loss."""
+
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
@@ -108,14 +129,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def __init__(
         self,
-        in_features,
-        n_classes,
-        cutoffs,
-        div_value=4.0,
-        head_bias=False,
-        device=None,
-        dtype=None,
-    ):
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: DeviceLike | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         ends = [0, *cutoffs, n_classes]
@@ -136,7 +157,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.shortlist_size = cutoffs[0]
         self.n_clusters = len(cutoffs)
         self.head_size = self.shortlist_size + self.n_clusters
-        options = {"device": device, "dtype": dtype}
+        options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.head = Linear(in_features, self.head_size, bias=head_bias, **options)
         self.tail = ModuleList()
         for i, (begin, end) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
@@ -148,13 +169,13 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 )
             )
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         self.head.reset_parameters()
         for cluster in self.tail:
-            for layer in cluster:
+            for layer in cluster.children():
                 layer.reset_parameters()
 
-    def forward(self, input, target):
+    def forward(self, input: Tensor, target: Tensor) -> ASMoutput:
         """The log-probability of each target, and the mean of their negatives."""
         batched = target.dim() == 1
         if not (batched and input.dim() == 2 or target.dim() == 0 and input.dim() == 1):
@@ -188,9 +209,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for rows, value in parts:
             output = output.index_add(0, rows, value)
         loss = -output.mean()
-        return _Output(output if batched else output.squeeze(0), loss)
+        return ASMoutput(output if batched else output.squeeze(0), loss)
 
-    def log_prob(self, input):
+    def log_prob(self, input: Tensor) -> Tensor:
         """The log-probabilities of all classes: [N, n_classes]."""
         head = F.log_softmax(self.head(input), 1)
         parts = [head[:, : self.shortlist_size]]
@@ -199,7 +220,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             parts.append(F.log_softmax(cluster(input), 1) + own)
         return _C.cat(parts, 1)
 
-    def predict(self, input):
+    def predict(self, input: Tensor) -> Tensor:
         """The most probable class of each row."""
         return self.log_prob(input).argmax(1)
 
@@ -207,11 +228,18 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 class SwiGLU(Module):
     """silu(linear_inner(x)) linear_outer(x): a linear layer gated by another (Shazeer, 2020)."""
 
-    def __init__(self, d_input, d_output, bias=False, device=None, dtype=None):
+    def __init__(
+        self,
+        d_input: int,
+        d_output: int,
+        bias: bool = False,
+        device: DeviceLike | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
         super().__init__()
-        options = {"bias": bias, "device": device, "dtype": dtype}
+        options: dict[str, Any] = {"bias": bias, "device": device, "dtype": dtype}
         self.linear_inner = Linear(d_input, d_output, **options)
         self.linear_outer = Linear(d_input, d_output, **options)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.silu(self.linear_inner(input)) * self.linear_outer(input)

@@ -5,12 +5,20 @@ reads and writes. Calls and the hooks around them are Kiln's own (kiln._C.Module
 over a tree does so by calling the parts' own methods, so that a class may override any of them.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .._C import Buffer, ModuleBase, Param, Parameter, Tensor
 from .module_burn import BurnMixin
 from .module_cast import CastMixin
 from .module_hooks import HooksMixin
 from .module_state import StateMixin
 from .module_tree import TreeMixin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
 
 _MISSING = object()
 
@@ -35,7 +43,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
     call_super_init = False
     _version = 1
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
             if kwargs:
                 raise TypeError(
@@ -57,13 +65,17 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def forward(self, *input):
-        """What the module computes. Every subclass writes its own, with any arguments."""
-        raise NotImplementedError(
-            f'Module [{_class_name(self)}] is missing the required "forward" function'
-        )
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]
+    else:
 
-    def compile(self, *args, **kwargs):
+        def forward(self, *input: Tensor) -> Tensor:
+            """What the module computes. Every subclass writes its own, with any arguments."""
+            raise NotImplementedError(
+                f'Module [{_class_name(self)}] is missing the required "forward" function'
+            )
+
+    def compile(self, *args: Any, **kwargs: Any) -> Self:
         """Compiles forward in place, with the arguments of kiln.compile; returns self.
 
         Hooks run around it as before, and the state dict stays as it is.
@@ -85,7 +97,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
         if name not in place and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Adds a parameter, or None, which state_dict() and the like ignore."""
         parameters = self.__dict__.get("_parameters")
         if parameters is None:
@@ -105,7 +117,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
                 )
         parameters[name] = param
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is state and not trained; in state_dict() only if persistent."""
         buffers = self.__dict__.get("_buffers")
         if buffers is None:
@@ -122,7 +134,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def add_module(self, name, module):
+    def add_module(self, name: str, module: Module | None) -> None:
         """Adds a child module, or None."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_class_name(module)} is not a Module subclass")
@@ -132,13 +144,13 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
         self._check_name(name, "module", modules)
         modules[name] = module
 
-    def register_module(self, name, module):
+    def register_module(self, name: str, module: Module | None) -> None:
         """The same as add_module."""
         self.add_module(name, module)
 
     # ---- Attributes (reading one that is no plain attribute: ModuleBase.__getattr__)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in state:
@@ -195,7 +207,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
             place.pop(name, None)
         self._non_persistent_buffers_set.discard(name)
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         for place in (self._parameters, self._buffers, self._modules):
             if name in place:
                 del place[name]
@@ -204,17 +216,17 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
                 return
         object.__delattr__(self, name)
 
-    def __dir__(self):
+    def __dir__(self) -> list[str]:
         names = set(dir(type(self))) | set(self.__dict__)
         names |= {*self._parameters, *self._buffers, *self._modules}
         return sorted(name for name in names if not name[:1].isdigit())
 
     # ---- Copies
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name, default in self._state_hook_defaults():
             self.__dict__.setdefault(name, default)
@@ -225,11 +237,11 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
     def _get_name(self):
         return _class_name(self)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """What stands between the parentheses when the module prints; one line or several."""
         return ""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
         children = []

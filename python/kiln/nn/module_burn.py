@@ -1,14 +1,35 @@
 """Burn's view of a module: parameters that wait with their values, visitors, mappers, records."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 from .. import _C
 from .visitor import ModuleMapper, walk
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Self
+
+    from .._C import ParamId, Record, device
+    from .._typing import DeviceLike, StrPath
+    from .visitor import ModuleVisitor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Self
+
+    from .._C import ModuleBase as _Base, ParamId, Record, device
+    from .._typing import DeviceLike, StrPath
+    from .visitor import ModuleVisitor
+else:
+    _Base = object  # Module itself derives from ModuleBase
+
 Parameter = _C.Parameter
 
 
-class BurnMixin:
+class BurnMixin(_Base):
     """The part of Module that Burn's modules have.
 
     _params, in a module that has any, holds the kiln.nn.Param behind a parameter: its id, its
@@ -54,23 +75,23 @@ class BurnMixin:
             if value is not None:
                 yield name, value
 
-    def materialize(self):
+    def materialize(self) -> Self:
         """Makes every parameter that waits, in the order of parameters()."""
         for module in self.modules():
             module._made_parameters()
         return self
 
-    def num_params(self):
+    def num_params(self) -> int:
         """Elements of all parameters, each counted once. Makes none."""
         return _C._num_params(self)
 
-    def param_id(self, path):
+    def param_id(self, path: str) -> ParamId:
         """The ParamId of a parameter, which records hold."""
         return _C._param_id(self, path)
 
     # ---- Visitors and mappers
 
-    def visit(self, visitor):
+    def visit(self, visitor: ModuleVisitor) -> None:
         """Shows every parameter and buffer to a ModuleVisitor, making none."""
 
         def own(module):
@@ -80,9 +101,9 @@ class BurnMixin:
                 if buffer is not None:
                     visitor.visit_buffer(name, buffer)
 
-        walk(self, visitor, own)
+        walk(self, visitor, own)  # type: ignore[arg-type]  # this is a Module
 
-    def map(self, mapper):
+    def map(self, mapper: ModuleMapper) -> Self:
         """Puts what a ModuleMapper returns in the place of every parameter; ties stay."""
         made = {}
 
@@ -93,7 +114,7 @@ class BurnMixin:
                     made[id(param)] = param, _placed(mapper._map(name, param), param)
                 module._place(name, made[id(param)][1])
 
-        walk(self, mapper, own)
+        walk(self, mapper, own)  # type: ignore[arg-type]
         return self
 
     def _place(self, name, value):
@@ -105,9 +126,9 @@ class BurnMixin:
 
     # ---- Devices
 
-    def collect_devices(self, devices):
+    def collect_devices(self, devices: Iterable[device]) -> list[device]:
         """The devices of all parameters and buffers, added to a list without duplicates."""
-        found = list(devices)
+        found: list[Any] = list(devices)
         for module in self.modules():
             own = [p.lazy_device() if isinstance(p, _C.Param) else p.device
                    for _, p in module._own_params()]  # fmt: skip
@@ -117,16 +138,16 @@ class BurnMixin:
                     found.append(device)
         return found
 
-    def devices(self):
+    def devices(self) -> list[device]:
         """The devices of all parameters and buffers, without duplicates."""
         return self.collect_devices([])
 
-    def to_device(self, device):
+    def to_device(self, device: DeviceLike) -> Self:
         """Moves every parameter by an op that is recorded: gradients flow back to the tensors from
         before. For a module that is to be trained there: fork()."""
         return self._moved(device, lambda x: x.to(device))
 
-    def fork(self, device):
+    def fork(self, device: DeviceLike) -> Self:
         """Moves every parameter and makes it a leaf of its own, with the same requirement."""
 
         def leaf(x):
@@ -146,20 +167,20 @@ class BurnMixin:
                     module._buffers[name] = buffer.detach().to(device)
         return self
 
-    def no_grad(self):
+    def no_grad(self) -> Self:
         """No parameter requires a gradient any more."""
         return self.requires_grad_(False)
 
     # ---- Without autodiff, and back
 
-    def valid(self):
+    def valid(self) -> Self:
         """A copy for inference: shares the values, requires no gradients, is in eval mode."""
         out = self._sharing_copy()
         for parameter in out.parameters():
             parameter._before_valid = getattr(parameter, "_before_valid", parameter.requires_grad)
         return out.requires_grad_(False).eval()
 
-    def from_valid(self):
+    def from_valid(self) -> Self:
         """The way back: each parameter requires a gradient if it did before valid()."""
         out = self._sharing_copy()
         for parameter in out.parameters():
@@ -181,22 +202,22 @@ class BurnMixin:
 
     # ---- Records
 
-    def into_record(self):
+    def into_record(self) -> Record:
         """A kiln.nn.Record of the state dict's entries, with the parameters' ids. Values go
         through the parameters' save mappers."""
         return _C._into_record(self)
 
-    def load_record(self, record):
+    def load_record(self, record: Record) -> Self:
         """Takes values and ids over, through the load mappers; a parameter that waits takes its
         value without being made first. As strict as load_state_dict; an error changes nothing."""
         _C._load_record(self, record)
         return self
 
-    def save_file(self, path, recorder):
+    def save_file(self, path: StrPath, recorder: Any) -> None:
         """Writes the module's record with a recorder of kiln.record, which adds its extension."""
         recorder.record(self.into_record(), path)
 
-    def load_file(self, path, recorder, device=None):
+    def load_file(self, path: StrPath, recorder: Any, device: DeviceLike | None = None) -> Self:
         """Reads what save_file wrote; then moves the module to `device`, if there is one."""
         self.load_record(recorder.load(path))
         return self if device is None else self.to(device)

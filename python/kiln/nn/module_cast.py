@@ -1,15 +1,34 @@
 """Moving and casting a module's tensors, in place: the Parameter objects stay the same."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from .. import _C
 from .._tensor_types import dtype_of
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
 
-class CastMixin:
+    from .._C import Tensor
+    from .._typing import DeviceLike
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from .._C import ModuleBase as _Base, Tensor
+    from .._typing import DeviceLike
+else:
+    _Base = object  # Module itself derives from ModuleBase
+
+
+class CastMixin(_Base):
     """The part of Module that moves and casts."""
 
-    def _apply(self, fn, recurse=True):
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Puts fn(tensor) in the place of the values of every parameter, gradient and buffer."""
         if recurse:
             for module in self.children():
@@ -36,39 +55,39 @@ class CastMixin:
     def _cast(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
-    def float(self):
+    def float(self) -> Self:
         """Casts the floating point parameters and buffers to float32."""
         return self._cast(_C.float32)
 
-    def double(self):
+    def double(self) -> Self:
         """Casts the floating point parameters and buffers to float64."""
         return self._cast(_C.float64)
 
-    def half(self):
+    def half(self) -> Self:
         """Casts the floating point parameters and buffers to float16."""
         return self._cast(_C.float16)
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
         """Casts the floating point parameters and buffers to bfloat16."""
         return self._cast(_C.bfloat16)
 
-    def type(self, dst_type):
+    def type(self, dst_type: Any) -> Self:
         """Casts all parameters and buffers, integers too: to a dtype, by its name, or by
         PyTorch's names of tensors ("torch.DoubleTensor", kiln.DoubleTensor)."""
         dtype = dtype_of(dst_type)
         return self._apply(lambda t: t.to(dtype))
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """Moves all parameters and buffers to the CPU."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device=None):
+    def cuda(self, device: DeviceLike | int | None = None) -> Self:
         """Moves all parameters and buffers to a GPU; a DeviceError without such a backend."""
         index = device.index if isinstance(device, _C.device) else device
         target = _C.device("cuda" if index is None else f"cuda:{index}")
         return self._apply(lambda t: t.to(target))
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """to(device, dtype), to(dtype), to(tensor), to(memory_format=...): moves and casts.
 
         Only floating point and complex parameters and buffers are cast; all are moved.
@@ -100,11 +119,11 @@ class CastMixin:
 
         return self._apply(convert)
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self, *, device: DeviceLike | None, recurse: bool = True) -> Self:
         """Moves the tensors without their values, which are then undefined."""
         return self._apply(lambda t: _C.empty_like(t, device=device), recurse=recurse)
 
-    def share_memory(self):
+    def share_memory(self) -> Self:
         """Moves the tensors into memory that child processes share."""
         return self._apply(lambda t: t.share_memory_())
 

@@ -1,9 +1,24 @@
 """Hooks of calls: before and after forward, and in the backward pass; of one module or of all."""
 
+from __future__ import annotations
+
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from .. import _C
 from ..utils.hooks import RemovableHandle
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._typing import Hook2, Hook3, Hook4
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import ModuleBase as _Base
+else:
+    _Base = object  # Module itself derives from ModuleBase
 
 # kind -> the dict that its functions are in
 _PLACES = {
@@ -14,7 +29,7 @@ _PLACES = {
     "deprecated": "_deprecated_backward_hooks",
 }
 
-_global = {place: OrderedDict() for place in _PLACES.values()}
+_global: dict[str, OrderedDict[int, Any]] = {place: OrderedDict() for place in _PLACES.values()}
 
 
 class _CallHandle(RemovableHandle):
@@ -49,32 +64,34 @@ def _add_global(kind, hook, with_kwargs=False, always_call=False):
     return _CallHandle(_global[place], hook, register, None)
 
 
-def register_module_forward_pre_hook(hook):
+def register_module_forward_pre_hook(hook: Hook2) -> RemovableHandle:
     """hook(module, args) before the forward of every module; first of its pre-hooks."""
     return _add_global("forward_pre", hook)
 
 
-def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+def register_module_forward_hook(
+    hook: Hook3 | Hook4, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """hook(module, args, output) after the forward of every module; first of its hooks."""
     return _add_global("forward", hook, with_kwargs, always_call)
 
 
-def register_module_full_backward_pre_hook(hook):
+def register_module_full_backward_pre_hook(hook: Hook2) -> RemovableHandle:
     """hook(module, grad_output) in the backward pass of every module."""
     return _add_global("backward_pre", hook)
 
 
-def register_module_full_backward_hook(hook):
+def register_module_full_backward_hook(hook: Hook3) -> RemovableHandle:
     """hook(module, grad_input, grad_output) in the backward pass of every module."""
     return _add_global("backward", hook)
 
 
-def register_module_backward_hook(hook):
+def register_module_backward_hook(hook: Hook3) -> RemovableHandle:
     """Deprecated: use register_module_full_backward_hook."""
     return _add_global("deprecated", hook)
 
 
-class HooksMixin:
+class HooksMixin(_Base):
     """The part of Module that registers hooks of calls."""
 
     def _add_hook(self, kind, hook, prepend=False, with_kwargs=False, always_call=False):
@@ -102,7 +119,9 @@ class HooksMixin:
                 with_kwargs, always_call = options.get(id, (False, False))
                 _C._register_hook(self, kind, place, id, False, with_kwargs, always_call)
 
-    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+    def register_forward_pre_hook(
+        self, hook: Hook2 | Hook3, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """hook(module, args) before every forward; what it returns takes the arguments' place.
 
         with_kwargs: hook(module, args, kwargs), which returns None or (args, kwargs). prepend:
@@ -110,14 +129,23 @@ class HooksMixin:
         """
         return self._add_hook("forward_pre", hook, prepend, with_kwargs)
 
-    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+    def register_forward_hook(
+        self,
+        hook: Hook3 | Hook4,
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
         """hook(module, args, output) after every forward; what it returns takes output's place.
 
         with_kwargs: hook(module, args, kwargs, output). always_call: also when forward raises.
         """
         return self._add_hook("forward", hook, prepend, with_kwargs, always_call)
 
-    def register_full_backward_hook(self, hook, prepend=False):
+    def register_full_backward_hook(
+        self, hook: Hook3, prepend: bool = False
+    ) -> RemovableHandle:
         """hook(module, grad_input, grad_output) when the gradients of the inputs are computed.
 
         It may return a tuple in grad_input's place. With it, forward gets views of its inputs and
@@ -125,14 +153,16 @@ class HooksMixin:
         """
         return self._add_hook("backward", hook, prepend)
 
-    def register_full_backward_pre_hook(self, hook, prepend=False):
+    def register_full_backward_pre_hook(
+        self, hook: Hook2, prepend: bool = False
+    ) -> RemovableHandle:
         """hook(module, grad_output) before the gradients of the inputs are computed.
 
         It may return a tuple in grad_output's place.
         """
         return self._add_hook("backward_pre", hook, prepend)
 
-    def register_backward_hook(self, hook):
+    def register_backward_hook(self, hook: Hook3) -> RemovableHandle:
         """Deprecated: use register_full_backward_hook."""
         return self._add_hook("deprecated", hook)
 

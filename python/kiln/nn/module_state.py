@@ -1,19 +1,41 @@
 """State dicts: a module's parameters and persistent buffers by name, and taking them back."""
 
+from __future__ import annotations
+
 import warnings
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._C import Param, Parameter, Tensor
 from ..utils.hooks import RemovableHandle
 from .module_cast import _C_no_grad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._typing import Hook2, Hook3, Hook4
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._C import ModuleBase as _Base
+else:
+    _Base = object  # Module itself derives from ModuleBase
 
 _EXTRA = "_extra_state"
 # Where load_state_dict gathers what is to be stored when all of it fits, in a module's metadata.
 _STORES = "_kiln_stores"
 
 
-class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _Keys(NamedTuple):
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class _IncompatibleKeys(_Keys):
     __slots__ = ()
 
     def __repr__(self):
@@ -24,7 +46,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-class StateMixin:
+class StateMixin(_Base):
     """The part of Module that saves and loads."""
 
     # ---- Hooks
@@ -41,26 +63,26 @@ class StateMixin:
     def _init_state_hooks(self):
         self.__dict__.update(self._state_hook_defaults())
 
-    def register_state_dict_pre_hook(self, hook):
+    def register_state_dict_pre_hook(self, hook: Hook3) -> RemovableHandle:
         """hook(module, prefix, keep_vars), before state_dict() reads this module."""
         return RemovableHandle(self._state_dict_pre_hooks, hook)
 
-    def register_state_dict_post_hook(self, hook):
+    def register_state_dict_post_hook(self, hook: Hook4) -> RemovableHandle:
         """hook(module, state_dict, prefix, local_metadata), which may edit the state dict."""
         return RemovableHandle(self._state_dict_hooks, hook)
 
-    def register_load_state_dict_pre_hook(self, hook):
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
         error_msgs), before this module takes its entries."""
         return RemovableHandle(self._load_state_dict_pre_hooks, hook)
 
-    def register_load_state_dict_post_hook(self, hook):
+    def register_load_state_dict_post_hook(self, hook: Hook2) -> RemovableHandle:
         """hook(module, incompatible_keys), after loading; may change the two lists."""
         return RemovableHandle(self._load_state_dict_post_hooks, hook)
 
     # ---- Saving
 
-    def get_extra_state(self):
+    def get_extra_state(self) -> Any:
         """State beside parameters and buffers. A class that overrides this and set_extra_state()
         has it in its state dict."""
         raise RuntimeError(
@@ -68,7 +90,7 @@ class StateMixin:
             "with extra state overrides it"
         )
 
-    def set_extra_state(self, state):
+    def set_extra_state(self, state: Any) -> None:
         """Takes over what get_extra_state() gave."""
         raise RuntimeError(
             "Reached a code path in Module.set_extra_state() that should never be called: a class "
@@ -85,7 +107,13 @@ class StateMixin:
         if type(self).get_extra_state is not StateMixin.get_extra_state:
             destination[prefix + _EXTRA] = self.get_extra_state()
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(
+        self,
+        *args: Any,
+        destination: dict[str, Any] | None = None,
+        prefix: str = "",
+        keep_vars: bool = False,
+    ) -> dict[str, Any]:
         """References to all parameters and persistent buffers, by name.
 
         They share memory with the module and are detached, unless keep_vars. destination: a
@@ -103,7 +131,7 @@ class StateMixin:
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars
         if destination is None:
             destination = OrderedDict()
-            destination._metadata = OrderedDict()
+            destination._metadata = OrderedDict()  # type: ignore[attr-defined]
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata
@@ -254,7 +282,9 @@ class StateMixin:
                 continue
             unexpected_keys.append(key)
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _IncompatibleKeys:
         """Copies the tensors of a state dict into the module's own.
 
         strict: the keys must match exactly (RuntimeError). assign: takes the tensors themselves,
@@ -264,12 +294,15 @@ class StateMixin:
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        missing_keys, unexpected_keys, error_msgs = [], [], []
-        stores, post_hooks = [], []
+        missing_keys: list[str] = []
+        unexpected_keys: list[str] = []
+        error_msgs: list[str] = []
+        stores: list[Any] = []
+        post_hooks: list[Any] = []
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
         if metadata is not None:
-            state_dict._metadata = metadata
+            state_dict._metadata = metadata  # type: ignore[attr-defined]
 
         def load(module, entries, prefix=""):
             local = dict({} if metadata is None else metadata.get(prefix[:-1], {}))

@@ -1,9 +1,29 @@
 """Walking over a module's tree: parameters, buffers and modules by name, and by path."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
 from .._C import Parameter
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
 
-class TreeMixin:
+    from .._C import Tensor
+    from .module import Module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    from .._C import ModuleBase as _Base, Tensor
+    from .module import Module
+else:
+    _Base = object  # Module itself derives from ModuleBase
+
+
+class TreeMixin(_Base):
     """The part of Module that finds things."""
 
     # ---- Iteration
@@ -23,29 +43,33 @@ class TreeMixin:
                     seen.add(id(value))
                 yield path + ("." if path else "") + name, value
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """All parameters with their paths; one that occurs twice comes once."""
         yield from self._named_members(
             lambda module: module._made_parameters().items(), prefix, recurse, remove_duplicate
         )
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All parameters: what an optimizer takes."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         """All buffers with their paths."""
         yield from self._named_members(
             lambda module: module._buffers.items(), prefix, recurse, remove_duplicate
         )
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """All buffers."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """The immediate parts with their names; one that occurs twice comes once."""
         seen = set()
         for name, module in self._modules.items():
@@ -53,36 +77,39 @@ class TreeMixin:
                 seen.add(module)
                 yield name, module
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The immediate parts."""
         for _, module in self.named_children():
             yield module
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """This module and all below it, with their paths. memo: modules already seen."""
         if memo is None:
             memo = set()
-        if self in memo:
+        me = cast("Module", self)
+        if me in memo:
             return
         if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
+            memo.add(me)
+        yield prefix, me
         for name, module in self._modules.items():
             if module is None:
                 continue
             path = prefix + ("." if prefix else "") + name
             yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it; one that occurs twice comes once."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def apply(self, fn):
+    def apply(self, fn: Callable[[Module], object]) -> Self:
         """fn(module) for every module below this one, children first, then for this one."""
         for module in self.children():
             module.apply(fn)
-        fn(self)
+        fn(cast("Module", self))
         return self
 
     # ---- By path
@@ -95,14 +122,14 @@ class TreeMixin:
             raise AttributeError(f"`{name}` is not an nn.Module")
         return part
 
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> Module:
         """The module at a path such as "layers.0.fc"; the empty path is this module."""
-        module = self
+        module = cast("Module", self)
         for name in target.split(".") if target else ():
             module = module._step(name)
         return module
 
-    def set_submodule(self, target, module, strict=False):
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module in the place of another, or (unless strict) in a new one.
 
         ValueError for an empty path or something that is no module; AttributeError when the path
@@ -130,7 +157,7 @@ class TreeMixin:
             raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
         return module, name
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> Parameter:
         """The parameter at a path such as "layers.0.weight"."""
         module, name = self._owner(target)
         value = getattr(module, name)
@@ -138,7 +165,7 @@ class TreeMixin:
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return value
 
-    def get_buffer(self, target):
+    def get_buffer(self, target: str) -> Tensor:
         """The buffer at a path such as "bn.running_mean"."""
         module, name = self._owner(target)
         if name not in module._buffers:
@@ -147,7 +174,7 @@ class TreeMixin:
 
     # ---- State of training
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> Self:
         """Sets training mode on this module and all below it."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -156,17 +183,17 @@ class TreeMixin:
             module.train(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """The same as train(False)."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Sets whether the parameters want gradients."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the parameters' gradients, or fills them with zeros."""
         for parameter in self.parameters():
             if parameter.grad is None:

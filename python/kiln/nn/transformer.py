@@ -1,7 +1,10 @@
 """TransformerEncoder, TransformerDecoderLayer, TransformerDecoder, Transformer (Vaswani et al.,
 2017)."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 from .. import _C
 from . import functional as F
@@ -10,6 +13,13 @@ from .attention import MultiheadAttention, TransformerEncoderLayer
 from .container import ModuleList
 from .layers import Dropout, LayerNorm, Linear
 from .module import Module
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._C import Tensor, dtype
+    from .._typing import DeviceLike
 
 
 def _activation(name, activation):
@@ -41,21 +51,21 @@ class TransformerDecoderLayer(Module):
 
     def __init__(
         self,
-        d_model,
-        nhead,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
         super().__init__()
-        options = {"device": device, "dtype": dtype}
-        attention = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **options}
+        options: dict[str, Any] = {"device": device, "dtype": dtype}
+        attention: dict[str, Any] = {"dropout": dropout, "batch_first": batch_first, "bias": bias, **options}
         self.self_attn = MultiheadAttention(d_model, nhead, **attention)
         self.multihead_attn = MultiheadAttention(d_model, nhead, **attention)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
@@ -70,15 +80,15 @@ class TransformerDecoderLayer(Module):
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=False,
-        memory_is_causal=False,
-    ):
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         def attend(x):
             y, _ = self.self_attn(
                 x,
@@ -119,8 +129,13 @@ class TransformerEncoder(Module):
     """
 
     def __init__(
-        self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True
-    ):
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         super().__init__()
         self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
         self.num_layers = num_layers
@@ -128,7 +143,13 @@ class TransformerEncoder(Module):
         self.enable_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
         for layer in self.layers:
             src = layer(
                 src,
@@ -142,7 +163,7 @@ class TransformerEncoder(Module):
 class TransformerDecoder(Module):
     """num_layers copies of a layer, and a norm behind them."""
 
-    def __init__(self, decoder_layer, num_layers, norm=None):
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
         self.num_layers = num_layers
@@ -150,15 +171,15 @@ class TransformerDecoder(Module):
 
     def forward(
         self,
-        tgt,
-        memory,
-        tgt_mask=None,
-        memory_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         for layer in self.layers:
             tgt = layer(
                 tgt,
@@ -181,24 +202,24 @@ class Transformer(Module):
 
     def __init__(
         self,
-        d_model=512,
-        nhead=8,
-        num_encoder_layers=6,
-        num_decoder_layers=6,
-        dim_feedforward=2048,
-        dropout=0.1,
-        activation=F.relu,
-        custom_encoder=None,
-        custom_decoder=None,
-        layer_norm_eps=1e-5,
-        batch_first=False,
-        norm_first=False,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str | Callable[[Tensor], Tensor] = F.relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: DeviceLike | None = None,
+        dtype: dtype | None = None,
+    ) -> None:
         super().__init__()
-        options = {"device": device, "dtype": dtype}
+        options: dict[str, Any] = {"device": device, "dtype": dtype}
         layer = (
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
             norm_first, bias,
@@ -208,12 +229,12 @@ class Transformer(Module):
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
 
         if custom_encoder is None:
-            first = TransformerEncoderLayer(*layer, **options)
-            custom_encoder = TransformerEncoder(first, num_encoder_layers, norm())
+            encoder_layer = TransformerEncoderLayer(*layer, **options)
+            custom_encoder = TransformerEncoder(encoder_layer, num_encoder_layers, norm())
         self.encoder = custom_encoder
         if custom_decoder is None:
-            first = TransformerDecoderLayer(*layer, **options)
-            custom_decoder = TransformerDecoder(first, num_decoder_layers, norm())
+            decoder_layer = TransformerDecoderLayer(*layer, **options)
+            custom_decoder = TransformerDecoder(decoder_layer, num_decoder_layers, norm())
         self.decoder = custom_decoder
         self._reset_parameters()
         self.d_model = d_model
@@ -222,18 +243,18 @@ class Transformer(Module):
 
     def forward(
         self,
-        src,
-        tgt,
-        src_mask=None,
-        tgt_mask=None,
-        memory_mask=None,
-        src_key_padding_mask=None,
-        tgt_key_padding_mask=None,
-        memory_key_padding_mask=None,
-        src_is_causal=None,
-        tgt_is_causal=None,
-        memory_is_causal=False,
-    ):
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
         batch = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch) != tgt.size(batch):
             raise RuntimeError(
@@ -260,7 +281,9 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz, device=None, dtype=None):
+    def generate_square_subsequent_mask(
+        sz: int, device: DeviceLike | None = None, dtype: dtype | None = None
+    ) -> Tensor:
         """-inf above the diagonal: a step sees no later one."""
         return _C.triu(_C.full((sz, sz), float("-inf"), dtype=dtype, device=device), 1)
 

@@ -1,6 +1,17 @@
 """ModuleVisitor and ModuleMapper: seeing, and replacing, every parameter of a model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._C import Tensor
+    from .module import Module
 
 
 class _Path:
@@ -8,14 +19,14 @@ class _Path:
 
     _names = ()
 
-    def path(self, name):
+    def path(self, name: str) -> str:
         """"layers.0.weight" for the parameter "weight" that is being shown."""
         return ".".join((*self._names, name))
 
-    def enter_module(self, name, type_name):
+    def enter_module(self, name: str, type_name: str) -> None:
         """Called before a module below the root is shown."""
 
-    def exit_module(self, name, type_name):
+    def exit_module(self, name: str, type_name: str) -> None:
         """Called after it."""
 
 
@@ -30,16 +41,16 @@ def _kind(param):
 class ModuleVisitor(_Path):
     """Override what you need. A parameter that waits to be made is shown as a kiln.nn.Param."""
 
-    def visit_float(self, name, param):
+    def visit_float(self, name: str, param: Any) -> None:
         """A floating point or complex parameter."""
 
-    def visit_int(self, name, param):
+    def visit_int(self, name: str, param: Any) -> None:
         """An integer parameter."""
 
-    def visit_bool(self, name, param):
+    def visit_bool(self, name: str, param: Any) -> None:
         """A parameter of bools."""
 
-    def visit_buffer(self, name, buffer):
+    def visit_buffer(self, name: str, buffer: Tensor) -> None:
         """A buffer."""
 
     def _visit(self, name, param):
@@ -50,15 +61,15 @@ class ModuleMapper(_Path):
     """Each function takes a parameter and returns what is to be in its place: a tensor, a
     kiln.nn.Param, or the parameter itself."""
 
-    def map_float(self, name, param):
+    def map_float(self, name: str, param: Any) -> Any:
         """For a floating point or complex parameter."""
         return param
 
-    def map_int(self, name, param):
+    def map_int(self, name: str, param: Any) -> Any:
         """For an integer parameter."""
         return param
 
-    def map_bool(self, name, param):
+    def map_bool(self, name: str, param: Any) -> Any:
         """For a parameter of bools."""
         return param
 
@@ -72,7 +83,7 @@ class ModuleMapper(_Path):
         return param
 
 
-def walk(module, walker, own):
+def walk(module: Module, walker: Any, own: Callable[[Module], object]) -> None:
     """own(module) for a module and all below it, with the walker's path and its calls around."""
     own(module)
     before = walker._names

@@ -5,14 +5,20 @@ parameter's place, and weight_lora, which adds an update. The layer gets a class
 from its class, with a property in the parameter's place; Linear layers use the parts directly.
 """
 
+from __future__ import annotations
+
 import fnmatch
 import re
 import threading
+from typing import TYPE_CHECKING
 
 from ... import errors
 from .. import functional as F
 from .. import layers
 from ..lazy import is_lazy
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _instead = threading.local()  # {(id of a layer, name): the tensor that its forward sees}
 
@@ -82,7 +88,7 @@ def _convolution_forward(self, input):
     return out + change
 
 
-_classes = {}
+_classes: dict[Any, type] = {}
 _CONVOLUTIONS = (layers.Conv1d, layers.Conv2d, layers.Conv3d)
 
 

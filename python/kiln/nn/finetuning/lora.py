@@ -9,7 +9,10 @@ base (Dettmers et al., 2023). The model's code stays as it is: the weights are c
     kiln.nn.merge_and_unload(model)  # an ordinary model again
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from ...autograd.grad_mode import no_grad
@@ -20,6 +23,13 @@ from ..._C import Parameter
 from .computed import computed_names, layers_with_weights, part, set_computed, targets_of, value
 from .quantized import quantize_, to_dense
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..._C import Tensor
+    from ..._typing import Targets
+
 
 class Lora(Module):
     """alpha / rank B A, with A [rank, in] and B [out, rank], where a weight of more than two dims is
@@ -29,29 +39,31 @@ class Lora(Module):
     shape: the weight's. like: a tensor that has its dtype and device.
     """
 
-    def __init__(self, shape, rank, alpha, dropout, like):
+    def __init__(
+        self, shape: Sequence[int], rank: int, alpha: float, dropout: float, like: Tensor
+    ) -> None:
         super().__init__()
         self.rank, self.alpha, self.dropout = rank, alpha, dropout
         self.shape = tuple(shape)
-        place = {"dtype": like.dtype, "device": like.device}
+        place: dict[str, Any] = {"dtype": like.dtype, "device": like.device}
         self.A = Parameter(_C.empty(rank, math.prod(self.shape[1:]), **place))
         self.B = Parameter(_C.zeros(self.shape[0], rank, **place))
         init.kaiming_uniform_(self.A, math.sqrt(5))
         self.register_buffer("merged", _C.tensor(False, device=like.device))
 
-    def is_merged(self):
+    def is_merged(self) -> bool:
         return bool(self.merged)
 
-    def delta(self):
+    def delta(self) -> Tensor:
         """The update, in the weight's shape."""
         return ((self.B @ self.A) * (self.alpha / self.rank)).reshape(self.shape)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         """What the update adds to a Linear layer's output; the sum of weights is never made."""
         inner = F.linear(F.dropout(input, self.dropout, self.training), self.A)
         return F.linear(inner, self.B) * (self.alpha / self.rank)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         dropout = f", dropout={self.dropout}" if self.dropout else ""
         return f"rank={self.rank}, alpha={self.alpha}{dropout}"
 
@@ -63,7 +75,15 @@ def _check(op, rank, dropout):
         raise errors.ValueError(f"{op}: expected a dropout in [0, 1); got {dropout!r}")
 
 
-def lora(module, *, rank=8, alpha=16.0, dropout=0.0, targets=None, freeze_others=True):
+def lora(
+    module: Module,
+    *,
+    rank: int = 8,
+    alpha: float = 16.0,
+    dropout: float = 0.0,
+    targets: Targets | None = None,
+    freeze_others: bool = True,
+) -> int:
     """Attaches updates to the weights that `targets` means; returns how many there were.
 
     alpha: the update counts alpha / rank times. dropout: of the update's input, in training.
@@ -92,18 +112,18 @@ def lora(module, *, rank=8, alpha=16.0, dropout=0.0, targets=None, freeze_others
 
 
 def qlora(
-    module,
+    module: Module,
     *,
-    rank=8,
-    alpha=16.0,
-    dropout=0.0,
-    targets=None,
-    freeze_others=True,
-    bits=4,
-    level="block",
-    block=64,
-    activations="float",
-):
+    rank: int = 8,
+    alpha: float = 16.0,
+    dropout: float = 0.0,
+    targets: Targets | None = None,
+    freeze_others: bool = True,
+    bits: int = 4,
+    level: str = "block",
+    block: int = 64,
+    activations: str = "float",
+) -> int:
     """lora over weights that are quantized first: the base then takes an eighth of its memory in
     training too, since Linear layers keep the quantized weight for their gradient."""
     _check("qlora", rank, dropout)
@@ -137,7 +157,7 @@ def _updates(module, op):
     return found
 
 
-def merge(module):
+def merge(module: Module) -> None:
     """Adds all updates to their weights: the same outputs, faster. ValueError for quantized weights."""
     found = _updates(module, "merge")
     for path, layer, name, _ in found:
@@ -152,7 +172,7 @@ def merge(module):
             update.merged.fill_(True)
 
 
-def unmerge(module):
+def unmerge(module: Module) -> None:
     """Takes merged updates out of their weights again."""
     for _, layer, name, update in _updates(module, "unmerge"):
         if update.is_merged():
@@ -165,7 +185,7 @@ def _add(layer, name, update, sign):
         layer._parameters[name].add_(update.delta(), alpha=sign)
 
 
-def merge_and_unload(module):
+def merge_and_unload(module: Module) -> None:
     """Makes the weights ordinary parameters with the updates in them, frozen."""
     for _, layer, name, update in _updates(module, "merge_and_unload"):
         with no_grad():
@@ -176,7 +196,7 @@ def merge_and_unload(module):
         _remove(layer, name)
 
 
-def unload(module):
+def unload(module: Module) -> None:
     """Removes all updates; a quantized weight stays quantized."""
     unmerge(module)
     for _, layer, name, _ in _updates(module, "unload"):
@@ -189,7 +209,7 @@ def _remove(layer, name):
         set_computed(layer, set(computed_names(layer)) - {name})
 
 
-def lora_parameters(module):
+def lora_parameters(module: Module) -> dict[str, Parameter]:
     """{path: parameter} of all A and B: what is trained and what an adapter's file holds."""
     return {
         f"{path}_lora.{letter}": getattr(update, letter)

@@ -1,6 +1,9 @@
 """Weights in 8 or 4 bits a value, with scales."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from ...autograd.grad_mode import no_grad
@@ -16,6 +19,12 @@ from .computed import (
     _matcher,
 )
 
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from ..._C import Tensor
+    from ..._typing import Targets
+
 
 class Quantized(Module):
     """A weight as integers `values` with `scales`, both buffers; the dtype that it had stays known.
@@ -23,12 +32,20 @@ class Quantized(Module):
     It is not trained; gradients flow through it to a layer's input.
     """
 
-    def __init__(self, weight, *, bits=8, level="channel", block=32, activations="float"):
-        options = {"bits": bits, "level": level, "block": block, "activations": activations}
+    def __init__(
+        self,
+        weight: Tensor,
+        *,
+        bits: int = 8,
+        level: str = "channel",
+        block: int = 32,
+        activations: str = "float",
+    ) -> None:
+        options: dict[str, Any] = {"bits": bits, "level": level, "block": block, "activations": activations}
         self._hold(_C.quantize(weight.detach(), **options), weight)
 
     @classmethod
-    def of(cls, tensor, like):
+    def of(cls, tensor: Tensor, like: Tensor) -> Self:
         """Holds a quantized tensor; `like` has the dtype and device of the weight that it stands for."""
         new = cls.__new__(cls)
         new._hold(tensor, like)
@@ -44,22 +61,22 @@ class Quantized(Module):
         # In no state dict: it has the dtype of the weight, and is cast with the module.
         self.register_buffer("_like", like.detach().new_empty(0), persistent=False)
 
-    def tensor(self):
+    def tensor(self) -> Tensor:
         """The quantized tensor, which shares the buffers' memory."""
         scales = self.scales
         if scales.dtype != self._scales_dtype:  # a cast of the module
             scales = scales.to(self._scales_dtype)
         return _C.make_quantized(self.values, scales, self.shape, **self.scheme)
 
-    def dequantized(self):
+    def dequantized(self) -> Tensor:
         """The weight as an ordinary tensor."""
         return self.tensor().dequantize(dtype=self._like.dtype)
 
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Of values and scales."""
         return sum(x.numel() * x.element_size() for x in (self.values, self.scales))
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         level = self.scheme["level"]
         of = f"block of {self.scheme['block']}" if level == "block" else level
         inputs = ", inputs in 8 bits" if self.scheme["activations"] == "dynamic" else ""
@@ -70,17 +87,17 @@ class Quantized(Module):
 class QuantizeReport:
     """What quantize_ did: (path, shape, bytes before, bytes after, largest error) of each weight."""
 
-    entries: list = field(default_factory=list)
+    entries: list[tuple[Any, ...]] = field(default_factory=list)
 
     @property
-    def bytes_before(self):
+    def bytes_before(self) -> int:
         return sum(entry[2] for entry in self.entries)
 
     @property
-    def bytes_after(self):
+    def bytes_after(self) -> int:
         return sum(entry[3] for entry in self.entries)
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [
             f"{path} {list(shape)}: {_bytes(before, after)}, largest error {error:.3g}"
             for path, shape, before, after, error in self.entries
@@ -94,8 +111,14 @@ def _bytes(before, after):
 
 
 def quantize_(
-    module, *, bits=8, level="channel", block=32, activations="float", targets=None
-):
+    module: Module,
+    *,
+    bits: int = 8,
+    level: str = "channel",
+    block: int = 32,
+    activations: str = "float",
+    targets: Targets | None = None,
+) -> QuantizeReport:
     """Keeps the weights of Linear and convolution layers in 8 or 4 bits; a QuantizeReport.
 
     level: what shares a scale: "tensor", "channel" (an output) or "block" (neighbours in a row).
@@ -104,7 +127,7 @@ def quantize_(
     State dicts hold values and scales; a model that loads them is quantized in the same way first.
     """
     report = QuantizeReport()
-    options = {"bits": bits, "level": level, "block": block, "activations": activations}
+    options: dict[str, Any] = {"bits": bits, "level": level, "block": block, "activations": activations}
     made = []
     with no_grad():
         for path, layer, name in targets_of(module, targets, "quantize_", True):
@@ -127,14 +150,14 @@ def quantize_(
     return report
 
 
-def replace_weight(layer, name, quantized):
+def replace_weight(layer: Module, name: str, quantized: Quantized) -> None:
     """Puts a Quantized in the place of a parameter."""
     del layer._parameters[name]
     layer.add_module(f"{name}_quantized", quantized)
     set_computed(layer, {*computed_names(layer), name})
 
 
-def dequantize_(module, targets=None):
+def dequantize_(module: Module, targets: Targets | None = None) -> None:
     """Makes the quantized weights (that match) ordinary ones, frozen."""
     matches = (lambda path: True) if targets is None else _matcher(targets, "dequantize_")
     count = 0
@@ -150,7 +173,7 @@ def dequantize_(module, targets=None):
         )
 
 
-def to_dense(layer, name):
+def to_dense(layer: Module, name: str) -> None:
     """Puts an ordinary, frozen parameter in the place of a quantized weight."""
     with no_grad():
         dense = base_value(layer, name)

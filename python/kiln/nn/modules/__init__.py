@@ -2,9 +2,16 @@
 
 import sys
 import types
+from typing import TYPE_CHECKING
 
 from .. import attention, container, layers, losses, module, parameter_container, transformer
 from .. import lazy as _lazy
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    def __getattr__(name: str) -> Any: ...
+
 
 # PyTorch's files, with what is written in Python of each.
 _FILES = {
@@ -33,15 +40,16 @@ _FILES = {
 }  # fmt: skip
 for _home in {**_FILES, **layers.homes}:
     _file = types.ModuleType(f"{__name__}.{_home}")
-    _classes = {
-        **_FILES.get(_home, {}),
+    _classes: dict[str, type] = {
+        **_FILES.get(_home, {}),  # type: ignore[dict-item]
         **layers.homes.get(_home, {}),
         **_lazy.homes.get(_home, {}),
     }
     vars(_file).update(_classes)
-    _file.__all__ = sorted(_classes)
+    setattr(_file, "__all__", sorted(_classes))
     globals().update(_classes)
     sys.modules[_file.__name__] = globals()[_home] = _file
 del _home, _file, _classes, sys, types
 
-__all__ = [name for name, value in globals().items() if isinstance(value, type)]
+if not TYPE_CHECKING:
+    __all__ = [name for name, value in globals().items() if isinstance(value, type)]

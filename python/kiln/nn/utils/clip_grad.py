@@ -1,16 +1,30 @@
 """Gradient clipping."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from ..._C import _optim
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..._C import Tensor
 
 
 def _list(parameters):
     return [parameters] if isinstance(parameters, _C.Tensor) else list(parameters)
 
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """Scales the gradients, seen as one vector, to a norm of at most max_norm.
 
     Returns the norm before.
@@ -20,23 +34,30 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     )
 
 
-def clip_grad_value_(parameters, clip_value, foreach=None):
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
     """Clamps each element of the gradients to [-clip_value, clip_value]."""
     _optim.clip_grad_value_(_list(parameters), clip_value)
 
 
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """The norm of some tensors, such as gradients, seen as one vector."""
     from ... import linalg
 
     before = _C.is_grad_enabled()
     _C._set_grad_enabled(False)
     try:
-        tensors = _list(tensors)
-        if not tensors:
+        listed = _list(tensors)
+        if not listed:
             return _C.tensor(0.0)
-        device = tensors[0].device
-        norms = [linalg.vector_norm(x, float(norm_type)).to(device) for x in tensors]
+        device = listed[0].device
+        norms = [linalg.vector_norm(x, float(norm_type)).to(device) for x in listed]
         total = linalg.vector_norm(_C.stack(norms), float(norm_type))
     finally:
         _C._set_grad_enabled(before)
@@ -48,7 +69,12 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    total_norm: Tensor,
+    foreach: bool | None = None,
+) -> None:
     """Scales the gradients by max_norm / total_norm where that is less than 1, in place."""
     gradients = [p.grad for p in _list(parameters) if p.grad is not None]
     if not gradients:

@@ -1,6 +1,15 @@
 """Parameters as one vector."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import _C, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..._C import Tensor
 
 
 def _same_device(op, x, device):
@@ -11,7 +20,7 @@ def _same_device(op, x, device):
     return x.device
 
 
-def parameters_to_vector(parameters):
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """The elements of all parameters, one after another. Gradients flow through it."""
     parts, device = [], None
     for x in parameters:
@@ -20,7 +29,7 @@ def parameters_to_vector(parameters):
     return _C.cat(parts)
 
 
-def vector_to_parameters(vec, parameters):
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Gives parameters the elements of a vector, in their order. They share its memory then."""
     if not isinstance(vec, _C.Tensor):
         raise errors.TypeError(

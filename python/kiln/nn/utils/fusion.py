@@ -1,10 +1,20 @@
 """A normalization folded into the layer before it, for inference."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from .. import layers
 from ..container import Sequential
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..._C import Parameter, Tensor
+    from ..._typing import M
+    from ..module import Module
 
 
 def _check_eval(op, layer, bn):
@@ -34,7 +44,7 @@ def _fused(weight, bias, shape, mean, var, eps, scale, shift):
     )
 
 
-def fuse_conv_bn_eval(conv, bn, transpose=False):
+def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Module:
     """One convolution that computes bn(conv(x)) in eval mode; neither layer is changed.
 
     transpose: for a transposed convolution.
@@ -47,7 +57,16 @@ def fuse_conv_bn_eval(conv, bn, transpose=False):
     return fused
 
 
-def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+def fuse_conv_bn_weights(
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
     """The weight and bias of a convolution followed by a normalization with running statistics."""
     if bn_rm is None or bn_rv is None:
         raise errors.AssertionError("fuse_conv_bn: the normalization has no running statistics")
@@ -56,7 +75,7 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
     return _fused(conv_w, conv_b, shape, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
-def fuse_linear_bn_eval(linear, bn):
+def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
     """One linear layer that computes bn(linear(x)) in eval mode; neither layer is changed."""
     _check_eval("fuse_linear_bn_eval", linear, bn)
     if bn.num_features not in (linear.out_features, 1):
@@ -71,7 +90,15 @@ def fuse_linear_bn_eval(linear, bn):
     return fused
 
 
-def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+def fuse_linear_bn_weights(
+    linear_w: Tensor,
+    linear_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+) -> tuple[Parameter, Parameter]:
     """The weight and bias of a linear layer followed by a normalization with running statistics."""
     return _fused(linear_w, linear_b, [-1, 1], bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
@@ -107,7 +134,7 @@ def _neighbours(module):
         yield from ((parent, *pair) for pair in getattr(type(parent), "fusable", ()))
 
 
-def fuse_(module, pairs=()):
+def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
     """Folds batch normalizations into the convolutions before them; returns the module.
 
     For inference: the module must be in eval mode. Found are layers that follow one another in a
@@ -130,7 +157,7 @@ def fuse_(module, pairs=()):
                 f"with running statistics; got {first!r} and {norm!r}"
             )
         explicit.append((parent, a, norm_parent, b, new))
-    users = {}
+    users: dict[int, int] = {}
     for parent in module.modules():
         for child in parent._modules.values():
             users[id(child)] = users.get(id(child), 0) + 1

@@ -1,12 +1,20 @@
 """Layers without initial values."""
 
+from __future__ import annotations
+
 import inspect
+from typing import TYPE_CHECKING
 
 from ... import errors
 from ..module import Module
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def skip_init(module_cls, *args, **kwargs):
+    from ..._typing import M
+
+
+def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
     """A module whose parameters hold whatever their memory held: for those who fill them anyway."""
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         raise errors.RuntimeError(f"skip_init: Expected a Module; got {module_cls}")

@@ -1,5 +1,12 @@
 """Weights of convolutions in another memory format."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..._typing import M
+
 
 def _convert(module, kinds, memory_format):
     for part in module.modules():
@@ -8,14 +15,14 @@ def _convert(module, kinds, memory_format):
     return module
 
 
-def convert_conv2d_weight_memory_format(module, memory_format):
+def convert_conv2d_weight_memory_format(module: M, memory_format: str) -> M:
     """Lays the weights of all 2-d convolutions of a module out in that format; returns it."""
     from ... import nn
 
     return _convert(module, (nn.Conv2d, nn.ConvTranspose2d), memory_format)
 
 
-def convert_conv3d_weight_memory_format(module, memory_format):
+def convert_conv3d_weight_memory_format(module: M, memory_format: str) -> M:
     """Lays the weights of all 3-d convolutions of a module out in that format; returns it."""
     from ... import nn
 

@@ -1,5 +1,9 @@
 """Parametrizations that are often wanted: orthogonal weights, weight norm, spectral norm."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import _C, errors
 from ... import linalg
 from ...autograd.grad_mode import no_grad
@@ -7,6 +11,9 @@ from .. import functional as F
 from ..module import Module
 from . import _forward_hook, parametrize
 from .spectral_norm import default_dim
+
+if TYPE_CHECKING:
+    from ..._typing import M
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -123,7 +130,13 @@ class _Orthogonal(Module):
         return out
 
 
-def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
+def orthogonal(
+    module: M,
+    name: str = "weight",
+    orthogonal_map: str | None = None,
+    *,
+    use_trivialization: bool = True,
+) -> M:
     """Keeps the parameter orthogonal, or with orthonormal columns (rows, where it is wide).
 
     orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square and
@@ -165,7 +178,7 @@ class _WeightNorm(Module):
         return _forward_hook.norm_except(weight, self.dim), weight
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """The parameter by its norms, for each index of dim, and its directions (Salimans & Kingma, 2016).
 
     dim=None: one norm of all. State dicts of the older nn.utils.weight_norm load.
@@ -235,7 +248,13 @@ class _SpectralNorm(Module):
         return value
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(
+    module: M,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> M:
     """The parameter over its largest singular value (Miyato et al., 2018).
 
     n_power_iterations improve the estimate at each use in training. dim: which dim of the weight

@@ -10,13 +10,24 @@ The module gets a class of its own, derived from its class, with a property in t
 What the value is computed from is in module.parametrizations.
 """
 
+from __future__ import annotations
+
 import collections.abc
 import contextlib
 import copy
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from ...autograd.grad_mode import no_grad
 from ..container import ModuleDict, ModuleList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from ..._C import Parameter, Tensor
+    from ..._typing import M
+    from ..module import Module
 
 __all__ = [
     "ParametrizationList",
@@ -31,11 +42,11 @@ __all__ = [
 
 class _Cache:
     depth = 0
-    values = {}  # by module and name
+    values: dict[Any, Any] = {}  # by module and name
 
 
 @contextlib.contextmanager
-def cached():
+def cached() -> Iterator[None]:
     """Within it each value is computed at most once: for a weight that a loop uses many times."""
     _Cache.depth += 1
     try:
@@ -72,7 +83,9 @@ class ParametrizationList(ModuleList):
     That is `original`, or `original0`, `original1`, .. where right_inverse gives several tensors.
     """
 
-    def __init__(self, modules, original, unsafe=False):
+    def __init__(
+        self, modules: Sequence[Module], original: Tensor | Parameter, unsafe: bool = False
+    ) -> None:
         modules = list(modules)
         if not modules:
             raise errors.ValueError("ParametrizationList requires one or more modules.")
@@ -119,7 +132,7 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             _check_kept(self(), wanted, "parametrization")
 
-    def right_inverse(self, value):
+    def right_inverse(self, value: Tensor) -> None:
         """Makes the originals such that the value is this one."""
         with no_grad():
             for part in reversed(list(self)):
@@ -161,7 +174,7 @@ class ParametrizationList(ModuleList):
             )
         original.data = value.detach().clone()
 
-    def forward(self):
+    def forward(self) -> Tensor:
         """The value."""
         parts = list(self)
         if self.is_tensor:
@@ -215,7 +228,7 @@ def _deepcopy(self, memo):
     return replica
 
 
-_classes = {}
+_classes: dict[Any, type] = {}
 
 
 def _class_with(base, names):
@@ -232,7 +245,7 @@ def _set_class(module, base, names):
     module.__class__ = _class_with(base, names) if names else base
 
 
-def is_parametrized(module, tensor_name=None):
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether a module has parametrizations: of that tensor, or of any."""
     found = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(found, ModuleDict):
@@ -240,7 +253,7 @@ def is_parametrized(module, tensor_name=None):
     return len(found) > 0 if tensor_name is None else tensor_name in found
 
 
-def type_before_parametrizations(module):
+def type_before_parametrizations(module: Module) -> type[Module]:
     """The module's class without what this file adds."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
@@ -248,7 +261,9 @@ def type_before_parametrizations(module):
 # ---- Registering
 
 
-def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
+def register_parametrization(
+    module: M, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> M:
     """Has module.<tensor_name> computed by `parametrization`, a module, from what it was; returns the module.
 
     A tensor may have several, which are applied in turn. Assigning to it needs their
@@ -283,7 +298,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
     return module
 
 
-def remove_parametrizations(module, tensor_name, leave_parametrized=True):
+def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: bool = True) -> M:
     """Makes the tensor an ordinary one again, and returns the module.
 
     leave_parametrized: with its present value; otherwise with the original, of which there must be
@@ -317,7 +332,9 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
     return module
 
 
-def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: M, tensor_name: str | None = None
+) -> M:
     """Gives to_module the parametrizations of from_module, and their originals; returns it.
 
     tensor_name: of that tensor alone.

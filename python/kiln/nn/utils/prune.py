@@ -4,29 +4,41 @@ A pruned parameter `weight` becomes the parameter `weight_orig` and the buffer `
 is their product, computed before each forward. Pruning again acts on what is left.
 """
 
+from __future__ import annotations
+
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from . import _forward_hook
 from .convert_parameters import parameters_to_vector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from ..._C import Tensor
+    from ..._typing import M
+    from ..module import Module
 
 
 class BasePruningMethod(ABC):
     """A way to choose what is pruned. A class of one's own has PRUNING_TYPE ("unstructured": element
     by element; "structured": along `dim`; "global") and compute_mask()."""
 
-    _tensor_name = None
+    PRUNING_TYPE: str
+    _tensor_name: Any = None
 
-    def __call__(self, module, inputs):
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abstractmethod
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask for a tensor of importances; default_mask is what earlier pruning left."""
 
-    def apply_mask(self, module):
+    def apply_mask(self, module: Module) -> Tensor:
         """The product of mask and original."""
         if self._tensor_name is None:
             raise errors.AssertionError(f"Module {module} has to be pruned")
@@ -34,7 +46,14 @@ class BasePruningMethod(ABC):
         return getattr(module, self._tensor_name + "_mask").to(original.dtype) * original
 
     @classmethod
-    def apply(cls, module, name, *args, importance_scores=None, **kwargs):
+    def apply(
+        cls,
+        module: Module,
+        name: str,
+        *args: Any,
+        importance_scores: Tensor | None = None,
+        **kwargs: Any,
+    ) -> BasePruningMethod:
         """Prunes a module's parameter; earlier pruning of it stays."""
         method = cls(*args, **kwargs)
         method._tensor_name = name
@@ -65,7 +84,9 @@ class BasePruningMethod(ABC):
         module.register_forward_pre_hook(method)
         return method
 
-    def prune(self, t, default_mask=None, importance_scores=None):
+    def prune(
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
+    ) -> Tensor:
         """A tensor times its mask, without a module."""
         if importance_scores is not None and importance_scores.shape != t.shape:
             raise errors.AssertionError(
@@ -76,7 +97,7 @@ class BasePruningMethod(ABC):
         left = _C.ones_like(t) if default_mask is None else default_mask
         return t * self.compute_mask(scores, default_mask=left)
 
-    def remove(self, module):
+    def remove(self, module: Module) -> None:
         """Makes the pruning permanent: the parameter is an ordinary one, with its zeros."""
         value = self.apply_mask(module)
         name = self._tensor_name
@@ -92,14 +113,14 @@ class BasePruningMethod(ABC):
 class PruningContainer(BasePruningMethod):
     """Several methods, of which the newest acts on what the others left."""
 
-    def __init__(self, *args):
-        self._pruning_methods = ()
+    def __init__(self, *args: BasePruningMethod) -> None:
+        self._pruning_methods: tuple[Any, ...] = ()
         if len(args) == 1:
             self._tensor_name = args[0]._tensor_name
         for method in args:
             self.add_pruning_method(method)
 
-    def add_pruning_method(self, method):
+    def add_pruning_method(self, method: BasePruningMethod | None) -> None:
         """One method more, for the same parameter."""
         if method is not None and not isinstance(method, BasePruningMethod):
             raise errors.TypeError(f"{type(method)} is not a BasePruningMethod subclass")
@@ -110,16 +131,16 @@ class PruningContainer(BasePruningMethod):
             )
         self._pruning_methods += (method,)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._pruning_methods)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[BasePruningMethod]:
         return iter(self._pruning_methods)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: int) -> BasePruningMethod:
         return self._pruning_methods[idx]
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """The mask so far, with what the newest method takes away."""
         method = self._pruning_methods[-1]
         out = default_mask.to(t.dtype, copy=True)
@@ -205,11 +226,11 @@ class Identity(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         return default_mask
 
     @classmethod
-    def apply(cls, module, name):
+    def apply(cls, module: Module, name: str) -> BasePruningMethod:  # type: ignore[override]
         """For a parameter of a module."""
         return super().apply(module, name)
 
@@ -219,17 +240,19 @@ class RandomUnstructured(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def __init__(self, amount):
+    def __init__(self, amount: int | float) -> None:
         self.amount = _check_amount(amount)
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         count = _count(self.amount, t.numel())
         if count == 0:
             return default_mask.clone()
         return _without(default_mask, _C.topk(_C.rand_like(t).reshape(-1), k=count)[1])
 
     @classmethod
-    def apply(cls, module, name, amount):
+    def apply(  # type: ignore[override]
+        cls, module: Module, name: str, amount: int | float
+    ) -> BasePruningMethod:  # type: ignore[override]
         """For a parameter of a module."""
         return super().apply(module, name, amount=amount)
 
@@ -239,17 +262,19 @@ class L1Unstructured(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def __init__(self, amount):
+    def __init__(self, amount: int | float) -> None:
         self.amount = _check_amount(amount)
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         count = _count(self.amount, t.numel())
         if count == 0:
             return default_mask.clone()
         return _without(default_mask, _C.topk(t.abs().reshape(-1), k=count, largest=False)[1])
 
     @classmethod
-    def apply(cls, module, name, amount, importance_scores=None):
+    def apply(  # type: ignore[override]
+        cls, module: Module, name: str, amount: int | float, importance_scores: Tensor | None = None
+    ) -> BasePruningMethod:
         """For a parameter of a module."""
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
@@ -259,11 +284,11 @@ class RandomStructured(BasePruningMethod):
 
     PRUNING_TYPE = "structured"
 
-    def __init__(self, amount, dim=-1):
+    def __init__(self, amount: int | float, dim: int = -1) -> None:
         self.amount = _check_amount(amount)
         self.dim = dim
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         _check_structure(t, self.dim)
         size = t.shape[self.dim]
         count = _count(self.amount, size)
@@ -274,7 +299,9 @@ class RandomStructured(BasePruningMethod):
         return _channels(t, self.dim, kept, default_mask)
 
     @classmethod
-    def apply(cls, module, name, amount, dim=-1):
+    def apply(  # type: ignore[override]
+        cls, module: Module, name: str, amount: int | float, dim: int = -1
+    ) -> BasePruningMethod:
         """For a parameter of a module."""
         return super().apply(module, name, amount=amount, dim=dim)
 
@@ -284,12 +311,12 @@ class LnStructured(BasePruningMethod):
 
     PRUNING_TYPE = "structured"
 
-    def __init__(self, amount, n, dim=-1):
+    def __init__(self, amount: int | float, n: int | float | str, dim: int = -1) -> None:
         self.amount = _check_amount(amount)
         self.n = n
         self.dim = dim
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         _check_structure(t, self.dim)
         size = t.shape[self.dim]
         count = _count(self.amount, size)
@@ -300,7 +327,15 @@ class LnStructured(BasePruningMethod):
         return _channels(t, self.dim, _C.topk(norms, k=size - count)[1], default_mask)
 
     @classmethod
-    def apply(cls, module, name, amount, n, dim, importance_scores=None):
+    def apply(  # type: ignore[override]
+        cls,
+        module: Module,
+        name: str,
+        amount: int | float,
+        n: int | float | str,
+        dim: int,
+        importance_scores: Tensor | None = None,
+    ) -> BasePruningMethod:
         """For a parameter of a module."""
         return super().apply(
             module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores
@@ -312,10 +347,10 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask):
+    def __init__(self, mask: Tensor) -> None:
         self.mask = mask
 
-    def compute_mask(self, t, default_mask):
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         if default_mask.shape != self.mask.shape:
             raise errors.AssertionError(
                 f"the mask must have the parameter's shape; got {self.mask.shape}, expected"
@@ -324,7 +359,9 @@ class CustomFromMask(BasePruningMethod):
         return default_mask * self.mask.to(default_mask.dtype)
 
     @classmethod
-    def apply(cls, module, name, mask):
+    def apply(  # type: ignore[override]
+        cls, module: Module, name: str, mask: Tensor
+    ) -> BasePruningMethod:  # type: ignore[override]
         """For a parameter of a module."""
         return super().apply(module, name, mask=mask)
 
@@ -332,43 +369,57 @@ class CustomFromMask(BasePruningMethod):
 # ---- The same as functions, which return the module
 
 
-def identity(module, name):
+def identity(module: M, name: str) -> M:
     """Makes a parameter a pruned one, of which nothing is pruned."""
     Identity.apply(module, name)
     return module
 
 
-def random_unstructured(module, name, amount):
+def random_unstructured(module: M, name: str, amount: int | float) -> M:
     """Prunes elements at random: `amount` of them (int), or that part of all (float)."""
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
-def l1_unstructured(module, name, amount, importance_scores=None):
+def l1_unstructured(
+    module: M, name: str, amount: int | float, importance_scores: Tensor | None = None
+) -> M:
     """Prunes the elements of the smallest magnitude, or of the smallest importance."""
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
-def random_structured(module, name, amount, dim):
+def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
     """Prunes whole channels along dim, at random."""
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
-def ln_structured(module, name, amount, n, dim, importance_scores=None):
+def ln_structured(
+    module: M,
+    name: str,
+    amount: int | float,
+    n: int | float | str,
+    dim: int,
+    importance_scores: Tensor | None = None,
+) -> M:
     """Prunes the channels along dim of the smallest n-norm."""
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
-def custom_from_mask(module, name, mask):
+def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
     """Prunes where a mask is 0."""
     CustomFromMask.apply(module, name, mask)
     return module
 
 
-def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
+def global_unstructured(
+    parameters: Iterable[tuple[Module, str]],
+    pruning_method: type[BasePruningMethod],
+    importance_scores: Mapping[tuple[Module, str], Tensor] | None = None,
+    **kwargs: Any,
+) -> None:
     """Prunes several parameters as if they were one: (module, name) pairs, by a class of methods."""
     if not isinstance(parameters, Iterable):
         raise errors.TypeError("global_unstructured(): parameters is not an Iterable")
@@ -397,7 +448,7 @@ def global_unstructured(parameters, pruning_method, importance_scores=None, **kw
         at += value.numel()
 
 
-def remove(module, name):
+def remove(module: M, name: str) -> M:
     """Makes the pruning of a parameter permanent: it is an ordinary one, with its zeros."""
     key, method = _forward_hook.find(module, BasePruningMethod, name, "_tensor_name")
     if method is None:
@@ -409,7 +460,7 @@ def remove(module, name):
     return module
 
 
-def is_pruned(module):
+def is_pruned(module: Module) -> bool:
     """Whether a parameter of the module or of its parts is pruned."""
     return any(
         isinstance(hook, BasePruningMethod)

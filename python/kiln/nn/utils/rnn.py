@@ -1,10 +1,23 @@
 """Sequences of different lengths as one batch: padded, and packed."""
 
-from collections import namedtuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from ... import _C
 
-_Parts = namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, Self
+
+    from ..._C import Tensor
+
+
+class _Parts(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
 class PackedSequence(_Parts):
@@ -17,7 +30,13 @@ class PackedSequence(_Parts):
 
     __slots__ = ()
 
-    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+    def __new__(
+        cls,
+        data: Tensor,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> Self:
         if batch_sizes is None:
             if not isinstance(data, (list, tuple)) or len(data) != 2:
                 raise TypeError("PackedSequence: expected data and batch_sizes")
@@ -26,7 +45,7 @@ class PackedSequence(_Parts):
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """With the data moved or cast as Tensor.to does it; the indices follow its device."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
@@ -34,44 +53,44 @@ class PackedSequence(_Parts):
         indices = [x if x is None else x.to(data.device) for x in self[2:]]
         return type(self)(data, self.batch_sizes, *indices)
 
-    def cpu(self):
+    def cpu(self) -> Self:
         return self.to("cpu")
 
-    def cuda(self, *args, **kwargs):
+    def cuda(self, *args: Any, **kwargs: Any) -> Self:
         return self.to("cuda")
 
-    def pin_memory(self):
+    def pin_memory(self) -> Self:
         return self
 
-    def is_pinned(self):
+    def is_pinned(self) -> bool:
         return self.data.is_pinned()
 
     @property
-    def is_cuda(self):
+    def is_cuda(self) -> bool:
         return self.data.is_cuda
 
-    def double(self):
+    def double(self) -> Self:
         return self.to(_C.float64)
 
-    def float(self):
+    def float(self) -> Self:
         return self.to(_C.float32)
 
-    def half(self):
+    def half(self) -> Self:
         return self.to(_C.float16)
 
-    def long(self):
+    def long(self) -> Self:
         return self.to(_C.int64)
 
-    def int(self):
+    def int(self) -> Self:
         return self.to(_C.int32)
 
-    def short(self):
+    def short(self) -> Self:
         return self.to(_C.int16)
 
-    def char(self):
+    def char(self) -> Self:
         return self.to(_C.int8)
 
-    def byte(self):
+    def byte(self) -> Self:
         return self.to(_C.uint8)
 
 
@@ -84,12 +103,17 @@ def _check_packed(function, sequence):
         raise TypeError(f"{function}: expected a PackedSequence; got {type(sequence).__name__}")
 
 
-def invert_permutation(permutation):
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """Which place each element of a permutation has."""
     return None if permutation is None else _C.argsort(permutation)
 
 
-def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+def pack_padded_sequence(
+    input: Tensor,
+    lengths: Tensor | Sequence[int],
+    batch_first: bool = False,
+    enforce_sorted: bool = True,
+) -> PackedSequence:
     """Padded sequences [T, N, ..] ([N, T, ..] with batch_first) without their padding.
 
     With enforce_sorted the lengths must not grow; else the batch is sorted.
@@ -99,7 +123,12 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     )
 
 
-def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+def pad_packed_sequence(
+    sequence: PackedSequence,
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    total_length: int | None = None,
+) -> tuple[Tensor, Tensor]:
     """The padded sequences in their first order, and their lengths."""
     _check_packed("pad_packed_sequence", sequence)
     if total_length is not None and total_length < 1:
@@ -109,26 +138,33 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     return _C._pad_packed_sequence(*sequence, batch_first, padding_value, total_length or 0)
 
 
-def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+def pad_sequence(
+    sequences: Iterable[Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
     """Tensors [length, ..] as [longest, N, ..], or [N, longest, ..] with batch_first."""
     return _C._pad_sequence(list(sequences), batch_first, padding_value, padding_side)
 
 
-def unpad_sequence(padded_sequences, lengths, batch_first=False):
+def unpad_sequence(
+    padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
+) -> list[Tensor]:
     """The sequences without their padding, as a list."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [x[:length] for x, length in zip(padded_sequences, _lengths(lengths).tolist())]
 
 
-def pack_sequence(sequences, enforce_sorted=True):
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Tensors [length, ..], packed."""
     sequences = list(sequences)
     lengths = [len(x) for x in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences):
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences of a PackedSequence, as a list."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

@@ -3,10 +3,21 @@
 kiln.nn.utils.parametrizations.spectral_norm is the newer form.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ... import _C, errors
 from ...autograd.grad_mode import no_grad
 from .. import functional as F
 from . import _forward_hook
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..._C import Tensor
+    from ..._typing import M
+    from ..module import Module
 
 _VERSION = 1  # of its part of a state dict: since then v is saved, and the weight itself is not
 
@@ -14,7 +25,9 @@ _VERSION = 1  # of its part of a state dict: since then v is saved, and the weig
 class SpectralNorm:
     """The hook: weight = weight_orig / (u' W v), with u and v by power iteration."""
 
-    def __init__(self, name="weight", n_power_iterations=1, dim=0, eps=1e-12):
+    def __init__(
+        self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
+    ) -> None:
         if n_power_iterations <= 0:
             raise errors.ValueError(
                 "Expected n_power_iterations to be positive, but got"
@@ -23,13 +36,13 @@ class SpectralNorm:
         self.name, self.dim, self.eps = name, dim, eps
         self.n_power_iterations = n_power_iterations
 
-    def reshape_weight_to_matrix(self, weight):
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
         """[size of dim, all others]."""
         if self.dim != 0:
             weight = weight.movedim(self.dim, 0)
         return weight.reshape(weight.shape[0], -1)
 
-    def compute_weight(self, module, do_power_iteration):
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """weight_orig over its largest singular value, as u and v tell it."""
         weight = getattr(module, self.name + "_orig")
         u, v = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
@@ -43,11 +56,13 @@ class SpectralNorm:
                 u, v = u.clone(), v.clone()
         return weight / u.dot(matrix.mv(v))
 
-    def __call__(self, module, inputs):
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module, module.training))
 
     @staticmethod
-    def apply(module, name, n_power_iterations, dim, eps):
+    def apply(
+        module: Module, name: str, n_power_iterations: int, dim: int, eps: float
+    ) -> SpectralNorm:
         """Puts a hook on the module."""
         if _forward_hook.find(module, SpectralNorm, name)[1] is not None:
             raise errors.RuntimeError(
@@ -70,7 +85,7 @@ class SpectralNorm:
         module.register_load_state_dict_pre_hook(_OlderState(fn))
         return fn
 
-    def remove(self, module):
+    def remove(self, module: Module) -> None:
         """The weight as an ordinary parameter again."""
         with no_grad():
             weight = self.compute_weight(module, False)
@@ -113,7 +128,7 @@ class _OlderState:
             state_dict[key + "_v"] = v * (sigma / u.dot(matrix.mv(v)))
 
 
-def default_dim(module, dim):
+def default_dim(module: Module, dim: int | None) -> int:
     """The dim of the outputs in a weight."""
     from ... import nn
 
@@ -123,7 +138,13 @@ def default_dim(module, dim):
     return 1 if isinstance(module, transposed) else 0
 
 
-def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+def spectral_norm(
+    module: M,
+    name: str = "weight",
+    n_power_iterations: int = 1,
+    eps: float = 1e-12,
+    dim: int | None = None,
+) -> M:
     """The parameter becomes name_orig; name is that over its largest singular value.
 
     It is estimated by power iteration, n_power_iterations with each forward in training, which
@@ -133,7 +154,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     return module
 
 
-def remove_spectral_norm(module, name="weight"):
+def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undoes spectral_norm."""
     key, hook = _forward_hook.find(module, SpectralNorm, name)
     if hook is None:

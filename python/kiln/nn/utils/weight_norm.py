@@ -3,29 +3,39 @@
 kiln.nn.utils.parametrizations.weight_norm is the newer form.
 """
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from . import _forward_hook
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..._C import Tensor
+    from ..._typing import M
+    from ..module import Module
 
 
 class WeightNorm:
     """The hook: weight = g v / |v|."""
 
-    def __init__(self, name, dim):
+    def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
         self.dim = -1 if dim is None else dim
 
-    def compute_weight(self, module):
+    def compute_weight(self, module: Module) -> Tensor:
         """g v / |v| as it is now."""
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
         return _forward_hook.weight_of(v, g, self.dim)
 
-    def __call__(self, module, inputs):
+    def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module))
 
     @staticmethod
-    def apply(module, name, dim):
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Puts a hook on the module."""
         if _forward_hook.find(module, WeightNorm, name)[1] is not None:
             raise errors.RuntimeError(
@@ -42,7 +52,7 @@ class WeightNorm:
         module.register_forward_pre_hook(fn)
         return fn
 
-    def remove(self, module):
+    def remove(self, module: Module) -> None:
         """The weight as an ordinary parameter again."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
@@ -51,7 +61,7 @@ class WeightNorm:
         setattr(module, self.name, _C.Parameter(weight.data))
 
 
-def weight_norm(module, name="weight", dim=0):
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """The parameter becomes name_g, norms for each index of dim, and name_v, directions.
 
     dim=None: one norm of all. Deprecated: parametrizations.weight_norm.
@@ -65,7 +75,7 @@ def weight_norm(module, name="weight", dim=0):
     return module
 
 
-def remove_weight_norm(module, name="weight"):
+def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Undoes weight_norm."""
     key, hook = _forward_hook.find(module, WeightNorm, name)
     if hook is None:
