@@ -1,14 +1,21 @@
 """Schedules that go up and down, of the rate and of the momentum."""
 
+from __future__ import annotations
+
 import math
 import types
+from typing import TYPE_CHECKING
 
 from .. import errors
 from ._schedule import LRScheduler, power
 from .optimizer import Optimizer
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
-def for_groups(name, optimizer, value):
+
+def for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     """A value for each group, from one for all or a list."""
     if not isinstance(optimizer, Optimizer):
         raise errors.TypeError(f"{type(optimizer).__name__} is not an Optimizer")
@@ -51,7 +58,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     T_mult times as many. step(epoch) may be called with fractions of epochs.
     """
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
                 raise errors.ValueError(f"Expected positive integer {name}, but got {value}")
@@ -62,11 +76,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         part = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch: float | None = None) -> None:
         """To the next epoch, or to this one."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -103,21 +117,21 @@ class OneCycleLR(LRScheduler):
 
     def __init__(
         self,
-        optimizer,
-        max_lr,
-        total_steps=None,
-        epochs=None,
-        steps_per_epoch=None,
-        pct_start=0.3,
-        anneal_strategy="cos",
-        cycle_momentum=True,
-        base_momentum=0.85,
-        max_momentum=0.95,
-        div_factor=25.0,
-        final_div_factor=1e4,
-        three_phase=False,
-        last_epoch=-1,
-    ):
+        optimizer: Optimizer,
+        max_lr: float | Sequence[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.85,
+        max_momentum: float | Sequence[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         max_lrs = for_groups("max_lr", optimizer, max_lr)
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
@@ -136,9 +150,9 @@ class OneCycleLR(LRScheduler):
             raise errors.ValueError(
                 f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
             )
-        for name, value in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
-            if not value > 0:
-                raise errors.ValueError(f"OneCycleLR: {name} must be > 0; got {value}")
+        for name, factor in (("div_factor", div_factor), ("final_div_factor", final_div_factor)):
+            if not factor > 0:
+                raise errors.ValueError(f"OneCycleLR: {name} must be > 0; got {factor}")
         self.optimizer = optimizer
         self.total_steps = math.prod(counts.values())
         self._schedule_phases = self._phases(pct_start, three_phase)
@@ -177,7 +191,7 @@ class OneCycleLR(LRScheduler):
             return end + (start - end) / 2 * (math.cos(math.pi * part) + 1)
         return (end - start) * part + start
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         step = self.last_epoch
         if step > self.total_steps:
             raise errors.ValueError(
@@ -213,20 +227,20 @@ class CyclicLR(LRScheduler):
 
     def __init__(
         self,
-        optimizer,
-        base_lr,
-        max_lr,
-        step_size_up=2000,
-        step_size_down=None,
-        mode="triangular",
-        gamma=1.0,
-        scale_fn=None,
-        scale_mode="cycle",
-        cycle_momentum=True,
-        base_momentum=0.8,
-        max_momentum=0.9,
-        last_epoch=-1,
-    ):
+        optimizer: Optimizer,
+        base_lr: float | Sequence[float],
+        max_lr: float | Sequence[float],
+        step_size_up: float = 2000,
+        step_size_down: float | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | Sequence[float] = 0.8,
+        max_momentum: float | Sequence[float] = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
         base_lrs = for_groups("base_lr", optimizer, base_lr)
         self.max_lrs = for_groups("max_lr", optimizer, max_lr)
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
@@ -257,7 +271,7 @@ class CyclicLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
-    def scale_fn(self, x):
+    def scale_fn(self, x: float) -> float:
         """How much of the height is left in cycle x, or in step x."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
@@ -265,7 +279,7 @@ class CyclicLR(LRScheduler):
             return 1.0
         return 0.5 ** (x - 1) if self.mode == "triangular2" else power(self.gamma, x)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1 + self.last_epoch / self.total_size - cycle
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
@@ -276,14 +290,14 @@ class CyclicLR(LRScheduler):
                 _set_momentum(group, most - (most - base) * height)
         return [base + (most - base) * height for base, most in zip(self.base_lrs, self.max_lrs)]
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """As of every schedule; of scale_fn, what a callable object holds."""
         out = super().state_dict()
         function = out.pop("_scale_fn_custom")
         plain = function is None or isinstance(function, types.FunctionType)
         return {**out, "_scale_fn_custom": None if plain else dict(vars(function))}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         state_dict = dict(state_dict)
         kept = state_dict.pop("_scale_fn_custom", None)
         if kept is not None and self._scale_fn_custom is not None:

@@ -1,26 +1,33 @@
 """LRScheduler: what every learning rate schedule is."""
 
+from __future__ import annotations
+
 import functools
 import warnings
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from .optimizer import Optimizer
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
-def rates_of(optimizer, key="lr"):
+
+def rates_of(optimizer: Optimizer, key: str = "lr") -> list[Any]:
     """group[key] of each group; of a rate that is a tensor, a copy."""
     values = [group[key] for group in optimizer.param_groups]
     return [v.clone() if isinstance(v, _C.Tensor) else v for v in values]
 
 
-def set_rate(group, value):
+def set_rate(group: dict[str, Any], value: Any) -> None:
     if isinstance(group["lr"], _C.Tensor):
         group["lr"].fill_(float(value))
     else:
         group["lr"] = value
 
 
-def power(gamma, times):
+def power(gamma: float, times: float) -> float:
     """gamma^times in floating point, for a power of a large integer would fill the memory."""
     try:
         return float(gamma) ** times
@@ -61,13 +68,13 @@ class LRScheduler:
     _is_initial = False
     _get_lr_called_within_step = False  # what get_lr() of users' classes may ask
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         step = cls.__dict__.get("step")
         if step is not None and not hasattr(step, "on_host"):
-            cls.step = _on_host(step)
+            cls.step = _on_host(step)  # type: ignore[method-assign]
 
-    def __init__(self, optimizer, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
             raise errors.TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
@@ -92,27 +99,27 @@ class LRScheduler:
         finally:
             self._is_initial = False
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """All attributes but the optimizer, as PyTorch's."""
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Takes over what state_dict() gave. The groups' rates are in the optimizer's own state."""
         earlier_kiln = set(state_dict) == {"last_epoch"}
         self.__dict__.update(state_dict)
         if earlier_kiln:  # its schedules had one number, from which the rates followed
             self._update_lr(self.last_epoch)
 
-    def get_last_lr(self):
+    def get_last_lr(self) -> list[Any]:
         """The rate of each group, as this schedule set it."""
         return self._last_lr
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         """The rate of each group in epoch last_epoch, from the one that it has."""
         raise errors.NotImplementedError(f"{type(self).__name__} has no get_lr()")
 
     @_on_host
-    def step(self, epoch=None):
+    def step(self, epoch: float | None = None) -> None:
         """To the next epoch, after the optimizer's step; epoch: to this one, by lr_at()."""
         if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
             warnings.warn(

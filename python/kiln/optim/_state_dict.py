@@ -1,20 +1,30 @@
 """Optimizers' state dicts: PyTorch's layout, with numbers in place of parameters."""
 
+from __future__ import annotations
+
 import copy
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
-def step_tensor(value):
+    from .._C import Tensor
+    from .optimizer import Optimizer
+
+
+def step_tensor(value: float) -> Tensor:
     """A number of steps as the state holds it: a 0-d tensor."""
     dtype = _C.float64 if _C.get_default_dtype() == _C.float64 else _C.float32
     return _C.tensor(float(value), dtype=dtype)
 
 
-def packed(optimizer):
+def packed(optimizer: Optimizer) -> dict[str, Any]:
     """{"state": {number: entry}, "param_groups": [group]}."""
-    numbers = {}
+    numbers: dict[Any, int] = {}
     groups = []
     first = 0
     for group in optimizer.param_groups:
@@ -35,7 +45,7 @@ def packed(optimizer):
     return {"state": state, "param_groups": groups}
 
 
-def unpacked(optimizer, state_dict):
+def unpacked(optimizer: Optimizer, state_dict: Mapping[str, Any]) -> dict[str, Any]:
     """{"state", "param_groups"} as `optimizer` has them, from a state dict; both are new."""
     _check_layout(state_dict)
     if "options" in state_dict:
@@ -47,7 +57,7 @@ def unpacked(optimizer, state_dict):
             "loaded state dict has a different number of parameter groups;"
             f" got {len(saved)}; expected {len(groups)}"
         )
-    params = {}
+    params: dict[Any, Any] = {}
     hosts_step = set()  # numbers of parameters whose 'step' lies beside them
     for i, (group, other) in enumerate(zip(groups, saved)):
         if len(group["params"]) != len(other["params"]):
@@ -62,7 +72,7 @@ def unpacked(optimizer, state_dict):
         other["params"] = group["params"]
         if "param_names" in group:
             other.setdefault("param_names", group["param_names"])
-    state = defaultdict(dict)
+    state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
     for key, value in state_dict["state"].items():
         if key in params:
             state[params[key]] = _like(params[key], value, key in hosts_step)

@@ -1,8 +1,16 @@
 """Adafactor."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import errors
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_not_negative
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["Adafactor"]
 
@@ -21,16 +29,16 @@ class Adafactor(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        beta2_decay=-0.8,
-        eps=(None, 1e-3),
-        d=1.0,
-        weight_decay=0.0,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
         *,
-        foreach=None,
-        maximize=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
         check_not_negative(lr=lr, weight_decay=weight_decay, eps1=eps[0] or 0.0, eps2=eps[1])
         if not beta2_decay <= 0.0:
             raise errors.ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")

@@ -1,7 +1,15 @@
 """Adam."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_betas, check_hints, check_not_negative
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["Adam"]
 
@@ -21,22 +29,22 @@ class Adam(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        amsgrad=False,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-        fused=None,
-        decoupled_weight_decay=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
         check_not_negative(lr=lr, eps=eps, weight_decay=weight_decay)
-        betas = check_betas(betas)
+        betas = check_betas(betas)  # type: ignore[assignment, arg-type]
         name = type(self).__name__
         check_hints(name, foreach=foreach, fused=fused, differentiable=differentiable)
         defaults = {

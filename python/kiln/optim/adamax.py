@@ -1,7 +1,15 @@
 """Adamax."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_betas, check_hints, check_not_negative
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["Adamax"]
 
@@ -17,17 +25,17 @@ class Adamax(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        foreach=None,
+        params: Params,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
         *,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         check_not_negative(lr=lr, eps=eps, weight_decay=weight_decay)
         check_hints("Adamax", foreach=foreach, differentiable=differentiable)
         defaults = {

@@ -1,6 +1,16 @@
 """AdamW."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .adam import Adam
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["AdamW"]
 
@@ -14,20 +24,20 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=1e-2,
-        amsgrad=False,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
         *,
-        maximize=False,
-        foreach=None,
-        capturable=False,
-        differentiable=False,
-        fused=None,
-        cautious_weight_decay=False,
-    ):
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        cautious_weight_decay: bool = False,
+    ) -> None:
         super().__init__(
             params,
             lr,
@@ -47,7 +57,7 @@ class AdamW(Adam):
             for group in self.param_groups:
                 group.setdefault("cautious_weight_decay", True)
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True  # also after the state of an Adam

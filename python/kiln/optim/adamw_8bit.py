@@ -1,8 +1,16 @@
 """AdamW8bit."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import errors
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_betas, check_not_negative
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["AdamW8bit"]
 
@@ -20,16 +28,16 @@ class AdamW8bit(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=1e-2,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
         *,
-        min_8bit_size=4096,
-        block_size=256,
-        maximize=False,
-    ):
+        min_8bit_size: int = 4096,
+        block_size: int = 256,
+        maximize: bool = False,
+    ) -> None:
         check_not_negative(lr=lr, eps=eps, weight_decay=weight_decay, min_8bit_size=min_8bit_size)
         if block_size < 1:
             raise errors.ValueError(f"Invalid block_size value: {block_size}")

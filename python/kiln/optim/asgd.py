@@ -1,7 +1,15 @@
 """ASGD."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_hints, check_not_negative
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["ASGD"]
 
@@ -17,18 +25,18 @@ class ASGD(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        lambd=1e-4,
-        alpha=0.75,
-        t0=1e6,
-        weight_decay=0,
+        params: Params,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_not_negative(lr=lr, weight_decay=weight_decay)
         check_hints("ASGD", foreach=foreach, differentiable=differentiable)
         defaults = {

@@ -1,8 +1,18 @@
 """LBFGS."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import _C, errors
 from .._C import _optim
 from .optimizer import Optimizer, check_not_negative
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import Closure, Params
 
 __all__ = ["LBFGS"]
 
@@ -19,15 +29,15 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1,
-        max_iter=20,
-        max_eval=None,
-        tolerance_grad=1e-7,
-        tolerance_change=1e-9,
-        history_size=100,
-        line_search_fn=None,
-    ):
+        params: Params,
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
         check_not_negative(lr=lr)
         if line_search_fn not in (None, "strong_wolfe"):
             raise errors.RuntimeError("only 'strong_wolfe' is supported")
@@ -46,7 +56,7 @@ class LBFGS(Optimizer):
                 "LBFGS doesn't support per-parameter options (parameter groups)"
             )
 
-    def step(self, closure):
+    def step(self, closure: Closure) -> Any:  # type: ignore[override]
         """One step; closure computes the loss again, with gradients. Returns the first loss."""
         if len(self.param_groups) != 1:
             raise errors.ValueError(

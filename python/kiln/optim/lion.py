@@ -1,7 +1,15 @@
 """Lion."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_betas, check_hints, check_not_negative
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["Lion"]
 
@@ -17,16 +25,16 @@ class Lion(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-4,
-        betas=(0.9, 0.99),
-        weight_decay=0,
+        params: Params,
+        lr: float | Tensor = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         check_not_negative(lr=lr, weight_decay=weight_decay)
         check_hints("Lion", foreach=foreach, differentiable=differentiable)
         defaults = {

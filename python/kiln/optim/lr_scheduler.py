@@ -1,14 +1,21 @@
 """Learning rate schedules: they set group["lr"] of an optimizer's groups, after each epoch or step."""
 
+from __future__ import annotations
+
 import math
 import types
 from bisect import bisect_right
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from .. import errors
 from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from ._schedule import LRScheduler, power, rates_of, set_rate
 from .optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 __all__ = [
     "ChainedScheduler",
@@ -48,17 +55,19 @@ class _ByEpoch(LRScheduler):
 class StepLR(_ByEpoch):
     """base gamma^floor(epoch / step_size)."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         if step_size < 1:
             raise errors.ValueError(f"StepLR: step_size must be >= 1; got {step_size}")
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         return base * power(self.gamma, epoch // self.step_size)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         due = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
         return self._scaled(self.gamma if due else None)
 
@@ -66,15 +75,21 @@ class StepLR(_ByEpoch):
 class MultiStepLR(_ByEpoch):
     """base gamma^(how many of the milestones have been reached)."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        milestones: Sequence[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         return base * power(self.gamma, bisect_right(sorted(self.milestones.elements()), epoch))
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         times = self.milestones.get(self.last_epoch, 0)
         return self._scaled(power(self.gamma, times) if times else None)
 
@@ -82,7 +97,13 @@ class MultiStepLR(_ByEpoch):
 class ConstantLR(_ByEpoch):
     """base factor until total_iters, then base."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0.0 <= factor <= 1.0:
             raise errors.ValueError(
                 "Constant multiplicative factor expected to be between 0 and 1."
@@ -91,10 +112,10 @@ class ConstantLR(_ByEpoch):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         return base if epoch >= self.total_iters else base * self.factor
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.factor)
         if self.last_epoch != self.total_iters:
@@ -106,8 +127,13 @@ class LinearLR(_ByEpoch):
     """base times a factor that goes from start_factor to end_factor in total_iters epochs."""
 
     def __init__(
-        self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1
-    ):
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if not 0.0 < start_factor <= 1.0:
             raise errors.ValueError(
                 "Starting multiplicative factor expected to be greater than 0 and less or equal"
@@ -124,11 +150,11 @@ class LinearLR(_ByEpoch):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         done = min(epoch, self.total_iters) / self.total_iters
         return base * (self.start_factor + (self.end_factor - self.start_factor) * done)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         if self.last_epoch == 0:
             return self._scaled(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -141,31 +167,33 @@ class LinearLR(_ByEpoch):
 class ExponentialLR(_ByEpoch):
     """base gamma^epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         return base * power(self.gamma, epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         return self._scaled(None if self._is_initial else self.gamma)
 
 
 class PolynomialLR(_ByEpoch):
     """base (1 - epoch / total_iters)^power, and 0 from total_iters on."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
         if total_iters < 1:
             raise errors.ValueError(f"PolynomialLR: total_iters must be >= 1; got {total_iters}")
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         return base * (1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._scaled(None)
         left = 1.0 - self.last_epoch / self.total_iters
@@ -176,17 +204,19 @@ class PolynomialLR(_ByEpoch):
 class CosineAnnealingLR(_ByEpoch):
     """eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov & Hutter, 2017)."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
         if T_max < 1:
             raise errors.ValueError(f"CosineAnnealingLR: T_max must be >= 1; got {T_max}")
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / self.T_max)) / 2
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         if self._is_initial:
             return self._scaled(None)
         if self._step_count == 1 and self.last_epoch > 0:
@@ -207,7 +237,9 @@ class CosineAnnealingLR(_ByEpoch):
 class NoamLR(_ByEpoch):
     """base model_size^(-1/2) min(t^(-1/2), t warmup^(-3/2)), t = epoch + 1 (Vaswani et al., 2017)."""
 
-    def __init__(self, optimizer, model_size=512, warmup=4000, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, model_size: int = 512, warmup: int = 4000, last_epoch: int = -1
+    ) -> None:
         for name, value in (("model_size", model_size), ("warmup", warmup)):
             if value < 1:
                 raise errors.ValueError(f"NoamLR: {name} must be >= 1; got {value}")
@@ -215,11 +247,11 @@ class NoamLR(_ByEpoch):
         self.warmup = warmup
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         t = epoch + 1
         return base * self.model_size**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         return self._get_closed_form_lr()
 
 
@@ -227,10 +259,16 @@ class NoamLR(_ByEpoch):
 
 
 class _ByFunction(LRScheduler):
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
         count = len(optimizer.param_groups) if isinstance(optimizer, Optimizer) else 0
         several = isinstance(lr_lambda, (list, tuple))
-        self.lr_lambdas = list(lr_lambda) if several else [lr_lambda] * count
+        self.lr_lambdas: list[Any]
+        self.lr_lambdas = list(lr_lambda) if several else [lr_lambda] * count  # type: ignore[arg-type]
         if several and len(self.lr_lambdas) != count:
             raise errors.ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
         for function in self.lr_lambdas:
@@ -259,7 +297,7 @@ class _ByFunction(LRScheduler):
 class LambdaLR(_ByFunction):
     """base lr_lambda(epoch); lr_lambda may be a list of functions, one for each group."""
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
         return [base * function(self.last_epoch) for base, function in pairs]
 
@@ -267,7 +305,7 @@ class LambdaLR(_ByFunction):
 class MultiplicativeLR(_ByFunction):
     """The rate before times lr_lambda(epoch)."""
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         if self._is_initial:
             return rates_of(self.optimizer)
         pairs = zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)
@@ -278,6 +316,8 @@ class MultiplicativeLR(_ByFunction):
 
 
 class _OfSchedulers(LRScheduler):
+    _schedulers: Sequence[LRScheduler]
+
     def _check(self, optimizer, schedulers):
         name = type(self).__name__
         if len(schedulers) < 1:
@@ -296,12 +336,12 @@ class _OfSchedulers(LRScheduler):
                     f" index {i} has another one"
                 )
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """As of every schedule, with the state dicts of the parts."""
         parts = [scheduler.state_dict() for scheduler in self._schedulers]
         return {**super().state_dict(), "_schedulers": parts}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         state_dict = dict(state_dict)
         parts = state_dict.pop("_schedulers", ())
         for scheduler, part in zip(self._schedulers, parts):
@@ -312,7 +352,13 @@ class _OfSchedulers(LRScheduler):
 class SequentialLR(_OfSchedulers):
     """One schedule after another: schedulers[i] from milestones[i - 1] on, counting from there."""
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        milestones: Sequence[int],
+        last_epoch: int = -1,
+    ) -> None:
         self._check(optimizer, schedulers)
         if len(milestones) != len(schedulers) - 1:
             raise errors.ValueError(
@@ -340,11 +386,12 @@ class SequentialLR(_OfSchedulers):
         else:
             scheduler.last_epoch -= 1
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         i = bisect_right(self._milestones, epoch)
-        return self._schedulers[i].lr_at(base, epoch - self._milestones[i - 1] if i else epoch)
+        part: Any = self._schedulers[i]
+        return part.lr_at(base, epoch - self._milestones[i - 1] if i else epoch)
 
-    def step(self):
+    def step(self) -> None:
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -365,14 +412,16 @@ class SequentialLR(_OfSchedulers):
 class ChainedScheduler(_OfSchedulers):
     """All schedules at once: each changes the rate that the one before it left."""
 
-    def __init__(self, schedulers, optimizer=None):
+    def __init__(
+        self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
+    ) -> None:
         optimizer = optimizer or (schedulers[0].optimizer if len(schedulers) else None)
         self._check(optimizer, schedulers)
         self._schedulers = schedulers
-        self.optimizer = optimizer
-        self._last_lr = rates_of(optimizer)
+        self.optimizer = optimizer  # type: ignore[assignment]  # _check has seen it
+        self._last_lr = rates_of(self.optimizer)
 
-    def step(self):
+    def step(self) -> None:
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = rates_of(self.optimizer)
@@ -382,7 +431,13 @@ class ComposedLR(_ByEpoch):
     """Several schedules with closed forms at once: of their rates the "average", the "sum", or the
     "product" as parts of base."""
 
-    def __init__(self, optimizer, schedulers, reduction="product", last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        schedulers: Sequence[LRScheduler],
+        reduction: str = "product",
+        last_epoch: int = -1,
+    ) -> None:
         if not schedulers:
             raise errors.ValueError("ComposedLR expects at least one scheduler, but got none")
         for scheduler in schedulers:
@@ -395,7 +450,7 @@ class ComposedLR(_ByEpoch):
                 "ComposedLR: reduction must be 'average', 'sum' or 'product';"
                 f" got {reduction!r}"
             )
-        self._parts = list(schedulers)
+        self._parts: list[Any] = list(schedulers)
         self.reduction = reduction
         # Each schedule has set its first rate.
         for group in optimizer.param_groups:
@@ -403,16 +458,16 @@ class ComposedLR(_ByEpoch):
                 set_rate(group, group.get("initial_lr", group["lr"]))
         super().__init__(optimizer, last_epoch)
 
-    def lr_at(self, base, epoch):
+    def lr_at(self, base: Any, epoch: float) -> Any:
         rates = [part.lr_at(base, epoch) for part in self._parts]
         if self.reduction == "product":
             return base * math.prod(rate / base if base else 0.0 for rate in rates)
         return sum(rates) / (len(rates) if self.reduction == "average" else 1)
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         return self._get_closed_form_lr()
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """As of every schedule; the parts follow from the epoch."""
         return {key: value for key, value in super().state_dict().items() if key != "_parts"}
 
@@ -430,16 +485,16 @@ class ReduceLROnPlateau(LRScheduler):
 
     def __init__(
         self,
-        optimizer,
-        mode="min",
-        factor=0.1,
-        patience=10,
-        threshold=1e-4,
-        threshold_mode="rel",
-        cooldown=0,
-        min_lr=0,
-        eps=1e-8,
-    ):
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | Sequence[float] = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise errors.ValueError("Factor should be < 1.0.")
         if not isinstance(optimizer, Optimizer):
@@ -450,12 +505,13 @@ class ReduceLROnPlateau(LRScheduler):
             raise errors.ValueError(f"threshold mode {threshold_mode} is unknown!")
         count = len(optimizer.param_groups)
         several = isinstance(min_lr, (list, tuple))
-        if several and len(min_lr) != count:
-            raise errors.ValueError(f"expected {count} min_lrs, got {len(min_lr)}")
+        given: Any = min_lr
+        if several and len(given) != count:
+            raise errors.ValueError(f"expected {count} min_lrs, got {len(given)}")
         self.factor = factor
         self.optimizer = optimizer
         self.default_min_lr = None if several else min_lr
-        self.min_lrs = list(min_lr) if several else [min_lr] * count
+        self.min_lrs = list(given) if several else [given] * count
         self.patience = patience
         self.cooldown = cooldown
         self.eps = eps
@@ -473,7 +529,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     @property
-    def in_cooldown(self):
+    def in_cooldown(self) -> bool:
         return self.cooldown_counter > 0
 
     def _is_better(self, value, best):
@@ -484,7 +540,7 @@ class ReduceLROnPlateau(LRScheduler):
             bound = best + sign * self.threshold
         return value > bound if self.mode == "max" else value < bound
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics: Any, epoch: int | None = None) -> None:
         """After an epoch that measured `metrics`."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch

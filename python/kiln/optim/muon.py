@@ -1,8 +1,15 @@
 """Muon."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import errors
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_not_negative
+
+if TYPE_CHECKING:
+    from .._typing import Params
 
 __all__ = ["Muon"]
 
@@ -21,16 +28,16 @@ class Muon(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        weight_decay=0.1,
-        momentum=0.95,
-        nesterov=True,
-        ns_coefficients=(3.4445, -4.775, 2.0315),
-        eps=1e-7,
-        ns_steps=5,
-        adjust_lr_fn=None,
-    ):
+        params: Params,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
         check_not_negative(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
             raise errors.ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")

@@ -1,13 +1,23 @@
 """Optimizer: what every optimizer is, whether its step is written in C++ or in Python."""
 
+from __future__ import annotations
+
 import copy
 import functools
 from collections import OrderedDict, defaultdict
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from .._C import _optim
 from ..utils.hooks import RemovableHandle
 from . import _state_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from .._C import Gradients
+    from .._typing import Closure, Hook1, Hook2, Hook3, Params
 
 __all__ = [
     "Optimizer",
@@ -23,8 +33,8 @@ class _Required:
 
 required = _Required()  # the default of an option that each group must give
 
-_global_pre_hooks = OrderedDict()
-_global_post_hooks = OrderedDict()
+_global_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+_global_post_hooks: OrderedDict[int, Any] = OrderedDict()
 _HOOKS = (
     "_optimizer_step_pre_hooks",
     "_optimizer_step_post_hooks",
@@ -35,7 +45,7 @@ _HOOKS = (
 )
 
 
-def register_optimizer_step_pre_hook(hook):
+def register_optimizer_step_pre_hook(hook: Hook3) -> RemovableHandle:
     """Calls hook(optimizer, args, kwargs) before each step of every optimizer.
 
     It may return other (args, kwargs). Returns a handle that removes it.
@@ -43,7 +53,7 @@ def register_optimizer_step_pre_hook(hook):
     return RemovableHandle(_global_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook):
+def register_optimizer_step_post_hook(hook: Hook3) -> RemovableHandle:
     """Calls hook(optimizer, args, kwargs) after each step of every optimizer."""
     return RemovableHandle(_global_post_hooks, hook)
 
@@ -91,9 +101,15 @@ class Optimizer:
     floating point, or is given twice.
     """
 
-    _own_dtypes = frozenset()  # entries of a state that keep their dtype when it is loaded
+    _optimizer_step_pre_hooks: OrderedDict[int, Any]
+    _optimizer_step_post_hooks: OrderedDict[int, Any]
+    _optimizer_state_dict_pre_hooks: OrderedDict[int, Any]
+    _optimizer_state_dict_post_hooks: OrderedDict[int, Any]
+    _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Any]
+    _optimizer_load_state_dict_post_hooks: OrderedDict[int, Any]
+    _own_dtypes: frozenset[str] = frozenset()  # entries of a state that keep their dtype when it is loaded
 
-    def __init__(self, params, defaults):
+    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         for name in _HOOKS:
             setattr(self, name, OrderedDict())
@@ -103,9 +119,9 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts,"
                 f" but got {type(params).__name__}"
             )
-        self.state = defaultdict(dict)
-        self.param_groups = []
-        groups = list(params)
+        self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups: list[Any] = list(params)
         if not groups:
             raise errors.ValueError("optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):
@@ -137,21 +153,21 @@ class Optimizer:
             )
         return _C._call_on_host("optimizer_step", [p.grad for p in params], call)
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {
             "defaults": self.defaults,
             "state": self.state,
             "param_groups": self.param_groups,
         }
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes over "state" and "param_groups", when loading and when copies are made."""
         self.__dict__.update(state)
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
         self._patch_step_function()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         text = f"{type(self).__name__} ("
         for i, group in enumerate(self.param_groups):
             text += f"\nParameter Group {i}\n"
@@ -162,7 +178,7 @@ class Optimizer:
 
     # ---- Groups
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """More parameters, with options of their own if the group has them."""
         if not isinstance(param_group, dict):
             raise errors.TypeError(f"param_group must be a dict, but got {type(param_group)}")
@@ -194,12 +210,12 @@ class Optimizer:
             param_group.setdefault(name, default)
         self.param_groups.append(param_group)
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Forgets the parameters' gradients, or fills them with zeros."""
         for group in self.param_groups:
             _optim.zero_grad(group["params"], set_to_none)
 
-    def step(self, closure=None):
+    def step(self, closure: Closure | None = None) -> Any:
         """One step along the parameters' gradients; returns what the closure returned.
 
         closure: computes the loss again, with gradients.
@@ -208,7 +224,7 @@ class Optimizer:
 
     # ---- State dicts
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The state by each parameter's number, and the groups with numbers for parameters.
 
         The layout is PyTorch's. Tensors are the optimizer's own: copy.deepcopy keeps them as they
@@ -222,7 +238,7 @@ class Optimizer:
             out = out if result is None else result
         return out
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Takes over the state of an optimizer with the same groups, of PyTorch's or Kiln's.
 
         Tensors are copied, in the dtype of their parameter. Raises ValueError, and changes nothing,
@@ -242,27 +258,35 @@ class Optimizer:
 
     # ---- Hooks
 
-    def register_step_pre_hook(self, hook):
+    def register_step_pre_hook(self, hook: Hook3) -> RemovableHandle:
         """Calls hook(optimizer, args, kwargs) before each step; it may return other (args, kwargs)."""
         return RemovableHandle(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook):
+    def register_step_post_hook(self, hook: Hook3) -> RemovableHandle:
         """Calls hook(optimizer, args, kwargs) after each step."""
         return RemovableHandle(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook, prepend=False):
+    def register_state_dict_pre_hook(
+        self, hook: Hook1, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls hook(optimizer) before state_dict()."""
         return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook, prepend=False):
+    def register_state_dict_post_hook(
+        self, hook: Hook2, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls hook(optimizer, state_dict) after state_dict(); it may return another one."""
         return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+    def register_load_state_dict_pre_hook(
+        self, hook: Hook2, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls hook(optimizer, state_dict) before loading; it may return another one."""
         return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook, prepend=False):
+    def register_load_state_dict_post_hook(
+        self, hook: Hook1, prepend: bool = False
+    ) -> RemovableHandle:
         """Calls hook(optimizer) after loading."""
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
@@ -315,7 +339,9 @@ class GroupOptimizer(Optimizer):
     changed.
     """
 
-    def step(self, closure=None, *, gradients=None):
+    _step_group: Callable[..., int]
+
+    def step(self, closure: Closure | None = None, *, gradients: Gradients | None = None) -> Any:
         """One step along each parameter's grad, or along its gradient in `gradients`.
 
         closure: computes the loss again, with gradients; its result is returned. gradients: what
@@ -338,9 +364,9 @@ class GroupOptimizer(Optimizer):
             )
         return loss
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         """Options that PyTorch added later may be missing from what is loaded; others may not."""
-        defaults = state.get("defaults", self.__dict__.get("defaults"))
+        defaults: Any = state.get("defaults", self.__dict__.get("defaults"))
         groups = []
         for i, group in enumerate(state["param_groups"]):
             group = {**{k: v for k, v in defaults.items() if k in _ADDED_LATER}, **group}
@@ -363,7 +389,9 @@ _ADDED_LATER = {
 }  # fmt: skip
 
 
-def check_hints(name, *, foreach, differentiable, fused=None):
+def check_hints(
+    name: str, *, foreach: bool | None, differentiable: bool, fused: bool | None = None
+) -> None:
     """Refuses what the options say about how to compute the step, where that cannot be."""
     if fused and differentiable:
         raise errors.RuntimeError("`fused` does not support `differentiable`")
@@ -376,7 +404,7 @@ def check_hints(name, *, foreach, differentiable, fused=None):
         )
 
 
-def check_betas(betas, count=2):
+def check_betas(betas: Sequence[float], count: int = 2) -> tuple[float, ...]:
     """That many of them as floats. Raises ValueError unless they are in [0, 1)."""
     betas = tuple(map(float, betas))
     if len(betas) != count:
@@ -387,7 +415,7 @@ def check_betas(betas, count=2):
     return betas
 
 
-def check_not_negative(**options):
+def check_not_negative(**options: Any) -> None:
     """Raises ValueError for the first option below zero, or NaN."""
     for what, value in options.items():
         if isinstance(value, _C.Tensor) and value.numel() != 1:

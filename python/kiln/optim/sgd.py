@@ -1,8 +1,16 @@
 """SGD."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import errors
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_hints, check_not_negative
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["SGD"]
 
@@ -19,18 +27,18 @@ class SGD(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        momentum=0,
-        dampening=0,
-        weight_decay=0,
-        nesterov=False,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
         *,
-        maximize=False,
-        foreach=None,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         check_not_negative(lr=lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise errors.ValueError("Nesterov momentum requires a momentum and zero dampening")

@@ -1,8 +1,16 @@
 """SparseAdam."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import errors
 from .._C import _optim
 from .optimizer import GroupOptimizer, check_betas
+
+if TYPE_CHECKING:
+    from .._C import Tensor
+    from .._typing import Params
 
 __all__ = ["SparseAdam"]
 
@@ -18,12 +26,12 @@ class SparseAdam(GroupOptimizer):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        maximize=False,
-    ):
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
         for name, value in (("lr", lr), ("eps", eps)):
             if not 0.0 < value:
                 raise errors.ValueError(f"SparseAdam: {name} must be > 0; got {value}")

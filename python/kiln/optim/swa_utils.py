@@ -1,13 +1,24 @@
 """Averages of a model's parameters over training: SWA (Izmailov et al., 2018) and EMA."""
 
+from __future__ import annotations
+
 import copy
 import itertools
 import math
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from ..nn.module import Module
 from ._cycles import for_groups
 from ._schedule import LRScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import DeviceLike
+    from .optimizer import Optimizer
 
 __all__ = [
     "AveragedModel",
@@ -27,7 +38,7 @@ def _check_decay(decay):
         )
 
 
-def get_ema_avg_fn(decay=0.999):
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
     """avg_fn of an exponential average: decay averaged + (1 - decay) current."""
     _check_decay(decay)
 
@@ -37,7 +48,7 @@ def get_ema_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_swa_avg_fn():
+def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
     """avg_fn of a plain mean: averaged + (current - averaged) / (num_averaged + 1)."""
 
     def swa_update(averaged_param, current_param, num_averaged):
@@ -46,7 +57,9 @@ def get_swa_avg_fn():
     return swa_update
 
 
-def get_ema_multi_avg_fn(decay=0.999):
+def get_ema_multi_avg_fn(
+    decay: float = 0.999
+) -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]:
     """multi_avg_fn of an exponential average; it writes the averages in place."""
     _check_decay(decay)
 
@@ -60,7 +73,7 @@ def get_ema_multi_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_swa_multi_avg_fn():
+def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]:
     """multi_avg_fn of a plain mean; it writes the averages in place."""
 
     def swa_update(averaged_param_list, current_param_list, num_averaged):
@@ -83,7 +96,14 @@ class AveragedModel(Module):
     buffers are averaged too; otherwise they are copied. Call it as the model.
     """
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+    def __init__(
+        self,
+        model: Module,
+        device: DeviceLike | None = None,
+        avg_fn: Callable[[Tensor, Tensor, Any], Tensor] | None = None,
+        multi_avg_fn: Callable[[Sequence[Tensor], Sequence[Tensor], Any], None] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
         super().__init__()
         if not isinstance(model, Module):
             raise errors.TypeError(
@@ -100,10 +120,10 @@ class AveragedModel(Module):
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
 
-    def update_parameters(self, model):
+    def update_parameters(self, model: Module) -> None:
         """Takes the parameters of `model` into the averages."""
 
         def tensors_of(module):
@@ -131,7 +151,7 @@ class AveragedModel(Module):
         self.n_averaged += 1
 
 
-def update_bn(loader, model, device=None):
+def update_bn(loader: Iterable[Any], model: Module, device: DeviceLike | None = None) -> None:
     """Computes the running statistics of a model's batch norms anew, over the batches of a loader.
 
     A batch is the model's input, or a list or tuple whose first element is.
@@ -165,7 +185,14 @@ class SWALR(LRScheduler):
     swa_lr: a number, or one for each group. anneal_strategy: "cos" or "linear".
     """
 
-    def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | Sequence[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
         for rate, group in zip(for_groups("swa_lr", optimizer, swa_lr), optimizer.param_groups):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
@@ -184,7 +211,7 @@ class SWALR(LRScheduler):
         part = max(0.0, min(1.0, epoch / max(1, self.anneal_epochs)))
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
-    def get_lr(self):
+    def get_lr(self) -> list[Any]:
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)

@@ -1,13 +1,26 @@
 """Gradient checkpointing: memory for time."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 __all__ = ["balanced_checkpointing", "checkpoint", "checkpoint_sequential"]
 
 
-def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, **kwargs):
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
     """function(*args, **kwargs), keeping its inputs only: the backward pass calls it again.
 
     Gradients flow to the tensors among args and to all parameters that the function uses, to any
@@ -55,7 +68,9 @@ def _put_back(structure, tensors):
     return structure
 
 
-def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
     """input through the functions in so many checkpointed segments; the last one is not."""
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not 1 <= segments <= len(functions):
@@ -79,7 +94,7 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
 
 
 @contextlib.contextmanager
-def balanced_checkpointing(enabled=True):
+def balanced_checkpointing(enabled: bool = True) -> Iterator[None]:
     """While open, this thread's graphs keep the results of products, convolutions and reductions,
     and compute those of elementwise ops again in the backward pass. Gradients stay the same bit for
     bit. Also a decorator."""

@@ -1,7 +1,13 @@
 """What registering a hook gives."""
 
+from __future__ import annotations
+
 import itertools
 import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any, Self
 
 
 class RemovableHandle:
@@ -9,18 +15,18 @@ class RemovableHandle:
 
     _next_id = itertools.count()
 
-    def __init__(self, hooks, hook):
+    def __init__(self, hooks: Any, hook: Any) -> None:
         self.id = next(RemovableHandle._next_id)
         self._hooks = weakref.ref(hooks)
         hooks[self.id] = hook
 
-    def remove(self):
+    def remove(self) -> None:
         hooks = self._hooks()
         if hooks is not None:
             hooks.pop(self.id, None)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.remove()

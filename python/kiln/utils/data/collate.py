@@ -1,9 +1,16 @@
 """How samples become a batch."""
 
+from __future__ import annotations
+
 import collections.abc
 import copy
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["default_collate", "default_convert"]
 
@@ -30,7 +37,7 @@ def _like(container, values):
         return values
 
 
-def default_convert(data):
+def default_convert(data: Any) -> Any:
     """NumPy's arrays and numbers within `data` become tensors; all else stays."""
     if isinstance(data, _C.Tensor) or isinstance(data, _TEXT):
         return data
@@ -43,7 +50,7 @@ def default_convert(data):
     return data
 
 
-def default_collate(batch):
+def default_collate(batch: Sequence[Any]) -> Any:
     """A list of samples as one: tensors, arrays and numbers become a tensor with a new first dim.
 
     Mappings, named tuples and sequences are collated part by part; strings stay a list. Raises
@@ -66,7 +73,7 @@ def default_collate(batch):
     if isinstance(first, _TEXT):
         return batch
     if isinstance(first, collections.abc.Mapping):
-        parts = {key: default_collate([sample[key] for sample in batch]) for key in first}
+        parts: Any = {key: default_collate([sample[key] for sample in batch]) for key in first}
         return _like(first, parts)
     if isinstance(first, collections.abc.Sequence):
         if any(len(sample) != len(first) for sample in batch):

@@ -1,15 +1,26 @@
 """DataLoader: batches of a data set, made in this process or ahead of time in others."""
 
+from __future__ import annotations
+
 import multiprocessing
 import os
 import pickle
 import queue
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ... import errors
 from . import collate as _collate
 from .dataset import IterableDataset
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, new_seed
 from .worker import END, Failure, Fetcher, work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from ..._C import Generator
+    from .dataset import Dataset
+    from .sampler import Sampler
 
 __all__ = ["DataLoader"]
 
@@ -24,7 +35,10 @@ class _Endless:
             yield None
 
 
-class DataLoader:
+T_co = TypeVar("T_co", covariant=True)
+
+
+class DataLoader(Generic[T_co]):
     """Batches of a data set, in order or shuffled.
 
     batch_size: samples in a batch; None: samples alone. shuffle: a new random order each time.
@@ -46,25 +60,25 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset,
-        batch_size=1,
-        shuffle=None,
-        sampler=None,
-        batch_sampler=None,
-        num_workers=0,
-        collate_fn=None,
-        pin_memory=False,
-        drop_last=False,
-        timeout=0,
-        worker_init_fn=None,
-        multiprocessing_context=None,
-        generator=None,
+        dataset: Dataset[T_co],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[Any] | Iterable[Any] | None = None,
+        batch_sampler: Sampler[Any] | Iterable[Sequence[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[T_co]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], object] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
         *,
-        prefetch_factor=None,
-        persistent_workers=False,
-        pin_memory_device="",
-        in_order=True,
-    ):
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
         if num_workers < 0:
             raise errors.ValueError(f"DataLoader: num_workers must be >= 0; got {num_workers}")
         if timeout < 0:
@@ -99,9 +113,9 @@ class DataLoader:
             if self._iterable:
                 sampler = _Endless()
             elif shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
+                sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]
             else:
-                sampler = SequentialSampler(dataset)
+                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
         if batch_size is not None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         if collate_fn is None:
@@ -123,21 +137,21 @@ class DataLoader:
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers > 0 else prefetch_factor
         self.persistent_workers = persistent_workers
         self.in_order = in_order
-        self._kept = None
+        self._kept: Any = None
 
     def _numbers(self):
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def __len__(self):
+    def __len__(self) -> int:
         """How many batches there are. Raises TypeError where the data set has no length."""
         if not self._iterable:
             return len(self._numbers())
-        n = len(self.dataset)
+        n = len(self.dataset)  # type: ignore[arg-type]
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
             return self._here()
         seed = new_seed(self.generator)
@@ -159,7 +173,7 @@ class DataLoader:
                 return
             yield batch
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": None}
 
 

@@ -1,10 +1,19 @@
 """Data sets: what gives samples by number, or one after another."""
 
+from __future__ import annotations
+
 import bisect
 import itertools
 import math
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ... import _C, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..._C import Generator, Tensor
+    from ..._typing import T
 
 __all__ = [
     "ChainDataset",
@@ -17,36 +26,38 @@ __all__ = [
     "random_split",
 ]
 
+T_co = TypeVar("T_co", covariant=True)
 
-class Dataset:
+
+class Dataset(Generic[T_co]):
     """Samples by number. A subclass has __getitem__(index) and, for most samplers, __len__().
 
     __getitems__(indices), where it is defined, gives the samples of a batch as a list.
     """
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> T_co:
         raise errors.NotImplementedError(f"{type(self).__name__} has no __getitem__()")
 
-    def __add__(self, other):
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
         """The samples of this and then of the other."""
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset[T_co]):
     """Samples one after another: a subclass has __iter__().
 
     With several workers each has a copy of the data set and iterates over it: __iter__() asks
     get_worker_info() which part is its own.
     """
 
-    def __add__(self, other):
+    def __add__(self, other: Dataset[T_co]) -> ChainDataset[T_co]:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset["tuple[Tensor, ...]"]):
     """Sample i is (tensors[0][i], tensors[1][i], ...). All have the same first dim."""
 
-    def __init__(self, *tensors):
+    def __init__(self, *tensors: Tensor) -> None:
         if not tensors:
             raise errors.ValueError("TensorDataset: expected at least one tensor")
         for x in tensors:
@@ -57,17 +68,17 @@ class TensorDataset(Dataset):
                 )
         self.tensors = tensors
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(x[index] for x in self.tensors)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.tensors[0].shape[0]
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[Any]):
     """Samples of several data sets side by side: tuples, or dicts for data sets given by name."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if args and kwargs:
             raise errors.ValueError(
                 "StackDataset: data sets must be given all by place or all by name"
@@ -75,30 +86,30 @@ class StackDataset(Dataset):
         if not args and not kwargs:
             raise errors.ValueError("StackDataset: expected at least one data set")
         self.datasets = args or kwargs
-        lengths = [len(d) for d in (args or kwargs.values())]
+        lengths = [len(d) for d in (args or kwargs.values())]  # type: ignore[arg-type]
         if len(set(lengths)) != 1:
             raise errors.ValueError(f"StackDataset: the data sets differ in length; got {lengths}")
         self._length = lengths[0]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(self.datasets, dict):
             return {name: d[index] for name, d in self.datasets.items()}
         return tuple(d[index] for d in self.datasets)
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices: Sequence[Any]) -> list[Any]:
         if isinstance(self.datasets, dict):
             columns = {name: _items(d, indices) for name, d in self.datasets.items()}
             return [{n: c[i] for n, c in columns.items()} for i in range(len(indices))]
         return list(zip(*(_items(d, indices) for d in self.datasets)))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset[T_co]):
     """The samples of several data sets, one after another."""
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise errors.ValueError("ConcatDataset: expected at least one data set")
@@ -106,12 +117,13 @@ class ConcatDataset(Dataset):
             raise errors.ValueError(
                 "ConcatDataset: an IterableDataset has no samples by number; try ChainDataset"
             )
-        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
+        sizes = [len(d) for d in self.datasets]  # type: ignore[arg-type]
+        self.cumulative_sizes = list(itertools.accumulate(sizes))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> T_co:
         size = len(self)
         if not -size <= index < size:
             raise errors.IndexError(f"ConcatDataset: index {index} is out of range for {size} samples")
@@ -120,41 +132,41 @@ class ConcatDataset(Dataset):
         return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[T_co]):
     """The samples of several iterable data sets, one after another."""
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = datasets
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[T_co]:
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
                 raise errors.TypeError(
                     "ChainDataset: expected data sets of the kind IterableDataset; got"
                     f" {type(dataset).__name__}"
                 )
-            yield from dataset
+            yield from dataset  # type: ignore[misc]
 
-    def __len__(self):
-        return sum(len(d) for d in self.datasets)
+    def __len__(self) -> int:
+        return sum(len(d) for d in self.datasets)  # type: ignore[arg-type, misc]
 
 
-class Subset(Dataset):
+class Subset(Dataset[T_co]):
     """The samples of a data set with these numbers."""
 
-    def __init__(self, dataset, indices):
+    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> T_co:
         if isinstance(index, list):
             return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
 
-    def __getitems__(self, indices):
+    def __getitems__(self, indices: Sequence[int]) -> list[T_co]:
         return _items(self.dataset, [self.indices[i] for i in indices])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
@@ -171,13 +183,15 @@ def _items(dataset, indices):
     return [dataset[i] for i in indices]
 
 
-def random_split(dataset, lengths, generator=None):
+def random_split(
+    dataset: Dataset[T], lengths: Sequence[int | float], generator: Generator | None = None
+) -> list[Subset[T]]:
     """Subsets of these lengths with no sample in common, at random.
 
     lengths: whole numbers that sum to len(dataset), or fractions that sum to 1: then each gets
     floor(fraction len(dataset)) samples, and what is left goes to the first ones, one each.
     """
-    total = len(dataset)
+    total = len(dataset)  # type: ignore[arg-type]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 + 1e-9 and max(lengths) <= 1:
         if total != 1 or any(isinstance(n, float) for n in lengths):
             for fraction in lengths:

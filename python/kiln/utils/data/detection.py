@@ -1,13 +1,22 @@
 """COCO's form of detection data: images, boxes, masks."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
+from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ... import errors as kiln_errors
 from .dataset import Dataset
 from .tables import check_policy, file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._C import Tensor
+    from ..._typing import StrPath
 
 __all__ = ["COCODetection", "collate_detections"]
 
@@ -124,7 +133,7 @@ def _mask(segmentation, height, width):
     return _C.frombuffer(cells, dtype=_C.uint8).reshape(width, height).t().to(_C.bool_)
 
 
-class COCODetection(Dataset):
+class COCODetection(Dataset[Any]):
     """Images with boxes in COCO's form: (image, target).
 
     root: the folder of the images; annotations: COCO's JSON. image: uint8 [3, H, W]. target: a dict of
@@ -137,13 +146,22 @@ class COCODetection(Dataset):
     in the place of an image that cannot be read comes the next one that can, and skipped_images has it.
     """
 
-    def __init__(self, root, annotations, transform=None, masks=False, loader=None, errors="raise"):
+    def __init__(
+        self,
+        root: StrPath,
+        annotations: StrPath,
+        transform: Callable[[Tensor, dict[str, Any]], Any] | None = None,
+        masks: bool = False,
+        loader: Callable[[str], Any] | None = None,
+        errors: str = "raise",
+    ) -> None:
         op = "COCODetection"
         check_policy(op, errors)
         self.root, self.annotations = os.fspath(root), os.fspath(annotations)
         self.transform, self.masks, self.errors = transform, masks, errors
         self.loader = _C._vision.read_image if loader is None else loader
-        self.skipped, self.skipped_images = 0, set()
+        self.skipped = 0
+        self.skipped_images: set[str] = set()
         with open(file_name(op, annotations), "rb") as file:
             try:
                 data = json.load(file)
@@ -155,7 +173,8 @@ class COCODetection(Dataset):
                     f"{op}: {self.annotations!r}: {name}: expected a list of objects"
                 )
         self._label_of = self._read_categories(data["categories"])
-        self.images, self._boxes = [], []
+        self.images: list[dict[str, Any]] = []
+        self._boxes: list[list[Any]] = []
         place = self._read_images(data["images"])
         for i, entry in enumerate(data["annotations"]):
             self._checked(f"annotations[{i}]", lambda e=entry, n=i: self._take_box(e, n, place))
@@ -229,10 +248,10 @@ class COCODetection(Dataset):
             area, int(entry.get("iscrowd", 0)), number, entry.get("segmentation") if self.masks else None,
         ))  # fmt: skip
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.images)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
             raise kiln_errors.IndexError(
                 f"COCODetection: index {index} is out of range for {len(self)} images"
@@ -278,10 +297,10 @@ class COCODetection(Dataset):
         return target
 
 
-def collate_detections(samples):
+def collate_detections(samples: Sequence[Any]) -> tuple[Any, list[Any]]:
     """A batch of (image, target): images as one tensor [B, C, H, W] where their sizes are equal, else as
     a list, and the list of targets, since images have boxes of different numbers."""
-    images = [image for image, _ in samples]
+    images: Any = [image for image, _ in samples]
     if all(image.shape == images[0].shape for image in images):
         images = _C.stack(images)
     return images, [target for _, target in samples]

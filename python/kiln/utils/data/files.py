@@ -1,11 +1,19 @@
 """Data sets over files that hold tensors, lines of text or images."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ... import errors as kiln_errors
 from .dataset import Dataset, TensorDataset
 from .tables import check_policy, file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._typing import StrPath
 
 __all__ = ["CIFAR10", "CIFAR100", "IDXDataset", "ImageFolder", "NumPyDataset", "TextLinesDataset"]
 
@@ -13,7 +21,7 @@ __all__ = ["CIFAR10", "CIFAR100", "IDXDataset", "ImageFolder", "NumPyDataset", "
 class NumPyDataset(TensorDataset):
     """Row i of each array of .npy files, or of an .npz file's arrays with these names (all, in order)."""
 
-    def __init__(self, *paths, names=None):
+    def __init__(self, *paths: StrPath, names: Sequence[str] | None = None) -> None:
         from ..._io import load
 
         tensors = []
@@ -35,11 +43,11 @@ class NumPyDataset(TensorDataset):
 class IDXDataset(TensorDataset):
     """Row i of each IDX file, gzipped or not, such as MNIST's images and labels."""
 
-    def __init__(self, *paths):
+    def __init__(self, *paths: StrPath) -> None:
         super().__init__(*(_C._vision._read_idx(file_name("IDXDataset", p)) for p in paths))
 
 
-class _CIFAR(Dataset):
+class _CIFAR(Dataset[Any]):
     def __init__(self, root, train, transform, files, labels, column, classes):
         op = type(self).__name__
         self.transform = transform
@@ -67,10 +75,10 @@ class _CIFAR(Dataset):
         self.data = _C.cat(images)
         self.targets = _C.cat(targets)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.targets.shape[0]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Any, int]:
         image = self.data[index]
         if self.transform is not None:
             image = self.transform(image)
@@ -80,7 +88,9 @@ class _CIFAR(Dataset):
 class CIFAR10(_CIFAR):
     """CIFAR-10 from the folder that its binary version unpacks to: uint8 [3, 32, 32], 0 to 9."""
 
-    def __init__(self, root, train=True, transform=None):
+    def __init__(
+        self, root: StrPath, train: bool = True, transform: Callable[[Any], Any] | None = None
+    ) -> None:
         files = [f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"]
         super().__init__(root, train, transform, files, 1, 0, 10)
 
@@ -88,20 +98,32 @@ class CIFAR10(_CIFAR):
 class CIFAR100(_CIFAR):
     """CIFAR-100 likewise, with its 100 fine classes, or its 20 coarse ones."""
 
-    def __init__(self, root, train=True, transform=None, coarse=False):
+    def __init__(
+        self,
+        root: StrPath,
+        train: bool = True,
+        transform: Callable[[Any], Any] | None = None,
+        coarse: bool = False,
+    ) -> None:
         super().__init__(
             root, train, transform, (["train.bin"], ["test.bin"]), 2, 0 if coarse else 1,
             20 if coarse else 100,
         )  # fmt: skip
 
 
-class TextLinesDataset(Dataset):
+class TextLinesDataset(Dataset[Any]):
     """The lines of text files, without their ends. Of the files only the places of lines are kept.
 
     errors: what is not in the encoding is an error that names file and line, or with "skip" left out.
     """
 
-    def __init__(self, *paths, encoding="utf-8", errors="raise", transform=None):
+    def __init__(
+        self,
+        *paths: StrPath,
+        encoding: str = "utf-8",
+        errors: str = "raise",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:
         op = "TextLinesDataset"
         check_policy(op, errors)
         self.paths = [file_name(op, p) for p in paths]
@@ -126,17 +148,17 @@ class TextLinesDataset(Dataset):
                         self._sizes.append(len(line))
                     begin += len(line)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._begins)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         with open(self.paths[self._files[index]], "rb") as file:
             file.seek(self._begins[index])
             line = file.read(self._sizes[index]).decode(self.encoding).rstrip("\r\n")
         return line if self.transform is None else self.transform(line)
 
 
-class ImageFolder(Dataset):
+class ImageFolder(Dataset[Any]):
     """Images in a folder for each class: (image, number of the class). Classes and files are sorted.
 
     loader: reads a path; by default kiln.vision.read_image, which reads PNG, JPEG and WebP as uint8
@@ -146,9 +168,11 @@ class ImageFolder(Dataset):
     """
 
     def __init__(
-        self, root, transform=None, target_transform=None, loader=None,
-        extensions=(".png", ".jpg", ".jpeg", ".webp"), errors="raise",
-    ):  # fmt: skip
+        self, root: StrPath, transform: Callable[[Any], Any] | None = None,
+        target_transform: Callable[[int], Any] | None = None,
+        loader: Callable[[str], Any] | None = None,
+        extensions: Sequence[str] = (".png", ".jpg", ".jpeg", ".webp"), errors: str = "raise",
+    ) -> None:  # fmt: skip
         op = "ImageFolder"
         check_policy(op, errors)
         self.root = os.fspath(root)
@@ -161,7 +185,7 @@ class ImageFolder(Dataset):
             )
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
         extensions = tuple(e.lower() for e in extensions)
-        self.samples = []
+        self.samples: list[tuple[str, int]] = []
         for target, name in enumerate(self.classes):
             before = len(self.samples)
             for folder, folders, files in os.walk(os.path.join(self.root, name)):
@@ -180,12 +204,12 @@ class ImageFolder(Dataset):
         self.transform, self.target_transform = transform, target_transform
         self.loader = _C._vision.read_image if loader is None else loader
         self.errors = errors
-        self.skipped = set()
+        self.skipped: set[Any] = set()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.samples)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
         if not -len(self) <= index < len(self):
             raise kiln_errors.IndexError(
                 f"ImageFolder: index {index} is out of range for {len(self)} images"

@@ -1,11 +1,22 @@
 """Which samples go together: stratified splits, folds, batches of equal lengths."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from ... import _C
 from ... import errors as kiln_errors
 from .dataset import Subset
 from .sampler import Sampler, check_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from ..._C import Generator, Tensor
+    from ..._typing import T
+    from .dataset import Dataset
 
 __all__ = ["BucketBatchSampler", "k_fold", "stratified_split"]
 
@@ -25,7 +36,9 @@ def _by_label(op, labels, count):
     return [places[label] for label in sorted(places)]
 
 
-def stratified_split(dataset, labels, fractions, generator=None):
+def stratified_split(
+    dataset: Dataset[T], labels: Any, fractions: Sequence[float], generator: Generator | None = None
+) -> list[Subset[T]]:
     """Subsets with these fractions of the samples of each label, at random; none is in two.
 
     fractions: numbers that sum to 1, or to less. Of each label a subset gets the floor of its part, and
@@ -35,8 +48,8 @@ def stratified_split(dataset, labels, fractions, generator=None):
         raise kiln_errors.ValueError(
             f"stratified_split: fractions must not be negative and sum to 1 or less; got {fractions}"
         )
-    parts = [[] for _ in fractions]
-    for places in _by_label("stratified_split", labels, len(dataset)):
+    parts: list[list[int]] = [[] for _ in fractions]
+    for places in _by_label("stratified_split", labels, len(dataset)):  # type: ignore[arg-type]
         wanted = [f * len(places) for f in fractions]
         sizes = [math.floor(w + 1e-9) for w in wanted]
         spare = min(round(sum(wanted)), len(places)) - sum(sizes)
@@ -50,15 +63,21 @@ def stratified_split(dataset, labels, fractions, generator=None):
     return [Subset(dataset, sorted(part)) for part in parts]
 
 
-def k_fold(dataset, k, shuffle=False, labels=None, generator=None):
+def k_fold(
+    dataset: Dataset[T],
+    k: int,
+    shuffle: bool = False,
+    labels: Any = None,
+    generator: Generator | None = None,
+) -> list[tuple[Subset[T], Subset[T]]]:
     """k pairs of (training subset, validation subset). Each sample is in one validation subset.
 
     shuffle: at random, not in order. labels: each fold gets its share of each label.
     """
-    n = len(dataset)
+    n = len(dataset)  # type: ignore[arg-type]
     if isinstance(k, bool) or not isinstance(k, int) or not 2 <= k <= n:
         raise kiln_errors.ValueError(f"k_fold: k must be an integer from 2 to {n} samples; got {k!r}")
-    folds = [[] for _ in range(k)]
+    folds: list[list[int]] = [[] for _ in range(k)]
     if labels is None:
         order = _shuffled(list(range(n)), generator) if shuffle else list(range(n))
         begin = 0
@@ -80,7 +99,7 @@ def k_fold(dataset, k, shuffle=False, labels=None, generator=None):
     return pairs
 
 
-class BucketBatchSampler(Sampler):
+class BucketBatchSampler(Sampler[list[int]]):
     """Batches of samples of nearly equal length, which need little padding.
 
     Samples in random order are cut into buckets of `buckets` batches, each is sorted by length, and
@@ -88,15 +107,21 @@ class BucketBatchSampler(Sampler):
     """
 
     def __init__(
-        self, lengths, batch_size, buckets=50, shuffle=True, drop_last=False, generator=None
-    ):
+        self,
+        lengths: Tensor | Iterable[int],
+        batch_size: int,
+        buckets: int = 50,
+        shuffle: bool = True,
+        drop_last: bool = False,
+        generator: Generator | None = None,
+    ) -> None:
         check_count("BucketBatchSampler", "batch_size", batch_size)
         check_count("BucketBatchSampler", "buckets", buckets)
         self.lengths = lengths.tolist() if isinstance(lengths, _C.Tensor) else list(lengths)
         self.batch_size, self.buckets, self.shuffle = batch_size, buckets, shuffle
         self.drop_last, self.generator = drop_last, generator
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[int]]:
         n = len(self.lengths)
         order = _shuffled(list(range(n)), self.generator) if self.shuffle else list(range(n))
         size = self.batch_size * (self.buckets if self.shuffle else max(n, 1))
@@ -110,6 +135,6 @@ class BucketBatchSampler(Sampler):
             batches = [b for b in batches if len(b) == self.batch_size]
         yield from _shuffled(batches, self.generator) if self.shuffle else batches
 
-    def __len__(self):
+    def __len__(self) -> int:
         n = len(self.lengths)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)

@@ -1,9 +1,12 @@
 """Data that comes one sample after another: shards, shuffle buffers; and what changes data sets."""
 
+from __future__ import annotations
+
 import json
 import os
 import random
 import tarfile
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ... import _C
 from ... import errors as kiln_errors
@@ -11,7 +14,15 @@ from .dataset import Dataset, IterableDataset
 from .tables import check_policy, file_name
 from .worker import get_worker_info
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    from ..._typing import StrPath
+
 __all__ = ["MapDataset", "ShuffleBuffer", "TarShards", "WindowDataset"]
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 def _decode(name, data):
@@ -28,7 +39,7 @@ def _decode(name, data):
     return data
 
 
-class TarShards(IterableDataset):
+class TarShards(IterableDataset[Any]):
     """Samples from tar files in WebDataset's form: neighbouring files with one name up to the first dot.
 
     A sample is a dict: "__key__" is that name, and each file stands under the rest of its name. decode:
@@ -37,7 +48,15 @@ class TarShards(IterableDataset):
     out, and so is what follows the place where a shard is damaged; skipped counts them.
     """
 
-    def __init__(self, *paths, decode=True, rank=0, num_replicas=1, errors="raise", transform=None):
+    def __init__(
+        self,
+        *paths: StrPath,
+        decode: bool | Callable[[str, bytes], Any] = True,
+        rank: int = 0,
+        num_replicas: int = 1,
+        errors: str = "raise",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:
         check_policy("TarShards", errors)
         if not 0 <= rank < num_replicas:
             raise kiln_errors.ValueError(
@@ -48,7 +67,7 @@ class TarShards(IterableDataset):
         self.rank, self.num_replicas = rank, num_replicas
         self.skipped = 0
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         info = get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
         mine = self.paths[self.rank :: self.num_replicas][worker::workers]
@@ -98,29 +117,29 @@ class TarShards(IterableDataset):
             yield key, files
 
 
-class ShuffleBuffer(IterableDataset):
+class ShuffleBuffer(IterableDataset[T_co]):
     """The samples of a stream in a random order: each is drawn from a buffer of so many.
 
     The order is a function of seed and epoch (and of the worker). Each pass is the next epoch, unless
     set_epoch(epoch) says otherwise.
     """
 
-    def __init__(self, dataset, buffer_size, seed=0):
+    def __init__(self, dataset: Dataset[T_co], buffer_size: int, seed: int = 0) -> None:
         if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 1:
             raise kiln_errors.ValueError(
                 f"ShuffleBuffer: buffer_size must be a positive integer; got {buffer_size!r}"
             )
         self.dataset, self.buffer_size, self.seed, self.epoch = dataset, buffer_size, seed, 0
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         self.epoch = epoch
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[T_co]:
         info = get_worker_info()
         rng = random.Random(f"{self.seed}/{self.epoch}/{0 if info is None else info.id}")
         self.epoch += 1
-        buffer = []
-        for sample in self.dataset:
+        buffer: list[T_co] = []
+        for sample in self.dataset:  # type: ignore[attr-defined]
             if len(buffer) < self.buffer_size:
                 buffer.append(sample)
                 continue
@@ -130,47 +149,47 @@ class ShuffleBuffer(IterableDataset):
         rng.shuffle(buffer)
         yield from buffer
 
-    def __len__(self):
-        return len(self.dataset)
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
 
 
-class MapDataset(Dataset):
+class MapDataset(Dataset[T_co]):
     """The samples of a data set, each changed by a function. A stream becomes a stream."""
 
-    def __new__(cls, dataset, function):
+    def __new__(cls, dataset: Dataset[Any], function: Callable[[Any], T_co]) -> Self:
         if cls is MapDataset and isinstance(dataset, IterableDataset):
-            cls = _MapStream
+            cls = _MapStream  # type: ignore[assignment]
         return object.__new__(cls)
 
-    def __init__(self, dataset, function):
+    def __init__(self, dataset: Dataset[Any], function: Callable[[Any], T_co]) -> None:
         if not callable(function):
             raise kiln_errors.TypeError(
                 f"MapDataset: function must be callable; got {type(function).__name__}"
             )
         self.dataset, self.function = dataset, function
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return MapDataset, (self.dataset, self.function)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> T_co:
         return self.function(self.dataset[index])
 
-    def __len__(self):
-        return len(self.dataset)
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
 
 
-class _MapStream(MapDataset, IterableDataset):
+class _MapStream(MapDataset[T_co], IterableDataset[T_co]):
     def __iter__(self):
         return map(self.function, self.dataset)
 
 
-class WindowDataset(Dataset):
+class WindowDataset(Dataset[Any]):
     """Windows of `size` neighbours of a sequence, `stride` apart: a tensor's rows [size, ..], or lists.
 
     horizon: so many that follow come as a second part, (window, what follows).
     """
 
-    def __init__(self, sequence, size, stride=1, horizon=0):
+    def __init__(self, sequence: Any, size: int, stride: int = 1, horizon: int = 0) -> None:
         for name, value, least in (("size", size, 1), ("stride", stride, 1), ("horizon", horizon, 0)):
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise kiln_errors.ValueError(
@@ -178,10 +197,10 @@ class WindowDataset(Dataset):
                 )
         self.sequence, self.size, self.stride, self.horizon = sequence, size, stride, horizon
 
-    def __len__(self):
+    def __len__(self) -> int:
         return max(0, (len(self.sequence) - self.size - self.horizon) // self.stride + 1)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
             raise kiln_errors.IndexError(
                 f"WindowDataset: index {index} is out of range for {len(self)} windows"

@@ -4,15 +4,23 @@ All are read once, into a tensor for each column of numbers and a list for any o
 fit is an error that names file, row and column; with errors="skip" it is left out and counted.
 """
 
+from __future__ import annotations
+
 import csv
 import json
 import os
 import sqlite3
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ... import _C
 from ... import errors as kiln_errors
 from .dataset import Dataset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..._typing import StrPath
 
 __all__ = [
     "ArrowDataset",
@@ -31,12 +39,12 @@ class BadRow(Exception):
     """What is wrong with a row: (where, what)."""
 
 
-def check_policy(op, policy):
+def check_policy(op: str, policy: str) -> None:
     if policy not in ("raise", "skip"):
         raise kiln_errors.ValueError(f"{op}: errors must be 'raise' or 'skip'; got {policy!r}")
 
 
-def file_name(op, path):
+def file_name(op: str, path: StrPath) -> str:
     """The path as text. A file that is missing is an error."""
     name = os.fspath(path)
     if not os.path.isfile(name):
@@ -44,14 +52,21 @@ def file_name(op, path):
     return name
 
 
-class TableDataset(Dataset):
+class TableDataset(Dataset[Any]):
     """Sample i is row i.
 
     A dict by column; with target, (features, target): the features are one float32 tensor of all columns,
     or of those named, and the target is what its column holds. skipped: how many rows were left out.
     """
 
-    def __init__(self, columns, features=None, target=None, transform=None, skipped=0):
+    def __init__(
+        self,
+        columns: Mapping[str, Any],
+        features: Sequence[str] | None = None,
+        target: str | None = None,
+        transform: Callable[[Any], Any] | None = None,
+        skipped: int = 0,
+    ) -> None:
         op = type(self).__name__
         self.columns = columns
         self.skipped = skipped
@@ -73,18 +88,18 @@ class TableDataset(Dataset):
                 )
             self.features = _C.stack([columns[n].to(_C.float32) for n in names], 1)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         if not -self._length <= index < self._length:
             raise kiln_errors.IndexError(
                 f"{type(self).__name__}: index {index} is out of range for {self._length} samples"
             )
         if self.features is None:
-            sample = {name: _value(column, index) for name, column in self.columns.items()}
+            sample: Any = {name: _value(column, index) for name, column in self.columns.items()}
         else:
-            sample = self.features[index], _value(self.columns[self.target], index)
+            sample = self.features[index], _value(self.columns[self.target], index)  # type: ignore[index]
         return sample if self.transform is None else self.transform(sample)
 
 
@@ -215,9 +230,12 @@ class CSVDataset(TableDataset):
     """
 
     def __init__(
-        self, path, *, types=None, features=None, target=None, header=True, delimiter=",",
-        quotechar='"', encoding="utf-8", errors="raise", transform=None,
-    ):  # fmt: skip
+        self, path: StrPath, *, types: Mapping[str, type] | None = None,
+        features: Sequence[str] | None = None, target: str | None = None,
+        header: bool | Sequence[str] = True, delimiter: str = ",", quotechar: str = '"',
+        encoding: str = "utf-8", errors: str = "raise",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:  # fmt: skip
         op = "CSVDataset"
         check_policy(op, errors)
         build = _Builder(op, file_name(op, path), types, errors)
@@ -255,9 +273,10 @@ class JSONLinesDataset(TableDataset):
     """
 
     def __init__(
-        self, path, *, types=None, features=None, target=None, encoding="utf-8", errors="raise",
-        transform=None,
-    ):  # fmt: skip
+        self, path: StrPath, *, types: Mapping[str, type] | None = None,
+        features: Sequence[str] | None = None, target: str | None = None, encoding: str = "utf-8",
+        errors: str = "raise", transform: Callable[[Any], Any] | None = None,
+    ) -> None:  # fmt: skip
         op = "JSONLinesDataset"
         check_policy(op, errors)
         build = _Builder(op, file_name(op, path), types, errors)
@@ -289,9 +308,11 @@ class SQLiteDataset(TableDataset):
     """The rows that a query of an SQLite file gives, in the query's order. The file is only read."""
 
     def __init__(
-        self, path, query, parameters=(), *, types=None, features=None, target=None,
-        errors="raise", transform=None,
-    ):  # fmt: skip
+        self, path: StrPath, query: str, parameters: Any = (), *,
+        types: Mapping[str, type] | None = None, features: Sequence[str] | None = None,
+        target: str | None = None, errors: str = "raise",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:  # fmt: skip
         op = "SQLiteDataset"
         check_policy(op, errors)
         build = _Builder(op, file_name(op, path), types, errors)
@@ -342,9 +363,11 @@ class ParquetDataset(_Arrow):
     """The rows of a Parquet file, or of some columns of it. pyarrow must be installed."""
 
     def __init__(
-        self, path, *, columns=None, types=None, features=None, target=None, errors="raise",
-        transform=None,
-    ):  # fmt: skip
+        self, path: StrPath, *, columns: Sequence[str] | None = None,
+        types: Mapping[str, type] | None = None, features: Sequence[str] | None = None,
+        target: str | None = None, errors: str = "raise",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:  # fmt: skip
         check_policy("ParquetDataset", errors)
         parquet = _pyarrow("ParquetDataset", "parquet")
         self._read(
@@ -357,9 +380,11 @@ class ArrowDataset(_Arrow):
     """The rows of an Arrow file (IPC, also called Feather). pyarrow must be installed."""
 
     def __init__(
-        self, path, *, columns=None, types=None, features=None, target=None, errors="raise",
-        transform=None,
-    ):  # fmt: skip
+        self, path: StrPath, *, columns: Sequence[str] | None = None,
+        types: Mapping[str, type] | None = None, features: Sequence[str] | None = None,
+        target: str | None = None, errors: str = "raise",
+        transform: Callable[[Any], Any] | None = None,
+    ) -> None:  # fmt: skip
         check_policy("ArrowDataset", errors)
         feather = _pyarrow("ArrowDataset", "feather")
         self._read(

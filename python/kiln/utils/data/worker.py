@@ -1,11 +1,14 @@
 """What runs in a loader's worker processes."""
 
+from __future__ import annotations
+
 import dataclasses
 import os
 import random
 import sys
 import traceback
 from multiprocessing.reduction import ForkingPickler
+from typing import Any
 
 from ... import _C
 from ...random import manual_seed
@@ -32,10 +35,10 @@ class WorkerInfo:
     id: int
     num_workers: int
     seed: int
-    dataset: object
+    dataset: Any
 
 
-def get_worker_info():
+def get_worker_info() -> WorkerInfo | None:
     """The WorkerInfo in a worker process; None elsewhere."""
     return _info
 
