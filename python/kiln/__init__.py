@@ -8,111 +8,124 @@ The names and what they do are PyTorch's:
     print(x.grad)
 """
 
+from typing import TYPE_CHECKING
+
 from . import _C
-from ._size import Size
+from ._size import Size as Size
 
 _C._register_size(Size)
 
 from ._C import *  # noqa: E402,F403
 from ._C import (  # noqa: E402,F401  names that a star leaves out, or hides
-    Tensor,
-    device,
-    dtype,
+    Tensor as Tensor,
+    device as device,
+    dtype as dtype,
 )
 from . import _signatures  # noqa: E402,F401
 from . import _keywords  # noqa: E402,F401  what the functions understand beside their arguments
 from ._aliases import *  # noqa: E402,F401,F403
-from math import e, inf, nan, pi  # noqa: E402,F401
-from . import _pickle, errors  # noqa: E402,F401
-from ._io import load, save  # noqa: E402,F401
-from .amp import GradScaler, autocast  # noqa: E402,F401
+from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402,F401
+from . import _pickle, errors as errors  # noqa: E402,F401
+from ._io import load as load, save as save  # noqa: E402,F401
+from .amp import GradScaler as GradScaler, autocast as autocast  # noqa: E402,F401
 from .amp.autocast_mode import (  # noqa: E402,F401
-    get_autocast_dtype,
-    is_autocast_cache_enabled,
-    is_autocast_enabled,
-    set_autocast_cache_enabled,
-    set_autocast_dtype,
-    set_autocast_enabled,
+    get_autocast_dtype as get_autocast_dtype,
+    is_autocast_cache_enabled as is_autocast_cache_enabled,
+    is_autocast_enabled as is_autocast_enabled,
+    set_autocast_cache_enabled as set_autocast_cache_enabled,
+    set_autocast_dtype as set_autocast_dtype,
+    set_autocast_enabled as set_autocast_enabled,
 )
 from .autograd import (  # noqa: E402,F401
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    is_grad_enabled as is_grad_enabled,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
 )
 from ._compositions import (  # noqa: E402,F401
-    clone,
-    detach,
-    finfo,
-    iinfo,
-    is_same_size,
-    pdist,
-    split_with_sizes,
-    unravel_index,
+    clone as clone,
+    detach as detach,
+    finfo as finfo,
+    iinfo as iinfo,
+    is_same_size as is_same_size,
+    pdist as pdist,
+    split_with_sizes as split_with_sizes,
+    unravel_index as unravel_index,
 )
-from ._device import get_default_device, set_default_device  # noqa: E402,F401
+from ._device import (  # noqa: E402,F401
+    get_default_device as get_default_device,
+    set_default_device as set_default_device,
+)
 from ._names import *  # noqa: E402,F401,F403
-from .errors import Error  # noqa: E402,F401
+from .errors import Error as Error  # noqa: E402,F401
 from . import (  # noqa: E402,F401
-    amp,
-    autograd,
-    backends,
-    compiler,
-    cuda,
-    fft,
-    func,
-    linalg,
-    nn,
-    opencl,
-    optim,
-    profiler,
-    random,
-    record,
-    special,
-    utils,
+    amp as amp,
+    autograd as autograd,
+    backends as backends,
+    compiler as compiler,
+    cuda as cuda,
+    fft as fft,
+    func as func,
+    linalg as linalg,
+    nn as nn,
+    opencl as opencl,
+    optim as optim,
+    profiler as profiler,
+    random as random,
+    record as record,
+    special as special,
+    utils as utils,
 )
-from .func import vmap  # noqa: E402,F401
-from ._compile import compile  # noqa: E402,F401
-from ._graph_model import GraphModel, capture, load_graph  # noqa: E402,F401
-from ._statistics import histogramdd, pca_lowrank, svd_lowrank  # noqa: E402,F401
+from .func import vmap as vmap  # noqa: E402,F401
+from ._compile import compile as compile  # noqa: E402,F401
+from ._graph_model import (  # noqa: E402,F401
+    GraphModel as GraphModel,
+    capture as capture,
+    load_graph as load_graph,
+)
+from ._statistics import (  # noqa: E402,F401
+    histogramdd as histogramdd,
+    pca_lowrank as pca_lowrank,
+    svd_lowrank as svd_lowrank,
+)
 from .nn.functional import (  # noqa: E402,F401  names that PyTorch has in both places
-    adaptive_avg_pool1d,
-    adaptive_max_pool1d,
-    alpha_dropout,
-    avg_pool1d,
-    batch_norm,
-    bilinear,
-    celu,
-    celu_,
-    channel_shuffle,
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    cosine_similarity,
-    dropout,
-    group_norm,
-    hardshrink,
-    instance_norm,
-    layer_norm,
-    max_pool1d,
-    max_pool1d_with_indices,
-    max_pool2d,
-    max_pool3d,
-    pairwise_distance,
-    pixel_shuffle,
-    pixel_unshuffle,
-    prelu,
-    rms_norm,
-    rrelu,
-    rrelu_,
-    selu,
-    selu_,
-    threshold,
-    threshold_,
+    adaptive_avg_pool1d as adaptive_avg_pool1d,
+    adaptive_max_pool1d as adaptive_max_pool1d,
+    alpha_dropout as alpha_dropout,
+    avg_pool1d as avg_pool1d,
+    batch_norm as batch_norm,
+    bilinear as bilinear,
+    celu as celu,
+    celu_ as celu_,
+    channel_shuffle as channel_shuffle,
+    conv1d as conv1d,
+    conv2d as conv2d,
+    conv3d as conv3d,
+    conv_transpose1d as conv_transpose1d,
+    conv_transpose2d as conv_transpose2d,
+    conv_transpose3d as conv_transpose3d,
+    cosine_similarity as cosine_similarity,
+    dropout as dropout,
+    group_norm as group_norm,
+    hardshrink as hardshrink,
+    instance_norm as instance_norm,
+    layer_norm as layer_norm,
+    max_pool1d as max_pool1d,
+    max_pool1d_with_indices as max_pool1d_with_indices,
+    max_pool2d as max_pool2d,
+    max_pool3d as max_pool3d,
+    pairwise_distance as pairwise_distance,
+    pixel_shuffle as pixel_shuffle,
+    pixel_unshuffle as pixel_unshuffle,
+    prelu as prelu,
+    rms_norm as rms_norm,
+    rrelu as rrelu,
+    rrelu_ as rrelu_,
+    selu as selu,
+    selu_ as selu_,
+    threshold as threshold,
+    threshold_ as threshold_,
 )
 
 __version__ = _C.__version__
@@ -135,11 +148,22 @@ channels_last_3d = "channels_last_3d"
 
 newaxis = None
 
+if TYPE_CHECKING:
+    from . import (
+        audio as audio,
+        metrics as metrics,
+        models as models,
+        onnx as onnx,
+        rl as rl,
+        train as train,
+        vision as vision,
+    )
+else:
 
-def __getattr__(name):
-    # What most programs do not need.
-    if name in ("audio", "metrics", "models", "onnx", "rl", "train", "vision"):
-        from importlib import import_module
+    def __getattr__(name):
+        # What most programs do not need.
+        if name in ("audio", "metrics", "models", "onnx", "rl", "train", "vision"):
+            from importlib import import_module
 
-        return import_module(f".{name}", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return import_module(f".{name}", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

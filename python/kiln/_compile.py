@@ -1,18 +1,27 @@
 """kiln.compile: functions and modules that are captured in their first call, and replayed."""
 
+from __future__ import annotations
+
 import functools
 import types
 import warnings
 import weakref
+from typing import TYPE_CHECKING
 
 from . import _C, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .nn.module import Module
 
 __all__ = ["compile", "is_compiling"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.FunctionType)
 
 
-def is_compiling():
+def is_compiling() -> bool:
     """Whether this thread captures a graph."""
     return _C._is_capturing()
 
@@ -197,13 +206,20 @@ class CompiledFunction:
     those of the function itself.
     """
 
-    def __init__(self, function, fullgraph=False, max_variants=8, freeze=False, passes=True):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        fullgraph: bool = False,
+        max_variants: int = 8,
+        freeze: bool = False,
+        passes: bool = True,
+    ) -> None:
         self._function = function
         self._fullgraph = fullgraph
         self._max_variants = max_variants
         self._freeze = freeze
         self._passes = passes
-        self._variants = {}
+        self._variants: dict[Any, Any] = {}
         self._surroundings = None
         self._eager = 0
         self._said = False
@@ -239,7 +255,7 @@ class CompiledFunction:
                 _state_of(value, key, keep, held)
         return spec, (spec, tuple(key)), tensors, keep, held
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _C._is_capturing():
             return self._function(*args, **kwargs)
         spec, key, tensors, keep, held = self._key(args, kwargs)
@@ -266,7 +282,7 @@ class CompiledFunction:
             )
         return self._function(*args, **kwargs)
 
-    def __get__(self, instance, owner=None):
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
         bound = self.__dict__.setdefault("_bound", weakref.WeakKeyDictionary())
@@ -277,39 +293,39 @@ class CompiledFunction:
             )
         return bound[instance]
 
-    def explain(self):
+    def explain(self) -> str:
         """What was captured, what the passes made of it, and what is computed eagerly, and why."""
         text = "".join(variant.compiled.explain() for variant in self._variants.values())
         if self._eager:
             text += f"{self._eager} calls were eager: no variant fits them\n"
         return text
 
-    def graphs(self):
+    def graphs(self) -> str:
         """The graphs as text."""
         return "".join(variant.compiled.graphs() for variant in self._variants.values())
 
-    def to_dot(self):
+    def to_dot(self) -> str:
         """The graph that was captured last, for Graphviz."""
         return [v.compiled.to_dot() for v in self._variants.values()][-1] if self._variants else ""
 
-    def counts(self):
+    def counts(self) -> dict[str, int]:
         """{"variants", "captured", "replayed", "eager"}: how many calls were which."""
         total = [0, 0, 0, self._eager]
         for variant in self._variants.values():
             total = [a + b for a, b in zip(total, variant.compiled.counts(), strict=True)]
         return dict(zip(("variants", "captured", "replayed", "eager"), total, strict=True))
 
-    def reset(self):
+    def reset(self) -> None:
         """Forgets what was captured."""
         self._variants.clear()
         self._surroundings = None
         self._eager = 0
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         options = (self._fullgraph, self._max_variants, self._freeze, self._passes)
         return CompiledFunction, (self._function, *options)
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
         import copy
 
         options = (self._fullgraph, self._max_variants, self._freeze, self._passes)
@@ -366,38 +382,38 @@ def _add_line(error):
 class CompiledModule:
     """A module whose calls are compiled; everything else is the module's own."""
 
-    def __init__(self, module, compiled):
+    def __init__(self, module: Module, compiled: Any) -> None:
         object.__setattr__(self, "_orig_mod", module)
         object.__setattr__(self, "_compiled", compiled)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self):
         return type(self._orig_mod)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(*args, **kwargs)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._orig_mod, name)
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._orig_mod, name, value)
 
-    def __delattr__(self, name):
+    def __delattr__(self, name: str) -> None:
         delattr(self._orig_mod, name)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return repr(self._orig_mod)
 
-    def explain(self):
+    def explain(self) -> str:
         """As of a compiled function."""
         return self._compiled.explain()
 
-    def graphs(self):
+    def graphs(self) -> str:
         """The graphs as text."""
         return self._compiled.graphs()
 
-    def counts(self):
+    def counts(self) -> dict[str, int]:
         """How many calls were captured, replayed and eager."""
         return self._compiled.counts()
 
@@ -421,15 +437,15 @@ def _options_of(backend, mode, options):
 
 
 def compile(
-    model=None,
+    model: Any = None,
     *,
-    fullgraph=False,
-    dynamic=None,
-    backend="kiln",
-    mode=None,
-    options=None,
-    disable=False,
-):
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = "kiln",
+    mode: str | None = None,
+    options: Any = None,
+    disable: bool = False,
+) -> Any:
     """model, a function or a module, captured when it is called first and replayed from then on.
 
     fullgraph: a model that cannot be one graph is an error that names the line; without, it is

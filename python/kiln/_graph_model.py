@@ -1,8 +1,18 @@
 """kiln.capture and kiln.load_graph: a model as a graph that needs no class, and its files."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from . import _C, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ._C import Tensor, dtype
+    from ._typing import StrPath
 
 
 class GraphModel:
@@ -11,10 +21,10 @@ class GraphModel:
     Inputs have the dtypes that it was captured with, and the shapes, but for free dims.
     """
 
-    def __init__(self, captured):
+    def __init__(self, captured: Any) -> None:
         self._captured = captured
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs: Tensor) -> Any:
         for i, x in enumerate(inputs):
             if not isinstance(x, _C.Tensor):
                 raise errors.TypeError(
@@ -23,36 +33,36 @@ class GraphModel:
         outputs = self._captured.run(list(inputs))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def save(self, path):
+    def save(self, path: StrPath) -> None:
         """Writes the graph and its weights to one safetensors file."""
         self._captured.save(os.fspath(path))
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[tuple[str, dtype, tuple[int | str, ...]]]:
         """(name, dtype, shape) of each input; a free dim of a shape is its name."""
         return [(name, dtype, tuple(shape)) for name, dtype, shape in self._captured.inputs()]
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str]:
         """The names of the outputs."""
         return list(self._captured.output_names())
 
     @property
-    def constants(self):
+    def constants(self) -> dict[str, Tensor]:
         """The tensors that the graph holds, by name: parameters, buffers, numbers."""
         return dict(self._captured.constants())
 
-    def to_dot(self):
+    def to_dot(self) -> str:
         """The graph for Graphviz."""
         return self._captured.to_dot()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._captured.nodes()
 
-    def __str__(self):
+    def __str__(self) -> str:
         return str(self._captured)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         names = ", ".join(name for name, _, _ in self.inputs)
         return f"GraphModel({names} -> {', '.join(self.output_names)}; {len(self)} nodes)"
 
@@ -120,8 +130,14 @@ def _free_dims(dynamic_shapes, names):
 
 
 def capture(
-    model, args, kwargs=None, *, input_names=None, output_names=None, dynamic_shapes=None
-):
+    model: Callable[..., Any],
+    args: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    dynamic_shapes: Any = None,
+) -> GraphModel:
     """model(*args, **kwargs), called once, as a GraphModel.
 
     args: a tensor or a tuple; its tensors are the graph's inputs, other arguments keep their
@@ -169,6 +185,6 @@ def capture(
     )
 
 
-def load_graph(path):
+def load_graph(path: StrPath) -> GraphModel:
     """The GraphModel that save wrote. No code in the file is ever executed."""
     return GraphModel(_C._load_graph_model(os.fspath(path)))

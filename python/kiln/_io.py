@@ -4,16 +4,31 @@ The format is that of the name's extension when writing (.safetensors; NumPy's .
 anything else is PyTorch's, as with torch.save), and what the file holds when reading.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from . import _C, errors
 
+if TYPE_CHECKING:
+    from typing import IO, Any
 
-def save(obj, f, *, metadata=None, max_shard_size=0, compressed=False):
+    from ._typing import StrPath
+
+
+def save(
+    obj: Any,
+    f: StrPath | bytes | IO[bytes],
+    *,
+    metadata: Mapping[str, str] | None = None,
+    max_shard_size: int = 0,
+    compressed: bool = False,
+) -> None:
     """Writes obj to f: a path, or a file object that is open for writing bytes.
 
     PyTorch's format takes tensors, numbers, texts and nested dicts, lists, tuples and sets, as
@@ -28,7 +43,7 @@ def save(obj, f, *, metadata=None, max_shard_size=0, compressed=False):
     if not _is_path(f) and hasattr(f, "write"):
         _save_to_object(obj, f, metadata, max_shard_size, compressed)
         return
-    path = os.fspath(f)
+    path = os.fspath(f)  # type: ignore[arg-type]
     if _C._is_torch_name(path) and metadata is None and not max_shard_size and not compressed:
         _C._save_torch(obj, path)
         return
@@ -66,15 +81,15 @@ def _save_to_object(obj, f, metadata, max_shard_size, compressed):
 
 
 def load(
-    f,
-    map_location=None,
-    pickle_module=None,
+    f: StrPath | bytes | IO[bytes],
+    map_location: Any = None,
+    pickle_module: Any = None,
     *,
-    weights_only=True,
-    mmap=None,
-    key=None,
-    max_ratio=64,
-):
+    weights_only: bool = True,
+    mmap: bool | None = None,
+    key: str | None = None,
+    max_ratio: int = 64,
+) -> Any:
     """What a file holds: of a PyTorch file everything, of others the tensors by name.
 
     f: a path, or a file object that is open for reading bytes. Files of any of the formats are
@@ -105,7 +120,7 @@ def load(
     place = _placer(map_location)
     if not _is_path(f) and hasattr(f, "read"):
         return _load_object(f, key, int(max_ratio), place)
-    path = os.fspath(f)
+    path = os.fspath(f)  # type: ignore[arg-type]
     if not os.path.exists(path):
         raise errors.FileNotFoundError(f"load: there is no file {os.fsdecode(path)!r}")
     return _load_path(path, key, int(max_ratio), place)

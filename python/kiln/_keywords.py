@@ -248,7 +248,7 @@ def _find(path):
 
 _C._set_keywords(_ANY, _call)
 for _path, _names in _NAMES.items():
-    _C._add_keywords(_find(_path), _names)
+    _C._add_keywords(_find(_path), _names)  # type: ignore[arg-type]
 for _place, _names in _OUT.items():
     for _name in _names.split():
         _C._add_keywords(_find(_place + _name), {"out": None})

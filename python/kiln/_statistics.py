@@ -1,14 +1,30 @@
 """Statistics of many points: histograms of several dims, decompositions of low rank."""
 
+from __future__ import annotations
+
 import collections
+from typing import TYPE_CHECKING
 
 from . import _C, linalg
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ._C import Tensor
+
 _indices = range
-_Histogram = collections.namedtuple("histogramdd", ["hist", "bin_edges"])
+_Histogram: Any = collections.namedtuple("histogramdd", ["hist", "bin_edges"])  # type: ignore[name-match]
 
 
-def histogramdd(input, bins, *, range=None, weight=None, density=False):
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
     """(counts, edges) of points [..., N] in boxes of N dims.
 
     bins: how many equal intervals, for all dims or for each, or the ascending edges of each dim.
@@ -19,16 +35,17 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
         raise RuntimeError(f"histogramdd: expected points [..., N]; got {list(input.shape)}")
     points = input.reshape(-1, input.shape[-1])
     n = points.shape[1]
-    bins = [bins] * n if isinstance(bins, int) else list(bins)
-    if len(bins) != n:
-        raise RuntimeError(f"histogramdd: expected bins for each of {n} dims; got {len(bins)}")
+    of_dims: list[Any] = [bins] * n if isinstance(bins, int) else list(bins)
+    if len(of_dims) != n:
+        raise RuntimeError(f"histogramdd: expected bins for each of {n} dims; got {len(of_dims)}")
     if range is not None and len(range) != 2 * n:
         raise RuntimeError(f"histogramdd: expected {2 * n} ends of ranges; got {len(range)}")
+    ends: Any = range
     edges = [
         b.to(points.dtype)
         if isinstance(b, _C.Tensor)
-        else _C.histogram(points[:, i].contiguous(), b, range=range and tuple(range[2 * i : 2 * i + 2]))[1]
-        for i, b in enumerate(bins)
+        else _C.histogram(points[:, i].contiguous(), b, range=ends and tuple(ends[2 * i : 2 * i + 2]))[1]
+        for i, b in enumerate(of_dims)
     ]
     sizes = [len(e) - 1 for e in edges]
     box = _C.zeros(len(points), dtype=_C.int64)
@@ -51,7 +68,9 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     return _Histogram(counts, tuple(edges))
 
 
-def svd_lowrank(A, q=6, niter=2, M=None):
+def svd_lowrank(
+    A: Tensor, q: int = 6, niter: int = 2, M: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) with A - M near U diag(S) V^H of rank q, by a randomized method.
 
     Algorithm 5.1 of Halko, Martinsson and Tropp (2009), arXiv:0909.4061, after niter iterations.
@@ -71,7 +90,9 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     return (V, S, U) if wide else (U, S, V)
 
 
-def pca_lowrank(A, q=None, center=True, niter=2):
+def pca_lowrank(
+    A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
+) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) of the q principal components of the rows of A: the columns of V.
 
     q: min(6, *A.shape[-2:]) unless given; center: the columns' means are subtracted first.

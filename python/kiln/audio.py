@@ -3,11 +3,20 @@
 Waveforms are floats [.., time]; spectrograms [.., frequencies, frames]. All are differentiable.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from . import _C, errors
 from .nn import Module
 from .nn import functional as F
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ._C import Tensor
 
 __all__ = [
     "AmplitudeToDB",
@@ -23,9 +32,10 @@ __all__ = [
 
 
 def spectrogram(
-    waveform, pad=0, window=None, n_fft=400, hop_length=None, win_length=None, power=2.0,
-    normalized=False, center=True, pad_mode="reflect",
-):  # fmt: skip
+    waveform: Tensor, pad: int = 0, window: Tensor | None = None, n_fft: int = 400,
+    hop_length: int | None = None, win_length: int | None = None, power: float | None = 2.0,
+    normalized: bool = False, center: bool = True, pad_mode: str = "reflect",
+) -> Tensor:  # fmt: skip
     """|STFT|^power of a waveform, [.., n_fft // 2 + 1, frames]; power=None: the complex values.
 
     window: Hann's, by default. normalized: divided by the window's norm.
@@ -67,7 +77,15 @@ def _to_hz(mel, scale):
     return 1000 * math.exp(math.log(6.4) * (mel - 15) / 27)
 
 
-def melscale_fbanks(n_freqs, f_min, f_max, n_mels, sample_rate, norm=None, mel_scale="htk"):
+def melscale_fbanks(
+    n_freqs: int,
+    f_min: float,
+    f_max: float,
+    n_mels: int,
+    sample_rate: int,
+    norm: str | None = None,
+    mel_scale: str = "htk",
+) -> Tensor:
     """Triangular filters [n_freqs, n_mels], as far apart on the mel scale.
 
     mel_scale: "htk", or "slaney" (a line up to 1000 Hz). norm="slaney": each has the area 1.
@@ -83,8 +101,8 @@ def melscale_fbanks(n_freqs, f_min, f_max, n_mels, sample_rate, norm=None, mel_s
             f" f_max; got {n_freqs}, {n_mels}, {f_min}, {f_max}"
         )
     low, high = _to_mel(f_min, mel_scale), _to_mel(f_max, mel_scale)
-    edges = [_to_hz(low + (high - low) * i / (n_mels + 1), mel_scale) for i in range(n_mels + 2)]
-    edges = _C.tensor(edges, dtype=_C.float64)
+    hz = [_to_hz(low + (high - low) * i / (n_mels + 1), mel_scale) for i in range(n_mels + 2)]
+    edges = _C.tensor(hz, dtype=_C.float64)
     frequencies = _C.linspace(0, sample_rate // 2, n_freqs, dtype=_C.float64).unsqueeze(1)
     widths = edges[1:] - edges[:-1]
     rising = (frequencies - edges[:-2]) / widths[:-1]
@@ -95,7 +113,9 @@ def melscale_fbanks(n_freqs, f_min, f_max, n_mels, sample_rate, norm=None, mel_s
     return filters.to(_C.float32)
 
 
-def amplitude_to_DB(x, multiplier, amin, db_multiplier, top_db=None):
+def amplitude_to_DB(
+    x: Tensor, multiplier: float, amin: float, db_multiplier: float, top_db: float | None = None
+) -> Tensor:
     """multiplier log10(max(x, amin)) - multiplier db_multiplier; nothing further than top_db below
     the loudest of each [C, frequencies, frames]."""
     out = multiplier * _C.log10(x.clamp(amin)) - multiplier * db_multiplier
@@ -105,7 +125,7 @@ def amplitude_to_DB(x, multiplier, amin, db_multiplier, top_db=None):
     return _C.maximum(out, out.amax(dims, keepdim=True) - top_db)
 
 
-def create_dct(n_mfcc, n_mels, norm=None):
+def create_dct(n_mfcc: int, n_mels: int, norm: str | None = None) -> Tensor:
     """The discrete cosine transform (II) as a matrix [n_mels, n_mfcc]; norm="ortho": orthonormal."""
     if norm not in (None, "ortho"):
         raise errors.ValueError(f"create_dct: norm must be None or 'ortho'; got {norm!r}")
@@ -123,9 +143,10 @@ class Spectrogram(Module):
     """spectrogram() with these options."""
 
     def __init__(
-        self, n_fft=400, win_length=None, hop_length=None, pad=0, power=2.0, normalized=False,
-        center=True, pad_mode="reflect",
-    ):  # fmt: skip
+        self, n_fft: int = 400, win_length: int | None = None, hop_length: int | None = None,
+        pad: int = 0, power: float | None = 2.0, normalized: bool = False, center: bool = True,
+        pad_mode: str = "reflect",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.n_fft, self.pad, self.power, self.normalized = n_fft, pad, power, normalized
         self.win_length = n_fft if win_length is None else win_length
@@ -133,7 +154,7 @@ class Spectrogram(Module):
         self.center, self.pad_mode = center, pad_mode
         self.register_buffer("window", _C.hann_window(self.win_length))
 
-    def forward(self, waveform):
+    def forward(self, waveform: Tensor) -> Tensor:
         return spectrogram(
             waveform, self.pad, self.window, self.n_fft, self.hop_length, self.win_length,
             self.power, self.normalized, self.center, self.pad_mode,
@@ -144,16 +165,17 @@ class MelScale(Module):
     """[.., n_stft, frames] -> [.., n_mels, frames]."""
 
     def __init__(
-        self, n_mels=128, sample_rate=16000, f_min=0.0, f_max=None, n_stft=201, norm=None,
-        mel_scale="htk",
-    ):  # fmt: skip
+        self, n_mels: int = 128, sample_rate: int = 16000, f_min: float = 0.0,
+        f_max: float | None = None, n_stft: int = 201, norm: str | None = None,
+        mel_scale: str = "htk",
+    ) -> None:  # fmt: skip
         super().__init__()
         f_max = float(sample_rate // 2) if f_max is None else f_max
         self.register_buffer(
             "fb", melscale_fbanks(n_stft, f_min, f_max, n_mels, sample_rate, norm, mel_scale)
         )
 
-    def forward(self, specgram):
+    def forward(self, specgram: Tensor) -> Tensor:
         return (specgram.mT @ self.fb).mT
 
 
@@ -161,10 +183,12 @@ class MelSpectrogram(Module):
     """A spectrogram through mel filters."""
 
     def __init__(
-        self, sample_rate=16000, n_fft=400, win_length=None, hop_length=None, f_min=0.0, f_max=None,
-        pad=0, n_mels=128, power=2.0, normalized=False, center=True, pad_mode="reflect", norm=None,
-        mel_scale="htk",
-    ):  # fmt: skip
+        self, sample_rate: int = 16000, n_fft: int = 400, win_length: int | None = None,
+        hop_length: int | None = None, f_min: float = 0.0, f_max: float | None = None,
+        pad: int = 0, n_mels: int = 128, power: float | None = 2.0, normalized: bool = False,
+        center: bool = True, pad_mode: str = "reflect", norm: str | None = None,
+        mel_scale: str = "htk",
+    ) -> None:  # fmt: skip
         super().__init__()
         self.spectrogram = Spectrogram(
             n_fft, win_length, hop_length, pad, power, normalized, center, pad_mode
@@ -173,14 +197,14 @@ class MelSpectrogram(Module):
             n_mels, sample_rate, f_min, f_max, n_fft // 2 + 1, norm, mel_scale
         )
 
-    def forward(self, waveform):
+    def forward(self, waveform: Tensor) -> Tensor:
         return self.mel_scale(self.spectrogram(waveform))
 
 
 class AmplitudeToDB(Module):
     """Decibels of a power ("power") or an amplitude ("magnitude")."""
 
-    def __init__(self, stype="power", top_db=None):
+    def __init__(self, stype: str = "power", top_db: float | None = None) -> None:
         super().__init__()
         if stype not in ("power", "magnitude") or (top_db is not None and top_db < 0):
             raise errors.ValueError(
@@ -189,7 +213,7 @@ class AmplitudeToDB(Module):
             )
         self.stype, self.top_db = stype, top_db
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return amplitude_to_DB(x, 10.0 if self.stype == "power" else 20.0, 1e-10, 0.0, self.top_db)
 
 
@@ -199,7 +223,14 @@ class MFCC(Module):
     melkwargs: MelSpectrogram's options. log_mels: its logarithm instead of decibels.
     """
 
-    def __init__(self, sample_rate=16000, n_mfcc=40, norm="ortho", log_mels=False, melkwargs=None):
+    def __init__(
+        self,
+        sample_rate: int = 16000,
+        n_mfcc: int = 40,
+        norm: str | None = "ortho",
+        log_mels: bool = False,
+        melkwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__()
         self.MelSpectrogram = MelSpectrogram(sample_rate, **(melkwargs or {}))
         n_mels = self.MelSpectrogram.mel_scale.fb.shape[1]
@@ -209,7 +240,7 @@ class MFCC(Module):
         self.amplitude_to_DB = AmplitudeToDB("power", 80.0)
         self.register_buffer("dct_mat", create_dct(n_mfcc, n_mels, norm))
 
-    def forward(self, waveform):
+    def forward(self, waveform: Tensor) -> Tensor:
         mels = self.MelSpectrogram(waveform)
         mels = _C.log(mels + 1e-6) if self.log_mels else self.amplitude_to_DB(mels)
         return (mels.mT @ self.dct_mat).mT

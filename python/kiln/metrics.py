@@ -6,9 +6,14 @@
     print(accuracy.compute())
 """
 
+from typing import TYPE_CHECKING
+
 from ._C import _metrics
 
-__all__ = [_name for _name in dir(_metrics) if not _name.startswith("_")]
-for _name in __all__:
-    globals()[_name] = getattr(_metrics, _name)
-del _name
+if TYPE_CHECKING:
+    from ._C._metrics import *  # noqa: F403
+else:
+    __all__ = [_name for _name in dir(_metrics) if not _name.startswith("_")]
+    for _name in __all__:
+        globals()[_name] = getattr(_metrics, _name)
+    del _name

@@ -1,23 +1,34 @@
 """ONNX files: export writes a model as one, load reads one as a module."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from . import _C, errors, nn
 from ._graph_model import GraphModel, capture
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ._C import Tensor
+    from ._typing import StrPath
+    from .nn.module import Module
+
 
 def export(
-    model,
-    args,
-    path,
-    kwargs=None,
+    model: Module | Callable[..., Any],
+    args: Any,
+    path: StrPath,
+    kwargs: Mapping[str, Any] | None = None,
     *,
-    input_names=None,
-    output_names=None,
-    dynamic_axes=None,
-    dynamic_shapes=None,
-    opset_version=20,
-):
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    dynamic_axes: Any = None,
+    dynamic_shapes: Any = None,
+    opset_version: int = 20,
+) -> None:
     """Writes model(*args, **kwargs) as an ONNX file of opset 20, the only one that is written.
 
     model: a module (call eval() first), a function, or a GraphModel, for which args is None. The
@@ -58,7 +69,7 @@ class Model(nn.Module):
     Its weights are parameters under their names in the file, where dots make modules.
     """
 
-    def __init__(self, read):
+    def __init__(self, read: Any) -> None:
         super().__init__()
         object.__setattr__(self, "_read", read)
         places = []
@@ -69,16 +80,16 @@ class Model(nn.Module):
         object.__setattr__(self, "_places", places)
 
     @property
-    def input_names(self):
+    def input_names(self) -> list[str]:
         """The names of the inputs, in order."""
         return list(self._read.input_names())
 
     @property
-    def output_names(self):
+    def output_names(self) -> list[str]:
         """The names of the outputs, in order."""
         return list(self._read.output_names())
 
-    def forward(self, *inputs):
+    def forward(self, *inputs: Tensor) -> Any:
         """The output, or a tuple of several.
 
         Inputs and outputs are tensors; a list of tensors where the file has a sequence, None where
@@ -117,7 +128,7 @@ def _place(module, name):
     return module, key
 
 
-def load(path):
+def load(path: StrPath) -> Model:
     """The model in an ONNX file (opset 7 to 28). No code in the file is ever executed.
 
     Throws IoError for a malformed file, and NotImplementedError, which names the node and its
@@ -126,6 +137,6 @@ def load(path):
     return Model(_C._load_onnx(os.fspath(path)))
 
 
-def operators():
+def operators() -> list[str]:
     """The names of the operators that load takes."""
     return _C._onnx_operators()

@@ -5,8 +5,17 @@ device="opencl"), model.to("opencl"). Without a driver or a device is_available(
 says what is missing, and the device is a DeviceError.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import _C
 from .errors import DeviceError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._typing import DeviceLike
 
 __all__ = [
     "absence", "device_count", "empty_cache", "get_device_name", "get_device_properties",
@@ -24,32 +33,32 @@ def _index(device):
     return device.index or 0
 
 
-def is_available():
+def is_available() -> bool:
     """Whether there is an OpenCL device."""
     return device_count() > 0
 
 
-def device_count():
+def device_count() -> int:
     """How many there are."""
     return _C._opencl_device_count()
 
 
-def absence():
+def absence() -> str:
     """Why there is none: what is missing, and how to install it. Empty where there is one."""
     return _C._opencl_absence()
 
 
-def get_device_properties(device=None):
+def get_device_properties(device: DeviceLike | int | None = None) -> dict[str, Any]:
     """A dict: name, vendor, driver, total_memory, has_float64. DeviceError without that device."""
     return _C._opencl_device_properties(_index(device))
 
 
-def get_device_name(device=None):
+def get_device_name(device: DeviceLike | int | None = None) -> str:
     """The device's name."""
     return get_device_properties(device)["name"]
 
 
-def synchronize(device=None):
+def synchronize(device: DeviceLike | int | None = None) -> None:
     """Waits for all that was computed there.
 
     Raises what kernels found wrong and nobody was told: IndexError, ValueError.
@@ -57,26 +66,26 @@ def synchronize(device=None):
     _C._opencl_synchronize(_index(device))
 
 
-def memory_stats(device=None):
+def memory_stats(device: DeviceLike | int | None = None) -> dict[str, Any]:
     """A dict as kiln.memory_stats() gives, of the device's memory."""
     return _C._opencl_memory_stats(_index(device))
 
 
-def memory_allocated(device=None):
+def memory_allocated(device: DeviceLike | int | None = None) -> int:
     """The bytes that tensors hold there."""
     return memory_stats(device)["bytes_in_use"]
 
 
-def reset_memory_stats(device=None):
+def reset_memory_stats(device: DeviceLike | int | None = None) -> None:
     """Sets the counters of allocations to 0 and the peak to what is in use."""
     _C._opencl_reset_memory_stats(_index(device))
 
 
-def empty_cache(device=None):
+def empty_cache(device: DeviceLike | int | None = None) -> None:
     """Gives the driver back what was freed and kept."""
     _C._opencl_empty_cache(_index(device))
 
 
-def set_memory_limit(bytes, device=None):
+def set_memory_limit(bytes: int, device: DeviceLike | int | None = None) -> None:
     """The most that may be allocated there; what would need more raises ValueError."""
     _C._opencl_set_memory_limit(bytes, _index(device))

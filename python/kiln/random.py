@@ -1,8 +1,15 @@
 """The default generator of random numbers: seeding it, keeping and restoring its state."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
 
 from ._C import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 __all__ = [
     "default_generator",
@@ -16,7 +23,7 @@ __all__ = [
 
 
 @contextlib.contextmanager
-def fork_rng(devices=None, enabled=True):
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Draws inside the block change nothing for the draws after it."""
     if not enabled:
         yield

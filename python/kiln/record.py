@@ -6,7 +6,10 @@
 Every file is treated as hostile: an IoError, and nothing is changed.
 """
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from . import _C
 from ._C import (
@@ -18,34 +21,40 @@ from ._C import (
     RecordItem,
 )
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._typing import DeviceLike, StrPath
+
 _FORMATS = _C._RecordFormat
 
 
 class Recorder:
     """Writes records to files of one format, in the dtypes of `settings`, and reads them."""
 
-    _format, _gzip = None, False
+    _format: Any = None
+    _gzip = False
 
-    def __init__(self, settings=FullPrecisionSettings):
+    def __init__(self, settings: Any = FullPrecisionSettings) -> None:
         if self._format is None:
             raise TypeError("Recorder: an abstract class; try NamedMpkFileRecorder()")
         self._recorder = _C._Recorder(self._format, self._gzip, settings)
 
     @property
-    def settings(self):
+    def settings(self) -> Any:
         """The dtypes that numbers are stored in."""
         return self._recorder.settings
 
     @property
-    def extension(self):
+    def extension(self) -> str:
         """"mpk.gz": added to a path that does not end in it."""
         return self._recorder.extension
 
-    def record(self, record, path):
+    def record(self, record: Record, path: StrPath) -> None:
         """Replaces the file only when the new one is complete. IoError."""
         self._recorder.record(record, os.fspath(path))
 
-    def load(self, path, device="cpu"):
+    def load(self, path: StrPath, device: DeviceLike = "cpu") -> Record:
         """The record in a file. IoError when it is missing, malformed or of another format."""
         return self._recorder.load(os.fspath(path), _C.device(device))
 
@@ -95,16 +104,32 @@ class JsonGzFileRecorder(JsonFileRecorder):
 class NamedMpkBytesRecorder:
     """MessagePack in memory."""
 
-    def __init__(self, settings=FullPrecisionSettings):
+    def __init__(self, settings: Any = FullPrecisionSettings) -> None:
         self.settings = settings
 
-    def record(self, record):
+    def record(self, record: Record) -> bytes:
         """The record as bytes."""
         return _C._record_to_bytes(record, self.settings)
 
-    def load(self, data, device="cpu"):
+    def load(self, data: bytes, device: DeviceLike = "cpu") -> Record:
         """The record in bytes. IoError when they are none."""
         return _C._record_from_bytes(bytes(data), _C.device(device))
 
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "os"]
+__all__ = [
+    "CborFileRecorder",
+    "DoublePrecisionSettings",
+    "FullPrecisionSettings",
+    "HalfPrecisionSettings",
+    "JsonFileRecorder",
+    "JsonGzFileRecorder",
+    "NamedMpkBytesRecorder",
+    "NamedMpkFileRecorder",
+    "NamedMpkGzFileRecorder",
+    "PrecisionSettings",
+    "PrettyJsonFileRecorder",
+    "Record",
+    "RecordItem",
+    "Recorder",
+    "SafetensorsRecorder",
+]

@@ -6,45 +6,55 @@ action_space (Discrete or Box), reset(seed=None) -> (observation, info) and step
 environments may be Python's.
 """
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 from . import _C, nn, optim
 from ._C._rl import (  # noqa: F401
-    Box,
-    BuiltinEnvironment,
-    CartPole,
-    Discrete,
-    Epsilon,
-    GridWorld,
-    Pendulum,
-    PrioritizedReplayBuffer,
-    Progress,
-    Random,
-    ReplayBuffer,
-    Space,
-    VectorEnvironment,
-    epsilon_greedy,
-    evaluate,
-    gae,
-    sample_categorical,
+    Box as Box,
+    BuiltinEnvironment as BuiltinEnvironment,
+    CartPole as CartPole,
+    Discrete as Discrete,
+    Epsilon as Epsilon,
+    GridWorld as GridWorld,
+    Pendulum as Pendulum,
+    PrioritizedReplayBuffer as PrioritizedReplayBuffer,
+    Progress as Progress,
+    Random as Random,
+    ReplayBuffer as ReplayBuffer,
+    Space as Space,
+    VectorEnvironment as VectorEnvironment,
+    epsilon_greedy as epsilon_greedy,
+    evaluate as evaluate,
+    gae as gae,
+    sample_categorical as sample_categorical,
 )
 
-__all__ = [name for name in dir(_C._rl) if not name.startswith("_")]
-__all__ += ["from_gymnasium", "train_dqn", "train_ppo"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from ._C import Tensor, dtype
+
+if not TYPE_CHECKING:
+    __all__ = [name for name in dir(_C._rl) if not name.startswith("_")]
+    __all__ += ["from_gymnasium", "train_dqn", "train_ppo"]
 
 
 class from_gymnasium:
     """An environment of Gymnasium's, whose actions are arrays of NumPy's."""
 
-    def __init__(self, environment):
+    def __init__(self, environment: Any) -> None:
         self.environment = environment
         self.observation_space = environment.observation_space
         self.action_space = environment.action_space
 
-    def reset(self, seed=None):
+    def reset(self, seed: int | None = None) -> Any:
         return self.environment.reset(seed=seed)
 
-    def step(self, action):
+    def step(self, action: Any) -> Any:
         return self.environment.step(action.numpy() if isinstance(action, _C.Tensor) else action)
 
 
@@ -68,32 +78,32 @@ def _ignore(progress):
 
 
 def train_dqn(
-    network,
-    environment,
-    optimizer=None,
+    network: nn.Module,
+    environment: Any,
+    optimizer: optim.Optimizer | None = None,
     *,
-    steps=100_000,
-    learning_starts=1000,
-    capacity=100_000,
-    batch_size=64,
-    train_every=4,
-    updates=1,
-    target_every=500,
-    tau=1.0,
-    gamma=0.99,
-    double_dqn=True,
-    prioritized=False,
-    alpha=0.6,
-    beta=0.4,
-    epsilon=None,
-    observation_dtype=_C.float32,
-    max_grad_norm=10.0,
-    seed=0,
-    report_every=5000,
-    evaluation_episodes=100,
-    stop_return=float("inf"),
-    on_progress=None,
-):
+    steps: int = 100_000,
+    learning_starts: int = 1000,
+    capacity: int = 100_000,
+    batch_size: int = 64,
+    train_every: int = 4,
+    updates: int = 1,
+    target_every: int = 500,
+    tau: float = 1.0,
+    gamma: float = 0.99,
+    double_dqn: bool = True,
+    prioritized: bool = False,
+    alpha: float = 0.6,
+    beta: float = 0.4,
+    epsilon: Any = None,
+    observation_dtype: dtype = _C.float32,
+    max_grad_norm: float | None = 10.0,
+    seed: int = 0,
+    report_every: int = 5000,
+    evaluation_episodes: int = 100,
+    stop_return: float = float("inf"),
+    on_progress: Callable[[Any], object] | None = None,
+) -> Any:
     """Deep Q learning (Mnih et al., 2015): trains a module that gives values [N, actions] in a
     VectorEnvironment -> Progress.
 
@@ -119,28 +129,28 @@ def train_dqn(
 
 
 def train_ppo(
-    network,
-    environment,
-    optimizer,
+    network: nn.Module,
+    environment: Any,
+    optimizer: optim.Optimizer,
     *,
-    log_std=None,
-    steps=500_000,
-    rollout=64,
-    epochs=4,
-    batch_size=256,
-    gamma=0.99,
-    lambda_=0.95,
-    clip=0.2,
-    value_weight=0.5,
-    entropy_weight=0.01,
-    normalize=True,
-    max_grad_norm=0.5,
-    seed=0,
-    report_every=10_000,
-    evaluation_episodes=100,
-    stop_return=float("inf"),
-    on_progress=None,
-):
+    log_std: Tensor | None = None,
+    steps: int = 500_000,
+    rollout: int = 64,
+    epochs: int = 4,
+    batch_size: int = 256,
+    gamma: float = 0.99,
+    lambda_: float = 0.95,
+    clip: float = 0.2,
+    value_weight: float = 0.5,
+    entropy_weight: float = 0.01,
+    normalize: bool = True,
+    max_grad_norm: float | None = 0.5,
+    seed: int = 0,
+    report_every: int = 10_000,
+    evaluation_episodes: int = 100,
+    stop_return: float = float("inf"),
+    on_progress: Callable[[Any], object] | None = None,
+) -> Any:
     """Proximal policy optimization (Schulman et al., 2017) in a VectorEnvironment -> Progress.
 
     network: observations [N, ..] -> (logits [N, choices], values [N] or [N, 1]), a module or any

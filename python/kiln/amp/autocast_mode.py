@@ -1,12 +1,22 @@
 """Regions in which ops choose the dtype that they compute in. What an op does there is C++'s."""
 
+from __future__ import annotations
+
 import functools
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _C, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from .._C import dtype
+    from .._typing import P, R
 
 _LOWER = (_C.bfloat16, _C.float16)
 
@@ -23,7 +33,7 @@ def _kind(op, device_type):
     return kind
 
 
-def is_autocast_available(device_type):
+def is_autocast_available(device_type: str) -> bool:
     """Whether autocast may be asked for: Kiln's devices, and "cuda", where it turns itself off."""
     try:
         return bool(_kind("is_autocast_available", device_type))
@@ -31,25 +41,25 @@ def is_autocast_available(device_type):
         return False
 
 
-def is_autocast_enabled(device_type=None):
+def is_autocast_enabled(device_type: str | None = None) -> bool:
     """Whether this thread's ops are in a region. Without a device: of "cuda", as in PyTorch."""
     kind = _kind("is_autocast_enabled", "cuda" if device_type is None else device_type)
     return kind != "cuda" and _C._autocast_state()[0]
 
 
-def get_autocast_dtype(device_type):
+def get_autocast_dtype(device_type: str) -> dtype:
     """The lower dtype of this thread's regions."""
     if _kind("get_autocast_dtype", device_type) == "cuda":
         return _C.float16
     return _C._autocast_state()[1]
 
 
-def is_autocast_cache_enabled():
+def is_autocast_cache_enabled() -> bool:
     """Whether a region casts a parameter only once."""
     return _C._autocast_state()[2]
 
 
-def set_autocast_enabled(device_type, enabled=None):
+def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Rather use autocast, which restores what was before."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
@@ -58,14 +68,14 @@ def set_autocast_enabled(device_type, enabled=None):
         _C._set_autocast_state(bool(enabled), dtype, cache)
 
 
-def set_autocast_dtype(device_type, dtype):
+def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     """Rather use autocast, which restores what was before. Raises DTypeError for other than bfloat16, float16."""
     if _kind("set_autocast_dtype", device_type) != "cuda":
         enabled, _, cache = _C._autocast_state()
         _C._set_autocast_state(enabled, dtype, cache)
 
 
-def set_autocast_cache_enabled(enabled):
+def set_autocast_cache_enabled(enabled: bool) -> None:
     """Rather use autocast, which restores what was before."""
     on, dtype, _ = _C._autocast_state()
     _C._set_autocast_state(on, dtype, bool(enabled))
@@ -78,7 +88,13 @@ class autocast:
     covers the tensors of all of Kiln's devices. For "cuda" it turns itself off, with a warning.
     """
 
-    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+    def __init__(
+        self,
+        device_type: str,
+        dtype: dtype | None = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
         kind = _kind("autocast", device_type)
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(kind) if dtype is None else dtype
@@ -98,9 +114,9 @@ class autocast:
             enabled = False
         self._enabled = bool(enabled)
         self._changes = kind != "cuda"
-        self._before = []
+        self._before: list[Any] = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         before = _C._autocast_state()
         self._before.append(before)
         _C.autocast_increment_nesting()
@@ -109,13 +125,12 @@ class autocast:
             _C._set_autocast_state(self._enabled, dtype, bool(self._cache_enabled))
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if _C.autocast_decrement_nesting() == 0:
             _C.clear_autocast_cache()
         _C._set_autocast_state(*self._before.pop())
-        return False
 
-    def __call__(self, func):
+    def __call__(self, func: Callable[P, R]) -> Callable[P, R]:
         if not callable(func):
             raise errors.TypeError(
                 f"autocast: as a decorator it takes a function; got {type(func).__name__}; for a"
@@ -146,7 +161,9 @@ def _cast(value, dtype):
     return value
 
 
-def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtype | None = None
+) -> Any:
     """Marks the forward of an autograd.Function whose backward is to see the same region.
 
     With cast_inputs, in a region: floating point inputs are cast to that dtype, and forward runs
@@ -170,7 +187,7 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
     return forward
 
 
-def custom_bwd(bwd=None, *, device_type):
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
     """Marks the backward of an autograd.Function: it runs as the forward that custom_fwd marked did."""
     _kind("custom_bwd", device_type)
     if bwd is None:

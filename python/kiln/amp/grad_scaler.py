@@ -1,12 +1,23 @@
 """Loss scaling: gradients in float16 keep what would be too small for it."""
 
+from __future__ import annotations
+
 import warnings
 from collections import defaultdict
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import _C, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import DeviceLike
+    from ..optim.optimizer import Optimizer
 
 _NO_SCALE = "; was the loss scaled with scale()?"
 
@@ -33,13 +44,13 @@ class GradScaler:
 
     def __init__(
         self,
-        device="cuda",
-        init_scale=65536.0,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
+        device: DeviceLike | None = "cuda",
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         if not isinstance(device, str):
             raise errors.TypeError(f"GradScaler: expected device to be a str; got {device!r}")
         if device.partition(":")[0] != "cuda":
@@ -62,18 +73,18 @@ class GradScaler:
                 )
             self._init_scale = init_scale
             self._init_growth_tracker = 0
-            self._scale = None  # a float32 from the first scale() on
-            self._growth_tracker = None
+            self._scale: Any = None  # a float32 from the first scale() on
+            self._growth_tracker: Any = None
             self._growth_factor = growth_factor
             self._backoff_factor = backoff_factor
             self._growth_interval = growth_interval
-            self._per_optimizer_states = defaultdict(_new_state)
+            self._per_optimizer_states: defaultdict[int, Any] = defaultdict(_new_state)
 
     def _check_scaled(self, op):
         if self._scale is None:
             raise errors.AssertionError(f"GradScaler.{op}: there is no scale yet{_NO_SCALE}")
 
-    def scale(self, outputs):
+    def scale(self, outputs: Any) -> Any:
         """A tensor, or every tensor in lists, tuples and other iterables, times the scale."""
         if not self._enabled:
             return outputs
@@ -106,7 +117,7 @@ class GradScaler:
                 found.append(param.grad)
         return found
 
-    def unscale_(self, optimizer):
+    def unscale_(self, optimizer: Optimizer) -> None:
         """Divides the gradients of the optimizer's parameters by the scale, for clipping before step()."""
         if not self._enabled:
             return
@@ -125,7 +136,7 @@ class GradScaler:
         state["found_inf"] = float(not finite) if gradients else None
         state["stage"] = OptState.UNSCALED
 
-    def step(self, optimizer, *args, **kwargs):
+    def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """unscale_(optimizer) unless that has been done, then optimizer.step(*args, **kwargs).
 
         Without the step, and None, when a gradient is infinite or NaN.
@@ -153,7 +164,7 @@ class GradScaler:
         state["stage"] = OptState.STEPPED
         return result
 
-    def update(self, new_scale=None):
+    def update(self, new_scale: float | Tensor | None = None) -> None:
         """At the end of an iteration: the next scale; or the one given, a float or a tensor of one element."""
         if not self._enabled:
             return
@@ -185,33 +196,33 @@ class GradScaler:
             self._scale = np.float32(scale)
         self._per_optimizer_states = defaultdict(_new_state)
 
-    def get_scale(self):
+    def get_scale(self) -> float:
         """The scale; 1.0 when this is disabled."""
         if not self._enabled:
             return 1.0
         return float(self._init_scale if self._scale is None else self._scale)
 
-    def get_growth_factor(self):
+    def get_growth_factor(self) -> float:
         """What the scale is multiplied by when it grows."""
         return self._growth_factor
 
-    def set_growth_factor(self, new_factor):
+    def set_growth_factor(self, new_factor: float) -> None:
         """Sets it."""
         self._growth_factor = new_factor
 
-    def get_backoff_factor(self):
+    def get_backoff_factor(self) -> float:
         """What the scale is multiplied by after a gradient that was not finite."""
         return self._backoff_factor
 
-    def set_backoff_factor(self, new_factor):
+    def set_backoff_factor(self, new_factor: float) -> None:
         """Sets it."""
         self._backoff_factor = new_factor
 
-    def get_growth_interval(self):
+    def get_growth_interval(self) -> int:
         """After how many iterations the scale grows."""
         return self._growth_interval
 
-    def set_growth_interval(self, new_interval):
+    def set_growth_interval(self, new_interval: int) -> None:
         """Sets it."""
         self._growth_interval = new_interval
 
@@ -220,11 +231,11 @@ class GradScaler:
             return 0
         return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker
 
-    def is_enabled(self):
+    def is_enabled(self) -> bool:
         """Whether anything is scaled."""
         return self._enabled
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Numbers under PyTorch's keys; empty when this is disabled."""
         if not self._enabled:
             return {}
@@ -236,7 +247,7 @@ class GradScaler:
             "_growth_tracker": self._get_growth_tracker(),
         }
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Takes over such numbers, PyTorch's too. Raises RuntimeError for an empty dict."""
         if not self._enabled:
             return
@@ -253,7 +264,7 @@ class GradScaler:
         self._growth_factor, self._backoff_factor = growth, backoff
         self._growth_interval = interval
 
-    def __getstate__(self):
+    def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         if self._enabled:
             if self._per_optimizer_states:
@@ -266,5 +277,5 @@ class GradScaler:
             state["_scale"] = state["_growth_tracker"] = None
         return state
 
-    def __setstate__(self, state):
+    def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

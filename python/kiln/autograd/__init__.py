@@ -1,5 +1,9 @@
 """Gradients: kiln.autograd.grad, and where ops are recorded."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import _C
 from .._C import Gradients, is_grad_enabled
 from . import function, functional, graph
@@ -7,6 +11,12 @@ from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from .._C import Tensor
 
 __all__ = [
     "Function",
@@ -33,29 +43,28 @@ def _as_tuple(tensors):
 
 
 def grad(
-    outputs,
-    inputs,
-    grad_outputs=None,
-    retain_graph=None,
-    create_graph=False,
-    allow_unused=None,
-    materialize_grads=False,
-):
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
     """The gradients of the sum of outputs with respect to each of inputs, as a tuple.
 
     Touches no .grad. An output that is no scalar needs its grad_outputs. With create_graph the
     result can be differentiated again. An input that no output depends on is an error, or None
     with allow_unused, or zeros with materialize_grads.
     """
-    outputs = _as_tuple(outputs)
-    inputs = _as_tuple(inputs)
+    of, with_respect_to = _as_tuple(outputs), _as_tuple(inputs)
     given = () if grad_outputs is None else _as_tuple_or_none(grad_outputs)
     unused = materialize_grads if allow_unused is None else allow_unused
     if materialize_grads and not unused:
         raise ValueError("grad: materialize_grads needs allow_unused; got allow_unused=False")
-    found = _C.grad(outputs, inputs, given, retain_graph, create_graph, unused)
+    found = _C.grad(of, with_respect_to, given, retain_graph, create_graph, unused)
     if materialize_grads:
-        found = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
+        found = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, with_respect_to))
     return found
 
 
@@ -63,7 +72,13 @@ def _as_tuple_or_none(tensors):
     return (tensors,) if tensors is None or isinstance(tensors, _C.Tensor) else tuple(tensors)
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Tensor | Sequence[Tensor] | None = None,
+) -> None:
     """Adds the gradients of the sum of tensors into the .grad of the leaves."""
     tensors = _as_tuple(tensors)
     if grad_tensors is None:

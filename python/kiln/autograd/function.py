@@ -1,10 +1,19 @@
 """Functions with a derivative of your own: kiln.autograd.Function."""
 
+from __future__ import annotations
+
 import functools
 import inspect
+from typing import TYPE_CHECKING
 
 from .. import _C
 from .grad_mode import no_grad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._C import Tensor
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
@@ -12,28 +21,28 @@ __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 class FunctionCtx:
     """What forward hands to backward. Attributes of your own choosing may be set on it."""
 
-    def __init__(self, state, count):
+    def __init__(self, state: Any, count: int) -> None:
         self._state = state
         self.needs_input_grad = tuple(state.needs_input_grad(i) for i in range(count))
 
-    def save_for_backward(self, *tensors):
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors (or None) for backward: freed by the pass, watched for writes in place."""
         self._state.save_for_backward(*tensors)
 
     @property
-    def saved_tensors(self):
+    def saved_tensors(self) -> tuple[Any, ...]:
         """What save_for_backward was given, as a tuple."""
         return self._state.saved_tensors()
 
-    def mark_non_differentiable(self, *outputs):
+    def mark_non_differentiable(self, *outputs: Tensor) -> None:
         """These outputs have no gradient."""
         self._state.mark_non_differentiable(*outputs)
 
-    def mark_dirty(self, *inputs):
+    def mark_dirty(self, *inputs: Tensor) -> None:
         """These inputs were written to in place, and are outputs."""
         self._state.mark_dirty(*inputs)
 
-    def set_materialize_grads(self, value):
+    def set_materialize_grads(self, value: bool) -> None:
         """Whether backward sees zeros (the default) or None where nothing depends on an output."""
         self._state.set_materialize_grads(value)
 
@@ -48,29 +57,29 @@ class Function:
     """
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError("a Function must define the static method forward")
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
         raise NotImplementedError("setup_context is for functions whose forward takes no ctx")
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(ctx: Any, *grad_outputs: Any, **_: Any) -> Any:
         raise NotImplementedError(
             "a Function must define the static method backward (or vjp) to be differentiated"
         )
 
     vjp = backward
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             f"{type(self).__name__}: a Function is not called as an object; expected "
             f"{type(self).__name__}.apply(...), with forward and backward as static methods"
         )
 
     @classmethod
-    def apply(cls, *args):
+    def apply(cls, *args: Any) -> Any:
         """The outputs of forward, with backward as their derivative."""
         separate = cls.setup_context is not Function.setup_context
         if separate:
@@ -118,7 +127,7 @@ class _DifferentiatedTwice(Function):
         )
 
 
-def once_differentiable(backward):
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a backward that works with more than tensor ops: differentiating it is an error."""
 
     @functools.wraps(backward)

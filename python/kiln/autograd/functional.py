@@ -3,7 +3,17 @@
 A function takes one tensor or several and gives one or a tuple; results have the same structure.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .._C import Tensor
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -37,8 +47,13 @@ class _Watched:
 
 
 def jacobian(
-    func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"
-):
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """d func(inputs)_i / d input_j, of shape [*output.shape, *input.shape].
 
     A tuple for several inputs, a tuple of those for several outputs. strategy "forward-mode" goes
@@ -55,13 +70,13 @@ def jacobian(
 
 
 def hessian(
-    func,
-    inputs,
-    create_graph=False,
-    strict=False,
-    vectorize=False,
-    outer_jacobian_strategy="reverse-mode",
-):
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The second derivatives of a function with one element: [*input.shape, *input.shape]."""
     x, one = _listed("hessian", "inputs", inputs)
     rows = _C._hessian(func, x, create_graph, strict)
@@ -76,13 +91,25 @@ def _product(op, compute, func, inputs, v, create_graph, strict):
     return f, one, results, products
 
 
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
+def vjp(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """func(inputs) and the gradients of sum(v * func(inputs)); v may be None for one element."""
     f, one, results, products = _product("vjp", _C._vjp, func, inputs, v, create_graph, strict)
     return f.structured(results), products[0] if one else products
 
 
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
+def jvp(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """func(inputs) and its derivative along v; v may be None for an input of one element."""
     if v is None:
         x, one = _listed("jvp", "inputs", inputs)
@@ -93,7 +120,13 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     return f.structured(results), f.structured(products)
 
 
-def hvp(func, inputs, v=None, create_graph=False, strict=False):
+def hvp(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """func(inputs), of one element, and the product of its Hessian with v."""
     if v is None:
         x, one = _listed("hvp", "inputs", inputs)
@@ -104,6 +137,12 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     return f.structured(results), products[0] if one else products
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
+def vhp(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """As hvp: a Hessian is symmetric."""
     return hvp(func, inputs, v, create_graph, strict)

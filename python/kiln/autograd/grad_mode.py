@@ -1,9 +1,18 @@
 """Where ops are recorded: context managers that are also decorators."""
 
+from __future__ import annotations
+
 import functools
 import inspect
+from typing import TYPE_CHECKING
 
 from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self, overload
+
+    from .._typing import P, R, T
 
 
 class _GradMode:
@@ -11,21 +20,21 @@ class _GradMode:
 
     _mode = False
 
-    def __init__(self):
-        self._before = []
+    def __init__(self) -> None:
+        self._before: list[bool] = []
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._before.append(_C.is_grad_enabled())
         _C._set_grad_enabled(self._mode)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         _C._set_grad_enabled(self._before.pop())
 
-    def clone(self):
+    def clone(self) -> _GradMode:
         return type(self)()
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         if inspect.isclass(function):
             raise TypeError(f"{type(self).__name__} decorates functions; got the class {function}")
         if inspect.isgeneratorfunction(function):
@@ -62,7 +71,7 @@ class _GradMode:
         return wrapped
 
 
-def _decorator_without_call(cls):
+def _decorator_without_call(cls: T) -> T:
     """Lets `@no_grad` stand for `@no_grad()`."""
 
     def __new__(subclass, function=None):
@@ -70,7 +79,7 @@ def _decorator_without_call(cls):
             return object.__new__(subclass)
         return subclass()(function)
 
-    cls.__new__ = __new__
+    cls.__new__ = __new__  # type: ignore
     return cls
 
 
@@ -80,6 +89,14 @@ class no_grad(_GradMode):
 
     _mode = False
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, function: Callable[P, R]) -> Callable[P, R]: ...  # type: ignore[misc]
+        @overload
+        def __new__(cls, function: None = None) -> Self: ...
+        def __new__(cls, function: Any = None) -> Any: ...
+
 
 @_decorator_without_call
 class enable_grad(_GradMode):
@@ -87,37 +104,45 @@ class enable_grad(_GradMode):
 
     _mode = True
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, function: Callable[P, R]) -> Callable[P, R]: ...  # type: ignore[misc]
+        @overload
+        def __new__(cls, function: None = None) -> Self: ...
+        def __new__(cls, function: Any = None) -> Any: ...
+
 
 class inference_mode(_GradMode):
     """As no_grad. (PyTorch's also forbids later use in graphs; here that stays legal.)"""
 
-    def __init__(self, mode=True):
+    def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self._mode = not mode
 
-    def clone(self):
+    def clone(self) -> inference_mode:
         return inference_mode(not self._mode)
 
 
 class set_grad_enabled(_GradMode):
     """Records or not, at once; as a context manager, until its end."""
 
-    def __init__(self, mode):
+    def __init__(self, mode: bool) -> None:
         super().__init__()
         self._mode = bool(mode)
         self._old = _C.is_grad_enabled()
         _C._set_grad_enabled(self._mode)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         _C._set_grad_enabled(self._mode)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         _C._set_grad_enabled(self._old)
 
-    def clone(self):
+    def clone(self) -> set_grad_enabled:
         return set_grad_enabled(self._mode)
 
-    def __call__(self, function):
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         _C._set_grad_enabled(self._old)
         return super().__call__(function)

@@ -1,6 +1,16 @@
 """What the graph keeps for the backward pass."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import _C
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._C import Tensor
 
 
 class saved_tensors_hooks:
@@ -13,12 +23,14 @@ class saved_tensors_hooks:
             loss = model(x).sum()
     """
 
-    def __init__(self, pack_hook, unpack_hook):
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
         self.pack_hook = pack_hook
         self.unpack_hook = unpack_hook
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         _C._push_saved_tensors_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         _C._pop_saved_tensors_hooks()

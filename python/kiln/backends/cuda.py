@@ -1,7 +1,9 @@
 """CUDA: is not there. Its settings are kept and change nothing."""
 
+from __future__ import annotations
 
-def is_built():
+
+def is_built() -> bool:
     """False."""
     return False
 
@@ -20,41 +22,41 @@ matmul = _Matmul()
 _sdp = {"flash": True, "math": True, "mem_efficient": True, "cudnn": True}
 
 
-def enable_flash_sdp(enabled):
+def enable_flash_sdp(enabled: bool) -> None:
     """Kept, and changes nothing."""
     _sdp["flash"] = bool(enabled)
 
 
-def enable_math_sdp(enabled):
+def enable_math_sdp(enabled: bool) -> None:
     """Kept, and changes nothing."""
     _sdp["math"] = bool(enabled)
 
 
-def enable_mem_efficient_sdp(enabled):
+def enable_mem_efficient_sdp(enabled: bool) -> None:
     """Kept, and changes nothing."""
     _sdp["mem_efficient"] = bool(enabled)
 
 
-def enable_cudnn_sdp(enabled):
+def enable_cudnn_sdp(enabled: bool) -> None:
     """Kept, and changes nothing."""
     _sdp["cudnn"] = bool(enabled)
 
 
-def flash_sdp_enabled():
+def flash_sdp_enabled() -> bool:
     """What was set."""
     return _sdp["flash"]
 
 
-def math_sdp_enabled():
+def math_sdp_enabled() -> bool:
     """What was set."""
     return _sdp["math"]
 
 
-def mem_efficient_sdp_enabled():
+def mem_efficient_sdp_enabled() -> bool:
     """What was set."""
     return _sdp["mem_efficient"]
 
 
-def cudnn_sdp_enabled():
+def cudnn_sdp_enabled() -> bool:
     """What was set."""
     return _sdp["cudnn"]

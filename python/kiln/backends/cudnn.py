@@ -1,6 +1,14 @@
 """cuDNN: is not there. Its settings are kept and change nothing."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ._settings import kept as _kept
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+    from typing import Any
 
 enabled = True
 benchmark = False
@@ -9,24 +17,28 @@ deterministic = False
 allow_tf32 = False
 
 
-def is_available():
+def is_available() -> bool:
     """False."""
     return False
 
 
-def version():
+def version() -> int | None:
     """None."""
     return None
 
 
-def is_acceptable(tensor):
+def is_acceptable(tensor: Any) -> bool:
     """False."""
     return False
 
 
 def flags(
-    enabled=False, benchmark=False, benchmark_limit=10, deterministic=False, allow_tf32=True
-):
+    enabled: bool = False,
+    benchmark: bool = False,
+    benchmark_limit: int = 10,
+    deterministic: bool = False,
+    allow_tf32: bool = True,
+) -> AbstractContextManager[None]:
     """These settings until the with statement ends."""
     changes = {
         "enabled": enabled,

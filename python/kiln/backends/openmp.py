@@ -1,6 +1,8 @@
 """OpenMP: is not there; ops run on Kiln's own pool of threads."""
 
+from __future__ import annotations
 
-def is_available():
+
+def is_available() -> bool:
     """False."""
     return False

@@ -4,101 +4,112 @@ Questions have true answers (is_available() is False, device_count() is 0), seed
 nothing to do, and what needs a device raises DeviceError, a RuntimeError.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import errors
 from .._tensor_types import CLASSES as _CLASSES
 from . import amp as amp
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
-def is_available():
+    from .._C import Tensor
+    from .._typing import DeviceLike
+
+
+def is_available() -> bool:
     """False: Kiln has no backend for CUDA devices."""
     return False
 
 
-def is_initialized():
+def is_initialized() -> bool:
     """False."""
     return False
 
 
-def is_bf16_supported(including_emulation=True):
+def is_bf16_supported(including_emulation: bool = True) -> bool:
     """False."""
     return False
 
 
-def device_count():
+def device_count() -> int:
     """0."""
     return 0
 
 
-def get_arch_list():
+def get_arch_list() -> list[str]:
     """Empty."""
     return []
 
 
-def manual_seed(seed):
+def manual_seed(seed: int) -> None:
     """Nothing to do: kiln.manual_seed seeds the generator of the CPU."""
     int(seed)
 
 
-def manual_seed_all(seed):
+def manual_seed_all(seed: int) -> None:
     """Nothing to do."""
     int(seed)
 
 
-def seed():
+def seed() -> None:
     """Nothing to do."""
 
 
-def seed_all():
+def seed_all() -> None:
     """Nothing to do."""
 
 
-def get_rng_state_all():
+def get_rng_state_all() -> list[Tensor]:
     """Empty."""
     return []
 
 
-def set_rng_state_all(new_states):
+def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
     """Takes what get_rng_state_all() gave: no states."""
     if len(new_states):
         _fail("set_rng_state_all")
 
 
-def empty_cache():
+def empty_cache() -> None:
     """Nothing to do: kiln.empty_cache returns the cached memory of the CPU."""
 
 
-def synchronize(device=None):
+def synchronize(device: DeviceLike | int | None = None) -> None:
     """Nothing to do: an op is done when it returns. Raises DeviceError when a device is named."""
     if device is not None:
         _fail("synchronize")
 
 
-def memory_allocated(device=None):
+def memory_allocated(device: DeviceLike | int | None = None) -> int:
     """0."""
     return 0
 
 
-def max_memory_allocated(device=None):
+def max_memory_allocated(device: DeviceLike | int | None = None) -> int:
     """0."""
     return 0
 
 
-def memory_reserved(device=None):
+def memory_reserved(device: DeviceLike | int | None = None) -> int:
     """0."""
     return 0
 
 
-def max_memory_reserved(device=None):
+def max_memory_reserved(device: DeviceLike | int | None = None) -> int:
     """0."""
     return 0
 
 
-def memory_stats(device=None):
+def memory_stats(device: DeviceLike | int | None = None) -> dict[str, Any]:
     """Empty."""
     return {}
 
 
-def reset_peak_memory_stats(device=None):
+def reset_peak_memory_stats(device: DeviceLike | int | None = None) -> None:
     """Nothing to do."""
 
 

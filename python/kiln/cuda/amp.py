@@ -1,13 +1,22 @@
 """torch.cuda.amp's names, which turn themselves off where there is no CUDA device."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ..amp import GradScaler as _GradScaler
 from ..amp import autocast as _autocast
+
+if TYPE_CHECKING:
+    from .._C import dtype
 
 
 class autocast(_autocast):
     """kiln.amp.autocast for "cuda"."""
 
-    def __init__(self, enabled=True, dtype=None, cache_enabled=True):
+    def __init__(
+        self, enabled: bool = True, dtype: dtype | None = None, cache_enabled: bool = True
+    ) -> None:
         super().__init__("cuda", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
 
 
@@ -16,12 +25,12 @@ class GradScaler(_GradScaler):
 
     def __init__(
         self,
-        init_scale=65536.0,
-        growth_factor=2.0,
-        backoff_factor=0.5,
-        growth_interval=2000,
-        enabled=True,
-    ):
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
         super().__init__(
             "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )

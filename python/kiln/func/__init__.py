@@ -7,14 +7,23 @@ Results are recorded where an argument requires a gradient or inside another of 
 tensor that a function captured counts only there.
 """
 
+from __future__ import annotations
+
 import contextlib
 import threading
+from typing import TYPE_CHECKING
 
 from .. import _C
 from ..autograd import functional as _functional
 from ..autograd.grad_mode import enable_grad
 from ._state import functional_call
 from ._vmap import stack_module_state, vmap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._typing import P
 
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
@@ -100,7 +109,9 @@ def _with_aux(op, result, has_aux):
     return result
 
 
-def grad_and_value(func, argnums=0, has_aux=False):
+def grad_and_value(
+    func: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[P, Any]:
     """A function that gives (the gradients of func, what func gives): func gives one number."""
     numbers, one = _numbers("grad", argnums)
 
@@ -134,7 +145,9 @@ def _gradients(outputs, inputs, cotangents, recorded):
     return [_C.zeros_like(x) if g is None else g for g, x in zip(grads, inputs)]
 
 
-def grad(func, argnums=0, has_aux=False):
+def grad(
+    func: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[P, Any]:
     """A function that gives the gradients of func, and with has_aux what else func gives."""
     both = grad_and_value(func, argnums, has_aux)
 
@@ -145,7 +158,7 @@ def grad(func, argnums=0, has_aux=False):
     return wrapped
 
 
-def vjp(func, *primals, has_aux=False):
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(func(*primals), a function from cotangents like it to the tuple of those of the primals).
 
     With has_aux the third result is aux.
@@ -172,7 +185,14 @@ def vjp(func, *primals, has_aux=False):
     return (value, pullback, _plain(aux, recorded)) if has_aux else (value, pullback)
 
 
-def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+def jvp(
+    func: Callable[..., Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
     """(func(*primals), its derivative along the tangents); primals and tangents are tuples."""
     aux = None
 
@@ -210,16 +230,28 @@ def _jacobian(op, func, argnums, has_aux, strategy):
     return wrapped
 
 
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None):
+def jacrev(
+    func: Callable[P, Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[P, Any]:
     """A function that gives the Jacobian of func, row by row: [*output.shape, *input.shape]."""
     return _jacobian("jacrev", func, argnums, has_aux, "reverse-mode")
 
 
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+def jacfwd(
+    func: Callable[P, Any],
+    argnums: int | tuple[int, ...] = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[P, Any]:
     """A function that gives the Jacobian of func, column by column."""
     return _jacobian("jacfwd", func, argnums, has_aux, "forward-mode")
 
 
-def hessian(func, argnums=0):
+def hessian(func: Callable[P, Any], argnums: int | tuple[int, ...] = 0) -> Callable[P, Any]:
     """A function that gives the second derivatives of func: [*output, *input, *input]."""
     return jacrev(jacrev(func, argnums), argnums)

@@ -1,6 +1,16 @@
 """Calling a module with other parameters."""
 
+from __future__ import annotations
+
 import contextlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from .._C import Tensor
+    from ..nn.module import Module
 
 
 @contextlib.contextmanager
@@ -44,15 +54,21 @@ def _with_ties(module, values):
 
 
 def functional_call(
-    module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
-):
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
     """module(*args, **kwargs) with the tensors of a dict, or of several, in place of its own.
 
     Gradients flow to the tensors that are given. tie_weights: a tensor that the module has under
     several names is replaced under all of them. strict: every parameter and buffer must be given.
     """
-    given = parameter_and_buffer_dicts
-    values = {}
+    given: Any = parameter_and_buffer_dicts
+    values: dict[str, Tensor] = {}
     for part in [given] if isinstance(given, dict) else given:
         if repeated := values.keys() & part.keys():
             raise ValueError(f"functional_call: given twice: {sorted(repeated)}")

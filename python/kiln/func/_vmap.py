@@ -1,10 +1,21 @@
 """vmap: a function for a whole batch at once. What an op does with a batch is C++'s
 (kiln/backend/batched)."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from ._tree import leaves_of, mapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import P, R
+    from ..nn.module import Module
 
 _MODES = ("error", "same", "different")
 
@@ -106,7 +117,14 @@ def _run(func, args, leaves, dims, size, out_dims, mode, kwargs, name):
     return _put(result, out)
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+def vmap(
+    func: Callable[P, R],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[P, R]:
     """A function that computes func for each element of a batch, in one call of func.
 
     in_dims: the dim of the batch for each argument, or None for one that is the same for all; one
@@ -146,7 +164,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     return wrapped
 
 
-def stack_module_state(models):
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """(parameters, buffers) of several models of one class, stacked: for vmap over an ensemble.
 
     Dicts by name; parameters are leaves that require gradients as the models' do.

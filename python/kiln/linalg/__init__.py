@@ -1,7 +1,10 @@
 """Linear algebra, with the names of torch.linalg."""
 
-from .._C._errors import LinAlgError
+from typing import TYPE_CHECKING
+
+from .._C._errors import LinAlgError as LinAlgError
 from .._C._linalg import *  # noqa: F401,F403
 from .._C import _linalg
 
-__all__ = ["LinAlgError", *(name for name in dir(_linalg) if not name.startswith("_"))]
+if not TYPE_CHECKING:
+    __all__ = ["LinAlgError", *(name for name in dir(_linalg) if not name.startswith("_"))]

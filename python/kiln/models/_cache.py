@@ -1,22 +1,29 @@
 """Keys and values of earlier positions."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import kiln
+
+if TYPE_CHECKING:
+    from .._C import Tensor
 
 
 class KeyValueCache:
     """Keys and values of each layer, [N, heads, length, features]. What a layer has room for
     doubles when it is full, so that a step costs what it adds."""
 
-    def __init__(self):
-        self._keys = []
-        self._values = []
-        self._lengths = []
+    def __init__(self) -> None:
+        self._keys: list[Tensor] = []
+        self._values: list[Tensor] = []
+        self._lengths: list[int] = []
 
-    def get_seq_length(self, layer=0):
+    def get_seq_length(self, layer: int = 0) -> int:
         """How many positions are kept."""
         return self._lengths[layer] if layer < len(self._lengths) else 0
 
-    def update(self, layer, key, value):
+    def update(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Appends keys and values [N, heads, new, features] to a layer's; gives all of them."""
         if layer == len(self._keys):
             self._keys.append(key)
@@ -30,12 +37,12 @@ class KeyValueCache:
         self._values[layer] = _append(self._values[layer], value, start, end)
         return self._keys[layer][:, :, :end], self._values[layer][:, :, :end]
 
-    def layer(self, layer):
+    def layer(self, layer: int) -> tuple[Tensor, Tensor]:
         """A layer's keys and values."""
         end = self._lengths[layer]
         return self._keys[layer][:, :, :end], self._values[layer][:, :, :end]
 
-    def reorder(self, index):
+    def reorder(self, index: Tensor) -> None:
         """Rows of the batch in another order, or some of them, or some several times."""
         self._keys = [key.index_select(0, index) for key in self._keys]
         self._values = [value.index_select(0, index) for value in self._values]

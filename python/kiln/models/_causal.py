@@ -1,11 +1,20 @@
 """What language models have in common that predict the next token."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from kiln import nn
 
 from ._cache import KeyValueCache
 from ._config import Output
 from ._pretrained import PretrainedModel, next_token_loss
 from .generation import GenerationMixin
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
 
 
 def continued(past_key_values, use_cache):
@@ -22,10 +31,10 @@ class CausalLM(GenerationMixin, PretrainedModel):
     tokens. Where the configuration says so, that table is the layer's matrix too.
     """
 
-    backbone_class = None
-    embedding = None
+    backbone_class: Any = None
+    embedding: Any = None
 
-    def __init__(self, config):
+    def __init__(self, config: Any) -> None:
         super().__init__(config)
         backbone = self.backbone_class(config)
         setattr(self, self.base_model_prefix, backbone)
@@ -34,17 +43,17 @@ class CausalLM(GenerationMixin, PretrainedModel):
         nn.init.normal_(self.lm_head.weight, 0.0, config.initializer_range)
         self.tie_weights()
 
-    def tied_keys(self):
+    def tied_keys(self) -> dict[str, str]:
         if not self.config.tie_word_embeddings:
             return {}
         return {"lm_head.weight": f"{self.base_model_prefix}.{self.embedding}.weight"}
 
-    def tie_weights(self):
+    def tie_weights(self) -> None:
         if self.config.tie_word_embeddings:
             backbone = getattr(self, self.base_model_prefix)
             self.lm_head.weight = getattr(backbone, self.embedding).weight
 
-    def predictions(self, output, labels, logits_to_keep):
+    def predictions(self, output: Output, labels: Tensor | None, logits_to_keep: int) -> Output:
         """Of what the backbone gave: the last `logits_to_keep` logits (0: all), with labels the loss."""
         hidden = output.last_hidden_state
         logits = self.lm_head(hidden[:, -logits_to_keep:] if logits_to_keep else hidden)

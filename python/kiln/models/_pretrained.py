@@ -1,9 +1,19 @@
 """Loading public weights as Hugging Face's transformers writes them."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import kiln
 from kiln import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Self
+
+    from .._C import Tensor
+    from .._typing import DeviceLike, StrPath
 
 _FILES = (
     "model.safetensors",
@@ -16,12 +26,13 @@ _FILES = (
 class PretrainedModel(nn.Module):
     """Base of the language models: a configuration, initial values, and public weights."""
 
-    config_class = None
+    config_class: Any = None
+    config: Any
     base_model_prefix = ""
     # Ends of keys that older files have and that are no weights.
-    ignored_keys = ()
+    ignored_keys: tuple[str, ...] = ()
 
-    def __init__(self, config):
+    def __init__(self, config: Any) -> None:
         super().__init__()
         if not isinstance(config, self.config_class):
             raise TypeError(
@@ -31,7 +42,7 @@ class PretrainedModel(nn.Module):
         self.config = config
 
     @classmethod
-    def from_pretrained(cls, path, config=None, **options):
+    def from_pretrained(cls, path: StrPath, config: Any = None, **options: Any) -> Self:
         """The model of a folder with `config.json` and weights, or of a file of weights with the
         config given. `options` replace fields of the config. Nothing is fetched."""
         path = os.fspath(path)
@@ -54,7 +65,7 @@ class PretrainedModel(nn.Module):
         model.load_pretrained(kiln.load(weights), assign=True)
         return model.eval()
 
-    def load_pretrained(self, state, assign=False):
+    def load_pretrained(self, state: Mapping[str, Any], assign: bool = False) -> Self:
         """Takes a state dict of the model, or of the model without its head, or with another head:
         every key that this model has must be there, but for weights that are tied to others."""
         own = self.state_dict()
@@ -78,17 +89,17 @@ class PretrainedModel(nn.Module):
             self._materialize_buffers()
         return self
 
-    def tied_keys(self):
+    def tied_keys(self) -> dict[str, str]:
         """Keys of weights that are another's."""
         return {}
 
-    def tie_weights(self):
+    def tie_weights(self) -> None:
         """Makes tied weights one parameter."""
 
     def _materialize_buffers(self):
         """Gives values to buffers that no file has."""
 
-    def init_normal(self, std):
+    def init_normal(self, std: float) -> None:
         """Normal weights, biases of 0, norms of 1."""
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Embedding, nn.Conv1d)):
@@ -100,7 +111,7 @@ class PretrainedModel(nn.Module):
                     module.weight[module.padding_idx].zero_()
 
 
-def activation(name):
+def activation(name: str) -> Callable[[Tensor], Tensor]:
     """The function that a configuration names."""
     functions = {
         "gelu": nn.functional.gelu,
@@ -121,14 +132,16 @@ def _gelu_tanh(x):
     return nn.functional.gelu(x, approximate="tanh")
 
 
-def causal_mask(attention_mask, queries, keys, device):
+def causal_mask(
+    attention_mask: Tensor | None, queries: int, keys: int, device: DeviceLike | None
+) -> tuple[Tensor | None, bool]:
     """(mask, is_causal) for attention of the last `queries` of `keys` positions, each to itself and
     those before it. attention_mask [N, keys] is 0 where nobody may look."""
     plain = attention_mask is None or bool(attention_mask.bool().all())
     if plain and (queries == keys or queries == 1):
         return None, queries > 1
     mask = kiln.ones(queries, keys, dtype=kiln.bool, device=device).tril(keys - queries)
-    if not plain:
+    if attention_mask is not None and not plain:
         if attention_mask.shape[-1] != keys:
             raise ValueError(
                 f"attention_mask: expected {keys} positions, the cached ones too; got "
@@ -138,7 +151,7 @@ def causal_mask(attention_mask, queries, keys, device):
     return mask, False
 
 
-def check_input_ids(model, input_ids, vocab_size):
+def check_input_ids(model: str, input_ids: Any, vocab_size: int) -> None:
     """Token ids must be integers [N, T] below vocab_size (which the embedding checks)."""
     if input_ids.dim() != 2 or input_ids.is_floating_point() or input_ids.shape[1] < 1:
         raise ValueError(
@@ -147,7 +160,7 @@ def check_input_ids(model, input_ids, vocab_size):
         )
 
 
-def next_token_loss(logits, labels, ignore_index=-100):
+def next_token_loss(logits: Tensor, labels: Tensor, ignore_index: int = -100) -> Tensor:
     """The mean cross entropy of each position's logits with the label behind it."""
     return nn.functional.cross_entropy(
         logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=ignore_index

@@ -1,11 +1,19 @@
 """Weights of a model that is made: from a file, or from a state dict."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 import kiln
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def load_weights(model, weights):
+    from .._typing import M
+
+
+def load_weights(model: M, weights: Any) -> M:
     """The model, with the values of `weights`: None, a state dict, or the name of a file that
     `kiln.load` reads (safetensors, PyTorch's, NumPy's). Every key must be there and fit."""
     if weights is None:

@@ -1,12 +1,21 @@
 """BERT (Devlin et al., 2019), with the keys and options of Hugging Face's transformers."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import kiln
 from kiln import nn
 
 from ._config import Config, Output
 from ._pretrained import PretrainedModel, activation, check_input_ids
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import StrPath
 
 
 @dataclass
@@ -29,7 +38,7 @@ class BertConfig(Config):
     classifier_dropout: float | None = None
     num_labels: int = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require_positive(
             "vocab_size",
             "hidden_size",
@@ -46,7 +55,7 @@ class BertConfig(Config):
 class BertEmbeddings(nn.Module):
     """The sum of words, positions and sentences."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.word_embeddings = nn.Embedding(
@@ -57,7 +66,7 @@ class BertEmbeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, input_ids, token_type_ids, position_ids):
+    def forward(self, input_ids: Tensor, token_type_ids: Tensor, position_ids: Tensor) -> Tensor:
         x = self.word_embeddings(input_ids) + self.token_type_embeddings(token_type_ids)
         return self.dropout(self.LayerNorm(x + self.position_embeddings(position_ids)))
 
@@ -65,7 +74,7 @@ class BertEmbeddings(nn.Module):
 class BertSelfAttention(nn.Module):
     """Attention of all positions to all."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.heads = config.num_attention_heads
@@ -74,7 +83,7 @@ class BertSelfAttention(nn.Module):
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
 
-    def forward(self, x, mask):
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         n, t, width = x.shape
         q, k, v = (
             project(x).view(n, t, self.heads, width // self.heads).transpose(1, 2)
@@ -89,50 +98,50 @@ class BertSelfAttention(nn.Module):
 class BertResidual(nn.Module):
     """A linear layer, the residual connection and a norm behind it."""
 
-    def __init__(self, inputs, config):
+    def __init__(self, inputs: int, config: BertConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(inputs, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, x, residual):
+    def forward(self, x: Tensor, residual: Tensor) -> Tensor:
         return self.LayerNorm(self.dropout(self.dense(x)) + residual)
 
 
 class BertAttention(nn.Module):
     """Self-attention with its residual connection."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.self = BertSelfAttention(config)
         self.output = BertResidual(config.hidden_size, config)
 
-    def forward(self, x, mask):
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         return self.output(self.self(x, mask), x)
 
 
 class BertIntermediate(nn.Module):
     """The first layer of the MLP."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.intermediate_size)
         self.act = activation(config.hidden_act)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.act(self.dense(x))
 
 
 class BertLayer(nn.Module):
     """Attention and an MLP, each with a residual connection and a norm behind it."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.attention = BertAttention(config)
         self.intermediate = BertIntermediate(config)
         self.output = BertResidual(config.intermediate_size, config)
 
-    def forward(self, x, mask):
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         x = self.attention(x, mask)
         return self.output(self.intermediate(x), x)
 
@@ -140,11 +149,11 @@ class BertLayer(nn.Module):
 class BertEncoder(nn.Module):
     """The layers."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.layer = nn.ModuleList([BertLayer(config) for _ in range(config.num_hidden_layers)])
 
-    def forward(self, x, mask):
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         for layer in self.layer:
             x = layer(x, mask)
         return x
@@ -153,11 +162,11 @@ class BertEncoder(nn.Module):
 class BertPooler(nn.Module):
     """A layer on the first position."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.dense(x[:, 0]).tanh()
 
 
@@ -168,14 +177,20 @@ class BertModel(PretrainedModel):
     config_class = BertConfig
     base_model_prefix = "bert"
 
-    def __init__(self, config, add_pooling_layer=True):
+    def __init__(self, config: BertConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
         self.embeddings = BertEmbeddings(config)
         self.encoder = BertEncoder(config)
         self.pooler = BertPooler(config) if add_pooling_layer else None
         self.init_normal(config.initializer_range)
 
-    def forward(self, input_ids, attention_mask=None, token_type_ids=None, position_ids=None):
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+    ) -> Output:
         check_input_ids("BERT", input_ids, self.config.vocab_size)
         t = input_ids.shape[1]
         if t > self.config.max_position_embeddings:
@@ -197,38 +212,38 @@ class BertModel(PretrainedModel):
 class BertTransform(nn.Module):
     """What comes before the words are told."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.act = activation(config.hidden_act)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.LayerNorm(self.act(self.dense(x)))
 
 
 class BertPredictions(nn.Module):
     """Logits of words; the matrix is that of the embedding."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.transform = BertTransform(config)
         self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
         self.bias = nn.Parameter(kiln.zeros(config.vocab_size))
         self.decoder.bias = self.bias
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.decoder(self.transform(x))
 
 
 class BertMaskedHead(nn.Module):
     """The head of masked language modelling."""
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.predictions = BertPredictions(config)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.predictions(x)
 
 
@@ -238,7 +253,7 @@ class BertForMaskedLM(PretrainedModel):
     config_class = BertConfig
     base_model_prefix = "bert"
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.bert = BertModel(config, add_pooling_layer=False)
         self.cls = BertMaskedHead(config)
@@ -246,26 +261,26 @@ class BertForMaskedLM(PretrainedModel):
         nn.init.zeros_(self.cls.predictions.transform.dense.bias)
         self.tie_weights()
 
-    def tied_keys(self):
+    def tied_keys(self) -> dict[str, str]:
         head = "cls.predictions."
         return {
             head + "decoder.weight": "bert.embeddings.word_embeddings.weight",
             head + "decoder.bias": head + "bias",
         }
 
-    def tie_weights(self):
+    def tie_weights(self) -> None:
         predictions = self.cls.predictions
         predictions.decoder.weight = self.bert.embeddings.word_embeddings.weight
         predictions.decoder.bias = predictions.bias
 
     def forward(
         self,
-        input_ids,
-        attention_mask=None,
-        token_type_ids=None,
-        position_ids=None,
-        labels=None,
-    ):
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Output:
         output = self.bert(input_ids, attention_mask, token_type_ids, position_ids)
         logits = self.cls(output.last_hidden_state)
         loss = None
@@ -280,7 +295,7 @@ class BertForSequenceClassification(PretrainedModel):
     config_class = BertConfig
     base_model_prefix = "bert"
 
-    def __init__(self, config):
+    def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.bert = BertModel(config)
         dropout = config.classifier_dropout
@@ -291,12 +306,12 @@ class BertForSequenceClassification(PretrainedModel):
 
     def forward(
         self,
-        input_ids,
-        attention_mask=None,
-        token_type_ids=None,
-        position_ids=None,
-        labels=None,
-    ):
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Output:
         output = self.bert(input_ids, attention_mask, token_type_ids, position_ids)
         logits = self.classifier(self.dropout(output.pooler_output))
         loss = None
@@ -308,7 +323,7 @@ class BertForSequenceClassification(PretrainedModel):
         return Output(loss=loss, logits=logits)
 
 
-def bert(*, weights=None, **options):
+def bert(*, weights: StrPath | None = None, **options: Any) -> BertModel:
     """A BertModel, without weights or with those of a folder or file. Options are BertConfig's."""
     config = BertConfig(**options)
     if weights is not None:

@@ -1,6 +1,9 @@
 """ConvNeXt (Liu et al., 2022), with torchvision's keys and options."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 import kiln
 from kiln import nn
@@ -8,22 +11,34 @@ from kiln import nn
 from ._vision import ConvNormActivation, LayerNorm2d, StochasticDepth, positive
 from ._weights import load_weights
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .._C import Tensor
+    from .._typing import ModuleFactory
+
 
 class Permute(nn.Module):
     """`permute` as a module."""
 
-    def __init__(self, dims):
+    def __init__(self, dims: Sequence[int]) -> None:
         super().__init__()
         self.dims = dims
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return x.permute(*self.dims)
 
 
 class CNBlock(nn.Module):
     """A 7x7 convolution of each channel, a norm, two linear layers over the channels, a scale."""
 
-    def __init__(self, dim, layer_scale, stochastic_depth_prob, norm_layer=None):
+    def __init__(
+        self,
+        dim: int,
+        layer_scale: float,
+        stochastic_depth_prob: float,
+        norm_layer: ModuleFactory | None = None,
+    ) -> None:
         super().__init__()
         norm_layer = norm_layer or partial(nn.LayerNorm, eps=1e-6)
         self.block = nn.Sequential(
@@ -38,7 +53,7 @@ class CNBlock(nn.Module):
         self.layer_scale = nn.Parameter(kiln.ones(dim, 1, 1) * layer_scale)
         self.stochastic_depth = StochasticDepth(stochastic_depth_prob, "row")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self.stochastic_depth(self.layer_scale * self.block(input)) + input
 
 
@@ -48,13 +63,13 @@ class ConvNeXt(nn.Module):
 
     def __init__(
         self,
-        depths,
-        dims,
-        stochastic_depth_prob=0.0,
-        layer_scale=1e-6,
-        num_classes=1000,
-        norm_layer=None,
-    ):
+        depths: Sequence[int],
+        dims: Sequence[int],
+        stochastic_depth_prob: float = 0.0,
+        layer_scale: float = 1e-6,
+        num_classes: int = 1000,
+        norm_layer: ModuleFactory | None = None,
+    ) -> None:
         super().__init__()
         positive("ConvNeXt", num_classes=num_classes)
         if not depths or len(depths) != len(dims):
@@ -63,7 +78,7 @@ class ConvNeXt(nn.Module):
                 f"{depths} and {dims}"
             )
         norm = norm_layer or partial(LayerNorm2d, eps=1e-6)
-        layers = [
+        layers: list[nn.Module] = [
             ConvNormActivation(
                 3, dims[0], 4, 4, padding=0, norm_layer=norm, activation_layer=None, bias=True
             )
@@ -89,11 +104,13 @@ class ConvNeXt(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.avgpool(self.features(x)))
 
 
-def _builder(name, depths, dims, stochastic_depth_prob):
+def _builder(
+    name: str, depths: Sequence[int], dims: Sequence[int], stochastic_depth_prob: float
+) -> Callable[..., ConvNeXt]:
     def build(*, weights=None, progress=True, **options):
         options = {"stochastic_depth_prob": stochastic_depth_prob, **options}
         return load_weights(ConvNeXt(depths, dims, **options), weights)

@@ -1,7 +1,10 @@
 """The U-Net of denoising diffusion (Ho et al., 2020), with the keys of its port to PyTorch
 (ermongroup)."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import kiln
 from kiln import nn
@@ -9,8 +12,14 @@ from kiln.nn import functional as F
 
 from ._vision import positive
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-def timestep_embedding(timesteps, dim):
+    from .._C import Tensor
+
+
+def timestep_embedding(timesteps: Tensor, dim: int) -> Tensor:
     """Sines and cosines of the steps [N] at dim / 2 frequencies: [N, dim]."""
     half = dim // 2
     scale = math.log(10000) / max(1, half - 1)
@@ -27,7 +36,7 @@ def _norm(channels):
 class ResnetBlock(nn.Module):
     """Two convolutions with norms; the time joins between them."""
 
-    def __init__(self, inputs, outputs, temb_channels, dropout):
+    def __init__(self, inputs: int, outputs: int, temb_channels: int, dropout: float) -> None:
         super().__init__()
         self.norm1 = _norm(inputs)
         self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1)
@@ -37,7 +46,7 @@ class ResnetBlock(nn.Module):
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
         self.nin_shortcut = nn.Conv2d(inputs, outputs, 1) if inputs != outputs else None
 
-    def forward(self, x, temb):
+    def forward(self, x: Tensor, temb: Tensor) -> Tensor:
         h = self.conv1(F.silu(self.norm1(x)))
         h = h + self.temb_proj(F.silu(temb))[:, :, None, None]
         h = self.conv2(self.dropout(F.silu(self.norm2(h))))
@@ -47,7 +56,7 @@ class ResnetBlock(nn.Module):
 class AttnBlock(nn.Module):
     """Each pixel attends to all pixels."""
 
-    def __init__(self, channels):
+    def __init__(self, channels: int) -> None:
         super().__init__()
         self.norm = _norm(channels)
         self.q = nn.Conv2d(channels, channels, 1)
@@ -55,7 +64,7 @@ class AttnBlock(nn.Module):
         self.v = nn.Conv2d(channels, channels, 1)
         self.proj_out = nn.Conv2d(channels, channels, 1)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         h = self.norm(x)
         q, k, v = (part(h).flatten(2).transpose(1, 2)[:, None] for part in (self.q, self.k, self.v))
         h = F.scaled_dot_product_attention(q, k, v)[:, 0].transpose(1, 2).reshape(x.shape)
@@ -65,11 +74,11 @@ class AttnBlock(nn.Module):
 class Downsample(nn.Module):
     """Halves the size by a convolution, or by the mean of 2 x 2 pixels."""
 
-    def __init__(self, channels, with_conv):
+    def __init__(self, channels: int, with_conv: bool) -> None:
         super().__init__()
         self.conv = nn.Conv2d(channels, channels, 3, stride=2) if with_conv else None
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         if self.conv is None:
             return F.avg_pool2d(x, 2, stride=2)
         return self.conv(F.pad(x, (0, 1, 0, 1)))
@@ -78,11 +87,11 @@ class Downsample(nn.Module):
 class Upsample(nn.Module):
     """Doubles the size; a convolution may follow."""
 
-    def __init__(self, channels, with_conv):
+    def __init__(self, channels: int, with_conv: bool) -> None:
         super().__init__()
         self.conv = nn.Conv2d(channels, channels, 3, padding=1) if with_conv else None
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         x = F.interpolate(x, scale_factor=2.0, mode="nearest")
         return x if self.conv is None else self.conv(x)
 
@@ -94,16 +103,16 @@ class DDPMUNet(nn.Module):
 
     def __init__(
         self,
-        ch=128,
-        out_ch=3,
-        ch_mult=(1, 2, 2, 2),
-        num_res_blocks=2,
-        attn_resolutions=(16,),
-        dropout=0.1,
-        in_channels=3,
-        resolution=32,
-        resamp_with_conv=True,
-    ):
+        ch: int = 128,
+        out_ch: int = 3,
+        ch_mult: Sequence[int] = (1, 2, 2, 2),
+        num_res_blocks: int = 2,
+        attn_resolutions: Sequence[int] = (16,),
+        dropout: float = 0.1,
+        in_channels: int = 3,
+        resolution: int = 32,
+        resamp_with_conv: bool = True,
+    ) -> None:
         super().__init__()
         positive(
             "DDPMUNet",
@@ -145,7 +154,7 @@ class DDPMUNet(nn.Module):
         self.mid.block_1 = ResnetBlock(inputs, inputs, temb, dropout)
         self.mid.attn_1 = AttnBlock(inputs)
         self.mid.block_2 = ResnetBlock(inputs, inputs, temb, dropout)
-        levels = []
+        levels: list[nn.Module] = []
         for i, width in reversed(list(enumerate(widths))):
             level = nn.Module()
             level.block, level.attn = nn.ModuleList(), nn.ModuleList()
@@ -162,7 +171,7 @@ class DDPMUNet(nn.Module):
         self.norm_out = _norm(inputs)
         self.conv_out = nn.Conv2d(inputs, out_ch, 3, padding=1)
 
-    def forward(self, x, t):
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
         if tuple(x.shape[-2:]) != (self.resolution, self.resolution):
             raise ValueError(
                 f"DDPMUNet: expected images of {self.resolution} x {self.resolution}; got "
@@ -192,7 +201,13 @@ class DDPMUNet(nn.Module):
 class GaussianDiffusion(nn.Module):
     """Adds noise in num_timesteps steps, and takes it away again with a model of the noise."""
 
-    def __init__(self, num_timesteps=1000, beta_start=1e-4, beta_end=0.02, beta_schedule="linear"):
+    def __init__(
+        self,
+        num_timesteps: int = 1000,
+        beta_start: float = 1e-4,
+        beta_end: float = 0.02,
+        beta_schedule: str = "linear",
+    ) -> None:
         super().__init__()
         positive("GaussianDiffusion", num_timesteps=num_timesteps)
         if beta_schedule == "linear":
@@ -210,12 +225,18 @@ class GaussianDiffusion(nn.Module):
         self.register_buffer("betas", betas.float())
         self.register_buffer("alphas_cumprod", (1 - betas).cumprod(0).float())
 
-    def q_sample(self, x, t, noise):
+    def q_sample(self, x: Tensor, t: Tensor, noise: Tensor) -> Tensor:
         """The images x [N, ..] after t [N] steps."""
         level = self.alphas_cumprod[t].reshape(-1, *[1] * (x.dim() - 1))
         return level.sqrt() * x + (1 - level).sqrt() * noise
 
-    def loss(self, model, x, t=None, noise=None):
+    def loss(
+        self,
+        model: Callable[..., Any],
+        x: Tensor,
+        t: Tensor | None = None,
+        noise: Tensor | None = None,
+    ) -> Tensor:
         """The mean squared error of the noise that the model finds in x after random steps."""
         if t is None:
             t = kiln.randint(0, self.num_timesteps, (x.shape[0],), device=x.device)
@@ -223,7 +244,13 @@ class GaussianDiffusion(nn.Module):
             noise = kiln.randn_like(x)
         return F.mse_loss(model(self.q_sample(x, t, noise), t), noise)
 
-    def sample(self, model, shape, steps=None, eta=1.0):
+    def sample(
+        self,
+        model: Callable[..., Any],
+        shape: Sequence[int],
+        steps: int | None = None,
+        eta: float = 1.0,
+    ) -> Tensor:
         """New images of this shape, from noise. Fewer steps skip some (Song et al., 2021); eta 0
         adds no noise on the way."""
         steps = self.num_timesteps if steps is None else steps

@@ -1,15 +1,24 @@
 """Networks of deep Q learning (Mnih et al., 2015)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from kiln import nn
 
 from ._vision import positive
+
+if TYPE_CHECKING:
+    from .._C import Tensor
 
 
 class DQN(nn.Module):
     """Observations [N, n_observations] -> a value for each action, [N, n_actions]. With `dueling`
     the values are a state's value plus each action's advantage (Wang et al., 2016)."""
 
-    def __init__(self, n_observations, n_actions, hidden=128, dueling=False):
+    def __init__(
+        self, n_observations: int, n_actions: int, hidden: int = 128, dueling: bool = False
+    ) -> None:
         super().__init__()
         positive("DQN", n_observations=n_observations, n_actions=n_actions, hidden=hidden)
         self.layer1 = nn.Linear(n_observations, hidden)
@@ -17,7 +26,7 @@ class DQN(nn.Module):
         self.layer3 = nn.Linear(hidden, n_actions)
         self.value = nn.Linear(hidden, 1) if dueling else None
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         x = self.layer2(self.layer1(x).relu()).relu()
         advantage = self.layer3(x)
         if self.value is None:
@@ -29,7 +38,7 @@ class AtariDQN(nn.Module):
     """Stacks of frames [N, in_channels, 84, 84] of bytes or of numbers from 0 to 255 -> a value for
     each action."""
 
-    def __init__(self, n_actions, in_channels=4):
+    def __init__(self, n_actions: int, in_channels: int = 4) -> None:
         super().__init__()
         positive("AtariDQN", n_actions=n_actions, in_channels=in_channels)
         self.network = nn.Sequential(
@@ -45,5 +54,5 @@ class AtariDQN(nn.Module):
             nn.Linear(512, n_actions),
         )
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.network(x.to(self.network[0].weight.dtype) / 255.0)

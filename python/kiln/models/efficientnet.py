@@ -1,7 +1,10 @@
 """EfficientNet (Tan and Le, 2019), with torchvision's keys and options."""
 
+from __future__ import annotations
+
 import math
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kiln import nn
 
@@ -14,6 +17,13 @@ from ._vision import (
     positive,
 )
 from ._weights import load_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import ModuleFactory
 
 # expansion, kernel, stride, input channels, output channels, blocks
 _STAGES = [
@@ -32,13 +42,20 @@ class MBConv(nn.Module):
     the shape is the same."""
 
     def __init__(
-        self, expand_ratio, kernel, stride, inputs, outputs, stochastic_depth_prob, norm_layer
-    ):
+        self,
+        expand_ratio: float,
+        kernel: int,
+        stride: int,
+        inputs: int,
+        outputs: int,
+        stochastic_depth_prob: float,
+        norm_layer: ModuleFactory,
+    ) -> None:
         super().__init__()
         self.use_res_connect = stride == 1 and inputs == outputs
-        parts = {"norm_layer": norm_layer, "activation_layer": nn.SiLU}
+        parts: dict[str, Any] = {"norm_layer": norm_layer, "activation_layer": nn.SiLU}
         expanded = make_divisible(inputs * expand_ratio, 8)
-        layers = []
+        layers: list[nn.Module] = []
         if expanded != inputs:
             layers.append(ConvNormActivation(inputs, expanded, 1, **parts))
         layers.append(
@@ -53,7 +70,7 @@ class MBConv(nn.Module):
         self.block = nn.Sequential(*layers)
         self.stochastic_depth = StochasticDepth(stochastic_depth_prob, "row")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         out = self.block(input)
         return self.stochastic_depth(out) + input if self.use_res_connect else out
 
@@ -63,13 +80,13 @@ class EfficientNet(nn.Module):
 
     def __init__(
         self,
-        width_mult=1.0,
-        depth_mult=1.0,
-        dropout=0.2,
-        stochastic_depth_prob=0.2,
-        num_classes=1000,
-        norm_layer=None,
-    ):
+        width_mult: float = 1.0,
+        depth_mult: float = 1.0,
+        dropout: float = 0.2,
+        stochastic_depth_prob: float = 0.2,
+        num_classes: int = 1000,
+        norm_layer: ModuleFactory | None = None,
+    ) -> None:
         super().__init__()
         positive("EfficientNet", num_classes=num_classes)
         if not (width_mult > 0 and depth_mult > 0):
@@ -82,9 +99,9 @@ class EfficientNet(nn.Module):
         def width(channels):
             return make_divisible(channels * width_mult, 8)
 
-        parts = {"norm_layer": norm_layer, "activation_layer": nn.SiLU}
+        parts: dict[str, Any] = {"norm_layer": norm_layer, "activation_layer": nn.SiLU}
         counts = [math.ceil(stage[-1] * depth_mult) for stage in _STAGES]
-        layers = [ConvNormActivation(3, width(32), 3, 2, **parts)]
+        layers: list[nn.Module] = [ConvNormActivation(3, width(32), 3, 2, **parts)]
         made = 0
         for (ratio, kernel, stride, inputs, outputs, _), count in zip(_STAGES, counts):
             inputs, outputs = width(inputs), width(outputs)
@@ -106,11 +123,17 @@ class EfficientNet(nn.Module):
         nn.init.uniform_(self.classifier[1].weight, -bound, bound)
         nn.init.zeros_(self.classifier[1].bias)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-def _builder(name, width_mult, depth_mult, dropout, norm_layer=None):
+def _builder(
+    name: str,
+    width_mult: float,
+    depth_mult: float,
+    dropout: float,
+    norm_layer: ModuleFactory | None = None,
+) -> Callable[..., EfficientNet]:
     fixed = {
         "width_mult": width_mult,
         "depth_mult": depth_mult,

@@ -1,12 +1,22 @@
 """`generate` of models that tell the next token."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import kiln
 
 from ._cache import KeyValueCache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import DeviceLike
 
 
 @dataclass
@@ -31,14 +41,14 @@ class GenerationOptions:
     top_k: int | None = None
     top_p: float | None = None
     repetition_penalty: float = 1.0
-    eos_token_id: int | list | None = None
+    eos_token_id: int | list[int] | None = None
     pad_token_id: int | None = None
-    stop: list = field(default_factory=list)
+    stop: list[list[int]] = field(default_factory=list)
     use_cache: bool = True
-    generator: object = None
+    generator: kiln.Generator | None = None
     seed: int | None = None
 
-    def check(self, config):
+    def check(self, config: Any) -> None:
         """Fills in what the model's config says. Throws ValueError for an impossible option."""
         _at_least("max_new_tokens", self.max_new_tokens, 1)
         _at_least("max_length", self.max_length, 1)
@@ -84,7 +94,9 @@ def _at_least(name, value, least):
 class GenerationMixin:
     """`generate` for a module whose forward gives the logits of each next token."""
 
-    def generate(self, input_ids, attention_mask=None, *, streamer=None, **options):
+    def generate(
+        self, input_ids: Any, attention_mask: Any = None, *, streamer: Any = None, **options: Any
+    ) -> Tensor:
         """The prompts and what the model writes behind them, [N, length].
 
         input_ids: integers [N, T], or a list of prompts of any lengths. Shorter ones get padding
@@ -104,13 +116,15 @@ class GenerationMixin:
             streamer.end()
         return kiln.cat(tokens, dim=1)
 
-    def generate_stream(self, input_ids, attention_mask=None, **options):
+    def generate_stream(
+        self, input_ids: Any, attention_mask: Any = None, **options: Any
+    ) -> Iterator[Tensor]:
         """As generate, one step's tokens [N] after the other."""
         steps = self._start_generation(input_ids, attention_mask, options)
         next(steps)
         return steps
 
-    def max_positions(self):
+    def max_positions(self) -> int | None:
         """How many positions the model has, or None."""
         return None
 
@@ -204,7 +218,9 @@ class GenerationMixin:
         return output.logits[:, -1], output.past_key_values
 
 
-def left_padded(input_ids, attention_mask, pad_token_id, device=None):
+def left_padded(
+    input_ids: Any, attention_mask: Any, pad_token_id: int, device: DeviceLike | None = None
+) -> tuple[Tensor, Tensor]:
     """(ids, mask) [N, T] of prompts, with the padding before each."""
     if isinstance(input_ids, kiln.Tensor) and input_ids.dim() == 2:
         if input_ids.is_floating_point():
@@ -245,12 +261,12 @@ def _occurring(ids, mask, logits):
     return count.scatter_add_(1, ids, mask.long()) > 0
 
 
-def penalized(logits, seen, penalty):
+def penalized(logits: Tensor, seen: Tensor, penalty: float) -> Tensor:
     """Logits of tokens that have occurred, divided by the penalty where above 0, else times it."""
     return kiln.where(seen, kiln.where(logits < 0, logits * penalty, logits / penalty), logits)
 
 
-def choose(logits, chosen):
+def choose(logits: Tensor, chosen: GenerationOptions) -> Tensor:
     """The next token of each row of logits [N, V]."""
     if not chosen.do_sample:
         return logits.argmax(-1)

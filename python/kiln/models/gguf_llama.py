@@ -1,10 +1,20 @@
 """Llama from GGUF files: llama.cpp's names and order of rows as Hugging Face's have them."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 import kiln
 
 from .gguf import load_gguf
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .. import nn
+    from .._C import Tensor
+    from .._typing import StrPath
 
 _NAMES = {
     "token_embd.weight": "model.embed_tokens.weight",
@@ -26,7 +36,7 @@ _LAYER_NAMES = {
 _FREQUENCIES = "rope_freqs.weight"
 
 
-def read_llama(path, quantized=False):
+def read_llama(path: StrPath, quantized: bool = False) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """(values of a LlamaConfig, state dict) of a file. quantized: the weights of linear layers stay
     quantized tensors where the file has such."""
     tensors, metadata = load_gguf(path)
@@ -53,7 +63,7 @@ def read_llama(path, quantized=False):
     return options, state
 
 
-def keep_quantized(model, state):
+def keep_quantized(model: nn.Module, state: dict[str, Tensor]) -> None:
     """Makes layers of the quantized tensors of a state dict, which then holds their parts."""
     from kiln.nn.finetuning.quantized import Quantized, replace_weight
 

@@ -1,7 +1,10 @@
 """GPT-2 (Radford et al., 2019), with the keys and options of Hugging Face's transformers."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import kiln
 from kiln import nn
@@ -14,6 +17,13 @@ from ._pretrained import (
     causal_mask,
     check_input_ids,
 )
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import StrPath
+    from ._cache import KeyValueCache
 
 
 @dataclass
@@ -36,10 +46,10 @@ class GPT2Config(Config):
     scale_attn_by_inverse_layer_idx: bool = False
     tie_word_embeddings: bool = True
     bos_token_id: int | None = 50256
-    eos_token_id: int | list | None = 50256
+    eos_token_id: int | list[int] | None = 50256
     pad_token_id: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require_positive("vocab_size", "n_positions", "n_embd", "n_layer", "n_head")
         self.require_multiple("n_embd", "n_head")
 
@@ -47,13 +57,13 @@ class GPT2Config(Config):
 class Conv1D(nn.Module):
     """A linear layer whose weight is [inputs, outputs]."""
 
-    def __init__(self, nf, nx):
+    def __init__(self, nf: int, nx: int) -> None:
         super().__init__()
         self.nf = nf
         self.weight = nn.Parameter(kiln.empty(nx, nf).normal_(std=0.02))
         self.bias = nn.Parameter(kiln.zeros(nf))
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         y = kiln.addmm(self.bias, x.reshape(-1, x.shape[-1]), self.weight)
         return y.view(*x.shape[:-1], self.nf)
 
@@ -61,7 +71,7 @@ class Conv1D(nn.Module):
 class GPT2Attention(nn.Module):
     """Causal self-attention."""
 
-    def __init__(self, config, layer):
+    def __init__(self, config: GPT2Config, layer: int) -> None:
         super().__init__()
         self.c_attn = Conv1D(3 * config.n_embd, config.n_embd)
         self.c_proj = Conv1D(config.n_embd, config.n_embd)
@@ -75,7 +85,9 @@ class GPT2Attention(nn.Module):
         if config.scale_attn_by_inverse_layer_idx:
             self.scale /= layer + 1
 
-    def forward(self, x, mask, is_causal, cache):
+    def forward(
+        self, x: Tensor, mask: Tensor | None, is_causal: bool, cache: KeyValueCache | None
+    ) -> Tensor:
         n, t, width = x.shape
         qkv = self.c_attn(x).view(n, t, 3, self.heads, width // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
@@ -96,7 +108,7 @@ class GPT2Attention(nn.Module):
 class GPT2MLP(nn.Module):
     """Two linear layers."""
 
-    def __init__(self, config):
+    def __init__(self, config: GPT2Config) -> None:
         super().__init__()
         inner = config.n_inner or 4 * config.n_embd
         self.c_fc = Conv1D(inner, config.n_embd)
@@ -104,21 +116,23 @@ class GPT2MLP(nn.Module):
         self.act = activation(config.activation_function)
         self.dropout = nn.Dropout(config.resid_pdrop)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.c_proj(self.act(self.c_fc(x))))
 
 
 class GPT2Block(nn.Module):
     """Attention and an MLP, each with a norm before and a residual connection."""
 
-    def __init__(self, config, layer):
+    def __init__(self, config: GPT2Config, layer: int) -> None:
         super().__init__()
         self.ln_1 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.attn = GPT2Attention(config, layer)
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.mlp = GPT2MLP(config)
 
-    def forward(self, x, mask, is_causal, cache):
+    def forward(
+        self, x: Tensor, mask: Tensor | None, is_causal: bool, cache: KeyValueCache | None
+    ) -> Tensor:
         x = x + self.attn(self.ln_1(x), mask, is_causal, cache)
         return x + self.mlp(self.ln_2(x))
 
@@ -129,7 +143,7 @@ class GPT2Model(PretrainedModel):
     config_class = GPT2Config
     base_model_prefix = "transformer"
 
-    def __init__(self, config):
+    def __init__(self, config: GPT2Config) -> None:
         super().__init__(config)
         self.wte = nn.Embedding(config.vocab_size, config.n_embd)
         self.wpe = nn.Embedding(config.n_positions, config.n_embd)
@@ -144,12 +158,12 @@ class GPT2Model(PretrainedModel):
 
     def forward(
         self,
-        input_ids,
-        past_key_values=None,
-        attention_mask=None,
-        position_ids=None,
-        use_cache=False,
-    ):
+        input_ids: Tensor,
+        past_key_values: KeyValueCache | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        use_cache: bool = False,
+    ) -> Output:
         check_input_ids("GPT2", input_ids, self.config.vocab_size)
         past_key_values, past = continued(past_key_values, use_cache)
         t = input_ids.shape[1]
@@ -172,19 +186,19 @@ class GPT2LMHeadModel(CausalLM):
     backbone_class = GPT2Model
     embedding = "wte"
 
-    def max_positions(self):
+    def max_positions(self) -> int:
         return self.config.n_positions
 
     def forward(
         self,
-        input_ids,
-        past_key_values=None,
-        attention_mask=None,
-        position_ids=None,
-        labels=None,
-        use_cache=False,
-        logits_to_keep=0,
-    ):
+        input_ids: Tensor,
+        past_key_values: KeyValueCache | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool = False,
+        logits_to_keep: int = 0,
+    ) -> Output:
         output = self.transformer(
             input_ids, past_key_values, attention_mask, position_ids, use_cache
         )
@@ -199,7 +213,7 @@ _SIZES = {
 }
 
 
-def gpt2(size="gpt2", *, weights=None, **options):
+def gpt2(size: str = "gpt2", *, weights: StrPath | None = None, **options: Any) -> GPT2LMHeadModel:
     """GPT-2 of a published size ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"), without weights
     or with those of a folder or file. Options are GPT2Config's."""
     if size not in _SIZES:

@@ -1,8 +1,11 @@
 """Llama (Touvron et al., 2023) and models of its kind, with the keys and options of Hugging Face's
 transformers."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import kiln
 from kiln import nn
@@ -17,6 +20,14 @@ from ._pretrained import (
     check_input_ids,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Self
+
+    from .._C import Tensor, dtype
+    from .._typing import StrPath
+    from ._cache import KeyValueCache
+
 
 @dataclass
 class LlamaConfig(Config):
@@ -28,24 +39,24 @@ class LlamaConfig(Config):
     intermediate_size: int = 11008
     num_hidden_layers: int = 32
     num_attention_heads: int = 32
-    num_key_value_heads: int | None = None
+    num_key_value_heads: int = None  # type: ignore[assignment]  # as many as there are heads
     hidden_act: str = "silu"
     max_position_embeddings: int = 2048
     initializer_range: float = 0.02
     rms_norm_eps: float = 1e-6
     rope_theta: float = 10000.0
-    rope_scaling: dict | None = None
-    rope_parameters: dict | None = None
+    rope_scaling: dict[str, Any] | None = None
+    rope_parameters: dict[str, Any] = None  # type: ignore[assignment]  # of the other fields
     attention_bias: bool = False
     attention_dropout: float = 0.0
     mlp_bias: bool = False
-    head_dim: int | None = None
+    head_dim: int = None  # type: ignore[assignment]  # hidden_size over the heads
     tie_word_embeddings: bool = False
     bos_token_id: int | None = 1
-    eos_token_id: int | list | None = 2
+    eos_token_id: int | list[int] | None = 2
     pad_token_id: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.num_key_value_heads is None:
             self.num_key_value_heads = self.num_attention_heads
         self.require_positive(
@@ -70,7 +81,7 @@ class LlamaConfig(Config):
         self.rope_parameters = rope
 
 
-def rope_frequencies(rope, head_dim):
+def rope_frequencies(rope: Mapping[str, Any], head_dim: int) -> list[float]:
     """The angle of each pair of features for a step of one position, as the config's
     rope_parameters say (Su et al., 2021; "llama3": the slow ones slower, blended between two wave
     lengths)."""
@@ -102,11 +113,11 @@ def rope_frequencies(rope, head_dim):
 class RotaryEmbedding(nn.Module):
     """Cosines and sines of positions [N, T] or [T]."""
 
-    def __init__(self, config):
+    def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         self.frequencies = rope_frequencies(config.rope_parameters, config.head_dim)
 
-    def forward(self, position_ids, dtype):
+    def forward(self, position_ids: Tensor, dtype: dtype) -> tuple[Tensor, Tensor]:
         frequencies = kiln.tensor(self.frequencies, dtype=kiln.float32, device=position_ids.device)
         angle = position_ids.float()[..., None] * frequencies
         angle = kiln.cat([angle, angle], dim=-1)
@@ -115,7 +126,7 @@ class RotaryEmbedding(nn.Module):
         return angle.cos().to(dtype), angle.sin().to(dtype)
 
 
-def rotate(x, cos, sin):
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """x [N, heads, T, features], each pair (i, i + half) turned by its angle."""
     half = x.shape[-1] // 2
     turned = kiln.cat([-x[..., half:], x[..., :half]], dim=-1)
@@ -125,7 +136,7 @@ def rotate(x, cos, sin):
 class LlamaAttention(nn.Module):
     """Causal self-attention with rotary positions; several heads of queries share one of keys."""
 
-    def __init__(self, config, layer):
+    def __init__(self, config: LlamaConfig, layer: int) -> None:
         super().__init__()
         width, head, bias = config.hidden_size, config.head_dim, config.attention_bias
         self.head_dim = head
@@ -136,7 +147,14 @@ class LlamaAttention(nn.Module):
         self.v_proj = nn.Linear(width, config.num_key_value_heads * head, bias=bias)
         self.o_proj = nn.Linear(config.num_attention_heads * head, width, bias=bias)
 
-    def forward(self, x, angles, mask, is_causal, cache):
+    def forward(
+        self,
+        x: Tensor,
+        angles: tuple[Tensor, Tensor],
+        mask: Tensor | None,
+        is_causal: bool,
+        cache: KeyValueCache | None,
+    ) -> Tensor:
         n, t, _ = x.shape
         q, k, v = (
             project(x).view(n, t, -1, self.head_dim).transpose(1, 2)
@@ -160,29 +178,36 @@ class LlamaAttention(nn.Module):
 class LlamaMLP(nn.Module):
     """Two linear layers, the first of them gated (Shazeer, 2020)."""
 
-    def __init__(self, config):
+    def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         sizes = (config.hidden_size, config.intermediate_size)
         self.gate_proj = nn.Linear(*sizes, bias=config.mlp_bias)
         self.up_proj = nn.Linear(*sizes, bias=config.mlp_bias)
-        self.down_proj = nn.Linear(*reversed(sizes), bias=config.mlp_bias)
+        self.down_proj = nn.Linear(sizes[1], sizes[0], bias=config.mlp_bias)
         self.act_fn = activation(config.hidden_act)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
 
 
 class LlamaDecoderLayer(nn.Module):
     """Attention and an MLP, each with a norm before and a residual connection."""
 
-    def __init__(self, config, layer):
+    def __init__(self, config: LlamaConfig, layer: int) -> None:
         super().__init__()
         self.self_attn = LlamaAttention(config, layer)
         self.mlp = LlamaMLP(config)
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
-    def forward(self, x, angles, mask, is_causal, cache):
+    def forward(
+        self,
+        x: Tensor,
+        angles: tuple[Tensor, Tensor],
+        mask: Tensor | None,
+        is_causal: bool,
+        cache: KeyValueCache | None,
+    ) -> Tensor:
         x = x + self.self_attn(self.input_layernorm(x), angles, mask, is_causal, cache)
         return x + self.mlp(self.post_attention_layernorm(x))
 
@@ -193,7 +218,7 @@ class LlamaModel(PretrainedModel):
     config_class = LlamaConfig
     base_model_prefix = "model"
 
-    def __init__(self, config):
+    def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
         self.embed_tokens = nn.Embedding(
             config.vocab_size, config.hidden_size, padding_idx=config.pad_token_id
@@ -207,12 +232,12 @@ class LlamaModel(PretrainedModel):
 
     def forward(
         self,
-        input_ids,
-        attention_mask=None,
-        position_ids=None,
-        past_key_values=None,
-        use_cache=False,
-    ):
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: KeyValueCache | None = None,
+        use_cache: bool = False,
+    ) -> Output:
         check_input_ids("Llama", input_ids, self.config.vocab_size)
         past_key_values, past = continued(past_key_values, use_cache)
         t = input_ids.shape[1]
@@ -235,7 +260,7 @@ class LlamaForCausalLM(CausalLM):
     embedding = "embed_tokens"
 
     @classmethod
-    def from_gguf(cls, path, *, quantized=False, **options):
+    def from_gguf(cls, path: StrPath, *, quantized: bool = False, **options: Any) -> Self:
         """The model of a file in llama.cpp's format, in float32 and in eval mode.
 
         quantized: linear layers keep the file's blocks (Q8_0, Q4_0) as 8 bits a value, a quarter of
@@ -252,19 +277,19 @@ class LlamaForCausalLM(CausalLM):
 
     def forward(
         self,
-        input_ids,
-        attention_mask=None,
-        position_ids=None,
-        past_key_values=None,
-        labels=None,
-        use_cache=False,
-        logits_to_keep=0,
-    ):
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: KeyValueCache | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool = False,
+        logits_to_keep: int = 0,
+    ) -> Output:
         output = self.model(input_ids, attention_mask, position_ids, past_key_values, use_cache)
         return self.predictions(output, labels, logits_to_keep)
 
 
-def llama(*, weights=None, **options):
+def llama(*, weights: StrPath | None = None, **options: Any) -> LlamaForCausalLM:
     """A Llama, without weights or with those of a folder or file. Options are LlamaConfig's."""
     config = LlamaConfig(**options)
     if weights is not None:

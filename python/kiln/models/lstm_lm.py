@@ -1,5 +1,9 @@
 """A language model of recurrent layers, with the keys of PyTorch's word-level example."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import kiln
 from kiln import nn
 
@@ -7,14 +11,26 @@ from ._config import Output
 from ._vision import positive
 from .generation import GenerationMixin
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+
 
 class LSTMLanguageModel(GenerationMixin, nn.Module):
     """Token ids [N, T] -> logits [N, T, ntoken] of each next token. rnn_type: "LSTM" or "GRU". With
     tie_weights the last layer's matrix is the embedding's."""
 
     def __init__(
-        self, ntoken, ninp, nhid, nlayers, dropout=0.5, tie_weights=False, rnn_type="LSTM"
-    ):
+        self,
+        ntoken: int,
+        ninp: int,
+        nhid: int,
+        nlayers: int,
+        dropout: float = 0.5,
+        tie_weights: bool = False,
+        rnn_type: str = "LSTM",
+    ) -> None:
         super().__init__()
         positive("LSTMLanguageModel", ntoken=ntoken, ninp=ninp, nhid=nhid, nlayers=nlayers)
         if rnn_type not in ("LSTM", "GRU"):
@@ -37,7 +53,13 @@ class LSTMLanguageModel(GenerationMixin, nn.Module):
         nn.init.uniform_(self.decoder.weight, -0.1, 0.1)
         nn.init.zeros_(self.decoder.bias)
 
-    def forward(self, input_ids, past_key_values=None, attention_mask=None, labels=None):
+    def forward(
+        self,
+        input_ids: Tensor,
+        past_key_values: Any = None,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+    ) -> Output:
         """past_key_values is the state of the recurrent layers. attention_mask [N, T] is 0 at
         padding, which stands before the tokens and changes no state."""
         x = self.drop(self.encoder(input_ids))

@@ -1,9 +1,20 @@
 """MLP and LeNet."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from kiln import nn
 
 from ._vision import positive
 from ._weights import load_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import ModuleFactory
 
 
 class MLP(nn.Sequential):
@@ -13,20 +24,20 @@ class MLP(nn.Sequential):
 
     def __init__(
         self,
-        in_channels,
-        hidden_channels,
-        norm_layer=None,
-        activation_layer=nn.ReLU,
-        inplace=None,
-        bias=True,
-        dropout=0.0,
-    ):
+        in_channels: int,
+        hidden_channels: Sequence[int],
+        norm_layer: ModuleFactory | None = None,
+        activation_layer: ModuleFactory = nn.ReLU,
+        inplace: bool | None = None,
+        bias: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
         if not hidden_channels:
             raise ValueError("MLP: hidden_channels must name at least one width; got none")
         widths = [in_channels, *hidden_channels]
         positive("MLP", **{f"width {i}": width for i, width in enumerate(widths)})
         options = {} if inplace is None else {"inplace": inplace}
-        layers = []
+        layers: list[nn.Module] = []
         for i, (inputs, outputs) in enumerate(zip(widths, widths[1:])):
             layers.append(nn.Linear(inputs, outputs, bias=bias))
             if i + 2 < len(widths):
@@ -41,7 +52,7 @@ class LeNet(nn.Module):
     """LeNet-5 (LeCun et al., 1998) as it is taught today, with max pools and ReLU: images
     [N, in_channels, 28 or 32, same] -> [N, num_classes]."""
 
-    def __init__(self, num_classes=10, in_channels=1):
+    def __init__(self, num_classes: int = 10, in_channels: int = 1) -> None:
         super().__init__()
         positive("LeNet", num_classes=num_classes, in_channels=in_channels)
         self.conv1 = nn.Conv2d(in_channels, 6, 5)
@@ -50,7 +61,7 @@ class LeNet(nn.Module):
         self.fc2 = nn.Linear(120, 84)
         self.fc3 = nn.Linear(84, num_classes)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         if x.shape[-1] == 28:
             x = nn.functional.pad(x, (2, 2, 2, 2))
         x = nn.functional.max_pool2d(self.conv1(x).relu(), 2)
@@ -58,11 +69,13 @@ class LeNet(nn.Module):
         return self.fc3(self.fc2(self.fc1(x.flatten(1)).relu()).relu())
 
 
-def mlp(in_channels, hidden_channels, *, weights=None, **options):
+def mlp(
+    in_channels: int, hidden_channels: Sequence[int], *, weights: Any = None, **options: Any
+) -> MLP:
     """An MLP; see the class for the options."""
     return load_weights(MLP(in_channels, hidden_channels, **options), weights)
 
 
-def lenet(*, weights=None, **options):
+def lenet(*, weights: Any = None, **options: Any) -> LeNet:
     """A LeNet; see the class for the options."""
     return load_weights(LeNet(**options), weights)

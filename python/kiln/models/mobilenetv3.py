@@ -1,6 +1,9 @@
 """MobileNetV3 (Howard et al., 2019), with torchvision's keys and options."""
 
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kiln import nn
 
@@ -12,6 +15,12 @@ from ._vision import (
     positive,
 )
 from ._weights import load_weights
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import ModuleFactory
 
 # kernel, expanded channels, channels, squeeze and excitation, hard swish, stride
 _LARGE = [
@@ -52,13 +61,22 @@ class InvertedResidual(nn.Module):
     the shape is the same."""
 
     def __init__(
-        self, inputs, kernel, expanded, outputs, use_se, use_hs, stride, dilation, norm_layer
-    ):
+        self,
+        inputs: int,
+        kernel: int,
+        expanded: int,
+        outputs: int,
+        use_se: bool,
+        use_hs: bool,
+        stride: int,
+        dilation: int,
+        norm_layer: ModuleFactory,
+    ) -> None:
         super().__init__()
         self.use_res_connect = stride == 1 and inputs == outputs
         activation = nn.Hardswish if use_hs else nn.ReLU
-        parts = {"norm_layer": norm_layer, "activation_layer": activation}
-        layers = []
+        parts: dict[str, Any] = {"norm_layer": norm_layer, "activation_layer": activation}
+        layers: list[nn.Module] = []
         if expanded != inputs:
             layers.append(ConvNormActivation(inputs, expanded, 1, **parts))
         layers.append(
@@ -80,7 +98,7 @@ class InvertedResidual(nn.Module):
         )
         self.block = nn.Sequential(*layers)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         out = self.block(input)
         return out + input if self.use_res_connect else out
 
@@ -90,14 +108,14 @@ class MobileNetV3(nn.Module):
 
     def __init__(
         self,
-        arch,
-        num_classes=1000,
-        dropout=0.2,
-        width_mult=1.0,
-        reduced_tail=False,
-        dilated=False,
-        norm_layer=None,
-    ):
+        arch: str,
+        num_classes: int = 1000,
+        dropout: float = 0.2,
+        width_mult: float = 1.0,
+        reduced_tail: bool = False,
+        dilated: bool = False,
+        norm_layer: ModuleFactory | None = None,
+    ) -> None:
         super().__init__()
         positive("MobileNetV3", num_classes=num_classes)
         if arch not in _TABLES:
@@ -112,8 +130,8 @@ class MobileNetV3(nn.Module):
 
         reduce = 2 if reduced_tail else 1
         inputs = width(16)
-        first = {"norm_layer": norm_layer, "activation_layer": nn.Hardswish}
-        features = [ConvNormActivation(3, inputs, 3, 2, **first)]
+        first: dict[str, Any] = {"norm_layer": norm_layer, "activation_layer": nn.Hardswish}
+        features: list[nn.Module] = [ConvNormActivation(3, inputs, 3, 2, **first)]
         for i, (kernel, expanded, outputs, use_se, use_hs, stride) in enumerate(table):
             if i >= tail:
                 outputs //= reduce
@@ -149,15 +167,19 @@ class MobileNetV3(nn.Module):
             nn.init.normal_(layer.weight, 0, 0.01)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-def mobilenet_v3_large(*, weights=None, progress=True, **options):
+def mobilenet_v3_large(
+    *, weights: Any = None, progress: bool = True, **options: Any
+) -> MobileNetV3:
     """The large MobileNetV3; see the class for the options."""
     return load_weights(MobileNetV3("large", **options), weights)
 
 
-def mobilenet_v3_small(*, weights=None, progress=True, **options):
+def mobilenet_v3_small(
+    *, weights: Any = None, progress: bool = True, **options: Any
+) -> MobileNetV3:
     """The small MobileNetV3; see the class for the options."""
     return load_weights(MobileNetV3("small", **options), weights)

@@ -1,9 +1,20 @@
 """ResNet (He et al., 2016), ResNeXt and wide ResNet, with torchvision's keys and options."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from kiln import nn
 
 from ._vision import init_convolutions, positive
 from ._weights import load_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import ModuleFactory
 
 
 def _conv3x3(inputs, outputs, stride=1, groups=1, dilation=1):
@@ -20,15 +31,15 @@ class BasicBlock(nn.Module):
 
     def __init__(
         self,
-        inplanes,
-        planes,
-        stride=1,
-        downsample=None,
-        groups=1,
-        base_width=64,
-        dilation=1,
-        norm_layer=nn.BatchNorm2d,
-    ):
+        inplanes: int,
+        planes: int,
+        stride: int = 1,
+        downsample: nn.Module | None = None,
+        groups: int = 1,
+        base_width: int = 64,
+        dilation: int = 1,
+        norm_layer: ModuleFactory = nn.BatchNorm2d,
+    ) -> None:
         super().__init__()
         if groups != 1 or base_width != 64:
             raise ValueError(
@@ -43,7 +54,7 @@ class BasicBlock(nn.Module):
         self.bn2 = norm_layer(planes)
         self.downsample = downsample
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
         out = self.relu(self.bn1(self.conv1(x)))
         return self.relu(self.bn2(self.conv2(out)) + shortcut)
@@ -58,15 +69,15 @@ class Bottleneck(nn.Module):
 
     def __init__(
         self,
-        inplanes,
-        planes,
-        stride=1,
-        downsample=None,
-        groups=1,
-        base_width=64,
-        dilation=1,
-        norm_layer=nn.BatchNorm2d,
-    ):
+        inplanes: int,
+        planes: int,
+        stride: int = 1,
+        downsample: nn.Module | None = None,
+        groups: int = 1,
+        base_width: int = 64,
+        dilation: int = 1,
+        norm_layer: ModuleFactory = nn.BatchNorm2d,
+    ) -> None:
         super().__init__()
         width = int(planes * (base_width / 64)) * groups
         self.conv1 = nn.Conv2d(inplanes, width, 1, bias=False)
@@ -78,7 +89,7 @@ class Bottleneck(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.downsample = downsample
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
         out = self.relu(self.bn1(self.conv1(x)))
         out = self.relu(self.bn2(self.conv2(out)))
@@ -92,15 +103,15 @@ class ResNet(nn.Module):
 
     def __init__(
         self,
-        block,
-        layers,
-        num_classes=1000,
-        zero_init_residual=False,
-        groups=1,
-        width_per_group=64,
-        replace_stride_with_dilation=None,
-        norm_layer=None,
-    ):
+        block: type[BasicBlock] | type[Bottleneck],
+        layers: Sequence[int],
+        num_classes: int = 1000,
+        zero_init_residual: bool = False,
+        groups: int = 1,
+        width_per_group: int = 64,
+        replace_stride_with_dilation: Sequence[bool] | None = None,
+        norm_layer: ModuleFactory | None = None,
+    ) -> None:
         super().__init__()
         positive("ResNet", num_classes=num_classes, groups=groups, width_per_group=width_per_group)
         if len(layers) != 4:
@@ -150,13 +161,15 @@ class ResNet(nn.Module):
             blocks.append(block(outputs, planes, 1, None, *rest, self.dilation, self._norm_layer))
         return nn.Sequential(*blocks)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))
 
 
-def _builder(name, block, layers, **fixed):
+def _builder(
+    name: str, block: type[BasicBlock] | type[Bottleneck], layers: Sequence[int], **fixed: Any
+) -> Callable[..., ResNet]:
     def build(*, weights=None, progress=True, **options):
         return load_weights(ResNet(block, layers, **{**fixed, **options}), weights)
 

@@ -1,9 +1,17 @@
 """Reads `.model` files of SentencePiece, as Llama 2, Gemma and T5 have them. The work is C++'s
 (kiln/text/sentence_piece.h)."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from kiln._C._tokenizers import SentencePiece as _SentencePiece
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from .._typing import StrPath
 
 
 class SentencePiece(_SentencePiece):
@@ -15,7 +23,7 @@ class SentencePiece(_SentencePiece):
     """
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: StrPath) -> Self:
         """The tokenizer of a file, or of a folder that holds `tokenizer.model`."""
         path = os.fspath(path)
         if os.path.isdir(path):
@@ -25,6 +33,6 @@ class SentencePiece(_SentencePiece):
                 raise ValueError(f"SentencePiece: {path!r} is larger than 256 MiB")
             return cls(file.read())
 
-    def decode(self, ids):
+    def decode(self, ids: Any) -> str:
         """The text of ids. Control tokens have none."""
         return self._decode(ids.tolist() if hasattr(ids, "tolist") else list(ids))

@@ -1,11 +1,20 @@
 """Reads `tokenizer.json`, the format of Hugging Face's tokenizers: byte-level BPE, as GPT-2 and
 Llama 3 have it, and WordPiece, as BERT has it."""
 
+from __future__ import annotations
+
 import functools
 import json
 import os
 import re
 import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Self
+
+    from .._typing import StrPath
 
 _MAX_BYTES = 256 << 20
 
@@ -18,7 +27,7 @@ class Tokenizer:
     tokenizer.decode(ids)
     """
 
-    def __init__(self, values):
+    def __init__(self, values: Mapping[str, Any]) -> None:
         if not isinstance(values, dict) or not isinstance(values.get("model"), dict):
             raise ValueError("Tokenizer: expected the values of a tokenizer.json")
         model = values["model"]
@@ -26,8 +35,8 @@ class Tokenizer:
         if not vocab or not all(type(i) is int and i >= 0 for i in vocab.values()):
             raise ValueError("Tokenizer: model.vocab must give each token an id of at least 0")
         self._ids = dict(vocab)
-        self._added = {}
-        self._special = set()
+        self._added: dict[str, int] = {}
+        self._special: set[Any] = set()
         for token in values.get("added_tokens") or []:
             content, number = _member(token, "content", str, "added_tokens"), token.get("id")
             if not content or type(number) is not int or number < 0:
@@ -38,7 +47,7 @@ class Tokenizer:
         self._tokens = {i: token for token, i in {**self._ids, **self._added}.items()}
         kind = model.get("type", "BPE" if "merges" in model else "WordPiece")
         if kind == "BPE":
-            self._split_word = _BPE(model, self._ids)
+            self._split_word: Any = _BPE(model, self._ids)
         elif kind == "WordPiece":
             self._split_word = _WordPiece(model, self._ids)
         else:
@@ -57,7 +66,7 @@ class Tokenizer:
             self._pattern = re.compile("(" + "|".join(map(re.escape, longest)) + ")")
 
     @classmethod
-    def from_file(cls, path):
+    def from_file(cls, path: StrPath) -> Self:
         """The tokenizer of a `tokenizer.json`, or of a folder that holds one."""
         path = os.fspath(path)
         if os.path.isdir(path):
@@ -70,18 +79,18 @@ class Tokenizer:
             except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise ValueError(f"Tokenizer: {path!r} is no JSON: {error}") from None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._tokens)
 
-    def token_to_id(self, token):
+    def token_to_id(self, token: str) -> int | None:
         """The id of a token, or None."""
         return self._added.get(token, self._ids.get(token))
 
-    def id_to_token(self, number):
+    def id_to_token(self, number: int) -> str | None:
         """The token of an id, or None."""
         return self._tokens.get(number)
 
-    def encode(self, text, add_special_tokens=True):
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """The ids of a text; with what the model wants around it unless told otherwise."""
         ids = []
         for i, part in enumerate(self._pattern.split(text) if self._pattern else [text]):
@@ -92,10 +101,11 @@ class Tokenizer:
                     ids.extend(self._split_word(word))
         return self._wrap(ids) if add_special_tokens else ids
 
-    def decode(self, ids, skip_special_tokens=True):
+    def decode(self, ids: Any, skip_special_tokens: bool = True) -> str:
         """The text of ids."""
         ids = ids.tolist() if hasattr(ids, "tolist") else ids
-        out, plain = [], []
+        out: list[str] = []
+        plain: list[Any] = []
 
         def flush():
             if plain:

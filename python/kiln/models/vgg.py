@@ -1,9 +1,18 @@
 """VGG (Simonyan and Zisserman, 2015), with torchvision's keys and options."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from kiln import nn
 
 from ._vision import init_convolutions, positive
 from ._weights import load_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._C import Tensor
 
 # Channels of the convolutions of each stage; a pool follows each stage.
 _STAGES = {
@@ -18,7 +27,13 @@ _WIDTHS = (64, 128, 256, 512, 512)
 class VGG(nn.Module):
     """`features`, a pool to 7x7, three linear layers: images [N, 3, H, W] -> [N, num_classes]."""
 
-    def __init__(self, features, num_classes=1000, init_weights=True, dropout=0.5):
+    def __init__(
+        self,
+        features: nn.Module,
+        num_classes: int = 1000,
+        init_weights: bool = True,
+        dropout: float = 0.5,
+    ) -> None:
         super().__init__()
         positive("VGG", num_classes=num_classes)
         self.features = features
@@ -39,15 +54,16 @@ class VGG(nn.Module):
                     nn.init.normal_(layer.weight, 0, 0.01)
                     nn.init.zeros_(layer.bias)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.avgpool(self.features(x)).flatten(1))
 
 
-def make_features(depth, batch_norm=False):
+def make_features(depth: int, batch_norm: bool = False) -> nn.Sequential:
     """The convolutions of the VGG with `depth` layers: 11, 13, 16 or 19."""
     if depth not in _STAGES:
         raise ValueError(f"VGG: depth must be one of {sorted(_STAGES)}; got {depth}")
-    layers, inputs = [], 3
+    layers: list[nn.Module] = []
+    inputs = 3
     for count, width in zip(_STAGES[depth], _WIDTHS):
         for _ in range(count):
             layers.append(nn.Conv2d(inputs, width, 3, padding=1))
@@ -59,7 +75,7 @@ def make_features(depth, batch_norm=False):
     return nn.Sequential(*layers)
 
 
-def _builder(depth, batch_norm):
+def _builder(depth: int, batch_norm: bool) -> Callable[..., VGG]:
     def build(*, weights=None, progress=True, **options):
         return load_weights(VGG(make_features(depth, batch_norm), **options), weights)
 

@@ -1,8 +1,11 @@
 """Vision Transformer (Dosovitskiy et al., 2021), with torchvision's keys and options."""
 
+from __future__ import annotations
+
 import math
 from collections import OrderedDict
 from functools import partial
+from typing import TYPE_CHECKING
 
 import kiln
 from kiln import nn
@@ -10,11 +13,17 @@ from kiln import nn
 from ._vision import init_truncated_normal, positive
 from ._weights import load_weights
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._C import Tensor
+    from .._typing import ModuleFactory
+
 
 class MLPBlock(nn.Sequential):
     """Two linear layers with GELU between."""
 
-    def __init__(self, in_dim, mlp_dim, dropout):
+    def __init__(self, in_dim: int, mlp_dim: int, dropout: float) -> None:
         super().__init__(
             nn.Linear(in_dim, mlp_dim),
             nn.GELU(),
@@ -30,7 +39,15 @@ class MLPBlock(nn.Sequential):
 class EncoderBlock(nn.Module):
     """Self-attention and an MLP, each with a norm before and a residual connection."""
 
-    def __init__(self, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer):
+    def __init__(
+        self,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float,
+        attention_dropout: float,
+        norm_layer: ModuleFactory,
+    ) -> None:
         super().__init__()
         self.ln_1 = norm_layer(hidden_dim)
         self.self_attention = nn.MultiheadAttention(
@@ -40,7 +57,7 @@ class EncoderBlock(nn.Module):
         self.ln_2 = norm_layer(hidden_dim)
         self.mlp = MLPBlock(hidden_dim, mlp_dim, dropout)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         x = self.ln_1(input)
         x, _ = self.self_attention(x, x, x, need_weights=False)
         x = self.dropout(x) + input
@@ -50,7 +67,15 @@ class EncoderBlock(nn.Module):
 class Encoder(nn.Module):
     """Adds positions, then runs the blocks and a norm."""
 
-    def __init__(self, seq_length, num_layers, hidden_dim, dropout, block, norm_layer):
+    def __init__(
+        self,
+        seq_length: int,
+        num_layers: int,
+        hidden_dim: int,
+        dropout: float,
+        block: Callable[[], nn.Module],
+        norm_layer: ModuleFactory,
+    ) -> None:
         super().__init__()
         self.pos_embedding = nn.Parameter(kiln.empty(1, seq_length, hidden_dim).normal_(std=0.02))
         self.dropout = nn.Dropout(dropout)
@@ -59,7 +84,7 @@ class Encoder(nn.Module):
         )
         self.ln = norm_layer(hidden_dim)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self.ln(self.layers(self.dropout(input + self.pos_embedding)))
 
 
@@ -69,18 +94,18 @@ class VisionTransformer(nn.Module):
 
     def __init__(
         self,
-        image_size,
-        patch_size,
-        num_layers,
-        num_heads,
-        hidden_dim,
-        mlp_dim,
-        dropout=0.0,
-        attention_dropout=0.0,
-        num_classes=1000,
-        representation_size=None,
-        norm_layer=None,
-    ):
+        image_size: int,
+        patch_size: int,
+        num_layers: int,
+        num_heads: int,
+        hidden_dim: int,
+        mlp_dim: int,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        num_classes: int = 1000,
+        representation_size: int | None = None,
+        norm_layer: ModuleFactory | None = None,
+    ) -> None:
         super().__init__()
         positive(
             "VisionTransformer",
@@ -107,7 +132,7 @@ class VisionTransformer(nn.Module):
         )
         seq_length = (image_size // patch_size) ** 2 + 1
         self.encoder = Encoder(seq_length, num_layers, hidden_dim, dropout, block, norm_layer)
-        heads = OrderedDict()
+        heads: OrderedDict[str, nn.Module] = OrderedDict()
         if representation_size is None:
             heads["head"] = nn.Linear(hidden_dim, num_classes)
         else:
@@ -121,7 +146,7 @@ class VisionTransformer(nn.Module):
         nn.init.zeros_(self.heads.head.weight)
         nn.init.zeros_(self.heads.head.bias)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         if tuple(x.shape[-2:]) != (self.image_size, self.image_size):
             raise ValueError(
                 f"VisionTransformer: expected images of {self.image_size} x {self.image_size}; got "
@@ -132,7 +157,9 @@ class VisionTransformer(nn.Module):
         return self.heads(self.encoder(kiln.cat([token, patches], dim=1))[:, 0])
 
 
-def _builder(name, patch_size, num_layers, num_heads, hidden_dim, mlp_dim):
+def _builder(
+    name: str, patch_size: int, num_layers: int, num_heads: int, hidden_dim: int, mlp_dim: int
+) -> Callable[..., VisionTransformer]:
     fixed = {
         "image_size": 224,
         "patch_size": patch_size,

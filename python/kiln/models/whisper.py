@@ -1,7 +1,10 @@
 """Whisper (Radford et al., 2022), with the keys and options of Hugging Face's transformers."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import kiln
 from kiln import nn
@@ -10,6 +13,13 @@ from ._cache import KeyValueCache
 from ._config import Config, Output
 from ._pretrained import PretrainedModel, activation, causal_mask, check_input_ids
 from .generation import GenerationMixin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from .._C import Tensor
+    from .._typing import StrPath
 
 
 @dataclass
@@ -35,10 +45,10 @@ class WhisperConfig(Config):
     max_target_positions: int = 448
     pad_token_id: int | None = 50256
     bos_token_id: int | None = 50256
-    eos_token_id: int | list | None = 50256
+    eos_token_id: int | list[int] | None = 50256
     decoder_start_token_id: int = 50257
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.require_positive(
             "vocab_size",
             "num_mel_bins",
@@ -56,7 +66,7 @@ class WhisperConfig(Config):
         self.require_multiple("d_model", "decoder_attention_heads")
 
 
-def sinusoids(length, channels):
+def sinusoids(length: int, channels: int) -> Tensor:
     """Positions as sines, then cosines, of channels / 2 frequencies: [length, channels]."""
     half = channels // 2
     step = math.log(10000) / max(1, half - 1)
@@ -68,7 +78,7 @@ def sinusoids(length, channels):
 class WhisperAttention(nn.Module):
     """Attention to the same states or, with `memory`, to the encoder's."""
 
-    def __init__(self, width, heads, dropout, layer=0):
+    def __init__(self, width: int, heads: int, dropout: float, layer: int = 0) -> None:
         super().__init__()
         self.heads = heads
         self.dropout = dropout
@@ -81,7 +91,14 @@ class WhisperAttention(nn.Module):
     def _split(self, x):
         return x.view(x.shape[0], x.shape[1], self.heads, -1).transpose(1, 2)
 
-    def forward(self, x, memory=None, mask=None, is_causal=False, cache=None):
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        is_causal: bool = False,
+        cache: KeyValueCache | None = None,
+    ) -> Tensor:
         q = self._split(self.q_proj(x))
         if memory is not None and cache is not None and cache.get_seq_length(self.layer) > 0:
             k, v = cache.layer(self.layer)
@@ -104,7 +121,7 @@ class WhisperAttention(nn.Module):
 class WhisperLayer(nn.Module):
     """Self-attention, in the decoder attention to the encoder, and an MLP; norms before each."""
 
-    def __init__(self, config, layer, decoder):
+    def __init__(self, config: WhisperConfig, layer: int, decoder: bool) -> None:
         super().__init__()
         side = "decoder" if decoder else "encoder"
         width = config.d_model
@@ -123,7 +140,14 @@ class WhisperLayer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.activation_dropout = nn.Dropout(config.activation_dropout)
 
-    def forward(self, x, memory=None, mask=None, is_causal=False, caches=(None, None)):
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        is_causal: bool = False,
+        caches: tuple[KeyValueCache | None, KeyValueCache | None] = (None, None),
+    ) -> Tensor:
         y = self.self_attn(self.self_attn_layer_norm(x), None, mask, is_causal, caches[0])
         x = x + self.dropout(y)
         if self.encoder_attn is not None:
@@ -137,7 +161,7 @@ class WhisperEncoder(nn.Module):
     """Mel spectrograms [N, num_mel_bins, 2 max_source_positions] -> [N, max_source_positions,
     d_model]."""
 
-    def __init__(self, config):
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__()
         width = config.d_model
         self.conv1 = nn.Conv1d(config.num_mel_bins, width, 3, padding=1)
@@ -151,7 +175,7 @@ class WhisperEncoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.shape = (config.num_mel_bins, 2 * config.max_source_positions)
 
-    def forward(self, input_features):
+    def forward(self, input_features: Tensor) -> Tensor:
         if tuple(input_features.shape[1:]) != self.shape:
             raise ValueError(
                 f"Whisper: input_features must be [N, {self.shape[0]}, {self.shape[1]}]; got "
@@ -168,7 +192,7 @@ class WhisperEncoder(nn.Module):
 class WhisperDecoder(nn.Module):
     """Token ids [N, T] and the encoder's states -> [N, T, d_model]."""
 
-    def __init__(self, config):
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__()
         width = config.d_model
         self.embed_tokens = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
@@ -182,7 +206,14 @@ class WhisperDecoder(nn.Module):
         self.vocab_size = config.vocab_size
         self.scale = math.sqrt(width) if config.scale_embedding else 1.0
 
-    def forward(self, ids, memory, attention_mask=None, position_ids=None, caches=(None, None)):
+    def forward(
+        self,
+        ids: Tensor,
+        memory: Tensor,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        caches: tuple[KeyValueCache | None, KeyValueCache | None] = (None, None),
+    ) -> Tensor:
         check_input_ids("Whisper", ids, self.vocab_size)
         past = 0 if caches[0] is None else caches[0].get_seq_length()
         t = ids.shape[1]
@@ -204,7 +235,7 @@ class WhisperModel(PretrainedModel):
     config_class = WhisperConfig
     base_model_prefix = "model"
 
-    def __init__(self, config):
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__(config)
         self.encoder = WhisperEncoder(config)
         self.decoder = WhisperDecoder(config)
@@ -216,14 +247,14 @@ class WhisperModel(PretrainedModel):
 
     def forward(
         self,
-        input_features=None,
-        decoder_input_ids=None,
-        decoder_attention_mask=None,
-        decoder_position_ids=None,
-        encoder_outputs=None,
-        past_key_values=None,
-        use_cache=False,
-    ):
+        input_features: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        decoder_position_ids: Tensor | None = None,
+        encoder_outputs: Any = None,
+        past_key_values: Any = None,
+        use_cache: bool = False,
+    ) -> Output:
         if encoder_outputs is None:
             encoder_outputs = self.encoder(input_features)
         if use_cache and past_key_values is None:
@@ -249,32 +280,32 @@ class WhisperForConditionalGeneration(GenerationMixin, PretrainedModel):
     config_class = WhisperConfig
     base_model_prefix = "model"
 
-    def __init__(self, config):
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__(config)
         self.model = WhisperModel(config)
         self.proj_out = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.tie_weights()
 
-    def tied_keys(self):
+    def tied_keys(self) -> dict[str, str]:
         return {"proj_out.weight": "model.decoder.embed_tokens.weight"}
 
-    def tie_weights(self):
+    def tie_weights(self) -> None:
         self.proj_out.weight = self.model.decoder.embed_tokens.weight
 
-    def max_positions(self):
+    def max_positions(self) -> int:
         return self.config.max_target_positions
 
     def forward(
         self,
-        input_features=None,
-        decoder_input_ids=None,
-        decoder_attention_mask=None,
-        decoder_position_ids=None,
-        encoder_outputs=None,
-        past_key_values=None,
-        labels=None,
-        use_cache=False,
-    ):
+        input_features: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        decoder_position_ids: Tensor | None = None,
+        encoder_outputs: Any = None,
+        past_key_values: Any = None,
+        labels: Tensor | None = None,
+        use_cache: bool = False,
+    ) -> Output:
         if labels is not None and decoder_input_ids is None:
             start = kiln.full_like(labels[:, :1], self.config.decoder_start_token_id)
             before = labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)
@@ -299,13 +330,17 @@ class WhisperForConditionalGeneration(GenerationMixin, PretrainedModel):
             encoder_last_hidden_state=output.encoder_last_hidden_state,
         )
 
-    def generate(self, input_features, decoder_input_ids=None, **options):
+    def generate(  # type: ignore[override]
+        self, input_features: Any, decoder_input_ids: Tensor | None = None, **options: Any
+    ) -> Tensor:
         """Token ids for each spectrogram, from decoder_input_ids (by default the start token) on.
         Options are those of GenerationMixin.generate."""
         prompt, options = self._prompt(input_features, decoder_input_ids, options)
         return super().generate(prompt, **options)
 
-    def generate_stream(self, input_features, decoder_input_ids=None, **options):
+    def generate_stream(  # type: ignore[override]
+        self, input_features: Any, decoder_input_ids: Tensor | None = None, **options: Any
+    ) -> Iterator[Tensor]:
         """As generate, one step's tokens [N] after the other."""
         prompt, options = self._prompt(input_features, decoder_input_ids, options)
         return super().generate_stream(prompt, **options)
@@ -332,7 +367,7 @@ class WhisperForConditionalGeneration(GenerationMixin, PretrainedModel):
         return output.logits[:, -1], output.past_key_values
 
 
-def whisper(*, weights=None, **options):
+def whisper(*, weights: StrPath | None = None, **options: Any) -> WhisperForConditionalGeneration:
     """A Whisper, without weights or with those of a folder or file. Options are WhisperConfig's."""
     config = WhisperConfig(**options)
     if weights is not None:

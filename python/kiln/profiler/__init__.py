@@ -1,8 +1,16 @@
 """What every op costs: `with kiln.profiler.profile() as p: ...`, then p.table()."""
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
 from .. import _C
+
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from .._typing import StrPath
 
 __all__ = ["profile"]
 
@@ -15,20 +23,20 @@ class profile:
     chrome://tracing or ui.perfetto.dev. A profile may be read while it runs, and again later.
     """
 
-    def __init__(self):
-        self._profile = None
+    def __init__(self) -> None:
+        self._profile: _C._Profile | None = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self):
+    def start(self) -> None:
         self._profile = _C._Profile()
 
-    def stop(self):
+    def stop(self) -> None:
         self._taken().stop()
 
     def _taken(self):
@@ -36,15 +44,15 @@ class profile:
             raise RuntimeError("profile: nothing was profiled; enter it, or call start(), first")
         return self._profile
 
-    def rows(self):
+    def rows(self) -> list[Any]:
         return self._taken().rows()
 
-    def table(self):
+    def table(self) -> str:
         return self._taken().table()
 
-    def trace(self):
+    def trace(self) -> str:
         """Chrome's trace format, as text."""
         return self._taken().trace()
 
-    def export_chrome_trace(self, path):
+    def export_chrome_trace(self, path: StrPath) -> None:
         self._taken().write_trace(os.fspath(path))

@@ -1,8 +1,17 @@
 """What may happen at each event of a run, and stopping early."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from .. import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from .learner import Learner
 
 __all__ = ["Callback", "EarlyStopping"]
 
@@ -19,61 +28,61 @@ class Callback:
     What state_dict() gives is kept in checkpoints and comes back through load_state_dict().
     """
 
-    def fit_start(self, learner):
+    def fit_start(self, learner: Learner) -> None:
         """Before the first batch, after a resumed run was loaded."""
 
-    def epoch_start(self, learner):
+    def epoch_start(self, learner: Learner) -> None:
         """Before the first batch of an epoch, or before the batch at which it is continued."""
 
-    def batch_start(self, learner, batch):
+    def batch_start(self, learner: Learner, batch: Any) -> None:
         """Before a batch is trained on."""
 
-    def batch_end(self, learner, batch, loss):
+    def batch_end(self, learner: Learner, batch: Any, loss: float | None) -> None:
         """After its backward pass; loss: a float, or None of a step of one's own."""
 
-    def step_end(self, learner):
+    def step_end(self, learner: Learner) -> None:
         """After a step of the optimizers."""
 
-    def validate_start(self, learner, split):
+    def validate_start(self, learner: Learner, split: str) -> None:
         """Before a split is measured."""
 
-    def validate_batch_end(self, learner, split, batch, result):
+    def validate_batch_end(self, learner: Learner, split: str, batch: Any, result: Any) -> None:
         """After each of its batches, with what valid_step returned."""
 
-    def validate_end(self, learner, split, values):
+    def validate_end(self, learner: Learner, split: str, values: dict[str, float]) -> None:
         """With what was measured, by name."""
 
-    def epoch_end(self, learner, values):
+    def epoch_end(self, learner: Learner, values: dict[str, float]) -> None:
         """With all that was measured in the epoch, by name ("train/loss", "valid/loss")."""
 
-    def checkpoint(self, learner):
+    def checkpoint(self, learner: Learner) -> None:
         """After the state was copied; it is written in the background."""
 
-    def interrupt(self, learner, signal):
+    def interrupt(self, learner: Learner, signal: int) -> None:
         """After Ctrl-C, before the state is saved."""
 
-    def exception(self, learner, error):
+    def exception(self, learner: Learner, error: BaseException) -> None:
         """Before an exception leaves fit()."""
 
-    def fit_end(self, learner):
+    def fit_end(self, learner: Learner) -> None:
         """After the last epoch."""
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps: numbers, texts, tensors, and containers of them."""
         return {}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes it back."""
 
 
 class Function(Callback):
     """A function as a callback of one event."""
 
-    def __init__(self, event, function):
+    def __init__(self, event: str, function: Callable[..., Any]) -> None:
         setattr(self, event, function)
 
 
-def handlers_of(callbacks, event):
+def handlers_of(callbacks: Iterable[Callback], event: str) -> list[Callable[..., Any]]:
     """The methods that are to be called at an event."""
     found = []
     for callback in callbacks:
@@ -83,7 +92,7 @@ def handlers_of(callbacks, event):
     return found
 
 
-def check_mode(op, mode):
+def check_mode(op: str, mode: str) -> None:
     if mode not in ("min", "max"):
         raise errors.ValueError(f"{op}: mode must be 'min' or 'max'; got {mode!r}")
 
@@ -95,7 +104,13 @@ class EarlyStopping(Callback):
     better by more than this.
     """
 
-    def __init__(self, metric="valid/loss", patience=3, mode="min", min_delta=0.0):
+    def __init__(
+        self,
+        metric: str = "valid/loss",
+        patience: int = 3,
+        mode: str = "min",
+        min_delta: float = 0.0,
+    ) -> None:
         check_mode("EarlyStopping", mode)
         if not isinstance(patience, int) or patience < 0:
             raise errors.ValueError(
@@ -108,7 +123,7 @@ class EarlyStopping(Callback):
         self.best = math.inf if mode == "min" else -math.inf
         self.epochs_without = 0
 
-    def epoch_end(self, learner, values):
+    def epoch_end(self, learner: Learner, values: dict[str, float]) -> None:
         if self.metric not in values:
             raise errors.KeyError(
                 f"EarlyStopping: there is no metric {self.metric!r}; got {', '.join(sorted(values))}"
@@ -125,9 +140,9 @@ class EarlyStopping(Callback):
                 f"{self.metric} was not better than {self.best:.6g} for {self.epochs_without} epochs"
             )
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return {"best": self.best, "epochs_without": self.epochs_without}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.best = state["best"]
         self.epochs_without = state["epochs_without"]

@@ -1,5 +1,7 @@
 """When checkpoints are written, and which are kept."""
 
+from __future__ import annotations
+
 import time
 
 from .. import errors
@@ -20,15 +22,15 @@ class Checkpoints:
 
     def __init__(
         self,
-        every_steps=None,
-        every_epochs=1,
-        every_minutes=10,
-        keep_last=2,
-        keep_best=1,
-        metric="valid/loss",
-        mode="min",
-        overlap=False,
-    ):
+        every_steps: int | None = None,
+        every_epochs: int | None = 1,
+        every_minutes: float | None = 10,
+        keep_last: int | None = 2,
+        keep_best: int | None = 1,
+        metric: str = "valid/loss",
+        mode: str = "min",
+        overlap: bool = False,
+    ) -> None:
         check_mode("Checkpoints", mode)
         for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs)):
             if value is not None and (not isinstance(value, int) or value < 1):
@@ -57,17 +59,17 @@ class Checkpoints:
 class Clock:
     """Whether a checkpoint is due after a step. Counts time by a clock that nobody sets."""
 
-    def __init__(self, plan):
+    def __init__(self, plan: Checkpoints) -> None:
         self.steps = plan.every_steps
         self.seconds = None if plan.every_minutes is None else 60.0 * plan.every_minutes
         self.is_late = False  # one was due while another was being written
         self.restart()
 
-    def restart(self):
+    def restart(self) -> None:
         self.last = time.monotonic()
         self.is_late = False
 
-    def is_due(self, step):
+    def is_due(self, step: int) -> bool:
         if self.is_late or (self.steps is not None and step % self.steps == 0):
             return True
         return self.seconds is not None and time.monotonic() - self.last >= self.seconds

@@ -1,13 +1,20 @@
 """What to know before a run: a learning rate, and whether the model can learn a batch by heart."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import dataclasses
 import itertools
 import math
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from .position import generators_of, random_state, set_random_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 __all__ = ["Finder", "LearningRates"]
 
@@ -16,13 +23,15 @@ __all__ = ["Finder", "LearningRates"]
 class LearningRates:
     """rates, the smoothed losses at them, and the rate at which the loss fell fastest (or None)."""
 
-    rates: list
-    losses: list
-    suggestion: float
+    rates: list[float]
+    losses: list[float]
+    suggestion: float | None
 
 
 class Finder:
     """A Learner's trials. Part of Learner."""
+
+    optimizers: list[Any]
 
     @contextlib.contextmanager
     def _on_trial(self, *loaders):
@@ -69,7 +78,14 @@ class Finder:
             self._take_steps(False)
         return value
 
-    def find_lr(self, train, start=1e-7, end=1.0, steps=100, smoothing=0.95):
+    def find_lr(
+        self,
+        train: Iterable[Any],
+        start: float = 1e-7,
+        end: float = 1.0,
+        steps: int = 100,
+        smoothing: float = 0.95,
+    ) -> LearningRates:
         """Losses while the rate grows from start to end in so many steps; nothing is changed by it.
 
         It ends early when the loss is four times the smallest. A rate for training is the
@@ -101,7 +117,7 @@ class Finder:
         suggestion = None if steepest is None or falls[steepest] >= 0 else rates[steepest]
         return LearningRates(rates, losses, suggestion)
 
-    def overfit(self, batch, steps=100):
+    def overfit(self, batch: Any, steps: int = 100) -> list[float]:
         """The losses of so many steps on one batch, with everything as before afterwards.
 
         A model that cannot learn one batch by heart learns nothing from many.

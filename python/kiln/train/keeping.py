@@ -1,8 +1,11 @@
 """What a run keeps: checkpoints, and how a run goes on from one."""
 
+from __future__ import annotations
+
 import copy
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from .. import _io
@@ -10,11 +13,39 @@ from .._C import _train
 from .checkpoints import Clock
 from .position import random_state, set_random_state
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..amp.grad_scaler import GradScaler
+    from ..nn.module import Module
+    from .callbacks import Callback
+
 VERSION = 1
 
 
 class Keeping:
     """A Learner's checkpoints. Part of Learner."""
+
+    # What the other parts of a Learner have.
+    model: Module
+    optimizers: list[Any]
+    schedules: list[Any]
+    scaler: GradScaler | None
+    ema: Any
+    metrics: dict[str, Any]
+    callbacks: list[Callback]
+    extra_state: dict[str, Any]
+    epoch: int
+    batch: int
+    step: int
+    skipped: int
+    seconds: float
+    history: list[dict[str, Any]]
+    values: dict[str, float]
+    step_loss: Any
+    _generators: list[Any]
+    _running: Any
 
     def _init_keeping(self, folder, plan):
         self.folder = None if folder is None else os.fspath(folder)
@@ -27,7 +58,7 @@ class Keeping:
 
     # ---- State
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """All that the run goes on from, between two steps. Tensors are the run's own."""
         return {
             "version": VERSION,
@@ -55,7 +86,7 @@ class Keeping:
             "log": () if self._log is None else self._log.position,
         }
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes it over; fit() then goes on from there, with data made the same way."""
         if not isinstance(state, dict) or state.get("kind") != "kiln.train.Learner":
             raise errors.ValueError(
@@ -157,7 +188,7 @@ class Keeping:
             )
         return None
 
-    def load_best(self):
+    def load_best(self) -> Any:
         """Gives the model the weights of the best checkpoint, averaged ones where they were kept."""
         best = None if self.store is None else self.store.best()
         if best is None:

@@ -1,9 +1,12 @@
 """Learner: the loop that trains, measures, keeps and shows."""
 
+from __future__ import annotations
+
 import array
 import contextlib
 import math
 import time
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from .._C import _train
@@ -28,6 +31,17 @@ from .running import Aside, Means, computed, metrics_of
 from .schedules import schedules_of
 from .showing import Showing
 from .steps import Steps, optimizers_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from .._C import Tensor, dtype
+    from .._typing import StrPath
+    from ..amp.grad_scaler import GradScaler
+    from ..optim._schedule import LRScheduler
+    from ..optim.optimizer import Optimizer
+    from .schedules import Schedule
 
 __all__ = ["Interrupted", "Learner"]
 
@@ -60,29 +74,29 @@ class Learner(Steps, Keeping, Showing, Finder):
 
     def __init__(
         self,
-        model,
-        optimizer=None,
+        model: Module,
+        optimizer: Optimizer | Sequence[Optimizer] | None = None,
         *,
-        loss=None,
-        metrics=(),
-        scheduler=None,
-        accumulate=1,
-        clip_norm=None,
-        clip_value=None,
-        precision=None,
-        scaler=None,
-        ema=None,
-        callbacks=(),
-        on_nan="raise",
-        folder=None,
-        checkpoints=None,
-        tensorboard=True,
-        log_every=50,
-        progress="auto",
-        seed=None,
-        extra_state=None,
-        title=None,
-    ):
+        loss: str | Callable[..., Tensor] | None = None,
+        metrics: Any = (),
+        scheduler: LRScheduler | Schedule | Sequence[LRScheduler | Schedule] | None = None,
+        accumulate: int = 1,
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        precision: str | dtype | None = None,
+        scaler: GradScaler | None = None,
+        ema: float | None = None,
+        callbacks: Iterable[Callback] = (),
+        on_nan: str = "raise",
+        folder: StrPath | None = None,
+        checkpoints: Checkpoints | None = None,
+        tensorboard: bool = True,
+        log_every: int = 50,
+        progress: Any = "auto",
+        seed: int | None = None,
+        extra_state: Mapping[str, Any] | None = None,
+        title: str | None = None,
+    ) -> None:
         if not isinstance(model, Module):
             raise errors.TypeError(f"Learner: model must be a Module; got {type(model).__name__}")
         if on_nan not in ("raise", "skip"):
@@ -110,18 +124,18 @@ class Learner(Steps, Keeping, Showing, Finder):
         # Where the run stands: epochs over, batches of the present one, steps, batches left out.
         self.epoch = self.batch = self.step = self.skipped = 0
         self.seconds = 0.0
-        self.history = []  # of each epoch, what was measured, by name
+        self.history: list[dict[str, Any]] = []  # of each epoch, what was measured, by name
         self.step_loss = array.array("d")
-        self.values = {}  # the newest of each number that was measured
+        self.values: dict[str, float] = {}  # the newest of each number that was measured
         self._running = Means()
         self._epoch_random = self._resume_random = None
-        self._generators = []
+        self._generators: list[Any] = []
         self._stop_reason = None
         self._interrupt = None
 
     # ---- Callbacks
 
-    def on(self, event, function=None):
+    def on(self, event: str, function: Callable[..., Any] | None = None) -> Any:
         """Calls function(learner, ...) at an event of Callback's; a decorator without a function."""
         if event not in EVENTS:
             raise errors.ValueError(
@@ -132,7 +146,7 @@ class Learner(Steps, Keeping, Showing, Finder):
         self.callbacks.append(Function(event, function))
         return function
 
-    def stop(self, reason="stop() was called"):
+    def stop(self, reason: str = "stop() was called") -> None:
         """Ends fit() after this step."""
         self._stop_reason = reason
 
@@ -142,7 +156,16 @@ class Learner(Steps, Keeping, Showing, Finder):
 
     # ---- The run
 
-    def fit(self, train, valid=None, *, epochs=None, steps=None, resume=False, sanity_check=True):
+    def fit(  # type: ignore[return]  # _end_interrupted() raises
+        self,
+        train: Iterable[Any],
+        valid: Iterable[Any] | Mapping[str, Iterable[Any]] | None = None,
+        *,
+        epochs: int | None = None,
+        steps: int | None = None,
+        resume: bool = False,
+        sanity_check: bool = True,
+    ) -> list[dict[str, Any]]:
         """Trains until so many epochs or steps are over, all runs into one counted.
 
         train: a loader, or any iterable of batches. valid: a loader, or a dict of several by name;
@@ -367,7 +390,9 @@ class Learner(Steps, Keeping, Showing, Finder):
 
     # ---- Measuring
 
-    def evaluate(self, data, split="test"):
+    def evaluate(
+        self, data: Iterable[Any] | Mapping[str, Iterable[Any]], split: str = "test"
+    ) -> dict[str, float]:
         """What the loss and the metrics are over a loader, or over each of a dict of them."""
         if not isinstance(data, dict):
             data = {split: data}
@@ -423,7 +448,7 @@ class Learner(Steps, Keeping, Showing, Finder):
         self._tell("validate_end", split, values)
         return values
 
-    def predict(self, data):
+    def predict(self, data: Iterable[Any]) -> Tensor:
         """The outputs for a loader's batches, joined along the first dim."""
         outputs = []
         with self._measuring():

@@ -1,22 +1,32 @@
 """The losses that a Learner knows by name, and how a batch is taken apart."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import _C, errors
 from ..nn import functional as F
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._C import Tensor
 
 TARGETS = ("labels", "label", "targets", "target", "y")
 
 
-def classification(outputs, targets):
+def classification(outputs: Tensor, targets: Tensor) -> Tensor:
     """Cross-entropy of logits [N, C, ..] at class numbers [N, ..]."""
     return F.cross_entropy(outputs, targets)
 
 
-def multilabel(outputs, targets):
+def multilabel(outputs: Tensor, targets: Tensor) -> Tensor:
     """Binary cross-entropy of logits at flags of the same shape."""
     return F.binary_cross_entropy_with_logits(outputs, targets.to(outputs.dtype))
 
 
-def regression(outputs, targets):
+def regression(outputs: Tensor, targets: Tensor) -> Tensor:
     """The mean squared error; outputs [N, 1] fit targets [N]."""
     if outputs.shape != targets.shape and outputs.numel() == targets.numel():
         targets = targets.reshape(outputs.shape)
@@ -28,7 +38,7 @@ def regression(outputs, targets):
     return F.mse_loss(outputs, targets.to(outputs.dtype))
 
 
-def sequence(outputs, targets):
+def sequence(outputs: Tensor, targets: Tensor) -> Tensor:
     """Cross-entropy of logits [N, T, C] at tokens [N, T]; those of -100 do not count."""
     return F.cross_entropy(outputs.flatten(0, -2), targets.flatten(), ignore_index=-100)
 
@@ -36,7 +46,7 @@ def sequence(outputs, targets):
 NAMED = {f.__name__: f for f in (classification, multilabel, regression, sequence)}
 
 
-def loss_of(given):
+def loss_of(given: Any) -> Callable[..., Tensor] | None:
     """A function of (outputs, targets); None stays None."""
     if given is None or callable(given):
         return given
@@ -47,7 +57,7 @@ def loss_of(given):
     return NAMED[given]
 
 
-def inputs_and_targets(batch):
+def inputs_and_targets(batch: Any) -> tuple[tuple[tuple[Any, ...], dict[str, Any]], Any]:
     """((args, kwargs), targets): the last of a tuple, or the entry that is named like a target."""
     if isinstance(batch, dict):
         name = next((n for n in TARGETS if n in batch), None)

@@ -1,8 +1,17 @@
 """What a run adds up over the batches of an epoch."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .._C import Tensor
 
 METHODS = ("update", "compute", "reset", "state_dict", "load_state_dict")
 
@@ -10,10 +19,10 @@ METHODS = ("update", "compute", "reset", "state_dict", "load_state_dict")
 class Means:
     """Means of numbers by name, weighted by samples."""
 
-    def __init__(self):
-        self.sums = {}
+    def __init__(self) -> None:
+        self.sums: dict[str, list[float]] = {}
 
-    def add(self, name, value, weight):
+    def add(self, name: str, value: float, weight: float) -> None:
         entry = self.sums.get(name)
         if entry is None:
             self.sums[name] = [value * weight, weight]
@@ -21,13 +30,13 @@ class Means:
             entry[0] += value * weight
             entry[1] += weight
 
-    def values(self):
+    def values(self) -> dict[str, float]:
         return {name: total / weight for name, (total, weight) in self.sums.items() if weight}
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return {name: list(entry) for name, entry in self.sums.items()}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.sums = {name: list(entry) for name, entry in state.items()}
 
 
@@ -36,10 +45,10 @@ class Accuracy:
 
     name = "accuracy"
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.reset()
 
-    def update(self, outputs, targets):
+    def update(self, outputs: Tensor, targets: Tensor) -> None:
         if outputs.dim() != targets.dim() + 1:
             raise errors.ShapeError(
                 f"Accuracy: the shapes do not fit; got outputs {list(outputs.shape)} and targets"
@@ -48,20 +57,20 @@ class Accuracy:
         self.right += int((outputs.argmax(1) == targets).sum())
         self.count += targets.numel()
 
-    def compute(self):
+    def compute(self) -> float:
         return self.right / self.count if self.count else float("nan")
 
-    def reset(self):
+    def reset(self) -> None:
         self.right = self.count = 0
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         return {"right": self.right, "count": self.count}
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.right, self.count = state["right"], state["count"]
 
 
-def metrics_of(given):
+def metrics_of(given: Any) -> dict[str, Any]:
     """Metrics by name, from objects and the word "accuracy"."""
     items = given if isinstance(given, (list, tuple)) else [given]
     found = {}
@@ -84,11 +93,11 @@ def metrics_of(given):
     return found
 
 
-def number(value):
+def number(value: Any) -> float:
     return value.item() if isinstance(value, _C.Tensor) else float(value)
 
 
-def computed(metrics):
+def computed(metrics: Mapping[str, Any]) -> dict[str, float]:
     """What the metrics say, as numbers; one that gives a dict gives several."""
     out = {}
     for name, metric in metrics.items():
@@ -105,15 +114,15 @@ def computed(metrics):
 class Aside:
     """While one lives, the metrics begin anew; then they are as before."""
 
-    def __init__(self, metrics):
+    def __init__(self, metrics: Mapping[str, Any]) -> None:
         self.metrics = metrics
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.states = {k: copy.deepcopy(m.state_dict()) for k, m in self.metrics.items()}
         for metric in self.metrics.values():
             metric.reset()
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         for name, metric in self.metrics.items():
             metric.reset()
             metric.load_state_dict(self.states[name])

@@ -1,7 +1,14 @@
 """When a learning rate schedule takes its steps."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import errors
 from ..optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Schedule"]
 
@@ -12,7 +19,9 @@ class Schedule:
     metric: what ReduceLROnPlateau is given at the end of an epoch.
     """
 
-    def __init__(self, scheduler, per="epoch", metric=None):
+    def __init__(
+        self, scheduler: LRScheduler, per: str = "epoch", metric: str | None = None
+    ) -> None:
         if per not in ("step", "epoch"):
             raise errors.ValueError(f"Schedule: per must be 'step' or 'epoch'; got {per!r}")
         if not isinstance(scheduler, (LRScheduler, ReduceLROnPlateau)):
@@ -28,7 +37,7 @@ class Schedule:
         self.per = per
         self.metric = metric
 
-    def epoch_end(self, values):
+    def epoch_end(self, values: dict[str, float]) -> None:
         if self.metric is None:
             self.scheduler.step()
             return
@@ -39,7 +48,7 @@ class Schedule:
         self.scheduler.step(values[self.metric])
 
 
-def schedules_of(given):
+def schedules_of(given: Any) -> list[Schedule]:
     """A schedule, a Schedule, or a list of either, as a list of Schedule."""
     if given is None:
         return []

@@ -1,17 +1,25 @@
 """What a run shows: progress, logs, the report."""
 
+from __future__ import annotations
+
 import datetime
 import os
 import platform
 import time
 import warnings
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from .._C import _train
 from .position import length_of
 
+if TYPE_CHECKING:
+    from typing import Any
 
-def text_of(name, value):
+    from .._C._train import EventFile
+
+
+def text_of(name: str, value: float) -> str:
     return f"{100 * value:.2f} %" if name.endswith("accuracy") else f"{value:.4g}"
 
 
@@ -104,9 +112,10 @@ class Showing:
             self._log_failed = True
 
     @property
-    def events(self):
+    def events(self) -> EventFile | None:
         """The run's EventFile, for histograms, images and texts of one's own; None without one."""
-        return None if self._log is None else self._log.events
+        log: Any = getattr(self, "_log")
+        return None if log is None else log.events
 
     # ---- The report
 

@@ -1,7 +1,10 @@
 """Steps: one batch forward and backward, and one step of the optimizers."""
 
+from __future__ import annotations
+
 import contextlib
 import math
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from ..amp import GradScaler, autocast
@@ -10,10 +13,16 @@ from ..optim import Optimizer
 from ..optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from .losses import inputs_and_targets
 
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
+    from ..nn.module import Module
+
 PRECISIONS = {"bf16": _C.bfloat16, "f16": _C.float16, None: None}
 
 
-def optimizers_of(given):
+def optimizers_of(given: Any) -> list[Optimizer]:
     if given is None:
         return []
     items = given.values() if isinstance(given, dict) else given
@@ -28,6 +37,9 @@ def optimizers_of(given):
 
 class Steps:
     """What a Learner does with one batch. Part of Learner."""
+
+    model: Module
+    optimizer: Any
 
     def _init_steps(self, accumulate, clip_norm, clip_value, precision, scaler, ema):
         if not isinstance(accumulate, int) or accumulate < 1:
@@ -48,19 +60,19 @@ class Steps:
         if scaler is None and self._autocast_dtype is _C.float16:
             scaler = GradScaler("cpu")
         self.scaler = scaler
-        self.ema = None
+        self.ema: AveragedModel | None = None
         if ema is not None:
             self.ema = AveragedModel(self.model, multi_avg_fn=get_ema_multi_avg_fn(ema))
         self._minimized = False
 
     # ---- To be overridden
 
-    def forward(self, batch):
+    def forward(self, batch: Any) -> Any:
         """(outputs, targets) of a batch: its last part, or its entry "labels", is the target."""
         (args, kwargs), targets = inputs_and_targets(batch)
         return self.model(*args, **kwargs), targets
 
-    def train_step(self, batch):
+    def train_step(self, batch: Any) -> Any:
         """What is to be made smaller for a batch.
 
         Returns a loss, or a dict with "loss" and, for metrics, "outputs" and "targets"; numbers
@@ -70,7 +82,7 @@ class Steps:
         outputs, targets = self.forward(batch)
         return self._measured(outputs, targets)
 
-    def valid_step(self, batch):
+    def valid_step(self, batch: Any) -> Any:
         """The same for measuring, in eval mode and without gradients."""
         outputs, targets = self.forward(batch)
         return self._measured(outputs, targets)
@@ -115,7 +127,7 @@ class Steps:
             scaler.step(optimizer)
         optimizer.zero_grad()
 
-    def minimize(self, loss, optimizer=None):
+    def minimize(self, loss: Tensor, optimizer: Optimizer | None = None) -> None:
         """For a train_step of one's own: one step of an optimizer (the first) down a loss."""
         optimizer = self.optimizer if optimizer is None else optimizer
         self._check_finite(loss.item())

@@ -1,12 +1,18 @@
 """summary: the layers of a model with their shapes, parameters, multiply-adds and memory."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import math
+from typing import TYPE_CHECKING
 
 from .. import _C, errors, nn
 from ..nn.module import Module
 from ..nn.module_cast import _C_no_grad
+
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Layer", "Summary", "summary"]
 
@@ -18,8 +24,8 @@ class Layer:
     name: str
     kind: str
     depth: int
-    input_shape: list
-    output_shape: list
+    input_shape: Any
+    output_shape: Any
     parameters: int
     trainable: int
     multiply_adds: int
@@ -30,7 +36,7 @@ class Layer:
 class Summary:
     """The layers in the order of their calls, and sums. Memory is in bytes."""
 
-    layers: list
+    layers: list[Layer]
     parameters: int
     trainable: int
     multiply_adds: int
@@ -38,7 +44,7 @@ class Summary:
     activation_bytes: int  # the outputs of all layers without parts
     parameter_bytes: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [("layer", "output", "parameters", "multiply-adds")]
         for layer in self.layers:
             name = "  " * layer.depth + (
@@ -104,7 +110,7 @@ def _shapes(value):
 WHOLE = (nn.LSTM, nn.GRU, nn.RNN, nn.MultiheadAttention)
 
 
-def multiply_adds_of(module, inputs, outputs):
+def multiply_adds_of(module: Module, inputs: Any, outputs: Any) -> int:
     """Products of a layer without parts: of those with a weight; others count nothing."""
     found = _tensors(outputs)
     if not found:
@@ -135,7 +141,7 @@ def multiply_adds_of(module, inputs, outputs):
     return out.numel()  # norms: one product for each element
 
 
-def summary(model, input):
+def summary(model: Module, input: Any) -> Summary:
     """What happens when the model is called with `input`: a tensor, or a tuple or dict of arguments.
 
     A parameter that several layers share counts once in the sums. The call is in eval mode and
@@ -149,7 +155,9 @@ def summary(model, input):
     else:
         args = tuple(input) if isinstance(input, (list, tuple)) else (input,)
     names = {id(m): name for name, m in model.named_modules()}
-    layers, sizes, open_layers = [], [], []
+    layers: list[Layer] = []
+    sizes: list[int] = []
+    open_layers: list[Any] = []
 
     def before(module, inputs):
         name = names.get(id(module), "")

@@ -1,11 +1,21 @@
 """Strong augmentation: RandAugment, random erasing, and batches whose images are mixed."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from ...nn import functional as nn_functional
 from . import functional as F
 from .basic import Transform, check_probability, draws
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+    from typing import Any
+
+    from ..._C import Tensor
 
 
 class RandomErasing(Transform):
@@ -14,7 +24,14 @@ class RandomErasing(Transform):
 
     options = ("p", "scale", "ratio", "value")
 
-    def __init__(self, p=0.5, scale=(0.02, 0.33), ratio=(0.3, 3.3), value=0, inplace=False):
+    def __init__(
+        self,
+        p: float = 0.5,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        value: float | str | Sequence[float] = 0,
+        inplace: bool = False,
+    ) -> None:
         check_probability("RandomErasing", p)
         if not (0 <= scale[0] <= scale[1] <= 1 and 0 < ratio[0] <= ratio[1]):
             raise errors.ValueError(
@@ -22,7 +39,7 @@ class RandomErasing(Transform):
             )
         self.p, self.scale, self.ratio, self.value, self.inplace = p, scale, ratio, value, inplace
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         F.check_image("RandomErasing", img)
         rng = draws()
         if rng.random() >= self.p:
@@ -36,7 +53,7 @@ class RandomErasing(Transform):
                 continue
             i, j = rng.randint(0, rows - h), rng.randint(0, columns - w)
             if self.value == "random":
-                value = _C.randn(*img.shape[:-2], h, w).to(img.dtype)
+                value: Any = _C.randn(*img.shape[:-2], h, w).to(img.dtype)
             elif isinstance(self.value, (int, float)):
                 value = self.value
             else:
@@ -54,7 +71,13 @@ class RandAugment(Transform):
         "Contrast", "Sharpness", "Posterize", "Solarize", "AutoContrast", "Equalize",
     )  # fmt: skip
 
-    def __init__(self, num_ops=2, magnitude=9, num_magnitude_bins=31, interpolation="nearest"):
+    def __init__(
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+    ) -> None:
         if num_ops < 0 or num_magnitude_bins < 2 or not 0 <= magnitude < num_magnitude_bins:
             raise errors.ValueError(
                 "RandAugment: expected num_ops from 0 on and a magnitude below num_magnitude_bins; got"
@@ -63,14 +86,14 @@ class RandAugment(Transform):
         self.num_ops, self.magnitude = num_ops, magnitude
         self.num_magnitude_bins, self.interpolation = num_magnitude_bins, interpolation
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         F.check_image("RandAugment", img, (1, 3))
         rng = draws()
         for _ in range(self.num_ops):
             img = self.apply(img, rng.choice(self.OPS), rng.random() < 0.5)
         return img
 
-    def apply(self, img, op, negative=False):
+    def apply(self, img: Tensor, op: str, negative: bool = False) -> Tensor:
         """One of OPS. negative: in the other direction, for those that have one."""
         part = self.magnitude / (self.num_magnitude_bins - 1)
         sign = -1.0 if negative else 1.0
@@ -113,12 +136,15 @@ class _Mixed(Transform):
 
     options = ("alpha", "num_classes")
 
-    def __init__(self, *, alpha=1.0, num_classes=None):
+    def __init__(self, *, alpha: float = 1.0, num_classes: int | None = None) -> None:
         if not (alpha > 0 and math.isfinite(alpha)):
             raise errors.ValueError(f"{type(self).__name__}: alpha must be positive; got {alpha}")
         self.alpha, self.num_classes = alpha, num_classes
 
-    def __call__(self, images, labels):
+    def mix(self, images: Tensor, share: float, rng: Random) -> tuple[Tensor, float]:
+        raise NotImplementedError
+
+    def __call__(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         op = type(self).__name__
         if images.dim() != 4 or labels.dim() not in (1, 2) or len(labels) != len(images):
             raise errors.ShapeError(
@@ -140,14 +166,14 @@ class _Mixed(Transform):
 class MixUp(_Mixed):
     """Each image faded into the one before it (Zhang et al., 2018)."""
 
-    def mix(self, images, share, rng):
+    def mix(self, images: Tensor, share: float, rng: Random) -> tuple[Tensor, float]:
         return images * share + images.roll(1, 0) * (1 - share), share
 
 
 class CutMix(_Mixed):
     """A rectangle of each image taken from the one before it (Yun et al., 2019)."""
 
-    def mix(self, images, share, rng):
+    def mix(self, images: Tensor, share: float, rng: Random) -> tuple[Tensor, float]:
         rows, columns = images.shape[-2:]
         x, y = rng.randrange(columns), rng.randrange(rows)
         half = 0.5 * math.sqrt(1 - share)

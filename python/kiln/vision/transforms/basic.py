@@ -1,18 +1,29 @@
 """Transforms as objects that are called with an image."""
 
+from __future__ import annotations
+
 import math
 import random
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from . import functional as F
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from random import Random
+    from typing import Any
 
-def draws():
+    from ..._C import Tensor, dtype
+    from ..._typing import Floats, Ints
+
+
+def draws() -> random.Random:
     """Random numbers of one call, a function of kiln's default generator."""
     return random.Random(int(_C.empty((), dtype=_C.int64).random_().item()))
 
 
-def check_probability(op, p):
+def check_probability(op: str, p: float) -> None:
     if not 0 <= p <= 1:
         raise errors.ValueError(f"{op}: a probability must be from 0 to 1; got {p}")
 
@@ -20,9 +31,9 @@ def check_probability(op, p):
 class Transform:
     """options: the names of what it prints; each is an attribute."""
 
-    options = ()
+    options: tuple[str, ...] = ()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         text = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.options)
         return f"{type(self).__name__}({text})"
 
@@ -30,12 +41,12 @@ class Transform:
 class Compose(Transform):
     """One after another."""
 
-    options = ("transforms",)
+    options: tuple[str, ...] = ("transforms",)
 
-    def __init__(self, transforms):
+    def __init__(self, transforms: Iterable[Callable[..., Any]]) -> None:
         self.transforms = list(transforms)
 
-    def __call__(self, img):
+    def __call__(self, img: Any) -> Any:
         for transform in self.transforms:
             img = transform(img)
         return img
@@ -46,12 +57,12 @@ class Lambda(Transform):
 
     options = ("lambd",)
 
-    def __init__(self, lambd):
+    def __init__(self, lambd: Callable[[Any], Any]) -> None:
         if not callable(lambd):
             raise errors.TypeError(f"Lambda: expected a function; got {type(lambd).__name__}")
         self.lambd = lambd
 
-    def __call__(self, img):
+    def __call__(self, img: Any) -> Any:
         return self.lambd(img)
 
 
@@ -60,12 +71,12 @@ class RandomApply(Compose):
 
     options = ("transforms", "p")
 
-    def __init__(self, transforms, p=0.5):
+    def __init__(self, transforms: Iterable[Callable[..., Any]], p: float = 0.5) -> None:
         check_probability("RandomApply", p)
         super().__init__(transforms)
         self.p = p
 
-    def __call__(self, img):
+    def __call__(self, img: Any) -> Any:
         return super().__call__(img) if draws().random() < self.p else img
 
 
@@ -74,13 +85,15 @@ class RandomChoice(Compose):
 
     options = ("transforms", "p")
 
-    def __init__(self, transforms, p=None):
+    def __init__(
+        self, transforms: Iterable[Callable[..., Any]], p: Sequence[float] | None = None
+    ) -> None:
         super().__init__(transforms)
         if not self.transforms or (p is not None and len(p) != len(self.transforms)):
             raise errors.ValueError("RandomChoice: expected transforms, and as many probabilities")
         self.p = p
 
-    def __call__(self, img):
+    def __call__(self, img: Any) -> Any:
         return draws().choices(self.transforms, self.p)[0](img)
 
 
@@ -89,10 +102,10 @@ class ToDtype(Transform):
 
     options = ("dtype", "scale")
 
-    def __init__(self, dtype, scale=False):
+    def __init__(self, dtype: dtype, scale: bool = False) -> None:
         self.dtype, self.scale = dtype, scale
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         return F.convert_image_dtype(img, self.dtype) if self.scale else img.to(self.dtype)
 
 
@@ -101,10 +114,10 @@ class Normalize(Transform):
 
     options = ("mean", "std")
 
-    def __init__(self, mean, std, inplace=False):
+    def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         self.mean, self.std, self.inplace = mean, std, inplace
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         return F.normalize(img, self.mean, self.std, self.inplace)
 
 
@@ -113,36 +126,42 @@ class Resize(Transform):
 
     options = ("size", "interpolation", "max_size", "antialias")
 
-    def __init__(self, size, interpolation="bilinear", max_size=None, antialias=True):
+    def __init__(
+        self,
+        size: Ints,
+        interpolation: str = "bilinear",
+        max_size: int | None = None,
+        antialias: bool = True,
+    ) -> None:
         self.size, self.interpolation = size, interpolation
         self.max_size, self.antialias = max_size, antialias
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
 
 class CenterCrop(Transform):
     options = ("size",)
 
-    def __init__(self, size):
+    def __init__(self, size: Ints) -> None:
         self.size = F._pair("CenterCrop", size, "size")
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Any:
         return F.center_crop(img, self.size)
 
 
 class FiveCrop(CenterCrop):
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Any:
         return F.five_crop(img, self.size)
 
 
 class Pad(Transform):
     options = ("padding", "fill", "padding_mode")
 
-    def __init__(self, padding, fill=0, padding_mode="constant"):
+    def __init__(self, padding: Ints, fill: float = 0, padding_mode: str = "constant") -> None:
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         return F.pad(img, self.padding, self.fill, self.padding_mode)
 
 
@@ -151,12 +170,19 @@ class RandomCrop(Transform):
 
     options = ("size", "padding", "pad_if_needed", "fill", "padding_mode")
 
-    def __init__(self, size, padding=None, pad_if_needed=False, fill=0, padding_mode="constant"):
+    def __init__(
+        self,
+        size: Ints,
+        padding: Ints | None = None,
+        pad_if_needed: bool = False,
+        fill: float = 0,
+        padding_mode: str = "constant",
+    ) -> None:
         self.size = F._pair("RandomCrop", size, "size")
         self.padding, self.pad_if_needed = padding, pad_if_needed
         self.fill, self.padding_mode = fill, padding_mode
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         F.check_image("RandomCrop", img)
         if self.padding is not None:
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
@@ -185,8 +211,13 @@ class RandomResizedCrop(Transform):
     options = ("size", "scale", "ratio", "interpolation", "antialias")
 
     def __init__(
-        self, size, scale=(0.08, 1.0), ratio=(3 / 4, 4 / 3), interpolation="bilinear", antialias=True
-    ):
+        self,
+        size: Ints,
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3 / 4, 4 / 3),
+        interpolation: str = "bilinear",
+        antialias: bool = True,
+    ) -> None:
         self.size = F._pair("RandomResizedCrop", size, "size")
         for name, (low, high) in (("scale", scale), ("ratio", ratio)):
             if not 0 < low <= high:
@@ -196,7 +227,7 @@ class RandomResizedCrop(Transform):
         self.scale, self.ratio = scale, ratio
         self.interpolation, self.antialias = interpolation, antialias
 
-    def place(self, rows, columns, rng):
+    def place(self, rows: int, columns: int, rng: Random) -> tuple[int, int, int, int]:
         """(top, left, height, width)."""
         for _ in range(10):
             area = rows * columns * rng.uniform(*self.scale)
@@ -211,50 +242,54 @@ class RandomResizedCrop(Transform):
             width = round(rows * self.ratio[1])
         return (rows - height) // 2, (columns - width) // 2, height, width
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         F.check_image("RandomResizedCrop", img)
-        place = self.place(*img.shape[-2:], draws())
+        rows, columns = img.shape[-2:]
+        place = self.place(rows, columns, draws())
         return F.resized_crop(img, *place, self.size, self.interpolation, self.antialias)
 
 
 class _Sometimes(Transform):
     options = ("p",)
 
-    def __init__(self, p=0.5):
+    def __init__(self, p: float = 0.5) -> None:
         check_probability(type(self).__name__, p)
         self.p = p
 
-    def __call__(self, img):
+    def change(self, img: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def __call__(self, img: Tensor) -> Tensor:
         return self.change(img) if draws().random() < self.p else img
 
 
 class RandomHorizontalFlip(_Sometimes):
-    def change(self, img):
+    def change(self, img: Tensor) -> Tensor:
         return F.hflip(img)
 
 
 class RandomVerticalFlip(_Sometimes):
-    def change(self, img):
+    def change(self, img: Tensor) -> Tensor:
         return F.vflip(img)
 
 
 class RandomGrayscale(_Sometimes):
     """Without colour, with as many channels as before."""
 
-    def __init__(self, p=0.1):
+    def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
 
-    def change(self, img):
+    def change(self, img: Tensor) -> Tensor:
         return F.rgb_to_grayscale(img, img.shape[-3])
 
 
 class Grayscale(Transform):
     options = ("num_output_channels",)
 
-    def __init__(self, num_output_channels=1):
+    def __init__(self, num_output_channels: int = 1) -> None:
         self.num_output_channels = num_output_channels
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         return F.rgb_to_grayscale(img, self.num_output_channels)
 
 
@@ -263,13 +298,13 @@ class GaussianBlur(Transform):
 
     options = ("kernel_size", "sigma")
 
-    def __init__(self, kernel_size, sigma=(0.1, 2.0)):
+    def __init__(self, kernel_size: Ints, sigma: Floats = (0.1, 2.0)) -> None:
         self.kernel_size = kernel_size
         self.sigma = F._pair("GaussianBlur", sigma, "sigma")
         if not 0 < self.sigma[0] <= self.sigma[1]:
             raise errors.ValueError(f"GaussianBlur: sigma must be positive, in order; got {sigma}")
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         return F.gaussian_blur(img, self.kernel_size, draws().uniform(*self.sigma))
 
 
@@ -281,7 +316,9 @@ class ColorJitter(Transform):
 
     options = ("brightness", "contrast", "saturation", "hue")
 
-    def __init__(self, brightness=0, contrast=0, saturation=0, hue=0):
+    def __init__(
+        self, brightness: Floats = 0, contrast: Floats = 0, saturation: Floats = 0, hue: Floats = 0
+    ) -> None:
         for name, value in zip(self.options, (brightness, contrast, saturation, hue)):
             middle = 0 if name == "hue" else 1
             if isinstance(value, (int, float)):
@@ -296,7 +333,7 @@ class ColorJitter(Transform):
                 )
             setattr(self, name, None if low == high == middle else (low, high))
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         rng = draws()
         names = list(self.options)
         rng.shuffle(names)
@@ -312,11 +349,11 @@ class RandomRotation(Transform):
 
     options = ("degrees", "interpolation")
 
-    def __init__(self, degrees, interpolation="nearest"):
+    def __init__(self, degrees: float | Sequence[float], interpolation: str = "nearest") -> None:
         self.degrees = (-degrees, degrees) if isinstance(degrees, (int, float)) else tuple(degrees)
         self.interpolation = interpolation
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         return F.rotate(img, draws().uniform(*self.degrees), self.interpolation)
 
 
@@ -325,7 +362,14 @@ class RandomAffine(Transform):
 
     options = ("degrees", "translate", "scale", "shear", "interpolation")
 
-    def __init__(self, degrees, translate=None, scale=None, shear=None, interpolation="nearest"):
+    def __init__(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: Floats | None = None,
+        interpolation: str = "nearest",
+    ) -> None:
         def ends(v):
             return (-v, v) if isinstance(v, (int, float)) else tuple(v)
 
@@ -334,11 +378,11 @@ class RandomAffine(Transform):
         if translate is not None and not all(0 <= t <= 1 for t in translate):
             raise errors.ValueError(f"RandomAffine: translate must be parts of 1; got {translate}")
 
-    def __call__(self, img):
+    def __call__(self, img: Tensor) -> Tensor:
         F.check_image("RandomAffine", img)
         rng = draws()
         angle = rng.uniform(*self.degrees)
-        move = (0, 0)
+        move: Sequence[int] = (0, 0)
         if self.translate is not None:
             most = [part * side for part, side in zip(self.translate, img.shape[:-3:-1])]
             move = tuple(round(rng.uniform(-m, m)) for m in most)

@@ -3,11 +3,21 @@
 Images are tensors [.., C, H, W]: uint8 from 0 to 255, or floats from 0 to 1.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 from ... import _C, errors
 from ..._C import _vision
 from ...nn import functional as F
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from ..._C import Tensor, dtype
+    from ..._typing import Floats, Ints
 
 __all__ = [
     "adjust_brightness", "adjust_contrast", "adjust_gamma", "adjust_hue", "adjust_saturation",
@@ -19,7 +29,7 @@ __all__ = [
 hflip, vflip = _vision.hflip, _vision.vflip
 
 
-def check_image(op, x, channels=None):
+def check_image(op: str, x: Tensor, channels: Sequence[int] | None = None) -> None:
     """Throws unless x is an image, with one of these numbers of channels."""
     if not isinstance(x, _C.Tensor):
         raise errors.TypeError(f"{op}: expected a tensor; got {type(x).__name__}")
@@ -30,7 +40,7 @@ def check_image(op, x, channels=None):
         raise errors.DTypeError(f"{op}: expected uint8 or floats; got {x.dtype}")
 
 
-def bound_of(x):
+def bound_of(x: Tensor) -> float:
     """The largest value of a pixel."""
     return 255 if x.dtype == _C.uint8 else 1.0
 
@@ -55,7 +65,7 @@ def _check_factor(op, factor):
         raise errors.ValueError(f"{op}: the factor must not be negative; got {factor}")
 
 
-def convert_image_dtype(image, dtype=_C.float32):
+def convert_image_dtype(image: Tensor, dtype: dtype = _C.float32) -> Tensor:
     """Bytes as floats from 0 to 1, and back; or one kind of float as another."""
     check_image("convert_image_dtype", image)
     if image.dtype == dtype:
@@ -67,23 +77,25 @@ def convert_image_dtype(image, dtype=_C.float32):
     return image.to(dtype)
 
 
-def normalize(tensor, mean, std, inplace=False):
+def normalize(
+    tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False
+) -> Tensor:
     """(x - mean) / std of each channel of floats."""
     check_image("normalize", tensor)
     if not tensor.is_floating_point():
         raise errors.DTypeError(f"normalize: expected floats; got {tensor.dtype}")
-    mean, std = (
+    means, stds = (
         _C.as_tensor(v, dtype=tensor.dtype, device=tensor.device).reshape(-1, 1, 1)
         for v in (mean, std)
     )
-    if (std == 0).any().item():
+    if (stds == 0).any().item():
         raise errors.ValueError("normalize: a std is 0")
     if inplace:
-        return tensor.sub_(mean).div_(std)
-    return (tensor - mean) / std
+        return tensor.sub_(means).div_(stds)
+    return (tensor - means) / stds
 
 
-def rgb_to_grayscale(img, num_output_channels=1):
+def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
     """0.2989 R + 0.587 G + 0.114 B, as one channel or three."""
     check_image("rgb_to_grayscale", img, (1, 3))
     if img.shape[-3] == 3:
@@ -94,14 +106,14 @@ def rgb_to_grayscale(img, num_output_channels=1):
     return img
 
 
-def adjust_brightness(img, brightness_factor):
+def adjust_brightness(img: Tensor, brightness_factor: float) -> Tensor:
     """0: black; 1: as it is; 2: twice as bright."""
     check_image("adjust_brightness", img, (1, 3))
     _check_factor("adjust_brightness", brightness_factor)
     return _blend(img, _C.zeros_like(img), brightness_factor)
 
 
-def adjust_contrast(img, contrast_factor):
+def adjust_contrast(img: Tensor, contrast_factor: float) -> Tensor:
     """0: grey; 1: as it is."""
     check_image("adjust_contrast", img, (1, 3))
     _check_factor("adjust_contrast", contrast_factor)
@@ -110,7 +122,7 @@ def adjust_contrast(img, contrast_factor):
         0, bound_of(img)), img)  # fmt: skip
 
 
-def adjust_saturation(img, saturation_factor):
+def adjust_saturation(img: Tensor, saturation_factor: float) -> Tensor:
     """0: without colour; 1: as it is."""
     check_image("adjust_saturation", img, (1, 3))
     _check_factor("adjust_saturation", saturation_factor)
@@ -119,7 +131,7 @@ def adjust_saturation(img, saturation_factor):
     return _blend(img, rgb_to_grayscale(img), saturation_factor)
 
 
-def adjust_hue(img, hue_factor):
+def adjust_hue(img: Tensor, hue_factor: float) -> Tensor:
     """Turns all hues; 0.5 and -0.5 are half a turn."""
     check_image("adjust_hue", img, (1, 3))
     if not -0.5 <= hue_factor <= 0.5:
@@ -132,7 +144,7 @@ def adjust_hue(img, hue_factor):
     return convert_image_dtype(_vision.hsv_to_rgb(turned), img.dtype)
 
 
-def adjust_gamma(img, gamma, gain=1):
+def adjust_gamma(img: Tensor, gamma: float, gain: float = 1) -> Tensor:
     """gain x^gamma."""
     check_image("adjust_gamma", img)
     _check_factor("adjust_gamma", gamma)
@@ -140,7 +152,7 @@ def adjust_gamma(img, gamma, gain=1):
     return convert_image_dtype((gain * wide**gamma).clamp(0, 1), img.dtype)
 
 
-def adjust_sharpness(img, sharpness_factor):
+def adjust_sharpness(img: Tensor, sharpness_factor: float) -> Tensor:
     """0: blurred; 1: as it is; 2: sharper. The outermost pixels stay."""
     check_image("adjust_sharpness", img, (1, 3))
     _check_factor("adjust_sharpness", sharpness_factor)
@@ -156,12 +168,12 @@ def adjust_sharpness(img, sharpness_factor):
         0, bound_of(img)), img)  # fmt: skip
 
 
-def invert(img):
+def invert(img: Tensor) -> Tensor:
     check_image("invert", img)
     return bound_of(img) - img
 
 
-def posterize(img, bits):
+def posterize(img: Tensor, bits: int) -> Tensor:
     """Bytes of which only the highest bits are left."""
     check_image("posterize", img)
     if img.dtype != _C.uint8:
@@ -171,13 +183,13 @@ def posterize(img, bits):
     return img & -(1 << (8 - int(bits))) % 256
 
 
-def solarize(img, threshold):
+def solarize(img: Tensor, threshold: float) -> Tensor:
     """Inverts what is at the threshold or above."""
     check_image("solarize", img)
     return _C.where(img >= threshold, invert(img), img)
 
 
-def autocontrast(img):
+def autocontrast(img: Tensor) -> Tensor:
     """Stretches each channel so that its darkest value is 0 and its brightest the largest one."""
     check_image("autocontrast", img, (1, 3))
     wide, bound = _wide(img), bound_of(img)
@@ -189,7 +201,7 @@ def autocontrast(img):
     return _back(((wide - low) * scale).clamp(0, bound), img)
 
 
-def equalize(img):
+def equalize(img: Tensor) -> Tensor:
     """Bytes spread so that each value is as frequent, channel by channel."""
     check_image("equalize", img, (1, 3))
     if img.dtype != _C.uint8:
@@ -217,7 +229,7 @@ def _pair(op, value, name):
     return values
 
 
-def gaussian_blur(img, kernel_size, sigma=None):
+def gaussian_blur(img: Tensor, kernel_size: Ints, sigma: Floats | None = None) -> Tensor:
     """kernel_size: odd, or (columns, rows); sigma likewise, by default 0.15 size + 0.35."""
     check_image("gaussian_blur", img)
     sizes = _pair("gaussian_blur", kernel_size, "kernel_size")
@@ -235,7 +247,13 @@ def gaussian_blur(img, kernel_size, sigma=None):
     return _back(_vision.separable_filter2d(wide, column, row), img, rounded=True)
 
 
-def resize(img, size, interpolation="bilinear", max_size=None, antialias=True):
+def resize(
+    img: Tensor,
+    size: Ints,
+    interpolation: str = "bilinear",
+    max_size: int | None = None,
+    antialias: bool = True,
+) -> Tensor:
     """size: (rows, columns), or one number for the shorter side. max_size: of the longer one then."""
     check_image("resize", img)
     if isinstance(size, int) or len(size) == 1:
@@ -247,13 +265,14 @@ def resize(img, size, interpolation="bilinear", max_size=None, antialias=True):
         size = (short, long) if rows <= columns else (long, short)
     elif max_size is not None:
         raise errors.ValueError("resize: max_size is for a size of one number")
-    if tuple(size) == tuple(img.shape[-2:]):
+    rows, columns = size
+    if (rows, columns) == tuple(img.shape[-2:]):
         return img
     antialias = antialias and interpolation in ("bilinear", "bicubic")
-    return _vision.resize(img, tuple(size), interpolation, antialias)
+    return _vision.resize(img, (rows, columns), interpolation, antialias)
 
 
-def pad(img, padding, fill=0, padding_mode="constant"):
+def pad(img: Tensor, padding: Ints, fill: float = 0, padding_mode: str = "constant") -> Tensor:
     """padding: of all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
     check_image("pad", img)
     sides = (padding,) if isinstance(padding, int) else tuple(padding)
@@ -269,7 +288,7 @@ def pad(img, padding, fill=0, padding_mode="constant"):
     return _vision.pad_border(img, top, bottom, left, right, names[padding_mode], fill)
 
 
-def crop(img, top, left, height, width):
+def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
     """A part. What is beyond the edges is 0."""
     check_image("crop", img)
     if height < 0 or width < 0:
@@ -284,7 +303,7 @@ def crop(img, top, left, height, width):
     return F.pad(out, beyond)
 
 
-def center_crop(img, output_size):
+def center_crop(img: Tensor, output_size: Ints) -> Tensor:
     """The middle part. What is beyond the edges is 0."""
     check_image("center_crop", img)
     height, width = _pair("center_crop", output_size, "output_size")
@@ -296,21 +315,31 @@ def center_crop(img, output_size):
     return crop(img, round((rows - height) / 2), round((columns - width) / 2), height, width)
 
 
-def five_crop(img, size):
+def five_crop(img: Tensor, size: Ints) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The four corners (top left, top right, bottom left, bottom right) and the middle."""
     height, width = _pair("five_crop", size, "size")
     rows, columns = img.shape[-2:]
     if height > rows or width > columns:
         raise errors.ValueError(f"five_crop: {height} x {width} is larger than {rows} x {columns}")
     corners = [(0, 0), (0, columns - width), (rows - height, 0), (rows - height, columns - width)]
-    return (*(crop(img, t, l, height, width) for t, l in corners), center_crop(img, (height, width)))
+    a, b, c, d = (crop(img, t, l, height, width) for t, l in corners)
+    return a, b, c, d, center_crop(img, (height, width))
 
 
-def resized_crop(img, top, left, height, width, size, interpolation="bilinear", antialias=True):
+def resized_crop(
+    img: Tensor,
+    top: int,
+    left: int,
+    height: int,
+    width: int,
+    size: Ints,
+    interpolation: str = "bilinear",
+    antialias: bool = True,
+) -> Tensor:
     return resize(crop(img, top, left, height, width), size, interpolation, None, antialias)
 
 
-def erase(img, i, j, h, w, v, inplace=False):
+def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Tensor:
     """Rows i to i + h and columns j to j + w become v."""
     if not inplace:
         img = img.clone()
@@ -323,7 +352,15 @@ def _warp(img, matrix, interpolation):
     return _back(moved, img, rounded=True)
 
 
-def affine(img, angle, translate, scale, shear, interpolation="nearest", center=None):
+def affine(
+    img: Tensor,
+    angle: float,
+    translate: Sequence[float],
+    scale: float,
+    shear: Floats,
+    interpolation: str = "nearest",
+    center: Sequence[float] | None = None,
+) -> Tensor:
     """Turned by degrees (clockwise), scaled, sheared by degrees, and moved by (columns, rows).
 
     center: (x, y), from the upper left corner; by default the middle. What comes from beyond the
@@ -347,6 +384,8 @@ def affine(img, angle, translate, scale, shear, interpolation="nearest", center=
     return _warp(img, [[a, b, right], [c, d, down], [0.0, 0.0, 1.0]], interpolation)
 
 
-def rotate(img, angle, interpolation="nearest", center=None):
+def rotate(
+    img: Tensor, angle: float, interpolation: str = "nearest", center: Sequence[float] | None = None
+) -> Tensor:
     """Turned by degrees, counter-clockwise. What comes from beyond the edges is 0."""
     return affine(img, -angle, (0, 0), 1.0, 0.0, interpolation, center)
