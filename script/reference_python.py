@@ -66,6 +66,27 @@ def members(owner) -> list[tuple[str, object]]:
     return found
 
 
+class Annotation:
+    """A type that is shown as it was written."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def shown(signature: inspect.Signature) -> inspect.Signature:
+    """The signature, with annotations that are texts shown without their quotes."""
+
+    def plain(annotation):
+        return Annotation(annotation) if isinstance(annotation, str) else annotation
+
+    parameters = [p.replace(annotation=plain(p.annotation)) for p in signature.parameters.values()]
+    result = plain(signature.return_annotation)
+    return signature.replace(parameters=parameters, return_annotation=result)
+
+
 def signature_and_text(name: str, value) -> tuple[str, str]:
     """The signature and the description of a function or a class."""
     text = inspect.cleandoc(value.__doc__ or "")
@@ -75,7 +96,7 @@ def signature_and_text(name: str, value) -> tuple[str, str]:
     if first.startswith("Overloaded function"):
         return f"{name}(...)", rest.strip()
     try:
-        return f"{name}{inspect.signature(value)}", text
+        return f"{name}{shown(inspect.signature(value))}", text
     except (TypeError, ValueError):
         return f"{name}(...)", text
 

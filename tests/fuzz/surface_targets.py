@@ -49,6 +49,7 @@ class Target:
 
 
 KINDS = [
+    (r"Callable", "callable"),
     (r"int \| .*Sequence\[int\]|Sequence\[int\]", "integers"),
     (r"Sequence\[.*Tensor|list\[.*Tensor|tuple\[.*Tensor", "tensors"),
     (r"Tensor \| .*float|Operand", "operand"),

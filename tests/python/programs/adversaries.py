@@ -1,17 +1,20 @@
 """Two networks against each other with an optimizer each, then an optimizer of one's own."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 rng = np.random.default_rng(3)
 
 
-def noise(*shape):
+def noise(*shape: int) -> Tensor:
     return torch.from_numpy(rng.normal(size=shape).astype("float32"))
 
 
-def weights_init(m):
+def weights_init(m: nn.Module) -> None:
     if isinstance(m, nn.Linear):
         m.weight.data.copy_(0.3 * noise(*m.weight.shape))
         m.bias.data.fill_(0)
@@ -52,13 +55,19 @@ for epoch in range(10):
 class Lion(torch.optim.Optimizer):
     """Evolved sign momentum (Chen et al., 2023)."""
 
-    def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0.0):
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float = 1e-4,
+        betas: tuple[float, float] = (0.9, 0.99),
+        weight_decay: float = 0.0,
+    ) -> None:
         if not 0.0 <= lr:
             raise ValueError(f"Invalid learning rate: {lr}")
         super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
 
     @torch.no_grad()
-    def step(self, closure=None):
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -87,7 +96,7 @@ plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(lion, factor=0.5, patience=
 handle = lion.register_step_post_hook(lambda o, args, kwargs: print("sum", model.weight.sum().item()))
 
 
-def closure():
+def closure() -> Tensor:
     lion.zero_grad()
     loss = ((model(x) - y) ** 2).mean()
     loss.backward()

@@ -5,6 +5,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.optim as optim
+from torch import Tensor
 
 torch.backends.cudnn.benchmark = True
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -21,12 +22,12 @@ for image, label in zip(images, labels):  # a bright quarter says which class it
 
 
 class Block(nn.Module):
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, kernel_size=3, padding=1, bias=False)
         self.norm = nn.BatchNorm2d(outputs)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return F.max_pool2d(F.relu(self.norm(self.conv(x)), inplace=True), 2)
 
 

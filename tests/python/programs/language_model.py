@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 text = "the quick brown fox jumps over the lazy dog and the cat sat on the mat. " * 6
 letters = sorted(set(text))
@@ -17,21 +17,22 @@ context, width = 16, 24
 
 
 class Layer(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
         self.norm2 = nn.LayerNorm(width)
         self.mlp = nn.Sequential(nn.Linear(width, 48), nn.GELU(), nn.Linear(48, width))
 
-    def forward(self, x, mask):
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         y = self.norm1(x)
         x = x + self.attention(y, y, y, attn_mask=mask, need_weights=False)[0]
-        return x + self.mlp(self.norm2(x))
+        out: Tensor = x + self.mlp(self.norm2(x))
+        return out
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.tokens = nn.Embedding(len(letters), width)
         self.places = nn.Parameter(torch.zeros(context, width))
@@ -40,8 +41,8 @@ class Model(nn.Module):
         mask = torch.full((context, context), float("-inf")).triu(1)
         self.register_buffer("mask", mask, persistent=False)
 
-    def forward(self, index):
-        x = self.tokens(index) + self.places
+    def forward(self, index: Tensor) -> Tensor:
+        x: Tensor = self.tokens(index) + self.places
         for layer in self.layers:
             x = layer(x, self.mask)
         return self.norm(x) @ self.tokens.weight.T
@@ -67,11 +68,12 @@ optimizer = torch.optim.AdamW(
 assert "tokens.weight" in optimizer.param_groups[0]["param_names"]
 
 
-def rate(step):
+def rate(step: int) -> float:
     return min((step + 1) / 4, 0.5 * (1 + math.cos(math.pi * step / 20)))
 
 
 scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, rate)
+x = y = code[:0]
 for step in range(12):
     optimizer.zero_grad()
     for part in range(2):

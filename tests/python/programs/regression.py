@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import SGD
 from torch.optim.lr_scheduler import StepLR
 
@@ -15,16 +15,16 @@ targets = torch.sin(inputs.sum(dim=1, keepdim=True)) + 0.1 * inputs[:, :1] ** 2
 
 
 class Net(nn.Module):
-    def __init__(self, width):
+    def __init__(self, width: int) -> None:
         super().__init__()
         self.body = nn.Sequential(nn.Linear(8, width), nn.Tanh(), nn.LayerNorm(width))
         self.head = nn.Linear(width, 1)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.head(self.body(x))
 
 
-def build():
+def build() -> tuple[Net, SGD, StepLR]:
     model = Net(32)
     decayed = [p for p in model.parameters() if p.dim() > 1]
     others = [p for p in model.parameters() if p.dim() <= 1]
@@ -37,7 +37,7 @@ def build():
     return model, optimizer, StepLR(optimizer, step_size=2, gamma=0.5)
 
 
-def epoch(model, optimizer, scheduler):
+def epoch(model: Net, optimizer: SGD, scheduler: StepLR) -> None:
     model.train()
     total = 0.0
     for first in range(0, len(inputs), 64):

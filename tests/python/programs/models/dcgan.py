@@ -4,12 +4,13 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.optim as optim
+from torch import Tensor
 
 rng = np.random.default_rng(5)
 nz, ngf, ndf, nc = 8, 6, 6, 1
 
 
-def weights_init(m):
+def weights_init(m: nn.Module) -> None:
     classname = m.__class__.__name__
     if classname.find("Conv") != -1:
         m.weight.data.copy_(torch.from_numpy(rng.normal(0.0, 0.1, tuple(m.weight.shape))))
@@ -19,7 +20,7 @@ def weights_init(m):
 
 
 class Generator(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super(Generator, self).__init__()
         self.main = nn.Sequential(
             nn.ConvTranspose2d(nz, ngf * 2, 4, 1, 0, bias=False),
@@ -32,12 +33,13 @@ class Generator(nn.Module):
             nn.Tanh(),
         )
 
-    def forward(self, input):
-        return self.main(input)
+    def forward(self, input: Tensor) -> Tensor:
+        output: Tensor = self.main(input)
+        return output
 
 
 class Discriminator(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super(Discriminator, self).__init__()
         self.main = nn.Sequential(
             nn.Conv2d(nc, ndf, 4, 2, 1, bias=False),
@@ -49,11 +51,12 @@ class Discriminator(nn.Module):
             nn.Sigmoid(),
         )
 
-    def forward(self, input):
-        return self.main(input)
+    def forward(self, input: Tensor) -> Tensor:
+        output: Tensor = self.main(input)
+        return output
 
 
-def noise():
+def noise() -> Tensor:
     return torch.from_numpy(rng.normal(size=(16, nz, 1, 1)).astype(np.float32))
 
 

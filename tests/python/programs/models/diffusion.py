@@ -2,40 +2,43 @@
 
 import copy
 import math
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch import Tensor
 from torch.optim import Adam
 
 rng = np.random.default_rng(10)
 timesteps, image_size, batch_size = 30, 8, 8
 
 
-def noise(*shape):
+def noise(*shape: int) -> Tensor:
     return torch.from_numpy(rng.normal(size=shape).astype(np.float32))
 
 
-def default(val, d):
+def default(val: Tensor | None, d: Tensor | Callable[[], Tensor]) -> Tensor:
     return val if val is not None else d() if callable(d) else d
 
 
 class SinusoidalPositionEmbeddings(nn.Module):
-    def __init__(self, dim):
+    def __init__(self, dim: int) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, time):
+    def forward(self, time: Tensor) -> Tensor:
         half_dim = self.dim // 2
-        embeddings = math.log(10000) / (half_dim - 1)
-        embeddings = torch.exp(torch.arange(half_dim, device=time.device) * -embeddings)
+        scale = math.log(10000) / (half_dim - 1)
+        embeddings = torch.exp(torch.arange(half_dim, device=time.device) * -scale)
         embeddings = time[:, None] * embeddings[None, :]
         return torch.cat((embeddings.sin(), embeddings.cos()), dim=-1)
 
 
 class Block(nn.Module):
-    def __init__(self, dim, dim_out, time_dim, groups=4):
+    def __init__(self, dim: int, dim_out: int, time_dim: int, groups: int = 4) -> None:
         super().__init__()
         self.mlp = nn.Sequential(nn.SiLU(), nn.Linear(time_dim, dim_out * 2))
         self.proj = nn.Conv2d(dim, dim_out, 3, padding=1, padding_mode="circular")
@@ -43,30 +46,31 @@ class Block(nn.Module):
         self.act = nn.SiLU()
         self.res_conv = nn.Conv2d(dim, dim_out, 1) if dim != dim_out else nn.Identity()
 
-    def forward(self, x, time_emb):
+    def forward(self, x: Tensor, time_emb: Tensor) -> Tensor:
         scale, shift = self.mlp(time_emb)[..., None, None].chunk(2, dim=1)
         h = self.norm(self.proj(x)) * (scale + 1) + shift
         return self.act(h) + self.res_conv(x)
 
 
 class LinearAttention(nn.Module):
-    def __init__(self, dim, heads=2, dim_head=4):
+    def __init__(self, dim: int, heads: int = 2, dim_head: int = 4) -> None:
         super().__init__()
         self.scale, self.heads = dim_head**-0.5, heads
         self.to_qkv = nn.Conv2d(dim, dim_head * heads * 3, 1, bias=False)
         self.to_out = nn.Sequential(nn.Conv2d(dim_head * heads, dim, 1), nn.GroupNorm(1, dim))
 
-    def forward(self, x):
-        b, c, h, w = x.shape
+    def forward(self, x: Tensor) -> Tensor:
+        b, _, h, w = x.shape
         q, k, v = [t.reshape(b, self.heads, -1, h * w) for t in self.to_qkv(x).chunk(3, dim=1)]
         q, k = q.softmax(dim=-2) * self.scale, k.softmax(dim=-1)
         context = torch.einsum("b h d n, b h e n -> b h d e", k, v)
         out = torch.einsum("b h d e, b h d n -> b h e n", context, q)
-        return self.to_out(out.reshape(b, -1, h, w)) + x
+        attended: Tensor = self.to_out(out.reshape(b, -1, h, w))
+        return attended + x
 
 
 class Unet(nn.Module):
-    def __init__(self, dim=8, channels=1):
+    def __init__(self, dim: int = 8, channels: int = 1) -> None:
         super().__init__()
         self.init_conv = nn.Conv2d(channels, dim, 5, padding=2)
         time_dim = dim * 4
@@ -84,7 +88,7 @@ class Unet(nn.Module):
         self.last = Block(2 * dim, dim, time_dim)
         self.final_conv = nn.Conv2d(dim, channels, 1)
 
-    def forward(self, x, time):
+    def forward(self, x: Tensor, time: Tensor) -> Tensor:
         t = self.time_mlp(time)
         x = self.init_conv(x)
         r = self.down[0](x, t)
@@ -95,7 +99,7 @@ class Unet(nn.Module):
 
 betas = torch.linspace(0.0001, 0.02, timesteps) * (1000 / timesteps)
 alphas = 1.0 - betas
-alphas_cumprod = torch.cumprod(alphas, axis=0)
+alphas_cumprod = cast(Tensor, torch.cumprod(alphas, axis=0))  # type: ignore  # NumPy's word
 alphas_cumprod_prev = F.pad(alphas_cumprod[:-1], (1, 0), value=1.0)
 sqrt_recip_alphas = torch.sqrt(1.0 / alphas)
 sqrt_alphas_cumprod = torch.sqrt(alphas_cumprod)
@@ -103,12 +107,14 @@ sqrt_one_minus_alphas_cumprod = torch.sqrt(1.0 - alphas_cumprod)
 posterior_variance = betas * (1.0 - alphas_cumprod_prev) / (1.0 - alphas_cumprod)
 
 
-def extract(a, t, x_shape):
+def extract(a: Tensor, t: Tensor, x_shape: Sequence[int]) -> Tensor:
     out = a.gather(-1, t.cpu())
     return out.reshape(t.shape[0], *((1,) * (len(x_shape) - 1))).to(t.device)
 
 
-def p_losses(denoise_model, x_start, t, noise_=None):
+def p_losses(
+    denoise_model: nn.Module, x_start: Tensor, t: Tensor, noise_: Tensor | None = None
+) -> Tensor:
     noise_ = default(noise_, lambda: noise(*x_start.shape))
     x_noisy = (
         extract(sqrt_alphas_cumprod, t, x_start.shape) * x_start
@@ -118,8 +124,8 @@ def p_losses(denoise_model, x_start, t, noise_=None):
 
 
 @torch.no_grad()
-def p_sample(model, x, t, t_index):
-    model_mean = extract(sqrt_recip_alphas, t, x.shape) * (
+def p_sample(model: nn.Module, x: Tensor, t: Tensor, t_index: int) -> Tensor:
+    model_mean: Tensor = extract(sqrt_recip_alphas, t, x.shape) * (
         x
         - extract(betas, t, x.shape)
         * model(x, t)

@@ -2,26 +2,37 @@
 
 import math
 import random
-from collections import deque, namedtuple
+from collections import deque
 from itertools import count
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.optim as optim
+from torch import Tensor
 
-Transition = namedtuple("Transition", ("state", "action", "next_state", "reward"))
+
+
+class Transition(NamedTuple):
+    state: Any
+    action: Any
+    next_state: Any
+    reward: Any
+
+
 random.seed(0)
 rng = np.random.default_rng(9)
 
 
 class CartPole:
-    def reset(self):
+    def reset(self) -> npt.NDArray[np.float32]:
         self.state = rng.uniform(-0.05, 0.05, 4)
         return self.state.astype(np.float32)
 
-    def step(self, action):
+    def step(self, action: int) -> tuple[npt.NDArray[np.float32], float, bool]:
         x, v, angle, spin = self.state
         force = 10.0 if action == 1 else -10.0
         push = (force + 0.05 * spin**2 * math.sin(angle)) / 1.1
@@ -32,32 +43,32 @@ class CartPole:
         self.state = np.array(
             [x + 0.02 * v, v + 0.02 * pull, angle + 0.02 * spin, spin + 0.02 * turn]
         )
-        done = abs(self.state[0]) > 2.4 or abs(self.state[2]) > 0.2095
+        done = bool(abs(self.state[0]) > 2.4 or abs(self.state[2]) > 0.2095)
         return self.state.astype(np.float32), 1.0, done
 
 
 class ReplayMemory(object):
-    def __init__(self, capacity):
-        self.memory = deque([], maxlen=capacity)
+    def __init__(self, capacity: int) -> None:
+        self.memory: deque[Transition] = deque([], maxlen=capacity)
 
-    def push(self, *args):
+    def push(self, *args: Any) -> None:
         self.memory.append(Transition(*args))
 
-    def sample(self, batch_size):
+    def sample(self, batch_size: int) -> list[Transition]:
         return random.sample(self.memory, batch_size)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.memory)
 
 
 class DQN(nn.Module):
-    def __init__(self, n_observations, n_actions):
+    def __init__(self, n_observations: int, n_actions: int) -> None:
         super(DQN, self).__init__()
         self.layer1 = nn.Linear(n_observations, 32)
         self.layer2 = nn.Linear(32, 32)
         self.layer3 = nn.Linear(32, n_actions)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         x = F.relu(self.layer1(x))
         x = F.relu(self.layer2(x))
         return self.layer3(x)
@@ -73,14 +84,15 @@ optimizer = optim.AdamW(policy_net.parameters(), lr=3e-3, amsgrad=True)
 memory = ReplayMemory(1000)
 
 
-def select_action(state, steps_done):
+def select_action(state: Tensor, steps_done: int) -> Tensor:
     if random.random() > 0.05 + 0.85 * math.exp(-steps_done / 40):
         with torch.no_grad():
-            return policy_net(state).max(1).indices.view(1, 1)
+            best: Tensor = policy_net(state).max(1).indices.view(1, 1)
+            return best
     return torch.tensor([[random.randrange(2)]], dtype=torch.long)
 
 
-def optimize_model():
+def optimize_model() -> None:
     if len(memory) < BATCH_SIZE:
         return
     batch = Transition(*zip(*memory.sample(BATCH_SIZE)))
@@ -110,11 +122,12 @@ for i_episode in range(4):
     for t in count():
         action = select_action(state, steps_done)
         steps_done += 1
-        observation, reward, done = env.step(action.item())
-        reward = torch.tensor([reward])
+        observation, gain, done = env.step(action.item())
+        reward = torch.tensor([gain])
         next_state = None if done else torch.tensor(observation, dtype=torch.float32).unsqueeze(0)
         memory.push(state, action, next_state, reward)
-        state = next_state
+        if next_state is not None:
+            state = next_state
         optimize_model()
         target_net_state_dict = target_net.state_dict()
         policy_net_state_dict = policy_net.state_dict()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 import torch.nn as nn
+from torch import Tensor
 from torch.nn import functional as F
 
 rng = np.random.default_rng(0)
@@ -28,17 +29,17 @@ class GPTConfig:
 
 
 class LayerNorm(nn.Module):
-    def __init__(self, ndim, bias):
+    def __init__(self, ndim: int, bias: bool) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(ndim))
         self.bias = nn.Parameter(torch.zeros(ndim)) if bias else None
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.weight.shape, self.weight, self.bias, 1e-5)
 
 
 class CausalSelfAttention(nn.Module):
-    def __init__(self, config, flash):
+    def __init__(self, config: GPTConfig, flash: bool) -> None:
         super().__init__()
         assert config.n_embd % config.n_head == 0
         self.c_attn = nn.Linear(config.n_embd, 3 * config.n_embd, bias=config.bias)
@@ -49,7 +50,7 @@ class CausalSelfAttention(nn.Module):
             mask = torch.tril(torch.ones(config.block_size, config.block_size))
             self.register_buffer("bias", mask.view(1, 1, config.block_size, config.block_size))
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         B, T, C = x.size()
         q, k, v = self.c_attn(x).split(self.n_embd, dim=2)
         k = k.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
@@ -65,7 +66,7 @@ class CausalSelfAttention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, config, flash):
+    def __init__(self, config: GPTConfig, flash: bool) -> None:
         super().__init__()
         self.ln_1 = LayerNorm(config.n_embd, bias=config.bias)
         self.attn = CausalSelfAttention(config, flash)
@@ -77,13 +78,14 @@ class Block(nn.Module):
             nn.Dropout(config.dropout),
         )
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.ln_1(x))
-        return x + self.mlp(self.ln_2(x))
+        out: Tensor = x + self.mlp(self.ln_2(x))
+        return out
 
 
 class GPT(nn.Module):
-    def __init__(self, config):
+    def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.config = config
         self.transformer = nn.ModuleDict(
@@ -103,19 +105,22 @@ class GPT(nn.Module):
                 std = 0.2 / math.sqrt(2 * config.n_layer)
                 p.data.copy_(torch.from_numpy(rng.normal(0, std, tuple(p.shape))))
 
-    def _init_weights(self, module):
+    def _init_weights(self, module: nn.Module) -> None:
         if isinstance(module, (nn.Linear, nn.Embedding)):
             noise = rng.normal(0, 0.2, tuple(module.weight.shape)).astype(np.float32)
             module.weight.data = torch.from_numpy(noise)
             if getattr(module, "bias", None) is not None:
                 torch.nn.init.zeros_(module.bias)
 
-    def get_num_params(self):
+    def get_num_params(self) -> int:
         n = sum(p.numel() for p in self.parameters())
-        return n - self.transformer.wpe.weight.numel()
+        positions: int = self.transformer.wpe.weight.numel()
+        return n - positions
 
-    def forward(self, idx, targets=None):
-        b, t = idx.size()
+    def forward(
+        self, idx: Tensor, targets: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        _, t = idx.size()
         pos = torch.arange(0, t, dtype=torch.long, device=idx.device)
         x = self.transformer.drop(self.transformer.wte(idx) + self.transformer.wpe(pos))
         for block in self.transformer.h:
@@ -127,20 +132,25 @@ class GPT(nn.Module):
         loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)
         return logits, loss
 
-    def configure_optimizers(self, weight_decay, learning_rate, betas):
+    def configure_optimizers(
+        self, weight_decay: float, learning_rate: float, betas: tuple[float, float]
+    ) -> torch.optim.AdamW:
         param_dict = {pn: p for pn, p in self.named_parameters() if p.requires_grad}
-        decay_params = [p for n, p in param_dict.items() if p.dim() >= 2]
-        nodecay_params = [p for n, p in param_dict.items() if p.dim() < 2]
+        decay_params = [p for p in param_dict.values() if p.dim() >= 2]
+        nodecay_params = [p for p in param_dict.values() if p.dim() < 2]
         optim_groups = [
             {"params": decay_params, "weight_decay": weight_decay},
             {"params": nodecay_params, "weight_decay": 0.0},
         ]
         fused_available = "fused" in inspect.signature(torch.optim.AdamW).parameters
+        extra_args: dict[str, bool]
         extra_args = dict(fused=True) if fused_available and torch.cuda.is_available() else dict()
         return torch.optim.AdamW(optim_groups, lr=learning_rate, betas=betas, **extra_args)
 
     @torch.no_grad()
-    def generate(self, idx, max_new_tokens, temperature=1.0, top_k=None):
+    def generate(
+        self, idx: Tensor, max_new_tokens: int, temperature: float = 1.0, top_k: int | None = None
+    ) -> Tensor:
         for _ in range(max_new_tokens):
             idx_cond = (
                 idx if idx.size(1) <= self.config.block_size else idx[:, -self.config.block_size :]
@@ -155,14 +165,20 @@ class GPT(nn.Module):
         return idx
 
 
-def get_batch(batch_size=8, block_size=16):
+def get_batch(batch_size: int = 8, block_size: int = 16) -> tuple[Tensor, Tensor]:
     ix = torch.from_numpy(rng.integers(0, len(data) - block_size, batch_size))
     x = torch.stack([data[i : i + block_size] for i in ix])
     y = torch.stack([data[i + 1 : i + 1 + block_size] for i in ix])
     return x, y
 
 
-def get_lr(it, warmup_iters=4, lr_decay_iters=20, learning_rate=6e-3, min_lr=6e-4):
+def get_lr(
+    it: int,
+    warmup_iters: int = 4,
+    lr_decay_iters: int = 20,
+    learning_rate: float = 6e-3,
+    min_lr: float = 6e-4,
+) -> float:
     if it < warmup_iters:
         return learning_rate * (it + 1) / (warmup_iters + 1)
     decay_ratio = (it - warmup_iters) / (lr_decay_iters - warmup_iters)
@@ -174,6 +190,7 @@ optimizer = model.configure_optimizers(0.1, 6e-3, (0.9, 0.95))
 for it in range(20):
     for param_group in optimizer.param_groups:
         param_group["lr"] = get_lr(it)
+    loss = torch.zeros(())
     for micro_step in range(2):
         _, loss = model(*get_batch())
         (loss / 2).backward()

@@ -1,10 +1,13 @@
 """A tagger: words and their letters, packed sentences, two directions; padding does not count."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.optim as optim
+from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 torch.manual_seed(1)
@@ -14,6 +17,7 @@ training_data = [
     ("The quick brown fox saw it".split(), ["DET", "ADJ", "ADJ", "NN", "V", "NN"]),
     ("It slept".split(), ["NN", "V"]),
 ]
+tag_to_ix: dict[str, int]
 word_to_ix, tag_to_ix, char_to_ix = {"<pad>": 0}, {}, {"<pad>": 0}
 for sent, tags in training_data:
     for word in sent:
@@ -24,12 +28,12 @@ for sent, tags in training_data:
         tag_to_ix.setdefault(tag, len(tag_to_ix))
 
 
-def prepare_sequence(seq, to_ix):
+def prepare_sequence(seq: Iterable[str], to_ix: dict[str, int]) -> Tensor:
     return torch.tensor([to_ix[w] for w in seq], dtype=torch.long)
 
 
 class LSTMTagger(nn.Module):
-    def __init__(self, embedding_dim, hidden_dim, char_dim):
+    def __init__(self, embedding_dim: int, hidden_dim: int, char_dim: int) -> None:
         super(LSTMTagger, self).__init__()
         self.word_embeddings = nn.Embedding(len(word_to_ix), embedding_dim, padding_idx=0)
         self.char_embeddings = nn.Embedding(len(char_to_ix), char_dim, padding_idx=0)
@@ -39,7 +43,9 @@ class LSTMTagger(nn.Module):
         )
         self.hidden2tag = nn.Linear(2 * hidden_dim, len(tag_to_ix))
 
-    def forward(self, sentences, lengths, words):
+    def forward(
+        self, sentences: Tensor, lengths: list[int], words: list[str]
+    ) -> tuple[Tensor, Tensor]:
         chars = pad_sequence([prepare_sequence(w, char_to_ix) for w in words], batch_first=True)
         sizes = [len(w) for w in words]
         packed = pack_padded_sequence(
@@ -49,9 +55,9 @@ class LSTMTagger(nn.Module):
         letters = pad_sequence(torch.split(last[0], lengths), batch_first=True)
         embeds = torch.cat([self.word_embeddings(sentences), letters], dim=-1)
         packed = pack_padded_sequence(embeds, lengths, batch_first=True, enforce_sorted=False)
-        lstm_out, (h_n, c_n) = self.lstm(packed)
-        lstm_out, _ = pad_packed_sequence(lstm_out, batch_first=True)
-        return F.log_softmax(self.hidden2tag(lstm_out), dim=-1), h_n
+        lstm_out, (h_n, _) = self.lstm(packed)
+        padded, _ = pad_packed_sequence(lstm_out, batch_first=True)
+        return F.log_softmax(self.hidden2tag(padded), dim=-1), h_n
 
 
 model = LSTMTagger(8, 6, 4)
@@ -79,7 +85,8 @@ for epoch in range(20):
     norm = nn.utils.clip_grad_norm_(model.parameters(), 5)
     optimizer.step()
     print("loss", loss.item(), norm.item(), h_n.abs().sum().item())
-assert model.word_embeddings.weight.grad[0].abs().sum() == 0
+grad = model.word_embeddings.weight.grad
+assert grad is not None and grad[0].abs().sum() == 0
 with torch.no_grad():
     tag_scores, _ = model(sentences, lengths, words)
     print("tags", *tag_scores.argmax(-1)[targets != -100].tolist())

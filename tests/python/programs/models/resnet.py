@@ -5,6 +5,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.optim as optim
+from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 rng = np.random.default_rng(1)
@@ -16,7 +17,7 @@ images += labels[:, None, None, None] * 0.3
 class BasicBlock(nn.Module):
     expansion = 1
 
-    def __init__(self, in_planes, planes, stride=1):
+    def __init__(self, in_planes: int, planes: int, stride: int = 1) -> None:
         super(BasicBlock, self).__init__()
         self.conv1 = nn.Conv2d(
             in_planes, planes, kernel_size=3, stride=stride, padding=1, bias=False
@@ -33,7 +34,7 @@ class BasicBlock(nn.Module):
                 nn.BatchNorm2d(self.expansion * planes),
             )
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         out = F.relu(self.bn1(self.conv1(x)))
         out = self.bn2(self.conv2(out))
         out += self.shortcut(x)
@@ -42,7 +43,9 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    def __init__(self, block, num_blocks, num_classes=5):
+    def __init__(
+        self, block: type[BasicBlock], num_blocks: list[int], num_classes: int = 5
+    ) -> None:
         super(ResNet, self).__init__()
         self.in_planes = 8
         self.conv1 = nn.Conv2d(3, 8, kernel_size=3, stride=1, padding=1, bias=False)
@@ -52,14 +55,16 @@ class ResNet(nn.Module):
         self.layer3 = self._make_layer(block, 24, num_blocks[2], stride=2)
         self.linear = nn.Linear(24 * block.expansion, num_classes)
 
-    def _make_layer(self, block, planes, num_blocks, stride):
-        layers = []
+    def _make_layer(
+        self, block: type[BasicBlock], planes: int, num_blocks: int, stride: int
+    ) -> nn.Sequential:
+        layers: list[nn.Module] = []
         for stride in [stride] + [1] * (num_blocks - 1):
             layers.append(block(self.in_planes, planes, stride))
             self.in_planes = planes * block.expansion
         return nn.Sequential(*layers)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         out = F.relu(self.bn1(self.conv1(x)))
         out = self.layer3(self.layer2(self.layer1(out)))
         out = F.avg_pool2d(out, 4)
@@ -85,7 +90,7 @@ scheduler = optim.lr_scheduler.OneCycleLR(
 )
 for epoch in range(5):
     net.train()
-    train_loss, correct, total = 0, 0, 0
+    train_loss, correct, total, batch_idx = 0.0, 0, 0, 0
     for batch_idx, (inputs, targets) in enumerate(trainloader):
         inputs, targets = inputs.to(device), targets.to(device)
         optimizer.zero_grad()
@@ -101,7 +106,7 @@ for epoch in range(5):
         print("loss", loss.item(), optimizer.param_groups[0]["lr"])
     print("train", train_loss / (batch_idx + 1), total)
     net.eval()
-    test_loss = 0
+    test_loss = 0.0
     with torch.no_grad():
         for inputs, targets in testloader:
             test_loss += criterion(net(inputs.to(device)), targets.to(device)).item() * len(targets)

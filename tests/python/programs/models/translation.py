@@ -12,7 +12,7 @@ rng = np.random.default_rng(7)
 
 
 class PositionalEncoding(nn.Module):
-    def __init__(self, emb_size: int, dropout: float, maxlen: int = 50):
+    def __init__(self, emb_size: int, dropout: float, maxlen: int = 50) -> None:
         super().__init__()
         den = torch.exp(-torch.arange(0, emb_size, 2) * math.log(10000) / emb_size)
         pos = torch.arange(0, maxlen).reshape(maxlen, 1)
@@ -22,22 +22,24 @@ class PositionalEncoding(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("pos_embedding", pos_embedding.unsqueeze(-2))
 
-    def forward(self, token_embedding: Tensor):
+    def forward(self, token_embedding: Tensor) -> Tensor:
         return self.dropout(token_embedding + self.pos_embedding[: token_embedding.size(0), :])
 
 
 class TokenEmbedding(nn.Module):
-    def __init__(self, vocab_size: int, emb_size):
+    def __init__(self, vocab_size: int, emb_size: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocab_size, emb_size)
         self.emb_size = emb_size
 
-    def forward(self, tokens: Tensor):
+    def forward(self, tokens: Tensor) -> Tensor:
         return self.embedding(tokens.long()) * math.sqrt(self.emb_size)
 
 
 class Seq2SeqTransformer(nn.Module):
-    def __init__(self, layers, emb_size, nhead, vocab_size, dim_feedforward):
+    def __init__(
+        self, layers: int, emb_size: int, nhead: int, vocab_size: int, dim_feedforward: int
+    ) -> None:
         super().__init__()
         self.transformer = nn.Transformer(
             d_model=emb_size,
@@ -52,7 +54,16 @@ class Seq2SeqTransformer(nn.Module):
         self.tgt_tok_emb = TokenEmbedding(vocab_size, emb_size)
         self.positional_encoding = PositionalEncoding(emb_size, dropout=0.0)
 
-    def forward(self, src, trg, src_mask, tgt_mask, src_pad, tgt_pad, memory_pad):
+    def forward(
+        self,
+        src: Tensor,
+        trg: Tensor,
+        src_mask: Tensor,
+        tgt_mask: Tensor,
+        src_pad: Tensor,
+        tgt_pad: Tensor,
+        memory_pad: Tensor,
+    ) -> Tensor:
         src_emb = self.positional_encoding(self.src_tok_emb(src))
         tgt_emb = self.positional_encoding(self.tgt_tok_emb(trg))
         outs = self.transformer(
@@ -60,30 +71,33 @@ class Seq2SeqTransformer(nn.Module):
         )
         return self.generator(outs)
 
-    def encode(self, src, src_mask):
-        return self.transformer.encoder(self.positional_encoding(self.src_tok_emb(src)), src_mask)
+    def encode(self, src: Tensor, src_mask: Tensor) -> Tensor:
+        src_emb = self.positional_encoding(self.src_tok_emb(src))
+        memory: Tensor = self.transformer.encoder(src_emb, src_mask)
+        return memory
 
-    def decode(self, tgt, memory, tgt_mask):
-        return self.transformer.decoder(
-            self.positional_encoding(self.tgt_tok_emb(tgt)), memory, tgt_mask
-        )
+    def decode(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor) -> Tensor:
+        tgt_emb = self.positional_encoding(self.tgt_tok_emb(tgt))
+        outs: Tensor = self.transformer.decoder(tgt_emb, memory, tgt_mask)
+        return outs
 
 
-def generate_square_subsequent_mask(sz):
+def generate_square_subsequent_mask(sz: int) -> Tensor:
     mask = (torch.triu(torch.ones((sz, sz))) == 1).transpose(0, 1)
     return mask.float().masked_fill(mask == 0, float("-inf")).masked_fill(mask == 1, float(0.0))
 
 
-def create_mask(src, tgt):
+def create_mask(src: Tensor, tgt: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     tgt_mask = generate_square_subsequent_mask(tgt.shape[0]) != 0
     src_mask = torch.zeros((src.shape[0], src.shape[0])).type(torch.bool)
     return src_mask, tgt_mask, (src == PAD_IDX).transpose(0, 1), (tgt == PAD_IDX).transpose(0, 1)
 
 
-def batch(n=12):
+def batch(n: int = 12) -> tuple[Tensor, Tensor]:
     """Numbers, and the same backwards."""
-    src, tgt = [], []
-    for length in rng.integers(2, 7, n):
+    src: list[Tensor] = []
+    tgt: list[Tensor] = []
+    for length in map(int, rng.integers(2, 7, n)):
         words = torch.from_numpy(rng.integers(3, 12, length))
         ends = torch.tensor([BOS_IDX]), torch.tensor([EOS_IDX])
         src.append(torch.cat((ends[0], words, ends[1])))
@@ -92,14 +106,14 @@ def batch(n=12):
     return pad(src, padding_value=PAD_IDX), pad(tgt, padding_value=PAD_IDX)
 
 
-def greedy_decode(model, src, max_len):
+def greedy_decode(model: Seq2SeqTransformer, src: Tensor, max_len: int) -> Tensor:
     memory = model.encode(src, torch.zeros(src.shape[0], src.shape[0]).type(torch.bool))
     ys = torch.ones(1, 1).fill_(BOS_IDX).type(torch.long)
-    for i in range(max_len - 1):
+    for _ in range(max_len - 1):
         tgt_mask = generate_square_subsequent_mask(ys.size(0)).type(torch.bool)
         out = model.decode(ys, memory, tgt_mask).transpose(0, 1)
-        _, next_word = torch.max(model.generator(out[:, -1]), dim=1)
-        next_word = next_word.item()
+        _, best = torch.max(model.generator(out[:, -1]), dim=1)
+        next_word = best.item()
         ys = torch.cat([ys, torch.ones(1, 1).type_as(src.data).fill_(next_word)], dim=0)
     return ys
 

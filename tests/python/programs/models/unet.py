@@ -4,14 +4,14 @@ import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch import optim
+from torch import Tensor, optim
 from torch.utils.data import DataLoader, Dataset, random_split
 
 
-class Discs(Dataset):
+class Discs(Dataset[dict[str, Tensor]]):
     """Noisy images of discs, and where the discs are."""
 
-    def __init__(self, n, size):
+    def __init__(self, n: int, size: int) -> None:
         rng = np.random.default_rng(2)
         y, x = np.mgrid[:size, :size]
         self.masks = np.stack(
@@ -22,10 +22,10 @@ class Discs(Dataset):
         ).astype(np.float32)
         self.images = (self.masks + rng.normal(0, 0.5, self.masks.shape)).astype(np.float32)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.images)
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: int) -> dict[str, Tensor]:
         return {
             "image": torch.as_tensor(self.images[idx].copy()).float().unsqueeze(0).contiguous(),
             "mask": torch.as_tensor(self.masks[idx].copy()).long().contiguous(),
@@ -33,7 +33,7 @@ class Discs(Dataset):
 
 
 class DoubleConv(nn.Module):
-    def __init__(self, in_channels, out_channels):
+    def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
         self.double_conv = nn.Sequential(
             nn.Conv2d(in_channels, out_channels, kernel_size=3, padding=1, bias=False),
@@ -44,12 +44,13 @@ class DoubleConv(nn.Module):
             nn.LeakyReLU(0.1, inplace=True),
         )
 
-    def forward(self, x):
-        return self.double_conv(x)
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.double_conv(x)
+        return out
 
 
 class UNet(nn.Module):
-    def __init__(self, n_classes, features=(6, 12)):
+    def __init__(self, n_classes: int, features: tuple[int, ...] = (6, 12)) -> None:
         super().__init__()
         self.downs, self.ups = nn.ModuleList(), nn.ModuleList()
         self.pool = nn.MaxPool2d(kernel_size=2, stride=2)
@@ -63,8 +64,8 @@ class UNet(nn.Module):
         self.bottleneck = DoubleConv(features[-1], features[-1] * 2)
         self.final_conv = nn.Conv2d(features[0], n_classes, kernel_size=1)
 
-    def forward(self, x):
-        skip_connections = []
+    def forward(self, x: Tensor) -> Tensor:
+        skip_connections: list[Tensor] = []
         for down in self.downs:
             x = down(x)
             skip_connections.append(x)
@@ -80,7 +81,7 @@ class UNet(nn.Module):
         return self.final_conv(x)
 
 
-def dice_coeff(input, target, epsilon=1e-6):
+def dice_coeff(input: Tensor, target: Tensor, epsilon: float = 1e-6) -> Tensor:
     sum_dim = (-1, -2)
     inter = 2 * (input * target).sum(dim=sum_dim)
     sets_sum = input.sum(dim=sum_dim) + target.sum(dim=sum_dim)
@@ -120,7 +121,7 @@ for epoch in range(5):
         optimizer.step()
         print("loss", loss.item())
     model.eval()
-    dice_score = 0
+    dice_score = 0.0
     with torch.inference_mode():
         for batch in val_loader:
             probabilities = F.softmax(model(batch["image"]), dim=1)

@@ -1,47 +1,60 @@
 """A Vision Transformer: patches by reshaping, a class token, label smoothing, a warm-up."""
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 rng = np.random.default_rng(4)
 
 
-def pair(t):
+def pair(t: int | tuple[int, int]) -> tuple[int, int]:
     return t if isinstance(t, tuple) else (t, t)
 
 
 class PreNorm(nn.Module):
-    def __init__(self, dim, fn):
+    def __init__(self, dim: int, fn: nn.Module) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim)
         self.fn = fn
 
-    def forward(self, x, **kwargs):
-        return self.fn(self.norm(x), **kwargs)
+    def forward(self, x: Tensor, **kwargs: Any) -> Tensor:
+        out: Tensor = self.fn(self.norm(x), **kwargs)
+        return out
 
 
 class Attention(nn.Module):
-    def __init__(self, dim, heads=2, dim_head=8):
+    def __init__(self, dim: int, heads: int = 2, dim_head: int = 8) -> None:
         super().__init__()
         self.heads, self.scale = heads, dim_head**-0.5
         self.attend = nn.Softmax(dim=-1)
         self.to_qkv = nn.Linear(dim, dim_head * heads * 3, bias=False)
         self.to_out = nn.Sequential(nn.Linear(dim_head * heads, dim), nn.Dropout(0.0))
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         qkv = self.to_qkv(x).chunk(3, dim=-1)
         q, k, v = map(lambda t: t.unflatten(-1, (self.heads, -1)).movedim(2, 1), qkv)
         dots = torch.einsum("bhid,bhjd->bhij", q, k) * self.scale
-        out = torch.einsum("bhij,bhjd->bhid", self.attend(dots), v)
-        return self.to_out(out.transpose(1, 2).flatten(2))
+        heads = torch.einsum("bhij,bhjd->bhid", self.attend(dots), v)
+        out: Tensor = self.to_out(heads.transpose(1, 2).flatten(2))
+        return out
 
 
 class ViT(nn.Module):
-    def __init__(self, image_size, patch_size, num_classes, dim, depth, mlp_dim, channels=3):
+    def __init__(
+        self,
+        image_size: int | tuple[int, int],
+        patch_size: int | tuple[int, int],
+        num_classes: int,
+        dim: int,
+        depth: int,
+        mlp_dim: int,
+        channels: int = 3,
+    ) -> None:
         super().__init__()
         (ih, iw), (self.ph, self.pw) = pair(image_size), pair(patch_size)
         num_patches = (ih // self.ph) * (iw // self.pw)
@@ -51,7 +64,7 @@ class ViT(nn.Module):
         )
         self.pos_embedding = nn.Parameter(torch.randn(1, num_patches + 1, dim))
         self.cls_token = nn.Parameter(torch.randn(1, 1, dim))
-        feed_forward = lambda: nn.Sequential(  # noqa: E731
+        feed_forward: Callable[[], nn.Module] = lambda: nn.Sequential(  # noqa: E731
             nn.Linear(dim, mlp_dim), nn.GELU(approximate="tanh"), nn.Linear(mlp_dim, dim)
         )
         self.layers = nn.ModuleList([])
@@ -62,19 +75,22 @@ class ViT(nn.Module):
         self.to_latent = nn.Identity()
         self.mlp_head = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, num_classes))
 
-    def forward(self, img):
+    def forward(self, img: Tensor) -> Tensor:
         b, c, h, w = img.shape
         x = img.reshape(b, c, h // self.ph, self.ph, w // self.pw, self.pw)
         x = self.to_embedding(x.permute(0, 2, 4, 3, 5, 1).reshape(b, -1, c * self.ph * self.pw))
         x = torch.cat((self.cls_token.repeat(b, 1, 1), x), dim=1)
         x += self.pos_embedding[:, : x.shape[1]]
-        for attn, ff in self.layers:
+        for layer in self.layers:
+            assert isinstance(layer, nn.ModuleList)
+            attn, ff = layer
             x = attn(x) + x
             x = ff(x) + x
-        return self.mlp_head(self.to_latent(x[:, 0]))
+        out: Tensor = self.mlp_head(self.to_latent(x[:, 0]))
+        return out
 
 
-def init(module, std):
+def init(module: nn.Module, std: float) -> None:
     for name, p in module.named_parameters(recurse=False):
         if p.dim() > 1 or name == "bias":
             p.data = torch.as_tensor(rng.normal(0, std, tuple(p.shape)), dtype=torch.float32)
