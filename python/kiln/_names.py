@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
 
 _IN_PLACE = """
-abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_
+abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_
 atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_
 erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_
 logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_
@@ -48,6 +48,11 @@ for _name in _IN_PLACE + _METHODS:
 for _name in ("narrow_copy", "nonzero_static"):
     globals()[_name] = _keywords.takes_out(globals()[_name])
 del _name
+
+
+def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """nn.functional.alpha_dropout in place: with train, elements fall out with probability p."""
+    return _C._functional.alpha_dropout(input, p, train, True)
 
 
 def fill(input: Tensor, value: Tensor | float) -> Tensor:
@@ -155,7 +160,7 @@ if not TYPE_CHECKING:
     __all__ = [*_tensor_types.CLASSES, "set_deterministic_debug_mode", "get_deterministic_debug_mode"]
     __all__ += ["is_deterministic_algorithms_warn_only_enabled", "get_num_interop_threads"]
     __all__ += ["set_num_interop_threads"]
-    __all__ += ["constant_pad_nd", "as_strided_scatter"]
+    __all__ += ["alpha_dropout_", "constant_pad_nd", "as_strided_scatter"]
     __all__ += [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
     __all__ += ["use_deterministic_algorithms", "are_deterministic_algorithms_enabled"]
     __all__ += ["set_float32_matmul_precision", "get_float32_matmul_precision", "set_flush_denormal"]

@@ -15,6 +15,14 @@ def test_functions_in_place_are_the_methods():
     assert kiln.index_put_(x, (kiln.tensor([1]),), kiln.tensor(5.0)).tolist() == [1, 5]
 
 
+def test_alpha_dropout_in_place():
+    x = kiln.ones(1000)
+    assert kiln.alpha_dropout_(x, 0.5, False) is x and x.eq(1).all()
+    assert kiln.alpha_dropout_(x, 0.5, True) is x
+    fell = x == x.min()  # Klambauer et al., 2017: mean and variance stay those of the input
+    assert 400 < fell.sum() < 600 and x.unique().numel() == 2
+
+
 def test_views_in_place():
     x = kiln.arange(6.0).reshape(2, 3).clone()
     assert x.t_() is x and x.shape == (3, 2) and x.stride() == (1, 3)
