@@ -197,7 +197,7 @@ def error_stubs(folder):
 
 LAYERS = """# Written by finish_stubs.py from kiln/nn/layers.def.
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Self, overload
 
 from kiln._C import Parameter, Tensor, device as _Device, dtype as _DType
 

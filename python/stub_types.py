@@ -164,6 +164,20 @@ WITH_WEIGHT = re.compile(
     r"(Linear|Bilinear|Conv(Transpose)?\dd|(Batch|Instance|Layer|Group|RMS)Norm(\dd)?|Embedding(Bag)?|PReLU)$"
 )
 WITHOUT_BIAS = re.compile(r"Embedding|PReLU|RMSNorm")
+# What kiln/nn/layer_methods.py adds to the classes.
+OF_PYTHON = {
+    r"Conv": ["transposed: bool"],
+    r"(RNN|LSTM|GRU)$": [
+        "mode: str",
+        "all_weights: list[list[Parameter]]",
+        "def flatten_parameters(self) -> None: ...",
+    ],
+    r"(RNN|GRU)$": ["proj_size: int"],
+    r"Embedding": [
+        "@classmethod",
+        "def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, **options: Any) -> Self: ...",
+    ],
+}
 
 
 def members(name):
@@ -176,6 +190,7 @@ def members(name):
     if re.match(r"(Batch|Instance)Norm", name):
         lines += [f"    {buffer}: Tensor | None" for buffer in ("running_mean", "running_var")]
         lines.append("    num_batches_tracked: Tensor | None")
+    lines += [f"    {line}" for pattern, more in OF_PYTHON.items() if re.match(pattern, name) for line in more]
     return lines
 
 

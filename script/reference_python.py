@@ -96,7 +96,10 @@ def signature_and_text(name: str, value) -> tuple[str, str]:
     if first.startswith("Overloaded function"):
         return f"{name}(...)", rest.strip()
     try:
-        return f"{name}{shown(inspect.signature(value))}", text
+        signature = shown(inspect.signature(value))
+        if isinstance(value, type):
+            signature = signature.replace(return_annotation=inspect.Signature.empty)
+        return f"{name}{signature}", text
     except (TypeError, ValueError):
         return f"{name}(...)", text
 

@@ -9,6 +9,8 @@ from . import _C, errors
 if TYPE_CHECKING:
     from typing import Any
 
+    from ._C import Tensor, dtype
+
 
 class _OfDtype(type):
     """Types that are tensors of one dtype."""
@@ -71,7 +73,7 @@ _DTYPES |= {"ComplexFloatTensor": _C.complex64, "ComplexDoubleTensor": _C.comple
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
-def name_of(x):
+def name_of(x: Tensor) -> str:
     """What x.type() gives: "torch.FloatTensor", as PyTorch's programs compare it.
 
     Tensors on other devices than the CPU have its name within: "torch.reference.FloatTensor".
@@ -80,14 +82,14 @@ def name_of(x):
     return f"torch.{place}{_NAMES.get(x.dtype, str(x.dtype).removeprefix('kiln.'))}"
 
 
-def dtype_of(kind, op="type"):
+def dtype_of(kind: Any, op: str = "type") -> dtype:
     """The dtype that a dtype, a class (kiln.FloatTensor) or a text names.
 
     Texts: "torch.FloatTensor", "kiln.FloatTensor", "torch.float32", "float32". Raises DeviceError
     for tensors of another device ("torch.cuda.FloatTensor") and DTypeError for an unknown name.
     """
     if isinstance(kind, _OfDtype):
-        return kind.dtype
+        return kind.dtype  # type: ignore[attr-defined, no-any-return]
     if not isinstance(kind, str):
         if isinstance(kind, _C.dtype) or kind in (float, int, bool, complex):
             return _C.empty(0, dtype=kind).dtype

@@ -13,11 +13,23 @@ from .._tensor_types import CLASSES as _CLASSES
 from . import amp as amp
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from .._C import Tensor
     from .._typing import DeviceLike
+    from .._tensor_types import (
+        BFloat16Tensor as BFloat16Tensor,
+        BoolTensor as BoolTensor,
+        ByteTensor as ByteTensor,
+        CharTensor as CharTensor,
+        DoubleTensor as DoubleTensor,
+        FloatTensor as FloatTensor,
+        HalfTensor as HalfTensor,
+        IntTensor as IntTensor,
+        LongTensor as LongTensor,
+        ShortTensor as ShortTensor,
+    )
 
 
 def is_available() -> bool:
@@ -129,6 +141,26 @@ def _needs_device(name):
     return function
 
 
+if TYPE_CHECKING:
+    current_device: Callable[..., Any]
+    current_stream: Callable[..., Any]
+    default_stream: Callable[..., Any]
+    get_device_capability: Callable[..., Any]
+    get_device_name: Callable[..., Any]
+    get_device_properties: Callable[..., Any]
+    get_rng_state: Callable[..., Any]
+    init: Callable[..., Any]
+    initial_seed: Callable[..., Any]
+    ipc_collect: Callable[..., Any]
+    mem_get_info: Callable[..., Any]
+    memory_summary: Callable[..., Any]
+    set_device: Callable[..., Any]
+    set_per_process_memory_fraction: Callable[..., Any]
+    set_rng_state: Callable[..., Any]
+    stream: Callable[..., Any]
+    utilization: Callable[..., Any]
+
+
 for _name in (
     "current_device", "current_stream", "default_stream", "get_device_capability",
     "get_device_name", "get_device_properties", "get_rng_state", "init", "initial_seed",
@@ -141,8 +173,24 @@ for _name in (
 class _NeedsDevice:
     """Cannot be made: there is no CUDA device."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         _fail(type(self).__name__)
+
+
+if TYPE_CHECKING:
+
+    class CUDAGraph(_NeedsDevice): ...
+
+    class Event(_NeedsDevice): ...
+
+    class ExternalStream(_NeedsDevice): ...
+
+    class MemPool(_NeedsDevice): ...
+
+    class Stream(_NeedsDevice): ...
+
+    class device(_NeedsDevice): ...
+
 
 
 for _name in ("CUDAGraph", "Event", "ExternalStream", "MemPool", "Stream", "device", *_CLASSES):

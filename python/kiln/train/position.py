@@ -1,19 +1,28 @@
 """Where a run stands in its random streams and in its data."""
 
+from __future__ import annotations
+
 import itertools
 import random
 import sys
+from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from ..random import get_rng_state, set_rng_state
 from ..utils.data import DataLoader
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from .._C import Generator
+
 # ---- Random streams
 
 
-def generators_of(*sources):
+def generators_of(*sources: Any) -> list[Generator]:
     """The generators of loaders and their samplers, each once, in an order that stays the same."""
-    found = []
+    found: list[Generator] = []
     for source in sources:
         samplers = [source]
         for name in ("sampler", "batch_sampler"):
@@ -28,7 +37,7 @@ def generators_of(*sources):
     return found
 
 
-def random_state(generators):
+def random_state(generators: Sequence[Generator]) -> dict[str, Any]:
     """The state of the default generators of Kiln, Python and NumPy, and of these."""
     state = {
         "kiln": get_rng_state(),
@@ -42,7 +51,7 @@ def random_state(generators):
     return state
 
 
-def set_random_state(state, generators):
+def set_random_state(state: Mapping[str, Any], generators: Sequence[Generator]) -> None:
     set_rng_state(state["kiln"])
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))
@@ -59,7 +68,7 @@ def set_random_state(state, generators):
         numpy.random.set_state((name, keys.numpy().astype("uint32"), *rest))
 
 
-def seed_everything(seed):
+def seed_everything(seed: int) -> None:
     """Seeds the default generators of Kiln, Python and NumPy."""
     _C.manual_seed(seed)
     random.seed(seed)
@@ -71,7 +80,7 @@ def seed_everything(seed):
 # ---- Data
 
 
-def set_epoch(loader, epoch):
+def set_epoch(loader: Any, epoch: int) -> None:
     """Tells samplers of kinds that want to know which epoch comes."""
     for owner in (loader, getattr(loader, "sampler", None), getattr(loader, "batch_sampler", None)):
         method = getattr(owner, "set_epoch", None)
@@ -79,7 +88,7 @@ def set_epoch(loader, epoch):
             method(epoch)
 
 
-def batches_from(loader, first):
+def batches_from(loader: Any, first: int) -> Iterator[Any]:
     """An epoch's batches from number `first` on. The random streams are as the epoch began with.
 
     What a loader's workers draw follows from what they drew before: they make the first batches
@@ -98,7 +107,7 @@ def batches_from(loader, first):
     return loader._here(source) if here else source
 
 
-def length_of(loader):
+def length_of(loader: Any) -> int | None:
     """How many batches it has; None where nobody knows."""
     try:
         return len(loader)
@@ -106,7 +115,7 @@ def length_of(loader):
         return None
 
 
-def batch_size(batch):
+def batch_size(batch: Any) -> int:
     """The samples in a batch: the first dim of the first tensor in it."""
     while not isinstance(batch, _C.Tensor):
         if isinstance(batch, dict):

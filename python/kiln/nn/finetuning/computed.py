@@ -18,23 +18,27 @@ from .. import layers
 from ..lazy import is_lazy
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
+
+    from ..._typing import Targets
+    from ..module import Module
 
 _instead = threading.local()  # {(id of a layer, name): the tensor that its forward sees}
 
 
-def part(module, name, kind):
+def part(module: Module, name: str, kind: str) -> Any:
     """module.<name>_<kind>, or None."""
     return module._modules.get(f"{name}_{kind}")
 
 
-def base_value(module, name):
+def base_value(module: Module, name: str) -> Any:
     """The weight without its update, as an ordinary tensor."""
     quantized = part(module, name, "quantized")
     return module._parameters[name] if quantized is None else quantized.dequantized()
 
 
-def value(module, name):
+def value(module: Module, name: str) -> Any:
     """The weight with its update."""
     base, update = base_value(module, name), part(module, name, "lora")
     return base if update is None or update.is_merged() else base + update.delta()
@@ -116,12 +120,12 @@ def _class_with(base, names):
     return _classes[key]
 
 
-def computed_names(module):
+def computed_names(module: Module) -> tuple[str, ...]:
     """The names of the computed weights of a layer."""
     return getattr(type(module), "_computed", ())
 
 
-def set_computed(module, names):
+def set_computed(module: Module, names: Iterable[str]) -> None:
     """Gives the module the class for these names, sorted: its own where there are none."""
     base = type(module).__bases__[0] if computed_names(module) else type(module)
     module.__class__ = _class_with(base, tuple(sorted(names))) if names else base
@@ -143,7 +147,7 @@ def _matcher(targets, op):
     return lambda path: any(test.match(path) for test in tests)
 
 
-def layers_with_weights(module):
+def layers_with_weights(module: Module) -> Iterator[tuple[str, Module, str]]:
     """(path, layer, name) of every weight, computed ones too; a layer that is met twice once."""
     for path, layer in module.named_modules():
         names = [*layer._parameters, *computed_names(layer)]
@@ -152,7 +156,9 @@ def layers_with_weights(module):
                 yield f"{path}.{name}" if path else name, layer, name
 
 
-def targets_of(module, targets, op, convolutions):
+def targets_of(
+    module: Module, targets: Targets | None, op: str, convolutions: bool
+) -> list[tuple[str, Module, str]]:
     """The weights that are meant: without `targets` those of Linear layers (and, with
     `convolutions`, of convolutions); else those of two dims or more whose path, or whose layer's
     path, matches. ValueError where there are none."""
@@ -176,7 +182,7 @@ def targets_of(module, targets, op, convolutions):
     return found
 
 
-def shape_of(layer, name, op, path):
+def shape_of(layer: Module, name: str, op: str, path: str) -> tuple[int, ...] | None:
     """The shape of a weight, None below two dims. ValueError for a lazy one."""
     quantized = part(layer, name, "quantized")
     if quantized is not None:
