@@ -1,6 +1,8 @@
 """Writes the reference of the Python package: a page for each namespace, from its docstrings.
 
 usage: reference_python.py FOLDER
+
+A page tensor-ops.md beside the folder gets links to them.
 """
 
 import importlib
@@ -18,26 +20,39 @@ NAMESPACES = [
     ("kiln.nn", "Modules: layers, losses, containers."),
     ("kiln.nn.functional", "Layers and losses as functions."),
     ("kiln.nn.init", "Initial values."),
-    ("kiln.nn.utils", "Helpers for modules: clipping, pruning, parametrizations."),
+    ("kiln.nn.utils", "Helpers for modules: clipping, fusing, vectors of parameters."),
+    ("kiln.nn.utils.rnn", "Sequences of several lengths."),
+    ("kiln.nn.utils.prune", "Pruning."),
+    ("kiln.nn.utils.parametrize", "Parameters that are computed from others."),
+    ("kiln.nn.utils.parametrizations", "Orthogonal weights, weight norms, spectral norms."),
     ("kiln.optim", "Optimizers."),
     ("kiln.optim.lr_scheduler", "Learning-rate schedules."),
+    ("kiln.optim.swa_utils", "Averages of models."),
     ("kiln.train", "The Learner: training that is never lost."),
     ("kiln.metrics", "Metrics."),
     ("kiln.utils.data", "Datasets and loaders."),
+    ("kiln.utils.checkpoint", "Activations computed again instead of kept."),
     ("kiln.models", "Models with the keys of public weights."),
     ("kiln.vision", "Images."),
+    ("kiln.vision.transforms", "Transforms of images for training."),
+    ("kiln.vision.transforms.functional", "The same as functions."),
     ("kiln.audio", "Sound."),
     ("kiln.linalg", "Linear algebra."),
     ("kiln.fft", "Fourier transforms."),
     ("kiln.special", "Special functions."),
     ("kiln.func", "Functions of functions: vmap, jacobians."),
     ("kiln.autograd", "Gradients and custom derivatives."),
+    ("kiln.autograd.functional", "Jacobians, Hessians and products with them."),
+    ("kiln.autograd.graph", "What an op saves for its gradient."),
     ("kiln.amp", "Mixed precision."),
     ("kiln.onnx", "ONNX files."),
     ("kiln.record", "Records."),
     ("kiln.rl", "Reinforcement learning."),
     ("kiln.random", "Random numbers."),
     ("kiln.profiler", "What each op costs."),
+    ("kiln.compiler", "What concerns kiln.compile."),
+    ("kiln.opencl", "OpenCL devices."),
+    ("kiln.errors", "What Kiln raises."),
 ]
 
 
@@ -52,7 +67,7 @@ def members(owner) -> list[tuple[str, object]]:
     """What is public in a namespace and can be called, sorted by name."""
     names = getattr(owner, "__all__", None) or dir(owner)
     found = []
-    for name in sorted(set(names), key=str.lower):
+    for name in sorted(set(names), key=lambda name: (name.lower(), name)):
         if name.startswith("_") or inspect.ismodule(getattr(owner, name, None)):
             continue
         try:
@@ -90,11 +105,9 @@ def shown(signature: inspect.Signature) -> inspect.Signature:
 def signature_and_text(name: str, value) -> tuple[str, str]:
     """The signature and the description of a function or a class."""
     text = inspect.cleandoc(value.__doc__ or "")
-    first, _, rest = text.partition("\n")
-    if re.match(rf"{re.escape(name)}\(", first):  # nanobind's own
-        return first, rest.strip()
-    if first.startswith("Overloaded function"):
-        return f"{name}(...)", rest.strip()
+    first, _, rest = text.partition("\n\n")
+    if first.startswith(f"{getattr(value, '__name__', name)}("):  # of a compiled function: a line for each form
+        return first, rest
     try:
         signature = shown(inspect.signature(value))
         if isinstance(value, type):
@@ -105,7 +118,9 @@ def signature_and_text(name: str, value) -> tuple[str, str]:
 
 
 def wrapped(signature: str) -> str:
-    """A long signature with an argument to a line."""
+    """A long signature with an argument to a line; of several forms one below the other."""
+    if "\n" in signature:
+        return "\n".join(map(wrapped, signature.splitlines()))
     inner = re.fullmatch(r"(\w+\()(.*)(\).*)", signature, re.S)
     if len(signature) <= 84 or inner is None:
         return signature
@@ -114,11 +129,19 @@ def wrapped(signature: str) -> str:
 
 
 def markdown_of(text: str) -> str:
-    """A docstring as Markdown: shapes and lists keep their lines."""
-    lines = []
+    """A docstring as Markdown: short lines stay lines, as of lists; examples become code."""
+    lines, in_example = [], False
     for line in text.splitlines():
-        lines.append(re.sub(r"([<*_\[\]])", r"\\\1", line) + ("  " if line.strip() else ""))
-    return "\n".join(lines)
+        if not in_example and line.startswith(">>> "):
+            lines += ["", "```pycon"]
+            in_example = True
+        if in_example and not line.strip():
+            lines.append("```")
+            in_example = False
+        ends = 0 < len(line.strip()) < 70  # a longer one goes on in the next
+        plain = re.sub(r"([<*_\[\]])", r"\\\1", line) + ("  " if ends else "")
+        lines.append(line if in_example else plain)
+    return "\n".join([*lines, "```"] if in_example else lines)
 
 
 def page(name: str, about: str) -> str:
@@ -126,18 +149,35 @@ def page(name: str, about: str) -> str:
     out = [f"# {name}", "", about, ""]
     for member, value in members(find(name)):
         signature, text = signature_and_text(member, value)
-        out += [f"## {member}", "", "```python", wrapped(signature), "```", "", markdown_of(text), ""]
+        out += [f"## {member} {{#{name}.{member}}}", "", "```python", wrapped(signature), "```", "", markdown_of(text), ""]
     return "\n".join(out)
 
 
+def op_links(table: str, folder: str) -> str:
+    """The page of all ops (docs/tensor-ops.md) with links to what the reference says of each."""
+
+    def link(match: re.Match) -> str:
+        space, _, op = match[1].rpartition(".")
+        if not space and not hasattr(kiln, op):
+            space = "Tensor"
+        page = f"kiln.{space}" if space else "kiln"
+        return f"| [`{match[1]}`]({folder}/{page}.md#{page}.{op}) |"
+
+    return re.sub(r"^\| `([\w.]+)` \|", link, table, flags=re.M)
+
+
 def main() -> None:
-    """Writes all pages and their index."""
+    """Writes all pages and their index, and links the page of all ops to them."""
     folder = pathlib.Path(sys.argv[1])
     index = ["# Python reference", "", "| namespace | what it holds |", "|---|---|"]
     for name, about in NAMESPACES:
         (folder / f"{name}.md").write_text(page(name, about))
         index.append(f"| [`{name}`]({name}.md) | {about} |")
     (folder / "index.md").write_text("\n".join(index) + "\n")
+    ops = folder.parent / "tensor-ops.md"
+    if ops.exists():
+        ops.write_text(op_links(ops.read_text(), folder.name))
 
 
-main()
+if __name__ == "__main__":
+    main()

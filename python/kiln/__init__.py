@@ -21,7 +21,7 @@ from ._C import (  # noqa: E402,F401  names that a star leaves out, or hides
     device as device,
     dtype as dtype,
 )
-from . import _signatures  # noqa: E402,F401
+from . import _docs, _signatures  # noqa: E402,F401
 from . import _keywords  # noqa: E402,F401  what the functions understand beside their arguments
 from ._aliases import *  # noqa: E402,F401,F403
 from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402,F401

@@ -22,7 +22,11 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.Functio
 
 
 def is_compiling() -> bool:
-    """Whether this thread captures a graph."""
+    """Whether this thread captures a graph.
+
+    >>> kiln.compiler.is_compiling()
+    False
+    """
     return _C._is_capturing()
 
 
@@ -453,6 +457,10 @@ def compile(
     freeze (False), parameters keep their values, for inference; passes (True), the graph is
     optimized. disable: the model itself. dynamic, backend and mode are PyTorch's; each shape is a
     variant of its own, and there is one backend. Without a model: a decorator.
+
+    >>> double = kiln.compile(lambda x: x * 2)
+    >>> double(kiln.tensor([1., 2.]))
+    tensor([2., 4.])
     """
     chosen = _options_of(backend, mode, options)
     if model is None:

@@ -29,7 +29,11 @@ _INTS = {
 
 
 class finfo:
-    """The limits of a floating point dtype; of a complex one, those of its parts."""
+    """The limits of a floating point dtype; of a complex one, those of its parts.
+
+    >>> kiln.finfo(kiln.float32).eps == 2.0**-23
+    True
+    """
 
     def __init__(self, dtype: dtype | None = None) -> None:
         dtype = _C.get_default_dtype() if dtype is None else dtype
@@ -53,7 +57,11 @@ class finfo:
 
 
 class iinfo:
-    """The limits of an integer dtype."""
+    """The limits of an integer dtype.
+
+    >>> kiln.iinfo(kiln.int8).max
+    127
+    """
 
     def __init__(self, dtype: dtype) -> None:
         if dtype not in _INTS:
@@ -68,27 +76,49 @@ class iinfo:
 
 
 def clone(input: Tensor, *, memory_format: str | None = None) -> Tensor:
-    """A copy, through which gradients flow."""
+    """A copy, through which gradients flow.
+
+    >>> x = kiln.zeros(1)
+    >>> y = kiln.clone(x).add_(1)
+    >>> x, y
+    (tensor([0.]), tensor([1.]))
+    """
     return input.clone(memory_format=memory_format) if memory_format else input.clone()
 
 
 def detach(input: Tensor) -> Tensor:
-    """The same memory without history."""
+    """The same memory without history.
+
+    >>> kiln.detach(kiln.zeros(1, requires_grad=True)).requires_grad
+    False
+    """
     return input.detach()
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether both have one shape."""
+    """Whether both have one shape.
+
+    >>> kiln.is_same_size(kiln.zeros(2), kiln.ones(2))
+    True
+    """
     return input.shape == other.shape
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of these sizes along dim: views."""
+    """Parts of these sizes along dim: views.
+
+    >>> kiln.split_with_sizes(kiln.tensor([1, 2, 3]), [1, 2])
+    (tensor([1]), tensor([2, 3]))
+    """
     return input.split(list(split_sizes), dim)
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """The index along each dim of row-major positions in a tensor of this shape, as a tuple."""
+    """The index along each dim of row-major positions in a tensor of this shape, as a tuple.
+
+    >>> kiln.unravel_index(kiln.tensor([5]), (2, 3))
+    (tensor([1]), tensor([2]))
+    """
     sizes = [shape] if isinstance(shape, int) else list(shape)
     total = 1
     for n in sizes:
@@ -106,7 +136,11 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The distances between all pairs of rows of input [N, M], as one row of N (N - 1) / 2."""
+    """The distances between all pairs of rows of input [N, M], as one row of N (N - 1) / 2.
+
+    >>> kiln.pdist(kiln.tensor([[0., 0.], [3., 4.]]))
+    tensor([5.])
+    """
     if input.dim() != 2:
         raise ValueError(f"pdist: expected an input [N, M]; got {list(input.shape)}")
     n = input.shape[0]
@@ -116,7 +150,11 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 
 def sum_to_size(self: Tensor, *size: int | Sequence[int]) -> Tensor:
-    """The sum over the dims along which a tensor of this size was broadcast."""
+    """The sum over the dims along which a tensor of this size was broadcast.
+
+    >>> kiln.ones(3, 2).sum_to_size(1, 2)
+    tensor([[3., 3.]])
+    """
     given: Any = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
     sizes = list(given)
     lead = self.dim() - len(sizes)
@@ -153,7 +191,11 @@ def new_tensor(
     layout: str | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor of `data` with this one's dtype and device."""
+    """A tensor of `data` with this one's dtype and device.
+
+    >>> kiln.zeros(1, dtype=kiln.float64).new_tensor([1, 2])
+    tensor([1., 2.], dtype=kiln.float64)
+    """
     return _C.tensor(data, layout=layout, **_like(self, dtype, device, requires_grad))
 
 
@@ -168,7 +210,11 @@ def new_full(
     layout: str | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """`fill_value` everywhere, with this tensor's dtype and device."""
+    """`fill_value` everywhere, with this tensor's dtype and device.
+
+    >>> kiln.zeros(1).new_full((2,), 7)
+    tensor([7., 7.])
+    """
     return _C.full(size, fill_value, layout=layout, **_like(self, dtype, device, requires_grad))
 
 
@@ -182,7 +228,11 @@ def new_zeros(
     layout: str | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Zeros with this tensor's dtype and device."""
+    """Zeros with this tensor's dtype and device.
+
+    >>> kiln.tensor([1]).new_zeros(2)
+    tensor([0, 0])
+    """
     options = _like(self, dtype, device, requires_grad)
     return _C.zeros(_shape(args, size), layout=layout, **options)
 
@@ -197,7 +247,11 @@ def new_ones(
     layout: str | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Ones with this tensor's dtype and device."""
+    """Ones with this tensor's dtype and device.
+
+    >>> kiln.tensor([1]).new_ones(2)
+    tensor([1, 1])
+    """
     options = _like(self, dtype, device, requires_grad)
     return _C.ones(_shape(args, size), layout=layout, **options)
 
@@ -212,7 +266,11 @@ def new_empty(
     layout: str | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Memory with this tensor's dtype and device, of no particular values."""
+    """Memory with this tensor's dtype and device, of no particular values.
+
+    >>> kiln.tensor([1]).new_empty(2).dtype
+    kiln.int64
+    """
     options = _like(self, dtype, device, requires_grad)
     return _C.empty(_shape(args, size), layout=layout, **options)
 

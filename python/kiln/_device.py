@@ -25,12 +25,21 @@ def set_default_device(device: DeviceLike | None) -> None:
 
     It counts for the creation functions and for layers' parameters; tensors made from others (ops,
     *_like, new_*) stay with those. Raises DeviceError for an unknown device.
+
+    >>> kiln.set_default_device("reference")
+    >>> kiln.zeros(1).device.type
+    'reference'
+    >>> kiln.set_default_device(None)
     """
     _C._set_default_device(_C.device("cpu" if device is None else device))
 
 
 def get_default_device() -> device:
-    """Where this thread makes new tensors."""
+    """Where this thread makes new tensors.
+
+    >>> kiln.get_default_device() == kiln.device("cpu")
+    True
+    """
     return _C._default_device()  # type: ignore[return-value]
 
 

@@ -19,6 +19,10 @@ class GraphModel:
     """A captured model: graph(*inputs) computes its outputs, without gradients.
 
     Inputs have the dtypes that it was captured with, and the shapes, but for free dims.
+
+    >>> graph = kiln.capture(nn.Linear(2, 1), (kiln.zeros(3, 2),))
+    >>> graph(kiln.zeros(3, 2)).shape
+    kiln.Size([3, 1])
     """
 
     def __init__(self, captured: Any) -> None:
@@ -146,6 +150,10 @@ def capture(
     several sizes. A module in training mode draws random numbers and changes its buffers: call
     eval() first. Throws what model throws, and RuntimeError for one that reads values of tensors,
     or in which a size is no expression of the free ones.
+
+    >>> graph = kiln.capture(lambda x: x * 2, (kiln.zeros(2),))
+    >>> graph(kiln.tensor([1., 2.]))
+    tensor([2., 4.])
     """
     from .nn import Module
 
@@ -186,5 +194,10 @@ def capture(
 
 
 def load_graph(path: StrPath) -> GraphModel:
-    """The GraphModel that save wrote. No code in the file is ever executed."""
+    """The GraphModel that save wrote. No code in the file is ever executed.
+
+    >>> kiln.capture(lambda x: x * 2, (kiln.zeros(2),)).save("double.safetensors")
+    >>> kiln.load_graph("double.safetensors")(kiln.tensor([1., 2.]))
+    tensor([2., 4.])
+    """
     return GraphModel(_C._load_graph_model(os.fspath(path)))

@@ -39,6 +39,10 @@ def save(
 
     metadata: texts by name, which safetensors and PyTorch's format keep. max_shard_size: bytes in
     one .safetensors file; more go to several with an index. compressed: for .npz.
+
+    >>> kiln.save({"x": kiln.tensor([1., 2.])}, "x.safetensors")
+    >>> kiln.load("x.safetensors")
+    {'x': tensor([1., 2.])}
     """
     if not _is_path(f) and hasattr(f, "write"):
         _save_to_object(obj, f, metadata, max_shard_size, compressed)
@@ -104,6 +108,10 @@ def load(
     of everything.
     max_ratio: the most bytes of memory that a compressed file may take for each of its own. Raise
     it for a file that you trust.
+
+    >>> kiln.save({"x": kiln.tensor([1., 2.]), "epoch": 3}, "x.pt")
+    >>> kiln.load("x.pt")["epoch"]
+    3
     """
     if pickle_module is not None:
         raise TypeError("load: nothing is unpickled by Python here; expected pickle_module=None")

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def is_inference(self: Tensor) -> bool:
-    """False: what was made in inference mode may be used in graphs like any other tensor."""
+    """False: what was made in inference mode may be used in graphs like any other tensor.
+
+    >>> kiln.zeros(1).is_inference()
+    False
+    """
     return False
 
 
@@ -25,13 +29,22 @@ def _known(device):
 
 
 def is_pinned(self: Tensor, device: DeviceLike | None = None) -> bool:
-    """False: memory of the host is the only kind there is. Raises DeviceError for no device."""
+    """False: memory of the host is the only kind there is. Raises DeviceError for no device.
+
+    >>> kiln.zeros(1).is_pinned()
+    False
+    """
     _known(device)
     return False
 
 
 def pin_memory(self: Tensor, device: DeviceLike | None = None) -> Tensor:
-    """The tensor itself: no other device reads its memory. Raises DeviceError for no device."""
+    """The tensor itself: no other device reads its memory. Raises DeviceError for no device.
+
+    >>> x = kiln.zeros(1)
+    >>> x.pin_memory() is x
+    True
+    """
     _known(device)
     return self
 
@@ -39,39 +52,68 @@ def pin_memory(self: Tensor, device: DeviceLike | None = None) -> Tensor:
 def to_dense(
     self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None
 ) -> Tensor:
-    """The tensor itself, for none is sparse, in `dtype`."""
+    """The tensor itself, for none is sparse, in `dtype`.
+
+    >>> kiln.zeros(1).to_dense()
+    tensor([0.])
+    """
     return self if dtype is None else self.to(dtype)
 
 
 def dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dims from the outermost in memory to the innermost, as a tuple."""
+    """The dims from the outermost in memory to the innermost, as a tuple.
+
+    >>> kiln.zeros(2, 3).T.dim_order()
+    (1, 0)
+    """
     return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride()[d], d)))
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both are the same view of the same memory."""
+    """Whether both are the same view of the same memory.
+
+    >>> x = kiln.zeros(2)
+    >>> x.is_set_to(x.view(2)), x.is_set_to(x.clone())
+    (True, False)
+    """
     same = self.data_ptr() == tensor.data_ptr() and self.shape == tensor.shape
     return same and self.dtype == tensor.dtype and self.stride() == tensor.stride()
 
 
 def sgn_(self: Tensor) -> Tensor:
-    """sgn() in place."""
+    """sgn() in place.
+
+    >>> kiln.tensor([-7., 3.]).sgn_()
+    tensor([-1.,  1.])
+    """
     return self.copy_(self.sgn())
 
 
 def conj_physical_(self: Tensor) -> Tensor:
-    """conj() in place."""
+    """conj() in place.
+
+    >>> kiln.tensor([1 + 2j]).conj_physical_()
+    tensor([1.-2.j])
+    """
     return self.copy_(self.conj().clone()) if self.is_complex() else self
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Each element replaced by callable(element): as slow as Python. Not recorded."""
+    """Each element replaced by callable(element): as slow as Python. Not recorded.
+
+    >>> kiln.tensor([1., 2.]).apply_(lambda x: x * 10)
+    tensor([10., 20.])
+    """
     values = [callable(x) for x in self.flatten().tolist()]
     return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Each element replaced by callable(element, that of tensor), which broadcasts. Not recorded."""
+    """Each element replaced by callable(element, that of tensor), which broadcasts. Not recorded.
+
+    >>> kiln.tensor([1., 2.]).map_(kiln.tensor(5.), lambda x, y: x + y)
+    tensor([6., 7.])
+    """
     others = tensor.expand(self.shape).flatten().tolist()
     values = [callable(x, y) for x, y in zip(self.flatten().tolist(), others)]
     return self.copy_(_C.tensor(values, dtype=self.dtype).reshape(self.shape))
@@ -81,6 +123,9 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """What kind of tensor it is, "torch.FloatTensor", or the same values as another dtype.
 
     dtype: a dtype, its name, a class such as kiln.FloatTensor or "torch.FloatTensor".
+
+    >>> kiln.zeros(1).type(), kiln.zeros(1).type(kiln.int64)
+    ('torch.FloatTensor', tensor([0]))
     """
     if dtype is None:
         return _tensor_types.name_of(self)
@@ -88,7 +133,11 @@ def type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def narrow_copy(self: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """A copy of narrow(dim, start, length)."""
+    """A copy of narrow(dim, start, length).
+
+    >>> kiln.tensor([1, 2, 3]).narrow_copy(0, 1, 2)
+    tensor([2, 3])
+    """
     return self.narrow(dim, start, length).clone()
 
 
@@ -103,7 +152,11 @@ def new_empty_strided(
     layout: str | None = None,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Memory with these strides in elements, and this tensor's dtype and device."""
+    """Memory with these strides in elements, and this tensor's dtype and device.
+
+    >>> kiln.zeros(1).new_empty_strided((2, 2), (1, 2)).stride()
+    (1, 2)
+    """
     return _C.empty_strided(
         size,
         stride,
@@ -114,17 +167,29 @@ def new_empty_strided(
 
 
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """nn.functional.hardshrink."""
+    """nn.functional.hardshrink.
+
+    >>> kiln.tensor([-1., 0.25]).hardshrink()
+    tensor([-1.,  0.])
+    """
     return _C._functional.hardshrink(self, lambd)
 
 
 def prelu(self: Tensor, weight: Tensor) -> Tensor:
-    """nn.functional.prelu."""
+    """nn.functional.prelu.
+
+    >>> kiln.tensor([-2., 3.]).prelu(kiln.tensor([0.5]))
+    tensor([-1.,  3.])
+    """
     return _C._functional.prelu(self, weight)
 
 
 def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """The first `size` rows of nonzero(), filled up with fill_value."""
+    """The first `size` rows of nonzero(), filled up with fill_value.
+
+    >>> kiln.tensor([0, 7]).nonzero_static(size=1)
+    tensor([[1]])
+    """
     if size < 0:
         raise ValueError(f"nonzero_static: expected a size >= 0; got {size}")
     found = self.nonzero()[:size]
@@ -151,7 +216,12 @@ class UntypedStorage:
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory that the tensor shares with its views."""
+    """The memory that the tensor shares with its views.
+
+    >>> x = kiln.zeros(4)
+    >>> x[1:].untyped_storage().data_ptr() == x.data_ptr()
+    True
+    """
     return UntypedStorage(self)
 
 
@@ -162,7 +232,11 @@ def as_strided_scatter(
     stride: Sequence[int],
     storage_offset: int | None = None,
 ) -> Tensor:
-    """kiln.as_strided_scatter."""
+    """kiln.as_strided_scatter.
+
+    >>> kiln.zeros(3).as_strided_scatter(kiln.tensor([5., 6.]), (2,), (2,))
+    tensor([5., 0., 6.])
+    """
     from . import _names
 
     return _names.as_strided_scatter(self, src, size, stride, storage_offset)

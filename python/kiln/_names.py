@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _C, _keywords, _methods, _tensor_types  # noqa: F401  _methods adds methods to Tensor
+from ._docs import methods as _docstrings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ def _function_of(method):
         return getattr(input, method)(*args, **kwargs)
 
     function.__name__ = function.__qualname__ = method
-    function.__doc__ = f"As the method Tensor.{method}."
+    function.__doc__ = _docstrings.docstring_of(method)
     return function
 
 
@@ -51,12 +52,20 @@ del _name
 
 
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """nn.functional.alpha_dropout in place: with train, elements fall out with probability p."""
+    """nn.functional.alpha_dropout in place: with train, elements fall out with probability p.
+
+    >>> kiln.alpha_dropout_(kiln.tensor([1., 2.]), 0.5, False)
+    tensor([1., 2.])
+    """
     return _C._functional.alpha_dropout(input, p, train, True)
 
 
 def fill(input: Tensor, value: Tensor | float) -> Tensor:
-    """A tensor like input with `value` everywhere; gradients flow to a value that is a tensor."""
+    """A tensor like input with `value` everywhere; gradients flow to a value that is a tensor.
+
+    >>> kiln.fill(kiln.zeros(2), 7)
+    tensor([7., 7.])
+    """
     if isinstance(value, _C.Tensor):
         if value.dim() > 0:
             raise RuntimeError(f"fill: expected a 0-d value; got shape {list(value.shape)}")
@@ -70,13 +79,22 @@ def fill(input: Tensor, value: Tensor | float) -> Tensor:
 
 
 def typename(obj: object) -> str:
-    """What kind of object it is, as "kiln.Tensor"."""
+    """What kind of object it is, as "kiln.Tensor".
+
+    >>> kiln.typename(kiln.zeros(1))
+    'kiln.Tensor'
+    """
     kind = obj if isinstance(obj, type) else type(obj)
     return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether nothing is recorded: inference_mode is no_grad here."""
+    """Whether nothing is recorded: inference_mode is no_grad here.
+
+    >>> with kiln.inference_mode():
+    ...     kiln.is_inference_mode_enabled()
+    True
+    """
     return not _C.is_grad_enabled()
 
 
@@ -84,55 +102,95 @@ def is_inference_mode_enabled() -> bool:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Nothing to do: every op gives the same bits on every run."""
+    """Nothing to do: every op gives the same bits on every run.
+
+    >>> kiln.use_deterministic_algorithms(True)
+    """
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """True: see use_deterministic_algorithms."""
+    """True: see use_deterministic_algorithms.
+
+    >>> kiln.are_deterministic_algorithms_enabled()
+    True
+    """
     return True
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Nothing to do: products of float32 are computed in float32."""
+    """Nothing to do: products of float32 are computed in float32.
+
+    >>> kiln.set_float32_matmul_precision("high")
+    """
     if precision not in ("highest", "high", "medium"):
         raise ValueError(f"expected 'highest', 'high' or 'medium'; got {precision!r}")
 
 
 def get_float32_matmul_precision() -> str:
-    """ "highest": products of float32 are computed in float32."""
+    """"highest": products of float32 are computed in float32.
+
+    >>> kiln.get_float32_matmul_precision()
+    'highest'
+    """
     return "highest"
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """False: denormal numbers are always computed as such."""
+    """False: denormal numbers are always computed as such.
+
+    >>> kiln.set_flush_denormal(True)
+    False
+    """
     return False
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Nothing to do: see use_deterministic_algorithms."""
+    """Nothing to do: see use_deterministic_algorithms.
+
+    >>> kiln.set_deterministic_debug_mode("warn")
+    """
 
 
 def get_deterministic_debug_mode() -> int:
-    """2: results never depend on chance."""
+    """2: results never depend on chance.
+
+    >>> kiln.get_deterministic_debug_mode()
+    2
+    """
     return 2
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """False: there is nothing to warn of."""
+    """False: there is nothing to warn of.
+
+    >>> kiln.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
     return False
 
 
 def get_num_interop_threads() -> int:
-    """1: ops run one after another."""
+    """1: ops run one after another.
+
+    >>> kiln.get_num_interop_threads()
+    1
+    """
     return 1
 
 
 def set_num_interop_threads(threads: int) -> None:
-    """Nothing to do: ops run one after another."""
+    """Nothing to do: ops run one after another.
+
+    >>> kiln.set_num_interop_threads(4)
+    """
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    """nn.functional.pad with a constant."""
+    """nn.functional.pad with a constant.
+
+    >>> kiln.constant_pad_nd(kiln.tensor([1, 2]), (1, 1))
+    tensor([0, 1, 2, 0])
+    """
     return _C._functional.pad(input, pad, "constant", value)
 
 
@@ -143,7 +201,11 @@ def as_strided_scatter(
     stride: Sequence[int],
     storage_offset: int | None = None,
 ) -> Tensor:
-    """A copy of input in which the elements of as_strided(size, stride, storage_offset) are src."""
+    """A copy of input in which the elements of as_strided(size, stride, storage_offset) are src.
+
+    >>> kiln.as_strided_scatter(kiln.zeros(3), kiln.tensor([5., 6.]), (2,), (2,))
+    tensor([5., 0., 6.])
+    """
     out = input.contiguous().clone()
     view = out.as_strided(size, stride, 0 if storage_offset is None else storage_offset)
     if view.shape != src.shape:

@@ -10,7 +10,11 @@ if TYPE_CHECKING:
 
 
 class Size(tuple[int, ...]):
-    """The sizes of a tensor's dims."""
+    """The sizes of a tensor's dims.
+
+    >>> kiln.Size([2, 3]).numel()
+    6
+    """
 
     __slots__ = ()
 

@@ -30,6 +30,11 @@ def histogramdd(
     bins: how many equal intervals, for all dims or for each, or the ascending edges of each dim.
     range: the ends of each dim in turn, 2 N numbers; the extent of the points without it. A point
     counts its weight, or 1; density: divided so that the histogram integrates to 1.
+
+    >>> counts, edges = kiln.histogramdd(kiln.tensor([[0., 0.], [1., 1.]]), bins=2)
+    >>> counts
+    tensor([[1., 0.],
+            [0., 1.]])
     """
     if input.dim() < 2:
         raise RuntimeError(f"histogramdd: expected points [..., N]; got {list(input.shape)}")
@@ -74,6 +79,10 @@ def svd_lowrank(
     """(U, S, V) with A - M near U diag(S) V^H of rank q, by a randomized method.
 
     Algorithm 5.1 of Halko, Martinsson and Tropp (2009), arXiv:0909.4061, after niter iterations.
+
+    >>> u, s, v = kiln.svd_lowrank(kiln.tensor([[3., 0.], [0., 4.]]), q=2)
+    >>> s.round()
+    tensor([4., 3.])
     """
     matrix = A if M is None else A - M
     m, n = matrix.shape[-2:]
@@ -96,6 +105,10 @@ def pca_lowrank(
     """(U, S, V) of the q principal components of the rows of A: the columns of V.
 
     q: min(6, *A.shape[-2:]) unless given; center: the columns' means are subtracted first.
+
+    >>> u, s, v = kiln.pca_lowrank(kiln.tensor([[1., 0.], [-1., 0.], [1., 0.], [-1., 0.]]), q=1)
+    >>> s.round()
+    tensor([2.])
     """
     m, n = A.shape[-2:]
     q = min(6, m, n) if q is None else q

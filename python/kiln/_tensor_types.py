@@ -29,7 +29,12 @@ class _OfDtype(type):
 
 
 def _of_dtype(name, dtype):
-    doc = f"Tensors of {dtype}: isinstance() knows them; called with sizes or with values."
+    doc = f"""Tensors of {dtype}: isinstance() knows them; called with sizes or with values.
+
+>>> kiln.{name}([1, 0]).dtype
+{dtype}
+>>> isinstance(kiln.zeros(1, dtype={dtype}), kiln.{name})
+True"""
     return _OfDtype(name, (), {"dtype": dtype, "__doc__": doc, "__module__": "kiln"})
 
 

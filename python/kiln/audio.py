@@ -39,6 +39,11 @@ def spectrogram(
     """|STFT|^power of a waveform, [.., n_fft // 2 + 1, frames]; power=None: the complex values.
 
     window: Hann's, by default. normalized: divided by the window's norm.
+
+    waveform: [.., samples].
+
+    >>> kiln.audio.spectrogram(kiln.ones(8), n_fft=4).shape
+    kiln.Size([3, 5])
     """
     if not waveform.is_floating_point():
         raise errors.DTypeError(f"spectrogram: expected floats; got {waveform.dtype}")
@@ -89,6 +94,9 @@ def melscale_fbanks(
     """Triangular filters [n_freqs, n_mels], as far apart on the mel scale.
 
     mel_scale: "htk", or "slaney" (a line up to 1000 Hz). norm="slaney": each has the area 1.
+
+    >>> kiln.audio.melscale_fbanks(5, 0., 8000., 3, 16000).shape
+    kiln.Size([5, 3])
     """
     if mel_scale not in ("htk", "slaney") or norm not in (None, "slaney"):
         raise errors.ValueError(
@@ -117,7 +125,11 @@ def amplitude_to_DB(
     x: Tensor, multiplier: float, amin: float, db_multiplier: float, top_db: float | None = None
 ) -> Tensor:
     """multiplier log10(max(x, amin)) - multiplier db_multiplier; nothing further than top_db below
-    the loudest of each [C, frequencies, frames]."""
+    the loudest of each [C, frequencies, frames].
+
+    >>> kiln.audio.amplitude_to_DB(kiln.tensor([1., 100.]), 10., 1e-10, 0.)
+    tensor([ 0., 20.])
+    """
     out = multiplier * _C.log10(x.clamp(amin)) - multiplier * db_multiplier
     if top_db is None:
         return out
@@ -126,7 +138,12 @@ def amplitude_to_DB(
 
 
 def create_dct(n_mfcc: int, n_mels: int, norm: str | None = None) -> Tensor:
-    """The discrete cosine transform (II) as a matrix [n_mels, n_mfcc]; norm="ortho": orthonormal."""
+    """The discrete cosine transform (II) as a matrix [n_mels, n_mfcc]; norm="ortho": orthonormal.
+
+    >>> matrix = kiln.audio.create_dct(2, 2, norm="ortho")
+    >>> kiln.allclose(matrix @ matrix.T, kiln.eye(2), atol=1e-6)
+    True
+    """
     if norm not in (None, "ortho"):
         raise errors.ValueError(f"create_dct: norm must be None or 'ortho'; got {norm!r}")
     n = _C.arange(n_mels, dtype=_C.float64).unsqueeze(1)
@@ -140,7 +157,11 @@ def create_dct(n_mfcc: int, n_mels: int, norm: str | None = None) -> Tensor:
 
 
 class Spectrogram(Module):
-    """spectrogram() with these options."""
+    """spectrogram() with these options.
+
+    >>> kiln.audio.Spectrogram(n_fft=4)(kiln.ones(8)).shape
+    kiln.Size([3, 5])
+    """
 
     def __init__(
         self, n_fft: int = 400, win_length: int | None = None, hop_length: int | None = None,
@@ -162,7 +183,11 @@ class Spectrogram(Module):
 
 
 class MelScale(Module):
-    """[.., n_stft, frames] -> [.., n_mels, frames]."""
+    """[.., n_stft, frames] -> [.., n_mels, frames].
+
+    >>> kiln.audio.MelScale(n_mels=4, n_stft=201)(kiln.ones(201, 7)).shape
+    kiln.Size([4, 7])
+    """
 
     def __init__(
         self, n_mels: int = 128, sample_rate: int = 16000, f_min: float = 0.0,
@@ -180,7 +205,11 @@ class MelScale(Module):
 
 
 class MelSpectrogram(Module):
-    """A spectrogram through mel filters."""
+    """A spectrogram through mel filters.
+
+    >>> kiln.audio.MelSpectrogram(n_mels=4)(kiln.zeros(800)).shape
+    kiln.Size([4, 5])
+    """
 
     def __init__(
         self, sample_rate: int = 16000, n_fft: int = 400, win_length: int | None = None,
@@ -202,7 +231,11 @@ class MelSpectrogram(Module):
 
 
 class AmplitudeToDB(Module):
-    """Decibels of a power ("power") or an amplitude ("magnitude")."""
+    """Decibels of a power ("power") or an amplitude ("magnitude").
+
+    >>> kiln.audio.AmplitudeToDB()(kiln.tensor([1., 100.]))
+    tensor([ 0., 20.])
+    """
 
     def __init__(self, stype: str = "power", top_db: float | None = None) -> None:
         super().__init__()
@@ -221,6 +254,9 @@ class MFCC(Module):
     """Cepstral coefficients: the cosine transform of a mel spectrogram in decibels.
 
     melkwargs: MelSpectrogram's options. log_mels: its logarithm instead of decibels.
+
+    >>> kiln.audio.MFCC(n_mfcc=13)(kiln.zeros(800)).shape
+    kiln.Size([13, 5])
     """
 
     def __init__(

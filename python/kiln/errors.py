@@ -23,11 +23,22 @@ from ._C._errors import (
 
 
 class AssertionError(Error, _builtins.AssertionError):
-    """What PyTorch asserts of a user's calls: a step was left out, or an option makes no sense."""
+    """What PyTorch asserts of a user's calls: a step was left out, or an option makes no sense.
+
+    >>> issubclass(kiln.errors.AssertionError, kiln.Error)
+    True
+    """
 
 
 class FileNotFoundError(IoError, _builtins.FileNotFoundError):
-    """There is no such file."""
+    """There is no such file.
+
+    >>> try:
+    ...     kiln.load("no_such_file.npz")
+    ... except kiln.errors.FileNotFoundError:
+    ...     print("not there")
+    not there
+    """
 
 
 __all__ = [

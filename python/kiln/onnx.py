@@ -35,6 +35,10 @@ def export(
     graph has the shapes of args, but for the dims that dynamic_axes or dynamic_shapes leave free:
     {"x": {0: "batch"}}, as kiln.capture takes them. Raises NotImplementedError, which names the
     row, for what ONNX has no operators for.
+
+    >>> kiln.onnx.export(nn.ReLU(), (kiln.zeros(2),), "relu.onnx")
+    >>> kiln.onnx.load("relu.onnx")(kiln.tensor([-1., 2.]))
+    tensor([0., 2.])
     """
     if opset_version not in (None, 20):
         raise errors.NotImplementedError(
@@ -67,6 +71,10 @@ class Model(nn.Module):
     """A model that was read from a file: model(*inputs) computes its outputs, with gradients.
 
     Its weights are parameters under their names in the file, where dots make modules.
+
+    >>> kiln.onnx.export(nn.ReLU(), (kiln.zeros(2),), "relu.onnx")
+    >>> isinstance(kiln.onnx.load("relu.onnx"), kiln.onnx.Model)
+    True
     """
 
     def __init__(self, read: Any) -> None:
@@ -133,10 +141,18 @@ def load(path: StrPath) -> Model:
 
     Throws IoError for a malformed file, and NotImplementedError, which names the node and its
     operator, for what Kiln lacks.
+
+    >>> kiln.onnx.export(nn.ReLU(), (kiln.zeros(2),), "relu.onnx")
+    >>> kiln.onnx.load("relu.onnx")(kiln.tensor([-1., 2.]))
+    tensor([0., 2.])
     """
     return Model(_C._load_onnx(os.fspath(path)))
 
 
 def operators() -> list[str]:
-    """The names of the operators that load takes."""
+    """The names of the operators that load takes.
+
+    >>> "Relu" in kiln.onnx.operators()
+    True
+    """
     return _C._onnx_operators()

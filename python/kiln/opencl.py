@@ -34,27 +34,47 @@ def _index(device):
 
 
 def is_available() -> bool:
-    """Whether there is an OpenCL device."""
+    """Whether there is an OpenCL device.
+
+    >>> isinstance(kiln.opencl.is_available(), bool)
+    True
+    """
     return device_count() > 0
 
 
 def device_count() -> int:
-    """How many there are."""
+    """How many there are.
+
+    >>> kiln.opencl.device_count() >= 0
+    True
+    """
     return _C._opencl_device_count()
 
 
 def absence() -> str:
-    """Why there is none: what is missing, and how to install it. Empty where there is one."""
+    """Why there is none: what is missing, and how to install it. Empty where there is one.
+
+    >>> isinstance(kiln.opencl.absence(), str)
+    True
+    """
     return _C._opencl_absence()
 
 
 def get_device_properties(device: DeviceLike | int | None = None) -> dict[str, Any]:
-    """A dict: name, vendor, driver, total_memory, has_float64. DeviceError without that device."""
+    """A dict: name, vendor, driver, total_memory, has_float64. DeviceError without that device.
+
+    >>> if kiln.opencl.is_available():
+    ...     assert kiln.opencl.get_device_properties()["total_memory"] > 0
+    """
     return _C._opencl_device_properties(_index(device))
 
 
 def get_device_name(device: DeviceLike | int | None = None) -> str:
-    """The device's name."""
+    """The device's name.
+
+    >>> if kiln.opencl.is_available():
+    ...     assert kiln.opencl.get_device_name()
+    """
     return get_device_properties(device)["name"]
 
 
@@ -62,30 +82,53 @@ def synchronize(device: DeviceLike | int | None = None) -> None:
     """Waits for all that was computed there.
 
     Raises what kernels found wrong and nobody was told: IndexError, ValueError.
+
+    >>> if kiln.opencl.is_available():
+    ...     kiln.opencl.synchronize()
     """
     _C._opencl_synchronize(_index(device))
 
 
 def memory_stats(device: DeviceLike | int | None = None) -> dict[str, Any]:
-    """A dict as kiln.memory_stats() gives, of the device's memory."""
+    """A dict as kiln.memory_stats() gives, of the device's memory.
+
+    >>> if kiln.opencl.is_available():
+    ...     assert isinstance(kiln.opencl.memory_stats(), dict)
+    """
     return _C._opencl_memory_stats(_index(device))
 
 
 def memory_allocated(device: DeviceLike | int | None = None) -> int:
-    """The bytes that tensors hold there."""
+    """The bytes that tensors hold there.
+
+    >>> if kiln.opencl.is_available():
+    ...     assert kiln.opencl.memory_allocated() >= 0
+    """
     return memory_stats(device)["bytes_in_use"]
 
 
 def reset_memory_stats(device: DeviceLike | int | None = None) -> None:
-    """Sets the counters of allocations to 0 and the peak to what is in use."""
+    """Sets the counters of allocations to 0 and the peak to what is in use.
+
+    >>> if kiln.opencl.is_available():
+    ...     kiln.opencl.reset_memory_stats()
+    """
     _C._opencl_reset_memory_stats(_index(device))
 
 
 def empty_cache(device: DeviceLike | int | None = None) -> None:
-    """Gives the driver back what was freed and kept."""
+    """Gives the driver back what was freed and kept.
+
+    >>> if kiln.opencl.is_available():
+    ...     kiln.opencl.empty_cache()
+    """
     _C._opencl_empty_cache(_index(device))
 
 
 def set_memory_limit(bytes: int, device: DeviceLike | int | None = None) -> None:
-    """The most that may be allocated there; what would need more raises ValueError."""
+    """The most that may be allocated there; what would need more raises ValueError.
+
+    >>> if kiln.opencl.is_available():
+    ...     kiln.opencl.set_memory_limit(2**40)
+    """
     _C._opencl_set_memory_limit(bytes, _index(device))

@@ -24,7 +24,16 @@ __all__ = [
 
 @contextlib.contextmanager
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Draws inside the block change nothing for the draws after it."""
+    """Draws inside the block change nothing for the draws after it.
+
+    >>> _ = kiln.manual_seed(0)
+    >>> with kiln.random.fork_rng():
+    ...     _ = kiln.rand(1)
+    >>> x = kiln.rand(1)
+    >>> _ = kiln.manual_seed(0)
+    >>> kiln.equal(x, kiln.rand(1))
+    True
+    """
     if not enabled:
         yield
         return

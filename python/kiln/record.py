@@ -30,7 +30,11 @@ _FORMATS = _C._RecordFormat
 
 
 class Recorder:
-    """Writes records to files of one format, in the dtypes of `settings`, and reads them."""
+    """Writes records to files of one format, in the dtypes of `settings`, and reads them.
+
+    >>> issubclass(kiln.record.CborFileRecorder, kiln.record.Recorder)
+    True
+    """
 
     _format: Any = None
     _gzip = False
@@ -60,49 +64,90 @@ class Recorder:
 
 
 class SafetensorsRecorder(Recorder):
-    """The native format, which other programs read too."""
+    """The native format, which other programs read too.
+
+    >>> recorder = kiln.record.SafetensorsRecorder()
+    >>> nn.Linear(2, 1).save_file("net", recorder)
+    >>> _ = nn.Linear(2, 1).load_file("net", recorder)
+    """
 
     _format = _FORMATS.safetensors
 
 
 class NamedMpkFileRecorder(Recorder):
-    """MessagePack with named fields."""
+    """MessagePack with named fields.
+
+    >>> recorder = kiln.record.NamedMpkFileRecorder()
+    >>> nn.Linear(2, 1).save_file("net", recorder)
+    >>> _ = nn.Linear(2, 1).load_file("net", recorder)
+    """
 
     _format = _FORMATS.message_pack
 
 
 class NamedMpkGzFileRecorder(NamedMpkFileRecorder):
-    """The same, gzipped."""
+    """The same, gzipped.
+
+    >>> recorder = kiln.record.NamedMpkGzFileRecorder()
+    >>> nn.Linear(2, 1).save_file("net", recorder)
+    >>> _ = nn.Linear(2, 1).load_file("net", recorder)
+    """
 
     _gzip = True
 
 
 class CborFileRecorder(Recorder):
-    """CBOR."""
+    """CBOR.
+
+    >>> recorder = kiln.record.CborFileRecorder()
+    >>> nn.Linear(2, 1).save_file("net", recorder)
+    >>> _ = nn.Linear(2, 1).load_file("net", recorder)
+    """
 
     _format = _FORMATS.cbor
 
 
 class PrettyJsonFileRecorder(Recorder):
-    """JSON that people read: every number exactly, as decimal digits."""
+    """JSON that people read: every number exactly, as decimal digits.
+
+    >>> recorder = kiln.record.PrettyJsonFileRecorder()
+    >>> nn.Linear(2, 1).save_file("net", recorder)
+    >>> _ = nn.Linear(2, 1).load_file("net", recorder)
+    """
 
     _format = _FORMATS.pretty_json
 
 
 class JsonFileRecorder(Recorder):
-    """JSON on one line."""
+    """JSON on one line.
+
+    >>> recorder = kiln.record.JsonFileRecorder()
+    >>> nn.Linear(2, 1).save_file("net", recorder)
+    >>> _ = nn.Linear(2, 1).load_file("net", recorder)
+    """
 
     _format = _FORMATS.json
 
 
 class JsonGzFileRecorder(JsonFileRecorder):
-    """The same, gzipped."""
+    """The same, gzipped.
+
+    >>> recorder = kiln.record.JsonGzFileRecorder()
+    >>> nn.Linear(2, 1).save_file("net", recorder)
+    >>> _ = nn.Linear(2, 1).load_file("net", recorder)
+    """
 
     _gzip = True
 
 
 class NamedMpkBytesRecorder:
-    """MessagePack in memory."""
+    """MessagePack in memory.
+
+    >>> recorder = kiln.record.NamedMpkBytesRecorder()
+    >>> data = recorder.record(nn.Linear(2, 1).into_record())
+    >>> isinstance(data, bytes)
+    True
+    """
 
     def __init__(self, settings: Any = FullPrecisionSettings) -> None:
         self.settings = settings

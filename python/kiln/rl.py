@@ -44,7 +44,11 @@ if not TYPE_CHECKING:
 
 
 class from_gymnasium:
-    """An environment of Gymnasium's, whose actions are arrays of NumPy's."""
+    """An environment of Gymnasium's, whose actions are arrays of NumPy's.
+
+    >>> callable(kiln.rl.from_gymnasium)
+    True
+    """
 
     def __init__(self, environment: Any) -> None:
         self.environment = environment
@@ -52,9 +56,11 @@ class from_gymnasium:
         self.action_space = environment.action_space
 
     def reset(self, seed: int | None = None) -> Any:
+        """Begins an episode -> (observation, info)."""
         return self.environment.reset(seed=seed)
 
     def step(self, action: Any) -> Any:
+        """-> (observation, reward, terminated, truncated, info)."""
         return self.environment.step(action.numpy() if isinstance(action, _C.Tensor) else action)
 
 
@@ -111,7 +117,13 @@ def train_dqn(
     are tried in evaluation_episodes episodes, and on_progress(progress) is called; training ends when
     it returns False, and when the episodes' mean return is stop_return or more. The target network
     is a copy, which becomes equal every target_every updates (tau below 1: goes part of the way).
-    double_dqn: van Hasselt et al., 2016; prioritized: Schaul et al., 2016, with alpha and beta."""
+    double_dqn: van Hasselt et al., 2016; prioritized: Schaul et al., 2016, with alpha and beta.
+
+    >>> environments = kiln.rl.VectorEnvironment(kiln.rl.CartPole, 2)
+    >>> progress = kiln.rl.train_dqn(nn.Linear(4, 2), environments, steps=20, evaluation_episodes=1)
+    >>> progress.steps >= 20
+    True
+    """
     if optimizer is None:
         optimizer = optim.Adam(network.parameters(), lr=1e-3)
     update = _stepper("train_dqn", optimizer, max_grad_norm)
@@ -156,7 +168,21 @@ def train_ppo(
     network: observations [N, ..] -> (logits [N, choices], values [N] or [N, 1]), a module or any
     function. For actions that are numbers: (means [N, ..], values), and log_std holds the logarithms
     of their deviations. Reports and their options as in train_dqn; progress.exploration is the
-    entropy. rollout: steps of each environment between updates; epochs: passes over them."""
+    entropy. rollout: steps of each environment between updates; epochs: passes over them.
+
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.policy, self.value = nn.Linear(4, 2), nn.Linear(4, 1)
+    ...     def forward(self, x):
+    ...         return self.policy(x), self.value(x)
+    >>> net, environments = Net(), kiln.rl.VectorEnvironment(kiln.rl.CartPole, 2)
+    >>> optimizer = kiln.optim.Adam(net.parameters())
+    >>> progress = kiln.rl.train_ppo(net, environments, optimizer, steps=16, rollout=4, batch_size=8,
+    ...                              evaluation_episodes=1)
+    >>> progress.steps >= 16
+    True
+    """
     update = _stepper("train_ppo", optimizer, max_grad_norm)
     return _C._rl._train_ppo(
         network, False if log_std is None else log_std, update, environment, steps, rollout, epochs, batch_size, gamma, lambda_,

@@ -4,6 +4,7 @@
 
 namespace kiln::python {
 void bind_compile(nb::module_& m);
+void bind_docstrings(nb::module_& m);
 void bind_graph_model(nb::module_& m);
 void bind_onnx(nb::module_& m);
 void bind_opencl(nb::module_& m);
@@ -17,6 +18,7 @@ NB_MODULE(_C, m) {
   bind_errors(m);
   bind_types(m);
   bind_settings(m);
+  bind_docstrings(m);
   bind_profile(m);
   TensorClass tensor = bind_tensor(m);
   bind_tensor_python(tensor);

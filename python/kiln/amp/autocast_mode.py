@@ -34,7 +34,11 @@ def _kind(op, device_type):
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast may be asked for: Kiln's devices, and "cuda", where it turns itself off."""
+    """Whether autocast may be asked for: Kiln's devices, and "cuda", where it turns itself off.
+
+    >>> kiln.amp.is_autocast_available("cpu")
+    True
+    """
     try:
         return bool(_kind("is_autocast_available", device_type))
     except errors.DeviceError:
@@ -42,25 +46,41 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether this thread's ops are in a region. Without a device: of "cuda", as in PyTorch."""
+    """Whether this thread's ops are in a region. Without a device: of "cuda", as in PyTorch.
+
+    >>> with kiln.autocast("cpu"):
+    ...     kiln.is_autocast_enabled("cpu")
+    True
+    """
     kind = _kind("is_autocast_enabled", "cuda" if device_type is None else device_type)
     return kind != "cuda" and _C._autocast_state()[0]
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The lower dtype of this thread's regions."""
+    """The lower dtype of this thread's regions.
+
+    >>> kiln.get_autocast_dtype("cpu")
+    kiln.bfloat16
+    """
     if _kind("get_autocast_dtype", device_type) == "cuda":
         return _C.float16
     return _C._autocast_state()[1]
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether a region casts a parameter only once."""
+    """Whether a region casts a parameter only once.
+
+    >>> kiln.is_autocast_cache_enabled()
+    True
+    """
     return _C._autocast_state()[2]
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
-    """Rather use autocast, which restores what was before."""
+    """Rather use autocast, which restores what was before.
+
+    >>> kiln.set_autocast_enabled("cpu", False)
+    """
     if enabled is None:
         device_type, enabled = "cuda", device_type
     if _kind("set_autocast_enabled", device_type) != "cuda":
@@ -69,14 +89,20 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Rather use autocast, which restores what was before. Raises DTypeError for other than bfloat16, float16."""
+    """Rather use autocast, which restores what was before. Raises DTypeError for other than bfloat16, float16.
+
+    >>> kiln.set_autocast_dtype("cpu", kiln.bfloat16)
+    """
     if _kind("set_autocast_dtype", device_type) != "cuda":
         enabled, _, cache = _C._autocast_state()
         _C._set_autocast_state(enabled, dtype, cache)
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Rather use autocast, which restores what was before."""
+    """Rather use autocast, which restores what was before.
+
+    >>> kiln.set_autocast_cache_enabled(True)
+    """
     on, dtype, _ = _C._autocast_state()
     _C._set_autocast_state(on, dtype, bool(enabled))
 
@@ -86,6 +112,11 @@ class autocast:
 
     A decorator, too. Regions nest; enabled=False makes one in which nothing is cast. A region
     covers the tensors of all of Kiln's devices. For "cuda" it turns itself off, with a warning.
+
+    >>> x = kiln.ones(2, 2)
+    >>> with kiln.autocast("cpu"):
+    ...     (x @ x).dtype
+    kiln.bfloat16
     """
 
     def __init__(
@@ -168,6 +199,18 @@ def custom_fwd(
 
     With cast_inputs, in a region: floating point inputs are cast to that dtype, and forward runs
     without autocast.
+
+    >>> class Double(kiln.autograd.Function):
+    ...     @staticmethod
+    ...     @kiln.amp.custom_fwd(device_type="cpu")
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @kiln.amp.custom_bwd(device_type="cpu")
+    ...     def backward(ctx, gradient):
+    ...         return gradient * 2
+    >>> Double.apply(kiln.ones(1))
+    tensor([2.])
     """
     kind = _kind("custom_fwd", device_type)
     if fwd is None:
@@ -188,7 +231,20 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Any:
-    """Marks the backward of an autograd.Function: it runs as the forward that custom_fwd marked did."""
+    """Marks the backward of an autograd.Function: it runs as the forward that custom_fwd marked did.
+
+    >>> class Double(kiln.autograd.Function):
+    ...     @staticmethod
+    ...     @kiln.amp.custom_fwd(device_type="cpu")
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @kiln.amp.custom_bwd(device_type="cpu")
+    ...     def backward(ctx, gradient):
+    ...         return gradient * 2
+    >>> Double.apply(kiln.ones(1))
+    tensor([2.])
+    """
     _kind("custom_bwd", device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

@@ -23,7 +23,11 @@ _NO_SCALE = "; was the loss scaled with scale()?"
 
 
 class OptState(Enum):
-    """What has been done for an optimizer since the last update()."""
+    """What has been done for an optimizer since the last update().
+
+    >>> kiln.amp.grad_scaler.OptState.READY.name
+    'READY'
+    """
 
     READY = 0
     UNSCALED = 1
@@ -40,6 +44,10 @@ class GradScaler:
     step() leaves the optimizer's step out when a gradient is infinite or NaN, and update() then
     multiplies the scale by backoff_factor; after growth_interval iterations without that it
     multiplies it by growth_factor. With enabled=False every method passes on what it is given.
+
+    >>> scaler = kiln.GradScaler("cpu", init_scale=8.)
+    >>> scaler.scale(kiln.tensor(2.))
+    tensor(16.)
     """
 
     def __init__(

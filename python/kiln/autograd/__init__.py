@@ -56,6 +56,10 @@ def grad(
     Touches no .grad. An output that is no scalar needs its grad_outputs. With create_graph the
     result can be differentiated again. An input that no output depends on is an error, or None
     with allow_unused, or zeros with materialize_grads.
+
+    >>> x = kiln.tensor(3., requires_grad=True)
+    >>> kiln.autograd.grad(x * x, x)
+    (tensor(6.),)
     """
     of, with_respect_to = _as_tuple(outputs), _as_tuple(inputs)
     given = () if grad_outputs is None else _as_tuple_or_none(grad_outputs)
@@ -79,7 +83,13 @@ def backward(
     create_graph: bool = False,
     inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
-    """Adds the gradients of the sum of tensors into the .grad of the leaves."""
+    """Adds the gradients of the sum of tensors into the .grad of the leaves.
+
+    >>> x = kiln.tensor(3., requires_grad=True)
+    >>> kiln.autograd.backward([x * x])
+    >>> x.grad
+    tensor(6.)
+    """
     tensors = _as_tuple(tensors)
     if grad_tensors is None:
         grad_tensors = (None,) * len(tensors)

@@ -15,6 +15,10 @@ class set_detect_anomaly:
 
     While it is on, each recorded op remembers the Python stack, and an error in a backward pass,
     or with check_nan a gradient with NaN, shows where the op that it belongs to was called. Slow.
+
+    >>> with kiln.autograd.set_detect_anomaly(True):
+    ...     kiln.is_anomaly_enabled()
+    True
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -29,7 +33,12 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Anomaly mode within a with block."""
+    """Anomaly mode within a with block.
+
+    >>> with kiln.autograd.detect_anomaly():
+    ...     kiln.is_anomaly_enabled()
+    True
+    """
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan

@@ -19,7 +19,22 @@ __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
 
 class FunctionCtx:
-    """What forward hands to backward. Attributes of your own choosing may be set on it."""
+    """What forward hands to backward. Attributes of your own choosing may be set on it.
+
+    >>> class Square(kiln.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     def backward(ctx, gradient):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * gradient
+    >>> x = kiln.tensor(3., requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
 
     def __init__(self, state: Any, count: int) -> None:
         self._state = state
@@ -54,18 +69,33 @@ class Function:
     returns one gradient for each argument (None where there is none); or forward(*args) and
     setup_context(ctx, inputs, output). Call it by its apply. A backward written with tensor ops
     can be differentiated in turn.
+
+    >>> class Double(kiln.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     def backward(ctx, gradient):
+    ...         return gradient * 2
+    >>> x = kiln.tensor(3., requires_grad=True)
+    >>> Double.apply(x).backward()
+    >>> x.grad
+    tensor(2.)
     """
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
+        """What the function computes: forward(ctx, *args), or forward(*args) with setup_context."""
         raise NotImplementedError("a Function must define the static method forward")
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """setup_context(ctx, inputs, output): keeps what backward needs, where forward takes no ctx."""
         raise NotImplementedError("setup_context is for functions whose forward takes no ctx")
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any, **_: Any) -> Any:
+        """backward(ctx, *gradients of the outputs): the gradient of each input, or None."""
         raise NotImplementedError(
             "a Function must define the static method backward (or vjp) to be differentiated"
         )
@@ -128,7 +158,19 @@ class _DifferentiatedTwice(Function):
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorates a backward that works with more than tensor ops: differentiating it is an error."""
+    """Decorates a backward that works with more than tensor ops: differentiating it is an error.
+
+    >>> class Double(kiln.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @kiln.autograd.function.once_differentiable
+    ...     def backward(ctx, gradient):
+    ...         return gradient * 2
+    >>> Double.apply(kiln.tensor(3.))
+    tensor(6.)
+    """
 
     @functools.wraps(backward)
     def wrapped(ctx, *grad_outputs):

@@ -58,6 +58,10 @@ def jacobian(
 
     A tuple for several inputs, a tuple of those for several outputs. strategy "forward-mode" goes
     column by column: for functions of few inputs and many outputs. vectorize changes nothing.
+
+    >>> kiln.autograd.functional.jacobian(lambda x: x * x, kiln.tensor([1., 2.]))
+    tensor([[2., 0.],
+            [0., 4.]])
     """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(
@@ -77,7 +81,12 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The second derivatives of a function with one element: [*input.shape, *input.shape]."""
+    """The second derivatives of a function with one element: [*input.shape, *input.shape].
+
+    >>> kiln.autograd.functional.hessian(lambda x: (x**3).sum(), kiln.tensor([1., 2.]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     x, one = _listed("hessian", "inputs", inputs)
     rows = _C._hessian(func, x, create_graph, strict)
     return rows[0][0] if one else rows
@@ -98,7 +107,11 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """func(inputs) and the gradients of sum(v * func(inputs)); v may be None for one element."""
+    """func(inputs) and the gradients of sum(v * func(inputs)); v may be None for one element.
+
+    >>> kiln.autograd.functional.vjp(lambda x: x * x, kiln.tensor([1., 2.]), kiln.tensor([1., 1.]))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
     f, one, results, products = _product("vjp", _C._vjp, func, inputs, v, create_graph, strict)
     return f.structured(results), products[0] if one else products
 
@@ -110,7 +123,11 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """func(inputs) and its derivative along v; v may be None for an input of one element."""
+    """func(inputs) and its derivative along v; v may be None for an input of one element.
+
+    >>> kiln.autograd.functional.jvp(lambda x: x * x, kiln.tensor([1., 2.]), kiln.tensor([1., 0.]))
+    (tensor([1., 4.]), tensor([2., 0.]))
+    """
     if v is None:
         x, one = _listed("jvp", "inputs", inputs)
         if len(x) != 1 or x[0].numel() != 1:
@@ -127,7 +144,11 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """func(inputs), of one element, and the product of its Hessian with v."""
+    """func(inputs), of one element, and the product of its Hessian with v.
+
+    >>> kiln.autograd.functional.hvp(lambda x: (x**3).sum(), kiln.tensor([1.]), kiln.tensor([1.]))
+    (tensor(1.), tensor([6.]))
+    """
     if v is None:
         x, one = _listed("hvp", "inputs", inputs)
         if len(x) != 1 or x[0].numel() != 1:
@@ -144,5 +165,9 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """As hvp: a Hessian is symmetric."""
+    """As hvp: a Hessian is symmetric.
+
+    >>> kiln.autograd.functional.vhp(lambda x: (x**3).sum(), kiln.tensor([1.]), kiln.tensor([1.]))
+    (tensor(1.), tensor([6.]))
+    """
     return hvp(func, inputs, v, create_graph, strict)

@@ -32,6 +32,7 @@ class _GradMode:
         _C._set_grad_enabled(self._before.pop())
 
     def clone(self) -> _GradMode:
+        """Another one of the same kind."""
         return type(self)()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -85,7 +86,13 @@ def _decorator_without_call(cls: T) -> T:
 
 @_decorator_without_call
 class no_grad(_GradMode):
-    """Ops are not recorded: `with kiln.no_grad():`, or `@kiln.no_grad()` before a function."""
+    """Ops are not recorded: `with kiln.no_grad():`, or `@kiln.no_grad()` before a function.
+
+    >>> x = kiln.ones(1, requires_grad=True)
+    >>> with kiln.no_grad():
+    ...     (x * 2).requires_grad
+    False
+    """
 
     _mode = False
 
@@ -100,7 +107,13 @@ class no_grad(_GradMode):
 
 @_decorator_without_call
 class enable_grad(_GradMode):
-    """Ops are recorded, also within no_grad."""
+    """Ops are recorded, also within no_grad.
+
+    >>> x = kiln.ones(1, requires_grad=True)
+    >>> with kiln.no_grad(), kiln.enable_grad():
+    ...     (x * 2).requires_grad
+    True
+    """
 
     _mode = True
 
@@ -114,18 +127,31 @@ class enable_grad(_GradMode):
 
 
 class inference_mode(_GradMode):
-    """As no_grad. (PyTorch's also forbids later use in graphs; here that stays legal.)"""
+    """As no_grad. (PyTorch's also forbids later use in graphs; here that stays legal.)
+
+    >>> x = kiln.ones(1, requires_grad=True)
+    >>> with kiln.inference_mode():
+    ...     (x * 2).requires_grad
+    False
+    """
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
         self._mode = not mode
 
     def clone(self) -> inference_mode:
+        """Another one of the same mode."""
         return inference_mode(not self._mode)
 
 
 class set_grad_enabled(_GradMode):
-    """Records or not, at once; as a context manager, until its end."""
+    """Records or not, at once; as a context manager, until its end.
+
+    >>> x = kiln.ones(1, requires_grad=True)
+    >>> with kiln.set_grad_enabled(False):
+    ...     (x * 2).requires_grad
+    False
+    """
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
@@ -141,6 +167,7 @@ class set_grad_enabled(_GradMode):
         _C._set_grad_enabled(self._old)
 
     def clone(self) -> set_grad_enabled:
+        """Another one of the same mode."""
         return set_grad_enabled(self._mode)
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:

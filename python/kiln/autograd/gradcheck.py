@@ -17,7 +17,12 @@ __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
 class GradcheckError(RuntimeError):
-    """What a check found."""
+    """What a check found.
+
+    >>> from kiln.autograd.gradcheck import GradcheckError
+    >>> issubclass(GradcheckError, RuntimeError)
+    True
+    """
 
 
 def _outputs(func, inputs):
@@ -91,6 +96,10 @@ def gradcheck(
     inputs: a tensor or a tuple, float64 or complex128 for the default tolerances. Raises
     GradcheckError, or gives False without raise_exception, where |difference| > atol + rtol |value|,
     or where the gradient of a repeated pass differs by more than nondet_tol.
+
+    >>> x = kiln.tensor([1., 2.], dtype=kiln.float64, requires_grad=True)
+    >>> kiln.autograd.gradcheck(kiln.exp, (x,))
+    True
     """
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     try:
@@ -162,7 +171,12 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool | None = False,
 ) -> bool:
-    """As gradcheck, of the gradients of func; also with respect to grad_outputs (random ones)."""
+    """As gradcheck, of the gradients of func; also with respect to grad_outputs (random ones).
+
+    >>> x = kiln.tensor([1., 2.], dtype=kiln.float64, requires_grad=True)
+    >>> kiln.autograd.gradgradcheck(kiln.exp, (x,))
+    True
+    """
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     if grad_outputs is None:
         grad_outputs = tuple(

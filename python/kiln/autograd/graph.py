@@ -21,6 +21,10 @@ class saved_tensors_hooks:
 
         with saved_tensors_hooks(lambda x: x.half(), lambda x: x.float()):
             loss = model(x).sum()
+
+    >>> x = kiln.tensor([2.], requires_grad=True)
+    >>> with kiln.autograd.graph.saved_tensors_hooks(lambda t: t.double(), lambda t: t.float()):
+    ...     y = x.exp()
     """
 
     def __init__(

@@ -112,7 +112,11 @@ def _with_aux(op, result, has_aux):
 def grad_and_value(
     func: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[P, Any]:
-    """A function that gives (the gradients of func, what func gives): func gives one number."""
+    """A function that gives (the gradients of func, what func gives): func gives one number.
+
+    >>> kiln.func.grad_and_value(lambda x: x**3)(kiln.tensor(2.))
+    (tensor(12.), tensor(8.))
+    """
     numbers, one = _numbers("grad", argnums)
 
     def wrapped(*args, **kwargs):
@@ -148,7 +152,13 @@ def _gradients(outputs, inputs, cotangents, recorded):
 def grad(
     func: Callable[P, Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[P, Any]:
-    """A function that gives the gradients of func, and with has_aux what else func gives."""
+    """A function that gives the gradients of func, and with has_aux what else func gives.
+
+    argnums: by which argument, or a tuple of several. has_aux: func gives (number, something else).
+
+    >>> kiln.func.grad(lambda x: x**3)(kiln.tensor(2.))
+    tensor(12.)
+    """
     both = grad_and_value(func, argnums, has_aux)
 
     def wrapped(*args, **kwargs):
@@ -162,6 +172,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """(func(*primals), a function from cotangents like it to the tuple of those of the primals).
 
     With has_aux the third result is aux.
+
+    >>> value, pullback = kiln.func.vjp(lambda x: x * x, kiln.tensor([1., 2.]))
+    >>> pullback(kiln.tensor([1., 1.]))
+    (tensor([2., 4.]),)
     """
     recorded = _recorded(_leaves(primals))
     with _inside():
@@ -193,7 +207,11 @@ def jvp(
     strict: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """(func(*primals), its derivative along the tangents); primals and tangents are tuples."""
+    """(func(*primals), its derivative along the tangents); primals and tangents are tuples.
+
+    >>> kiln.func.jvp(lambda x: x * x, (kiln.tensor([1., 2.]),), (kiln.tensor([1., 0.]),))
+    (tensor([1., 4.]), tensor([2., 0.]))
+    """
     aux = None
 
     def own(*inputs):
@@ -237,7 +255,12 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[P, Any]:
-    """A function that gives the Jacobian of func, row by row: [*output.shape, *input.shape]."""
+    """A function that gives the Jacobian of func, row by row: [*output.shape, *input.shape].
+
+    >>> kiln.func.jacrev(lambda x: x * x)(kiln.tensor([1., 2.]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
     return _jacobian("jacrev", func, argnums, has_aux, "reverse-mode")
 
 
@@ -248,10 +271,20 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[P, Any]:
-    """A function that gives the Jacobian of func, column by column."""
+    """A function that gives the Jacobian of func, column by column.
+
+    >>> kiln.func.jacfwd(lambda x: x * x)(kiln.tensor([1., 2.]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
     return _jacobian("jacfwd", func, argnums, has_aux, "forward-mode")
 
 
 def hessian(func: Callable[P, Any], argnums: int | tuple[int, ...] = 0) -> Callable[P, Any]:
-    """A function that gives the second derivatives of func: [*output, *input, *input]."""
+    """A function that gives the second derivatives of func: [*output, *input, *input].
+
+    >>> kiln.func.hessian(lambda x: (x**3).sum())(kiln.tensor([1., 2.]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
     return jacrev(jacrev(func, argnums), argnums)

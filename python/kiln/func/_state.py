@@ -66,6 +66,11 @@ def functional_call(
 
     Gradients flow to the tensors that are given. tie_weights: a tensor that the module has under
     several names is replaced under all of them. strict: every parameter and buffer must be given.
+
+    >>> net = nn.Linear(2, 1)
+    >>> tensors = {"weight": kiln.ones(1, 2), "bias": kiln.zeros(1)}
+    >>> kiln.func.functional_call(net, tensors, kiln.tensor([[1., 2.]]))
+    tensor([[3.]])
     """
     given: Any = parameter_and_buffer_dicts
     values: dict[str, Tensor] = {}

@@ -133,6 +133,9 @@ def vmap(
     func sees tensors without that dim, and may take and give tuples, lists and dicts of them.
     randomness: "error" (random ops raise), "same" or "different" for the elements. chunk_size: so
     many elements at a time, for less memory.
+
+    >>> kiln.vmap(kiln.dot)(kiln.ones(2, 3), kiln.ones(2, 3))
+    tensor([3., 3.])
     """
     if randomness not in _MODES:
         raise errors.RuntimeError(
@@ -168,6 +171,10 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
     """(parameters, buffers) of several models of one class, stacked: for vmap over an ensemble.
 
     Dicts by name; parameters are leaves that require gradients as the models' do.
+
+    >>> parameters, buffers = kiln.func.stack_module_state([nn.Linear(2, 1), nn.Linear(2, 1)])
+    >>> parameters["weight"].shape
+    kiln.Size([2, 1, 2])
     """
     models = list(models)
     if not models:

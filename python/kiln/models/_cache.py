@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 
 class KeyValueCache:
     """Keys and values of each layer, [N, heads, length, features]. What a layer has room for
-    doubles when it is full, so that a step costs what it adds."""
+    doubles when it is full, so that a step costs what it adds.
+
+    >>> cache = kiln.models.KeyValueCache()
+    >>> net = kiln.models.llama(vocab_size=10, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
+    ...                         num_attention_heads=2)
+    >>> _ = net(kiln.tensor([[1, 2]]), past_key_values=cache)
+    >>> net(kiln.tensor([[3]]), past_key_values=cache).logits.shape  # reads 1 and 2 in the cache
+    kiln.Size([1, 1, 10])
+    """
 
     def __init__(self) -> None:
         self._keys: list[Tensor] = []

@@ -31,9 +31,11 @@ class Config:
             return cls.from_dict(json.load(file))
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields by name."""
         return dataclasses.asdict(self)  # type: ignore[call-overload, no-any-return]
 
     def require_positive(self, *names: str) -> None:
+        """Raises ValueError unless these fields are at least 1."""
         for name in names:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -42,6 +44,7 @@ class Config:
                 )
 
     def require_multiple(self, name: str, of: str) -> None:
+        """Raises ValueError unless one field is a multiple of another."""
         value, unit = getattr(self, name), getattr(self, of)
         if value % unit:
             raise ValueError(
@@ -62,9 +65,11 @@ class Output:
         def __getattr__(self, name: str) -> Any: ...
 
     def to_tuple(self) -> tuple[Any, ...]:
+        """The values that are not None, in their order."""
         return tuple(getattr(self, name) for name in self._names)
 
     def keys(self) -> list[str]:
+        """The names of the values that are not None."""
         return list(self._names)
 
     def __getitem__(self, key: str | int | slice) -> Any:

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class BertConfig(Config):
-    """Defaults are those of the base model."""
+    """Defaults are those of the base model.
+
+    >>> kiln.models.BertConfig(hidden_size=64, num_attention_heads=4).hidden_size
+    64
+    """
 
     vocab_size: int = 30522
     hidden_size: int = 768
@@ -172,7 +176,13 @@ class BertPooler(nn.Module):
 
 class BertModel(PretrainedModel):
     """Token ids [N, T] -> hidden states [N, T, hidden_size] and pooler_output [N, hidden_size].
-    attention_mask [N, T] is 0 at padding."""
+    attention_mask [N, T] is 0 at padding.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.BertModel(kiln.models.BertConfig(num_hidden_layers=1))
+    ...     net(kiln.zeros(1, 5, dtype=kiln.int64)).last_hidden_state.shape
+    kiln.Size([1, 5, 768])
+    """
 
     config_class = BertConfig
     base_model_prefix = "bert"
@@ -248,7 +258,13 @@ class BertMaskedHead(nn.Module):
 
 
 class BertForMaskedLM(PretrainedModel):
-    """Token ids [N, T] -> logits [N, T, vocab_size]; with labels (-100: none) the loss."""
+    """Token ids [N, T] -> logits [N, T, vocab_size]; with labels (-100: none) the loss.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.BertForMaskedLM(kiln.models.BertConfig(num_hidden_layers=1))
+    ...     net(kiln.zeros(1, 5, dtype=kiln.int64)).logits.shape
+    kiln.Size([1, 5, 30522])
+    """
 
     config_class = BertConfig
     base_model_prefix = "bert"
@@ -290,7 +306,14 @@ class BertForMaskedLM(PretrainedModel):
 
 
 class BertForSequenceClassification(PretrainedModel):
-    """Token ids [N, T] -> logits [N, num_labels]; with labels [N] the loss."""
+    """Token ids [N, T] -> logits [N, num_labels]; with labels [N] the loss.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.BertForSequenceClassification(
+    ...         kiln.models.BertConfig(num_hidden_layers=1, num_labels=3))
+    ...     net(kiln.zeros(1, 5, dtype=kiln.int64)).logits.shape
+    kiln.Size([1, 3])
+    """
 
     config_class = BertConfig
     base_model_prefix = "bert"
@@ -324,7 +347,13 @@ class BertForSequenceClassification(PretrainedModel):
 
 
 def bert(*, weights: StrPath | None = None, **options: Any) -> BertModel:
-    """A BertModel, without weights or with those of a folder or file. Options are BertConfig's."""
+    """A BertModel, without weights or with those of a folder or file. Options are BertConfig's.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.bert(num_hidden_layers=1)
+    >>> len(net.encoder.layer)
+    1
+    """
     config = BertConfig(**options)
     if weights is not None:
         return BertModel.from_pretrained(weights, config)

@@ -59,7 +59,13 @@ class CNBlock(nn.Module):
 
 class ConvNeXt(nn.Module):
     """Stages of `depths[i]` blocks with `dims[i]` channels: images [N, 3, H, W] -> [N,
-    num_classes]."""
+    num_classes].
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.ConvNeXt([1, 1, 1, 1], [8, 16, 32, 64], num_classes=10)
+    ...     net(kiln.zeros(1, 3, 64, 64)).shape
+    kiln.Size([1, 10])
+    """
 
     def __init__(
         self,
@@ -116,7 +122,15 @@ def _builder(
         return load_weights(ConvNeXt(depths, dims, **options), weights)
 
     build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"{name}: a ConvNeXt; see the class for the options."
+    build.__doc__ = f"""{name}: a ConvNeXt; see the class for the options.
+
+    weights: None, a state dict, or the name of a file that holds one.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.{name}(num_classes=10)
+    ...     net(kiln.zeros(1, 3, 224, 224)).shape
+    kiln.Size([1, 10])
+    """
     return build
 
 

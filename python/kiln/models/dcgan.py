@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 class Generator(nn.Module):
-    """Noise [N, nz, 1, 1] -> images [N, nc, 64, 64], from -1 to 1."""
+    """Noise [N, nz, 1, 1] -> images [N, nc, 64, 64], from -1 to 1.
+
+    >>> with kiln.device("meta"):
+    ...     kiln.models.Generator()(kiln.zeros(1, 100, 1, 1)).shape
+    kiln.Size([1, 3, 64, 64])
+    """
 
     def __init__(self, nz: int = 100, ngf: int = 64, nc: int = 3) -> None:
         super().__init__()
@@ -32,7 +37,12 @@ class Generator(nn.Module):
 
 
 class Discriminator(nn.Module):
-    """Images [N, nc, 64, 64] -> how real each looks, [N], from 0 to 1."""
+    """Images [N, nc, 64, 64] -> how real each looks, [N], from 0 to 1.
+
+    >>> with kiln.device("meta"):
+    ...     kiln.models.Discriminator()(kiln.zeros(1, 3, 64, 64)).shape
+    kiln.Size([1])
+    """
 
     def __init__(self, nc: int = 3, ndf: int = 64) -> None:
         super().__init__()

@@ -99,7 +99,12 @@ class Upsample(nn.Module):
 class DDPMUNet(nn.Module):
     """Noisy images [N, in_channels, resolution, resolution] and their steps [N] -> the noise in
     them, [N, out_ch, ..]. Widths are ch times ch_mult; pixels attend at the sizes of
-    attn_resolutions."""
+    attn_resolutions.
+
+    >>> net = kiln.models.DDPMUNet(ch=32, ch_mult=(1, 1), num_res_blocks=1, attn_resolutions=(), resolution=8)
+    >>> net(kiln.zeros(1, 3, 8, 8), kiln.zeros(1, dtype=kiln.int64)).shape
+    kiln.Size([1, 3, 8, 8])
+    """
 
     def __init__(
         self,
@@ -199,7 +204,12 @@ class DDPMUNet(nn.Module):
 
 
 class GaussianDiffusion(nn.Module):
-    """Adds noise in num_timesteps steps, and takes it away again with a model of the noise."""
+    """Adds noise in num_timesteps steps, and takes it away again with a model of the noise.
+
+    >>> diffusion = kiln.models.GaussianDiffusion(num_timesteps=10)
+    >>> diffusion.num_timesteps
+    10
+    """
 
     def __init__(
         self,

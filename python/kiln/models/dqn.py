@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 class DQN(nn.Module):
     """Observations [N, n_observations] -> a value for each action, [N, n_actions]. With `dueling`
-    the values are a state's value plus each action's advantage (Wang et al., 2016)."""
+    the values are a state's value plus each action's advantage (Wang et al., 2016).
+
+    >>> kiln.models.DQN(4, 2)(kiln.zeros(3, 4)).shape
+    kiln.Size([3, 2])
+    """
 
     def __init__(
         self, n_observations: int, n_actions: int, hidden: int = 128, dueling: bool = False
@@ -36,7 +40,11 @@ class DQN(nn.Module):
 
 class AtariDQN(nn.Module):
     """Stacks of frames [N, in_channels, 84, 84] of bytes or of numbers from 0 to 255 -> a value for
-    each action."""
+    each action.
+
+    >>> kiln.models.AtariDQN(6)(kiln.zeros(1, 4, 84, 84)).shape
+    kiln.Size([1, 6])
+    """
 
     def __init__(self, n_actions: int, in_channels: int = 4) -> None:
         super().__init__()

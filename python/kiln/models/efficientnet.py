@@ -76,7 +76,12 @@ class MBConv(nn.Module):
 
 
 class EfficientNet(nn.Module):
-    """Widths and depths of B0 times the two factors: images [N, 3, H, W] -> [N, num_classes]."""
+    """Widths and depths of B0 times the two factors: images [N, 3, H, W] -> [N, num_classes].
+
+    >>> with kiln.device("meta"):
+    ...     kiln.models.EfficientNet(num_classes=10)(kiln.zeros(1, 3, 64, 64)).shape
+    kiln.Size([1, 10])
+    """
 
     def __init__(
         self,
@@ -145,7 +150,15 @@ def _builder(
         return load_weights(EfficientNet(**{**fixed, **options}), weights)
 
     build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"{name}: an EfficientNet; see the class for the options."
+    build.__doc__ = f"""{name}: an EfficientNet; see the class for the options.
+
+    weights: None, a state dict, or the name of a file that holds one.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.{name}(num_classes=10)
+    ...     net(kiln.zeros(1, 3, 224, 224)).shape
+    kiln.Size([1, 10])
+    """
     return build
 
 

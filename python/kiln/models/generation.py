@@ -31,6 +31,9 @@ class GenerationOptions:
     end a row; the config's without it, none with []. stop: sequences of ids that end a row.
     pad_token_id: what rows that have ended get. use_cache: keep what was computed for earlier
     positions. generator or seed: where random numbers come from.
+
+    >>> kiln.models.GenerationOptions(max_new_tokens=5).max_new_tokens
+    5
     """
 
     max_new_tokens: int | None = None
@@ -92,7 +95,11 @@ def _at_least(name, value, least):
 
 
 class GenerationMixin:
-    """`generate` for a module whose forward gives the logits of each next token."""
+    """`generate` for a module whose forward gives the logits of each next token.
+
+    >>> issubclass(kiln.models.GPT2LMHeadModel, kiln.models.GenerationMixin)
+    True
+    """
 
     def generate(
         self, input_ids: Any, attention_mask: Any = None, *, streamer: Any = None, **options: Any

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class GPT2Config(Config):
-    """Defaults are those of the model with 124 million parameters."""
+    """Defaults are those of the model with 124 million parameters.
+
+    >>> kiln.models.GPT2Config().n_embd
+    768
+    """
 
     vocab_size: int = 50257
     n_positions: int = 1024
@@ -138,7 +142,13 @@ class GPT2Block(nn.Module):
 
 
 class GPT2Model(PretrainedModel):
-    """Token ids [N, T] -> hidden states [N, T, n_embd]."""
+    """Token ids [N, T] -> hidden states [N, T, n_embd].
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.GPT2Model(kiln.models.GPT2Config(n_layer=1))
+    ...     net(kiln.zeros(1, 5, dtype=kiln.int64)).last_hidden_state.shape
+    kiln.Size([1, 5, 768])
+    """
 
     config_class = GPT2Config
     base_model_prefix = "transformer"
@@ -179,7 +189,13 @@ class GPT2Model(PretrainedModel):
 
 
 class GPT2LMHeadModel(CausalLM):
-    """Token ids [N, T] -> logits [N, T, vocab_size] of next tokens; with labels the loss."""
+    """Token ids [N, T] -> logits [N, T, vocab_size] of next tokens; with labels the loss.
+
+    >>> config = kiln.models.GPT2Config(vocab_size=10, n_positions=8, n_embd=8, n_layer=1, n_head=2)
+    >>> net = kiln.models.GPT2LMHeadModel(config).eval()
+    >>> net(kiln.tensor([[1, 2, 3]])).logits.shape
+    kiln.Size([1, 3, 10])
+    """
 
     config_class = GPT2Config
     base_model_prefix = "transformer"
@@ -215,7 +231,13 @@ _SIZES = {
 
 def gpt2(size: str = "gpt2", *, weights: StrPath | None = None, **options: Any) -> GPT2LMHeadModel:
     """GPT-2 of a published size ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"), without weights
-    or with those of a folder or file. Options are GPT2Config's."""
+    or with those of a folder or file. Options are GPT2Config's.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.gpt2("gpt2", n_layer=1)
+    >>> len(net.transformer.h)
+    1
+    """
     if size not in _SIZES:
         raise ValueError(f"gpt2: size must be one of {', '.join(_SIZES)}; got {size!r}")
     width, layers, heads = _SIZES[size]

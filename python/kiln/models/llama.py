@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 @dataclass
 class LlamaConfig(Config):
     """rope_scaling and rope_parameters are dicts as `config.json` has them: their "rope_type" may
-    be "default", "linear" or "llama3"; or "factors", a list by which frequencies are divided."""
+    be "default", "linear" or "llama3"; or "factors", a list by which frequencies are divided.
+
+    >>> kiln.models.LlamaConfig(hidden_size=64, num_attention_heads=4).hidden_size
+    64
+    """
 
     vocab_size: int = 32000
     hidden_size: int = 4096
@@ -213,7 +217,13 @@ class LlamaDecoderLayer(nn.Module):
 
 
 class LlamaModel(PretrainedModel):
-    """Token ids [N, T] -> hidden states [N, T, hidden_size]."""
+    """Token ids [N, T] -> hidden states [N, T, hidden_size].
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.LlamaModel(kiln.models.LlamaConfig(num_hidden_layers=1))
+    ...     net(kiln.zeros(1, 5, dtype=kiln.int64)).last_hidden_state.shape
+    kiln.Size([1, 5, 4096])
+    """
 
     config_class = LlamaConfig
     base_model_prefix = "model"
@@ -252,7 +262,13 @@ class LlamaModel(PretrainedModel):
 
 
 class LlamaForCausalLM(CausalLM):
-    """Token ids [N, T] -> logits [N, T, vocab_size] of next tokens; with labels the loss."""
+    """Token ids [N, T] -> logits [N, T, vocab_size] of next tokens; with labels the loss.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.LlamaForCausalLM(kiln.models.LlamaConfig(num_hidden_layers=1))
+    ...     net(kiln.zeros(1, 5, dtype=kiln.int64)).logits.shape
+    kiln.Size([1, 5, 32000])
+    """
 
     config_class = LlamaConfig
     base_model_prefix = "model"
@@ -290,7 +306,13 @@ class LlamaForCausalLM(CausalLM):
 
 
 def llama(*, weights: StrPath | None = None, **options: Any) -> LlamaForCausalLM:
-    """A Llama, without weights or with those of a folder or file. Options are LlamaConfig's."""
+    """A Llama, without weights or with those of a folder or file. Options are LlamaConfig's.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.llama(num_hidden_layers=1)
+    >>> len(net.model.layers)
+    1
+    """
     config = LlamaConfig(**options)
     if weights is not None:
         return LlamaForCausalLM.from_pretrained(weights, config)

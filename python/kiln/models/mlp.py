@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 class MLP(nn.Sequential):
     """Linear layers of the given widths, each but the last followed by a norm, an activation and
     dropout: [.., in_channels] -> [.., hidden_channels[-1]]. Keys as torchvision.ops.MLP has them.
+
+    >>> kiln.models.MLP(3, [8, 2])(kiln.zeros(1, 3)).shape
+    kiln.Size([1, 2])
     """
 
     def __init__(
@@ -50,7 +53,11 @@ class MLP(nn.Sequential):
 
 class LeNet(nn.Module):
     """LeNet-5 (LeCun et al., 1998) as it is taught today, with max pools and ReLU: images
-    [N, in_channels, 28 or 32, same] -> [N, num_classes]."""
+    [N, in_channels, 28 or 32, same] -> [N, num_classes].
+
+    >>> kiln.models.LeNet()(kiln.zeros(1, 1, 28, 28)).shape
+    kiln.Size([1, 10])
+    """
 
     def __init__(self, num_classes: int = 10, in_channels: int = 1) -> None:
         super().__init__()
@@ -72,10 +79,18 @@ class LeNet(nn.Module):
 def mlp(
     in_channels: int, hidden_channels: Sequence[int], *, weights: Any = None, **options: Any
 ) -> MLP:
-    """An MLP; see the class for the options."""
+    """An MLP; see the class for the options.
+
+    >>> kiln.models.mlp(3, [8, 2])(kiln.zeros(1, 3)).shape
+    kiln.Size([1, 2])
+    """
     return load_weights(MLP(in_channels, hidden_channels, **options), weights)
 
 
 def lenet(*, weights: Any = None, **options: Any) -> LeNet:
-    """A LeNet; see the class for the options."""
+    """A LeNet; see the class for the options.
+
+    >>> kiln.models.lenet()(kiln.zeros(1, 1, 28, 28)).shape
+    kiln.Size([1, 10])
+    """
     return load_weights(LeNet(**options), weights)

@@ -104,7 +104,12 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNetV3(nn.Module):
-    """arch "large" or "small": images [N, 3, H, W] -> [N, num_classes]."""
+    """arch "large" or "small": images [N, 3, H, W] -> [N, num_classes].
+
+    >>> with kiln.device("meta"):
+    ...     kiln.models.MobileNetV3("small", num_classes=10)(kiln.zeros(1, 3, 64, 64)).shape
+    kiln.Size([1, 10])
+    """
 
     def __init__(
         self,
@@ -174,12 +179,22 @@ class MobileNetV3(nn.Module):
 def mobilenet_v3_large(
     *, weights: Any = None, progress: bool = True, **options: Any
 ) -> MobileNetV3:
-    """The large MobileNetV3; see the class for the options."""
+    """The large MobileNetV3; see the class for the options.
+
+    >>> with kiln.device("meta"):
+    ...     kiln.models.mobilenet_v3_large(num_classes=10)(kiln.zeros(1, 3, 64, 64)).shape
+    kiln.Size([1, 10])
+    """
     return load_weights(MobileNetV3("large", **options), weights)
 
 
 def mobilenet_v3_small(
     *, weights: Any = None, progress: bool = True, **options: Any
 ) -> MobileNetV3:
-    """The small MobileNetV3; see the class for the options."""
+    """The small MobileNetV3; see the class for the options.
+
+    >>> with kiln.device("meta"):
+    ...     kiln.models.mobilenet_v3_small(num_classes=10)(kiln.zeros(1, 3, 64, 64)).shape
+    kiln.Size([1, 10])
+    """
     return load_weights(MobileNetV3("small", **options), weights)

@@ -24,7 +24,11 @@ def _conv3x3(inputs, outputs, stride=1, groups=1, dilation=1):
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions around which the input is added."""
+    """Two 3x3 convolutions around which the input is added.
+
+    >>> kiln.models.BasicBlock(8, 8)(kiln.zeros(1, 8, 4, 4)).shape
+    kiln.Size([1, 8, 4, 4])
+    """
 
     expansion = 1
     fusable = (("conv1", "bn1"), ("conv2", "bn2"))
@@ -62,7 +66,11 @@ class BasicBlock(nn.Module):
 
 class Bottleneck(nn.Module):
     """A 3x3 convolution between two of 1x1, around which the input is added. The stride is the 3x3
-    convolution's."""
+    convolution's.
+
+    >>> kiln.models.Bottleneck(16, 4)(kiln.zeros(1, 16, 4, 4)).shape
+    kiln.Size([1, 16, 4, 4])
+    """
 
     expansion = 4
     fusable = (("conv1", "bn1"), ("conv2", "bn2"), ("conv3", "bn3"))
@@ -97,7 +105,13 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Four stages of `layers[i]` blocks: images [N, 3, H, W] -> [N, num_classes]."""
+    """Four stages of `layers[i]` blocks: images [N, 3, H, W] -> [N, num_classes].
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.ResNet(kiln.models.BasicBlock, [1, 1, 1, 1], num_classes=10)
+    ...     net(kiln.zeros(1, 3, 64, 64)).shape
+    kiln.Size([1, 10])
+    """
 
     fusable = (("conv1", "bn1"),)
 
@@ -174,7 +188,15 @@ def _builder(
         return load_weights(ResNet(block, layers, **{**fixed, **options}), weights)
 
     build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"{name}: a ResNet; see the class for the options."
+    build.__doc__ = f"""{name}: a ResNet; see the class for the options.
+
+    weights: None, a state dict, or the name of a file that holds one.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.{name}(num_classes=10)
+    ...     net(kiln.zeros(1, 3, 224, 224)).shape
+    kiln.Size([1, 10])
+    """
     return build
 
 

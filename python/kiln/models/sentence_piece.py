@@ -20,6 +20,14 @@ class SentencePiece(_SentencePiece):
     tokenizer = SentencePiece.from_file("tokenizer.model")
     ids = tokenizer.encode("Hello", add_bos=True)
     tokenizer.decode(ids)
+
+    Raises an error for what is no model.
+
+    >>> try:
+    ...     kiln.models.SentencePiece(b"no model")
+    ... except kiln.Error:
+    ...     print("no model")
+    no model
     """
 
     @classmethod

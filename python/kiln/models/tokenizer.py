@@ -25,6 +25,11 @@ class Tokenizer:
     tokenizer = Tokenizer.from_file("tokenizer.json")
     ids = tokenizer.encode("Hello")
     tokenizer.decode(ids)
+
+    >>> model = {"type": "WordPiece", "vocab": {"[UNK]": 0, "hi": 1, "you": 2}, "unk_token": "[UNK]"}
+    >>> tokenizer = kiln.models.Tokenizer({"model": model, "pre_tokenizer": {"type": "BertPreTokenizer"}})
+    >>> tokenizer.encode("hi you")
+    [1, 2]
     """
 
     def __init__(self, values: Mapping[str, Any]) -> None:

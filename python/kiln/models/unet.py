@@ -69,7 +69,11 @@ class Up(nn.Module):
 
 class UNet(nn.Module):
     """Images [N, n_channels, H, W] -> [N, n_classes, H, W]; H and W at least 16. `base_channels`
-    times 1, 2, 4, 8, 16 are the widths."""
+    times 1, 2, 4, 8, 16 are the widths.
+
+    >>> kiln.models.UNet(3, 2, base_channels=4).eval()(kiln.zeros(1, 3, 16, 16)).shape
+    kiln.Size([1, 2, 16, 16])
+    """
 
     def __init__(
         self, n_channels: int, n_classes: int, bilinear: bool = False, base_channels: int = 64
@@ -115,5 +119,9 @@ class OutConv(nn.Module):
 
 
 def unet(n_channels: int = 3, n_classes: int = 1, *, weights: Any = None, **options: Any) -> UNet:
-    """A UNet; see the class for the options."""
+    """A UNet; see the class for the options.
+
+    >>> kiln.models.unet(base_channels=4).eval()(kiln.zeros(1, 3, 16, 16)).shape
+    kiln.Size([1, 1, 16, 16])
+    """
     return load_weights(UNet(n_channels, n_classes, **options), weights)

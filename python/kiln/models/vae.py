@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 class VAE(nn.Module):
     """x [N, ..] with input_dim numbers each, from 0 to 1 -> (x again [N, input_dim], mu and logvar
-    [N, latent_dim]). In eval mode the code is mu."""
+    [N, latent_dim]). In eval mode the code is mu.
+
+    >>> again, mu, logvar = kiln.models.VAE(8, 4, 2)(kiln.zeros(3, 8))
+    >>> again.shape, mu.shape
+    (kiln.Size([3, 8]), kiln.Size([3, 2]))
+    """
 
     def __init__(self, input_dim: int = 784, hidden_dim: int = 400, latent_dim: int = 20) -> None:
         super().__init__()
@@ -30,13 +35,16 @@ class VAE(nn.Module):
         self.fc4 = nn.Linear(hidden_dim, input_dim)
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(mu, logvar) of the codes of x."""
         hidden = self.fc1(x).relu()
         return self.fc21(hidden), self.fc22(hidden)
 
     def reparameterize(self, mu: Tensor, logvar: Tensor) -> Tensor:
+        """A random code: mu + e^(logvar / 2) times normal numbers."""
         return mu + kiln.randn_like(mu) * (0.5 * logvar).exp() if self.training else mu
 
     def decode(self, z: Tensor) -> Tensor:
+        """What codes stand for: [N, input_dim], from 0 to 1."""
         return self.fc4(self.fc3(z).relu()).sigmoid()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -56,6 +64,11 @@ def vae_loss(
     reconstruction: Tensor, x: Tensor, mu: Tensor, logvar: Tensor, beta: float = 1.0
 ) -> Tensor:
     """What the reconstruction lacks in bits of x, and beta times how far the codes are from a
-    standard normal distribution; summed over the batch."""
+    standard normal distribution; summed over the batch.
+
+    >>> x, zero = kiln.tensor([[0.5]]), kiln.zeros(1, 1)
+    >>> kiln.models.vae_loss(x, x, zero, zero).exp().round()
+    tensor(2.)
+    """
     error = F.binary_cross_entropy(reconstruction, x.reshape(reconstruction.shape), reduction="sum")
     return error - 0.5 * beta * (1 + logvar - mu.pow(2) - logvar.exp()).sum()

@@ -25,7 +25,12 @@ _WIDTHS = (64, 128, 256, 512, 512)
 
 
 class VGG(nn.Module):
-    """`features`, a pool to 7x7, three linear layers: images [N, 3, H, W] -> [N, num_classes]."""
+    """`features`, a pool to 7x7, three linear layers: images [N, 3, H, W] -> [N, num_classes].
+
+    >>> with kiln.device("meta"):
+    ...     kiln.models.vgg11(num_classes=10)(kiln.zeros(1, 3, 64, 64)).shape
+    kiln.Size([1, 10])
+    """
 
     def __init__(
         self,
@@ -81,7 +86,15 @@ def _builder(depth: int, batch_norm: bool) -> Callable[..., VGG]:
 
     name = f"vgg{depth}" + ("_bn" if batch_norm else "")
     build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"{name}: a VGG; see the class for the options."
+    build.__doc__ = f"""{name}: a VGG; see the class for the options.
+
+    weights: None, a state dict, or the name of a file that holds one.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.{name}(num_classes=10)
+    ...     net(kiln.zeros(1, 3, 224, 224)).shape
+    kiln.Size([1, 10])
+    """
     return build
 
 

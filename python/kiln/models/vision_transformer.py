@@ -90,7 +90,13 @@ class Encoder(nn.Module):
 
 class VisionTransformer(nn.Module):
     """Patches of patch_size pixels and a class token: images [N, 3, image_size, image_size] ->
-    [N, num_classes]."""
+    [N, num_classes].
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.VisionTransformer(32, 8, 1, 2, 16, 32, num_classes=10)
+    ...     net(kiln.zeros(1, 3, 32, 32)).shape
+    kiln.Size([1, 10])
+    """
 
     def __init__(
         self,
@@ -173,7 +179,15 @@ def _builder(
         return load_weights(VisionTransformer(**{**fixed, **options}), weights)
 
     build.__name__ = build.__qualname__ = name
-    build.__doc__ = f"{name}: a VisionTransformer; see the class for the options."
+    build.__doc__ = f"""{name}: a VisionTransformer; see the class for the options.
+
+    weights: None, a state dict, or the name of a file that holds one.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.{name}(num_classes=10)
+    ...     net(kiln.zeros(1, 3, 224, 224)).shape
+    kiln.Size([1, 10])
+    """
     return build
 
 

@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class WhisperConfig(Config):
-    """Defaults are those of the tiny model."""
+    """Defaults are those of the tiny model.
+
+    >>> kiln.models.WhisperConfig().d_model
+    384
+    """
 
     vocab_size: int = 51865
     num_mel_bins: int = 80
@@ -230,7 +234,14 @@ class WhisperDecoder(nn.Module):
 
 
 class WhisperModel(PretrainedModel):
-    """The encoder and the decoder."""
+    """The encoder and the decoder.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.WhisperModel(kiln.models.WhisperConfig())
+    ...     sound, tokens = kiln.zeros(1, 80, 3000), kiln.zeros(1, 4, dtype=kiln.int64)
+    ...     net(sound, tokens).last_hidden_state.shape
+    kiln.Size([1, 4, 384])
+    """
 
     config_class = WhisperConfig
     base_model_prefix = "model"
@@ -275,7 +286,14 @@ class WhisperModel(PretrainedModel):
 
 class WhisperForConditionalGeneration(GenerationMixin, PretrainedModel):
     """Mel spectrograms and token ids [N, T] -> logits [N, T, vocab_size]. labels give the loss,
-    and, shifted by one, the token ids where none are given."""
+    and, shifted by one, the token ids where none are given.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.WhisperForConditionalGeneration(kiln.models.WhisperConfig())
+    ...     sound, tokens = kiln.zeros(1, 80, 3000), kiln.zeros(1, 4, dtype=kiln.int64)
+    ...     net(sound, tokens).logits.shape
+    kiln.Size([1, 4, 51865])
+    """
 
     config_class = WhisperConfig
     base_model_prefix = "model"
@@ -368,7 +386,13 @@ class WhisperForConditionalGeneration(GenerationMixin, PretrainedModel):
 
 
 def whisper(*, weights: StrPath | None = None, **options: Any) -> WhisperForConditionalGeneration:
-    """A Whisper, without weights or with those of a folder or file. Options are WhisperConfig's."""
+    """A Whisper, without weights or with those of a folder or file. Options are WhisperConfig's.
+
+    >>> with kiln.device("meta"):
+    ...     net = kiln.models.whisper()
+    >>> net.config.d_model
+    384
+    """
     config = WhisperConfig(**options)
     if weights is not None:
         return WhisperForConditionalGeneration.from_pretrained(weights, config)

@@ -38,6 +38,12 @@ class MultiheadAttention(Module):
 
     query [L, N, E], key [S, N, kdim], value [S, N, vdim] ([N, .., ..] with batch_first; N may be
     left out) -> the output in query's shape, and the weights [N, L, S] or None.
+
+    >>> attention = nn.MultiheadAttention(4, 2, batch_first=True)
+    >>> x = kiln.zeros(1, 3, 4)
+    >>> output, weights = attention(x, x, x)
+    >>> output.shape, weights.shape
+    (kiln.Size([1, 3, 4]), kiln.Size([1, 3, 3]))
     """
 
     def __init__(
@@ -198,7 +204,11 @@ class MultiheadAttention(Module):
 
 class TransformerEncoderLayer(Module):
     """Self-attention and a network of two linear layers, each with a residual connection and a norm:
-    src [L, N, d_model] ([N, L, d_model] with batch_first) -> the same shape."""
+    src [L, N, d_model] ([N, L, d_model] with batch_first) -> the same shape.
+
+    >>> nn.TransformerEncoderLayer(4, 2, batch_first=True)(kiln.zeros(1, 3, 4)).shape
+    kiln.Size([1, 3, 4])
+    """
 
     def __init__(
         self,

@@ -25,7 +25,11 @@ def _position(index, size):
 
 
 class Sequential(Module):
-    """Modules that feed one another: Sequential(a, b), or Sequential(OrderedDict(...))."""
+    """Modules that feed one another: Sequential(a, b), or Sequential(OrderedDict(...)).
+
+    >>> nn.Sequential(nn.Flatten(), nn.ReLU())(kiln.tensor([[[-1.], [2.]]]))
+    tensor([[0., 2.]])
+    """
 
     def __init__(self, *args: Module | OrderedDict[str, Module]) -> None:
         super().__init__()
@@ -131,7 +135,12 @@ class Sequential(Module):
 
 
 class ModuleList(Module):
-    """A list of modules whose parameters belong to the list's owner."""
+    """A list of modules whose parameters belong to the list's owner.
+
+    >>> layers = nn.ModuleList([nn.Linear(2, 2), nn.ReLU()])
+    >>> len(layers), len(list(layers.parameters()))
+    (2, 2)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -221,7 +230,12 @@ class ModuleList(Module):
 
 
 class ModuleDict(Module):
-    """Modules by name."""
+    """Modules by name.
+
+    >>> parts = nn.ModuleDict({"a": nn.ReLU()})
+    >>> parts["a"](kiln.tensor([-1.]))
+    tensor([0.])
+    """
 
     def __init__(
         self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None
@@ -257,12 +271,15 @@ class ModuleDict(Module):
         return self._modules.pop(key)
 
     def keys(self) -> KeysView[str]:
+        """The names."""
         return self._modules.keys()
 
     def items(self) -> ItemsView[str, Module]:
+        """(name, module) pairs."""
         return self._modules.items()
 
     def values(self) -> ValuesView[Module]:
+        """The modules."""
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:

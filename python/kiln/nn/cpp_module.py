@@ -19,6 +19,11 @@ class CppModule(Module):
 
     Its parameters, buffers and children are the C++ module's own: what is done to them here (a step
     of an optimizer, loading a state dict, casting) is done there.
+
+    handle: of a module made by a C++ extension.
+
+    >>> issubclass(nn.CppModule, nn.Module)
+    True
     """
 
     def __init__(self, handle: CppHandle) -> None:

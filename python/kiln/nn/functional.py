@@ -148,17 +148,31 @@ silu_ = _C.Tensor.silu_
 
 
 def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
-    """exp(x) / sum(exp(x)) over dim."""
+    """exp(x) / sum(exp(x)) over dim.
+
+    dim: along which the numbers become positive and sum to 1. dtype: what input is converted to first.
+
+    >>> F.softmax(kiln.tensor([0., 0.]), 0)
+    tensor([0.5000, 0.5000])
+    """
     return _C.softmax(input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
-    """log(softmax(x)) over dim, without overflow."""
+    """log(softmax(x)) over dim, without overflow.
+
+    >>> F.log_softmax(kiln.tensor([0., 0.]), 0).exp()
+    tensor([0.5000, 0.5000])
+    """
     return _C.log_softmax(input, dim, dtype)
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The distances between all pairs of rows of a matrix."""
+    """The distances between all pairs of rows of a matrix.
+
+    >>> F.pdist(kiln.tensor([[0., 0.], [3., 4.]]))
+    tensor([5.])
+    """
     return _compositions.pdist(input, p)
 
 
@@ -169,21 +183,33 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """interpolate() under its old name."""
+    """interpolate() under its old name.
+
+    >>> F.upsample(kiln.tensor([[[1., 2.]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(
     input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
 ) -> Tensor:
-    """interpolate() to the nearest element."""
+    """interpolate() to the nearest element.
+
+    >>> F.upsample_nearest(kiln.tensor([[[1., 2.]]]), scale_factor=2)
+    tensor([[[1., 1., 2., 2.]]])
+    """
     return interpolate(input, size, scale_factor, "nearest")
 
 
 def upsample_bilinear(
     input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
 ) -> Tensor:
-    """interpolate() between four elements, with the corners' centres aligned."""
+    """interpolate() between four elements, with the corners' centres aligned.
+
+    >>> F.upsample_bilinear(kiln.tensor([[[[1., 3.]]]]), size=(1, 3))
+    tensor([[[[1., 2., 3.]]]])
+    """
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
@@ -202,6 +228,9 @@ def linear_cross_entropy(
 
     With a weight [C, d1, .., dk, in], and a bias [C, d1, .., dk], each row has d1 .. dk classes to
     tell: the target is [N, d1, .., dk], or [N, C, d1, .., dk] with probabilities.
+
+    >>> F.linear_cross_entropy(kiln.zeros(1, 3), kiln.ones(2, 3), kiln.tensor([0])).exp()
+    tensor(2.)
     """
     if linear_weight.dim() < 2 or (linear_weight.dim() > 2 and input.dim() != 2):
         raise RuntimeError(

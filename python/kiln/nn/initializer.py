@@ -25,6 +25,9 @@ class Initializer:
 
         weight = Initializer.KaimingUniform(gain=1 / 3**0.5).init((3, 4))
         model.apply(lambda m: isinstance(m, nn.Linear) and Initializer.XavierNormal()(m.weight))
+
+    >>> nn.Initializer.Constant(7.)(kiln.empty(2))
+    tensor([7., 7.])
     """
 
     def __init__(self, kind: str, fill: Callable[[Tensor, Any], object], **options: Any) -> None:
@@ -32,24 +35,29 @@ class Initializer:
 
     @classmethod
     def Constant(cls, value: float) -> Self:
+        """All elements are value."""
         return cls("Constant", lambda x, _: _init.constant_(x, value), value=value)
 
     @classmethod
     def Ones(cls) -> Self:
+        """All elements are 1."""
         return cls("Ones", lambda x, _: _init.ones_(x))
 
     @classmethod
     def Zeros(cls) -> Self:
+        """All elements are 0."""
         return cls("Zeros", lambda x, _: _init.zeros_(x))
 
     @classmethod
     def Uniform(cls, min: float, max: float) -> Self:
+        """Uniform in [min, max)."""
         if not min <= max:
             raise ValueError(f"Initializer.Uniform: min must not be above max; got {min} and {max}")
         return cls("Uniform", lambda x, _: _init.uniform_(x, min, max), min=min, max=max)
 
     @classmethod
     def Normal(cls, mean: float, std: float) -> Self:
+        """Normal with this mean and deviation."""
         if not std >= 0:
             raise ValueError(f"Initializer.Normal: std must not be negative; got {std}")
         return cls("Normal", lambda x, _: _init.normal_(x, mean, std), mean=mean, std=std)
@@ -90,6 +98,7 @@ class Initializer:
 
     @classmethod
     def Orthogonal(cls, gain: float = 1.0) -> Self:
+        """Orthonormal rows or columns, times gain."""
         return cls("Orthogonal", lambda x, _: _init.orthogonal_(x, gain), gain=gain)
 
     def __call__(self, tensor: Tensor) -> Tensor:

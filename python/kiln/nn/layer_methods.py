@@ -86,7 +86,7 @@ for _name, _mode in _MODES.items():
     _class = getattr(layers, _name)
     _class.flatten_parameters = _flatten_parameters
     _class.all_weights = property(_all_weights)
-    _class.mode = property(_mode)
+    _class.mode = property(_mode, doc="What kind of recurrent layer it is, as a text.")
 for _name in ("RNN", "GRU"):
     getattr(layers, _name).proj_size = 0
 for _kind in ("Conv", "ConvTranspose"):

@@ -6,6 +6,7 @@ attributes each time (python/src/nn_layer.cpp says how).
 """
 
 from .. import _C
+from .._docs import ClassDocstring
 from .module import Module
 
 
@@ -45,7 +46,7 @@ def _make(index, row):
     """The class of a row."""
     members = {
         "__module__": f"kiln.nn.modules.{row['home']}",
-        "__doc__": row["doc"],
+        "__doc__": ClassDocstring(row["doc"]),
         "_version": row["version"],
     }
     scope = {}

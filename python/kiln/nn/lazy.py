@@ -25,7 +25,11 @@ else:
 
 
 class UninitializedParameter(Parameter):
-    """A parameter whose shape is not known yet."""
+    """A parameter whose shape is not known yet.
+
+    >>> isinstance(nn.LazyLinear(2).weight, nn.UninitializedParameter)
+    True
+    """
 
     def __init__(
         self,
@@ -45,7 +49,12 @@ def is_lazy(value: object) -> bool:
 
 
 class LazyModuleMixin(_Base):
-    """What lazy layers have in common."""
+    """What lazy layers have in common.
+
+    >>> layer = nn.LazyLinear(2)
+    >>> layer(kiln.zeros(1, 5)).shape, layer.weight.shape
+    (kiln.Size([1, 2]), kiln.Size([2, 5]))
+    """
 
     #: The ordinary class, the option that the input gives, and the input's dims without a batch
     #: (None: the size is that of the last dim).
@@ -54,6 +63,7 @@ class LazyModuleMixin(_Base):
     _dims: Any = None
 
     def has_uninitialized_params(self) -> bool:
+        """Whether it still waits for its first input."""
         return any(map(is_lazy, self._parameters.values()))
 
     def _begin(self, options, device, dtype):
@@ -114,10 +124,12 @@ class LazyModuleMixin(_Base):
             self._become(self._size_of_input(input))
 
     def forward(self, input: Any, *args: Any, **kwargs: Any) -> Any:
+        """Takes the sizes from the input, becomes an ordinary layer, and computes."""
         self.initialize_parameters(input)
         return self.forward(input, *args, **kwargs)
 
     def extra_repr(self) -> str:
+        """The options, with 0 for the size that is not known yet."""
         made = self.cls_to_become(**{self._size: 1}, **self._options, **self._place)
         text = made.extra_repr()
         return text.replace(f"{self._size}=1", f"{self._size}=0") if "=" in text.split(",")[0] else (
@@ -126,6 +138,19 @@ class LazyModuleMixin(_Base):
 
     def reset_parameters(self) -> None:
         """Nothing, as long as there are no values."""
+
+
+def _example(name, dims):
+    """Of a docstring: a layer meets its first input."""
+    options = "" if "Norm" in name else "4" if dims is None else "4, 2"
+    sizes = [2, 3] + [5] * ((dims or 1) - 1)
+    result = ("[2, 4]" if dims is None else
+              f"{[2, 4] + [6 if 'Transpose' in name else 4] * (dims - 1)}" if options else f"{sizes}")  # fmt: skip
+    return (
+        f">>> layer = nn.{name}({options})\n"
+        f">>> layer(kiln.zeros({', '.join(map(str, sizes))})).shape\nkiln.Size({result})\n"
+        f">>> type(layer).__name__\n'{name.removeprefix('Lazy')}'"
+    )
 
 
 def _lazy(base, size, dims, **defaults):
@@ -154,7 +179,7 @@ def _lazy(base, size, dims, **defaults):
     members = {
         "__init__": __init__,
         "__module__": base.__module__,
-        "__doc__": f"{base.__name__} whose {size} is that of the first input.",
+        "__doc__": f"{base.__name__} whose {size} is that of the first input.\n\n{_example(name, dims)}",
         "cls_to_become": base,
         "_size": size,
         "_dims": dims,

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 class TripletMarginWithDistanceLoss(Module):
-    """max(0, d(a, p) - d(a, n) + margin) with a distance of one's own."""
+    """max(0, d(a, p) - d(a, n) + margin) with a distance of one's own.
+
+    >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda x, y: (x - y).abs(), margin=5.)
+    >>> loss(kiln.tensor([[0.]]), kiln.tensor([[0.]]), kiln.tensor([[3.]]))
+    tensor(2.)
+    """
 
     def __init__(
         self,
@@ -53,7 +58,11 @@ class TripletMarginWithDistanceLoss(Module):
 
 
 class LinearCrossEntropyLoss(Module):
-    """cross_entropy of a linear layer's outputs: input [N, in_features] and classes [N]."""
+    """cross_entropy of a linear layer's outputs: input [N, in_features] and classes [N].
+
+    >>> nn.LinearCrossEntropyLoss(4, 3)(kiln.zeros(2, 4), kiln.tensor([0, 2])).exp().round().item()
+    3.0
+    """
 
     def __init__(
         self,
@@ -125,7 +134,12 @@ class ASMoutput(NamedTuple):
 class AdaptiveLogSoftmaxWithLoss(Module):
     """The log-probabilities of many classes, of which the rare ones stand in clusters with smaller
     layers of their own (Grave et al., 2017). The classes are in the order of their frequency, and
-    cutoffs are where clusters begin."""
+    cutoffs are where clusters begin.
+
+    >>> loss = nn.AdaptiveLogSoftmaxWithLoss(4, 10, cutoffs=[2, 5])
+    >>> loss.log_prob(kiln.zeros(3, 4)).shape
+    kiln.Size([3, 10])
+    """
 
     def __init__(
         self,
@@ -170,6 +184,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def reset_parameters(self) -> None:
+        """Draws new initial values."""
         self.head.reset_parameters()
         for cluster in self.tail:
             for layer in cluster.children():
@@ -226,7 +241,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
 
 class SwiGLU(Module):
-    """silu(linear_inner(x)) linear_outer(x): a linear layer gated by another (Shazeer, 2020)."""
+    """silu(linear_inner(x)) linear_outer(x): a linear layer gated by another (Shazeer, 2020).
+
+    >>> nn.SwiGLU(4, 3)(kiln.zeros(2, 4)).shape
+    kiln.Size([2, 3])
+    """
 
     def __init__(
         self,

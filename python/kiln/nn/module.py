@@ -37,6 +37,16 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
 
         def forward(self, x):
             return self.fc(x).relu()
+
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layer = nn.Linear(3, 2)
+    ...     def forward(self, x):
+    ...         return self.layer(x).relu()
+    >>> net = Net()
+    >>> net(kiln.zeros(5, 3)).shape, [name for name, _ in net.named_parameters()]
+    (kiln.Size([5, 2]), ['layer.weight', 'layer.bias'])
     """
 
     training: bool

@@ -65,29 +65,64 @@ def _add_global(kind, hook, with_kwargs=False, always_call=False):
 
 
 def register_module_forward_pre_hook(hook: Hook2) -> RemovableHandle:
-    """hook(module, args) before the forward of every module; first of its pre-hooks."""
+    """hook(module, args) before the forward of every module; first of its pre-hooks.
+
+    >>> seen = []
+    >>> hook = nn.register_module_forward_pre_hook(lambda module, args: seen.append(len(args)))
+    >>> _ = nn.ReLU()(kiln.zeros(1))
+    >>> hook.remove()
+    >>> seen
+    [1]
+    """
     return _add_global("forward_pre", hook)
 
 
 def register_module_forward_hook(
     hook: Hook3 | Hook4, *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """hook(module, args, output) after the forward of every module; first of its hooks."""
+    """hook(module, args, output) after the forward of every module; first of its hooks.
+
+    >>> seen = []
+    >>> hook = nn.register_module_forward_hook(lambda module, args, output: seen.append(output.item()))
+    >>> _ = nn.ReLU()(kiln.tensor([-1.]))
+    >>> hook.remove()
+    >>> seen
+    [0.0]
+    """
     return _add_global("forward", hook, with_kwargs, always_call)
 
 
 def register_module_full_backward_pre_hook(hook: Hook2) -> RemovableHandle:
-    """hook(module, grad_output) in the backward pass of every module."""
+    """hook(module, grad_output) in the backward pass of every module.
+
+    >>> seen, net = [], nn.ReLU()
+    >>> hook = nn.register_module_full_backward_pre_hook(lambda net, gradients: seen.append("seen"))
+    >>> net(kiln.ones(1, requires_grad=True)).sum().backward()
+    >>> hook.remove()
+    >>> seen
+    ['seen']
+    """
     return _add_global("backward_pre", hook)
 
 
 def register_module_full_backward_hook(hook: Hook3) -> RemovableHandle:
-    """hook(module, grad_input, grad_output) in the backward pass of every module."""
+    """hook(module, grad_input, grad_output) in the backward pass of every module.
+
+    >>> seen, net = [], nn.ReLU()
+    >>> hook = nn.register_module_full_backward_hook(lambda net, inputs, outputs: seen.append("seen"))
+    >>> net(kiln.ones(1, requires_grad=True)).sum().backward()
+    >>> hook.remove()
+    >>> seen
+    ['seen']
+    """
     return _add_global("backward", hook)
 
 
 def register_module_backward_hook(hook: Hook3) -> RemovableHandle:
-    """Deprecated: use register_module_full_backward_hook."""
+    """Deprecated: use register_module_full_backward_hook.
+
+    >>> nn.register_module_backward_hook(lambda module, inputs, outputs: None).remove()
+    """
     return _add_global("deprecated", hook)
 
 

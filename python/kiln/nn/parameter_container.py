@@ -28,7 +28,12 @@ def _describe(value):
 
 
 class ParameterList(Module):
-    """A list of parameters."""
+    """A list of parameters.
+
+    >>> weights = nn.ParameterList([kiln.zeros(2), kiln.ones(3)])
+    >>> len(weights), weights[1].shape
+    (2, kiln.Size([3]))
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -84,7 +89,12 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by name."""
+    """Parameters by name.
+
+    >>> weights = nn.ParameterDict({"a": kiln.zeros(2)})
+    >>> weights["a"].shape
+    kiln.Size([2])
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -144,9 +154,11 @@ class ParameterDict(Module):
             del self[key]
 
     def get(self, key: str, default: Any = None) -> Any:
+        """The parameter of that name, or default."""
         return self[key] if key in self else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter of that name, which is default from then on if there was none."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -167,12 +179,15 @@ class ParameterDict(Module):
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> KeysView[str]:
+        """The names."""
         return self._keys.keys()
 
     def values(self) -> list[Any]:
+        """The parameters."""
         return [self[key] for key in self._keys]
 
     def items(self) -> list[tuple[str, Any]]:
+        """(name, parameter) pairs."""
         return [(key, self[key]) for key in self._keys]
 
     def update(

@@ -47,7 +47,12 @@ def _causal(mask, is_causal):
 
 class TransformerDecoderLayer(Module):
     """Self-attention, attention to the encoder's memory, and a network of two linear layers, each
-    with a residual connection and a norm: tgt [L, N, d_model], memory [S, N, d_model]."""
+    with a residual connection and a norm: tgt [L, N, d_model], memory [S, N, d_model].
+
+    >>> layer = nn.TransformerDecoderLayer(4, 2, batch_first=True)
+    >>> layer(kiln.zeros(1, 3, 4), kiln.zeros(1, 5, 4)).shape
+    kiln.Size([1, 3, 4])
+    """
 
     def __init__(
         self,
@@ -126,6 +131,10 @@ class TransformerEncoder(Module):
     """num_layers copies of a layer, and a norm behind them.
 
     enable_nested_tensor and mask_check are taken for PyTorch's sake: tensors are dense.
+
+    >>> layer = nn.TransformerEncoderLayer(4, 2, batch_first=True)
+    >>> nn.TransformerEncoder(layer, num_layers=2)(kiln.zeros(1, 3, 4)).shape
+    kiln.Size([1, 3, 4])
     """
 
     def __init__(
@@ -161,7 +170,12 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a layer, and a norm behind them."""
+    """num_layers copies of a layer, and a norm behind them.
+
+    >>> layer = nn.TransformerDecoderLayer(4, 2, batch_first=True)
+    >>> nn.TransformerDecoder(layer, num_layers=2)(kiln.zeros(1, 3, 4), kiln.zeros(1, 5, 4)).shape
+    kiln.Size([1, 3, 4])
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
@@ -198,6 +212,10 @@ class Transformer(Module):
     """An encoder and a decoder: src [S, N, d_model], tgt [L, N, d_model] -> [L, N, d_model].
 
     With batch_first [N, S, d_model] and [N, L, d_model]; N may be left out.
+
+    >>> net = nn.Transformer(4, 2, 1, 1, dim_feedforward=8, batch_first=True)
+    >>> net(kiln.zeros(1, 5, 4), kiln.zeros(1, 3, 4)).shape
+    kiln.Size([1, 3, 4])
     """
 
     def __init__(

@@ -39,7 +39,17 @@ def _kind(param):
 
 
 class ModuleVisitor(_Path):
-    """Override what you need. A parameter that waits to be made is shown as a kiln.nn.Param."""
+    """Override what you need. A parameter that waits to be made is shown as a kiln.nn.Param.
+
+    >>> class Count(nn.ModuleVisitor):
+    ...     floats = 0
+    ...     def visit_float(self, name, param):
+    ...         self.floats += 1
+    >>> count = Count()
+    >>> nn.Linear(2, 1).visit(count)
+    >>> count.floats
+    2
+    """
 
     def visit_float(self, name: str, param: Any) -> None:
         """A floating point or complex parameter."""
@@ -59,7 +69,16 @@ class ModuleVisitor(_Path):
 
 class ModuleMapper(_Path):
     """Each function takes a parameter and returns what is to be in its place: a tensor, a
-    kiln.nn.Param, or the parameter itself."""
+    kiln.nn.Param, or the parameter itself.
+
+    >>> class Zero(nn.ModuleMapper):
+    ...     def map_float(self, name, param):
+    ...         return kiln.zeros_like(param)
+    >>> layer = nn.Linear(2, 1)
+    >>> _ = layer.map(Zero())
+    >>> layer.weight.abs().sum().item()
+    0.0
+    """
 
     def map_float(self, name: str, param: Any) -> Any:
         """For a floating point or complex parameter."""

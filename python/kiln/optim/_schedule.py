@@ -63,6 +63,13 @@ class LRScheduler:
     next epoch. last_epoch: the epoch to continue from, with groups that have an "initial_lr".
     A rate follows from the one before it, so that what users set in between counts; lr_at(), where
     there is one, gives the rate of any epoch at once.
+
+    step() goes on by one epoch. state_dict() and load_state_dict() keep where it is.
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    >>> schedule.get_last_lr()
+    [1.0]
     """
 
     _is_initial = False

@@ -20,6 +20,13 @@ class Adadelta(GroupOptimizer):
 
     v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2;
     p -= lr d. State: "step", "square_avg" (v), "acc_delta" (u).
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.Adadelta([x])
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()
+    >>> x.item() < 1
+    True
     """
 
     _step_group = staticmethod(_optim.adadelta_step)

@@ -23,6 +23,13 @@ class Adafactor(GroupOptimizer):
     v = rows columns / mean(rows); u = g / sqrt(max(v, eps[0]^2)); p -= alpha u / max(1, rms(u) / d).
     eps[0] None: the rounding unit of the parameter's dtype. State: "step", "row_var" and "col_var",
     or "variance" for a parameter of one dim.
+
+    >>> x = kiln.ones(2, 2, requires_grad=True)
+    >>> optimizer = kiln.optim.Adafactor([x])
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()
+    >>> bool((x < 1).all())
+    True
     """
 
     _step_group = staticmethod(_optim.adafactor_step)

@@ -21,6 +21,13 @@ class Adagrad(GroupOptimizer):
 
     s += g^2, from initial_accumulator_value on; p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) +
     eps). State, from the beginning: "step", "sum".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.Adagrad([x], lr=0.5)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # lr 4 / sqrt(4^2)
+    >>> round(x.item(), 4)
+    0.5
     """
 
     _step_group = staticmethod(_optim.adagrad_step)

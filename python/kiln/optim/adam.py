@@ -23,6 +23,13 @@ class Adam(GroupOptimizer):
     instead of the first sum. State: "step", "exp_avg", "exp_avg_sq" and, with amsgrad,
     "max_exp_avg_sq". foreach, fused and capturable change nothing: there is one step, and it is
     fused.
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.Adam([x], lr=0.5)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # the first step is lr times the gradient's sign
+    >>> round(x.item(), 4)
+    0.5
     """
 
     _step_group = staticmethod(_optim.adam_step)

@@ -19,6 +19,13 @@ class Adamax(GroupOptimizer):
 
     m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g| + eps); p -= lr / (1 - beta1^t) m / u.
     State: "step", "exp_avg", "exp_inf".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.Adamax([x], lr=0.5)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # the first step is lr times the gradient's sign
+    >>> round(x.item(), 4)
+    0.5
     """
 
     _step_group = staticmethod(_optim.adamax_step)

@@ -20,6 +20,13 @@ class AdamW(Adam):
 
     cautious_weight_decay, which is Kiln's own, shrinks only what the step moves toward 0 (Chen et
     al., 2025).
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.AdamW([x], lr=0.5, weight_decay=0.)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # the first step is lr times the gradient's sign
+    >>> round(x.item(), 4)
+    0.5
     """
 
     def __init__(

@@ -21,6 +21,13 @@ class AdamW8bit(GroupOptimizer):
     State of a parameter with min_8bit_size elements or more: "step", "state1" and "state2", a byte
     for each element, and "absmax1" and "absmax2", a number for each block of block_size elements.
     Others have "state1" and "state2" in float32. bitsandbytes' optimizer of this name has the same.
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.AdamW8bit([x], lr=0.5, weight_decay=0.)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # the first step is lr times the gradient's sign
+    >>> round(x.item(), 4)
+    0.5
     """
 
     _step_group = staticmethod(_optim.adamw_8bit_step)

@@ -21,6 +21,13 @@ class Adan(GroupOptimizer):
     Adam's; u = (m + beta2 v) / (sqrt(n) + eps); p = (p - lr u) / (1 + lr weight_decay) or, with
     no_prox, p (1 - lr weight_decay) - lr u. State: "step", "exp_avg", "exp_avg_diff",
     "exp_avg_sq", "previous_grad".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.Adan([x])
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()
+    >>> x.item() < 1
+    True
     """
 
     _step_group = staticmethod(_optim.adan_step)

@@ -19,6 +19,13 @@ class ASGD(GroupOptimizer):
 
     eta = lr / (1 + lambd lr t)^alpha, lr at first; g = grad + weight_decay p; p *= 1 - lambd eta;
     p -= eta g. From step t0 on "ax" is the mean of p. State: "step", "eta", "mu", "ax".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.ASGD([x], lr=0.5, lambd=0.)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # 1 - 0.5 * 4
+    >>> x.item()
+    -1.0
     """
 
     _step_group = staticmethod(_optim.asgd_step)

@@ -19,6 +19,13 @@ class LAMB(GroupOptimizer):
 
     r = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p, with Adam's m and v;
     p -= lr |p| / |r| r. State: "step", "exp_avg", "exp_avg_sq".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.LAMB([x])
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()
+    >>> x.item() < 1
+    True
     """
 
     _step_group = staticmethod(_optim.lamb_step)

@@ -25,6 +25,17 @@ class LBFGS(Optimizer):
     tolerance_grad, or when the loss and the parameters change by less than tolerance_change.
     line_search_fn: None for steps of length lr, or "strong_wolfe". There is one parameter group.
     State, under the first parameter: "func_evals", "n_iter" and the history of the curvature.
+
+    >>> x = kiln.tensor([0.], requires_grad=True)
+    >>> optimizer = kiln.optim.LBFGS([x])
+    >>> def closure():
+    ...     optimizer.zero_grad()
+    ...     loss = ((x - 3) ** 2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> _ = optimizer.step(closure)
+    >>> round(x.item(), 3)
+    3.0
     """
 
     def __init__(

@@ -19,6 +19,13 @@ class Lion(GroupOptimizer):
 
     p *= 1 - lr weight_decay; p -= lr sign(beta1 m + (1 - beta1) g); m = beta2 m + (1 - beta2) g.
     State: "step", "exp_avg". A good lr is a third to a tenth of Adam's.
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.Lion([x], lr=0.5)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # lr times a sign
+    >>> x.item()
+    0.5
     """
 
     _step_group = staticmethod(_optim.lion_step)

@@ -53,7 +53,13 @@ class _ByEpoch(LRScheduler):
 
 
 class StepLR(_ByEpoch):
-    """base gamma^floor(epoch / step_size)."""
+    """base gamma^floor(epoch / step_size).
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> schedule.step(), schedule.step(), schedule.get_last_lr()
+    (None, None, [0.5])
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -65,6 +71,7 @@ class StepLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         return base * power(self.gamma, epoch // self.step_size)
 
     def get_lr(self) -> list[Any]:
@@ -73,7 +80,13 @@ class StepLR(_ByEpoch):
 
 
 class MultiStepLR(_ByEpoch):
-    """base gamma^(how many of the milestones have been reached)."""
+    """base gamma^(how many of the milestones have been reached).
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 2], gamma=0.5)
+    >>> schedule.step(), schedule.step(), schedule.get_last_lr()
+    (None, None, [0.25])
+    """
 
     def __init__(
         self,
@@ -87,6 +100,7 @@ class MultiStepLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         return base * power(self.gamma, bisect_right(sorted(self.milestones.elements()), epoch))
 
     def get_lr(self) -> list[Any]:
@@ -95,7 +109,13 @@ class MultiStepLR(_ByEpoch):
 
 
 class ConstantLR(_ByEpoch):
-    """base factor until total_iters, then base."""
+    """base factor until total_iters, then base.
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=1)
+    >>> schedule.get_last_lr(), schedule.step(), schedule.get_last_lr()
+    ([0.5], None, [1.0])
+    """
 
     def __init__(
         self,
@@ -113,6 +133,7 @@ class ConstantLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         return base if epoch >= self.total_iters else base * self.factor
 
     def get_lr(self) -> list[Any]:
@@ -124,7 +145,13 @@ class ConstantLR(_ByEpoch):
 
 
 class LinearLR(_ByEpoch):
-    """base times a factor that goes from start_factor to end_factor in total_iters epochs."""
+    """base times a factor that goes from start_factor to end_factor in total_iters epochs.
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+    >>> schedule.get_last_lr(), schedule.step(), schedule.get_last_lr()
+    ([0.5], None, [0.75])
+    """
 
     def __init__(
         self,
@@ -151,6 +178,7 @@ class LinearLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         done = min(epoch, self.total_iters) / self.total_iters
         return base * (self.start_factor + (self.end_factor - self.start_factor) * done)
 
@@ -165,13 +193,20 @@ class LinearLR(_ByEpoch):
 
 
 class ExponentialLR(_ByEpoch):
-    """base gamma^epoch."""
+    """base gamma^epoch.
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> schedule.step(), schedule.get_last_lr()
+    (None, [0.5])
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         return base * power(self.gamma, epoch)
 
     def get_lr(self) -> list[Any]:
@@ -179,7 +214,13 @@ class ExponentialLR(_ByEpoch):
 
 
 class PolynomialLR(_ByEpoch):
-    """base (1 - epoch / total_iters)^power, and 0 from total_iters on."""
+    """base (1 - epoch / total_iters)^power, and 0 from total_iters on.
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+    >>> schedule.step(), schedule.get_last_lr()
+    (None, [0.75])
+    """
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -191,6 +232,7 @@ class PolynomialLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         return base * (1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power
 
     def get_lr(self) -> list[Any]:
@@ -202,7 +244,13 @@ class PolynomialLR(_ByEpoch):
 
 
 class CosineAnnealingLR(_ByEpoch):
-    """eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov & Hutter, 2017)."""
+    """eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov & Hutter, 2017).
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
+    >>> schedule.step(), round(schedule.get_last_lr()[0], 6)
+    (None, 0.5)
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
@@ -214,6 +262,7 @@ class CosineAnnealingLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / self.T_max)) / 2
 
     def get_lr(self) -> list[Any]:
@@ -235,7 +284,13 @@ class CosineAnnealingLR(_ByEpoch):
 
 
 class NoamLR(_ByEpoch):
-    """base model_size^(-1/2) min(t^(-1/2), t warmup^(-3/2)), t = epoch + 1 (Vaswani et al., 2017)."""
+    """base model_size^(-1/2) min(t^(-1/2), t warmup^(-3/2)), t = epoch + 1 (Vaswani et al., 2017).
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.NoamLR(optimizer, model_size=4, warmup=1)
+    >>> schedule.get_last_lr()
+    [0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, model_size: int = 512, warmup: int = 4000, last_epoch: int = -1
@@ -248,6 +303,7 @@ class NoamLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         t = epoch + 1
         return base * self.model_size**-0.5 * min(t**-0.5, t * self.warmup**-1.5)
 
@@ -295,7 +351,13 @@ class _ByFunction(LRScheduler):
 
 
 class LambdaLR(_ByFunction):
-    """base lr_lambda(epoch); lr_lambda may be a list of functions, one for each group."""
+    """base lr_lambda(epoch); lr_lambda may be a list of functions, one for each group.
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (epoch + 1))
+    >>> schedule.step(), schedule.get_last_lr()
+    (None, [0.5])
+    """
 
     def get_lr(self) -> list[Any]:
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
@@ -303,7 +365,13 @@ class LambdaLR(_ByFunction):
 
 
 class MultiplicativeLR(_ByFunction):
-    """The rate before times lr_lambda(epoch)."""
+    """The rate before times lr_lambda(epoch).
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+    >>> schedule.step(), schedule.step(), schedule.get_last_lr()
+    (None, None, [0.25])
+    """
 
     def get_lr(self) -> list[Any]:
         if self._is_initial:
@@ -350,7 +418,15 @@ class _OfSchedulers(LRScheduler):
 
 
 class SequentialLR(_OfSchedulers):
-    """One schedule after another: schedulers[i] from milestones[i - 1] on, counting from there."""
+    """One schedule after another: schedulers[i] from milestones[i - 1] on, counting from there.
+
+    >>> from kiln.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> parts = [ConstantLR(optimizer, factor=0.5, total_iters=9), ExponentialLR(optimizer, 0.5)]
+    >>> schedule = SequentialLR(optimizer, parts, milestones=[1])
+    >>> schedule.get_last_lr(), schedule.step(), schedule.get_last_lr()
+    ([0.5], None, [1.0])
+    """
 
     def __init__(
         self,
@@ -387,6 +463,7 @@ class SequentialLR(_OfSchedulers):
             scheduler.last_epoch -= 1
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         i = bisect_right(self._milestones, epoch)
         part: Any = self._schedulers[i]
         return part.lr_at(base, epoch - self._milestones[i - 1] if i else epoch)
@@ -410,7 +487,14 @@ class SequentialLR(_OfSchedulers):
 
 
 class ChainedScheduler(_OfSchedulers):
-    """All schedules at once: each changes the rate that the one before it left."""
+    """All schedules at once: each changes the rate that the one before it left.
+
+    >>> from kiln.optim.lr_scheduler import ChainedScheduler, ExponentialLR
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = ChainedScheduler([ExponentialLR(optimizer, 0.5), ExponentialLR(optimizer, 0.5)])
+    >>> schedule.step(), schedule.get_last_lr()
+    (None, [0.25])
+    """
 
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
@@ -429,7 +513,15 @@ class ChainedScheduler(_OfSchedulers):
 
 class ComposedLR(_ByEpoch):
     """Several schedules with closed forms at once: of their rates the "average", the "sum", or the
-    "product" as parts of base."""
+    "product" as parts of base.
+
+    >>> from kiln.optim.lr_scheduler import ComposedLR, ExponentialLR
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> parts = [ExponentialLR(optimizer, 0.5), ExponentialLR(optimizer, 1.)]
+    >>> schedule = ComposedLR(optimizer, parts, reduction="average")
+    >>> schedule.step(), schedule.get_last_lr()
+    (None, [0.75])
+    """
 
     def __init__(
         self,
@@ -459,6 +551,7 @@ class ComposedLR(_ByEpoch):
         super().__init__(optimizer, last_epoch)
 
     def lr_at(self, base: Any, epoch: float) -> Any:
+        """The rate after `epoch` epochs of a group that began with `base`."""
         rates = [part.lr_at(base, epoch) for part in self._parts]
         if self.reduction == "product":
             return base * math.prod(rate / base if base else 0.0 for rate in rates)
@@ -481,6 +574,11 @@ class ReduceLROnPlateau(LRScheduler):
     mode: "min" or "max", what better means; by more than threshold, "rel" or "abs". cooldown:
     epochs after a reduction in which nothing is counted. min_lr: where it ends, a number or one
     for each group. eps: smaller changes are not made.
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+    >>> schedule.step(3.), schedule.step(4.), optimizer.param_groups[0]["lr"]
+    (None, None, 0.5)
     """
 
     def __init__(
@@ -530,6 +628,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
+        """Whether it waits after a change."""
         return self.cooldown_counter > 0
 
     def _is_better(self, value, best):

@@ -22,6 +22,13 @@ class Muon(GroupOptimizer):
     iterations with ns_coefficients, in float32 (PyTorch: bfloat16). rate: lr sqrt(max(1, A / B)) for a parameter of
     shape [A, B] ("original"), or 0.2 lr sqrt(max(A, B)) ("match_rms_adamw"). Biases and embeddings
     belong to another optimizer. State: "momentum_buffer".
+
+    >>> x = kiln.eye(2).requires_grad_()
+    >>> optimizer = kiln.optim.Muon([x])
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()
+    >>> kiln.equal(x, kiln.eye(2))
+    False
     """
 
     _step_group = staticmethod(_optim.muon_step)

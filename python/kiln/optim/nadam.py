@@ -18,6 +18,13 @@ class NAdam(GroupOptimizer):
     """NAdam (Dozat, 2016): Adam with Nesterov's momentum, mu_t = beta1 (1 - 0.96^(t decay) / 2).
 
     State: "step", "mu_product" (of mu_1 to mu_t), "exp_avg", "exp_avg_sq".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.NAdam([x])
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()
+    >>> x.item() < 1
+    True
     """
 
     _step_group = staticmethod(_optim.nadam_step)

@@ -49,12 +49,27 @@ def register_optimizer_step_pre_hook(hook: Hook3) -> RemovableHandle:
     """Calls hook(optimizer, args, kwargs) before each step of every optimizer.
 
     It may return other (args, kwargs). Returns a handle that removes it.
+
+    >>> seen = []
+    >>> handle = kiln.optim.optimizer.register_optimizer_step_pre_hook(lambda *all: seen.append("step"))
+    >>> kiln.optim.SGD([kiln.zeros(1, requires_grad=True)]).step()
+    >>> handle.remove()
+    >>> seen
+    ['step']
     """
     return RemovableHandle(_global_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Hook3) -> RemovableHandle:
-    """Calls hook(optimizer, args, kwargs) after each step of every optimizer."""
+    """Calls hook(optimizer, args, kwargs) after each step of every optimizer.
+
+    >>> seen = []
+    >>> handle = kiln.optim.optimizer.register_optimizer_step_post_hook(lambda *all: seen.append("step"))
+    >>> kiln.optim.SGD([kiln.zeros(1, requires_grad=True)]).step()
+    >>> handle.remove()
+    >>> seen
+    ['step']
+    """
     return RemovableHandle(_global_post_hooks, hook)
 
 
@@ -99,6 +114,16 @@ class Optimizer:
     params: tensors, (name, tensor) pairs, or dicts that have them under "params" and options of
     their own. Raises ValueError when there are none, or for a tensor that is no leaf, is no
     floating point, or is given twice.
+
+    params: tensors, or dicts with "params" and options of a group. A subclass overrides step(). All optimizers have
+    zero_grad(), state_dict(), load_state_dict() and add_param_group().
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.SGD([x], lr=0.5)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()
+    >>> x
+    tensor([-1.], requires_grad=True)
     """
 
     _optimizer_step_pre_hooks: OrderedDict[int, Any]
@@ -337,6 +362,9 @@ class GroupOptimizer(Optimizer):
 
     A subclass has _step_group(group, state, gradients), which returns how many parameters it
     changed.
+
+    >>> issubclass(kiln.optim.SGD, kiln.optim.optimizer.GroupOptimizer)
+    True
     """
 
     _step_group: Callable[..., int]

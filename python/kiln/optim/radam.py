@@ -20,6 +20,13 @@ class RAdam(GroupOptimizer):
     rho = rho_inf - 2 t beta2^t / (1 - beta2^t), rho_inf = 2 / (1 - beta2) - 1; up to rho = 5 the
     step is lr m / (1 - beta1^t), then Adam's times a factor of rectification. State: "step",
     "exp_avg", "exp_avg_sq".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.RAdam([x], lr=0.5)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # 1 - 0.5 * 4: the variance is not known yet
+    >>> round(x.item(), 4)
+    -1.0
     """
 
     _step_group = staticmethod(_optim.radam_step)

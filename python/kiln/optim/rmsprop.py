@@ -20,6 +20,13 @@ class RMSprop(GroupOptimizer):
     v = alpha v + (1 - alpha) g^2; with centered, d = sqrt(v - (mean of g)^2) + eps, otherwise
     sqrt(v) + eps; buf = momentum buf + g / d; p -= lr buf. State: "step", "square_avg" and, where
     used, "momentum_buffer" and "grad_avg".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.RMSprop([x], lr=0.5, alpha=0.)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # lr 4 / sqrt(4^2)
+    >>> round(x.item(), 4)
+    0.5
     """
 
     _step_group = staticmethod(_optim.rmsprop_step)

@@ -21,6 +21,13 @@ class Rprop(GroupOptimizer):
     Each element has a step size, lr at first. Where the gradient keeps its sign, the size grows by
     etas[1]; where it turns, the size shrinks by etas[0] and there is no step. Sizes stay within
     step_sizes. State: "step", "prev", "step_size".
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.Rprop([x], lr=0.5)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # lr times the gradient's sign
+    >>> x.item()
+    0.5
     """
 
     _step_group = staticmethod(_optim.rprop_step)

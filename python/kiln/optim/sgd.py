@@ -21,6 +21,15 @@ class SGD(GroupOptimizer):
     g = grad (-grad with maximize) + weight_decay p; buf = momentum buf + (1 - dampening) g, at
     first g; p -= lr (nesterov ? g + momentum buf : buf). State: "momentum_buffer", with momentum.
     foreach and fused change nothing: there is one step, and it is fused.
+
+    params: tensors, or dicts with "params" and options of a group. Raises ValueError for options below 0.
+
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> optimizer = kiln.optim.SGD([x], lr=0.5)
+    >>> (x * 4).sum().backward()
+    >>> optimizer.step()  # 1 - 0.5 * 4
+    >>> x.item()
+    -1.0
     """
 
     _step_group = staticmethod(_optim.sgd_step)

@@ -20,6 +20,11 @@ class SparseAdam(GroupOptimizer):
 
     Only rows (indices of the first dim) whose gradient is not all 0 take a step; the others and
     their moments stay as they are. State: "step", "exp_avg", "exp_avg_sq".
+
+    >>> table = kiln.nn.Embedding(3, 2)
+    >>> optimizer = kiln.optim.SparseAdam(table.parameters())
+    >>> table(kiln.tensor([1])).sum().backward()
+    >>> optimizer.step()
     """
 
     _step_group = staticmethod(_optim.sparse_adam_step)

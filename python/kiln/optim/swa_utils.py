@@ -39,7 +39,12 @@ def _check_decay(decay):
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """avg_fn of an exponential average: decay averaged + (1 - decay) current."""
+    """avg_fn of an exponential average: decay averaged + (1 - decay) current.
+
+    >>> average = kiln.optim.swa_utils.get_ema_avg_fn(0.5)
+    >>> average(kiln.tensor(1.), kiln.tensor(3.), kiln.tensor(1))
+    tensor(2.)
+    """
     _check_decay(decay)
 
     def ema_update(ema_param, current_param, num_averaged):
@@ -49,7 +54,12 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """avg_fn of a plain mean: averaged + (current - averaged) / (num_averaged + 1)."""
+    """avg_fn of a plain mean: averaged + (current - averaged) / (num_averaged + 1).
+
+    >>> average = kiln.optim.swa_utils.get_swa_avg_fn()
+    >>> average(kiln.tensor(1.), kiln.tensor(3.), kiln.tensor(1))
+    tensor(2.)
+    """
 
     def swa_update(averaged_param, current_param, num_averaged):
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
@@ -60,7 +70,13 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 def get_ema_multi_avg_fn(
     decay: float = 0.999
 ) -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]:
-    """multi_avg_fn of an exponential average; it writes the averages in place."""
+    """multi_avg_fn of an exponential average; it writes the averages in place.
+
+    >>> averages = [kiln.tensor([1.])]
+    >>> kiln.optim.swa_utils.get_ema_multi_avg_fn(0.5)(averages, [kiln.tensor([3.])], 1)
+    >>> averages
+    [tensor([2.])]
+    """
     _check_decay(decay)
 
     def ema_update(ema_param_list, current_param_list, _):
@@ -74,7 +90,13 @@ def get_ema_multi_avg_fn(
 
 
 def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]:
-    """multi_avg_fn of a plain mean; it writes the averages in place."""
+    """multi_avg_fn of a plain mean; it writes the averages in place.
+
+    >>> averages = [kiln.tensor([1.])]
+    >>> kiln.optim.swa_utils.get_swa_multi_avg_fn()(averages, [kiln.tensor([3.])], 1)
+    >>> averages
+    [tensor([2.])]
+    """
 
     def swa_update(averaged_param_list, current_param_list, num_averaged):
         share = 1 / (float(num_averaged) + 1)
@@ -94,6 +116,12 @@ class AveragedModel(Module):
     avg_fn(averaged, current, num_averaged) gives an average, multi_avg_fn(averages, currents,
     num_averaged) writes them in place; without either it is the plain mean (SWA). use_buffers:
     buffers are averaged too; otherwise they are copied. Call it as the model.
+
+    >>> net = nn.Linear(1, 1)
+    >>> average = kiln.optim.swa_utils.AveragedModel(net)
+    >>> average.update_parameters(net)
+    >>> kiln.equal(average(kiln.ones(1, 1)), net(kiln.ones(1, 1)))
+    True
     """
 
     def __init__(
@@ -155,6 +183,11 @@ def update_bn(loader: Iterable[Any], model: Module, device: DeviceLike | None = 
     """Computes the running statistics of a model's batch norms anew, over the batches of a loader.
 
     A batch is the model's input, or a list or tuple whose first element is.
+
+    >>> net = nn.BatchNorm1d(1)
+    >>> kiln.optim.swa_utils.update_bn([kiln.tensor([[1.], [3.]])], net)
+    >>> net.running_mean
+    tensor([2.])
     """
     device = None if device is None else _C.device(device)
     norms = [m for m in model.modules() if hasattr(m, "reset_running_stats")]
@@ -183,6 +216,11 @@ class SWALR(LRScheduler):
     """From each group's rate to swa_lr in anneal_epochs epochs, and constant from then on.
 
     swa_lr: a number, or one for each group. anneal_strategy: "cos" or "linear".
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> schedule = kiln.optim.swa_utils.SWALR(optimizer, 0., anneal_epochs=2, anneal_strategy="linear")
+    >>> schedule.step(), schedule.get_last_lr()
+    (None, [0.5])
     """
 
     def __init__(

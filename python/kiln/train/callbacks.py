@@ -26,6 +26,10 @@ class Callback:
     """Override what is to happen at an event; each method gets the learner first.
 
     What state_dict() gives is kept in checkpoints and comes back through load_state_dict().
+
+    >>> class Say(kiln.train.Callback):
+    ...     def epoch_end(self, learner, *_):
+    ...         print("an epoch is over")
     """
 
     def fit_start(self, learner: Learner) -> None:
@@ -93,6 +97,7 @@ def handlers_of(callbacks: Iterable[Callback], event: str) -> list[Callable[...,
 
 
 def check_mode(op: str, mode: str) -> None:
+    """Raises ValueError unless mode is "min" or "max"."""
     if mode not in ("min", "max"):
         raise errors.ValueError(f"{op}: mode must be 'min' or 'max'; got {mode!r}")
 
@@ -102,6 +107,10 @@ class EarlyStopping(Callback):
 
     metric: its name, such as "valid/loss". mode: "min" or "max", what better means. min_delta:
     better by more than this.
+
+    >>> stop = kiln.train.EarlyStopping(metric="valid/loss", patience=2)
+    >>> stop.patience
+    2
     """
 
     def __init__(
@@ -124,6 +133,7 @@ class EarlyStopping(Callback):
         self.epochs_without = 0
 
     def epoch_end(self, learner: Learner, values: dict[str, float]) -> None:
+        """Looks at the metric, and stops the learner when it is time."""
         if self.metric not in values:
             raise errors.KeyError(
                 f"EarlyStopping: there is no metric {self.metric!r}; got {', '.join(sorted(values))}"
@@ -141,8 +151,10 @@ class EarlyStopping(Callback):
             )
 
     def state_dict(self) -> dict[str, Any]:
+        """What it has seen."""
         return {"best": self.best, "epochs_without": self.epochs_without}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what state_dict() gave."""
         self.best = state["best"]
         self.epochs_without = state["epochs_without"]

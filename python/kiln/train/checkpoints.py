@@ -18,6 +18,9 @@ class Checkpoints:
     "max". A checkpoint is written by a thread of its own from a copy. overlap: that thread makes
     the copy, too, while the next step computes its gradients; for runs that change weights by the
     steps of their optimizers alone.
+
+    >>> kiln.train.Checkpoints(every_epochs=2).every_epochs
+    2
     """
 
     def __init__(
@@ -66,10 +69,12 @@ class Clock:
         self.restart()
 
     def restart(self) -> None:
+        """A checkpoint was written: counts from here on."""
         self.last = time.monotonic()
         self.is_late = False
 
     def is_due(self, step: int) -> bool:
+        """Whether a checkpoint is due after this step."""
         if self.is_late or (self.steps is not None and step % self.steps == 0):
             return True
         return self.seconds is not None and time.monotonic() - self.last >= self.seconds

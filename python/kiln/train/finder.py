@@ -21,7 +21,11 @@ __all__ = ["Finder", "LearningRates"]
 
 @dataclasses.dataclass
 class LearningRates:
-    """rates, the smoothed losses at them, and the rate at which the loss fell fastest (or None)."""
+    """rates, the smoothed losses at them, and the rate at which the loss fell fastest (or None).
+
+    >>> kiln.train.LearningRates([0.1, 0.2], [2., 1.], 0.1).rates
+    [0.1, 0.2]
+    """
 
     rates: list[float]
     losses: list[float]

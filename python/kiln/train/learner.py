@@ -47,7 +47,11 @@ __all__ = ["Interrupted", "Learner"]
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C came, and the run is saved."""
+    """Ctrl-C came, and the run is saved.
+
+    >>> issubclass(kiln.train.Interrupted, BaseException)
+    True
+    """
 
 
 class _Interruption(Exception):
@@ -70,6 +74,12 @@ class Learner(Steps, Keeping, Showing, Finder):
     Checkpoints. log_every: steps between two lines of the logs. progress: "auto", "bar", "plain" or
     "quiet". seed: of all random numbers of a run. extra_state: objects by name with state_dict() and
     load_state_dict(), kept in checkpoints.
+
+    >>> net = nn.Linear(1, 1)
+    >>> learner = kiln.train.Learner(net, kiln.optim.SGD(net.parameters(), lr=0.1), loss="regression",
+    ...                              progress="quiet")
+    >>> batches = [(kiln.ones(2, 1), kiln.ones(2, 1))]
+    >>> _ = learner.fit(batches, epochs=2)
     """
 
     def __init__(

@@ -52,6 +52,7 @@ def random_state(generators: Sequence[Generator]) -> dict[str, Any]:
 
 
 def set_random_state(state: Mapping[str, Any], generators: Sequence[Generator]) -> None:
+    """Sets what random_state() gave."""
     set_rng_state(state["kiln"])
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))

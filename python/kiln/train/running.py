@@ -23,6 +23,7 @@ class Means:
         self.sums: dict[str, list[float]] = {}
 
     def add(self, name: str, value: float, weight: float) -> None:
+        """Adds numbers by name, which stand for so many samples."""
         entry = self.sums.get(name)
         if entry is None:
             self.sums[name] = [value * weight, weight]
@@ -31,12 +32,15 @@ class Means:
             entry[1] += weight
 
     def values(self) -> dict[str, float]:
+        """The means by name."""
         return {name: total / weight for name, (total, weight) in self.sums.items() if weight}
 
     def state_dict(self) -> dict[str, Any]:
+        """The sums and counts."""
         return {name: list(entry) for name, entry in self.sums.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what state_dict() gave."""
         self.sums = {name: list(entry) for name, entry in state.items()}
 
 
@@ -49,6 +53,7 @@ class Accuracy:
         self.reset()
 
     def update(self, outputs: Tensor, targets: Tensor) -> None:
+        """Adds a batch."""
         if outputs.dim() != targets.dim() + 1:
             raise errors.ShapeError(
                 f"Accuracy: the shapes do not fit; got outputs {list(outputs.shape)} and targets"
@@ -58,15 +63,19 @@ class Accuracy:
         self.count += targets.numel()
 
     def compute(self) -> float:
+        """The share of all that was added."""
         return self.right / self.count if self.count else float("nan")
 
     def reset(self) -> None:
+        """Begins anew."""
         self.right = self.count = 0
 
     def state_dict(self) -> dict[str, Any]:
+        """The counts."""
         return {"right": self.right, "count": self.count}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what state_dict() gave."""
         self.right, self.count = state["right"], state["count"]
 
 
@@ -94,6 +103,7 @@ def metrics_of(given: Any) -> dict[str, Any]:
 
 
 def number(value: Any) -> float:
+    """The number of a tensor of one element, or of a number."""
     return value.item() if isinstance(value, _C.Tensor) else float(value)
 
 

@@ -17,6 +17,11 @@ class Schedule:
     """A learning rate schedule with what it counts: per="step" or per="epoch".
 
     metric: what ReduceLROnPlateau is given at the end of an epoch.
+
+    >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
+    >>> rate = kiln.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+    >>> kiln.train.Schedule(rate, per="step").per
+    'step'
     """
 
     def __init__(
@@ -38,6 +43,7 @@ class Schedule:
         self.metric = metric
 
     def epoch_end(self, values: dict[str, float]) -> None:
+        """Goes on by one epoch, if it counts epochs."""
         if self.metric is None:
             self.scheduler.step()
             return

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 def text_of(name: str, value: float) -> str:
+    """A number by name, as the progress line shows it."""
     return f"{100 * value:.2f} %" if name.endswith("accuracy") else f"{value:.4g}"
 
 

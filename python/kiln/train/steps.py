@@ -23,6 +23,7 @@ PRECISIONS = {"bf16": _C.bfloat16, "f16": _C.float16, None: None}
 
 
 def optimizers_of(given: Any) -> list[Optimizer]:
+    """An optimizer, or a list or dict of them, as a list."""
     if given is None:
         return []
     items = given.values() if isinstance(given, dict) else given

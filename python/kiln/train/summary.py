@@ -146,6 +146,9 @@ def summary(model: Module, input: Any) -> Summary:
 
     A parameter that several layers share counts once in the sums. The call is in eval mode and
     without gradients. Returns a Summary, which prints as a table.
+
+    >>> kiln.train.summary(nn.Linear(3, 2), kiln.zeros(1, 3)).parameters
+    8
     """
     if not isinstance(model, Module):
         raise errors.TypeError(f"summary: model must be a Module; got {type(model).__name__}")

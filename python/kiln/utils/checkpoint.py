@@ -26,6 +26,12 @@ def checkpoint(
     Gradients flow to the tensors among args and to all parameters that the function uses, to any
     order. Random ops draw the same numbers again with preserve_rng_state. use_reentrant is
     PyTorch's choice between two implementations; there is one here, with the abilities of both.
+
+    >>> from kiln.utils.checkpoint import checkpoint
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> checkpoint(lambda x: x * x, x, use_reentrant=False).sum().backward()
+    >>> x.grad
+    tensor([2.])
     """
     places = [i for i, a in enumerate(args) if isinstance(a, _C.Tensor)]
     shape_of_result = None
@@ -71,7 +77,13 @@ def _put_back(structure, tensors):
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """input through the functions in so many checkpointed segments; the last one is not."""
+    """input through the functions in so many checkpointed segments; the last one is not.
+
+    >>> from kiln.utils.checkpoint import checkpoint_sequential
+    >>> net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    >>> checkpoint_sequential(net, 2, kiln.zeros(1, 2), use_reentrant=False).shape
+    kiln.Size([1, 2])
+    """
     functions = list(functions.children()) if hasattr(functions, "children") else list(functions)
     if not 1 <= segments <= len(functions):
         raise ValueError(
@@ -97,7 +109,15 @@ def checkpoint_sequential(
 def balanced_checkpointing(enabled: bool = True) -> Iterator[None]:
     """While open, this thread's graphs keep the results of products, convolutions and reductions,
     and compute those of elementwise ops again in the backward pass. Gradients stay the same bit for
-    bit. Also a decorator."""
+    bit. Also a decorator.
+
+    >>> from kiln.utils.checkpoint import balanced_checkpointing
+    >>> x = kiln.tensor([1.], requires_grad=True)
+    >>> with balanced_checkpointing():
+    ...     (x * x).sum().backward()
+    >>> x.grad
+    tensor([2.])
+    """
     before = _C._is_balanced_checkpointing()
     _C._set_balanced_checkpointing(enabled)
     try:

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 
 class RemovableHandle:
-    """Removes a hook when told to, or at the end of a with statement."""
+    """Removes a hook when told to, or at the end of a with statement.
+
+    >>> handle = nn.Linear(1, 1).register_forward_hook(lambda module, args, output: None)
+    >>> handle.remove()
+    """
 
     _next_id = itertools.count()
 
@@ -21,6 +25,7 @@ class RemovableHandle:
         hooks[self.id] = hook
 
     def remove(self) -> None:
+        """Removes the hook."""
         hooks = self._hooks()
         if hooks is not None:
             hooks.pop(self.id, None)

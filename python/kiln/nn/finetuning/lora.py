@@ -37,6 +37,12 @@ class Lora(Module):
     changes at first. `merged` says whether the update is in the weight already.
 
     shape: the weight's. like: a tensor that has its dtype and device.
+
+    >>> layer = nn.Linear(4, 4)
+    >>> nn.lora(layer, rank=2)
+    1
+    >>> sorted(name.split(".")[-1] for name in nn.lora_parameters(layer))
+    ['A', 'B']
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class Lora(Module):
         self.register_buffer("merged", _C.tensor(False, device=like.device))
 
     def is_merged(self) -> bool:
+        """Whether the update is in the weight."""
         return bool(self.merged)
 
     def delta(self) -> Tensor:
@@ -89,6 +96,9 @@ def lora(
     alpha: the update counts alpha / rank times. dropout: of the update's input, in training.
     targets: patterns of the paths of weights of two dims or more, or of their layers; None: the
     weights of all Linear layers. freeze_others: of the whole module, only A and B are trained.
+
+    >>> nn.lora(nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)), rank=2)
+    2
     """
     _check("lora", rank, dropout)
     found = targets_of(module, targets, "lora", False)
@@ -125,7 +135,11 @@ def qlora(
     activations: str = "float",
 ) -> int:
     """lora over weights that are quantized first: the base then takes an eighth of its memory in
-    training too, since Linear layers keep the quantized weight for their gradient."""
+    training too, since Linear layers keep the quantized weight for their gradient.
+
+    >>> nn.qlora(nn.Sequential(nn.Linear(64, 64)), rank=2)
+    1
+    """
     _check("qlora", rank, dropout)
     found = targets_of(module, targets, "qlora", False)
     quantize_(
@@ -158,7 +172,15 @@ def _updates(module, op):
 
 
 def merge(module: Module) -> None:
-    """Adds all updates to their weights: the same outputs, faster. ValueError for quantized weights."""
+    """Adds all updates to their weights: the same outputs, faster. ValueError for quantized weights.
+
+    >>> layer = nn.Sequential(nn.Linear(4, 2))
+    >>> x, before = kiln.ones(1, 4), layer(kiln.ones(1, 4))
+    >>> _ = nn.lora(layer, rank=2)
+    >>> nn.merge(layer)
+    >>> kiln.allclose(layer(x), before)  # B begins as zeros
+    True
+    """
     found = _updates(module, "merge")
     for path, layer, name, _ in found:
         if part(layer, name, "quantized") is not None:
@@ -173,7 +195,13 @@ def merge(module: Module) -> None:
 
 
 def unmerge(module: Module) -> None:
-    """Takes merged updates out of their weights again."""
+    """Takes merged updates out of their weights again.
+
+    >>> layer = nn.Sequential(nn.Linear(4, 2))
+    >>> _ = nn.lora(layer, rank=2)
+    >>> nn.merge(layer)
+    >>> nn.unmerge(layer)
+    """
     for _, layer, name, update in _updates(module, "unmerge"):
         if update.is_merged():
             _add(layer, name, update, -1)
@@ -186,7 +214,14 @@ def _add(layer, name, update, sign):
 
 
 def merge_and_unload(module: Module) -> None:
-    """Makes the weights ordinary parameters with the updates in them, frozen."""
+    """Makes the weights ordinary parameters with the updates in them, frozen.
+
+    >>> layer = nn.Sequential(nn.Linear(4, 2))
+    >>> _ = nn.lora(layer, rank=2)
+    >>> _ = nn.merge_and_unload(layer)
+    >>> [name for name, _ in layer.named_parameters()]
+    ['0.weight', '0.bias']
+    """
     for _, layer, name, update in _updates(module, "merge_and_unload"):
         with no_grad():
             new = value(layer, name)
@@ -197,7 +232,14 @@ def merge_and_unload(module: Module) -> None:
 
 
 def unload(module: Module) -> None:
-    """Removes all updates; a quantized weight stays quantized."""
+    """Removes all updates; a quantized weight stays quantized.
+
+    >>> layer = nn.Sequential(nn.Linear(4, 2))
+    >>> _ = nn.lora(layer, rank=2)
+    >>> _ = nn.unload(layer)
+    >>> [name for name, _ in layer.named_parameters()]
+    ['0.weight', '0.bias']
+    """
     unmerge(module)
     for _, layer, name, _ in _updates(module, "unload"):
         _remove(layer, name)
@@ -210,7 +252,13 @@ def _remove(layer, name):
 
 
 def lora_parameters(module: Module) -> dict[str, Parameter]:
-    """{path: parameter} of all A and B: what is trained and what an adapter's file holds."""
+    """{path: parameter} of all A and B: what is trained and what an adapter's file holds.
+
+    >>> layer = nn.Sequential(nn.Linear(4, 2))
+    >>> _ = nn.lora(layer, rank=2)
+    >>> sorted(p.shape for p in nn.lora_parameters(layer).values())
+    [kiln.Size([2, 2]), kiln.Size([2, 4])]
+    """
     return {
         f"{path}_lora.{letter}": getattr(update, letter)
         for path, _, _, update in _updates(module, "lora_parameters")

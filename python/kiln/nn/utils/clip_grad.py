@@ -28,6 +28,15 @@ def clip_grad_norm_(
     """Scales the gradients, seen as one vector, to a norm of at most max_norm.
 
     Returns the norm before.
+
+    The result is the norm before. Raises RuntimeError for infinite or NaN norms with error_if_nonfinite.
+
+    >>> x = kiln.zeros(2, requires_grad=True)
+    >>> x.grad = kiln.tensor([3., 4.])
+    >>> nn.utils.clip_grad_norm_([x], 1.)
+    tensor(5.)
+    >>> x.grad.norm().round()
+    tensor(1.)
     """
     return _optim.clip_grad_norm_(
         _list(parameters), max_norm, norm_type, error_if_nonfinite=error_if_nonfinite
@@ -37,7 +46,14 @@ def clip_grad_norm_(
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Clamps each element of the gradients to [-clip_value, clip_value]."""
+    """Clamps each element of the gradients to [-clip_value, clip_value].
+
+    >>> x = kiln.zeros(2, requires_grad=True)
+    >>> x.grad = kiln.tensor([3., -4.])
+    >>> nn.utils.clip_grad_value_([x], 1.)
+    >>> x.grad
+    tensor([ 1., -1.])
+    """
     _optim.clip_grad_value_(_list(parameters), clip_value)
 
 
@@ -47,7 +63,11 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm of some tensors, such as gradients, seen as one vector."""
+    """The norm of some tensors, such as gradients, seen as one vector.
+
+    >>> nn.utils.get_total_norm([kiln.tensor([3.]), kiln.tensor([4.])])
+    tensor(5.)
+    """
     from ... import linalg
 
     before = _C.is_grad_enabled()
@@ -75,7 +95,14 @@ def clip_grads_with_norm_(
     total_norm: Tensor,
     foreach: bool | None = None,
 ) -> None:
-    """Scales the gradients by max_norm / total_norm where that is less than 1, in place."""
+    """Scales the gradients by max_norm / total_norm where that is less than 1, in place.
+
+    >>> x = kiln.zeros(2, requires_grad=True)
+    >>> x.grad = kiln.tensor([2., 4.])
+    >>> nn.utils.clip_grads_with_norm_([x], 1., kiln.tensor(2.))
+    >>> x.grad.round()
+    tensor([1., 2.])
+    """
     gradients = [p.grad for p in _list(parameters) if p.grad is not None]
     if not gradients:
         return

@@ -48,6 +48,10 @@ def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Modu
     """One convolution that computes bn(conv(x)) in eval mode; neither layer is changed.
 
     transpose: for a transposed convolution.
+
+    >>> conv, norm, x = nn.Conv2d(1, 1, 1).eval(), nn.BatchNorm2d(1).eval(), kiln.ones(1, 1, 1, 1)
+    >>> kiln.allclose(nn.utils.fuse_conv_bn_eval(conv, norm)(x), norm(conv(x)), atol=1e-6)
+    True
     """
     _check_eval("fuse_conv_bn_eval", conv, bn)
     fused = copy.deepcopy(conv)
@@ -67,7 +71,13 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """The weight and bias of a convolution followed by a normalization with running statistics."""
+    """The weight and bias of a convolution followed by a normalization with running statistics.
+
+    >>> one = kiln.ones(1)
+    >>> weight, bias = nn.utils.fuse_conv_bn_weights(kiln.ones(1, 1, 1), None, one, one, 0., None, None)
+    >>> weight.item(), bias.item()
+    (1.0, -1.0)
+    """
     if bn_rm is None or bn_rv is None:
         raise errors.AssertionError("fuse_conv_bn: the normalization has no running statistics")
     shape = [1, -1] if transpose else [-1, 1]
@@ -76,7 +86,12 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
-    """One linear layer that computes bn(linear(x)) in eval mode; neither layer is changed."""
+    """One linear layer that computes bn(linear(x)) in eval mode; neither layer is changed.
+
+    >>> linear, norm, x = nn.Linear(2, 2).eval(), nn.BatchNorm1d(2).eval(), kiln.ones(1, 2)
+    >>> kiln.allclose(nn.utils.fuse_linear_bn_eval(linear, norm)(x), norm(linear(x)), atol=1e-6)
+    True
+    """
     _check_eval("fuse_linear_bn_eval", linear, bn)
     if bn.num_features not in (linear.out_features, 1):
         raise errors.AssertionError(
@@ -99,7 +114,13 @@ def fuse_linear_bn_weights(
     bn_w: Tensor | None,
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
-    """The weight and bias of a linear layer followed by a normalization with running statistics."""
+    """The weight and bias of a linear layer followed by a normalization with running statistics.
+
+    >>> one = kiln.ones(1)
+    >>> weight, bias = nn.utils.fuse_linear_bn_weights(kiln.ones(1, 1), one, one, one, 0., one, one)
+    >>> weight.item(), bias.item()  # (x + 1 - 1) / 1 + 1
+    (1.0, 1.0)
+    """
     return _fused(linear_w, linear_b, [-1, 1], bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
@@ -142,6 +163,10 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
     kiln.models have it, and `pairs`: paths ("block.conv", "block.norm") where the norm alone gets
     the convolution's output; there also a Linear, whose outputs have two dims. An Identity takes the norm's place, so that the code stays; the state
     dict has the folded weights. Layers with hooks, and norms without running statistics, stay.
+
+    >>> net = nn.utils.fuse_(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)).eval())
+    >>> type(net[1]).__name__
+    'Identity'
     """
     if module.training:
         raise errors.AssertionError("fuse_: the module must be in eval mode; call eval() first")

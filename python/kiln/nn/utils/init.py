@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
-    """A module whose parameters hold whatever their memory held: for those who fill them anyway."""
+    """A module whose parameters hold whatever their memory held: for those who fill them anyway.
+
+    >>> nn.utils.skip_init(nn.Linear, 3, 2).weight.shape
+    kiln.Size([2, 3])
+    """
     if not (isinstance(module_cls, type) and issubclass(module_cls, Module)):
         raise errors.RuntimeError(f"skip_init: Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:

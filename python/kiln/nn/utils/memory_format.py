@@ -16,14 +16,24 @@ def _convert(module, kinds, memory_format):
 
 
 def convert_conv2d_weight_memory_format(module: M, memory_format: str) -> M:
-    """Lays the weights of all 2-d convolutions of a module out in that format; returns it."""
+    """Lays the weights of all 2-d convolutions of a module out in that format; returns it.
+
+    >>> layer = nn.utils.convert_conv2d_weight_memory_format(nn.Conv2d(3, 4, 2), kiln.channels_last)
+    >>> layer.weight.is_contiguous(memory_format=kiln.channels_last)
+    True
+    """
     from ... import nn
 
     return _convert(module, (nn.Conv2d, nn.ConvTranspose2d), memory_format)
 
 
 def convert_conv3d_weight_memory_format(module: M, memory_format: str) -> M:
-    """Lays the weights of all 3-d convolutions of a module out in that format; returns it."""
+    """Lays the weights of all 3-d convolutions of a module out in that format; returns it.
+
+    >>> layer = nn.utils.convert_conv3d_weight_memory_format(nn.Conv3d(3, 4, 2), kiln.channels_last_3d)
+    >>> layer.weight.is_contiguous(memory_format=kiln.channels_last_3d)
+    True
+    """
     from ... import nn
 
     return _convert(module, (nn.Conv3d, nn.ConvTranspose3d), memory_format)

@@ -142,6 +142,10 @@ def orthogonal(
     orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square and
     complex matrices, the last for others. use_trivialization: starts from the present value, made
     orthogonal, and moves from there.
+
+    >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(2, 2))
+    >>> kiln.allclose(layer.weight @ layer.weight.T, kiln.eye(2), atol=1e-5)
+    True
     """
     weight = _parameter(module, name)
     if weight.dim() < 2:
@@ -182,6 +186,10 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """The parameter by its norms, for each index of dim, and its directions (Salimans & Kingma, 2016).
 
     dim=None: one norm of all. State dicts of the older nn.utils.weight_norm load.
+
+    >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 1))
+    >>> layer.parametrizations.weight.original0.shape
+    kiln.Size([1, 1])
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -259,6 +267,10 @@ def spectral_norm(
 
     n_power_iterations improve the estimate at each use in training. dim: which dim of the weight
     the outputs are; others are flattened.
+
+    >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(1, 1))
+    >>> layer.weight.abs().round().item()
+    1.0
     """
     weight = _parameter(module, name)
     part = _SpectralNorm(weight, n_power_iterations, default_dim(module, dim), eps)

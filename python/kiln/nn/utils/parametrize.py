@@ -47,7 +47,13 @@ class _Cache:
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Within it each value is computed at most once: for a weight that a loop uses many times."""
+    """Within it each value is computed at most once: for a weight that a loop uses many times.
+
+    >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(2, 2))
+    >>> with nn.utils.parametrize.cached():
+    ...     layer.weight is layer.weight
+    True
+    """
     _Cache.depth += 1
     try:
         yield
@@ -81,6 +87,10 @@ class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, one after another, and what the first is computed from.
 
     That is `original`, or `original0`, `original1`, .. where right_inverse gives several tensors.
+
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.ReLU())
+    >>> len(layer.parametrizations.weight)
+    1
     """
 
     def __init__(
@@ -246,7 +256,11 @@ def _set_class(module, base, names):
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a module has parametrizations: of that tensor, or of any."""
+    """Whether a module has parametrizations: of that tensor, or of any.
+
+    >>> nn.utils.parametrize.is_parametrized(nn.Linear(2, 2))
+    False
+    """
     found = module.__dict__.get("_modules", {}).get("parametrizations")
     if not isinstance(found, ModuleDict):
         return False
@@ -254,7 +268,12 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def type_before_parametrizations(module: Module) -> type[Module]:
-    """The module's class without what this file adds."""
+    """The module's class without what this file adds.
+
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.ReLU())
+    >>> nn.utils.parametrize.type_before_parametrizations(layer).__name__
+    'Linear'
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
@@ -269,6 +288,10 @@ def register_parametrization(
     A tensor may have several, which are applied in turn. Assigning to it needs their
     right_inverse(value), which also gives the first original; it may return several tensors, which
     forward then takes. Shape and dtype must stay, unless `unsafe`.
+
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.ReLU())
+    >>> bool((layer.weight >= 0).all())
+    True
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -303,6 +326,11 @@ def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: boo
 
     leave_parametrized: with its present value; otherwise with the original, of which there must be
     one.
+
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.ReLU())
+    >>> layer = nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    >>> nn.utils.parametrize.is_parametrized(layer)
+    False
     """
     if not is_parametrized(module, tensor_name):
         raise errors.ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
@@ -338,6 +366,11 @@ def transfer_parametrizations_and_params(
     """Gives to_module the parametrizations of from_module, and their originals; returns it.
 
     tensor_name: of that tensor alone.
+
+    >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(2, 2), "weight", nn.ReLU())
+    >>> other = nn.utils.parametrize.transfer_parametrizations_and_params(layer, nn.Linear(2, 2))
+    >>> kiln.equal(other.weight, layer.weight)
+    True
     """
     if not is_parametrized(from_module):
         return to_module

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 class BasePruningMethod(ABC):
     """A way to choose what is pruned. A class of one's own has PRUNING_TYPE ("unstructured": element
-    by element; "structured": along `dim`; "global") and compute_mask()."""
+    by element; "structured": along `dim`; "global") and compute_mask().
+
+    >>> issubclass(nn.utils.prune.L1Unstructured, nn.utils.prune.BasePruningMethod)
+    True
+    """
 
     PRUNING_TYPE: str
     _tensor_name: Any = None
@@ -111,7 +115,14 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods, of which the newest acts on what the others left."""
+    """Several methods, of which the newest acts on what the others left.
+
+    >>> layer = nn.Linear(2, 2)
+    >>> _ = nn.utils.prune.l1_unstructured(layer, "weight", 1)
+    >>> _ = nn.utils.prune.l1_unstructured(layer, "weight", 1)
+    >>> layer.weight_mask.sum().item()
+    2.0
+    """
 
     def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[Any, ...] = ()
@@ -222,7 +233,10 @@ def _channels(t, dim, kept, default_mask):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, but makes the parameter a pruned one."""
+    """Prunes nothing, but makes the parameter a pruned one.
+
+    >>> layer = nn.utils.prune.Identity.apply(nn.Linear(2, 2), "weight")
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -236,7 +250,12 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Elements at random: `amount` of them, or that part of all."""
+    """Elements at random: `amount` of them, or that part of all.
+
+    >>> method = nn.utils.prune.RandomUnstructured(1)
+    >>> method.prune(kiln.ones(4)).sum()
+    tensor(3.)
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -258,7 +277,12 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """The elements of the smallest magnitude: `amount` of them, or that part of all."""
+    """The elements of the smallest magnitude: `amount` of them, or that part of all.
+
+    >>> method = nn.utils.prune.L1Unstructured(1)
+    >>> method.prune(kiln.tensor([3., -1., 2.]))
+    tensor([3., -0., 2.])
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -280,7 +304,12 @@ class L1Unstructured(BasePruningMethod):
 
 
 class RandomStructured(BasePruningMethod):
-    """Whole channels along dim, at random."""
+    """Whole channels along dim, at random.
+
+    >>> method = nn.utils.prune.RandomStructured(1, dim=0)
+    >>> method.prune(kiln.ones(3, 2)).sum()
+    tensor(4.)
+    """
 
     PRUNING_TYPE = "structured"
 
@@ -307,7 +336,13 @@ class RandomStructured(BasePruningMethod):
 
 
 class LnStructured(BasePruningMethod):
-    """The channels along dim of the smallest n-norm."""
+    """The channels along dim of the smallest n-norm.
+
+    >>> method = nn.utils.prune.LnStructured(1, n=2, dim=0)
+    >>> method.prune(kiln.tensor([[3., 3.], [1., 1.]]))
+    tensor([[3., 3.],
+            [0., 0.]])
+    """
 
     PRUNING_TYPE = "structured"
 
@@ -343,7 +378,12 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """What a given mask says."""
+    """What a given mask says.
+
+    >>> method = nn.utils.prune.CustomFromMask(kiln.tensor([1., 0.]))
+    >>> method.prune(kiln.tensor([3., 4.]))
+    tensor([3., 0.])
+    """
 
     PRUNING_TYPE = "global"
 
@@ -370,13 +410,23 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: M, name: str) -> M:
-    """Makes a parameter a pruned one, of which nothing is pruned."""
+    """Makes a parameter a pruned one, of which nothing is pruned.
+
+    >>> layer = nn.utils.prune.identity(nn.Linear(2, 2), "weight")
+    >>> layer.weight_mask.sum()
+    tensor(4.)
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: M, name: str, amount: int | float) -> M:
-    """Prunes elements at random: `amount` of them (int), or that part of all (float)."""
+    """Prunes elements at random: `amount` of them (int), or that part of all (float).
+
+    >>> layer = nn.utils.prune.random_unstructured(nn.Linear(2, 2), "weight", 1)
+    >>> layer.weight_mask.sum()
+    tensor(3.)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
@@ -384,13 +434,23 @@ def random_unstructured(module: M, name: str, amount: int | float) -> M:
 def l1_unstructured(
     module: M, name: str, amount: int | float, importance_scores: Tensor | None = None
 ) -> M:
-    """Prunes the elements of the smallest magnitude, or of the smallest importance."""
+    """Prunes the elements of the smallest magnitude, or of the smallest importance.
+
+    >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", 0.5)
+    >>> layer.weight_mask.sum()
+    tensor(2.)
+    """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
-    """Prunes whole channels along dim, at random."""
+    """Prunes whole channels along dim, at random.
+
+    >>> layer = nn.utils.prune.random_structured(nn.Linear(2, 2), "weight", 1, dim=0)
+    >>> layer.weight_mask.sum()
+    tensor(2.)
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -403,13 +463,23 @@ def ln_structured(
     dim: int,
     importance_scores: Tensor | None = None,
 ) -> M:
-    """Prunes the channels along dim of the smallest n-norm."""
+    """Prunes the channels along dim of the smallest n-norm.
+
+    >>> layer = nn.utils.prune.ln_structured(nn.Linear(2, 2), "weight", 1, n=2, dim=0)
+    >>> layer.weight_mask.sum()
+    tensor(2.)
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
-    """Prunes where a mask is 0."""
+    """Prunes where a mask is 0.
+
+    >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(1, 2), "weight", kiln.tensor([[1.], [0.]]))
+    >>> layer.weight[1].item()
+    0.0
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -420,7 +490,14 @@ def global_unstructured(
     importance_scores: Mapping[tuple[Module, str], Tensor] | None = None,
     **kwargs: Any,
 ) -> None:
-    """Prunes several parameters as if they were one: (module, name) pairs, by a class of methods."""
+    """Prunes several parameters as if they were one: (module, name) pairs, by a class of methods.
+
+    >>> a, b = nn.Linear(2, 2), nn.Linear(2, 2)
+    >>> parameters = [(a, "weight"), (b, "weight")]
+    >>> nn.utils.prune.global_unstructured(parameters, nn.utils.prune.L1Unstructured, amount=4)
+    >>> (a.weight_mask.sum() + b.weight_mask.sum()).item()
+    4.0
+    """
     if not isinstance(parameters, Iterable):
         raise errors.TypeError("global_unstructured(): parameters is not an Iterable")
     parameters = list(parameters)
@@ -449,7 +526,13 @@ def global_unstructured(
 
 
 def remove(module: M, name: str) -> M:
-    """Makes the pruning of a parameter permanent: it is an ordinary one, with its zeros."""
+    """Makes the pruning of a parameter permanent: it is an ordinary one, with its zeros.
+
+    >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", 1)
+    >>> layer = nn.utils.prune.remove(layer, "weight")
+    >>> nn.utils.prune.is_pruned(layer), layer.weight.count_nonzero().item()
+    (False, 3)
+    """
     key, method = _forward_hook.find(module, BasePruningMethod, name, "_tensor_name")
     if method is None:
         raise errors.ValueError(
@@ -461,7 +544,11 @@ def remove(module: M, name: str) -> M:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether a parameter of the module or of its parts is pruned."""
+    """Whether a parameter of the module or of its parts is pruned.
+
+    >>> nn.utils.prune.is_pruned(nn.Linear(2, 2))
+    False
+    """
     return any(
         isinstance(hook, BasePruningMethod)
         for part in module.modules()

@@ -26,6 +26,10 @@ class PackedSequence(_Parts):
 
     batch_sizes says how many sequences have each step; the indices, None for a batch that is in the
     order of its lengths, which sequence stands where, and the inverse.
+
+    >>> packed = nn.utils.rnn.pack_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])])
+    >>> packed.data, packed.batch_sizes
+    (tensor([1., 3., 2.]), tensor([2, 1]))
     """
 
     __slots__ = ()
@@ -54,43 +58,56 @@ class PackedSequence(_Parts):
         return type(self)(data, self.batch_sizes, *indices)
 
     def cpu(self) -> Self:
+        """The data on the CPU."""
         return self.to("cpu")
 
     def cuda(self, *args: Any, **kwargs: Any) -> Self:
+        """Raises DeviceError: there is no CUDA device."""
         return self.to("cuda")
 
     def pin_memory(self) -> Self:
+        """The sequence itself: no other device reads its memory."""
         return self
 
     def is_pinned(self) -> bool:
+        """False: memory of the host is the only kind there is."""
         return self.data.is_pinned()
 
     @property
     def is_cuda(self) -> bool:
+        """False."""
         return self.data.is_cuda
 
     def double(self) -> Self:
+        """The data as float64."""
         return self.to(_C.float64)
 
     def float(self) -> Self:
+        """The data as float32."""
         return self.to(_C.float32)
 
     def half(self) -> Self:
+        """The data as float16."""
         return self.to(_C.float16)
 
     def long(self) -> Self:
+        """The data as int64."""
         return self.to(_C.int64)
 
     def int(self) -> Self:
+        """The data as int32."""
         return self.to(_C.int32)
 
     def short(self) -> Self:
+        """The data as int16."""
         return self.to(_C.int16)
 
     def char(self) -> Self:
+        """The data as int8."""
         return self.to(_C.int8)
 
     def byte(self) -> Self:
+        """The data as uint8."""
         return self.to(_C.uint8)
 
 
@@ -104,7 +121,11 @@ def _check_packed(function, sequence):
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """Which place each element of a permutation has."""
+    """Which place each element of a permutation has.
+
+    >>> nn.utils.rnn.invert_permutation(kiln.tensor([2, 0, 1]))
+    tensor([1, 2, 0])
+    """
     return None if permutation is None else _C.argsort(permutation)
 
 
@@ -117,6 +138,10 @@ def pack_padded_sequence(
     """Padded sequences [T, N, ..] ([N, T, ..] with batch_first) without their padding.
 
     With enforce_sorted the lengths must not grow; else the batch is sorted.
+
+    >>> x = kiln.tensor([[1., 3.], [2., 0.]])
+    >>> nn.utils.rnn.pack_padded_sequence(x, [2, 1]).data
+    tensor([1., 3., 2.])
     """
     return PackedSequence(
         *_C._pack_padded_sequence(input, _lengths(lengths), batch_first, enforce_sorted)
@@ -129,7 +154,13 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The padded sequences in their first order, and their lengths."""
+    """The padded sequences in their first order, and their lengths.
+
+    >>> packed = nn.utils.rnn.pack_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])])
+    >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1., 2.],
+            [3., 0.]]), tensor([2, 1]))
+    """
     _check_packed("pad_packed_sequence", sequence)
     if total_length is not None and total_length < 1:
         raise ValueError(
@@ -144,27 +175,46 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Tensor:
-    """Tensors [length, ..] as [longest, N, ..], or [N, longest, ..] with batch_first."""
+    """Tensors [length, ..] as [longest, N, ..], or [N, longest, ..] with batch_first.
+
+    >>> nn.utils.rnn.pad_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])], batch_first=True)
+    tensor([[1., 2.],
+            [3., 0.]])
+    """
     return _C._pad_sequence(list(sequences), batch_first, padding_value, padding_side)
 
 
 def unpad_sequence(
     padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
 ) -> list[Tensor]:
-    """The sequences without their padding, as a list."""
+    """The sequences without their padding, as a list.
+
+    >>> x = kiln.tensor([[1., 2.], [3., 0.]])
+    >>> nn.utils.rnn.unpad_sequence(x, kiln.tensor([2, 1]), batch_first=True)
+    [tensor([1., 2.]), tensor([3.])]
+    """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [x[:length] for x, length in zip(padded_sequences, _lengths(lengths).tolist())]
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Tensors [length, ..], packed."""
+    """Tensors [length, ..], packed.
+
+    >>> nn.utils.rnn.pack_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])]).data
+    tensor([1., 3., 2.])
+    """
     sequences = list(sequences)
     lengths = [len(x) for x in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences of a PackedSequence, as a list."""
+    """The sequences of a PackedSequence, as a list.
+
+    >>> packed = nn.utils.rnn.pack_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])])
+    >>> nn.utils.rnn.unpack_sequence(packed)
+    [tensor([1., 2.]), tensor([3.])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

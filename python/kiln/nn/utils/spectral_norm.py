@@ -23,7 +23,12 @@ _VERSION = 1  # of its part of a state dict: since then v is saved, and the weig
 
 
 class SpectralNorm:
-    """The hook: weight = weight_orig / (u' W v), with u and v by power iteration."""
+    """The hook: weight = weight_orig / (u' W v), with u and v by power iteration.
+
+    >>> layer = nn.utils.spectral_norm(nn.Linear(2, 2))
+    >>> "weight_orig" in dict(layer.named_parameters())
+    True
+    """
 
     def __init__(
         self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
@@ -149,13 +154,22 @@ def spectral_norm(
 
     It is estimated by power iteration, n_power_iterations with each forward in training, which
     keeps its vectors in the buffers name_u and name_v.
+
+    >>> layer = nn.utils.spectral_norm(nn.Linear(2, 2))
+    >>> "weight_orig" in dict(layer.named_parameters())
+    True
     """
     SpectralNorm.apply(module, name, n_power_iterations, default_dim(module, dim), eps)
     return module
 
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
-    """Undoes spectral_norm."""
+    """Undoes spectral_norm.
+
+    >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(2, 2)))
+    >>> "weight" in dict(layer.named_parameters())
+    True
+    """
     key, hook = _forward_hook.find(module, SpectralNorm, name)
     if hook is None:
         raise errors.ValueError(f"spectral_norm of '{name}' not found in {module}")

@@ -24,7 +24,12 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """module(*args, **kwargs) with these tensors in place of its own. Deprecated."""
+    """module(*args, **kwargs) with these tensors in place of its own. Deprecated.
+
+    >>> kiln.func.functional_call(nn.Linear(1, 1), {"weight": kiln.ones(1, 1), "bias": kiln.ones(1)},
+    ...                           kiln.tensor([[2.]]))
+    tensor([[3.]])
+    """
     warnings.warn(
         "`nn.utils.stateless.functional_call` is deprecated; use `func.functional_call`, which does"
         " the same.",

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 class WeightNorm:
-    """The hook: weight = g v / |v|."""
+    """The hook: weight = g v / |v|.
+
+    >>> layer = nn.utils.weight_norm(nn.Linear(2, 1))
+    >>> layer.weight_g.shape
+    kiln.Size([1, 1])
+    """
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
@@ -65,6 +70,10 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """The parameter becomes name_g, norms for each index of dim, and name_v, directions.
 
     dim=None: one norm of all. Deprecated: parametrizations.weight_norm.
+
+    >>> layer = nn.utils.weight_norm(nn.Linear(2, 1))
+    >>> layer.weight_g.shape, layer.weight_v.shape
+    (kiln.Size([1, 1]), kiln.Size([1, 2]))
     """
     warnings.warn(
         "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
@@ -76,7 +85,12 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
-    """Undoes weight_norm."""
+    """Undoes weight_norm.
+
+    >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(2, 1)))
+    >>> "weight" in dict(layer.named_parameters())
+    True
+    """
     key, hook = _forward_hook.find(module, WeightNorm, name)
     if hook is None:
         raise errors.ValueError(f"weight_norm of '{name}' not found in {module}")

@@ -38,7 +38,12 @@ def _like(container, values):
 
 
 def default_convert(data: Any) -> Any:
-    """NumPy's arrays and numbers within `data` become tensors; all else stays."""
+    """NumPy's arrays and numbers within `data` become tensors; all else stays.
+
+    >>> import numpy as np
+    >>> kiln.utils.data.default_convert({"x": np.array([1, 2]), "name": "a"})
+    {'x': tensor([1, 2]), 'name': 'a'}
+    """
     if isinstance(data, _C.Tensor) or isinstance(data, _TEXT):
         return data
     if _is_numpy(data):
@@ -56,6 +61,10 @@ def default_collate(batch: Sequence[Any]) -> Any:
     Mappings, named tuples and sequences are collated part by part; strings stay a list. Raises
     TypeError for anything else, ShapeError for tensors of different shapes, and ValueError for
     sequences of different lengths.
+
+    >>> kiln.utils.data.default_collate([(kiln.tensor([1, 2]), 5), (kiln.tensor([3, 4]), 6)])
+    [tensor([[1, 2],
+            [3, 4]]), tensor([5, 6])]
     """
     if len(batch) == 0:
         raise errors.ValueError("default_collate: there are no samples")

@@ -56,6 +56,10 @@ class DataLoader(Generic[T_co]):
 
     Raises ValueError for options that exclude each other. An exception of the data set comes out of
     the loop, from a worker with the worker's traceback in its message.
+
+    >>> loader = kiln.utils.data.DataLoader(kiln.utils.data.TensorDataset(kiln.arange(5)), batch_size=2)
+    >>> [batch.tolist() for (batch,) in loader]
+    [[0, 1], [2, 3], [4]]
     """
 
     def __init__(

@@ -33,6 +33,14 @@ class Dataset(Generic[T_co]):
     """Samples by number. A subclass has __getitem__(index) and, for most samplers, __len__().
 
     __getitems__(indices), where it is defined, gives the samples of a batch as a list.
+
+    >>> class Squares(kiln.utils.data.Dataset):
+    ...     def __len__(self):
+    ...         return 3
+    ...     def __getitem__(self, index):
+    ...         return index**2
+    >>> list(kiln.utils.data.DataLoader(Squares(), batch_size=3))
+    [tensor([0, 1, 4])]
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -48,6 +56,12 @@ class IterableDataset(Dataset[T_co]):
 
     With several workers each has a copy of the data set and iterates over it: __iter__() asks
     get_worker_info() which part is its own.
+
+    >>> class Squares(kiln.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return (i**2 for i in range(3))
+    >>> list(kiln.utils.data.DataLoader(Squares(), batch_size=3))
+    [tensor([0, 1, 4])]
     """
 
     def __add__(self, other: Dataset[T_co]) -> ChainDataset[T_co]:  # type: ignore[override]
@@ -55,7 +69,11 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset["tuple[Tensor, ...]"]):
-    """Sample i is (tensors[0][i], tensors[1][i], ...). All have the same first dim."""
+    """Sample i is (tensors[0][i], tensors[1][i], ...). All have the same first dim.
+
+    >>> kiln.utils.data.TensorDataset(kiln.tensor([1, 2]), kiln.tensor([3, 4]))[1]
+    (tensor(2), tensor(4))
+    """
 
     def __init__(self, *tensors: Tensor) -> None:
         if not tensors:
@@ -76,7 +94,11 @@ class TensorDataset(Dataset["tuple[Tensor, ...]"]):
 
 
 class StackDataset(Dataset[Any]):
-    """Samples of several data sets side by side: tuples, or dicts for data sets given by name."""
+    """Samples of several data sets side by side: tuples, or dicts for data sets given by name.
+
+    >>> kiln.utils.data.StackDataset([1, 2], [3, 4])[1]
+    (2, 4)
+    """
 
     def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if args and kwargs:
@@ -107,7 +129,12 @@ class StackDataset(Dataset[Any]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """The samples of several data sets, one after another."""
+    """The samples of several data sets, one after another.
+
+    >>> data = kiln.utils.data.ConcatDataset([[1, 2], [3]])
+    >>> len(data), data[2]
+    (3, 3)
+    """
 
     def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = list(datasets)
@@ -133,7 +160,14 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset[T_co]):
-    """The samples of several iterable data sets, one after another."""
+    """The samples of several iterable data sets, one after another.
+
+    >>> class Numbers(kiln.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter([1, 2])
+    >>> list(kiln.utils.data.ChainDataset([Numbers(), Numbers()]))
+    [1, 2, 1, 2]
+    """
 
     def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = datasets
@@ -152,7 +186,12 @@ class ChainDataset(IterableDataset[T_co]):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a data set with these numbers."""
+    """The samples of a data set with these numbers.
+
+    >>> data = kiln.utils.data.Subset([10, 20, 30], [2, 0])
+    >>> len(data), data[0]
+    (2, 30)
+    """
 
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -190,6 +229,10 @@ def random_split(
 
     lengths: whole numbers that sum to len(dataset), or fractions that sum to 1: then each gets
     floor(fraction len(dataset)) samples, and what is left goes to the first ones, one each.
+
+    >>> parts = kiln.utils.data.random_split(range(10), [7, 3])
+    >>> [len(part) for part in parts]
+    [7, 3]
     """
     total = len(dataset)  # type: ignore[arg-type]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1 + 1e-9 and max(lengths) <= 1:

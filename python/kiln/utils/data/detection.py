@@ -144,6 +144,13 @@ class COCODetection(Dataset[Any]):
     transform: gets image and target and returns both. An entry that is wrong is a ValueError that names
     the file, the entry and its field. errors="skip": such entries are left out and counted in skipped;
     in the place of an image that cannot be read comes the next one that can, and skipped_images has it.
+
+    >>> import json
+    >>> annotations = {"images": [], "annotations": [], "categories": [{"id": 1, "name": "cat"}]}
+    >>> with open("boxes.json", "w") as file:
+    ...     json.dump(annotations, file)
+    >>> len(kiln.utils.data.COCODetection(".", "boxes.json"))
+    0
     """
 
     def __init__(
@@ -299,7 +306,13 @@ class COCODetection(Dataset[Any]):
 
 def collate_detections(samples: Sequence[Any]) -> tuple[Any, list[Any]]:
     """A batch of (image, target): images as one tensor [B, C, H, W] where their sizes are equal, else as
-    a list, and the list of targets, since images have boxes of different numbers."""
+    a list, and the list of targets, since images have boxes of different numbers.
+
+    >>> samples = [(kiln.zeros(3, 4, 4), {}), (kiln.zeros(3, 4, 4), {})]
+    >>> images, targets = kiln.utils.data.collate_detections(samples)
+    >>> images.shape, targets
+    (kiln.Size([2, 3, 4, 4]), [{}, {}])
+    """
     images: Any = [image for image, _ in samples]
     if all(image.shape == images[0].shape for image in images):
         images = _C.stack(images)

@@ -19,7 +19,13 @@ __all__ = ["CIFAR10", "CIFAR100", "IDXDataset", "ImageFolder", "NumPyDataset", "
 
 
 class NumPyDataset(TensorDataset):
-    """Row i of each array of .npy files, or of an .npz file's arrays with these names (all, in order)."""
+    """Row i of each array of .npy files, or of an .npz file's arrays with these names (all, in order).
+
+    >>> import numpy as np
+    >>> np.save("x.npy", np.array([[1, 2], [3, 4]]))
+    >>> kiln.utils.data.NumPyDataset("x.npy")[1]
+    (tensor([3, 4]),)
+    """
 
     def __init__(self, *paths: StrPath, names: Sequence[str] | None = None) -> None:
         from ..._io import load
@@ -41,7 +47,13 @@ class NumPyDataset(TensorDataset):
 
 
 class IDXDataset(TensorDataset):
-    """Row i of each IDX file, gzipped or not, such as MNIST's images and labels."""
+    """Row i of each IDX file, gzipped or not, such as MNIST's images and labels.
+
+    >>> with open("labels.idx", "wb") as file:  # type uint8, one dim of 2 elements
+    ...     _ = file.write(bytes([0, 0, 8, 1, 0, 0, 0, 2, 5, 7]))
+    >>> kiln.utils.data.IDXDataset("labels.idx")[1]
+    (tensor(7, dtype=kiln.uint8),)
+    """
 
     def __init__(self, *paths: StrPath) -> None:
         super().__init__(*(_C._vision._read_idx(file_name("IDXDataset", p)) for p in paths))
@@ -86,7 +98,16 @@ class _CIFAR(Dataset[Any]):
 
 
 class CIFAR10(_CIFAR):
-    """CIFAR-10 from the folder that its binary version unpacks to: uint8 [3, 32, 32], 0 to 9."""
+    """CIFAR-10 from the folder that its binary version unpacks to: uint8 [3, 32, 32], 0 to 9.
+
+    >>> import os
+    >>> os.makedirs("cifar", exist_ok=True)
+    >>> with open("cifar/test_batch.bin", "wb") as file:  # one image of class 3
+    ...     _ = file.write(bytes([3]) + bytes(3072))
+    >>> image, label = kiln.utils.data.CIFAR10("cifar", train=False)[0]
+    >>> image.shape, int(label)
+    (kiln.Size([3, 32, 32]), 3)
+    """
 
     def __init__(
         self, root: StrPath, train: bool = True, transform: Callable[[Any], Any] | None = None
@@ -96,7 +117,16 @@ class CIFAR10(_CIFAR):
 
 
 class CIFAR100(_CIFAR):
-    """CIFAR-100 likewise, with its 100 fine classes, or its 20 coarse ones."""
+    """CIFAR-100 likewise, with its 100 fine classes, or its 20 coarse ones.
+
+    >>> import os
+    >>> os.makedirs("cifar", exist_ok=True)
+    >>> with open("cifar/test.bin", "wb") as file:  # one image of coarse class 2, fine class 7
+    ...     _ = file.write(bytes([2, 7]) + bytes(3072))
+    >>> image, label = kiln.utils.data.CIFAR100("cifar", train=False)[0]
+    >>> int(label)
+    7
+    """
 
     def __init__(
         self,
@@ -115,6 +145,11 @@ class TextLinesDataset(Dataset[Any]):
     """The lines of text files, without their ends. Of the files only the places of lines are kept.
 
     errors: what is not in the encoding is an error that names file and line, or with "skip" left out.
+
+    >>> with open("lines.txt", "w") as file:
+    ...     _ = file.write("one\\ntwo\\n")
+    >>> kiln.utils.data.TextLinesDataset("lines.txt")[1]
+    'two'
     """
 
     def __init__(
@@ -165,6 +200,15 @@ class ImageFolder(Dataset[Any]):
     [3, H, W].
     errors="skip": in the place of an image that cannot be read comes the next one that can; skipped is
     the set of those met so far.
+
+    >>> import base64, os
+    >>> white = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+    >>> os.makedirs("pictures/cats", exist_ok=True)
+    >>> with open("pictures/cats/one.png", "wb") as file:  # one pixel
+    ...     _ = file.write(base64.b64decode(white))
+    >>> image, label = kiln.utils.data.ImageFolder("pictures")[0]
+    >>> image.shape, label
+    (kiln.Size([3, 1, 1]), 0)
     """
 
     def __init__(

@@ -44,7 +44,15 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
-    """Numbers of samples, in order. A subclass has __iter__() and, mostly, __len__()."""
+    """Numbers of samples, in order. A subclass has __iter__() and, mostly, __len__().
+
+    >>> class Backwards(kiln.utils.data.Sampler):
+    ...     def __iter__(self):
+    ...         return iter([2, 1, 0])
+    >>> loader = kiln.utils.data.DataLoader([10, 20, 30], batch_size=3, sampler=Backwards())
+    >>> list(loader)
+    [tensor([30, 20, 10])]
+    """
 
     def __init__(self, data_source: Any = None) -> None:
         pass
@@ -54,7 +62,11 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2 and so on."""
+    """0, 1, 2 and so on.
+
+    >>> list(kiln.utils.data.SequentialSampler([10, 20, 30]))
+    [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -71,6 +83,9 @@ class RandomSampler(Sampler[int]):
 
     num_samples: how many; without replacement, more than there are means several orders one after
     another. generator: where the numbers come from; None: a seed of the default generator.
+
+    >>> sorted(kiln.utils.data.RandomSampler([10, 20, 30]))
+    [0, 1, 2]
     """
 
     def __init__(
@@ -90,6 +105,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
+        """How many numbers it gives."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -112,7 +128,11 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """These numbers in a random order."""
+    """These numbers in a random order.
+
+    >>> sorted(kiln.utils.data.SubsetRandomSampler([5, 7]))
+    [5, 7]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -127,7 +147,11 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """num_samples numbers of [0, len(weights)), each with a probability like its weight."""
+    """num_samples numbers of [0, len(weights)), each with a probability like its weight.
+
+    >>> list(kiln.utils.data.WeightedRandomSampler([0., 1.], 3))
+    [1, 1, 1]
+    """
 
     def __init__(
         self,
@@ -158,7 +182,11 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of batch_size numbers of another sampler; drop_last leaves out a shorter last one."""
+    """Lists of batch_size numbers of another sampler; drop_last leaves out a shorter last one.
+
+    >>> list(kiln.utils.data.BatchSampler([0, 1, 2], batch_size=2, drop_last=False))
+    [[0, 1], [2]]
+    """
 
     def __init__(
         self, sampler: Sampler[int] | Iterable[int], batch_size: int, drop_last: bool
@@ -186,6 +214,10 @@ class DistributedSampler(Sampler[int]):
 
     Shuffled by seed + epoch: call set_epoch(epoch) before each epoch. drop_last leaves out what
     does not divide evenly; otherwise some numbers come twice.
+
+    >>> sampler = kiln.utils.data.DistributedSampler(range(4), num_replicas=2, rank=1, shuffle=False)
+    >>> list(sampler)
+    [1, 3]
     """
 
     def __init__(

@@ -43,6 +43,10 @@ def stratified_split(
 
     fractions: numbers that sum to 1, or to less. Of each label a subset gets the floor of its part, and
     those that are left go to the subsets that lack most.
+
+    >>> parts = kiln.utils.data.stratified_split(range(4), [0, 0, 1, 1], [0.5, 0.5])
+    >>> [len(part) for part in parts]
+    [2, 2]
     """
     if not fractions or any(f < 0 for f in fractions) or sum(fractions) > 1 + 1e-9:
         raise kiln_errors.ValueError(
@@ -73,6 +77,9 @@ def k_fold(
     """k pairs of (training subset, validation subset). Each sample is in one validation subset.
 
     shuffle: at random, not in order. labels: each fold gets its share of each label.
+
+    >>> [(len(train), len(valid)) for train, valid in kiln.utils.data.k_fold(range(6), 3)]
+    [(4, 2), (4, 2), (4, 2)]
     """
     n = len(dataset)  # type: ignore[arg-type]
     if isinstance(k, bool) or not isinstance(k, int) or not 2 <= k <= n:
@@ -104,6 +111,10 @@ class BucketBatchSampler(Sampler[list[int]]):
 
     Samples in random order are cut into buckets of `buckets` batches, each is sorted by length, and
     the batches come in random order. lengths: of each sample.
+
+    >>> sampler = kiln.utils.data.BucketBatchSampler([1, 9, 1, 9], batch_size=2, shuffle=False)
+    >>> sorted(sorted(batch) for batch in sampler)
+    [[0, 2], [1, 3]]
     """
 
     def __init__(

@@ -46,6 +46,14 @@ class TarShards(IterableDataset[Any]):
     png, jpg, jpeg and webp become images, cls a number, txt a text, json its value, and the rest stays bytes. Shards are
     dealt out to num_replicas processes and then to their workers. errors="skip": a bad sample is left
     out, and so is what follows the place where a shard is damaged; skipped counts them.
+
+    >>> import io, tarfile
+    >>> with tarfile.open("shard.tar", "w") as tar:
+    ...     info = tarfile.TarInfo("one.txt")
+    ...     info.size = 2
+    ...     tar.addfile(info, io.BytesIO(b"hi"))
+    >>> list(kiln.utils.data.TarShards("shard.tar"))
+    [{'__key__': 'one', 'txt': 'hi'}]
     """
 
     def __init__(
@@ -122,6 +130,12 @@ class ShuffleBuffer(IterableDataset[T_co]):
 
     The order is a function of seed and epoch (and of the worker). Each pass is the next epoch, unless
     set_epoch(epoch) says otherwise.
+
+    >>> class Numbers(kiln.utils.data.IterableDataset):
+    ...     def __iter__(self):
+    ...         return iter([1, 2, 3])
+    >>> sorted(kiln.utils.data.ShuffleBuffer(Numbers(), 2))
+    [1, 2, 3]
     """
 
     def __init__(self, dataset: Dataset[T_co], buffer_size: int, seed: int = 0) -> None:
@@ -132,6 +146,7 @@ class ShuffleBuffer(IterableDataset[T_co]):
         self.dataset, self.buffer_size, self.seed, self.epoch = dataset, buffer_size, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
+        """Another order for another epoch."""
         self.epoch = epoch
 
     def __iter__(self) -> Iterator[T_co]:
@@ -154,7 +169,11 @@ class ShuffleBuffer(IterableDataset[T_co]):
 
 
 class MapDataset(Dataset[T_co]):
-    """The samples of a data set, each changed by a function. A stream becomes a stream."""
+    """The samples of a data set, each changed by a function. A stream becomes a stream.
+
+    >>> kiln.utils.data.MapDataset([1, 2], lambda x: x * 10)[1]
+    20
+    """
 
     def __new__(cls, dataset: Dataset[Any], function: Callable[[Any], T_co]) -> Self:
         if cls is MapDataset and isinstance(dataset, IterableDataset):
@@ -187,6 +206,9 @@ class WindowDataset(Dataset[Any]):
     """Windows of `size` neighbours of a sequence, `stride` apart: a tensor's rows [size, ..], or lists.
 
     horizon: so many that follow come as a second part, (window, what follows).
+
+    >>> kiln.utils.data.WindowDataset(kiln.tensor([1, 2, 3, 4]), 2)[1]
+    tensor([2, 3])
     """
 
     def __init__(self, sequence: Any, size: int, stride: int = 1, horizon: int = 0) -> None:

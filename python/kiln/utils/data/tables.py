@@ -57,6 +57,10 @@ class TableDataset(Dataset[Any]):
 
     A dict by column; with target, (features, target): the features are one float32 tensor of all columns,
     or of those named, and the target is what its column holds. skipped: how many rows were left out.
+
+    >>> table = kiln.utils.data.TableDataset({"x": kiln.tensor([1, 2]), "name": ["a", "b"]})
+    >>> table[1]
+    {'x': 2, 'name': 'b'}
     """
 
     def __init__(
@@ -227,6 +231,11 @@ class CSVDataset(TableDataset):
     types: bool, int, float or str by column; for others the first row decides between number and
     text. header: whether the first line has the names, or a list of them. Rows are numbered as the lines
     of the file. features, target, transform: see TableDataset.
+
+    >>> with open("table.csv", "w") as file:
+    ...     _ = file.write("x,y\\n1,a\\n2,b\\n")
+    >>> kiln.utils.data.CSVDataset("table.csv")[1]
+    {'x': 2, 'y': 'b'}
     """
 
     def __init__(
@@ -270,6 +279,11 @@ class JSONLinesDataset(TableDataset):
     """The objects of a file with one on each line. The first one decides which columns there are.
 
     types: bool, int, float, str, list or dict by column; for others the first line decides.
+
+    >>> with open("table.jsonl", "w") as file:
+    ...     _ = file.write('{"x": 1}\\n{"x": 2}\\n')
+    >>> kiln.utils.data.JSONLinesDataset("table.jsonl")[1]
+    {'x': 2}
     """
 
     def __init__(
@@ -305,7 +319,14 @@ class JSONLinesDataset(TableDataset):
 
 
 class SQLiteDataset(TableDataset):
-    """The rows that a query of an SQLite file gives, in the query's order. The file is only read."""
+    """The rows that a query of an SQLite file gives, in the query's order. The file is only read.
+
+    >>> import sqlite3
+    >>> with sqlite3.connect("table.db") as base:
+    ...     _ = base.executescript("CREATE TABLE t (x); INSERT INTO t VALUES (1), (2);")
+    >>> kiln.utils.data.SQLiteDataset("table.db", "SELECT x FROM t ORDER BY x")[1]
+    {'x': 2}
+    """
 
     def __init__(
         self, path: StrPath, query: str, parameters: Any = (), *,
@@ -360,7 +381,11 @@ class _Arrow(TableDataset):
 
 
 class ParquetDataset(_Arrow):
-    """The rows of a Parquet file, or of some columns of it. pyarrow must be installed."""
+    """The rows of a Parquet file, or of some columns of it. pyarrow must be installed.
+
+    >>> issubclass(kiln.utils.data.ParquetDataset, kiln.utils.data.TableDataset)
+    True
+    """
 
     def __init__(
         self, path: StrPath, *, columns: Sequence[str] | None = None,
@@ -377,7 +402,11 @@ class ParquetDataset(_Arrow):
 
 
 class ArrowDataset(_Arrow):
-    """The rows of an Arrow file (IPC, also called Feather). pyarrow must be installed."""
+    """The rows of an Arrow file (IPC, also called Feather). pyarrow must be installed.
+
+    >>> issubclass(kiln.utils.data.ArrowDataset, kiln.utils.data.TableDataset)
+    True
+    """
 
     def __init__(
         self, path: StrPath, *, columns: Sequence[str] | None = None,

@@ -39,7 +39,11 @@ class WorkerInfo:
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """The WorkerInfo in a worker process; None elsewhere."""
+    """The WorkerInfo in a worker process; None elsewhere.
+
+    >>> kiln.utils.data.get_worker_info() is None
+    True
+    """
     return _info
 
 

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 class RandomErasing(Transform):
     """With probability p, a rectangle of `scale` of the area and `ratio` of height to width becomes
-    value: a number, one for each channel, or "random" numbers (Zhong et al., 2020)."""
+    value: a number, one for each channel, or "random" numbers (Zhong et al., 2020).
+
+    >>> T = kiln.vision.transforms
+    >>> T.RandomErasing(p=1., scale=(0.25, 0.25), ratio=(1., 1.))(kiln.ones(1, 4, 4)).sum()
+    tensor(12.)
+    """
 
     options = ("p", "scale", "ratio", "value")
 
@@ -63,7 +68,11 @@ class RandomErasing(Transform):
 
 
 class RandAugment(Transform):
-    """num_ops random changes of 14, all of one magnitude (Cubuk et al., 2020)."""
+    """num_ops random changes of 14, all of one magnitude (Cubuk et al., 2020).
+
+    >>> kiln.vision.transforms.RandAugment()(kiln.zeros(3, 8, 8, dtype=kiln.uint8)).shape
+    kiln.Size([3, 8, 8])
+    """
 
     options = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation")
     OPS = (
@@ -142,6 +151,7 @@ class _Mixed(Transform):
         self.alpha, self.num_classes = alpha, num_classes
 
     def mix(self, images: Tensor, share: float, rng: Random) -> tuple[Tensor, float]:
+        """The images of a batch, mixed, and the share of each one's own label."""
         raise NotImplementedError
 
     def __call__(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -164,16 +174,30 @@ class _Mixed(Transform):
 
 
 class MixUp(_Mixed):
-    """Each image faded into the one before it (Zhang et al., 2018)."""
+    """Each image faded into the one before it (Zhang et al., 2018).
+
+    >>> mix = kiln.vision.transforms.MixUp(num_classes=2)
+    >>> images, labels = mix(kiln.ones(4, 3, 8, 8), kiln.tensor([0, 1, 0, 1]))
+    >>> images.shape, labels.shape
+    (kiln.Size([4, 3, 8, 8]), kiln.Size([4, 2]))
+    """
 
     def mix(self, images: Tensor, share: float, rng: Random) -> tuple[Tensor, float]:
+        """The images of a batch, mixed, and the share of each one's own label."""
         return images * share + images.roll(1, 0) * (1 - share), share
 
 
 class CutMix(_Mixed):
-    """A rectangle of each image taken from the one before it (Yun et al., 2019)."""
+    """A rectangle of each image taken from the one before it (Yun et al., 2019).
+
+    >>> mix = kiln.vision.transforms.CutMix(num_classes=2)
+    >>> images, labels = mix(kiln.ones(4, 3, 8, 8), kiln.tensor([0, 1, 0, 1]))
+    >>> images.shape, labels.shape
+    (kiln.Size([4, 3, 8, 8]), kiln.Size([4, 2]))
+    """
 
     def mix(self, images: Tensor, share: float, rng: Random) -> tuple[Tensor, float]:
+        """The images of a batch, mixed, and the share of each one's own label."""
         rows, columns = images.shape[-2:]
         x, y = rng.randrange(columns), rng.randrange(rows)
         half = 0.5 * math.sqrt(1 - share)

@@ -24,6 +24,7 @@ def draws() -> random.Random:
 
 
 def check_probability(op: str, p: float) -> None:
+    """Raises ValueError unless p is a number from 0 to 1."""
     if not 0 <= p <= 1:
         raise errors.ValueError(f"{op}: a probability must be from 0 to 1; got {p}")
 
@@ -39,7 +40,12 @@ class Transform:
 
 
 class Compose(Transform):
-    """One after another."""
+    """One after another.
+
+    >>> T = kiln.vision.transforms
+    >>> T.Compose([T.CenterCrop(2), T.Grayscale()])(kiln.zeros(3, 4, 4)).shape
+    kiln.Size([1, 2, 2])
+    """
 
     options: tuple[str, ...] = ("transforms",)
 
@@ -53,7 +59,11 @@ class Compose(Transform):
 
 
 class Lambda(Transform):
-    """A function of the image."""
+    """A function of the image.
+
+    >>> kiln.vision.transforms.Lambda(lambda image: image * 2)(kiln.ones(1, 1, 1)).item()
+    2.0
+    """
 
     options = ("lambd",)
 
@@ -67,7 +77,12 @@ class Lambda(Transform):
 
 
 class RandomApply(Compose):
-    """All of them with probability p, or none."""
+    """All of them with probability p, or none.
+
+    >>> T = kiln.vision.transforms
+    >>> T.RandomApply([T.CenterCrop(2)], p=1.)(kiln.zeros(3, 4, 4)).shape
+    kiln.Size([3, 2, 2])
+    """
 
     options = ("transforms", "p")
 
@@ -81,7 +96,12 @@ class RandomApply(Compose):
 
 
 class RandomChoice(Compose):
-    """One of them, with probabilities like p (as likely, by default)."""
+    """One of them, with probabilities like p (as likely, by default).
+
+    >>> T = kiln.vision.transforms
+    >>> T.RandomChoice([T.CenterCrop(2), T.RandomCrop(2)])(kiln.zeros(3, 4, 4)).shape
+    kiln.Size([3, 2, 2])
+    """
 
     options = ("transforms", "p")
 
@@ -98,7 +118,12 @@ class RandomChoice(Compose):
 
 
 class ToDtype(Transform):
-    """Another dtype; with scale, bytes from 0 to 255 become floats from 0 to 1, and back."""
+    """Another dtype; with scale, bytes from 0 to 255 become floats from 0 to 1, and back.
+
+    >>> image = kiln.tensor([[[255]]], dtype=kiln.uint8)
+    >>> kiln.vision.transforms.ToDtype(kiln.float32, scale=True)(image)
+    tensor([[[1.]]])
+    """
 
     options = ("dtype", "scale")
 
@@ -110,7 +135,11 @@ class ToDtype(Transform):
 
 
 class Normalize(Transform):
-    """(x - mean) / std of each channel."""
+    """(x - mean) / std of each channel.
+
+    >>> kiln.vision.transforms.Normalize([1.], [2.])(kiln.tensor([[[5.]]]))
+    tensor([[[2.]]])
+    """
 
     options = ("mean", "std")
 
@@ -122,7 +151,11 @@ class Normalize(Transform):
 
 
 class Resize(Transform):
-    """size: (rows, columns), or one number for the shorter side."""
+    """size: (rows, columns), or one number for the shorter side.
+
+    >>> kiln.vision.transforms.Resize((3, 5))(kiln.zeros(3, 8, 8)).shape
+    kiln.Size([3, 3, 5])
+    """
 
     options = ("size", "interpolation", "max_size", "antialias")
 
@@ -141,6 +174,12 @@ class Resize(Transform):
 
 
 class CenterCrop(Transform):
+    """The middle part. size: (rows, columns), or one number for both. What is beyond the edges is 0.
+
+    >>> kiln.vision.transforms.CenterCrop(2)(kiln.zeros(3, 4, 4)).shape
+    kiln.Size([3, 2, 2])
+    """
+
     options = ("size",)
 
     def __init__(self, size: Ints) -> None:
@@ -151,11 +190,24 @@ class CenterCrop(Transform):
 
 
 class FiveCrop(CenterCrop):
+    """The four corners (top left, top right, bottom left, bottom right) and the middle, as a tuple.
+
+    >>> len(kiln.vision.transforms.FiveCrop(2)(kiln.zeros(3, 4, 4)))
+    5
+    """
+
     def __call__(self, img: Tensor) -> Any:
         return F.five_crop(img, self.size)
 
 
 class Pad(Transform):
+    """More pixels around. padding: of all sides, (left and right, top and bottom), or (left, top, right, bottom).
+    padding_mode: constant (fill), edge, reflect or symmetric.
+
+    >>> kiln.vision.transforms.Pad(1)(kiln.zeros(3, 4, 4)).shape
+    kiln.Size([3, 6, 6])
+    """
+
     options = ("padding", "fill", "padding_mode")
 
     def __init__(self, padding: Ints, fill: float = 0, padding_mode: str = "constant") -> None:
@@ -166,7 +218,11 @@ class Pad(Transform):
 
 
 class RandomCrop(Transform):
-    """A part at a random place, of an image that is padded first."""
+    """A part at a random place, of an image that is padded first.
+
+    >>> kiln.vision.transforms.RandomCrop(4, padding=1)(kiln.zeros(3, 4, 4)).shape
+    kiln.Size([3, 4, 4])
+    """
 
     options = ("size", "padding", "pad_if_needed", "fill", "padding_mode")
 
@@ -206,6 +262,9 @@ class RandomResizedCrop(Transform):
     """A part with `scale` of the area and `ratio` of width to height, resized.
 
     Ten tries; then the middle, with a ratio as near as it can be.
+
+    >>> kiln.vision.transforms.RandomResizedCrop(4)(kiln.zeros(3, 8, 8)).shape
+    kiln.Size([3, 4, 4])
     """
 
     options = ("size", "scale", "ratio", "interpolation", "antialias")
@@ -257,6 +316,7 @@ class _Sometimes(Transform):
         self.p = p
 
     def change(self, img: Tensor) -> Tensor:
+        """The changed image."""
         raise NotImplementedError
 
     def __call__(self, img: Tensor) -> Tensor:
@@ -264,26 +324,51 @@ class _Sometimes(Transform):
 
 
 class RandomHorizontalFlip(_Sometimes):
+    """Left to right, with probability p.
+
+    >>> kiln.vision.transforms.RandomHorizontalFlip(p=1.)(kiln.tensor([[[1., 2.]]]))
+    tensor([[[2., 1.]]])
+    """
+
     def change(self, img: Tensor) -> Tensor:
+        """The flipped image."""
         return F.hflip(img)
 
 
 class RandomVerticalFlip(_Sometimes):
+    """Top to bottom, with probability p.
+
+    >>> kiln.vision.transforms.RandomVerticalFlip(p=1.)(kiln.tensor([[[1.], [2.]]])).flatten()
+    tensor([2., 1.])
+    """
+
     def change(self, img: Tensor) -> Tensor:
+        """The flipped image."""
         return F.vflip(img)
 
 
 class RandomGrayscale(_Sometimes):
-    """Without colour, with as many channels as before."""
+    """Without colour, with as many channels as before.
+
+    >>> kiln.vision.transforms.RandomGrayscale(p=1.)(kiln.zeros(3, 4, 4)).shape
+    kiln.Size([3, 4, 4])
+    """
 
     def __init__(self, p: float = 0.1) -> None:
         super().__init__(p)
 
     def change(self, img: Tensor) -> Tensor:
+        """The image without colour."""
         return F.rgb_to_grayscale(img, img.shape[-3])
 
 
 class Grayscale(Transform):
+    """0.2989 R + 0.587 G + 0.114 B, as one channel or three.
+
+    >>> kiln.vision.transforms.Grayscale()(kiln.zeros(3, 4, 4)).shape
+    kiln.Size([1, 4, 4])
+    """
+
     options = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1) -> None:
@@ -294,7 +379,11 @@ class Grayscale(Transform):
 
 
 class GaussianBlur(Transform):
-    """sigma: a number, or the two between which it is drawn."""
+    """sigma: a number, or the two between which it is drawn.
+
+    >>> kiln.vision.transforms.GaussianBlur(3)(kiln.ones(1, 4, 4)).round().sum()
+    tensor(16.)
+    """
 
     options = ("kernel_size", "sigma")
 
@@ -312,6 +401,9 @@ class ColorJitter(Transform):
     """Brightness, contrast, saturation and hue changed by random factors, in random order.
 
     A number v stands for factors from max(0, 1 - v) to 1 + v (hue: -v to v); or give both ends.
+
+    >>> kiln.vision.transforms.ColorJitter(brightness=(2., 2.))(kiln.ones(3, 1, 1) / 4).flatten()
+    tensor([0.5000, 0.5000, 0.5000])
     """
 
     options = ("brightness", "contrast", "saturation", "hue")
@@ -345,7 +437,12 @@ class ColorJitter(Transform):
 
 
 class RandomRotation(Transform):
-    """By an angle between two, or between -degrees and degrees."""
+    """By an angle between two, or between -degrees and degrees.
+
+    >>> kiln.vision.transforms.RandomRotation((90, 90))(kiln.tensor([[[1., 2.], [3., 4.]]]))
+    tensor([[[2., 4.],
+             [1., 3.]]])
+    """
 
     options = ("degrees", "interpolation")
 
@@ -358,7 +455,12 @@ class RandomRotation(Transform):
 
 
 class RandomAffine(Transform):
-    """Turned, moved by parts of its size, scaled, and sheared along x."""
+    """Turned, moved by parts of its size, scaled, and sheared along x.
+
+    >>> kiln.vision.transforms.RandomAffine(0)(kiln.tensor([[[1., 2.], [3., 4.]]]))
+    tensor([[[1., 2.],
+             [3., 4.]]])
+    """
 
     options = ("degrees", "translate", "scale", "shear", "interpolation")
 

@@ -30,7 +30,10 @@ hflip, vflip = _vision.hflip, _vision.vflip
 
 
 def check_image(op: str, x: Tensor, channels: Sequence[int] | None = None) -> None:
-    """Throws unless x is an image, with one of these numbers of channels."""
+    """Throws unless x is an image, with one of these numbers of channels.
+
+    >>> kiln.vision.transforms.functional.check_image("example", kiln.zeros(3, 2, 2))
+    """
     if not isinstance(x, _C.Tensor):
         raise errors.TypeError(f"{op}: expected a tensor; got {type(x).__name__}")
     if x.dim() < 3 or (channels is not None and x.shape[-3] not in channels):
@@ -41,7 +44,11 @@ def check_image(op: str, x: Tensor, channels: Sequence[int] | None = None) -> No
 
 
 def bound_of(x: Tensor) -> float:
-    """The largest value of a pixel."""
+    """The largest value of a pixel.
+
+    >>> kiln.vision.transforms.functional.bound_of(kiln.zeros(1, dtype=kiln.uint8))
+    255
+    """
     return 255 if x.dtype == _C.uint8 else 1.0
 
 
@@ -66,7 +73,12 @@ def _check_factor(op, factor):
 
 
 def convert_image_dtype(image: Tensor, dtype: dtype = _C.float32) -> Tensor:
-    """Bytes as floats from 0 to 1, and back; or one kind of float as another."""
+    """Bytes as floats from 0 to 1, and back; or one kind of float as another.
+
+    >>> image = kiln.tensor([[[255]]], dtype=kiln.uint8)
+    >>> kiln.vision.transforms.functional.convert_image_dtype(image)
+    tensor([[[1.]]])
+    """
     check_image("convert_image_dtype", image)
     if image.dtype == dtype:
         return image
@@ -80,7 +92,11 @@ def convert_image_dtype(image: Tensor, dtype: dtype = _C.float32) -> Tensor:
 def normalize(
     tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False
 ) -> Tensor:
-    """(x - mean) / std of each channel of floats."""
+    """(x - mean) / std of each channel of floats.
+
+    >>> kiln.vision.transforms.functional.normalize(kiln.tensor([[[5.]]]), [1.], [2.])
+    tensor([[[2.]]])
+    """
     check_image("normalize", tensor)
     if not tensor.is_floating_point():
         raise errors.DTypeError(f"normalize: expected floats; got {tensor.dtype}")
@@ -96,7 +112,11 @@ def normalize(
 
 
 def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
-    """0.2989 R + 0.587 G + 0.114 B, as one channel or three."""
+    """0.2989 R + 0.587 G + 0.114 B, as one channel or three.
+
+    >>> kiln.vision.transforms.functional.rgb_to_grayscale(kiln.ones(3, 2, 2)).shape
+    kiln.Size([1, 2, 2])
+    """
     check_image("rgb_to_grayscale", img, (1, 3))
     if img.shape[-3] == 3:
         red, green, blue = _wide(img).unbind(-3)
@@ -107,14 +127,22 @@ def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
 
 
 def adjust_brightness(img: Tensor, brightness_factor: float) -> Tensor:
-    """0: black; 1: as it is; 2: twice as bright."""
+    """0: black; 1: as it is; 2: twice as bright.
+
+    >>> kiln.vision.transforms.functional.adjust_brightness(kiln.ones(3, 1, 1) / 4, 2).flatten()
+    tensor([0.5000, 0.5000, 0.5000])
+    """
     check_image("adjust_brightness", img, (1, 3))
     _check_factor("adjust_brightness", brightness_factor)
     return _blend(img, _C.zeros_like(img), brightness_factor)
 
 
 def adjust_contrast(img: Tensor, contrast_factor: float) -> Tensor:
-    """0: grey; 1: as it is."""
+    """0: grey; 1: as it is.
+
+    >>> kiln.vision.transforms.functional.adjust_contrast(kiln.ones(3, 1, 1), 1.).flatten()
+    tensor([1., 1., 1.])
+    """
     check_image("adjust_contrast", img, (1, 3))
     _check_factor("adjust_contrast", contrast_factor)
     grey = _wide(rgb_to_grayscale(img)).mean((-3, -2, -1), keepdim=True)
@@ -123,7 +151,11 @@ def adjust_contrast(img: Tensor, contrast_factor: float) -> Tensor:
 
 
 def adjust_saturation(img: Tensor, saturation_factor: float) -> Tensor:
-    """0: without colour; 1: as it is."""
+    """0: without colour; 1: as it is.
+
+    >>> kiln.vision.transforms.functional.adjust_saturation(kiln.ones(3, 1, 1), 1.).flatten()
+    tensor([1., 1., 1.])
+    """
     check_image("adjust_saturation", img, (1, 3))
     _check_factor("adjust_saturation", saturation_factor)
     if img.shape[-3] == 1:
@@ -132,7 +164,12 @@ def adjust_saturation(img: Tensor, saturation_factor: float) -> Tensor:
 
 
 def adjust_hue(img: Tensor, hue_factor: float) -> Tensor:
-    """Turns all hues; 0.5 and -0.5 are half a turn."""
+    """Turns all hues; 0.5 and -0.5 are half a turn.
+
+    >>> red = kiln.tensor([1., 0., 0.]).reshape(3, 1, 1)
+    >>> kiln.vision.transforms.functional.adjust_hue(red, 0.5).flatten()
+    tensor([0., 1., 1.])
+    """
     check_image("adjust_hue", img, (1, 3))
     if not -0.5 <= hue_factor <= 0.5:
         raise errors.ValueError(f"adjust_hue: hue_factor must be from -0.5 to 0.5; got {hue_factor}")
@@ -145,7 +182,11 @@ def adjust_hue(img: Tensor, hue_factor: float) -> Tensor:
 
 
 def adjust_gamma(img: Tensor, gamma: float, gain: float = 1) -> Tensor:
-    """gain x^gamma."""
+    """gain x^gamma.
+
+    >>> kiln.vision.transforms.functional.adjust_gamma(kiln.ones(3, 1, 1) / 2, 2.).flatten()
+    tensor([0.2500, 0.2500, 0.2500])
+    """
     check_image("adjust_gamma", img)
     _check_factor("adjust_gamma", gamma)
     wide = convert_image_dtype(img, _C.float32) if img.dtype == _C.uint8 else img
@@ -153,7 +194,11 @@ def adjust_gamma(img: Tensor, gamma: float, gain: float = 1) -> Tensor:
 
 
 def adjust_sharpness(img: Tensor, sharpness_factor: float) -> Tensor:
-    """0: blurred; 1: as it is; 2: sharper. The outermost pixels stay."""
+    """0: blurred; 1: as it is; 2: sharper. The outermost pixels stay.
+
+    >>> kiln.vision.transforms.functional.adjust_sharpness(kiln.ones(1, 3, 3), 2.).sum()
+    tensor(9.)
+    """
     check_image("adjust_sharpness", img, (1, 3))
     _check_factor("adjust_sharpness", sharpness_factor)
     if min(img.shape[-2:]) <= 2:
@@ -169,12 +214,22 @@ def adjust_sharpness(img: Tensor, sharpness_factor: float) -> Tensor:
 
 
 def invert(img: Tensor) -> Tensor:
+    """The largest value minus x: a negative of the image.
+
+    >>> kiln.vision.transforms.functional.invert(kiln.tensor([[[0.25]]]))
+    tensor([[[0.7500]]])
+    """
     check_image("invert", img)
     return bound_of(img) - img
 
 
 def posterize(img: Tensor, bits: int) -> Tensor:
-    """Bytes of which only the highest bits are left."""
+    """Bytes of which only the highest bits are left.
+
+    >>> image = kiln.tensor([[[255]]], dtype=kiln.uint8)
+    >>> kiln.vision.transforms.functional.posterize(image, 1)
+    tensor([[[128]]], dtype=kiln.uint8)
+    """
     check_image("posterize", img)
     if img.dtype != _C.uint8:
         raise errors.DTypeError(f"posterize: expected uint8; got {img.dtype}")
@@ -184,13 +239,21 @@ def posterize(img: Tensor, bits: int) -> Tensor:
 
 
 def solarize(img: Tensor, threshold: float) -> Tensor:
-    """Inverts what is at the threshold or above."""
+    """Inverts what is at the threshold or above.
+
+    >>> kiln.vision.transforms.functional.solarize(kiln.tensor([[[0.25, 0.75]]]), 0.5)
+    tensor([[[0.2500, 0.2500]]])
+    """
     check_image("solarize", img)
     return _C.where(img >= threshold, invert(img), img)
 
 
 def autocontrast(img: Tensor) -> Tensor:
-    """Stretches each channel so that its darkest value is 0 and its brightest the largest one."""
+    """Stretches each channel so that its darkest value is 0 and its brightest the largest one.
+
+    >>> kiln.vision.transforms.functional.autocontrast(kiln.tensor([[[0.25, 0.5]]]))
+    tensor([[[0., 1.]]])
+    """
     check_image("autocontrast", img, (1, 3))
     wide, bound = _wide(img), bound_of(img)
     low = wide.amin((-2, -1), keepdim=True)
@@ -202,7 +265,12 @@ def autocontrast(img: Tensor) -> Tensor:
 
 
 def equalize(img: Tensor) -> Tensor:
-    """Bytes spread so that each value is as frequent, channel by channel."""
+    """Bytes spread so that each value is as frequent, channel by channel.
+
+    >>> image = kiln.tensor([[[7, 7]]], dtype=kiln.uint8)
+    >>> kiln.vision.transforms.functional.equalize(image)
+    tensor([[[7, 7]]], dtype=kiln.uint8)
+    """
     check_image("equalize", img, (1, 3))
     if img.dtype != _C.uint8:
         raise errors.DTypeError(f"equalize: expected uint8; got {img.dtype}")
@@ -230,7 +298,11 @@ def _pair(op, value, name):
 
 
 def gaussian_blur(img: Tensor, kernel_size: Ints, sigma: Floats | None = None) -> Tensor:
-    """kernel_size: odd, or (columns, rows); sigma likewise, by default 0.15 size + 0.35."""
+    """kernel_size: odd, or (columns, rows); sigma likewise, by default 0.15 size + 0.35.
+
+    >>> kiln.vision.transforms.functional.gaussian_blur(kiln.ones(1, 4, 4), 3).round().sum()
+    tensor(16.)
+    """
     check_image("gaussian_blur", img)
     sizes = _pair("gaussian_blur", kernel_size, "kernel_size")
     if sigma is None:
@@ -254,7 +326,11 @@ def resize(
     max_size: int | None = None,
     antialias: bool = True,
 ) -> Tensor:
-    """size: (rows, columns), or one number for the shorter side. max_size: of the longer one then."""
+    """size: (rows, columns), or one number for the shorter side. max_size: of the longer one then.
+
+    >>> kiln.vision.transforms.functional.resize(kiln.zeros(3, 4, 8), 2).shape
+    kiln.Size([3, 2, 4])
+    """
     check_image("resize", img)
     if isinstance(size, int) or len(size) == 1:
         short = size if isinstance(size, int) else size[0]
@@ -273,7 +349,11 @@ def resize(
 
 
 def pad(img: Tensor, padding: Ints, fill: float = 0, padding_mode: str = "constant") -> Tensor:
-    """padding: of all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
+    """padding: of all sides, (left and right, top and bottom), or (left, top, right, bottom).
+
+    >>> kiln.vision.transforms.functional.pad(kiln.zeros(3, 4, 4), 1).shape
+    kiln.Size([3, 6, 6])
+    """
     check_image("pad", img)
     sides = (padding,) if isinstance(padding, int) else tuple(padding)
     if len(sides) not in (1, 2, 4):
@@ -289,7 +369,11 @@ def pad(img: Tensor, padding: Ints, fill: float = 0, padding_mode: str = "consta
 
 
 def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
-    """A part. What is beyond the edges is 0."""
+    """A part. What is beyond the edges is 0.
+
+    >>> kiln.vision.transforms.functional.crop(kiln.tensor([[[1., 2., 3.]]]), 0, 1, 1, 2)
+    tensor([[[2., 3.]]])
+    """
     check_image("crop", img)
     if height < 0 or width < 0:
         raise errors.ValueError(f"crop: a size must not be negative; got {height} x {width}")
@@ -304,7 +388,11 @@ def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
 
 
 def center_crop(img: Tensor, output_size: Ints) -> Tensor:
-    """The middle part. What is beyond the edges is 0."""
+    """The middle part. What is beyond the edges is 0.
+
+    >>> kiln.vision.transforms.functional.center_crop(kiln.tensor([[[1., 2., 3.]]]), (1, 1))
+    tensor([[[2.]]])
+    """
     check_image("center_crop", img)
     height, width = _pair("center_crop", output_size, "output_size")
     rows, columns = img.shape[-2:]
@@ -316,7 +404,11 @@ def center_crop(img: Tensor, output_size: Ints) -> Tensor:
 
 
 def five_crop(img: Tensor, size: Ints) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The four corners (top left, top right, bottom left, bottom right) and the middle."""
+    """The four corners (top left, top right, bottom left, bottom right) and the middle.
+
+    >>> len(kiln.vision.transforms.functional.five_crop(kiln.zeros(3, 4, 4), 2))
+    5
+    """
     height, width = _pair("five_crop", size, "size")
     rows, columns = img.shape[-2:]
     if height > rows or width > columns:
@@ -336,11 +428,21 @@ def resized_crop(
     interpolation: str = "bilinear",
     antialias: bool = True,
 ) -> Tensor:
+    """A part, cut out by crop() and brought to a size by resize().
+
+    >>> kiln.vision.transforms.functional.resized_crop(kiln.zeros(3, 4, 4), 0, 0, 2, 2, (6, 6)).shape
+    kiln.Size([3, 6, 6])
+    """
     return resize(crop(img, top, left, height, width), size, interpolation, None, antialias)
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Tensor:
-    """Rows i to i + h and columns j to j + w become v."""
+    """Rows i to i + h and columns j to j + w become v.
+
+    >>> kiln.vision.transforms.functional.erase(kiln.ones(1, 2, 2), 0, 0, 1, 1, 0.)
+    tensor([[[0., 1.],
+             [1., 1.]]])
+    """
     if not inplace:
         img = img.clone()
     img[..., i : i + h, j : j + w] = v
@@ -365,6 +467,11 @@ def affine(
 
     center: (x, y), from the upper left corner; by default the middle. What comes from beyond the
     edges is 0.
+
+    >>> image = kiln.tensor([[[1., 2.], [3., 4.]]])
+    >>> kiln.vision.transforms.functional.affine(image, 0, (0, 0), 1., 0.)
+    tensor([[[1., 2.],
+             [3., 4.]]])
     """
     check_image("affine", img)
     if not scale > 0:
@@ -387,5 +494,10 @@ def affine(
 def rotate(
     img: Tensor, angle: float, interpolation: str = "nearest", center: Sequence[float] | None = None
 ) -> Tensor:
-    """Turned by degrees, counter-clockwise. What comes from beyond the edges is 0."""
+    """Turned by degrees, counter-clockwise. What comes from beyond the edges is 0.
+
+    >>> kiln.vision.transforms.functional.rotate(kiln.tensor([[[1., 2.], [3., 4.]]]), 90)
+    tensor([[[2., 4.],
+             [1., 3.]]])
+    """
     return affine(img, -angle, (0, 0), 1.0, 0.0, interpolation, center)

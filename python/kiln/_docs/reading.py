@@ -1,0 +1,204 @@
+"""Reads the text files of this folder, and puts docstrings together from them.
+
+    == A family of functions
+    A paragraph that the docstrings of all of them get: shapes, dtypes, errors.
+
+    # name
+    What this function has of its own.
+    >>> kiln.name(kiln.tensor([1, 2]))
+    tensor([1, 2])
+
+    # other = name
+
+    # Class.one Class.two
+    Of both.
+
+`other` does the same as `name`. A method of Tensor, and a function in place, take the
+entry of the function unless they have one; their example is made from the function's.
+"""
+
+from __future__ import annotations
+
+import functools
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from .. import _C
+
+_PARTS = {  # of the compiled module, and where the package has them
+    "_functional": "nn.functional.",
+    "_linalg": "linalg.",
+    "_fft": "fft.",
+    "_special": "special.",
+    "_init": "nn.init.",
+}
+_SHORT = {"nn.functional.": "F.", "nn.": "nn.", "Tensor.": "Tensor."}  # how examples write a name
+
+
+class Entry(NamedTuple):
+    """What the text files say of one name."""
+
+    text: str
+    shared: str
+    example: str
+
+
+def spelled(name: str) -> str:
+    """A name as examples call it: F.relu of nn.functional.relu, kiln.abs of abs."""
+    for prefix, short in _SHORT.items():
+        if name.startswith(prefix):
+            return short + name.removeprefix(prefix)
+    return f"kiln.{name}"
+
+
+def _entries_of(text: str) -> Iterator[tuple[str, Entry | str]]:
+    """(name, entry) and (name, the name that it is the same as), in their order."""
+    shared = ""
+    for block in re.split(r"^(?=(?:==|#) )", text, flags=re.M):
+        heading, _, body = block.strip("\n").partition("\n")
+        if heading.startswith("== "):
+            shared = body.strip()
+        elif heading.startswith("# "):
+            name, _, same = heading[2:].partition(" = ")
+            if same:
+                yield name, same
+                continue
+            words, mark, example = body.partition(">>> ")
+            for each in name.split():
+                yield each, Entry(words.strip(), shared, (mark + example).strip())
+
+
+@functools.cache
+def entries() -> dict[str, Entry]:
+    """All entries by name: abs, Tensor.view, nn.functional.relu, linalg.inv, nn.Linear, .."""
+    found: dict[str, Entry] = {}
+    aliases: dict[str, str] = {}
+    for path in sorted(pathlib.Path(__file__).parent.glob("*.txt")):
+        for name, entry in _entries_of(path.read_text(encoding="utf-8")):
+            if name in found or name in aliases:
+                raise ValueError(f"{path.name}: a second entry of {name}")
+            if isinstance(entry, str):
+                aliases[name] = entry
+            else:
+                found[name] = entry
+    for name, same in aliases.items():
+        entry = found[same]
+        found[name] = entry._replace(example=_renamed(entry.example, same, name))
+    return found
+
+
+def _renamed(example: str, old: str, new: str) -> str:
+    if new.startswith("Tensor."):
+        return re.sub(rf"\.{re.escape(old.rpartition('.')[2])}\(", f".{new.rpartition('.')[2]}(", example)
+    return re.sub(rf"\b{re.escape(spelled(old))}\(", f"{spelled(new)}(", example)
+
+
+def _argument_end(text: str, start: int) -> int:
+    """Where the argument that begins at start ends: its comma, or the closing parenthesis."""
+    depth = 0
+    for i in range(start, len(text)):
+        if text[i] in "([{":
+            depth += 1
+        elif text[i] in ")]}":
+            if depth == 0:
+                return i
+            depth -= 1
+        elif text[i] == "," and depth == 0:
+            return i
+    return len(text)
+
+
+def as_method(example: str, function: str, method: str) -> str:
+    """kiln.add(x, y) as x.add(y) or x.add_(y), everywhere in an example."""
+    call = f"{spelled(function)}("
+    while (at := example.find(call)) >= 0:
+        start = at + len(call)
+        end = _argument_end(example, start)
+        rest = example[end:].removeprefix(",").lstrip() if example[end : end + 1] == "," else example[end:]
+        example = f"{example[:at]}{example[start:end]}.{method}({rest}"
+    return example
+
+
+def entry_of(name: str) -> Entry | None:
+    """The entry of a name; of a method of Tensor or a form in place that of the function."""
+    all_entries = entries()
+    if name in all_entries or not name.startswith("Tensor."):
+        return all_entries.get(name)
+    method = name.removeprefix("Tensor.")
+    if method in all_entries:
+        entry = all_entries[method]
+        return entry._replace(example=as_method(entry.example, method, method))
+    base = method.removesuffix("_")
+    if base == method or base not in all_entries:
+        return None
+    entry = all_entries[base]
+    words = f"{base}() in place: the tensor itself takes the values, and is the result."
+    return Entry(f"{words} {entry.text}".strip(), entry.shared, as_method(entry.example, base, method))
+
+
+def _sentence(line: str) -> str:
+    """The short text of a binding, with a capital letter and a full stop."""
+    line = line.strip()
+    first = re.match(r"([a-z]{2,})(?= [a-z(]|$)|([a-z]{2,})(?=,)", line)
+    if first and not re.match(r"(log|exp|max|min|sin|cos|sqrt)\b", line):
+        line = line[0].upper() + line[1:]
+    return line if not line or line.endswith(".") else f"{line}."
+
+
+def compose(signatures: str, lines: list[str], name: str) -> str:
+    """A docstring: signatures, what a binding says, and the entry of the name."""
+    entry = entry_of(name)
+    parts = [signatures]
+    short = [line for line in dict.fromkeys(lines) if line.strip() and "\n" not in line]
+    parts.append(" ".join(map(_sentence, short)))
+    parts += [line.strip() for line in dict.fromkeys(lines) if "\n" in line]
+    if entry:
+        parts += [entry.text, entry.shared, entry.example]
+    return "\n\n".join(part for part in parts if part)
+
+
+def name_of(function: Any) -> str | None:
+    """The name of a bound function, as the entries have it; None if it is not of this package."""
+    module, _, part = function.__module__.rpartition(".")
+    if module.partition(".")[0] != "kiln" and part != "kiln":
+        return None
+    owner = getattr(_C, function.__qualname__.partition(".")[0], None)
+    home = name_of_class(owner) if isinstance(owner, type) else ""
+    if part in ("_C", "kiln") and home.startswith("nn."):
+        return "nn." + function.__qualname__
+    return _PARTS.get(part, "" if part in ("_C", "kiln") else f"{part.strip('_')}.") + function.__qualname__
+
+
+def name_of_class(kind: type) -> str:
+    """The name of a class, as the entries have it: Tensor, nn.Linear, metrics.Accuracy, .."""
+    _, *parts = kind.__module__.split(".")
+    home = "nn" if parts[:1] == ["nn"] else parts[-1].lstrip("_") if parts else ""
+    return f"{home}.{kind.__name__}" if home not in ("", "C") else kind.__name__
+
+
+def _lines_of(function: Any) -> list[str]:
+    """What the binding of a function says."""
+    return [line for _, line, _ in getattr(function, "__nb_signature__", ()) if line]
+
+
+def _lines_of_function(name: str) -> list[str]:
+    """What the binding of a function says, for the method of its name or the form in place."""
+    if not name.startswith("Tensor.") or name in entries():
+        return []
+    method = name.removeprefix("Tensor.")
+    for place in (_C.Tensor, _C):
+        for word in (method, method.removesuffix("_")):
+            if lines := _lines_of(getattr(place, word, None)):
+                return lines
+    return []
+
+
+def docstring_of(function: Any, text: str) -> str:
+    """The docstring of a bound function, of which nanobind gives text."""
+    name = name_of(function)
+    if name is None:
+        return text
+    signatures = text.split("\n\n")[0].rstrip("\n")
+    return compose(signatures, _lines_of(function) or _lines_of_function(name), name)
