@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ._C import Tensor, device, dtype
 from .nn.module import Module
@@ -13,6 +13,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 M = TypeVar("M", bound=Module)
+M_co = TypeVar("M_co", covariant=True)
 
 # A device, or its name.
 DeviceLike: TypeAlias = device | str
@@ -36,3 +37,11 @@ Hook1: TypeAlias = Callable[[Any], Any]
 Hook2: TypeAlias = Callable[[Any, Any], Any]
 Hook3: TypeAlias = Callable[[Any, Any, Any], Any]
 Hook4: TypeAlias = Callable[[Any, Any, Any, Any], Any]
+
+
+class Builder(Protocol[M_co]):
+    """A function that builds a model, such as kiln.models.resnet18."""
+
+    def __call__(
+        self, *, weights: Any = None, progress: bool = True, **options: Any
+    ) -> M_co: ...

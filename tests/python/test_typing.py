@@ -1,16 +1,26 @@
 """Types: checkers accept ordinary programs in strict mode and refuse wrong ones."""
 
 import importlib.util
+import inspect
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import types
 
 import pytest
 
 import kiln
+import kiln.models
+import kiln.onnx
+import kiln.rl
+import kiln.train
+import kiln.vision
 from test_programs import FOLDER, MODELS, PROGRAMS, with_kiln
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "fuzz"))
+from surface_targets import modules  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("mypy") is None and not os.environ.get("KILN_CI"),
@@ -42,6 +52,42 @@ def mypy(tmp_path_factory):
 def test_the_package(mypy, tmp_path):
     code, printed = mypy("-p", "kiln", cwd=tmp_path)
     assert code == 0, printed
+
+
+def functions_of(space):
+    """(name, function) of the functions of Python of a module or a class, those behind decorators."""
+    for name, value in vars(space).items():
+        if name.startswith("_") and name not in ("__init__", "__call__"):
+            continue
+        value = getattr(value, "__func__", getattr(value, "fget", value))
+        value = inspect.unwrap(value) if callable(value) else value
+        if isinstance(value, types.FunctionType) and value.__module__.startswith("kiln"):
+            yield f"{space.__name__}.{name}", value
+
+
+def test_every_public_function_has_types():
+    spaces = modules()
+    for module in list(spaces):
+        values = [v for n, v in vars(module).items() if isinstance(v, type) and n[0] != "_"]
+        spaces += [v for v in values if v.__module__.startswith("kiln")]
+    functions = {id(f): (name, f) for space in spaces for name, f in functions_of(space)}
+    assert len(functions) > 900
+    without = []
+    for name, function in functions.values():
+        code = function.__code__
+        # Those that are made of something else have their types in stubs.
+        made = code.co_name != function.__name__ or code.co_name == "<lambda>"
+        if made or hasattr(function, "__signature__") or not code.co_filename.endswith(".py"):
+            continue
+        signature = inspect.signature(function)
+        parameters = list(signature.parameters.values())
+        if "." in function.__qualname__ and parameters[:1]:
+            parameters = parameters[parameters[0].name in ("self", "cls") :]
+        if any(p.annotation is p.empty for p in parameters) or (
+            signature.return_annotation is signature.empty
+        ):
+            without.append(name)
+    assert not without, without
 
 
 def test_programs_in_strict_mode(mypy, tmp_path):

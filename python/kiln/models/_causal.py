@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from .._C import Tensor
 
 
-def continued(past_key_values, use_cache):
+def continued(
+    past_key_values: KeyValueCache | None, use_cache: bool
+) -> tuple[KeyValueCache | None, int]:
     """(cache, how many tokens it holds): the cache given, or a new one where one is wanted."""
     if use_cache and past_key_values is None:
         past_key_values = KeyValueCache()

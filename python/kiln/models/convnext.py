@@ -12,10 +12,11 @@ from ._vision import ConvNormActivation, LayerNorm2d, StochasticDepth, positive
 from ._weights import load_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
+    from typing import Any
 
     from .._C import Tensor
-    from .._typing import ModuleFactory
+    from .._typing import Builder, ModuleFactory
 
 
 class Permute(nn.Module):
@@ -116,8 +117,8 @@ class ConvNeXt(nn.Module):
 
 def _builder(
     name: str, depths: Sequence[int], dims: Sequence[int], stochastic_depth_prob: float
-) -> Callable[..., ConvNeXt]:
-    def build(*, weights=None, progress=True, **options):
+) -> Builder[ConvNeXt]:
+    def build(*, weights: Any = None, progress: bool = True, **options: Any) -> ConvNeXt:
         options = {"stochastic_depth_prob": stochastic_depth_prob, **options}
         return load_weights(ConvNeXt(depths, dims, **options), weights)
 

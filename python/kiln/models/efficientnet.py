@@ -19,11 +19,10 @@ from ._vision import (
 from ._weights import load_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from .._C import Tensor
-    from .._typing import ModuleFactory
+    from .._typing import Builder, ModuleFactory
 
 # expansion, kernel, stride, input channels, output channels, blocks
 _STAGES = [
@@ -138,7 +137,7 @@ def _builder(
     depth_mult: float,
     dropout: float,
     norm_layer: ModuleFactory | None = None,
-) -> Callable[..., EfficientNet]:
+) -> Builder[EfficientNet]:
     fixed = {
         "width_mult": width_mult,
         "depth_mult": depth_mult,
@@ -146,7 +145,7 @@ def _builder(
         "norm_layer": norm_layer,
     }
 
-    def build(*, weights=None, progress=True, **options):
+    def build(*, weights: Any = None, progress: bool = True, **options: Any) -> EfficientNet:
         return load_weights(EfficientNet(**{**fixed, **options}), weights)
 
     build.__name__ = build.__qualname__ = name

@@ -10,11 +10,11 @@ from ._vision import init_convolutions, positive
 from ._weights import load_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from .._C import Tensor
-    from .._typing import ModuleFactory
+    from .._typing import Builder, ModuleFactory
 
 
 def _conv3x3(inputs, outputs, stride=1, groups=1, dilation=1):
@@ -183,8 +183,8 @@ class ResNet(nn.Module):
 
 def _builder(
     name: str, block: type[BasicBlock] | type[Bottleneck], layers: Sequence[int], **fixed: Any
-) -> Callable[..., ResNet]:
-    def build(*, weights=None, progress=True, **options):
+) -> Builder[ResNet]:
+    def build(*, weights: Any = None, progress: bool = True, **options: Any) -> ResNet:
         return load_weights(ResNet(block, layers, **{**fixed, **options}), weights)
 
     build.__name__ = build.__qualname__ = name

@@ -10,9 +10,10 @@ from ._vision import init_convolutions, positive
 from ._weights import load_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Any
 
     from .._C import Tensor
+    from .._typing import Builder
 
 # Channels of the convolutions of each stage; a pool follows each stage.
 _STAGES = {
@@ -80,8 +81,8 @@ def make_features(depth: int, batch_norm: bool = False) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def _builder(depth: int, batch_norm: bool) -> Callable[..., VGG]:
-    def build(*, weights=None, progress=True, **options):
+def _builder(depth: int, batch_norm: bool) -> Builder[VGG]:
+    def build(*, weights: Any = None, progress: bool = True, **options: Any) -> VGG:
         return load_weights(VGG(make_features(depth, batch_norm), **options), weights)
 
     name = f"vgg{depth}" + ("_bn" if batch_norm else "")

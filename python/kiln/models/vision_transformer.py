@@ -15,9 +15,10 @@ from ._weights import load_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from .._C import Tensor
-    from .._typing import ModuleFactory
+    from .._typing import Builder, ModuleFactory
 
 
 class MLPBlock(nn.Sequential):
@@ -165,7 +166,7 @@ class VisionTransformer(nn.Module):
 
 def _builder(
     name: str, patch_size: int, num_layers: int, num_heads: int, hidden_dim: int, mlp_dim: int
-) -> Callable[..., VisionTransformer]:
+) -> Builder[VisionTransformer]:
     fixed = {
         "image_size": 224,
         "patch_size": patch_size,
@@ -175,7 +176,7 @@ def _builder(
         "mlp_dim": mlp_dim,
     }
 
-    def build(*, weights=None, progress=True, **options):
+    def build(*, weights: Any = None, progress: bool = True, **options: Any) -> VisionTransformer:
         return load_weights(VisionTransformer(**{**fixed, **options}), weights)
 
     build.__name__ = build.__qualname__ = name

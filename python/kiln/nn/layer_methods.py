@@ -1,6 +1,15 @@
 """What PyTorch's classes of single layers have beside forward."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import layers
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._C import Tensor
 
 
 def _from_pretrained(cls, embeddings, freeze=True, **options):
@@ -17,15 +26,15 @@ def _from_pretrained(cls, embeddings, freeze=True, **options):
 
 
 def _embedding(
-    cls,
-    embeddings,
-    freeze=True,
-    padding_idx=None,
-    max_norm=None,
-    norm_type=2.0,
-    scale_grad_by_freq=False,
-    sparse=False,
-):
+    cls: Any,
+    embeddings: Tensor,
+    freeze: bool = True,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
     return _from_pretrained(
         cls,
         embeddings,
@@ -39,17 +48,17 @@ def _embedding(
 
 
 def _embedding_bag(
-    cls,
-    embeddings,
-    freeze=True,
-    max_norm=None,
-    norm_type=2.0,
-    scale_grad_by_freq=False,
-    mode="mean",
-    sparse=False,
-    include_last_offset=False,
-    padding_idx=None,
-):
+    cls: Any,
+    embeddings: Tensor,
+    freeze: bool = True,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Any:
     return _from_pretrained(
         cls,
         embeddings,
@@ -69,11 +78,11 @@ for _class, _function in ((layers.Embedding, _embedding), (layers.EmbeddingBag, 
     setattr(_class, "from_pretrained", classmethod(_function))
 
 
-def _flatten_parameters(self):
+def _flatten_parameters(self: Any) -> None:
     """Nothing: the weights need no order of their own in memory."""
 
 
-def _all_weights(self):
+def _all_weights(self: Any) -> list[list[Any]]:
     """The parameters, a list for each direction of each layer."""
     each = (4 if self.bias else 2) + (getattr(self, "proj_size", 0) > 0)
     weights = list(self._parameters.values())

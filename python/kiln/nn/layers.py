@@ -5,16 +5,23 @@ the options of the C++ class; forward, extra_repr and the like are C++'s and rea
 attributes each time (python/src/nn_layer.cpp says how).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .. import _C
 from .._docs import ClassDocstring
 from .module import Module
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _text(value):
     return "".join(f"={standard!r}" for standard in value)
 
 
-def signature(row):
+def signature(row: dict[str, Any]) -> str:
     """The arguments of a row's constructor behind self, as source text."""
     if row["takes_anything"]:
         return "*args, **kwargs"

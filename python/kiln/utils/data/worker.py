@@ -8,11 +8,15 @@ import random
 import sys
 import traceback
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ...random import manual_seed
 from .dataset import _items
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
 
 _POLL = 5.0  # seconds after which a worker looks whether its loader's process lives
 _info = None
@@ -50,12 +54,12 @@ def get_worker_info() -> WorkerInfo | None:
 class Failure:
     """An exception of a worker, as it travels to the loader's process."""
 
-    def __init__(self, where):
-        kind = sys.exc_info()[0]
+    def __init__(self, where: str) -> None:
+        kind: Any = sys.exc_info()[0]
         self.kind = kind
         self.text = f"Caught {kind.__name__} {where}.\n{traceback.format_exc()}"
 
-    def reraise(self):
+    def reraise(self) -> NoReturn:
         """Raises it again, of the same type where one argument makes one."""
         try:
             error = self.kind(self.text)
@@ -67,14 +71,21 @@ class Failure:
 class Fetcher:
     """Batches of a data set."""
 
-    def __init__(self, dataset, iterable, collate, drop_last, batched):
+    def __init__(
+        self,
+        dataset: Any,
+        iterable: bool,
+        collate: Callable[[Any], Any],
+        drop_last: bool,
+        batched: bool,
+    ) -> None:
         self.dataset = dataset
         self.collate = collate
         self.drop_last = drop_last
         self.batched = batched
         self.samples = iter(dataset) if iterable else None
 
-    def fetch(self, indices):
+    def fetch(self, indices: Any) -> Any:
         """The batch of these numbers; END when an iterable data set has no more."""
         if self.samples is None:
             if self.batched:
@@ -95,12 +106,23 @@ class Fetcher:
 
 
 def work(
-    tasks, results, parent, dataset, iterable, collate, drop_last, batched, worker, count, init
-):
+    tasks: Any,
+    results: Any,
+    parent: int,
+    dataset: Any,
+    iterable: bool,
+    collate: Callable[[Any], Any],
+    drop_last: bool,
+    batched: bool,
+    worker: int,
+    count: int,
+    init: Callable[[int], object] | None,
+) -> None:
     """Takes ("epoch", seed), (epoch, number, indices) or None; answers a pickled (epoch, number,
     batch)."""
     global _info
-    fetcher = failure = None
+    fetcher: Any = None
+    failure: Failure | None = None
     _C.set_num_threads(1)
     try:
         while (task := _next(tasks, parent)) is not None:
