@@ -1,7 +1,9 @@
 #include "kiln/backend/gpu/device.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <unordered_set>
 
 #include <unistd.h>
 
@@ -30,15 +32,26 @@ size_t size_class(size_t bytes) {
 
 constexpr const char* kKernelName = "kiln_kernel";
 
+// The whole of what a compiler is given.
+std::string full_text(const Kernel& kernel) {
+  std::string out(kernel_text("prelude"));
+  out += concat("#define NAME ", kKernelName, "\n");
+  out += kernel.defines();
+  for (const Literal& library : kernel.libraries) {
+    if (library) out += kernel_text(library.get());
+  }
+  out += kernel_text(kernel.file.get());
+  return out;
+}
+
 }  // namespace
 
-std::string full_text(const KernelText& kernel, const std::string& name) {
-  const std::string_view text = kernel_text(kernel.file);
-  std::string out(kernel_text("prelude"));
-  out += "#define NAME " + name + "\n";
-  out += kernel.defines;
-  out += text;
-  return out;
+Literal Literal::kept(const std::string& text) {
+  // Never destroyed, and a set does not move what it holds.
+  static auto& mutex = *new std::mutex;
+  static auto& texts = *new std::unordered_set<std::string>;
+  std::lock_guard lock(mutex);
+  return at(texts.insert(text).first->c_str());
 }
 
 Buffer::~Buffer() { device_->release(memory_, bytes_); }
@@ -114,7 +127,7 @@ Handle<Buffer> GpuDevice::allocate(size_t wanted) {
     throw_error<ValueError>("opencl: cannot allocate ", wanted, " bytes on ", properties().name,
                             ", which has ", properties().memory_bytes);
   }
-  const size_t bytes = size_class(wanted);
+  const size_t bytes = properties().exact_blocks ? std::max<size_t>(wanted, 1) : size_class(wanted);
   Memory memory = obtain(bytes);
   if (memory == nullptr) {
     throw_error<ValueError>("opencl: out of memory on ", properties().name, "; got a request for ",
@@ -132,6 +145,7 @@ void GpuDevice::release(Memory memory, size_t bytes) noexcept {
   if (getpid() != process_) return;  // a forked process has no driver
   std::lock_guard lock(mutex_);
   stats_.bytes_in_use -= bytes;
+  if (properties().exact_blocks) return driver_->release(memory);
   try {
     kept_[bytes].push_back(memory);
     stats_.bytes_cached += bytes;
@@ -202,12 +216,12 @@ void GpuDevice::finish() {
   throw_error<ValueError>(op.first, ": division by zero; found by a kernel on opencl:", index_);
 }
 
-void GpuDevice::read(const Buffer& from, size_t offset, void* to, size_t bytes) {
+void GpuDevice::read(const Buffer& from, size_t offset, void* to, size_t bytes, bool whole) {
   refuse_child();
   std::lock_guard lock(mutex_);
   driver_->read(from.memory(), offset, to, bytes);
   counters_.read_bytes += bytes;
-  if (bytes > 8) ++counters_.reads;
+  if (whole) ++counters_.reads;
   finish();
 }
 
@@ -220,12 +234,18 @@ void GpuDevice::synchronize() {
 // ---- Kernels
 
 // With the lock held.
-Function GpuDevice::function(const KernelText& kernel) {
-  std::string key = kernel.file;
-  key += '\n';
-  key += kernel.defines;
+Function GpuDevice::function(const Kernel& kernel) {
+  const KernelKey key = kernel.key();
   if (auto found = functions_.find(key); found != functions_.end()) return found->second;
-  const std::string text = full_text(kernel, kKernelName);
+  const Function function = made(kernel);
+  functions_.emplace(key, function);
+  return function;
+}
+
+// With the lock held: compiled, unless another key has led to the same text, or the folder has it.
+Function GpuDevice::made(const Kernel& kernel) {
+  const std::string text = full_text(kernel);
+  if (auto found = by_text_.find(text); found != by_text_.end()) return found->second;
   const std::string disk_key = concat(properties().name, "\n", properties().driver, "\n", text);
   Function function = nullptr;
   if (const auto binary = programs_.find(disk_key)) {
@@ -238,21 +258,20 @@ Function GpuDevice::function(const KernelText& kernel) {
     function = driver_->load(binary, kKernelName);
     if (function == nullptr) {
       throw_error<RuntimeError>("opencl: ", properties().name, " does not load the kernel '",
-                                kernel.file, "' that its own driver compiled");
+                                kernel.file.get(), "' that its own driver compiled");
     }
     programs_.keep(disk_key, binary);
   }
-  functions_.emplace(std::move(key), function);
+  by_text_.emplace(text, function);
   return function;
 }
 
-void GpuDevice::launch(const KernelText& kernel, size_t items,
-                       std::span<const Argument> arguments) {
+void GpuDevice::launch(const Kernel& kernel, size_t items, std::span<const Argument> arguments) {
   if (items == 0) return;
   launch_groups(kernel, {(items + kGroup - 1) / kGroup, 1, 1}, {kGroup, 1, 1}, arguments);
 }
 
-void GpuDevice::launch_groups(const KernelText& kernel, Extent groups, Extent group,
+void GpuDevice::launch_groups(const Kernel& kernel, Extent groups, Extent group,
                               std::span<const Argument> arguments) {
   refuse_child();
   if (groups.x == 0 || groups.y == 0 || groups.z == 0) return;

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "kiln/backend/gpu/kernel.h"
 #include "kiln/backend/gpu/runtime/driver.h"
 #include "kiln/backend/gpu/runtime/program_cache.h"
 #include "kiln/core/allocator.h"
@@ -43,15 +44,6 @@ class Buffer final : public RefCounted {
   std::atomic<uint32_t> version_{0};
 };
 
-// A text of kernels/ and the macros that stand before it.
-struct KernelText {
-  const char* file;     // "map"
-  std::string defines;  // "#define OUT f32\n..."
-};
-// The whole of what a compiler is given: the prelude, the macros and the text, with the kernel's
-// name.
-std::string full_text(const KernelText& kernel, const std::string& name);
-
 // What a bad value in a kernel becomes.
 enum class FaultKind : uint8_t { index, divisor };
 
@@ -68,13 +60,13 @@ class GpuDevice {
   void release(Memory memory, size_t bytes) noexcept;
 
   void write(const Buffer& to, const void* from, size_t bytes);
-  // Waits. Throws what kernels have raised.
-  void read(const Buffer& from, size_t offset, void* to, size_t bytes);
+  // Waits. Throws what kernels have raised. `whole`: more than one element of a tensor is read.
+  void read(const Buffer& from, size_t offset, void* to, size_t bytes, bool whole);
   void synchronize();
 
   // Rows of work-items: `items` of them in groups of kGroup, or as many groups as asked for.
-  void launch(const KernelText& kernel, size_t items, std::span<const Argument> arguments);
-  void launch_groups(const KernelText& kernel, Extent groups, Extent group,
+  void launch(const Kernel& kernel, size_t items, std::span<const Argument> arguments);
+  void launch_groups(const Kernel& kernel, Extent groups, Extent group,
                      std::span<const Argument> arguments);
   // Arguments for a kernel that can raise: the word, and the number of the op and its fault.
   Memory fault_word();
@@ -95,7 +87,8 @@ class GpuDevice {
 
  private:
   GpuDevice(int index, std::unique_ptr<Driver> driver);
-  Function function(const KernelText& kernel);
+  Function function(const Kernel& kernel);
+  Function made(const Kernel& kernel);
   Memory obtain(size_t bytes);
   void give_back_all();
   void finish();
@@ -106,7 +99,8 @@ class GpuDevice {
   std::unique_ptr<Driver> driver_;
   ProgramCache programs_;
   std::mutex mutex_;
-  std::unordered_map<std::string, Function> functions_;
+  std::unordered_map<KernelKey, Function, KernelKeyHash> functions_;
+  std::unordered_map<std::string, Function> by_text_;
   std::map<size_t, std::vector<Memory>> kept_;  // by size
   MemoryStats stats_;
   size_t limit_;

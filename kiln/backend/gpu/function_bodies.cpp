@@ -2,13 +2,67 @@
 
 namespace kiln::gpu {
 
-const char* body_of(UnaryFunction::Type type) {
+// y = a function of a library, in the widest float type.
+#define KILN_GPU_ERF(call) \
+  { "y = (A)JOIN(NAME, _" call ";", "special_erf" }
+#define KILN_GPU_GAMMA(call) \
+  { "y = (A)JOIN(NAME, _" call ";", "special_gamma" }
+#define KILN_GPU_BESSEL(call) \
+  { "y = (A)JOIN(NAME, _" call ";", "special_bessel" }
+
+Body body_of(UnaryFunction::Type type) {
   using enum UnaryFunction::Type;
   switch (type) {
     case exp2:
       return "y = exp2(x0);";
     case erfc:
       return "y = (A)erfc((WIDEST)x0);";
+    case erfcx:
+      return KILN_GPU_ERF("erfcx)((WIDEST)x0)");
+    case erfinv:
+      return KILN_GPU_ERF("erfinv)((WIDEST)x0)");
+    case ndtri:
+      return KILN_GPU_ERF("ndtri)((WIDEST)x0)");
+    case log_ndtr:
+      return KILN_GPU_ERF("log_ndtr)((WIDEST)x0)");
+    case sinc:
+      return KILN_GPU_ERF("sinc)((int)s0, (WIDEST)x0)");
+    case lgamma:
+      return KILN_GPU_GAMMA("lgamma)((WIDEST)x0)");
+    case digamma:
+      return KILN_GPU_GAMMA("digamma)((WIDEST)x0)");
+    case polygamma:
+      return KILN_GPU_GAMMA("polygamma)((int)s0, (WIDEST)x0)");
+    case bessel_i0:
+      return {"y = (A)(exp(fabs((WIDEST)x0)) * JOIN(NAME, _i0e)((WIDEST)x0));", "special_bessel"};
+    case bessel_i0e:
+      return KILN_GPU_BESSEL("i0e)((WIDEST)x0)");
+    case bessel_i1:
+      return {"y = (A)(exp(fabs((WIDEST)x0)) * JOIN(NAME, _i1e)((WIDEST)x0));", "special_bessel"};
+    case bessel_i1e:
+      return KILN_GPU_BESSEL("i1e)((WIDEST)x0)");
+    case bessel_j0:
+      return KILN_GPU_BESSEL("j)(0, (WIDEST)x0)");
+    case bessel_j1:
+      return KILN_GPU_BESSEL("j)(1, (WIDEST)x0)");
+    case bessel_j_over:
+      return KILN_GPU_BESSEL("j_over)((int)s0, (WIDEST)x0)");
+    case bessel_i_over:
+      return KILN_GPU_BESSEL("i_over)((int)s0, (WIDEST)x0, s1 != (A)0)");
+    case bessel_y0:
+      return KILN_GPU_BESSEL("y)(0, (WIDEST)x0)");
+    case bessel_y1:
+      return KILN_GPU_BESSEL("y)(1, (WIDEST)x0)");
+    case bessel_k0:
+      return KILN_GPU_BESSEL("k)((WIDEST)0, (WIDEST)x0, 0)");
+    case bessel_k1:
+      return KILN_GPU_BESSEL("k)((WIDEST)1, (WIDEST)x0, 0)");
+    case bessel_k0e:
+      return KILN_GPU_BESSEL("k)((WIDEST)0, (WIDEST)x0, 1)");
+    case bessel_k1e:
+      return KILN_GPU_BESSEL("k)((WIDEST)1, (WIDEST)x0, 1)");
+    case airy_ai:
+      return KILN_GPU_BESSEL("airy)((WIDEST)x0)");
     case ndtr:
       return "y = (A)((WIDEST)0.5 * erfc((WIDEST)x0 * (WIDEST)-0.70710678118654752440));";
     case log1mexp:
@@ -49,11 +103,14 @@ const char* body_of(UnaryFunction::Type type) {
     case elu:
       return "y = x0 > (A)0 ? s2 * x0 : s2 * s0 * expm1(s1 * x0);";
     default:
-      return nullptr;
+      return {};
   }
 }
 
-const char* body_of(BinaryFunction::Type type) {
+#undef KILN_GPU_ERF
+#undef KILN_GPU_BESSEL
+
+Body body_of(BinaryFunction::Type type, bool narrow) {
   using enum BinaryFunction::Type;
   switch (type) {
     case fmod:
@@ -71,7 +128,15 @@ const char* body_of(BinaryFunction::Type type) {
     case copysign:
       return "y = copysign(x0, x1);";
     case nextafter:
-      return "y = nextafter(x0, x1);";
+      return narrow ? Body(
+                          "u16 bits = JOIN(SAVE_, OUT)(x0); "
+                          "if (x0 != x0 || x1 != x1) { y = (A)NAN; } "
+                          "else if (x0 == x1) { y = x1; } "
+                          "else if (x0 == (A)0) { "
+                          "y = JOIN(LOAD_, OUT)((u16)(x1 < (A)0 ? 0x8001u : 1u)); } "
+                          "else { y = JOIN(LOAD_, OUT)((u16)((x0 < x1) == (x0 > (A)0) ? bits + 1 "
+                          ": bits - 1)); }")
+                    : Body("y = nextafter(x0, x1);");
     case fmax:
       return "y = x0 != x0 || x0 < x1 ? x1 : x0;";
     case fmin:
@@ -88,6 +153,15 @@ const char* body_of(BinaryFunction::Type type) {
     case logaddexp2:
       return "y = x0 == x1 ? x0 + (A)1 : (x0 > x1 ? x0 : x1) + "
              "log1p(exp2(-fabs(x0 - x1))) * (A)1.44269504088896340736;";
+    case zeta:
+      return KILN_GPU_GAMMA("zeta)((WIDEST)x0, (WIDEST)x1)");
+    case gammainc:
+      return KILN_GPU_GAMMA("gammainc)((WIDEST)x0, (WIDEST)x1, 0)");
+    case gammaincc:
+      return KILN_GPU_GAMMA("gammainc)((WIDEST)x0, (WIDEST)x1, 1)");
+    case polynomial:
+      return {"y = (A)JOIN(NAME, _polynomial)((int)s0, (int)s1, (WIDEST)x0, (WIDEST)x1);",
+              "special_polynomial"};
     case prelu:
       return "y = x0 > (A)0 ? x0 : x1 * x0;";
     case glu:
@@ -117,11 +191,13 @@ const char* body_of(BinaryFunction::Type type) {
     case prelu_weight_backward:
       return "y = x1 > (A)0 ? (A)0 : x0 * x1;";
     default:
-      return nullptr;
+      return {};
   }
 }
 
-const char* body_of(TernaryFunction::Type type) {
+#undef KILN_GPU_GAMMA
+
+Body body_of(TernaryFunction::Type type) {
   using enum TernaryFunction::Type;
   switch (type) {
     case lerp:
@@ -141,11 +217,11 @@ const char* body_of(TernaryFunction::Type type) {
     case bce_with_logits_backward:
       return "y = x0 * (SIGMOID(A, x1) - x2);";
     default:
-      return nullptr;
+      return {};
   }
 }
 
-const char* body_of(IntFunction function) {
+Body body_of(IntFunction function) {
 #define KILN_GPU_MAGNITUDES \
   "W u = x0 < 0 ? (W)0 - (W)x0 : (W)x0; W v = x1 < 0 ? (W)0 - (W)x1 : (W)x1; "
 #define KILN_GPU_GCD "while (v != 0) { W r = u % v; u = v; v = r; } "
@@ -175,7 +251,7 @@ const char* body_of(IntFunction function) {
              "for (W left = (W)x1; left != 0; left >>= 1) { "
              "if ((left & 1) != 0) power *= base; base *= base; } y = (A)power; }";
     default:
-      return nullptr;
+      return {};
   }
 #undef KILN_GPU_MAGNITUDES
 #undef KILN_GPU_GCD

@@ -2,16 +2,17 @@
 #pragma once
 
 #include "kiln/backend/functions.h"
+#include "kiln/backend/gpu/loops.h"
 
 namespace kiln::gpu {
 
-// With a, b and c in s0, s1 and s2. Null where the device has none: the special functions whose
-// arithmetic stands in function_math.cpp.
-const char* body_of(UnaryFunction::Type type);
-const char* body_of(BinaryFunction::Type type);
+// With a, b and c in s0, s1 and s2.
+Body body_of(UnaryFunction::Type type);
+// Of 16-bit floats (`narrow`) the neighbours are others than of f32.
+Body body_of(BinaryFunction::Type type, bool narrow);
 // With value and divisor in s0 and s1.
-const char* body_of(TernaryFunction::Type type);
-const char* body_of(IntFunction function);
+Body body_of(TernaryFunction::Type type);
+Body body_of(IntFunction function);
 const char* name_of_int(IntFunction function);
 
 }  // namespace kiln::gpu

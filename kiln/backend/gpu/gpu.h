@@ -4,16 +4,16 @@
 // from BackendDefaults, as a composition of these.
 #pragma once
 
-#include "kiln/backend/defaults.h"
 #include "kiln/backend/gpu/function_bodies.h"
 #include "kiln/backend/gpu/loops.h"
+#include "kiln/backend/gpu/nn_rows.h"
 #include "kiln/backend/window_math.h"
 
 namespace kiln::gpu {
 
 inline bool is_narrow(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 // The body that converts a float to an int dtype as convert_element does.
-std::string saturated_body(DType to);
+Body saturated_body(DType to);
 Q quantize(const H& x, const QuantScheme& scheme);
 H dequantize(const Q& x, DType dtype);
 H reshape(const H& x, const Shape& shape);
@@ -32,7 +32,7 @@ struct Types {
   using QuantizedTensorPrimitive = Q;
 };
 
-struct Gpu : Types, BackendDefaults<Gpu> {
+struct Gpu : Types, NnRows<Gpu> {
   using Device = kiln::Device;
   using Tq = Arg<Q>;
 
@@ -160,9 +160,10 @@ struct Gpu : Types, BackendDefaults<Gpu> {
   KILN_GPU_BINARY(sigmoid_backward, "x0 * x1 * ((A)1 - x1)")
   KILN_GPU_BINARY(tanh_backward, "x0 * ((A)1 - x1 * x1)")
   static H float_gelu(T x, bool approximate) {
-    return map(approximate ? "A u = (A)1.59576912160573071176 * (x0 + (A)0.044715 * x0 * x0 * x0); "
-                             "y = x0 * SIGMOID(A, u);"
-                           : "y = (A)0.5 * x0 * erfc(x0 * (A)-0.70710678118654752440);",
+    return map(approximate
+                   ? Body("A u = (A)1.59576912160573071176 * (x0 + (A)0.044715 * x0 * x0 * x0); "
+                          "y = x0 * SIGMOID(A, u);")
+                   : Body("y = (A)0.5 * x0 * erfc(x0 * (A)-0.70710678118654752440);"),
                x->dtype(), {x});
   }
   static H float_silu_backward(T g, T x) {
@@ -229,19 +230,12 @@ struct Gpu : Types, BackendDefaults<Gpu> {
   static H float_is_inf(T x) {
     return map("y = x0 == x0 && x0 - x0 != (A)0;", DType::boolean, {T(x.get())});
   }
-  // The functions of functions.h; those that have no body here are computed by the host.
+  // The functions of functions.h.
   static H float_unary(T x, const UnaryFunction& f) {
-    const char* body = body_of(f.type);
-    if (body == nullptr) return defaults::FunctionDefaults<Gpu>::float_unary(x.get(), f);
-    return map(body, x->dtype(), {x}, Numbers{f.a, f.b, f.c});
+    return map(body_of(f.type), x->dtype(), {x}, Numbers{f.a, f.b, f.c});
   }
   static H float_binary(T x, T y, const BinaryFunction& f) {
-    const char* body = body_of(f.type);
-    const bool neighbours = f.type == BinaryFunction::Type::nextafter && is_narrow(x->dtype());
-    if (body == nullptr || neighbours) {
-      return defaults::FunctionDefaults<Gpu>::float_binary(x.get(), y.get(), f);
-    }
-    return map(body, x->dtype(), {x, y}, Numbers{f.a, f.b, f.c});
+    return map(body_of(f.type, is_narrow(x->dtype())), x->dtype(), {x, y}, Numbers{f.a, f.b, f.c});
   }
   static H float_ternary(T x, T y, T z, const TernaryFunction& f) {
     return map(body_of(f.type), x->dtype(), {x, y, z}, Numbers{f.value, f.divisor});
@@ -296,10 +290,10 @@ struct Gpu : Types, BackendDefaults<Gpu> {
   }
   static H float_cumarg(const H& x, int dim, bool largest) {
     return scan("A best = 0; i64 at = -1;",
-                largest ? "if (at < 0 || x0 != x0 || (best == best && x0 >= best)) { best = x0; at "
-                          "= j; } y = at;"
-                        : "if (at < 0 || x0 != x0 || (best == best && x0 <= best)) { best = x0; at "
-                          "= j; } y = at;",
+                largest ? Literal("if (at < 0 || x0 != x0 || (best == best && x0 >= best)) "
+                                  "{ best = x0; at = j; } y = at;")
+                        : Literal("if (at < 0 || x0 != x0 || (best == best && x0 <= best)) "
+                                  "{ best = x0; at = j; } y = at;"),
                 x, dim, DType::i64);
   }
   static H float_linear_scan(const H& a, const H& b, int dim, bool reversed) {
@@ -320,6 +314,12 @@ struct Gpu : Types, BackendDefaults<Gpu> {
     return combine("scatter_add", "a + b", x, dim, index, src);
   }
   static H float_index_add(const H& x, int dim, const H& index, const H& src) {
+    if (has_segments(x, dim, index)) {
+      if (!is_narrow(x->dtype())) return add_segments("index_add", x, index, src);
+      return float_cast(
+          add_segments("index_add", float_cast(x, DType::f32), index, float_cast(src, DType::f32)),
+          x->dtype());
+    }
     return combine("index_add", "a + b", x, dim, gpu::spread_index(index, dim, src->shape()), src);
   }
   static H float_scatter_reduce(const H& x, int dim, const H& index, const H& src,
@@ -434,8 +434,8 @@ struct Gpu : Types, BackendDefaults<Gpu> {
   }
   static H int_cumarg(const H& x, int dim, bool largest) {
     return scan("A best = 0; i64 at = -1;",
-                largest ? "if (at < 0 || x0 >= best) { best = x0; at = j; } y = at;"
-                        : "if (at < 0 || x0 <= best) { best = x0; at = j; } y = at;",
+                largest ? Literal("if (at < 0 || x0 >= best) { best = x0; at = j; } y = at;")
+                        : Literal("if (at < 0 || x0 <= best) { best = x0; at = j; } y = at;"),
                 x, dim, DType::i64);
   }
   static H int_argsort(const H& x, int dim, bool descending) { return argsort(x, dim, descending); }
@@ -451,9 +451,10 @@ struct Gpu : Types, BackendDefaults<Gpu> {
   }
   static H int_scatter_reduce(const H& x, int dim, const H& index, const H& src,
                               ScatterReduction reduction) {
-    return combine("scatter_reduce",
-                   reduction == ScatterReduction::prod ? "(A)((W)a * (W)b)" : reducing(reduction),
-                   x, dim, index, src);
+    return combine(
+        "scatter_reduce",
+        reduction == ScatterReduction::prod ? Literal("(A)((W)a * (W)b)") : reducing(reduction), x,
+        dim, index, src);
   }
   static H int_matmul(const H& x, const H& y) { return gpu::matmul(x, y); }
 
@@ -502,7 +503,7 @@ struct Gpu : Types, BackendDefaults<Gpu> {
  private:
   static Numbers number(const T& x, Scalar value) { return {rounded(value, x->dtype())}; }
   static Integers integer(Scalar value) { return {value.to_int(), 0}; }
-  static const char* reducing(ScatterReduction reduction) {
+  static Literal reducing(ScatterReduction reduction) {
     switch (reduction) {
       case ScatterReduction::prod:
         return "a * b";
@@ -513,7 +514,7 @@ struct Gpu : Types, BackendDefaults<Gpu> {
     }
   }
   // Scatters 16-bit floats in f32, so that they are rounded once.
-  static H combine(const char* op, const char* combined, const H& x, int dim, const H& index,
+  static H combine(const char* op, Literal combined, const H& x, int dim, const H& index,
                    const H& src) {
     if (!is_narrow(x->dtype())) return gpu::scatter(op, combined, x, dim, index, src);
     return float_cast(gpu::scatter(op, combined, float_cast(x, DType::f32), dim, index,

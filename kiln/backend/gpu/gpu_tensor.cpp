@@ -38,12 +38,19 @@ TensorData into_data(const H& x) {
   }
   const H rows = contiguous(x);
   const size_t offset = static_cast<size_t>(rows->offset()) * size_of(x->dtype());
-  x->gpu().read(*rows->storage(), offset, out.mutable_data(), out.bytes());
+  x->gpu().read(*rows->storage(), offset, out.mutable_data(), out.bytes(), x->numel() > 1);
   return out;
 }
 
 H contiguous(const H& x) {
   if (x->is_contiguous()) return x;
+  H out = empty(x->shape(), x->dtype(), x->device());
+  copy_elements(out, x);
+  return out;
+}
+
+H packed(const H& x) {
+  if (x->is_contiguous() && x->offset() == 0) return x;
   H out = empty(x->shape(), x->dtype(), x->device());
   copy_elements(out, x);
   return out;

@@ -64,6 +64,8 @@ H from_data(const TensorData& data, Device device);
 // Waits for the device.
 TensorData into_data(const H& x);
 H contiguous(const H& x);
+// Row-major from the beginning of its memory on.
+H packed(const H& x);
 void assign(const H& x, const H& value);
 
 }  // namespace kiln::gpu

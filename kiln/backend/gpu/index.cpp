@@ -23,8 +23,11 @@ H gather(const char* op, const H& x, int dim, const H& index) {
   Strides strides = x->strides();
   strides[dim] = 0;
   loop.add(strides, x->offset());
-  KernelText kernel{"gather",
-                    define("INDEX", loop.index_type()) + define("IN0", dialect_name(x->dtype()))};
+  const auto defines = [&] {
+    return define("INDEX", index_type(loop.is_wide())) + define("IN0", dialect_name(x->dtype()));
+  };
+  const Kernel kernel{
+      .file = "gather", .choice = choice(loop.is_wide(), x->dtype()), .defines = defines};
   const MapArgument m = loop.argument();
   const int64_t size = x->shape()[dim];
   const int64_t step = x->strides()[dim];
@@ -47,7 +50,7 @@ H spread_index(const H& index, int dim, const Shape& shape) {
   return view(index, shape, strides, index->offset());
 }
 
-H scatter(const char* op, const char* combined, const H& x, int dim, const H& index, const H& src) {
+H scatter(const char* op, Literal combined, const H& x, int dim, const H& index, const H& src) {
   H to = empty(x->shape(), x->dtype(), x->device());
   if (to->numel() != 0) copy_elements(to, x);
   if (index->numel() == 0) return to;
@@ -58,9 +61,14 @@ H scatter(const char* op, const char* combined, const H& x, int dim, const H& in
   loop.add(without(to->strides(), dim), 0);
   loop.add(without(index->strides(), dim), index->offset());
   loop.add(without(src->strides(), dim), src->offset());
-  KernelText kernel{"scatter", define("INDEX", loop.index_type()) +
-                                   define("IN0", dialect_name(x->dtype())) +
-                                   arithmetic(x->dtype()) + define("COMBINED", combined)};
+  const auto defines = [&] {
+    return define("INDEX", index_type(loop.is_wide())) + define("IN0", dialect_name(x->dtype())) +
+           arithmetic(x->dtype()) + define("COMBINED", combined.get());
+  };
+  const Kernel kernel{.file = "scatter",
+                      .parts = {combined},
+                      .choice = choice(loop.is_wide(), x->dtype()),
+                      .defines = defines};
   const MapArgument m = loop.argument();
   const int64_t count = index->shape()[dim];
   const int64_t index_step = index->strides()[dim];

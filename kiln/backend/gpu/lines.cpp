@@ -1,9 +1,11 @@
 // Along a dim: running values, sorts, searches: kernels/scan.k, sort.k, search.k.
+#include <vector>
+
 #include "kiln/backend/gpu/loops.h"
 
 namespace kiln::gpu {
 
-H scan(const char* state, const char* body, const H& x, int dim, DType out, const H* second,
+H scan(Literal state, Literal body, const H& x, int dim, DType out, const H* second,
        bool reversed) {
   H to = empty(x->shape(), out, x->device());
   if (to->numel() == 0) return to;
@@ -19,15 +21,20 @@ H scan(const char* state, const char* body, const H& x, int dim, DType out, cons
   const int64_t out_step = add(to);
   const int64_t step0 = add(x);
   int64_t step1 = 0;
-  KernelText kernel{"scan", {}};
-  kernel.defines = define("INPUTS", second == nullptr ? "1" : "2") +
-                   define("OUT", dialect_name(out)) + define("IN0", dialect_name(x->dtype()));
-  if (second != nullptr) {
-    step1 = add(*second);
-    kernel.defines += define("IN1", dialect_name((*second)->dtype()));
-  }
-  kernel.defines += define("INDEX", loop.index_type()) + arithmetic(x->dtype()) +
-                    define("STATE", state) + define("BODY", body);
+  if (second != nullptr) step1 = add(*second);
+  const DType second_dtype = second == nullptr ? DType::boolean : (*second)->dtype();
+  const auto defines = [&] {
+    std::string text = define("INPUTS", second == nullptr ? "1" : "2") +
+                       define("OUT", dialect_name(out)) + define("IN0", dialect_name(x->dtype()));
+    if (second != nullptr) text += define("IN1", dialect_name(second_dtype));
+    return text + define("INDEX", index_type(loop.is_wide())) + arithmetic(x->dtype()) +
+           define("STATE", state.get()) + define("BODY", body.get());
+  };
+  const Kernel kernel{
+      .file = "scan",
+      .parts = {state, body},
+      .choice = choice(loop.is_wide(), second != nullptr, out, x->dtype(), second_dtype),
+      .defines = defines};
   const MapArgument m = loop.argument();
   std::vector<Argument> arguments = {Argument::bytes(m), Argument::memory(to->storage()->memory()),
                                      Argument::memory(x->storage()->memory())};
@@ -61,10 +68,12 @@ H argsort(const H& x, int dim, bool descending) {
   Loop loop(lines);
   loop.add(Shape::filled(lines.rank(), 0), 0);
   loop.add(without(x->strides(), dim), x->offset());
-  KernelText kernel{"sort", define("INDEX", loop.index_type()) +
-                                define("IN0", dialect_name(x->dtype())) +
-                                define("DESCENDING", descending ? "1" : "0")};
-  if (kind_of(x->dtype()) == Kind::floating) kernel.defines += define("FLOATS", "1");
+  const auto defines = [&] {
+    return define("INDEX", index_type(loop.is_wide())) + define("IN0", dialect_name(x->dtype())) +
+           define("DESCENDING", descending ? "1" : "0") + floats_flag(x->dtype());
+  };
+  const Kernel kernel{
+      .file = "sort", .choice = choice(loop.is_wide(), x->dtype(), descending), .defines = defines};
   const MapArgument m = loop.argument();
   const int64_t step = x->strides()[dim];
   for (int64_t run = 2; run <= width; run *= 2) {
@@ -99,10 +108,14 @@ H searchsorted(const H& sorted, const H& values, bool right) {
     for (int d = 0; d + 1 < sorted->shape().rank(); ++d) starts[d] = sorted->strides()[d];
   }
   loop.add(starts, sorted->offset());
-  KernelText kernel{"search", define("INDEX", loop.index_type()) +
-                                  define("IN0", dialect_name(values->dtype())) +
-                                  define("RIGHT", right ? "1" : "0")};
-  if (kind_of(values->dtype()) == Kind::floating) kernel.defines += define("FLOATS", "1");
+  const auto defines = [&] {
+    return define("INDEX", index_type(loop.is_wide())) +
+           define("IN0", dialect_name(values->dtype())) + define("RIGHT", right ? "1" : "0") +
+           floats_flag(values->dtype());
+  };
+  const Kernel kernel{.file = "search",
+                      .choice = choice(loop.is_wide(), values->dtype(), right),
+                      .defines = defines};
   const MapArgument m = loop.argument();
   const int64_t count = sorted->shape().back();
   const int64_t step = sorted->strides().back();

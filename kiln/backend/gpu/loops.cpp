@@ -14,7 +14,7 @@ void Loop::add(const Strides& s, int64_t offset) {
   ++operands;
 }
 
-void Loop::add(const H& x) { add(window::broadcast_strides(*x, shape), x->offset()); }
+void Loop::add(const GpuTensor& x) { add(window::broadcast_strides(x, shape), x.offset()); }
 
 MapArgument Loop::argument() const {
   MapArgument m;
@@ -42,8 +42,6 @@ MapArgument Loop::argument() const {
   for (size_t k = 0; k < 4; ++k) m.offset[k] = offsets[k];
   return m;
 }
-
-const char* Loop::index_type() const { return shape.numel() < (int64_t{1} << 31) ? "u32" : "u64"; }
 
 const char* dialect_name(DType dtype) {
   switch (dtype) {
@@ -106,6 +104,11 @@ double rounded(Scalar value, DType dtype) {
 std::string arithmetic(DType dtype) {
   const char* name = dialect_name(dtype);
   return define("A", concat("ACC(", name, ")")) + define("W", concat("WRAP(", name, ")"));
+}
+
+std::string product_sum(DType dtype) {
+  return define("PRODUCT_SUM(v, w, s)",
+                kind_of(dtype) == Kind::floating ? "fma(v, w, s)" : "((v) * (w) + (s))");
 }
 
 }  // namespace kiln::gpu

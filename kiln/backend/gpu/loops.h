@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <string>
-#include <vector>
 
 #include "kiln/backend/gpu/gpu_tensor.h"
 #include "kiln/core/random.h"
@@ -25,13 +25,14 @@ struct MapArgument {
 // Operand k of a loop over `shape`: strides and offset of x read in that (broadcast) shape.
 struct Loop {
   explicit Loop(const Shape& shape) : shape(shape) {}
-  void add(const H& x);                              // the next operand
+  void add(const GpuTensor& x);  // the next operand
+  void add(const H& x) { add(*x); }
   void add(const Strides& strides, int64_t offset);  // likewise
   void skip() { ++operands; }                        // an operand that is not there
   // Joins dims that lie behind one another in all operands.
   MapArgument argument() const;
-  // "u32", or "u64" where numbers of elements need it.
-  const char* index_type() const;
+  // Whether numbers of elements need 64 bits.
+  bool is_wide() const { return shape.numel() >= (int64_t{1} << 31); }
 
   Shape shape;
   int operands = 0;
@@ -39,6 +40,8 @@ struct Loop {
   std::array<int64_t, 4> offsets{};
 };
 
+// The type that places are divided in.
+inline const char* index_type(bool wide) { return wide ? "u64" : "u32"; }
 // "f32", "boolean".
 const char* dialect_name(DType dtype);
 // The type of the numbers that a kernel of this dtype takes: "f64", "f32" or "i64".
@@ -62,6 +65,12 @@ inline std::string define(const char* name, const std::string& value) {
 }
 // Defines A and W, in which kernels compute for this dtype: ACC(dtype), and what wraps around.
 std::string arithmetic(DType dtype);
+// Defines FLOATS where the dtype is a float.
+inline std::string floats_flag(DType dtype) {
+  return kind_of(dtype) == Kind::floating ? define("FLOATS", "1") : std::string();
+}
+// Defines PRODUCT_SUM(v, w, s) = v w + s, fused where the dtype is a float.
+std::string product_sum(DType dtype);
 // Strides but for those of a dim.
 inline Strides without(const Strides& strides, int dim) {
   Strides out = strides;
@@ -79,41 +88,52 @@ struct Integers {
   int64_t s1 = 0;
 };
 
+// What map.k computes for each element, with the library that it calls, if any.
+struct Body {
+  constexpr Body() = default;
+  consteval Body(const char* text) : text(text) {}
+  constexpr Body(Literal text, Literal library = {}) : text(text), library(library) {}
+  constexpr explicit operator bool() const { return static_cast<bool>(text); }
+  Literal text;
+  Literal library;
+};
+using Inputs = std::initializer_list<T>;
+
 // y = body(x0, x1, x2, s0, s1, s2) for each element of what the inputs broadcast to, which a fresh
 // tensor of dtype `out` gets; or the first input's memory, where it was donated or is to be written
 // over, and fits.
-H map(const std::string& body, DType out, std::vector<T> inputs, Numbers numbers = {});
-H map(const std::string& body, DType out, std::vector<T> inputs, Integers numbers);
+H map(const Body& body, DType out, Inputs inputs, Numbers numbers = {});
+H map(const Body& body, DType out, Inputs inputs, Integers numbers);
 // The same for one whose body says FAULT where an element of x1 is 0.
-H map_checked(const char* op, const std::string& body, DType out, std::vector<T> inputs);
+H map_checked(const char* op, const Body& body, DType out, Inputs inputs);
 // Writes the elements of `to`.
-void map_into(const H& to, const std::string& body, std::vector<H> inputs, Numbers numbers = {});
-void map_into(const H& to, const std::string& body, std::vector<H> inputs, Integers numbers);
+void map_into(const H& to, const Body& body, std::initializer_list<H> inputs, Numbers numbers = {});
+void map_into(const H& to, const Body& body, std::initializer_list<H> inputs, Integers numbers);
 void fill_into(const H& to, Scalar value);
 void copy_elements(const H& to, const H& from);
 
 // A reduction over dims: `first` is what it begins with, `each` what becomes of an element x,
 // `joined` joins a and b, and `finish` makes the result of a.
 struct Reducer {
-  const char* first;
-  const char* each;
-  const char* joined;
-  const char* finish = "a";
+  Literal first;
+  Literal each;
+  Literal joined;
+  Literal finish = "a";
 };
 H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DType out,
          double number = 0.0);
-H arg_reduce(const char* better, const H& x, int dim, bool keepdim);
+H arg_reduce(Literal better, const H& x, int dim, bool keepdim);
 
 H matmul(const H& x, const H& y);
 
 H gather(const char* op, const H& x, int dim, const H& index);
 // x with src combined into it: "b" replaces, "a + b" adds.
-H scatter(const char* op, const char* combined, const H& x, int dim, const H& index, const H& src);
+H scatter(const char* op, Literal combined, const H& x, int dim, const H& index, const H& src);
 H spread_index(const H& index, int dim, const Shape& shape);
 
 // y = body of x0 (and x1) along a dim; `state` declares what goes from element to element.
-H scan(const char* state, const char* body, const H& x, int dim, DType out,
-       const H* second = nullptr, bool reversed = false);
+H scan(Literal state, Literal body, const H& x, int dim, DType out, const H* second = nullptr,
+       bool reversed = false);
 H argsort(const H& x, int dim, bool descending);
 H searchsorted(const H& sorted, const H& values, bool right);
 H nonzero(const H& mask);

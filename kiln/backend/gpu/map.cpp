@@ -34,22 +34,27 @@ bool has_distinct_elements(const GpuTensor& x) {
   }();
 }
 
-// Where the result of an elementwise op goes.
-H destination(const Shape& shape, DType dtype, const std::vector<T>& inputs) {
-  const T& first = inputs[0];
-  const Device device = first->device();
+Device one_device(Inputs inputs) {
+  const Device device = (*inputs.begin())->device();
   for (const T& x : inputs) {
     if (!(x->device() == device)) {
       throw_error<DeviceError>("opencl: operands on different devices; got ", device, " and ",
                                x->device(), "; expected one device");
     }
   }
+  return device;
+}
+
+// Where the result of an elementwise op goes.
+H destination(const Shape& shape, DType dtype, Inputs inputs) {
+  const T& first = *inputs.begin();
+  const Device device = one_device(inputs);
   const bool fits = first->shape() == shape && first->dtype() == dtype;
   if (fits && first.is_in_place() && has_distinct_elements(*first.get())) {
     bool apart = true;
-    for (size_t k = 1; k < inputs.size(); ++k) {
-      apart = apart && (!window::may_overlap(*first.get(), *inputs[k].get()) ||
-                        is_same_view(*first.get(), *inputs[k].get()));
+    for (const T* x = inputs.begin() + 1; x != inputs.end(); ++x) {
+      apart = apart && (!window::may_overlap(*first.get(), *x->get()) ||
+                        is_same_view(*first.get(), *x->get()));
     }
     if (apart) {
       first->storage()->bump_version();
@@ -63,73 +68,99 @@ H destination(const Shape& shape, DType dtype, const std::vector<T>& inputs) {
   return empty(shape, dtype, device);
 }
 
+constexpr size_t kMostInputs = 3;
+
+// The tensors that a map reads.
+struct Read {
+  explicit Read(Inputs inputs) {
+    for (const T& x : inputs) add(x.get());
+  }
+  explicit Read(std::initializer_list<H> inputs) {
+    for (const H& x : inputs) add(x);
+  }
+  void add(const H& x) { at[count++] = x.operator->(); }
+  DType dtype(size_t k) const { return k < count ? at[k]->dtype() : DType::boolean; }
+
+  std::array<const GpuTensor*, kMostInputs> at{};
+  size_t count = 0;
+};
+
 template <class Number>
-void launch_map(const H& to, const std::string& body, const std::vector<H>& inputs, Number s0,
-                Number s1, Number s2, const char* op) {
+void launch_map(const H& to, const Body& body, const Read& inputs, Number s0, Number s1, Number s2,
+                const char* op) {
   if (to->numel() == 0) return;
-  const DType type = inputs.empty() ? to->dtype() : inputs[0]->dtype();
+  const DType type = inputs.count == 0 ? to->dtype() : inputs.dtype(0);
   Loop loop(to->shape());
-  loop.add(to);
-  KernelText kernel{"map", {}};
-  kernel.defines = define("INDEX", loop.index_type()) + define("OUT", dialect_name(to->dtype())) +
-                   define("INPUTS", std::to_string(inputs.size()));
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    loop.add(inputs[k]);
-    const char name[] = {'I', 'N', static_cast<char>('0' + k), 0};
-    kernel.defines += define(name, dialect_name(inputs[k]->dtype()));
-  }
-  kernel.defines += define("SCALAR", scalar_type(type)) + arithmetic(type);
+  loop.add(*to);
+  for (size_t k = 0; k < inputs.count; ++k) loop.add(*inputs.at[k]);
+  const auto defines = [&] {
+    std::string out = define("INDEX", index_type(loop.is_wide())) +
+                      define("OUT", dialect_name(to->dtype())) +
+                      define("INPUTS", std::to_string(inputs.count));
+    for (size_t k = 0; k < inputs.count; ++k) {
+      const char name[] = {'I', 'N', static_cast<char>('0' + k), 0};
+      out += define(name, dialect_name(inputs.dtype(k)));
+    }
+    out += define("SCALAR", scalar_type(type)) + arithmetic(type);
+    if (op != nullptr) out += define("FAULT", "RAISE(fault, fault_code)");
+    return out + define("BODY", body.text.get());
+  };
+  const Kernel kernel{.file = "map",
+                      .parts = {body.text},
+                      .choice = choice(loop.is_wide(), to->dtype(), inputs.count, inputs.dtype(0),
+                                       inputs.dtype(1), inputs.dtype(2), op != nullptr),
+                      .libraries = {body.library},
+                      .defines = defines};
   GpuDevice& gpu = to->gpu();
-  if (op != nullptr) kernel.defines += define("FAULT", "RAISE(fault, fault_code)");
-  kernel.defines += define("BODY", body);
   const MapArgument m = loop.argument();
-  const ScalarArgument a(type, s0);
-  const ScalarArgument b(type, s1);
-  const ScalarArgument c(type, s2);
-  int32_t code = 0;
-  std::vector<Argument> arguments = {Argument::bytes(m), Argument::memory(to->storage()->memory())};
-  for (const H& x : inputs) arguments.push_back(Argument::memory(x->storage()->memory()));
-  if (op != nullptr) {
-    code = gpu.fault_code(op, FaultKind::divisor);
-    arguments.push_back(Argument::memory(gpu.fault_word()));
-    arguments.push_back(Argument::bytes(code));
+  const ScalarArgument numbers[] = {{type, s0}, {type, s1}, {type, s2}};
+  const int32_t code = op == nullptr ? 0 : gpu.fault_code(op, FaultKind::divisor);
+  std::array<Argument, 2 + kMostInputs + 2 + 3> arguments{};
+  size_t count = 0;
+  arguments[count++] = Argument::bytes(m);
+  arguments[count++] = Argument::memory(to->storage()->memory());
+  for (size_t k = 0; k < inputs.count; ++k) {
+    arguments[count++] = Argument::memory(inputs.at[k]->storage()->memory());
   }
-  for (const ScalarArgument* s : {&a, &b, &c}) arguments.push_back(s->argument());
-  gpu.launch(kernel, static_cast<size_t>(m.n), arguments);
+  if (op != nullptr) {
+    arguments[count++] = Argument::memory(gpu.fault_word());
+    arguments[count++] = Argument::bytes(code);
+  }
+  for (const ScalarArgument& s : numbers) arguments[count++] = s.argument();
+  gpu.launch(kernel, static_cast<size_t>(m.n), std::span(arguments).first(count));
 }
 
 template <class Number>
-H map_with(const std::string& body, DType out, const std::vector<T>& inputs, Number s0, Number s1,
-           Number s2, const char* op) {
-  Shape shape = inputs[0]->shape();
-  for (size_t k = 1; k < inputs.size(); ++k) {
-    shape = broadcast_shapes("opencl", shape, inputs[k]->shape());
+H map_with(const Body& body, DType out, Inputs inputs, Number s0, Number s1, Number s2,
+           const char* op) {
+  const T& first = *inputs.begin();
+  Shape shape = first->shape();
+  for (const T* x = inputs.begin() + 1; x != inputs.end(); ++x) {
+    if (!((*x)->shape() == shape)) shape = broadcast_shapes("opencl", shape, (*x)->shape());
   }
-  H to = destination(shape, out, inputs);
-  std::vector<H> handles;
-  for (const T& x : inputs) handles.push_back(x.get());
-  launch_map(to, body, handles, s0, s1, s2, op);
+  // An operand keeps its values where the op turns out to be an error.
+  const H to =
+      op == nullptr ? destination(shape, out, inputs) : empty(shape, out, one_device(inputs));
+  launch_map(to, body, Read(inputs), s0, s1, s2, op);
   return to;
 }
 
 }  // namespace
 
-H map(const std::string& body, DType out, std::vector<T> inputs, Numbers n) {
+H map(const Body& body, DType out, Inputs inputs, Numbers n) {
   return map_with(body, out, inputs, n.s0, n.s1, n.s2, nullptr);
 }
-H map(const std::string& body, DType out, std::vector<T> inputs, Integers n) {
+H map(const Body& body, DType out, Inputs inputs, Integers n) {
   return map_with(body, out, inputs, n.s0, n.s1, int64_t{0}, nullptr);
 }
-// An operand keeps its values where the op turns out to be an error.
-H map_checked(const char* op, const std::string& body, DType out, std::vector<T> inputs) {
-  for (T& x : inputs) x = T(x.get());
+H map_checked(const char* op, const Body& body, DType out, Inputs inputs) {
   return map_with(body, out, inputs, 0.0, 0.0, 0.0, op);
 }
-void map_into(const H& to, const std::string& body, std::vector<H> inputs, Numbers n) {
-  launch_map(to, body, inputs, n.s0, n.s1, n.s2, nullptr);
+void map_into(const H& to, const Body& body, std::initializer_list<H> inputs, Numbers n) {
+  launch_map(to, body, Read(inputs), n.s0, n.s1, n.s2, nullptr);
 }
-void map_into(const H& to, const std::string& body, std::vector<H> inputs, Integers n) {
-  launch_map(to, body, inputs, n.s0, n.s1, int64_t{0}, nullptr);
+void map_into(const H& to, const Body& body, std::initializer_list<H> inputs, Integers n) {
+  launch_map(to, body, Read(inputs), n.s0, n.s1, int64_t{0}, nullptr);
 }
 
 void fill_into(const H& to, Scalar value) {

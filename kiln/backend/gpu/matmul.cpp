@@ -68,12 +68,12 @@ H matmul(const H& x, const H& y) {
   steps(y, p.b_step);
   const bool large = p.n >= 64 && p.m >= 64;
   const int64_t tile = large ? 4 * kSide : kSide;
-  KernelText kernel{"matmul", {}};
-  kernel.defines =
-      define("INDEX", "u32") + define("IN0", dialect_name(x->dtype())) +
-      define("OUT", dialect_name(x->dtype())) + define("PER", large ? "4" : "1") +
-      define("PRODUCT_SUM(v, w, s)",
-             kind_of(x->dtype()) == Kind::floating ? "fma(v, w, s)" : "((v) * (w) + (s))");
+  const auto defines = [&] {
+    return define("INDEX", "u32") + define("IN0", dialect_name(x->dtype())) +
+           define("OUT", dialect_name(x->dtype())) + define("PER", large ? "4" : "1") +
+           product_sum(x->dtype());
+  };
+  const Kernel kernel{.file = "matmul", .choice = choice(x->dtype(), large), .defines = defines};
   const int64_t batches = batch.numel();
   for (; p.batch_first < batches; p.batch_first += kMostBatches) {
     const Argument arguments[] = {Argument::bytes(p), Argument::memory(to->storage()->memory()),

@@ -9,7 +9,7 @@ namespace {
 H running_count(const H& flat) {
   constexpr int64_t kRow = 128;
   const int64_t n = flat->shape()[0];
-  const char* body = "h = (A)((W)h + (W)x0); y = h;";
+  const Literal body = "h = (A)((W)h + (W)x0); y = h;";
   if (n <= kRow) return scan("A h = 0;", body, flat, 0, DType::i64);
   const int64_t rows = (n + kRow - 1) / kRow;
   const H padded = empty(Shape{rows, kRow}, DType::i64, flat->device());
@@ -37,7 +37,7 @@ H nonzero(const H& mask) {
   const H counts = running_count(ones);
   int64_t found = 0;
   const auto last = static_cast<size_t>(counts->offset() + n - 1) * sizeof(int64_t);
-  mask->gpu().read(*counts->storage(), last, &found, sizeof found);
+  mask->gpu().read(*counts->storage(), last, &found, sizeof found, false);
   H to = empty(Shape{found, rank}, DType::i64, mask->device());
   if (to->numel() == 0) return to;
   Loop loop(Shape{n});
@@ -52,8 +52,9 @@ H nonzero(const H& mask) {
                                 Argument::memory(flat->storage()->memory()),
                                 Argument::memory(counts->storage()->memory()),
                                 Argument::bytes(shape)};
-  mask->gpu().launch({"nonzero", define("INDEX", loop.index_type())}, static_cast<size_t>(n),
-                     arguments);
+  const auto defines = [&] { return define("INDEX", index_type(loop.is_wide())); };
+  const Kernel kernel{.file = "nonzero", .choice = choice(loop.is_wide()), .defines = defines};
+  mask->gpu().launch(kernel, static_cast<size_t>(n), arguments);
   return to;
 }
 

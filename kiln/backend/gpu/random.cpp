@@ -9,7 +9,7 @@ namespace kiln::gpu {
 namespace {
 
 struct Draw {
-  const char* body = nullptr;  // null: on the host
+  Literal body;  // none: on the host
   double a = 0.0;
   double b = 0.0;
   double c = 0.0;
@@ -78,27 +78,62 @@ Draw draw_of(Distribution d, DType dtype, bool exact) {
   const auto low = static_cast<int64_t>(d.a);
   const auto range = static_cast<uint64_t>(static_cast<int64_t>(d.b) - low);
   return {dtype == DType::i64
-              ? "i64 y = a + (i64)HIGH_PRODUCT64(both, range);"
-              : "i64 y = a + (i64)((u64)word * (range >> 32) + (((u64)word * (range & "
-                "0xffffffffu)) >> 32));",
+              ? Literal("i64 y = a + (i64)HIGH_PRODUCT64(both, range);")
+              : Literal("i64 y = a + (i64)((u64)word * (range >> 32) + (((u64)word * (range & "
+                        "0xffffffffu)) >> 32));"),
           static_cast<double>(low), 0, 0, range};
 }
 
 }  // namespace
 
+H dropout(const H& x, double p, RandomStream stream) {
+  // Draws are multiples of 2^-24: of them those below a whole number of steps are below p.
+  const auto threshold = static_cast<uint32_t>(draws_below(p, 24));
+  H to = empty(x->shape(), x->dtype(), x->device());
+  if (to->numel() == 0) return to;
+  Loop loop(x->shape());
+  loop.add(to);
+  loop.add(x);
+  const auto defines = [&] {
+    return define("INDEX", index_type(loop.is_wide())) + define("IN0", dialect_name(x->dtype())) +
+           define("SCALAR", scalar_type(x->dtype()));
+  };
+  const Kernel kernel{.file = "dropout",
+                      .choice = choice(loop.is_wide(), x->dtype()),
+                      .libraries = {"philox"},
+                      .defines = defines};
+  const MapArgument m = loop.argument();
+  const ScalarArgument scale(x->dtype(), 1.0 / (1.0 - p));
+  const Argument arguments[] = {Argument::bytes(m),
+                                Argument::memory(to->storage()->memory()),
+                                Argument::memory(x->storage()->memory()),
+                                Argument::bytes(stream.seed),
+                                Argument::bytes(stream.offset),
+                                Argument::bytes(threshold),
+                                scale.argument()};
+  x->gpu().launch(kernel, static_cast<size_t>(m.n), arguments);
+  return to;
+}
+
 H random(const Shape& shape, Distribution distribution, RandomStream stream, DType dtype,
          Device device) {
   GpuDevice& gpu = GpuDevice::of(device);
   const Draw draw = draw_of(distribution, dtype, gpu.properties().exact_division);
-  if (draw.body == nullptr) {
+  if (!draw.body) {
     TensorData data(shape, dtype);
     host::fill_random(data, distribution, stream);
     return from_data(data, device);
   }
   H to = empty(shape, dtype, device);
-  KernelText kernel{"random", define("OUT", dialect_name(dtype)) +
-                                  define("SCALAR", scalar_type(dtype)) + define("BODY", draw.body)};
-  if (size_of(dtype) == 8) kernel.defines += define("WIDE", "1");
+  const auto defines = [&] {
+    return define("OUT", dialect_name(dtype)) + define("SCALAR", scalar_type(dtype)) +
+           define("BODY", draw.body.get()) + (size_of(dtype) == 8 ? define("WIDE", "1") : "");
+  };
+  const Kernel kernel{.file = "random",
+                      .parts = {draw.body},
+                      .choice = choice(dtype),
+                      .libraries = {"philox"},
+                      .defines = defines};
   const int64_t n = shape.numel();
   const ScalarArgument a(dtype, draw.a);
   const ScalarArgument b(dtype, draw.b);

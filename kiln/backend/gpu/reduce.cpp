@@ -73,25 +73,29 @@ DType total_dtype(DType dtype) {
   }
 }
 
-const char* reduction_index(const ReductionArgument& r) {
-  return r.outputs * r.length < (int64_t{1} << 31) ? "u32" : "u64";
-}
+bool is_wide(const ReductionArgument& r) { return r.outputs * r.length >= (int64_t{1} << 31); }
 
 constexpr int64_t kColumnLength = 64;  // rows this short are one work-item's
 constexpr int64_t kRowLength = 1 << 14;
 constexpr int64_t kFewOutputs = 256;
 
 void launch_reduction(const Reducer& reducer, const H& x, const ReductionArgument& r, const H& to,
-                      DType total, const char* each, const char* finish, bool columns,
-                      double number) {
-  KernelText kernel{"reduce", {}};
-  kernel.defines = define("INDEX", reduction_index(r)) + define("IN0", dialect_name(x->dtype())) +
-                   define("OUT", dialect_name(to->dtype())) +
-                   define("TOTAL", concat("ACC(", dialect_name(total), ")")) + arithmetic(total) +
-                   define("SCALAR", scalar_type(total)) + define("FIRST", reducer.first) +
-                   define("EACH", each) + define("JOINED", reducer.joined) +
-                   define("FINISH", finish);
-  if (columns) kernel.defines += define("COLUMNS", "1");
+                      DType total, Literal finish, bool columns, double number) {
+  const auto defines = [&] {
+    std::string out = define("INDEX", index_type(is_wide(r))) +
+                      define("IN0", dialect_name(x->dtype())) +
+                      define("OUT", dialect_name(to->dtype())) +
+                      define("TOTAL", concat("ACC(", dialect_name(total), ")")) +
+                      arithmetic(total) + define("SCALAR", scalar_type(total)) +
+                      define("FIRST", reducer.first.get()) + define("EACH", reducer.each.get()) +
+                      define("JOINED", reducer.joined.get()) + define("FINISH", finish.get());
+    if (columns) out += define("COLUMNS", "1");
+    return out;
+  };
+  const Kernel kernel{.file = "reduce",
+                      .parts = {reducer.first, reducer.each, reducer.joined, finish},
+                      .choice = choice(is_wide(r), x->dtype(), to->dtype(), total, columns),
+                      .defines = defines};
   const ScalarArgument s(total, number);
   const Argument arguments[] = {Argument::bytes(r), Argument::memory(to->storage()->memory()),
                                 Argument::memory(x->storage()->memory()), s.argument()};
@@ -117,27 +121,31 @@ H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DTy
   const bool columns = r.length <= kColumnLength || side_by_side;
   const int64_t longest = columns ? kColumnLength * 2 : kRowLength;
   if (r.length <= longest || (r.length <= 2 * kRowLength && !columns)) {
-    launch_reduction(reducer, x, r, to, total, reducer.each, reducer.finish, columns, number);
+    launch_reduction(reducer, x, r, to, total, reducer.finish, columns, number);
     return to;
   }
   r.chunk = longest;
   r.chunks = (r.length + longest - 1) / longest;
   const H parts = empty(Shape{r.outputs, r.chunks}, total, x->device());
-  launch_reduction(reducer, x, r, parts, total, reducer.each, "a", columns, number);
+  launch_reduction(reducer, x, r, parts, total, "a", columns, number);
   const Reducer rest{reducer.first, "x", reducer.joined, reducer.finish};
   const H result = reduce(rest, parts, Dims{1}, false, out, number);
   return view(result, to->shape(), to->strides(), 0);
 }
 
-H arg_reduce(const char* better, const H& x, int dim, bool keepdim) {
+H arg_reduce(Literal better, const H& x, int dim, bool keepdim) {
   const Dims dims{dim};
   H to = empty(reduced_shape(x->shape(), dims, keepdim), DType::i64, x->device());
   if (to->numel() == 0) return to;
   const ReductionArgument r = reduction_of(x, dims);
-  KernelText kernel{"arg", {}};
-  kernel.defines = define("INDEX", reduction_index(r)) + define("IN0", dialect_name(x->dtype())) +
-                   define("BETTER", better);
-  if (kind_of(x->dtype()) == Kind::floating) kernel.defines += define("FLOATS", "1");
+  const auto defines = [&] {
+    return define("INDEX", index_type(is_wide(r))) + define("IN0", dialect_name(x->dtype())) +
+           define("BETTER", better.get()) + floats_flag(x->dtype());
+  };
+  const Kernel kernel{.file = "arg",
+                      .parts = {better},
+                      .choice = choice(is_wide(r), x->dtype()),
+                      .defines = defines};
   const Argument arguments[] = {Argument::bytes(r), Argument::memory(to->storage()->memory()),
                                 Argument::memory(x->storage()->memory())};
   x->gpu().launch_groups(kernel, {static_cast<size_t>(r.outputs), 1, 1}, {kGroup, 1, 1}, arguments);

@@ -41,30 +41,30 @@ H cumsum(const H& x, int dim) {
   // Floats with what each sum has lost (Kahan).
   return scan(
       "A h = 0; A lost = 0;",
-      floats ? "A t = x0 - lost; A s = h + t; lost = s - s == (A)0 ? (s - h) - t : (A)0; h = s; "
-               "y = h;"
-             : "h = (A)((W)h + (W)x0); y = h;",
+      floats ? Literal("A t = x0 - lost; A s = h + t; lost = s - s == (A)0 ? (s - h) - t : (A)0; "
+                       "h = s; y = h;")
+             : Literal("h = (A)((W)h + (W)x0); y = h;"),
       x, dim, x->dtype());
 }
 
-std::string saturated_body(DType to) {
-  const auto body = [](const char* type, const char* low, const char* high, const char* above) {
-    return concat("y = x0 != x0 ? (", type, ")0 : x0 >= (A)", above, " ? (", type, ")", high,
-                  " : x0 <= (A)", low, " ? (", type, ")", low, " : (", type, ")x0;");
-  };
+Body saturated_body(DType to) {
+#define KILN_GPU_SATURATED(type, low, high, above)                                       \
+  "y = x0 != x0 ? (" type ")0 : x0 >= (A)" above " ? (" type ")" high " : x0 <= (A)" low \
+  " ? (" type ")" low " : (" type ")x0;"
   switch (to) {
     case DType::i64:
-      return body("i64", "(-9223372036854775807 - 1)", "9223372036854775807",
-                  "9223372036854775808.0");
+      return KILN_GPU_SATURATED("i64", "(-9223372036854775807 - 1)", "9223372036854775807",
+                                "9223372036854775808.0");
     case DType::i32:
-      return body("i32", "(-2147483647 - 1)", "2147483647", "2147483648.0");
+      return KILN_GPU_SATURATED("i32", "(-2147483647 - 1)", "2147483647", "2147483648.0");
     case DType::i16:
-      return body("i32", "(-32768)", "32767", "32768.0");
+      return KILN_GPU_SATURATED("i32", "(-32768)", "32767", "32768.0");
     case DType::i8:
-      return body("i32", "(-128)", "127", "128.0");
+      return KILN_GPU_SATURATED("i32", "(-128)", "127", "128.0");
     default:
-      return body("i32", "0", "255", "256.0");
+      return KILN_GPU_SATURATED("i32", "0", "255", "256.0");
   }
+#undef KILN_GPU_SATURATED
 }
 
 // ---- Quantized tensors
@@ -152,8 +152,9 @@ H dequantize(const Q& x, DType dtype) {
   } else {
     values = reshape(values, {layout.rows, layout.cols});
   }
-  const H product =
-      map(concat("y = (ACC(OUT))((", dialect_name(wide), ")x0 * x1);"), dtype, {values, scales});
+  const H product = map(wide == DType::f64 ? Body("y = (ACC(OUT))((f64)x0 * x1);")
+                                           : Body("y = (ACC(OUT))((f32)x0 * x1);"),
+                        dtype, {values, scales});
   return reshape(product, x->shape());
 }
 

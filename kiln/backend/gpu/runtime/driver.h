@@ -30,6 +30,9 @@ struct Properties {
   // Whether f32 division and square root can be, and so are, rounded correctly.
   bool exact_division = false;
   bool is_cpu = false;
+  // Blocks have the size that was asked for and are given back at once: so that what reads or
+  // writes beside them, or after their time, is seen.
+  bool exact_blocks = false;
 };
 
 struct Argument {
