@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "cli/train/image_files.h"
+#include "cli/train/sound_files.h"
 #include "cli/train/table_features.h"
 #include "cli/train/tokens.h"
 #include "cli/usage_error.h"
@@ -84,6 +85,7 @@ void Predictor::predict(const std::vector<std::string>& inputs) {
 }
 
 void Predictor::images(const std::vector<std::string>& inputs) {
+  const Json* sound = model_.facts.find("sound");
   std::vector<std::string> files;
   for (const std::string& path : inputs) {
     if (!fs::is_directory(path)) {
@@ -91,7 +93,8 @@ void Predictor::images(const std::vector<std::string>& inputs) {
       continue;
     }
     try {
-      const std::vector<std::string> found = image_files(path);
+      const std::vector<std::string> found =
+          files_of_kind(path, sound == nullptr ? image_kind() : sound_kind());
       files.insert(files.end(), found.begin(), found.end());
     } catch (const IoError& error) {
       refuse_(error.what());
@@ -99,11 +102,13 @@ void Predictor::images(const std::vector<std::string>& inputs) {
   }
   const ImageForm form{model_.shape.channels == 1, model_.flag("upright", true),
                        model_.shape.height, model_.shape.width};
+  const SoundForm sound_form = sound == nullptr ? SoundForm{} : SoundForm::from_facts(*sound);
   std::vector<Answer> names;
   std::vector<Tensor> batch;
   for (size_t i = 0; i < files.size(); ++i) {
     try {
-      batch.push_back(read_image_as(files[i], form));
+      batch.push_back(sound == nullptr ? read_image_as(files[i], form)
+                                       : read_sound_as(files[i], sound_form));
       names.push_back({.input = files[i]});
     } catch (const Error& error) {
       refuse_(error.what());

@@ -3,17 +3,24 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
+#include <numbers>
 #include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "cli/train/drawn_shapes.h"
 #include "cli/train/examples.h"
 #include "cli/usage_error.h"
+#include "kiln/audio/audio_file.h"
 #include "kiln/core/error.h"
 #include "kiln/data/digits.h"
 #include "kiln/data/sample_random.h"
 #include "kiln/io/atomic_file.h"
 #include "kiln/io/image.h"
+#include "kiln/tensor/creation.h"
 #include "kiln/train/chart.h"
 
 namespace kiln::cli {
@@ -187,6 +194,34 @@ void write_story(const fs::path& path) {
   write(path, text);
 }
 
+// Tones that rise, fall or stay, at any pitch, in noise.
+void write_sounds(const fs::path& folder) {
+  constexpr int64_t kRate = 8000;
+  const std::pair<const char*, double> kinds[] = {
+      {"falling", -1.0}, {"rising", 1.0}, {"steady", 0.0}};
+  for (const auto& [part, count, seed] :
+       {std::tuple{"train", 60, 21}, std::tuple{"test", 20, 22}}) {
+    for (const auto& [name, slope] : kinds) {
+      fs::create_directories(folder / part / name);
+      for (int64_t i = 0; i < count; ++i) {
+        SampleRandom random(static_cast<uint64_t>(seed) + static_cast<uint64_t>(10 * slope + 10), 0,
+                            i);
+        const double from = random.uniform(900, 1600), loud = random.uniform(0.1, 0.6);
+        std::vector<float> wave;
+        double phase = 0;
+        for (int64_t t = 0; t < kRate; ++t) {
+          const double second = static_cast<double>(t) / kRate;
+          phase += 2 * std::numbers::pi * from * std::exp2(slope * (second - 0.5)) / kRate;
+          wave.push_back(static_cast<float>(loud * std::sin(phase) + random.normal(0, 0.02)));
+        }
+        char file[32];
+        std::snprintf(file, sizeof file, "%04lld.wav", static_cast<long long>(i));
+        audio::write_wav((folder / part / name / file).string(), from_vector(wave, {kRate}), kRate);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void write_example(const std::string& kind, const std::string& folder) {
@@ -200,6 +235,7 @@ void write_example(const std::string& kind, const std::string& folder) {
   if (kind == "cifar10") write_cifar(path);
   if (kind == "mnist") write_mnist(path);
   if (kind == "segmentation") write_scenes(path);
+  if (kind == "audio_folder") write_sounds(path);
   if (kind == "csv") write_plants(path / "plants.csv", true);
   if (kind == "json_lines") write_plants(path / "plants.jsonl", false);
   if (kind == "regression") write_houses(path / "houses.csv");

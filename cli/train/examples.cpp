@@ -88,6 +88,24 @@ const std::vector<std::pair<std::string, const char*>>& examples() {
   "out": "runs/segmentation"
 }
 )"},
+      {"audio_folder", R"({
+  "model": "resnet18",
+  "data": {
+    "kind": "audio_folder",
+    "train": "train",
+    "test": "test",
+    "seconds": 1.0,
+    "mels": 32,
+    "n_fft": 512,
+    "hop": 256,
+    "valid_share": 0.1
+  },
+  "optimizer": {"name": "AdamW", "lr": 0.001},
+  "epochs": 4,
+  "batch_size": 16,
+  "out": "runs/sounds"
+}
+)"},
       {"csv", R"({
   "model": {"name": "mlp", "hidden": [32, 32]},
   "data": {"kind": "csv", "train": "plants.csv", "target": "species", "valid_share": 0.2},

@@ -25,12 +25,11 @@ constexpr int64_t kCifarPixels = 3 * kCifarSide * kCifarSide;
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
-bool is_image(const fs::path& path) {
+bool is_of_kind(const fs::path& path, const FileKind& kind) {
   std::string ending = path.extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const auto& all = io::image_extensions();
-  return std::find(all.begin(), all.end(), ending) != all.end();
+  return std::find(kind.endings.begin(), kind.endings.end(), ending) != kind.endings.end();
 }
 
 void need_folder(const std::string& folder) {
@@ -62,21 +61,27 @@ std::pair<int64_t, int64_t> image_size(const std::string& path, bool upright) {
   return {image.shape()[1], image.shape()[2]};
 }
 
-std::vector<std::string> image_files(const std::string& folder) {
+const FileKind& image_kind() {
+  static const FileKind kind{io::image_extensions(), "PNG, JPEG or WebP images", "images"};
+  return kind;
+}
+
+std::vector<std::string> files_of_kind(const std::string& folder, const FileKind& kind) {
   need_folder(folder);
   std::vector<std::string> out;
   for (const auto& entry :
        fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
-    if (entry.is_regular_file() && is_image(entry.path()) && !is_hidden(entry.path())) {
+    if (entry.is_regular_file() && is_of_kind(entry.path(), kind) && !is_hidden(entry.path())) {
       out.push_back(entry.path().string());
     }
   }
   std::sort(out.begin(), out.end());
-  if (out.empty()) throw_error<IoError>("'", folder, "' holds no PNG, JPEG or WebP images");
+  if (out.empty()) throw_error<IoError>("'", folder, "' holds no ", kind.names);
   return out;
 }
 
-ClassFolder read_class_folder(const std::string& folder, const std::vector<std::string>& classes) {
+ClassFolder read_class_folder(const std::string& folder, const std::vector<std::string>& classes,
+                              const FileKind& kind) {
   need_folder(folder);
   ClassFolder out;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -87,13 +92,13 @@ ClassFolder read_class_folder(const std::string& folder, const std::vector<std::
   std::sort(out.classes.begin(), out.classes.end());
   if (out.classes.empty()) {
     throw_error<IoError>("'", folder, "' holds no folders; expected one for each class, ",
-                         "with its images in it");
+                         "with its ", kind.what, " in it");
   }
   if (!classes.empty() && out.classes != classes) {
     for (const std::string& name : out.classes) {
       if (std::find(classes.begin(), classes.end(), name) == classes.end()) {
         throw_error<IoError>("'", folder, "' has a class '", printable(name),
-                             "' that the training images do not have");
+                             "' that the training ", kind.what, " do not have");
       }
     }
     out.classes = classes;
@@ -101,7 +106,7 @@ ClassFolder read_class_folder(const std::string& folder, const std::vector<std::
   for (size_t c = 0; c < out.classes.size(); ++c) {
     const std::string path = (fs::path(folder) / out.classes[c]).string();
     if (!fs::is_directory(path)) continue;  // a class without images to be measured on
-    for (std::string& file : image_files(path)) {
+    for (std::string& file : files_of_kind(path, kind)) {
       out.paths.push_back(std::move(file));
       out.labels.push_back(static_cast<int64_t>(c));
     }
@@ -114,8 +119,11 @@ struct ImageFiles::Skipped {
   std::set<int64_t> indices;
 };
 
-ImageFiles::ImageFiles(ClassFolder files, ImageForm form, bool skip)
-    : files_(std::move(files)), form_(form), skip_(skip), skipped_(std::make_unique<Skipped>()) {}
+ImageFiles::ImageFiles(ClassFolder files, Read read, bool skip)
+    : files_(std::move(files)),
+      read_(std::move(read)),
+      skip_(skip),
+      skipped_(std::make_unique<Skipped>()) {}
 
 ImageFiles::~ImageFiles() = default;
 
@@ -123,7 +131,7 @@ data::Example ImageFiles::get(int64_t index) const {
   for (int64_t tried = 0;; ++tried) {
     const auto at = static_cast<size_t>((index + tried) % size());
     try {
-      return {read_image_as(files_.paths[at], form_), tensor(Scalar(files_.labels[at]), {i64})};
+      return {read_(files_.paths[at]), tensor(Scalar(files_.labels[at]), {i64})};
     } catch (const IoError&) {
       if (!skip_ || tried + 1 >= size()) throw;
       const std::lock_guard lock(skipped_->mutex);

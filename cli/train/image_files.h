@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,11 +25,20 @@ Tensor read_image_as(const std::string& path, const ImageForm& form);
 // Height and width of a file's image. Throws IoError.
 std::pair<int64_t, int64_t> image_size(const std::string& path, bool upright = true);
 
-// Files of images below a folder, by path; hidden ones are left out. Throws IoError where there is
-// none.
-std::vector<std::string> image_files(const std::string& folder);
+// What a folder's files are known by.
+struct FileKind {
+  std::vector<std::string> endings;
+  const char* names;  // "PNG, JPEG or WebP images"
+  const char* what;   // "images"
+};
+const FileKind& image_kind();
 
-// A folder with a folder of images for each class.
+// Files of a kind below a folder, by path; hidden ones are left out. Throws IoError where there is
+// none.
+std::vector<std::string> files_of_kind(const std::string& folder,
+                                       const FileKind& kind = image_kind());
+
+// A folder with a folder of files for each class.
 struct ClassFolder {
   std::vector<std::string> classes;  // by name
   std::vector<std::string> paths;
@@ -36,13 +46,20 @@ struct ClassFolder {
 };
 // `classes`: what the folder must have; empty: what it has. Throws IoError.
 ClassFolder read_class_folder(const std::string& folder,
-                              const std::vector<std::string>& classes = {});
+                              const std::vector<std::string>& classes = {},
+                              const FileKind& kind = image_kind());
 
 // Images that are read when they are asked for. What cannot be read is an error, or, with `skip`,
 // the next one that can be read takes its place.
 class ImageFiles final : public data::Dataset {
  public:
-  ImageFiles(ClassFolder files, ImageForm form, bool skip);
+  // A file as an image; throws IoError.
+  using Read = std::function<Tensor(const std::string& path)>;
+  ImageFiles(ClassFolder files, Read read, bool skip);
+  ImageFiles(ClassFolder files, ImageForm form, bool skip)
+      : ImageFiles(
+            std::move(files), [form](const std::string& path) { return read_image_as(path, form); },
+            skip) {}
   ~ImageFiles() override;
   int64_t size() const override { return static_cast<int64_t>(files_.paths.size()); }
   data::Example get(int64_t index) const override;
@@ -51,7 +68,7 @@ class ImageFiles final : public data::Dataset {
  private:
   struct Skipped;
   ClassFolder files_;
-  ImageForm form_;
+  Read read_;
   bool skip_;
   std::unique_ptr<Skipped> skipped_;
 };

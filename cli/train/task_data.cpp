@@ -12,8 +12,8 @@
 namespace kiln::cli {
 
 std::vector<std::string> data_kinds() {
-  return {"image_folder", "mnist",      "cifar10",  "cifar100",        "digits",     "segmentation",
-          "csv",          "json_lines", "text_csv", "text_json_lines", "text_corpus"};
+  return {"image_folder", "mnist", "cifar10",    "cifar100", "digits",          "segmentation",
+          "audio_folder", "csv",   "json_lines", "text_csv", "text_json_lines", "text_corpus"};
 }
 
 TaskData open_data(Fields fields, const std::string& folder, uint64_t seed, Json& read) {
@@ -21,6 +21,8 @@ TaskData open_data(Fields fields, const std::string& folder, uint64_t seed, Json
   TaskData data;
   if (kind == "segmentation") {
     data = open_segmentation(fields, folder, seed);
+  } else if (kind == "audio_folder") {
+    data = open_sounds(fields, folder, seed);
   } else if (kind == "csv" || kind == "json_lines") {
     data = open_table(kind, fields, folder, seed);
   } else if (kind == "text_csv" || kind == "text_json_lines") {

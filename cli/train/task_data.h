@@ -57,6 +57,7 @@ void split_training(TaskData& data, const std::vector<int64_t>& labels, double s
 // The kinds, each in a file of its own.
 TaskData open_images(const std::string& kind, Fields& fields, const std::string& folder,
                      uint64_t seed);
+TaskData open_sounds(Fields& fields, const std::string& folder, uint64_t seed);
 TaskData open_segmentation(Fields& fields, const std::string& folder, uint64_t seed);
 TaskData open_table(const std::string& kind, Fields& fields, const std::string& folder,
                     uint64_t seed);

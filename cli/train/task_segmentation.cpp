@@ -39,7 +39,7 @@ std::vector<Pair> pairs_in(const std::string& folder) {
   const std::string images = (fs::path(folder) / "images").string();
   const std::string masks = (fs::path(folder) / "masks").string();
   std::vector<Pair> out;
-  for (const std::string& path : image_files(images)) {
+  for (const std::string& path : files_of_kind(images)) {
     out.push_back({path, mask_of(path, fs::path(masks) / fs::relative(path, images))});
   }
   return out;

@@ -1,6 +1,8 @@
 #include "kiln/data/table.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "kiln/core/error.h"
 #include "kiln/core/utf8.h"
@@ -89,7 +91,7 @@ void TableBuilder::add(int64_t row, const std::vector<Cell>& cells) {
   }
   uint64_t bytes = 0;
   for (size_t i = 0; i < cells.size(); ++i) {
-    Table::Column& column = table_.columns_[i];
+    TableColumn& column = table_.columns_[i];
     const ColumnType found = type_of(cells[i]);
     if (!types_[i]) types_[i] = found;
     if (types_[i] == ColumnType::integer && found == ColumnType::real) {
@@ -115,6 +117,46 @@ void TableBuilder::add(int64_t row, const std::vector<Cell>& cells) {
   ++table_.size_;
 }
 
+void TableBuilder::add(detail::PlainRows rows) {
+  budget_.charge(rows.bytes, "its rows");
+  const auto append = [](auto& to, auto& from) {
+    if (to.empty()) {
+      to = std::move(from);
+    } else {
+      to.insert(to.end(), std::make_move_iterator(from.begin()),
+                std::make_move_iterator(from.end()));
+    }
+  };
+  const auto widen = [](TableColumn& column) {
+    column.reals.assign(column.integers.begin(), column.integers.end());
+    column.integers = {};
+    column.type = ColumnType::real;
+  };
+  for (size_t i = 0; i < types_.size(); ++i) {
+    TableColumn& to = table_.columns_[i];
+    TableColumn& from = rows.columns[i];
+    if (from.type == ColumnType::real && types_[i] == ColumnType::integer) {
+      widen(to);
+      types_[i] = ColumnType::real;
+    } else if (from.type == ColumnType::integer && types_[i] == ColumnType::real) {
+      widen(from);
+    }
+    append(to.reals, from.reals);
+    append(to.integers, from.integers);
+    append(to.texts, from.texts);
+  }
+  table_.size_ += rows.rows;
+}
+
+std::vector<detail::PlainType> TableBuilder::plain_types() const {
+  std::vector<detail::PlainType> out;
+  for (size_t i = 0; i < types_.size(); ++i) {
+    out.push_back({types_[i].value_or(ColumnType::text),
+                   types_[i] == ColumnType::integer && !given(table_.names_[i])});
+  }
+  return out;
+}
+
 void TableBuilder::fail(int64_t row, const BadRow& bad) const {
   throw_error<ValueError>(op_, ": '", path_, "', row ", row,
                           bad.column.empty() ? "" : ", column '" + printable(bad.column) + "'",
@@ -133,7 +175,7 @@ Table TableBuilder::finish() {
   return std::move(table_);
 }
 
-const Table::Column& Table::column(const std::string& name) const {
+const TableColumn& Table::column(const std::string& name) const {
   for (size_t i = 0; i < names_.size(); ++i) {
     if (names_[i] == name) return columns_[i];
   }
@@ -145,7 +187,7 @@ const Table::Column& Table::column(const std::string& name) const {
 ColumnType Table::type(const std::string& name) const { return column(name).type; }
 
 Tensor Table::numbers(const std::string& name) const {
-  const Column& c = column(name);
+  const TableColumn& c = column(name);
   if (c.type == ColumnType::text) {
     throw_error<TypeError>("Table: column '", name, "' holds texts; expected numbers");
   }
@@ -155,7 +197,7 @@ Tensor Table::numbers(const std::string& name) const {
 }
 
 const std::vector<std::string>& Table::texts(const std::string& name) const {
-  const Column& c = column(name);
+  const TableColumn& c = column(name);
   if (c.type != ColumnType::text) {
     throw_error<TypeError>("Table: column '", name, "' holds numbers; expected texts");
   }

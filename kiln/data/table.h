@@ -20,9 +20,18 @@ struct TableOptions {
   // them is none.
   std::map<std::string, ColumnType> types = {};
   BadRows bad_rows = BadRows::raise;
-  char delimiter = ',';  // of CSV
-  bool header = true;    // whether CSV begins with names; else they are "0", "1", ..
+  char delimiter = ',';                 // of CSV
+  bool header = true;                   // whether CSV begins with names; else they are "0", "1", ..
+  std::vector<std::string> names = {};  // of the columns of a CSV file without a header
   uint64_t max_bytes = uint64_t{4} << 30;
+};
+
+// The values of a column: those of its type.
+struct TableColumn {
+  ColumnType type = ColumnType::text;
+  std::vector<double> reals = {};
+  std::vector<int64_t> integers = {};  // and bools
+  std::vector<std::string> texts = {};
 };
 
 class Table {
@@ -43,16 +52,10 @@ class Table {
 
  private:
   friend class TableBuilder;
-  struct Column {
-    ColumnType type = ColumnType::text;
-    std::vector<double> reals;
-    std::vector<int64_t> integers;  // and bools
-    std::vector<std::string> texts;
-  };
-  const Column& column(const std::string& name) const;
+  const TableColumn& column(const std::string& name) const;
 
   std::vector<std::string> names_;
-  std::vector<Column> columns_;
+  std::vector<TableColumn> columns_;
   int64_t size_ = 0;
   int64_t skipped_ = 0;
 };
@@ -63,6 +66,11 @@ class Table {
 // ValueError that names file, row and column for a row that is ragged, empty where a number stands,
 // of a wrong type, or no UTF-8, and for two columns of one name.
 Table read_csv(const std::string& path, const TableOptions& options = {});
+
+namespace detail {
+// The same, with another name in messages.
+Table read_csv_as(const char* op, const std::string& path, const TableOptions& options);
+}  // namespace detail
 
 // A file with a JSON object on each line, with bools, numbers and texts. The first one decides
 // which columns there are; others in later lines are left out. Throws what read_csv() throws.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kiln/core/budget.h"
+#include "kiln/data/plain_rows.h"
 #include "kiln/data/table.h"
 
 namespace kiln::data {
@@ -37,6 +38,11 @@ class TableBuilder {
   std::optional<ColumnType> type(size_t column) const { return types_[column]; }
   // Adds a row, or rejects it.
   void add(int64_t row, const std::vector<Cell>& cells);
+  // Adds rows that were read by plain_types().
+  void add(detail::PlainRows rows);
+  std::vector<detail::PlainType> plain_types() const;
+  // Whether there is a row, so that columns have types.
+  bool has_rows() const { return table_.size_ > 0; }
   // Throws ValueError, or counts.
   void reject(int64_t row, const BadRow& bad);
   Table finish();

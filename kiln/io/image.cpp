@@ -118,9 +118,7 @@ void check_gray_image(const char* op, const TensorData& image) {
   }
 }
 
-namespace {
-
-TensorData decode_any(const EncodedImage& image) {
+TensorData decode_any_image(const EncodedImage& image) {
   if (is_png(image.bytes)) return decode_png(image);
   if (is_jpeg(image.bytes)) return decode_jpeg(image);
   if (is_webp(image.bytes)) return decode_webp(image);
@@ -128,8 +126,10 @@ TensorData decode_any(const EncodedImage& image) {
                        " bytes of another kind; expected a PNG, JPEG or WebP");
 }
 
+namespace {
+
 TensorData decode(const EncodedImage& image, const ReadImageOptions& options) {
-  TensorData out = decode_any(image);
+  TensorData out = decode_any_image(image);
   const int orientation = options.apply_exif_orientation ? exif_orientation(image.bytes) : 1;
   if (orientation == 1) return out;
   image.budget.charge(out.bytes(), "its pixels turned");

@@ -10,6 +10,9 @@
 
 namespace kiln::io {
 
+struct ImageSize;
+class ImageResampler;
+
 // An image's bytes, and what is asked of them. `op` and `name` stand in messages.
 struct EncodedImage {
   const char* op;
@@ -44,5 +47,12 @@ bool is_webp(std::string_view bytes);
 TensorData decode_png(const EncodedImage& image);
 TensorData decode_jpeg(const EncodedImage& image);
 TensorData decode_webp(const EncodedImage& image);
+// Of any of these kinds.
+TensorData decode_any_image(const EncodedImage& image);
+
+// What a JPEG's header says of its size, checked against its bytes.
+ImageSize jpeg_size(const EncodedImage& image);
+// Gives a resampler the pixels that it needs.
+void decode_jpeg_part(const EncodedImage& image, ImageResampler& out);
 
 }  // namespace kiln::io

@@ -1,8 +1,10 @@
 // JPEG, by libjpeg(-turbo).
 #include "kiln/io/image_formats.h"
+#include "kiln/io/image_resample.h"
 
 #ifdef KILN_HAS_JPEG
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <vector>
@@ -84,8 +86,42 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
+  // By the header alone.
+  ImageSize size() {
+    read_header();
+    return {static_cast<int64_t>(jpeg_.info.image_height),
+            static_cast<int64_t>(jpeg_.info.image_width)};
+  }
+
+  void decode_part(ImageResampler& out) {
+    read_header();
+    if (reads_parts()) {
+      jpeg_.info.out_color_space = JCS_EXT_RGBX;
+      start();
+      read_part(out);
+      return;
+    }
+    const TensorData all = decode_all();
+    const NeededPixels& needed = out.needed();
+    const int64_t width = all.shape()[2], plane = all.shape()[1] * width;
+    std::vector<uint8_t> line(static_cast<size_t>(needed.columns * 4));
+    for (int64_t y = 0; y < needed.rows; ++y) {
+      const uint8_t* from = all.as<uint8_t>().data() + (needed.top + y) * width + needed.left;
+      for (int64_t x = 0; x < needed.columns; ++x) {
+        for (int64_t c = 0; c < 3; ++c) line[static_cast<size_t>(x * 4 + c)] = from[c * plane + x];
+      }
+      out.take_row(line.data());
+    }
+  }
+
   TensorData decode() {
     read_header();
+    return decode_all();
+  }
+
+ private:
+  TensorData decode_all() {
+    start();
     const auto width = static_cast<int64_t>(jpeg_.info.output_width);
     const auto height = static_cast<int64_t>(jpeg_.info.output_height);
     const int64_t channels = image_.gray ? 1 : 3;
@@ -105,7 +141,6 @@ class Decoder {
     return out;
   }
 
- private:
   template <class F>
   void run(F f) {
     if (!guarded(jpeg_, f)) refuse_image(image_, "JPEG", jpeg_.message);
@@ -136,8 +171,58 @@ class Decoder {
     }
     if (jpeg_has_multiple_scans(&info)) image_.budget.charge(coefficients(), "its coefficients");
     choose_colours();
+  }
+
+  void start() {
     run([](jpeg_decompress_struct& i) { jpeg_start_decompress(&i); });
   }
+
+#ifdef LIBJPEG_TURBO_VERSION
+  bool reads_parts() const { return jpeg_.info.out_color_space == JCS_RGB; }
+
+  // The rows above and below the part are passed over, and so are the blocks beside it: their bits
+  // are read, so that damage is found, but no pixels are made of them.
+  void read_part(ImageResampler& out) {
+    const NeededPixels& needed = out.needed();
+    const auto all = static_cast<JDIMENSION>(jpeg_.info.output_width);
+    // One column more on each side, from which the colours at the edge are made.
+    auto left = static_cast<JDIMENSION>(std::max<int64_t>(needed.left - 1, 0));
+    auto width =
+        static_cast<JDIMENSION>(std::min<int64_t>(needed.left + needed.columns + 1, all) - left);
+    if (width < all) {
+      run([&](jpeg_decompress_struct& info) { jpeg_crop_scanline(&info, &left, &width); });
+    }
+    skip(needed.top);
+    std::vector<uint8_t> line(static_cast<size_t>(width) * 4);
+    const uint8_t* const first = line.data() + (needed.left - static_cast<int64_t>(left)) * 4;
+    for (int64_t y = 0; y < needed.rows; ++y) {
+      read_row(line.data());
+      out.take_row(first);
+    }
+    // To skip all the rest would be to read none of it.
+    const int64_t rest = static_cast<int64_t>(jpeg_.info.output_height) - needed.top - needed.rows;
+    if (rest > 0) {
+      skip(rest - 1);
+      read_row(line.data());
+    }
+    run([](jpeg_decompress_struct& info) { jpeg_finish_decompress(&info); });
+  }
+
+  void read_row(uint8_t* to) {
+    uint8_t* row = to;
+    run([&row](jpeg_decompress_struct& info) { jpeg_read_scanlines(&info, &row, 1); });
+  }
+
+  void skip(int64_t rows) {
+    if (rows == 0) return;
+    run([rows](jpeg_decompress_struct& info) {
+      jpeg_skip_scanlines(&info, static_cast<JDIMENSION>(rows));
+    });
+  }
+#else
+  static bool reads_parts() { return false; }
+  static void read_part(ImageResampler&) {}
+#endif
 
   // Bytes that libjpeg holds until it has seen all scans.
   uint64_t coefficients() const {
@@ -211,6 +296,12 @@ class Decoder {
 
 TensorData decode_jpeg(const EncodedImage& image) { return Decoder(image).decode(); }
 
+ImageSize jpeg_size(const EncodedImage& image) { return Decoder(image).size(); }
+
+void decode_jpeg_part(const EncodedImage& image, ImageResampler& out) {
+  Decoder(image).decode_part(out);
+}
+
 }  // namespace kiln::io
 
 #else
@@ -218,6 +309,12 @@ TensorData decode_jpeg(const EncodedImage& image) { return Decoder(image).decode
 namespace kiln::io {
 
 TensorData decode_jpeg(const EncodedImage& image) { refuse_format(image, "JPEG", "KILN_JPEG"); }
+
+ImageSize jpeg_size(const EncodedImage& image) { refuse_format(image, "JPEG", "KILN_JPEG"); }
+
+void decode_jpeg_part(const EncodedImage& image, ImageResampler&) {
+  refuse_format(image, "JPEG", "KILN_JPEG");
+}
 
 }  // namespace kiln::io
 

@@ -8,17 +8,54 @@
 
 namespace kiln::metrics {
 
-CurveArea::CurveArea(const char* name, ClassOptions options)
+Thresholds even_thresholds(int64_t count) {
+  if (count < 2 || count > int64_t{1} << 20) {
+    throw_error<ValueError>("thresholds: expected 2 to 1048576 of them; got ", count);
+  }
+  Thresholds out;
+  for (int64_t i = 0; i < count; ++i) {
+    out.push_back(static_cast<double>(i) / static_cast<double>(count - 1));
+  }
+  return out;
+}
+
+CurveArea::CurveArea(const char* name, ClassOptions options, Thresholds thresholds)
     : name_(name),
       options_(with_average(std::move(options), "macro")),
-      task_(checked_task(name, options_)) {
+      task_(checked_task(name, options_)),
+      thresholds_(std::move(thresholds)) {
+  // As floats, which scores mostly are.
+  for (double& t : thresholds_) t = static_cast<float>(t);
+  std::sort(thresholds_.begin(), thresholds_.end());
+  for (const double t : thresholds_) {
+    if (!(t >= 0 && t <= 1)) {
+      throw_error<ValueError>(name, ": thresholds must be from 0 to 1; got ", t);
+    }
+  }
+  if (!thresholds_.empty()) {
+    positive_.assign(columns_of(options_) * (thresholds_.size() + 1), 0);
+    negative_ = positive_;
+  }
   if (task_ == Task::multiclass && options_.average == "micro") {
     throw_error<ValueError>(name,
                             ": average 'micro' is for labels; expected macro, weighted or none");
   }
 }
 
+std::string CurveArea::description() const {
+  std::string out = describe(name_, options_);
+  if (thresholds_.empty()) return out;
+  out += ", thresholds=";
+  for (const double t : thresholds_) out += concat(t, " ");
+  return out;
+}
+
 void CurveArea::visit_state(StateVisitor& visitor) {
+  if (!thresholds_.empty()) {
+    visitor("positive", positive_, Join::sum);
+    visitor("negative", negative_, Join::sum);
+    return;
+  }
   visitor("scores", scores_, Join::append);
   visitor("target", target_, Join::append);
 }
@@ -34,6 +71,7 @@ void CurveArea::check_state() const {
 
 void CurveArea::update(const Tensor& preds, const Tensor& target) {
   Scores given = probabilities(name_, options_, preds, target);
+  if (!thresholds_.empty()) return count(given.scores, given.target);
   scores_.insert(scores_.end(), given.scores.begin(), given.scores.end());
   target_.insert(target_.end(), given.target.begin(), given.target.end());
 }
@@ -51,22 +89,58 @@ double CurveArea::area_of(std::vector<std::pair<double, bool>>& samples) const {
   return area(groups, positives, negatives);
 }
 
+void CurveArea::count(const std::vector<double>& scores, const std::vector<int64_t>& target) {
+  const size_t columns = columns_of(options_), bins = thresholds_.size() + 1;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const size_t column = i % columns;
+    const int64_t t = task_ == Task::multiclass ? target[i / columns] : target[i];
+    if (t < 0) continue;
+    const bool positive = task_ == Task::multiclass ? t == static_cast<int64_t>(column) : t == 1;
+    const auto reached = static_cast<size_t>(
+        std::upper_bound(thresholds_.begin(), thresholds_.end(), scores[i]) - thresholds_.begin());
+    ++(positive ? positive_ : negative_)[column * bins + reached];
+  }
+}
+
+double CurveArea::binned_area_of(size_t column, bool together, double& positives) const {
+  const size_t bins = thresholds_.size() + 1;
+  Groups above(bins - 1);
+  std::pair<double, double> sum{0, 0};
+  for (size_t bin = bins; bin-- > 0;) {
+    for (size_t c = together ? 0 : column; c < (together ? columns_of(options_) : column + 1);
+         ++c) {
+      sum.first += static_cast<double>(positive_[c * bins + bin]);
+      sum.second += static_cast<double>(negative_[c * bins + bin]);
+    }
+    if (bin > 0) above[bin - 1] = sum;
+  }
+  positives = sum.first;
+  return binned_area(above, sum.first, sum.second);
+}
+
+double CurveArea::exact_area_of(size_t column, bool together, double& positives) const {
+  const size_t columns = columns_of(options_);
+  std::vector<std::pair<double, bool>> samples;
+  positives = 0;
+  for (size_t i = together ? 0 : column; i < scores_.size(); i += together ? 1 : columns) {
+    const int64_t t = task_ == Task::multiclass
+                          ? target_[i / columns] == static_cast<int64_t>(column)
+                          : target_[i];
+    if (t < 0) continue;
+    samples.emplace_back(scores_[i], t == 1);
+    positives += t == 1 ? 1 : 0;
+  }
+  return area_of(samples);
+}
+
 Tensor CurveArea::compute() const {
   const size_t columns = columns_of(options_);
   const bool together = task_ == Task::binary || options_.average == "micro";
   std::vector<double> areas, support;
   for (size_t column = 0; column < (together ? 1 : columns); ++column) {
-    std::vector<std::pair<double, bool>> samples;
     double positives = 0;
-    for (size_t i = together ? 0 : column; i < scores_.size(); i += together ? 1 : columns) {
-      const int64_t t = task_ == Task::multiclass
-                            ? target_[i / columns] == static_cast<int64_t>(column)
-                            : target_[i];
-      if (t < 0) continue;
-      samples.emplace_back(scores_[i], t == 1);
-      positives += t == 1 ? 1 : 0;
-    }
-    areas.push_back(area_of(samples));
+    areas.push_back(thresholds_.empty() ? exact_area_of(column, together, positives)
+                                        : binned_area_of(column, together, positives));
     support.push_back(positives);
   }
   if (together) return value_tensor(areas[0]);
@@ -90,6 +164,15 @@ double AUROC::area(const Groups& groups, double positives, double negatives) con
   return ratio(sum, positives * negatives, std::numeric_limits<double>::quiet_NaN());
 }
 
+double AUROC::binned_area(const Groups& above, double positives, double negatives) const {
+  if (positives == 0 || negatives == 0) return std::numeric_limits<double>::quiet_NaN();
+  double sum = 0;  // of trapezoids
+  for (size_t i = 1; i < above.size(); ++i) {
+    sum += (above[i - 1].second - above[i].second) * (above[i - 1].first + above[i].first) / 2;
+  }
+  return sum / (positives * negatives);
+}
+
 double AveragePrecision::area(const Groups& groups, double positives, double) const {
   double sum = 0, right = 0, taken = 0;
   for (const auto& [p, n] : groups) {
@@ -98,6 +181,17 @@ double AveragePrecision::area(const Groups& groups, double positives, double) co
     sum += p * right / taken;
   }
   return ratio(sum, positives, std::numeric_limits<double>::quiet_NaN());
+}
+
+double AveragePrecision::binned_area(const Groups& above, double positives, double) const {
+  if (positives == 0) return std::numeric_limits<double>::quiet_NaN();
+  double sum = 0;
+  for (size_t i = 0; i < above.size(); ++i) {
+    const auto& [right, wrong] = above[i];
+    const double next = i + 1 < above.size() ? above[i + 1].first : 0;
+    sum += (right - next) * ratio(right, right + wrong, 0.0);
+  }
+  return sum / positives;
 }
 
 CalibrationError::CalibrationError(ClassOptions options, int64_t n_bins, std::string norm)

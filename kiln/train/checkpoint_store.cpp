@@ -118,63 +118,86 @@ CheckpointInfo CheckpointStore::info_of(int64_t step, double metric) const {
 }
 
 bool CheckpointStore::save(const io::PickleValue& state, int64_t step, double metric, bool wait) {
-  CheckpointInfo info = info_of(step, metric);
+  if (!begin(state, info_of(step, metric), wait, /*watch=*/false)) return false;
+  wait_copied();
+  return true;
+}
+
+bool CheckpointStore::save_overlapped(io::PickleValue state, int64_t step, double metric,
+                                      bool wait) {
+  return begin(std::move(state), info_of(step, metric), wait, /*watch=*/true);
+}
+
+bool CheckpointStore::begin(io::PickleValue state, CheckpointInfo info, bool wait, bool watch) {
   if (is_writing() && !wait) return false;
   if (writer_.joinable()) writer_.join();
-  held_ = {};
-  start(snapshot_.copy(state), std::move(info), true);
-  return true;
-}
-
-bool CheckpointStore::save_overlapped(io::PickleValue state, int64_t step, double metric) {
-  CheckpointInfo info = info_of(step, metric);
-  if (is_writing()) return false;
-  if (writer_.joinable()) writer_.join();
   held_ = std::move(state);
-  start({}, std::move(info), false);
-  return true;
-}
-
-void CheckpointStore::start(io::PickleValue state, CheckpointInfo info, bool is_copy) {
+  io::PickleValue copy = snapshot_.begin(held_);
+  exact_ = true;
+  judged_.store(!watch, std::memory_order_release);
   writing_.store(true, std::memory_order_release);
-  copied_.store(is_copy, std::memory_order_release);
+  copied_.store(false, std::memory_order_release);
   try {
-    writer_ =
-        std::thread([this, is_copy, copy = std::move(state), info = std::move(info)]() mutable {
-          try {
-            if (!is_copy) copy = snapshot_.copy(held_);
-          } catch (const std::exception& e) {
-            const std::lock_guard lock(mutex_);
-            error_ = e.what();
-          }
-          const bool whole = is_copy || !copy.is_none();
-          copied_.store(true, std::memory_order_release);
-          copied_.notify_all();
-          if (whole) write(copy, std::move(info));
-          copy = {};  // before another copy may be made
-          writing_.store(false, std::memory_order_release);
-        });
+    writer_ = std::thread([this, copy = std::move(copy), info = std::move(info)]() mutable {
+      copy_and_write(copy, std::move(info));
+      copy = {};  // before another copy may be made
+      writing_.store(false, std::memory_order_release);
+    });
   } catch (const std::system_error& e) {
     writing_.store(false, std::memory_order_release);
     copied_.store(true, std::memory_order_release);
+    judged_.store(true, std::memory_order_release);
     throw_error<RuntimeError>("CheckpointStore: no thread could be started; got ", e.what(),
                               "; expected a system with room for one more");
   }
+  return true;
 }
 
-void CheckpointStore::wait_until_copied() const {
-  if (writer_.joinable()) copied_.wait(false, std::memory_order_acquire);
+// The writer's thread.
+void CheckpointStore::copy_and_write(const io::PickleValue& copy, CheckpointInfo info) {
+  snapshot_.finish();
+  const bool spoiled = !judged_.load(std::memory_order_acquire) && !snapshot_.is_exact();
+  if (spoiled) judge_copy();
+  copied_.store(true, std::memory_order_release);
+  copied_.notify_all();
+  if (!spoiled) write(copy, std::move(info));
+}
+
+// Whether something wrote into the originals while they were copied. Versions count a write when it
+// is over. So the caller's thread says it last, which is in no write of its own then; where it does
+// not ask, the writer does when the file is written.
+bool CheckpointStore::judge_copy() {
+  const std::lock_guard lock(mutex_);
+  if (!judged_.load(std::memory_order_relaxed)) {
+    exact_ = snapshot_.is_exact();
+    if (!exact_) spoiled_.store(true, std::memory_order_release);
+    judged_.store(true, std::memory_order_release);
+  }
+  return exact_;
+}
+
+void CheckpointStore::wait_until_copied() {
+  if (!is_copying()) return;
+  snapshot_.finish();
+  judge_copy();
+  copied_.wait(false, std::memory_order_acquire);
 }
 
 void CheckpointStore::wait_copied() {
   wait_until_copied();
+  snapshot_.release();
   held_ = {};
 }
 
 void CheckpointStore::write(const io::PickleValue& state, CheckpointInfo info) {
   try {
     io::save_torch(info.path, state);
-    keep(info);
+    if (judge_copy()) {
+      keep(info);
+    } else {
+      std::error_code ignored;
+      fs::remove(info.path, ignored);
+    }
   } catch (const std::exception& e) {
     const std::lock_guard lock(mutex_);
     error_ = e.what();

@@ -47,14 +47,21 @@ class CheckpointStore {
   // background is kept for take_error().
   bool save(const io::PickleValue& state, int64_t step,
             double metric = std::numeric_limits<double>::quiet_NaN(), bool wait = false);
-  // The same, but the writer makes the copy, too: nothing may write into the state's tensors before
-  // wait_copied() has returned. The step after a checkpoint can compute its gradients meanwhile.
+  // The same, but the copy is made while the caller goes on: the step after a checkpoint can
+  // compute its gradients meanwhile. Nothing should write into the state's tensors before
+  // wait_copied() has returned. Where something has, as the tensors' versions tell, nothing is
+  // saved: take_spoiled().
   bool save_overlapped(io::PickleValue state, int64_t step,
-                       double metric = std::numeric_limits<double>::quiet_NaN());
+                       double metric = std::numeric_limits<double>::quiet_NaN(), bool wait = false);
+  // Until the copy is made; the calling thread does its share of it.
   void wait_copied();
   // The same, but what was copied is held still.
-  void wait_until_copied() const;
-  bool is_copying() const { return !copied_.load(std::memory_order_acquire); }
+  void wait_until_copied();
+  // Whether the last overlapped copy was given up, since something wrote into the state; once.
+  bool take_spoiled() { return spoiled_.exchange(false, std::memory_order_acq_rel); }
+  bool is_copying() const {
+    return !copied_.load(std::memory_order_acquire) || !judged_.load(std::memory_order_acquire);
+  }
   bool is_writing() const { return writing_.load(std::memory_order_acquire); }
   // Until what was saved is on the disk. Throws the IoError of a write that failed.
   void wait();
@@ -70,7 +77,9 @@ class CheckpointStore {
   const std::string& folder() const { return folder_; }
 
  private:
-  void start(io::PickleValue state, CheckpointInfo info, bool is_copy);
+  bool begin(io::PickleValue state, CheckpointInfo info, bool wait, bool watch);
+  void copy_and_write(const io::PickleValue& copy, CheckpointInfo info);
+  bool judge_copy();
   CheckpointInfo info_of(int64_t step, double metric) const;
   void find();
   void read_index();
@@ -87,8 +96,11 @@ class CheckpointStore {
   std::thread writer_;
   std::atomic<bool> writing_{false};
   std::atomic<bool> copied_{true};
+  std::atomic<bool> judged_{true};
+  std::atomic<bool> spoiled_{false};
   io::PickleValue held_;      // what is being copied: its tensors go on the caller's thread
   mutable std::mutex mutex_;  // of what follows
+  bool exact_ = true;         // whether the copy is the state at its call, once that is judged
   std::vector<CheckpointInfo> all_;
   std::string error_;
 };

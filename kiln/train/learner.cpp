@@ -98,15 +98,12 @@ bool Learner::fit(data::DataLoader& training, const std::vector<Split>& splits) 
   while (stop_reason_.empty() && !is_over()) {
     if (!train_epoch(training) || !end_epoch(splits)) {
       if (options_.progress != nullptr) options_.progress->finish();
-      if (store_) {
-        save(std::numeric_limits<double>::quiet_NaN(), true);
-        store_->wait();
-      }
+      if (store_) finish_saving(true);
       return false;
     }
   }
   if (options_.progress != nullptr) options_.progress->finish();
-  if (store_) store_->wait();
+  if (store_) finish_saving(false);
   return true;
 }
 
@@ -201,7 +198,10 @@ void Learner::add_fields(const StepResult& result, double samples, NamedNumbers&
 }
 
 void Learner::take_step(bool own) {
-  if (!own) {
+  wait_copied();
+  if (own) {
+    overlaps_ = false;  // its own steps do not wait for a copy
+  } else {
     for (optim::Optimizer* optimizer : optimizers_) {
       if (options_.clip_norm || options_.clip_value) {
         if (scaler_) scaler_->unscale_(*optimizer);
@@ -241,6 +241,7 @@ void Learner::take_step(bool own) {
 // The model has the averages while it is measured.
 void Learner::swap_averages() {
   if (averages_.empty()) return;
+  wait_copied();
   const NoGradGuard no_grad;
   const std::vector<Tensor> params = model_.parameters();
   for (size_t i = 0; i < params.size(); ++i) {

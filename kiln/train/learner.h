@@ -114,11 +114,14 @@ class Learner {
   RunLog* log() { return log_ ? &*log_ : nullptr; }
 
   // All that a run goes on from, between two steps. Tensors are the run's own.
-  io::PickleValue state() const;
+  io::PickleValue state() const { return state(false); }
   // Throws ValueError for the state of another learner.
   void load_state(const io::PickleValue& state);
 
  private:
+  // `apart`: what changes before the next step of an optimizer is a copy.
+  io::PickleValue state(bool apart) const;
+  void wait_copied();
   void open_folder();
   bool is_over() const;
   bool stopped() const { return options_.should_stop && options_.should_stop(); }
@@ -134,6 +137,7 @@ class Learner {
                      NamedNumbers& values) const;
   void show();
   void save(double metric, bool wait);
+  void finish_saving(bool anew);
   void note(const std::string& event, const std::string& text);
 
   nn::Module& model_;
@@ -156,6 +160,9 @@ class Learner {
   int64_t epochs_without_ = 0;
   std::string stop_reason_;
   bool is_late_ = false;  // a checkpoint is due
+  // Whether copies for checkpoints may be made while the next step begins. Not where something
+  // besides the optimizers' steps writes into weights.
+  bool overlaps_ = true;
 };
 
 }  // namespace kiln::train

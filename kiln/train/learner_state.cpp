@@ -1,5 +1,8 @@
 // What a Learner keeps: its state, its checkpoints.
 #include <filesystem>
+#include <limits>
+#include <set>
+#include <utility>
 
 #include "kiln/core/error.h"
 #include "kiln/core/warning.h"
@@ -25,6 +28,15 @@ PickleValue pickled(const NamedNumbers& numbers) {
 }
 
 PickleValue pickled(const nn::StateDict& state) { return io::pickle_of(state); }
+
+// With copies of all tensors but those of these names.
+nn::StateDict copied_but(nn::StateDict state, const std::set<std::string>& kept) {
+  const NoGradGuard no_grad;
+  for (const std::string& name : state.keys()) {
+    if (!kept.contains(name)) state.set(name, state.at(name).clone());
+  }
+  return state;
+}
 
 PickleValue pickled(const optim::OptimizerState& state) {
   PickleDict scalars;
@@ -97,14 +109,21 @@ PickleValue pickled(uint64_t bits) { return static_cast<int64_t>(bits); }
 
 }  // namespace
 
-PickleValue Learner::state() const {
+PickleValue Learner::state(bool apart) const {
   PickleDict out;
   out.set("kind", kKind);
-  out.set("model", pickled(model_.state_dict()));
+  nn::StateDict model = model_.state_dict();
+  if (apart) {
+    std::set<std::string> weights;
+    for (const auto& [name, value] : model_.named_parameters()) weights.insert(name);
+    model = copied_but(std::move(model), weights);
+  }
+  out.set("model", pickled(model));
   PickleList optimizers, metrics, schedules, history, averages;
   for (const optim::Optimizer* o : optimizers_) optimizers.push_back(pickled(o->state_dict()));
   for (const LearnerMetric& m : options_.metrics) {
-    metrics.push_back(pickled(m.metric->state_dict()));
+    nn::StateDict values = m.metric->state_dict();
+    metrics.push_back(pickled(apart ? copied_but(std::move(values), {}) : values));
   }
   for (const LearnerSchedule& s : options_.schedules) {
     schedules.push_back(s.scheduler->last_epoch());
@@ -140,6 +159,7 @@ PickleValue Learner::state() const {
 }
 
 void Learner::load_state(const PickleValue& state) {
+  wait_copied();
   if (part<std::string>(state, "kind") != kKind) malformed("another kind", kKind);
   const PickleList& optimizers = list_of(state, "optimizers", optimizers_.size());
   const PickleList& metrics = list_of(state, "metrics", options_.metrics.size());
@@ -232,10 +252,31 @@ void Learner::open_folder() {
 
 // A disk that is full for a while must not end a run; at its end fit() waits, and throws.
 void Learner::save(double metric, bool wait) {
-  is_late_ = !store_->save(state(), step_, metric, wait);
+  is_late_ = !(overlaps_ ? store_->save_overlapped(state(true), step_, metric, wait)
+                         : store_->save(state(), step_, metric, wait));
   if (is_late_) return;
   const std::string error = store_->take_error();
   if (!error.empty()) note("warning", concat("no checkpoint could be written: ", error));
+}
+
+// What waits for a copy is what writes into weights.
+void Learner::wait_copied() {
+  if (!store_) return;
+  if (store_->is_copying()) store_->wait_copied();
+  if (!store_->take_spoiled()) return;
+  overlaps_ = false;
+  is_late_ = true;
+  note("warning",
+       "a checkpoint was given up: something besides the optimizers' steps writes into the state; "
+       "from now on steps wait for copies");
+}
+
+// The end of fit(), or of a part of it: then the state is saved anew.
+void Learner::finish_saving(bool anew) {
+  wait_copied();
+  if (anew || is_late_) save(std::numeric_limits<double>::quiet_NaN(), true);
+  wait_copied();
+  store_->wait();
 }
 
 void Learner::note(const std::string& event, const std::string& text) {

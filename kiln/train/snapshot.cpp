@@ -1,18 +1,59 @@
 #include "kiln/train/snapshot.h"
 
+#include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/interop.h"
 
 namespace kiln::train {
 
+namespace {
+
+// What one thread takes at a time.
+constexpr size_t kPiece = size_t{8} << 20;
+
+}  // namespace
+
+std::atomic<void (*)()> detail::before_piece{nullptr};
+
 io::PickleValue Snapshot::copy(const io::PickleValue& value) {
+  io::PickleValue out = begin(value);
+  finish();
+  return out;
+}
+
+io::PickleValue Snapshot::begin(const io::PickleValue& value) {
   const NoGradGuard no_grad;
   next_ = 0;
+  originals_.clear();
+  pieces_.clear();
   io::PickleValue out = copied(value);
   buffers_.resize(next_);
+  taken_.store(0, std::memory_order_relaxed);
+  done_.store(0, std::memory_order_release);
   return out;
+}
+
+void Snapshot::finish() {
+  for (;;) {
+    const size_t i = taken_.fetch_add(1, std::memory_order_relaxed);
+    if (i >= pieces_.size()) break;
+    if (const auto hook = detail::before_piece.load(std::memory_order_relaxed)) hook();
+    std::memcpy(pieces_[i].to, pieces_[i].from, pieces_[i].bytes);
+    done_.fetch_add(1, std::memory_order_release);
+    done_.notify_all();
+  }
+  for (size_t done; (done = done_.load(std::memory_order_acquire)) < pieces_.size();) {
+    done_.wait(done, std::memory_order_acquire);
+  }
+}
+
+bool Snapshot::is_exact() const {
+  return std::all_of(originals_.begin(), originals_.end(),
+                     [](const Original& o) { return o.owner->version() == o.version; });
 }
 
 Tensor Snapshot::copied(const Tensor& tensor) {
@@ -22,7 +63,18 @@ Tensor Snapshot::copied(const Tensor& tensor) {
   if (!buffer.defined() || buffer.shape() != tensor.shape() || buffer.dtype() != tensor.dtype()) {
     buffer = empty(tensor.shape(), {tensor.dtype(), Device("cpu")});
   }
-  buffer.copy_(tensor);
+  if (tensor.device() != Device("cpu") || tensor.is_complex() || !tensor.is_contiguous()) {
+    buffer.copy_(tensor);
+    return buffer;
+  }
+  const interop::Memory from = interop::memory("CheckpointStore", tensor);
+  originals_.push_back({from.owner, from.owner->version()});
+  const size_t bytes = static_cast<size_t>(tensor.numel()) * size_of(from.dtype);
+  const auto* source = static_cast<const char*>(from.data);
+  auto* target = static_cast<char*>(interop::data(buffer));
+  for (size_t begin = 0; begin < bytes; begin += kPiece) {
+    pieces_.push_back({source + begin, target + begin, std::min(kPiece, bytes - begin)});
+  }
   return buffer;
 }
 

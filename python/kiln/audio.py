@@ -1,14 +1,19 @@
-"""Audio: spectrograms, mel filters and what is made of them, under torchaudio's names.
+"""Audio: sound in files, spectrograms, mel filters and what is made of them, under torchaudio's names.
 
 Waveforms are floats [.., time]; spectrograms [.., frequencies, frames]. All are differentiable.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
+import os
+import pathlib
+import typing
 from typing import TYPE_CHECKING
 
 from . import _C, errors
+from ._C import _audio
 from .nn import Module
 from .nn import functional as F
 
@@ -17,18 +22,94 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._C import Tensor
+    from ._typing import StrPath
 
 __all__ = [
     "AmplitudeToDB",
+    "AudioInfo",
     "MFCC",
     "MelScale",
     "MelSpectrogram",
     "Spectrogram",
+    "TimeStretch",
     "amplitude_to_DB",
     "create_dct",
+    "info",
+    "load",
     "melscale_fbanks",
+    "phase_vocoder",
+    "save",
     "spectrogram",
 ]
+
+
+# ---- Files
+
+
+class AudioInfo(typing.NamedTuple):
+    """What a file of sound holds: samples in a second, channels, samples of each channel.
+
+    >>> kiln.audio.AudioInfo(8000, 1, 400).num_frames
+    400
+    """
+
+    sample_rate: int
+    num_channels: int
+    num_frames: int
+
+
+def _look_for_sndfile() -> None:
+    """The package soundfile brings a libsndfile of its own, where the system has none."""
+    if "KILN_SNDFILE" in os.environ:
+        return
+    package = importlib.util.find_spec("_soundfile_data")
+    if package is None or not package.submodule_search_locations:
+        return
+    for folder in package.submodule_search_locations:
+        for path in sorted(pathlib.Path(folder).glob("libsndfile*.so*")):
+            os.environ["KILN_SNDFILE"] = str(path)
+            return
+
+
+def load(
+    path: StrPath, frame_offset: int = 0, num_frames: int = -1, *, max_ratio: int = 2048
+) -> tuple[Tensor, int]:
+    """(samples, sample_rate) of a file: float32 [channels, frames] from -1 to 1.
+
+    WAV is read by Kiln. FLAC, Ogg and others are read by libsndfile: the system's, that of the package
+    soundfile, or the one whose path KILN_SNDFILE has. max_ratio: bytes of memory that each byte of the
+    file may take, beside 16 MiB. Raises IoError for a file that is damaged, of no known kind, or that
+    wants libsndfile where there is none.
+
+    >>> kiln.audio.save("tone.wav", kiln.zeros(2, 300), 8000)
+    >>> samples, rate = kiln.audio.load("tone.wav", frame_offset=100)
+    >>> samples.shape, rate
+    (kiln.Size([2, 200]), 8000)
+    """
+    _look_for_sndfile()
+    return _audio.load(path, frame_offset, num_frames, max_ratio)
+
+
+def info(path: StrPath) -> AudioInfo:
+    """The AudioInfo of a file. Raises as load().
+
+    >>> kiln.audio.save("tone.wav", kiln.zeros(2, 300), 8000)
+    >>> kiln.audio.info("tone.wav")
+    AudioInfo(sample_rate=8000, num_channels=2, num_frames=300)
+    """
+    _look_for_sndfile()
+    return AudioInfo(*_audio._info(path))
+
+
+def save(path: StrPath, samples: Tensor, sample_rate: int, *, floats: bool = False) -> None:
+    """Writes a WAV file of integers of 16 bits, or of floats. samples: [channels, frames] or [frames].
+
+    >>> kiln.audio.save("tone.wav", kiln.zeros(300), 8000, floats=True)
+    """
+    _audio.save(path, samples, sample_rate, floats)
+
+
+# ---- Spectrograms
 
 
 def spectrogram(
@@ -121,6 +202,41 @@ def melscale_fbanks(
     return filters.to(_C.float32)
 
 
+def phase_vocoder(complex_specgrams: Tensor, rate: float, phase_advance: Tensor) -> Tensor:
+    """A complex spectrogram [.., F, T] played `rate` times as fast at the same pitch: ceil(T / rate)
+    frames. phase_advance: by how much the phase of a steady tone goes on from frame to frame, [F, 1].
+
+    >>> spectrum = kiln.ones(5, 10, dtype=kiln.complex64)
+    >>> kiln.audio.phase_vocoder(spectrum, 2.0, kiln.zeros(5, 1)).shape
+    kiln.Size([5, 5])
+    """
+    if not complex_specgrams.is_complex() or complex_specgrams.dim() < 2:
+        raise errors.DTypeError(
+            "phase_vocoder: expected complex values [.., F, T]; got"
+            f" {complex_specgrams.dtype} {list(complex_specgrams.shape)}"
+        )
+    if not (rate > 0 and math.isfinite(rate)):
+        raise errors.ValueError(f"phase_vocoder: the rate must be positive; got {rate}")
+    if rate == 1.0:
+        return complex_specgrams
+    frames = complex_specgrams.shape[-1]
+    count = math.ceil(frames / rate)
+    places = [i * rate for i in range(count + 1)]
+    places = [at for at in places if at < frames]
+    before = _C.tensor([int(at) for at in places], dtype=_C.int64)
+    # Behind the end there is silence.
+    amplitude, phase = (F.pad(x, (0, 2)) for x in (complex_specgrams.abs(), complex_specgrams.angle()))
+    part = _C.tensor([at - int(at) for at in places], dtype=_C.float64).to(amplitude.dtype)
+    advance = phase_advance.to(amplitude.dtype)
+    turn = phase.index_select(-1, before + 1) - phase.index_select(-1, before) - advance
+    turn = turn - 2 * math.pi * (turn / (2 * math.pi)).round() + advance
+    phases = _C.cat([phase[..., :1], turn[..., : len(places) - 1]], -1).cumsum(-1)
+    amplitudes = part * amplitude.index_select(-1, before + 1) + (
+        1 - part
+    ) * amplitude.index_select(-1, before)
+    return _C.polar(amplitudes, phases)
+
+
 def amplitude_to_DB(
     x: Tensor, multiplier: float, amin: float, db_multiplier: float, top_db: float | None = None
 ) -> Tensor:
@@ -180,6 +296,36 @@ class Spectrogram(Module):
             waveform, self.pad, self.window, self.n_fft, self.hop_length, self.win_length,
             self.power, self.normalized, self.center, self.pad_mode,
         )  # fmt: skip
+
+
+class TimeStretch(Module):
+    """A complex spectrogram (power=None) at another speed and the same pitch.
+
+    hop_length: that of the spectrogram, by default half of its n_fft. n_freq: its frequencies.
+    fixed_rate: how many times as fast; None: forward() is told.
+
+    >>> spectrum = kiln.audio.spectrogram(kiln.randn(800), n_fft=64, power=None)
+    >>> kiln.audio.TimeStretch(n_freq=33)(spectrum, 1.3).shape
+    kiln.Size([33, 20])
+    """
+
+    def __init__(
+        self, hop_length: int | None = None, n_freq: int = 201, fixed_rate: float | None = None
+    ) -> None:
+        super().__init__()
+        if n_freq < 2:
+            raise errors.ValueError(f"TimeStretch: n_freq must be 2 or more; got {n_freq}")
+        self.fixed_rate = fixed_rate
+        hop_length = n_freq - 1 if hop_length is None else hop_length
+        self.register_buffer("phase_advance", _C.linspace(0, math.pi * hop_length, n_freq)[..., None])
+
+    def forward(self, complex_specgrams: Tensor, overriding_rate: float | None = None) -> Tensor:
+        rate = self.fixed_rate if overriding_rate is None else overriding_rate
+        if rate is None:
+            raise errors.ValueError(
+                "TimeStretch: expected fixed_rate, or the rate as the second argument; got neither"
+            )
+        return phase_vocoder(complex_specgrams, rate, self.phase_advance)
 
 
 class MelScale(Module):

@@ -154,19 +154,43 @@ void bind_classification(nb::module_& m) {
 }
 
 template <class M>
+const char* name_of() {
+  return std::is_same_v<M, AUROC> ? "AUROC" : "AveragePrecision";
+}
+
+metrics::Thresholds thresholds_of(const char* name, nb::handle given) {
+  if (given.is_none()) return {};
+  if (nb::isinstance<nb::int_>(given)) return metrics::even_thresholds(nb::cast<int64_t>(given));
+  metrics::Thresholds out;
+  for (nb::handle item :
+       nb::isinstance<Tensor>(given) ? nb::object(given.attr("tolist")()) : nb::borrow(given)) {
+    out.push_back(nb::cast<double>(item));
+  }
+  if (out.empty()) {
+    throw_error<ValueError>(name,
+                            ": thresholds must be None, a number from 2 on or a list; got none");
+  }
+  return out;
+}
+
+template <class M>
 void bind_curve(nb::module_& m, const char* name, const char* doc) {
   nb::class_<M, Metric>(m, name, doc)
       .def(
           "__init__",
           [](M* self, const std::string& task, std::optional<int64_t> num_classes,
              std::optional<int64_t> num_labels, const std::optional<std::string>& average,
-             std::optional<int64_t> ignore_index, std::optional<bool> from_logits) {
+             std::optional<int64_t> ignore_index, nb::handle thresholds,
+             std::optional<bool> from_logits) {
             new (self) M(class_options(task, 0.5, num_classes, num_labels, average, 1, ignore_index,
-                                       0, from_logits));
+                                       0, from_logits),
+                         thresholds_of(name_of<M>(), thresholds));
           },
           "task"_a, "num_classes"_a = nb::none(), "num_labels"_a = nb::none(),
           "average"_a = "macro", "ignore_index"_a = nb::none(), nb::kw_only(),
-          "from_logits"_a = nb::none())
+          "thresholds"_a = nb::none(), "from_logits"_a = nb::none(),
+          "thresholds: None: exact, all scores are kept; a number: so many from 0 to 1, at which "
+          "samples are counted; or a list of them.")
       .def("update", &M::update, "preds"_a, "target"_a, "Scores or logits, and what was right.");
 }
 

@@ -57,6 +57,8 @@ NB_MODULE(_C, m) {
   bind_vision(m);
   bind_metrics(m);
   bind_tokenizers(m);
+  bind_audio(m);
+  bind_data(m);
   bind_train(m);
   bind_module(m);
   bind_module_hooks(m);

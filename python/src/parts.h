@@ -11,6 +11,8 @@ void bind_image_files(nanobind::module_& m);  // of kiln.vision
 void bind_metrics(nanobind::module_& m);
 void bind_image_metrics(nanobind::module_& m);  // of its module
 void bind_tokenizers(nanobind::module_& m);
+void bind_audio(nanobind::module_& m);
+void bind_data(nanobind::module_& m);
 void bind_train(nanobind::module_& m);
 
 }  // namespace kiln::python

@@ -31,6 +31,15 @@ nb::object object_of(const train::CheckpointInfo& info) {
   return out;
 }
 
+// What was copied may belong to Python: it goes under Python's lock.
+void wait_copied(CheckpointStore& store) {
+  {
+    Unlocked lock;
+    store.wait_until_copied();
+  }
+  store.wait_copied();
+}
+
 void bind_store(nb::module_& m) {
   nb::class_<CheckpointStore>(m, "CheckpointStore",
                               "Checkpoints in a folder, written in the background from a copy.")
@@ -56,26 +65,21 @@ void bind_store(nb::module_& m) {
           "written; with wait it waits for that one.")
       .def(
           "save_overlapped",
-          [](CheckpointStore& self, nb::handle state, int64_t step, double metric) {
-            if (self.is_writing()) return false;
+          [](CheckpointStore& self, nb::handle state, int64_t step, double metric, bool wait) {
+            if (!wait && self.is_writing()) return false;
             io::PickleValue value = pickle_value_of(state);
-            self.wait_copied();
+            wait_copied(self);
             Unlocked lock;
-            return self.save_overlapped(std::move(value), step, metric);
+            return self.save_overlapped(std::move(value), step, metric, wait);
           },
           "state"_a, "step"_a, "metric"_a = std::numeric_limits<double>::quiet_NaN(),
+          "wait"_a = false,
           "The same, but the writer makes the copy: nothing may write into the tensors before "
-          "wait_copied().")
-      .def(
-          "wait_copied",
-          [](CheckpointStore& self) {
-            {
-              Unlocked lock;
-              self.wait_until_copied();
-            }
-            self.wait_copied();
-          },
-          "Until the copy is made.")
+          "wait_copied(). Where something has, nothing is saved: take_spoiled().")
+      .def("wait_copied", wait_copied, "Until the copy is made; this thread does its share of it.")
+      .def("take_spoiled", &CheckpointStore::take_spoiled,
+           "Whether the last overlapped copy was given up, since something wrote into the state; "
+           "once.")
       .def_prop_ro("is_copying", &CheckpointStore::is_copying)
       .def_prop_ro("is_writing", &CheckpointStore::is_writing)
       .def(

@@ -232,3 +232,22 @@ TEST_CASE("predict: files that are no model of kiln train") {
   refused(changed("classification of rows", "classification of cows"), "task is not known");
   refused(changed("\\\"features\\\":4", "\\\"features\\\":7"), "changed.safetensors'");
 }
+
+TEST_CASE("predict: sounds") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  train_example(dir, "audio_folder", {"--set", "model=lenet", "--epochs", "3"});
+  const data::Table answers = csv(dir, predict(dir, {dir.path("audio_folder/test"), "--csv"}));
+  CHECK(answers.size() == 60);
+  int64_t right = 0;
+  for (int64_t i = 0; i < answers.size(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    right +=
+        fs::path(answers.texts("input")[at]).parent_path().filename() == answers.texts("class")[at];
+  }
+  CHECK(share_of(right, answers.size()) == doctest::Approx(measured(dir, "test/accuracy")));
+  const std::string bad = test::write_bytes(dir.path("bad.wav"), "no sound");
+  const ProgramResult refused = predict(dir, {bad});
+  CHECK(refused.status == 1);
+  CHECK(test::contains(refused.err, "bad.wav"));
+}

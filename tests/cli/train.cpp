@@ -75,6 +75,7 @@ TEST_CASE("train: each kind of data, from the example that the program writes") 
       {"segmentation",
        {"--epochs", "1", "--set", "model.base_channels=2", "--set", "data.size=[32, 48]"},
        "test: loss "},
+      {"audio_folder", {"--set", "model=lenet", "--epochs", "1"}, "test: loss "},
       {"csv", {"--epochs", "3"}, "valid: loss "},
       {"regression", {"--epochs", "3"}, "valid: loss "},
       {"json_lines", {"--epochs", "3"}, "valid: loss "},
@@ -379,4 +380,35 @@ TEST_CASE("train: a run that is taken further has the rates of the longer plan a
   bool moved = false;
   for (const auto& [name, tensor] : weights()) moved = moved || !tensor.equal(before.at(name));
   CHECK(moved);
+}
+
+TEST_CASE("train: sounds are learned, and damaged ones are an error or left out") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const std::string config = draw(dir, "audio_folder"), run = dir.path("run");
+  const Arguments small{config, "--set", "model=lenet", "--epochs", "4", "--out", run};
+  const ProgramResult result = train(small);
+  CAPTURE(result.err);
+  REQUIRE(result.status == 0);
+  // The classes are told by what pitch does in time, at any pitch.
+  const data::Table log =
+      data::read_csv(run + "/log.csv", {.types = {{"name", data::ColumnType::text}}});
+  double accuracy = 0;
+  for (int64_t i = 0; i < log.size(); ++i) {
+    if (log.texts("name")[static_cast<size_t>(i)] == "valid/accuracy") {
+      accuracy = log.numbers("value")[i].item();
+    }
+  }
+  CHECK(accuracy > 0.8);
+
+  const std::string bad = dir.path("audio_folder/train/steady/0001.wav");
+  test::write_bytes(bad, test::read_bytes(bad).substr(0, 4000));
+  check_refused(train({config, "--out", dir.path("b")}), 1, "0001.wav");
+  const ProgramResult skips = train({config, "--set", "model=lenet", "--epochs", "1", "--out",
+                                     dir.path("c"), "--set", "data.bad_sounds=skip"});
+  CHECK(skips.status == 0);
+  check_refused(train({config, "--out", dir.path("d"), "--set", "data.rate=16000"}), 1,
+                "has 8000 samples in a second; expected 16000");
+  check_refused(train({config, "--out", dir.path("e"), "--set", "data.seconds=0.001"}), 2,
+                "data.seconds: too short");
 }

@@ -1,6 +1,7 @@
 """Runs that are killed at random moments, and whether they end with the bits of one that was not.
 
 killed_runs.py --kills 200 [--seed N]     kills and compares (script/kill_test)
+killed_runs.py --full 20 [--seed N]       fills the file system of runs, which has 1 MiB (as root)
 killed_runs.py --run FOLDER               one run, which goes on from where it was
 """
 
@@ -165,14 +166,91 @@ def kill_runs(kills, seed=0, out=print):
     return ended, in_training
 
 
+# ---- Filling its disk
+
+
+class SmallDisk:
+    """A file system of 1 MiB in memory."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.filler = self.folder / "filler"
+
+    def __enter__(self):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(self.folder)], check=True)
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["umount", str(self.folder)], check=True)
+
+    def fill(self, left=0):
+        """All but `left` bytes."""
+        try:
+            with open(self.filler, "wb", buffering=0) as file:
+                while file.write(b"x" * 4096) == 4096:
+                    pass
+        except OSError:
+            pass
+        if left:
+            os.truncate(self.filler, max(self.filler.stat().st_size - left, 0))
+
+    def empty(self):
+        self.filler.unlink()
+
+
+def fill_runs(runs, seed=0, out=print):
+    """Fills the disk of runs at random moments, wholly or but for a little; some are killed then. With
+    room again each goes on, and ends with the bits of an undisturbed run. Returns how many were killed
+    and how many ended by themselves for want of room."""
+    chance = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        process = start(folder)
+        process.stdout.readline()
+        began = time.monotonic()
+        expected, _ = finish(process)
+        length = time.monotonic() - began
+    killed = refused = 0
+    for number in range(1, runs + 1):
+        with tempfile.TemporaryDirectory() as place, SmallDisk(place) as disk:
+            folder = disk.folder / "run"
+            process = start(folder)
+            process.stdout.readline()
+            time.sleep(chance.uniform(0, length))
+            disk.fill(chance.choice([0, 0, 5000, 30000]))
+            if chance.random() < 0.3:
+                time.sleep(chance.uniform(0, length / 2))
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    killed += 1
+            text, err = process.communicate(timeout=300)
+            if process.returncode not in (0, -signal.SIGKILL):
+                assert "IoError" in err and "space" in err, err
+                refused += 1
+            if (folder / "checkpoints").is_dir():
+                whole_files(folder)
+            disk.empty()
+            process = start(folder)
+            got, text = finish(process)
+            other = [name for name in expected if got.get(name) != expected[name]]
+            assert not other, f"other {other} (run {number}, seed {seed}):\n{text}"
+            left = [p.name for p in (folder / "checkpoints").iterdir() if p.suffix == ".tmp"]
+            assert not left, left
+            out(f"{number} of {runs} runs on a full disk ended with the same bits")
+    return killed, refused
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--full", type=int, help="runs on a file system of 1 MiB that fills up")
     parser.add_argument("--run")
     given = parser.parse_args()
     if given.run:
         run(given.run)
+    elif given.full:
+        killed, refused = fill_runs(given.full, given.seed)
+        print(f"{given.full} runs, {killed} killed, {refused} ended for want of room; all the same")
     else:
         ended, in_training = kill_runs(given.kills, given.seed)
         print(

@@ -298,6 +298,33 @@ def test_an_overlapped_copy(tmp_path):
         store.save_overlapped({"x": x}, -1)
 
 
+def test_a_copy_that_is_written_into_is_given_up(tmp_path):
+    """Something besides the optimizer changes weights before each step: a checkpoint is right all the same."""
+    folders = tmp_path / "with", tmp_path / "without"
+    results = []
+    for folder, overlap in zip(folders, (True, False)):
+        plan = Checkpoints(every_steps=1, keep_last=100, overlap=overlap)
+        learner, loader = quick(folder, checkpoints=plan)
+
+        def disturb(learner, batch):
+            with kiln.no_grad():
+                learner.model[0].weight.mul_(0.99)
+
+        learner.on("batch_start", disturb)
+        learner.fit(loader, loader, epochs=3)
+        states = {i["step"]: kiln.load(i["path"]) for i in learner.store.list()}
+        results.append((killed_runs.digests(learner), states))
+    assert results[0][0] == results[1][0]
+    both = results[0][1].keys() & results[1][1].keys()
+    assert max(both) == 12
+    for step in both:
+        for name, value in results[0][1][step]["model"].items():
+            assert kiln.equal(value, results[1][1][step]["model"][name]), (step, name)
+    log = [json.loads(line) for line in (folders[0] / "log.jsonl").read_text().splitlines()]
+    assert sum("given up" in str(line) for line in log) <= 1
+    assert "given up" not in (folders[1] / "log.jsonl").read_text()
+
+
 def test_temporaries_of_killed_writers_go(tmp_path):
     gone = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True

@@ -66,6 +66,8 @@ CASES = {
     **tasks("Specificity"), **tasks("F1Score"), **tasks("FBetaScore", beta=2.0),
     **tasks("JaccardIndex"), **tasks("ConfusionMatrix"), **tasks("AUROC", from_logits=True),
     **tasks("AveragePrecision", from_logits=True),
+    **{f"binned {name}": case for kind in ("AUROC", "AveragePrecision")
+       for name, case in tasks(kind, thresholds=7, from_logits=True).items()},
     "CalibrationError": (
         lambda: metrics.CalibrationError("multiclass", num_classes=4, from_logits=True),
         (scores(20, 4), classes(20))),
@@ -105,7 +107,7 @@ OTHERS = {
 
 
 def test_every_class_has_a_case():
-    assert {name.split()[0] for name in CASES} | OTHERS == set(metrics.__all__)
+    assert {name.removeprefix("binned ").split()[0] for name in CASES} | OTHERS == set(metrics.__all__)
 
 
 def values(metric):
@@ -263,6 +265,9 @@ def test_the_machine(tmp_path):
         (lambda: metrics.Recall("multiclass", num_classes=3, top_k=4), "ValueError", "top_k; got 4"),
         (lambda: metrics.FBetaScore("binary", beta=0), "ValueError", "beta"),
         (lambda: metrics.AUROC("multiclass", num_classes=3, average="micro"), "ValueError", "labels"),
+        (lambda: metrics.AUROC("binary", thresholds=1), "ValueError", "2 to 1048576"),
+        (lambda: metrics.AUROC("binary", thresholds=[]), "ValueError", "got none"),
+        (lambda: metrics.AveragePrecision("binary", thresholds=[0.5, 1.5]), "ValueError", "from 0 to 1; got 1.5"),
         (lambda: metrics.ConfusionMatrix("binary", normalize="x"), "ValueError", "normalize"),
         (lambda: metrics.CalibrationError("binary", n_bins=0), "ValueError", "n_bins"),
         (lambda: metrics.R2Score("mean"), "ValueError", "multioutput"),

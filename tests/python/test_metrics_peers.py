@@ -142,6 +142,27 @@ def test_areas(name):
     near(mean, np.nanmean(each), 1e-12)
 
 
+@pytest.mark.parametrize("name", ["AUROC", "AveragePrecision"])
+@pytest.mark.parametrize("thresholds", [2, 5, 100, [0.0, 0.1, 0.35, 0.5, 0.9], [0.25, 0.75], [0.4]])
+def test_areas_at_thresholds(name, thresholds):
+    for task, average in itertools.product(LOGITS, ("macro", "weighted", "none")):
+        scores = (1 / (1 + np.exp(-LOGITS[task]))).round(2)
+        target = TARGET[task] if task != "multiclass" else np.arange(N) % C
+        some = np.where(RNG.random(target.shape) < 0.2, -1, target)
+        for labels, ignore in ((target, None), (some, -1)):
+            options = {"task": task, **SIZES[task], "ignore_index": ignore, "thresholds": thresholds}
+            if task != "binary":
+                options["average"] = average
+            near(ours(getattr(metrics, name)(**options), scores, labels),
+                 theirs(getattr(torchmetrics, name)(**options), scores, labels))  # fmt: skip
+    # Many thresholds come near to all.
+    exact, binned = (
+        ours(getattr(metrics, name)("binary", thresholds=t, from_logits=True), LOGITS["binary"],
+             TARGET["binary"]) for t in (None, 2000)
+    )  # fmt: skip
+    near(exact, binned, 0.01)
+
+
 def test_calibration():
     for norm, task in itertools.product(("l1", "l2", "max"), ("binary", "multiclass")):
         options = {"task": task, **SIZES[task], "norm": norm, "n_bins": 7}

@@ -357,3 +357,39 @@ def test_training_on_batches():
             for batch, target in data.DataLoader(valid, 64)
         ]
     assert max(errors) < 1e-2
+
+
+def test_batches_of_tensors_are_gathered():
+    """A batch that is copied row by row is the one that its samples give, in values, dtypes and kinds."""
+    x, y, flags = kiln.randn(50, 3, requires_grad=True), kiln.arange(50), kiln.arange(50) % 2 == 0
+    plain = data.TensorDataset(x, y, flags)
+    for dataset in (plain, data.Subset(plain, range(5, 45)), data.Subset(data.Subset(plain, [9, 3, 8]), [2, 0])):
+        kiln.manual_seed(3)
+        gathered = list(data.DataLoader(dataset, batch_size=7, shuffle=True))
+        kiln.manual_seed(3)
+        one_by_one = data.DataLoader(
+            dataset, batch_size=7, shuffle=True, collate_fn=lambda batch: data.default_collate(batch)
+        )
+        for a, b in zip(gathered, one_by_one, strict=True):
+            assert type(a) is type(b) and len(a) == 3
+            for left, right in zip(a, b):
+                assert left.dtype == right.dtype and kiln.equal(left, right)
+                assert left.requires_grad == right.requires_grad
+    sum_of = next(iter(data.DataLoader(plain, batch_size=4)))[0].sum()
+    sum_of.backward()
+    assert x.grad.sum().item() == 12
+
+    class Own(data.TensorDataset):
+        def __getitem__(self, index):
+            return (self.tensors[0][index] * 2,)
+
+    class Lists(data.TensorDataset):
+        def __getitems__(self, indices):
+            return [7 for _ in indices]
+
+    assert kiln.equal(next(iter(data.DataLoader(Own(y), batch_size=3)))[0], kiln.tensor([0, 2, 4]))
+    assert next(iter(data.DataLoader(Lists(y), batch_size=3))).tolist() == [7, 7, 7]
+    last = data.DataLoader(plain, batch_size=2, sampler=[-1, 0])
+    assert next(iter(last))[1].tolist() == [49, 0]
+    with pytest.raises(IndexError):
+        next(iter(data.DataLoader(plain, batch_size=2, sampler=[0, 50])))

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <csignal>
 #include <string>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include "kiln/io/torch_file.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/train/snapshot.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/throws.h"
 
@@ -106,6 +108,115 @@ TEST_CASE("what is wrong is said, and the good ones stay") {
   CHECK(store.take_error().empty());
   CHECK(steps_of(store) == std::vector<int64_t>{1});
   CHECK(store.save(state_of(ones({1}), 3), 3, 0.5, true));
+  store.wait();
+  CHECK(steps_of(store) == std::vector<int64_t>{1, 3});
+}
+
+namespace {
+
+std::atomic<bool> gate_is_open{true};
+const std::thread::id* passes = nullptr;  // a thread that need not wait at the gate
+
+void wait_at_the_gate() {
+  if (passes == nullptr || *passes != std::this_thread::get_id()) gate_is_open.wait(false);
+}
+void write_slowly(const char*) { ::usleep(3000); }
+
+// While one lives, whoever copies stops before each piece.
+struct Gate {
+  Gate() {
+    gate_is_open = false;
+    train::detail::before_piece = wait_at_the_gate;
+  }
+  ~Gate() {
+    open();
+    train::detail::before_piece = nullptr;
+    passes = nullptr;
+  }
+  void open() {
+    gate_is_open = true;
+    gate_is_open.notify_all();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a copy that is made while the caller goes on is the state at the call") {
+  const TempDir dir;
+  CheckpointStore store(dir.path("run"), {.keep_last = 9});
+  Tensor x = zeros({5 << 20});  // three pieces
+  Tensor columns = zeros({2, 3}).transpose(0, 1);
+  io::detail::file_step = write_slowly;
+  for (int64_t step = 0; step < 4; ++step) {
+    io::PickleDict state;
+    state.set("x", x);
+    state.set("columns", columns);
+    state.set("none", zeros({0}));
+    CHECK(store.save_overlapped(std::move(state), step, 0.5, true));
+    store.wait_copied();
+    CHECK_FALSE(store.is_copying());
+    x.add_(1.0);
+    columns.add_(1.0);
+    CHECK(store.is_writing());  // from the copy
+    x.add_(1.0);
+    x.sub_(1.0);
+  }
+  store.wait();
+  io::detail::file_step = nullptr;
+  CHECK_FALSE(store.take_spoiled());
+  REQUIRE(store.list().size() == 4);
+  for (const CheckpointInfo& info : store.list()) {
+    const io::PickleValue saved = io::load_torch(info.path);
+    const auto value = static_cast<float>(info.step);
+    CHECK(saved["x"].get<Tensor>()->eq(value).all().item<bool>());
+    CHECK(saved["columns"].get<Tensor>()->eq(value).all().item<bool>());
+    CHECK(saved["columns"].get<Tensor>()->shape() == Shape{3, 2});
+  }
+}
+
+TEST_CASE("who waits for a copy does the work that its writer has not begun") {
+  const TempDir dir;
+  CheckpointStore store(dir.path("run"));
+  Tensor x = zeros({9 << 20});
+  {
+    Gate gate;
+    const std::thread::id me = std::this_thread::get_id();
+    passes = &me;
+    REQUIRE(store.save_overlapped(state_of(x, 1), 1));
+    CHECK(store.is_copying());
+    std::thread opens([&] {
+      ::usleep(20000);
+      gate.open();
+    });
+    store.wait_copied();
+    opens.join();
+  }
+  x.fill_(7.0);
+  store.wait();
+  CHECK_FALSE(store.take_spoiled());
+  REQUIRE(steps_of(store) == std::vector<int64_t>{1});
+  CHECK(io::load_torch(store.list()[0].path)["x"].get<Tensor>()->eq(0.0).all().item<bool>());
+}
+
+TEST_CASE("a copy into whose originals something has written is given up") {
+  const TempDir dir;
+  CheckpointStore store(dir.path("run"));
+  Tensor x = zeros({5 << 20});
+  store.save(state_of(x, 1), 1);
+  store.wait();
+  for (const bool asks : {false, true}) {
+    Gate gate;
+    REQUIRE(store.save_overlapped(state_of(x, 2), 2));
+    x.narrow(0, 100, 1).fill_(1.0);  // through a view
+    gate.open();
+    if (asks) store.wait_copied();
+    store.wait();
+    CHECK(store.take_spoiled());
+    CHECK_FALSE(store.take_spoiled());
+    CHECK(steps_of(store) == std::vector<int64_t>{1});
+  }
+  // While the caller waits nothing is watched, and nothing is given up.
+  CHECK(store.save(state_of(x, 3), 3));
   store.wait();
   CHECK(steps_of(store) == std::vector<int64_t>{1, 3});
 }

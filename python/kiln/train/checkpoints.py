@@ -16,8 +16,9 @@ class Checkpoints:
     every_steps, every_epochs, every_minutes: whichever come; None: not by this. keep_last: so many
     of the latest stay; keep_best: beside them so many of the best by `metric`, in `mode` "min" or
     "max". A checkpoint is written by a thread of its own from a copy. overlap: that thread makes
-    the copy, too, while the next step computes its gradients; for runs that change weights by the
-    steps of their optimizers alone.
+    the copy, too, while the next step computes its gradients; a step waits for it. Where something
+    besides the optimizers' steps writes into weights meanwhile, the copy is given up, a line says
+    so, and from then on each copy is made before the run goes on, as without overlap.
 
     >>> kiln.train.Checkpoints(every_epochs=2).every_epochs
     2
@@ -32,7 +33,7 @@ class Checkpoints:
         keep_best: int | None = 1,
         metric: str = "valid/loss",
         mode: str = "min",
-        overlap: bool = False,
+        overlap: bool = True,
     ) -> None:
         check_mode("Checkpoints", mode)
         for name, value in (("every_steps", every_steps), ("every_epochs", every_epochs)):

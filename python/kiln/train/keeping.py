@@ -55,6 +55,7 @@ class Keeping:
         self._log = None
         self._resumed_from = None
         self._saved = None  # where the run stood when its state was last copied
+        self._overlaps = plan.overlap
 
     # ---- State
 
@@ -110,6 +111,7 @@ class Keeping:
                 raise errors.ValueError(
                     f"Learner: the checkpoint was made with other {name}; got {theirs}; expected {ours}"
                 )
+        self._wait_copied()
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"]):
             optimizer.load_state_dict(saved)
@@ -193,6 +195,7 @@ class Keeping:
         best = None if self.store is None else self.store.best()
         if best is None:
             raise errors.ValueError("Learner.load_best: there is no checkpoint with a metric")
+        self._wait_copied()
         state = _io.load(best["path"])
         if state["ema"] is not None:
             self.ema.load_state_dict(state["ema"])
@@ -205,8 +208,8 @@ class Keeping:
 
     def _save(self, metric=float("nan"), wait=False):
         """Copies the state and lets it be written; while another is written, later."""
-        if self.plan.overlap and not wait:
-            saved = not self.store.is_writing and self._save_overlapped(metric)
+        if self._overlaps:
+            saved = (wait or not self.store.is_writing) and self._save_overlapped(metric, wait)
         else:
             saved = self.store.save(self.state_dict(), self.step, metric, wait)
         if not saved:
@@ -217,7 +220,7 @@ class Keeping:
         self._clock.restart()
         self._tell("checkpoint")
 
-    def _save_overlapped(self, metric):
+    def _save_overlapped(self, metric, wait):
         """Weights, their averages and the optimizers' state wait for the next step; what a forward
         pass or a metric may change is copied at once."""
         state = self.state_dict()
@@ -227,11 +230,24 @@ class Keeping:
                 state["model"][name] = value.clone()
         for part in ("metrics", "callbacks", "extra"):
             state[part] = copy.deepcopy(state[part])
-        return self.store.save_overlapped(state, self.step, metric)
+        return self.store.save_overlapped(state, self.step, metric, wait)
 
     def _wait_copied(self, *_):
-        if self.store.is_copying:
-            self.store.wait_copied()
+        """What waits for a copy is what writes into weights."""
+        store = self.store
+        if store is None:
+            return
+        if store.is_copying:
+            store.wait_copied()
+        if store.take_spoiled():
+            self._overlaps = False
+            self._clock.is_late = True
+            self._saved = None
+            self._note(
+                "warning",
+                "a checkpoint was given up: something besides the optimizers' steps writes into the"
+                " state; from now on steps wait for copies",
+            )
 
     def _place(self):
         return self.epoch, self.batch, self.step
@@ -270,6 +286,7 @@ class Keeping:
 
     def _settle(self):
         """Until what was saved is on the disk, or is known not to be."""
+        self._wait_copied()
         try:
             self.store.wait()
         except errors.IoError:

@@ -140,6 +140,7 @@ class Steps:
 
     def _take_steps(self, own):
         """All optimizers' steps, unless the train_step took its own; then what follows a step."""
+        self._wait_copied()
         if not own:
             for optimizer in self.optimizers:
                 self._apply(optimizer)

@@ -17,10 +17,10 @@ from .files import (
     CIFAR10,
     CIFAR100,
     IDXDataset,
-    ImageFolder,
     NumPyDataset,
     TextLinesDataset,
 )
+from .folders import AudioFolder, ImageFolder
 from .sampler import (
     BatchSampler,
     DistributedSampler,
@@ -44,6 +44,7 @@ from .worker import get_worker_info
 
 __all__ = [
     "ArrowDataset",
+    "AudioFolder",
     "BatchSampler",
     "BucketBatchSampler",
     "CIFAR10",

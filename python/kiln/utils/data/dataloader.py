@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
 import multiprocessing
 import os
 import pickle
 import queue
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ... import errors
+from ... import _C, errors
+from ...random import get_rng_state, manual_seed, set_rng_state
 from . import collate as _collate
-from .dataset import IterableDataset
+from .dataset import Dataset, IterableDataset, _items
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, new_seed
 from .worker import END, Failure, Fetcher, work
 
@@ -51,7 +54,8 @@ class DataLoader(Generic[T_co]):
     in each worker first, get_worker_info() says there which one it is. A worker's generators are
     seeded with a seed from `generator` plus its number. persistent_workers keeps the processes from
     one iteration to the next. timeout: seconds to wait for a batch; 0: no limit.
-    multiprocessing_context: "fork" (the default), "spawn", "forkserver". pin_memory changes
+    multiprocessing_context: "fork" (the default), "spawn", "forkserver". Where C++ alone makes the
+    batches, of ImageFolder's photographs, workers are threads unless a context is named. pin_memory changes
     nothing: there is no device with memory of its own. in_order=False gives batches as they come.
 
     Raises ValueError for options that exclude each other. An exception of the data set comes out of
@@ -159,11 +163,24 @@ class DataLoader(Generic[T_co]):
         if self.num_workers == 0:
             return self._here()
         seed = new_seed(self.generator)
+        if self._may_thread():
+            return _ThreadBatches(self, seed)
         if not self.persistent_workers:
             return _Batches(self, _Workers(self), seed)
         if self._kept is None or self._kept.is_ended:
             self._kept = _Workers(self)
         return _Batches(self, self._kept, seed)
+
+    def _may_thread(self) -> bool:
+        """Whether batches need no Python of the user's: then workers are threads."""
+        return (
+            self.batch_sampler is not None
+            and self.collate_fn is _collate.default_collate
+            and self.worker_init_fn is None
+            and self.multiprocessing_context is None
+            and isinstance(self.dataset, Dataset)
+            and self.dataset._draws([], None) is not None
+        )
 
     def _here(self, numbers=None):
         """The batches of these numbers of samples (all), made in this process."""
@@ -179,6 +196,76 @@ class DataLoader(Generic[T_co]):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": None}
+
+
+class _ThreadBatches:
+    """One iteration over batches that C++ makes, on threads of this process.
+
+    Worker w makes every num_workers-th batch, and its random choices are drawn from a generator of
+    its own, as in processes: batches are the same.
+    """
+
+    def __init__(self, loader: Any, seed: int) -> None:
+        self._dataset, self._timeout = loader.dataset, loader.timeout
+        self._numbers = iter(loader._numbers())
+        self._generators = [_C.Generator() for _ in range(loader.num_workers)]
+        for worker, generator in enumerate(self._generators):
+            generator.manual_seed((seed + worker) % 2**63)
+        self._pool = concurrent.futures.ThreadPoolExecutor(loader.num_workers, "kiln-data")
+        self._asked = 0
+        self._waiting: Any = collections.deque()
+        for _ in range(loader.num_workers * loader.prefetch_factor):
+            self._ask()
+
+    def _ask(self) -> None:
+        indices = next(self._numbers, None)
+        if indices is None:
+            return
+        generator = self._generators[self._asked % len(self._generators)]
+        self._asked += 1
+        seeds = self._dataset._draws(indices, generator)
+        future = self._pool.submit(self._dataset._gathered, indices, seeds)
+        self._waiting.append((indices, generator, future))
+
+    def __iter__(self) -> _ThreadBatches:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._waiting:
+            self._end()
+            raise StopIteration
+        indices, generator, future = self._waiting.popleft()
+        try:
+            batch = future.result(self._timeout or None)
+            if batch is None:
+                batch = self._one_by_one(indices, generator)
+        except concurrent.futures.TimeoutError:
+            self._end()
+            raise errors.RuntimeError(
+                f"DataLoader: no batch came within timeout={self._timeout} seconds"
+            ) from None
+        except BaseException:
+            self._end()
+            raise
+        self._ask()
+        return batch
+
+    def _one_by_one(self, indices: Any, generator: Any) -> Any:
+        """A batch that C++ does not make alone, by this thread."""
+        before = get_rng_state()
+        try:
+            manual_seed(new_seed(generator))
+            return _collate.default_collate(_items(self._dataset, indices))
+        finally:
+            set_rng_state(before)
+
+    def _end(self) -> None:
+        self._waiting.clear()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pool"):
+            self._end()
 
 
 class _Workers:

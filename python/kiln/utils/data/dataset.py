@@ -50,6 +50,18 @@ class Dataset(Generic[T_co]):
         """The samples of this and then of the other."""
         return ConcatDataset([self, other])
 
+    def _gathered(self, indices: Any, seeds: Any = None) -> Any:
+        """What default_collate would make of these samples, made at once; None: there is no such way.
+
+        seeds: what _draws() gave for them; None: they are drawn now.
+        """
+        return None
+
+    def _draws(self, indices: Any, generator: Any) -> Any:
+        """What decides the random choices for these samples, where C++ alone makes them: threads do
+        then, in the place of processes. None: processes must."""
+        return None
+
 
 class IterableDataset(Dataset[T_co]):
     """Samples one after another: a subclass has __iter__().
@@ -88,6 +100,14 @@ class TensorDataset(Dataset["tuple[Tensor, ...]"]):
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(x[index] for x in self.tensors)
+
+    def _gathered(self, indices: Any, seeds: Any = None) -> Any:
+        if not is_plain(self, TensorDataset):
+            return None
+        rows = row_numbers(indices, len(self))
+        if rows is None or not all(isinstance(x, _C.Tensor) for x in self.tensors):
+            return None
+        return [x.index_select(0, rows.to(x.device)) for x in self.tensors]
 
     def __len__(self) -> int:
         return self.tensors[0].shape[0]
@@ -205,8 +225,33 @@ class Subset(Dataset[T_co]):
     def __getitems__(self, indices: Sequence[int]) -> list[T_co]:
         return _items(self.dataset, [self.indices[i] for i in indices])
 
+    def _gathered(self, indices: Any, seeds: Any = None) -> Any:
+        if type(self) is not Subset or not isinstance(self.dataset, Dataset):
+            return None
+        return self.dataset._gathered([self.indices[i] for i in indices], seeds)
+
+    def _draws(self, indices: Any, generator: Any) -> Any:
+        if type(self) is not Subset or not isinstance(self.dataset, Dataset):
+            return None
+        return self.dataset._draws([self.indices[i] for i in indices], generator)
+
     def __len__(self) -> int:
         return len(self.indices)
+
+
+def is_plain(dataset: Any, kind: Any) -> bool:
+    """Whether its samples are those of this class of ours, and not of a class derived from it."""
+    own = type(dataset)
+    return own.__getitem__ is kind.__getitem__ and not hasattr(own, "__getitems__")
+
+
+def row_numbers(indices: Any, size: int) -> _C.Tensor | None:
+    """A batch's indices as a tensor; None where they are no integers from 0 to size - 1."""
+    if not isinstance(indices, list) or not all(type(i) is int for i in indices):
+        return None
+    if not indices or min(indices) < 0 or max(indices) >= size:
+        return None
+    return _C.tensor(indices)
 
 
 def _items(dataset, indices):

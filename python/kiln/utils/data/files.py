@@ -1,4 +1,4 @@
-"""Data sets over files that hold tensors, lines of text or images."""
+"""Data sets over files that hold tensors or lines of text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..._typing import StrPath
 
-__all__ = ["CIFAR10", "CIFAR100", "IDXDataset", "ImageFolder", "NumPyDataset", "TextLinesDataset"]
+__all__ = ["CIFAR10", "CIFAR100", "IDXDataset", "NumPyDataset", "TextLinesDataset"]
 
 
 class NumPyDataset(TensorDataset):
@@ -191,84 +191,3 @@ class TextLinesDataset(Dataset[Any]):
             file.seek(self._begins[index])
             line = file.read(self._sizes[index]).decode(self.encoding).rstrip("\r\n")
         return line if self.transform is None else self.transform(line)
-
-
-class ImageFolder(Dataset[Any]):
-    """Images in a folder for each class: (image, number of the class). Classes and files are sorted.
-
-    loader: reads a path; by default kiln.vision.read_image, which reads PNG, JPEG and WebP as uint8
-    [3, H, W].
-    errors="skip": in the place of an image that cannot be read comes the next one that can; skipped is
-    the set of those met so far.
-
-    >>> import base64, os
-    >>> white = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
-    >>> os.makedirs("pictures/cats", exist_ok=True)
-    >>> with open("pictures/cats/one.png", "wb") as file:  # one pixel
-    ...     _ = file.write(base64.b64decode(white))
-    >>> image, label = kiln.utils.data.ImageFolder("pictures")[0]
-    >>> image.shape, label
-    (kiln.Size([3, 1, 1]), 0)
-    """
-
-    def __init__(
-        self, root: StrPath, transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[int], Any] | None = None,
-        loader: Callable[[str], Any] | None = None,
-        extensions: Sequence[str] = (".png", ".jpg", ".jpeg", ".webp"), errors: str = "raise",
-    ) -> None:  # fmt: skip
-        op = "ImageFolder"
-        check_policy(op, errors)
-        self.root = os.fspath(root)
-        if not os.path.isdir(self.root):
-            raise kiln_errors.FileNotFoundError(f"{op}: there is no folder {self.root!r}")
-        self.classes = sorted(e.name for e in os.scandir(self.root) if e.is_dir())
-        if not self.classes:
-            raise kiln_errors.ValueError(
-                f"{op}: {self.root!r} has no folders; expected one for each class"
-            )
-        self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
-        extensions = tuple(e.lower() for e in extensions)
-        self.samples: list[tuple[str, int]] = []
-        for target, name in enumerate(self.classes):
-            before = len(self.samples)
-            for folder, folders, files in os.walk(os.path.join(self.root, name)):
-                folders.sort()
-                self.samples += [
-                    (os.path.join(folder, f), target)
-                    for f in sorted(files)
-                    if f.lower().endswith(extensions)
-                ]
-            if len(self.samples) == before:
-                raise kiln_errors.ValueError(
-                    f"{op}: {os.path.join(self.root, name)!r} has no images; expected files that end"
-                    f" in {', '.join(extensions)}"
-                )
-        self.targets = [target for _, target in self.samples]
-        self.transform, self.target_transform = transform, target_transform
-        self.loader = _C._vision.read_image if loader is None else loader
-        self.errors = errors
-        self.skipped: set[Any] = set()
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def __getitem__(self, index: int) -> tuple[Any, Any]:
-        if not -len(self) <= index < len(self):
-            raise kiln_errors.IndexError(
-                f"ImageFolder: index {index} is out of range for {len(self)} images"
-            )
-        for step in range(len(self)):
-            path, target = self.samples[(index + step) % len(self)]
-            try:
-                image = self.loader(path)
-                break
-            except (kiln_errors.Error, OSError):
-                if self.errors == "raise":
-                    raise
-                self.skipped.add(path)
-        else:
-            raise kiln_errors.IoError(f"ImageFolder: {self.root!r} has no image that can be read")
-        if self.transform is not None:
-            image = self.transform(image)
-        return image, target if self.target_transform is None else self.target_transform(target)

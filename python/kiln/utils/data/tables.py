@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from ... import _C
 from ... import errors as kiln_errors
-from .dataset import Dataset
+from .dataset import Dataset, is_plain, row_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -105,6 +105,15 @@ class TableDataset(Dataset[Any]):
         else:
             sample = self.features[index], _value(self.columns[self.target], index)  # type: ignore[index]
         return sample if self.transform is None else self.transform(sample)
+
+    def _gathered(self, indices: Any, seeds: Any = None) -> Any:
+        if self.features is None or self.transform is not None or not is_plain(self, TableDataset):
+            return None
+        rows = row_numbers(indices, self._length)
+        target = None if self.target is None else self.columns[self.target]
+        if rows is None or not isinstance(target, _C.Tensor):
+            return None
+        return [self.features.index_select(0, rows), target.index_select(0, rows)]
 
 
 def _value(column, index):
@@ -248,7 +257,14 @@ class CSVDataset(TableDataset):
         op = "CSVDataset"
         check_policy(op, errors)
         build = _Builder(op, file_name(op, path), types, errors)
-        names = None if header is True else header or []
+        names = None if header is True else list(header or [])
+        if _is_common(delimiter, quotechar, encoding, build.types):
+            columns, skipped = _C._data.read_csv(
+                op, path, {n: _CSV_TYPES[t] for n, t in build.types.items()}, delimiter,
+                header is True, names or [], errors == "skip",
+            )  # fmt: skip
+            super().__init__(columns, features, target, transform, skipped)
+            return
         with open(path, encoding=encoding, errors="surrogateescape", newline="") as file:
             if file.read(1) != "\ufeff":
                 file.seek(0)
@@ -269,6 +285,22 @@ class CSVDataset(TableDataset):
                         continue
                 build.add(rows.line_num, values, _from_text)
         super().__init__(build.finish(), features, target, transform, build.skipped)
+
+
+_CSV_TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
+
+
+def _is_common(delimiter: Any, quotechar: Any, encoding: Any, types: dict[str, Any]) -> bool:
+    """Whether C++ reads it: the same rows, many times as fast."""
+    return (
+        isinstance(delimiter, str)
+        and len(delimiter) == 1
+        and delimiter.isascii()
+        and delimiter not in '"\r\n'
+        and quotechar == '"'
+        and str(encoding).lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+        and all(kind in _CSV_TYPES for kind in types.values())
+    )
 
 
 def _numbered(values):
@@ -366,6 +398,38 @@ def _pyarrow(op, part):
         ) from None
 
 
+def _whole_columns(table: Any, types: dict[str, Any]) -> dict[str, Any] | None:
+    """The columns where no value is missing or of another type; None where one may be."""
+    arrow = _pyarrow("ParquetDataset", "types")
+    columns: dict[str, Any] = {}
+    for name, column in zip(table.column_names, table.columns):
+        kind, wanted = column.type, types.get(name)
+        if column.null_count:
+            return None
+        if arrow.is_integer(kind):
+            if wanted not in (None, int, float) or str(kind) == "uint64":
+                return None
+            dtype = "int64" if wanted is not float else "float64"
+        elif arrow.is_floating(kind):
+            if wanted not in (None, float):
+                return None
+            dtype = "float64"
+        elif arrow.is_boolean(kind):
+            if wanted not in (None, bool):
+                return None
+            dtype = "bool"
+        elif arrow.is_string(kind) or arrow.is_large_string(kind):
+            if wanted not in (None, str):
+                return None
+            columns[name] = column.to_pylist()
+            continue
+        else:
+            return None
+        # A copy: Arrow's memory is not to be written.
+        columns[name] = _C.from_numpy(column.to_numpy().astype(dtype, copy=True))
+    return columns
+
+
 class _Arrow(TableDataset):
     def _read(self, op, path, read, types, errors, features, target, transform):
         build = _Builder(op, file_name(op, path), types, errors)
@@ -374,6 +438,10 @@ class _Arrow(TableDataset):
         except (OSError, ValueError) as e:
             raise kiln_errors.IoError(f"{op}: {build.path!r}: {e}") from None
         build.begin(table.column_names)
+        whole = _whole_columns(table, build.types)
+        if whole is not None:
+            super().__init__(whole, features, target, transform)
+            return
         columns = [column.to_pylist() for column in table.columns]
         for row, values in enumerate(zip(*columns), 1):
             build.add(row, values, _as_is)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _C
 from ...random import manual_seed
-from .dataset import _items
+from .collate import default_collate
+from .dataset import Dataset, _items
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,11 +84,16 @@ class Fetcher:
         self.collate = collate
         self.drop_last = drop_last
         self.batched = batched
+        self.gathers = batched and collate is default_collate and isinstance(dataset, Dataset)
         self.samples = iter(dataset) if iterable else None
 
     def fetch(self, indices: Any) -> Any:
         """The batch of these numbers; END when an iterable data set has no more."""
         if self.samples is None:
+            if self.gathers:
+                batch = self.dataset._gathered(indices)
+                if batch is not None:
+                    return batch
             if self.batched:
                 return self.collate(_items(self.dataset, indices))
             return self.collate(self.dataset[indices])

@@ -319,6 +319,22 @@ def gaussian_blur(img: Tensor, kernel_size: Ints, sigma: Floats | None = None) -
     return _back(_vision.separable_filter2d(wide, column, row), img, rounded=True)
 
 
+def resized_size(
+    rows: int, columns: int, size: Ints, max_size: int | None = None
+) -> tuple[int, int]:
+    """(rows, columns) of an image of this size when it is resized to `size`, see resize()."""
+    if isinstance(size, int) or len(size) == 1:
+        short = size if isinstance(size, int) else size[0]
+        long = int(short * max(rows, columns) / min(rows, columns))
+        if max_size is not None and long > max_size:
+            short, long = int(max_size * short / long), max_size
+        return (short, long) if rows <= columns else (long, short)
+    if max_size is not None:
+        raise errors.ValueError("resize: max_size is for a size of one number")
+    height, width = size
+    return height, width
+
+
 def resize(
     img: Tensor,
     size: Ints,
@@ -332,16 +348,7 @@ def resize(
     kiln.Size([3, 2, 4])
     """
     check_image("resize", img)
-    if isinstance(size, int) or len(size) == 1:
-        short = size if isinstance(size, int) else size[0]
-        rows, columns = img.shape[-2:]
-        long = int(short * max(rows, columns) / min(rows, columns))
-        if max_size is not None and long > max_size:
-            short, long = int(max_size * short / long), max_size
-        size = (short, long) if rows <= columns else (long, short)
-    elif max_size is not None:
-        raise errors.ValueError("resize: max_size is for a size of one number")
-    rows, columns = size
+    rows, columns = resized_size(img.shape[-2], img.shape[-1], size, max_size)
     if (rows, columns) == tuple(img.shape[-2:]):
         return img
     antialias = antialias and interpolation in ("bilinear", "bicubic")
