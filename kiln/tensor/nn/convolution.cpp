@@ -79,6 +79,37 @@ Tensor depth_windows(const Tensor& x, const Geometry& g, int64_t depth) {
   return stack(std::span<const Tensor>(met), 3).reshape(wanted);
 }
 
+// Whether each output element sees one element of each channel, at its own place.
+bool is_pointwise(const Geometry& g) {
+  return g.kernel == Triple{1, 1, 1} && g.stride == Triple{1, 1, 1};
+}
+
+// A volume of which every channel has kernels of its own, as planes: each depth of x meets each
+// depth of the kernel, and those that belong to one output are added. x [N, C, D, H, W], weight
+// [C M, 1, KD, KH, KW] -> [N, C M, depth, OH, OW].
+Tensor depthwise_volumes(const Geometry& g, const Tensor& x, const Tensor& weight, int64_t depth,
+                         ConvOptions options) {
+  const Shape s = x.shape();
+  const int64_t each = weight.size(0) / s[1], kd = g.kernel[0];
+  options.groups = s[1] * s[2];
+  const Tensor w = weight.reshape({s[1], 1, each * kd, g.kernel[1], g.kernel[2]})
+                       .expand({s[1], s[2], each * kd, g.kernel[1], g.kernel[2]})
+                       .reshape({s[1] * s[2] * each * kd, 1, g.kernel[1], g.kernel[2]});
+  const Tensor planes = x.reshape({s[0], s[1] * s[2], s[3], s[4]});
+  const Tensor y =
+      wrap(AD::float_conv2d(value_of(g.op, planes), value_of(g.op, w), nullptr, options));
+  const Shape ys = y.shape();
+  const Tensor met = y.reshape({s[0], s[1], s[2], each, kd, ys[2], ys[3]});
+  Tensor sum;
+  for (int64_t k = 0; k < kd; ++k) {
+    const int64_t first = k * g.dilation[0];
+    const Tensor part =
+        met.slice(2, first, first + (depth - 1) * g.stride[0] + 1, g.stride[0]).select(4, k);
+    sum = k == 0 ? part : sum + part;
+  }
+  return sum.permute({0, 1, 3, 2, 4, 5}).reshape({s[0], s[1] * each, depth, ys[2], ys[3]});
+}
+
 // What of a convolution's padding the op does itself: the same on both sides, and none in depth.
 Triple common_padding(const PaddingSides& pad) {
   Triple out{};
@@ -130,6 +161,17 @@ Tensor convolution(Geometry g, const TensorArg& input, const Tensor& weight, con
     x = padded_dim(x, i + 2, pad.before[k] - common[k], pad.after[k] - common[k]);
   }
   const int64_t batch = x.size(0);
+  if (g.spatial == 3 && is_pointwise(g) && common == Triple{0, 0, 0}) {
+    const Tensor plane = x.reshape({batch, channels, x.size(2) * x.size(3), x.size(4)});
+    const Tensor w = weight.reshape({ws[0], ws[1], 1, 1});
+    const Tensor y = wrap(AD::float_conv2d(value_of(g.op, plane), value_of(g.op, w), b, options));
+    return planes.restored(y.reshape({batch, ws[0], out[0], out[1], out[2]}));
+  }
+  if (g.spatial == 3 && ws[1] == 1 && g.groups > 1 && x.numel() > 0) {
+    Tensor y = depthwise_volumes(g, x, weight, out[0], options);
+    if (bias.defined()) y = y + bias.reshape({ws[0], 1, 1, 1});
+    return planes.restored(y);
+  }
   const Shape flat{batch, channels, x.size(3), x.size(4)};
   x = g.is_flat() ? x.reshape(flat) : depth_windows(x, g, out[0]);
   const Tensor w = weight.reshape({ws[0], ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});

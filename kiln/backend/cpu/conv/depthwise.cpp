@@ -163,6 +163,11 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
 
 template <class T>
 void depthwise_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+  // Rows of less than a vector would leave lanes idle.
+  const bool narrow = s.out_width < depthwise_kernels<T>().lanes;
+  if (is_by_channels<T>(s) && (narrow || !is_by_rows<T>(s))) {
+    return depthwise_by_channels(s, x, weight, bias, y);
+  }
   if (is_by_rows<T>(s)) return forward_by_rows(s, x, weight, bias, y);
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   const PlaneCopies<T> copies(s);

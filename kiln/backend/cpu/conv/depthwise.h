@@ -7,12 +7,20 @@
 namespace kiln::cpu {
 
 // Output channels beyond these share what is read: they are rows of a product again.
-inline bool is_depthwise(const ConvSizes& s) { return s.in == 1 && s.out <= 3; }
+inline bool is_depthwise(const ConvSizes& s) { return s.in == 1 && s.out <= 8; }
 
 // As conv_forward() and conv_weight_grad(), where is_depthwise(). No dim of y is 0.
 template <class T>
 void depthwise_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias, T* y);
 template <class T>
 void depthwise_weight_grad(const ConvSizes& sizes, const T* x, const T* g, T* weight_grad);
+
+// Whether the planes are small enough for depthwise_by_channels(), and the channels many enough;
+// then as depthwise_forward().
+template <class T>
+bool is_by_channels(const ConvSizes& sizes);
+template <class T>
+void depthwise_by_channels(const ConvSizes& sizes, const T* x, const T* weight, const T* bias,
+                           T* y);
 
 }  // namespace kiln::cpu

@@ -8,6 +8,7 @@
 
 #include <hwy/highway.h>
 
+#include "kiln/backend/cpu/conv/depthwise_channels-inl.h"
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
 #include "kiln/backend/cpu/conv/depthwise_rows-inl.h"
 #include "kiln/backend/cpu/kernel_table.h"
@@ -145,6 +146,7 @@ const DepthwiseKernels<T>* depthwise_kernels_of() {
     kernels.lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<T>()));
     kernels.apply = &apply<T>;
     if constexpr (std::is_same_v<T, float>) kernels.apply_plane = &apply_plane;
+    kernels.apply_channels = &apply_channels<T>;
     kernels.correlate = &correlate<T>;
     kernels.add_up = &add_up<T>;
     return kernels;

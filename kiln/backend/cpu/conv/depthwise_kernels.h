@@ -35,6 +35,18 @@ struct DepthwisePlane {
   int64_t out_width = 0;
 };
 
+// How many vectors of channels lie side by side in a block of them.
+inline constexpr int kChannelVectors = 4;
+
+// Planes whose channels lie side by side: x [size, kChannelVectors * lanes]. Pairs are of rows and
+// columns.
+template <class T>
+struct DepthwiseChannels {
+  int64_t vectors;  // that hold channels
+  int64_t size[2], out[2];
+  int64_t kernel[2], stride[2], padding[2], dilation[2];
+};
+
 template <class T>
 struct DepthwiseKernels {
   int lanes;
@@ -45,6 +57,9 @@ struct DepthwiseKernels {
   // and no dilation. Null for double.
   void (*apply_plane)(const DepthwisePlane<T>& plane, int64_t first, int64_t count, const T* weight,
                       const T* bias, T* y);
+  // y [out, channels] from x, weight [kernel, channels] and bias [channels], or null; aligned.
+  void (*apply_channels)(const DepthwiseChannels<T>& sizes, const T* x, const T* weight,
+                         const T* bias, T* y);
   // sums[t * lanes + i] += the sum of g[j] x[j + offsets[t]] over some of the columns j that are
   // pixels. g can be read up to a vector beyond the last column.
   void (*correlate)(const DepthwiseBlock<T>& block, const T* g, T* sums);
