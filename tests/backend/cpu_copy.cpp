@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kiln/backend/cpu/elementwise/convert_kernels.h"
 #include "tests/backend/neural_check.h"
 
 using namespace kiln;
@@ -104,6 +105,46 @@ TEST_CASE("Cpu: rows that are read backwards, in steps, or again and again") {
       }
     }
   });
+}
+
+TEST_CASE("Cpu: copies past the caches begin and end anywhere") {
+  at_every_target([] {
+    std::vector<uint8_t> from(700);
+    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<uint8_t>(i * 7 + 1);
+    alignas(64) uint8_t to[900];
+    for (const int64_t n : {0, 1, 63, 64, 65, 127, 200, 640}) {
+      for (int64_t start = 0; start < 130; ++start) {
+        std::fill(std::begin(to), std::end(to), uint8_t{0xee});
+        cpu::convert_kernels().stream_copy(from.data() + start % 5, to + start, n);
+        bool right = true;
+        for (int64_t i = 0; i < 900; ++i) {
+          const bool inside = i >= start && i < start + n;
+          const auto at = static_cast<size_t>(i - start + start % 5);
+          right = right && to[i] == (inside ? from[at] : uint8_t{0xee});
+        }
+        CAPTURE(n);
+        CAPTURE(start);
+        CHECK(right);
+      }
+    }
+  });
+}
+
+TEST_CASE("Cpu: a large assignment to rows whose pieces begin between lines") {
+  const Shape shape{260, 33001}, wide{260, 33024};
+  const HostHandle from = random_of(shape, f64);  // 69 MB: past the caches where they are small
+  const HostHandle memory = Cpu::float_full(wide, Scalar(7.0), f64, Device(kCpu));
+  const HostHandle to = Cpu::float_slice(memory, 1, Range{0, shape[1], 1});
+  Cpu::float_assign(to, from);
+  const auto* source = from->data_as<const double>();
+  const auto* target = memory->data_as<const double>();
+  bool right = true;
+  for (int64_t r = 0; r < shape[0]; ++r) {
+    right = right &&
+            std::equal(source + r * shape[1], source + (r + 1) * shape[1], target + r * wide[1]);
+    right = right && target[r * wide[1] + shape[1]] == 7.0;
+  }
+  CHECK(right);
 }
 
 TEST_CASE("Cpu: flips") {

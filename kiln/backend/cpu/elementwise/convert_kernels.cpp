@@ -1,5 +1,7 @@
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "kiln/backend/cpu/kernel_table.h"
@@ -117,7 +119,10 @@ void stream_copy(const void* from, void* to, int64_t bytes) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* in = static_cast<const uint8_t*>(from);
   auto* out = static_cast<uint8_t*>(to);
-  int64_t i = 0;
+  // Streams take whole vectors at their own places; rows in pieces may begin anywhere.
+  int64_t i =
+      std::min(bytes, -static_cast<int64_t>(reinterpret_cast<uintptr_t>(out)) & (lanes - 1));
+  if (i > 0) std::memcpy(out, in, static_cast<size_t>(i));
   for (; i + lanes <= bytes; i += lanes) hn::Stream(hn::LoadU(d, in + i), d, out + i);
   hwy::FlushStream();
   if (i < bytes) std::memcpy(out + i, in + i, static_cast<size_t>(bytes - i));

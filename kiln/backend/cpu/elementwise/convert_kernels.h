@@ -13,7 +13,7 @@ struct ConvertKernels {
   void (*bf16_to_f32)(const void* from, float* to, int64_t n);
   void (*f32_to_bf16)(const float* from, void* to, int64_t n);
   void (*i64_to_f32)(const int64_t* from, float* to, int64_t n);
-  // Copies past the caches; `to` is aligned to 64 bytes.
+  // Copies past the caches, from anywhere to anywhere.
   void (*stream_copy)(const void* from, void* to, int64_t bytes);
 
   void to_float(Convert type, const void* from, float* to, int64_t n) const {
