@@ -1,5 +1,7 @@
 #include "kiln/tensor/index/advanced_index.h"
 
+#include <algorithm>
+
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/index/scatter.h"
@@ -105,6 +107,14 @@ Plan plan_of(const Tensor& x, std::span<const IndexEntry> entries) {
     plan.basic.push_back(item);
   }
   return plan;
+}
+
+// Whether these are ":" for every dim.
+bool takes_all(std::span<const IndexItem> items) {
+  return std::all_of(items.begin(), items.end(), [](const IndexItem& item) {
+    return item.type == IndexItem::Type::slice && !item.slice.start && !item.slice.end &&
+           item.slice.step == 1;
+  });
 }
 
 // The same indices, counted from the front, in range and i64.
@@ -218,9 +228,10 @@ Tensor index(const Tensor& x, std::span<const IndexEntry> entries) {
     return m.rows.index_select(0, m.index);
   }
   Plan plan = plan_of(x, entries);
-  const Tensor view = x.index(plan.basic);
-  if (plan.gathered.empty()) return view;
-  const Merged m = merged(view, std::move(plan.gathered));
+  if (plan.gathered.empty()) return x.index(plan.basic);
+  // A view of all of x would make its gradient a copy more.
+  const Merged m =
+      merged(takes_all(plan.basic) ? x : x.index(plan.basic), std::move(plan.gathered));
   return m.rows.index_select(m.dim, m.index).reshape(m.result);
 }
 

@@ -254,7 +254,9 @@ template <class F>
 void for_each_row_block(const AroundDim& around, int64_t count, F&& f) {
   constexpr int64_t kRanges = 8;
   const int64_t work = count * around.inner;
-  const int64_t ranges = std::clamp<int64_t>(work / kGrain, 1, kRanges);
+  // Any number gives the same sums; each range costs a look at all indices.
+  const int64_t wanted = num_threads() == 1 ? 1 : std::min<int64_t>(kRanges, 2 * num_threads());
+  const int64_t ranges = std::clamp<int64_t>(work / kGrain, 1, wanted);
   if (around.size < ranges * kRanges) {
     return for_each_column_block(
         around.outer, count, around.inner,
