@@ -146,6 +146,7 @@ def finish(text, is_root, part=""):
     else:
         heading = "import builtins\nfrom typing import Any, Literal, overload\nfrom kiln._C import Gradients, Tensor, device, dtype"
         used = sorted(name for name in stub_types.NAMED if re.search(rf"\b{name}\b", text))
+        used += ["_DTypeLike"] if "_DTypeLike" in text else []
         heading += f"\nfrom kiln._C import {', '.join(used)}" if used else ""
     docstring, rest = text.split("\n", 1)
     # Comparisons give tensors, where object's give bools; x **= y takes less than x ** y.
@@ -173,11 +174,12 @@ def functions_of_methods(text):
     names = constant("_names.py", "_IN_PLACE") + constant("_names.py", "_METHODS")
     tensor = re.search(r"^class Tensor:\n(.*?)(?=^\S)", text, re.S | re.M)[1]
     lines = ["import builtins", "from collections.abc import Callable, Sequence", "from typing import Any, overload\n",
-             "from kiln._C import Tensor, _Device, _DType, _Index\n"]  # fmt: skip
+             "from kiln._C import Tensor, _Device, _DType, _DTypeLike, _Index\n"]  # fmt: skip
     for name in sorted(set(names)):
         forms = re.findall(rf"^    def {name}\(self(.*)\) -> (.*?):", tensor, re.M)
         for arguments, result in forms:
             lines += ["@overload"] * (len(forms) > 1)
+            result = result.replace("Self", "Tensor")
             lines.append(f"def {name}(input: Tensor{arguments}) -> {result}: ...")
     return "\n".join(lines) + "\n"
 
@@ -199,7 +201,7 @@ LAYERS = """# Written by finish_stubs.py from kiln/nn/layers.def.
 from collections.abc import Sequence
 from typing import Any, Self, overload
 
-from kiln._C import Parameter, Tensor, device as _Device, dtype as _DType
+from kiln._C import Parameter, Tensor, _DTypeLike, device as _Device, dtype as _DType
 
 from .module import Module
 from .utils.rnn import PackedSequence
@@ -220,7 +222,7 @@ def layer_stub(row):
             text = f"{name}: {annotation}" + "".join(f" = {value!r}" for value in standard)
             (later if keyword_only else arguments).append(text)
         if row["has_parameters"]:
-            arguments += ["device: _Device | str | None = None", "dtype: _DType | None = None"]
+            arguments += ["device: _Device | str | None = None", "dtype: _DTypeLike | None = None"]
         arguments += ["*", *later] if later else []
     # A bool may share its name with a parameter, and a tensor does: those are found as Any.
     parts = {"Tensor | None", "bool"} if row["has_parameters"] else {"Tensor | None"}

@@ -61,11 +61,16 @@ METHOD_FORMS = {
         (f"other: Tensor, {TO}", "Tensor"),
     ],
 }
+# Methods that give the tensor itself.
+IN_PLACE = re.compile(r"[a-z]\w*_$|__i(add|sub|mul|matmul|truediv|floordiv|mod|pow|and|or|xor|lshift|rshift)__$")
 
-# What a tensor may be indexed with.
+# What a tensor may be indexed with; a dtype, also as Python's type.
 ALIASES = """
 _DType = dtype
 _Device = device
+_DTypeLike = (
+    dtype | type[builtins.float] | type[builtins.int] | type[builtins.bool] | type[builtins.complex]
+)
 _Index = (
     SupportsIndex | slice[Any, Any, Any] | None | EllipsisType | Tensor
     | builtins.list[Any] | tuple[Any, ...] | builtins.range | np.ndarray[Any, Any]
@@ -74,7 +79,7 @@ _Index = (
 IMPORTS = """import builtins
 from collections.abc import Iterator
 from types import EllipsisType
-from typing import Literal, NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple, Self, SupportsIndex
 
 import numpy as np
 from kiln._methods import UntypedStorage
@@ -123,11 +128,14 @@ def retyped(line, part):
             line = line.replace("key: Any", "key: _Index")
         if name == "__setitem__" and first == "self":
             line = line.replace("key: Any", "key: _Index")
+        if first == "self" and result == "Tensor" and IN_PLACE.match(name):
+            line = line.replace("-> Tensor:", "-> Self:")
         if name == "device":
             line = line.replace("-> _Device | str:", "-> _Device:")
         if name.endswith("hook"):
             line = line.replace("hook: object", "hook: Callable[[Tensor], Any]")
     if re.match(r"^ *def ", line):
+        line = re.sub(r"\bdtype: (_DType|dtype)(?= \||[,)]| =)", "dtype: _DTypeLike", line)
         line = re.sub(r"(?<=[:>] )(dict|list|tuple)(?=[,):]| =| \|)", _of_anything, line)
         line = re.sub(r"\bCallable(?!\[)", "Callable[..., Any]", line)
         line = re.sub(r"(\*\*?\w+)(?=[,)])", r"\1: Any", line)

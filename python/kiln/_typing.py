@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ._C import Tensor, device, dtype
 from .nn.module import Module
+from .utils.data.dataset import Dataset
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,11 +26,13 @@ Number: TypeAlias = int | float
 Ints: TypeAlias = int | Sequence[int]
 Floats: TypeAlias = float | Sequence[float]
 # What an optimizer takes: tensors, (name, tensor) pairs, or groups with options.
-Params: TypeAlias = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
+Params: TypeAlias = Iterable[Tensor | tuple[str, Tensor] | dict[str, Any]]
 # Computes the loss anew, with gradients.
 Closure: TypeAlias = Callable[[], Any]
 # A class of modules, or a function that makes one.
 ModuleFactory: TypeAlias = Callable[..., Any]
+# Samples by number: a data set, or any sequence.
+Samples: TypeAlias = "Dataset[T] | Sequence[T]"
 # Which weights: patterns of their paths, or a function of a path.
 Targets: TypeAlias = str | Iterable[str] | Callable[[str], bool]
 # Hooks, by how many arguments they take.

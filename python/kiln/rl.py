@@ -141,7 +141,7 @@ def train_dqn(
 
 
 def train_ppo(
-    network: nn.Module,
+    network: Callable[..., Any],
     environment: Any,
     optimizer: optim.Optimizer,
     *,

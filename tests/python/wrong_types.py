@@ -24,6 +24,10 @@ y: Tensor = x.reshape(2, 6).transpose(0, 1) @ kiln.ones(2, 2)
 values, indices = x.max(1)
 rows: int = x.shape[0]
 total: Tensor = x.max()
+with kiln.no_grad():
+    for parameter in net.parameters():
+        parameter -= 0.1 * kiln.ones_like(parameter)
+counts = kiln.zeros(3, dtype=int)
 kiln.zeros("four", 3)  # wrong: arg-type
 kiln.zeros(4, 3, dtype="float32")  # wrong: arg-type
 kiln.zeros(4, 3, requires_gradient=True)  # wrong: call-arg
@@ -112,8 +116,10 @@ def closure() -> Tensor:
 loss: Tensor = optimizer.step(closure)
 optim.AdamW([{"params": net.parameters(), "lr": 1e-3}], betas=(0.9, 0.95), fused=True)
 optim.Adam(net.named_parameters())
+weights = [p for p in net.parameters() if p.dim() > 1]
+optim.SGD([{"params": weights}, {"params": [net.bias], "lr": 0.1}], lr=0.2)
 optim.Adam(3)  # wrong: arg-type
-optim.Adam([1.0, 2.0])  # wrong: arg-type
+optim.Adam([1.0, 2.0])  # wrong: list-item, list-item
 optim.Adam(net.parameters(), lr="fast")  # wrong: arg-type
 optim.Adam(net.parameters(), betas=0.9)  # wrong: arg-type
 optim.Adam(net.parameters(), momentum=0.9)  # wrong: call-arg
@@ -153,6 +159,8 @@ class Stream(IterableDataset[int]):
 
 first: int = Squares()[0][1]
 loader = DataLoader(Squares(), batch_size=2, shuffle=True, num_workers=0)
+batches: int = len(loader) * len(loader.dataset)
+numbers = DataLoader(range(10), batch_size=2)
 half, rest = random_split(Squares(), [0.5, 0.5])
 part: Subset[tuple[Tensor, int]] = half
 text: str = Squares()[0]  # wrong: assignment

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..._C import Generator
-    from .dataset import Dataset
+    from ..._typing import Samples
     from .sampler import Sampler
 
 __all__ = ["DataLoader"]
@@ -68,7 +68,7 @@ class DataLoader(Generic[T_co]):
 
     def __init__(
         self,
-        dataset: Dataset[T_co],
+        dataset: Samples[T_co],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
@@ -129,7 +129,7 @@ class DataLoader(Generic[T_co]):
         if collate_fn is None:
             batched = batch_sampler is not None
             collate_fn = _collate.default_collate if batched else _collate.default_convert
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.batch_size = batch_size
         self.drop_last = drop_last
         self.sampler = sampler

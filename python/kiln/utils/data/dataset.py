@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ..._C import Generator, Tensor
-    from ..._typing import T
+    from ..._typing import Samples, T
 
 __all__ = [
     "ChainDataset",
@@ -120,7 +120,7 @@ class StackDataset(Dataset[Any]):
     (2, 4)
     """
 
-    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
+    def __init__(self, *args: Samples[Any], **kwargs: Samples[Any]) -> None:
         if args and kwargs:
             raise errors.ValueError(
                 "StackDataset: data sets must be given all by place or all by name"
@@ -213,8 +213,8 @@ class Subset(Dataset[T_co]):
     (2, 30)
     """
 
-    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: Samples[T_co], indices: Sequence[int]) -> None:
+        self.dataset: Any = dataset
         self.indices = indices
 
     def __getitem__(self, index: Any) -> T_co:
@@ -268,7 +268,7 @@ def _items(dataset, indices):
 
 
 def random_split(
-    dataset: Dataset[T], lengths: Sequence[int | float], generator: Generator | None = None
+    dataset: Samples[T], lengths: Sequence[int | float], generator: Generator | None = None
 ) -> list[Subset[T]]:
     """Subsets of these lengths with no sample in common, at random.
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..._C import Generator, Tensor
-    from ..._typing import T
-    from .dataset import Dataset
+    from ..._typing import Samples, T
 
 __all__ = ["BucketBatchSampler", "k_fold", "stratified_split"]
 
@@ -37,7 +36,7 @@ def _by_label(op, labels, count):
 
 
 def stratified_split(
-    dataset: Dataset[T], labels: Any, fractions: Sequence[float], generator: Generator | None = None
+    dataset: Samples[T], labels: Any, fractions: Sequence[float], generator: Generator | None = None
 ) -> list[Subset[T]]:
     """Subsets with these fractions of the samples of each label, at random; none is in two.
 
@@ -68,7 +67,7 @@ def stratified_split(
 
 
 def k_fold(
-    dataset: Dataset[T],
+    dataset: Samples[T],
     k: int,
     shuffle: bool = False,
     labels: Any = None,
