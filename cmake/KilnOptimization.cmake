@@ -45,8 +45,10 @@ endif()
 # Kernels are cut into functions where a loop has its own registers; GCC would join them again when
 # they are called from one place, and a transform of 1024 numbers would take half as long again.
 file(GLOB_RECURSE kernel_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/backend/cpu/*.cpp")
-set_property(SOURCE ${kernel_sources} "${PROJECT_SOURCE_DIR}/kiln/tensor/nn/nll_loss.cpp" APPEND PROPERTY
-             COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:GNU>:-fno-inline-functions-called-once>")
+if(NOT KILN_SANITIZE)
+  set_property(SOURCE ${kernel_sources} "${PROJECT_SOURCE_DIR}/kiln/tensor/nn/nll_loss.cpp" APPEND PROPERTY
+               COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:GNU>:-fno-inline-functions-called-once>")
+endif()
 
 # Of an inline function that several files have, the linker takes the first: the fast ones go first,
 # or each op would pay for the small form of what all ops share (30 ns of 70).
