@@ -130,6 +130,8 @@ def retyped(line, part):
             line = line.replace("key: Any", "key: _Index")
         if first == "self" and result == "Tensor" and IN_PLACE.match(name):
             line = line.replace("-> Tensor:", "-> Self:")
+        if name == "uninitialized":  # a module's attribute is then a Parameter
+            line = line.replace("-> Param:", "-> Any:")
         if name == "device":
             line = line.replace("-> _Device | str:", "-> _Device:")
         if name.endswith("hook"):
@@ -213,21 +215,17 @@ def _argument(word):
 
 
 def calls(name, forward):
-    """How a layer is called, as text: forward() and the layer itself."""
-    lines = []
-    for method in ("__call__", "forward"):
-        if name in RECURRENT:
-            state, last = RECURRENT[name]
-            for kind in ("Tensor", "PackedSequence"):
-                lines.append("    @overload")
-                lines.append(
-                    f"    def {method}(self, input: {kind}, hx: {state} = None)"
-                    f" -> tuple[{kind}, {last}]: ..."
-                )
-            continue
-        words = [_argument(word) for word in forward.split(", ")]
-        result = "Any" if SEVERAL.match(name) else "Tensor"
-        if name == "LSTMCell":
-            words[-1], result = "hx: tuple[Tensor, Tensor] | None = None", "tuple[Tensor, Tensor]"
-        lines.append(f"    def {method}(self, {', '.join(words)}) -> {result}: ...")
-    return lines
+    """How a layer is called, as text. forward() is Module's, so that a class of a user's may take other
+    arguments."""
+    if name in RECURRENT:
+        state, last = RECURRENT[name]
+        return [
+            f"    @overload\n    def __call__(self, input: {kind}, hx: {state} = None)"
+            f" -> tuple[{kind}, {last}]: ..."
+            for kind in ("Tensor", "PackedSequence")
+        ]
+    words = [_argument(word) for word in forward.split(", ")]
+    result = "Any" if SEVERAL.match(name) else "Tensor"
+    if name == "LSTMCell":
+        words[-1], result = "hx: tuple[Tensor, Tensor] | None = None", "tuple[Tensor, Tensor]"
+    return [f"    def __call__(self, {', '.join(words)}) -> {result}: ..."]

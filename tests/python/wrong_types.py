@@ -70,6 +70,11 @@ class Net(nn.Module):
         return self.head.in_features  # wrong: return-value
 
 
+class Half(nn.Linear):
+    def forward(self, x: Tensor, by: float = 0.5) -> Tensor:
+        return F.linear(x, self.weight, self.bias) * by
+
+
 model = Net(8)
 model.train().to("cpu").requires_grad_(False)
 Net("eight")  # wrong: arg-type
@@ -163,6 +168,7 @@ batches: int = len(loader) * len(loader.dataset)
 numbers = DataLoader(range(10), batch_size=2)
 half, rest = random_split(Squares(), [0.5, 0.5])
 part: Subset[tuple[Tensor, int]] = half
+pairs = [sample for sample, _ in part]
 text: str = Squares()[0]  # wrong: assignment
 DataLoader(3)  # wrong: arg-type
 DataLoader(Squares(), batch_size="two")  # wrong: arg-type

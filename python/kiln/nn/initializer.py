@@ -111,7 +111,7 @@ class Initializer:
 
     def init(
         self, shape: Sequence[int], *, device: DeviceLike | None = None, dtype: dtype | None = None
-    ) -> Param:
+    ) -> Any:
         """A parameter of this shape, whose value is made when somebody first reads it."""
         import kiln
 

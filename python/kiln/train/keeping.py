@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..amp.grad_scaler import GradScaler
-    from ..nn.module import Module
     from .callbacks import Callback
 
 VERSION = 1
@@ -28,7 +27,7 @@ class Keeping:
     """A Learner's checkpoints. Part of Learner."""
 
     # What the other parts of a Learner have.
-    model: Module
+    model: Any
     optimizers: list[Any]
     schedules: list[Any]
     scaler: GradScaler | None

@@ -85,7 +85,7 @@ class Learner(Steps, Keeping, Showing, Finder):
     def __init__(
         self,
         model: Module,
-        optimizer: Optimizer | Sequence[Optimizer] | None = None,
+        optimizer: Optimizer | Sequence[Optimizer] | Mapping[str, Optimizer] | None = None,
         *,
         loss: str | Callable[..., Tensor] | None = None,
         metrics: Any = (),
@@ -117,7 +117,7 @@ class Learner(Steps, Keeping, Showing, Finder):
             )
         if checkpoints is not None and folder is None:
             raise errors.ValueError("Learner: checkpoints need a folder; got folder=None")
-        self.model = model
+        self.model: Any = model
         self.optimizers = optimizers_of(optimizer)
         self.optimizer = self.optimizers[0] if self.optimizers else None
         self.loss = loss_of(loss)

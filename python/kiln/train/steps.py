@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._C import Tensor
-    from ..nn.module import Module
 
 PRECISIONS = {"bf16": _C.bfloat16, "f16": _C.float16, None: None}
 
@@ -39,7 +38,7 @@ def optimizers_of(given: Any) -> list[Optimizer]:
 class Steps:
     """What a Learner does with one batch. Part of Learner."""
 
-    model: Module
+    model: Any
     optimizer: Any
 
     def _init_steps(self, accumulate, clip_norm, clip_value, precision, scaler, ema):

@@ -87,6 +87,10 @@ class TensorDataset(Dataset["tuple[Tensor, ...]"]):
     (tensor(2), tensor(4))
     """
 
+    if TYPE_CHECKING:  # by numbers, until there is none
+
+        def __iter__(self) -> Iterator[tuple[Tensor, ...]]: ...
+
     def __init__(self, *tensors: Tensor) -> None:
         if not tensors:
             raise errors.ValueError("TensorDataset: expected at least one tensor")
@@ -156,6 +160,10 @@ class ConcatDataset(Dataset[T_co]):
     (3, 3)
     """
 
+    if TYPE_CHECKING:  # by numbers, until there is none
+
+        def __iter__(self) -> Iterator[T_co]: ...
+
     def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
@@ -212,6 +220,10 @@ class Subset(Dataset[T_co]):
     >>> len(data), data[0]
     (2, 30)
     """
+
+    if TYPE_CHECKING:  # by numbers, until there is none
+
+        def __iter__(self) -> Iterator[T_co]: ...
 
     def __init__(self, dataset: Samples[T_co], indices: Sequence[int]) -> None:
         self.dataset: Any = dataset
