@@ -383,7 +383,12 @@ void run_packed(const ConvSizes& s, const T* x, const T* weight, const T* bias, 
 }
 
 bool in_place_pays(const ConvSizes& s, const Bands& bands) {
-  return bands.waste(s) < 8.0 / static_cast<double>(s.out);
+  const double waste = bands.waste(s), channels = static_cast<double>(s.out);
+  if (waste < 8.0 / channels) return true;
+  // A vector of packed patches is made of as many pieces as it meets rows; rows of one tap are one
+  // piece. Phases cost pieces too.
+  if (s.taps() == 1 || (bands.phases() > 1 && waste > 1.0)) return false;
+  return waste < 8.0 * (1.0 + 15.0 / static_cast<double>(s.out_width)) / channels;
 }
 
 // No products at all: the bias.
