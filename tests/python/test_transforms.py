@@ -164,6 +164,7 @@ def test_in_workers():
     "call, error",
     [
         (lambda x: F.resize(x[0], 4), "ShapeError"),
+        (lambda x: F.resize(x, (1, 2, 3)), "ValueError"),
         (lambda x: F.adjust_hue(x, 0.7), "ValueError"),
         (lambda x: F.adjust_contrast(x, -1), "ValueError"),
         (lambda x: F.adjust_contrast(x.to(kiln.int64), 1), "DTypeError"),

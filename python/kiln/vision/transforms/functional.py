@@ -331,6 +331,8 @@ def resized_size(
         return (short, long) if rows <= columns else (long, short)
     if max_size is not None:
         raise errors.ValueError("resize: max_size is for a size of one number")
+    if len(size) != 2:
+        raise errors.ValueError(f"resize: size must be one number or two; got {tuple(size)}")
     height, width = size
     return height, width
 
