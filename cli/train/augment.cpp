@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "cli/train/rand_augment.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/vision/color.h"
@@ -14,7 +15,8 @@ namespace kiln::cli {
 
 bool AugmentOptions::any() const {
   return flip || vertical_flip || shift > 0 || rotate > 0 || scale > 0 || brightness > 0 ||
-         contrast > 0 || saturation > 0 || hue > 0 || blur > 0 || erase > 0 || crop < 1;
+         contrast > 0 || saturation > 0 || hue > 0 || blur > 0 || erase > 0 || crop < 1 ||
+         rand_augment > 0;
 }
 
 AugmentOptions read_augment(Fields& fields, MixOptions* mix) {
@@ -32,6 +34,8 @@ AugmentOptions read_augment(Fields& fields, MixOptions* mix) {
   o.blur = part.real("blur", o.blur, 0, 20);
   o.erase = part.real("erase", o.erase, 0, 1);
   o.crop = part.real("crop", o.crop, 0, 1, true);
+  o.rand_augment = part.whole("rand_augment", o.rand_augment, 0, 14);
+  o.magnitude = part.real("magnitude", o.magnitude, 0, 30);
   if (mix != nullptr) {
     mix->mixup = part.real("mixup", 0.0, 0, 100);
     mix->cutmix = part.real("cutmix", 0.0, 0, 100);
@@ -140,6 +144,9 @@ void augment(const AugmentOptions& o, Tensor& image, Tensor* classes, data::Samp
   }
   cut_out(o, image, classes, random);
   move(o, image, classes, random);
+  if (o.rand_augment > 0) {
+    kiln::cli::rand_augment(o.rand_augment, o.magnitude / 30, image, classes, random);
+  }
   recolour(o, image, random);
   smear(o, image, random);
   blank(o, image, random);

@@ -21,7 +21,10 @@ struct AugmentOptions {
   double hue = 0.0;    // by up to this share of the circle of colours
   double blur = 0.0;   // by a Gaussian of up to so many pixels
   double erase = 0.0;  // the chance that a rectangle is blanked
-  double crop = 1.0;   // the smallest share of the area that is cut out, and brought to full size
+  // RandAugment: so many changes of each image, and how strong they are, of 30.
+  int64_t rand_augment = 0;
+  double magnitude = 9.0;
+  double crop = 1.0;  // the smallest share of the area that is cut out, and brought to full size
 
   bool any() const;
 };

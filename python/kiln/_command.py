@@ -5,15 +5,27 @@ import pathlib
 import sys
 
 
+def program() -> pathlib.Path:
+    """Where the program is: in the package, beside the build folder's, or where KILN_PROGRAM says.
+    Raises FileNotFoundError where there is none."""
+    package = pathlib.Path(__file__).parent
+    named = os.environ.get("KILN_PROGRAM", "")
+    places = [package / "bin" / "kiln", package.parents[1] / "cli" / "kiln", pathlib.Path(named)]
+    for place in places:
+        if place.is_file():
+            return place
+    raise FileNotFoundError(
+        f"kiln: this build of the package has no program ({places[0]} is missing); "
+        "a wheel and `pip install .` have it"
+    )
+
+
 def main() -> int:
     """Becomes the program ``kiln``, with the arguments of this process."""
-    program = pathlib.Path(__file__).parent / "bin" / "kiln"
-    if not program.is_file():
-        print(
-            f"kiln: this build of the package has no program ({program} is missing); "
-            "a wheel and `pip install .` have it",
-            file=sys.stderr,
-        )
+    try:
+        found = program()
+    except FileNotFoundError as error:
+        print(error, file=sys.stderr)
         return 1
     sys.stdout.flush()
-    os.execv(program, [str(program), *sys.argv[1:]])
+    os.execv(found, [str(found), *sys.argv[1:]])

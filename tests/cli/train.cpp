@@ -316,7 +316,8 @@ TEST_CASE("train: photographs, mixed with each other") {
   const std::string config = test::write_bytes(dir.path("photos.json"), R"({
     "model": {"name": "mlp", "hidden": [8]},
     "data": {"kind": "image_folder", "train": "photos", "size": [16, 20], "valid_share": 0.2,
-             "transforms": {"crop": 0.4, "hue": 0.1, "blur": 1.5, "mixup": 0.4, "cutmix": 1.0}},
+             "transforms": {"crop": 0.4, "hue": 0.1, "blur": 1.5, "mixup": 0.4, "cutmix": 1.0,
+                            "rand_augment": 3, "magnitude": 15}},
     "epochs": 2, "batch_size": 4})");
   const ProgramResult first = train({config, "--out", dir.path("first")});
   CAPTURE(first.err);
@@ -331,6 +332,8 @@ TEST_CASE("train: photographs, mixed with each other") {
   CHECK_FALSE(same_weights(dir.path("first"), dir.path("plain")));
   check_refused(train({config, "--set", "data.transforms.mixup=-1", "--check"}), 2,
                 "data.transforms.mixup: expected a number from 0 to 100");
+  check_refused(train({config, "--set", "data.transforms.magnitude=31", "--check"}), 2,
+                "data.transforms.magnitude: expected a number from 0 to 30");
   // A picture that was cut short, and one of inks that is none.
   fs::copy_file(test::fixture("images/cut.jpg"), dir.path("photos/one/cut.jpg"));
   const Arguments fixed{config,

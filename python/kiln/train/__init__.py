@@ -5,6 +5,7 @@ from .callbacks import Callback, EarlyStopping
 from .checkpoints import Checkpoints
 from .finder import LearningRates
 from .learner import Interrupted, Learner
+from .predicting import predict
 from .schedules import Schedule
 from .summary import summary
 
@@ -19,5 +20,6 @@ __all__ = [
     "Learner",
     "RunLog",
     "Schedule",
+    "predict",
     "summary",
 ]
