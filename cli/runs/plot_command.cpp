@@ -11,11 +11,11 @@
 #include "cli/numbers.h"
 #include "cli/runs/run_record.h"
 #include "cli/runs/runs_command.h"
-#include "cli/runs/text_plot.h"
 #include "cli/suggest.h"
 #include "cli/train/metric_list.h"
 #include "cli/usage_error.h"
 #include "kiln/core/error.h"
+#include "kiln/dashboard/text_plot.h"
 #include "kiln/train/progress.h"
 
 namespace kiln::cli {
@@ -59,12 +59,12 @@ bool has_colours() {
 
 int plot(const PlotFlags& flags) {
   const RunRecord run = read_run(flags.run);
-  TextPlot chart;
+  dashboard::TextPlot chart;
   Json json = Json::Object();
   bool by_step = false;
   for (const std::string& metric : chosen_metrics(run, flags.metric)) {
     bool step = false;
-    TextSeries series{metric, run.curve(metric, step)};
+    dashboard::TextSeries series{metric, run.curve(metric, step)};
     by_step = by_step || step;
     Json points = Json::Array();
     for (const auto& [x, y] : series.points) {

@@ -89,10 +89,10 @@ std::string differing_field(const Json& a, const Json& b, const std::string& pat
   return "";
 }
 
-TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool dashboard)
+TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool wants_dashboard)
     : plan_(std::move(plan)),
       resume_(resume),
-      wants_dashboard_(dashboard && Screen::is_there()),
+      wants_dashboard_(wants_dashboard && dashboard::Screen::is_there()),
       progress_(style),
       lock_(plan_.out) {
   prepare_folder(resume);
@@ -220,14 +220,14 @@ void TrainRun::write_state(const std::string& state, const std::string& error) {
   }
 }
 
-std::unique_ptr<Dashboard> TrainRun::open_dashboard() {
-  DashboardOptions options;
+std::unique_ptr<dashboard::Dashboard> TrainRun::open_dashboard() {
+  dashboard::DashboardOptions options;
   options.title = concat(plan_.model.name, " on ", plan_.data.kind);
   options.metrics = plan_.metrics;
   options.steps_per_epoch = plan_.steps_per_epoch();
   options.is_share = is_share;
   options.interrupted = [this] { return interrupt_.requested(); };
-  return std::make_unique<Dashboard>(std::move(options), progress_);
+  return std::make_unique<dashboard::Dashboard>(std::move(options), progress_);
 }
 
 int TrainRun::run() {

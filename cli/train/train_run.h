@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/dashboard/dashboard.h"
 #include "cli/runs/model_summary.h"
 #include "cli/runs/run_folder.h"
 #include "cli/train/metric_list.h"
 #include "cli/train/plan.h"
+#include "kiln/dashboard/dashboard.h"
 #include "kiln/train/interrupt.h"
 #include "kiln/train/learner.h"
 #include "kiln/train/progress.h"
@@ -29,8 +29,8 @@ std::string differing_field(const Json& a, const Json& b, const std::string& pat
 class TrainRun {
  public:
   // Throws UsageError when the folder holds a run and `resume` is not given, or another run than
-  // this one. `dashboard`: on the whole terminal, where there is one.
-  TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool dashboard = false);
+  // this one. `wants_dashboard`: on the whole terminal, where there is one.
+  TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool wants_dashboard = false);
 
   // Trains, measures and writes everything. Returns the program's status: 0, or 128 + signal when
   // interrupted.
@@ -40,7 +40,7 @@ class TrainRun {
   void prepare_folder(bool resume);
   train::LearnerOptions learner_options();
   void print_beginning();
-  std::unique_ptr<Dashboard> open_dashboard();
+  std::unique_ptr<dashboard::Dashboard> open_dashboard();
   void end_epoch(const train::NamedNumbers& values);
   void finish();
   void take_best();
@@ -62,7 +62,7 @@ class TrainRun {
   std::optional<optim::LambdaLR> schedule_;
   std::optional<data::DataLoader> training_, validation_, test_;
   std::optional<train::Learner> learner_;
-  std::unique_ptr<Dashboard> dashboard_;
+  std::unique_ptr<dashboard::Dashboard> dashboard_;
   double epoch_start_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "binding.h"
+#include "kiln/dashboard/dashboard.h"
 #include "kiln/train/checkpoint_store.h"
 #include "kiln/train/interrupt.h"
 #include "kiln/train/progress.h"
@@ -234,6 +235,71 @@ void bind_terminal(nb::module_& m) {
   m.def("format_duration", &train::duration, "seconds"_a);
 }
 
+// A Learner of Python's. What is shown is asked for anew each time: a dashboard draws ten times a
+// second.
+class PythonRun final : public dashboard::WatchedRun {
+ public:
+  explicit PythonRun(nb::object learner) : learner_(std::move(learner)) {}
+  const std::vector<train::NamedNumbers>& history() override {
+    const auto rows = nb::cast<nb::list>(learner_.attr("history"));
+    for (size_t i = history_.size(); i < nb::len(rows); ++i) {
+      history_.push_back(numbers_of(nb::cast<nb::dict>(rows[i])));
+    }
+    return history_;
+  }
+  const std::vector<double>& step_loss() override {
+    const nb::object losses = learner_.attr("step_loss");
+    for (size_t i = losses_.size(); i < nb::len(losses); ++i) {
+      losses_.push_back(nb::cast<double>(nb::object(losses[i])));
+    }
+    return losses_;
+  }
+  void save_soon() override { learner_.attr("_save_soon")(); }
+
+ private:
+  nb::object learner_;
+  std::vector<train::NamedNumbers> history_;
+  std::vector<double> losses_;
+};
+
+struct PythonDashboard {
+  PythonDashboard(nb::object learner, Progress& progress, const std::string& title,
+                  std::vector<std::string> metrics, int64_t steps_per_epoch, nb::object interrupted)
+      : run(std::move(learner)) {
+    dashboard::DashboardOptions options;
+    options.title = title;
+    options.metrics = std::move(metrics);
+    options.steps_per_epoch = steps_per_epoch;
+    options.is_share = [](const std::string& name) { return name.ends_with("accuracy"); };
+    options.interrupted = [interrupted] {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      return nb::cast<bool>(interrupted());
+    };
+    shown.emplace(std::move(options), progress);
+  }
+  PythonRun run;
+  std::optional<dashboard::Dashboard> shown;
+};
+
+void bind_dashboard(nb::module_& m) {
+  nb::class_<PythonDashboard>(m, "_Dashboard", "A run on the whole terminal.")
+      .def(nb::init<nb::object, Progress&, const std::string&, std::vector<std::string>, int64_t,
+                    nb::object>(),
+           "learner"_a, "progress"_a, "title"_a, "metrics"_a, "steps_per_epoch"_a, "interrupted"_a,
+           nb::keep_alive<1, 3>())
+      .def(
+          "poll",
+          [](PythonDashboard& self) {
+            if (!self.shown) return false;
+            self.shown->poll(self.run);
+            return self.shown->stops();
+          },
+          "Reads keys and draws. Whether one asked for the end.")
+      .def(
+          "close", [](PythonDashboard& self) { self.shown.reset(); }, "Gives the terminal back.");
+  m.def("_has_screen", &dashboard::Screen::is_there, "Whether the dashboard can be drawn.");
+}
+
 double number_or_nan(const nb::dict& values, const char* name) {
   return values.contains(name) ? nb::cast<double>(values[name]) : train::kNotMeasured;
 }
@@ -291,6 +357,7 @@ void bind_train(nb::module_& parent) {
   bind_log(m);
   bind_terminal(m);
   bind_report(m);
+  bind_dashboard(m);
 }
 
 }  // namespace kiln::python

@@ -307,7 +307,8 @@ class Keeping:
             return None
 
     def _end_interrupted(self):
-        signal = self._interrupt.signal
+        signal = 0 if self._interrupt is None else self._interrupt.signal
+        asked = f"signal {signal}" if signal else "the key q"
         self._tell("interrupt", signal)
         self._resume_random = random_state(self._generators)
         where = f"epoch {self.epoch + 1}, after batch {self.batch} (step {self.step})"
@@ -325,7 +326,7 @@ class Keeping:
             )
         from .learner import Interrupted
 
-        raise Interrupted(f"signal {signal} in {where}")
+        raise Interrupted(f"{asked} in {where}")
 
     def _end_failed(self, error):
         self._tell("exception", error)

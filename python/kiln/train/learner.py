@@ -71,9 +71,9 @@ class Learner(Steps, Keeping, Showing, Finder):
     measured. on_nan: "raise", or "skip" to leave a batch out whose loss is no finite number.
 
     folder: where logs, the report and checkpoints go; None: nowhere. checkpoints: when; see
-    Checkpoints. log_every: steps between two lines of the logs. progress: "auto", "bar", "plain" or
-    "quiet". seed: of all random numbers of a run. extra_state: objects by name with state_dict() and
-    load_state_dict(), kept in checkpoints.
+    Checkpoints. log_every: steps between two lines of the logs. progress: "auto", "bar", "plain",
+    "quiet", or "dashboard": the whole terminal, where there is one. seed: of all random numbers of a
+    run. extra_state: objects by name with state_dict() and load_state_dict(), kept in checkpoints.
 
     >>> net = nn.Linear(1, 1)
     >>> learner = kiln.train.Learner(net, kiln.optim.SGD(net.parameters(), lr=0.1), loss="regression",
@@ -206,6 +206,7 @@ class Learner(Steps, Keeping, Showing, Finder):
         try:
             if sanity_check and not loaded:
                 self._check_splits(splits)
+            self._open_dashboard(train)
             self._introduce(train, epochs, steps)
             self._tell("fit_start")
             self._epochs(train, splits, epochs, steps)
@@ -219,6 +220,7 @@ class Learner(Steps, Keeping, Showing, Finder):
             raise
         finally:
             self._progress.finish()
+            self._close_dashboard()
             if self._interrupt is not None:
                 self._interrupt.close()
             self._interrupt = None
@@ -241,6 +243,8 @@ class Learner(Steps, Keeping, Showing, Finder):
         return self.epoch >= epochs if steps is None else self.step >= steps
 
     def _was_interrupted(self):
+        if self._dashboard_stops:
+            return True
         return self._interrupt is not None and self._interrupt.signal != 0
 
     def _begin_epoch(self, train, total, epochs, steps):
@@ -317,6 +321,8 @@ class Learner(Steps, Keeping, Showing, Finder):
                 handler(self)
             if self._progress.advance(count * share):
                 self._show_step()
+            if self._dashboard is not None:
+                self._poll_dashboard()
             if self.step % self.log_every == 0:
                 self._log_step()
             if self._clock is not None and self._clock.is_due(self.step):
@@ -435,6 +441,7 @@ class Learner(Steps, Keeping, Showing, Finder):
             for i, batch in enumerate(loader):
                 if i == most:
                     break
+                self._poll_dashboard()
                 if self._was_interrupted():
                     raise _Interruption
                 result = self.valid_step(batch)

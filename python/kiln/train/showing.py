@@ -31,10 +31,38 @@ class Showing:
         self.title = title
         self._tensorboard = bool(tensorboard)
         self.log_every = log_every
-        self._progress = _train.Progress(style)
+        # Where there is no terminal to draw on, plain lines stand for a dashboard.
+        self._wants_dashboard = style == "dashboard"
+        self._dashboard = None
+        self._progress = _train.Progress("auto" if style == "dashboard" else style)
         self._log_failed = False
         self._reported = 0.0
         self._logged = (0.0, 0)  # when, and of which step, the last line of the log was
+
+    def _open_dashboard(self, train):
+        if not self._wants_dashboard or not _train._has_screen():
+            return
+        batches = length_of(train)
+        self._dashboard = _train._Dashboard(
+            self, self._progress, self.title, [str(name) for name in self.metrics],
+            max(1, -(-(batches or 1) // self.accumulate)), self._was_interrupted,
+        )  # fmt: skip
+
+    def _poll_dashboard(self):
+        if self._dashboard is not None and self._dashboard.poll():
+            self._dashboard_stops = True
+
+    def _close_dashboard(self):
+        if self._dashboard is not None:
+            self._dashboard.close()
+            self._dashboard = None
+            self._dashboard_stops = False
+
+    _dashboard_stops = False
+
+    def _save_soon(self):
+        if self._clock is not None:
+            self._clock.is_late = True
 
     def _introduce(self, train, epochs, steps):
         parameters = sum(p.numel() for p in self.model.parameters())

@@ -8,7 +8,7 @@
 
 #include <termios.h>
 
-namespace kiln::cli {
+namespace kiln::dashboard {
 
 enum class Key { left, right, up, down, tab, back_tab, letter };
 struct KeyPress {
@@ -41,4 +41,4 @@ class Screen {
   std::string read_;
 };
 
-}  // namespace kiln::cli
+}  // namespace kiln::dashboard

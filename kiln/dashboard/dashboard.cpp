@@ -1,4 +1,4 @@
-#include "cli/dashboard/dashboard.h"
+#include "kiln/dashboard/dashboard.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +14,7 @@
 #include "kiln/train/chart.h"
 #include "kiln/train/text.h"
 
-namespace kiln::cli {
+namespace kiln::dashboard {
 
 namespace {
 
@@ -116,18 +116,33 @@ void Dashboard::print(const std::string& line) {
 }
 
 void Dashboard::poll(train::Learner& learner) {
+  class Watched final : public WatchedRun {
+   public:
+    explicit Watched(train::Learner& of) : learner_(of) {}
+    const std::vector<train::NamedNumbers>& history() override { return learner_.history(); }
+    const std::vector<double>& step_loss() override { return learner_.step_loss(); }
+    void save_soon() override { learner_.save_soon(); }
+
+   private:
+    train::Learner& learner_;
+  };
+  Watched run(learner);
+  poll(run);
+}
+
+void Dashboard::poll(WatchedRun& run) {
   if (const auto now = Clock::now(); now < next_poll_) return;
   const auto waited_from = Clock::now();
   bool waited = false;
   for (;;) {
     bool pressed = false;
     while (const auto key = screen_->key()) {
-      press(*key, learner);
+      press(*key, run);
       pressed = true;
     }
     const auto now = Clock::now();
     next_poll_ = now + kBetweenPolls;
-    if (pressed || now >= next_draw_) draw(learner);
+    if (pressed || now >= next_draw_) draw(run);
     if (!paused_ || stops_ || (options_.interrupted && options_.interrupted())) break;
     waited = true;
     std::this_thread::sleep_for(kBetweenPolls);
@@ -138,7 +153,7 @@ void Dashboard::poll(train::Learner& learner) {
   }
 }
 
-void Dashboard::press(const KeyPress& key, train::Learner& learner) {
+void Dashboard::press(const KeyPress& key, WatchedRun& run) {
   const size_t count = view_.tabs.size();
   if (key.key == Key::right || key.key == Key::tab) view_.tab = (view_.tab + 1) % count;
   if (key.key == Key::left || key.key == Key::back_tab) {
@@ -153,12 +168,12 @@ void Dashboard::press(const KeyPress& key, train::Learner& learner) {
   if (c == 'p' || c == ' ') paused_ = !paused_;
   if (c == 'q') stops_ = true;
   if (c == 's') {
-    learner.save_soon();
+    run.save_soon();
     print("A checkpoint is saved after the next step.");
   }
 }
 
-void Dashboard::draw(const train::Learner& learner) {
+void Dashboard::draw(WatchedRun& run) {
   const auto now = Clock::now();
   next_draw_ = now + kBetweenDraws;
   const double seconds = std::chrono::duration<double>(now - begin_).count();
@@ -166,15 +181,15 @@ void Dashboard::draw(const train::Learner& learner) {
   view_.status = stops_    ? "stopping: the step ends, and the run is saved"
                  : paused_ ? "paused (p goes on)"
                            : concat("running ", train::duration(seconds));
-  set_metric(learner);
+  set_metric(run);
   if (view_.resources.empty() || now - measured_ >= kBetweenMeasures) set_resources();
   const auto [width, height] = screen_->size();
   screen_->draw(draw_dashboard(view_, width, height));
 }
 
-void Dashboard::set_metric(const train::Learner& learner) {
+void Dashboard::set_metric(WatchedRun& run) {
   const std::string& name = view_.tabs[view_.tab];
-  const std::vector<train::NamedNumbers>& history = learner.history();
+  const std::vector<train::NamedNumbers>& history = run.history();
   DashboardMetric metric;
   metric.name = name;
   metric.percent = options_.is_share && options_.is_share("valid/" + name);
@@ -183,7 +198,7 @@ void Dashboard::set_metric(const train::Learner& learner) {
   metric.recent =
       epoch_series(history, name, history.size() - std::min(history.size(), kRecentEpochs));
   if (name == "loss") {
-    const std::vector<double>& losses = learner.step_loss();
+    const std::vector<double>& losses = run.step_loss();
     const double epochs = 1.0 / static_cast<double>(std::max<int64_t>(options_.steps_per_epoch, 1));
     metric.recent_label = "steps";
     metric.recent.clear();
@@ -218,4 +233,4 @@ void Dashboard::set_resources() {
   view_.resources = line;
 }
 
-}  // namespace kiln::cli
+}  // namespace kiln::dashboard

@@ -9,12 +9,23 @@
 #include <string>
 #include <vector>
 
-#include "cli/dashboard/screen.h"
-#include "cli/dashboard/view.h"
+#include "kiln/dashboard/screen.h"
+#include "kiln/dashboard/view.h"
 #include "kiln/train/learner.h"
 #include "kiln/train/progress.h"
 
-namespace kiln::cli {
+namespace kiln::dashboard {
+
+// What a dashboard shows of a run, and what a key asks of it.
+class WatchedRun {
+ public:
+  virtual ~WatchedRun() = default;
+  // Of each epoch that is over, what was measured; of each step its loss.
+  virtual const std::vector<train::NamedNumbers>& history() = 0;
+  virtual const std::vector<double>& step_loss() = 0;
+  // A checkpoint is wanted after the next step.
+  virtual void save_soon() = 0;
+};
 
 struct DashboardOptions {
   std::string title;
@@ -36,6 +47,7 @@ class Dashboard final : public train::ProgressSink {
 
   // To be called between steps and between batches: reads keys, draws ten times a second, and does
   // not come back while the run is paused.
+  void poll(WatchedRun& run);
   void poll(train::Learner& learner);
   // Whether a key asked for the end.
   bool stops() const { return stops_; }
@@ -43,9 +55,9 @@ class Dashboard final : public train::ProgressSink {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void press(const KeyPress& key, train::Learner& learner);
-  void draw(const train::Learner& learner);
-  void set_metric(const train::Learner& learner);
+  void press(const KeyPress& key, WatchedRun& run);
+  void draw(WatchedRun& run);
+  void set_metric(WatchedRun& run);
   void set_resources();
 
   DashboardOptions options_;
@@ -60,4 +72,4 @@ class Dashboard final : public train::ProgressSink {
   bool stops_ = false;
 };
 
-}  // namespace kiln::cli
+}  // namespace kiln::dashboard

@@ -1,11 +1,11 @@
-#include "cli/dashboard/view.h"
+#include "kiln/dashboard/view.h"
 
 #include <algorithm>
 
 #include "kiln/core/error.h"
 #include "kiln/train/text.h"
 
-namespace kiln::cli {
+namespace kiln::dashboard {
 
 namespace {
 
@@ -162,4 +162,4 @@ std::vector<std::string> draw_dashboard(const DashboardView& view, int width, in
   return out;
 }
 
-}  // namespace kiln::cli
+}  // namespace kiln::dashboard

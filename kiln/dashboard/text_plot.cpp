@@ -1,4 +1,4 @@
-#include "cli/runs/text_plot.h"
+#include "kiln/dashboard/text_plot.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include "kiln/train/chart.h"
 #include "kiln/train/text.h"
 
-namespace kiln::cli {
+namespace kiln::dashboard {
 
 namespace {
 
@@ -179,4 +179,4 @@ std::string to_text(const TextPlot& plot) {
   return out + std::string(margin + 2, ' ') + foot + "\n";
 }
 
-}  // namespace kiln::cli
+}  // namespace kiln::dashboard

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/runs/text_plot.h"
+#include "kiln/dashboard/text_plot.h"
 #include "kiln/train/progress.h"
 
-namespace kiln::cli {
+namespace kiln::dashboard {
 
 // A metric's curves, over the whole run and over its last part.
 struct DashboardMetric {
@@ -38,4 +38,4 @@ std::vector<std::string> draw_dashboard(const DashboardView& view, int width, in
 // The first `width` columns of a line with escape sequences.
 std::string fit_line(const std::string& line, int width);
 
-}  // namespace kiln::cli
+}  // namespace kiln::dashboard

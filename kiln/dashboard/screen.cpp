@@ -1,4 +1,4 @@
-#include "cli/dashboard/screen.h"
+#include "kiln/dashboard/screen.h"
 
 #include <cstdlib>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 #include "kiln/train/interrupt.h"
 
-namespace kiln::cli {
+namespace kiln::dashboard {
 
 namespace {
 
@@ -102,4 +102,4 @@ std::optional<KeyPress> Screen::key() {
   return KeyPress{Key::letter, first};
 }
 
-}  // namespace kiln::cli
+}  // namespace kiln::dashboard

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace kiln::cli {
+namespace kiln::dashboard {
 
 struct TextSeries {
   std::string name;
@@ -26,4 +26,4 @@ struct TextPlot {
 // Lines that end in newlines; "" when there is nothing to show.
 std::string to_text(const TextPlot& plot);
 
-}  // namespace kiln::cli
+}  // namespace kiln::dashboard
