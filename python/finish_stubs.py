@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 
+import stub_docs
 import stub_types
 
 # Where a type stands in a signature.
@@ -227,7 +228,8 @@ def layer_stub(row):
     # A bool may share its name with a parameter, and a tensor does: those are found as Any.
     parts = {"Tensor | None", "bool"} if row["has_parameters"] else {"Tensor | None"}
     members = {name: note for name, _, note, _ in row["options"] if note not in parts}
-    lines = [f"class {row['name']}(Module):", f'    """{row["doc"]}"""', "    _version: int"]
+    words = stub_docs.literal([row["doc"], *stub_docs.paragraphs(f"nn.{row['name']}")], "    ")
+    lines = [f"class {row['name']}(Module):", *words, "    _version: int"]
     lines += [f"    {name}: {note}" for name, note in members.items()]
     lines += stub_types.members(row["name"])
     lines.append(f"    def __init__(self, {', '.join(arguments)}) -> None: ...".replace("self, )", "self)"))
@@ -253,9 +255,10 @@ def main():
     for path in pathlib.Path(output, "_C").glob("*.pyi"):
         is_root = path.name == "__init__.pyi"
         text = finish(path.read_text(), is_root, "" if is_root else path.stem + ".")
-        path.write_text(text + public_names(text) if is_root else text)
         if is_root:
             named = functions_of_methods(text)
+        whole = stub_docs.with_docstrings(text, "" if is_root else path.stem + ".")
+        path.write_text(whole + public_names(text) if is_root else whole)
     pathlib.Path(output, "_C", "_named.pyi").write_text(named)
     pathlib.Path(output, "_C", "_errors.pyi").write_text(error_stubs(module))
     pathlib.Path(output, "nn", "layers.pyi").write_text(layer_stubs())

@@ -13,7 +13,7 @@ import types
 import pytest
 
 import kiln
-from kiln._docs import reading
+from kiln._docs import entries, reading
 
 ROOT = pathlib.Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "script"))
@@ -125,7 +125,7 @@ def test_every_public_name_is_on_a_page():
 def test_entries_belong_to_names():
     """No entry of the text files is left over."""
     lost = []
-    for name in reading.entries():
+    for name in entries.entries():
         for path in (f"kiln.{name}", f"kiln._C.{name}", f"kiln._C._{name}"):
             try:
                 pkgutil.resolve_name(path)
@@ -209,9 +209,9 @@ def test_a_docstring_is_put_together():
 
 
 def test_a_method_made_of_a_function():
-    example = reading.as_method(">>> kiln.f(kiln.g(1, [2]), 3)", "f", "f_")
+    example = entries.as_method(">>> kiln.f(kiln.g(1, [2]), 3)", "f", "f_")
     assert example == ">>> kiln.g(1, [2]).f_(3)"
-    assert reading.as_method(">>> kiln.f(x)", "f", "f") == ">>> x.f()"
+    assert entries.as_method(">>> kiln.f(x)", "f", "f") == ">>> x.f()"
 
 
 def test_pages_of_the_site_have_the_examples(tmp_path):

@@ -92,3 +92,15 @@ def test_mypy_finds_no_error():
     command = [sys.executable, "-m", "mypy", *map(str, sorted(FOLDER.glob("*.pyi")))]
     done = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_editors_see_examples():
+    root = ast.parse((FOLDER / "__init__.pyi").read_text())
+    functions = {n.name: ast.get_docstring(n) for n in reversed(root.body) if isinstance(n, ast.FunctionDef)}
+    assert ">>> kiln.mul(" in functions["mul"] and "broadcast" in functions["mul"]
+    tensor = next(n for n in root.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
+    methods = {n.name: ast.get_docstring(n) for n in reversed(tensor.body) if isinstance(n, ast.FunctionDef)}
+    assert ".mul_(2)" in methods["mul_"]
+    layers = ast.parse((FOLDER.parent / "nn" / "layers.pyi").read_text())
+    classes = {n.name: ast.get_docstring(n) for n in layers.body if isinstance(n, ast.ClassDef)}
+    assert [name for name, text in classes.items() if ">>> " not in (text or "")] == []
