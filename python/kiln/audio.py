@@ -49,6 +49,8 @@ __all__ = [
 class AudioInfo(typing.NamedTuple):
     """What a file of sound holds: samples in a second, channels, samples of each channel.
 
+    sample_rate, num_channels, num_frames: these numbers.
+
     >>> kiln.audio.AudioInfo(8000, 1, 400).num_frames
     400
     """
@@ -123,6 +125,9 @@ def spectrogram(
 
     waveform: [.., samples].
 
+    pad: zeros at both ends. win_length: of the window, n_fft by default; hop_length: from one frame
+    to the next, half of it by default. center: frames are centred, the ends filled by pad_mode.
+
     >>> kiln.audio.spectrogram(kiln.ones(8), n_fft=4).shape
     kiln.Size([3, 5])
     """
@@ -175,6 +180,8 @@ def melscale_fbanks(
     """Triangular filters [n_freqs, n_mels], as far apart on the mel scale.
 
     mel_scale: "htk", or "slaney" (a line up to 1000 Hz). norm="slaney": each has the area 1.
+
+    f_min, f_max: the lowest and the highest frequency in Hz. sample_rate: of the waveform.
 
     >>> kiln.audio.melscale_fbanks(5, 0., 8000., 3, 16000).shape
     kiln.Size([5, 3])
@@ -275,6 +282,8 @@ def create_dct(n_mfcc: int, n_mels: int, norm: str | None = None) -> Tensor:
 class Spectrogram(Module):
     """spectrogram() with these options.
 
+    n_fft, win_length, hop_length, pad, power, normalized, center, pad_mode: as in spectrogram().
+
     >>> kiln.audio.Spectrogram(n_fft=4)(kiln.ones(8)).shape
     kiln.Size([3, 5])
     """
@@ -331,6 +340,9 @@ class TimeStretch(Module):
 class MelScale(Module):
     """[.., n_stft, frames] -> [.., n_mels, frames].
 
+    n_mels: how many filters, from f_min to f_max Hz (half of sample_rate by default). norm:
+    "slaney" or None. mel_scale: "htk" or "slaney".
+
     >>> kiln.audio.MelScale(n_mels=4, n_stft=201)(kiln.ones(201, 7)).shape
     kiln.Size([4, 7])
     """
@@ -352,6 +364,9 @@ class MelScale(Module):
 
 class MelSpectrogram(Module):
     """A spectrogram through mel filters.
+
+    sample_rate, n_mels, f_min, f_max, norm, mel_scale: as in MelScale. n_fft, win_length,
+    hop_length, pad, power, normalized, center, pad_mode: as in spectrogram().
 
     >>> kiln.audio.MelSpectrogram(n_mels=4)(kiln.zeros(800)).shape
     kiln.Size([4, 5])
@@ -400,6 +415,8 @@ class MFCC(Module):
     """Cepstral coefficients: the cosine transform of a mel spectrogram in decibels.
 
     melkwargs: MelSpectrogram's options. log_mels: its logarithm instead of decibels.
+
+    sample_rate: of the waveform. n_mfcc: how many coefficients. norm: "ortho" or None.
 
     >>> kiln.audio.MFCC(n_mfcc=13)(kiln.zeros(800)).shape
     kiln.Size([13, 5])

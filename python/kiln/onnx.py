@@ -36,6 +36,8 @@ def export(
     {"x": {0: "batch"}}, as kiln.capture takes them. Raises NotImplementedError, which names the
     row, for what ONNX has no operators for.
 
+    path: the file. input_names, output_names: what the file calls them. opset_version: 20.
+
     >>> kiln.onnx.export(nn.ReLU(), (kiln.zeros(2),), "relu.onnx")
     >>> kiln.onnx.load("relu.onnx")(kiln.tensor([-1., 2.]))
     tensor([0., 2.])

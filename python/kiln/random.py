@@ -26,6 +26,8 @@ __all__ = [
 def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
     """Draws inside the block change nothing for the draws after it.
 
+    devices: changes nothing. enabled: False does nothing.
+
     >>> _ = kiln.manual_seed(0)
     >>> with kiln.random.fork_rng():
     ...     _ = kiln.rand(1)

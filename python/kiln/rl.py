@@ -119,6 +119,11 @@ def train_dqn(
     is a copy, which becomes equal every target_every updates (tau below 1: goes part of the way).
     double_dqn: van Hasselt et al., 2016; prioritized: Schaul et al., 2016, with alpha and beta.
 
+    environment: a VectorEnvironment. steps: how many in all; learning_starts: before the first
+    update. capacity, batch_size: of the replay buffer. train_every: steps between updates. gamma:
+    the discount. epsilon: an Epsilon. observation_dtype: that the buffer keeps. max_grad_norm: of
+    the clipping, None for none. seed: of all random numbers.
+
     >>> environments = kiln.rl.VectorEnvironment(kiln.rl.CartPole, 2)
     >>> progress = kiln.rl.train_dqn(nn.Linear(4, 2), environments, steps=20, evaluation_episodes=1)
     >>> progress.steps >= 20
@@ -169,6 +174,12 @@ def train_ppo(
     function. For actions that are numbers: (means [N, ..], values), and log_std holds the logarithms
     of their deviations. Reports and their options as in train_dqn; progress.exploration is the
     entropy. rollout: steps of each environment between updates; epochs: passes over them.
+
+    optimizer: of the network. batch_size: of the minibatches. gamma, lambda_: of gae(). clip: how
+    far the ratio may go. value_weight, entropy_weight: of these losses. normalize: the advantages.
+    max_grad_norm: of the clipping, None for none. seed: of all random numbers. report_every: steps
+    between calls of on_progress(progress), which ends the training by False. evaluation_episodes:
+    how many are played for it; stop_return: the mean return at which it is solved.
 
     >>> class Net(nn.Module):
     ...     def __init__(self):

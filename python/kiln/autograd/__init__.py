@@ -85,6 +85,10 @@ def backward(
 ) -> None:
     """Adds the gradients of the sum of tensors into the .grad of the leaves.
 
+    grad_tensors: what each is multiplied with, None for ones of one element. retain_graph: whether
+    it may be done again. create_graph: whether gradients have gradients. inputs: the only leaves
+    that get one.
+
     >>> x = kiln.tensor(3., requires_grad=True)
     >>> kiln.autograd.backward([x * x])
     >>> x.grad

@@ -83,6 +83,10 @@ def hessian(
 ) -> Any:
     """The second derivatives of a function with one element: [*input.shape, *input.shape].
 
+    func: takes the inputs, tensors or a tuple of them. create_graph: whether the result has
+    gradients. strict: raise an error where the output does not depend on an input. vectorize,
+    outer_jacobian_strategy: change nothing in the values.
+
     >>> kiln.autograd.functional.hessian(lambda x: (x**3).sum(), kiln.tensor([1., 2.]))
     tensor([[ 6.,  0.],
             [ 0., 12.]])
@@ -166,6 +170,9 @@ def vhp(
     strict: bool = False,
 ) -> tuple[Any, Any]:
     """As hvp: a Hessian is symmetric.
+
+    func: takes the inputs. v: a vector in the inputs' shapes. create_graph: whether the result has
+    gradients. strict: raise an error where the output does not depend on an input.
 
     >>> kiln.autograd.functional.vhp(lambda x: (x**3).sum(), kiln.tensor([1.]), kiln.tensor([1.]))
     (tensor(1.), tensor([6.]))

@@ -97,6 +97,11 @@ def gradcheck(
     GradcheckError, or gives False without raise_exception, where |difference| > atol + rtol |value|,
     or where the gradient of a repeated pass differs by more than nondet_tol.
 
+    eps: the step of the differences. fast_mode and masked, and the checks of undefined gradients,
+    dtypes, batches and forward mode (check_undefined_grad, check_grad_dtypes, check_batched_grad,
+    check_batched_forward_grad, check_forward_ad, check_backward_ad) are PyTorch's names, and change
+    nothing.
+
     >>> x = kiln.tensor([1., 2.], dtype=kiln.float64, requires_grad=True)
     >>> kiln.autograd.gradcheck(kiln.exp, (x,))
     True
@@ -172,6 +177,11 @@ def gradgradcheck(
     masked: bool | None = False,
 ) -> bool:
     """As gradcheck, of the gradients of func; also with respect to grad_outputs (random ones).
+
+    inputs: float64 tensors. eps, atol, rtol, raise_exception, nondet_tol: as in gradcheck.
+    gen_non_contig_grad_outputs, fast_mode, masked and the other checks (check_undefined_grad,
+    check_grad_dtypes, check_batched_grad, check_fwd_over_rev,
+    check_rev_over_rev) change nothing.
 
     >>> x = kiln.tensor([1., 2.], dtype=kiln.float64, requires_grad=True)
     >>> kiln.autograd.gradgradcheck(kiln.exp, (x,))

@@ -257,6 +257,9 @@ def jacrev(
 ) -> Callable[P, Any]:
     """A function that gives the Jacobian of func, row by row: [*output.shape, *input.shape].
 
+    argnums: by which argument, or a tuple of several. has_aux: func gives (output, something else).
+    chunk_size changes nothing.
+
     >>> kiln.func.jacrev(lambda x: x * x)(kiln.tensor([1., 2.]))
     tensor([[2., 0.],
             [0., 4.]])
@@ -272,6 +275,9 @@ def jacfwd(
     randomness: str = "error",
 ) -> Callable[P, Any]:
     """A function that gives the Jacobian of func, column by column.
+
+    argnums: by which argument, or a tuple of several. has_aux: func gives (output, something else).
+    randomness changes nothing.
 
     >>> kiln.func.jacfwd(lambda x: x * x)(kiln.tensor([1., 2.]))
     tensor([[2., 0.],

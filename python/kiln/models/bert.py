@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 class BertConfig(Config):
     """Defaults are those of the base model.
 
+    vocab_size: tokens. hidden_size, intermediate_size: features, and those within the MLP.
+    num_hidden_layers, num_attention_heads: how many. hidden_act: the activation's name.
+    hidden_dropout_prob, attention_probs_dropout_prob, classifier_dropout: in training.
+    max_position_embeddings: the longest text. type_vocab_size: kinds of sentences.
+    initializer_range, layer_norm_eps: of first values and norms. pad_token_id: a special token.
+    num_labels: of the classifier.
+
     >>> kiln.models.BertConfig(hidden_size=64, num_attention_heads=4).hidden_size
     64
     """

@@ -62,6 +62,9 @@ class ConvNeXt(nn.Module):
     """Stages of `depths[i]` blocks with `dims[i]` channels: images [N, 3, H, W] -> [N,
     num_classes].
 
+    stochastic_depth_prob: how often blocks are left out in training. layer_scale: the first value
+    of the scales. norm_layer: a class.
+
     >>> with kiln.device("meta"):
     ...     net = kiln.models.ConvNeXt([1, 1, 1, 1], [8, 16, 32, 64], num_classes=10)
     ...     net(kiln.zeros(1, 3, 64, 64)).shape

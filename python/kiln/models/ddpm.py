@@ -101,6 +101,9 @@ class DDPMUNet(nn.Module):
     them, [N, out_ch, ..]. Widths are ch times ch_mult; pixels attend at the sizes of
     attn_resolutions.
 
+    num_res_blocks: for each size. dropout: in training. resamp_with_conv: whether sizes change by
+    convolutions.
+
     >>> net = kiln.models.DDPMUNet(ch=32, ch_mult=(1, 1), num_res_blocks=1, attn_resolutions=(), resolution=8)
     >>> net(kiln.zeros(1, 3, 8, 8), kiln.zeros(1, dtype=kiln.int64)).shape
     kiln.Size([1, 3, 8, 8])
@@ -205,6 +208,9 @@ class DDPMUNet(nn.Module):
 
 class GaussianDiffusion(nn.Module):
     """Adds noise in num_timesteps steps, and takes it away again with a model of the noise.
+
+    beta_start, beta_end, beta_schedule: the variances of the steps, and how they go from one to the
+    other.
 
     >>> diffusion = kiln.models.GaussianDiffusion(num_timesteps=10)
     >>> diffusion.num_timesteps

@@ -77,6 +77,9 @@ class MBConv(nn.Module):
 class EfficientNet(nn.Module):
     """Widths and depths of B0 times the two factors: images [N, 3, H, W] -> [N, num_classes].
 
+    width_mult, depth_mult: the two factors. dropout: before the last layer. stochastic_depth_prob:
+    how often blocks are left out in training. norm_layer: a class.
+
     >>> with kiln.device("meta"):
     ...     kiln.models.EfficientNet(num_classes=10)(kiln.zeros(1, 3, 64, 64)).shape
     kiln.Size([1, 10])

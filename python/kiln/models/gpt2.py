@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 class GPT2Config(Config):
     """Defaults are those of the model with 124 million parameters.
 
+    vocab_size: tokens. n_positions: the longest text. n_embd: features. n_layer, n_head: layers,
+    and heads of attention. n_inner: features within the MLP. activation_function: its name.
+    resid_pdrop, embd_pdrop, attn_pdrop: dropout. layer_norm_epsilon, initializer_range: of norms
+    and first values. scale_attn_weights, scale_attn_by_inverse_layer_idx: of attention's scores.
+    tie_word_embeddings: one matrix for both ends. bos_token_id, eos_token_id, pad_token_id: special
+    tokens.
+
     >>> kiln.models.GPT2Config().n_embd
     768
     """

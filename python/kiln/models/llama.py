@@ -34,6 +34,13 @@ class LlamaConfig(Config):
     """rope_scaling and rope_parameters are dicts as `config.json` has them: their "rope_type" may
     be "default", "linear" or "llama3"; or "factors", a list by which frequencies are divided.
 
+    vocab_size: tokens. hidden_size, intermediate_size, head_dim: features, those within the MLP,
+    and those of a head. num_hidden_layers, num_attention_heads, num_key_value_heads: how many.
+    hidden_act: the activation's name. max_position_embeddings: the longest text. initializer_range,
+    rms_norm_eps: of first values and norms. rope_theta: the base of the angles. attention_bias,
+    mlp_bias: whether these have biases. attention_dropout: in training. tie_word_embeddings: one
+    matrix for both ends. bos_token_id, eos_token_id, pad_token_id: special tokens.
+
     >>> kiln.models.LlamaConfig(hidden_size=64, num_attention_heads=4).hidden_size
     64
     """

@@ -21,6 +21,8 @@ class LSTMLanguageModel(GenerationMixin, nn.Module):
     """Token ids [N, T] -> logits [N, T, ntoken] of each next token. rnn_type: "LSTM" or "GRU". With
     tie_weights the last layer's matrix is the embedding's.
 
+    ninp, nhid: features of tokens and of states. nlayers: how many layers. dropout: in training.
+
     >>> net = kiln.models.LSTMLanguageModel(10, 4, 4, 1)
     >>> net(kiln.tensor([[1, 2, 3]])).logits.shape
     kiln.Size([1, 3, 10])

@@ -21,6 +21,9 @@ class MLP(nn.Sequential):
     """Linear layers of the given widths, each but the last followed by a norm, an activation and
     dropout: [.., in_channels] -> [.., hidden_channels[-1]]. Keys as torchvision.ops.MLP has them.
 
+    norm_layer, activation_layer: classes, None for none. inplace: of activations and dropout. bias:
+    whether layers have one.
+
     >>> kiln.models.MLP(3, [8, 2])(kiln.zeros(1, 3)).shape
     kiln.Size([1, 2])
     """
@@ -80,6 +83,9 @@ def mlp(
     in_channels: int, hidden_channels: Sequence[int], *, weights: Any = None, **options: Any
 ) -> MLP:
     """An MLP; see the class for the options.
+
+    in_channels, hidden_channels: the widths. weights: None, a state dict, or the name of a file
+    that holds one.
 
     >>> kiln.models.mlp(3, [8, 2])(kiln.zeros(1, 3)).shape
     kiln.Size([1, 2])

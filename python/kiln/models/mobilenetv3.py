@@ -106,6 +106,9 @@ class InvertedResidual(nn.Module):
 class MobileNetV3(nn.Module):
     """arch "large" or "small": images [N, 3, H, W] -> [N, num_classes].
 
+    dropout: before the last layer. width_mult: a factor of all widths. reduced_tail: half the
+    channels at the end. dilated: the last stage keeps its size. norm_layer: a class.
+
     >>> with kiln.device("meta"):
     ...     kiln.models.MobileNetV3("small", num_classes=10)(kiln.zeros(1, 3, 64, 64)).shape
     kiln.Size([1, 10])

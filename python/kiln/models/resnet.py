@@ -26,6 +26,10 @@ def _conv3x3(inputs, outputs, stride=1, groups=1, dilation=1):
 class BasicBlock(nn.Module):
     """Two 3x3 convolutions around which the input is added.
 
+    inplanes, planes: channels before and within. stride: of the first convolution. downsample: a
+    module on the input's way, or None. groups, base_width, dilation: as Bottleneck takes them.
+    norm_layer: a class.
+
     >>> kiln.models.BasicBlock(8, 8)(kiln.zeros(1, 8, 4, 4)).shape
     kiln.Size([1, 8, 4, 4])
     """
@@ -68,6 +72,9 @@ class Bottleneck(nn.Module):
     """A 3x3 convolution between two of 1x1, around which the input is added. The stride is the 3x3
     convolution's.
 
+    inplanes, planes: channels before and within. downsample: a module on the input's way, or None.
+    groups, base_width, dilation: of the 3x3 convolution. norm_layer: a class.
+
     >>> kiln.models.Bottleneck(16, 4)(kiln.zeros(1, 16, 4, 4)).shape
     kiln.Size([1, 16, 4, 4])
     """
@@ -106,6 +113,10 @@ class Bottleneck(nn.Module):
 
 class ResNet(nn.Module):
     """Four stages of `layers[i]` blocks: images [N, 3, H, W] -> [N, num_classes].
+
+    block: BasicBlock or Bottleneck. zero_init_residual: the last norm of each block begins with 0.
+    groups, width_per_group: of the 3x3 convolutions. replace_stride_with_dilation: three flags, of
+    the last stages. norm_layer: a class.
 
     >>> with kiln.device("meta"):
     ...     net = kiln.models.ResNet(kiln.models.BasicBlock, [1, 1, 1, 1], num_classes=10)

@@ -121,6 +121,9 @@ class OutConv(nn.Module):
 def unet(n_channels: int = 3, n_classes: int = 1, *, weights: Any = None, **options: Any) -> UNet:
     """A UNet; see the class for the options.
 
+    n_channels, n_classes: before and behind. weights: None, a state dict, or the name of a file
+    that holds one.
+
     >>> kiln.models.unet(base_channels=4).eval()(kiln.zeros(1, 3, 16, 16)).shape
     kiln.Size([1, 1, 16, 16])
     """

@@ -93,6 +93,10 @@ class VisionTransformer(nn.Module):
     """Patches of patch_size pixels and a class token: images [N, 3, image_size, image_size] ->
     [N, num_classes].
 
+    num_layers, num_heads: how many. hidden_dim, mlp_dim: features of the tokens, and within the
+    MLPs. dropout, attention_dropout: in training. representation_size: of a layer before the last,
+    None for none. norm_layer: a class.
+
     >>> with kiln.device("meta"):
     ...     net = kiln.models.VisionTransformer(32, 8, 1, 2, 16, 32, num_classes=10)
     ...     net(kiln.zeros(1, 3, 32, 32)).shape

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 class WhisperConfig(Config):
     """Defaults are those of the tiny model.
 
+    vocab_size: tokens. num_mel_bins: of the spectrogram. d_model: features; encoder_ffn_dim,
+    decoder_ffn_dim: those within the MLPs. encoder_layers, encoder_attention_heads, decoder_layers,
+    decoder_attention_heads: how many. activation_function: its name. dropout, attention_dropout,
+    activation_dropout: in training. init_std: of first values. scale_embedding: by sqrt(d_model).
+    max_source_positions, max_target_positions: the longest sound and text. pad_token_id,
+    bos_token_id, eos_token_id, decoder_start_token_id: special tokens.
+
     >>> kiln.models.WhisperConfig().d_model
     384
     """

@@ -39,6 +39,10 @@ class MultiheadAttention(Module):
     query [L, N, E], key [S, N, kdim], value [S, N, vdim] ([N, .., ..] with batch_first; N may be
     left out) -> the output in query's shape, and the weights [N, L, S] or None.
 
+    embed_dim: E, the features of the query. dropout: of the weights. bias: whether linear layers
+    have one. add_bias_kv: a key and a value that are trained stand behind the others;
+    add_zero_attn: ones of zeros.
+
     >>> attention = nn.MultiheadAttention(4, 2, batch_first=True)
     >>> x = kiln.zeros(1, 3, 4)
     >>> output, weights = attention(x, x, x)
@@ -205,6 +209,10 @@ class MultiheadAttention(Module):
 class TransformerEncoderLayer(Module):
     """Self-attention and a network of two linear layers, each with a residual connection and a norm:
     src [L, N, d_model] ([N, L, d_model] with batch_first) -> the same shape.
+
+    nhead: heads of attention. dim_feedforward: the width between the two linear layers. dropout: of
+    weights and outputs. activation: "relu", "gelu" or a function. layer_norm_eps: of the norms.
+    norm_first: norms before each part instead of behind it. bias: whether layers have one.
 
     >>> nn.TransformerEncoderLayer(4, 2, batch_first=True)(kiln.zeros(1, 3, 4)).shape
     kiln.Size([1, 3, 4])

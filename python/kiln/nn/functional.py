@@ -185,6 +185,8 @@ def upsample(
 ) -> Tensor:
     """interpolate() under its old name.
 
+    size, scale_factor, mode, align_corners: as interpolate() takes them.
+
     >>> F.upsample(kiln.tensor([[[1., 2.]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     """
@@ -196,6 +198,8 @@ def upsample_nearest(
 ) -> Tensor:
     """interpolate() to the nearest element.
 
+    size: the new spatial sizes; or scale_factor: these divided by the old ones.
+
     >>> F.upsample_nearest(kiln.tensor([[[1., 2.]]]), scale_factor=2)
     tensor([[[1., 1., 2., 2.]]])
     """
@@ -206,6 +210,8 @@ def upsample_bilinear(
     input: Tensor, size: Ints | None = None, scale_factor: Floats | None = None
 ) -> Tensor:
     """interpolate() between four elements, with the corners' centres aligned.
+
+    size: the new spatial sizes; or scale_factor: these divided by the old ones.
 
     >>> F.upsample_bilinear(kiln.tensor([[[[1., 3.]]]]), size=(1, 3))
     tensor([[[[1., 2., 3.]]]])
@@ -228,6 +234,8 @@ def linear_cross_entropy(
 
     With a weight [C, d1, .., dk, in], and a bias [C, d1, .., dk], each row has d1 .. dk classes to
     tell: the target is [N, d1, .., dk], or [N, C, d1, .., dk] with probabilities.
+
+    reduction, ignore_index, label_smoothing: as cross_entropy() takes them.
 
     >>> F.linear_cross_entropy(kiln.zeros(1, 3), kiln.ones(2, 3), kiln.tensor([0])).exp()
     tensor(2.)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 class TripletMarginWithDistanceLoss(Module):
     """max(0, d(a, p) - d(a, n) + margin) with a distance of one's own.
 
+    distance_function: takes two tensors. swap: the smaller of anchor's and positive's distance to
+    negative. reduction: "mean", "sum" or "none".
+
     >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda x, y: (x - y).abs(), margin=5.)
     >>> loss(kiln.tensor([[0.]]), kiln.tensor([[0.]]), kiln.tensor([[3.]]))
     tensor(2.)
@@ -59,6 +62,10 @@ class TripletMarginWithDistanceLoss(Module):
 
 class LinearCrossEntropyLoss(Module):
     """cross_entropy of a linear layer's outputs: input [N, in_features] and classes [N].
+
+    num_classes: how many classes; out_features: several targets of so many classes each. bias:
+    whether the layer has one. weight: a factor for each class. reduction, ignore_index,
+    label_smoothing: as in CrossEntropyLoss.
 
     >>> nn.LinearCrossEntropyLoss(4, 3)(kiln.zeros(2, 4), kiln.tensor([0, 2])).exp().round().item()
     3.0
@@ -135,6 +142,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """The log-probabilities of many classes, of which the rare ones stand in clusters with smaller
     layers of their own (Grave et al., 2017). The classes are in the order of their frequency, and
     cutoffs are where clusters begin.
+
+    in_features: of the input. n_classes: how many there are. div_value: how many times smaller each
+    cluster's layer is. head_bias: whether the first layer has a bias.
 
     >>> loss = nn.AdaptiveLogSoftmaxWithLoss(4, 10, cutoffs=[2, 5])
     >>> loss.log_prob(kiln.zeros(3, 4)).shape
@@ -242,6 +252,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
 class SwiGLU(Module):
     """silu(linear_inner(x)) linear_outer(x): a linear layer gated by another (Shazeer, 2020).
+
+    d_input, d_output: features before and behind. bias: whether layers have one.
 
     >>> nn.SwiGLU(4, 3)(kiln.zeros(2, 4)).shape
     kiln.Size([2, 3])

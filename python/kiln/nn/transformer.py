@@ -49,6 +49,11 @@ class TransformerDecoderLayer(Module):
     """Self-attention, attention to the encoder's memory, and a network of two linear layers, each
     with a residual connection and a norm: tgt [L, N, d_model], memory [S, N, d_model].
 
+    d_model: features. nhead: heads of attention. dim_feedforward: the width between the two linear
+    layers. dropout: of weights and outputs. activation: "relu", "gelu" or a function.
+    layer_norm_eps: of the norms. batch_first: [N, L, d_model]. norm_first: norms before each part
+    instead of behind it. bias: whether layers have one.
+
     >>> layer = nn.TransformerDecoderLayer(4, 2, batch_first=True)
     >>> layer(kiln.zeros(1, 3, 4), kiln.zeros(1, 5, 4)).shape
     kiln.Size([1, 3, 4])
@@ -212,6 +217,12 @@ class Transformer(Module):
     """An encoder and a decoder: src [S, N, d_model], tgt [L, N, d_model] -> [L, N, d_model].
 
     With batch_first [N, S, d_model] and [N, L, d_model]; N may be left out.
+
+    nhead: heads of attention. num_encoder_layers, num_decoder_layers: how many layers each has;
+    custom_encoder, custom_decoder: modules in their places. dim_feedforward: the width between the
+    two linear layers. activation: "relu", "gelu" or a function. dropout: of weights and outputs.
+    layer_norm_eps: of the norms. norm_first: norms before each part instead of behind it. bias:
+    whether layers have one.
 
     >>> net = nn.Transformer(4, 2, 1, 1, dim_feedforward=8, batch_first=True)
     >>> net(kiln.zeros(1, 5, 4), kiln.zeros(1, 3, 4)).shape

@@ -57,6 +57,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     T_cur counts epochs since the last restart; the first is after T_0 epochs, each next one after
     T_mult times as many. step(epoch) may be called with fractions of epochs.
 
+    optimizer: whose rates. last_epoch: as in LRScheduler.
+
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
     >>> schedule.step(), round(schedule.get_last_lr()[0], 6), schedule.step(), schedule.get_last_lr()
@@ -118,6 +120,9 @@ class OneCycleLR(LRScheduler):
     From max_lr / div_factor to max_lr in pct_start of total_steps (or epochs steps_per_epoch), then
     to max_lr / div_factor / final_div_factor; with three_phase by way of the first rate. The
     momentum goes the other way between max_momentum and base_momentum.
+
+    optimizer: whose rates. anneal_strategy: "cos" or "linear". cycle_momentum: whether the momentum
+    goes the other way. last_epoch: as in LRScheduler.
 
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.OneCycleLR(
@@ -235,6 +240,9 @@ class CyclicLR(LRScheduler):
     "triangular2" (half as high each time), "exp_range" (times gamma^step); or scale_fn, of the
     number of the cycle or, with scale_mode "iterations", of the step. The momentum goes the other
     way between max_momentum and base_momentum.
+
+    optimizer: whose rates. cycle_momentum: whether the momentum goes the other way. last_epoch: as
+    in LRScheduler.
 
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.CyclicLR(

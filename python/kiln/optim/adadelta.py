@@ -21,6 +21,10 @@ class Adadelta(GroupOptimizer):
     v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2;
     p -= lr d. State: "step", "square_avg" (v), "acc_delta" (u).
 
+    params: tensors, or dicts with "params" and options of a group. weight_decay: how much of p is
+    added to the gradient. maximize: whether steps go up. foreach and capturable change nothing.
+    differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.Adadelta([x])
     >>> (x * 4).sum().backward()

@@ -24,6 +24,9 @@ class Adafactor(GroupOptimizer):
     eps[0] None: the rounding unit of the parameter's dtype. State: "step", "row_var" and "col_var",
     or "variance" for a parameter of one dim.
 
+    params: tensors, or dicts with "params" and options of a group. maximize: whether steps go up.
+    foreach changes nothing.
+
     >>> x = kiln.ones(2, 2, requires_grad=True)
     >>> optimizer = kiln.optim.Adafactor([x])
     >>> (x * 4).sum().backward()

@@ -22,6 +22,10 @@ class Adagrad(GroupOptimizer):
     s += g^2, from initial_accumulator_value on; p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) +
     eps). State, from the beginning: "step", "sum".
 
+    params: tensors, or dicts with "params" and options of a group. weight_decay: how much of p is
+    added to the gradient. maximize: whether steps go up. foreach and fused change nothing.
+    differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.Adagrad([x], lr=0.5)
     >>> (x * 4).sum().backward()

@@ -24,6 +24,9 @@ class Adam(GroupOptimizer):
     "max_exp_avg_sq". foreach, fused and capturable change nothing: there is one step, and it is
     fused.
 
+    params: tensors, or dicts with "params" and options of a group. betas: how much of the averages
+    stays at each step. differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.Adam([x], lr=0.5)
     >>> (x * 4).sum().backward()

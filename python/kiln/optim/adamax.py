@@ -20,6 +20,10 @@ class Adamax(GroupOptimizer):
     m = beta1 m + (1 - beta1) g; u = max(beta2 u, |g| + eps); p -= lr / (1 - beta1^t) m / u.
     State: "step", "exp_avg", "exp_inf".
 
+    params: tensors, or dicts with "params" and options of a group. betas: how much of the averages
+    stays at each step. weight_decay: how much of p is added to the gradient. maximize: whether
+    steps go up. foreach and capturable change nothing. differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.Adamax([x], lr=0.5)
     >>> (x * 4).sum().backward()

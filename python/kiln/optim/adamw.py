@@ -21,6 +21,11 @@ class AdamW(Adam):
     cautious_weight_decay, which is Kiln's own, shrinks only what the step moves toward 0 (Chen et
     al., 2025).
 
+    params: tensors, or dicts with "params" and options of a group. lr: the learning rate. betas:
+    how much of the averages stays at each step. eps: added to divisors. weight_decay: p first loses
+    lr weight_decay p. amsgrad: divide by the largest average so far. maximize: whether steps go up.
+    foreach, fused and capturable change nothing. differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.AdamW([x], lr=0.5, weight_decay=0.)
     >>> (x * 4).sum().backward()

@@ -22,6 +22,10 @@ class AdamW8bit(GroupOptimizer):
     for each element, and "absmax1" and "absmax2", a number for each block of block_size elements.
     Others have "state1" and "state2" in float32. bitsandbytes' optimizer of this name has the same.
 
+    params: tensors, or dicts with "params" and options of a group. lr: the learning rate. betas:
+    how much of the averages stays at each step. eps: added to divisors. weight_decay: p first loses
+    lr weight_decay p. maximize: whether steps go up.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.AdamW8bit([x], lr=0.5, weight_decay=0.)
     >>> (x * 4).sum().backward()

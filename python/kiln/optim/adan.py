@@ -22,6 +22,10 @@ class Adan(GroupOptimizer):
     no_prox, p (1 - lr weight_decay) - lr u. State: "step", "exp_avg", "exp_avg_diff",
     "exp_avg_sq", "previous_grad".
 
+    params: tensors, or dicts with "params" and options of a group. betas: how much of the averages
+    stays at each step. maximize: whether steps go up. foreach and capturable change nothing.
+    differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.Adan([x])
     >>> (x * 4).sum().backward()

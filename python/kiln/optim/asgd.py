@@ -20,6 +20,9 @@ class ASGD(GroupOptimizer):
     eta = lr / (1 + lambd lr t)^alpha, lr at first; g = grad + weight_decay p; p *= 1 - lambd eta;
     p -= eta g. From step t0 on "ax" is the mean of p. State: "step", "eta", "mu", "ax".
 
+    params: tensors, or dicts with "params" and options of a group. maximize: whether steps go up.
+    foreach and capturable change nothing. differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.ASGD([x], lr=0.5, lambd=0.)
     >>> (x * 4).sum().backward()

@@ -20,6 +20,9 @@ class LAMB(GroupOptimizer):
     r = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay p, with Adam's m and v;
     p -= lr |p| / |r| r. State: "step", "exp_avg", "exp_avg_sq".
 
+    params: tensors, or dicts with "params" and options of a group. betas: how much of the averages
+    stays at each step. maximize: whether steps go up.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.LAMB([x])
     >>> (x * 4).sum().backward()

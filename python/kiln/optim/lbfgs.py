@@ -26,6 +26,9 @@ class LBFGS(Optimizer):
     line_search_fn: None for steps of length lr, or "strong_wolfe". There is one parameter group.
     State, under the first parameter: "func_evals", "n_iter" and the history of the curvature.
 
+    params: tensors, or dicts with "params" and options of a group. history_size: how many steps are
+    remembered.
+
     >>> x = kiln.tensor([0.], requires_grad=True)
     >>> optimizer = kiln.optim.LBFGS([x])
     >>> def closure():

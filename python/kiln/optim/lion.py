@@ -20,6 +20,10 @@ class Lion(GroupOptimizer):
     p *= 1 - lr weight_decay; p -= lr sign(beta1 m + (1 - beta1) g); m = beta2 m + (1 - beta2) g.
     State: "step", "exp_avg". A good lr is a third to a tenth of Adam's.
 
+    params: tensors, or dicts with "params" and options of a group. betas: how much of the averages
+    stays at each step. maximize: whether steps go up. foreach and capturable change nothing.
+    differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.Lion([x], lr=0.5)
     >>> (x * 4).sum().backward()

@@ -55,6 +55,8 @@ class _ByEpoch(LRScheduler):
 class StepLR(_ByEpoch):
     """base gamma^floor(epoch / step_size).
 
+    optimizer: whose rates. last_epoch: as in LRScheduler.
+
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
     >>> schedule.step(), schedule.step(), schedule.get_last_lr()
@@ -81,6 +83,8 @@ class StepLR(_ByEpoch):
 
 class MultiStepLR(_ByEpoch):
     """base gamma^(how many of the milestones have been reached).
+
+    optimizer: whose rates. last_epoch: as in LRScheduler.
 
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 2], gamma=0.5)
@@ -110,6 +114,8 @@ class MultiStepLR(_ByEpoch):
 
 class ConstantLR(_ByEpoch):
     """base factor until total_iters, then base.
+
+    optimizer: whose rates. last_epoch: as in LRScheduler.
 
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=1)
@@ -146,6 +152,8 @@ class ConstantLR(_ByEpoch):
 
 class LinearLR(_ByEpoch):
     """base times a factor that goes from start_factor to end_factor in total_iters epochs.
+
+    optimizer: whose rates. last_epoch: as in LRScheduler.
 
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
@@ -195,6 +203,8 @@ class LinearLR(_ByEpoch):
 class ExponentialLR(_ByEpoch):
     """base gamma^epoch.
 
+    optimizer: whose rates. last_epoch: as in LRScheduler.
+
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
     >>> schedule.step(), schedule.get_last_lr()
@@ -215,6 +225,8 @@ class ExponentialLR(_ByEpoch):
 
 class PolynomialLR(_ByEpoch):
     """base (1 - epoch / total_iters)^power, and 0 from total_iters on.
+
+    optimizer: whose rates. last_epoch: as in LRScheduler.
 
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
@@ -245,6 +257,8 @@ class PolynomialLR(_ByEpoch):
 
 class CosineAnnealingLR(_ByEpoch):
     """eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2 (Loshchilov & Hutter, 2017).
+
+    optimizer: whose rates. last_epoch: as in LRScheduler.
 
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
@@ -285,6 +299,8 @@ class CosineAnnealingLR(_ByEpoch):
 
 class NoamLR(_ByEpoch):
     """base model_size^(-1/2) min(t^(-1/2), t warmup^(-3/2)), t = epoch + 1 (Vaswani et al., 2017).
+
+    optimizer: whose rates. last_epoch: as in LRScheduler.
 
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.lr_scheduler.NoamLR(optimizer, model_size=4, warmup=1)
@@ -420,6 +436,8 @@ class _OfSchedulers(LRScheduler):
 class SequentialLR(_OfSchedulers):
     """One schedule after another: schedulers[i] from milestones[i - 1] on, counting from there.
 
+    optimizer: whose rates. last_epoch: as in LRScheduler.
+
     >>> from kiln.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> parts = [ConstantLR(optimizer, factor=0.5, total_iters=9), ExponentialLR(optimizer, 0.5)]
@@ -514,6 +532,9 @@ class ChainedScheduler(_OfSchedulers):
 class ComposedLR(_ByEpoch):
     """Several schedules with closed forms at once: of their rates the "average", the "sum", or the
     "product" as parts of base.
+
+    optimizer: whose rates. schedulers: the schedules. reduction: how rates are put together.
+    last_epoch: as in LRScheduler.
 
     >>> from kiln.optim.lr_scheduler import ComposedLR, ExponentialLR
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)

@@ -23,6 +23,9 @@ class Muon(GroupOptimizer):
     shape [A, B] ("original"), or 0.2 lr sqrt(max(A, B)) ("match_rms_adamw"). Biases and embeddings
     belong to another optimizer. State: "momentum_buffer".
 
+    params: tensors, or dicts with "params" and options of a group. eps: added to divisors.
+    adjust_lr_fn: "original" or "match_rms_adamw": how the rate depends on the shape.
+
     >>> x = kiln.eye(2).requires_grad_()
     >>> optimizer = kiln.optim.Muon([x])
     >>> (x * 4).sum().backward()

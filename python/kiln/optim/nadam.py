@@ -19,6 +19,12 @@ class NAdam(GroupOptimizer):
 
     State: "step", "mu_product" (of mu_1 to mu_t), "exp_avg", "exp_avg_sq".
 
+    params: tensors, or dicts with "params" and options of a group. lr: the learning rate. betas:
+    how much of the averages stays at each step. eps: added to divisors. weight_decay: how much of p
+    is added to the gradient. momentum_decay: how the momentum grows. decoupled_weight_decay: p
+    loses lr weight_decay p instead. maximize: whether steps go up. foreach and capturable change
+    nothing. differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.NAdam([x])
     >>> (x * 4).sum().backward()

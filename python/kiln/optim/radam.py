@@ -21,6 +21,11 @@ class RAdam(GroupOptimizer):
     step is lr m / (1 - beta1^t), then Adam's times a factor of rectification. State: "step",
     "exp_avg", "exp_avg_sq".
 
+    params: tensors, or dicts with "params" and options of a group. betas: how much of the averages
+    stays at each step. eps: added to divisors. weight_decay: how much of p is added to the
+    gradient. decoupled_weight_decay: p loses lr weight_decay p instead. maximize: whether steps go
+    up. foreach and capturable change nothing. differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.RAdam([x], lr=0.5)
     >>> (x * 4).sum().backward()

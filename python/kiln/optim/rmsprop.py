@@ -21,6 +21,10 @@ class RMSprop(GroupOptimizer):
     sqrt(v) + eps; buf = momentum buf + g / d; p -= lr buf. State: "step", "square_avg" and, where
     used, "momentum_buffer" and "grad_avg".
 
+    params: tensors, or dicts with "params" and options of a group. weight_decay: how much of p is
+    added to the gradient. maximize: whether steps go up. foreach and capturable change nothing.
+    differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.RMSprop([x], lr=0.5, alpha=0.)
     >>> (x * 4).sum().backward()

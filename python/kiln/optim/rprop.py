@@ -22,6 +22,9 @@ class Rprop(GroupOptimizer):
     etas[1]; where it turns, the size shrinks by etas[0] and there is no step. Sizes stay within
     step_sizes. State: "step", "prev", "step_size".
 
+    params: tensors, or dicts with "params" and options of a group. maximize: whether steps go up.
+    foreach and capturable change nothing. differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.Rprop([x], lr=0.5)
     >>> (x * 4).sum().backward()

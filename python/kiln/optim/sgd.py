@@ -24,6 +24,8 @@ class SGD(GroupOptimizer):
 
     params: tensors, or dicts with "params" and options of a group. Raises ValueError for options below 0.
 
+    differentiable=True raises an error.
+
     >>> x = kiln.tensor([1.], requires_grad=True)
     >>> optimizer = kiln.optim.SGD([x], lr=0.5)
     >>> (x * 4).sum().backward()

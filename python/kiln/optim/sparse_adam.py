@@ -21,6 +21,10 @@ class SparseAdam(GroupOptimizer):
     Only rows (indices of the first dim) whose gradient is not all 0 take a step; the others and
     their moments stay as they are. State: "step", "exp_avg", "exp_avg_sq".
 
+    params: tensors, or dicts with "params" and options of a group. lr: the learning rate. betas:
+    how much of the averages stays at each step. eps: added to divisors. maximize: whether steps go
+    up.
+
     >>> table = kiln.nn.Embedding(3, 2)
     >>> optimizer = kiln.optim.SparseAdam(table.parameters())
     >>> table(kiln.tensor([1])).sum().backward()

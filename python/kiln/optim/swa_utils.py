@@ -217,6 +217,8 @@ class SWALR(LRScheduler):
 
     swa_lr: a number, or one for each group. anneal_strategy: "cos" or "linear".
 
+    optimizer: whose rates. last_epoch: as in LRScheduler.
+
     >>> optimizer = kiln.optim.SGD([kiln.zeros(1, requires_grad=True)], lr=1.)
     >>> schedule = kiln.optim.swa_utils.SWALR(optimizer, 0., anneal_epochs=2, anneal_strategy="linear")
     >>> schedule.step(), schedule.get_last_lr()

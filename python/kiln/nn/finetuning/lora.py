@@ -97,6 +97,10 @@ def lora(
     targets: patterns of the paths of weights of two dims or more, or of their layers; None: the
     weights of all Linear layers. freeze_others: of the whole module, only A and B are trained.
 
+    module: whose weights. rank: of the updates. alpha: they are scaled by alpha / rank. dropout: of
+    their inputs in training. targets: which weights, None for those of linear layers.
+    freeze_others: whether all else is frozen.
+
     >>> nn.lora(nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)), rank=2)
     2
     """
@@ -136,6 +140,10 @@ def qlora(
 ) -> int:
     """lora over weights that are quantized first: the base then takes an eighth of its memory in
     training too, since Linear layers keep the quantized weight for their gradient.
+
+    module: whose weights. rank: of the updates. alpha: they are scaled by alpha / rank. dropout: of
+    their inputs in training. targets: which weights. freeze_others: whether all else is frozen.
+    bits, level, block, activations: as quantize_ takes them.
 
     >>> nn.qlora(nn.Sequential(nn.Linear(64, 64)), rank=2)
     1

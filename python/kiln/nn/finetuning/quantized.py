@@ -31,6 +31,9 @@ class Quantized(Module):
 
     It is not trained; gradients flow through it to a layer's input.
 
+    bits: 8 or 4. level: one scale for the "tensor", each "channel" or each "block" of so many
+    numbers. activations: "float", or "dynamic": inputs become integers, too.
+
     >>> nn.Quantized(kiln.tensor([[1., 127.]])).values
     tensor([[  1, 127]], dtype=kiln.int8)
     """

@@ -31,6 +31,8 @@ def clip_grad_norm_(
 
     The result is the norm before. Raises RuntimeError for infinite or NaN norms with error_if_nonfinite.
 
+    parameters: whose gradients. norm_type: the order of the norm. foreach changes nothing.
+
     >>> x = kiln.zeros(2, requires_grad=True)
     >>> x.grad = kiln.tensor([3., 4.])
     >>> nn.utils.clip_grad_norm_([x], 1.)
@@ -48,6 +50,8 @@ def clip_grad_value_(
 ) -> None:
     """Clamps each element of the gradients to [-clip_value, clip_value].
 
+    parameters: whose gradients. foreach changes nothing.
+
     >>> x = kiln.zeros(2, requires_grad=True)
     >>> x.grad = kiln.tensor([3., -4.])
     >>> nn.utils.clip_grad_value_([x], 1.)
@@ -64,6 +68,9 @@ def get_total_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """The norm of some tensors, such as gradients, seen as one vector.
+
+    norm_type: the order of the norm. error_if_nonfinite: raise RuntimeError for inf and NaN.
+    foreach changes nothing.
 
     >>> nn.utils.get_total_norm([kiln.tensor([3.]), kiln.tensor([4.])])
     tensor(5.)

@@ -49,6 +49,8 @@ def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Modu
 
     transpose: for a transposed convolution.
 
+    transpose: whether conv is transposed.
+
     >>> conv, norm, x = nn.Conv2d(1, 1, 1).eval(), nn.BatchNorm2d(1).eval(), kiln.ones(1, 1, 1, 1)
     >>> kiln.allclose(nn.utils.fuse_conv_bn_eval(conv, norm)(x), norm(conv(x)), atol=1e-6)
     True
@@ -72,6 +74,10 @@ def fuse_conv_bn_weights(
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
     """The weight and bias of a convolution followed by a normalization with running statistics.
+
+    conv_w, conv_b: the convolution's weight and bias. bn_rm, bn_rv, bn_eps: running mean and
+    variance, and eps. bn_w, bn_b: the norm's weight and bias, or None. transpose: whether the
+    convolution is transposed.
 
     >>> one = kiln.ones(1)
     >>> weight, bias = nn.utils.fuse_conv_bn_weights(kiln.ones(1, 1, 1), None, one, one, 0., None, None)
@@ -115,6 +121,9 @@ def fuse_linear_bn_weights(
     bn_b: Tensor | None,
 ) -> tuple[Parameter, Parameter]:
     """The weight and bias of a linear layer followed by a normalization with running statistics.
+
+    linear_w, linear_b: the layer's weight and bias. bn_rm, bn_rv, bn_eps: running mean and
+    variance, and eps. bn_w, bn_b: the norm's weight and bias.
 
     >>> one = kiln.ones(1)
     >>> weight, bias = nn.utils.fuse_linear_bn_weights(kiln.ones(1, 1), one, one, one, 0., one, one)

@@ -187,6 +187,8 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
     dim=None: one norm of all. State dicts of the older nn.utils.weight_norm load.
 
+    module: whose parameter. name: what it is called.
+
     >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 1))
     >>> layer.parametrizations.weight.original0.shape
     kiln.Size([1, 1])
@@ -267,6 +269,9 @@ def spectral_norm(
 
     n_power_iterations improve the estimate at each use in training. dim: which dim of the weight
     the outputs are; others are flattened.
+
+    module: whose parameter. name: what it is called. n_power_iterations: how exact. eps: against
+    division by 0. dim: of the outputs.
 
     >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(1, 1))
     >>> layer.weight.abs().round().item()

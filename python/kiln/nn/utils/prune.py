@@ -412,6 +412,8 @@ class CustomFromMask(BasePruningMethod):
 def identity(module: M, name: str) -> M:
     """Makes a parameter a pruned one, of which nothing is pruned.
 
+    module: whose parameter. name: what it is called.
+
     >>> layer = nn.utils.prune.identity(nn.Linear(2, 2), "weight")
     >>> layer.weight_mask.sum()
     tensor(4.)
@@ -422,6 +424,8 @@ def identity(module: M, name: str) -> M:
 
 def random_unstructured(module: M, name: str, amount: int | float) -> M:
     """Prunes elements at random: `amount` of them (int), or that part of all (float).
+
+    module: whose parameter. name: what it is called.
 
     >>> layer = nn.utils.prune.random_unstructured(nn.Linear(2, 2), "weight", 1)
     >>> layer.weight_mask.sum()
@@ -436,6 +440,9 @@ def l1_unstructured(
 ) -> M:
     """Prunes the elements of the smallest magnitude, or of the smallest importance.
 
+    module: whose parameter. name: what it is called. amount: how many elements (int), or what part
+    of all (float). importance_scores: of the parameter's shape, in place of magnitudes.
+
     >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", 0.5)
     >>> layer.weight_mask.sum()
     tensor(2.)
@@ -446,6 +453,9 @@ def l1_unstructured(
 
 def random_structured(module: M, name: str, amount: int | float, dim: int) -> M:
     """Prunes whole channels along dim, at random.
+
+    module: whose parameter. name: what it is called. amount: how many channels (int), or what part
+    of all (float).
 
     >>> layer = nn.utils.prune.random_structured(nn.Linear(2, 2), "weight", 1, dim=0)
     >>> layer.weight_mask.sum()
@@ -465,6 +475,9 @@ def ln_structured(
 ) -> M:
     """Prunes the channels along dim of the smallest n-norm.
 
+    module: whose parameter. name: what it is called. amount: how many channels (int), or what part
+    of all (float). importance_scores: of the parameter's shape, in place of its values.
+
     >>> layer = nn.utils.prune.ln_structured(nn.Linear(2, 2), "weight", 1, n=2, dim=0)
     >>> layer.weight_mask.sum()
     tensor(2.)
@@ -475,6 +488,8 @@ def ln_structured(
 
 def custom_from_mask(module: M, name: str, mask: Tensor) -> M:
     """Prunes where a mask is 0.
+
+    module: whose parameter. name: what it is called.
 
     >>> layer = nn.utils.prune.custom_from_mask(nn.Linear(1, 2), "weight", kiln.tensor([[1.], [0.]]))
     >>> layer.weight[1].item()
@@ -491,6 +506,9 @@ def global_unstructured(
     **kwargs: Any,
 ) -> None:
     """Prunes several parameters as if they were one: (module, name) pairs, by a class of methods.
+
+    pruning_method: a class such as L1Unstructured; more keywords go to it. importance_scores: by
+    (module, name).
 
     >>> a, b = nn.Linear(2, 2), nn.Linear(2, 2)
     >>> parameters = [(a, "weight"), (b, "weight")]
@@ -527,6 +545,8 @@ def global_unstructured(
 
 def remove(module: M, name: str) -> M:
     """Makes the pruning of a parameter permanent: it is an ordinary one, with its zeros.
+
+    module: whose parameter. name: what it is called.
 
     >>> layer = nn.utils.prune.l1_unstructured(nn.Linear(2, 2), "weight", 1)
     >>> layer = nn.utils.prune.remove(layer, "weight")

@@ -27,6 +27,8 @@ class PackedSequence(_Parts):
     batch_sizes says how many sequences have each step; the indices, None for a batch that is in the
     order of its lengths, which sequence stands where, and the inverse.
 
+    data: all steps. sorted_indices, unsorted_indices: the order by length, and back.
+
     >>> packed = nn.utils.rnn.pack_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])])
     >>> packed.data, packed.batch_sizes
     (tensor([1., 3., 2.]), tensor([2, 1]))
@@ -156,6 +158,9 @@ def pad_packed_sequence(
 ) -> tuple[Tensor, Tensor]:
     """The padded sequences in their first order, and their lengths.
 
+    sequence: a PackedSequence. batch_first: [N, T, ..]. padding_value: what fills up. total_length:
+    the length to fill up to.
+
     >>> packed = nn.utils.rnn.pack_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])])
     >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
     (tensor([[1., 2.],
@@ -177,6 +182,8 @@ def pad_sequence(
 ) -> Tensor:
     """Tensors [length, ..] as [longest, N, ..], or [N, longest, ..] with batch_first.
 
+    sequences: a list. padding_value: what fills up. padding_side: "right" or "left".
+
     >>> nn.utils.rnn.pad_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])], batch_first=True)
     tensor([[1., 2.],
             [3., 0.]])
@@ -189,6 +196,8 @@ def unpad_sequence(
 ) -> list[Tensor]:
     """The sequences without their padding, as a list.
 
+    padded_sequences: what pad_sequence gave. lengths: of each. batch_first: [N, T, ..].
+
     >>> x = kiln.tensor([[1., 2.], [3., 0.]])
     >>> nn.utils.rnn.unpad_sequence(x, kiln.tensor([2, 1]), batch_first=True)
     [tensor([1., 2.]), tensor([3.])]
@@ -200,6 +209,8 @@ def unpad_sequence(
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Tensors [length, ..], packed.
+
+    sequences: a list. enforce_sorted: raise an error unless the longest comes first.
 
     >>> nn.utils.rnn.pack_sequence([kiln.tensor([1., 2.]), kiln.tensor([3.])]).data
     tensor([1., 3., 2.])

@@ -155,6 +155,9 @@ def spectral_norm(
     It is estimated by power iteration, n_power_iterations with each forward in training, which
     keeps its vectors in the buffers name_u and name_v.
 
+    module: whose parameter. n_power_iterations: how exact. eps: against division by 0. dim: of the
+    outputs.
+
     >>> layer = nn.utils.spectral_norm(nn.Linear(2, 2))
     >>> "weight_orig" in dict(layer.named_parameters())
     True
@@ -165,6 +168,8 @@ def spectral_norm(
 
 def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undoes spectral_norm.
+
+    module: whose parameter. name: what it is called.
 
     >>> layer = nn.utils.remove_spectral_norm(nn.utils.spectral_norm(nn.Linear(2, 2)))
     >>> "weight" in dict(layer.named_parameters())

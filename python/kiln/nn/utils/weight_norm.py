@@ -71,6 +71,8 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
     dim=None: one norm of all. Deprecated: parametrizations.weight_norm.
 
+    module: whose parameter. name: what it is called.
+
     >>> layer = nn.utils.weight_norm(nn.Linear(2, 1))
     >>> layer.weight_g.shape, layer.weight_v.shape
     (kiln.Size([1, 1]), kiln.Size([1, 2]))
@@ -86,6 +88,8 @@ def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
 
 def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Undoes weight_norm.
+
+    module: whose parameter. name: what it is called.
 
     >>> layer = nn.utils.remove_weight_norm(nn.utils.weight_norm(nn.Linear(2, 1)))
     >>> "weight" in dict(layer.named_parameters())

@@ -100,6 +100,9 @@ class _CIFAR(Dataset[Any]):
 class CIFAR10(_CIFAR):
     """CIFAR-10 from the folder that its binary version unpacks to: uint8 [3, 32, 32], 0 to 9.
 
+    root: the folder. train: the 50,000 images to train on, or the 10,000 others. transform: of each
+    image.
+
     >>> import os
     >>> os.makedirs("cifar", exist_ok=True)
     >>> with open("cifar/test_batch.bin", "wb") as file:  # one image of class 3
@@ -118,6 +121,9 @@ class CIFAR10(_CIFAR):
 
 class CIFAR100(_CIFAR):
     """CIFAR-100 likewise, with its 100 fine classes, or its 20 coarse ones.
+
+    root: the folder. train: the 50,000 images to train on, or the 10,000 others. transform: of each
+    image.
 
     >>> import os
     >>> os.makedirs("cifar", exist_ok=True)
@@ -145,6 +151,8 @@ class TextLinesDataset(Dataset[Any]):
     """The lines of text files, without their ends. Of the files only the places of lines are kept.
 
     errors: what is not in the encoding is an error that names file and line, or with "skip" left out.
+
+    paths: the files. transform: of each line.
 
     >>> with open("lines.txt", "w") as file:
     ...     _ = file.write("one\\ntwo\\n")

@@ -103,6 +103,9 @@ class ImageFolder(_ClassFolder):
     In a DataLoader, common chains of transforms are done by C++ while it decodes a batch's files:
     RandomResizedCrop, or Resize and CenterCrop; flips; ToDtype(float32, scale=True); Normalize.
 
+    root: the folder of folders. transform: of each image; target_transform: of each number.
+    extensions: of the files' names.
+
     >>> import base64, os
     >>> white = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
     >>> os.makedirs("pictures/cats", exist_ok=True)
@@ -196,6 +199,9 @@ class AudioFolder(_ClassFolder):
     ones get silence; None: as they are. mono: the mean of the channels, [1, frames]. loader: reads a
     path as (samples, sample_rate); by default kiln.audio.load, which reads WAV, and FLAC and others by
     libsndfile. errors, skipped: see ImageFolder.
+
+    root: the folder of folders. transform: of each sound; target_transform: of each number.
+    extensions: of the files' names.
 
     >>> import os
     >>> os.makedirs("sounds/silence", exist_ok=True)

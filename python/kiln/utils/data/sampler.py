@@ -215,6 +215,9 @@ class DistributedSampler(Sampler[int]):
     Shuffled by seed + epoch: call set_epoch(epoch) before each epoch. drop_last leaves out what
     does not divide evenly; otherwise some numbers come twice.
 
+    dataset: or anything with a length. rank: which process this is. shuffle: a new order for each
+    set_epoch().
+
     >>> sampler = kiln.utils.data.DistributedSampler(range(4), num_replicas=2, rank=1, shuffle=False)
     >>> list(sampler)
     [1, 3]

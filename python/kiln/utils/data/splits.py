@@ -43,6 +43,8 @@ def stratified_split(
     fractions: numbers that sum to 1, or to less. Of each label a subset gets the floor of its part, and
     those that are left go to the subsets that lack most.
 
+    labels: one for each sample of the dataset.
+
     >>> parts = kiln.utils.data.stratified_split(range(4), [0, 0, 1, 1], [0.5, 0.5])
     >>> [len(part) for part in parts]
     [2, 2]
@@ -110,6 +112,9 @@ class BucketBatchSampler(Sampler[list[int]]):
 
     Samples in random order are cut into buckets of `buckets` batches, each is sorted by length, and
     the batches come in random order. lengths: of each sample.
+
+    batch_size: of the lists. shuffle: batches in random order. drop_last: leave out a shorter last
+    one.
 
     >>> sampler = kiln.utils.data.BucketBatchSampler([1, 9, 1, 9], batch_size=2, shuffle=False)
     >>> sorted(sorted(batch) for batch in sampler)

@@ -47,6 +47,8 @@ class TarShards(IterableDataset[Any]):
     dealt out to num_replicas processes and then to their workers. errors="skip": a bad sample is left
     out, and so is what follows the place where a shard is damaged; skipped counts them.
 
+    paths: the files. rank: which process this is. transform: of each sample.
+
     >>> import io, tarfile
     >>> with tarfile.open("shard.tar", "w") as tar:
     ...     info = tarfile.TarInfo("one.txt")

@@ -241,6 +241,9 @@ class CSVDataset(TableDataset):
     text. header: whether the first line has the names, or a list of them. Rows are numbered as the lines
     of the file. features, target, transform: see TableDataset.
 
+    path: the file. delimiter, quotechar, encoding: of the text. errors: "raise" or "skip" a bad
+    row.
+
     >>> with open("table.csv", "w") as file:
     ...     _ = file.write("x,y\\n1,a\\n2,b\\n")
     >>> kiln.utils.data.CSVDataset("table.csv")[1]
@@ -312,6 +315,9 @@ class JSONLinesDataset(TableDataset):
 
     types: bool, int, float, str, list or dict by column; for others the first line decides.
 
+    path: the file. features, target: samples are (features, target) instead of dicts. encoding: of
+    the text. errors: "raise" or "skip" a bad row.
+
     >>> with open("table.jsonl", "w") as file:
     ...     _ = file.write('{"x": 1}\\n{"x": 2}\\n')
     >>> kiln.utils.data.JSONLinesDataset("table.jsonl")[1]
@@ -352,6 +358,10 @@ class JSONLinesDataset(TableDataset):
 
 class SQLiteDataset(TableDataset):
     """The rows that a query of an SQLite file gives, in the query's order. The file is only read.
+
+    path: the file. parameters: of the query's question marks. types: what columns are, by name.
+    features, target: samples are (features, target) instead of dicts. errors: "raise" or "skip" a
+    bad row. transform: of each sample.
 
     >>> import sqlite3
     >>> with sqlite3.connect("table.db") as base:
@@ -451,6 +461,9 @@ class _Arrow(TableDataset):
 class ParquetDataset(_Arrow):
     """The rows of a Parquet file, or of some columns of it. pyarrow must be installed.
 
+    path: the file. types: what columns are, by name. features, target: samples are (features,
+    target) instead of dicts. errors: "raise" or "skip" a bad row. transform: of each sample.
+
     >>> issubclass(kiln.utils.data.ParquetDataset, kiln.utils.data.TableDataset)
     True
     """
@@ -471,6 +484,10 @@ class ParquetDataset(_Arrow):
 
 class ArrowDataset(_Arrow):
     """The rows of an Arrow file (IPC, also called Feather). pyarrow must be installed.
+
+    path: the file. columns: which. types: what columns are, by name. features, target: samples are
+    (features, target) instead of dicts. errors: "raise" or "skip" a bad row. transform: of each
+    sample.
 
     >>> issubclass(kiln.utils.data.ArrowDataset, kiln.utils.data.TableDataset)
     True

@@ -70,6 +70,8 @@ class RandomErasing(Transform):
 class RandAugment(Transform):
     """num_ops random changes of 14, all of one magnitude (Cubuk et al., 2020).
 
+    num_magnitude_bins: how many magnitudes there are. interpolation: "nearest" or "bilinear".
+
     >>> kiln.vision.transforms.RandAugment()(kiln.zeros(3, 8, 8, dtype=kiln.uint8)).shape
     kiln.Size([3, 8, 8])
     """
@@ -176,6 +178,9 @@ class _Mixed(Transform):
 class MixUp(_Mixed):
     """Each image faded into the one before it (Zhang et al., 2018).
 
+    alpha: of the Beta distribution that shares are drawn from. num_classes: how many classes labels
+    have.
+
     >>> mix = kiln.vision.transforms.MixUp(num_classes=2)
     >>> images, labels = mix(kiln.ones(4, 3, 8, 8), kiln.tensor([0, 1, 0, 1]))
     >>> images.shape, labels.shape
@@ -189,6 +194,9 @@ class MixUp(_Mixed):
 
 class CutMix(_Mixed):
     """A rectangle of each image taken from the one before it (Yun et al., 2019).
+
+    alpha: of the Beta distribution that shares are drawn from. num_classes: how many classes labels
+    have.
 
     >>> mix = kiln.vision.transforms.CutMix(num_classes=2)
     >>> images, labels = mix(kiln.ones(4, 3, 8, 8), kiln.tensor([0, 1, 0, 1]))

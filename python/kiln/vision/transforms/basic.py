@@ -153,6 +153,9 @@ class Normalize(Transform):
 class Resize(Transform):
     """size: (rows, columns), or one number for the shorter side.
 
+    interpolation: "nearest", "bilinear" or "bicubic". max_size: of the longer side. antialias:
+    whether a smaller image is smoothed first.
+
     >>> kiln.vision.transforms.Resize((3, 5))(kiln.zeros(3, 8, 8)).shape
     kiln.Size([3, 3, 5])
     """
@@ -220,6 +223,9 @@ class Pad(Transform):
 class RandomCrop(Transform):
     """A part at a random place, of an image that is padded first.
 
+    size: (rows, columns), or one number for both. padding, fill, padding_mode: as in Pad.
+    pad_if_needed: fill up an image that is smaller.
+
     >>> kiln.vision.transforms.RandomCrop(4, padding=1)(kiln.zeros(3, 4, 4)).shape
     kiln.Size([3, 4, 4])
     """
@@ -262,6 +268,8 @@ class RandomResizedCrop(Transform):
     """A part with `scale` of the area and `ratio` of width to height, resized.
 
     Ten tries; then the middle, with a ratio as near as it can be.
+
+    size: (rows, columns), or one number for both. interpolation, antialias: as in Resize.
 
     >>> kiln.vision.transforms.RandomResizedCrop(4)(kiln.zeros(3, 8, 8)).shape
     kiln.Size([3, 4, 4])
@@ -456,6 +464,10 @@ class RandomRotation(Transform):
 
 class RandomAffine(Transform):
     """Turned, moved by parts of its size, scaled, and sheared along x.
+
+    degrees: the angle, from -degrees to degrees or from one to another. translate: the largest
+    parts of columns and rows. scale: two factors. shear: degrees as for the angle. interpolation:
+    "nearest" or "bilinear".
 
     >>> kiln.vision.transforms.RandomAffine(0)(kiln.tensor([[[1., 2.], [3., 4.]]]))
     tensor([[[1., 2.],

@@ -94,6 +94,8 @@ def normalize(
 ) -> Tensor:
     """(x - mean) / std of each channel of floats.
 
+    tensor: an image of floats. inplace: whether it is written into.
+
     >>> kiln.vision.transforms.functional.normalize(kiln.tensor([[[5.]]]), [1.], [2.])
     tensor([[[2.]]])
     """
@@ -114,6 +116,8 @@ def normalize(
 def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
     """0.2989 R + 0.587 G + 0.114 B, as one channel or three.
 
+    img: an image. num_output_channels: 1 or 3.
+
     >>> kiln.vision.transforms.functional.rgb_to_grayscale(kiln.ones(3, 2, 2)).shape
     kiln.Size([1, 2, 2])
     """
@@ -129,6 +133,8 @@ def rgb_to_grayscale(img: Tensor, num_output_channels: int = 1) -> Tensor:
 def adjust_brightness(img: Tensor, brightness_factor: float) -> Tensor:
     """0: black; 1: as it is; 2: twice as bright.
 
+    img: an image. brightness_factor: from 0 on.
+
     >>> kiln.vision.transforms.functional.adjust_brightness(kiln.ones(3, 1, 1) / 4, 2).flatten()
     tensor([0.5000, 0.5000, 0.5000])
     """
@@ -139,6 +145,8 @@ def adjust_brightness(img: Tensor, brightness_factor: float) -> Tensor:
 
 def adjust_contrast(img: Tensor, contrast_factor: float) -> Tensor:
     """0: grey; 1: as it is.
+
+    img: an image. contrast_factor: from 0 on.
 
     >>> kiln.vision.transforms.functional.adjust_contrast(kiln.ones(3, 1, 1), 1.).flatten()
     tensor([1., 1., 1.])
@@ -153,6 +161,8 @@ def adjust_contrast(img: Tensor, contrast_factor: float) -> Tensor:
 def adjust_saturation(img: Tensor, saturation_factor: float) -> Tensor:
     """0: without colour; 1: as it is.
 
+    img: an image. saturation_factor: from 0 on.
+
     >>> kiln.vision.transforms.functional.adjust_saturation(kiln.ones(3, 1, 1), 1.).flatten()
     tensor([1., 1., 1.])
     """
@@ -165,6 +175,8 @@ def adjust_saturation(img: Tensor, saturation_factor: float) -> Tensor:
 
 def adjust_hue(img: Tensor, hue_factor: float) -> Tensor:
     """Turns all hues; 0.5 and -0.5 are half a turn.
+
+    img: an image. hue_factor: from -0.5 to 0.5.
 
     >>> red = kiln.tensor([1., 0., 0.]).reshape(3, 1, 1)
     >>> kiln.vision.transforms.functional.adjust_hue(red, 0.5).flatten()
@@ -195,6 +207,8 @@ def adjust_gamma(img: Tensor, gamma: float, gain: float = 1) -> Tensor:
 
 def adjust_sharpness(img: Tensor, sharpness_factor: float) -> Tensor:
     """0: blurred; 1: as it is; 2: sharper. The outermost pixels stay.
+
+    img: an image. sharpness_factor: from 0 on.
 
     >>> kiln.vision.transforms.functional.adjust_sharpness(kiln.ones(1, 3, 3), 2.).sum()
     tensor(9.)
@@ -346,6 +360,9 @@ def resize(
 ) -> Tensor:
     """size: (rows, columns), or one number for the shorter side. max_size: of the longer one then.
 
+    img: an image. interpolation: "nearest", "bilinear" or "bicubic". antialias: whether a smaller
+    image is smoothed first.
+
     >>> kiln.vision.transforms.functional.resize(kiln.zeros(3, 4, 8), 2).shape
     kiln.Size([3, 2, 4])
     """
@@ -359,6 +376,9 @@ def resize(
 
 def pad(img: Tensor, padding: Ints, fill: float = 0, padding_mode: str = "constant") -> Tensor:
     """padding: of all sides, (left and right, top and bottom), or (left, top, right, bottom).
+
+    img: an image. fill: the number of "constant". padding_mode: constant, edge, reflect or
+    symmetric.
 
     >>> kiln.vision.transforms.functional.pad(kiln.zeros(3, 4, 4), 1).shape
     kiln.Size([3, 6, 6])
@@ -380,6 +400,8 @@ def pad(img: Tensor, padding: Ints, fill: float = 0, padding_mode: str = "consta
 def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
     """A part. What is beyond the edges is 0.
 
+    img: an image. top, left: the first row and column. height, width: how many.
+
     >>> kiln.vision.transforms.functional.crop(kiln.tensor([[[1., 2., 3.]]]), 0, 1, 1, 2)
     tensor([[[2., 3.]]])
     """
@@ -399,6 +421,8 @@ def crop(img: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
 def center_crop(img: Tensor, output_size: Ints) -> Tensor:
     """The middle part. What is beyond the edges is 0.
 
+    img: an image. output_size: (rows, columns), or one number for both.
+
     >>> kiln.vision.transforms.functional.center_crop(kiln.tensor([[[1., 2., 3.]]]), (1, 1))
     tensor([[[2.]]])
     """
@@ -414,6 +438,8 @@ def center_crop(img: Tensor, output_size: Ints) -> Tensor:
 
 def five_crop(img: Tensor, size: Ints) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The four corners (top left, top right, bottom left, bottom right) and the middle.
+
+    img: an image. size: (rows, columns), or one number for both.
 
     >>> len(kiln.vision.transforms.functional.five_crop(kiln.zeros(3, 4, 4), 2))
     5
@@ -439,6 +465,8 @@ def resized_crop(
 ) -> Tensor:
     """A part, cut out by crop() and brought to a size by resize().
 
+    img, top, left, height, width: as in crop(). size, interpolation, antialias: as in resize().
+
     >>> kiln.vision.transforms.functional.resized_crop(kiln.zeros(3, 4, 4), 0, 0, 2, 2, (6, 6)).shape
     kiln.Size([3, 6, 6])
     """
@@ -447,6 +475,8 @@ def resized_crop(
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Tensor:
     """Rows i to i + h and columns j to j + w become v.
+
+    img: an image. inplace: whether it is written into.
 
     >>> kiln.vision.transforms.functional.erase(kiln.ones(1, 2, 2), 0, 0, 1, 1, 0.)
     tensor([[[0., 1.],
@@ -477,6 +507,9 @@ def affine(
     center: (x, y), from the upper left corner; by default the middle. What comes from beyond the
     edges is 0.
 
+    img: an image. angle: degrees. translate: (columns, rows). scale: a factor. shear: degrees.
+    interpolation: "nearest" or "bilinear".
+
     >>> image = kiln.tensor([[[1., 2.], [3., 4.]]])
     >>> kiln.vision.transforms.functional.affine(image, 0, (0, 0), 1., 0.)
     tensor([[[1., 2.],
@@ -504,6 +537,9 @@ def rotate(
     img: Tensor, angle: float, interpolation: str = "nearest", center: Sequence[float] | None = None
 ) -> Tensor:
     """Turned by degrees, counter-clockwise. What comes from beyond the edges is 0.
+
+    img: an image. angle: degrees. interpolation: "nearest" or "bilinear". center: (x, y), the
+    middle by default.
 
     >>> kiln.vision.transforms.functional.rotate(kiln.tensor([[[1., 2.], [3., 4.]]]), 90)
     tensor([[[2., 4.],
