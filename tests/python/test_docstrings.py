@@ -21,6 +21,7 @@ import reference_python  # noqa: E402
 
 # What is left of the rule that a function has an example: in them every answer is one word, which the
 # docstring says (kiln.cuda.is_available is False), and nothing is computed.
+UNNAMED_ARGUMENTS = 700
 WITHOUT_EXAMPLES = ("kiln.cuda", "kiln.backends")
 
 
@@ -109,6 +110,26 @@ def documented():
 def test_every_function_and_class_of_the_pages_has_an_example():
     without = [path for path, value in documented() if ">>> " not in (value.__doc__ or "")]
     assert without == []
+
+
+def unnamed_arguments(value):
+    """Arguments that the words of a docstring do not name; without those that all functions share."""
+    try:
+        parameters = inspect.signature(value).parameters
+    except (ValueError, TypeError):
+        return []
+    shared = "self args kwargs input x device dtype out layout pin_memory requires_grad memory_format generator"
+    words = words_of(value.__doc__).partition(">>> ")[0]
+    return [
+        name
+        for name in parameters
+        if name not in shared.split() and name[0] != "_" and not re.search(rf"\b{name}\b", words)
+    ]
+
+
+def test_docstrings_name_their_arguments():
+    """A number that may only fall."""
+    assert sum(len(unnamed_arguments(value)) for _, value in documented()) <= UNNAMED_ARGUMENTS
 
 
 def test_every_public_name_is_on_a_page():

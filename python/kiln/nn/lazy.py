@@ -153,6 +153,11 @@ def _example(name, dims):
     )
 
 
+def _options(parameters):
+    """Of a docstring: the names of options."""
+    return ", ".join(p.name for p in parameters if p.name not in ("device", "dtype"))
+
+
 def _lazy(base, size, dims, **defaults):
     """The lazy class of an ordinary one, with other defaults for some options."""
     signature = inspect.signature(base.__init__)
@@ -179,7 +184,8 @@ def _lazy(base, size, dims, **defaults):
     members = {
         "__init__": __init__,
         "__module__": base.__module__,
-        "__doc__": f"{base.__name__} whose {size} is that of the first input.\n\n{_example(name, dims)}",
+        "__doc__": f"{base.__name__} whose {size} is that of the first input.\n\n"
+        f"{_options(rest)}: as in {base.__name__}.\n\n{_example(name, dims)}",
         "cls_to_become": base,
         "_size": size,
         "_dims": dims,
