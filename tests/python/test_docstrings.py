@@ -7,6 +7,7 @@ import inspect
 import pathlib
 import pkgutil
 import re
+import subprocess
 import sys
 import types
 
@@ -218,6 +219,12 @@ def test_the_page_of_all_ops_leads_to_them():
 
 def test_docstrings_of_other_libraries_stay():
     assert reading.name_of(types.SimpleNamespace(__module__="other", __qualname__="f")) is None
+
+
+def test_importing_reads_no_texts():
+    code = "import sys, kiln; assert 'kiln._docs.reading' not in sys.modules; kiln.abs.__doc__;"
+    code += "assert 'kiln._docs.reading' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_docstring_is_put_together():
