@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 
@@ -35,10 +36,17 @@ inline uint64_t repeated(const void* value, int64_t item) {
 // Copies a row, without a call where it is short.
 inline void copy_bytes(char* to, const char* from, int64_t bytes) {
   if (bytes > 256) return copy_kernels().copy(from, to, bytes);
-  if (bytes < 16) {
-    std::memcpy(to, from, static_cast<size_t>(bytes));
+  // The last piece may lie over the one before.
+  const auto ends = [=](auto width) {
+    std::memcpy(to, from, width);
+    std::memcpy(to + bytes - width, from + bytes - width, width);
+  };
+  if (bytes < 4) {
+    for (int64_t i = 0; i < bytes; ++i) to[i] = from[i];
     return;
   }
+  if (bytes < 8) return ends(std::integral_constant<int, 4>());
+  if (bytes < 16) return ends(std::integral_constant<int, 8>());
   for (int64_t i = 0; i + 16 <= bytes; i += 16) std::memcpy(to + i, from + i, 16);
   std::memcpy(to + bytes - 16, from + bytes - 16, 16);
 }
