@@ -502,3 +502,37 @@ def test_buckets_by_length():
     assert [lengths[i] for b in ordered for i in b] == sorted(lengths)
     loader = data.DataLoader(data.TensorDataset(kiln.tensor(lengths)), batch_sampler=sampler)
     assert sum(len(b[0]) for b in loader) == 230
+
+
+def test_a_cache_on_disk(tmp_path):
+    made = []
+
+    def make(i):
+        made.append(i)
+        return kiln.full((2, 3), float(i)), {"number": i, "text": f"é{i}", "list": [1.5, True]}
+
+    source = data.MapDataset(range(1500), make)
+    cached = data.DiskCache(source, tmp_path / "cache", key="one")
+    first = [cached[i] for i in (3, 1400, -1, 3)]
+    assert made == [3, 1400, 1499]
+    again = data.DiskCache(source, tmp_path / "cache", key="one")
+    for a, i in zip(first, (3, 1400, 1499, 3)):
+        x, more = again[i]
+        assert kiln.equal(x, a[0]) and more == a[1] == {"number": i, "text": f"é{i}", "list": [1.5, True]}
+    assert made == [3, 1400, 1499] and len(again) == 1500
+    loader = data.DataLoader(data.Subset(again, range(8)), batch_size=4, num_workers=2)
+    assert [more["number"].tolist() for _, more in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    made.clear()
+    assert again[5][1]["number"] == 5 and made == []  # a worker's process made it
+    path = next((tmp_path / "cache").glob("*/000001400.pt"))
+    path.write_bytes(path.read_bytes()[:50])
+    assert again[1400][1]["number"] == 1400 and made == [1400] and cached[1400] and made == [1400]
+    for call, message in (
+        (lambda: data.DiskCache(source, tmp_path / "cache", key="two"), "of other samples"),
+        (lambda: data.DiskCache(range(3), tmp_path / "cache", key="one"), "of other samples"),
+        (lambda: data.DiskCache(source, tmp_path), "holds something else"),
+    ):
+        with pytest.raises(errors.ValueError, match=message):
+            call()
+    with pytest.raises(errors.IndexError, match="out of range"):
+        cached[1500]

@@ -1,5 +1,6 @@
 """Data sets, samplers and loaders, under torch.utils.data's names; and data sets over files."""
 
+from .cache import DiskCache
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader
 from .dataset import (
@@ -55,6 +56,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DiskCache",
     "DistributedSampler",
     "IDXDataset",
     "ImageFolder",
