@@ -259,6 +259,8 @@ HostHandle CpuOps::float_matmul(Arg<HostHandle> a, Arg<HostHandle> b) {
   const DType dtype = a.get()->dtype();
   const HostTensor& x = *a.get();
   const HostTensor& y = *b.get();
+  // One product for each element: of columns with rows.
+  if (x.shape().back() == 1) return float_mul(a, b);
   const int64_t rows = x.shape().numel() / std::max<int64_t>(x.shape().back(), 1);
   if (cpu::is_half(dtype) && !cpu::multiplies_half(dtype, rows, y.shape().back())) {
     return cpu::narrowed(float_matmul(cpu::widened(a), cpu::widened(b)), dtype);
