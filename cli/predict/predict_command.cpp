@@ -24,6 +24,7 @@ struct PredictFlags {
   std::vector<std::string> inputs;
   std::vector<std::string> texts;
   PredictOptions options;
+  std::string device = "cpu";
   int threads = 0;
   bool json = false;
   bool csv = false;
@@ -35,7 +36,7 @@ int predict(const PredictFlags& flags) {
   }
   if (flags.json && flags.csv) throw UsageError("--json and --csv: give one of them");
   if (flags.threads > 0) set_num_threads(flags.threads);
-  const TrainedModel model = load_trained(flags.model);
+  const TrainedModel model = load_trained(flags.model, Device(flags.device));
   int64_t refused = 0;
   std::unique_ptr<AnswerPrinter> printer;
   Predictor predictor(
@@ -101,6 +102,9 @@ void add_predict(CLI::App& app, int& status) {
       ->type_name("N")
       ->capture_default_str()
       ->check(whole_number(1, 100'000));
+  command->add_option("--device", flags->device, "what computes: cpu, opencl, opencl:1")
+      ->type_name("D")
+      ->capture_default_str();
   command->add_option("--threads", flags->threads, "threads to use (default: all processors)")
       ->type_name("N")
       ->check(whole_number(1, 4096));

@@ -66,9 +66,16 @@ Tensor numbers_in(const Json& json, const char* name, int64_t count) {
   return tensor(out, {f32});
 }
 
-// What happens to a batch before the model, and to its output.
-void wrap(TrainedModel& out) {
-  const auto forward = out.model.forward;
+// What happens to a batch before the model, and to its output: on the CPU, with the model itself on
+// the device.
+void wrap(TrainedModel& out, Device device) {
+  auto forward = out.model.forward;
+  if (!(device == Device())) {
+    forward = [inner = forward, device](const Tensor& x) {
+      return inner(x.to(device)).to(Device());
+    };
+    out.model.forward = forward;
+  }
   switch (out.shape.task) {
     case Task::image_classes:
     case Task::segmentation: {
@@ -116,7 +123,7 @@ bool TrainedModel::flag(const char* field, bool preset) const {
   return value == nullptr ? preset : *value;
 }
 
-TrainedModel load_trained(const std::string& path) {
+TrainedModel load_trained(const std::string& path, Device device) {
   TrainedModel out;
   out.path = file_of(path);
   const auto reader = io::open_model_file(out.path);
@@ -135,11 +142,12 @@ TrainedModel load_trained(const std::string& path) {
         out.classes.push_back(text == nullptr ? concat(out.classes.size()) : *text);
       }
     }
-    wrap(out);
+    wrap(out, device);
   } catch (const ValueError& error) {
     throw_error<ValueError>("'", out.path, "': ", error.what());
   }
   io::load_model(*out.model.module, out.path);
+  out.model.module->to(device);
   out.model.module->eval();
   return out;
 }

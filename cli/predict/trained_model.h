@@ -27,6 +27,6 @@ struct TrainedModel {
 
 // The model of a run's folder, or of a file that `kiln train` wrote. Throws IoError for a file that
 // is none, and ValueError, which names it, for one that says too little of itself.
-TrainedModel load_trained(const std::string& path);
+TrainedModel load_trained(const std::string& path, Device device = {});
 
 }  // namespace kiln::cli

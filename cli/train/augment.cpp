@@ -176,7 +176,7 @@ double beta_number(double a) {
 }  // namespace
 
 MixedBatch mix_batch(const MixOptions& options, const Tensor& images) {
-  MixedBatch out{images, randperm(images.size(0), {i64}), 1.0};
+  MixedBatch out{images, randperm(images.size(0), {i64}).to(images.device()), 1.0};
   const Tensor other = images.index_select(0, out.order);
   const bool cuts = options.mixup == 0 || (options.cutmix > 0 && uniform() < 0.5);
   out.share = beta_number(cuts ? options.cutmix : options.mixup);

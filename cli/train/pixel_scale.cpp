@@ -11,8 +11,9 @@ namespace kiln::cli {
 
 namespace {
 
-Tensor by_channel(const std::vector<double>& values) {
-  return tensor(values, {f32}).reshape({1, static_cast<int64_t>(values.size()), 1, 1});
+Tensor by_channel(const std::vector<double>& values, Device device) {
+  return tensor(values, {.dtype = f32, .device = device})
+      .reshape({1, static_cast<int64_t>(values.size()), 1, 1});
 }
 
 Json list_of(const std::vector<double>& values) {
@@ -25,7 +26,8 @@ Json list_of(const std::vector<double>& values) {
 
 Tensor PixelScale::operator()(const Tensor& x) const {
   const Tensor share = x.to(f32) / 255.0;
-  return mean.empty() ? share : (share - by_channel(mean)) / by_channel(std);
+  if (mean.empty()) return share;
+  return (share - by_channel(mean, x.device())) / by_channel(std, x.device());
 }
 
 Json PixelScale::facts() const {

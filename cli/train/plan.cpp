@@ -148,6 +148,12 @@ TrainPlan read_plan(const std::string& file, const Json& config, const std::stri
   plan.ema = fields.maybe_real("ema", 0, 1);
   const std::string precision = fields.word("precision", "f32", {"f32", "bf16", "f16"});
   if (precision != "f32") plan.precision = parse_dtype(precision);
+  const std::string device = fields.text("device", "cpu");
+  try {
+    plan.device = Device(device);
+  } catch (const DeviceError& error) {
+    fields.fail("device", error.what());
+  }
   plan.weights = fields.path("weights", folder, false);
   Json part;
   plan.optimizer = read_optimizer(fields.object("optimizer"), part);

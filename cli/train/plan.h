@@ -10,6 +10,7 @@
 #include "cli/train/task_data.h"
 #include "cli/train/task_step.h"
 #include "cli/train/zoo.h"
+#include "kiln/core/device.h"
 #include "kiln/core/dtype.h"
 #include "kiln/core/json.h"
 #include "kiln/train/checkpoint_store.h"
@@ -31,6 +32,7 @@ struct TrainPlan {
   int64_t accumulate = 1;
   int64_t log_every = 10;
   int workers = 0;
+  Device device;  // that computes; data are read on the CPU
   uint64_t seed = 0;
   std::optional<double> clip_norm, ema;
   std::optional<DType> precision;

@@ -70,8 +70,11 @@ StepResult code_step(const Tensor& out, const Tensor& image, int64_t pixels) {
 
 }  // namespace
 
-train::Step make_step(const TaskData& data, const ZooModel& model, const LossOptions& loss,
-                      const MixOptions& mix) {
+namespace {
+
+// On the device that the batch is on.
+train::Step step_of(const TaskData& data, const ZooModel& model, const LossOptions& loss,
+                    const MixOptions& mix, Device device) {
   const Call call = prepared(data, model);
   switch (data.shape.task) {
     case Task::language:
@@ -89,13 +92,28 @@ train::Step make_step(const TaskData& data, const ZooModel& model, const LossOpt
     default: {
       functional::CrossEntropyLossOptions options;
       options.label_smoothing = loss.label_smoothing;
-      if (!loss.weights.empty()) options.weight = tensor(loss.weights, {f32});
+      if (!loss.weights.empty()) {
+        options.weight = tensor(loss.weights, {.dtype = f32, .device = device});
+      }
       return [call, options, mix, accuracy = loss.accuracy](const data::Batch& b) {
         if (mix.any()) return mixed_step(call, b, mix, options, accuracy);
         return class_step(call(b.input()), b.target(), options, accuracy);
       };
     }
   }
+}
+
+}  // namespace
+
+train::Step make_step(const TaskData& data, const ZooModel& model, const LossOptions& loss,
+                      const MixOptions& mix, Device device) {
+  const train::Step step = step_of(data, model, loss, mix, device);
+  if (device == Device()) return step;
+  return [step, device](const data::Batch& batch) {
+    std::vector<Tensor> placed;
+    for (const Tensor& x : batch) placed.push_back(x.to(device));
+    return step(data::Batch(std::move(placed)));
+  };
 }
 
 }  // namespace kiln::cli

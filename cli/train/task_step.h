@@ -14,8 +14,9 @@ struct LossOptions {
 };
 
 // Data and model are copied; the module is shared. Mixed batches have the loss of both labels, by
-// their shares; metrics see that of the larger.
+// their shares; metrics see that of the larger. Batches are moved to the device that the module is
+// on.
 train::Step make_step(const TaskData& data, const ZooModel& model, const LossOptions& loss,
-                      const MixOptions& mix = {});
+                      const MixOptions& mix = {}, Device device = {});
 
 }  // namespace kiln::cli

@@ -42,7 +42,9 @@ std::vector<TableFeature> choose_features(Fields& fields, const data::Table& tab
 // Mean 0 and deviation 1 over the training rows.
 struct Spread {
   Tensor mean, std;  // f32 [K]
-  Tensor operator()(const Tensor& x) const { return (x - mean) / std; }
+  Tensor operator()(const Tensor& x) const {
+    return (x - mean.to(x.device())) / std.to(x.device());
+  }
 };
 
 Spread spread_of(const Tensor& x) {

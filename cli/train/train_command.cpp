@@ -34,6 +34,7 @@ struct TrainFlags {
   std::vector<std::string> sets;
   std::optional<int64_t> epochs;
   std::optional<uint64_t> seed;
+  std::string device;
   int threads = 0;
   bool resume = false;
   bool check = false;
@@ -75,6 +76,7 @@ Json read_config(const TrainFlags& flags, std::string& path, std::string& folder
   for (const std::string& assignment : flags.sets) set_field(config, assignment);
   if (flags.epochs) set_field(config, concat("epochs=", *flags.epochs));
   if (flags.seed) set_field(config, concat("seed=", *flags.seed));
+  if (!flags.device.empty()) set_field(config, "device=\"" + flags.device + "\"");
   if (!flags.out.empty()) set_field(config, "out=\"" + flags.out + "\"");
   if (flags.out.empty() && fs::is_directory(flags.config)) {  // which may have been moved
     set_field(config, "out=\"" + flags.config + "\"");
@@ -157,6 +159,9 @@ void add_train(CLI::App& app, int& status) {
   command->add_option("--seed", flags->seed, "the same as --set seed=N")
       ->type_name("N")
       ->check(whole_number(0, std::numeric_limits<int64_t>::max()));
+  command
+      ->add_option("--device", flags->device, "the same as --set device=D: cpu, opencl, opencl:1")
+      ->type_name("D");
   command->add_option("--threads", flags->threads, "threads to use (default: all processors)")
       ->type_name("N")
       ->check(whole_number(1, 4096));

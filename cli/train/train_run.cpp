@@ -70,8 +70,13 @@ std::string describe(const TrainPlan& plan) {
 }
 
 std::string differing_field(const Json& a, const Json& b, const std::string& path) {
-  static const std::vector<std::string> free{
-      "epochs", "out", "workers", "log_every", "checkpoints.keep_last", "checkpoints.every_steps"};
+  static const std::vector<std::string> free{"epochs",
+                                             "out",
+                                             "workers",
+                                             "device",
+                                             "log_every",
+                                             "checkpoints.keep_last",
+                                             "checkpoints.every_steps"};
   if (std::find(free.begin(), free.end(), path) != free.end() || a == b) return "";
   const auto *left = a.as<Json::Object>(), *right = b.as<Json::Object>();
   if (left == nullptr || right == nullptr) return path;
@@ -99,6 +104,7 @@ TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool
   manual_seed(plan_.seed);
   nn::Module& module = *plan_.model.module;
   if (!plan_.weights.empty()) io::load_model(module, plan_.weights);
+  module.to(plan_.device);
   optimizer_ = plan_.optimizer.make(module.parameters());
   const int64_t per_epoch = plan_.steps_per_epoch();
   schedule_.emplace(*optimizer_, [plan = plan_.schedule, total = plan_.total_steps(), per_epoch](
@@ -114,7 +120,7 @@ TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool
   if (plan_.data.validation) validation_.emplace(measuring(*plan_.data.validation, plan_));
   if (plan_.data.test) test_.emplace(measuring(*plan_.data.test, plan_));
   learner_.emplace(module, std::vector<optim::Optimizer*>{optimizer_.get()},
-                   make_step(plan_.data, plan_.model, plan_.loss, plan_.data.mix),
+                   make_step(plan_.data, plan_.model, plan_.loss, plan_.data.mix, plan_.device),
                    learner_options());
   state_.model = plan_.model.name;
   state_.data = plan_.data.kind;
@@ -153,7 +159,8 @@ train::LearnerOptions TrainRun::learner_options() {
   options.clip_norm = plan_.clip_norm;
   options.precision = plan_.precision;
   options.ema = plan_.ema;
-  options.valid_step = make_step(plan_.data, plan_.model, plan_.loss);
+  options.device = plan_.device;
+  options.valid_step = make_step(plan_.data, plan_.model, plan_.loss, {}, plan_.device);
   options.metrics = metrics_.metrics;
   options.schedules = {{&*schedule_, true}};
   options.early_stop = plan_.early_stop;
@@ -178,7 +185,8 @@ void TrainRun::print_beginning() {
   if (learner_->step() > 0) schedule_->set_epoch(schedule_->last_epoch());
   progress_.print(concat("model      ", plan_.model.name, ", ", train::grouped(state_.parameters),
                          " parameters, ", num_threads(),
-                         num_threads() == 1 ? " thread" : " threads"));
+                         num_threads() == 1 ? " thread" : " threads",
+                         plan_.device == Device() ? "" : concat(", on ", plan_.device)));
   std::string text = describe(plan_);
   text.pop_back();
   progress_.print(text);
@@ -294,7 +302,7 @@ void TrainRun::finish() {
   }
   take_best();
   save_model();
-  const train::Step step = make_step(plan_.data, plan_.model, plan_.loss);
+  const train::Step step = make_step(plan_.data, plan_.model, plan_.loss, {}, plan_.device);
   const auto stopped = [this] { return interrupt_.requested(); };
   state_.test.clear();
   if (test_) state_.test = learner_->evaluate(*test_, "test");

@@ -152,11 +152,12 @@ ZooModel perceptron(Fields& fields, const ModelShape& shape) {
   net->push_back(nn::Linear(from, shape.classes));
   if (!text) return {"", net, [net](const Tensor& x) { return (*net)(x.flatten(1)); }};
   // How often each token occurs, in a text of length 1; without padding.
-  return {
-      "", net, [net, words = shape.vocabulary](const Tensor& ids) {
-        const Tensor counts = zeros({ids.size(0), words}).scatter_add(1, ids, ids.ne(0).to(f32));
-        return (*net)(counts / counts.square().sum(1, true).sqrt().clamp(1.0, {}));
-      }};
+  return {"", net, [net, words = shape.vocabulary](const Tensor& ids) {
+            const Tensor counts =
+                zeros({ids.size(0), words}, {.dtype = f32, .device = ids.device()})
+                    .scatter_add(1, ids, ids.ne(0).to(f32));
+            return (*net)(counts / counts.square().sum(1, true).sqrt().clamp(1.0, {}));
+          }};
 }
 
 ZooModel u_net(Fields& fields, const ModelShape& shape) {

@@ -86,6 +86,7 @@ Learner::Learner(nn::Module& model, std::vector<optim::Optimizer*> optimizers, S
   check_options(options_);
   if (!options_.valid_step) options_.valid_step = train_step_;
   if (options_.precision == f16) scaler_.emplace();
+  if (options_.device) model_.to(*options_.device);
 }
 
 bool Learner::is_over() const {
@@ -157,14 +158,21 @@ bool Learner::train_epoch(data::DataLoader& training) {
   return true;
 }
 
+data::Batch Learner::placed(const data::Batch& batch) const {
+  if (!options_.device) return batch;
+  std::vector<Tensor> tensors;
+  for (const Tensor& x : batch) tensors.push_back(x.to(*options_.device));
+  return data::Batch(std::move(tensors));
+}
+
 // The loss; NaN of a step that trained by itself.
 double Learner::train_batch(const data::Batch& batch, int64_t share) {
   StepResult result;
   if (options_.precision) {
     const amp::Autocast region(*options_.precision);
-    result = train_step_(batch);
+    result = train_step_(placed(batch));
   } else {
-    result = train_step_(batch);
+    result = train_step_(placed(batch));
   }
   const double samples = samples_of(batch);
   double value = std::numeric_limits<double>::quiet_NaN();
@@ -191,10 +199,15 @@ double Learner::train_batch(const data::Batch& batch, int64_t share) {
 void Learner::add_fields(const StepResult& result, double samples, NamedNumbers& sums) {
   for (const auto& [name, number] : result.numbers) add_to(sums, name, number * samples);
   if (!result.outputs.defined()) return;
+  if (options_.metrics.empty()) return;
   const NoGradGuard no_grad;
-  for (const LearnerMetric& m : options_.metrics) {
-    m.update(result.outputs.detach(), result.targets);
+  Tensor outputs = result.outputs.detach();
+  Tensor targets = result.targets;
+  if (options_.device) {
+    outputs = outputs.to(Device());
+    if (targets.defined()) targets = targets.to(Device());
   }
+  for (const LearnerMetric& m : options_.metrics) m.update(outputs, targets);
 }
 
 void Learner::take_step(bool own) {
@@ -294,7 +307,7 @@ bool Learner::measure(data::DataLoader& loader, const std::string& split, NamedN
         whole = false;
         break;
       }
-      const StepResult result = options_.valid_step(batch);
+      const StepResult result = options_.valid_step(placed(batch));
       const double count = samples_of(batch);
       if (result.loss.defined()) add_to(sums, "loss", result.loss.item() * count);
       add_fields(result, count, sums);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/core/device.h"
 #include "kiln/core/dtype.h"
 #include "kiln/data/data_loader.h"
 #include "kiln/io/pickle_value.h"
@@ -59,8 +60,11 @@ struct LearnerOptions {
   std::optional<double> clip_norm = {};
   std::optional<double> clip_value = {};
   std::optional<DType> precision = {};  // bf16, or f16 with loss scaling: steps run in a region
-  std::optional<double> ema = {};       // the decay of averaged weights, which are what is measured
-  Step valid_step = {};                 // the same as for training
+  // Where the model is moved to, and each batch before its step. Metrics see outputs and targets on
+  // the CPU.
+  std::optional<Device> device = {};
+  std::optional<double> ema = {};  // the decay of averaged weights, which are what is measured
+  Step valid_step = {};            // the same as for training
   std::vector<LearnerMetric> metrics = {};
   std::vector<LearnerSchedule> schedules = {};
   std::optional<EarlyStop> early_stop = {};
@@ -127,6 +131,7 @@ class Learner {
   bool stopped() const { return options_.should_stop && options_.should_stop(); }
   bool train_epoch(data::DataLoader& training);
   double train_batch(const data::Batch& batch, int64_t share);
+  data::Batch placed(const data::Batch& batch) const;
   void take_step(bool own);
   bool measure(data::DataLoader& loader, const std::string& split, NamedNumbers& values);
   bool end_epoch(const std::vector<Split>& splits);

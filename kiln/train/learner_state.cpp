@@ -186,7 +186,7 @@ void Learner::load_state(const PickleValue& state) {
   for (const PickleValue& average : part<PickleList>(state, "averages")) {
     const auto* value = average.get<Tensor>();
     if (value == nullptr) malformed("averages", "tensors");
-    averages_.push_back(value->clone());
+    averages_.push_back(options_.device ? value->to(*options_.device) : value->clone());
   }
   if (scaler_) {
     amp::GradScalerState scale = scaler_->state();

@@ -415,3 +415,11 @@ TEST_CASE("train: sounds are learned, and damaged ones are an error or left out"
   check_refused(train({config, "--out", dir.path("e"), "--set", "data.seconds=0.001"}), 2,
                 "data.seconds: too short");
 }
+
+TEST_CASE("train: a device that is none is refused in one line") {
+  NEEDS_PROGRAM();
+  const TempDir dir;
+  const std::string config = draw(dir, "csv");
+  check_refused(train({config, "--device", "abacus"}), 2, "abacus");
+  check_refused(train({config, "--set", "device=7"}), 2, "device");
+}

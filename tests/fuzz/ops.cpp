@@ -1,5 +1,6 @@
-// kiln_fuzz_ops [--seconds S | --steps K] [--seed N]: random programs of tensor ops, run on the cpu
-// and on the reference backend at once. The seed is a random one unless it is given.
+// kiln_fuzz_ops [--seconds S | --steps K] [--seed N] [--device D]: random programs of tensor ops,
+// run on the cpu and on the reference backend (or another device) at once. The seed is a random one
+// unless it is given.
 //
 // A pool of tensors grows and shrinks; each step takes some of them (views, broadcast, strided,
 // empty, of any dtype), applies a random op with random arguments, often wrong ones, and compares:
@@ -13,6 +14,7 @@
 #include <random>
 #include <string>
 
+#include "kiln/core/accelerator.h"
 #include "kiln/kiln.h"
 #include "kiln/tensor/index/advanced_index.h"
 #include "tests/ops/case.h"
@@ -22,7 +24,15 @@ namespace {
 
 using ops::Tensors;
 
-// The same tensor on both backends.
+// What the cpu is compared with.
+Device& other_device() {
+  static Device device(kReference);
+  return device;
+}
+// Whether an op returns before it is known whether its values were good.
+bool defers_errors() { return !(other_device() == Device(kReference)); }
+
+// The same tensor on both.
 struct Pair {
   Tensor cpu;
   Tensor reference;
@@ -96,17 +106,28 @@ class Fuzzer {
 
   static Outcome outcome(const Step& step, const Tensors& x) {
     try {
-      return {step.run(x), ""};
+      Tensors results = step.run(x);
+      if (defers_errors()) opencl::synchronize();
+      return {std::move(results), ""};
     } catch (const Error& error) {
+      if (defers_errors()) forget_errors();
       return {{}, error.what()};
+    }
+  }
+
+  // What an op that failed had already begun may have failed too.
+  static void forget_errors() {
+    try {
+      opencl::synchronize();
+    } catch (const Error&) {
     }
   }
 
   // The same error, but for the name of the device.
   static std::string same_error(const Outcome& a, const Outcome& b) {
     if (a.error.empty() == b.error.empty()) return "";
-    return "cpu: " + (a.error.empty() ? "no error" : a.error) +
-           "; reference: " + (b.error.empty() ? "no error" : b.error);
+    return "cpu: " + (a.error.empty() ? "no error" : a.error) + "; " + to_string(other_device()) +
+           ": " + (b.error.empty() ? "no error" : b.error);
   }
 
   std::string apply(const Step& step, const Tensors& on_cpu, const Tensors& on_reference) {
@@ -127,6 +148,10 @@ class Fuzzer {
     const Outcome b = outcome(step, on_reference);
     if (std::string wrong = same_error(a, b); !wrong.empty()) return wrong;
     if (!a.error.empty()) ++errors_;
+    if (!a.error.empty() && defers_errors()) {  // the write may be older than what is known of it
+      pool_.clear();
+      return "";
+    }
     // Also after an error: a write that fails must not have begun.
     std::vector<Pair> kept;
     for (const Pair& p : pool_) {
@@ -161,7 +186,7 @@ class Fuzzer {
     if (!p.cpu.is_floating_point() || p.cpu.numel() == 0) return;
     Tensor written = p.reference;
     try {
-      written.copy_(p.cpu.to(Device(kReference)));
+      written.copy_(p.cpu.to(other_device()));
     } catch (const Error&) {
       // An expanded tensor cannot be written to; what it is a view of is in the pool, or nobody
       // else sees it.
@@ -193,7 +218,7 @@ class Fuzzer {
     }
     Tensor x = Tensor(data);
     x = dtype == bool_ ? x.gt(Scalar(0)) : dtype == u8 ? x.abs().to(dtype) : x.to(dtype);
-    return {x, x.to(Device(kReference))};
+    return {x, x.to(other_device())};
   }
 
   int64_t dim() { return random_.between(-4, 4); }
@@ -461,12 +486,15 @@ int main(int argc, char** argv) {
   double seconds = 5;
   uint64_t seed = std::random_device()();
   int64_t steps = 0;
+  std::string device;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
     if (std::strcmp(argv[i], "--seed") == 0) seed = std::strtoull(argv[i + 1], nullptr, 10);
     if (std::strcmp(argv[i], "--steps") == 0) steps = std::atoll(argv[i + 1]);
+    if (std::strcmp(argv[i], "--device") == 0) device = argv[i + 1];
   }
   try {
+    if (!device.empty()) kiln::fuzz::other_device() = kiln::Device(device);
     return kiln::fuzz::run(seconds, seed, steps);
   } catch (const std::exception& error) {
     std::printf("fuzz: an exception that is no kiln::Error from an op: %s\n", error.what());

@@ -102,3 +102,30 @@ def test_errors_of_kernels_and_memory():
     assert kiln.opencl.memory_allocated() == before
     kiln.opencl.empty_cache()
     assert kiln.opencl.memory_stats("opencl")["bytes_cached"] == 0
+
+
+@needs_device
+def test_the_keywords_and_protocols_of_memory(tmp_path):
+    values = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = kiln.tensor(values).pin_memory().to("opencl", non_blocking=True)
+    assert x.device == kiln.device("opencl") and not x.is_pinned()
+    back = kiln.empty(2, 3)
+    back.copy_(x, non_blocking=True)
+    np.testing.assert_array_equal(back.numpy(), values)
+    loader = kiln.utils.data.DataLoader(
+        kiln.utils.data.TensorDataset(kiln.tensor(values)), batch_size=2, pin_memory=True
+    )
+    (batch,) = next(iter(loader))
+    np.testing.assert_array_equal(batch.to("opencl", non_blocking=True).cpu().numpy(), values)
+    # Where a file's tensors go.
+    kiln.save({"x": x, "y": kiln.ones(2)}, tmp_path / "both.pt")
+    for location in ("opencl", kiln.device("opencl"), {"cpu": "opencl", "opencl": "opencl"}):
+        found = kiln.load(tmp_path / "both.pt", map_location=location)
+        assert {t.device.type for t in found.values()} == {"opencl"}
+        np.testing.assert_array_equal(found["x"].cpu().numpy(), values)
+    found = kiln.load(tmp_path / "both.pt", map_location=lambda tensor, location: tensor.to("opencl"))
+    assert found["y"].device.type == "opencl"
+    # What only host memory has.
+    for export in (lambda: x.__dlpack__(), lambda: kiln.to_dlpack(x), lambda: x.numpy()):
+        with pytest.raises(kiln.errors.Error, match="cpu"):
+            export()

@@ -86,9 +86,7 @@ struct Gpu : Types, NnRows<Gpu> {
     return gpu::scatter("scatter", "b", x, dim, index, src);                                       \
   }                                                                                                \
   static H kind##_index_select(const H& x, int dim, const H& index) {                              \
-    Shape shape = x->shape();                                                                      \
-    shape[dim] = index->shape()[0];                                                                \
-    return gpu::gather("index_select", x, dim, gpu::spread_index(index, dim, shape));              \
+    return gpu::index_select(x, dim, index);                                                       \
   }                                                                                                \
   static H kind##_index_copy(const H& x, int dim, const H& index, const H& src) {                  \
     return gpu::scatter("index_copy", "b", x, dim, gpu::spread_index(index, dim, src->shape()),    \

@@ -50,6 +50,18 @@ H spread_index(const H& index, int dim, const Shape& shape) {
   return view(index, shape, strides, index->offset());
 }
 
+H index_select(const H& x, int dim, const H& index) {
+  constexpr const char* op = "index_select";
+  Shape shape = x->shape();
+  shape[dim] = index->shape()[0];
+  if (shape.numel() == 0 && index->numel() != 0) {
+    // A result without elements still has indices, which must be good: any tensor of that size
+    // tells.
+    gather(op, empty(Shape{x->shape()[dim]}, DType::i8, x->device()), 0, index);
+  }
+  return gather(op, x, dim, spread_index(index, dim, shape));
+}
+
 H scatter(const char* op, Literal combined, const H& x, int dim, const H& index, const H& src) {
   H to = empty(x->shape(), x->dtype(), x->device());
   if (to->numel() != 0) copy_elements(to, x);

@@ -127,6 +127,7 @@ H arg_reduce(Literal better, const H& x, int dim, bool keepdim);
 H matmul(const H& x, const H& y);
 
 H gather(const char* op, const H& x, int dim, const H& index);
+H index_select(const H& x, int dim, const H& index);
 // x with src combined into it: "b" replaces, "a + b" adds.
 H scatter(const char* op, Literal combined, const H& x, int dim, const H& index, const H& src);
 H spread_index(const H& index, int dim, const Shape& shape);

@@ -37,8 +37,8 @@ H cat(std::span<const H> parts, int dim) {
 }
 
 H cumsum(const H& x, int dim) {
-  const bool floats = kind_of(x->dtype()) == Kind::floating;
-  // Floats with what each sum has lost (Kahan).
+  // Floats with what each sum has lost (Kahan), but for the widest.
+  const bool floats = kind_of(x->dtype()) == Kind::floating && x->dtype() != DType::f64;
   return scan(
       "A h = 0; A lost = 0;",
       floats ? Literal("A t = x0 - lost; A s = h + t; lost = s - s == (A)0 ? (s - h) - t : (A)0; "
