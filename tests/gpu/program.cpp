@@ -47,13 +47,11 @@ std::vector<std::string> classes_in(const std::string& csv) {
   return out;
 }
 
-// The program opens the device, and this process must not have forked it.
-bool program_has_device() { return test::has_opencl(); }
-
 }  // namespace
 
 TEST_CASE("opencl: kiln train trains there, goes on there, and predict answers as on the cpu") {
-  if (!program_has_device()) return;
+  NEEDS_PROGRAM();
+  if (!test::has_opencl()) return;
   const test::TempDir dir;
   run({"train", "--example", "csv", "--out", dir.path("csv")});
   const std::string config = dir.path("csv") + "/config.json";
