@@ -26,13 +26,18 @@ template <class T>
 Totals loss_of_rows(const T* x, const int64_t* index, const T* weight, int64_t classes,
                     int64_t places, int64_t ignored, int64_t begin, int64_t end, T* losses) {
   Totals totals;
-  for (int64_t row = begin; row < end; ++row) {
+  int64_t example = begin / places, place = begin % places;
+  for (int64_t row = begin; row < end; ++row, ++place) {
+    if (place == places) {
+      place = 0;
+      ++example;
+    }
     const int64_t y = index[row];
     T loss = T(0);
     if (y != ignored) {
       if (y < 0 || y >= classes) return {0.0, 0.0, true};
       const T w = weight == nullptr ? T(1) : weight[y];
-      loss = -x[(row / places * classes + y) * places + row % places] * w;
+      loss = -x[(example * classes + y) * places + place] * w;
       totals.loss += static_cast<double>(loss);
       totals.weight += static_cast<double>(w);
     }
