@@ -4,6 +4,7 @@ from .._C._train import CheckpointStore, EventFile, RunLog
 from .callbacks import Callback, EarlyStopping
 from .checkpoints import Checkpoints
 from .finder import LearningRates
+from .history import History
 from .learner import Interrupted, Learner
 from .predicting import predict
 from .schedules import Schedule
@@ -15,6 +16,7 @@ __all__ = [
     "Checkpoints",
     "EarlyStopping",
     "EventFile",
+    "History",
     "Interrupted",
     "LearningRates",
     "Learner",

@@ -11,6 +11,7 @@ from .. import _C, errors
 from .. import _io
 from .._C import _train
 from .checkpoints import Clock
+from .history import History
 from .position import random_state, set_random_state
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Keeping:
     step: int
     skipped: int
     seconds: float
-    history: list[dict[str, Any]]
+    history: History
     values: dict[str, float]
     step_loss: Any
     _generators: list[Any]
@@ -79,7 +80,7 @@ class Keeping:
             "step": self.step,
             "skipped": self.skipped,
             "seconds": self.seconds,
-            "history": self.history,
+            "history": list(self.history),  # a plain list: any reader of PyTorch files knows it
             "values": self.values,
             "step_loss": _doubles(self.step_loss),
             "stopped": self._stop_reason if self.batch == 0 else None,
@@ -129,8 +130,9 @@ class Keeping:
         self._running.load_state_dict(state["running"])
         self._epoch_random = state["epoch_random"]
         self._resume_random = state["random"]
-        for name in ("epoch", "batch", "step", "skipped", "seconds", "history", "values"):
+        for name in ("epoch", "batch", "step", "skipped", "seconds", "values"):
             setattr(self, name, state[name])
+        self.history = History(state["history"])
         self.step_loss = type(self.step_loss)("d", state["step_loss"].numpy().tobytes())
         self._stop_reason = state["stopped"]
 

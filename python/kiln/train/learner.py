@@ -15,6 +15,7 @@ from ..nn.module_cast import _C_no_grad
 from .callbacks import EVENTS, Callback, Function, handlers_of
 from .checkpoints import Checkpoints
 from .finder import Finder
+from .history import History
 from .keeping import Keeping
 from .losses import loss_of
 from .position import (
@@ -72,8 +73,9 @@ class Learner(Steps, Keeping, Showing, Finder):
 
     folder: where logs, the report and checkpoints go; None: nowhere. checkpoints: when; see
     Checkpoints. log_every: steps between two lines of the logs. progress: "auto", "bar", "plain",
-    "quiet", or "dashboard": the whole terminal, where there is one. seed: of all random numbers of a
-    run. extra_state: objects by name with state_dict() and load_state_dict(), kept in checkpoints.
+    "quiet"; "dashboard": the whole terminal, where there is one; "notebook": one display with plots,
+    which "auto" is in a notebook, too. seed: of all random numbers of a run. extra_state: objects by
+    name with state_dict() and load_state_dict(), kept in checkpoints.
 
     >>> net = nn.Linear(1, 1)
     >>> learner = kiln.train.Learner(net, kiln.optim.SGD(net.parameters(), lr=0.1), loss="regression",
@@ -134,7 +136,7 @@ class Learner(Steps, Keeping, Showing, Finder):
         # Where the run stands: epochs over, batches of the present one, steps, batches left out.
         self.epoch = self.batch = self.step = self.skipped = 0
         self.seconds = 0.0
-        self.history: list[dict[str, Any]] = []  # of each epoch, what was measured, by name
+        self.history = History()  # of each epoch, what was measured, by name
         self.step_loss = array.array("d")
         self.values: dict[str, float] = {}  # the newest of each number that was measured
         self._running = Means()
@@ -175,13 +177,13 @@ class Learner(Steps, Keeping, Showing, Finder):
         steps: int | None = None,
         resume: bool = False,
         sanity_check: bool = True,
-    ) -> list[dict[str, Any]]:
+    ) -> History:
         """Trains until so many epochs or steps are over, all runs into one counted.
 
         train: a loader, or any iterable of batches. valid: a loader, or a dict of several by name;
         they are measured after each epoch. resume: goes on from the newest checkpoint in the
         folder, if there is one, in the middle of an epoch where it was. sanity_check: measures one
-        batch of each split first. Returns the history, a dict for each epoch.
+        batch of each split first. Returns the history, a list with a dict for each epoch.
 
         Raises Interrupted, a KeyboardInterrupt, after Ctrl-C: the step is finished and the state
         saved then. A second Ctrl-C ends the program at once.
@@ -202,28 +204,29 @@ class Learner(Steps, Keeping, Showing, Finder):
         loaded = self._open_folder(resume) or self._resume_random is not None
         if self.seed is not None and not loaded and self.step == 0:
             seed_everything(self.seed)
-        self._interrupt = self._watch()
-        try:
-            if sanity_check and not loaded:
-                self._check_splits(splits)
-            self._open_dashboard(train)
-            self._introduce(train, epochs, steps)
-            self._tell("fit_start")
-            self._epochs(train, splits, epochs, steps)
-            self._finish()
-            self._tell("fit_end")
-            return self.history
-        except _Interruption:
-            self._end_interrupted()
-        except Exception as error:
-            self._end_failed(error)
-            raise
-        finally:
-            self._progress.finish()
-            self._close_dashboard()
-            if self._interrupt is not None:
-                self._interrupt.close()
-            self._interrupt = None
+        with self._viewed():
+            self._interrupt = self._watch()
+            try:
+                if sanity_check and not loaded:
+                    self._check_splits(splits)
+                self._open_dashboard(train)
+                self._introduce(train, epochs, steps)
+                self._tell("fit_start")
+                self._epochs(train, splits, epochs, steps)
+                self._finish()
+                self._tell("fit_end")
+                return self.history
+            except _Interruption:
+                self._end_interrupted()
+            except Exception as error:
+                self._end_failed(error)
+                raise
+            finally:
+                self._progress.finish()
+                self._close_dashboard()
+                if self._interrupt is not None:
+                    self._interrupt.close()
+                self._interrupt = None
 
     def _epochs(self, train, splits, epochs, steps):
         while self._stop_reason is None and not self._is_over(epochs, steps):
@@ -442,6 +445,8 @@ class Learner(Steps, Keeping, Showing, Finder):
                 if i == most:
                     break
                 self._poll_dashboard()
+                if self._view is not None:
+                    self._view.measuring(split)
                 if self._was_interrupted():
                     raise _Interruption
                 result = self.valid_step(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import platform
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from .._C import _train
+from .notebook import NotebookView, in_kernel, running_shell
 from .position import length_of
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ def text_of(name: str, value: float) -> str:
     return f"{100 * value:.2f} %" if name.endswith("accuracy") else f"{value:.4g}"
 
 
+STYLES = ("auto", "bar", "plain", "quiet", "dashboard", "notebook")
+
+
 class Showing:
     """A Learner's progress, logs and report. Part of Learner."""
 
@@ -34,13 +39,36 @@ class Showing:
         # Where there is no terminal to draw on, plain lines stand for a dashboard.
         self._wants_dashboard = style == "dashboard"
         self._dashboard = None
-        self._progress = _train.Progress("auto" if style == "dashboard" else style)
+        if isinstance(style, str) and style not in STYLES:
+            known = ", ".join(repr(s) for s in STYLES)
+            raise errors.ValueError(f"Learner: progress must be one of {known}; got {style!r}")
+        # In a notebook a terminal is never there; "notebook" where nothing can show it is "auto".
+        shown = (style in ("auto", "dashboard") and in_kernel()) or (
+            style == "notebook" and running_shell() is not None
+        )
+        self._view = NotebookView() if shown else None
+        plain = "auto" if style in ("dashboard", "notebook") else style
+        self._progress: Any = self._view or _train.Progress(plain)
         self._log_failed = False
         self._reported = 0.0
         self._logged = (0.0, 0)  # when, and of which step, the last line of the log was
 
+    @contextlib.contextmanager
+    def _viewed(self):
+        """While a run is shown in a notebook, if it is one; also how it ends."""
+        if self._view is None:
+            yield
+            return
+        self._view.open(self)
+        try:
+            yield
+        except BaseException as error:
+            self._view.close(error)
+            raise
+        self._view.close(None)
+
     def _open_dashboard(self, train):
-        if not self._wants_dashboard or not _train._has_screen():
+        if not self._wants_dashboard or self._view is not None or not _train._has_screen():
             return
         batches = length_of(train)
         self._dashboard = _train._Dashboard(
@@ -86,7 +114,9 @@ class Showing:
             left = (steps - self.step) * self.accumulate
             later = max(left - total + self.batch, 0)
             total = min(total, self.batch + left)
-        self._progress.start(label, total or 0, self.batch, later)
+        # A Progress counts steps, the view in a notebook batches.
+        one = self.accumulate if self._view is None else 1
+        self._progress.start(label, -(-(total or 0) // one), self.batch // one, -(-later // one))
         self._logged = (time.monotonic(), self.step)
 
     def _show_step(self):
@@ -98,7 +128,10 @@ class Showing:
         texts = "  ".join(f"{k} {text_of(k, v)}" for k, v in shown.items())
         self._progress.finish()
         seconds = _train.format_duration(values["seconds"])
-        self._progress.print(f"epoch {self.epoch}  {texts}  {seconds}")
+        if self._view is not None:
+            self._view.epoch_end()
+        else:
+            self._progress.print(f"epoch {self.epoch}  {texts}  {seconds}")
         self._write("epoch", values)
         if time.monotonic() - self._reported > 10:
             self._write_report()
