@@ -397,6 +397,7 @@ def test_histories_of_all_kinds():
     rows = [{"epoch": i + 1, "train/loss": v, "a/b/c": -v} for i, v in enumerate(odd)]
     for some in ([rows[0]], rows[:3], rows, rows[3:5], [rows[5]] * 3, rows[5:]):
         tree(History(some)._repr_html_())
+    tree(History([{"train/loss": 1.0, "note": "<b>"}, {"train/loss": "none", "x/y": None}])._repr_html_())
     long = History({"epoch": i + 1, "train/loss": float(i == 777)} for i in range(5000))
     html = long._repr_html_()
     assert len(html) < 30_000 and "first 4950 of 5000" in html

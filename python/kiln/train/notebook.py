@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BETWEEN_DRAWS = 0.3  # seconds
 BETWEEN_EPOCHS = 0.1  # where epochs are so short that a browser would not follow
-COST = 20  # drawing takes at most about this part of the time
+COST = 100  # drawing takes at most about the hundredth part of the time
 MOST_NOTES = 6
 
 
@@ -52,19 +52,24 @@ class NotebookView:
     def __init__(self) -> None:
         self._learner: Any = None
         self._handle: Any = None
-        self._next = self._next_epoch = 0.0
+        self._begin()
+
+    def _begin(self):
+        self._notes: list[str] = []
+        self._label = "starting"
+        self._doing = ""  # what goes on besides training
+        # Batches: over, over when the clock started, of this epoch, of later ones.
+        self._done = self._first = self._total = self._later = 0
+        self._samples = 0
+        self._end = self._how = ""  # how the run ended, and what is to be said of it
+        self._opened = self._started = self._next = self._next_epoch = monotonic()
 
     # ---- A run
 
     def open(self, learner: Any) -> None:
         """Makes the display of a run."""
         self._learner = learner
-        self._notes: list[str] = []
-        self._label = "starting"
-        self._doing = ""
-        self._done = self._total = self._later = self._samples = 0
-        self._end = self._how = ""
-        self._opened = self._started = self._next = self._next_epoch = monotonic()
+        self._begin()
         try:
             display = importlib.import_module("IPython.display").display
             self._handle = display(self._picture(), display_id=True)
@@ -118,9 +123,8 @@ class NotebookView:
         """Starts an epoch of `total` batches, of which `done` are over; `later` come after it."""
         self._label, self._total, self._first, self._later = label, total, done, later
         self._doing = ""
-        self._samples = 0
+        self._samples, self._done = 0, done
         self._started = monotonic()
-        self._done = done
 
     def advance(self, samples: int) -> bool:
         """Whether it is time for show()."""
@@ -158,7 +162,7 @@ class NotebookView:
         self._doing = ""
         self._done = self._total
         self._draw()
-        self._next_epoch = now + BETWEEN_EPOCHS
+        self._next_epoch = now + max(BETWEEN_EPOCHS, COST * (monotonic() - now))
 
     # ---- Drawing
 

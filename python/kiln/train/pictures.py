@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     Points = Sequence[tuple[float, float]]
 
@@ -38,25 +39,29 @@ def parts_of(name: str) -> tuple[str, str]:
     return (split, metric) if slash else ("", name)
 
 
-def cell(value: float | None, name: str) -> str:
-    """A number in a table: short to read, with all its digits in its title."""
-    from .showing import text_of
+def text_of(name: str, value: float) -> str:
+    """A number by name, as the progress line shows it."""
+    return f"{100 * value:.2f} %" if name.endswith("accuracy") else f"{value:.4g}"
 
-    if value is None:
-        return f'<td style="{CELL}"></td>'
+
+def cell(value: object, name: str) -> str:
+    """A number in a table: short to read, with all its digits in its title. Others as they are."""
+    if not isinstance(value, (int, float)):
+        return f'<td style="{CELL}">{"" if value is None else escaped(value)}</td>'
     shown = escaped(text_of(name, value))
     return f'<td style="{CELL}" title="{escaped(repr(float(value)))}">{shown}</td>'
 
 
-def curves_of(rows: Iterable[Mapping[str, float]]) -> dict[str, dict[str, list[tuple[float, float]]]]:
+def curves_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[tuple[float, float]]]]:
     """metric -> split -> points (epoch, value) of a history; without what belongs to no split."""
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for row in rows:
+    for number, row in enumerate(rows, 1):
         for name, value in row.items():
             split, metric = parts_of(name)
-            if split:
+            if split and isinstance(value, (int, float)):
                 lines = found.setdefault(metric, {})
-                lines.setdefault(split, []).append((float(row["epoch"]), float(value)))
+                epoch = float(row.get("epoch", number))
+                lines.setdefault(split, []).append((epoch, float(value)))
     return found
 
 
@@ -174,7 +179,7 @@ def _short(text, most):
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def plots(rows: Iterable[Mapping[str, float]]) -> str:
+def plots(rows: Iterable[Mapping[str, Any]]) -> str:
     """The plots of a history's metrics, side by side where there is room."""
     curves = curves_of(rows)
     if not curves:

@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING
 from .. import _C, errors
 from .._C import _train
 from .notebook import NotebookView, in_kernel, running_shell
+from .pictures import text_of
 from .position import length_of
 
 if TYPE_CHECKING:
     from typing import Any
 
     from .._C._train import EventFile
-
-
-def text_of(name: str, value: float) -> str:
-    """A number by name, as the progress line shows it."""
-    return f"{100 * value:.2f} %" if name.endswith("accuracy") else f"{value:.4g}"
 
 
 STYLES = ("auto", "bar", "plain", "quiet", "dashboard", "notebook")
