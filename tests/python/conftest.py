@@ -1,4 +1,5 @@
 import importlib.util
+import signal
 
 import pytest
 
@@ -24,6 +25,14 @@ def same_start():
     kiln.set_default_device(None)
     kiln.set_printoptions(profile="default")
     assert kiln.is_grad_enabled()
+
+
+@pytest.fixture
+def ctrl_c_counts():
+    """What a shell starts in the background ignores Ctrl-C, and so would the runs of a test."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(params=["kiln", "torch"])

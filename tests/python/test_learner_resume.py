@@ -20,12 +20,7 @@ from kiln.utils import data
 PROGRAM = str(pathlib.Path(killed_runs.__file__))
 
 
-@pytest.fixture(autouse=True)
-def ctrl_c_counts():
-    """What a shell starts in the background ignores Ctrl-C, and so would the runs here."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+pytestmark = pytest.mark.usefixtures("ctrl_c_counts")
 
 
 def quick(folder, every=1, **options):

@@ -320,12 +320,12 @@ def test_an_error_of_the_first_look_at_a_split(book):
     assert "failed" in book.pictures[-1][1] and "before the run" in book.pictures[-1][0]
 
 
-def test_a_run_that_is_interrupted(book, tmp_path):
-    import os
+def test_a_run_that_is_interrupted(book, tmp_path, ctrl_c_counts):
     import signal
 
     learner = learner_of(folder=tmp_path)
-    learner.on("step_end", lambda learner: learner.step == 8 and os.kill(os.getpid(), signal.SIGINT))
+    # To this thread: another one would tell it at some later step, or after the last.
+    learner.on("step_end", lambda learner: learner.step == 8 and signal.raise_signal(signal.SIGINT))
     with pytest.raises(Interrupted):
         learner.fit(loader(), epochs=3)
     assert len(book.displays) == 1
