@@ -407,6 +407,7 @@ void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias
   if (s.batch * s.groups * s.out * s.pixels() == 0) return;
   if (s.depth() == 0) return fill_with_bias(s, bias, y);
   if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, y);
+  if (is_tiny_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, y);
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, weight, bias, y)) return;
   }

@@ -7,7 +7,7 @@
 namespace kiln::cpu {
 
 // Output channels beyond these share what is read: they are rows of a product again.
-inline bool is_depthwise(const ConvSizes& s) { return s.in == 1 && s.out <= 8; }
+inline bool is_depthwise(const ConvSizes& s) { return s.in == 1 && s.out <= 3; }
 
 // As conv_forward() and conv_weight_grad(), where is_depthwise(). No dim of y is 0.
 template <class T>
@@ -19,6 +19,11 @@ void depthwise_weight_grad(const ConvSizes& sizes, const T* x, const T* g, T* we
 // then as depthwise_forward().
 template <class T>
 bool is_by_channels(const ConvSizes& sizes);
+// Of a few pixels, a product of some rows is mostly overhead.
+template <class T>
+bool is_tiny_by_channels(const ConvSizes& s) {
+  return s.in == 1 && s.out <= 8 && s.pixels() <= 64 && is_by_channels<T>(s);
+}
 template <class T>
 void depthwise_by_channels(const ConvSizes& sizes, const T* x, const T* weight, const T* bias,
                            T* y);
