@@ -3,16 +3,17 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace kiln::ops {
 
-using Names = std::map<std::string, const char*>;
+using Names = std::map<std::string, std::string_view>;
 
-inline const char* const kLapack = "LAPACK computes it in host memory";
-inline const char* const kSequence =
+inline constexpr std::string_view kLapack = "LAPACK computes it in host memory";
+inline constexpr std::string_view kSequence =
     "a loss over sequences, computed along their lattice on the host";
-inline const char* const kValues = "the result's size or order hangs on values, found on the host";
-inline const char* const kRandom = "draws by rejection or in an order that the host keeps";
+inline constexpr std::string_view kValues = "the result's size or order hangs on values, found on the host";
+inline constexpr std::string_view kRandom = "draws by rejection or in an order that the host keeps";
 
 // Whole tensors are read.
 inline const Names& read_whole() {
@@ -66,9 +67,9 @@ inline const Names& read_whole() {
   return names;
 }
 
-inline const char* const kRange = "checks that indices or values are in range";
-inline const char* const kCount = "a value is the size of the result";
-inline const char* const kChoice = "a value chooses how it is computed";
+inline constexpr std::string_view kRange = "checks that indices or values are in range";
+inline constexpr std::string_view kCount = "a value is the size of the result";
+inline constexpr std::string_view kChoice = "a value chooses how it is computed";
 
 // Single numbers are read.
 inline const Names& read_scalars() {

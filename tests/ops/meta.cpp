@@ -12,9 +12,9 @@ namespace kiln::ops {
 namespace {
 
 // Why a name has no result on "meta", in some of its cases at least.
-const char* const kSize = "the size of the result hangs on values";
-const char* const kChecks = "reads one value, as a check of its operands or a choice of the way";
-const char* const kHost = "computes in host memory";
+constexpr std::string_view kSize = "the size of the result hangs on values";
+constexpr std::string_view kChecks = "reads one value, as a check of its operands or a choice of the way";
+constexpr std::string_view kHost = "computes in host memory";
 
 const Names& needing_values() {
   static const Names names = [] {
