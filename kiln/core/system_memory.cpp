@@ -24,7 +24,7 @@ constexpr size_t kHugePage = size_t{2} << 20;
 bool want_huge_pages() {
   static const bool wanted = [] {
     const char* text = std::getenv("KILN_HUGE_PAGES");
-    return text != nullptr && std::strcmp(text, "1") == 0;
+    return text == nullptr || std::strcmp(text, "0") != 0;
   }();
   return wanted;
 }

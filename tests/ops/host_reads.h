@@ -12,7 +12,8 @@ using Names = std::map<std::string, std::string_view>;
 inline constexpr std::string_view kLapack = "LAPACK computes it in host memory";
 inline constexpr std::string_view kSequence =
     "a loss over sequences, computed along their lattice on the host";
-inline constexpr std::string_view kValues = "the result's size or order hangs on values, found on the host";
+inline constexpr std::string_view kValues =
+    "the result's size or order hangs on values, found on the host";
 inline constexpr std::string_view kRandom = "draws by rejection or in an order that the host keeps";
 
 // Whole tensors are read.

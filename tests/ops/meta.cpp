@@ -13,7 +13,8 @@ namespace {
 
 // Why a name has no result on "meta", in some of its cases at least.
 constexpr std::string_view kSize = "the size of the result hangs on values";
-constexpr std::string_view kChecks = "reads one value, as a check of its operands or a choice of the way";
+constexpr std::string_view kChecks =
+    "reads one value, as a check of its operands or a choice of the way";
 constexpr std::string_view kHost = "computes in host memory";
 
 const Names& needing_values() {

@@ -4,6 +4,7 @@
 
 #include "kiln/backend/cpu/elementwise/binary_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/matmul/strips.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -375,7 +376,8 @@ bool multiply_vector(const Gemm<T>& g) {
   const Scratch<T> added(g.accumulate ? n : 0);
   if (g.accumulate) std::copy_n(g.c, n, added.get());
   const GemmKernels<T>& kernels = gemm_kernels<T>();
-  const int64_t grain = std::max<int64_t>(kPieceWork / g.k / 64 * 64, 64);
+  const int64_t least = std::max<int64_t>(kPieceWork / g.k / 64 * 64, 64);
+  const int64_t grain = matrix.row == 1 ? least : weighted_strip(n, least);
   const T* each = row_result ? g.column_bias : g.row_bias;
   const T* all = row_result ? g.row_bias : g.column_bias;
   const bool few = matrix.row == 1 && n <= 8 && g.k >= 2 * kDotPiece;

@@ -4,6 +4,7 @@
 
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/matmul/half_vector_kernels.h"
+#include "kiln/backend/cpu/matmul/strips.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -85,7 +86,8 @@ bool multiply_vector(const Gemm<Half>& g) {
   const HalfVectorKernels<Half>& kernels = half_vector_kernels<Half>();
   const Half* each = row_result ? g.column_bias : g.row_bias;
   const Half* all = row_result ? g.row_bias : g.column_bias;
-  const int64_t grain = std::max<int64_t>(kPieceWork / std::max<int64_t>(g.k, 1) / 64 * 64, 64);
+  const int64_t least = std::max<int64_t>(kPieceWork / std::max<int64_t>(g.k, 1) / 64 * 64, 64);
+  const int64_t grain = matrix.row == 1 ? least : weighted_strip(n, least);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     const int64_t count = end - begin;
     const Half* from = matrix.data + begin * matrix.column;
