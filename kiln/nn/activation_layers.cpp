@@ -8,6 +8,7 @@
 #include "kiln/nn/silu.h"
 #include "kiln/nn/tanh.h"
 #include "kiln/tensor/nn/activations.h"
+#include "kiln/tensor/nn/activations_in_place.h"
 
 namespace kiln::nn {
 
@@ -44,10 +45,14 @@ Tensor ReLU6::forward(const Tensor& x) const {
   return in_place(config_.inplace, x, [&](const Tensor& y) { return F::relu6(y); });
 }
 Tensor Hardsigmoid::forward(const Tensor& x) const {
-  return in_place(config_.inplace, x, [&](const Tensor& y) { return F::hardsigmoid(y); });
+  return in_place(
+      config_.inplace, x, [](const Tensor& y) { return F::hardsigmoid(y); },
+      [](Tensor& y) { F::hardsigmoid_(y); });
 }
 Tensor Hardswish::forward(const Tensor& x) const {
-  return in_place(config_.inplace, x, [&](const Tensor& y) { return F::hardswish(y); });
+  return in_place(
+      config_.inplace, x, [](const Tensor& y) { return F::hardswish(y); },
+      [](Tensor& y) { F::hardswish_(y); });
 }
 Tensor Hardtanh::forward(const Tensor& x) const {
   return in_place(config_.inplace, x, [&](const Tensor& y) {
@@ -55,8 +60,9 @@ Tensor Hardtanh::forward(const Tensor& x) const {
   });
 }
 Tensor LeakyReLU::forward(const Tensor& x) const {
-  return in_place(config_.inplace, x,
-                  [&](const Tensor& y) { return F::leaky_relu(y, config_.negative_slope); });
+  return in_place(
+      config_.inplace, x, [&](const Tensor& y) { return F::leaky_relu(y, config_.negative_slope); },
+      [&](Tensor& y) { F::leaky_relu_(y, config_.negative_slope); });
 }
 Tensor RReLU::forward(const Tensor& x) const {
   return in_place(config_.inplace, x, [&](const Tensor& y) {

@@ -16,4 +16,13 @@ Tensor in_place(bool inplace, const Tensor& x, const F& f) {
   return out;
 }
 
+// The same with `f_`, which writes over its argument: for where nothing is recorded.
+template <class F, class InPlace>
+Tensor in_place(bool inplace, const Tensor& x, const F& f, const InPlace& f_) {
+  if (!inplace || (x.requires_grad() && is_grad_enabled())) return in_place(inplace, x, f);
+  Tensor out = x;
+  f_(out);
+  return out;
+}
+
 }  // namespace kiln::nn::detail

@@ -6,6 +6,7 @@
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/elementwise/function_call.h"
+#include "kiln/tensor/nn/activations_in_place.h"
 #include "kiln/tensor/nn/functional_support.h"
 
 namespace kiln {
@@ -86,6 +87,11 @@ Tensor activation(const char* op, const Tensor& x, const UnaryFunction& f) {
   return unary_function(op, x, f);
 }
 
+Tensor& activation_(const char* op, Tensor& x, const UnaryFunction& f) {
+  require_floating(op, x);
+  return unary_function_(op, x, f);
+}
+
 }  // namespace
 
 #define KILN_HOME_activation(type, doc, name) \
@@ -96,6 +102,14 @@ Tensor activation(const char* op, const Tensor& x, const UnaryFunction& f) {
     return activation(#name, x, {Unary::type, number});             \
   }
 #define KILN_HOME_activation_number_ KILN_HOME_activation_number
+#include "kiln/backend/functions.def"
+
+#define KILN_HOME_activation_(type, doc, name) \
+  Tensor& name##_(Tensor& x) { return activation_(#name "_", x, {Unary::type}); }
+#define KILN_HOME_activation_number_(type, doc, name, number, value) \
+  Tensor& name##_(Tensor& x, double number) {                        \
+    return activation_(#name "_", x, {Unary::type, number});         \
+  }
 #include "kiln/backend/functions.def"
 
 Tensor hardtanh(const Tensor& x, double min_val, double max_val) {

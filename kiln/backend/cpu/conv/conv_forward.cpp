@@ -7,6 +7,8 @@
 //     copy puts apart the rows and columns that one tap never sees: the phases, as many as there
 //     are strides. A few pixels are computed in vain, at the end of each row, where windows would
 //     wrap around.
+//   Not at all: where one window is the whole image, as in squeeze-and-excitation, its elements lie
+//     in the order of the taps, and the convolution is a linear layer.
 //   Packed: else a block of patches is copied together first. That costs about 8 cycles for every
 //     16 patch elements, against one for each output channel that uses them; pixels of several
 //     images share a panel, and none are wasted.
@@ -19,6 +21,7 @@
 #include "kiln/backend/cpu/conv/conv_phases.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
 #include "kiln/backend/cpu/conv/winograd.h"
+#include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
@@ -391,6 +394,30 @@ bool in_place_pays(const ConvSizes& s, const Bands& bands) {
   return waste < 8.0 * (1.0 + 15.0 / static_cast<double>(s.out_width)) / channels;
 }
 
+// Whether one window covers each image, and nothing else.
+bool is_linear(const ConvSizes& s) {
+  const PatchGeometry& g = s.geometry;
+  return s.pixels() == 1 && g.padding == IntPair{0, 0} && g.dilation == IntPair{1, 1} &&
+         s.height == g.kernel[0] && s.width == g.kernel[1];
+}
+
+template <class T>
+void run_linear(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+  for (int64_t group = 0; group < s.groups; ++group) {
+    Gemm<T> g;
+    g.m = s.batch;
+    g.n = s.out;
+    g.k = s.depth();
+    g.a = {x + group * s.depth(), s.groups * s.depth(), 1};
+    g.b = {weight + group * s.out * s.depth(), 1, s.depth()};
+    if (g.n == 1) g.b.column = 1;
+    g.c = y + group * s.out;
+    g.c_row = s.groups * s.out;
+    if (bias != nullptr) g.column_bias = bias + group * s.out;
+    gemm(g);
+  }
+}
+
 // No products at all: the bias.
 template <class T>
 void fill_with_bias(const ConvSizes& s, const T* bias, T* y) {
@@ -408,6 +435,7 @@ void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias
   if (s.depth() == 0) return fill_with_bias(s, bias, y);
   if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, y);
   if (is_tiny_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, y);
+  if (is_linear(s)) return run_linear(s, x, weight, bias, y);
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, weight, bias, y)) return;
   }

@@ -178,38 +178,173 @@ bool max_plane_of_pairs(const PoolSizes& s, const T* x, T* y, int64_t* indices) 
 
 #endif
 
+// The best elements of a vector of windows so far, and where in the plane they lie.
+template <class D>
+struct BestTaps {
+  using T = hn::TFromD<D>;
+  using DI = hn::RebindToSigned<D>;
+  using I = hn::TFromD<DI>;
+  hn::Vec<D> best;
+  hn::Vec<DI> index;
+
+  HWY_INLINE BestTaps()
+      : best(hn::Set(D(), -std::numeric_limits<T>::infinity())), index(hn::Set(DI(), I{-1})) {}
+
+  // Which lanes of v are better, or NaN where the best is a number.
+  HWY_INLINE hn::Mask<D> better(hn::Vec<D> v) const {
+    return hn::AndNot(hn::Le(v, best), hn::Eq(best, best));
+  }
+  HWY_INLINE void take(hn::Mask<D> lanes, hn::Vec<D> v, hn::Vec<DI> at) {
+    best = hn::IfThenElse(lanes, v, best);
+    index = hn::IfThenElse(hn::RebindMask(DI(), lanes), at, index);
+  }
+  HWY_INLINE void store(int64_t count, T* to, int64_t* to_index) const {
+    const D d;
+    if (count == static_cast<int64_t>(hn::Lanes(d))) {
+      hn::StoreU(best, d, to);
+    } else {
+      hn::BlendedStore(best, first_lanes(d, count), d, to);
+    }
+    store_indices(DI(), index, to_index, count);
+  }
+};
+
+// Any windows, of which some may lie partly outside the plane.
 template <class T>
-void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
-#if HWY_TARGET != HWY_SCALAR
-  if (max_plane_of_pairs(s, x, y, indices)) return;
-#endif
+HWY_INLINE void max_of_windows(const PoolSizes& s, const Window& w, const T* x, T* y,
+                               int64_t* indices) {
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
   using I = hn::TFromD<decltype(di)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto steps = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<I>(s.stride[1])));
-  for_each_window(s, lanes, [&](const Window& w) HWY_ATTR {
-    auto best = hn::Set(d, -std::numeric_limits<T>::infinity());
-    auto index = hn::Set(di, I{-1});
-    for_each_tap(s, w, [&](int64_t row, int64_t iw, int64_t low, int64_t high) HWY_ATTR {
-      const auto v = load_tap(d, x + row, iw, s.stride[1], low, high);
-      const auto at = hn::Add(steps, hn::Set(di, static_cast<I>(row + iw)));
-      // Better, or NaN where the best is a number, or the first.
-      auto take = hn::AndNot(hn::Le(v, best), hn::Eq(best, best));
-      take = hn::Or(take, hn::RebindMask(d, hn::Lt(index, hn::Zero(di))));
-      if (low != 0 || high != lanes) take = hn::And(take, lanes_between(d, low, high));
-      best = hn::IfThenElse(take, v, best);
-      index = hn::IfThenElse(hn::RebindMask(di, take), at, index);
-    });
-    T* to = y + w.oh * s.out_width + w.ow;
-    int64_t* to_index = indices + w.oh * s.out_width + w.ow;
-    if (w.count == lanes) {
-      hn::StoreU(best, d, to);
-    } else {
-      hn::BlendedStore(best, first_lanes(d, w.count), d, to);
-    }
-    store_indices(di, index, to_index, w.count);
+  BestTaps<decltype(d)> taps;
+  for_each_tap(s, w, [&](int64_t row, int64_t iw, int64_t low, int64_t high) HWY_ATTR {
+    const auto v = load_tap(d, x + row, iw, s.stride[1], low, high);
+    const auto at = hn::Add(steps, hn::Set(di, static_cast<I>(row + iw)));
+    // The first element is taken whatever it is.
+    auto take = hn::Or(taps.better(v), hn::RebindMask(d, hn::Lt(taps.index, hn::Zero(di))));
+    if (low != 0 || high != lanes) take = hn::And(take, lanes_between(d, low, high));
+    taps.take(take, v, at);
   });
+  taps.store(w.count, y + w.oh * s.out_width + w.ow, indices + w.oh * s.out_width + w.ow);
+}
+
+// The columns of windows that lie inside the rows of the plane, and for one row of windows the rows
+// of taps that lie inside it.
+struct InsideColumns {
+  int64_t begin, end;
+
+  explicit InsideColumns(const PoolSizes& s) {
+    const int64_t extent = (s.kernel[1] - 1) * s.dilation[1] + 1;
+    begin = std::min((s.padding[1] + s.stride[1] - 1) / s.stride[1], s.out_width);
+    const int64_t room = s.width + s.padding[1] - extent;
+    end = room < 0 ? begin : std::clamp(room / s.stride[1] + 1, begin, s.out_width);
+  }
+};
+
+// A whole vector of windows with no tap outside the rows; `rows` of taps from `top` on are inside
+// the plane, one at least. Whole vectors are read: what they reach must lie in the plane.
+template <int64_t kStride, class T>
+HWY_INLINE void max_of_inside_windows(const PoolSizes& s, int64_t top, int64_t rows, int64_t left,
+                                      const T* x, T* y, int64_t* indices) {
+  const hn::ScalableTag<T> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  using I = hn::TFromD<decltype(di)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto steps = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<I>(kStride)));
+  BestTaps<decltype(d)> taps;
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = (top + r * s.dilation[0]) * s.width + left;
+    for (int64_t c = 0; c < s.kernel[1]; ++c) {
+      const int64_t first = row + c * s.dilation[1];
+      auto v = hn::LoadU(d, x + first);
+#if HWY_TARGET != HWY_SCALAR
+      if constexpr (kStride == 2) v = hn::ConcatEven(d, hn::LoadU(d, x + first + lanes), v);
+#endif
+      const auto at = hn::Add(steps, hn::Set(di, static_cast<I>(first)));
+      if (r + c == 0) {
+        taps.best = v;
+        taps.index = at;
+      } else {
+        taps.take(taps.better(v), v, at);
+      }
+    }
+  }
+  taps.store(lanes, y, indices);
+}
+
+// One window, which may lie partly outside the plane.
+template <class T>
+void max_of_window(const PoolSizes& s, int64_t oh, int64_t ow, const T* x, T* y,
+                   int64_t* indices) {
+  T best = -std::numeric_limits<T>::infinity();
+  int64_t index = -1;
+  for (int64_t r = 0; r < s.kernel[0]; ++r) {
+    const int64_t ih = oh * s.stride[0] - s.padding[0] + r * s.dilation[0];
+    if (ih < 0 || ih >= s.height) continue;
+    for (int64_t c = 0; c < s.kernel[1]; ++c) {
+      const int64_t iw = ow * s.stride[1] - s.padding[1] + c * s.dilation[1];
+      if (iw < 0 || iw >= s.width) continue;
+      const T v = x[ih * s.width + iw];
+      if (index < 0 || (!(v <= best) && best == best)) {
+        best = v;
+        index = ih * s.width + iw;
+      }
+    }
+  }
+  y[oh * s.out_width + ow] = best;
+  indices[oh * s.out_width + ow] = index;
+}
+
+// Neighbouring or every other column: windows inside the rows by whole vectors, of which the last
+// overlaps the one before, and those at the edges one by one. Returns false where edges are wide.
+template <int64_t kStride, class T>
+bool max_plane_by_vectors(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const InsideColumns inside(s);
+  if (s.stride[1] != kStride || inside.end - inside.begin < lanes) return false;
+  if (inside.begin + (s.out_width - inside.end) > lanes) return false;
+  const int64_t reach = (s.kernel[1] - 1) * s.dilation[1] + kStride * lanes;
+  for (int64_t oh = 0; oh < s.out_height; ++oh) {
+    int64_t top = oh * s.stride[0] - s.padding[0], rows = s.kernel[0];
+    for (; rows > 0 && top < 0; --rows) top += s.dilation[0];
+    while (rows > 0 && top + (rows - 1) * s.dilation[0] >= s.height) --rows;
+    const auto one_by_one = [&](int64_t begin, int64_t end) {
+      for (int64_t ow = begin; ow < end; ++ow) max_of_window(s, oh, ow, x, y, indices);
+    };
+    if (rows == 0) {
+      one_by_one(0, s.out_width);
+      continue;
+    }
+    one_by_one(0, inside.begin);
+    for (int64_t ow = inside.begin; ow < inside.end; ow += lanes) {
+      ow = std::min(ow, inside.end - lanes);
+      const int64_t left = ow * kStride - s.padding[1];
+      const int64_t last = (top + (rows - 1) * s.dilation[0]) * s.width + left;
+      if (last + reach > s.height * s.width) {
+        max_of_windows(s, {oh, ow, lanes}, x, y, indices);
+        continue;
+      }
+      max_of_inside_windows<kStride>(s, top, rows, left, x, y + oh * s.out_width + ow,
+                                     indices + oh * s.out_width + ow);
+    }
+    one_by_one(inside.end, s.out_width);
+  }
+  return true;
+}
+
+template <class T>
+void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
+#if HWY_TARGET != HWY_SCALAR
+  if (max_plane_of_pairs(s, x, y, indices)) return;
+  if (max_plane_by_vectors<2>(s, x, y, indices)) return;
+#endif
+  if (max_plane_by_vectors<1>(s, x, y, indices)) return;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  for_each_window(s, lanes,
+                  [&](const Window& w) HWY_ATTR { max_of_windows(s, w, x, y, indices); });
 }
 
 // Windows far apart: the rows of a row of windows are added up first, then the columns of each
