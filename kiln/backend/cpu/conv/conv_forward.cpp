@@ -128,6 +128,31 @@ class StoreTable {
   int64_t vectors_ = 0;
 };
 
+// Reads once, in order, what output pixels [pixel, pixel + count) of one image see of `channels`
+// planes. Tiles read it a few elements at a time from plane after plane, in which the processor sees
+// no order: from memory that would be several times as slow. (Of so many prefetches at once most would
+// be dropped.)
+template <class T>
+void read_ahead(const ConvSizes& s, const T* planes, int64_t channels, int64_t pixel,
+                int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const PatchGeometry& g = s.geometry;
+  const int64_t reach = g.dilation[0] * (g.kernel[0] - 1);
+  const int64_t top = pixel / s.out_width * g.stride[0] - g.padding[0];
+  const int64_t bottom = (pixel + count - 1) / s.out_width * g.stride[0] - g.padding[0] + reach;
+  int64_t begin = std::max<int64_t>(top, 0) * s.width;
+  int64_t end = std::min(bottom + 1, s.height) * s.width;
+  if (s.taps() == 1 && g.stride == IntPair{1, 1} && g.padding == IntPair{0, 0}) {
+    begin = pixel;
+    end = pixel + count;
+  }
+  for (int64_t c = 0; c < channels; ++c, planes += s.plane()) {
+    for (int64_t i = begin; i < end; i += kLine) {
+      static_cast<void>(*static_cast<const volatile T*>(planes + i));
+    }
+  }
+}
+
 // ---- Patches in place
 
 // One image's output rows in bands. A column is a position in the rows of a phase of the padded
@@ -285,12 +310,17 @@ class InPlaceConvolution {
     for (int64_t run = 0; run < weights_.runs(); ++run) {
       const int64_t channel = weights_.first_channel(run, s_);
       weights_.use_for(block, s_, bias_, image % s_.groups, run);
+      const T* planes = x_ + (image * s_.in + channel) * s_.plane();
+      // Over many panels a tile's own prefetches of the next one are enough.
+      if (copied || block.panels < 16) {
+        read_ahead(s_, planes, block.k / s_.taps(), first * s_.out_width, rows * s_.out_width);
+      }
       if (copied) {
         copy_phases(image, channel, block.k / s_.taps(), first, copy.get());
         block.b = copy.get();
         block.b_offsets = in_copy_.get();
       } else {
-        block.b = x_ + (image * s_.in + channel) * s_.plane() + first * s_.width;
+        block.b = planes + first * s_.width;
         block.b_offsets = in_x_.get();
       }
       kernels_.conv_block(block);
@@ -346,6 +376,9 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
     weights.use_for(block, s, bias, group, run);
     block.b_panel = block.k * kernels.columns;
     const T* planes = x + (group * s.in + weights.first_channel(run, s)) * s.plane();
+    for_each_part(0, count, [&](int64_t, int64_t image, int64_t at, int64_t n) {
+      read_ahead(s, planes + image * s.groups * s.in * s.plane(), block.k / s.taps(), at, n);
+    });
     for (int64_t j = 0; j < count; j += kernels.columns) {
       for_each_part(j, std::min<int64_t>(j + kernels.columns, count),
                     [&](int64_t column, int64_t image, int64_t at, int64_t n) {

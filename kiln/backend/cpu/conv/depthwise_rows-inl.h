@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
@@ -125,6 +126,22 @@ HWY_INLINE void sum_four_rows(const DepthwisePlane<T>& p, int64_t top, int64_t l
   }
 }
 
+// Asks for what the next four rows of output pixels, below these, read anew and write. Below the last
+// ones that is the beginning of the next plane. The processor sees no order in so many rows at once.
+template <int kSide, int kStride, class T>
+HWY_INLINE void fetch_next_rows(const DepthwisePlane<T>& p, int64_t top, int64_t left, const T* y) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  const int64_t row = (top + 4) * kStride - p.padding_top + kSide - kStride;
+  const T* x = p.x + row * p.width + left * kStride - p.padding_left;
+#pragma GCC unroll 8
+  for (int r = 0; r < 4 * kStride; ++r) {
+    for (int64_t c = 0; c < kStride * lanes; c += kLine) hwy::Prefetch(x + r * p.width + c);
+  }
+#pragma GCC unroll 4
+  for (int r = 4; r < 8; ++r) __builtin_prefetch(y + r * p.out_width, 1);
+}
+
 template <int kSide, int kStride, class T>
 void apply_plane_of(const DepthwisePlane<T>& p, int64_t first, int64_t count, const T* weight,
                     const T* bias, T* y) {
@@ -133,8 +150,9 @@ void apply_plane_of(const DepthwisePlane<T>& p, int64_t first, int64_t count, co
     // Some of the last four may be computed a second time.
     const int64_t top = std::min(row, count - 4);
     for (int64_t left = 0; left < p.out_width; left += lanes) {
-      sum_four_rows<kSide, kStride>(p, first + top, left, weight, bias,
-                                    y + top * p.out_width + left);
+      T* to = y + top * p.out_width + left;
+      fetch_next_rows<kSide, kStride>(p, first + top, left, to);
+      sum_four_rows<kSide, kStride>(p, first + top, left, weight, bias, to);
     }
   }
 }
