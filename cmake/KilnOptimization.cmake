@@ -3,7 +3,7 @@
 # These check, choose and call, and what takes time stands below them; or nobody waits for them: files
 # are read at the disk's pace, and the reference backend is there to be right. They are half as large so.
 set(small_sources "")
-foreach(folder backend/batched backend/reference graph graph/file io metrics nn rl train)
+foreach(folder backend/batched backend/reference graph graph/file graph/passes io metrics nn rl train)
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/${folder}/*.cpp")
   list(APPEND small_sources ${found})
 endforeach()

@@ -284,6 +284,9 @@ class CallCapture {
                                     .common_subexpressions = options_.common_subexpressions,
                                     .constant_folding = options_.constant_folding,
                                     .freeze = options_.freeze,
+                                    .norm_folding = options_.norm_folding && !options_.exact,
+                                    .merged_products = options_.merged_products && !options_.exact,
+                                    .epilogues = options_.epilogues,
                                     .fusion = options_.fusion};
     graph::PassReport report;
     const graph::PauseCapture pause;

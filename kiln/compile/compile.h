@@ -10,8 +10,8 @@
 //   });
 //   for (...) losses.push_back(step(x, y));
 //
-// Results, gradients and random numbers are those of the function itself, bit for bit.
-// docs/graphs.md says what a function may do.
+// Results, gradients and random numbers are those of the function itself, bit for bit, but with
+// `freeze`. docs/graphs.md says what a function may do.
 #pragma once
 
 #include <functional>
@@ -45,11 +45,17 @@ struct CompileOptions {
   // Parameters and buffers of the modules keep their values: what depends on them alone is computed
   // once. For inference.
   bool freeze = false;
+  // Every bit is that of the function. Without it, freeze also folds norms into products and merges
+  // products, which round in another order.
+  bool exact = false;
 
   // Passes, each of which can be left out.
   bool dead_code = true;
   bool common_subexpressions = true;
   bool constant_folding = true;
+  bool norm_folding = true;
+  bool merged_products = true;
+  bool epilogues = true;
   bool fusion = true;
 };
 

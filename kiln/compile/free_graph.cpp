@@ -163,14 +163,15 @@ graph::Sizes FreeGraph::sizes_of(const std::vector<Tensor>& inputs) const {
 std::shared_ptr<const graph::Plan> FreeGraph::plan(const std::vector<Tensor>& inputs) const {
   const graph::Sizes sizes = sizes_of(inputs);
   const std::lock_guard lock(mutex_);
-  const auto known = std::ranges::find_if(plans_, [&](const auto& p) { return p.first == sizes; });
+  const auto known = std::ranges::find_if(plans_, [&](const auto& p) { return p.sizes == sizes; });
   if (known != plans_.end()) {
     std::rotate(plans_.begin(), known, known + 1);
-    return plans_.front().second;
+    return plans_.front().plan;
   }
   std::shared_ptr<const graph::Plan> made;
+  graph::PassReport report;
   try {
-    made = std::make_shared<const graph::Plan>(graph::optimized(at(sizes), {.fusion = false}));
+    made = std::make_shared<const graph::Plan>(graph::optimized(at(sizes), {}, &report));
   } catch (const Error& error) {
     std::string text;
     for (size_t i = 0; i < sizes.size(); ++i) {
@@ -178,9 +179,14 @@ std::shared_ptr<const graph::Plan> FreeGraph::plan(const std::vector<Tensor>& in
     }
     throw_error<ValueError>("graph: it does not take ", text, ": ", error.what());
   }
-  plans_.insert(plans_.begin(), {sizes, made});
+  plans_.insert(plans_.begin(), {sizes, made, std::move(report.lines)});
   if (plans_.size() > kMostPlans) plans_.pop_back();
   return made;
+}
+
+std::vector<std::string> FreeGraph::report() const {
+  const std::lock_guard lock(mutex_);
+  return plans_.empty() ? std::vector<std::string>{} : plans_.front().report;
 }
 
 void FreeGraph::save(const std::string& path) const {

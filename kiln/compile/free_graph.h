@@ -32,8 +32,10 @@ class FreeGraph {
   // Throws ValueError, which names the node, when the graph does not take these sizes.
   Json json_at(const graph::Sizes& sizes) const;
   graph::Graph at(const graph::Sizes& sizes) const;
-  // The plan for inputs of these shapes: made once for each of the last few.
+  // The plan for inputs of these shapes, fused: made once for each of the last few.
   std::shared_ptr<const graph::Plan> plan(const std::vector<Tensor>& inputs) const;
+  // What the passes did for the plan that was asked for last.
+  std::vector<std::string> report() const;
   void save(const std::string& path) const;
 
  private:
@@ -44,7 +46,13 @@ class FreeGraph {
   graph::Sizes example_;
   Constants constants_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::pair<graph::Sizes, std::shared_ptr<const graph::Plan>>> plans_;
+  // Graphs of the last few sizes, the last one first.
+  struct Prepared {
+    graph::Sizes sizes;
+    std::shared_ptr<const graph::Plan> plan;
+    std::vector<std::string> report;
+  };
+  mutable std::vector<Prepared> plans_;
 };
 
 }  // namespace kiln

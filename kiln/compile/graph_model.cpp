@@ -50,6 +50,15 @@ void make_constants(graph::Graph& graph) {
   });
 }
 
+// What is kept in files: rows as they were recorded, so that other versions and ONNX have them.
+constexpr graph::PassOptions kStored = {.epilogues = false, .fusion = false};
+graph::PassOptions stored_passes(const CaptureModelOptions& options) {
+  graph::PassOptions out = kStored;
+  out.freeze = options.freeze;
+  out.norm_folding = out.merged_products = !options.exact;
+  return out;
+}
+
 // A name of its own for each constant; the one that it has, where that is free.
 std::vector<std::string> tensor_names(const graph::Graph& graph) {
   std::vector<std::string> out;
@@ -71,17 +80,26 @@ GraphModel::GraphModel(graph::Graph graph, std::vector<std::string> output_names
     : output_names_(std::move(output_names)) {
   const graph::Effects effects(graph);
   for (const graph::ValueId id : graph.inputs) written_.push_back(effects.is_written(id) ? 1 : 0);
-  plan_ = std::make_shared<const graph::Plan>(std::move(graph));
+  graph_ = std::make_shared<const graph::Graph>(std::move(graph));
+  graph::PassReport report;
+  plan_ = std::make_shared<const graph::Plan>(graph::optimized(*graph_, {}, &report));
+  report_ = std::move(report.lines);
 }
 
 GraphModel::GraphModel(std::shared_ptr<const FreeGraph> free)
-    : GraphModel(graph::optimized(free->at(free->example()), {.fusion = false}),
-                 free->output_names()) {
+    : GraphModel(graph::optimized(free->at(free->example()), kStored), free->output_names()) {
+  plan_ = nullptr;
   free_ = std::move(free);
 }
 
+std::string GraphModel::explain() const {
+  std::string out;
+  for (const std::string& line : free_ == nullptr ? report_ : free_->report()) out += line + "\n";
+  return out;
+}
+
 TensorList GraphModel::operator()(const TensorList& inputs) const {
-  const graph::Graph& graph = plan_->graph();
+  const graph::Graph& graph = *graph_;
   if (inputs.size() != graph.inputs.size()) {
     throw_error<ValueError>("graph: expected ", graph.inputs.size(), " inputs; got ",
                             inputs.size());
@@ -345,6 +363,11 @@ std::shared_ptr<FreeGraph> captured_at(const Compiled::Function& f, const Tensor
     auto [graph, names] = recorded(f, given, options);
     const graph::PauseCapture pause;
     graph::remove_dead_code(graph);
+    if (options.freeze) {
+      graph::PassOptions passes = stored_passes(options);
+      passes.any_size = true;
+      graph = graph::optimized(std::move(graph), passes);
+    }
     const std::vector<std::string> tensors = tensor_names(graph);
     graphs.push_back(graph::to_json(graph, tensors, names));
     Constants here = constants_of(graph, tensors);
@@ -389,8 +412,8 @@ GraphModel detail::capture_function(const Compiled::Function& f, const TensorLis
   if (dims.names.empty()) {
     auto [graph, names] = recorded(f, inputs, options);
     const graph::PauseCapture pause;
-    // Not the parameters: they stay by their names.
-    return {graph::optimized(std::move(graph), {.fusion = false}), std::move(names)};
+    // Parameters stay by their names, unless they are frozen.
+    return {graph::optimized(std::move(graph), stored_passes(options)), std::move(names)};
   }
   const TensorList expected = f(inputs);
   for (int attempt = 0;; ++attempt) {

@@ -29,6 +29,11 @@ struct CaptureModelOptions {
   // Dims of inputs that stay free, by names: {{"image", {{0, "batch"}}}}. Dims of one name have one
   // size. The function is then called at several sizes.
   std::map<std::string, std::map<int64_t, std::string>> dynamic_axes = {};
+  // The modules' parameters and buffers keep the values that they have now: batch norms are folded
+  // into products, products of one tensor are merged, and what depends on weights alone is computed
+  // beforehand. Results differ by rounding; with `exact` only what keeps each bit is done.
+  bool freeze = false;
+  bool exact = false;
 };
 
 class FreeGraph;
@@ -50,11 +55,14 @@ class GraphModel {
   // Of a model with one input and one output.
   Tensor operator()(const Tensor& x) const;
 
-  // With free dims: that of the sizes which it was captured with.
-  const graph::Graph& graph() const { return plan_->graph(); }
+  // What a file holds: nothing is fused yet. With free dims: that of the sizes which it was
+  // captured with.
+  const graph::Graph& graph() const { return *graph_; }
   std::vector<std::string> input_names() const;
   const std::vector<std::string>& output_names() const { return output_names_; }
   std::string str() const;
+  // What the passes made of the graph that runs; with free dims of that of the last call's sizes.
+  std::string explain() const;
 
   // The names of the free dims, in order; none when every size is fixed.
   std::vector<std::string> free_dims() const;
@@ -77,8 +85,10 @@ class GraphModel {
                                              const CaptureModelOptions& options);
   explicit GraphModel(std::shared_ptr<const FreeGraph> free);
 
-  std::shared_ptr<const graph::Plan> plan_;
-  std::shared_ptr<const FreeGraph> free_;  // null: every size is fixed
+  std::shared_ptr<const graph::Graph> graph_;
+  std::shared_ptr<const graph::Plan> plan_;  // null with free dims
+  std::shared_ptr<const FreeGraph> free_;    // null: every size is fixed
+  std::vector<std::string> report_;          // of the passes
   std::vector<std::string> output_names_;
   std::vector<char> written_;  // which inputs the graph writes to
 };

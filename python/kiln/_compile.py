@@ -216,12 +216,14 @@ class CompiledFunction:
         fullgraph: bool = False,
         max_variants: int = 8,
         freeze: bool = False,
+        exact: bool = False,
         passes: bool = True,
     ) -> None:
         self._function = function
         self._fullgraph = fullgraph
         self._max_variants = max_variants
         self._freeze = freeze
+        self._exact = exact
         self._passes = passes
         self._variants: dict[Any, Any] = {}
         self._surroundings = None
@@ -292,9 +294,7 @@ class CompiledFunction:
         bound = self.__dict__.setdefault("_bound", weakref.WeakKeyDictionary())
         if instance not in bound:
             method = types.MethodType(self._function, instance)
-            bound[instance] = CompiledFunction(
-                method, self._fullgraph, self._max_variants, self._freeze, self._passes
-            )
+            bound[instance] = CompiledFunction(method, *self._options())
         return bound[instance]
 
     def explain(self) -> str:
@@ -325,15 +325,16 @@ class CompiledFunction:
         self._surroundings = None
         self._eager = 0
 
+    def _options(self):
+        return self._fullgraph, self._max_variants, self._freeze, self._exact, self._passes
+
     def __reduce__(self) -> Any:
-        options = (self._fullgraph, self._max_variants, self._freeze, self._passes)
-        return CompiledFunction, (self._function, *options)
+        return CompiledFunction, (self._function, *self._options())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
         import copy
 
-        options = (self._fullgraph, self._max_variants, self._freeze, self._passes)
-        return CompiledFunction(copy.deepcopy(self._function, memo), *options)
+        return CompiledFunction(copy.deepcopy(self._function, memo), *self._options())
 
 
 class _Variant:
@@ -357,6 +358,7 @@ class _Variant:
             owner._max_variants,
             [x for x in held if x is not None],
             owner._freeze,
+            owner._exact,
             owner._passes,
         )
 
@@ -422,7 +424,7 @@ class CompiledModule:
         return self._compiled.counts()
 
 
-_OPTIONS = {"max_variants", "freeze", "passes"}
+_OPTIONS = {"max_variants", "freeze", "exact", "passes"}
 
 
 def _options_of(backend, mode, options):
@@ -454,8 +456,9 @@ def compile(
 
     fullgraph: a model that cannot be one graph is an error that names the line; without, it is
     computed eagerly. options: max_variants (8), how many shapes, modes and arguments are kept;
-    freeze (False), parameters keep their values, for inference; passes (True), the graph is
-    optimized. disable: the model itself. dynamic, backend and mode are PyTorch's; each shape is a
+    freeze (False), parameters keep their values, for inference: norms are folded into products and
+    products of one tensor merged; exact (False), only what keeps each bit; passes (True), the graph
+    is optimized. disable: the model itself. dynamic, backend and mode are PyTorch's; each shape is a
     variant of its own, and there is one backend. Without a model: a decorator.
 
     >>> double = kiln.compile(lambda x: x * 2)

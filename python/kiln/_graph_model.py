@@ -56,6 +56,16 @@ class GraphModel:
         """The tensors that the graph holds, by name: parameters, buffers, numbers."""
         return dict(self._captured.constants())
 
+    def explain(self) -> str:
+        """What was fused, folded and merged in the graph that runs, a line for each; with free dims
+        in that of the last call's sizes.
+
+        >>> graph = kiln.capture(nn.Sequential(nn.Linear(2, 4), nn.ReLU()), kiln.zeros(3, 2))
+        >>> graph.explain()
+        'epilogues: 1 rows joined to linear layers\\n'
+        """
+        return self._captured.explain()
+
     def to_dot(self) -> str:
         """The graph for Graphviz."""
         return self._captured.to_dot()
@@ -141,13 +151,18 @@ def capture(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     dynamic_shapes: Any = None,
+    freeze: bool = False,
+    exact: bool = False,
 ) -> GraphModel:
     """model(*args, **kwargs), called once, as a GraphModel.
 
     args: a tensor or a tuple; its tensors are the graph's inputs, other arguments keep their
     values. dynamic_shapes: dims of inputs that stay free, by names: {"x": {0: "batch"}}, or a tuple
     of such dicts in the inputs' order; dims of one name have one size. The model is then called at
-    several sizes. A module in training mode draws random numbers and changes its buffers: call
+    several sizes. freeze: parameters and buffers keep the values that they have now; batch norms are
+    folded into products, products of one tensor merged, and what depends on weights alone is
+    computed beforehand, so that results differ by rounding. exact: with freeze, only what keeps each
+    bit is done. A module in training mode draws random numbers and changes its buffers: call
     eval() first. Throws what model throws, and RuntimeError for one that reads values of tensors,
     or in which a size is no expression of the free ones.
 
@@ -189,6 +204,8 @@ def capture(
             list(input_names or ()),
             list(output_names or ()),
             _free_dims(dynamic_shapes, names),
+            bool(freeze),
+            bool(exact),
         )
     )
 

@@ -12,7 +12,8 @@ namespace {
 
 GraphModel captured(nb::callable function, nb::handle inputs, nb::handle names, nb::handle tensors,
                     const std::vector<std::string>& input_names,
-                    const std::vector<std::string>& output_names, const nb::dict& dynamic_axes) {
+                    const std::vector<std::string>& output_names, const nb::dict& dynamic_axes,
+                    bool freeze, bool exact) {
   CaptureModelOptions options;
   for (const auto& [input, dims] : dynamic_axes) {
     auto& those = options.dynamic_axes[nb::cast<std::string>(input)];
@@ -22,6 +23,8 @@ GraphModel captured(nb::callable function, nb::handle inputs, nb::handle names, 
   }
   options.input_names = input_names;
   options.output_names = output_names;
+  options.freeze = freeze;
+  options.exact = exact;
   const TensorList held = tensors_of(tensors);
   size_t i = 0;
   for (nb::handle name : names) {
@@ -90,10 +93,11 @@ void bind_graph_model(nb::module_& m) {
              return out;
            })
       .def("nodes", [](const GraphModel& self) { return self.graph().nodes.size(); })
+      .def("explain", [](const GraphModel& self) { return self.explain(); })
       .def("to_dot", [](const GraphModel& self) { return self.graph().to_dot(); })
       .def("__str__", [](const GraphModel& self) { return self.str(); });
   m.def("_capture_model", &captured, "function"_a, "inputs"_a, "names"_a, "tensors"_a,
-        "input_names"_a, "output_names"_a, "dynamic_axes"_a);
+        "input_names"_a, "output_names"_a, "dynamic_axes"_a, "freeze"_a, "exact"_a);
   m.def("_load_graph_model", [](const std::string& path) {
     Unlocked lock;
     return GraphModel::load(path);

@@ -17,8 +17,13 @@ using graph::PassOptions;
 using Tensors = std::vector<Tensor>;
 using ListFunction = std::function<Tensors(const Tensors&)>;
 
-constexpr PassOptions kNone = {
-    .dead_code = false, .common_subexpressions = false, .constant_folding = false, .fusion = false};
+constexpr PassOptions kNone = {.dead_code = false,
+                               .common_subexpressions = false,
+                               .constant_folding = false,
+                               .norm_folding = false,
+                               .merged_products = false,
+                               .epilogues = false,
+                               .fusion = false};
 
 std::vector<ErasedTensor> inner_of(const Tensors& xs) {
   std::vector<ErasedTensor> out;

@@ -19,9 +19,15 @@ bool draws(const Node& node) {
   });
 }
 
+// What only moves all elements of a tensor.
+bool keeps_elements(const Node& node) {
+  return node.row == kRow_float_reshape || node.row == kRow_float_permute ||
+         node.row == kRow_float_contiguous;
+}
+
 }  // namespace
 
-void fold_constants(Graph& graph, bool freeze, PassReport* report) {
+void fold_constants(Graph& graph, bool freeze, PassReport* report, ValueId own_from) {
   const Effects effects(graph);
   std::vector<char> constant(graph.values.size(), 0);
   if (freeze) {
@@ -36,6 +42,7 @@ void fold_constants(Graph& graph, bool freeze, PassReport* report) {
   size_t folded = 0;
   for (Node& node : graph.nodes) {
     bool fold = node.kind == NodeKind::row && !node.has_effect() && !draws(node);
+    fold = fold && (own_from < 0 || keeps_elements(node) || node.results[0] >= own_from);
     int64_t given = 0, made = 0;
     node.each_operand([&](const Operand& o) {
       fold = fold && constant[static_cast<size_t>(o.value)] != 0;

@@ -1,4 +1,5 @@
-// The passes: what changes a graph and keeps what it computes, bit for bit.
+// The passes: what changes a graph and keeps what it computes. Bit for bit, but for two of them
+// that frozen weights allow.
 #pragma once
 
 #include <string>
@@ -16,6 +17,12 @@ struct PassOptions {
   // Constants that nothing in the graph writes to keep the values that they have now: for
   // inference with weights that nobody changes.
   bool freeze = false;
+  // The graph is one of several for other sizes: only what holds for all of them is computed once.
+  bool any_size = false;
+  // Of frozen weights alone. They compute in another order, so that results differ by rounding.
+  bool norm_folding = true;
+  bool merged_products = true;
+  bool epilogues = true;
   bool fusion = true;
 };
 
@@ -30,8 +37,18 @@ Graph optimized(Graph graph, const PassOptions& options = {}, PassReport* report
 void remove_dead_code(Graph& graph, PassReport* report = nullptr);
 // Of nodes that compute the same, the first stays.
 void share_common_subexpressions(Graph& graph, PassReport* report = nullptr);
-// What depends on nothing that changes is computed once.
-void fold_constants(Graph& graph, bool freeze, PassReport* report = nullptr);
+// What depends on nothing that changes is computed once. From own_from on: weights in another form
+// alone, and rows that make values from that number on.
+void fold_constants(Graph& graph, bool freeze, PassReport* report = nullptr,
+                    ValueId own_from = kNoValue);
+// Batch norms in evaluation become part of the products before or behind them, whose weights must
+// be constants that nothing writes to. How many; their new weights are rows for fold_constants.
+int fold_norms(Graph& graph, PassReport* report = nullptr);
+// Products of one operand with several such constants become one. How many there are then; their
+// weights are joined by rows for fold_constants.
+int merge_products(Graph& graph, PassReport* report = nullptr);
+// An activation behind a linear layer, and what is added to it, become part of its row.
+void join_epilogues(Graph& graph, PassReport* report = nullptr);
 // Elementwise rows on large tensors run together (Note [Tiles] in fused.h).
 void fuse_elementwise(Graph& graph, PassReport* report = nullptr);
 

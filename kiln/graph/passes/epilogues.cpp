@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <optional>
+
+#include "kiln/graph/passes/passes.h"
+#include "kiln/graph/passes/rewrite.h"
+
+namespace kiln::graph {
+
+namespace {
+
+// An activation behind a linear layer, and a residual that is added to it, become part of the
+// layer's row: float_linear_activation gives the numbers of the rows one after another.
+std::optional<Activation> activation_of(const Node& node) {
+  if (node.kind != NodeKind::row || node.has_effect()) return std::nullopt;
+  switch (node.row) {
+    case kRow_float_relu:
+      return Activation::relu;
+    case kRow_float_gelu:
+      return std::get<bool>(node.arguments[1].attribute) ? Activation::gelu_tanh : Activation::gelu;
+    case kRow_float_silu:
+      return Activation::silu;
+    case kRow_float_tanh:
+      return Activation::tanh;
+    case kRow_float_sigmoid:
+      return Activation::sigmoid;
+    default:
+      return std::nullopt;
+  }
+}
+
+class Epilogues {
+ public:
+  Epilogues(Graph& graph, PassReport* report)
+      : graph_(graph), effects_(graph), uses_(uses_of(graph)), report_(report) {}
+
+  void run() {
+    std::vector<Node>& nodes = graph_.nodes;
+    user_.assign(graph_.values.size(), -1);
+    made_.assign(graph_.values.size(), -1);
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      nodes[n].each_operand(
+          [&](const Operand& o) { user_[static_cast<size_t>(o.value)] = int(n); });
+      for (const ValueId id : nodes[n].results) made_[static_cast<size_t>(id)] = int(n);
+    }
+    std::vector<char> gone(nodes.size(), 0);
+    int joined = 0;
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      if (is_plain_row(nodes[n], kRow_float_linear) && gone[n] == 0) joined += join(n, gone);
+    }
+    std::vector<Node> kept;
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      if (gone[n] == 0) kept.push_back(std::move(nodes[n]));
+    }
+    nodes = std::move(kept);
+    if (report_ != nullptr && joined != 0) {
+      report_->lines.push_back(concat("epilogues: ", joined, " rows joined to linear layers"));
+    }
+  }
+
+ private:
+  // The one node that reads a value, when nothing else may see it.
+  int follower(ValueId id) const {
+    const bool hidden = uses_[static_cast<size_t>(id)] == 1 && !effects_.is_written(id) &&
+                        graph_[id].origin == Origin::node;
+    return hidden ? user_[static_cast<size_t>(id)] : -1;
+  }
+
+  // The other operand of an addition in which `id` keeps its shape and dtype; it must be there
+  // before.
+  ValueId residual_of(const Node& node, ValueId id) const {
+    if (!is_plain_row(node, kRow_float_add)) return kNoValue;
+    const ValueId a = operand_of(node, 0), b = operand_of(node, 1);
+    const ValueId other = a == id ? b : a;
+    if (other == id || !(graph_[other].shape == graph_[id].shape) ||
+        graph_[other].dtype != graph_[id].dtype) {
+      return kNoValue;
+    }
+    return other;
+  }
+
+  // Whether something between two nodes writes what the first reads: it moves to the second.
+  bool changes_between(size_t from, size_t to) const {
+    bool changes = false;
+    const Node& product = graph_.nodes[from];
+    for (size_t n = from + 1; n < to; ++n) {
+      const Node& node = graph_.nodes[n];
+      if (node.kind == NodeKind::call) return true;
+      each_write(node, [&](ValueId id) {
+        product.each_operand(
+            [&](const Operand& o) { changes |= graph_[o.value].memory == graph_[id].memory; });
+      });
+    }
+    return changes;
+  }
+
+  int join(size_t n, std::vector<char>& gone) {
+    std::vector<Node>& nodes = graph_.nodes;
+    ValueId y = nodes[n].results[0];
+    Activation activation = Activation::none;
+    ValueId residual = kNoValue;
+    std::vector<size_t> rows;
+    int next = follower(y);
+    if (next >= 0) {
+      if (const auto found = activation_of(nodes[static_cast<size_t>(next)])) {
+        activation = *found;
+        rows.push_back(static_cast<size_t>(next));
+        y = nodes[rows.back()].results[0];
+        next = follower(y);
+      }
+    }
+    if (next >= 0) {
+      residual = residual_of(nodes[static_cast<size_t>(next)], y);
+      if (residual != kNoValue) rows.push_back(static_cast<size_t>(next));
+    }
+    if (rows.empty() || changes_between(n, rows.back())) return 0;
+    Node& last = nodes[rows.back()];
+    const ValueId result = last.results[0];
+    Node node;
+    node.row = kRow_float_linear_activation;
+    node.name = row_name(node.row);
+    node.arguments = nodes[n].arguments;
+    node.arguments.push_back(RowWriter::tensor(residual));
+    node.arguments.push_back(RowWriter::attribute(activation));
+    node.results = {result};
+    last = std::move(node);
+    gone[n] = 1;
+    for (size_t i = 0; i + 1 < rows.size(); ++i) gone[rows[i]] = 1;
+    return static_cast<int>(rows.size());
+  }
+
+  Graph& graph_;
+  Effects effects_;
+  std::vector<int> uses_, user_, made_;
+  PassReport* report_;
+};
+
+}  // namespace
+
+void join_epilogues(Graph& graph, PassReport* report) { Epilogues(graph, report).run(); }
+
+}  // namespace kiln::graph
