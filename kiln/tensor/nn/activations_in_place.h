@@ -1,6 +1,6 @@
 // Activations in place, of floating point tensors of any shape: each writes its result over x and
-// returns x. They throw DTypeError for other dtypes, and AutodiffError as every op in place does for
-// a leaf that requires a gradient.
+// returns x. They throw DTypeError for other dtypes, and AutodiffError as every op in place does
+// for a leaf that requires a gradient.
 #pragma once
 
 #include "kiln/tensor/tensor.h"

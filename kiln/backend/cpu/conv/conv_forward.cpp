@@ -128,10 +128,17 @@ class StoreTable {
   int64_t vectors_ = 0;
 };
 
+// Whether each output pixel sees the input pixel in its own place and nothing else.
+bool sees_whole_planes(const ConvSizes& s) {
+  const PatchGeometry& g = s.geometry;
+  return s.taps() == 1 && g.stride == IntPair{1, 1} && g.padding == IntPair{0, 0} &&
+         s.out_width == s.width && s.out_height == s.height;
+}
+
 // Reads once, in order, what output pixels [pixel, pixel + count) of one image see of `channels`
-// planes. Tiles read it a few elements at a time from plane after plane, in which the processor sees
-// no order: from memory that would be several times as slow. (Of so many prefetches at once most would
-// be dropped.)
+// planes. Tiles read it a few elements at a time from plane after plane, in which the processor
+// sees no order: from memory that would be several times as slow. (Of so many prefetches at once
+// most would be dropped.)
 template <class T>
 void read_ahead(const ConvSizes& s, const T* planes, int64_t channels, int64_t pixel,
                 int64_t count) {
@@ -142,7 +149,7 @@ void read_ahead(const ConvSizes& s, const T* planes, int64_t channels, int64_t p
   const int64_t bottom = (pixel + count - 1) / s.out_width * g.stride[0] - g.padding[0] + reach;
   int64_t begin = std::max<int64_t>(top, 0) * s.width;
   int64_t end = std::min(bottom + 1, s.height) * s.width;
-  if (s.taps() == 1 && g.stride == IntPair{1, 1} && g.padding == IntPair{0, 0}) {
+  if (sees_whole_planes(s)) {
     begin = pixel;
     end = pixel + count;
   }
@@ -451,6 +458,36 @@ void run_linear(const ConvSizes& s, const T* x, const T* weight, const T* bias, 
   }
 }
 
+// Pixels of one image up to which its weights had better be read where they lie: packed, they would
+// be used too seldom.
+constexpr int64_t kFewPixels = 256;
+
+// One image in one group: a product of the weights and its patches, or the planes themselves.
+template <class T>
+void run_few_pixels(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+  const PatchGeometry& g = s.geometry;
+  const int64_t n = s.pixels();
+  const bool direct = sees_whole_planes(s);
+  const Scratch<T> patches(direct ? 0 : s.depth() * n);
+  if (!direct) {
+    parallel_for(s.in, std::max<int64_t>(kGrain / (s.taps() * n), 1),
+                 [&](int64_t begin, int64_t end) {
+                   patch_kernels<T>().pack(g, x + begin * s.plane(), end - begin, 0, n,
+                                           patches.get() + begin * s.taps() * n, n, n);
+                 });
+  }
+  Gemm<T> product;
+  product.m = s.out;
+  product.n = n;
+  product.k = s.depth();
+  product.a = {weight, s.depth(), 1};
+  product.b = {direct ? x : patches.get(), n, 1};
+  product.c = y;
+  product.c_row = n;
+  product.row_bias = bias;
+  gemm(product);
+}
+
 // No products at all: the bias.
 template <class T>
 void fill_with_bias(const ConvSizes& s, const T* bias, T* y) {
@@ -471,6 +508,9 @@ void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias
   if (is_linear(s)) return run_linear(s, x, weight, bias, y);
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, weight, bias, y)) return;
+  }
+  if (s.batch == 1 && s.groups == 1 && s.pixels() <= kFewPixels) {
+    return run_few_pixels(s, x, weight, bias, y);
   }
   const Bands bands(s, gemm_kernels<T>());
   if (in_place_pays(s, bands)) {

@@ -126,8 +126,9 @@ HWY_INLINE void sum_four_rows(const DepthwisePlane<T>& p, int64_t top, int64_t l
   }
 }
 
-// Asks for what the next four rows of output pixels, below these, read anew and write. Below the last
-// ones that is the beginning of the next plane. The processor sees no order in so many rows at once.
+// Asks for what the next four rows of output pixels, below these, read anew and write. Below the
+// last ones that is the beginning of the next plane. The processor sees no order in so many rows at
+// once.
 template <int kSide, int kStride, class T>
 HWY_INLINE void fetch_next_rows(const DepthwisePlane<T>& p, int64_t top, int64_t left, const T* y) {
   constexpr int64_t kLine = 64 / sizeof(T);

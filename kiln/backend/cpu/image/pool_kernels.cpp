@@ -276,8 +276,7 @@ HWY_INLINE void max_of_inside_windows(const PoolSizes& s, int64_t top, int64_t r
 
 // One window, which may lie partly outside the plane.
 template <class T>
-void max_of_window(const PoolSizes& s, int64_t oh, int64_t ow, const T* x, T* y,
-                   int64_t* indices) {
+void max_of_window(const PoolSizes& s, int64_t oh, int64_t ow, const T* x, T* y, int64_t* indices) {
   T best = -std::numeric_limits<T>::infinity();
   int64_t index = -1;
   for (int64_t r = 0; r < s.kernel[0]; ++r) {
@@ -343,8 +342,7 @@ void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
 #endif
   if (max_plane_by_vectors<1>(s, x, y, indices)) return;
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  for_each_window(s, lanes,
-                  [&](const Window& w) HWY_ATTR { max_of_windows(s, w, x, y, indices); });
+  for_each_window(s, lanes, [&](const Window& w) HWY_ATTR { max_of_windows(s, w, x, y, indices); });
 }
 
 // Windows far apart: the rows of a row of windows are added up first, then the columns of each

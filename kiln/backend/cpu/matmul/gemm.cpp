@@ -448,16 +448,49 @@ bool is_done_without_tiles(const Gemm<T>& g) {
   return multiply_vector(g) || multiply_few_rows(g);
 }
 
-}  // namespace
-
+// How many columns at the end a product leaves to dot products: one or two beyond a few whole
+// vectors, as 49 pixels have, would have the tiles compute a vector more for all rows. As with
+// vectors, it depends on the whole problem alone.
 template <class T>
-void gemm_serial(const Gemm<T>& g) {
-  if (!is_done_without_tiles(g)) multiply_tile(g);
+int64_t columns_left(const Gemm<T>& g) {
+  const int64_t lanes = gemm_kernels<T>().lanes;
+  const int64_t left = g.n % lanes;
+  const bool pays = left > 0 && left <= lanes / 8 && g.n > lanes && g.n < 8 * lanes &&
+                    g.m >= 4 * lanes && g.k >= 4 * lanes;
+  return pays && g.a.column == 1 && !g.has_finish() ? left : 0;
 }
 
+// The last `count` columns of C by dot products of the rows of A.
 template <class T>
-void gemm(const Gemm<T>& g) {
-  if (is_done_without_tiles(g)) return;
+void multiply_last_columns(const Gemm<T>& g, int64_t count) {
+  const int64_t first = g.n - count;
+  const Scratch<T> x(count * g.k);
+  for (int64_t p = 0; p < g.k; ++p) {
+    const T* from = g.b.data + p * g.b.row + first * g.b.column;
+    for (int64_t j = 0; j < count; ++j) x[j * g.k + p] = from[j * g.b.column];
+  }
+  const Scratch<T> sums(count * g.m);
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  const int64_t grain = std::max<int64_t>(kPieceWork / g.k / 64 * 64, 64);
+  parallel_for(g.m, grain, [&](int64_t begin, int64_t end) {
+    kernels.dots_of_rows(count, x.get(), g.k, g.a.data + begin * g.a.row, g.a.row, end - begin, g.k,
+                         sums.get() + begin, g.m);
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = 0; j < count; ++j) {
+        T& c = g.c[i * g.c_row + first + j];
+        T sum = sums[j * g.m + i];
+        if (g.accumulate) sum += c;
+        if (g.row_bias != nullptr) sum += g.row_bias[i];
+        if (g.column_bias != nullptr) sum += g.column_bias[first + j];
+        c = sum;
+      }
+    }
+  });
+}
+
+// On as many threads as pay off.
+template <class T>
+void multiply_tiles(const Gemm<T>& g) {
   const int64_t work = g.m * g.n * g.k;
   const int threads = num_threads();
   if (work < kSerialWork || threads == 1 || in_parallel_region()) return multiply_tile(g);
@@ -500,6 +533,28 @@ void gemm(const Gemm<T>& g) {
       multiply_tile(tile);
     }
   });
+}
+
+}  // namespace
+
+template <class T>
+void gemm_serial(const Gemm<T>& whole) {
+  if (is_done_without_tiles(whole)) return;
+  Gemm<T> g = whole;
+  const int64_t left = columns_left(whole);
+  if (left > 0) multiply_last_columns(whole, left);
+  g.n -= left;
+  multiply_tile(g);
+}
+
+template <class T>
+void gemm(const Gemm<T>& whole) {
+  if (is_done_without_tiles(whole)) return;
+  Gemm<T> g = whole;
+  const int64_t left = columns_left(whole);
+  g.n -= left;
+  multiply_tiles(g);
+  if (left > 0) multiply_last_columns(whole, left);
 }
 
 template void gemm_serial(const Gemm<float>&);
