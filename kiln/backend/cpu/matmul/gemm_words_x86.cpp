@@ -8,6 +8,7 @@
 
 #include "kiln/backend/cpu/kernel_table.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 
 #if HWY_ARCH_X86_64 && (HWY_TARGETS & HWY_AVX3)
 #define KILN_HAS_WORD_KERNELS 1
@@ -166,6 +167,7 @@ template <int kRows>
 void some_dots(const int8_t* HWY_RESTRICT x, const int8_t* HWY_RESTRICT rows, int64_t row,
                int64_t k, int32_t excess, int32_t* sums) {
   const __m512i flip = _mm512_set1_epi8(-128);
+  const int64_t ahead = fetched_ahead<int8_t>(k, kRows * row);
   __m512i even[kRows], odd[kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) even[r] = odd[r] = _mm512_setzero_si512();
@@ -176,6 +178,8 @@ void some_dots(const int8_t* HWY_RESTRICT x, const int8_t* HWY_RESTRICT rows, in
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const int8_t* from = rows + r * row + p;
+      __builtin_prefetch(from + ahead);
+      __builtin_prefetch(from + ahead + 64);
       even[r] = _mm512_dpbusd_epi32(even[r], _mm512_xor_si512(_mm512_loadu_si512(from), flip), x0);
       odd[r] =
           _mm512_dpbusd_epi32(odd[r], _mm512_xor_si512(_mm512_loadu_si512(from + 64), flip), x1);

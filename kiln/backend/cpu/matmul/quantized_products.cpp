@@ -28,6 +28,14 @@ class Integers {
     return layout.one_scale ? static_cast<float>(*scales_->data_as<const double>())
                             : scales_->data_as<const float>()[i];
   }
+  // Those of `count` rows from row r on, of which each has one.
+  void copy_scales(int64_t r, int64_t count, float* to) const {
+    if (layout.one_scale) {
+      std::fill_n(to, count, scale(0));
+    } else {
+      std::copy_n(scales_->data_as<const float>() + r, count, to);
+    }
+  }
   // A row's values; `room` for layout.cols of them is used where they lie two in a byte.
   const int8_t* row(int64_t r, int8_t* room) const {
     if (!is_packed()) return values_->data_as<const int8_t>() + r * layout.cols;
@@ -126,6 +134,7 @@ bool multiply_integer_rows(const Integers& x, const Integers& weight, const floa
   parallel_for(n, std::max(2 * kGrain / k / most * most, most), [&](int64_t begin, int64_t end) {
     const Scratch<int8_t> room(weight.is_packed() ? most * k : 0);
     int32_t sums[64];
+    float scales[64];
     for (int64_t j = begin; j < end; j += most) {
       const int64_t count = std::min(most, end - j);
       const int8_t* rows = weight.row(j, room.get());
@@ -134,11 +143,14 @@ bool multiply_integer_rows(const Integers& x, const Integers& weight, const floa
       }
       for (int64_t r = 0; r < m; ++r) {
         kernels.dots(left + r * k, rows, k, count, k, sums);
+        weight.copy_scales(j, count, scales);
+        const float x_scale = x.scale(r);
+        float* to = out + r * n + j;
         for (int64_t i = 0; i < count; ++i) {
-          const float scale = x.scale(r) * weight.scale(weight.layout.one_scale ? 0 : j + i);
-          out[r * n + j + i] =
-              static_cast<float>(sums[i]) * scale + (bias == nullptr ? 0.0f : bias[j + i]);
+          to[i] = static_cast<float>(sums[i]) * (x_scale * scales[i]);
         }
+        // A number plus 0 is that number; -0 becomes 0.
+        for (int64_t i = 0; i < count; ++i) to[i] += bias == nullptr ? 0.0f : bias[j + i];
       }
     }
   });
