@@ -55,14 +55,25 @@ std::string_view kernel_text(std::string_view name) {
 }  // namespace kiln::gpu
 ]])
 
-file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/backend/gpu/*.cpp")
-add_library(kiln_gpu SHARED ${gpu_sources} "${kernel_texts}")
-target_include_directories(kiln_gpu PRIVATE "${PROJECT_SOURCE_DIR}")
+# The backend without its drivers, for the plug-in and for the test program of kernels as C++.
+file(GLOB gpu_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/backend/gpu/*.cpp"
+  "${PROJECT_SOURCE_DIR}/kiln/backend/gpu/runtime/program_cache.cpp")
+list(FILTER gpu_sources EXCLUDE REGEX "/plugin\\.cpp$")
+file(GLOB gpu_driver_sources CONFIGURE_DEPENDS
+  "${PROJECT_SOURCE_DIR}/kiln/backend/gpu/runtime/*.cpp")
+list(FILTER gpu_driver_sources EXCLUDE REGEX "/program_cache\\.cpp$")
+add_library(kiln_gpu_backend OBJECT ${gpu_sources} "${kernel_texts}")
+set_target_properties(kiln_gpu_backend PROPERTIES POSITION_INDEPENDENT_CODE ON)
+add_library(kiln_gpu SHARED "${PROJECT_SOURCE_DIR}/kiln/backend/gpu/plugin.cpp"
+  ${gpu_driver_sources} $<TARGET_OBJECTS:kiln_gpu_backend>)
 target_include_directories(kiln_gpu SYSTEM PRIVATE "${KILN_OPENCL_INCLUDE_DIR}")
-target_link_libraries(kiln_gpu PRIVATE kiln Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(kiln_gpu PRIVATE KILN_VERSION="${PROJECT_VERSION}")
-kiln_target_flags(kiln_gpu)
-target_compile_options(kiln_gpu PRIVATE "$<$<CONFIG:Release>:-Os>" -ffp-contract=off)
+foreach(target IN ITEMS kiln_gpu_backend kiln_gpu)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${target} PRIVATE kiln Threads::Threads ${CMAKE_DL_LIBS})
+  kiln_target_flags(${target})
+  target_compile_options(${target} PRIVATE "$<$<CONFIG:Release>:-Os>" -ffp-contract=off)
+endforeach()
 set_target_properties(kiln_gpu PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   target_link_options(kiln_gpu PRIVATE

@@ -24,7 +24,7 @@ std::string plugin_path() {
   return path + "libkiln_gpu.so";
 }
 
-Opened open_plugin() {
+Opened open_plugin(const char* runtime) {
   Opened out;
   const std::string path = plugin_path();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -35,7 +35,7 @@ Opened open_plugin() {
     return out;
   }
   const auto open = reinterpret_cast<detail::OpenGpuPlugin>(dlsym(library, "kiln_open_gpu"));
-  const detail::GpuPlugin* plugin = open == nullptr ? nullptr : open(KILN_VERSION);
+  const detail::GpuPlugin* plugin = open == nullptr ? nullptr : open(KILN_VERSION, runtime);
   if (plugin == nullptr) {
     out.absence = concat(path, " belongs to another version of Kiln than ", KILN_VERSION);
     return out;
@@ -45,43 +45,58 @@ Opened open_plugin() {
   return out;
 }
 
-const Opened& opened() {
-  static const Opened& instance = *new Opened(open_plugin());
+constexpr const char* kNames[] = {"opencl", "cuda"};
+
+// Each is opened when it is first asked for.
+const Opened& opened(int which) {
+  if (which == 0) {
+    static const Opened& instance = *new Opened(open_plugin(kNames[0]));
+    return instance;
+  }
+  static const Opened& instance = *new Opened(open_plugin(kNames[1]));
   return instance;
 }
 
-const detail::GpuPlugin& plugin() {
-  const Opened& found = opened();
+const detail::GpuPlugin& plugin(int which) {
+  const Opened& found = opened(which);
   if (found.plugin == nullptr || !found.absence.empty()) {
-    throw_error<DeviceError>("opencl: no device; ", found.absence);
+    throw_error<DeviceError>(kNames[which], ": no device; ", found.absence);
   }
   return *found.plugin;
 }
 
-}  // namespace
-
-namespace opencl {
-
-bool is_available() { return device_count() > 0; }
-int device_count() {
-  const Opened& found = opened();
+int count(int which) {
+  const Opened& found = opened(which);
   return found.plugin == nullptr ? 0 : found.plugin->device_count();
 }
-std::string absence() { return opened().absence; }
-DeviceProperties device_properties(int index) { return plugin().properties(index); }
-void synchronize(int index) { plugin().synchronize(index); }
-MemoryStats memory_stats(int index) { return plugin().memory_stats(index); }
-void reset_memory_stats(int index) { plugin().reset_memory_stats(index); }
-void empty_cache(int index) { plugin().empty_cache(index); }
-void set_memory_limit(size_t bytes, int index) { plugin().set_memory_limit(bytes, index); }
-Counters counters(int index) { return plugin().counters(index); }
 
-}  // namespace opencl
+}  // namespace
+
+#define KILN_ACCELERATOR(space, which)                                                             \
+  namespace space {                                                                                \
+  bool is_available() { return count(which) > 0; }                                                 \
+  int device_count() { return count(which); }                                                      \
+  std::string absence() { return opened(which).absence; }                                          \
+  DeviceProperties device_properties(int index) { return plugin(which).properties(index); }        \
+  void synchronize(int index) { plugin(which).synchronize(index); }                                \
+  MemoryStats memory_stats(int index) { return plugin(which).memory_stats(index); }                \
+  void reset_memory_stats(int index) { plugin(which).reset_memory_stats(index); }                  \
+  void empty_cache(int index) { plugin(which).empty_cache(index); }                                \
+  void set_memory_limit(size_t bytes, int index) { plugin(which).set_memory_limit(bytes, index); } \
+  Counters counters(int index) { return plugin(which).counters(index); }                           \
+  }
+KILN_ACCELERATOR(opencl, 0)
+KILN_ACCELERATOR(cuda, 1)
+#undef KILN_ACCELERATOR
 
 bool detail::open_device_plugin(std::string_view name) {
-  if (name != "opencl") return false;
-  static_cast<void>(plugin());
-  return true;
+  for (int which = 0; which < 2; ++which) {
+    if (name == kNames[which]) {
+      static_cast<void>(plugin(which));
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace kiln

@@ -1,9 +1,9 @@
-// GPUs: whether there are any, and their memory. Device("opencl") opens them.
+// GPUs: whether there are any, and their memory. Device("opencl") and Device("cuda") open them.
 //
 // They are reached through a library of their own, libkiln_gpu, which is opened when one of these
-// functions or the device's name is first used. Without that library, without a driver or without a
-// device, is_available() is false, and asking for the device throws DeviceError, which says what
-// is missing.
+// functions or the device's name is first used; the driver's library is opened then too, of that
+// name alone. Without that library, without a driver or without a device, is_available() is false,
+// and asking for the device throws DeviceError, which says what is missing.
 #pragma once
 
 #include <cstddef>
@@ -13,14 +13,8 @@
 
 #include "kiln/core/allocator.h"
 
-namespace kiln::opencl {
+namespace kiln::accelerator {
 
-bool is_available();
-int device_count();
-// Why is_available() is false; empty where it is true.
-std::string absence();
-
-// What follows throws DeviceError where there is no such device.
 struct DeviceProperties {
   std::string name;
   std::string vendor;
@@ -28,47 +22,63 @@ struct DeviceProperties {
   size_t memory_bytes = 0;
   bool has_float64 = false;
 };
-DeviceProperties device_properties(int index = 0);
 
-// Waits for all that was computed on the device. Throws what its kernels have found wrong (an index
-// out of range, an integer division by zero) and nobody has been told yet.
-void synchronize(int index = 0);
-
-// As kiln::memory_stats(), of the device's memory.
-MemoryStats memory_stats(int index = 0);
-void reset_memory_stats(int index = 0);
-// Gives the driver back what was freed and kept.
-void empty_cache(int index = 0);
-// The most that may be allocated, kept blocks included; what would need more is a ValueError.
-void set_memory_limit(size_t bytes, int index = 0);
-
-// Counts since the device was opened.
+// Counts since a device was opened.
 struct Counters {
   uint64_t kernels_compiled = 0;  // by the driver
   uint64_t kernels_loaded = 0;    // compiled by an earlier process, and found on disk
   uint64_t launches = 0;
   uint64_t reads = 0;  // of more than one element, to the host
 };
-Counters counters(int index = 0);
 
-}  // namespace kiln::opencl
+}  // namespace kiln::accelerator
+
+// The same functions for each way to GPUs.
+#define KILN_ACCELERATOR_FUNCTIONS                                                              \
+  using accelerator::Counters;                                                                  \
+  using accelerator::DeviceProperties;                                                          \
+  bool is_available();                                                                          \
+  int device_count();                                                                           \
+  /* Why is_available() is false; empty where it is true. */                                    \
+  std::string absence();                                                                        \
+  /* What follows throws DeviceError where there is no such device. */                          \
+  DeviceProperties device_properties(int index = 0);                                            \
+  /* Waits for all that was computed on the device. Throws what its kernels have found wrong */ \
+  /* (an index out of range, an integer division by zero) and nobody has been told yet. */      \
+  void synchronize(int index = 0);                                                              \
+  /* As kiln::memory_stats(), of the device's memory. */                                        \
+  MemoryStats memory_stats(int index = 0);                                                      \
+  void reset_memory_stats(int index = 0);                                                       \
+  /* Gives the driver back what was freed and kept. */                                          \
+  void empty_cache(int index = 0);                                                              \
+  /* The most that may be allocated, kept blocks included; what needs more is a ValueError. */  \
+  void set_memory_limit(size_t bytes, int index = 0);                                           \
+  Counters counters(int index = 0);
+
+namespace kiln::opencl {
+KILN_ACCELERATOR_FUNCTIONS
+}
+namespace kiln::cuda {
+KILN_ACCELERATOR_FUNCTIONS
+}
+#undef KILN_ACCELERATOR_FUNCTIONS
 
 namespace kiln::detail {
 
-// What libkiln_gpu gives: the functions above. Its one exported function registers the backend
-// where there is a device.
+// What libkiln_gpu gives for one of the names: the functions above. Its one exported function
+// registers the backend where there is a device.
 struct GpuPlugin {
   int (*device_count)();
   std::string (*absence)();
-  opencl::DeviceProperties (*properties)(int);
+  accelerator::DeviceProperties (*properties)(int);
   void (*synchronize)(int);
   MemoryStats (*memory_stats)(int);
   void (*reset_memory_stats)(int);
   void (*empty_cache)(int);
   void (*set_memory_limit)(size_t, int);
-  opencl::Counters (*counters)(int);
+  accelerator::Counters (*counters)(int);
 };
-using OpenGpuPlugin = const GpuPlugin* (*)(const char* version);
+using OpenGpuPlugin = const GpuPlugin* (*)(const char* version, const char* runtime);
 
 // Opens the plug-in that has devices of that name, if one does. False for every other name; throws
 // DeviceError where the name is known and there is no device.

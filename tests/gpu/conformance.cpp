@@ -7,14 +7,14 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/gpu/opencl.h"
+#include "tests/gpu/device_under_test.h"
 
 using namespace kiln;
 
 namespace {
 
 void expect_conformance(const ConformanceOptions& options) {
-  const Device device("opencl");
+  const Device device = test::gpu_device();
   const auto failures = run_conformance(*detail::backend_tables[device.type].load(),
                                         *detail::view_tables[device.type].load(), device, options);
   for (const auto& failure : failures) FAIL_CHECK(to_string(failure));
@@ -24,7 +24,7 @@ void expect_conformance(const ConformanceOptions& options) {
 
 // Every row of the table; the functions of functions.def, which are many, have a test below.
 TEST_CASE("the OpenCL device conforms") {
-  if (!test::has_opencl()) return;
+  if (!test::has_gpu()) return;
   expect_conformance({.float_dtypes = {f32}, .int_dtypes = {i64}, .but = {"float_unary"}});
 }
 
@@ -36,14 +36,14 @@ constexpr const char* kFloatRows =
     "float_max_pool2d|float_optimizer_step|float_index_add|float_scatter_add|float_cumsum";
 
 TEST_CASE("the OpenCL device conforms in other floats") {
-  if (!test::has_opencl()) return;
+  if (!test::has_gpu()) return;
   expect_conformance({.float_dtypes = {f16, bf16}, .int_dtypes = {}, .only = kFloatRows});
-  if (!opencl::device_properties().has_float64) return;
+  if (!test::gpu().properties(0).has_float64) return;
   expect_conformance({.float_dtypes = {f64}, .int_dtypes = {}, .only = kFloatRows});
 }
 
 TEST_CASE("the OpenCL device conforms in other integers") {
-  if (!test::has_opencl()) return;
+  if (!test::has_gpu()) return;
   expect_conformance(
       {.float_dtypes = {},
        .int_dtypes = {i32, i16, i8, u8},
@@ -51,8 +51,8 @@ TEST_CASE("the OpenCL device conforms in other integers") {
 }
 
 TEST_CASE("the OpenCL device computes the functions of functions.def") {
-  if (!test::has_opencl()) return;
-  const Device device("opencl");
+  if (!test::has_gpu()) return;
+  const Device device = test::gpu_device();
   std::vector<float> numbers;
   for (int i = -60; i <= 60; ++i) numbers.push_back(static_cast<float>(i) * 0.11f);
   const float special[] = {0.0f,

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "kiln/kiln.h"
-#include "tests/gpu/opencl.h"
+#include "tests/gpu/device_under_test.h"
 
 using namespace kiln;
 namespace fs = std::filesystem;
@@ -34,9 +34,9 @@ Outcome compute_in_child(const fs::path& folder) {
     int status = kWrong;
     try {
       setenv("KILN_KERNEL_CACHE", folder.c_str(), 1);
-      const Tensor x = tensor({1.0, 2.0, 3.0}, {.dtype = f32, .device = Device("opencl")});
+      const Tensor x = tensor({1.0, 2.0, 3.0}, {.dtype = f32, .device = test::gpu_device()});
       if ((x + x).to_vector<float>() == std::vector<float>{2, 4, 6} && x.sum().item<float>() == 6) {
-        const opencl::Counters counters = opencl::counters();
+        const accelerator::Counters counters = test::gpu().counters(0);
         outcome = {static_cast<int>(counters.kernels_compiled),
                    static_cast<int>(counters.kernels_loaded)};
         status = 0;
@@ -60,7 +60,7 @@ Outcome compute_in_child(const fs::path& folder) {
 
 bool child_has_device() {
   const pid_t child = fork();
-  if (child == 0) _exit(opencl::is_available() ? 0 : 1);
+  if (child == 0) _exit(test::gpu().is_available() ? 0 : 1);
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -77,10 +77,10 @@ void for_each_file(const fs::path& folder, const std::function<void(const fs::pa
 
 }  // namespace
 
-TEST_CASE("opencl: compiled kernels are kept on disk, and broken ones compiled anew") {
+TEST_CASE("gpu: compiled kernels are kept on disk, and broken ones compiled anew") {
   // This process must not open a driver: those that it forks do.
   if (!child_has_device()) {
-    static_cast<void>(test::has_opencl());
+    static_cast<void>(test::has_gpu());
     return;
   }
   const fs::path folder = fs::temp_directory_path() / ("kiln_kernels_" + std::to_string(getpid()));
@@ -122,7 +122,7 @@ TEST_CASE("opencl: compiled kernels are kept on disk, and broken ones compiled a
   fs::remove_all(folder);
 }
 
-TEST_CASE("opencl: without a folder for compiled kernels everything is computed") {
+TEST_CASE("gpu: without a folder for compiled kernels everything is computed") {
   if (!child_has_device()) return;
   const fs::path file = fs::temp_directory_path() / ("kiln_no_folder_" + std::to_string(getpid()));
   std::ofstream(file) << "a file, no folder";
@@ -133,11 +133,11 @@ TEST_CASE("opencl: without a folder for compiled kernels everything is computed"
   fs::remove(file);
 }
 
-TEST_CASE("opencl: a forked process says why it cannot use its parent's device") {
+TEST_CASE("gpu: a forked process says why it cannot use its parent's device") {
   if (!child_has_device()) return;
   const pid_t opener = fork();
   if (opener == 0) {
-    const Tensor x = ones({3}, {.device = Device("opencl")});
+    const Tensor x = ones({3}, {.device = test::gpu_device()});
     static_cast<void>(x.to_vector<float>());
     const pid_t child = fork();
     if (child == 0) {

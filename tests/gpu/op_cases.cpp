@@ -9,7 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/gpu/opencl.h"
+#include "tests/gpu/device_under_test.h"
 #include "tests/ops/case.h"
 #include "tests/ops/host_reads.h"
 
@@ -46,8 +46,8 @@ Outcome run(const Case& c, DType dtype, Device device) {
     inputs[i].requires_grad_();
     leaves.push_back(inputs[i]);
   }
-  const bool counts = device == Device("opencl");
-  const uint64_t before = counts ? opencl::counters().reads : 0;
+  const bool counts = device == test::gpu_device();
+  const uint64_t before = counts ? test::gpu().counters(0).reads : 0;
   Outcome out;
   out.results = c.call(inputs);
   Tensor sum;
@@ -65,8 +65,8 @@ Outcome run(const Case& c, DType dtype, Device device) {
     }
   }
   if (counts) {
-    opencl::synchronize();
-    out.reads = opencl::counters().reads - before;
+    test::gpu().synchronize(0);
+    out.reads = test::gpu().counters(0).reads - before;
   }
   return out;
 }
@@ -82,7 +82,7 @@ constexpr double kOrder = 10;
 
 // Returns how often it read a whole tensor.
 uint64_t compare_devices(const Case& c, DType dtype) {
-  const Outcome got = run(c, dtype, Device("opencl"));
+  const Outcome got = run(c, dtype, test::gpu_device());
   if (c.shape_only_why.empty()) {
     const Outcome want = run(c, dtype, Device(kCpu));
     const double tolerance = kOrder * c.rtol_factor * tolerance_of(dtype);
@@ -97,7 +97,7 @@ bool is_among(const DTypes& list, DType dtype) {
 }
 
 DTypes dtypes_of(const Case& c, bool is_first) {
-  const bool has_f64 = opencl::device_properties().has_float64;
+  const bool has_f64 = test::gpu().properties(0).has_float64;
   DTypes all;
   for (const DType dtype : c.dtype_list) {
     if (has_f64 || (dtype != f64 && dtype != DType::c128)) all.push_back(dtype);
@@ -110,7 +110,7 @@ DTypes dtypes_of(const Case& c, bool is_first) {
 }
 
 TEST_CASE("op cases: the OpenCL device agrees with the cpu") {
-  if (!test::has_opencl()) return;
+  if (!test::has_gpu()) return;
   REQUIRE(!cases().empty());
   std::set<std::string> names;
   std::set<std::string> reading;

@@ -8,7 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "kiln/kiln.h"
-#include "tests/gpu/opencl.h"
+#include "tests/gpu/device_under_test.h"
 #include "tests/support/fixtures.h"
 #include "tests/support/temp_dir.h"
 
@@ -49,9 +49,9 @@ std::vector<std::string> classes_in(const std::string& csv) {
 
 }  // namespace
 
-TEST_CASE("opencl: kiln train trains there, goes on there, and predict answers as on the cpu") {
+TEST_CASE("gpu: kiln train trains there, goes on there, and predict answers as on the cpu") {
   NEEDS_PROGRAM();
-  if (!test::has_opencl()) return;
+  if (!test::has_gpu()) return;
   const test::TempDir dir;
   run({"train", "--example", "csv", "--out", dir.path("csv")});
   const std::string config = dir.path("csv") + "/config.json";
@@ -70,9 +70,9 @@ TEST_CASE("opencl: kiln train trains there, goes on there, and predict answers a
     return run(all);
   };
   const std::string there = dir.path("there");
-  train("opencl", "1", there);
-  train("opencl", "2", there, true);
-  const ProgramResult whole = train("opencl", "2", dir.path("whole"));
+  train(test::gpu().name, "1", there);
+  train(test::gpu().name, "2", there, true);
+  const ProgramResult whole = train(test::gpu().name, "2", dir.path("whole"));
   const ProgramResult cpu = train("cpu", "2", dir.path("cpu"));
   CHECK(contains(whole.out, "valid: loss"));
   CHECK(contains(cpu.out, "valid: loss"));
@@ -80,7 +80,7 @@ TEST_CASE("opencl: kiln train trains there, goes on there, and predict answers a
   CHECK(weights_of(there) == weights_of(dir.path("whole")));
   const std::string rows = dir.path("csv") + "/plants.csv";
   const std::vector<std::string> a =
-      classes_in(run({"predict", there, rows, "--csv", "--device", "opencl"}).out);
+      classes_in(run({"predict", there, rows, "--csv", "--device", test::gpu().name}).out);
   CHECK(a.size() > 100);
   CHECK(a == classes_in(run({"predict", there, rows, "--csv"}).out));
 }

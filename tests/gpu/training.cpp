@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "kiln/kiln.h"
-#include "tests/gpu/opencl.h"
+#include "tests/gpu/device_under_test.h"
 
 using namespace kiln;
 
@@ -47,33 +47,33 @@ Run train(Device device, int steps) {
 
 }  // namespace
 
-TEST_CASE("opencl: a convolutional net trains as on the cpu") {
-  if (!test::has_opencl()) return;
+TEST_CASE("gpu: a convolutional net trains as on the cpu") {
+  if (!test::has_gpu()) return;
   const Run cpu = train("cpu", 4);
-  const Run gpu = train("opencl", 4);
+  const Run gpu = train(test::gpu_device(), 4);
   for (size_t i = 0; i < cpu.losses.size(); ++i) {
     CHECK(gpu.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-3));
   }
   CHECK(gpu.losses.back() < gpu.losses.front());
-  const Run again = train("opencl", 4);
+  const Run again = train(test::gpu_device(), 4);
   CHECK(gpu.losses == again.losses);
   CHECK(gpu.weights == again.weights);
 }
 
-TEST_CASE("opencl: memory stays flat over many steps") {
-  if (!test::has_opencl()) return;
+TEST_CASE("gpu: memory stays flat over many steps") {
+  if (!test::has_gpu()) return;
   manual_seed(1);
   nn::Linear layer(6, 3);
-  layer.to("opencl");
+  layer.to(test::gpu_device());
   optim::SGD optimizer(layer.parameters(), {.lr = 0.1, .momentum = 0.9});
-  const Tensor x = rand({4, 6}, {.dtype = f32, .device = Device("opencl")});
+  const Tensor x = rand({4, 6}, {.dtype = f32, .device = test::gpu_device()});
   const auto step = [&] { optimizer.step(layer(x).square().mean().backward()); };
   for (int i = 0; i < 20; ++i) step();
-  opencl::synchronize();
-  const MemoryStats before = opencl::memory_stats();
+  test::gpu().synchronize(0);
+  const MemoryStats before = test::gpu().memory_stats(0);
   for (int i = 0; i < 500; ++i) step();
-  opencl::synchronize();
-  const MemoryStats after = opencl::memory_stats();
+  test::gpu().synchronize(0);
+  const MemoryStats after = test::gpu().memory_stats(0);
   CHECK(after.bytes_in_use == before.bytes_in_use);
   CHECK(after.bytes_cached == before.bytes_cached);
   CHECK(after.system_allocations == before.system_allocations);

@@ -97,7 +97,7 @@ def bad_device_call(name, function, parameters):
 )
 def test_an_unknown_device_is_an_error(name, function, parameters):
     arguments = bad_device_call(name, function, parameters)
-    with pytest.raises(kiln.errors.DeviceError, match="no such device; got 'cuda'") as one:
+    with pytest.raises(kiln.errors.DeviceError, match="cuda: no device; ") as one:
         function(*arguments, device="cuda")
     with pytest.raises(kiln.errors.DeviceError) as two:
         kiln.ones(1).to("cuda")

@@ -56,42 +56,62 @@ Literal Literal::kept(const std::string& text) {
 
 Buffer::~Buffer() { device_->release(memory_, bytes_); }
 
-GpuDevice::GpuDevice(int index, std::unique_ptr<Driver> driver)
-    : index_(index),
+// ---- Devices
+
+GpuDevice::GpuDevice(const Runtime& runtime, int index)
+    : runtime_(runtime),
+      index_(index),
       process_(getpid()),
-      driver_(std::move(driver)),
+      driver_(runtime.open(index)),
       programs_(ProgramCache::default_folder()),
       limit_(driver_->properties().memory_bytes) {
   if (properties().largest_group < 256) {
-    throw_error<DeviceError>("opencl: ", properties().name, " has work-groups of at most ",
+    throw_error<DeviceError>(runtime_.name, ": ", properties().name, " has work-groups of at most ",
                              properties().largest_group, "; expected 256 or more");
   }
   fault_ = driver_->allocate(64);
   if (fault_ == nullptr)
-    throw_error<DeviceError>("opencl: ", properties().name, " has no memory left");
+    throw_error<DeviceError>(runtime_.name, ": ", properties().name, " has no memory left");
   const std::array<int32_t, 16> zeros{};
   driver_->write(fault_, 0, zeros.data(), sizeof zeros);
 }
 
+namespace {
+
+// Never destroyed: buffers may outlive everything static.
+std::array<std::atomic<const Runtime*>, kMaxDeviceTypes>& runtimes() {
+  static auto& all = *new std::array<std::atomic<const Runtime*>, kMaxDeviceTypes>{};
+  return all;
+}
+
+}  // namespace
+
+void GpuDevice::set_runtime(DeviceType type, const Runtime& runtime) {
+  runtimes()[type] = &runtime;
+}
+
 GpuDevice& GpuDevice::of(Device device) {
-  // Never destroyed: buffers may outlive everything static.
   static auto& mutex = *new std::mutex;
-  static auto& opened = *new std::array<std::atomic<GpuDevice*>, 128>{};
-  auto& place = opened[static_cast<size_t>(device.index)];
+  static auto& opened =
+      *new std::array<std::array<std::atomic<GpuDevice*>, 128>, kMaxDeviceTypes>{};
+  auto& place = opened[device.type][static_cast<size_t>(device.index)];
   if (GpuDevice* found = place.load(std::memory_order_acquire)) {
     found->refuse_child();
     return *found;
   }
   std::lock_guard lock(mutex);
   if (place.load() == nullptr) {
-    place.store(new GpuDevice(device.index, open_opencl(device.index)), std::memory_order_release);
+    const Runtime* runtime = runtimes()[device.type];
+    place.store(new GpuDevice(*runtime, device.index), std::memory_order_release);
   }
   return *place.load();
 }
 
+std::string GpuDevice::name() const { return concat(runtime_.name, ":", index_); }
+
 void GpuDevice::refuse_child() const {
   if (getpid() == process_) return;
-  throw_error<DeviceError>("opencl: opencl:", index_,
+  throw_error<DeviceError>(runtime_.name, ": ", name(),
                            " was opened before this process was forked, and drivers do not survive "
                            "that; use it in the first process, or start this one anew (spawn)");
 }
@@ -124,14 +144,14 @@ Handle<Buffer> GpuDevice::allocate(size_t wanted) {
   refuse_child();
   std::lock_guard lock(mutex_);
   if (wanted > properties().memory_bytes) {
-    throw_error<ValueError>("opencl: cannot allocate ", wanted, " bytes on ", properties().name,
-                            ", which has ", properties().memory_bytes);
+    throw_error<ValueError>(runtime_.name, ": cannot allocate ", wanted, " bytes on ",
+                            properties().name, ", which has ", properties().memory_bytes);
   }
   const size_t bytes = properties().exact_blocks ? std::max<size_t>(wanted, 1) : size_class(wanted);
   Memory memory = obtain(bytes);
   if (memory == nullptr) {
-    throw_error<ValueError>("opencl: out of memory on ", properties().name, "; got a request for ",
-                            wanted, " bytes while ", stats_.bytes_in_use,
+    throw_error<ValueError>(runtime_.name, ": out of memory on ", properties().name,
+                            "; got a request for ", wanted, " bytes while ", stats_.bytes_in_use,
                             " are in use; expected at most ", limit_, " in all and ",
                             properties().largest_allocation, " at once");
   }
@@ -211,9 +231,9 @@ void GpuDevice::finish() {
     op = faults.names.at(static_cast<size_t>(code - 1));
   }
   if (op.second == FaultKind::index) {
-    throw_error<IndexError>(op.first, ": index out of range; found by a kernel on opencl:", index_);
+    throw_error<IndexError>(op.first, ": index out of range; found by a kernel on ", name());
   }
-  throw_error<ValueError>(op.first, ": division by zero; found by a kernel on opencl:", index_);
+  throw_error<ValueError>(op.first, ": division by zero; found by a kernel on ", name());
 }
 
 void GpuDevice::read(const Buffer& from, size_t offset, void* to, size_t bytes, bool whole) {
@@ -257,8 +277,9 @@ Function GpuDevice::made(const Kernel& kernel) {
     ++counters_.compiled;
     function = driver_->load(binary, kKernelName);
     if (function == nullptr) {
-      throw_error<RuntimeError>("opencl: ", properties().name, " does not load the kernel '",
-                                kernel.file.get(), "' that its own driver compiled");
+      throw_error<RuntimeError>(runtime_.name, ": ", properties().name,
+                                " does not load the kernel '", kernel.file.get(),
+                                "' that its own driver compiled");
     }
     programs_.keep(disk_key, binary);
   }
@@ -276,7 +297,8 @@ void GpuDevice::launch_groups(const Kernel& kernel, Extent groups, Extent group,
   refuse_child();
   if (groups.x == 0 || groups.y == 0 || groups.z == 0) return;
   std::lock_guard lock(mutex_);
-  driver_->launch(function(kernel), groups, group, arguments);
+  driver_->launch(function(kernel), {kernel.file.get(), kernel.parts[0].get()}, groups, group,
+                  arguments);
   ++counters_.launches;
   for (const Argument& a : arguments) {
     may_fault_ |= a.kind == Argument::Kind::memory && a.data == fault_;

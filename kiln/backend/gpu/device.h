@@ -49,9 +49,14 @@ enum class FaultKind : uint8_t { index, divisor };
 
 class GpuDevice {
  public:
-  // The device of that index, opened at the first call. Throws DeviceError: there is none, or this
-  // process was forked from one that had opened it.
+  // Devices of that type are this runtime's.
+  static void set_runtime(DeviceType type, const Runtime& runtime);
+  // The device, opened at the first call. Throws DeviceError: there is none, or this process was
+  // forked from one that had opened it.
   static GpuDevice& of(Device device);
+
+  // Of the runtime, for messages.
+  const char* runtime_name() const { return runtime_.name; }
 
   const Properties& properties() const { return driver_->properties(); }
 
@@ -86,7 +91,7 @@ class GpuDevice {
   Counters counters();
 
  private:
-  GpuDevice(int index, std::unique_ptr<Driver> driver);
+  GpuDevice(const Runtime& runtime, int index);
   Function function(const Kernel& kernel);
   Function made(const Kernel& kernel);
   Memory obtain(size_t bytes);
@@ -94,6 +99,10 @@ class GpuDevice {
   void finish();
   void refuse_child() const;
 
+  // "opencl:1", for messages.
+  std::string name() const;
+
+  const Runtime& runtime_;
   int index_;
   int process_;
   std::unique_ptr<Driver> driver_;

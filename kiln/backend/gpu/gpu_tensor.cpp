@@ -10,7 +10,7 @@ namespace kiln::gpu {
 H empty(const Shape& shape, DType dtype, Device device) {
   GpuDevice& gpu = GpuDevice::of(device);
   if (dtype == DType::f64 && !gpu.properties().has_f64) {
-    throw_error<DTypeError>("opencl: ", gpu.properties().name,
+    throw_error<DTypeError>(gpu.runtime_name(), ": ", gpu.properties().name,
                             " computes no float64; expected float32, float16 or bfloat16");
   }
   // An expanded operand can ask for a result of any size: a product that wraps must not look small.

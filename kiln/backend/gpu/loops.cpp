@@ -66,7 +66,7 @@ const char* dialect_name(DType dtype) {
     case DType::boolean:
       return "boolean";
     default:
-      throw_unsupported_dtype("opencl", dtype);
+      throw_unsupported_dtype("gpu", dtype);
   }
 }
 

@@ -38,7 +38,7 @@ Device one_device(Inputs inputs) {
   const Device device = (*inputs.begin())->device();
   for (const T& x : inputs) {
     if (!(x->device() == device)) {
-      throw_error<DeviceError>("opencl: operands on different devices; got ", device, " and ",
+      throw_error<DeviceError>("gpu: operands on different devices; got ", device, " and ",
                                x->device(), "; expected one device");
     }
   }
@@ -136,7 +136,7 @@ H map_with(const Body& body, DType out, Inputs inputs, Number s0, Number s1, Num
   const T& first = *inputs.begin();
   Shape shape = first->shape();
   for (const T* x = inputs.begin() + 1; x != inputs.end(); ++x) {
-    if (!((*x)->shape() == shape)) shape = broadcast_shapes("opencl", shape, (*x)->shape());
+    if (!((*x)->shape() == shape)) shape = broadcast_shapes("gpu", shape, (*x)->shape());
   }
   // An operand keeps its values where the op turns out to be an error.
   const H to =

@@ -1,5 +1,5 @@
-// What the library gives to libkiln, which opens it: the backend, registered, and the functions of
-// kiln/core/accelerator.h.
+// What the library gives to libkiln, which opens it: the backend, registered for each runtime that
+// is asked for, and the functions of kiln/core/accelerator.h.
 #include <cstring>
 
 #include "kiln/backend/dispatch/register.h"
@@ -9,42 +9,58 @@
 namespace kiln::gpu {
 namespace {
 
-GpuDevice& device_at(int index) {
-  if (index < 0 || index >= opencl_device_count()) {
-    throw_error<DeviceError>("opencl: no such device; got opencl:", index, "; expected 0 to ",
-                             opencl_device_count() - 1);
+// What one runtime gives. Its device type is that which the backend got.
+template <const Runtime& runtime>
+struct Plugged {
+  static DeviceType type;
+
+  static GpuDevice& at(int index) {
+    if (index < 0 || index >= runtime.count()) {
+      throw_error<DeviceError>(runtime.name, ": no such device; got ", runtime.name, ":", index,
+                               "; expected 0 to ", runtime.count() - 1);
+    }
+    return GpuDevice::of(Device(type, index));
   }
-  return GpuDevice::of(Device(0, index));
-}
+  static accelerator::DeviceProperties properties(int index) {
+    const Properties& p = at(index).properties();
+    return {p.name, p.vendor, p.driver, p.memory_bytes, p.has_f64};
+  }
+  static accelerator::Counters counters(int index) {
+    const GpuDevice::Counters c = at(index).counters();
+    return {c.compiled, c.from_disk, c.launches, c.reads};
+  }
 
-opencl::DeviceProperties properties(int index) {
-  const Properties& p = device_at(index).properties();
-  return {p.name, p.vendor, p.driver, p.memory_bytes, p.has_f64};
-}
+  static constexpr detail::GpuPlugin plugin = {
+      [] { return runtime.count(); },
+      [] { return runtime.absence(); },
+      &properties,
+      [](int index) { at(index).synchronize(); },
+      [](int index) { return at(index).memory_stats(); },
+      [](int index) { at(index).reset_memory_stats(); },
+      [](int index) { at(index).empty_cache(); },
+      [](size_t bytes, int index) { at(index).set_memory_limit(bytes); },
+      &counters,
+  };
 
-opencl::Counters counters(int index) {
-  const GpuDevice::Counters c = device_at(index).counters();
-  return {c.compiled, c.from_disk, c.launches, c.reads};
-}
-
-constexpr detail::GpuPlugin kPlugin = {
-    &opencl_device_count,
-    [] { return opencl_absence(); },
-    &properties,
-    [](int index) { device_at(index).synchronize(); },
-    [](int index) { return device_at(index).memory_stats(); },
-    [](int index) { device_at(index).reset_memory_stats(); },
-    [](int index) { device_at(index).empty_cache(); },
-    [](size_t bytes, int index) { device_at(index).set_memory_limit(bytes); },
-    &counters,
+  static const detail::GpuPlugin* open() {
+    if (runtime.count() > 0) {
+      type = register_backend<Gpu>(runtime.name);
+      GpuDevice::set_runtime(type, runtime);
+    }
+    return &plugin;
+  }
 };
+template <const Runtime& runtime>
+DeviceType Plugged<runtime>::type = 0;
 
 }  // namespace
 }  // namespace kiln::gpu
 
-// Null for another version of Kiln, whose op table may be another.
-extern "C" const kiln::detail::GpuPlugin* kiln_open_gpu(const char* version) {
+// Called once for each name. Null for another version of Kiln, whose op table may be another.
+extern "C" const kiln::detail::GpuPlugin* kiln_open_gpu(const char* version, const char* runtime) {
+  using namespace kiln::gpu;
   if (std::strcmp(version, KILN_VERSION) != 0) return nullptr;
-  if (kiln::gpu::opencl_device_count() > 0) kiln::register_backend<kiln::gpu::Gpu>("opencl");
-  return &kiln::gpu::kPlugin;
+  if (std::strcmp(runtime, "opencl") == 0) return Plugged<kOpenClRuntime>::open();
+  if (std::strcmp(runtime, "cuda") == 0) return Plugged<kCudaRuntime>::open();
+  return nullptr;
 }

@@ -1,8 +1,8 @@
 // What the GPU backend asks of a driver: devices, memory, kernels, one queue in order.
 //
-// OpenCl (opencl.cpp) is one. The interface has what CUDA's driver API and HIP have too: memory is
-// an opaque handle with offsets, a kernel is text that becomes a binary that becomes a function,
-// and everything enqueued on a device runs in its order.
+// OpenCl (opencl.cpp) and Cuda (cuda.cpp) are such, and tests/gpu_host has one of plain code.
+// Memory is an opaque handle with offsets, a kernel is text that becomes a binary that becomes a
+// function, and everything enqueued on a device runs in its order.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,13 @@ struct Argument {
   }
 };
 
+// What a launch computes, for messages: the kernel's text and, where there is one, its expression.
+// Both live for good.
+struct LaunchName {
+  const char* file = nullptr;
+  const char* part = nullptr;
+};
+
 struct Extent {
   size_t x = 1;
   size_t y = 1;
@@ -66,7 +73,7 @@ class Driver {
   // Enqueued. `from` may change when write() returns; `to` is filled when finish() does.
   virtual void write(Memory to, size_t offset, const void* from, size_t bytes) = 0;
   virtual void read(Memory from, size_t offset, void* to, size_t bytes) = 0;
-  virtual void launch(Function function, Extent groups, Extent group,
+  virtual void launch(Function function, const LaunchName& name, Extent groups, Extent group,
                       std::span<const Argument> arguments) = 0;
   // Waits for all of the above.
   virtual void finish() = 0;
@@ -77,11 +84,17 @@ class Driver {
   virtual Function load(std::span<const std::byte> binary, const std::string& name) = 0;
 };
 
-// The OpenCL devices of this machine, GPUs first: how many, and why there is none. The ICD loader
-// is opened at the first call.
-int opencl_device_count();
-const std::string& opencl_absence();
-// Throws DeviceError.
-std::unique_ptr<Driver> open_opencl(int index);
+// A way to devices.
+struct Runtime {
+  const char* name;                            // of its devices, and at the head of messages
+  int (*count)();                              // devices of this machine; opens the runtime
+  const std::string& (*absence)();             // why there is none; empty where there is one
+  std::unique_ptr<Driver> (*open)(int index);  // throws DeviceError
+};
+
+// GPUs first. The ICD loader is opened when it is asked for the first time.
+extern const Runtime kOpenClRuntime;
+// As NVIDIA's driver numbers them. Its library is opened when it is asked for the first time.
+extern const Runtime kCudaRuntime;
 
 }  // namespace kiln::gpu

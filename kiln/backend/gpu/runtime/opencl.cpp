@@ -164,7 +164,7 @@ class OpenCl final : public Driver {
                                    0, nullptr, nullptr));
   }
 
-  void launch(Function function, Extent groups, Extent group,
+  void launch(Function function, const LaunchName&, Extent groups, Extent group,
               std::span<const Argument> arguments) override {
     auto* kernel = static_cast<cl_kernel>(function);
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -261,11 +261,6 @@ class OpenCl final : public Driver {
   uint64_t launched_ = 0;
 };
 
-}  // namespace
-
-int opencl_device_count() { return static_cast<int>(devices().all.size()); }
-const std::string& opencl_absence() { return devices().absence; }
-
 std::unique_ptr<Driver> open_opencl(int index) {
   const Devices& found = devices();
   if (index < 0 || index >= static_cast<int>(found.all.size())) {
@@ -280,5 +275,14 @@ std::unique_ptr<Driver> open_opencl(int index) {
                              std::string(error.what()));
   }
 }
+
+}  // namespace
+
+const Runtime kOpenClRuntime = {
+    "opencl",
+    [] { return static_cast<int>(devices().all.size()); },
+    []() -> const std::string& { return devices().absence; },
+    &open_opencl,
+};
 
 }  // namespace kiln::gpu

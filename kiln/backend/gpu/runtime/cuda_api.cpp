@@ -1,0 +1,87 @@
+#include "kiln/backend/gpu/runtime/cuda_api.h"
+
+#include <cstdlib>
+
+#include <dlfcn.h>
+
+#include "kiln/core/error.h"
+
+namespace kiln::gpu {
+namespace {
+
+CudaApi open_cuda_api() {
+  CudaApi api;
+  void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    api.absence =
+        "NVIDIA's driver is not installed: there is no libcuda.so.1 (Debian: nvidia-driver; in a "
+        "container: start it with the NVIDIA container toolkit)";
+    return api;
+  }
+#define KILN_CUDA_LOAD(name, symbol, arguments)                                              \
+  api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, #symbol));                  \
+  if (api.name == nullptr) {                                                                 \
+    api.absence = "the installed NVIDIA driver is too old: its libcuda.so.1 has no " #symbol \
+                  "; expected driver 525 or newer";                                          \
+  }
+  KILN_CUDA_FUNCTIONS(KILN_CUDA_LOAD)
+#undef KILN_CUDA_LOAD
+  return api;
+}
+
+NvrtcApi open_nvrtc_api() {
+  NvrtcApi api;
+  void* library = nullptr;
+  const char* chosen = std::getenv("KILN_NVRTC");
+  if (chosen != nullptr && *chosen != '\0') {
+    library = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
+  } else {
+    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12"}) {
+      if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    }
+  }
+  if (library == nullptr) {
+    api.absence =
+        "NVRTC was not found (libnvrtc.so.13 or .12); it is in the CUDA toolkit and in the Python "
+        "package nvidia-cuda-nvrtc; KILN_NVRTC may name the file";
+    return api;
+  }
+  const auto load = [&](auto& function, const char* symbol) {
+    function =
+        reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
+    if (function == nullptr) api.absence = concat("the NVRTC that was found has no ", symbol);
+  };
+  load(api.create, "nvrtcCreateProgram");
+  load(api.compile, "nvrtcCompileProgram");
+  load(api.destroy, "nvrtcDestroyProgram");
+  load(api.log_size, "nvrtcGetProgramLogSize");
+  load(api.log, "nvrtcGetProgramLog");
+  load(api.cubin_size, "nvrtcGetCUBINSize");
+  load(api.cubin, "nvrtcGetCUBIN");
+  load(api.version, "nvrtcVersion");
+  return api;
+}
+
+}  // namespace
+
+const CudaApi& cuda_api() {
+  static const CudaApi& api = *new CudaApi(open_cuda_api());
+  return api;
+}
+
+const NvrtcApi& nvrtc_api() {
+  static const NvrtcApi& api = *new NvrtcApi(open_nvrtc_api());
+  return api;
+}
+
+std::string describe_cuda_error(const CudaApi& api, CuResult result) {
+  const char* name = nullptr;
+  const char* text = nullptr;
+  if (api.error_name(result, &name) != kCuSuccess || name == nullptr) {
+    return concat("CUDA error ", result);
+  }
+  if (api.error_text(result, &text) != kCuSuccess || text == nullptr) return name;
+  return concat(name, " (", text, ")");
+}
+
+}  // namespace kiln::gpu
