@@ -108,17 +108,13 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
     return part;
   };
   const int64_t work = std::max<int64_t>(g.m * g.n * g.k, 1);
-  if (work >= kSharedWork || count == 1) {
-    for (int64_t i = 0; i < count; ++i) cpu::gemm(one(i));
-    return;
-  }
   const int64_t grain = std::max<int64_t>(kPieceWork / work, 1);
   if constexpr (std::is_floating_point_v<T>) {
     // Vectors have sums of their own, in another order, wherever they stand in a batch.
     constexpr int64_t kSmall = cpu::SmallProduct<T>::kMost;
     const auto& kernels = cpu::small_product_kernels<T>();
     if (g.m > 1 && g.n > 1 && g.k > 0 && std::max(g.m, g.k) <= kSmall &&
-        g.n <= std::min(kernels.lanes, kSmall)) {
+        g.n <= std::min(4 * kernels.lanes, kSmall)) {
       const cpu::SmallProduct<T> product{g.m, g.n, g.k, g.a.row, g.a.column, g.b.row, g.b.column};
       parallel_for(count, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
@@ -128,6 +124,10 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
       });
       return;
     }
+  }
+  if (work >= kSharedWork || count == 1) {
+    for (int64_t i = 0; i < count; ++i) cpu::gemm(one(i));
+    return;
   }
   parallel_for(count, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) cpu::gemm_serial(one(i));

@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/matmul/small_product_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -13,40 +14,88 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of c [i, i + kRows).
-template <int kRows, class T>
+// Rows of c [i, i + kRows), of kVectors vectors of which the last holds `last` columns.
+template <int kRows, int kVectors, class T>
 HWY_INLINE void small_rows(const SmallProduct<T>& s, const T* HWY_RESTRICT a,
-                           const T* HWY_RESTRICT b, int64_t b_row, T* HWY_RESTRICT c) {
+                           const T* HWY_RESTRICT b, int64_t b_row, int64_t last,
+                           T* HWY_RESTRICT c) {
   const hn::ScalableTag<T> d;
-  const auto columns = hn::FirstN(d, static_cast<size_t>(s.n));
-  hn::Vec<decltype(d)> sum[kRows];
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto columns = hn::FirstN(d, static_cast<size_t>(last));
+  V sum[kRows][kVectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
-  for (int i = 0; i < kRows; ++i) sum[i] = hn::Zero(d);
-  for (int64_t p = 0; p < s.k; ++p) {
-    const auto row = hn::MaskedLoad(columns, d, b + p * b_row);
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
+  }
+  for (int64_t p = 0; p < s.k; ++p, b += b_row, a += s.a_column) {
+    V row[kVectors];
 #pragma GCC unroll 4
+    for (int v = 0; v + 1 < kVectors; ++v) row[v] = hn::LoadU(d, b + v * lanes);
+    row[kVectors - 1] = hn::MaskedLoad(columns, d, b + (kVectors - 1) * lanes);
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
-      sum[i] = hn::MulAdd(hn::Set(d, a[i * s.a_row + p * s.a_column]), row, sum[i]);
+      const V x = hn::Set(d, a[i * s.a_row]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(x, row[v], sum[i][v]);
     }
   }
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i, c += s.n) {
 #pragma GCC unroll 4
-  for (int i = 0; i < kRows; ++i) hn::BlendedStore(sum[i], columns, d, c + i * s.n);
+    for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(sum[i][v], d, c + v * lanes);
+    hn::BlendedStore(sum[i][kVectors - 1], columns, d, c + (kVectors - 1) * lanes);
+  }
+}
+
+// Rows at once: as many sums as hide the latency of a multiply-add, and fit the registers.
+#if HWY_TARGET == HWY_AVX3
+template <int kVectors>
+inline constexpr int kRowsAtOnce = kVectors == 1   ? 8
+                                   : kVectors == 2 ? 6
+                                                   : 4;
+#else
+template <int kVectors>
+inline constexpr int kRowsAtOnce = kVectors <= 2 ? 4 : 2;
+#endif
+
+template <int kVectors, class T>
+void multiply_columns(const SmallProduct<T>& s, const T* a, const T* b, int64_t b_row, T* c) {
+  constexpr int kRows = kRowsAtOnce<kVectors>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  const int64_t last = s.n - (kVectors - 1) * lanes;
+  int64_t i = 0;
+  for (; i + kRows <= s.m; i += kRows) {
+    small_rows<kRows, kVectors>(s, a + i * s.a_row, b, b_row, last, c + i * s.n);
+  }
+  for (; i + 2 <= s.m; i += 2) {
+    small_rows<2, kVectors>(s, a + i * s.a_row, b, b_row, last, c + i * s.n);
+  }
+  if (i < s.m) small_rows<1, kVectors>(s, a + i * s.a_row, b, b_row, last, c + i * s.n);
 }
 
 template <class T>
 void multiply_small(const SmallProduct<T>& s, const T* a, const T* b, T* c) {
-  T turned[SmallProduct<T>::kMost * SmallProduct<T>::kMost];
+  constexpr int64_t kMost = SmallProduct<T>::kMost;
+  T turned[kMost * kMost + HWY_MAX_BYTES / sizeof(T)];
   int64_t b_row = s.b_row;
   if (s.b_column != 1) {
-    for (int64_t p = 0; p < s.k; ++p) {
-      for (int64_t j = 0; j < s.n; ++j) turned[p * s.n + j] = b[p * s.b_row + j * s.b_column];
-    }
+    gemm_kernels<T>().pack(s.n, s.k, b, s.b_column, s.b_row, turned, s.n);
     b = turned;
     b_row = s.n;
   }
-  int64_t i = 0;
-  for (; i + 4 <= s.m; i += 4) small_rows<4>(s, a + i * s.a_row, b, b_row, c + i * s.n);
-  for (; i < s.m; ++i) small_rows<1>(s, a + i * s.a_row, b, b_row, c + i * s.n);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  switch ((s.n + lanes - 1) / lanes) {
+    case 1:
+      return multiply_columns<1>(s, a, b, b_row, c);
+    case 2:
+      return multiply_columns<2>(s, a, b, b_row, c);
+    case 3:
+      return multiply_columns<3>(s, a, b, b_row, c);
+    default:
+      return multiply_columns<4>(s, a, b, b_row, c);
+  }
 }
 
 template <class T>
