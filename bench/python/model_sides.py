@@ -287,8 +287,12 @@ class OnnxRuntimeSide(ExportedSide):
         )
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
-        session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        file, providers = self.prepared(file), ["CPUExecutionProvider"]
+        session = onnxruntime.InferenceSession(file, options, providers=providers)
         return lambda: session.run(None, {"x": x})[0]
+
+    def prepared(self, file):
+        return file
 
 
 class OpenVinoSide(ExportedSide):
@@ -298,9 +302,12 @@ class OpenVinoSide(ExportedSide):
         example = self.torch.library.from_numpy(x)
         converted = openvino.convert_model(model, example_input=example, input=list(x.shape))
         settings = {"INFERENCE_NUM_THREADS": self.threads, "PERFORMANCE_HINT": "LATENCY"}
-        settings["INFERENCE_PRECISION_HINT"] = "f32"
+        settings["INFERENCE_PRECISION_HINT"] = self.precision()
         request = openvino.compile_model(converted, "CPU", settings).create_infer_request()
         return lambda: request.infer({0: x}, share_inputs=True)[0]
+
+    def precision(self):
+        return "f32"
 
 
 SIDES = {
@@ -334,17 +341,20 @@ def timed(program, repeats, clock):
     return spent / repeats
 
 
-def made(side, name, row, folder):
+def made(side, is_reference, row, folder):
     """(program, what the driver is told)"""
     program = side.program(row, folder)
     if program is None:
         return None, {"none": True}
     path = pathlib.Path(folder) / f"{row.name}.npy"
-    error = compared(program.answer(), path, name == "kiln")
-    return program, {"error": error} if error else {}
+    error = compared(program.answer(), path, is_reference)
+    reply = {"error": error} if error else {}
+    if hasattr(program, "value"):
+        reply["value"] = program.value
+    return program, reply
 
 
-def main():
+def serve(sides, reference):
     if not bound_to_parent():
         return
     name = sys.argv[2]
@@ -356,11 +366,11 @@ def main():
         command = json.loads(line)
         reply = {}
         try:
-            side = side or SIDES[name](threads)
+            side = side or sides[name](threads)
             if "make" in command:
                 program = None
                 row = Row(**command["make"])
-                program, reply = made(side, name, row, command["folder"])
+                program, reply = made(side, name == reference, row, command["folder"])
             elif "repeats" in command:
                 reply["ns"] = timed(program, command["repeats"], clock) * 1e9
         except Exception as error:
@@ -369,4 +379,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    serve(SIDES, reference="kiln")

@@ -16,6 +16,20 @@ import kiln.onnx  # noqa: E402
 
 def compare(path, op, inputs, outputs, atol=1e-5, version=20, domain="", **attributes):
     """The operator's outputs for inputs (None: absent) are those of ONNX Runtime."""
+    given = write(path, op, inputs, outputs, version, domain, **attributes)
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    expected = session.run(None, given)
+    read = kiln.onnx.load(path)
+    found = read(*[kiln.tensor(x) for x in given.values()])
+    found = found if isinstance(found, tuple) else (found,)
+    for a, b in zip(found, expected, strict=True):
+        a = a.detach().numpy()
+        assert a.dtype == b.dtype and a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=atol)
+
+
+def write(path, op, inputs, outputs, version=20, domain="", **attributes):
+    """A file with this one node; its inputs by name."""
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
     node = helper.make_node(op, names, outputs, domain=domain, **attributes)
     dtype = helper.np_dtype_to_tensor_dtype
@@ -34,16 +48,7 @@ def compare(path, op, inputs, outputs, atol=1e-5, version=20, domain="", **attri
         opsets.append(helper.make_opsetid(domain, 1))
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     path.write_bytes(model.SerializeToString())
-    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    given = {n: x for n, x in zip(names, inputs, strict=True) if n}
-    expected = session.run(None, given)
-    read = kiln.onnx.load(path)
-    found = read(*[kiln.tensor(x) for x in given.values()])
-    found = found if isinstance(found, tuple) else (found,)
-    for a, b in zip(found, expected, strict=True):
-        a = a.detach().numpy()
-        assert a.dtype == b.dtype and a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=atol)
+    return {n: x for n, x in zip(names, inputs, strict=True) if n}
 
 
 def normal(*shape, seed=0):
@@ -343,6 +348,114 @@ def test_fused_conv(options, has_residual, tmp_path):
     compare(tmp_path / "m.onnx", "FusedConv",
             [normal(2, 3, 8, 8), normal(4, 3, 3, 3), normal(4), residual], ["y"], domain=MS,
             **options)
+
+
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize("zeros", [None, "packed", "floating"])
+@pytest.mark.parametrize(("inner", "block"), [(64, 16), (40, 32)])
+def test_matmul_of_bits(bits, zeros, inner, block, tmp_path):
+    rng = np.random.default_rng([bits, inner])
+    outer, blocks = 5, -(-inner // block)
+    packed = rng.integers(0, 256, (outer, blocks, block * bits // 8)).astype(np.uint8)
+    scales = rng.random(outer * blocks, dtype=np.float32) + np.float32(0.1)
+    points = None
+    if zeros == "packed":
+        points = rng.integers(0, 256, outer * (-(-blocks * bits // 8))).astype(np.uint8)
+    elif zeros == "floating":
+        points = rng.random(outer * blocks, dtype=np.float32) * np.float32(2**bits)
+    options = {"K": inner, "N": outer, "bits": bits, "block_size": block}
+    x = normal(2, 3, inner)
+    path = tmp_path / "m.onnx"
+    given = [x, packed, scales, points]
+    if (bits, zeros) == (8, "floating"):  # ONNX Runtime has no kernel for it on CPUs
+        write(path, "MatMulNBits", given, ["y"], domain=MS, **options)
+    else:
+        compare(path, "MatMulNBits", given, ["y"], domain=MS, atol=1e-3, **options)
+    # And by the definition: the first number of a byte is in its lowest bits.
+    each = 8 // bits
+    numbers = np.stack([packed >> (bits * i) & (2**bits - 1) for i in range(each)], -1)
+    numbers = numbers.reshape(outer, blocks, block).astype(np.float64)
+    if zeros == "packed":
+        rows = points.reshape(outer, -1)
+        point = np.stack([rows >> (bits * i) & (2**bits - 1) for i in range(each)], -1)
+        point = point.reshape(outer, -1)[:, :blocks]
+    else:
+        point = np.full((outer, blocks), 2.0 ** (bits - 1)) if points is None else points
+        point = point.reshape(outer, blocks)
+    weight = (numbers - point[..., None]) * scales.reshape(outer, blocks, 1)
+    expected = x @ weight.reshape(outer, -1)[:, :inner].T
+    given = [kiln.tensor(v) for v in (x, packed, scales, points) if v is not None]
+    np.testing.assert_allclose(kiln.onnx.load(path)(*given).numpy(), expected, rtol=1e-4, atol=1e-3)
+
+
+def rotary_tables(most, half):
+    angles = np.arange(most)[:, None] / 100.0 ** (np.arange(half)[None] / half)
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"do_rotary": 1},
+        {"do_rotary": 1, "rotary_interleaved": 1},
+        {"local_window_size": 3},
+        {"softcap": 5.0, "scale": 0.3},
+        {"smooth_softmax": 1},
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(("past", "length"), [(0, 6), (5, 1), (4, 3)])
+def test_group_query_attention(options, packed, past, length, tmp_path):
+    batch = 1 if past and length > 1 else 2  # ONNX Runtime takes no others
+    heads, groups, width = 6, 2, 16
+    sizes = [heads * width, groups * width, groups * width]
+    parts = [normal(batch, length, n, seed=i) for i, n in enumerate(sizes)]
+    inputs = [np.concatenate(parts, -1), None, None] if packed else parts
+    caches = [normal(batch, groups, past, width, seed=s) for s in (7, 8)]
+    inputs += caches if past else [None, None]
+    total = past + length
+    inputs += [np.full(batch, total - 1, np.int32), np.array([total], np.int32)]
+    if "do_rotary" in options:
+        inputs += rotary_tables(16, width // 2)
+    compare(tmp_path / "m.onnx", "GroupQueryAttention", inputs, ["y", "k", "v"], domain=MS,
+            num_heads=heads, kv_num_heads=groups, **options)
+
+
+def test_group_query_attention_of_sequences_of_different_lengths(tmp_path):
+    heads, groups, width, cached = 4, 2, 16, 6
+    inputs = [normal(3, 1, heads * width), normal(3, 1, groups * width),
+              normal(3, 1, groups * width, seed=1)]
+    inputs += [normal(3, groups, cached, width, seed=s) for s in (2, 3)]
+    inputs += [np.array([6, 3, 4], np.int32), np.array([7], np.int32)]
+    inputs += rotary_tables(16, width // 2)
+    compare(tmp_path / "m.onnx", "GroupQueryAttention", inputs, ["y", "k", "v"], domain=MS,
+            num_heads=heads, kv_num_heads=groups, do_rotary=1)
+
+
+@pytest.mark.parametrize(
+    ("op", "change", "words"),
+    [
+        ("MatMulNBits", {"K": 65}, "expected uint8"),
+        ("MatMulNBits", {"bits": 3}, "3 bits"),
+        ("MatMulNBits", {"block_size": 24}, "block_size = 24"),
+        ("MatMulNBits", {"N": 0}, "N = 0"),
+        ("GroupQueryAttention", {"kv_num_heads": 4}, "num_heads 6 and kv_num_heads 4"),
+        ("GroupQueryAttention", {"num_heads": 8}, "features of 8 heads"),
+    ],
+)
+def test_what_language_operators_must_be(op, change, words, tmp_path):
+    if op == "MatMulNBits":
+        inputs = [normal(2, 64), np.zeros((5, 4, 8), np.uint8), normal(20)]
+        options = {"K": 64, "N": 5, "bits": 4, "block_size": 16}
+    else:
+        inputs = [normal(1, 3, 60), normal(1, 3, 20), normal(1, 3, 20), None, None]
+        inputs += [np.array([2], np.int32), np.array([3], np.int32)]
+        options = {"num_heads": 6, "kv_num_heads": 2}
+    path = tmp_path / "m.onnx"
+    write(path, op, inputs, ["y"], domain=MS, **(options | change))
+    with pytest.raises((kiln.errors.ValueError, kiln.errors.NotImplementedError), match=words):
+        kiln.onnx.load(path)(*[kiln.tensor(x) for x in inputs if x is not None])
 
 
 @pytest.mark.parametrize("name", [m for m in MODELS if m != "vgg"])

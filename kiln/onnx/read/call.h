@@ -124,5 +124,6 @@ std::span<const Operator> quantized_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> sequence_operators();
 std::span<const Operator> contributed_operators();
+std::span<const Operator> language_operators();
 
 }  // namespace kiln::onnx

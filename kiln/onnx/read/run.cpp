@@ -15,7 +15,8 @@ const std::map<std::string, const Operator*>& table() {
          {elementwise_operators(), shape_operators(), reduction_operators(), layer_operators(),
           resize_operators(), recurrent_operators(), loss_operators(), attention_operators(),
           image_operators(), signal_operators(), selection_operators(), quantized_operators(),
-          control_operators(), sequence_operators(), contributed_operators()}) {
+          control_operators(), sequence_operators(), contributed_operators(),
+          language_operators()}) {
       for (const Operator& one : family) out[one.name] = &one;
     }
     return out;
