@@ -1,7 +1,5 @@
-# Finds LAPACK and sets KilnLapack_LIBRARY (a path), KilnLapack_STATIC and KilnLapack_SCIPY.
-#
-# -DKilnLapack_LIBRARY=PATH names the library. libscipy_openblas.so of the Python package
-# scipy-openblas32 may be it: wheels hold that one, which runs on older systems.
+# Finds LAPACK and sets KilnLapack_LIBRARY (a path) and KilnLapack_STATIC.
+# -DKilnLapack_LIBRARY=PATH names another library.
 #
 # Preferred is OpenBLAS built for OpenMP, as a static library: it stays out of the way of any other
 # BLAS in the process (NumPy's, PyTorch's, the one the alternatives system points to), and its OpenMP
@@ -22,10 +20,6 @@ endif()
 set(KilnLapack_STATIC FALSE)
 if(KilnLapack_LIBRARY MATCHES "libopenblas\\.a$")
   set(KilnLapack_STATIC TRUE)
-endif()
-set(KilnLapack_SCIPY FALSE)
-if(KilnLapack_LIBRARY MATCHES "scipy_openblas")
-  set(KilnLapack_SCIPY TRUE)
 endif()
 
 include(FindPackageHandleStandardArgs)

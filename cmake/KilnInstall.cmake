@@ -36,7 +36,17 @@ foreach(header IN LISTS public_headers)
   install(FILES "${PROJECT_SOURCE_DIR}/${header}"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}")
 endforeach()
-install(EXPORT kilnTargets NAMESPACE kiln:: DESTINATION "${kiln_package_dir}")
+# A shared and a static Kiln can be installed into one prefix, from two builds: each brings its targets.
+if(BUILD_SHARED_LIBS)
+  set(kiln_kind shared)
+else()
+  set(kiln_kind static)
+endif()
+install(EXPORT kilnTargets FILE kiln-${kiln_kind}-targets.cmake NAMESPACE kiln::
+  DESTINATION "${kiln_package_dir}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/kiln-kind.cmake.in"
+  "${PROJECT_BINARY_DIR}/kiln-${kiln_kind}.cmake" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/kiln-${kiln_kind}.cmake" DESTINATION "${kiln_package_dir}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/kilnConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/kilnConfig.cmake" INSTALL_DESTINATION "${kiln_package_dir}")
 # Before 1.0 a minor version may break its users.

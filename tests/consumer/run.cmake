@@ -20,6 +20,22 @@ run("${CMAKE_COMMAND}" -S "${CONSUMER_DIR}" -B "${WORK_DIR}/build" -G "${GENERAT
   "-DCMAKE_PREFIX_PATH=${prefix}")
 run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/consumer")
+run("${WORK_DIR}/build/consumer_precompiled")
+# What is not installed is not found, and the message says so.
+foreach(kind IN ITEMS other both)
+  set(components "${kind}")
+  set(message "no component 'other'")
+  if(kind STREQUAL "both")
+    set(components "shared;static")
+    set(message "not both")
+  endif()
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${CONSUMER_DIR}" -B "${WORK_DIR}/${kind}"
+    -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${prefix}"
+    "-DKILN_KIND=${components}" RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE error)
+  if(result EQUAL 0 OR NOT error MATCHES "${message}")
+    message(FATAL_ERROR "consumer: components '${components}' gave ${result}: ${error}")
+  endif()
+endforeach()
 # The same without CMake.
 find_program(PKG_CONFIG pkg-config)
 file(GLOB_RECURSE pc "${prefix}/*/kiln.pc")

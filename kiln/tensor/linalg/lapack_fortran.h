@@ -2,18 +2,17 @@
 //
 // KILN_FORTRAN(p, name) is the function of kind p, which is s, d, c or z. The build chooses:
 // - by default dpotrf_ and its like, from OpenBLAS with OpenMP or from any LAPACK;
-// - KILN_LAPACK_SCIPY: scipy_dpotrf_, from the Python package scipy-openblas32, which has threads
-// of
-//   its own;
+// - KILN_LAPACK_ALONE: the same OpenBLAS in a library without OpenMP, as wheels have it;
 // - KILN_LAPACK_NONE: there is none, and each call throws NotImplementedError.
 #pragma once
 
 #include <algorithm>
 #include <complex>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
-#if !defined(KILN_LAPACK_NONE) && !defined(KILN_LAPACK_SCIPY)
+#if !defined(KILN_LAPACK_NONE) && !defined(KILN_LAPACK_ALONE)
 #include <omp.h>
 #endif
 
@@ -42,10 +41,6 @@ constexpr auto no_lapack = [](const auto&...) {
 
 #else
 
-#ifdef KILN_LAPACK_SCIPY
-#define KILN_FORTRAN(p, name) scipy_##p##name##_
-extern "C" void scipy_openblas_set_num_threads(int);
-#else
 #define KILN_FORTRAN(p, name) p##name##_
 // LAPACK's Fortran needs one function of gfortran's runtime: joining two strings, with blanks up to
 // the length. Giving it that one spares a library.
@@ -57,7 +52,21 @@ extern "C" __attribute__((weak, visibility("hidden"))) void _gfortran_concat_str
   std::memcpy(out + from_a, b, from_b);
   std::memset(out + from_a + from_b, ' ', length - from_a - from_b);
 }
-
+#ifdef KILN_LAPACK_KERNELS
+// Stands for the kernels that LAPACK never calls: see cmake/KilnLapackKernels.cmake.
+extern "C" __attribute__((visibility("hidden"))) void kiln_lapack_left_out() { std::abort(); }
+#endif
+#ifdef KILN_LAPACK_ALONE
+// What OpenBLAS asks of OpenMP, answered for one thread: each of its calls stays on its caller's.
+#define KILN_HIDDEN extern "C" __attribute__((visibility("hidden")))
+KILN_HIDDEN int omp_get_max_threads() { return 1; }
+KILN_HIDDEN int omp_get_num_threads() { return 1; }
+KILN_HIDDEN int omp_get_thread_num() { return 0; }
+KILN_HIDDEN int omp_in_parallel() { return 0; }
+KILN_HIDDEN int omp_get_num_places() { return 0; }
+KILN_HIDDEN void omp_set_num_threads(int) {}
+KILN_HIDDEN void GOMP_parallel(void (*run)(void*), void* data, unsigned, unsigned) { run(data); }
+#undef KILN_HIDDEN
 #endif
 
 namespace kiln::lapack {
@@ -67,13 +76,9 @@ using c64 = std::complex<double>;
 
 namespace {
 
-#ifdef KILN_LAPACK_SCIPY
-// Kiln has this library for itself and runs its own loops around: one thread, told once.
-class OneThread {
- public:
-  OneThread() {
-    [[maybe_unused]] static const bool told = (scipy_openblas_set_num_threads(1), true);
-  }
+#ifdef KILN_LAPACK_ALONE
+struct OneThread {
+  OneThread() {}
 };
 #else
 // OpenBLAS asks OpenMP how many threads a call may take: one, as Kiln runs its own loops around.
