@@ -60,6 +60,18 @@ decltype(auto) by_size(int n, F&& f) {
   if constexpr (Most >= 16) {
     if (n == 16) return f(std::integral_constant<int, 16>());
   }
+  if constexpr (Most >= 8) {
+    switch (n) {
+      case 5:
+        return f(std::integral_constant<int, 5>());
+      case 6:
+        return f(std::integral_constant<int, 6>());
+      case 7:
+        return f(std::integral_constant<int, 7>());
+      case 8:
+        return f(std::integral_constant<int, 8>());
+    }
+  }
   switch (n) {
     case 1:
       return f(std::integral_constant<int, 1>());
@@ -69,14 +81,6 @@ decltype(auto) by_size(int n, F&& f) {
       return f(std::integral_constant<int, 3>());
     case 4:
       return f(std::integral_constant<int, 4>());
-    case 5:
-      return f(std::integral_constant<int, 5>());
-    case 6:
-      return f(std::integral_constant<int, 6>());
-    case 7:
-      return f(std::integral_constant<int, 7>());
-    case 8:
-      return f(std::integral_constant<int, 8>());
     default:
       return f(std::integral_constant<int, 0>());
   }
@@ -377,8 +381,8 @@ void getrs(bool adjoint, int n, int nrhs, const T* a, const int* pivots, T* b) {
 }
 template <class T>
 int getri(int n, T* a, const int* pivots) {
-  // A complex inverse of 16 rows would be 80 kB of code.
-  constexpr int kMostConstant = sizeof(T) > sizeof(std::real(*a)) ? 8 : 16;
+  // Complex inverses of more rows are no faster for a constant size, and 300 kB of code.
+  constexpr int kMostConstant = sizeof(T) > sizeof(std::real(*a)) ? 4 : 16;
   return by_size<kMostConstant>(
       n, [&]<int N>(std::integral_constant<int, N>) { return getri_of<N>(n, a, pivots); });
 }
