@@ -237,6 +237,88 @@ void weighted_sum(const T* x, const T* rows, int64_t row, int64_t k, int64_t cou
   for (; p < k; ++p) add_weighted<1, false>(x + p, rows + p * row, row, count, y);
 }
 
+// The same for kX rows of x, `x_row` apart, and of y, which are read and written for four rows at a
+// time: what is weighted is read once for all.
+template <int kX, int kRows, bool kFirst, class T>
+HWY_INLINE void add_weighted_to_rows(const T* HWY_RESTRICT x, int64_t x_row,
+                                     const T* HWY_RESTRICT rows, int64_t row, int64_t count,
+                                     T* HWY_RESTRICT y, int64_t y_row) {
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t ahead = fetched_ahead<T>(count, kRows * row);
+  V xs[kX][kRows];
+#pragma GCC unroll 4
+  for (int i = 0; i < kX; ++i) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) xs[i][r] = hn::Set(d, x[i * x_row + r]);
+  }
+  const auto add = [&](int64_t j, auto load, auto store) HWY_ATTR {
+    V w[kRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      hwy::Prefetch(rows + r * row + j + ahead);
+      w[r] = load(rows + r * row + j);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kX; ++i) {
+      V sum = kFirst ? hn::Zero(d) : load(y + i * y_row + j);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) sum = hn::MulAdd(xs[i][r], w[r], sum);
+      store(sum, y + i * y_row + j);
+    }
+  };
+  int64_t j = 0;
+  for (; j + lanes <= count; j += lanes) {
+    add(
+        j, [&](const T* from) HWY_ATTR { return hn::LoadU(d, from); },
+        [&](V v, T* to) HWY_ATTR { hn::StoreU(v, d, to); });
+  }
+  if (j < count) {
+    const auto valid = hn::FirstN(d, static_cast<size_t>(count - j));
+    add(
+        j, [&](const T* from) HWY_ATTR { return hn::MaskedLoad(valid, d, from); },
+        [&](V v, T* to) HWY_ATTR { hn::BlendedStore(v, valid, d, to); });
+  }
+}
+
+// Adds the weighted rows [0, k); with `first` y begins as zeros.
+template <int kX, class T>
+void weighted_sums_of(const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
+                      int64_t count, bool first, T* y, int64_t y_row) {
+  int64_t p = 0;
+  if (first && k >= 4) {
+    add_weighted_to_rows<kX, 4, true>(x, x_row, rows, row, count, y, y_row);
+    p = 4;
+  } else if (first) {
+    add_weighted_to_rows<kX, 1, true>(x, x_row, rows, row, count, y, y_row);
+    p = 1;
+  }
+  for (; p + 4 <= k; p += 4) {
+    add_weighted_to_rows<kX, 4, false>(x + p, x_row, rows + p * row, row, count, y, y_row);
+  }
+  for (; p < k; ++p) {
+    add_weighted_to_rows<kX, 1, false>(x + p, x_row, rows + p * row, row, count, y, y_row);
+  }
+}
+
+template <class T>
+void weighted_sums(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
+                   int64_t count, T* y, int64_t y_row) {
+  static constexpr decltype(&weighted_sums_of<1, T>) kOf[] = {
+      nullptr, &weighted_sums_of<1, T>, &weighted_sums_of<2, T>, &weighted_sums_of<3, T>,
+      &weighted_sums_of<4, T>};
+  // So many weighted rows stay in the second-level cache until all of y have met them.
+  const int64_t groups = (m + 3) / 4, group = (m + groups - 1) / groups;
+  const int64_t some = groups == 1 ? k : 64;
+  for (int64_t p = 0; p < k; p += some) {
+    for (int64_t i = 0; i < m; i += group) {
+      kOf[std::min(group, m - i)](x + i * x_row + p, x_row, rows + p * row, row,
+                                  std::min(some, k - p), count, p == 0, y + i * y_row, y_row);
+    }
+  }
+}
+
 }  // namespace kiln::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

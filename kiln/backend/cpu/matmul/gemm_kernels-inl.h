@@ -105,6 +105,7 @@ const GemmKernels<T>* kernels() {
                                           &dots<T>,
                                           &dots_of_rows<T>,
                                           &weighted_sum<T>,
+                                          &weighted_sums<T>,
                                           &pack<T>};
   return &kKernels;
 }

@@ -121,6 +121,10 @@ struct GemmKernels {
                        int64_t count, int64_t k, T* y, int64_t y_row);
   // y[j] = sum over p of x[p] rows[p * row + j], for j in [0, count).
   void (*weighted_sum)(const T* x, const T* rows, int64_t row, int64_t k, int64_t count, T* y);
+  // The same for m rows of x: y[i * y_row + j] = sum over p of x[i * x_row + p] rows[p * row +
+  // j].
+  void (*weighted_sums)(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
+                        int64_t count, T* y, int64_t y_row);
   // Copies `count` rows of `k` elements, row i's element p at from[i * row + p * step], to to[p *
   // width + i]. Elements with i in [count, width) are undefined but initialized, except where width
   // exceeds `count` rounded up to a multiple of `lanes`. Writes up to `lanes` elements beyond to[k
