@@ -22,12 +22,14 @@ endif()
 
 # Here -O3 repeats loops that are no faster for it.
 set(medium_sources "")
-foreach(folder data tensor/linalg text vision)
+foreach(folder data tensor/complex tensor/fft tensor/linalg text vision)
   file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/${folder}/*.cpp")
   list(APPEND medium_sources ${found})
 endforeach()
 list(REMOVE_ITEM medium_sources "${lapack_source}")
-foreach(name core/tensor_data io/crc32 io/gguf_blocks io/image io/image_jpeg io/image_webp tensor/index/unique)
+foreach(name core/tensor_data io/crc32 io/gguf_blocks io/image io/image_jpeg io/image_webp tensor/index/unique
+             tensor/nn/adaptive_pooling tensor/nn/folding tensor/nn/fractional_pooling tensor/nn/grid_sample
+             tensor/nn/interpolate tensor/nn/padding tensor/nn/resampling)
   list(APPEND medium_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")
 endforeach()
 # And here, as long as loops are turned into vectors as -O3 does it.

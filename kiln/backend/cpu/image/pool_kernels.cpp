@@ -211,8 +211,8 @@ struct BestTaps {
 
 // Any windows, of which some may lie partly outside the plane.
 template <class T>
-HWY_INLINE void max_of_windows(const PoolSizes& s, const Window& w, const T* x, T* y,
-                               int64_t* indices) {
+HWY_NOINLINE void max_of_windows(const PoolSizes& s, const Window& w, const T* x, T* y,
+                                 int64_t* indices) {
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
   using I = hn::TFromD<decltype(di)>;
@@ -246,8 +246,8 @@ struct InsideColumns {
 // A whole vector of windows with no tap outside the rows; `rows` of taps from `top` on are inside
 // the plane, one at least. Whole vectors are read: what they reach must lie in the plane.
 template <int64_t kStride, class T>
-HWY_INLINE void max_of_inside_windows(const PoolSizes& s, int64_t top, int64_t rows, int64_t left,
-                                      const T* x, T* y, int64_t* indices) {
+HWY_NOINLINE void max_of_inside_windows(const PoolSizes& s, int64_t top, int64_t rows, int64_t left,
+                                        const T* x, T* y, int64_t* indices) {
   const hn::ScalableTag<T> d;
   const hn::RebindToSigned<decltype(d)> di;
   using I = hn::TFromD<decltype(di)>;
@@ -338,9 +338,11 @@ template <class T>
 void max_plane(const PoolSizes& s, const T* x, T* y, int64_t* indices) {
 #if HWY_TARGET != HWY_SCALAR
   if (max_plane_of_pairs(s, x, y, indices)) return;
-  if (max_plane_by_vectors<2>(s, x, y, indices)) return;
+  if constexpr (sizeof(T) == sizeof(float)) {  // doubles are rare here
+    if (max_plane_by_vectors<2>(s, x, y, indices)) return;
+    if (max_plane_by_vectors<1>(s, x, y, indices)) return;
+  }
 #endif
-  if (max_plane_by_vectors<1>(s, x, y, indices)) return;
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   for_each_window(s, lanes, [&](const Window& w) HWY_ATTR { max_of_windows(s, w, x, y, indices); });
 }

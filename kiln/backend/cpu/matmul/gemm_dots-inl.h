@@ -187,10 +187,10 @@ void dots_of_rows(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t r
   }
 }
 
-// Adds kRows rows, each times its x, to y [count], in their order; with kFirst y begins as zeros.
+// Adds kRows rows, each times its x, to y [count], in their order.
 // The rows after these are fetched meanwhile: a row is too short for the processor to see that it
 // goes on.
-template <int kRows, bool kFirst, class T>
+template <int kRows, class T>
 HWY_INLINE void add_weighted(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, int64_t row,
                              int64_t count, T* HWY_RESTRICT y) {
   const hn::ScalableTag<T> d;
@@ -202,7 +202,7 @@ HWY_INLINE void add_weighted(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows
   for (int r = 0; r < kRows; ++r) xs[r] = hn::Set(d, x[r]);
   int64_t j = 0;
   for (; j + lanes <= count; j += lanes) {
-    V sum = kFirst ? hn::Zero(d) : hn::LoadU(d, y + j);
+    V sum = hn::LoadU(d, y + j);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       hwy::Prefetch(rows + r * row + j + ahead);
@@ -212,7 +212,7 @@ HWY_INLINE void add_weighted(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows
   }
   if (j < count) {
     const auto valid = hn::FirstN(d, static_cast<size_t>(count - j));
-    V sum = kFirst ? hn::Zero(d) : hn::MaskedLoad(valid, d, y + j);
+    V sum = hn::MaskedLoad(valid, d, y + j);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       sum = hn::MulAdd(xs[r], hn::MaskedLoad(valid, d, rows + r * row + j), sum);
@@ -226,20 +226,14 @@ void weighted_sum(const T* x, const T* rows, int64_t row, int64_t k, int64_t cou
   // Eight rows at a time, so that y passes through the cache less often; each sum is still in the
   // order of p.
   int64_t p = 0;
-  if (k >= 8) {
-    add_weighted<8, true>(x, rows, row, count, y);
-    p = 8;
-  } else {
-    add_weighted<1, true>(x, rows, row, count, y);
-    p = 1;
-  }
-  for (; p + 8 <= k; p += 8) add_weighted<8, false>(x + p, rows + p * row, row, count, y);
-  for (; p < k; ++p) add_weighted<1, false>(x + p, rows + p * row, row, count, y);
+  std::fill_n(y, count, T(0));
+  for (; p + 8 <= k; p += 8) add_weighted<8>(x + p, rows + p * row, row, count, y);
+  for (; p < k; ++p) add_weighted<1>(x + p, rows + p * row, row, count, y);
 }
 
 // The same for kX rows of x, `x_row` apart, and of y, which are read and written for four rows at a
 // time: what is weighted is read once for all.
-template <int kX, int kRows, bool kFirst, class T>
+template <int kX, int kRows, class T>
 HWY_INLINE void add_weighted_to_rows(const T* HWY_RESTRICT x, int64_t x_row,
                                      const T* HWY_RESTRICT rows, int64_t row, int64_t count,
                                      T* HWY_RESTRICT y, int64_t y_row) {
@@ -262,7 +256,7 @@ HWY_INLINE void add_weighted_to_rows(const T* HWY_RESTRICT x, int64_t x_row,
     }
 #pragma GCC unroll 4
     for (int i = 0; i < kX; ++i) {
-      V sum = kFirst ? hn::Zero(d) : load(y + i * y_row + j);
+      V sum = load(y + i * y_row + j);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) sum = hn::MulAdd(xs[i][r], w[r], sum);
       store(sum, y + i * y_row + j);
@@ -282,39 +276,33 @@ HWY_INLINE void add_weighted_to_rows(const T* HWY_RESTRICT x, int64_t x_row,
   }
 }
 
-// Adds the weighted rows [0, k); with `first` y begins as zeros.
+// Adds the weighted rows [0, k).
 template <int kX, class T>
-void weighted_sums_of(const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
-                      int64_t count, bool first, T* y, int64_t y_row) {
+void add_weighted_rows(const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
+                       int64_t count, T* y, int64_t y_row) {
   int64_t p = 0;
-  if (first && k >= 4) {
-    add_weighted_to_rows<kX, 4, true>(x, x_row, rows, row, count, y, y_row);
-    p = 4;
-  } else if (first) {
-    add_weighted_to_rows<kX, 1, true>(x, x_row, rows, row, count, y, y_row);
-    p = 1;
-  }
   for (; p + 4 <= k; p += 4) {
-    add_weighted_to_rows<kX, 4, false>(x + p, x_row, rows + p * row, row, count, y, y_row);
+    add_weighted_to_rows<kX, 4>(x + p, x_row, rows + p * row, row, count, y, y_row);
   }
   for (; p < k; ++p) {
-    add_weighted_to_rows<kX, 1, false>(x + p, x_row, rows + p * row, row, count, y, y_row);
+    add_weighted_to_rows<kX, 1>(x + p, x_row, rows + p * row, row, count, y, y_row);
   }
 }
 
 template <class T>
 void weighted_sums(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
                    int64_t count, T* y, int64_t y_row) {
-  static constexpr decltype(&weighted_sums_of<1, T>) kOf[] = {
-      nullptr, &weighted_sums_of<1, T>, &weighted_sums_of<2, T>, &weighted_sums_of<3, T>,
-      &weighted_sums_of<4, T>};
+  static constexpr decltype(&add_weighted_rows<1, T>) kOf[] = {
+      nullptr, &add_weighted_rows<1, T>, &add_weighted_rows<2, T>, &add_weighted_rows<3, T>,
+      &add_weighted_rows<4, T>};
+  for (int64_t i = 0; i < m; ++i) std::fill_n(y + i * y_row, count, T(0));
   // So many weighted rows stay in the second-level cache until all of y have met them.
   const int64_t groups = (m + 3) / 4, group = (m + groups - 1) / groups;
   const int64_t some = groups == 1 ? k : 64;
   for (int64_t p = 0; p < k; p += some) {
     for (int64_t i = 0; i < m; i += group) {
       kOf[std::min(group, m - i)](x + i * x_row + p, x_row, rows + p * row, row,
-                                  std::min(some, k - p), count, p == 0, y + i * y_row, y_row);
+                                  std::min(some, k - p), count, y + i * y_row, y_row);
     }
   }
 }

@@ -64,9 +64,9 @@ void half_dots(const float* x, const Half* rows, int64_t row, int64_t count, int
   for (; j < count; ++j) some_half_dots<1>(x, rows + j * row, row, k, y + j);
 }
 
-// Adds kRows rows, each times its x, to y [count], in their order; with kFirst y begins as zeros.
+// Adds kRows rows, each times its x, to y [count], in their order.
 // The rows after these are fetched meanwhile.
-template <int kRows, bool kFirst, class Half>
+template <int kRows, class Half>
 HWY_INLINE void add_weighted_halves(const float* HWY_RESTRICT x, const Half* HWY_RESTRICT rows,
                                     int64_t row, int64_t count, float* HWY_RESTRICT y) {
   const FloatTag d;
@@ -77,8 +77,8 @@ HWY_INLINE void add_weighted_halves(const float* HWY_RESTRICT x, const Half* HWY
   for (int r = 0; r < kRows; ++r) xs[r] = hn::Set(d, x[r]);
   int64_t j = 0;
   for (; j + 2 * lanes <= count; j += 2 * lanes) {
-    FloatVec even = kFirst ? hn::Zero(d) : hn::LoadU(d, y + j);
-    FloatVec odd = kFirst ? hn::Zero(d) : hn::LoadU(d, y + j + lanes);
+    FloatVec even = hn::LoadU(d, y + j);
+    FloatVec odd = hn::LoadU(d, y + j + lanes);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       hwy::Prefetch(rows + r * row + j + ahead);
@@ -89,7 +89,7 @@ HWY_INLINE void add_weighted_halves(const float* HWY_RESTRICT x, const Half* HWY
     hn::StoreU(odd, d, y + j + lanes);
   }
   for (; j < count; ++j) {
-    float sum = kFirst ? 0.0f : y[j];
+    float sum = y[j];
     for (int r = 0; r < kRows; ++r) sum += x[r] * static_cast<float>(rows[r * row + j]);
     y[j] = sum;
   }
@@ -100,14 +100,10 @@ HWY_INLINE void add_weighted_halves(const float* HWY_RESTRICT x, const Half* HWY
 template <class Half>
 void half_weighted_sum(const float* x, const Half* rows, int64_t row, int64_t k, int64_t count,
                        float* y) {
-  int64_t p = k >= 8 ? 8 : 1;
-  if (k >= 8) {
-    add_weighted_halves<8, true>(x, rows, row, count, y);
-  } else {
-    add_weighted_halves<1, true>(x, rows, row, count, y);
-  }
-  for (; p + 8 <= k; p += 8) add_weighted_halves<8, false>(x + p, rows + p * row, row, count, y);
-  for (; p < k; ++p) add_weighted_halves<1, false>(x + p, rows + p * row, row, count, y);
+  int64_t p = 0;
+  std::fill_n(y, count, 0.0f);
+  for (; p + 8 <= k; p += 8) add_weighted_halves<8>(x + p, rows + p * row, row, count, y);
+  for (; p < k; ++p) add_weighted_halves<1>(x + p, rows + p * row, row, count, y);
 }
 
 template <class Half>
