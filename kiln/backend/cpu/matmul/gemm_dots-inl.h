@@ -132,10 +132,15 @@ HWY_NOINLINE void four_dots(const T* HWY_RESTRICT x, int64_t x_row, const T* HWY
 #pragma GCC unroll 4
     for (int r = 0; r < 4; ++r) sum[i][r] = hn::Zero(d);
   }
+  // Of long rows four more would not stay in the first-level cache.
+  const int64_t ahead = k * sizeof(T) <= 4096 ? 4 * row : 1024 / sizeof(T);
   const auto add_products = [&](auto load) HWY_ATTR {
     V w[4];
 #pragma GCC unroll 4
-    for (int r = 0; r < 4; ++r) w[r] = load(rows + at[r]);
+    for (int r = 0; r < 4; ++r) {
+      hwy::Prefetch(rows + at[r] + ahead);
+      w[r] = load(rows + at[r]);
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < kX; ++i) {
       const V xv = load(x + i * x_row);
