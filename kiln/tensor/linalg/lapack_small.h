@@ -375,7 +375,8 @@ int getrf(int n, T* a, int* pivots) {
 }
 template <class T>
 void getrs(bool adjoint, int n, int nrhs, const T* a, const int* pivots, T* b) {
-  by_size(n, [&]<int N>(std::integral_constant<int, N>) {
+  constexpr int kMostConstant = sizeof(T) > sizeof(std::real(*a)) ? 8 : 16;
+  by_size<kMostConstant>(n, [&]<int N>(std::integral_constant<int, N>) {
     getrs_of<N>(adjoint, n, nrhs, a, pivots, b);
   });
 }
