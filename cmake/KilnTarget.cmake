@@ -46,8 +46,9 @@ function(kiln_read_strangers)
 endfunction()
 
 # kiln_limit_highway_targets(<target>): compiles each Highway kernel for the baseline, AVX2 and
-# AVX-512 only. The instruction sets between them cost compile time on every kernel and serve
-# machines nobody trains on. Only names that this Highway knows may stand in the macro.
+# AVX-512 only, on ARM for NEON. The instruction sets between them cost compile time on every kernel
+# and serve machines nobody trains on; kernels keep vectors and masks in structs, where SVE's have no
+# place. Only names that this Highway knows may stand in the macro.
 function(kiln_limit_highway_targets target)
   get_target_property(include_dirs hwy::hwy INTERFACE_INCLUDE_DIRECTORIES)
   find_file(KILN_HIGHWAY_TARGETS_HEADER hwy/detect_targets.h HINTS ${include_dirs})
@@ -58,6 +59,9 @@ function(kiln_limit_highway_targets target)
   file(READ "${KILN_HIGHWAY_TARGETS_HEADER}" header)
   set(disabled "")
   set(names HWY_SSSE3 HWY_SSE4 HWY_AVX3_DL HWY_AVX3_ZEN4 HWY_AVX3_SPR HWY_AVX10_2 HWY_AVX10_2_512)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+    list(APPEND names HWY_SVE HWY_SVE2 HWY_SVE_256 HWY_SVE2_128)
+  endif()
   if("thread" IN_LIST KILN_SANITIZE)
     # Races do not depend on the instruction set: the baseline alone, for a third of the time.
     list(APPEND names HWY_AVX2 HWY_AVX3)

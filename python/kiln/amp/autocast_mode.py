@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from .. import _C, errors
 
@@ -182,7 +181,10 @@ def _cast(value, dtype):
         if value.is_floating_point() and value.dtype is not _C.float64:
             return value.to(dtype)
         return value
-    if isinstance(value, (str, bytes, np.ndarray)):
+    if isinstance(value, (str, bytes)):
+        return value
+    numpy = sys.modules.get("numpy")  # without it nothing is an array of it
+    if numpy is not None and isinstance(value, numpy.ndarray):
         return value
     if isinstance(value, Mapping):
         return {_cast(key, dtype): _cast(x, dtype) for key, x in value.items()}

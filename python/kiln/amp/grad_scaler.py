@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import struct
 import warnings
 from collections import defaultdict
 from enum import Enum
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from .. import _C, errors
 
@@ -32,6 +32,15 @@ class OptState(Enum):
     READY = 0
     UNSCALED = 1
     STEPPED = 2
+
+
+def _to_float32(number):
+    """The float32 nearest to the number; infinite beyond the largest."""
+    number = float(number)
+    try:
+        return struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
 
 
 def _new_state():
@@ -98,7 +107,7 @@ class GradScaler:
             return outputs
         if isinstance(outputs, _C.Tensor):
             if self._scale is None:
-                self._scale = np.float32(self._init_scale)
+                self._scale = _to_float32(self._init_scale)
                 self._growth_tracker = self._init_growth_tracker
             scale = _C.full((), float(self._scale), dtype=_C.float32, device=outputs.device)
             return outputs * scale
@@ -139,7 +148,7 @@ class GradScaler:
         if state["stage"] is OptState.STEPPED:
             raise errors.RuntimeError("GradScaler: unscale_() is being called after step().")
         gradients = self._gradients(optimizer)
-        inverse = float(np.float32(1.0 / np.float64(self._scale)))
+        inverse = _to_float32(1.0 / self._scale if self._scale else math.inf)
         finite = _C._unscale_gradients(gradients, inverse)
         state["found_inf"] = float(not finite) if gradients else None
         state["stage"] = OptState.UNSCALED
@@ -185,7 +194,7 @@ class GradScaler:
                         " with requires_grad=False"
                     )
                 new_scale = new_scale.item()
-            self._scale = np.float32(new_scale)
+            self._scale = _to_float32(new_scale)
         else:
             found = [s["found_inf"] for s in self._per_optimizer_states.values()]
             found = [x for x in found if x is not None]
@@ -201,7 +210,7 @@ class GradScaler:
                 self._backoff_factor,
                 self._growth_interval,
             )
-            self._scale = np.float32(scale)
+            self._scale = _to_float32(scale)
         self._per_optimizer_states = defaultdict(_new_state)
 
     def get_scale(self) -> float:
@@ -268,7 +277,7 @@ class GradScaler:
         scale, growth, backoff, interval, tracker = (state_dict[name] for name in names)
         self._init_scale, self._init_growth_tracker = scale, tracker
         if self._scale is not None:
-            self._scale, self._growth_tracker = np.float32(scale), tracker
+            self._scale, self._growth_tracker = _to_float32(scale), tracker
         self._growth_factor, self._backoff_factor = growth, backoff
         self._growth_interval = interval
 

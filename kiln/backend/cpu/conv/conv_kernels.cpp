@@ -60,6 +60,7 @@ struct Piece {
   int64_t offset;
   int64_t low, high;
   M mask, upper;
+  Piece() {}  // for ARM: the implied constructor would lack the target of this region
 };
 
 enum class StrideKind { one, two, any };
