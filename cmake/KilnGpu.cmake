@@ -81,3 +81,29 @@ if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
   set_target_properties(kiln_gpu PROPERTIES
     LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/kiln_gpu.map")
 endif()
+
+# Kernels that nvcc compiles ahead: a library of data beside the plug-in, which opens it where it is.
+# Without it CUDA needs NVRTC.
+if(KILN_CUDA_KERNELS)
+  # script/gpu_kernels --install puts one there.
+  file(GLOB nvcc_folders
+    "${PROJECT_SOURCE_DIR}/build/nvcc/lib/python3*/site-packages/nvidia/cu13/bin")
+  find_program(KILN_NVCC nvcc PATHS ${nvcc_folders} /usr/local/cuda/bin)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  if(NOT KILN_NVCC)
+    message(FATAL_ERROR "KILN_CUDA_KERNELS needs nvcc (KILN_NVCC); ./script/gpu_kernels --install")
+  endif()
+  set(ahead_folder "${PROJECT_BINARY_DIR}/cuda_kernels")
+  add_custom_command(OUTPUT "${ahead_folder}/images.cpp"
+    COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/script/cuda_kernels.py" make
+      "${ahead_folder}" "${KILN_NVCC}"
+    DEPENDS "${PROJECT_SOURCE_DIR}/script/cuda_kernels.py"
+      "${PROJECT_SOURCE_DIR}/kiln/backend/gpu/kernels/ahead.json" ${kernel_files}
+    VERBATIM)
+  add_library(kiln_cuda_kernels SHARED "${ahead_folder}/images.cpp")
+  target_include_directories(kiln_cuda_kernels PRIVATE "${PROJECT_SOURCE_DIR}")
+  kiln_target_flags(kiln_cuda_kernels)
+  # It is opened by this name.
+  set_target_properties(kiln_cuda_kernels PROPERTIES PREFIX "lib")
+  
+endif()

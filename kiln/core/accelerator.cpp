@@ -1,5 +1,7 @@
 #include "kiln/core/accelerator.h"
 
+#include <utility>
+
 #include <dlfcn.h>
 
 #include "kiln/core/error.h"
@@ -72,6 +74,47 @@ int count(int which) {
 
 }  // namespace
 
+namespace accelerator {
+
+// Of one of kNames.
+Event record_event(const char* runtime, int index) {
+  Event out;
+  out.plugin_ = &plugin(runtime == kNames[0] ? 0 : 1);
+  out.index_ = index;
+  out.mark_ = out.plugin_->mark(index);
+  return out;
+}
+
+Event::Event(Event&& other) noexcept { *this = std::move(other); }
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(plugin_, other.plugin_);
+  std::swap(index_, other.index_);
+  std::swap(mark_, other.mark_);
+  return *this;
+}
+Event::~Event() {
+  if (mark_ != 0) plugin_->release_mark(index_, mark_);
+}
+
+const detail::GpuPlugin& Event::plugin() const {
+  if (mark_ == 0) throw_error<DeviceError>("Event: it was not recorded");
+  return *plugin_;
+}
+bool Event::is_passed() const { return plugin().is_passed(index_, mark_); }
+void Event::wait() const { plugin().wait(index_, mark_); }
+double Event::milliseconds_since(const Event& earlier) const {
+  const detail::GpuPlugin& mine = plugin();
+  if (&mine != &earlier.plugin() || index_ != earlier.index_) {
+    throw_error<DeviceError>("Event: events of different devices have no time between them");
+  }
+  if (!is_passed() || !earlier.is_passed()) {
+    throw_error<DeviceError>("Event: one of the two is not passed yet; wait for it first");
+  }
+  return mine.milliseconds(index_, earlier.mark_, mark_);
+}
+
+}  // namespace accelerator
+
 #define KILN_ACCELERATOR(space, which)                                                             \
   namespace space {                                                                                \
   bool is_available() { return count(which) > 0; }                                                 \
@@ -84,10 +127,20 @@ int count(int which) {
   void empty_cache(int index) { plugin(which).empty_cache(index); }                                \
   void set_memory_limit(size_t bytes, int index) { plugin(which).set_memory_limit(bytes, index); } \
   Counters counters(int index) { return plugin(which).counters(index); }                           \
+  accelerator::Event record_event(int index) {                                                     \
+    return accelerator::record_event(kNames[which], index);                                        \
+  }                                                                                                \
   }
 KILN_ACCELERATOR(opencl, 0)
 KILN_ACCELERATOR(cuda, 1)
 #undef KILN_ACCELERATOR
+
+const detail::GpuPlugin* detail::gpu_plugin(std::string_view name) {
+  for (int which = 0; which < 2; ++which) {
+    if (name == kNames[which] && count(which) > 0) return opened(which).plugin;
+  }
+  return nullptr;
+}
 
 bool detail::open_device_plugin(std::string_view name) {
   for (int which = 0; which < 2; ++which) {

@@ -13,6 +13,10 @@
 
 #include "kiln/core/allocator.h"
 
+namespace kiln::detail {
+struct GpuPlugin;
+}
+
 namespace kiln::accelerator {
 
 struct DeviceProperties {
@@ -21,14 +25,39 @@ struct DeviceProperties {
   std::string driver;
   size_t memory_bytes = 0;
   bool has_float64 = false;
+  int major = 0;  // CUDA's compute capability; 0 elsewhere
+  int minor = 0;
 };
 
 // Counts since a device was opened.
 struct Counters {
   uint64_t kernels_compiled = 0;  // by the driver
-  uint64_t kernels_loaded = 0;    // compiled by an earlier process, and found on disk
+  uint64_t kernels_loaded = 0;    // compiled with Kiln, or by an earlier process and found on disk
   uint64_t launches = 0;
   uint64_t reads = 0;  // of more than one element, to the host
+};
+
+// A place in what a device is to compute: it is passed when all that was asked for before it is
+// done. It can be moved, not copied, and may be used by any thread.
+class Event {
+ public:
+  Event() = default;
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+  ~Event();
+
+  // Throw DeviceError for an event that was not recorded, and as synchronize() does.
+  bool is_passed() const;
+  void wait() const;
+  // From an earlier event of the same device to this one, both passed; by the device's clock.
+  double milliseconds_since(const Event& earlier) const;
+
+ private:
+  friend Event record_event(const char* runtime, int index);
+  const detail::GpuPlugin& plugin() const;
+  const detail::GpuPlugin* plugin_ = nullptr;
+  int index_ = 0;
+  uintptr_t mark_ = 0;
 };
 
 }  // namespace kiln::accelerator
@@ -53,7 +82,8 @@ struct Counters {
   void empty_cache(int index = 0);                                                              \
   /* The most that may be allocated, kept blocks included; what needs more is a ValueError. */  \
   void set_memory_limit(size_t bytes, int index = 0);                                           \
-  Counters counters(int index = 0);
+  Counters counters(int index = 0);                                                             \
+  accelerator::Event record_event(int index = 0);
 
 namespace kiln::opencl {
 KILN_ACCELERATOR_FUNCTIONS
@@ -77,11 +107,22 @@ struct GpuPlugin {
   void (*empty_cache)(int);
   void (*set_memory_limit)(size_t, int);
   accelerator::Counters (*counters)(int);
+  uintptr_t (*mark)(int);
+  bool (*is_passed)(int, uintptr_t);
+  void (*wait)(int, uintptr_t);
+  double (*milliseconds)(int, uintptr_t, uintptr_t);
+  void (*release_mark)(int, uintptr_t);
+  // Of a primitive of this runtime (a TensorBase): the address of its first element, when all that
+  // writes to it is done. Throws DeviceError where memory has no addresses.
+  void* (*address)(const void*);
 };
 using OpenGpuPlugin = const GpuPlugin* (*)(const char* version, const char* runtime);
 
 // Opens the plug-in that has devices of that name, if one does. False for every other name; throws
 // DeviceError where the name is known and there is no device.
 bool open_device_plugin(std::string_view name);
+
+// Null for a name of no runtime, or where there is no device of it.
+const GpuPlugin* gpu_plugin(std::string_view name);
 
 }  // namespace kiln::detail

@@ -4,6 +4,7 @@
 #include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_tensor.h"
 #include "kiln/backend/meta/meta_tensor.h"
+#include "kiln/core/accelerator.h"
 #include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -57,6 +58,16 @@ Memory memory(const char* op, const Tensor& x) {
   graph::note_read(op, parts_or_value(op, x).inner);
   const TensorImpl& state = state_of(x);
   return {host.data(), state.shape(), x.stride(), state.dtype(), host.storage()};
+}
+void* device_address(const char* op, const Tensor& x) {
+  const std::string name = to_string(x.device());
+  const detail::GpuPlugin* plugin = detail::gpu_plugin(name.substr(0, name.find(':')));
+  if (plugin == nullptr) {
+    throw_error<DeviceError>(op, ": expected a tensor in a GPU's memory; got one on ", name);
+  }
+  const ErasedTensor& inner = parts_or_value(op, x).inner;
+  graph::note_read(op, inner);
+  return plugin->address(inner.get());
 }
 int64_t storage_offset(const Tensor& x) {
   const Layout layout = layout_of(parts_or_value("storage_offset", x).inner);

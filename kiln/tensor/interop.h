@@ -30,6 +30,10 @@ struct Memory {
 };
 // Throws DeviceError, naming `op`, when the tensor is not in host memory.
 Memory memory(const char* op, const Tensor& x);
+// The address of the first element of a tensor in a GPU's memory, when all that writes to it is
+// done; it is valid while the tensor (or a detached one) is. Throws DeviceError, naming `op`, for
+// another device, and for one whose memory has no addresses (OpenCL).
+void* device_address(const char* op, const Tensor& x);
 // Where that is in the tensor's storage, in elements.
 int64_t storage_offset(const Tensor& x);
 

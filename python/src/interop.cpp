@@ -51,7 +51,7 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 constexpr uint64_t kDLReadOnly = 1, kDLCopied = 2;
-constexpr int32_t kDLCpu = 1, kDLHostOfCuda = 3;
+constexpr int32_t kDLCpu = 1, kDLCuda = 2, kDLHostOfCuda = 3, kDLOpenCl = 4;
 constexpr DLPackVersion kDLVersion = {1, 0};
 
 enum : uint8_t {
@@ -85,6 +85,7 @@ std::optional<DType> dtype_of_dl(DLDataType t) {
 template <class Managed>
 struct Exported {
   interop::Memory memory;
+  Tensor held;  // of a GPU's memory
   Managed managed;
 };
 
@@ -106,12 +107,13 @@ void check_exportable(const char* op, const Tensor& x) {
 }
 
 template <class Managed>
-nb::object capsule_of(interop::Memory memory, uint64_t flags) {
-  auto* exported = new Exported<Managed>{std::move(memory), {}};
+nb::object capsule_of(interop::Memory memory, uint64_t flags, DLDevice device = {kDLCpu, 0},
+                      const Tensor& held = {}) {
+  auto* exported = new Exported<Managed>{std::move(memory), held, {}};
   interop::Memory& from = exported->memory;
   Managed& managed = exported->managed;
   managed.tensor = {from.data,
-                    {kDLCpu, 0},
+                    device,
                     from.shape.rank(),
                     dl_type(from.dtype),
                     from.shape.begin(),
@@ -151,26 +153,83 @@ bool pair_of(nb::handle object, int64_t* first, int64_t* second) {
   return true;
 }
 
+// DLPack's numbers of x's device.
+DLDevice dl_device_of(const Tensor& x) {
+  const std::string name = to_string(x.device());
+  const int32_t type = name.starts_with("cuda")     ? kDLCuda
+                       : name.starts_with("opencl") ? kDLOpenCl
+                                                    : kDLCpu;
+  return {type, type == kDLCpu ? 0 : x.device().index};
+}
+
+// Of a GPU's tensor. All that writes to it is done when its address is known: so whatever stream
+// its consumer names may read it.
+nb::object device_to_dlpack(const Tensor& x, DLDevice device, bool versioned,
+                            const nb::object& copy) {
+  const bool copied = must_copy("__dlpack__", copy);
+  const Tensor held = copied ? x.clone() : x.detach();
+  interop::Memory memory{
+      interop::device_address("__dlpack__", held), held.shape(), held.stride(), held.dtype(), {}};
+  if (versioned) {
+    return capsule_of<DLManagedTensorVersioned>(std::move(memory), copied ? kDLCopied : 0, device,
+                                                held);
+  }
+  return capsule_of<DLManagedTensor>(std::move(memory), 0, device, held);
+}
+
+nb::dict cuda_array_interface(const Tensor& x) {
+  const DLDevice device = dl_device_of(x);
+  // As objects without that memory do.
+  if (device.type != kDLCuda) {
+    throw nb::attribute_error("__cuda_array_interface__: the tensor is not on a CUDA device");
+  }
+  check_exportable("__cuda_array_interface__", x);
+  if (x.dtype() == DType::bf16) {
+    throw nb::attribute_error("__cuda_array_interface__: it has no bfloat16");
+  }
+  nb::dict out;
+  const DLDataType type = dl_type(x.dtype());
+  const char kind = type.code == kDLBool      ? 'b'
+                    : type.code == kDLUInt    ? 'u'
+                    : type.code == kDLInt     ? 'i'
+                    : type.code == kDLComplex ? 'c'
+                                              : 'f';
+  out["typestr"] =
+      concat(size_of(x.dtype()) == 1 ? "|" : "<", std::string(1, kind), size_of(x.dtype()));
+  nb::list shape, strides;
+  for (int64_t size : x.shape()) shape.append(size);
+  for (int64_t step : x.stride()) strides.append(step * static_cast<int64_t>(size_of(x.dtype())));
+  out["shape"] = nb::tuple(shape);
+  out["strides"] = nb::tuple(strides);
+  const auto address = reinterpret_cast<uintptr_t>(
+      x.numel() == 0 ? nullptr : interop::device_address("__cuda_array_interface__", x));
+  out["data"] = nb::make_tuple(address, false);
+  out["version"] = 3;
+  out["stream"] = nb::none();  // nothing is left to wait for
+  return out;
+}
+
 nb::object to_dlpack(const Tensor& x, const nb::object& stream, const nb::object& max_version,
                      const nb::object& dl_device, const nb::object& copy) {
   check_exportable("__dlpack__", x);
-  if (!stream.is_none()) {
+  const DLDevice device = dl_device_of(x);
+  if (device.type == kDLCpu && !stream.is_none()) {
     throw_error<ValueError>("__dlpack__: host memory has no streams; expected stream=None");
   }
   int64_t major = 0, minor = 0;
   if (!max_version.is_none() && !pair_of(max_version, &major, &minor)) {
     throw nb::type_error("__dlpack__: expected max_version as (major, minor)");
   }
-  int64_t type = kDLCpu, id = 0;
+  int64_t type = device.type, id = device.id;
   if (!dl_device.is_none() && !pair_of(dl_device, &type, &id)) {
     throw nb::type_error("__dlpack__: expected dl_device as (type, id)");
   }
-  if (type != kDLCpu || id != 0) {
-    throw_buffer_error(
-        concat("__dlpack__: the tensor lies in host memory, device (1, 0); got "
-               "dl_device (",
-               type, ", ", id, ")"));
+  if (type != device.type || id != device.id) {
+    throw_buffer_error(concat(
+        "__dlpack__: the tensor lies in ", device.type == kDLCpu ? "host memory" : "a GPU's memory",
+        ", device (", device.type, ", ", device.id, "); got dl_device (", type, ", ", id, ")"));
   }
+  if (device.type != kDLCpu) return device_to_dlpack(x, device, major >= 1, copy);
   const bool copied = must_copy("__dlpack__", copy);
   const Tensor held = copied ? x.clone() : x;
   interop::Memory memory = interop::memory("__dlpack__", held);
@@ -389,7 +448,12 @@ void bind_interop(nb::module_& m, TensorClass& c) {
         nb::arg("copy").none() = nb::none(),
         "The memory as a DLPack capsule: of version 1 for max_version=(1, 0) or later, else of the "
         "one before. copy=True gives a copy's memory.");
-  c.def("__dlpack_device__", [](const Tensor&) { return nb::make_tuple(1, 0); });
+  c.def("__dlpack_device__", [](const Tensor& x) {
+    const DLDevice device = dl_device_of(x);
+    return nb::make_tuple(device.type, device.id);
+  });
+  c.def_prop_ro("__cuda_array_interface__", &cuda_array_interface,
+                nb::sig("def __cuda_array_interface__(self) -> dict[str, typing.Any]"));
   m.def("from_dlpack", &from_dlpack, "ext_tensor"_a, nb::kw_only(),
         nb::arg("copy").none() = nb::none(),
         "A tensor over the memory of an object with __dlpack__(). Read-only memory is copied, and "

@@ -75,7 +75,8 @@ void bind_description(TensorClass& c) {
       .def_prop_ro(
           "nbytes",
           [](const Tensor& x) { return static_cast<size_t>(x.numel()) * size_of(x.dtype()); })
-      .def_prop_ro("is_cuda", [](const Tensor&) { return false; })
+      .def_prop_ro("is_cuda",
+                   [](const Tensor& x) { return to_string(x.device()).starts_with("cuda"); })
       .def_prop_ro("is_cpu", [](const Tensor& x) { return x.device().type == kCpu; })
       .def_prop_ro("is_quantized", [](const Tensor& x) { return x.dtype() == DType::q8; })
       .def_prop_ro("_version", [](const Tensor& x) { return x.version(); })
@@ -119,7 +120,23 @@ void bind_conversions(TensorClass& c) {
           "other"_a)
       .def("cpu", [](const Tensor& x) { return x.to(Device{}); })
       .def(
-          "cuda", [](const Tensor& x, nb::object) { return x.to(Device("cuda")); },
+          "cuda",
+          [](const Tensor& x, const nb::object& device) {
+            Device to;
+            if (device.is_none()) {
+              to = Device("cuda");
+            } else if (PyLong_Check(device.ptr()) && !PyBool_Check(device.ptr())) {
+              const auto index = value_arg<int64_t>("cuda", device, "a device or its number");
+              to = Device(std::string_view(concat("cuda:", index)));
+            } else if (!device_from(device, &to)) {
+              throw nb::type_error("cuda: expected a device, its number or None");
+            }
+            if (!to_string(to).starts_with("cuda")) {
+              throw_error<DeviceError>("cuda: another kind of device; got '", to,
+                                       "'; expected 'cuda'");
+            }
+            return x.to(to);
+          },
           "device"_a = nb::none())
       .def("contiguous",
            [](const Tensor& x) {

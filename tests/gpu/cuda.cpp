@@ -109,6 +109,24 @@ void run_named(const std::string& part) {
     }));
     say(thrown([&] { static_cast<void>(x.sum().item<float>()); }));
     say(concat("cpu ", ones({3}).sum().item<float>()));
+  } else if (part == "ahead") {
+    const Tensor x = arange(12, {.dtype = f32, .device = "cuda"}).reshape({3, 4});
+    const Tensor y = (x + x).softmax(1).sum();
+    say(concat("sum ", y.item<float>()));
+    const auto counters = cuda::counters();
+    say(concat("compiled ", counters.kernels_compiled, ", loaded ",
+               counters.kernels_loaded > 2 ? "several" : "few"));
+  } else if (part == "events") {
+    accelerator::Event first = cuda::record_event();
+    const Tensor x = on_cuda({4}) * 2.0;
+    const accelerator::Event last = cuda::record_event();
+    say(last.is_passed() ? "passed" : "not passed");
+    say(thrown([&] { static_cast<void>(last.milliseconds_since(first)); }));
+    last.wait();
+    say(concat(first.is_passed() && last.is_passed() ? "both" : "not both", " ",
+               last.milliseconds_since(first) >= 0 ? "in order" : "out of order"));
+    say(thrown([] { accelerator::Event().wait(); }));
+    first = cuda::record_event();  // the one before is released
   } else if (part == "refused") {
     const Tensor x = on_cuda({4});
     cuda::synchronize();
@@ -203,3 +221,24 @@ TEST_CASE("cuda: without NVRTC a kernel that was not compiled ahead says what to
   CHECK(has(ended, "NVRTC was not found"));
   CHECK(has(ended, "nvidia-cuda-nvrtc"));
 }
+
+TEST_CASE("cuda: events are passed when what is before them is done") {
+  const Ended ended = run_part("events", "");
+  INFO(ended.text);
+  CHECK(ended.status == 0);
+  CHECK(has(ended, "said: not passed"));
+  CHECK(has(ended, "said: DeviceError: Event: one of the two is not passed yet"));
+  CHECK(has(ended, "said: both in order"));
+  CHECK(has(ended, "said: DeviceError: Event: it was not recorded"));
+}
+
+#ifdef KILN_CUDA_TEXTS
+TEST_CASE("cuda: kernels that nvcc compiled ahead need no NVRTC") {
+  const Ended ended = run_part(
+      "ahead", "", "KILN_NVRTC=/nowhere KILN_KERNEL_CACHE= KILN_FAKE_CUDA_TEXTS=" KILN_CUDA_TEXTS);
+  INFO(ended.text);
+  CHECK(ended.status == 0);
+  CHECK(has(ended, "said: sum 3"));
+  CHECK(has(ended, "said: compiled 0, loaded several"));
+}
+#endif

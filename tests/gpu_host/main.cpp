@@ -32,7 +32,8 @@ const test::Gpu& test::gpu() {
       },
       [](int) {
         const gpu::Properties& p = host_device().properties();
-        return accelerator::DeviceProperties{p.name, p.vendor, p.driver, p.memory_bytes, p.has_f64};
+        return accelerator::DeviceProperties{p.name,    p.vendor, p.driver, p.memory_bytes,
+                                             p.has_f64, 0,        0};
       },
       [](int) { return host_device().memory_stats(); },
       [](int) { host_device().reset_memory_stats(); },

@@ -206,7 +206,13 @@ void add_function_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     for (const Unary& op : unaries) add_unary(list, op, dtype);
     for (const Unary& op : others) add_unary(list, op, dtype);
-    for (const Binary& op : binaries) add_binary(list, op, dtype);
+    for (Binary op : binaries) {
+      // The exponent a log x - x - lgamma(a) is up to 30, whose last bit is that many of the
+      // result's: in 64 bits the reference itself is off the true values by twice {8, 1}.
+      const bool is_gamma = op.f.type == gammainc || op.f.type == gammaincc;
+      if (is_gamma && dtype == f64) op.tolerance = {40, 5};
+      add_binary(list, op, dtype);
+    }
     for (const BinaryFunction& f :
          {BinaryFunction(huber, 0.5, 0.75), BinaryFunction(bce_with_logits),
           BinaryFunction(squared_difference), BinaryFunction(absolute_difference)}) {

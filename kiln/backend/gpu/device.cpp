@@ -251,6 +251,34 @@ void GpuDevice::synchronize() {
   finish();
 }
 
+// ---- Places in the queue
+
+Mark GpuDevice::mark() {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  return driver_->mark();
+}
+bool GpuDevice::passed(Mark mark) {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  return driver_->passed(mark);
+}
+void GpuDevice::wait(Mark mark) {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  driver_->wait(mark);
+}
+double GpuDevice::milliseconds(Mark from, Mark to) {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  return driver_->milliseconds(from, to);
+}
+void GpuDevice::release(Mark mark) noexcept {
+  if (getpid() != process_) return;
+  std::lock_guard lock(mutex_);
+  driver_->release(mark);
+}
+
 // ---- Kernels
 
 // With the lock held.
@@ -267,7 +295,12 @@ Function GpuDevice::made(const Kernel& kernel) {
   const std::string text = full_text(kernel);
   if (auto found = by_text_.find(text); found != by_text_.end()) return found->second;
   const std::string disk_key = concat(properties().name, "\n", properties().driver, "\n", text);
-  Function function = nullptr;
+  Function function = driver_->find_ahead(text);
+  if (function != nullptr) {
+    ++counters_.from_disk;
+    by_text_.emplace(text, function);
+    return function;
+  }
   if (const auto binary = programs_.find(disk_key)) {
     function = driver_->load(*binary, kKernelName);
     if (function != nullptr) ++counters_.from_disk;

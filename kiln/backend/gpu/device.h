@@ -69,6 +69,13 @@ class GpuDevice {
   void read(const Buffer& from, size_t offset, void* to, size_t bytes, bool whole);
   void synchronize();
 
+  // Places in the queue (Driver::mark).
+  Mark mark();
+  bool passed(Mark mark);
+  void wait(Mark mark);
+  double milliseconds(Mark from, Mark to);
+  void release(Mark mark) noexcept;
+
   // Rows of work-items: `items` of them in groups of kGroup, or as many groups as asked for.
   void launch(const Kernel& kernel, size_t items, std::span<const Argument> arguments);
   void launch_groups(const Kernel& kernel, Extent groups, Extent group,
@@ -83,7 +90,7 @@ class GpuDevice {
   void set_memory_limit(size_t bytes);
   struct Counters {
     uint64_t compiled = 0;   // by the driver
-    uint64_t from_disk = 0;  // found in the folder of compiled kernels
+    uint64_t from_disk = 0;  // compiled before: with Kiln, or kept in the folder of kernels
     uint64_t launches = 0;
     uint64_t reads = 0;  // of more than one element
     uint64_t read_bytes = 0;

@@ -23,11 +23,23 @@ struct Plugged {
   }
   static accelerator::DeviceProperties properties(int index) {
     const Properties& p = at(index).properties();
-    return {p.name, p.vendor, p.driver, p.memory_bytes, p.has_f64};
+    return {p.name, p.vendor, p.driver, p.memory_bytes, p.has_f64, p.major, p.minor};
   }
   static accelerator::Counters counters(int index) {
     const GpuDevice::Counters c = at(index).counters();
     return {c.compiled, c.from_disk, c.launches, c.reads};
+  }
+
+  static void* address(const void* primitive) {
+    const auto& x = *static_cast<const GpuTensor*>(static_cast<const TensorBase*>(primitive));
+    if (!x.gpu().properties().has_addresses) {
+      throw_error<DeviceError>(runtime.name,
+                               ": its memory has no addresses that other libraries "
+                               "could use; move the tensor to the cpu first");
+    }
+    x.gpu().synchronize();
+    return static_cast<std::byte*>(x.storage()->memory()) +
+           x.offset() * static_cast<int64_t>(size_of(x.dtype()));
   }
 
   static constexpr detail::GpuPlugin plugin = {
@@ -40,6 +52,14 @@ struct Plugged {
       [](int index) { at(index).empty_cache(); },
       [](size_t bytes, int index) { at(index).set_memory_limit(bytes); },
       &counters,
+      [](int index) { return static_cast<uintptr_t>(at(index).mark()); },
+      [](int index, uintptr_t mark) { return at(index).passed(static_cast<Mark>(mark)); },
+      [](int index, uintptr_t mark) { at(index).wait(static_cast<Mark>(mark)); },
+      [](int index, uintptr_t from, uintptr_t to) {
+        return at(index).milliseconds(static_cast<Mark>(from), static_cast<Mark>(to));
+      },
+      [](int index, uintptr_t mark) { at(index).release(static_cast<Mark>(mark)); },
+      &address,
   };
 
   static const detail::GpuPlugin* open() {

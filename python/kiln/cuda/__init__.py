@@ -1,19 +1,23 @@
-"""torch.cuda's names, for programs that ask whether there is such a device: there is none.
+"""torch.cuda's names: whether there are CUDA devices, their memory, their events.
 
-Questions have true answers (is_available() is False, device_count() is 0), seeds and caches have
-nothing to do, and what needs a device raises DeviceError, a RuntimeError.
+Tensors are made on or moved to device "cuda" ("cuda:1" for the second). Without a driver or a device
+is_available() is False, absence() says what is missing, and what needs a device raises DeviceError, a
+RuntimeError. All work of a device is one queue, done in the order in which it was asked for: Stream
+objects name that queue.
 """
 
 from __future__ import annotations
 
+import threading as _threading
 from typing import TYPE_CHECKING
 
-from .. import errors
+from .. import _C, errors
 from .._tensor_types import CLASSES as _CLASSES
 from . import amp as amp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import TracebackType
     from typing import Any
 
     from .._C import Tensor
@@ -32,167 +36,402 @@ if TYPE_CHECKING:
     )
 
 
+_current = _threading.local()
+
+
+def _fail(name):
+    raise errors.DeviceError(
+        f"cuda.{name}: there is no CUDA device: {absence()};"
+        " try kiln.device('cuda' if kiln.cuda.is_available() else 'cpu')"
+    )
+
+
+def _index(device, name):
+    """The number of a device of this kind; the current one for None."""
+    if not is_available():
+        _fail(name)
+    if device is None:
+        return getattr(_current, "index", 0)
+    if isinstance(device, int) and not isinstance(device, bool):
+        index = device
+    else:
+        known = _C.device(device)
+        if known.type != "cuda":
+            raise errors.DeviceError(
+                f"cuda.{name}: another kind of device; got '{known}'; expected 'cuda'"
+            )
+        index = known.index or 0
+    if not 0 <= index < device_count():
+        raise errors.DeviceError(
+            f"cuda.{name}: no such device; got {index}; expected 0 to {device_count() - 1}"
+        )
+    return index
+
+
 def is_available() -> bool:
-    """False: Kiln has no backend for CUDA devices."""
-    return False
-
-
-def is_initialized() -> bool:
-    """False."""
-    return False
-
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """False."""
-    return False
+    """Whether there is a CUDA device."""
+    return device_count() > 0
 
 
 def device_count() -> int:
-    """0."""
-    return 0
+    """How many there are."""
+    return _C._cuda_device_count()
+
+
+def absence() -> str:
+    """Why there is none: what is missing, and how to install it. Empty where there is one."""
+    return _C._cuda_absence()
+
+
+def is_initialized() -> bool:
+    """Whether there is a device; each is opened when it is first used."""
+    return is_available()
+
+
+def init() -> None:
+    """Nothing to do where there is a device; DeviceError where there is none."""
+    _index(None, "init")
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether there is a device: bfloat16 is kept in 16 bits and computed in 32 on every one."""
+    return is_available() and including_emulation
 
 
 def get_arch_list() -> list[str]:
-    """Empty."""
-    return []
+    """What kernels are compiled for ahead of time, where there is a device."""
+    return ["sm_80", "sm_90a"] if is_available() else []
+
+
+def current_device() -> int:
+    """The number that set_device() or device() chose in this thread, or 0."""
+    return _index(None, "current_device")
+
+
+def set_device(device: DeviceLike | int) -> None:
+    """Chooses the device that functions of this module mean by None, in this thread.
+
+    "cuda" without a number is the first device all the same.
+    """
+    _current.index = _index(device, "set_device")
+
+
+def get_device_properties(device: DeviceLike | int | None = None) -> DeviceProperties:
+    """Name, memory and compute capability."""
+    return DeviceProperties(_C._cuda_device_properties(_index(device, "get_device_properties")))
+
+
+def get_device_name(device: DeviceLike | int | None = None) -> str:
+    """The device's name."""
+    return _C._cuda_device_properties(_index(device, "get_device_name"))["name"]
+
+
+def get_device_capability(device: DeviceLike | int | None = None) -> tuple[int, int]:
+    """The compute capability: (9, 0) for Hopper."""
+    known = _C._cuda_device_properties(_index(device, "get_device_capability"))
+    return known["major"], known["minor"]
+
+
+class DeviceProperties:
+    """What get_device_properties() gives: name, vendor, driver, total_memory, major, minor."""
+
+    name: str
+    vendor: str
+    driver: str
+    total_memory: int
+    major: int
+    minor: int
+
+    def __init__(self, known: dict[str, Any]) -> None:
+        self.__dict__.update(known)
+
+    def __repr__(self) -> str:
+        return (
+            f"DeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // 2**20}MB)"
+        )
+
+
+class device:
+    """Chooses a device for this module's functions within a with block, or not (None, -1)."""
+
+    def __init__(self, device: DeviceLike | int | None) -> None:
+        self.idx = -1 if device is None or device == -1 else _index(device, "device")
+        if not is_available():
+            _fail("device")
+
+    def __enter__(self) -> None:
+        self._before = getattr(_current, "index", 0)
+        if self.idx >= 0:
+            _current.index = self.idx
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _current.index = self._before
 
 
 def manual_seed(seed: int) -> None:
-    """Nothing to do: kiln.manual_seed seeds the generator of the CPU."""
+    """Nothing to do: every device's random numbers come from what kiln.manual_seed seeds."""
     int(seed)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Nothing to do."""
+    """Nothing to do, as manual_seed()."""
     int(seed)
 
 
 def seed() -> None:
-    """Nothing to do."""
+    """Nothing to do, as manual_seed()."""
 
 
 def seed_all() -> None:
-    """Nothing to do."""
+    """Nothing to do, as manual_seed()."""
 
 
 def get_rng_state_all() -> list[Tensor]:
-    """Empty."""
+    """Empty: devices have no generators of their own."""
     return []
 
 
 def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
     """Takes what get_rng_state_all() gave: no states."""
     if len(new_states):
-        _fail("set_rng_state_all")
+        raise errors.DeviceError(
+            "cuda.set_rng_state_all: devices have no generators of their own; got"
+            f" {len(new_states)} states; use kiln.set_rng_state()"
+        )
+
+
+def _all_or(device, name):
+    """Every device for None, none where there is none; else the one."""
+    if device is None:
+        return range(device_count())
+    return [_index(device, name)]
 
 
 def empty_cache() -> None:
-    """Nothing to do: kiln.empty_cache returns the cached memory of the CPU."""
+    """Gives the driver back what was freed and kept, of every device that is there."""
+    for index in range(device_count()):
+        _C._cuda_empty_cache(index)
 
 
 def synchronize(device: DeviceLike | int | None = None) -> None:
-    """Nothing to do: an op is done when it returns. Raises DeviceError when a device is named."""
-    if device is not None:
-        _fail("synchronize")
+    """Waits for all that was computed there; for None on the current device, where there is one.
 
-
-def memory_allocated(device: DeviceLike | int | None = None) -> int:
-    """0."""
-    return 0
-
-
-def max_memory_allocated(device: DeviceLike | int | None = None) -> int:
-    """0."""
-    return 0
-
-
-def memory_reserved(device: DeviceLike | int | None = None) -> int:
-    """0."""
-    return 0
-
-
-def max_memory_reserved(device: DeviceLike | int | None = None) -> int:
-    """0."""
-    return 0
+    Raises what kernels found wrong and nobody was told: IndexError, ValueError.
+    """
+    if device is not None or is_available():
+        _C._cuda_synchronize(_index(device, "synchronize"))
 
 
 def memory_stats(device: DeviceLike | int | None = None) -> dict[str, Any]:
-    """Empty."""
-    return {}
+    """A dict as kiln.memory_stats() gives, of the device's memory; empty without a device."""
+    if device is None and not is_available():
+        return {}
+    return _C._cuda_memory_stats(_index(device, "memory_stats"))
+
+
+def memory_allocated(device: DeviceLike | int | None = None) -> int:
+    """The bytes that tensors hold."""
+    return memory_stats(device).get("bytes_in_use", 0)
+
+
+def max_memory_allocated(device: DeviceLike | int | None = None) -> int:
+    """The most bytes that tensors held since reset_peak_memory_stats()."""
+    return memory_stats(device).get("peak_bytes_in_use", 0)
+
+
+def memory_reserved(device: DeviceLike | int | None = None) -> int:
+    """The bytes that tensors hold, and those that are kept for the next ones."""
+    stats = memory_stats(device)
+    return stats.get("bytes_in_use", 0) + stats.get("bytes_cached", 0)
+
+
+def max_memory_reserved(device: DeviceLike | int | None = None) -> int:
+    """The larger of max_memory_allocated() and memory_reserved(): no other peak is counted."""
+    return max(max_memory_allocated(device), memory_reserved(device))
 
 
 def reset_peak_memory_stats(device: DeviceLike | int | None = None) -> None:
-    """Nothing to do."""
+    """Sets the counters of allocations to 0 and the peak to what is in use."""
+    for index in _all_or(device, "reset_peak_memory_stats"):
+        _C._cuda_reset_memory_stats(index)
 
 
-def _fail(name):
-    raise errors.DeviceError(
-        f"cuda.{name}: there is no CUDA device; Kiln computes on 'cpu';"
-        " try kiln.device('cuda' if kiln.cuda.is_available() else 'cpu')"
-    )
+def set_per_process_memory_fraction(
+    fraction: float, device: DeviceLike | int | None = None
+) -> None:
+    """The most that may be allocated, as a part of the device's memory: 0 to 1."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(
+            f"cuda.set_per_process_memory_fraction: got {fraction}; expected 0 to 1"
+        )
+    index = _index(device, "set_per_process_memory_fraction")
+    total = _C._cuda_device_properties(index)["total_memory"]
+    _C._cuda_set_memory_limit(int(total * fraction), index)
 
 
-def _needs_device(name):
+class Event:
+    """A place in a device's queue; elapsed_time() is the device's time between two."""
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        if interprocess:
+            raise errors.DeviceError("cuda.Event: events of other processes are not there")
+        if not is_available():
+            _fail("Event")
+        self._timed = enable_timing
+        self._event: Any = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        """The place behind all that was asked for so far."""
+        index = getattr(_current, "index", 0) if stream is None else stream.device_index
+        self._event = _C._cuda_record_event(index)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Nothing to do: what is asked for from here on is behind the event anyway."""
+
+    def query(self) -> bool:
+        """Whether all before the event is done; True where it was not recorded."""
+        return self._event is None or self._event.is_passed()
+
+    def synchronize(self) -> None:
+        """Waits until all before the event is done."""
+        if self._event is not None:
+            self._event.wait()
+
+    def elapsed_time(self, end_event: Event) -> float:
+        """Milliseconds from this event to `end_event`; both must be done."""
+        if not (self._timed and end_event._timed):
+            raise ValueError("cuda.Event: expected two events made with enable_timing=True")
+        if self._event is None or end_event._event is None:
+            raise ValueError("cuda.Event: expected two events that were recorded")
+        return end_event._event.milliseconds_since(self._event)
+
+
+class Stream:
+    """The queue of a device. Every stream of a device is the same one, in the order of asking."""
+
+    def __init__(self, device: DeviceLike | int | None = None, priority: int = 0) -> None:
+        self.device_index = _index(device, "Stream")
+
+    @property
+    def device(self) -> Any:
+        """The device."""
+        return _C.device(f"cuda:{self.device_index}")
+
+    def synchronize(self) -> None:
+        """Waits for all that was computed on the device."""
+        _C._cuda_synchronize(self.device_index)
+
+    def query(self) -> bool:
+        """Whether all that was asked for is done."""
+        return _C._cuda_record_event(self.device_index).is_passed()
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """The event, recorded here; a new one for None."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Waits for an event of another device; for one of this device there is nothing to do."""
+        event.synchronize()
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Waits for another device's queue; for this device's there is nothing to do."""
+        if stream.device_index != self.device_index:
+            stream.synchronize()
+
+    def __enter__(self) -> Stream:
+        self._chosen = device(self.device_index)
+        self._chosen.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._chosen.__exit__(kind, value, trace)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.device_index == self.device_index
+
+    def __hash__(self) -> int:
+        return hash(("cuda stream", self.device_index))
+
+
+def current_stream(device: DeviceLike | int | None = None) -> Stream:
+    """The device's queue."""
+    return Stream(device)
+
+
+def default_stream(device: DeviceLike | int | None = None) -> Stream:
+    """The device's queue."""
+    return Stream(device)
+
+
+def stream(stream: Stream) -> Stream:
+    """For a with block: functions of this module mean the stream's device by None."""
+    if not is_available():
+        _fail("stream")
+    return stream
+
+
+def _not_there(name):
     def function(*args, **kwargs):
-        _fail(name)
+        if not is_available():
+            _fail(name)
+        raise errors.DeviceError(f"cuda.{name}: not there in Kiln")
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = "Raises DeviceError: there is no CUDA device."
+    function.__doc__ = "Raises DeviceError: there is nothing of the kind in Kiln."
     return function
 
 
 if TYPE_CHECKING:
-    current_device: Callable[..., Any]
-    current_stream: Callable[..., Any]
-    default_stream: Callable[..., Any]
-    get_device_capability: Callable[..., Any]
-    get_device_name: Callable[..., Any]
-    get_device_properties: Callable[..., Any]
     get_rng_state: Callable[..., Any]
-    init: Callable[..., Any]
     initial_seed: Callable[..., Any]
     ipc_collect: Callable[..., Any]
     mem_get_info: Callable[..., Any]
     memory_summary: Callable[..., Any]
-    set_device: Callable[..., Any]
-    set_per_process_memory_fraction: Callable[..., Any]
     set_rng_state: Callable[..., Any]
-    stream: Callable[..., Any]
     utilization: Callable[..., Any]
 
 
 for _name in (
-    "current_device", "current_stream", "default_stream", "get_device_capability",
-    "get_device_name", "get_device_properties", "get_rng_state", "init", "initial_seed",
-    "ipc_collect", "mem_get_info", "memory_summary", "set_device", "set_rng_state",
-    "set_per_process_memory_fraction", "stream", "utilization",
+    "get_rng_state", "initial_seed", "ipc_collect", "mem_get_info", "memory_summary",
+    "set_rng_state", "utilization",
 ):  # fmt: skip
-    globals()[_name] = _needs_device(_name)
+    globals()[_name] = _not_there(_name)
 
 
-class _NeedsDevice:
-    """Cannot be made: there is no CUDA device."""
+class _NotThere:
+    """Cannot be made: there is nothing of the kind in Kiln."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _fail(type(self).__name__)
+        name = type(self).__name__
+        if not is_available():
+            _fail(name)
+        raise errors.DeviceError(f"cuda.{name}: not there in Kiln")
 
 
 if TYPE_CHECKING:
 
-    class CUDAGraph(_NeedsDevice): ...
+    class CUDAGraph(_NotThere): ...
 
-    class Event(_NeedsDevice): ...
+    class ExternalStream(_NotThere): ...
 
-    class ExternalStream(_NeedsDevice): ...
-
-    class MemPool(_NeedsDevice): ...
-
-    class Stream(_NeedsDevice): ...
-
-    class device(_NeedsDevice): ...
+    class MemPool(_NotThere): ...
 
 
-
-for _name in ("CUDAGraph", "Event", "ExternalStream", "MemPool", "Stream", "device", *_CLASSES):
-    globals()[_name] = type(_name, (_NeedsDevice,), {"__doc__": _NeedsDevice.__doc__})
+for _name in ("CUDAGraph", "ExternalStream", "MemPool", *_CLASSES):
+    globals()[_name] = type(_name, (_NotThere,), {"__doc__": _NotThere.__doc__})
 del _name

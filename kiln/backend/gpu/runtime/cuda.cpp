@@ -6,11 +6,15 @@
 // each launch is waited for, and the error names the one that failed.
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <map>
 #include <optional>
 
+#include <dlfcn.h>
+
 #include "kiln/backend/gpu/runtime/cuda_api.h"
+#include "kiln/backend/gpu/runtime/cuda_images.h"
 #include "kiln/backend/gpu/runtime/cuda_staging.h"
 #include "kiln/backend/gpu/runtime/driver.h"
 #include "kiln/core/error.h"
@@ -77,6 +81,26 @@ CudaDevices find_cuda_devices() {
 const CudaDevices& cuda_devices() {
   static const CudaDevices& found = *new CudaDevices(find_cuda_devices());
   return found;
+}
+
+// Beside this library; null where it was not built.
+const CudaImages* cuda_images() {
+  static const CudaImages* images = []() -> const CudaImages* {
+    Dl_info info{};
+    std::string path;
+    if (dladdr(reinterpret_cast<void*>(&find_cuda_devices), &info) != 0 &&
+        info.dli_fname != nullptr) {
+      path = info.dli_fname;
+      const size_t slash = path.rfind('/');
+      path = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    }
+    void* library = dlopen((path + "libkiln_cuda_kernels.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) return nullptr;
+    const auto get =
+        reinterpret_cast<decltype(&kiln_cuda_images)>(dlsym(library, "kiln_cuda_images"));
+    return get == nullptr ? nullptr : get();
+  }();
+  return images;
 }
 
 bool ends_device(CuResult result) {
@@ -168,6 +192,57 @@ class Cuda final : public Driver {
     staging_->filled();
   }
 
+  Mark mark() override {
+    use();
+    CuEvent event = nullptr;
+    check("cuEventCreate", api_.event_create(&event, 0));
+    check("cuEventRecord", api_.event_record(event, stream_));
+    return static_cast<Mark>(reinterpret_cast<uintptr_t>(event));
+  }
+  bool passed(Mark mark) override {
+    use();
+    const CuResult result = api_.event_query(event_of(mark));
+    if (result == kCuNotReady) return false;
+    check("cuEventQuery", result);
+    return true;
+  }
+  void wait(Mark mark) override {
+    use();
+    check("cuEventSynchronize", api_.event_synchronize(event_of(mark)));
+  }
+  double milliseconds(Mark from, Mark to) override {
+    use();
+    float ms = 0;
+    check("cuEventElapsedTime", api_.event_elapsed(&ms, event_of(from), event_of(to)));
+    return ms;
+  }
+  void release(Mark mark) noexcept override {
+    if (!lost_.empty() || api_.context_set(context_) != kCuSuccess) return;
+    static_cast<void>(api_.event_destroy(event_of(mark)));
+  }
+
+  Function find_ahead(const std::string& text) override {
+    const CudaImages* images = cuda_images();
+    if (images == nullptr) return nullptr;
+    const uint64_t number = kernel_number(text.data(), text.size());
+    const std::span kernels(images->kernels, images->count);
+    const auto found = std::ranges::lower_bound(kernels, number, {}, &CudaImages::Kernel::number);
+    if (found == kernels.end() || found->number != number) return nullptr;
+    use();
+    CuModule& module = modules_[found->image];
+    if (module == nullptr) {
+      const CuResult result = api_.module_load(&module, images->images[found->image]);
+      if (ends_device(result)) check("cuModuleLoadData", result);
+      // A GPU or a driver that these were not made for.
+      if (result != kCuSuccess) return nullptr;
+    }
+    char name[32];
+    std::snprintf(name, sizeof name, "kiln_%016llx", static_cast<unsigned long long>(number));
+    CuFunction function = nullptr;
+    if (api_.module_function(&function, module, name) != kCuSuccess) return nullptr;
+    return function;
+  }
+
   std::vector<std::byte> compile(const std::string& text) override {
     const NvrtcApi& nvrtc = nvrtc_api();
     if (!nvrtc.absence.empty()) {
@@ -216,6 +291,9 @@ class Cuda final : public Driver {
 
  private:
   static constexpr size_t kMostArguments = 128;
+  static CuEvent event_of(Mark mark) {
+    return reinterpret_cast<CuEvent>(static_cast<uintptr_t>(mark));
+  }
 
   // The context belongs to the calling thread from here on.
   void use() {
@@ -264,6 +342,9 @@ class Cuda final : public Driver {
     properties_.largest_group = static_cast<size_t>(attribute(kCuMaxThreadsPerBlock));
     properties_.has_f64 = true;
     properties_.exact_division = true;
+    properties_.has_addresses = true;
+    properties_.major = major_;
+    properties_.minor = minor_;
     largest_grid_ = {static_cast<size_t>(attribute(kCuMaxGridX)),
                      static_cast<size_t>(attribute(kCuMaxGridY)),
                      static_cast<size_t>(attribute(kCuMaxGridZ))};
@@ -280,6 +361,7 @@ class Cuda final : public Driver {
   Properties properties_;
   Extent largest_grid_;
   std::optional<CudaStaging> staging_;
+  std::map<uint32_t, CuModule> modules_;  // of images
   std::array<LaunchName, 8> recent_{};
   size_t launched_ = 0;  // since the last wait
   std::string lost_;

@@ -29,6 +29,19 @@ CudaApi open_cuda_api() {
   return api;
 }
 
+// NVRTC opens a second library by its bare name, which the loader finds only where it is in a
+// system's folder. It is beside the first: opened once, it is found.
+void open_builtins_of(void* nvrtc) {
+  const auto version = reinterpret_cast<int (*)(int*, int*)>(dlsym(nvrtc, "nvrtcVersion"));
+  int major = 0, minor = 0;
+  Dl_info info{};
+  if (version == nullptr || version(&major, &minor) != 0) return;
+  if (dladdr(reinterpret_cast<void*>(version), &info) == 0 || info.dli_fname == nullptr) return;
+  const std::string path = info.dli_fname;
+  const std::string name = concat("libnvrtc-builtins.so.", major, ".", minor);
+  dlopen((path.substr(0, path.rfind('/') + 1) + name).c_str(), RTLD_NOW | RTLD_GLOBAL);
+}
+
 NvrtcApi open_nvrtc_api() {
   NvrtcApi api;
   void* library = nullptr;
@@ -46,6 +59,7 @@ NvrtcApi open_nvrtc_api() {
         "package nvidia-cuda-nvrtc; KILN_NVRTC may name the file";
     return api;
   }
+  open_builtins_of(library);
   const auto load = [&](auto& function, const char* symbol) {
     function =
         reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));

@@ -81,7 +81,10 @@ inline constexpr unsigned kCuEventDisableTiming = 2;
   X(stream_synchronize, cuStreamSynchronize, (CuStream))                                         \
   X(event_create, cuEventCreate, (CuEvent*, unsigned))                                           \
   X(event_record, cuEventRecord, (CuEvent, CuStream))                                            \
-  X(event_synchronize, cuEventSynchronize, (CuEvent))
+  X(event_query, cuEventQuery, (CuEvent))                                                        \
+  X(event_synchronize, cuEventSynchronize, (CuEvent))                                            \
+  X(event_elapsed, cuEventElapsedTime, (float*, CuEvent, CuEvent))                               \
+  X(event_destroy, cuEventDestroy_v2, (CuEvent))
 
 struct CudaApi {
 #define KILN_CUDA_POINTER(name, symbol, arguments) CuResult(*name) arguments = nullptr;

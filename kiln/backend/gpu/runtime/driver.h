@@ -18,6 +18,8 @@ namespace kiln::gpu {
 using Memory = void*;
 // cl_kernel; CUfunction.
 using Function = void*;
+// cl_event; CUevent. A type of its own, beside Memory.
+enum class Mark : uintptr_t { none = 0 };
 
 struct Properties {
   std::string name;
@@ -33,6 +35,10 @@ struct Properties {
   // Blocks have the size that was asked for and are given back at once: so that what reads or
   // writes beside them, or after their time, is seen.
   bool exact_blocks = false;
+  // Whether a Memory is an address that other libraries in the process can use.
+  bool has_addresses = false;
+  int major = 0;  // CUDA's compute capability; 0 elsewhere
+  int minor = 0;
 };
 
 struct Argument {
@@ -78,6 +84,16 @@ class Driver {
   // Waits for all of the above.
   virtual void finish() = 0;
 
+  // A place in the queue: it is passed when what was enqueued before it is done.
+  virtual Mark mark() = 0;
+  virtual bool passed(Mark mark) = 0;
+  virtual void wait(Mark mark) = 0;
+  // Between two that are passed, of the device's time.
+  virtual double milliseconds(Mark from, Mark to) = 0;
+  virtual void release(Mark mark) noexcept = 0;
+
+  // The function that this text became when Kiln was built; null where it is not among those.
+  virtual Function find_ahead(const std::string&) { return nullptr; }
   // Compiles a kernel's text. Throws RuntimeError with the compiler's log.
   virtual std::vector<std::byte> compile(const std::string& text) = 0;
   // The function of that name in a binary; null where the driver does not take the binary.

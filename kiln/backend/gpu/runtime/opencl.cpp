@@ -120,7 +120,7 @@ class OpenCl final : public Driver {
     cl_int error = CL_SUCCESS;
     context_ = api_.clCreateContext(nullptr, 1, &device_, nullptr, nullptr, &error);
     check("clCreateContext", error);
-    queue_ = api_.clCreateCommandQueue(context_, device_, 0, &error);
+    queue_ = api_.clCreateCommandQueue(context_, device_, CL_QUEUE_PROFILING_ENABLE, &error);
     check("clCreateCommandQueue", error);
   }
 
@@ -188,6 +188,36 @@ class OpenCl final : public Driver {
     staged_bytes_ = 0;
   }
 
+  Mark mark() override {
+    cl_event event = nullptr;
+    check("clEnqueueMarkerWithWaitList",
+          api_.clEnqueueMarkerWithWaitList(queue_, 0, nullptr, &event));
+    check("clFlush", api_.clFlush(queue_));
+    return static_cast<Mark>(reinterpret_cast<uintptr_t>(event));
+  }
+  bool passed(Mark mark) override {
+    cl_int status = CL_QUEUED;
+    check("clGetEventInfo", api_.clGetEventInfo(event_of(mark), CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                                sizeof status, &status, nullptr));
+    if (status < 0) check("a kernel", status);
+    return status == CL_COMPLETE;
+  }
+  void wait(Mark mark) override {
+    cl_event event = event_of(mark);
+    check("clWaitForEvents", api_.clWaitForEvents(1, &event));
+  }
+  double milliseconds(Mark from, Mark to) override {
+    const auto nanoseconds = [&](Mark mark) {
+      cl_ulong value = 0;
+      check("clGetEventProfilingInfo",
+            api_.clGetEventProfilingInfo(event_of(mark), CL_PROFILING_COMMAND_END, sizeof value,
+                                         &value, nullptr));
+      return value;
+    };
+    return static_cast<double>(static_cast<int64_t>(nanoseconds(to) - nanoseconds(from))) * 1e-6;
+  }
+  void release(Mark mark) noexcept override { api_.clReleaseEvent(event_of(mark)); }
+
   std::vector<std::byte> compile(const std::string& text) override {
     const char* source = text.c_str();
     cl_int error = CL_SUCCESS;
@@ -230,6 +260,9 @@ class OpenCl final : public Driver {
   }
 
  private:
+  static cl_event event_of(Mark mark) {
+    return reinterpret_cast<cl_event>(static_cast<uintptr_t>(mark));
+  }
   static constexpr size_t kStagedBytes = size_t{64} << 10;
   static constexpr size_t kStagedLimit = size_t{16} << 20;
   static constexpr uint64_t kLaunchesPerFlush = 32;

@@ -31,6 +31,11 @@ namespace kiln::gpu {
   X(clReleaseKernel)             \
   X(clSetKernelArg)              \
   X(clEnqueueNDRangeKernel)      \
+  X(clEnqueueMarkerWithWaitList) \
+  X(clGetEventInfo)              \
+  X(clGetEventProfilingInfo)     \
+  X(clWaitForEvents)             \
+  X(clReleaseEvent)              \
   X(clFlush)                     \
   X(clFinish)
 
