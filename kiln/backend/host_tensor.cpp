@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "kiln/backend/host_destination.h"
 #include "kiln/backend/window_math.h"
 
 namespace kiln {
@@ -17,7 +18,18 @@ static HostHandle view(const HostHandle& x, const Shape& shape, const Strides& s
 
 namespace kiln::host {
 
+namespace {
+constinit thread_local HostTensor* destination = nullptr;
+}
+
+Destination::Destination(HostTensor* x) : before_(std::exchange(destination, x)) {}
+Destination::~Destination() { destination = before_; }
+
 HostHandle empty(const Shape& shape, DType dtype, Device device) {
+  if (destination != nullptr && destination->dtype() == dtype && destination->shape() == shape &&
+      destination->device() == device) [[unlikely]] {
+    return HostHandle::share(std::exchange(destination, nullptr));
+  }
   // An expanded operand can ask for a result of any size: a product that wraps must not look small.
   size_t bytes = size_of(dtype);
   bool too_large = false;

@@ -82,6 +82,7 @@ class CallCapture {
     begin();
     const uint64_t start = autodiff::detail::next_sequence();
     TensorList results;
+    log_.rows = [this] { return capture_.nodes(); };
     {
       const Logging logging(log_);
       results = f_(inputs_);
@@ -194,6 +195,7 @@ class CallCapture {
       } else if (entry.first == LeafLog::First::added) {
         v_.leaves_empty.push_back(entry.node);
       }
+      if (entry.first == LeafLog::First::reset) resets_.emplace_back(entry.at, entry.node);
       const auto& now = entry.leaf().grad;
       v_.leaves_written.push_back({entry.node, now ? static_cast<int>(given_out_.size()) : -1});
       if (now) given_out_.push_back(now->inner);
@@ -267,6 +269,7 @@ class CallCapture {
         whole.outputs.begin() + static_cast<int64_t>(given_out_.size()), whole.outputs.end());
     whole.outputs.resize(given_out_.size());
     if (!check_order(whole)) return;
+    note_resets(whole);
     graph::Graph backward = cut(whole, grads);
     const graph::Effects effects(whole);
     for (const graph::Node& node : whole.nodes) {
@@ -319,6 +322,23 @@ class CallCapture {
     value.origin = graph::Origin::input;
     value.memory = static_cast<int32_t>(whole.values.size()) + 1'000'000;
     whole.inputs.push_back(static_cast<ValueId>(whole.values.size()) - 1);
+  }
+
+  // Gradients that are dropped before anything may fail are dropped before a replay, whose own
+  // gradients then take their memory.
+  void note_resets(const graph::Graph& whole) {
+    const auto may_fail = std::ranges::find_if(whole.nodes, [&](const graph::Node& n) {
+      bool fails = n.kind == graph::NodeKind::check || n.kind == graph::NodeKind::expect ||
+                   n.kind == graph::NodeKind::call;
+      n.each_operand([&](const graph::Operand& o) {  // indices out of range
+        fails = fails || kind_of(whole[o.value].dtype) == Kind::integer;
+      });
+      return fails;
+    });
+    for (const auto& [at, node] : resets_) {
+      if (static_cast<int64_t>(at) <= may_fail - whole.nodes.begin())
+        v_.leaves_reset.push_back(node);
+    }
   }
 
   // A value that is compared in a replay must be read before anything is changed.
@@ -382,6 +402,7 @@ class CallCapture {
   std::vector<ValueId> input_ids_, seed_ids_;
   std::vector<ErasedTensor> leaf_inputs_;
   std::vector<ErasedTensor> given_out_;  // results, and gradients of leaves
+  std::vector<std::pair<size_t, Handle<AutodiffNode>>> resets_;
   std::vector<ErasedTensor> grads_;
   std::vector<Value> roots_;  // results that have gradients
 };

@@ -177,6 +177,10 @@ TensorList replay(const std::shared_ptr<Variant>& variant, const Compiled::Funct
     given.push_back(parts_or_value("compile", inputs[i]).inner);
   }
   for (const auto& leaf : v.leaves_read) given.push_back(gradient_of(*leaf)->inner);
+  for (const auto& leaf : v.leaves_reset) {
+    const Locked lock(*leaf);
+    static_cast<Leaf&>(*leaf).grad.reset();
+  }
   graph::Plan::Results made;
   RandomStream random;
   RandomTape tape = v.tape;  // a copy: other threads may replay it, too

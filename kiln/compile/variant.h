@@ -53,6 +53,8 @@ struct Variant {
   std::vector<InputGuard> leaf_guards;
   // Leaves that must have no gradient when it begins.
   std::vector<Handle<AutodiffNode>> leaves_empty;
+  // Leaves whose gradient the function drops first of all.
+  std::vector<Handle<AutodiffNode>> leaves_reset;
   // What the function leaves in leaves: an output of the plan, or none (-1).
   struct LeafOutput {
     Handle<AutodiffNode> node;

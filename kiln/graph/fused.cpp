@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/backend/dispatch/views.h"
+#include "kiln/backend/host_destination.h"
 #include "kiln/core/cached_vector.h"
 #include "kiln/core/parallel.h"
 
@@ -12,8 +13,21 @@ namespace {
 
 using kiln::detail::CachedVector;
 
-// Elements of a tile: a few of them fit into the second level of the cache beside one another.
-constexpr int64_t kTile = 8192;
+// What the parts of all operands and results of a tile take: less than the second level of the
+// cache.
+constexpr int64_t kTileBytes = 1 << 19;
+
+// Rows of a tile.
+int64_t rows_of_tile(const FusedRows& fused) {
+  int64_t item = 4;
+  for (const DType dtype : fused.dtypes) {
+    item = std::max(item, static_cast<int64_t>(size_of(dtype)));
+  }
+  // And those between them.
+  const auto parts = static_cast<int64_t>(fused.sources.size() + fused.dtypes.size()) + 2;
+  const int64_t elements = std::clamp<int64_t>(kTileBytes / (item * parts), 4096, 32768);
+  return std::max<int64_t>(1, elements / fused.inner);
+}
 
 ErasedTensor empty(const Shape& shape, DType dtype, Device device) {
   const BackendTable& table = kiln::detail::table_of(device);
@@ -65,6 +79,16 @@ ErasedTensor part_of(const Whole& whole, FusedRows::Source source, int64_t begin
   }
 }
 
+// Runs a row whose result belongs there: its kernel writes it there, or it is copied.
+void run_into(const Node& node, Frame& frame, const ErasedTensor& there) {
+  {
+    const host::Destination destination(dynamic_cast<HostTensor*>(there.get()));
+    run_row(node, frame);
+  }
+  ErasedTensor& made = frame[node.results[0]];
+  if (made.get() != there.get()) assign(there, made);
+}
+
 }  // namespace
 
 void run_fused(const Node& node, Frame& frame) {
@@ -81,7 +105,7 @@ void run_fused(const Node& node, Frame& frame) {
     const int64_t offset = layout_of(y).offset;
     results.push_back({std::move(y), offset});
   }
-  const int64_t rows = std::max<int64_t>(1, kTile / fused.inner);
+  const int64_t rows = rows_of_tile(fused);
   const int64_t tiles = (fused.rows + rows - 1) / rows;
   parallel_for(tiles, 1, [&](int64_t first, int64_t last) {
     Frame local;
@@ -95,17 +119,20 @@ void run_fused(const Node& node, Frame& frame) {
         if (same && local.slots[i]) continue;
         local.slots[i] = part_of(sources[i], fused.sources[i], begin, count, fused.inner);
       }
+      size_t i = 0;  // results are in the order of their rows
       for (const Node& n : fused.nodes) {
-        run_row(n, local);
+        if (i < results.size() && n.results[0] == fused.outputs[i]) {
+          run_into(n, local,
+                   part_of(results[i], FusedRows::Source::matrix, begin, count, fused.inner));
+          ++i;
+        } else {
+          run_row(n, local);
+        }
         for (const ValueId id : n.released) {
           local[id].reset();
         }
       }
-      for (size_t i = 0; i < results.size(); ++i) {
-        ErasedTensor& made = local[fused.outputs[i]];
-        assign(part_of(results[i], FusedRows::Source::matrix, begin, count, fused.inner), made);
-        made.reset();
-      }
+      for (const ValueId id : fused.outputs) local[id].reset();
     }
   });
   for (size_t i = 0; i < results.size(); ++i) frame[node.results[i]] = std::move(results[i].x);

@@ -164,6 +164,7 @@ TEST_CASE("passes: constants, and frozen weights") {
 TEST_CASE("passes: elementwise rows run tile by tile, with the bits of eager computing") {
   PassOptions options = kNone;
   options.fusion = true;
+  options.fuse_always = true;
   const auto fused_rows = [](const Graph& graph) {
     int n = 0;
     for (const auto& node : graph.nodes) {
@@ -215,6 +216,13 @@ TEST_CASE("passes: elementwise rows run tile by tile, with the bits of eager com
   CHECK(fused_rows(mixed) >= 4);
   CHECK(fused_rows(check([](const Tensors& x) { return Tensors{x[0].exp().sin()}; }, {randn({100})},
                          options)) == 0);  // small
+  // Without fuse_always: two rows for each tensor that is read or written.
+  options.fuse_always = false;
+  const Tensor b = randn({256, 256});
+  const ListFunction few = [](const Tensors& x) { return Tensors{(x[0] + x[1]) * x[0]}; };
+  const ListFunction enough = [](const Tensors& x) { return Tensors{(x[0] + 1).exp().sin() * 2}; };
+  CHECK(fused_rows(check(few, {a, b}, options)) == 0);
+  CHECK(fused_rows(check(enough, {a}, options)) == 4);
 }
 
 TEST_CASE("passes: a plan gives memory back where values are needed last") {

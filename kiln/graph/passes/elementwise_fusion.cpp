@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+
+#include <unistd.h>
 
 #include "kiln/graph/fused.h"
 #include "kiln/graph/passes/effects.h"
@@ -19,6 +22,19 @@ constexpr int64_t kLeastElements = 32768;
 // A row of the matrix is no longer than this.
 constexpr int64_t kMostInner = 8192;
 
+// Half of the last level of the cache: tensors of that size go through memory. As the backend's
+// kernels have it.
+int64_t large_bytes() {
+  static const int64_t bytes = [] {
+    int64_t cache = 0;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+    return std::clamp<int64_t>(cache / 2, int64_t{4} << 20, int64_t{64} << 20);
+  }();
+  return bytes;
+}
+
 // Rows on one shape that will run together.
 struct Group {
   Shape shape;
@@ -28,7 +44,8 @@ struct Group {
 
 class Fusion {
  public:
-  Fusion(Graph& graph, PassReport* report) : graph_(graph), effects_(graph), report_(report) {}
+  Fusion(Graph& graph, bool always, PassReport* report)
+      : graph_(graph), effects_(graph), always_(always), report_(report) {}
 
   void run() {
     users_.assign(graph_.values.size(), 0);
@@ -156,14 +173,43 @@ class Fusion {
       owner_[static_cast<size_t>(node.results[0])] = -1;
       close_needed(node, key);
     }
-    if (group.nodes.size() < 2) {
+    const bool alone = group.nodes.size() < 2;
+    if (alone || !pays(group)) {
       for (Node& node : group.nodes) {
-        ++left_["alone"];
+        ++left_[alone ? "alone" : "few for what they read and write"];
         out_.push_back(std::move(node));
       }
       return;
     }
     out_.push_back(fused(std::move(group)));
+  }
+
+  // Note [When tiles pay]
+  // A tensor that the cache holds is read from there by the next row about as fast as a tile is,
+  // and tiles of many tensors are slower to read than one after another. So a group needs two rows
+  // for each tensor that it reads or writes, unless its tensors go through memory.
+  bool pays(const Group& group) const {
+    std::set<ValueId> streams;  // what is as large as the result, from outside or to it
+    std::map<ValueId, int> made;
+    int64_t bytes = 0;
+    for (const Node& node : group.nodes) {
+      made[node.results[0]] = 0;
+      bytes = std::max(bytes, graph_[node.results[0]].bytes());
+    }
+    if (always_ || bytes >= large_bytes()) return true;
+    for (const Node& node : group.nodes) {
+      node.each_operand([&](const Operand& o) {
+        if (const auto own = made.find(o.value); own != made.end()) {
+          ++own->second;
+        } else if (graph_[o.value].shape == group.shape) {
+          streams.insert(o.value);
+        }
+      });
+    }
+    for (const auto& [id, reads] : made) {
+      if (users_[static_cast<size_t>(id)] > reads) streams.insert(id);
+    }
+    return group.nodes.size() >= 2 * streams.size();
   }
 
   Node fused(Group group) {
@@ -216,6 +262,10 @@ class Fusion {
     }
     local.outputs = rows->outputs;
     find_last_uses(local);
+    for (Node& node : local.nodes) {  // a result has its place: no operand's memory becomes it
+      if (std::ranges::find(rows->outputs, node.results[0]) == rows->outputs.end()) continue;
+      node.each_operand([](Operand& o) { o.last = false; });
+    }
     rows->nodes = std::move(local.nodes);
     if (report_ != nullptr) {
       report_->lines.push_back(
@@ -227,6 +277,7 @@ class Fusion {
 
   Graph& graph_;
   Effects effects_;
+  bool always_;  // also where it does not pay
   PassReport* report_;
   std::vector<int> users_;  // how often a value is read
   std::vector<int> owner_;  // the open group that makes a value
@@ -238,6 +289,8 @@ class Fusion {
 
 }  // namespace
 
-void fuse_elementwise(Graph& graph, PassReport* report) { Fusion(graph, report).run(); }
+void fuse_elementwise(Graph& graph, PassReport* report, bool always) {
+  Fusion(graph, always, report).run();
+}
 
 }  // namespace kiln::graph

@@ -24,6 +24,8 @@ struct PassOptions {
   bool merged_products = true;
   bool epilogues = true;
   bool fusion = true;
+  // Also where rows one after another are as fast (Note [When tiles pay] in elementwise_fusion.cpp).
+  bool fuse_always = false;
 };
 
 // What the passes did, for people to read.
@@ -50,6 +52,6 @@ int merge_products(Graph& graph, PassReport* report = nullptr);
 // An activation behind a linear layer, and what is added to it, become part of its row.
 void join_epilogues(Graph& graph, PassReport* report = nullptr);
 // Elementwise rows on large tensors run together (Note [Tiles] in fused.h).
-void fuse_elementwise(Graph& graph, PassReport* report = nullptr);
+void fuse_elementwise(Graph& graph, PassReport* report = nullptr, bool always = false);
 
 }  // namespace kiln::graph

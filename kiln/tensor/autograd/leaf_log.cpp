@@ -13,7 +13,7 @@ void LeafLog::note(const Handle<autodiff::Node<Dispatch>>& node, First first) {
                                  [&](const Entry& entry) { return entry.node == node; });
   if (known) return;
   const auto& leaf = static_cast<const Leaf&>(*node);
-  entries.push_back({node, first, leaf.grad});
+  entries.push_back({node, first, leaf.grad, rows ? rows() : 0});
 }
 
 void LeafLog::note_pass(const Value& x) {

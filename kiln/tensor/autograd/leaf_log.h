@@ -2,6 +2,7 @@
 // themselves, where no row sees it. Internal.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "kiln/tensor/tensor_impl.h"
@@ -20,9 +21,11 @@ struct LeafLog {
     Handle<autodiff::Node<Dispatch>> node;
     First first;
     std::optional<Value> before;  // its gradient at the beginning
+    size_t at = 0;                // how many rows were recorded by then
     Leaf& leaf() const { return static_cast<Leaf&>(*node); }
   };
   std::vector<Entry> entries;
+  std::function<size_t()> rows;  // how many are recorded
 
   void note(const Handle<autodiff::Node<Dispatch>>& node, First first);
   // Every leaf that a pass from x reaches.
