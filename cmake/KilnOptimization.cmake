@@ -27,7 +27,7 @@ foreach(folder data tensor/complex tensor/fft tensor/linalg text vision)
   list(APPEND medium_sources ${found})
 endforeach()
 list(REMOVE_ITEM medium_sources "${lapack_source}")
-foreach(name core/tensor_data io/crc32 io/gguf_blocks io/image io/image_jpeg io/image_webp tensor/index/unique
+foreach(name compile/compile compile/guards compile/replay_call core/tensor_data io/crc32 io/gguf_blocks io/image io/image_jpeg io/image_webp tensor/index/unique
              tensor/nn/adaptive_pooling tensor/nn/folding tensor/nn/fractional_pooling tensor/nn/grid_sample
              tensor/nn/interpolate tensor/nn/padding tensor/nn/resampling)
   list(APPEND medium_sources "${PROJECT_SOURCE_DIR}/kiln/${name}.cpp")
