@@ -74,6 +74,29 @@ TEST_CASE("matmul: few rows times a transposed matrix") {
   });
 }
 
+TEST_CASE("matmul: few rows times a large matrix, a column or two beyond whole vectors") {
+  struct Size {
+    int64_t m, n, k;
+  };
+  at_every_target([] {
+    for (const auto& [m, n, k] :
+         {Size{2, 700, 300}, Size{3, 66001, 2}, Size{4, 257, 1030}, Size{5, 1030, 1025},
+          Size{8, 2100, 500}, Size{16, 3001, 1400}, Size{70, 17, 67}, Size{70, 18, 130},
+          Size{130, 33, 64}, Size{66, 49, 300}, Size{70, 9, 64}, Size{64, 65, 64}}) {
+      CAPTURE(m);
+      const HostHandle a = random_tensor({m, k}, DType::f32, 1);
+      const HostHandle b = random_tensor({k, n}, DType::f32, 2);
+      check_product(a, b);
+      check_product(stored_transposed(a), b);
+      check_product(a, stored_transposed(b));
+      check_product(a,
+                    host::slice(random_tensor({k, n + 5}, DType::f32, 3), 1, Range{3, n + 3, 1}));
+    }
+    check_product(random_tensor({3, 350}, DType::f64, 1), random_tensor({350, 260}, DType::f64, 2));
+    check_product(random_tensor({70, 90}, DType::f64, 1), random_tensor({90, 17}, DType::f64, 2));
+  });
+}
+
 TEST_CASE("matmul: gaps between elements, unaligned memory, 16-bit floats") {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
     const HostHandle a = random_tensor({19, 23}, dtype, 1);
@@ -102,6 +125,23 @@ TEST_CASE("matmul: batches") {
                 host::expand(random_tensor({7, 1}, DType::f32, 6), {7, 20}));
   check_product(random_tensor({2, 200, 300}, DType::f32, 7),
                 random_tensor({2, 300, 200}, DType::f32, 8));
+}
+
+TEST_CASE("matmul: batches of small products") {
+  at_every_target([] {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const int64_t m : {2, 3, 7, 13, 48}) {
+        for (const int64_t n : {2, 8, 15, 17, 33, 48}) {
+          for (const int64_t k : {1, 2, 17, 48}) {
+            const HostHandle a = random_tensor({3, m, k}, dtype, 1);
+            const HostHandle b = random_tensor({3, k, n}, dtype, 2);
+            check_product(a, b);
+            check_product(stored_transposed(a), stored_transposed(b));
+          }
+        }
+      }
+    }
+  });
 }
 
 TEST_CASE("matmul: nothing to multiply") {
@@ -215,13 +255,16 @@ TEST_CASE("matmul and linear: the same bits at any number of threads") {
     int64_t m, n, k;
   };
   for (const auto& [m, n, k] : {Size{64, 64, 64}, Size{64, 256, 784}, Size{300, 300, 700},
-                                Size{1, 1000, 512}, Size{1000, 1, 512}, Size{2, 700, 900}}) {
+                                Size{1, 1000, 512}, Size{1000, 1, 512}, Size{2, 700, 900},
+                                Size{4, 2000, 300}, Size{12, 9000, 500}, Size{300, 49, 800}}) {
     const HostHandle a = random_tensor({m, k}, DType::f32, 1);
     const HostHandle b = random_tensor({n, k}, DType::f32, 2);
     const HostHandle bias = random_tensor({n}, DType::f32, 3);
     check_deterministic([&] {
-      return std::vector<HostHandle>{Cpu::float_matmul(a, host::permute(b, {1, 0})),
-                                     Cpu::float_linear(a, b, &bias)};
+      return std::vector<HostHandle>{
+          Cpu::float_matmul(a, host::permute(b, {1, 0})),
+          Cpu::float_matmul(a, stored_transposed(host::permute(b, {1, 0}))),
+          Cpu::float_linear(a, b, &bias)};
     });
   }
   const HostHandle a = random_tensor({40, 30, 20}, DType::f32, 1);

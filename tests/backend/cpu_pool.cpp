@@ -27,6 +27,10 @@ const std::vector<Problem>& problems() {
       {{0, 2, 6, 6}, {}},
       {{3, 0, 6, 6}, {}},
       {{1, 1, 34, 66}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, true, true}},
+      {{2, 2, 11, 33}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, false, true}},  // whole vectors
+      {{1, 2, 6, 35}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, false, true}},
+      {{1, 1, 9, 80}, {{4, 5}, {3, 2}, {2, 2}, {1, 3}, true, true}},
+      {{1, 1, 3, 70}, {{2, 4}, {1, 1}, {1, 2}, {3, 2}, false, true}},
   };
   return list;
 }
@@ -64,7 +68,8 @@ TEST_CASE("max_pool2d: the first of equals wins, NaN beats all, -inf is a value"
   for (int64_t i = 200; i < 300; ++i) values[i] = -std::numeric_limits<float>::infinity();
   at_every_target([&] {
     for (const PoolOptions& options :
-         {PoolOptions{}, PoolOptions{{3, 3}, {1, 1}, {1, 1}, {1, 1}, false, true}}) {
+         {PoolOptions{}, PoolOptions{{3, 3}, {1, 1}, {1, 1}, {1, 1}, false, true},
+          PoolOptions{{3, 3}, {2, 2}, {1, 1}, {1, 1}, false, true}}) {
       const auto [y, at] = Cpu::float_max_pool2d(x, options);
       const auto [want_y, want_at] = Reference::float_max_pool2d(x, options);
       check_close(y, want_y, 0.0);

@@ -24,7 +24,8 @@ struct PassOptions {
   bool merged_products = true;
   bool epilogues = true;
   bool fusion = true;
-  // Also where rows one after another are as fast (Note [When tiles pay] in elementwise_fusion.cpp).
+  // Also where rows one after another are as fast (Note [When tiles pay] in
+  // elementwise_fusion.cpp).
   bool fuse_always = false;
 };
 
