@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include <doctest/doctest.h>
@@ -20,12 +21,21 @@ void expect_conformance(const ConformanceOptions& options) {
   for (const auto& failure : failures) FAIL_CHECK(to_string(failure));
 }
 
+// Rows of $KILN_TEST_GPU_ROWS, in float32 and int64 alone: for CUDA's runtime on the driver that
+// tests play, which compiles each kernel as C++. The kernels themselves run under OpenCL and
+// script/gpu_host.
+const char* chosen_rows() { return std::getenv("KILN_TEST_GPU_ROWS"); }
+
 }  // namespace
 
 // Every row of the table; the functions of functions.def, which are many, have a test below.
 TEST_CASE("the OpenCL device conforms") {
   if (!test::has_gpu()) return;
-  expect_conformance({.float_dtypes = {f32}, .int_dtypes = {i64}, .but = {"float_unary"}});
+  const char* rows = chosen_rows();
+  expect_conformance({.float_dtypes = {f32},
+                      .int_dtypes = {i64},
+                      .only = rows == nullptr ? "" : rows,
+                      .but = {"float_unary"}});
 }
 
 // Rows that have kernels of their own; every op case runs in every dtype in op_cases.cpp. A kernel
@@ -36,14 +46,14 @@ constexpr const char* kFloatRows =
     "float_max_pool2d|float_optimizer_step|float_index_add|float_scatter_add|float_cumsum";
 
 TEST_CASE("the OpenCL device conforms in other floats") {
-  if (!test::has_gpu()) return;
+  if (!test::has_gpu() || chosen_rows() != nullptr) return;
   expect_conformance({.float_dtypes = {f16, bf16}, .int_dtypes = {}, .only = kFloatRows});
   if (!test::gpu().properties(0).has_float64) return;
   expect_conformance({.float_dtypes = {f64}, .int_dtypes = {}, .only = kFloatRows});
 }
 
 TEST_CASE("the OpenCL device conforms in other integers") {
-  if (!test::has_gpu()) return;
+  if (!test::has_gpu() || chosen_rows() != nullptr) return;
   expect_conformance(
       {.float_dtypes = {},
        .int_dtypes = {i32, i16, i8, u8},
@@ -51,7 +61,7 @@ TEST_CASE("the OpenCL device conforms in other integers") {
 }
 
 TEST_CASE("the OpenCL device computes the functions of functions.def") {
-  if (!test::has_gpu()) return;
+  if (!test::has_gpu() || chosen_rows() != nullptr) return;
   const Device device = test::gpu_device();
   std::vector<float> numbers;
   for (int i = -60; i <= 60; ++i) numbers.push_back(static_cast<float>(i) * 0.11f);
