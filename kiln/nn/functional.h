@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kiln/tensor/nn/activations.h"
+#include "kiln/tensor/nn/activations_in_place.h"
 #include "kiln/tensor/nn/attention.h"
 #include "kiln/tensor/nn/bilinear.h"
 #include "kiln/tensor/nn/convolution.h"
