@@ -23,6 +23,7 @@ from model_sides import (
     labels_of,
     prompt_of,
     serve,
+    torchvision,
 )
 
 TEXTS = ("bert", "gpt2")
@@ -206,6 +207,7 @@ class TorchEagerSide(CompilingSide, TorchSide):
 
     def model(self, row):
         if row.model == "bert":
+            torchvision(self.library)  # before transformers, which imports it
             import transformers
 
             return transformers.BertModel(transformers.BertConfig())

@@ -146,7 +146,7 @@ def main():
     parser.add_argument("--json", help="also write the rows to this file")
     parser.add_argument("--peers", default=sys.executable, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.sides = args.sides.split(",")
+    args.sides, args.rounds = args.sides.split(","), max(2, args.rounds)
     print(f"{processor()}; {args.threads} threads; medians of {args.rounds} rounds, in ms")
     print(f"PyTorch: channels last, fused optimizers{described(', ')}")
     print(f"{'row':36}{''.join(f'{t:>11}' for t in TITLES)}{'ratio':>8}{'asked':>7}  spread")

@@ -36,11 +36,9 @@ class Epilogues {
   void run() {
     std::vector<Node>& nodes = graph_.nodes;
     user_.assign(graph_.values.size(), -1);
-    made_.assign(graph_.values.size(), -1);
     for (size_t n = 0; n < nodes.size(); ++n) {
       nodes[n].each_operand(
           [&](const Operand& o) { user_[static_cast<size_t>(o.value)] = int(n); });
-      for (const ValueId id : nodes[n].results) made_[static_cast<size_t>(id)] = int(n);
     }
     std::vector<char> gone(nodes.size(), 0);
     int joined = 0;
@@ -130,7 +128,7 @@ class Epilogues {
 
   Graph& graph_;
   Effects effects_;
-  std::vector<int> uses_, user_, made_;
+  std::vector<int> uses_, user_;
   PassReport* report_;
 };
 

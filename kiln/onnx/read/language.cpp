@@ -16,7 +16,7 @@ namespace {
 
 // Numbers of `bits` bits in bytes [.., n], the first one in the lowest bits: [.., n 8 / bits].
 Tensor unpacked(const Tensor& bytes, int64_t bits) {
-  const Tensor wide = bytes.to(DType::i32);
+  Tensor wide = bytes.to(DType::i32);
   if (bits == 8) return wide;
   TensorList parts;
   for (int64_t shift = 0; shift < 8; shift += bits) {
