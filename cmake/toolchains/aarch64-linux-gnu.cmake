@@ -1,4 +1,5 @@
-# Debian's cross compiler for 64-bit ARM; script/aarch64 fills the sysroot. Programs run under qemu.
+# Debian's cross compiler for 64-bit ARM; -DCMAKE_SYSROOT names a folder with ARM's libraries.
+# Programs run under qemu.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc-12)
