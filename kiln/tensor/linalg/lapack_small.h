@@ -382,7 +382,7 @@ void getrs(bool adjoint, int n, int nrhs, const T* a, const int* pivots, T* b) {
 }
 template <class T>
 int getri(int n, T* a, const int* pivots) {
-  // Complex inverses of more rows are no faster for a constant size, and 300 kB of code.
+  // Complex inverses of more rows are no faster for a constant size, and 180 kB of code.
   constexpr int kMostConstant = sizeof(T) > sizeof(std::real(*a)) ? 4 : 16;
   return by_size<kMostConstant>(
       n, [&]<int N>(std::integral_constant<int, N>) { return getri_of<N>(n, a, pivots); });
