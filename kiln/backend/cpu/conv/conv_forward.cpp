@@ -135,6 +135,22 @@ bool sees_whole_planes(const ConvSizes& s) {
          s.out_width == s.width && s.out_height == s.height;
 }
 
+// The same convolution on longer rows: where pixels see themselves alone, only their number counts,
+// and the fewer rows, the fewer vectors are stored in pieces. Rows get no longer than a band may be.
+ConvSizes with_long_rows(const ConvSizes& s) {
+  constexpr int64_t kLongest = 1024;
+  int64_t merged = 1;
+  for (int64_t n = 2; n <= s.height && n * s.width <= kLongest; ++n) {
+    if (s.height % n == 0) merged = n;
+  }
+  ConvSizes out = s;
+  out.height = out.out_height = s.height / merged;
+  out.width = out.out_width = s.width * merged;
+  out.geometry.height = out.height;
+  out.geometry.width = out.geometry.out_width = out.width;
+  return out;
+}
+
 // Reads once, in order, what output pixels [pixel, pixel + count) of one image see of `channels`
 // planes. Tiles read it a few elements at a time from plane after plane, in which the processor
 // sees no order: from memory that would be several times as slow. (Of so many prefetches at once
@@ -512,11 +528,12 @@ void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias
   if (s.batch == 1 && s.groups == 1 && s.pixels() <= kFewPixels) {
     return run_few_pixels(s, x, weight, bias, y);
   }
-  const Bands bands(s, gemm_kernels<T>());
-  if (in_place_pays(s, bands)) {
-    return InPlaceConvolution<T>(s, bands, x, weight, bias, y).run();
+  const ConvSizes sizes = sees_whole_planes(s) ? with_long_rows(s) : s;
+  const Bands bands(sizes, gemm_kernels<T>());
+  if (in_place_pays(sizes, bands)) {
+    return InPlaceConvolution<T>(sizes, bands, x, weight, bias, y).run();
   }
-  run_packed(s, x, weight, bias, y);
+  run_packed(sizes, x, weight, bias, y);
 }
 
 template void conv_forward(const ConvSizes&, const float*, const float*, const float*, float*);
