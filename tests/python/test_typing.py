@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import json
 import os
 import pathlib
 import re
@@ -23,8 +24,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "fuzz"))
 from surface_targets import modules  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("mypy") is None and not os.environ.get("KILN_CI"),
-    reason="mypy is not installed (script/bootstrap --python)",
+    not all(importlib.util.find_spec(name) for name in ("mypy", "pyright"))
+    and not os.environ.get("KILN_CI"),
+    reason="mypy or pyright is not installed (script/bootstrap --python)",
 )
 PACKAGES = pathlib.Path(kiln.__file__).parents[1]
 WRONG = pathlib.Path(__file__).parent / "wrong_types.py"
@@ -45,6 +47,35 @@ def mypy(tmp_path_factory):
             env={**os.environ, "MYPYPATH": str(PACKAGES)},
         )
         return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture
+def pyright(tmp_path):
+    """pyright(mode, *files) -> the errors in files of tmp_path, as (file, line, rule).
+
+    It may not look for a newer version of itself in the network.
+    """
+
+    def run(mode, *files):
+        settings = {"typeCheckingMode": mode, "extraPaths": [str(PACKAGES)], "include": files}
+        (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+        done = subprocess.run(
+            [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
+        )
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        report = json.loads(done.stdout)
+        assert report["summary"]["filesAnalyzed"] == len(files), report["summary"]
+        return [
+            (pathlib.Path(e["file"]).name, e["range"]["start"]["line"] + 1, e.get("rule", ""))
+            for e in report["generalDiagnostics"]
+            if e["severity"] == "error"
+        ]
 
     return run
 
@@ -90,15 +121,25 @@ def test_every_public_function_has_types():
     assert not without, without
 
 
-def test_programs_in_strict_mode(mypy, tmp_path):
+@pytest.fixture
+def programs(tmp_path):
+    """The names of the ported programs, which are written into tmp_path."""
     names = [*PROGRAMS, *MODELS]
     assert len(names) >= 14
     files = [f"{name.replace('/', '_')}.py" for name in names]
     for name, file in zip(names, files, strict=True):
         (tmp_path / file).write_text(with_kiln((FOLDER / f"{name}.py").read_text()))
+    return files
+
+
+def test_programs_in_strict_mode(mypy, programs, tmp_path):
     # Errors within the package are the other test's.
-    code, printed = mypy("--strict", "--follow-imports=silent", *files, cwd=tmp_path)
+    code, printed = mypy("--strict", "--follow-imports=silent", *programs, cwd=tmp_path)
     assert code == 0, printed
+
+
+def test_programs_in_strict_mode_of_pyright(pyright, programs):
+    assert pyright("strict", *programs) == []
 
 
 def test_wrong_programs_are_refused(mypy, tmp_path):
@@ -112,3 +153,12 @@ def test_wrong_programs_are_refused(mypy, tmp_path):
     for match in re.finditer(r"^.*?wrong_types\.py:(\d+): error: .*\[([a-z-]+)\]$", printed, re.M):
         found.setdefault(int(match[1]), []).append(match[2])
     assert {number: sorted(codes) for number, codes in found.items()} == expected, printed
+
+
+def test_wrong_programs_are_refused_by_pyright(pyright, tmp_path):
+    text = WRONG.read_text()
+    (tmp_path / WRONG.name).write_text(text)
+    expected = {n for n, line in enumerate(text.splitlines(), 1) if "# wrong: " in line}
+    assert len(expected) >= 80
+    found = pyright("standard", WRONG.name)
+    assert {line for _, line, _ in found} == expected, found
