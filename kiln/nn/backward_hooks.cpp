@@ -1,6 +1,7 @@
 #include "kiln/nn/backward_hooks.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "kiln/core/error.h"
 #include "kiln/core/warning.h"
@@ -9,6 +10,13 @@
 
 namespace kiln::nn::detail {
 namespace {
+
+std::atomic<ModuleKeeper> module_keeper{nullptr};
+
+std::shared_ptr<void> keep(Module& module) {
+  const ModuleKeeper keeper = module_keeper.load(std::memory_order_acquire);
+  return keeper == nullptr ? nullptr : keeper(module);
+}
 
 bool wants_gradient(const Tensor* x) { return x != nullptr && x->defined() && x->requires_grad(); }
 
@@ -34,10 +42,15 @@ void check_count(const char* hook, const char* what, size_t got, size_t expected
 
 }  // namespace
 
+void set_module_keeper(ModuleKeeper keeper) {
+  module_keeper.store(keeper, std::memory_order_release);
+}
+
 std::shared_ptr<BackwardCall> BackwardCall::begin(Module& module, BackwardHooks hooks,
                                                   HookArgs& args) {
   auto call = std::make_shared<BackwardCall>();
   call->table_ = Handle<HookTable>::share(&HookTable::ensure(module));
+  call->kept_ = keep(module);
   call->hooks_ = std::move(hooks);
   std::vector<Tensor*> places;
   for (const HookValue& value : args.args) places.push_back(value.tensor_if());
@@ -117,7 +130,7 @@ void register_deprecated(Module& module, const std::vector<BackwardHook>& hooks,
   for (const Tensor* result : output.elements()) {
     if (result == nullptr || !result->defined()) continue;
     auto table = Handle<HookTable>::share(&HookTable::ensure(module));
-    kiln::detail::after_node(*result, [hooks, table](Gradient& given, const Gradient& grads) {
+    const auto see = [hooks, table, kept = keep(module)](Gradient& given, const Gradient& grads) {
       Module* const owner = table->owner.load(std::memory_order_acquire);
       if (owner == nullptr) return;
       for (const BackwardHook& hook : hooks) {
@@ -126,7 +139,8 @@ void register_deprecated(Module& module, const std::vector<BackwardHook>& hooks,
           given = std::move(*replaced);
         }
       }
-    });
+    };
+    kiln::detail::after_node(*result, see);
     return;
   }
 }

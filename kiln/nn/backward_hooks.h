@@ -18,6 +18,11 @@
 
 namespace kiln::nn::detail {
 
+// What keeps a module alive while a graph may still call its hooks: null for a module that C++
+// owns, whose hooks end with it. A language whose modules are counted sets it once.
+using ModuleKeeper = std::shared_ptr<void> (*)(Module&);
+void set_module_keeper(ModuleKeeper keeper);
+
 struct BackwardHooks {
   std::vector<BackwardPreHook> pre;
   std::vector<BackwardHook> full;
@@ -38,6 +43,7 @@ class BackwardCall {
   Module* module() const { return table_->owner.load(std::memory_order_acquire); }
 
   Handle<HookTable> table_;
+  std::shared_ptr<void> kept_;  // see ModuleKeeper
   BackwardHooks hooks_;
   struct Like {
     Shape shape;

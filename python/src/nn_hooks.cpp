@@ -2,7 +2,9 @@
 //
 // The functions stand in dicts of the module (_forward_hooks and so on), by number, where the
 // garbage collector and pickle see them. What C++ holds is that number.
+#include "gil.h"
 #include "kiln/core/warning.h"
+#include "kiln/nn/backward_hooks.h"
 #include "nn_module.h"
 
 namespace kiln::python {
@@ -160,6 +162,14 @@ std::optional<nn::Gradient> run_backward_pre(const Place& place, nn::Module& mod
   return gradient_of(hook(self, tuple_of(grad_output)));
 }
 
+// A module of Python's lives as long as a graph that calls its hooks, as in PyTorch.
+std::shared_ptr<void> keep_module(nn::Module& module) {
+  const auto* python = dynamic_cast<const PyModule*>(&module);
+  if (python == nullptr) return nullptr;
+  const Locked lock;
+  return HeldObject(nb::borrow(python->self())).foreign();
+}
+
 // Registers a hook whose function is in `dict` under `id`; module: None for all modules.
 HookHandle register_hook(nb::handle module, const std::string& kind, const std::string& dict,
                          int64_t id, bool prepend, bool with_kwargs, bool always_call) {
@@ -252,6 +262,7 @@ nb::object call_with_hooks(nb::handle self, const nb::tuple& args, const nb::dic
 }
 
 void bind_module_hooks(nb::module_& m) {
+  nn::detail::set_module_keeper(&keep_module);
   m.def("_register_hook", &register_hook, nb::arg("module").none(), "kind"_a, "dict"_a, "id"_a,
         "prepend"_a, "with_kwargs"_a, "always_call"_a);
 }

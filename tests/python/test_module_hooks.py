@@ -283,6 +283,28 @@ def test_modules_with_hooks_on_themselves_are_collected(lib):
     assert alive() is None
 
 
+def test_backward_hooks_of_a_module_that_nobody_else_holds(lib):
+    nn = lib.nn.modules.module if lib.__name__ == "torch" else lib.nn
+    called = []
+    handle = nn.register_module_full_backward_hook(lambda *a: called.append("global"))
+    try:
+        layer = make(lib)
+        layer.register_full_backward_hook(lambda *a: called.append("own"))
+        layer.register_full_backward_pre_hook(lambda *a: called.append("pre"))
+        alive = weakref.ref(layer)
+        loss = layer(lib.ones(1, 2, requires_grad=True)).sum()
+        del layer
+        gc.collect()
+        assert alive() is not None
+        loss.backward()
+        assert called == ["pre", "global", "own"]
+    finally:
+        handle.remove()
+    del loss
+    gc.collect()
+    assert alive() is None
+
+
 def test_global_backward_hooks(lib):
     nn = lib.nn.modules.module if lib.__name__ == "torch" else lib.nn
     layer = make(lib)

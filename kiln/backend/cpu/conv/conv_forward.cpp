@@ -136,7 +136,8 @@ bool sees_whole_planes(const ConvSizes& s) {
 }
 
 // The same convolution on longer rows: where pixels see themselves alone, only their number counts,
-// and the fewer rows, the fewer vectors are stored in pieces. Rows get no longer than a band may be.
+// and the fewer rows, the fewer vectors are stored in pieces. Rows get no longer than a band may
+// be.
 ConvSizes with_long_rows(const ConvSizes& s) {
   constexpr int64_t kLongest = 1024;
   int64_t merged = 1;
