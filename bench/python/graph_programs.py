@@ -40,32 +40,32 @@ def cnn(lib):
     )
 
 
-def gpt(lib, length):
+def gpt(lib, length, width=WIDTH, heads=HEADS, depth=LAYERS):
     nn = lib.nn
 
     class Block(nn.Module):
         def __init__(self):
             super().__init__()
-            self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-            self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-            self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
         def forward(self, x):
             batch, time, _ = x.shape
             q, k, v = (
-                part.view(batch, time, HEADS, WIDTH // HEADS).transpose(1, 2)
-                for part in self.qkv(self.norm1(x)).split(WIDTH, 2)
+                part.view(batch, time, heads, width // heads).transpose(1, 2)
+                for part in self.qkv(self.norm1(x)).split(width, 2)
             )
             y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).reshape(batch, time, WIDTH))
+            x = x + self.out(y.transpose(1, 2).reshape(batch, time, width))
             return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
 
     class Gpt(nn.Module):
         def __init__(self):
             super().__init__()
-            self.tokens, self.places = nn.Embedding(TOKENS, WIDTH), nn.Embedding(length, WIDTH)
-            self.blocks = nn.ModuleList([Block() for _ in range(LAYERS)])
-            self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS)
+            self.tokens, self.places = nn.Embedding(TOKENS, width), nn.Embedding(length, width)
+            self.blocks = nn.ModuleList([Block() for _ in range(depth)])
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, TOKENS)
 
         def forward(self, x):
             y = self.tokens(x) + self.places(lib.arange(x.shape[1]))

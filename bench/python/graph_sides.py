@@ -130,7 +130,7 @@ class CompilingSide:
             return loss
 
         step = self.whole(step)
-        x, y = self.images(row), self.library.from_numpy(labels_of(row))
+        x, y = self.inputs(row)[0], self.library.from_numpy(labels_of(row))
         return lambda: step(x, y)
 
     def inference(self, row, model):
@@ -153,7 +153,7 @@ class CompilingSide:
     def given(self, row):
         if row.model in TEXTS:
             return self.library.from_numpy(prompt_of(row) % 30000)
-        return self.images(row)
+        return self.inputs(row)[0]
 
 
 def result_of(library, row, model):

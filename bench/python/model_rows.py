@@ -8,8 +8,9 @@ class Row:
     """What is run: `kind` is "train" (a step of SGD or AdamW with a loss), "infer" (a forward pass in
     eval mode) or "decode" (one token of text after a prompt, with a cache).
 
-    model: the name in kiln.models; peers have the same model from torchvision or transformers.
-    batch, size: images [batch, 3, size, size]; of texts `batch` prompts of `size` tokens.
+    model: the name in kiln.models; peers have the same model from torchvision or transformers. Or one
+    of model_programs.py, which all share.
+    batch, size: images [batch, 3, size, size]; of texts and sequences `batch` of `size` elements.
     dtype: float32, bfloat16, or int8 for weights in 8 bits.
     asked: the ratio that the project wants, or None.
     """
@@ -34,6 +35,17 @@ ROWS = [
     Row("train", "mobilenet_v3_large", 16, 224, asked=1.5),
     Row("train", "vit_tiny_16", 8, 224, asked=1.2),
     Row("train", "convnext_atto", 8, 96, asked=1.15),
+    Row("train", "mobilenet_v2", 16, 96, asked=1.2),
+    Row("train", "unet", 8, 64, asked=1.15),
+    Row("train", "autoencoder", 128, 28, asked=1.15),
+    Row("train", "vae", 128, 28, asked=1.15),
+    Row("train", "gpt_6x384", 4, 256, asked=1.15),
+    Row("train", "text_encoder", 32, 64, asked=1.15),
+    Row("train", "lstm_cells", 32, 50, asked=1.15),
+    Row("train", "lstm", 32, 50, asked=1.3),
+    Row("train", "graph_net", 10000, 100000, asked=1.2),
+    Row("train", "rl_mlp", 1, 64, asked=1.15),
+    Row("train", "rl_mlp", 32, 64, asked=1.15),
     Row("infer", "resnet18", 1, 224, asked=1.0),
     Row("infer", "resnet18", 8, 224, asked=1.3),
     Row("infer", "resnet18", 32, 224, asked=1.0),
@@ -41,7 +53,24 @@ ROWS = [
     Row("infer", "mobilenet_v3_large", 16, 224, asked=1.5),
     Row("infer", "vit_tiny_16", 1, 224, asked=1.0),
     Row("infer", "vit_tiny_16", 8, 224, asked=1.2),
+    Row("infer", "vit_tiny_16", 32, 224, asked=1.0),
     Row("infer", "convnext_atto", 1, 224, asked=1.0),
+    Row("infer", "convnext_atto", 32, 224, asked=1.0),
+    *(
+        Row("infer", model, batch, size, asked=1.0)
+        for model, size in (
+            ("mobilenet_v2", 224),
+            ("unet", 128),
+            ("autoencoder", 28),
+            ("gpt_6x384", 256),
+            ("text_encoder", 64),
+            ("lstm_cells", 50),
+            ("temporal", 256),
+            ("deepfm", 26),
+            ("rl_mlp", 64),
+        )
+        for batch in (1, 32)
+    ),
     Row("decode", "gpt2", 1, 64, asked=1.3),
     Row("decode", "gpt2", 1, 64, "bfloat16", asked=2.0),
     Row("decode", "gpt2", 1, 64, "int8", asked=3.0),

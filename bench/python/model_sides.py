@@ -13,6 +13,7 @@ import time
 import warnings
 
 import numpy as np
+from model_programs import RECIPES
 from model_rows import Row
 from ops import bound_to_parent
 
@@ -27,6 +28,20 @@ def images_of(row):
 
 def labels_of(row):
     return np.arange(row.batch) % 1000
+
+
+def inputs_of(row):
+    """As NumPy's arrays: of a recipe, or images."""
+    return RECIPES[row.model].inputs(row) if row.model in RECIPES else [images_of(row)]
+
+
+def loss_of(row, library):
+    """f(output, inputs)"""
+    if row.model in RECIPES:
+        loss = RECIPES[row.model].loss
+        return lambda out, inputs: loss(library, out, inputs)
+    labels = library.from_numpy(labels_of(row))
+    return lambda out, inputs: library.nn.functional.cross_entropy(out, labels)
 
 
 def prompt_of(row):
@@ -52,13 +67,12 @@ class Infer(Program):
 class Train(Program):
     """Steps with a loss, on one batch."""
 
-    def __init__(self, library, model, optimizer, x, y):
-        self.loss = library.nn.functional.cross_entropy
-        self.model, self.optimizer, self.x, self.y = model, optimizer, x, y
+    def __init__(self, model, optimizer, inputs, loss):
+        self.model, self.optimizer, self.inputs, self.loss = model, optimizer, inputs, loss
 
     def call(self):
         self.optimizer.zero_grad()
-        loss = self.loss(self.model(self.x), self.y)
+        loss = self.loss(self.model(*self.inputs), self.inputs)
         loss.backward()
         self.optimizer.step()
         return loss
@@ -109,21 +123,23 @@ class ImperativeSide:
         if row.kind == "decode":
             model = self.with_dtype(model.eval(), row.dtype)
             return Decode(library, model, library.from_numpy(prompt_of(row)))
-        x = self.images(row)
+        inputs = self.inputs(row)
         if row.kind == "infer":
             model = self.folded(model.eval())
         if row.kind == "train":
-            y = library.from_numpy(labels_of(row))
-            return Train(library, model.train(), self.optimizer(row, model), x, y)
+            optimizer = self.optimizer(row, model)
+            return Train(model.train(), optimizer, inputs, loss_of(row, library))
 
         def call():
             with library.no_grad():
-                return model(x)
+                return model(*inputs)
 
         return Infer(call, lambda out: out.numpy())
 
     def optimizer(self, row, model):
         options = {"fused": True}
+        if row.model in RECIPES:
+            return self.library.optim.Adam(model.parameters(), lr=1e-3, **options)
         if row.model.startswith(("vit", "convnext")):
             return self.library.optim.AdamW(model.parameters(), lr=1e-3, **options)
         return self.library.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9, **options)
@@ -156,6 +172,8 @@ class KilnSide(ImperativeSide):
         kiln.set_num_threads(threads)
 
     def model(self, row):
+        if row.model in RECIPES:
+            return RECIPES[row.model].build(self.library, row)
         models = self.library.models
         if row.model == "gpt2":
             return models.GPT2LMHeadModel(models.GPT2Config())
@@ -169,8 +187,8 @@ class KilnSide(ImperativeSide):
                 self.library.nn.init.normal_(value, std=0.02)  # it comes as zeros
         self.library.save(model.state_dict(), f"{folder}/weights.safetensors")
 
-    def images(self, row):
-        return self.library.from_numpy(images_of(row))
+    def inputs(self, row):
+        return [self.library.from_numpy(x) for x in inputs_of(row)]
 
     def folded(self, model):
         return self.library.nn.utils.fuse_(model)
@@ -194,6 +212,8 @@ class TorchSide(ImperativeSide):
         torch.set_num_threads(threads)
 
     def model(self, row):
+        if row.model in RECIPES:
+            return RECIPES[row.model].build(self.library, row)
         vision = torchvision(self.library)  # before transformers, which imports it
         if row.model == "gpt2":
             import transformers
@@ -220,14 +240,18 @@ class TorchSide(ImperativeSide):
             raise ValueError(f"weights that Kiln's model has not: {sorted(missing)[:3]}")
         model.to(memory_format=self.library.channels_last)
 
-    def images(self, row):
-        x = self.library.from_numpy(images_of(row))
-        return x.to(memory_format=self.library.channels_last)
+    def inputs(self, row):
+        inputs = [self.library.from_numpy(x) for x in inputs_of(row)]
+        images = self.library.channels_last
+        return [x.to(memory_format=images) if x.dim() == 4 else x for x in inputs]
 
     def folded(self, model):
         """Normalizations folded into convolutions, as torch.fx's pass does it."""
         from torch.fx.experimental.optimization import fuse
 
+        norm = self.library.nn.BatchNorm2d
+        if not any(isinstance(each, norm) for each in model.modules()):
+            return model
         return fuse(model).to(memory_format=self.library.channels_last)
 
     def with_dtype(self, model, dtype):
@@ -268,14 +292,12 @@ class ExportedSide:
             return None
         model = self.torch.model(row)
         self.torch.exchange(model, folder)
-        x = images_of(row)
+        (x,) = inputs_of(row)
         return Infer(self.compiled(model.eval(), x, folder), np.asarray)
 
 
-class OnnxRuntimeSide(ExportedSide):
-    def compiled(self, model, x, folder):
-        import onnxruntime
-
+    def exported(self, model, x, folder):
+        """The path of the model as ONNX."""
         torch, file = self.torch.library, f"{folder}/model.onnx"
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.onnx.export(
@@ -285,6 +307,14 @@ class OnnxRuntimeSide(ExportedSide):
             input_names=["x"],
             dynamo=False,
         )
+        return file
+
+
+class OnnxRuntimeSide(ExportedSide):
+    def compiled(self, model, x, folder):
+        import onnxruntime
+
+        file = self.exported(model, x, folder)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads
         file, providers = self.prepared(file), ["CPUExecutionProvider"]
@@ -300,7 +330,10 @@ class OpenVinoSide(ExportedSide):
         import openvino
 
         example = self.torch.library.from_numpy(x)
-        converted = openvino.convert_model(model, example_input=example, input=list(x.shape))
+        try:
+            converted = openvino.convert_model(model, example_input=example, input=list(x.shape))
+        except RuntimeError:  # it traces models of its own accord, but not all of them
+            converted = openvino.convert_model(self.exported(model, x, folder))
         settings = {"INFERENCE_NUM_THREADS": self.threads, "PERFORMANCE_HINT": "LATENCY"}
         settings["INFERENCE_PRECISION_HINT"] = self.precision()
         request = openvino.compile_model(converted, "CPU", settings).create_infer_request()

@@ -78,7 +78,7 @@ def rows_of(args, rows, folder):
 def text_of(entry):
     text = f"{entry['row']:38}"
     for name in ("kiln", *PEERS):
-        text += f"{entry['ms'][name]:11.2f}" if name in entry["ms"] else f"{'-':>11}"
+        text += f"{entry['ms'][name]:11.4g}" if name in entry["ms"] else f"{'-':>11}"
     if "ratio" in entry:
         asked = f"{entry['asked']:6.2f}" if entry["asked"] else f"{'':6}"
         text += f"{entry['ratio']:8.2f}{asked}  {100 * entry['spread']:3.0f} %"

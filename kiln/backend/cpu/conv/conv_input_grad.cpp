@@ -1,6 +1,7 @@
 // The gradient of a convolution's input, which is itself convolutions: of g, by the windows turned
 // around, with the channels' roles exchanged. With strides there is one for each phase of the input
-// (conv_phases.h): rows and columns that the same taps see.
+// (conv_phases.h): rows and columns that the same taps see. Where windows lie side by side, all
+// phases are one convolution of 1 x 1 with a channel for each tap.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -192,6 +193,70 @@ class InputGrad {
   int64_t longest_ = 0, rows_ = 0;
 };
 
+// Whether each element is in one window, as in most transposed convolutions that enlarge images.
+bool is_tiled(const ConvSizes& s) {
+  const PatchGeometry& g = s.geometry;
+  return g.kernel == g.stride && g.stride != IntPair{1, 1} && g.padding == IntPair{0, 0} &&
+         g.dilation == IntPair{1, 1} && s.height == s.out_height * g.stride[0] &&
+         s.width == s.out_width * g.stride[1];
+}
+
+template <class T>
+void input_grad_by_tiles(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
+  const PatchGeometry& geometry = s.geometry;
+  const int64_t down = geometry.stride[0], along = geometry.stride[1];
+  // A channel of `s.out` elements for each channel and tap, a few of them at a time: short
+  // stretches of that many streams are written.
+  constexpr int64_t kBlock = 16;
+  const int64_t blocks = ceil_div(s.depth(), kBlock);
+  const Scratch<T> turned(s.groups * s.depth() * s.out);
+  parallel_for(s.groups * blocks, std::max<int64_t>(kGrain / (kBlock * s.out), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t first = i % blocks * kBlock;
+                   const int64_t last = std::min(first + kBlock, s.depth());
+                   const T* from = weight + i / blocks * s.out * s.depth();
+                   T* to = turned.get() + i / blocks * s.out * s.depth();
+                   for (int64_t o = 0; o < s.out; ++o, from += s.depth()) {
+                     for (int64_t t = first; t < last; ++t) to[t * s.out + o] = from[t];
+                   }
+                 }
+               });
+  const int64_t planes = s.groups * s.in;
+  ConvSizes t = s;
+  t.in = s.out;
+  t.out = s.depth();
+  t.height = s.out_height;
+  t.width = s.out_width;
+  t.geometry = {t.height, t.width, t.width, {1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  const int64_t images =
+      std::clamp<int64_t>(kWovenElements / std::max<int64_t>(planes * s.plane(), 1), 1, s.batch);
+  const Scratch<T> parts(images * planes * s.plane());
+  for (int64_t n = 0; n < s.batch; n += images) {
+    t.batch = std::min(images, s.batch - n);
+    conv_forward<T>(t, g + n * s.groups * s.out * s.pixels(), turned.get(), nullptr, parts.get());
+    // Rows of a plane out of those of its taps.
+    parallel_for(t.batch * planes, std::max<int64_t>(kGrain / s.plane(), 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin * down; i < end * down; ++i) {
+                     const T* from = parts.get() + i * along * s.pixels();
+                     T* to = x_grad + (n * planes + i / down) * s.plane() + i % down * s.width;
+                     if (along == 2) {
+                       patch_kernels<T>().weave(from, from + s.pixels(), s.out_height, s.width,
+                                                down * s.width, to);
+                       continue;
+                     }
+                     for (int64_t r = 0; r < s.out_height; ++r, to += down * s.width) {
+                       for (int64_t p = 0; p < along; ++p) {
+                         const T* row = from + p * s.pixels() + r * s.out_width;
+                         for (int64_t c = 0; c < s.out_width; ++c) to[c * along + p] = row[c];
+                       }
+                     }
+                   }
+                 });
+  }
+}
+
 // Or each block of pixels gives the gradient of its patches, which is added to where they came
 // from. A piece owns some channels of one image, so that no two pieces add to the same element.
 template <class T>
@@ -241,6 +306,7 @@ void conv_input_grad(const ConvSizes& s, const T* weight, const T* g, T* x_grad)
     std::fill_n(x_grad, elements, T(0));
     return;
   }
+  if (is_tiled(s)) return input_grad_by_tiles(s, weight, g, x_grad);
   if (!phases_pay(s)) return input_grad_by_patches(s, weight, g, x_grad);
   InputGrad<T>(s, weight, g, x_grad).run();
 }

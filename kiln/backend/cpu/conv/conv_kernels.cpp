@@ -223,12 +223,27 @@ template <class T>
 void weave_rows(const T* even, const T* odd, int64_t rows, int64_t width, int64_t step, T* to) {
   const hn::ScalableTag<T> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole = width / (2 * lanes) * (2 * lanes);
+  const int64_t rest = width - whole;
+  const auto of_even = lanes_between(d, 0, (rest + 1) / 2);
+  const auto of_odd = lanes_between(d, 0, rest / 2);
+  const auto first = lanes_between(d, 0, rest), second = lanes_between(d, -lanes, rest - lanes);
+  HWY_ALIGN T woven[2 * HWY_MAX_BYTES / sizeof(T)];
   for (int64_t r = 0; r < rows; ++r, to += step) {
-    int64_t c = 0;
-    for (; c + 2 * lanes <= width; c += 2 * lanes) {
+    for (int64_t c = 0; c < whole; c += 2 * lanes) {
       hn::StoreInterleaved2(hn::LoadU(d, even + c / 2), hn::LoadU(d, odd + c / 2), d, to + c);
     }
-    for (; c < width; ++c) to[c] = (c % 2 == 0 ? even : odd)[c / 2];
+    // Elsewhere a masked load may touch what it masks.
+    constexpr bool kMasks = HWY_TARGET <= HWY_AVX2;
+    if constexpr (!kMasks) {
+      for (int64_t c = whole; c < width; ++c) to[c] = (c % 2 == 0 ? even : odd)[c / 2];
+    } else if (rest != 0) {
+      const auto u = hn::MaskedLoad(of_even, d, even + whole / 2);
+      const auto v = hn::MaskedLoad(of_odd, d, odd + whole / 2);
+      hn::StoreInterleaved2(u, v, d, woven);
+      hn::BlendedStore(hn::Load(d, woven), first, d, to + whole);
+      if (rest > lanes) hn::BlendedStore(hn::Load(d, woven + lanes), second, d, to + whole + lanes);
+    }
     even += (width + 1) / 2;
     odd += width / 2;
   }
