@@ -152,10 +152,11 @@ ALIASES = {
     "adaptive_max_pool3d_with_indices": "adaptive_max_pool3d", "conj_physical": "conj",
     "split_with_sizes": "split", "absolute": "abs", "arccos": "acos", "arccosh": "acosh",
     "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctanh": "atanh", "arctan2": "atan2",
-    "clip": "clamp", "fix": "trunc", "negative": "neg",
+    "clip": "clamp", "fix": "trunc", "negative": "neg", "concat": "cat", "concatenate": "cat",
+    "swapdims": "transpose", "trapz": "trapezoid",
 }  # fmt: skip
 # Random numbers have their moments tested in test_random.py.
-NO_OPS |= {"rand", "randn", "randint", "randperm", "dropout", "is_neg", "resolve_neg"}
+NO_OPS |= {"rand_like", "randn_like", "rand", "randn", "randint", "randperm", "dropout", "is_neg", "resolve_neg"}
 # They take functions: test_vmap.py, test_compile.py.
 NO_OPS |= {"vmap", "compile"}
 # The settings of autocast: test_autocast.py.
