@@ -66,6 +66,7 @@ void* device_address(const char* op, const Tensor& x) {
     throw_error<DeviceError>(op, ": expected a tensor in a GPU's memory; got one on ", name);
   }
   const ErasedTensor& inner = parts_or_value(op, x).inner;
+  batched::check_has_memory(op, inner);
   graph::note_read(op, inner);
   return plugin->address(inner.get());
 }

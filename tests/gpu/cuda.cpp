@@ -5,54 +5,21 @@
 #include <string>
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "kiln/core/accelerator.h"
 #include "kiln/kiln.h"
-
-#ifndef KILN_FAKE_CUDA_FOLDER
-#error "the folder of the libcuda.so.1 that tests play"
-#endif
+#include "tests/gpu/cuda_part.h"
 
 using namespace kiln;
 
 namespace {
 
-const char* program_path() {
-  static const std::string path = [] {
-    std::string out(4096, '\0');
-    const ssize_t size = readlink("/proc/self/exe", out.data(), out.size());
-    out.resize(size > 0 ? static_cast<size_t>(size) : 0);
-    return out;
-  }();
-  return path.c_str();
-}
+using test::Ended;
+using test::has;
+using test::say;
 
-// What a part prints, and how it ends: "" for a clean end.
-struct Ended {
-  std::string text;
-  int status;
-};
-
-// Runs the test case named `part` below in a process with this driver.
 Ended run_part(const char* part, const std::string& settings, const std::string& more = "") {
-  const std::string command =
-      concat("env KILN_CUDA_PART=", part, " KILN_FAKE_CUDA='", settings,
-             "' LD_LIBRARY_PATH=" KILN_FAKE_CUDA_FOLDER ":$LD_LIBRARY_PATH ", more, " '",
-             program_path(), "' --no-intro -ns -tc='cuda part' 2>&1");
-  FILE* child = popen(command.c_str(), "r");
-  REQUIRE(child != nullptr);
-  Ended out;
-  char piece[4096];
-  while (const size_t n = std::fread(piece, 1, sizeof piece, child)) out.text.append(piece, n);
-  const int status = pclose(child);
-  out.status = WIFEXITED(status) ? WEXITSTATUS(status) : 200;
-  return out;
-}
-
-bool has(const Ended& ended, const char* text) {
-  return ended.text.find(text) != std::string::npos;
+  return test::run_part("cuda part", part, settings, more);
 }
 
 // The message, with its type's first letters, of what a call throws.
@@ -68,8 +35,6 @@ std::string thrown(const std::function<void()>& fn) {
   }
   return "nothing";
 }
-
-void say(const std::string& text) { std::printf("said: %s\n", text.c_str()); }
 
 Tensor on_cuda(const Shape& shape) { return ones(shape, {.dtype = f32, .device = "cuda"}); }
 
@@ -132,6 +97,20 @@ void run_named(const std::string& part) {
     cuda::synchronize();
     say(thrown([&] { static_cast<void>((x * 3.0).to("cpu")); }));
     say(concat("after ", (x * 3.0).sum().item<float>()));
+  } else if (part == "unread") {
+    const Tensor x = arange(1000, {.dtype = f32, .device = "cuda"});
+    cuda::synchronize();
+    // Its kernel can raise, so the values are read and then the word of faults.
+    const Tensor picked = x.gather(0, arange(1000, {.dtype = i64, .device = "cuda"}));
+    say(thrown([&] { static_cast<void>(picked.to("cpu")); }));
+    // What the failed read was to fill is gone.
+    const Tensor y = picked.to("cpu");
+    say(concat("after ", y.sum().item<float>()));
+  } else if (part == "gone") {
+    // An event is released before it is passed.
+    const Tensor x = on_cuda({4}) * 2.0;
+    static_cast<void>(cuda::record_event());
+    say(concat("sum ", x.sum().item<float>()));
   }
 }
 
@@ -213,6 +192,24 @@ TEST_CASE("cuda: a launch that is refused is an error, and the device goes on") 
             "said: RuntimeError: cuda: cuLaunchKernel failed; got "
             "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"));
   CHECK(has(ended, "said: after 12"));
+}
+
+TEST_CASE("cuda: a read that fails fills nothing later") {
+  for (const char* settings : {"fail=cuStreamSynchronize:2:1", "fail=cuMemcpyDtoHAsync:2:1"}) {
+    const Ended ended = run_part("unread", settings);
+    INFO(ended.text);
+    CHECK(ended.status == 0);
+    CHECK(has(ended, "said: RuntimeError: cuda: "));
+    CHECK(has(ended, "CUDA_ERROR_INVALID_VALUE"));
+    CHECK(has(ended, "said: after 499500"));
+  }
+}
+
+TEST_CASE("cuda: an event may go before it is passed") {
+  const Ended ended = run_part("gone", "");
+  INFO(ended.text);
+  CHECK(ended.status == 0);
+  CHECK(has(ended, "said: sum 8"));
 }
 
 TEST_CASE("cuda: without NVRTC a kernel that was not compiled ahead says what to install") {

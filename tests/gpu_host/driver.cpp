@@ -2,7 +2,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <set>
+#include <string>
 
 #include "kiln/core/error.h"
 
@@ -12,6 +15,14 @@ namespace {
 std::string kernel_folder() {
   const char* folder = std::getenv("KILN_GPU_HOST_KERNELS");
   return folder == nullptr ? "" : folder;
+}
+
+// The names of kernels' texts that ran, one a line, at the end of $KILN_GPU_HOST_RAN.
+void note_launch(const char* file) {
+  static const char* const path = std::getenv("KILN_GPU_HOST_RAN");
+  static auto& noted = *new std::set<std::string>;
+  if (path == nullptr || file == nullptr || !noted.insert(file).second) return;
+  std::ofstream(path, std::ios::app) << file << '\n';
 }
 
 class HostDriver final : public gpu::Driver {
@@ -50,8 +61,9 @@ class HostDriver final : public gpu::Driver {
     std::memcpy(to, inside(from, offset, bytes), bytes);
   }
 
-  void launch(gpu::Function function, const gpu::LaunchName&, gpu::Extent groups, gpu::Extent group,
-              std::span<const gpu::Argument> arguments) override {
+  void launch(gpu::Function function, const gpu::LaunchName& name, gpu::Extent groups,
+              gpu::Extent group, std::span<const gpu::Argument> arguments) override {
+    note_launch(name.file);
     const auto& kernel = *static_cast<const HostKernel*>(function);
     if (kernel.arguments() != arguments.size()) {
       throw_error<RuntimeError>("host: a kernel takes ", kernel.arguments(), " arguments; got ",

@@ -218,8 +218,13 @@ void GpuDevice::write(const Buffer& to, const void* from, size_t bytes) {
 // else is.
 void GpuDevice::finish() {
   int32_t code = 0;
-  if (may_fault_) driver_->read(fault_, 0, &code, sizeof code);
-  driver_->finish();
+  try {
+    if (may_fault_) driver_->read(fault_, 0, &code, sizeof code);
+    driver_->finish();
+  } catch (...) {
+    driver_->abandon_reads();
+    throw;
+  }
   may_fault_ = false;
   if (code == 0) return;
   const int32_t zero = 0;
@@ -239,7 +244,12 @@ void GpuDevice::finish() {
 void GpuDevice::read(const Buffer& from, size_t offset, void* to, size_t bytes, bool whole) {
   refuse_child();
   std::lock_guard lock(mutex_);
-  driver_->read(from.memory(), offset, to, bytes);
+  try {
+    driver_->read(from.memory(), offset, to, bytes);
+  } catch (...) {
+    driver_->abandon_reads();
+    throw;
+  }
   counters_.read_bytes += bytes;
   if (whole) ++counters_.reads;
   finish();

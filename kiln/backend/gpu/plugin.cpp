@@ -31,7 +31,12 @@ struct Plugged {
   }
 
   static void* address(const void* primitive) {
-    const auto& x = *static_cast<const GpuTensor*>(static_cast<const TensorBase*>(primitive));
+    const auto* plain = dynamic_cast<const GpuTensor*>(static_cast<const TensorBase*>(primitive));
+    if (plain == nullptr) {
+      throw_error<DeviceError>(runtime.name,
+                               ": a quantized tensor has no plain memory; try dequantize()");
+    }
+    const GpuTensor& x = *plain;
     if (!x.gpu().properties().has_addresses) {
       throw_error<DeviceError>(runtime.name,
                                ": its memory has no addresses that other libraries "

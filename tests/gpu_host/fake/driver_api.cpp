@@ -359,7 +359,8 @@ FAKE cuStreamWaitEvent(void* stream, void* event, unsigned) {
 }
 FAKE cuEventCreate(void** event, unsigned flags) {
   ENTER_CONTEXT("cuEventCreate");
-  auto* made = new Event{current_context(), (flags & 2u) == 0};
+  auto* made =
+      new Event{current_context(), (flags & 2u) == 0, nullptr, 0, std::make_shared<double>(0.0)};
   driver().events[made] = made;
   *event = made;
   return 0;
@@ -375,8 +376,9 @@ FAKE cuEventRecord(void* event, void* stream) {
   Event* e = known(driver().events, event, "cuEventRecord: the event");
   Stream* s = known(driver().streams, stream, "cuEventRecord: the stream");
   e->stream = s;
-  queue(*s, [e]() -> int {
-    e->time_ms = now_ms();
+  // The event may be destroyed before its turn comes.
+  queue(*s, [time = e->time_ms]() -> int {
+    *time = now_ms();
     return 0;
   });
   e->behind = s->queued;
@@ -398,6 +400,6 @@ FAKE cuEventElapsedTime(float* ms, void* start, void* end) {
   const Event* b = known(driver().events, end, "cuEventElapsedTime: the second event");
   if (!a->timing || !b->timing || a->stream == nullptr || b->stream == nullptr) return 400;
   if (a->stream->done < a->behind || b->stream->done < b->behind) return kNotReady;
-  *ms = static_cast<float>(b->time_ms - a->time_ms);
+  *ms = static_cast<float>(*b->time_ms - *a->time_ms);
   return 0;
 }

@@ -12,15 +12,15 @@
 //   version=11040      of the driver (13000)
 //   init=803           what cuInit answers (0)
 //   memory=64          MiB of each GPU (4096)
-//   fail=cuLaunchKernel:5:719   the fifth call of that function, and (above 701) all after it,
-//   answers
-//                      so; fail=kernel:5:700: the fifth kernel that runs does
+//   fail=cuLaunchKernel:5:719   the fifth call of that function, and (from 700, but for 701) all
+//                      after it, answer so; fail=kernel:5:700: the fifth kernel that runs does
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -60,7 +60,7 @@ struct Event {
   bool timing = false;
   Stream* stream = nullptr;  // where it was recorded, and behind how much work
   size_t behind = 0;
-  double time_ms = 0;
+  std::shared_ptr<double> time_ms;
 };
 struct Function {
   Context* context;

@@ -191,12 +191,16 @@ class Cuda final : public Driver {
     launched_ = 0;
     staging_->filled();
   }
+  // Copies under way go into the staging memory, which stays.
+  void abandon_reads() noexcept override { staging_->abandon_reads(); }
 
   Mark mark() override {
     use();
     CuEvent event = nullptr;
     check("cuEventCreate", api_.event_create(&event, 0));
-    check("cuEventRecord", api_.event_record(event, stream_));
+    const CuResult result = api_.event_record(event, stream_);
+    if (result != kCuSuccess) static_cast<void>(api_.event_destroy(event));
+    check("cuEventRecord", result);
     return static_cast<Mark>(reinterpret_cast<uintptr_t>(event));
   }
   bool passed(Mark mark) override {

@@ -65,8 +65,7 @@ void CudaStaging::read(CuAddress from, void* to, size_t bytes) {
 
 void CudaStaging::filled() {
   for (const Reading& r : readings_) std::memcpy(r.to, r.from, r.bytes);
-  readings_.clear();
-  incoming_used_ = 0;
+  abandon_reads();
 }
 
 }  // namespace kiln::gpu

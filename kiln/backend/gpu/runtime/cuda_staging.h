@@ -25,6 +25,11 @@ class CudaStaging {
   // `to` is filled by filled(), after the stream was waited for; large ones at once.
   void read(CuAddress from, void* to, size_t bytes);
   void filled();
+  // What reads were to fill is gone.
+  void abandon_reads() noexcept {
+    readings_.clear();
+    incoming_used_ = 0;
+  }
 
  private:
   static constexpr size_t kHalf = size_t{2} << 20;

@@ -83,6 +83,8 @@ class Driver {
                       std::span<const Argument> arguments) = 0;
   // Waits for all of the above.
   virtual void finish() = 0;
+  // After an error: what reads were to fill may be gone, and is not written to any more.
+  virtual void abandon_reads() noexcept {}
 
   // A place in the queue: it is passed when what was enqueued before it is done.
   virtual Mark mark() = 0;

@@ -187,6 +187,7 @@ class OpenCl final : public Driver {
     staged_.clear();
     staged_bytes_ = 0;
   }
+  void abandon_reads() noexcept override { static_cast<void>(api_.clFinish(queue_)); }
 
   Mark mark() override {
     cl_event event = nullptr;
