@@ -46,7 +46,8 @@ class Event {
   Event& operator=(Event&& other) noexcept;
   ~Event();
 
-  // Throw DeviceError for an event that was not recorded, and as synchronize() does.
+  // Throw DeviceError for an event that was not recorded, RuntimeError when the driver fails. What
+  // went wrong in a kernel is thrown by the next synchronize() or read.
   bool is_passed() const;
   void wait() const;
   // From an earlier event of the same device to this one, both passed; by the device's clock.

@@ -30,19 +30,27 @@ Hardtanh::Hardtanh(HardtanhConfig config) : Layer(config) {
 }
 
 Tensor ELU::forward(const Tensor& x) const {
-  return in_place(config_.inplace, x, [&](const Tensor& y) { return F::elu(y, config_.alpha); });
+  return in_place(
+      config_.inplace, x, [&](const Tensor& y) { return F::elu(y, config_.alpha); },
+      [&](Tensor& y) { F::elu_(y, config_.alpha); });
 }
 Tensor CELU::forward(const Tensor& x) const {
-  return in_place(config_.inplace, x, [&](const Tensor& y) { return F::celu(y, config_.alpha); });
+  return in_place(
+      config_.inplace, x, [&](const Tensor& y) { return F::celu(y, config_.alpha); },
+      [&](Tensor& y) { F::celu_(y, config_.alpha); });
 }
 Tensor SELU::forward(const Tensor& x) const {
-  return in_place(config_.inplace, x, [&](const Tensor& y) { return F::selu(y); });
+  return in_place(
+      config_.inplace, x, [&](const Tensor& y) { return F::selu(y); },
+      [&](Tensor& y) { F::selu_(y); });
 }
 Tensor Mish::forward(const Tensor& x) const {
   return in_place(config_.inplace, x, [&](const Tensor& y) { return F::mish(y); });
 }
 Tensor ReLU6::forward(const Tensor& x) const {
-  return in_place(config_.inplace, x, [&](const Tensor& y) { return F::relu6(y); });
+  return in_place(
+      config_.inplace, x, [&](const Tensor& y) { return F::relu6(y); },
+      [&](Tensor& y) { F::relu6_(y); });
 }
 Tensor Hardsigmoid::forward(const Tensor& x) const {
   return in_place(
@@ -55,9 +63,10 @@ Tensor Hardswish::forward(const Tensor& x) const {
       [](Tensor& y) { F::hardswish_(y); });
 }
 Tensor Hardtanh::forward(const Tensor& x) const {
-  return in_place(config_.inplace, x, [&](const Tensor& y) {
-    return F::hardtanh(y, config_.min_val, config_.max_val);
-  });
+  return in_place(
+      config_.inplace, x,
+      [&](const Tensor& y) { return F::hardtanh(y, config_.min_val, config_.max_val); },
+      [&](Tensor& y) { F::hardtanh_(y, config_.min_val, config_.max_val); });
 }
 Tensor LeakyReLU::forward(const Tensor& x) const {
   return in_place(

@@ -6,7 +6,9 @@ namespace kiln::python {
 namespace {
 
 using Plain = Tensor (*)(const Tensor&);
+using PlainInPlace = Tensor& (*)(Tensor&);
 using WithNumber = Tensor (*)(const Tensor&, double);
+using WithNumberInPlace = Tensor& (*)(Tensor&, double);
 
 void def_plain(nb::module_& m, const char* name, Plain f, const char* doc) {
   m.def(
@@ -17,7 +19,24 @@ void def_plain(nb::module_& m, const char* name, Plain f, const char* doc) {
       },
       "input"_a, doc);
 }
-// With the argument inplace, and as name_.
+// With the argument inplace, and as name_, by the function that writes over its argument.
+void def_in_place(nb::module_& m, const std::string& name, Plain f, PlainInPlace f_,
+                  const char* doc) {
+  m.def(
+      name.c_str(),
+      [f, f_](Tensor& x, bool inplace) {
+        Unlocked lock(x);
+        return inplace ? f_(x) : f(x);
+      },
+      "input"_a, "inplace"_a = false, doc);
+  m.def((name + "_").c_str(),
+        [f_](Tensor& x) {
+          Unlocked lock(x);
+          return f_(x);
+        },
+        "input"_a, doc);
+}
+// The same of a function that has no such form.
 void def_in_place(nb::module_& m, const std::string& name, Plain f, const char* doc) {
   m.def(
       name.c_str(), [f](Tensor& x, bool inplace) { return maybe_in_place(x, inplace, f); },
@@ -36,17 +55,19 @@ void def_number(nb::module_& m, const char* name, WithNumber f, const char* arg,
       },
       "input"_a, nb::arg(arg) = value, doc);
 }
-void def_number_in_place(nb::module_& m, const std::string& name, WithNumber f, const char* arg,
-                         double value, const char* doc) {
+void def_number_in_place(nb::module_& m, const std::string& name, WithNumber f,
+                         WithNumberInPlace f_, const char* arg, double value, const char* doc) {
   m.def(
       name.c_str(),
-      [f](Tensor& x, double number, bool inplace) {
-        return maybe_in_place(x, inplace, [&](const Tensor& v) { return f(v, number); });
+      [f, f_](Tensor& x, double number, bool inplace) {
+        Unlocked lock(x);
+        return inplace ? f_(x, number) : f(x, number);
       },
       "input"_a, nb::arg(arg) = value, "inplace"_a = false, doc);
   m.def((name + "_").c_str(),
-        [f](Tensor& x, double number) {
-          return maybe_in_place(x, true, [&](const Tensor& v) { return f(v, number); });
+        [f_](Tensor& x, double number) {
+          Unlocked lock(x);
+          return f_(x, number);
         },
         "input"_a, nb::arg(arg) = value, doc);
 }
@@ -67,16 +88,16 @@ void bind_with_two(nb::module_& m) {
   m.def(
       "hardtanh",
       [](Tensor& x, double min_val, double max_val, bool inplace) {
-        return maybe_in_place(x, inplace,
-                              [&](const Tensor& v) { return F::hardtanh(v, min_val, max_val); });
+        Unlocked lock(x);
+        return inplace ? F::hardtanh_(x, min_val, max_val) : F::hardtanh(x, min_val, max_val);
       },
       "input"_a, "min_val"_a = -1.0, "max_val"_a = 1.0, "inplace"_a = false,
       "x limited to [min_val, max_val].");
   m.def(
       "hardtanh_",
       [](Tensor& x, double min_val, double max_val) {
-        return maybe_in_place(x, true,
-                              [&](const Tensor& v) { return F::hardtanh(v, min_val, max_val); });
+        Unlocked lock(x);
+        return F::hardtanh_(x, min_val, max_val);
       },
       "input"_a, "min_val"_a = -1.0, "max_val"_a = 1.0, "x limited to [min_val, max_val].");
   m.def(
@@ -180,20 +201,21 @@ void bind_functional_activations(nb::module_& m) {
         return inplace ? x.silu_() : x.silu();
       },
       "input"_a, "inplace"_a = false, "x sigmoid(x).");
-  def_in_place(m, "relu6", &F::relu6, "min(max(x, 0), 6).");
-  def_in_place(m, "selu", &F::selu, "The self-normalizing exponential linear unit.");
+  def_in_place(m, "relu6", &F::relu6, &F::relu6_, "min(max(x, 0), 6).");
+  def_in_place(m, "selu", &F::selu, &F::selu_, "The self-normalizing exponential linear unit.");
   def_in_place(m, "mish", &F::mish, "x tanh(softplus(x)).");
 #define KILN_HOME_activation(type, doc, name) def_plain(m, #name, &F::name, doc);
-#define KILN_HOME_activation_(type, doc, name) def_in_place(m, #name, &F::name, doc);
+#define KILN_HOME_activation_(type, doc, name) def_in_place(m, #name, &F::name, &F::name##_, doc);
 #define KILN_HOME_activation_number(type, doc, name, number, value) \
   def_number(m, #name, &F::name, #number, value, doc);
 #define KILN_HOME_activation_number_(type, doc, name, number, value) \
-  def_number_in_place(m, #name, &F::name, #number, value, doc);
+  def_number_in_place(m, #name, &F::name, &F::name##_, #number, value, doc);
 #include "kiln/backend/functions.def"
   def_plain(m, "softsign", &F::softsign, "x / (1 + |x|).");
   def_plain(m, "tanhshrink", &F::tanhshrink, "x - tanh(x).");
-  def_number_in_place(m, "elu", &F::elu, "alpha", 1.0, "x, or alpha (e^x - 1) where x <= 0.");
-  def_number_in_place(m, "celu", &F::celu, "alpha", 1.0,
+  def_number_in_place(m, "elu", &F::elu, &F::elu_, "alpha", 1.0,
+                      "x, or alpha (e^x - 1) where x <= 0.");
+  def_number_in_place(m, "celu", &F::celu, &F::celu_, "alpha", 1.0,
                       "max(0, x) + min(0, alpha (e^(x / alpha) - 1)).");
   def_number(m, "softshrink", &F::softshrink, "lambd", 0.5, "x moved towards 0 by lambd.");
   def_number(m, "thresholded_relu", &F::thresholded_relu, "alpha", 1.0,

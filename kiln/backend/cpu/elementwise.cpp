@@ -4,8 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include <unistd.h>
-
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
 
@@ -368,17 +366,6 @@ void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
                       reinterpret_cast<uintptr_t>(to.data) % 64 == 0;
   const Runner runner(op, plan, stream);
   parallel_for(n, kGrain, [&](int64_t begin, int64_t end) { runner.run(begin, end); });
-}
-
-int64_t stream_threshold() {
-  static const int64_t bytes = [] {
-    int64_t cache = 0;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-    return std::clamp<int64_t>(cache / 2, int64_t{4} << 20, int64_t{64} << 20);
-  }();
-  return bytes;
 }
 
 Output::Output(const Arg<HostHandle>& x, const Shape& shape, DType dtype, const HostTensor* other,

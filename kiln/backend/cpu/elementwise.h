@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kiln/backend/host_tensor.h"
+#include "kiln/core/cache_size.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::cpu {
@@ -45,10 +46,8 @@ struct ElementwiseOp {
 void run_elementwise(const ElementwiseOp& op, const HostTensor& out,
                      const HostTensor* const* inputs, bool fresh);
 
-// Bytes from which a fresh output is written past the caches: half of the last level.
-int64_t stream_threshold();
-
-inline bool should_stream(int64_t bytes) { return bytes >= stream_threshold(); }
+// Whether a fresh output of that size is written past the caches.
+inline bool should_stream(int64_t bytes) { return bytes >= memory_bound_bytes(); }
 
 // Runs the kernel over n elements of contiguous operands, in parallel where that pays. Sizes are
 // those of one element.

@@ -3,8 +3,7 @@
 #include <optional>
 #include <set>
 
-#include <unistd.h>
-
+#include "kiln/core/cache_size.h"
 #include "kiln/graph/fused.h"
 #include "kiln/graph/passes/effects.h"
 #include "kiln/graph/passes/elementwise_rows.h"
@@ -21,19 +20,6 @@ using Source = FusedRows::Source;
 constexpr int64_t kLeastElements = 32768;
 // A row of the matrix is no longer than this.
 constexpr int64_t kMostInner = 8192;
-
-// Half of the last level of the cache: tensors of that size go through memory. As the backend's
-// kernels have it.
-int64_t large_bytes() {
-  static const int64_t bytes = [] {
-    int64_t cache = 0;
-#ifdef _SC_LEVEL3_CACHE_SIZE
-    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-    return std::clamp<int64_t>(cache / 2, int64_t{4} << 20, int64_t{64} << 20);
-  }();
-  return bytes;
-}
 
 // Rows on one shape that will run together.
 struct Group {
@@ -196,7 +182,7 @@ class Fusion {
       made[node.results[0]] = 0;
       bytes = std::max(bytes, graph_[node.results[0]].bytes());
     }
-    if (always_ || bytes >= large_bytes()) return true;
+    if (always_ || bytes >= memory_bound_bytes()) return true;
     for (const Node& node : group.nodes) {
       node.each_operand([&](const Operand& o) {
         if (const auto own = made.find(o.value); own != made.end()) {

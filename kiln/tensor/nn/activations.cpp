@@ -112,11 +112,27 @@ Tensor& activation_(const char* op, Tensor& x, const UnaryFunction& f) {
   }
 #include "kiln/backend/functions.def"
 
-Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
+namespace {
+
+void check_limits(double min_val, double max_val) {
   if (!(min_val <= max_val)) {
     throw_error<ValueError>("hardtanh: expected min_val <= max_val; got ", min_val, " and ",
                             max_val);
   }
+}
+
+UnaryFunction celu_function(double alpha) {
+  if (alpha == 0.0) throw_error<ValueError>("celu: alpha must not be 0");
+  return {Unary::elu, alpha, 1.0 / alpha, 1.0};
+}
+
+constexpr UnaryFunction elu_function(double alpha) { return {Unary::elu, alpha, 1.0, 1.0}; }
+constexpr UnaryFunction kSelu{Unary::elu, kSeluAlpha, 1.0, kSeluScale};
+
+}  // namespace
+
+Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
+  check_limits(min_val, max_val);
   if (is_floating_point(value_of("hardtanh", x).inner->dtype())) {
     return unary_function("hardtanh", x, {Unary::hardtanh, min_val, max_val});
   }
@@ -126,8 +142,16 @@ Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
   }
   return x.clamp(Scalar(min_val).to_int(), Scalar(max_val).to_int());
 }
+Tensor& hardtanh_(Tensor& x, double min_val, double max_val) {
+  check_limits(min_val, max_val);
+  if (!is_floating_point(value_of("hardtanh_", x).inner->dtype())) {
+    return x.copy_(hardtanh(x, min_val, max_val));
+  }
+  return unary_function_("hardtanh_", x, {Unary::hardtanh, min_val, max_val});
+}
 
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0.0, 6.0); }
+Tensor& relu6_(Tensor& x) { return hardtanh_(x, 0.0, 6.0); }
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
   require_floating("rrelu", x);
@@ -139,16 +163,12 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training) {
   return binary_function("rrelu", x, slope, BinaryFunction::Type::prelu);
 }
 
-Tensor elu(const Tensor& x, double alpha) {
-  return activation("elu", x, {Unary::elu, alpha, 1.0, 1.0});
-}
-Tensor selu(const Tensor& x) {
-  return activation("selu", x, {Unary::elu, kSeluAlpha, 1.0, kSeluScale});
-}
-Tensor celu(const Tensor& x, double alpha) {
-  if (alpha == 0.0) throw_error<ValueError>("celu: alpha must not be 0");
-  return activation("celu", x, {Unary::elu, alpha, 1.0 / alpha, 1.0});
-}
+Tensor elu(const Tensor& x, double alpha) { return activation("elu", x, elu_function(alpha)); }
+Tensor& elu_(Tensor& x, double alpha) { return activation_("elu_", x, elu_function(alpha)); }
+Tensor selu(const Tensor& x) { return activation("selu", x, kSelu); }
+Tensor& selu_(Tensor& x) { return activation_("selu_", x, kSelu); }
+Tensor celu(const Tensor& x, double alpha) { return activation("celu", x, celu_function(alpha)); }
+Tensor& celu_(Tensor& x, double alpha) { return activation_("celu_", x, celu_function(alpha)); }
 
 Tensor glu(const Tensor& x, int64_t dim) {
   const auto [a, b] = halves("glu", x, dim);
