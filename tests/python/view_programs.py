@@ -322,6 +322,19 @@ def activations(lib, x, w):
     return [z]
 
 
+def activations_over_parts(lib, x, w):
+    F = lib.nn.functional
+    y = x * w * 4
+    F.relu6(y[0], inplace=True)
+    F.elu_(y[1], 0.5)
+    F.hardtanh_(y[:, 1], -0.7, 0.4)
+    z = y * 2
+    F.celu_(z[0], 1.5)
+    F.selu_(z[:, 2:])
+    F.hardswish(z[1], inplace=True)
+    return [y, z]
+
+
 def without_recording(lib, x, w):
     y = x * 1
     v = y[1]
@@ -382,6 +395,6 @@ PROGRAMS = [
     strided, expanded_reader, unfolded_reader, permuted_base, gappy_base, detached,
     detached_tracked, mask_number, mask_values, mask_rows, mask_of_view, indices, pairs,
     pairs_apart, mixed_index, accumulated, index_methods, scattered, masked_methods, elementwise,
-    fused, products, filled, broadcast_source, same_place, activations, without_recording,
+    fused, products, filled, broadcast_source, same_place, activations, activations_over_parts, without_recording,
     both_without, complex_parts, complex_view, tensor_split, recurrence, dtype_of_the_base,
 ]  # fmt: skip

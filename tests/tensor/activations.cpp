@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "kiln/tensor/nn/activations_in_place.h"
 #include "tests/support/tensor_check.h"
 
 using namespace kiln;
@@ -59,6 +60,37 @@ TEST_CASE("activations: gradients where two pieces meet are PyTorch's") {
     CHECK(mismatch(gradient({2, 3}, [](const Tensor& x) { return threshold(x, 2, 9); }), {2},
                    {0, 1}) == "");
   });
+}
+
+TEST_CASE("activations: in place they write where they read, views and integers too") {
+  on_devices([](Device device) {
+    using namespace functional;
+    const auto over = [&](auto f_) {
+      Tensor x = tensor({-2.0, -0.5, 0.25, 8.0}, {f32, device});
+      Tensor part = x.slice(0, 1, 4, 2);  // -0.5 and 8
+      CHECK(&f_(part) == &part);
+      return x;
+    };
+    const double e = std::expm1(-0.5), alpha = 1.6732632423543772, scale = 1.0507009873554805;
+    CHECK(mismatch(over([](Tensor& x) -> Tensor& { return relu6_(x); }), {4}, {-2, 0, 0.25, 6}) ==
+          "");
+    CHECK(mismatch(over([](Tensor& x) -> Tensor& { return hardtanh_(x, -0.25, 3); }), {4},
+                   {-2, -0.25, 0.25, 3}) == "");
+    CHECK(mismatch(over([](Tensor& x) -> Tensor& { return elu_(x, 0.5); }), {4},
+                   {-2, 0.5 * e, 0.25, 8}) == "");
+    CHECK(mismatch(over([](Tensor& x) -> Tensor& { return celu_(x, 2); }), {4},
+                   {-2, 2 * std::expm1(-0.25), 0.25, 8}) == "");
+    CHECK(mismatch(over([](Tensor& x) -> Tensor& { return selu_(x); }), {4},
+                   {-2, scale * alpha * e, 0.25, scale * 8}) == "");
+  });
+  Tensor whole = tensor({-3, 2, 9}, {i64});
+  CHECK(mismatch(functional::relu6_(whole), {3}, {0, 2, 6}) == "");
+  CHECK(whole.dtype() == i64);
+  Tensor flags = zeros({2}, {bool_}), leaf = zeros({2}).requires_grad_();
+  CHECK(error_lacks<DTypeError>([&] { functional::relu6_(flags); }, {"hardtanh"}) == "");
+  CHECK(error_lacks<DTypeError>([&] { functional::elu_(whole); }, {"elu_"}) == "");
+  CHECK(error_lacks<ValueError>([&] { functional::hardtanh_(leaf, 1, -1); }, {"min_val"}) == "");
+  CHECK(error_lacks<AutodiffError>([&] { functional::selu_(leaf); }, {"selu_", "leaf"}) == "");
 }
 
 TEST_CASE("activations: what does not fit") {

@@ -47,8 +47,6 @@ def _fused(weight, bias, shape, mean, var, eps, scale, shift):
 def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Module:
     """One convolution that computes bn(conv(x)) in eval mode; neither layer is changed.
 
-    transpose: for a transposed convolution.
-
     transpose: whether conv is transposed.
 
     >>> conv, norm, x = nn.Conv2d(1, 1, 1).eval(), nn.BatchNorm2d(1).eval(), kiln.ones(1, 1, 1, 1)
@@ -170,8 +168,9 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
     For inference: the module must be in eval mode. Found are layers that follow one another in a
     Sequential, those that a class names in `fusable`, a tuple of pairs of names as models of
     kiln.models have it, and `pairs`: paths ("block.conv", "block.norm") where the norm alone gets
-    the convolution's output; there also a Linear, whose outputs have two dims. An Identity takes the norm's place, so that the code stays; the state
-    dict has the folded weights. Layers with hooks, and norms without running statistics, stay.
+    the output of a convolution, or of a Linear with outputs of two dims. An Identity takes the
+    norm's place, so that the code stays; the state dict has the folded weights. Layers with hooks,
+    and norms without running statistics, stay.
 
     >>> net = nn.utils.fuse_(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)).eval())
     >>> type(net[1]).__name__
