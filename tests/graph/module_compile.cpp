@@ -65,8 +65,8 @@ TEST_CASE("Module::compile: values, gradients, random numbers and state are the 
   CHECK(net.compiled()->graphs().find("float_linear") != std::string::npos);
   std::vector<std::string> names;
   for (const auto& [name, x] : net.state_dict()) names.push_back(name);
-  CHECK(names == std::vector<std::string>{"first.weight", "first.bias", "second.weight",
-                                          "second.bias"});
+  CHECK(names ==
+        std::vector<std::string>{"first.weight", "first.bias", "second.weight", "second.bias"});
   // Another mode is another variant; reset forgets them.
   net.eval();
   plain->eval();
