@@ -32,8 +32,8 @@ struct DataLoaderOptions {
   std::function<Batch(std::span<const Example>)> collate = {};
   // Which samples, in which order; not together with shuffle.
   std::shared_ptr<const Sampler> sampler = {};
-  // Batches come in pinned memory (pin_memory()) of this device's driver: "cuda", "opencl:1"; empty:
-  // of the first GPU. Where there is no GPU that changes nothing.
+  // Batches come in pinned memory (pin_memory()) of this device's driver: "cuda", "opencl:1";
+  // empty: of the first GPU. Where there is no GPU that changes nothing.
   bool pin_memory = false;
   std::string pin_memory_device = {};
 };

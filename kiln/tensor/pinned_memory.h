@@ -1,5 +1,5 @@
-// Pinned memory: host memory that a GPU reads and writes by itself, so that a copy is under way while
-// the program goes on.
+// Pinned memory: host memory that a GPU reads and writes by itself, so that a copy is under way
+// while the program goes on.
 //
 //   const Tensor batch = pin_memory(images);
 //   const Tensor x = to_non_blocking(batch, "cuda");   // enqueued
@@ -13,10 +13,10 @@
 
 namespace kiln {
 
-// A copy of x in pinned memory of the device's driver; without a device that of the first GPU ("cuda"
-// before "opencl"). x itself where it is in such memory, and, without a device, where there is no
-// GPU. Differentiable. Throws DeviceError for a device that has no pinned memory or is not there, and
-// for an x that is not on the cpu; ValueError where there is no such memory left.
+// A copy of x in pinned memory of the device's driver; without a device that of the first GPU
+// ("cuda" before "opencl"). x itself where it is in such memory, and, without a device, where there
+// is no GPU. Differentiable. Throws DeviceError for a device that has no pinned memory or is not
+// there, and for an x that is not on the cpu; ValueError where there is no such memory left.
 Tensor pin_memory(const Tensor& x, std::optional<Device> device = {});
 
 // Whether x is in pinned memory (of this device's driver).
