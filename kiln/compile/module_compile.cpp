@@ -26,20 +26,20 @@ CompiledCalls::CompiledCalls(CompileOptions options) : options_(std::move(option
 }
 
 std::shared_ptr<Compiled> CompiledCalls::compiled_for(Module& module,
-                                                      const detail::TensorForward* forward) {
+                                                      const detail::TensorForward& forward) {
   const std::lock_guard lock(mutex_);
   if (module_ != &module) {
     compiled_.clear();
     module_ = &module;
   }
-  std::shared_ptr<Compiled>& compiled = compiled_[forward];
+  std::shared_ptr<Compiled>& compiled = compiled_[forward.args];
   if (compiled == nullptr) {
     CompileOptions options = options_;
     options.modules.push_back(&module);
     // A second derivative calls it later. The module empties its table when it goes.
     compiled = std::make_shared<Compiled>(
         [table = Handle<detail::HookTable>::share(detail::HookTable::of(module)),
-         call = forward->forward](const TensorList& xs) {
+         call = forward.forward](const TensorList& xs) {
           Module* const owner = table->owner;
           if (owner == nullptr) throw_error<RuntimeError>("compile: the module is gone");
           return call(*owner, xs);
@@ -67,13 +67,13 @@ HookValue CompiledCalls::call(Module& module, const HookArgs& args,
   if (list.size() != tensors->args) {
     detail::throw_argument_count(module, list.size(), tensors->args);
   }
-  return tensors->result((*compiled_for(module, tensors))(list));
+  return tensors->result((*compiled_for(module, *tensors))(list));
 }
 
 std::vector<std::shared_ptr<Compiled>> CompiledCalls::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Compiled>> out;
-  for (const auto& [forward, compiled] : compiled_) out.push_back(compiled);
+  for (const auto& [args, compiled] : compiled_) out.push_back(compiled);
   return out;
 }
 

@@ -32,14 +32,14 @@ class CompiledCalls final : public detail::ForwardReplacement {
                  const detail::TensorForward* tensors) override;
 
  private:
-  std::shared_ptr<Compiled> compiled_for(Module& module, const detail::TensorForward* forward);
+  std::shared_ptr<Compiled> compiled_for(Module& module, const detail::TensorForward& forward);
   std::vector<std::shared_ptr<Compiled>> all() const;
 
   CompileOptions options_;
   mutable std::mutex mutex_;
   Module* module_ = nullptr;  // that it was captured from: a module may be moved
-  // One for each list of arguments that forward is called with.
-  std::map<const detail::TensorForward*, std::shared_ptr<Compiled>> compiled_;
+  // By the number of arguments: as lists, all calls with so many go to one forward.
+  std::map<size_t, std::shared_ptr<Compiled>> compiled_;
   int64_t other_calls_ = 0;  // with arguments or results that are not tensors alone
 };
 

@@ -109,7 +109,7 @@ TEST_CASE("kept weights: raw pointers, and tensors over memory of others, are re
 
 TEST_CASE("kept weights: memory comes back with the weight, with a write, and for want of it") {
   const NoGradGuard no_grad;
-  const Tensor x = randn({64, 512});
+  const Tensor x = randn({128, 512});
   const auto in_use = [] { return static_cast<int64_t>(memory_stats().bytes_in_use); };
   const int64_t before = in_use();
   const int64_t size = 512 * 1024 * 4;
@@ -139,7 +139,7 @@ TEST_CASE("kept weights: memory comes back with the weight, with a write, and fo
 }
 
 TEST_CASE("kept weights: nothing is kept while gradients are recorded") {
-  const Tensor x = randn({64, 512});
+  const Tensor x = randn({128, 512});
   const Tensor weight = randn({1024, 512}).requires_grad_();
   const int64_t before = static_cast<int64_t>(memory_stats().bytes_in_use);
   for (int i = 0; i < 6; ++i) F::linear(x, weight);

@@ -44,6 +44,7 @@ struct Mixed : nn::Module {
 TEST_CASE("Module::compile: values, gradients, random numbers and state are the module's") {
   manual_seed(1);
   Net net;
+  net.materialize();
   const auto plain = net.clone();
   CHECK(net.compiled() == nullptr);
   CHECK(&net.compile() == &net);
@@ -80,7 +81,7 @@ TEST_CASE("Module::compile: values, gradients, random numbers and state are the 
 
 TEST_CASE("Module::compile: a second derivative, and one when the module is gone") {
   auto net = std::make_unique<Net>();
-  net->eval();
+  net->eval().materialize();
   const auto plain = net->clone();
   net->compile();
   const auto second = [](nn::Module& module, const Tensor& x) {
@@ -95,7 +96,8 @@ TEST_CASE("Module::compile: a second derivative, and one when the module is gone
     for (size_t k = 0; k < got.size(); ++k) CHECK(got[k] == doctest::Approx(want[k]).epsilon(1e-4));
   }
   const Tensor x = randn({2, 8}).requires_grad_();
-  const Tensor y = (*net)(x).sum();
+  const Tensor y = (*net)(x).sum();  // a replay
+  CHECK(net->compiled()->counts().replayed == 3);
   net.reset();
   CHECK_THROWS_WITH_AS(static_cast<void>(grad({y}, {x}, {.create_graph = true})),
                        doctest::Contains("the module is gone"), RuntimeError);
@@ -103,7 +105,7 @@ TEST_CASE("Module::compile: a second derivative, and one when the module is gone
 
 TEST_CASE("Module::compile: hooks run around each replay, and may replace values") {
   Net net;
-  net.eval();
+  net.eval().materialize();
   int before = 0, after = 0, backward = 0;
   auto pre = net.register_forward_pre_hook([&](nn::Module&, nn::HookArgs& args) {
     ++before;
@@ -132,6 +134,7 @@ TEST_CASE("Module::compile: hooks run around each replay, and may replace values
 
 TEST_CASE("Module::compile: other arguments and results") {
   Mixed net;
+  net.materialize();
   const Mixed plain = net;
   net.compile();
   for (int i = 0; i < 3; ++i) {
