@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from ... import _C, errors
-from .. import layers
+from .. import functional, layers
 from ..container import Sequential
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class ConvActivation1d(_WithActivation, layers.Conv1d):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return _C.nn.functional.conv1d(
+        return functional.conv1d(
             input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
             activation=self.activation,
         )  # fmt: skip
@@ -189,7 +189,7 @@ class ConvActivation2d(_WithActivation, layers.Conv2d):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        return _C.nn.functional.conv2d(
+        return functional.conv2d(
             input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
             activation=self.activation,
         )  # fmt: skip
@@ -219,7 +219,7 @@ def _join_activations(module):
             new = None
             if conv is not None:
                 before = parent._modules[conv]
-                if users[id(before)] == 1 and not _hooked(before):
+                if users.get(id(before), 1) == 1 and not _hooked(before):
                     new = _with_activation(before, layer)
             if new is not None:
                 setattr(parent, conv, new)
