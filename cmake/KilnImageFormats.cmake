@@ -1,9 +1,17 @@
-# The formats of images beside PNG: libraries that are there or not. Without one, its files are a
-# typed error that names the option.
+# zlib and the formats of images: libraries that are there or not. Without one, its files are a typed
+# error that names the option.
 #
 # Sets kiln_image_libraries and kiln_image_definitions(), which tells the sources.
 
 set(kiln_image_libraries "")
+if(KILN_ZLIB)
+  find_package(ZLIB REQUIRED)
+  list(APPEND kiln_image_libraries ZLIB::ZLIB)
+endif()
+if(KILN_PNG)
+  find_package(PNG REQUIRED)
+  list(APPEND kiln_image_libraries PNG::PNG)
+endif()
 set(kiln_has_jpeg OFF)
 set(kiln_has_webp OFF)
 
@@ -33,6 +41,14 @@ endif()
 # Definitions of these sources alone, so that nothing else is compiled anew.
 function(kiln_image_definitions)
   set(folder "${PROJECT_SOURCE_DIR}/kiln/io")
+  if(KILN_ZLIB)
+    set_property(SOURCE "${folder}/crc32.cpp" "${folder}/gzip.cpp" "${folder}/zip_stream.cpp"
+      "${folder}/zip_writer.cpp" APPEND PROPERTY COMPILE_DEFINITIONS KILN_HAS_ZLIB)
+  endif()
+  if(KILN_PNG)
+    set_property(SOURCE "${folder}/image.cpp" "${folder}/image_png.cpp"
+      APPEND PROPERTY COMPILE_DEFINITIONS KILN_HAS_PNG)
+  endif()
   foreach(format IN ITEMS jpeg webp)
     if(kiln_has_${format})
       string(TOUPPER "KILN_HAS_${format}" definition)

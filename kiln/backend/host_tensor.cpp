@@ -5,6 +5,7 @@
 
 #include "kiln/backend/host_destination.h"
 #include "kiln/backend/window_math.h"
+#include "kiln/core/portable.h"
 
 namespace kiln {
 
@@ -31,13 +32,14 @@ HostHandle empty(const Shape& shape, DType dtype, Device device) {
     return HostHandle::share(std::exchange(destination, nullptr));
   }
   // An expanded operand can ask for a result of any size: a product that wraps must not look small.
-  size_t bytes = size_of(dtype);
+  uint64_t bytes = size_of(dtype);
   bool too_large = false;
   for (int64_t size : shape) {
-    too_large = __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || too_large;
+    too_large = __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) || too_large;
   }
-  if (too_large && !shape.contains(0)) bytes = std::numeric_limits<size_t>::max();
-  Handle<Storage> storage = Storage::allocate(bytes);  // throws when too large, before strides wrap
+  if (too_large && !shape.contains(0)) bytes = std::numeric_limits<uint64_t>::max();
+  // Throws when too large, before strides wrap.
+  Handle<Storage> storage = Storage::allocate(detail::memory_size(bytes));
   return make_handle<HostTensor>(shape, dtype, device, contiguous_strides(shape), 0,
                                  std::move(storage));
 }

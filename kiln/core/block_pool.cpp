@@ -3,15 +3,18 @@
 #include <type_traits>
 
 #include "kiln/core/fork.h"
+#include "kiln/core/portable.h"
 #include "kiln/core/system_limits.h"
 #include "kiln/core/system_memory.h"
 
 namespace kiln::detail {
 
 static_assert(size_class(kMaxBytes).index == kBlockClasses - 1);
+#ifdef __GLIBCXX__
 static_assert(std::is_trivially_destructible_v<BlockPool>);
+#endif
 
-constinit BlockPool block_pool;
+KILN_NEVER_DESTROYED constinit BlockPool block_pool;
 
 namespace {
 [[maybe_unused]] const bool known_to_fork =

@@ -13,8 +13,10 @@
 
 namespace kiln::detail {
 
-constexpr size_t kMaxBytes = size_t{1} << 47;
-constexpr size_t kBlockClasses = 312;  // classes up to kMaxBytes
+// Half of the addresses that a process can have.
+constexpr int kMaxBytesLog2 = sizeof(size_t) == 8 ? 47 : 31;
+constexpr size_t kMaxBytes = size_t{1} << kMaxBytesLog2;
+constexpr size_t kBlockClasses = 16 + 8 * (kMaxBytesLog2 - 10);  // classes up to kMaxBytes
 
 struct SizeClass {
   size_t index;

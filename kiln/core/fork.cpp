@@ -5,6 +5,8 @@
 
 #include <pthread.h>
 
+#include "kiln/core/portable.h"
+
 namespace kiln::detail {
 
 // Never destroyed: processes may fork until their end.
@@ -61,9 +63,11 @@ struct ForkRegistry {
 };
 
 namespace {
-constinit ForkRegistry registry;
+KILN_NEVER_DESTROYED constinit ForkRegistry registry;
 }
+#ifdef __GLIBCXX__
 static_assert(std::is_trivially_destructible_v<ForkRegistry>);
+#endif
 
 void ForkRegistry::before() { registry.lock_all(); }
 void ForkRegistry::in_parent() { registry.unlock_all(); }

@@ -13,6 +13,7 @@
 #include "kiln/core/allocator.h"
 #include "kiln/core/fork.h"
 #include "kiln/core/guard_allocator.h"
+#include "kiln/core/portable.h"
 #include "kiln/core/sanitizers.h"
 
 namespace kiln::detail {
@@ -73,8 +74,10 @@ struct SharedObjects {
   // Keeps every slab reachable, which is how leak checkers tell it from a leak.
   Slab* slabs = nullptr;
 };
-constinit SharedObjects shared;
+KILN_NEVER_DESTROYED constinit SharedObjects shared;
+#ifdef __GLIBCXX__
 static_assert(std::is_trivially_destructible_v<SharedObjects>);
+#endif
 [[maybe_unused]] const bool known_to_fork =
     register_at_fork(ForkOrder::objects, {[] {
                                             for (SharedList& list : shared.lists) list.mutex.lock();

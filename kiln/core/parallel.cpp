@@ -7,6 +7,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/core/fork.h"
+#include "kiln/core/portable.h"
 #include "kiln/core/system_limits.h"
 #include "kiln/core/thread_pool.h"
 
@@ -108,7 +109,8 @@ class Region {
     for (int i = 0; i < threads_; ++i) {
       Stretch& stretch = stretches_[(thread + i) % threads_];
       while (!failed_.load(std::memory_order_relaxed)) {
-        const int64_t piece = std::atomic_ref(stretch.next).fetch_add(1, std::memory_order_relaxed);
+        const int64_t piece =
+            detail::atomic_ref(stretch.next).fetch_add(1, std::memory_order_relaxed);
         if (piece >= stretch.end) break;
         run_piece(piece);
       }

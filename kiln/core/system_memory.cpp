@@ -11,7 +11,10 @@
 namespace kiln::detail {
 namespace {
 
-#ifdef KILN_ASAN
+#if defined(__EMSCRIPTEN__)
+// It has no pages to map.
+constexpr size_t kMapBytes = SIZE_MAX;
+#elif defined(KILN_ASAN)
 // The sanitizer guards both ends of what malloc gives, and ends the process when asked for far too
 // much.
 constexpr size_t kMapBytes = size_t{1} << 30;

@@ -7,18 +7,19 @@
 
 #include "kiln/core/complex.h"
 #include "kiln/core/convert.h"
+#include "kiln/core/portable.h"
 
 namespace kiln {
 namespace {
 
 // Bytes of `shape`; the largest size_t, which nothing can hold, where they overflow.
 size_t checked_bytes(const Shape& shape, DType dtype) {
-  const auto numel = static_cast<size_t>(checked_numel("TensorData", shape));
-  size_t bytes = 0;
+  const auto numel = static_cast<uint64_t>(checked_numel("TensorData", shape));
+  uint64_t bytes = 0;
   if (__builtin_mul_overflow(numel, size_of(dtype), &bytes)) {
     return std::numeric_limits<size_t>::max();
   }
-  return bytes;
+  return detail::memory_size(bytes);
 }
 
 // Reads element `i`. A bool is read as its byte: what a file holds there may be neither 0 nor 1.

@@ -1,11 +1,11 @@
 #include "kiln/data/plain_rows.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "kiln/core/from_chars.h"
 #include "kiln/core/utf8.h"
 
 namespace kiln::data::detail {
@@ -202,13 +202,13 @@ class PlainLineReader {
     std::string_view digits = trimmed(whole_field(at_));
     if (digits.starts_with('+')) digits.remove_prefix(1);
     const char* const end = digits.data() + digits.size();
-    const auto whole = std::from_chars(digits.data(), end, out.whole);
+    const auto whole = kiln::detail::from_chars(digits.data(), end, out.whole);
     if (digits.empty()) return false;
     if (whole.ptr == end && (whole.ec == std::errc() || !real)) {
       out.is_whole = true;
       return whole.ec == std::errc();
     }
-    const auto number = std::from_chars(digits.data(), end, out.real);
+    const auto number = kiln::detail::from_chars(digits.data(), end, out.real);
     return number.ptr == end && number.ec == std::errc();
   }
 

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "kiln/core/error.h"
+#include "kiln/core/from_chars.h"
 #include "kiln/core/parallel.h"
 #include "kiln/core/utf8.h"
 #include "kiln/data/table_builder.h"
@@ -122,14 +122,14 @@ Cell number_or_text(std::string_view text, bool real_column) {
   if (digits.starts_with('+')) digits.remove_prefix(1);
   const char* const end = digits.data() + digits.size();
   int64_t whole = 0;
-  if (const auto done = std::from_chars(digits.data(), end, whole); done.ptr == end) {
+  if (const auto done = kiln::detail::from_chars(digits.data(), end, whole); done.ptr == end) {
     if (done.ec == std::errc()) return whole;
     if (done.ec == std::errc::result_out_of_range && !real_column) {
       throw BadRow{concat("expected an integer of 64 bits; got ", digits)};
     }
   }
   double real = 0;
-  if (const auto done = std::from_chars(digits.data(), end, real); done.ptr == end) {
+  if (const auto done = kiln::detail::from_chars(digits.data(), end, real); done.ptr == end) {
     if (done.ec == std::errc()) return real;
     if (done.ec == std::errc::result_out_of_range) throw BadRow{concat("out of range: ", digits)};
   }

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include <zlib.h>
-
 #include "kiln/core/error.h"
 #include "kiln/io/input_file.h"
+#include "kiln/io/zlib_or_none.h"
 
 namespace kiln::io {
 
@@ -87,6 +86,7 @@ GzipFile::GzipFile(std::string op, std::string path)
   if (state_->file.size() < sizeof magic) return;
   state_->file.read_at(0, magic, sizeof magic);
   if (magic[0] != 0x1f || magic[1] != 0x8b) return;
+  detail::require_zlib(state_->file.op().c_str());
   state_->input.resize(kInputChunk);
   // 16 asks for the gzip wrapper: zlib then checks header, length and CRC.
   if (inflateInit2(&state_->stream, 15 + 16) != Z_OK)
@@ -149,6 +149,7 @@ std::vector<std::byte> read_file(const char* op, const std::string& path, uint64
 }
 
 std::string compress_gzip(std::string_view content, int level, uint64_t at_least) {
+  detail::require_zlib("compress_gzip");
   z_stream stream{};
   if (deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
     throw_error<ValueError>("compress_gzip: zlib cannot start; got level ", level,

@@ -172,14 +172,17 @@ const std::vector<std::string>& image_extensions() {
   return all;
 }
 
-bool reads_image_format(std::string_view format) {
+bool reads_image_format([[maybe_unused]] std::string_view format) {
 #ifdef KILN_HAS_JPEG
   if (format == "jpeg") return true;
 #endif
 #ifdef KILN_HAS_WEBP
   if (format == "webp") return true;
 #endif
-  return format == "png";
+#ifdef KILN_HAS_PNG
+  if (format == "png") return true;
+#endif
+  return false;
 }
 
 void write_png_gray(const std::string& path, const TensorData& image) {

@@ -1,11 +1,17 @@
 // PNG, by libpng.
+#ifdef KILN_HAS_PNG
 #include <png.h>
+#endif
 
 #include "kiln/core/error.h"
 #include "kiln/io/image.h"
 #include "kiln/io/image_formats.h"
 
 namespace kiln::io {
+
+bool is_png(std::string_view bytes) { return bytes.starts_with("\x89PNG\r\n\x1a\n"); }
+
+#ifdef KILN_HAS_PNG
 
 namespace {
 
@@ -24,11 +30,6 @@ struct PngImage {
 };
 
 }  // namespace
-
-bool is_png(std::string_view bytes) {
-  return bytes.size() >= 8 &&
-         png_sig_cmp(reinterpret_cast<png_const_bytep>(bytes.data()), 0, 8) == 0;
-}
 
 TensorData decode_png(const EncodedImage& encoded) {
   PngImage png;
@@ -84,6 +85,21 @@ std::string encode_png(const char* op, const TensorData& image, int channels) {
 }
 
 }  // namespace
+
+#else
+
+TensorData decode_png(const EncodedImage& image) { refuse_format(image, "PNG", "KILN_PNG"); }
+
+namespace {
+
+std::string encode_png(const char* op, const TensorData&, int) {
+  throw_error<NotImplementedError>(
+      op, ": this build of Kiln has no libpng; expected one configured with -DKILN_PNG=ON");
+}
+
+}  // namespace
+
+#endif
 
 std::string encode_png_gray(const TensorData& image) {
   check_gray_image("encode_png_gray", image);

@@ -5,6 +5,7 @@
 
 #include "kiln/core/complex.h"
 #include "kiln/core/error.h"
+#include "kiln/core/portable.h"
 #include "kiln/io/atomic_file.h"
 #include "kiln/io/byte_order.h"
 #include "kiln/io/npy_header.h"
@@ -36,7 +37,7 @@ Tensor read_values(const char* op, const std::string& who, const NpyHeader& head
   if (!header.refusal.empty()) refuse(op, who, header);
   Handle<Storage> storage;
   try {
-    storage = Storage::allocate(static_cast<size_t>(header.data_bytes));
+    storage = Storage::allocate(kiln::detail::memory_size(header.data_bytes));
   } catch (const ValueError&) {
     throw_error<IoError>(op, ": no memory for ", who, "; got ", header.data_bytes,
                          " bytes; expected fewer");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kiln/core/error.h"
+#include "kiln/core/from_chars.h"
 #include "kiln/io/input_file.h"
 
 namespace kiln::io::detail {
@@ -144,7 +145,7 @@ double short_double(float value) {
   char text[64];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   double out = 0.0;
-  std::from_chars(text, end, out);
+  kiln::detail::from_chars(text, end, out);
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include "kiln/core/complex.h"
 #include "kiln/core/error.h"
+#include "kiln/core/portable.h"
 #include "kiln/io/byte_order.h"
 #include "kiln/io/torch_storages.h"
 #include "kiln/tensor/autograd/grad_mode.h"
@@ -70,7 +71,7 @@ struct TorchReader::File {
 
   Handle<Storage> allocate(uint64_t bytes) const {
     try {
-      return Storage::allocate(static_cast<size_t>(bytes));
+      return Storage::allocate(kiln::detail::memory_size(bytes));
     } catch (const ValueError&) {
       fail("no memory for a storage", concat(bytes, " bytes"), "fewer");
     }

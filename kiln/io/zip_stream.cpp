@@ -1,13 +1,12 @@
 // The content of zip entries.
 #include <algorithm>
 
-#include <zlib.h>
-
 #include "kiln/core/error.h"
 #include "kiln/core/parallel.h"
 #include "kiln/io/crc32.h"
 #include "kiln/io/zip_format.h"
 #include "kiln/io/zip_reader.h"
+#include "kiln/io/zlib_or_none.h"
 
 namespace kiln::io {
 
@@ -18,6 +17,7 @@ constexpr size_t kInputChunk = 64 * 1024;
 struct ZipStream::Inflater {
   Inflater(const InputFile& f, const ZipEntry& entry)
       : file(f), offset(entry.offset), left(entry.compressed) {
+    detail::require_zlib(file.op().c_str());
     input.resize(static_cast<size_t>(std::min<uint64_t>(kInputChunk, left)));
     // A negative number asks for DEFLATE without a wrapper.
     if (inflateInit2(&stream, -15) != Z_OK) {

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include <zlib.h>
-
 #include "kiln/core/budget.h"
 #include "kiln/core/error.h"
 #include "kiln/io/crc32.h"
 #include "kiln/io/input_file.h"
 #include "kiln/io/zip_format.h"
+#include "kiln/io/zlib_or_none.h"
 
 namespace kiln::io {
 
@@ -28,6 +27,7 @@ constexpr size_t kChunk = size_t{1} << 20;
 // the other entries and in the file.
 std::string deflated(const char* op, const std::vector<ZipWriter::Piece>& pieces, uint64_t content,
                      uint64_t archive) {
+  detail::require_zlib(op);
   z_stream stream{};
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) !=
       Z_OK) {

@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "kiln/core/error.h"
+#include "kiln/core/from_chars.h"
 #include "kiln/optim/lbfgs.h"
 
 namespace kiln::optim {
@@ -24,7 +25,7 @@ class Reader {
     }
     T out{};
     const std::string& text = found->second;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), out);
+    const auto result = kiln::detail::from_chars(text.data(), text.data() + text.size(), out);
     if (result.ec != std::errc() || result.ptr != text.data() + text.size()) {
       throw_error<ValueError>("LBFGS: load_state_dict: '", key, "' is no number; got '", text, "'");
     }

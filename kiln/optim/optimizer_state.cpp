@@ -4,6 +4,7 @@
 #include <set>
 
 #include "kiln/core/error.h"
+#include "kiln/core/from_chars.h"
 #include "kiln/optim/optimizer.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 
@@ -44,7 +45,7 @@ class ScalarReader {
     const std::string& value = text(key);
     T out{};
     const char* end = value.data() + value.size();
-    const auto result = std::from_chars(value.data(), end, out);
+    const auto result = kiln::detail::from_chars(value.data(), end, out);
     if (result.ec != std::errc() || result.ptr != end) {
       throw_error<ValueError>(op_, ": load_state_dict: '", key, "' is no number; got '", value,
                               "'");

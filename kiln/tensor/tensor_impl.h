@@ -7,6 +7,7 @@
 #include "kiln/autodiff/autodiff.h"
 #include "kiln/backend/dispatch/dispatch.h"
 #include "kiln/core/complex.h"
+#include "kiln/core/portable.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln {
@@ -109,7 +110,7 @@ inline TensorImpl& impl_of(const char* op, const Tensor& x) {
     throw_undefined(op);  // it was given away
   if (impl.root) {
     // The history is read after this number says that it is there.
-    const uint32_t known = std::atomic_ref(impl.root_writes).load(std::memory_order_acquire);
+    const uint32_t known = atomic_ref(impl.root_writes).load(std::memory_order_acquire);
     if (state_of(*impl.root).recorded_writes != known) [[unlikely]]
       catch_up(op, impl);
   }

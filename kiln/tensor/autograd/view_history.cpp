@@ -206,7 +206,7 @@ void catch_up(const char* op, TensorImpl& view) {
     std::swap(view.value.node, history->node);
     std::swap(view.value.slot, history->slot);
   }
-  std::atomic_ref(view.root_writes).store(root.recorded_writes, std::memory_order_release);
+  atomic_ref(view.root_writes).store(root.recorded_writes, std::memory_order_release);
 }
 
 bool is_same_view(const TensorImpl& x, const TensorImpl& y) {

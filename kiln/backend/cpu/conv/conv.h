@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kiln/backend/cpu/conv/conv_kernels.h"
+#include "kiln/backend/cpu/elementwise/finish.h"
 #include "kiln/core/shape.h"
 
 namespace kiln::cpu {
@@ -22,9 +23,10 @@ struct ConvSizes {
   int64_t depth() const { return in * taps(); }  // products in an output element
 };
 
-// y = conv(x, weight) + bias (may be null).
+// y = conv(x, weight) + bias (may be null), finished while it is in the cache.
 template <class T>
-void conv_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias, T* y);
+void conv_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias,
+                  const Finish<T>& finish, T* y);
 template <class T>
 void conv_input_grad(const ConvSizes& sizes, const T* weight, const T* g, T* x_grad);
 template <class T>

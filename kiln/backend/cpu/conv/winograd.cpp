@@ -154,7 +154,7 @@ class BlockTransform {
 
   // Returns whether all outputs are finite.
   bool run(int64_t group, int64_t block, int64_t part, const float* x, const float* bias,
-           float* y) {
+           const Finish<float>& finish, float* y) {
     first_ = block * tiling_.block_strips;
     end_ = std::min(first_ + tiling_.block_strips, tiling_.strips);
     tiles_ = 0;
@@ -171,7 +171,7 @@ class BlockTransform {
         const int64_t at = group * s_.out + channel + o;
         finite &= kernels_.output(products_.get() + o * row_, product_step(), tiles_,
                                   bias == nullptr ? 0.0F : bias[at], outputs_.get(), stage_step_);
-        store(at, y);
+        store(at, finish, y);
       }
     }
     return finite;
@@ -237,7 +237,7 @@ class BlockTransform {
   }
 
   // The outputs of output channel `channel` of all groups.
-  void store(int64_t channel, float* y) {
+  void store(int64_t channel, const Finish<float>& finish, float* y) {
     int64_t tile = 0;
     for (int64_t i = first_; i < end_; ++i) {
       const Strip strip(tiling_, i);
@@ -245,8 +245,9 @@ class BlockTransform {
       const int64_t rows = std::min<int64_t>(4, s_.out_height - 4 * strip.row);
       const int64_t columns = std::min(4 * strip.tiles, s_.out_width - 4 * strip.column);
       for (int64_t r = 0; r < rows; ++r) {
-        std::copy_n(outputs_.get() + r * stage_step_ + 4 * tile, columns,
-                    y + plane + (4 * strip.row + r) * s_.out_width + 4 * strip.column);
+        float* const to = y + plane + (4 * strip.row + r) * s_.out_width + 4 * strip.column;
+        std::copy_n(outputs_.get() + r * stage_step_ + 4 * tile, columns, to);
+        if (!finish.is_none()) finish(to, columns);
       }
       tile += strip.tiles;
     }
@@ -286,13 +287,13 @@ bool winograd_pays(const ConvSizes& s) {
 }
 
 bool winograd_forward(const ConvSizes& s, const float* x, const float* weight, const float* bias,
-                      float* y) {
+                      const Finish<float>& finish, float* y) {
   const Tiling tiling(s);
   std::atomic<bool> finite{true};
   const auto run = [&](const TransformedWeights& weights, int64_t group, int64_t block,
                        int64_t part) {
     if (!finite.load(std::memory_order_relaxed)) return;
-    if (!BlockTransform(s, tiling, weights).run(group, block, part, x, bias, y)) {
+    if (!BlockTransform(s, tiling, weights).run(group, block, part, x, bias, finish, y)) {
       finite.store(false, std::memory_order_relaxed);
     }
   };

@@ -41,7 +41,9 @@ void finish(const Gemm<T>& g, T* c, int64_t m, int64_t n) {
   }
   const Kernel add = binary_kernels().kernels[index_of(BinaryOp::add)][column_of(dtype_of<T>)];
   for (int64_t i = 0; i < m; ++i, c += g.c_row) {
-    if (g.activation != nullptr) g.activation({.in = {c}, .out = c, .n = n});
+    if (g.activation != nullptr) {
+      g.activation({.in = {c}, .out = c, .n = n, .params = g.activation_params});
+    }
     if (g.residual != nullptr) add({.in = {c, g.residual + (c - g.c)}, .out = c, .n = n});
   }
 }

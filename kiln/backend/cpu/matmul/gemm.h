@@ -27,8 +27,9 @@ struct Gemm {
   bool accumulate = false;
   const T* row_bias = nullptr;
   const T* column_bias = nullptr;
-  void (*activation)(const KernelArgs&) = nullptr;  // of one input, without parameters
-  const T* residual = nullptr;                      // laid out as C
+  void (*activation)(const KernelArgs&) = nullptr;  // of one input
+  const void* activation_params = nullptr;
+  const T* residual = nullptr;  // laid out as C
 
   bool has_finish() const { return activation != nullptr || residual != nullptr; }
 };

@@ -7,7 +7,7 @@
 
 #include "kiln/backend/activated.h"
 #include "kiln/backend/cpu/cpu.h"
-#include "kiln/backend/cpu/elementwise/unary_kernels.h"
+#include "kiln/backend/cpu/elementwise/finish.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_half.h"
 #include "kiln/backend/cpu/matmul/small_product_kernels.h"
@@ -199,27 +199,6 @@ struct LinearFinish {
   Activation activation = Activation::none;
 };
 
-cpu::Kernel activation_kernel(Activation activation, DType dtype) {
-  using cpu::UnaryOp;
-  switch (activation) {
-    case Activation::none:
-      return nullptr;
-    case Activation::relu:
-      return cpu::unary_kernel(UnaryOp::relu, dtype);
-    case Activation::gelu:
-      return cpu::unary_kernel(UnaryOp::gelu, dtype);
-    case Activation::gelu_tanh:
-      return cpu::unary_kernel(UnaryOp::gelu_tanh, dtype);
-    case Activation::silu:
-      return cpu::unary_kernel(UnaryOp::silu, dtype);
-    case Activation::tanh:
-      return cpu::unary_kernel(UnaryOp::tanh, dtype);
-    case Activation::sigmoid:
-      return cpu::unary_kernel(UnaryOp::sigmoid, dtype);
-  }
-  return nullptr;
-}
-
 template <class T>
 void multiply_linear(const HostTensor& x, const HostTensor& weight, const LinearFinish& end,
                      const HostTensor& out) {
@@ -236,7 +215,9 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   g.c_row = g.n;
   if (end.bias != nullptr) g.column_bias = (*end.bias)->data_as<const T>();
   if (end.residual != nullptr) g.residual = (*end.residual)->data_as<const T>();
-  g.activation = activation_kernel(end.activation, out.dtype());
+  const cpu::ActivationKernel activation = cpu::activation_kernel(end.activation, out.dtype());
+  g.activation = activation.kernel;
+  g.activation_params = activation.params;
   cpu::gemm(g);
 }
 
