@@ -14,6 +14,7 @@
 //     images share a panel, and none are wasted.
 // Many windows of 3 x 3 take fewer products: Note [Winograd].
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 
@@ -24,6 +25,7 @@
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 #include "kiln/core/winograd_setting.h"
 
@@ -54,28 +56,28 @@ int64_t channels_of_run(const ConvSizes& s) {
 template <class T>
 class PackedWeights {
  public:
-  PackedWeights(const ConvSizes& s, const T* weight)
+  PackedWeights(const ConvSizes& s, const ConvWeight<T>& weight)
       : kernels_(gemm_kernels<T>()),
         rows_(ceil_div(s.out, ceil_div(s.out, kernels_.max_rows))),
         panels_(ceil_div(s.out, rows_)),
         run_(channels_of_run(s) * s.taps()),
         panel_size_((rows_ * run_ + kernels_.lanes + 15) / 16 * 16),
-        runs_(ceil_div(s.depth(), run_)),
-        data_(s.groups * runs_ * panels_ * panel_size_) {
-    // Every panel has room for what pack() writes beyond it, so they can be packed in any order.
-    const int64_t work = std::max<int64_t>(rows_ * run_, 1);
-    parallel_for(s.groups * runs_ * panels_, std::max<int64_t>(kPieceWork / work, 1),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     const int64_t panel = i % panels_;
-                     const int64_t run = i / panels_ % runs_;
-                     const int64_t group = i / panels_ / runs_;
-                     const int64_t row = panel * rows_;
-                     kernels_.pack(std::min(rows_, s.out - row), depth_of(run, s),
-                                   weight + (group * s.out + row) * s.depth() + run * run_,
-                                   s.depth(), 1, data_.get() + i * panel_size_, rows_);
-                   }
-                 });
+        runs_(ceil_div(s.depth(), run_)) {
+    using kiln::detail::KeptKey;
+    const auto make = [&] {
+      auto data = std::make_shared<Scratch<T>>(s.groups * runs_ * panels_ * panel_size_);
+      pack(s, weight.data, data->get());
+      const T* const at = data->get();
+      return std::shared_ptr<const void>(std::move(data), at);
+    };
+    if (weight.storage != nullptr) {
+      const int64_t offset = weight.data - static_cast<const T*>(weight.storage->data());
+      const KeptKey key{KeptKey::convolution,
+                        {offset, s.groups, s.out, s.depth(), rows_, run_, panel_size_,
+                         int64_t{sizeof(T)}}};
+      data_ = kiln::detail::kept_data(*weight.storage, key, make);
+    }
+    if (data_ == nullptr) data_ = make();
   }
 
   int64_t runs() const { return runs_; }
@@ -91,19 +93,36 @@ class PackedWeights {
     block.m = s.out;
     block.k = depth_of(run, s);
     block.rows = rows_;
-    block.a = data_.get() + (group * runs_ + run) * panels_ * panel_size_;
+    block.a = static_cast<const T*>(data_.get()) + (group * runs_ + run) * panels_ * panel_size_;
     block.a_panel = panel_size_;
     block.accumulate = run != 0;
     block.row_bias = bias != nullptr && run + 1 == runs_ ? bias + group * s.out : nullptr;
   }
 
  private:
+  void pack(const ConvSizes& s, const T* weight, T* to) const {
+    // Every panel has room for what pack() writes beyond it, so they can be packed in any order.
+    const int64_t work = std::max<int64_t>(rows_ * run_, 1);
+    parallel_for(s.groups * runs_ * panels_, std::max<int64_t>(kPieceWork / work, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t panel = i % panels_;
+                     const int64_t run = i / panels_ % runs_;
+                     const int64_t group = i / panels_ / runs_;
+                     const int64_t row = panel * rows_;
+                     kernels_.pack(std::min(rows_, s.out - row), depth_of(run, s),
+                                   weight + (group * s.out + row) * s.depth() + run * run_,
+                                   s.depth(), 1, to + i * panel_size_, rows_);
+                   }
+                 });
+  }
+
   const GemmKernels<T>& kernels_;
   int64_t rows_, panels_;
   int64_t run_;
   int64_t panel_size_;
   int64_t runs_;
-  Scratch<T> data_;
+  std::shared_ptr<const void> data_;
 };
 
 // Where the vectors of a block's columns go, at most `most` pieces of them.
@@ -236,8 +255,8 @@ struct Bands {
 template <class T>
 class InPlaceConvolution {
  public:
-  InPlaceConvolution(const ConvSizes& s, const Bands& bands, const T* x, const T* weight,
-                     const T* bias, const Finish<T>& finish, T* y)
+  InPlaceConvolution(const ConvSizes& s, const Bands& bands, const T* x,
+                     const ConvWeight<T>& weight, const T* bias, const Finish<T>& finish, T* y)
       : s_(s),
         bands_(bands),
         x_(x),
@@ -427,7 +446,7 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
 }
 
 template <class T>
-void run_packed(const ConvSizes& s, const T* x, const T* weight, const T* bias,
+void run_packed(const ConvSizes& s, const T* x, const ConvWeight<T>& weight, const T* bias,
                 const Finish<T>& finish, T* y) {
   const GemmKernels<T>& kernels = gemm_kernels<T>();
   const PackedWeights<T> weights(s, weight);
@@ -536,8 +555,9 @@ void finish_all(const ConvSizes& s, const Finish<T>& finish, T* y) {
 }  // namespace
 
 template <class T>
-void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias,
+void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, const T* bias,
                   const Finish<T>& finish, T* y) {
+  const T* const weight = kept.data;
   if (s.batch * s.groups * s.out * s.pixels() == 0) return;
   if (s.depth() == 0) {
     fill_with_bias(s, bias, y);
@@ -550,7 +570,7 @@ void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias
     return finish_all(s, finish, y);
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, weight, bias, finish, y)) {
+    if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, kept, bias, finish, y)) {
       return;
     }
   }
@@ -561,14 +581,14 @@ void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias
   const ConvSizes sizes = sees_whole_planes(s) ? with_long_rows(s) : s;
   const Bands bands(sizes, gemm_kernels<T>());
   if (in_place_pays(sizes, bands)) {
-    return InPlaceConvolution<T>(sizes, bands, x, weight, bias, finish, y).run();
+    return InPlaceConvolution<T>(sizes, bands, x, kept, bias, finish, y).run();
   }
-  run_packed(sizes, x, weight, bias, finish, y);
+  run_packed(sizes, x, kept, bias, finish, y);
 }
 
-template void conv_forward(const ConvSizes&, const float*, const float*, const float*,
+template void conv_forward(const ConvSizes&, const float*, const ConvWeight<float>&, const float*,
                            const Finish<float>&, float*);
-template void conv_forward(const ConvSizes&, const double*, const double*, const double*,
-                           const Finish<double>&, double*);
+template void conv_forward(const ConvSizes&, const double*, const ConvWeight<double>&,
+                           const double*, const Finish<double>&, double*);
 
 }  // namespace kiln::cpu

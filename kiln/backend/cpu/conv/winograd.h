@@ -17,7 +17,7 @@ bool winograd_pays(const ConvSizes& sizes);
 
 // y = conv(x, weight) + bias (may be null), finished, for windows of 3 x 3 with stride and
 // dilation 1. Returns false when some output is not finite: y must then be computed directly.
-bool winograd_forward(const ConvSizes& sizes, const float* x, const float* weight,
+bool winograd_forward(const ConvSizes& sizes, const float* x, const ConvWeight<float>& weight,
                       const float* bias, const Finish<float>& finish, float* y);
 
 }  // namespace kiln::cpu

@@ -1,6 +1,7 @@
 // Matrix products: which matrices a tensor of any strides holds, and how a batch of them is shared
 // out.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "kiln/backend/cpu/matmul/gemm_half.h"
 #include "kiln/backend/cpu/matmul/small_product_kernels.h"
 #include "kiln/backend/cpu/operand.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln {
@@ -199,6 +202,29 @@ struct LinearFinish {
   Activation activation = Activation::none;
 };
 
+// A weight of so many rows of x is packed in no time beside the product.
+constexpr int64_t kMostRowsOfKept = 1024;
+
+// The weight in panels, where it is kept (Note [Kept data]); else null.
+template <class T>
+std::shared_ptr<const void> kept_weight(const HostTensor& weight, const Gemm<T>& g) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (g.m < 2 || g.m > kMostRowsOfKept || !cpu::gemm_takes_tiles(g)) return nullptr;
+    using kiln::detail::KeptKey;
+    const KeptKey key{KeptKey::matrix,
+                      {weight.offset(), g.k, g.n, g.b.row, g.b.column, int64_t{sizeof(T)},
+                       cpu::packed_b_columns<T>(1)}};
+    return kiln::detail::kept_data(*weight.storage(), key, [&] {
+      auto packed = std::make_shared<cpu::Scratch<T>>(cpu::packed_b_size<T>(g.k, g.n));
+      cpu::pack_whole_b(g.b, g.k, g.n, packed->get());
+      const T* const data = packed->get();
+      return std::shared_ptr<const void>(std::move(packed), data);
+    });
+  } else {
+    return nullptr;
+  }
+}
+
 template <class T>
 void multiply_linear(const HostTensor& x, const HostTensor& weight, const LinearFinish& end,
                      const HostTensor& out) {
@@ -218,6 +244,11 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   const cpu::ActivationKernel activation = cpu::activation_kernel(end.activation, out.dtype());
   g.activation = activation.kernel;
   g.activation_params = activation.params;
+  const std::shared_ptr<const void> packed = kept_weight(weight, g);
+  if (packed != nullptr) {
+    g.packed_b = static_cast<const T*>(packed.get());
+    g.packed_columns = cpu::packed_b_columns<T>(g.n);
+  }
   cpu::gemm(g);
 }
 
