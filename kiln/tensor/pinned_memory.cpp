@@ -16,6 +16,10 @@ using namespace detail;
 
 namespace {
 
+[[noreturn]] void refuse(const char* why, Device device) {
+  throw DeviceError(why + to_string(device));
+}
+
 // Null for a device that is no GPU's.
 const GpuPlugin* plugin_of(Device device) {
   const std::string name = to_string(device);
@@ -32,8 +36,8 @@ Pinner pinner_of(std::optional<Device> device) {
   if (device) {
     const Pinner out{plugin_of(*device), device->index};
     if (out.plugin == nullptr) {
-      throw_error<DeviceError>("pin_memory: only a GPU's driver has pinned memory; got ", *device,
-                               "; expected 'cuda' or 'opencl'");
+      refuse("pin_memory: only a GPU's driver has pinned memory; expected 'cuda' or 'opencl'; got ",
+             *device);
     }
     return out;
   }
@@ -101,16 +105,15 @@ Tensor pin_memory(const Tensor& x, std::optional<Device> device) {
   const Value& value = parts_or_value("pin_memory", x);
   const HostTensor* host = host_of(value.inner);
   if (host == nullptr) {
-    throw_error<DeviceError>("pin_memory: only the cpu's dense tensors can be pinned; got ",
-                             x.dtype(), " on ", x.device());
+    refuse("pin_memory: only the cpu's dense tensors can be pinned; got one on ", x.device());
   }
   const Pinner pinner = pinner_of(device);
   if (pinner.plugin == nullptr || is_pinned(x, device)) return x;
   const size_t bytes = static_cast<size_t>(host->numel()) * size_of(host->dtype());
   Handle<Storage> storage = pinner.plugin->allocate_pinned(bytes, pinner.index);
   if (!storage) {
-    throw_error<ValueError>("pin_memory: the driver has no pinned memory left; got a request for ",
-                            bytes, " bytes");
+    throw ValueError("pin_memory: the driver has no pinned memory left; got a request for " +
+                     std::to_string(bytes) + " bytes");
   }
   Tensor out =
       wrap_host(x.shape(), x.dtype(), contiguous_strides(x.shape()), 0, std::move(storage));
