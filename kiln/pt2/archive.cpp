@@ -76,8 +76,9 @@ Archive::Archive(const std::string& path) : zip_(open(path)) {
     break;
   }
   if (root_.empty()) {
-    throw_error<IoError>("the archive has no entry 'archive_format'; expected a file that "
-                         "torch.export.save of PyTorch 2.8 or newer wrote");
+    throw_error<IoError>(
+        "the archive has no entry 'archive_format'; expected a file that "
+        "torch.export.save of PyTorch 2.8 or newer wrote");
   }
   const std::string format = read("archive_format", kMostText);
   if (format != "pt2") {
@@ -157,7 +158,8 @@ Tensor Archive::tensor(const std::string& entry_name, const Json& meta) {
     if (count != 0) zip_.read_into(*entry, data.mutable_data());
     const bool complex = dtype == DType::c64 || dtype == DType::c128;
     if (swapped_) {
-      io::swap_byte_order(data.mutable_data(), complex ? data.bytes() / (element / 2) : data.numel(),
+      io::swap_byte_order(data.mutable_data(),
+                          complex ? data.bytes() / (element / 2) : data.numel(),
                           complex ? element / 2 : element);
     }
     if (dtype == DType::boolean) {  // any byte may stand there

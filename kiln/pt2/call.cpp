@@ -82,8 +82,8 @@ Value Call::resolved(const Argument& argument) const {
 }
 
 void Call::wrong(const char* name, const Value& value, const char* expected) const {
-  fail(concat("argument '", printable(name, 40), "' is ", describe(value), "; expected ",
-              expected));
+  fail(
+      concat("argument '", printable(name, 40), "' is ", describe(value), "; expected ", expected));
 }
 
 bool Call::has(const char* name) const {
@@ -241,9 +241,7 @@ Value Call::at(size_t i) const {
   read_ |= uint64_t{1} << i;
   return resolved(step_.arguments[i]);
 }
-bool Call::has_block(size_t i) const {
-  return i < size() && step_.arguments[i].block != nullptr;
-}
+bool Call::has_block(size_t i) const { return i < size() && step_.arguments[i].block != nullptr; }
 Values Call::run_block(size_t i, Values inputs) {
   if (!has_block(i)) fail(concat("argument ", i, " is no graph"));
   read_ |= uint64_t{1} << i;

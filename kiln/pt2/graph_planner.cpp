@@ -8,9 +8,9 @@ namespace kiln::pt2 {
 
 namespace {
 
-constexpr int kMostNested = 16;         // graphs in graphs
-constexpr size_t kMostArguments = 64;   // of a node
-constexpr size_t kMostUnknown = 40;     // names in a message
+constexpr int kMostNested = 16;        // graphs in graphs
+constexpr size_t kMostArguments = 64;  // of a node
+constexpr size_t kMostUnknown = 40;    // names in a message
 
 Argument fixed(Value value) {
   Argument out;
@@ -137,9 +137,9 @@ Argument GraphPlanner::argument(const Json& json, const Scope& scope, int depth)
   if (kind == "as_graph") return inner(member(value, "graph"), depth);
   if (kind == "as_int_lists" || kind == "as_float_lists") {
     return list_of_values(value, kind.c_str(), [&](const Json& row) {
-      return list_of_values(row, kind.c_str(), [&](const Json& one) {
-               return number_value(one, kind.c_str());
-             }).fixed;
+      return list_of_values(row, kind.c_str(),
+                            [&](const Json& one) { return number_value(one, kind.c_str()); })
+          .fixed;
     });
   }
   throw_error<NotImplementedError>("an argument of kind '", printable(kind, 40), "'");
@@ -208,8 +208,9 @@ void GraphPlanner::add_node(const Json& node, size_t n, Scope& scope, Block& blo
   const Json* name = find(node, "name");
   Step step;
   step.target = target.starts_with("torch.ops.") ? target.substr(10) : target;
-  step.label = concat("node ", n, name == nullptr ? "" : " '" + printable(text_of(*name, "name"), 60) + "'",
-                      " (", printable(step.target, 60), ")");
+  step.label =
+      concat("node ", n, name == nullptr ? "" : " '" + printable(text_of(*name, "name"), 60) + "'",
+             " (", printable(step.target, 60), ")");
   try {
     const Target found = find_operator(target);
     if (found.op == nullptr) {

@@ -53,8 +53,8 @@ void Planner::check_version() const {
   const int64_t major = integer_of(member(version, "major"), "major");
   if (major != kMajorVersion) {
     throw_error<NotImplementedError>("schema version ", major, ".",
-                                     integer_of(member(version, "minor"), "minor"),
-                                     "; expected ", kMajorVersion, ".x");
+                                     integer_of(member(version, "minor"), "minor"), "; expected ",
+                                     kMajorVersion, ".x");
   }
 }
 
@@ -115,8 +115,8 @@ void Planner::add_input(const Json& spec) {
   if (kind == "user_input") return add_user_input(member(value, "arg"));
   if (kind == "constant_input") {
     const Json* given = find(value, "value");
-    program_.inputs.push_back({.name = name_of(value),
-                               .constant = given == nullptr ? Value{} : constant_of(*given)});
+    program_.inputs.push_back(
+        {.name = name_of(value), .constant = given == nullptr ? Value{} : constant_of(*given)});
     return;
   }
   if (kind == "parameter") {

@@ -24,19 +24,19 @@ const Table& table() {
         }
       }
     };
-    for (const auto family :
-         {unary_operators(),      binary_operators(),      activation_operators(),
-          creation_operators(),   view_operators(),        rearranging_operators(),
-          index_operators(),      reduction_operators(),   sorting_operators(),
-          product_operators(),    linalg_operators(),      convolution_operators(),
-          pooling_operators(),    norm_operators(),        resampling_operators(),
-          loss_operators(),       embedding_operators(),   recurrent_operators(),
-          random_operators(),     special_operators(),     spectrum_operators(),
-          conversion_operators()}) {
+    for (const auto family : {unary_operators(),     binary_operators(),    activation_operators(),
+                              creation_operators(),  view_operators(),      rearranging_operators(),
+                              index_operators(),     reduction_operators(), sorting_operators(),
+                              product_operators(),   linalg_operators(),    convolution_operators(),
+                              pooling_operators(),   norm_operators(),      resampling_operators(),
+                              loss_operators(),      embedding_operators(), recurrent_operators(),
+                              random_operators(),    special_operators(),   spectrum_operators(),
+                              conversion_operators()}) {
       add("aten.", family);
     }
     for (const Operator& one : number_operators()) out[one.name] = &one;
-    for (const Operator& one : control_operators()) out[std::string("higher_order.") + one.name] = &one;
+    for (const Operator& one : control_operators())
+      out[std::string("higher_order.") + one.name] = &one;
     return out;
   }();
   return all;

@@ -31,8 +31,8 @@ class SizeExpression::Parser {
   static constexpr int kDeepest = 32;
 
   static bool is_part(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.';
   }
   bool take(char c) {
     while (at_ != end_ && *at_ == ' ') ++at_;
@@ -110,8 +110,8 @@ std::optional<int64_t> SizeExpression::value(const Node& node, const Symbols& sy
   int64_t out = sum ? 0 : 1;
   for (const Node& term : node.terms) {
     const auto one = value(term, symbols);
-    if (!one || (sum ? __builtin_add_overflow(out, *one, &out)
-                     : __builtin_mul_overflow(out, *one, &out))) {
+    if (!one ||
+        (sum ? __builtin_add_overflow(out, *one, &out) : __builtin_mul_overflow(out, *one, &out))) {
       return std::nullopt;
     }
   }
@@ -212,10 +212,10 @@ void SizeCheck::finish() {
       without.erase(name);
       if (one.expression->value(without)) continue;
       const bool open = range->second.most == std::numeric_limits<int64_t>::max();
-      refuse(one, concat("a size whose '", printable(name, 40), "' is at least ",
-                         range->second.least,
-                         open ? std::string() : concat(" and at most ", range->second.most),
-                         "; it is ", value));
+      refuse(one,
+             concat("a size whose '", printable(name, 40), "' is at least ", range->second.least,
+                    open ? std::string() : concat(" and at most ", range->second.most), "; it is ",
+                    value));
     }
   }
 }

@@ -90,8 +90,7 @@ Tree read_tree(const Json& spec, const Json* fields) {
   if (parts.size() != 2) throw_error<ValueError>("a tree of ", parts.size(), " parts; expected 2");
   if (integer_of(parts[0], "the version of a tree") != 1) {
     throw_error<NotImplementedError>("trees of version ",
-                                     integer_of(parts[0], "the version of a tree"),
-                                     "; expected 1");
+                                     integer_of(parts[0], "the version of a tree"), "; expected 1");
   }
   return tree_of(parts[1], fields);
 }

@@ -1,7 +1,6 @@
 // kiln.export.
-#include "kiln/pt2/model.h"
-
 #include "binding.h"
+#include "kiln/pt2/model.h"
 #include "tensor_lists.h"
 
 namespace kiln::python {

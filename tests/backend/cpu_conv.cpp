@@ -42,9 +42,8 @@ void check_problem(const Problem& p, DType dtype) {
   const HostHandle y = Cpu::float_conv2d(x, w, &bias, p.options);
   for (const Activation activation : {Activation::none, Activation::relu6, Activation::silu}) {
     CAPTURE(static_cast<int>(activation));
-    CHECK(same_bits(
-        Cpu::float_conv2d_activation(x, w, &bias, nullptr, activation, p.options),
-        activated<Cpu>(y, activation)));
+    CHECK(same_bits(Cpu::float_conv2d_activation(x, w, &bias, nullptr, activation, p.options),
+                    activated<Cpu>(y, activation)));
     CHECK(same_bits(Cpu::float_conv2d_activation(x, w, &bias, &g, activation, p.options),
                     activated<Cpu>(Cpu::float_add(y, g), activation)));
   }

@@ -25,17 +25,13 @@ void glu_of(Call& c) { c.out(functional::glu(c.x(), c.i("dim", -1))); }
 void hardtanh_of(Call& c) {
   c.out(functional::hardtanh(c.x(), c.f("min_val", -1.0), c.f("max_val", 1.0)));
 }
-void leaky_relu_of(Call& c) {
-  c.out(functional::leaky_relu(c.x(), c.f("negative_slope", 0.01)));
-}
+void leaky_relu_of(Call& c) { c.out(functional::leaky_relu(c.x(), c.f("negative_slope", 0.01))); }
 void hardshrink_of(Call& c) { c.out(functional::hardshrink(c.x(), c.f("lambd", 0.5))); }
 void softshrink_of(Call& c) { c.out(functional::softshrink(c.x(), c.f("lambd", 0.5))); }
 void softplus_of(Call& c) {
   c.out(functional::softplus(c.x(), c.f("beta", 1.0), c.f("threshold", 20.0)));
 }
-void threshold_of(Call& c) {
-  c.out(functional::threshold(c.x(), c.f("threshold"), c.f("value")));
-}
+void threshold_of(Call& c) { c.out(functional::threshold(c.x(), c.f("threshold"), c.f("value"))); }
 void prelu_of(Call& c) { c.out(functional::prelu(c.x(), c.t("weight"))); }
 // Its weight broadcasts already.
 void prelu_kernel(Call& c) {
@@ -71,7 +67,12 @@ void safe_softmax(Call& c) {
 void log_sigmoid_forward(Call& c) {
   const Tensor x = c.x();
   c.out(functional::logsigmoid(x));
-  c.out(zeros({0}, {.dtype = x.dtype(), .device = x.device()}));  // what its own backward reads
+  if (c.needs(1)) {  // what its own backward reads
+    const NoGradGuard guard;
+    c.out(x.abs().neg().exp());
+  } else {
+    c.out(Value{});
+  }
 }
 
 void dropout_of(Call& c) { c.out(functional::dropout(c.x(), c.f("p"), c.b("train"))); }
@@ -103,9 +104,7 @@ void feature_dropout(Call& c) {
   const Tensor mask = rand(channels, {.device = x.device()}).ge(p).to(x.dtype());
   c.out(x.mul(mask.mul(p == 1.0 ? 0.0 : 1.0 / (1.0 - p))));
 }
-void alpha_dropout_of(Call& c) {
-  c.out(functional::alpha_dropout(c.x(), c.f("p"), c.b("train")));
-}
+void alpha_dropout_of(Call& c) { c.out(functional::alpha_dropout(c.x(), c.f("p"), c.b("train"))); }
 void feature_alpha_dropout_of(Call& c) {
   c.out(functional::feature_alpha_dropout(c.x(), c.f("p"), c.b("train")));
 }

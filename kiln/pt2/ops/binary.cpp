@@ -6,10 +6,10 @@ namespace kiln::pt2 {
 namespace {
 
 // A function that takes two tensors, or a tensor and a number.
-#define KILN_PT2_BINARY(name, function)                                                \
-  void name(Call& c) {                                                                 \
-    const Tensor x = c.x();                                                            \
-    c.out(with_operand(c, x, "other",                                                  \
+#define KILN_PT2_BINARY(name, function)                                                 \
+  void name(Call& c) {                                                                  \
+    const Tensor x = c.x();                                                             \
+    c.out(with_operand(c, x, "other",                                                   \
                        [](const Tensor& a, const auto& b) { return function(a, b); })); \
   }
 KILN_PT2_BINARY(mul, kiln::mul)
@@ -24,10 +24,10 @@ KILN_PT2_BINARY(lt, kiln::lt)
 KILN_PT2_BINARY(le, kiln::le)
 
 // The same where the first operand may be the number.
-#define KILN_PT2_EITHER(name, function, second)                                         \
-  void name(Call& c) {                                                                  \
-    c.out(with_operands(c, "self", second,                                              \
-                        [](const auto& a, const auto& b) { return function(a, b); }));  \
+#define KILN_PT2_EITHER(name, function, second)                                        \
+  void name(Call& c) {                                                                 \
+    c.out(with_operands(c, "self", second,                                             \
+                        [](const auto& a, const auto& b) { return function(a, b); })); \
   }
 KILN_PT2_EITHER(remainder, kiln::remainder, "other")
 KILN_PT2_EITHER(pow, kiln::pow, "exponent")
@@ -37,14 +37,14 @@ KILN_PT2_EITHER(left_shift, kiln::bitwise_left_shift, "other")
 KILN_PT2_EITHER(right_shift, kiln::bitwise_right_shift, "other")
 
 // "and", "or" and "xor" of bits are the same in both orders.
-#define KILN_PT2_BITS(name, function)                                                       \
-  void name(Call& c) {                                                                      \
-    if (c.value("self").scalar() != nullptr) {                                              \
-      c.out(function(c.t("other"), c.scalar("self")));                                      \
-      return;                                                                               \
-    }                                                                                       \
-    c.out(with_operand(c, c.x(), "other",                                                   \
-                       [](const Tensor& a, const auto& b) { return function(a, b); }));     \
+#define KILN_PT2_BITS(name, function)                                                   \
+  void name(Call& c) {                                                                  \
+    if (c.value("self").scalar() != nullptr) {                                          \
+      c.out(function(c.t("other"), c.scalar("self")));                                  \
+      return;                                                                           \
+    }                                                                                   \
+    c.out(with_operand(c, c.x(), "other",                                               \
+                       [](const Tensor& a, const auto& b) { return function(a, b); })); \
   }
 KILN_PT2_BITS(bit_and, kiln::bitwise_and)
 KILN_PT2_BITS(bit_or, kiln::bitwise_or)

@@ -47,8 +47,8 @@ void item_of(Call& c) { c.out(c.x().item_scalar()); }
 void is_nonzero_of(Call& c) { c.out(Scalar(is_nonzero(c.x()))); }
 void equal_of(Call& c) { c.out(Scalar(c.x().equal(c.t("other")))); }
 void allclose_of(Call& c) {
-  c.out(Scalar(c.x().allclose(c.t("other"), c.f("rtol", 1e-5), c.f("atol", 1e-8),
-                              c.b("equal_nan", false))));
+  c.out(Scalar(
+      c.x().allclose(c.t("other"), c.f("rtol", 1e-5), c.f("atol", 1e-8), c.b("equal_nan", false))));
 }
 void shape_as_tensor(Call& c) {
   std::vector<int64_t> sizes;

@@ -39,8 +39,8 @@ Tensor transposed(int dims, const Tensor& x, const Tensor& weight, const Tensor&
 
 template <int kDims>
 void conv(Call& c) {
-  const Padding padding =
-      c.is_overload("padding") ? Padding(c.s("padding", "valid")) : Padding(sizes_of(c, "padding", 0));
+  const Padding padding = c.is_overload("padding") ? Padding(c.s("padding", "valid"))
+                                                   : Padding(sizes_of(c, "padding", 0));
   c.out(convolved(kDims, c.t("input"), c.t("weight"), c.maybe("bias"), sizes_of(c, "stride", 1),
                   padding, sizes_of(c, "dilation", 1), c.i("groups", 1)));
 }

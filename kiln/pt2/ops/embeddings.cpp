@@ -1,7 +1,6 @@
 // Rows of tables.
-#include "kiln/tensor/nn/embedding.h"
-
 #include "kiln/pt2/ops/forms.h"
+#include "kiln/tensor/nn/embedding.h"
 
 namespace kiln::pt2 {
 

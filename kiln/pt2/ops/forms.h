@@ -49,8 +49,6 @@ inline Tensor in_dtype(const Tensor& x, std::optional<DType> dtype) {
   return dtype && *dtype != x.dtype() ? x.to(*dtype) : x;
 }
 // Dims, none of them standing for all.
-inline Dims dims_or_all(Call& c, const char* name) {
-  return c.maybe_ints(name).value_or(Shape());
-}
+inline Dims dims_or_all(Call& c, const char* name) { return c.maybe_ints(name).value_or(Shape()); }
 
 }  // namespace kiln::pt2

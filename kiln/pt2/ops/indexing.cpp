@@ -38,9 +38,7 @@ void index_add_of(Call& c) {
   Tensor y = c.x().clone();
   c.out(index_add_(y, c.i("dim"), c.t("index"), c.t("source"), c.scalar("alpha", 1)));
 }
-void index_copy_of(Call& c) {
-  c.out(index_copy(c.x(), c.i("dim"), c.t("index"), c.t("source")));
-}
+void index_copy_of(Call& c) { c.out(index_copy(c.x(), c.i("dim"), c.t("index"), c.t("source"))); }
 void index_fill_of(Call& c) {
   c.out(with_operand(c, c.x(), "value", [&](const Tensor& x, const auto& v) {
     return index_fill(x, c.i("dim"), c.t("index"), v);
@@ -59,9 +57,7 @@ void scatter_of(Call& c) {
     c.out(kiln::scatter(c.x(), c.i("dim"), c.t("index"), c.scalar("value"), reduce));
   }
 }
-void scatter_add_of(Call& c) {
-  c.out(c.x().scatter_add(c.i("dim"), c.t("index"), c.t("src")));
-}
+void scatter_add_of(Call& c) { c.out(c.x().scatter_add(c.i("dim"), c.t("index"), c.t("src"))); }
 void scatter_reduce_of(Call& c) {
   c.out(scatter_reduce(c.x(), c.i("dim"), c.t("index"), c.t("src"), c.s("reduce"),
                        c.b("include_self", true)));
@@ -77,16 +73,10 @@ void masked_fill_of(Call& c) {
   }));
 }
 void masked_select_of(Call& c) { c.out(kiln::masked_select(c.x(), c.t("mask"))); }
-void masked_scatter_of(Call& c) {
-  c.out(masked_scatter(c.x(), c.t("mask"), c.t("source")));
-}
+void masked_scatter_of(Call& c) { c.out(masked_scatter(c.x(), c.t("mask"), c.t("source"))); }
 void take_of(Call& c) { c.out(take(c.x(), c.t("index"))); }
-void take_along_dim_of(Call& c) {
-  c.out(take_along_dim(c.x(), c.t("indices"), c.maybe_i("dim")));
-}
-void put_of(Call& c) {
-  c.out(put(c.x(), c.t("index"), c.t("source"), c.b("accumulate", false)));
-}
+void take_along_dim_of(Call& c) { c.out(take_along_dim(c.x(), c.t("indices"), c.maybe_i("dim"))); }
+void put_of(Call& c) { c.out(put(c.x(), c.t("index"), c.t("source"), c.b("accumulate", false))); }
 void nonzero_numpy(Call& c) { c.out_list(kiln::where(c.x())); }
 
 constexpr Operator kOperators[] = {

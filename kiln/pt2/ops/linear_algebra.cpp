@@ -63,9 +63,7 @@ void inner_eigh(Call& c) {
   }
 }
 void eigvalsh_of(Call& c) { c.out(linalg::eigvalsh(c.x(), c.s("UPLO", "L"))); }
-void svd_of(Call& c) {
-  c.out(linalg::svd(c.x(), c.b("full_matrices", true), c.s("driver", "")));
-}
+void svd_of(Call& c) { c.out(linalg::svd(c.x(), c.b("full_matrices", true), c.s("driver", ""))); }
 void inner_svd(Call& c) {
   const bool full = c.b("full_matrices", false);
   const std::string driver = c.s("driver", "");

@@ -3,6 +3,7 @@
 
 #include "kiln/pt2/ops/forms.h"
 #include "kiln/tensor/nn/ctc_loss.h"
+#include "kiln/tensor/reduce/cumulative.h"
 
 namespace kiln::pt2 {
 
@@ -69,16 +70,22 @@ void multi_margin(Call& c) {
                                       c.f("margin", 1.0), c.maybe("weight"), reduction(c)));
 }
 void multilabel_margin(Call& c) {
-  c.out(functional::multilabel_margin_loss(c.x(), c.t("target"), reduction(c)));
-  if (c.outputs() > 1) c.out(Value{});
+  const Tensor x = c.x(), target = c.t("target");
+  c.out(functional::multilabel_margin_loss(x, target, reduction(c)));
+  if (c.outputs() < 2) return;
+  if (!c.needs(1)) return c.out(Value{});
+  // 1 at the classes that a row names before its first -1.
+  const Tensor named = cumprod(target.ge(0).to(DType::i64), -1);
+  const Tensor count = kiln::zeros_like(target).scatter_add(-1, target.mul(named), named);
+  c.out(count.gt(0).to(x.dtype()));
 }
 void soft_margin(Call& c) {
   c.out(functional::soft_margin_loss(c.x(), c.t("target"), reduction(c)));
 }
 void triplet(Call& c) {
-  c.out(functional::triplet_margin_loss(c.x(), c.t("positive"), c.t("negative"),
-                                        c.f("margin", 1.0), c.f("p", 2.0), c.f("eps", 1e-6),
-                                        c.b("swap", false), reduction(c)));
+  c.out(functional::triplet_margin_loss(c.x(), c.t("positive"), c.t("negative"), c.f("margin", 1.0),
+                                        c.f("p", 2.0), c.f("eps", 1e-6), c.b("swap", false),
+                                        reduction(c)));
 }
 void cosine_embedding(Call& c) {
   c.out(functional::cosine_embedding_loss(c.x(), c.t("input2"), c.t("target"), c.f("margin", 0.0),

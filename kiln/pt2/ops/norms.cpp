@@ -1,9 +1,8 @@
 // Normalizations.
-#include "kiln/tensor/nn/normalization.h"
-
 #include <cmath>
 
 #include "kiln/pt2/ops/forms.h"
+#include "kiln/tensor/nn/normalization.h"
 
 namespace kiln::pt2 {
 
@@ -16,6 +15,7 @@ void statistics(Call& c, const Tensor& x, const Dims& dims, double eps, bool kee
     c.out(Value{});
     return;
   }
+  const NoGradGuard guard;  // as in PyTorch
   c.out(x.mean(dims, keepdim));
   c.out(x.var(dims, 0, keepdim).add(eps).rsqrt());
 }
@@ -46,7 +46,7 @@ void native_batch_norm(Call& c) {
   if (training) {
     statistics(c, c.x(), all_but_channels(c.x()), c.f("eps"), false);
   } else {
-    const Tensor none = zeros({0}, {.device = c.x().device()});
+    const Tensor none = zeros({0}, {.dtype = c.x().dtype(), .device = c.x().device()});
     c.out(none);
     c.out(none);
   }
@@ -55,7 +55,7 @@ void native_batch_norm(Call& c) {
 void batch_norm_eval(Call& c) {
   const Tensor mean = c.t("running_mean"), var = c.t("running_var");
   c.out(batch_normed(c, mean, var, false));
-  const Tensor none = zeros({0}, {.device = c.x().device()});
+  const Tensor none = zeros({0}, {.dtype = c.x().dtype(), .device = c.x().device()});
   for (size_t i = 1; i < c.outputs(); ++i) c.out(none);
 }
 // The running statistics are results.

@@ -26,23 +26,26 @@ Scalar exactly(Call& c, Scalar a, Scalar b, F&& f) {
 }
 void add(Call& c) {
   const Scalar a = number(c, 0), b = number(c, 1);
-  c.out(are_integers(a, b) ? exactly(c, a, b, [](int64_t x, int64_t y, int64_t* out) {
-    return __builtin_add_overflow(x, y, out);
-  })
+  c.out(are_integers(a, b) ? exactly(c, a, b,
+                                     [](int64_t x, int64_t y, int64_t* out) {
+                                       return __builtin_add_overflow(x, y, out);
+                                     })
                            : Scalar(a.to_double() + b.to_double()));
 }
 void sub(Call& c) {
   const Scalar a = number(c, 0), b = number(c, 1);
-  c.out(are_integers(a, b) ? exactly(c, a, b, [](int64_t x, int64_t y, int64_t* out) {
-    return __builtin_sub_overflow(x, y, out);
-  })
+  c.out(are_integers(a, b) ? exactly(c, a, b,
+                                     [](int64_t x, int64_t y, int64_t* out) {
+                                       return __builtin_sub_overflow(x, y, out);
+                                     })
                            : Scalar(a.to_double() - b.to_double()));
 }
 void mul(Call& c) {
   const Scalar a = number(c, 0), b = number(c, 1);
-  c.out(are_integers(a, b) ? exactly(c, a, b, [](int64_t x, int64_t y, int64_t* out) {
-    return __builtin_mul_overflow(x, y, out);
-  })
+  c.out(are_integers(a, b) ? exactly(c, a, b,
+                                     [](int64_t x, int64_t y, int64_t* out) {
+                                       return __builtin_mul_overflow(x, y, out);
+                                     })
                            : Scalar(a.to_double() * b.to_double()));
 }
 void check_divisor(Call& c, const Scalar& b) {
@@ -132,12 +135,24 @@ void compare(Call& c, F&& f) {
   const Scalar a = number(c, 0), b = number(c, 1);
   c.out(Scalar(are_integers(a, b) ? f(a.to_int(), b.to_int()) : f(a.to_double(), b.to_double())));
 }
-void eq(Call& c) { compare(c, [](auto a, auto b) { return a == b; }); }
-void ne(Call& c) { compare(c, [](auto a, auto b) { return a != b; }); }
-void lt(Call& c) { compare(c, [](auto a, auto b) { return a < b; }); }
-void le(Call& c) { compare(c, [](auto a, auto b) { return a <= b; }); }
-void gt(Call& c) { compare(c, [](auto a, auto b) { return a > b; }); }
-void ge(Call& c) { compare(c, [](auto a, auto b) { return a >= b; }); }
+void eq(Call& c) {
+  compare(c, [](auto a, auto b) { return a == b; });
+}
+void ne(Call& c) {
+  compare(c, [](auto a, auto b) { return a != b; });
+}
+void lt(Call& c) {
+  compare(c, [](auto a, auto b) { return a < b; });
+}
+void le(Call& c) {
+  compare(c, [](auto a, auto b) { return a <= b; });
+}
+void gt(Call& c) {
+  compare(c, [](auto a, auto b) { return a > b; });
+}
+void ge(Call& c) {
+  compare(c, [](auto a, auto b) { return a >= b; });
+}
 
 bool are_booleans(Call& c) {
   const Value a = c.at(0), b = c.at(1);

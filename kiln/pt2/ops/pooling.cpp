@@ -60,14 +60,26 @@ void fractional(Call& c) {
   options.random_samples = c.t("random_samples");
   c.out(F(c.x(), c.ints("kernel_size"), options));
 }
-// The places say all: the window does not matter.
-void max_unpool2d_of(Call& c) {
-  c.out(functional::max_unpool2d(c.x(), c.t("indices"), 1, 1, 0, c.ints("output_size")));
-}
-void max_unpool3d_of(Call& c) {
+// The places in the flattened spatial dims say all: the windows do not matter.
+template <int kDims>
+void max_unpool(Call& c) {
   c.ignore("stride");
   c.ignore("padding");
-  c.out(functional::max_unpool3d(c.x(), c.t("indices"), 1, 1, 0, c.ints("output_size")));
+  const Tensor x = c.x();
+  const Shape size = c.ints("output_size");
+  if (x.dim() < kDims || size.rank() != kDims) c.fail("expected a size for each spatial dim");
+  int64_t count = 1;
+  for (const int64_t d : size) {
+    if (d < 0 || __builtin_mul_overflow(count, d, &count)) c.fail("a size that does not exist");
+  }
+  const Tensor flat = x.flatten(x.dim() - kDims, -1);
+  const Tensor places = c.t("indices").flatten(c.t("indices").dim() - kDims, -1);
+  Shape rows = flat.shape(), whole;
+  rows.back() = count;
+  for (int d = 0; d + 1 < rows.rank(); ++d) whole.push_back(rows[d]);
+  for (const int64_t d : size) whole.push_back(d);
+  const Tensor y = zeros(rows, {.dtype = x.dtype(), .device = x.device()});
+  c.out(y.scatter(-1, places, flat).reshape(whole));
 }
 
 namespace f = functional;
@@ -92,8 +104,8 @@ constexpr Operator kOperators[] = {
     {"adaptive_max_pool3d", "default", adaptive_places<f::adaptive_max_pool3d_with_indices>},
     {"fractional_max_pool2d", "default", fractional<f::fractional_max_pool2d_with_indices>},
     {"fractional_max_pool3d", "default", fractional<f::fractional_max_pool3d_with_indices>},
-    {"max_unpool2d", "default", max_unpool2d_of},
-    {"max_unpool3d", "default", max_unpool3d_of},
+    {"max_unpool2d", "default", max_unpool<2>},
+    {"max_unpool3d", "default", max_unpool<3>},
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
 // Products of matrices and attention.
+#include "kiln/tensor/linalg/products.h"
+
 #include <cmath>
 
 #include "kiln/nn/functional.h"
 #include "kiln/pt2/ops/forms.h"
 #include "kiln/tensor/linalg/linalg.h"
-#include "kiln/tensor/linalg/products.h"
 
 namespace kiln::pt2 {
 
@@ -33,9 +34,7 @@ void baddbmm_of(Call& c) {
 void addbmm_of(Call& c) {
   c.out(addbmm(c.x(), c.t("batch1"), c.t("batch2"), c.scalar("beta", 1), c.scalar("alpha", 1)));
 }
-void linear_of(Call& c) {
-  c.out(functional::linear(c.x(), c.t("weight"), c.maybe("bias")));
-}
+void linear_of(Call& c) { c.out(functional::linear(c.x(), c.t("weight"), c.maybe("bias"))); }
 void bilinear_of(Call& c) {
   c.out(functional::bilinear(c.x(), c.t("input2"), c.t("weight"), c.maybe("bias")));
 }
@@ -58,8 +57,8 @@ void trace_of(Call& c) { c.out(trace(c.x())); }
 void chain_matmul_of(Call& c) { c.out(chain_matmul(c.list("matrices"))); }
 void multi_dot_of(Call& c) { c.out(linalg::multi_dot(c.list("tensors"))); }
 void cdist_of(Call& c) {
-  constexpr const char* kModes[] = {"use_mm_for_euclid_dist_if_necessary",
-                                    "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"};
+  constexpr const char* kModes[] = {"use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+                                    "donot_use_mm_for_euclid_dist"};
   const int64_t mode = c.i("compute_mode", 0);
   if (mode < 0 || mode > 2) c.fail("a compute_mode that does not exist");
   c.out(cdist(c.t("x1"), c.t("x2"), c.f("p", 2.0), kModes[mode]));
@@ -83,7 +82,7 @@ void weight_norm_of(Call& c) {
   }
   const Tensor norm = kiln::norm(v, 2.0, dims, true);
   c.out(v.mul(g.div(norm)));
-  if (c.outputs() > 1) c.out(norm);
+  if (c.outputs() > 1) c.out(norm.detach());  // as in PyTorch
 }
 
 void attention_of(Call& c) {
@@ -98,9 +97,9 @@ void attention_with_sums(Call& c) {
     c.out(Value{});
     return;
   }
+  const NoGradGuard guard;  // as in PyTorch
   const Tensor query = c.t("query"), key = c.t("key");
-  const double scale =
-      c.f("scale", 1.0 / std::sqrt(static_cast<double>(query.size(-1))));
+  const double scale = c.f("scale", 1.0 / std::sqrt(static_cast<double>(query.size(-1))));
   Tensor scores = query.matmul(key.transpose(-2, -1)).mul(scale);
   if (c.b("is_causal", false)) {
     const Tensor sees = tril(ones({scores.size(-2), scores.size(-1)},

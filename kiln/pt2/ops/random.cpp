@@ -1,7 +1,6 @@
 // Random numbers: of Kiln's generator, which are not PyTorch's.
-#include "kiln/tensor/random/random_ops.h"
-
 #include "kiln/pt2/ops/forms.h"
+#include "kiln/tensor/random/random_ops.h"
 
 namespace kiln::pt2 {
 
@@ -36,7 +35,8 @@ void bernoulli_in_place(Call& c) {
   }
 }
 void normal_of(Call& c) {
-  const bool mean = c.value("mean").tensor() != nullptr, deviation = c.value("std").tensor() != nullptr;
+  const bool mean = c.value("mean").tensor() != nullptr,
+             deviation = c.value("std").tensor() != nullptr;
   if (mean && deviation) {
     c.out(normal(c.t("mean"), c.t("std")));
   } else if (mean) {

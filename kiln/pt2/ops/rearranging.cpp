@@ -1,9 +1,10 @@
 // Tensors joined, repeated, turned, padded, and written into.
+#include "kiln/tensor/shape/rearranging.h"
+
 #include "kiln/nn/functional.h"
 #include "kiln/pt2/ops/forms.h"
 #include "kiln/tensor/nn/padding.h"
 #include "kiln/tensor/sequences.h"
-#include "kiln/tensor/shape/rearranging.h"
 
 namespace kiln::pt2 {
 
@@ -25,9 +26,7 @@ template <Tensor (*F)(const std::vector<Tensor>&)>
 void joined(Call& c) {
   c.out(F(c.list("tensors")));
 }
-void meshgrid_of(Call& c) {
-  c.out_list(meshgrid(c.list("tensors"), c.s("indexing", "ij")));
-}
+void meshgrid_of(Call& c) { c.out_list(meshgrid(c.list("tensors"), c.s("indexing", "ij"))); }
 void cartesian_prod_of(Call& c) { c.out(cartesian_prod(c.list("tensors"))); }
 void combinations_of(Call& c) {
   c.out(combinations(c.x(), c.i("r", 2), c.b("with_replacement", false)));

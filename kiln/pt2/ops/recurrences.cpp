@@ -10,7 +10,7 @@ namespace {
 struct Layers {
   RecurrenceCell cell = RecurrenceCell::tanh;
   std::vector<int64_t> batch_sizes;
-  Tensor rows;                 // [all steps, features]
+  Tensor rows;                          // [all steps, features]
   TensorList first_hidden, first_cell;  // for each layer and direction
   TensorList last_hidden, last_cell = {};
 };
@@ -131,8 +131,7 @@ void one_step(Call& c) {
 }
 
 void pack(Call& c) {
-  const auto out =
-      nn::pack_padded_sequence(c.t("input"), c.t("lengths"), c.b("batch_first"), true);
+  const auto out = nn::pack_padded_sequence(c.t("input"), c.t("lengths"), c.b("batch_first"), true);
   c.out(out.data);
   c.out(out.batch_sizes);
 }

@@ -1,9 +1,10 @@
 // Reductions, running results and norms.
+#include "kiln/tensor/reduce/reductions.h"
+
 #include <cmath>
 
 #include "kiln/pt2/ops/forms.h"
 #include "kiln/tensor/reduce/cumulative.h"
-#include "kiln/tensor/reduce/reductions.h"
 #include "kiln/tensor/reduce/renorm.h"
 #include "kiln/tensor/reduce/statistics.h"
 
@@ -62,9 +63,7 @@ void min_of(Call& c) {
 }
 void amax_of(Call& c) { c.out(c.x().amax(dims_or_all(c, "dim"), c.b("keepdim", false))); }
 void amin_of(Call& c) { c.out(c.x().amin(dims_or_all(c, "dim"), c.b("keepdim", false))); }
-void aminmax_of(Call& c) {
-  c.out(aminmax(c.x(), c.maybe_i("dim"), c.b("keepdim", false)));
-}
+void aminmax_of(Call& c) { c.out(aminmax(c.x(), c.maybe_i("dim"), c.b("keepdim", false))); }
 template <Tensor (Tensor::*All)() const, Tensor (Tensor::*One)(int64_t, bool) const>
 void place_of(Call& c) {
   const Tensor x = c.x();
@@ -111,12 +110,8 @@ void cumulative_trapezoid_of(Call& c) {
     c.out(cumulative_trapezoid(c.t("y"), c.f("dx", 1.0), c.i("dim", -1)));
   }
 }
-void bincount_of(Call& c) {
-  c.out(bincount(c.x(), c.maybe("weights"), c.i("minlength", 0)));
-}
-void histc_of(Call& c) {
-  c.out(histc(c.x(), c.i("bins", 100), c.f("min", 0.0), c.f("max", 0.0)));
-}
+void bincount_of(Call& c) { c.out(bincount(c.x(), c.maybe("weights"), c.i("minlength", 0))); }
+void histc_of(Call& c) { c.out(histc(c.x(), c.i("bins", 100), c.f("min", 0.0), c.f("max", 0.0))); }
 void cov_of(Call& c) {
   c.out(cov(c.x(), c.i("correction", 1), c.maybe("fweights"), c.maybe("aweights")));
 }

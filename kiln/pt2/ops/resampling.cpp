@@ -73,21 +73,17 @@ void grid_sampler(Call& c) {
   constexpr const char* kPads[] = {"zeros", "border", "reflection"};
   const int64_t mode = c.i("interpolation_mode"), pad = c.i("padding_mode");
   if (mode < 0 || mode > 2 || pad < 0 || pad > 2) c.fail("a mode that does not exist");
-  c.out(functional::grid_sample(c.x(), c.t("grid"), kModes[mode], kPads[pad],
-                                c.b("align_corners")));
+  c.out(
+      functional::grid_sample(c.x(), c.t("grid"), kModes[mode], kPads[pad], c.b("align_corners")));
 }
 void affine_grid(Call& c) {
   c.out(functional::affine_grid(c.t("theta"), c.ints("size"), c.b("align_corners")));
 }
-void pixel_shuffle_of(Call& c) {
-  c.out(functional::pixel_shuffle(c.x(), c.i("upscale_factor")));
-}
+void pixel_shuffle_of(Call& c) { c.out(functional::pixel_shuffle(c.x(), c.i("upscale_factor"))); }
 void pixel_unshuffle_of(Call& c) {
   c.out(functional::pixel_unshuffle(c.x(), c.i("downscale_factor")));
 }
-void channel_shuffle_of(Call& c) {
-  c.out(functional::channel_shuffle(c.x(), c.i("groups")));
-}
+void channel_shuffle_of(Call& c) { c.out(functional::channel_shuffle(c.x(), c.i("groups"))); }
 
 constexpr Operator kOperators[] = {
     {"upsample_nearest1d", "default vec", upsample},

@@ -1,6 +1,7 @@
 // Orders, quantiles and distinct values.
-#include "kiln/pt2/ops/forms.h"
 #include "kiln/tensor/index/sorting.h"
+
+#include "kiln/pt2/ops/forms.h"
 #include "kiln/tensor/index/unique.h"
 #include "kiln/tensor/reduce/statistics.h"
 
@@ -93,8 +94,8 @@ void give(Call& c, const Unique& found) {
 }
 void unique_of(Call& c) {
   c.ignore("sorted");
-  give(c, unique(c.x(), c.b("return_inverse", false), c.b("return_counts", false),
-                 c.maybe_i("dim")));
+  give(c,
+       unique(c.x(), c.b("return_inverse", false), c.b("return_counts", false), c.maybe_i("dim")));
 }
 void unique_consecutive_of(Call& c) {
   give(c, unique_consecutive(c.x(), c.b("return_inverse", false), c.b("return_counts", false),

@@ -10,10 +10,10 @@ namespace {
 
 namespace s = special;
 
-#define KILN_PT2_PAIR(name, function, first, second)                                    \
-  void name(Call& c) {                                                                  \
-    c.out(with_operands(c, first, second,                                               \
-                        [](const auto& a, const auto& b) { return function(a, b); }));  \
+#define KILN_PT2_PAIR(name, function, first, second)                                   \
+  void name(Call& c) {                                                                 \
+    c.out(with_operands(c, first, second,                                              \
+                        [](const auto& a, const auto& b) { return function(a, b); })); \
   }
 KILN_PT2_PAIR(xlog1py, s::xlog1py, "self", "other")
 KILN_PT2_PAIR(xlogy, s::xlogy, "self", "other")

@@ -35,9 +35,7 @@ void numpy_t(Call& c) {
   for (int64_t d = c.x().dim() - 1; d >= 0; --d) dims.push_back(d);
   c.out(c.x().permute(dims));
 }
-void movedim_of(Call& c) {
-  c.out(movedim(c.x(), c.ints("source"), c.ints("destination")));
-}
+void movedim_of(Call& c) { c.out(movedim(c.x(), c.ints("source"), c.ints("destination"))); }
 void squeeze_of(Call& c) {
   if (!c.has("dim")) {
     c.out(c.x().squeeze());
@@ -46,9 +44,7 @@ void squeeze_of(Call& c) {
   }
 }
 void unsqueeze_of(Call& c) { c.out(c.x().unsqueeze(c.i("dim"))); }
-void flatten_of(Call& c) {
-  c.out(c.x().flatten(c.i("start_dim", 0), c.i("end_dim", -1)));
-}
+void flatten_of(Call& c) { c.out(c.x().flatten(c.i("start_dim", 0), c.i("end_dim", -1))); }
 void unflatten_of(Call& c) { c.out(unflatten(c.x(), c.i("dim"), c.ints("sizes"))); }
 void ravel_of(Call& c) { c.out(ravel(c.x())); }
 void select_of(Call& c) { c.out(c.x().select(c.i("dim"), c.i("index"))); }
@@ -56,8 +52,7 @@ void slice_of(Call& c) {
   c.out(c.x().slice(c.i("dim", 0), c.maybe_i("start"), c.maybe_i("end"), c.i("step", 1)));
 }
 void narrow_of(Call& c) {
-  const int64_t start =
-      c.is_overload("Tensor") ? c.t("start").item<int64_t>() : c.i("start");
+  const int64_t start = c.is_overload("Tensor") ? c.t("start").item<int64_t>() : c.i("start");
   c.out(c.x().narrow(c.i("dim"), start, c.i("length")));
 }
 void split_of(Call& c) {
