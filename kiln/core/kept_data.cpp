@@ -70,15 +70,13 @@ std::atomic<bool>& enabled() {
   return value;
 }
 
-[[maybe_unused]] const bool known_to_fork =
-    register_at_fork(ForkOrder::kept_data, {[] {
-                                              for (Shard& shard : table().shards)
-                                                shard.mutex.lock();
-                                            },
-                                            [] {
-                                              for (Shard& shard : table().shards)
-                                                shard.mutex.unlock();
-                                            }});
+[[maybe_unused]] const bool known_to_fork = register_at_fork(
+    ForkOrder::kept_data, {[] {
+                             for (Shard& shard : table().shards) shard.mutex.lock();
+                           },
+                           [] {
+                             for (Shard& shard : table().shards) shard.mutex.unlock();
+                           }});
 
 using Data = std::vector<std::pair<KeptKey, std::shared_ptr<const void>>>;
 

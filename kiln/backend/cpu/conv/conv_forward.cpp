@@ -72,9 +72,9 @@ class PackedWeights {
     };
     if (weight.storage != nullptr) {
       const int64_t offset = weight.data - static_cast<const T*>(weight.storage->data());
-      const KeptKey key{
-          KeptKey::convolution,
-          {offset, s.groups, s.out, s.depth(), rows_, run_, panel_size_, int64_t{sizeof(T)}}};
+      const KeptKey key{KeptKey::convolution,
+                        {offset, s.groups, s.out, s.depth(), rows_, run_, panel_size_,
+                         int64_t{sizeof(T)}}};
       data_ = kiln::detail::kept_data(*weight.storage, key, make);
     }
     if (data_ == nullptr) data_ = make();

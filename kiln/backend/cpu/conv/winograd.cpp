@@ -113,7 +113,9 @@ class TransformedWeights {
   }
   // Those of all groups, kept or not.
   TransformedWeights(const ConvSizes& s, const Tiling& tiling, const ConvWeight<float>& weight)
-      : first_(0), panel_size_(panel_size(s, tiling)), own_(0) {
+      : first_(0),
+        panel_size_(panel_size(s, tiling)),
+        own_(0) {
     const int64_t panels = s.groups * tiling.panels;
     const auto make = [&] {
       auto data = std::make_shared<Scratch<float>>(panels * kPositions * panel_size_);

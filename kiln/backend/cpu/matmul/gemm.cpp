@@ -611,9 +611,8 @@ void pack_whole_b(const MatrixView<T>& b, int64_t k, int64_t n, T* to) {
     T* const run = to + p * panels * kernels.columns;
     for (int64_t panel = 0; panel < panels; ++panel) {  // in order: each writes a little beyond
       const int64_t j = panel * kernels.columns;
-      kernels.pack(std::min<int64_t>(kernels.columns, n - j), depth,
-                   b.data + p * b.row + j * b.column, b.column, b.row, run + j * depth,
-                   kernels.columns);
+      kernels.pack(std::min<int64_t>(kernels.columns, n - j), depth, b.data + p * b.row + j * b.column,
+                   b.column, b.row, run + j * depth, kernels.columns);
     }
   }
 }
