@@ -1,7 +1,9 @@
 """kiln.export: programs of torch.export against PyTorch."""
 
 import collections
+import pathlib
 import random
+import re
 
 import pytest
 
@@ -742,3 +744,12 @@ def test_operators_are_listed():
     found = kiln.export.operators()
     assert len(found) > 900 and found == sorted(found)
     assert {"aten.add.Tensor", "higher_order.cond", "_operator.floordiv"} <= set(found)
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "pt2.md").read_text()
+    blocks = re.findall(r"^```py\n(.*?)^```", text, re.S | re.M)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "pt2.md", "exec"), {})
