@@ -58,8 +58,7 @@ Tree tree_of(const Json& spec, const Json* fields) {
     add_keys(member(decode_json(context), "dict_context"), out);
   } else if (out.type == "collections.namedtuple") {
     out.kind = Tree::Kind::tuple;
-    const Json name = decode_json(context);
-    out.type = text_of(name, "the type of a named tuple");
+    out.type = context.starts_with('"') ? text_of(decode_json(context), "a type") : context;
     const Json* known = fields == nullptr ? nullptr : find(*fields, out.type.c_str());
     if (known == nullptr) throw_error<ValueError>("the fields of a named tuple are missing");
     add_keys(member(*known, "field_names"), out);

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections import namedtuple
+from collections import namedtuple as _namedtuple
 from typing import TYPE_CHECKING
 
 from . import _C, errors, nn
-from ._read_model import place
+from ._read_model import place as _place
 
 if TYPE_CHECKING:
     from typing import Any
@@ -25,12 +25,14 @@ class _Part(nn.Module):
     def _get_name(self):
         return self._type
 
-    def extra_repr(self) -> str:
-        shapes = []
-        for name, x in (*self._parameters.items(), *self._buffers.items()):
-            if x is not None:
-                shapes.append(f"{name}={tuple(x.shape)}")
-        return ", ".join(shapes)
+    def extra_repr(self):
+        return _shapes_of(self)
+
+
+def _shapes_of(module):
+    """The tensors that a module holds itself, with their shapes."""
+    held = (*module._parameters.items(), *module._buffers.items())
+    return ", ".join(f"{name}={tuple(x.shape)}" for name, x in held if x is not None)
 
 
 class Program(nn.Module):
@@ -40,7 +42,9 @@ class Program(nn.Module):
     parameters; buffers and inputs that the program writes to are written to. Whether layers train
     was fixed when the program was exported: train() and eval() change nothing in it.
 
-    >>> isinstance(kiln.export.load("net.pt2"), kiln.export.Program)  # doctest: +SKIP
+    read: what load() has read.
+
+    >>> isinstance(kiln.export.load("net.pt2"), kiln.export.Program)
     True
     """
 
@@ -52,7 +56,7 @@ class Program(nn.Module):
             if kind == "constant":
                 self._places.append((None, value))
                 continue
-            module, key = place(self, name, _Part)
+            module, key = _place(self, name, _Part)
             if first < len(self._places):  # another name for a tensor that is there
                 owner, its_key = self._places[first]
                 value = getattr(owner, its_key)
@@ -91,7 +95,7 @@ class Program(nn.Module):
         return _nested(self._read.output_tree(), outputs)
 
     def extra_repr(self) -> str:
-        return _Part.extra_repr(self)
+        return _shapes_of(self)
 
 
 def _name_part(root, path, type_name):
@@ -203,21 +207,21 @@ def _nested(tree, leaves):
         return values
     if keys:
         try:
-            return namedtuple(type_name.rpartition(".")[2], keys)(*values)
+            return _namedtuple(type_name.rpartition(".")[2], keys)(*values)
         except ValueError:  # no names of Python's
             return tuple(values)
     return tuple(values)
 
 
 def load(path: StrPath, program: str = "") -> Program:
-    """The program in an archive of torch.export.save, as a module.
+    """The program in an archive of torch.export.save at this path, as a module.
 
     No code in the file is ever executed. program: which one, where the archive holds several.
     Throws IoError for a malformed file, and NotImplementedError, which names all operators that
     Kiln lacks, or the node, for what Kiln has no form for.
 
-    >>> net = kiln.export.load("net.pt2")  # doctest: +SKIP
-    >>> net(kiln.randn(1, 4)).shape  # doctest: +SKIP
+    >>> net = kiln.export.load("net.pt2")
+    >>> net(kiln.randn(1, 4)).shape
     kiln.Size([1, 2])
     """
     return Program(_C._load_pt2(os.fspath(path), program))

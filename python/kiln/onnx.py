@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import _C, errors, nn
 from ._graph_model import GraphModel, capture
-from ._read_model import place
+from ._read_model import place as _place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +85,7 @@ class Model(nn.Module):
         object.__setattr__(self, "_read", read)
         places = []
         for name, value in read.named_parameters():
-            module, key = place(self, name)
+            module, key = _place(self, name)
             module.register_parameter(key, nn.Parameter(value))
             places.append((module, key))
         object.__setattr__(self, "_places", places)

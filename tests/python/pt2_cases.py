@@ -240,6 +240,12 @@ def views():
     yield "squeeze.dim", (F(2, 1, 3), 1), {}
     yield "squeeze.dims", (F(2, 1, 3, 1), [1, 3]), {}
     yield "unsqueeze.default", (F(2, 3), 1), {}
+    yield "squeeze_.default", (F(2, 1, 3, 1),), {}
+    yield "squeeze_.dim", (F(2, 1, 3), 1), {}
+    yield "squeeze_.dims", (F(2, 1, 3, 1), [1, 3]), {}
+    yield "unsqueeze_.default", (F(2, 3), 1), {}
+    yield "transpose_.default", (F(2, 3), 0, 1), {}
+    yield "t_.default", (F(2, 3),), {}
     yield "flatten.using_ints", (F(2, 3, 4), 1), {}
     yield "unflatten.int", (F(2, 6), 1, [2, 3]), {}
     yield "ravel.default", (F(2, 3),), {}
@@ -263,7 +269,7 @@ def views():
     yield "linalg_diagonal.default", (F(2, 3, 3),), {"offset": 1}
     yield "unfold.default", (F(2, 5), 1, 2, 1), {}
     yield "as_strided.default", (F(2, 3), [2, 2], [3, 1], 1), {}
-    for name in "alias clone lift lift_fresh lift_fresh_copy detach atleast_1d atleast_2d atleast_3d".split():
+    for name in "alias clone lift lift_fresh_copy detach atleast_1d atleast_2d atleast_3d".split():
         yield f"{name}.default", (F(2, 3),), {}
 
 
@@ -675,10 +681,12 @@ def conversions():
 def by_hand():
     """What torch.export does not write, for it looks at values or at memory; other versions may."""
     yield "narrow.Tensor", (F(5, 3), 0, torch.tensor(1), 2), {}
+    yield "lift_fresh.default", (F(4),), {}
+    yield "repeat_interleave.Tensor", (torch.tensor([1, 2]),), {}
     yield "combinations.default", (F(4), 2), {}
     yield "linalg_lstsq.default", (N(4, 2), N(4, 1)), {}
     yield "_shape_as_tensor.default", (N(2, 3),), {}
-    lp = lambda: F(5, 2, 4).detach().log_softmax(2).requires_grad_()  # noqa: E731
+    lp = lambda: F(5, 2, 4).detach().log_softmax(2)  # noqa: E731
     targets = torch.tensor([[1, 2], [2, 3]])
     yield "ctc_loss.Tensor", (lp(), targets, torch.tensor([5, 5]), torch.tensor([2, 2])), {}
     yield "ctc_loss.IntList", (lp(), targets, [5, 4], [2, 2]), {}

@@ -51,7 +51,7 @@ def same(found, expected, rtol=1e-5, atol=1e-6, where="result"):
         a, b = (x.detach().cpu() for x in (found, expected))
         if expected.dtype == torch.bfloat16:
             a, b = a.to(kiln.float32), b.float()
-        np.testing.assert_allclose(a.numpy(), b.resolve_conj().numpy(), rtol=rtol, atol=atol, err_msg=where)
+        np.testing.assert_allclose(a.numpy(), b.resolve_conj().numpy(force=True), rtol=rtol, atol=atol, err_msg=where)
     elif isinstance(expected, dict):
         assert isinstance(found, dict) and list(found) == list(expected), where
         for k in expected:

@@ -7,6 +7,7 @@ import inspect
 import pathlib
 import pkgutil
 import re
+import shutil
 import subprocess
 import sys
 import types
@@ -170,6 +171,7 @@ def texts():
 @pytest.fixture
 def plain_state(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "tests" / "fixtures" / "pt2" / "net.pt2", tmp_path)
     kiln.manual_seed(0)
     yield
     kiln.set_default_dtype(kiln.float32)

@@ -1,7 +1,9 @@
 """kiln.export: programs of torch.export against PyTorch."""
 
 import collections
+import pathlib
 import random
+import re
 
 import pytest
 
@@ -106,7 +108,7 @@ def test_the_tree_of_modules(tmp_path):
 def test_a_program_goes_on_as_onnx_and_as_a_graph(tmp_path):
     import kiln.onnx
 
-    module, args = MODELS["unet"]
+    module, args = MODELS["resnet"]
     mine = kiln.export.load(saved(export(module, args), tmp_path / "m.pt2"))
     expected = module(*args)
     kiln.onnx.export(mine, given(args), tmp_path / "m.onnx")
@@ -124,7 +126,6 @@ def test_arguments_and_results_nest(tmp_path):
             y = x + d["a"] * n + d["b"][0]
             return {"y": y, 3: (x, [y, None]), "n": n, "p": Point(x, y), "half": 0.5, "o": collections.OrderedDict(z=y)}
 
-    torch.export.register_dataclass if False else None
     args = (torch.ones(2), {"a": torch.ones(2), "b": [torch.ones(2)]})
     kwargs = {"n": 4, "flag": False, "text": "a", "none": None}
     torch.utils._pytree._register_namedtuple(Point, serialized_type_name="tests.Point")
@@ -179,7 +180,7 @@ def test_free_sizes(tmp_path):
         mine(kiln.ones(8), kiln.ones(4, 4))
 
 
-@pytest.mark.parametrize("name", ["resnet", "bert", "gpt", "lstm", "vit", "dlrm"])
+@pytest.mark.parametrize("name", ["resnet", "bert", "gpt", "vit", "dlrm"])
 def test_free_batch(name, tmp_path):
     module, args = MODELS[name]
     args = tuple(torch.cat([x, x[:1]]) for x in args)  # 1 and 2 are special in PyTorch
@@ -283,13 +284,40 @@ def test_values_that_become_sizes(tmp_path):
             torch._check(k >= 1)
             torch._check(k <= 5)
             found = x.nonzero()
+            torch._assert_async(x.sum() < 100, "too much")
             return torch.zeros(k), found, x[x > 0], x[:k]
 
     args = torch.tensor([1.0, -2.0, 0.0, 3.0, 4.0, 5.0]), torch.tensor(3)
-    mine = kiln.export.load(saved(export(Sizes(), args), tmp_path / "m.pt2"))
-    same(mine(*given(args)), Sizes()(*args))
-    with pytest.raises(kiln.errors.ValueError, match="assertion of the program|excludes"):
-        mine(given(args[0]), kiln.tensor(9))
+    program = export(Sizes(), args)
+    for one in (program, program.run_decompositions()):
+        mine = kiln.export.load(saved(one, tmp_path / "m.pt2"))
+        same(mine(*given(args)), Sizes()(*args))
+        with pytest.raises(kiln.errors.ValueError, match="assertion of the program|excludes"):
+            mine(given(args[0]), kiln.tensor(9))
+        with pytest.raises(kiln.errors.ValueError, match="assertion of the program does not hold: too much"):
+            mine(kiln.ones(6) * 50, kiln.tensor(3))
+
+
+def test_factorizations(tmp_path):
+    """By what does not depend on the signs of bases."""
+
+    class Factors(torch.nn.Module):
+        def forward(self, x):
+            values, basis = torch.linalg.eigh(x)
+            u, s, vh = torch.linalg.svd(x)
+            found, vectors = torch.linalg.eig(x)
+            return (
+                basis @ torch.diag(values.exp()) @ basis.mT,
+                u @ torch.diag(s.sqrt()) @ vh,
+                (vectors @ torch.diag(found * found) @ torch.linalg.inv(vectors)).real,
+                torch.linalg.eigvalsh(x),
+                torch.linalg.svdvals(x),
+            )
+
+    a = torch.randn(4, 4, generator=torch.Generator().manual_seed(2))
+    x = (a @ a.T + torch.eye(4),)
+    mine = kiln.export.load(saved(export(Factors(), x), tmp_path / "m.pt2"))
+    same(mine(*given(x)), Factors()(*x), 1e-3, 1e-3)
 
 
 def test_arithmetic_of_sizes(tmp_path):
@@ -298,12 +326,12 @@ def test_arithmetic_of_sizes(tmp_path):
             n = x.shape[0]
             big = torch.sym_max(n, 7)
             whole = [n + 3, n - 9, n * n, n // 3, n % 3, -n, n**2, big, torch.sym_min(n, 7), 2 * n - n // 2]
-            return [*whole, n / 4, torch.sym_float(n) * 0.5, int(n * 1.5), torch.sym_sqrt(n)]
+            return [*whole, n / 4, torch.sym_float(n) * 0.5, torch.sym_sqrt(n)]
 
     class Compared(torch.nn.Module):
         def forward(self, x):
             n = x.nonzero().shape[0]
-            return x * torch.sym_ite(n > 2, 3, 5), torch.sym_not(n == 2), n < 3
+            return x * torch.sym_ite(n > 2, 3, 5), x + torch.sym_ite(torch.sym_not(n > 1), 3, 5)
 
     n = Dim("n", min=3, max=60)
     path = saved(export(Numbers(), (torch.ones(8),), dynamic_shapes=({0: n},)), tmp_path / "m.pt2")
@@ -338,6 +366,7 @@ def test_random_numbers(tmp_path):
                 a.empty_permuted([2, 3], [1, 0]),
             ]  # fmt: skip
 
+    torch.manual_seed(0)
     args = torch.zeros(2000), torch.rand(2000)
     mine = kiln.export.load(saved(export(Draws(), args), tmp_path / "m.pt2"))
     first, second, expected = mine(*given(args)), mine(*given(args)), Draws()(*args)
@@ -345,10 +374,9 @@ def test_random_numbers(tmp_path):
         assert tuple(a.shape) == tuple(c.shape) and str(a.dtype) == str(c.dtype).replace("torch", "kiln"), i
         if a.numel() >= 500 and i < 35:
             assert not kiln.equal(a, b), i  # drawn anew
-            low, high = (x.quantile(kiln.tensor([0.2, 0.8])) for x in (a.float(), a.float()))
-            quantiles = torch.quantile(c.float(), torch.tensor([0.2, 0.8]))
-            for mine_, theirs in zip((low[0], high[1]), quantiles):
-                assert abs(mine_.item() - theirs.item()) <= 0.25 + 0.12 * abs(theirs.item()), i
+            ours, theirs = (x.numpy().astype(float).clip(-5, 9) for x in (a, c))
+            assert abs(ours.mean() - theirs.mean()) < 0.15 + 0.03 * abs(theirs.mean()), i
+            assert abs(ours.std() - theirs.std()) < 0.15 + 0.05 * theirs.std(), i
     assert sorted(first[4].tolist()) == list(range(9))
 
 
@@ -359,7 +387,8 @@ def test_distinct_values(tmp_path):
             runs = torch.unique_consecutive(x, return_counts=True)
             rows = torch.unique(x.view(3, 2), dim=0)
             masked = torch.masked_select(x, x > 1)
-            return values, inverse, counts, *runs, rows, masked, torch.argwhere(x), torch.bincount(x)
+            places = torch.nonzero(x, as_tuple=True)
+            return *places, values, inverse, counts, *runs, rows, masked, torch.argwhere(x), torch.bincount(x)
 
     x = (torch.tensor([3, 1, 1, 2, 3, 1]),)
     mine = kiln.export.load(saved(export(Distinct(), x), tmp_path / "m.pt2"))
@@ -377,17 +406,17 @@ def test_weights_that_share(tmp_path):
             self.a = torch.nn.Linear(4, 4)
             self.b = torch.nn.Linear(4, 4)
             self.b.weight = self.a.weight
-            self.half = torch.nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
+            self.narrow = torch.nn.Parameter(torch.ones(2, dtype=torch.bfloat16))
             self.fixed = torch.nn.Parameter(torch.ones(4), requires_grad=False)
 
         def forward(self, x):
-            return self.b(self.a(x)) * self.fixed, self.column + self.whole[:, 0], self.wide + 1, self.half * 2
+            return self.b(self.a(x)) * self.fixed, self.column + self.whole[:, 0], self.wide + 1, self.narrow * 2
 
     module, x = Shares(), (torch.randn(2, 4),)
     mine = kiln.export.load(saved(export(module, x), tmp_path / "m.pt2"))
     same(mine(*given(x)), module(*x))
     assert mine.a.weight is mine.b.weight and len(list(mine.parameters())) == len(list(module.parameters()))
-    assert not mine.fixed.requires_grad and mine.half.dtype == kiln.bfloat16
+    assert not mine.fixed.requires_grad and mine.narrow.dtype == kiln.bfloat16
     mine.whole.fill_(7)
     assert mine.column.tolist() == [7, 7, 7]  # as in PyTorch: one storage
 
@@ -395,10 +424,10 @@ def test_weights_that_share(tmp_path):
 def test_dtypes(tmp_path):
     class Dtypes(torch.nn.Module):
         def forward(self, *xs):
-            return [x + x.to(torch.float32).to(x.dtype) for x in xs] + [xs[-1].view_as_real(xs[-1]) if False else xs[-1] * 2]
+            return [x + x.to(torch.float32).to(x.dtype) for x in xs]
 
-    names = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128".split()
-    args = tuple(torch.ones(3, dtype=getattr(torch, n)) for n in names[:-2])
+    names = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
+    args = tuple(torch.ones(3, dtype=getattr(torch, n)) for n in names)
     mine = kiln.export.load(saved(export(Dtypes(), args), tmp_path / "m.pt2"))
     same(mine(*given(args)), Dtypes()(*args))
 
@@ -431,13 +460,8 @@ def test_operators_that_are_not_there_are_named_together(tmp_path):
 
     class Lacks(torch.nn.Module):
         def forward(self, x):
-            return torch.cond(x.sum() > 0, lambda x: twice(x), lambda x: x + 1, (x,)) + torch.special.airy_ai(
-                twice(x)
-            ) + torch.ops.aten._philox_key_split.default(x, 1).sum() if False else twice(x) + torch.ops.aten.linalg_eig.default(
-                torch.diag(x)
-            )[0].abs() + torch.ops.aten.special_hermite_polynomial_h.n_scalar(x, 2) + torch.ops.aten.put.default(
-                x, torch.tensor([0]), torch.ones(1)
-            ) + torch.ops.aten._sample_dirichlet.default(x.abs())
+            y = torch.cond(x.sum() > 0, lambda x: twice(x), lambda x: x + 1, (x,))
+            return y + twice(x) + torch.ops.aten._sample_dirichlet.default(x.abs())
 
     path = saved(export(Lacks(), (torch.ones(3),)), tmp_path / "m.pt2")
     with pytest.raises(kiln.errors.NotImplementedError) as error:
@@ -453,7 +477,7 @@ def test_what_a_node_lacks_is_named(tmp_path):
             return x.to(torch.uint16).to(torch.float32)
 
     path = saved(export(Shifted(), (torch.ones(3),)), tmp_path / "m.pt2")
-    with pytest.raises(kiln.errors.NotImplementedError, match=r"node 0 'to' \(aten.to.dtype.*ScalarType 28"):
+    with pytest.raises(kiln.errors.NotImplementedError, match=r"node 1 'to' \(aten.to.dtype.*ScalarType 28"):
         kiln.export.load(path)
 
     class Held(torch.nn.Module):
@@ -559,7 +583,7 @@ BAD = {
         "the archive does not hold 'q'",
     ),
     "fewer inputs": (lambda p: graph_of(p)["inputs"].pop(), "the signature has 5 inputs; the graph has 4"),
-    "nested": (nest, "nested more than"),
+    "nested": (nest, "nests deeper than 64 levels"),
     "tree": (
         lambda p: p["graph_module"]["module_call_graph"][0]["signature"].update(out_spec="[1, 2]"),
         "is the integer 2; expected an object|'type'|children_spec",
@@ -621,8 +645,8 @@ def test_malformed_archives(tmp_path):
         (instead("models/model.json", b"[" * 100000), "model.json"),
         (instead("data/weights/weight_0", b"12345"), "cut off"),
         (instead("data/weights/weight_0", b"1234"), "does not lie in the storage"),
-        (meta(sizes=huge), "does not lie|shape|more memory|budget|cost"),
-        (meta(sizes=huge, strides=[{"as_int": 0}, {"as_int": 0}]), "shape|memory"),
+        (meta(sizes=huge), "more than 64 times its size"),
+        (meta(sizes=huge, strides=[{"as_int": 0}, {"as_int": 0}]), "more than 64 times its size"),
         (meta(sizes=[{"as_int": -4}, {"as_int": 3}]), "negative"),
         (meta(strides=[{"as_int": 1}]), "ranks"),
         (meta(layout=1), "sparse"),
@@ -720,3 +744,12 @@ def test_operators_are_listed():
     found = kiln.export.operators()
     assert len(found) > 900 and found == sorted(found)
     assert {"aten.add.Tensor", "higher_order.cond", "_operator.floordiv"} <= set(found)
+
+
+def test_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "pt2.md").read_text()
+    blocks = re.findall(r"^```py\n(.*?)^```", text, re.S | re.M)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "pt2.md", "exec"), {})

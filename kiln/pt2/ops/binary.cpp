@@ -12,8 +12,6 @@ namespace {
     c.out(with_operand(c, x, "other",                                                   \
                        [](const Tensor& a, const auto& b) { return function(a, b); })); \
   }
-KILN_PT2_BINARY(mul, kiln::mul)
-KILN_PT2_BINARY(floor_divide, kiln::floor_divide)
 KILN_PT2_BINARY(fmod, kiln::fmod)
 KILN_PT2_BINARY(copysign, kiln::copysign)
 KILN_PT2_BINARY(eq, kiln::eq)
@@ -30,6 +28,7 @@ KILN_PT2_BINARY(le, kiln::le)
                         [](const auto& a, const auto& b) { return function(a, b); })); \
   }
 KILN_PT2_EITHER(remainder, kiln::remainder, "other")
+KILN_PT2_EITHER(floor_divide, kiln::floor_divide, "other")
 KILN_PT2_EITHER(pow, kiln::pow, "exponent")
 KILN_PT2_EITHER(float_power, kiln::float_power, "exponent")
 KILN_PT2_EITHER(xlogy, kiln::xlogy, "other")
@@ -50,26 +49,39 @@ KILN_PT2_BITS(bit_and, kiln::bitwise_and)
 KILN_PT2_BITS(bit_or, kiln::bitwise_or)
 KILN_PT2_BITS(bit_xor, kiln::bitwise_xor)
 
-void add(Call& c) {
-  const Scalar alpha = c.scalar("alpha", 1);
-  c.out(with_operand(c, c.x(), "other", [&](const Tensor& a, const auto& b) {
-    if constexpr (std::is_same_v<std::decay_t<decltype(b)>, Tensor>) {
-      return a.add(b, alpha);
-    } else {
-      return a.add(alpha.is_integral() && alpha.to_int() == 1 ? b : [&] {
-        return alpha.is_integral() && !b.is_floating_point()
-                   ? Scalar(b.to_int() * alpha.to_int())
-                   : Scalar(b.to_double() * alpha.to_double());
-      }());
-    }
-  }));
+void mul(Call& c) {
+  if (c.value("self").scalar() != nullptr) {
+    c.out(kiln::mul(c.t("other"), c.scalar("self")));
+    return;
+  }
+  c.out(with_operand(c, c.x(), "other",
+                     [](const Tensor& x, const auto& y) { return kiln::mul(x, y); }));
 }
 Scalar times(Scalar a, Scalar b) {
   if (!a.is_floating_point() && !b.is_floating_point()) return a.to_int() * b.to_int();
   return a.to_double() * b.to_double();
 }
+void add(Call& c) {
+  const Scalar alpha = c.scalar("alpha", 1);
+  if (c.value("self").scalar() != nullptr) {
+    const bool once = alpha.is_integral() && alpha.to_int() == 1;
+    c.out((once ? c.t("other") : c.t("other").mul(alpha)).add(c.scalar("self")));
+    return;
+  }
+  c.out(with_operand(c, c.x(), "other", [&](const Tensor& x, const auto& y) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(y)>, Tensor>) {
+      return x.add(y, alpha);
+    } else {
+      return x.add(times(y, alpha));
+    }
+  }));
+}
 void sub(Call& c) {
   const Scalar alpha = c.scalar("alpha", 1);
+  if (c.value("self").scalar() != nullptr) {
+    c.out(kiln::rsub(c.t("other"), c.scalar("self"), alpha));
+    return;
+  }
   c.out(with_operand(c, c.x(), "other", [&](const Tensor& a, const auto& b) {
     if constexpr (std::is_same_v<std::decay_t<decltype(b)>, Tensor>) {
       return a.sub(b, alpha);
@@ -85,6 +97,11 @@ void rsub(Call& c) {
 }
 void div(Call& c) {
   const std::string mode = c.s("rounding_mode", "");
+  if (c.value("self").scalar() != nullptr) {
+    const Scalar x = c.scalar("self");
+    c.out(mode.empty() ? kiln::div(x, c.t("other")) : kiln::div(x, c.t("other"), mode));
+    return;
+  }
   c.out(with_operand(c, c.x(), "other", [&](const Tensor& a, const auto& b) {
     return mode.empty() ? kiln::div(a, b) : kiln::div(a, b, mode);
   }));
@@ -151,10 +168,6 @@ void addcdiv_of(Call& c) {
 }
 void dist_of(Call& c) { c.out(kiln::dist(c.x(), c.t("other"), c.f("p", 2.0))); }
 void where_of(Call& c) {
-  if (c.is_overload("default")) {
-    c.out_list(kiln::where(c.x()));
-    return;
-  }
   const Tensor condition = c.t("condition");
   const Value x = c.value("self"), y = c.value("other");
   if (x.scalar() != nullptr && y.scalar() != nullptr) {
@@ -271,7 +284,7 @@ constexpr Operator kOperators[] = {
     {"lerp", "Tensor Scalar", lerp_of},
     {"addcmul", "default", addcmul_of},
     {"addcdiv", "default", addcdiv_of},
-    {"where", "self ScalarOther ScalarSelf Scalar default", where_of},
+    {"where", "self ScalarOther ScalarSelf Scalar", where_of},
     {"complex", "default", complex_of},
     {"polar", "default", polar_of},
 };

@@ -141,11 +141,6 @@ void with_autocast(Call& c) {
   const amp::Autocast region(given == nullptr ? DType::bf16 : *given, truth(c, c.at(2)));
   give(c, c.run_block(4, rest_of(c, 5)));
 }
-// A graph that is kept apart, with its inputs behind its name.
-void invoke_subgraph(Call& c) {
-  c.at(1);
-  give(c, c.run_block(0, rest_of(c, 2)));
-}
 
 constexpr Operator kOperators[] = {
     {"cond", "", cond},
@@ -154,7 +149,6 @@ constexpr Operator kOperators[] = {
     {"scan", "", scan},
     {"wrap_with_set_grad_enabled", "", with_grad_mode},
     {"wrap_with_autocast", "", with_autocast},
-    {"invoke_subgraph", "", invoke_subgraph},
 };
 
 }  // namespace

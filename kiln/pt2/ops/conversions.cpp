@@ -23,33 +23,11 @@ template <DType kType>
 void cast(Call& c) {
   c.out(c.x().to(kType));
 }
-void same(Call& c) { c.out(c.x()); }
 void contiguous_of(Call& c) { c.out(c.x().contiguous()); }
 
 void size_of_dim(Call& c) { c.out(Scalar(c.x().size(c.i("dim")))); }
 void numel_of(Call& c) { c.out(Scalar(c.x().numel())); }
-void stride_of_dim(Call& c) {
-  const Strides strides = contiguous_strides(c.x().shape());
-  const int64_t dim = c.i("dim"), rank = strides.rank();
-  if (dim < -rank || dim >= rank) c.fail(concat("dim ", dim, " of a tensor of ", rank, " dims"));
-  c.out(Scalar(strides[static_cast<int>(dim < 0 ? dim + rank : dim)]));
-}
-void storage_offset_of(Call& c) {
-  c.x();
-  c.out(Scalar(0));
-}
-void is_contiguous_of(Call& c) {
-  c.ignore("memory_format");
-  c.x();
-  c.out(Scalar(true));
-}
 void item_of(Call& c) { c.out(c.x().item_scalar()); }
-void is_nonzero_of(Call& c) { c.out(Scalar(is_nonzero(c.x()))); }
-void equal_of(Call& c) { c.out(Scalar(c.x().equal(c.t("other")))); }
-void allclose_of(Call& c) {
-  c.out(Scalar(
-      c.x().allclose(c.t("other"), c.f("rtol", 1e-5), c.f("atol", 1e-8), c.b("equal_nan", false))));
-}
 void shape_as_tensor(Call& c) {
   std::vector<int64_t> sizes;
   for (const int64_t d : c.x().shape()) sizes.push_back(d);
@@ -68,15 +46,6 @@ void assert_async(Call& c) {
   c.ignore("assert_msg");
   if (!is_nonzero(c.x())) broken(c);
 }
-void functional_assert_async(Call& c) {
-  assert_async(c);
-  c.out(c.t("dep_token"));
-}
-void functional_assert_scalar(Call& c) {
-  assert_scalar(c);
-  c.out(c.t("dep_token"));
-}
-void make_dep_token(Call& c) { c.out(zeros({}, {.device = c.device()})); }
 void assert_metadata(Call& c) {
   const Tensor x = c.x();
   const auto dtype = c.dtype();
@@ -103,26 +72,13 @@ constexpr Operator kOperators[] = {
     {"_cast_Long", "default", cast<DType::i64>},
     {"_cast_Int", "default", cast<DType::i32>},
     {"contiguous", "default", contiguous_of},
-    {"cpu", "default", same},
-    {"pin_memory", "default", same},
     {"sym_size", "int", size_of_dim},
-    {"size", "int", size_of_dim},
     {"sym_numel", "default", numel_of},
-    {"numel", "default", numel_of},
-    {"sym_stride", "int", stride_of_dim},
-    {"sym_storage_offset", "default", storage_offset_of},
-    {"sym_is_contiguous", "default", is_contiguous_of},
     {"item", "default", item_of},
     {"_local_scalar_dense", "default", item_of},
-    {"is_nonzero", "default", is_nonzero_of},
-    {"equal", "default", equal_of},
-    {"allclose", "default", allclose_of},
     {"_shape_as_tensor", "default", shape_as_tensor},
     {"_assert_scalar", "default", assert_scalar},
-    {"_assert_async", "default msg", assert_async},
-    {"_functional_assert_async", "msg", functional_assert_async},
-    {"_functional_assert_scalar", "default", functional_assert_scalar},
-    {"_make_dep_token", "default", make_dep_token},
+    {"_assert_async", "msg", assert_async},
     {"_assert_tensor_metadata", "default", assert_metadata},
     {"sym_constrain_range", "default", constrain_range},
     {"sym_constrain_range_for_size", "default", constrain_range},

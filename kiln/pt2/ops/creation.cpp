@@ -33,18 +33,11 @@ void new_full(Call& c) {
   c.out(full(c.ints("size"), c.scalar("fill_value"), options_like(c, c.x())));
 }
 void scalar_tensor(Call& c) { c.out(full({}, c.scalar("s"), c.options(default_dtype()))); }
-void tensor_of_number(Call& c) {
-  c.ignore("requires_grad");
-  c.out(full({}, c.scalar("t"), c.options()));
-}
 void arange_of(Call& c) {
   c.out(arange(c.scalar("start", 0), c.scalar("end"), c.scalar("step", 1), c.options()));
 }
 void linspace_of(Call& c) {
-  const auto number = [&](const char* name) {
-    return c.value(name).tensor() == nullptr ? c.f(name) : c.t(name).item();
-  };
-  c.out(linspace(number("start"), number("end"), c.i("steps"), c.options(default_dtype())));
+  c.out(linspace(c.f("start"), c.f("end"), c.i("steps"), c.options(default_dtype())));
 }
 void logspace_of(Call& c) {
   c.out(logspace(c.f("start"), c.f("end"), c.i("steps"), c.f("base", 10.0), c.options()));
@@ -117,9 +110,8 @@ constexpr Operator kOperators[] = {
     {"new_empty", "default", new_zeros},
     {"new_empty_strided", "default", new_empty_strided},
     {"scalar_tensor", "default", scalar_tensor},
-    {"tensor", "int float bool", tensor_of_number},
     {"arange", "default start start_step", arange_of},
-    {"linspace", "default Tensor_Tensor Tensor_Scalar Scalar_Tensor", linspace_of},
+    {"linspace", "default", linspace_of},
     {"logspace", "default", logspace_of},
     {"eye", "default m", eye_of},
     {"fill", "Scalar Tensor", fill_of},

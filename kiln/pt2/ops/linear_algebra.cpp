@@ -51,39 +51,8 @@ void householder_of(Call& c) {
 }
 void eig_of(Call& c) { c.out(linalg::eig(c.x())); }
 void eigh_of(Call& c) { c.out(linalg::eigh(c.x(), c.s("UPLO", "L"))); }
-// Both kinds of results from one function.
-void inner_eigh(Call& c) {
-  const std::string triangle = c.s("UPLO", "L");
-  if (c.b("compute_v", true)) {
-    c.out(linalg::eigh(c.t("A"), triangle));
-  } else {
-    const Tensor values = linalg::eigvalsh(c.t("A"), triangle);
-    c.out(values);
-    c.out(zeros({0}, {.dtype = c.t("A").dtype(), .device = values.device()}));
-  }
-}
 void eigvalsh_of(Call& c) { c.out(linalg::eigvalsh(c.x(), c.s("UPLO", "L"))); }
 void svd_of(Call& c) { c.out(linalg::svd(c.x(), c.b("full_matrices", true), c.s("driver", ""))); }
-void inner_svd(Call& c) {
-  const bool full = c.b("full_matrices", false);
-  const std::string driver = c.s("driver", "");
-  if (c.b("compute_uv", true)) {
-    c.out(linalg::svd(c.t("A"), full, driver));
-    return;
-  }
-  const Tensor values = linalg::svdvals(c.t("A"), driver);
-  const Tensor none = zeros({0}, {.dtype = c.t("A").dtype(), .device = values.device()});
-  c.out(none);
-  c.out(values);
-  c.out(none);
-}
-void old_svd(Call& c) {
-  if (!c.b("compute_uv", true)) c.refuse("compute_uv = False");
-  const auto [u, s, vh] = linalg::svd(c.x(), !c.b("some", true));
-  c.out(u);
-  c.out(s);
-  c.out(kiln::conj(vh.transpose(-2, -1)));
-}
 void svdvals_of(Call& c) { c.out(linalg::svdvals(c.x(), c.s("driver", ""))); }
 
 // Tolerances that are tensors of one element.
@@ -186,11 +155,8 @@ constexpr Operator kOperators[] = {
     {"linalg_eig", "default", eig_of},
     {"linalg_eigvals", "default", unary_of<linalg::eigvals>},
     {"linalg_eigh", "default", eigh_of},
-    {"_linalg_eigh", "default", inner_eigh},
     {"linalg_eigvalsh", "default", eigvalsh_of},
     {"linalg_svd", "default", svd_of},
-    {"_linalg_svd", "default", inner_svd},
-    {"svd", "default", old_svd},
     {"linalg_svdvals", "default", svdvals_of},
     {"linalg_pinv", "default atol_rtol_float atol_rtol_tensor rcond_tensor", pinv_of},
     {"pinverse", "default", pinv_of},

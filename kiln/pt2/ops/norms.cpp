@@ -40,7 +40,7 @@ void batch_norm_of(Call& c) {
 }
 // Also the batch's statistics; what runs is written in place.
 void native_batch_norm(Call& c) {
-  const bool training = c.b("training", c.target().find("with_update") != std::string::npos);
+  const bool training = c.b("training");
   const Tensor mean = c.maybe("running_mean"), var = c.maybe("running_var");
   c.out(batch_normed(c, mean, var, training));
   if (training) {
@@ -50,7 +50,6 @@ void native_batch_norm(Call& c) {
     c.out(none);
     c.out(none);
   }
-  if (c.outputs() > 3) c.out(Value{});  // what a backward pass keeps
 }
 void batch_norm_eval(Call& c) {
   const Tensor mean = c.t("running_mean"), var = c.t("running_var");
@@ -60,8 +59,7 @@ void batch_norm_eval(Call& c) {
 }
 // The running statistics are results.
 void batch_norm_functional(Call& c) {
-  const bool keeps = c.target().find("with_update") != std::string::npos;
-  const bool training = c.b("training", true);
+  const bool training = c.b("training");
   const Tensor mean = c.t("running_mean").clone(), var = c.t("running_var").clone();
   c.out(batch_normed(c, mean, var, training));
   if (training) {
@@ -70,7 +68,6 @@ void batch_norm_functional(Call& c) {
     c.out(Value{});
     c.out(Value{});
   }
-  if (keeps) c.out(Value{});
   c.out(mean);
   c.out(var);
 }
@@ -117,7 +114,9 @@ void native_group_norm(Call& c) {
     c.out(Value{});
     return;
   }
-  statistics(c, x.reshape({x.size(0), groups, -1}), {2}, eps, false);
+  const Tensor rows = x.reshape({x.size(0), groups, -1});
+  c.out(rows.mean(Dims{2}));  // unlike those of other norms, they have gradients
+  c.out(rows.var(Dims{2}, 0.0).add(eps).rsqrt());
 }
 void instance_norm_of(Call& c) {
   c.out(functional::instance_norm(c.x(), c.maybe("running_mean"), c.maybe("running_var"),
@@ -131,9 +130,6 @@ constexpr Operator kOperators[] = {
     {"_native_batch_norm_legit", "default no_stats", native_batch_norm},
     {"_native_batch_norm_legit_functional", "default", batch_norm_functional},
     {"_native_batch_norm_legit_no_training", "default", batch_norm_eval},
-    {"_batch_norm_no_update", "default", batch_norm_eval},
-    {"_batch_norm_with_update", "default", native_batch_norm},
-    {"_batch_norm_with_update_functional", "default", batch_norm_functional},
     {"layer_norm", "default", layer_norm_of},
     {"native_layer_norm", "default", layer_norm_of},
     {"rms_norm", "default", rms_norm_of},
