@@ -154,41 +154,52 @@ _ACTIVATIONS = {
 }
 
 
-class _WithActivation:
-    """A convolution that computes an activation, too."""
-
-    activation = "none"
-
-    def extra_repr(self):
-        return f"{super().extra_repr()}, activation={self.activation}"
-
-
-class ConvActivation1d(_WithActivation, layers.Conv1d):
+class ConvActivation1d(layers.Conv1d):
     """activation(conv(x)) in one pass over memory: what `fuse_` makes of a Conv1d and the activation
-    behind it. It has the options of Conv1d, and `activation`, a name that `functional.conv1d` takes.
+    behind it. The attribute `activation` is a name that `functional.conv1d` takes.
+
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode: as
+    of Conv1d.
 
     >>> net = nn.Sequential(nn.Conv1d(1, 2, 1), nn.ReLU()).eval()
     >>> type(nn.utils.fuse_(net)[0]).__name__
     'ConvActivation1d'
     """
 
+    activation = "none"
+
+    def extra_repr(self) -> str:
+        """The options of the convolution, and the activation."""
+        return f"{super().extra_repr()}, activation={self.activation}"
+
     def forward(self, input: Tensor) -> Tensor:
+        """activation(conv(input))"""
         return functional.conv1d(
             input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
             activation=self.activation,
         )  # fmt: skip
 
 
-class ConvActivation2d(_WithActivation, layers.Conv2d):
+class ConvActivation2d(layers.Conv2d):
     """activation(conv(x)) in one pass over memory: what `fuse_` makes of a Conv2d and the activation
-    behind it. It has the options of Conv2d, and `activation`, a name that `functional.conv2d` takes.
+    behind it. The attribute `activation` is a name that `functional.conv2d` takes.
+
+    in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode: as
+    of Conv2d.
 
     >>> net = nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU6()).eval()
     >>> nn.utils.fuse_(net)[0].activation
     'relu6'
     """
 
+    activation = "none"
+
+    def extra_repr(self) -> str:
+        """The options of the convolution, and the activation."""
+        return f"{super().extra_repr()}, activation={self.activation}"
+
     def forward(self, input: Tensor) -> Tensor:
+        """activation(conv(input))"""
         return functional.conv2d(
             input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
             activation=self.activation,
