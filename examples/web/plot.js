@@ -43,7 +43,7 @@ function drawLosses(canvas, losses, epochs, expected) {
   context.fillText('loss', 2, 9);
   context.textAlign = 'right';
   context.textBaseline = 'bottom';
-  context.fillText(steps.toLocaleString('en') + ' steps', width - right, height - 3);
+  if (expected > 0) context.fillText(steps.toLocaleString('en') + ' steps', width - right, height - 3);
 
   // The marks of epochs, as far as their texts have room, the last one first.
   let free = width;
