@@ -1,5 +1,6 @@
-# kiln_add_markdown_program(<name> <page> [FIRST]): makes a program and a test of every ```cpp block
-# of a Markdown page that holds `int main`; with FIRST, of the page's first ```cpp block alone.
+# kiln_add_markdown_program(<name> <page> [FIRST] [IN_ORDER]): makes a program and a test of every
+# ```cpp block of a Markdown page that holds `int main`; with FIRST, of the page's first ```cpp block
+# alone. With IN_ORDER the programs share a folder, and each runs after the one before it.
 #
 # The blocks are extracted while configuring, and a change of the page configures anew.
 function(kiln_add_markdown_program name page)
@@ -38,13 +39,23 @@ function(kiln_add_markdown_program name page)
     set(source "${CMAKE_CURRENT_BINARY_DIR}/markdown/${target}.cpp")
     file(CONFIGURE OUTPUT "${source}" CONTENT "${block}\n" @ONLY)
     add_executable(${target} "${source}")
-    target_link_libraries(${target} PRIVATE kiln::models kiln::onnx kiln::audio kiln_conformance kiln::kiln)
+    target_link_libraries(${target} PRIVATE kiln::models kiln::onnx kiln::pt2 kiln::audio kiln_conformance kiln::kiln)
     kiln_target_flags(${target})
     target_compile_options(${target} PRIVATE ${kiln_test_options})
     set(work "${CMAKE_CURRENT_BINARY_DIR}/markdown/${target}.run")
+    set(order "")
+    if("IN_ORDER" IN_LIST ARGN)
+      string(REPLACE "/" "_" folder "${name}")
+      set(work "${CMAKE_CURRENT_BINARY_DIR}/markdown/${folder}.run")
+      set(order FIXTURES_SETUP "${test}")
+      if(number GREATER 1)
+        list(APPEND order FIXTURES_REQUIRED "${before}")
+      endif()
+      set(before "${test}")
+    endif()
     file(MAKE_DIRECTORY "${work}")
     add_test(NAME "${test}" COMMAND ${target} WORKING_DIRECTORY "${work}")
-    kiln_test_properties("${test}" TIMEOUT 300)
+    kiln_test_properties("${test}" TIMEOUT 300 ${order})
     if("FIRST" IN_LIST ARGN)
       break()
     endif()

@@ -59,19 +59,43 @@ list(APPEND kiln_sources ${medium_sources} ${small_sources})
 
 # The sanitizers' builds are made for one run of the tests: files of these folders are compiled eight
 # at a time, in a fifth of the time. So names of anonymous namespaces differ within a folder.
+# The list of files is Kiln's own rather than CMake's, whose lists hold absolute paths: a second clone of a
+# checkout finds everything in ccache.
 function(kiln_compile_together target)
   foreach(folder backend/reference compile core graph nn optim tensor/complex tensor/elementwise
                  tensor/index tensor/linalg tensor/reduce tensor/shape vision)
-    file(GLOB found CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/${folder}/*.cpp")
-    list(REMOVE_ITEM found "${lapack_source}")
+    file(GLOB found CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
+         "${PROJECT_SOURCE_DIR}/kiln/${folder}/*.cpp")
     set(count 0)
+    set(group 0)
+    set(text "")
     foreach(source IN LISTS found)
-      math(EXPR group "${count} / 8")
-      set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${folder}/${group}")
+      get_source_file_property(options "${PROJECT_SOURCE_DIR}/${source}" COMPILE_OPTIONS)
+      get_source_file_property(definitions "${PROJECT_SOURCE_DIR}/${source}" COMPILE_DEFINITIONS)
+      if(options OR definitions)
+        continue()  # these have flags of their own
+      endif()
+      set_property(SOURCE "${PROJECT_SOURCE_DIR}/${source}" PROPERTY HEADER_FILE_ONLY ON)
+      string(APPEND text "#include \"${source}\"\n")
       math(EXPR count "${count} + 1")
+      if(count EQUAL 8)
+        kiln_write_group(${target} "${folder}" ${group} "${text}")
+        math(EXPR group "${group} + 1")
+        set(count 0)
+        set(text "")
+      endif()
     endforeach()
+    if(count GREATER 0)
+      kiln_write_group(${target} "${folder}" ${group} "${text}")
+    endif()
   endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   # GCC warns of a class with members of an unnamed namespace where its file is included.
   target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
+endfunction()
+
+function(kiln_write_group target folder group text)
+  string(REPLACE "/" "_" name "${folder}_${group}")
+  set(path "${PROJECT_BINARY_DIR}/together/${name}.cpp")
+  file(CONFIGURE OUTPUT "${path}" CONTENT "${text}" @ONLY)
+  target_sources(${target} PRIVATE "${path}")
 endfunction()

@@ -41,6 +41,7 @@
 #include "kiln/tensor/linalg/products.h"
 #include "kiln/tensor/nn/padding.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/tensor/pinned_memory.h"
 #include "kiln/tensor/random/random_ops.h"
 #include "kiln/tensor/reduce/cumulative.h"
 #include "kiln/tensor/reduce/reductions.h"

@@ -14,12 +14,12 @@ function cell(text) {
 BEGIN {
   print "# Backend ops"
   print ""
-  print "Written by `script/docs` from `kiln/backend/ops.def`; do not edit. A backend must provide every"
-  print "*required* op; a *fallback* is composed from others until the backend overrides it."
+  print "`script/docs` writes this page from `kiln/backend/ops.def`; do not edit it. A backend must have every"
+  print "*required* op. A *fallback* is composed from other ops, unless the backend overrides it."
   print ""
-  print "`F`, `I`, `B` and `Q` are the backend's float, int, bool and quantized tensors; `OptF` may be absent;"
-  print "`FList`, `IList` and `BList` are spans, and `FMut` is a span that the op writes. `FI`, `FF` and `FFF`"
-  print "are a pair or a tuple of tensors."
+  print "`F`, `I`, `B` and `Q` are the backend's float, int, bool and quantized tensors. An `OptF` may be absent."
+  print "`FList`, `IList` and `BList` are spans. The op writes into an `FMut`, which is a span, too. `FI`, `FF` and"
+  print "`FFF` are a pair or a tuple of tensors."
 }
 
 # The head of the file, and everything that is preprocessor.

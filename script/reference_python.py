@@ -46,6 +46,7 @@ NAMESPACES = [
     ("kiln.autograd.graph", "What an op saves for its gradient."),
     ("kiln.amp", "Mixed precision."),
     ("kiln.onnx", "ONNX files."),
+    ("kiln.export", "Programs that torch.export.save wrote."),
     ("kiln.record", "Records."),
     ("kiln.rl", "Reinforcement learning."),
     ("kiln.random", "Random numbers."),

@@ -109,17 +109,46 @@ struct FormulasNeural : FormulasScan<B> {
     if (!tracked(x, weight, bias)) {
       return {B::float_conv2d(in(x), in(weight), in(bias), options)};
     }
-    auto formula = [xs = Shape(B::shape(x->inner)), ws = Shape(B::shape(weight->inner)),
-                    x_ = save_if(has_node(weight), x), w_ = save_if(has_node(x), weight),
-                    options](P& p) {
-      const T& g = p.grad();
-      if (p.needs(0)) p.give(0, A::float_conv2d_input_grad(w_->get(p), g, xs, options));
-      if (p.needs(1)) p.give(1, A::float_conv2d_weight_grad(x_->get(p), g, ws, options));
-      if (p.needs(2)) p.give(2, A::float_sum(g, Dims{0, 2, 3}, false));
-    };
+    auto formula = [conv = Conv2dOperands(x, weight, options)](P& p) { conv.give(p, p.grad()); };
     auto to = edges(x, weight, bias);
     return attach("conv2d", B::float_conv2d(in(x), in(weight), in(bias), options), std::move(to),
                   std::move(formula));
+  }
+  // Fused where the gradient can do without what the activation was given.
+  static T float_conv2d_activation(F x, F weight, const T* bias, const T* residual,
+                                   Activation activation, const ConvOptions& options) {
+    if (!tracked(x, weight, bias, residual)) {
+      return {B::float_conv2d_activation(in(x), in(weight), in(bias), in(residual), activation,
+                                         options)};
+    }
+    const bool from_output = activation == Activation::none || activation == Activation::relu ||
+                             activation == Activation::tanh || activation == Activation::sigmoid;
+    if (!from_output) {
+      T out = A::float_conv2d(x, weight, bias, options);
+      if (residual != nullptr) out = A::float_add(std::move(out), *residual);
+      return activated<A>(std::move(out), activation);
+    }
+    auto to = edges(x, weight, bias, residual);
+    Conv2dOperands conv(x, weight, options);
+    Inner out =
+        B::float_conv2d_activation(in(x), in(weight), in(bias), in(residual), activation, options);
+    if (activation == Activation::none) {
+      auto formula = [conv = std::move(conv)](P& p) {
+        const T g = p.take();
+        if (p.needs(3)) p.give(3, g);
+        conv.give(p, g);
+      };
+      return attach("conv2d", std::move(out), std::move(to), std::move(formula));
+    }
+    auto formula = [conv = std::move(conv), y_ = save_output(out), activation](P& p) {
+      const T y = y_.get(p);
+      const T g = activation == Activation::relu   ? A::float_relu_backward(p.take(), y)
+                  : activation == Activation::tanh ? A::float_tanh_backward(p.take(), y)
+                                                   : A::float_sigmoid_backward(p.take(), y);
+      if (p.needs(3)) p.give(3, g);
+      conv.give(p, g);
+    };
+    return attach("conv2d", std::move(out), std::move(to), std::move(formula));
   }
   static T float_conv2d_input_grad(F weight, F g, const Shape& x_shape,
                                    const ConvOptions& options) {
@@ -359,6 +388,27 @@ struct FormulasNeural : FormulasScan<B> {
   }
 
  private:
+  // What the gradients of conv2d need of its operands.
+  struct Conv2dOperands {
+    Conv2dOperands(const F& x, const F& weight, const ConvOptions& o)
+        : xs(B::shape(x->inner)),
+          ws(B::shape(weight->inner)),
+          options(o),
+          x_(save_if(has_node(weight), x)),
+          w_(save_if(has_node(x), weight)) {}
+
+    // From g, the gradient of conv2d(x, weight, bias), to edges 0 to 2.
+    void give(P& p, const T& g) const {
+      if (p.needs(0)) p.give(0, A::float_conv2d_input_grad(w_->get(p), g, xs, options));
+      if (p.needs(1)) p.give(1, A::float_conv2d_weight_grad(x_->get(p), g, ws, options));
+      if (p.needs(2)) p.give(2, A::float_sum(g, Dims{0, 2, 3}, false));
+    }
+
+    Shape xs, ws;
+    ConvOptions options;
+    std::optional<SavedInput<B>> x_, w_;
+  };
+
   template <class X>
   static std::vector<Inner> inners(std::span<X> xs) {
     std::vector<Inner> out;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "kiln/backend/functions.h"
 #include "kiln/backend/options.h"
 
 namespace kiln {
@@ -25,6 +26,12 @@ FloatTensor activated(FloatTensor x, Activation activation) {
       return X::float_tanh(std::move(x));
     case Activation::sigmoid:
       return X::float_sigmoid(std::move(x));
+    case Activation::relu6:
+      return X::float_unary(std::move(x), UnaryFunction{UnaryFunction::Type::hardtanh, 0.0, 6.0});
+    case Activation::hardswish:
+      return X::float_unary(std::move(x), UnaryFunction{UnaryFunction::Type::hardswish});
+    case Activation::hardsigmoid:
+      return X::float_unary(std::move(x), UnaryFunction{UnaryFunction::Type::hardsigmoid});
   }
   return x;
 }

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "kiln/backend/activated.h"
 #include "kiln/backend/defaults_support.h"
 
 namespace kiln::defaults {
@@ -31,6 +32,15 @@ struct WindowDefaults {
           X::float_add(std::move(out), X::float_reshape(widen<X>(*bias), Shape{1, conv.out, 1, 1}));
     }
     return narrow<X>(std::move(out), X::dtype(x));
+  }
+
+  template <class X = Bk>
+  static FloatOf<X> float_conv2d_activation(const FloatOf<X>& x, const FloatOf<X>& weight,
+                                            const FloatOf<X>* bias, const FloatOf<X>* residual,
+                                            Activation activation, const ConvOptions& options) {
+    FloatOf<X> out = X::float_conv2d(x, weight, bias, options);
+    if (residual != nullptr) out = X::float_add(std::move(out), *residual);
+    return activated<X>(std::move(out), activation);
   }
 
   template <class X = Bk>

@@ -39,7 +39,18 @@ int64_t pool_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t pad
                          int64_t dilation, bool ceil_mode);
 
 // What a linear layer applies to its result. gelu_tanh is the tanh approximation of gelu.
-enum class Activation : uint8_t { none, relu, gelu, gelu_tanh, silu, tanh, sigmoid };
+enum class Activation : uint8_t {
+  none,
+  relu,
+  gelu,
+  gelu_tanh,
+  silu,
+  tanh,
+  sigmoid,
+  relu6,
+  hardswish,
+  hardsigmoid,
+};
 
 // What becomes of elements that are scattered to one place.
 enum class ScatterReduction : uint8_t { prod, amax, amin };

@@ -79,6 +79,13 @@ class Compiled {
   // How many variants there are, and how many calls were replayed, captured and eager.
   struct Counts {
     int64_t variants = 0, replayed = 0, captured = 0, eager = 0;
+    Counts& operator+=(const Counts& other) {
+      variants += other.variants;
+      replayed += other.replayed;
+      captured += other.captured;
+      eager += other.eager;
+      return *this;
+    }
   };
   Counts counts() const;
   // Forgets what was captured.
@@ -128,13 +135,7 @@ class CompiledFunction {
   std::string to_dot() const { return text(&Compiled::to_dot); }
   Compiled::Counts counts() const {
     Compiled::Counts sum;
-    for (const auto& [arity, compiled] : *compiled_) {
-      const Compiled::Counts one = compiled->counts();
-      sum.variants += one.variants;
-      sum.replayed += one.replayed;
-      sum.captured += one.captured;
-      sum.eager += one.eager;
-    }
+    for (const auto& [arity, compiled] : *compiled_) sum += compiled->counts();
     return sum;
   }
   void reset() const { compiled_->clear(); }

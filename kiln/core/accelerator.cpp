@@ -1,5 +1,6 @@
 #include "kiln/core/accelerator.h"
 
+#include <atomic>
 #include <utility>
 
 #include <dlfcn.h>
@@ -49,13 +50,22 @@ Opened open_plugin(const char* runtime) {
 
 constexpr const char* kNames[] = {"opencl", "cuda"};
 
+// Those with a device.
+constinit std::atomic<const detail::GpuPlugin*> known[2] = {};
+
+Opened open_named(int which) {
+  Opened out = open_plugin(kNames[which]);
+  if (out.plugin != nullptr && out.absence.empty()) known[which].store(out.plugin);
+  return out;
+}
+
 // Each is opened when it is first asked for.
 const Opened& opened(int which) {
   if (which == 0) {
-    static const Opened& instance = *new Opened(open_plugin(kNames[0]));
+    static const Opened& instance = *new Opened(open_named(0));
     return instance;
   }
-  static const Opened& instance = *new Opened(open_plugin(kNames[1]));
+  static const Opened& instance = *new Opened(open_named(1));
   return instance;
 }
 
@@ -123,6 +133,7 @@ double Event::milliseconds_since(const Event& earlier) const {
   DeviceProperties device_properties(int index) { return plugin(which).properties(index); }        \
   void synchronize(int index) { plugin(which).synchronize(index); }                                \
   MemoryStats memory_stats(int index) { return plugin(which).memory_stats(index); }                \
+  MemoryStats pinned_memory_stats(int index) { return plugin(which).pinned_memory_stats(index); }  \
   void reset_memory_stats(int index) { plugin(which).reset_memory_stats(index); }                  \
   void empty_cache(int index) { plugin(which).empty_cache(index); }                                \
   void set_memory_limit(size_t bytes, int index) { plugin(which).set_memory_limit(bytes, index); } \
@@ -138,6 +149,13 @@ KILN_ACCELERATOR(cuda, 1)
 const detail::GpuPlugin* detail::gpu_plugin(std::string_view name) {
   for (int which = 0; which < 2; ++which) {
     if (name == kNames[which] && count(which) > 0) return opened(which).plugin;
+  }
+  return nullptr;
+}
+
+const detail::GpuPlugin* detail::opened_gpu_plugin(std::string_view name) {
+  for (int which = 0; which < 2; ++which) {
+    if (name == kNames[which]) return known[which].load();
   }
   return nullptr;
 }

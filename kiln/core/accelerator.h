@@ -12,7 +12,11 @@
 #include <string_view>
 
 #include "kiln/core/allocator.h"
+#include "kiln/core/storage.h"
 
+namespace kiln {
+class TensorData;
+}
 namespace kiln::detail {
 struct GpuPlugin;
 }
@@ -78,8 +82,10 @@ class Event {
   void synchronize(int index = 0);                                                              \
   /* As kiln::memory_stats(), of the device's memory. */                                        \
   MemoryStats memory_stats(int index = 0);                                                      \
+  /* The same of the host's memory that pin_memory() and copies without waiting take. */        \
+  MemoryStats pinned_memory_stats(int index = 0);                                               \
   void reset_memory_stats(int index = 0);                                                       \
-  /* Gives the driver back what was freed and kept. */                                          \
+  /* Gives the driver back what was freed and kept, of both kinds. */                           \
   void empty_cache(int index = 0);                                                              \
   /* The most that may be allocated, kept blocks included; what needs more is a ValueError. */  \
   void set_memory_limit(size_t bytes, int index = 0);                                           \
@@ -116,6 +122,17 @@ struct GpuPlugin {
   // Of a primitive of this runtime (a TensorBase): the address of its first element, when all that
   // writes to it is done. Throws DeviceError where memory has no addresses.
   void* (*address)(const void*);
+
+  // Whether the device is the host's processor, whose memory needs no copies.
+  bool (*is_processor)(int);
+  // Memory that the driver keeps in place; null where there is none left.
+  Handle<Storage> (*allocate_pinned)(size_t, int);
+  bool (*is_pinned)(const void* address, size_t bytes);
+  MemoryStats (*pinned_memory_stats)(int);
+  // Between a row-major primitive of this runtime and pinned memory of it: false where one of the
+  // two is none, else the copy is enqueued. `data`'s memory is kept until it is done.
+  bool (*write_pinned)(const void* primitive, const TensorData& data);
+  bool (*read_pinned)(const void* primitive, const TensorData& data);
 };
 using OpenGpuPlugin = const GpuPlugin* (*)(const char* version, const char* runtime);
 
@@ -125,5 +142,7 @@ bool open_device_plugin(std::string_view name);
 
 // Null for a name of no runtime, or where there is no device of it.
 const GpuPlugin* gpu_plugin(std::string_view name);
+// Null also where nothing has asked for a device of that name yet.
+const GpuPlugin* opened_gpu_plugin(std::string_view name);
 
 }  // namespace kiln::detail

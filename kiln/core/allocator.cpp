@@ -17,6 +17,7 @@
 #include "kiln/core/error.h"
 #include "kiln/core/fork.h"
 #include "kiln/core/guard_allocator.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/memory_limit.h"
 #include "kiln/core/system_limits.h"
 #include "kiln/core/system_memory.h"
@@ -363,6 +364,7 @@ void reset_memory_stats() {
 }
 
 void empty_cache() {
+  drop_all_kept();
   block_pool.epoch.fetch_add(1, std::memory_order_release);
   own_front();
   block_pool.trim(0);

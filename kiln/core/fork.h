@@ -26,6 +26,7 @@ enum class ForkOrder : uint8_t {
   warnings,
   view_histories,
   exchanges,
+  kept_data,
   thread_pool,
   loops,
   fronts,

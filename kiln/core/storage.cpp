@@ -4,6 +4,7 @@
 #include <new>
 
 #include "kiln/core/allocator.h"
+#include "kiln/core/kept_data.h"
 
 namespace kiln {
 namespace {
@@ -47,10 +48,13 @@ Handle<Storage> Storage::borrow(void* data, size_t bytes, void (*release)(void*)
   auto* storage = ::new (header) Storage(data, bytes, 0);
   storage->release_ = release;
   storage->context_ = context;
-  return Handle<Storage>::adopt(storage);
+  auto handle = Handle<Storage>::adopt(storage);
+  detail::stop_keeping(*storage);
+  return handle;
 }
 
 void Storage::destroy() noexcept {
+  detail::drop_kept(*this);
   void* const data = data_;
   const size_t block = block_;
   void (*const release)(void*) = release_;

@@ -7,6 +7,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/pinned_memory.h"
 
 namespace kiln::data::detail {
 
@@ -68,6 +69,16 @@ Batch BatchMaker::make_each(std::span<const int64_t> indices, int64_t& at) const
   return options_.collate ? options_.collate(examples) : collate(examples);
 }
 
+Batch BatchMaker::pinned(Batch batch) const {
+  if (!options_.pin_memory) return batch;
+  std::optional<Device> device;
+  if (!options_.pin_memory_device.empty()) device = Device(options_.pin_memory_device);
+  for (Tensor& x : batch) {
+    if (x.defined() && x.device() == Device(kCpu)) x = pin_memory(x, device);
+  }
+  return batch;
+}
+
 Batch BatchMaker::make(int64_t batch) const {
   const NoGradGuard no_grad;
   const auto begin = static_cast<size_t>(batch * options_.batch_size);
@@ -77,9 +88,9 @@ Batch BatchMaker::make(int64_t batch) const {
   try {
     // Without anything to do for single samples the dataset may gather them its own way.
     if (!options_.transform && !options_.collate) {
-      if (std::optional<Batch> made = dataset_->gather(indices)) return std::move(*made);
+      if (std::optional<Batch> made = dataset_->gather(indices)) return pinned(std::move(*made));
     }
-    return make_each(indices, at);
+    return pinned(make_each(indices, at));
   } catch (...) {
     const std::string sample = at == kWholeBatch ? "" : concat("sample ", at, " of ");
     rethrow_with(concat("DataLoader: ", sample, "batch ", batch, " of epoch ", epoch_, ": "));

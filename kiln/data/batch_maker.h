@@ -20,6 +20,7 @@ class BatchMaker {
 
  private:
   Example make_example(int64_t index) const;
+  Batch pinned(Batch batch) const;
   Batch make_each(std::span<const int64_t> indices, int64_t& at) const;
 
   DatasetHandle dataset_;

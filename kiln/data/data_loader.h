@@ -6,6 +6,7 @@
 #include <iterator>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "kiln/data/dataset.h"
 #include "kiln/data/sample_random.h"
@@ -31,6 +32,10 @@ struct DataLoaderOptions {
   std::function<Batch(std::span<const Example>)> collate = {};
   // Which samples, in which order; not together with shuffle.
   std::shared_ptr<const Sampler> sampler = {};
+  // Batches come in pinned memory (pin_memory()) of this device's driver: "cuda", "opencl:1";
+  // empty: of the first GPU. Where there is no GPU that changes nothing.
+  bool pin_memory = false;
+  std::string pin_memory_device = {};
 };
 
 // for (const auto& [images, labels] : loader) ...   is one epoch; the next such loop is the next

@@ -37,7 +37,8 @@ const char* const kIntFunctions[] = {
 #define KILN_INT_FUNCTION(type, ...) #type,
 #include "kiln/backend/functions.def"
 };
-const char* const kActivations[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"};
+const char* const kActivations[] = {"none", "relu",    "gelu",  "gelu_tanh", "silu",
+                                    "tanh", "sigmoid", "relu6", "hardswish", "hardsigmoid"};
 const char* const kReductions[] = {"prod", "amax", "amin"};
 const char* const kEdges[] = {"reflect", "replicate", "circular"};
 const char* const kDistributions[] = {"uniform", "normal", "bernoulli", "exponential", "integers"};

@@ -56,6 +56,7 @@ int64_t flops_of(const Graph& graph, const Node& node) {
     case kRow_float_linear_quantized:
       return (2 * shape_of(graph, node, 0).back() + 1) * out;
     case kRow_float_conv2d:
+    case kRow_float_conv2d_activation:
       return 2 * out *
              (numel_of(graph, node, 1) / std::max<int64_t>(1, shape_of(graph, node, 1)[0]));
     case kRow_float_conv2d_input_grad: {  // of the weight and the output's gradient

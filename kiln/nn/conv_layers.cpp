@@ -78,8 +78,9 @@ Tensor ConvNdLayer::forward(const Tensor& x) const {
     input = detail::padded_by_mode(x, w.shape(), o.dilation.values(), o.padding, o.padding_mode);
     padding = 0;
   }
-  const auto conv = dims_ == 1 ? F::conv1d : F::conv3d;
-  return conv(input, w, bias, o.stride.sizes(), padding, o.dilation.sizes(), o.groups);
+  const Sizes stride = o.stride.sizes(), dilation = o.dilation.sizes();
+  return dims_ == 1 ? F::conv1d(input, w, bias, stride, padding, dilation, o.groups)
+                    : F::conv3d(input, w, bias, stride, padding, dilation, o.groups);
 }
 
 void ConvNdLayer::reset_parameters() {

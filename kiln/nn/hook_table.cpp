@@ -30,10 +30,13 @@ void HookTable::assign(const HookTable& other) {
   state_dict_post.assign(other.state_dict_post);
   load_pre.assign(other.load_pre);
   load_post.assign(other.load_post);
-  value = static_cast<uint32_t>(call.size());
+  value = static_cast<uint32_t>(call.size() + (replacement() != nullptr ? 1 : 0));
 }
 
-void HookTable::clear() { assign(HookTable()); }
+void HookTable::clear() {
+  replace_forward(nullptr);
+  assign(HookTable());
+}
 
 namespace {
 

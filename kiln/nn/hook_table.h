@@ -111,6 +111,17 @@ struct HookTable final : HookCount {
   HookList<LoadStateDictPostHook> load_post;
   std::atomic<Module*> owner{nullptr};  // null when it is gone
 
+  // What takes forward's place; null when nothing does. A copy of the module has none.
+  std::shared_ptr<ForwardReplacement> replacement() const {
+    const std::lock_guard lock(mutex_);
+    return replacement_;
+  }
+  void replace_forward(std::shared_ptr<ForwardReplacement> by) {
+    const std::lock_guard lock(mutex_);
+    if ((by != nullptr) != (replacement_ != nullptr)) value += by != nullptr ? 1 : -1;
+    replacement_.swap(by);
+  }
+
   void assign(const HookTable& other);
   // Drops all hooks: a hook may own the handle that owns this table.
   void clear();
@@ -121,6 +132,10 @@ struct HookTable final : HookCount {
   }
   // The module's table, made now if it has to be.
   static HookTable& ensure(const Module& module) { return module.hook_table(); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<ForwardReplacement> replacement_;
 };
 
 }  // namespace kiln::nn::detail

@@ -34,8 +34,13 @@
 #include "kiln/nn/registered.h"
 #include "kiln/nn/state_dict.h"
 
+namespace kiln {
+struct CompileOptions;
+}
+
 namespace kiln::nn {
 
+class CompiledCalls;
 class ModuleMapper;
 class ModuleVisitor;
 class Record;
@@ -283,7 +288,19 @@ class Module {
   HookHandle register_state_dict_post_hook(StateDictHook hook);
   HookHandle register_load_state_dict_pre_hook(LoadStateDictPreHook hook);
   HookHandle register_load_state_dict_post_hook(LoadStateDictPostHook hook);
-  // Whether a call has hooks to run.
+
+  // ---- Compiling (kiln/compile/module_compile.h, docs/graphs.md)
+
+  // Calls of this module are captured and replayed from now on, as kiln::compile does it: for a
+  // forward of tensors that gives a tensor, or a pair, tuple, vector or array of tensors; calls of
+  // any other are computed as before. Hooks run as before, around the replay. State dicts,
+  // parameters and parts stay as they are. A copy of the module is not compiled.
+  Module& compile();
+  Module& compile(const CompileOptions& options);
+  // What was captured; null before compile().
+  CompiledCalls* compiled() const;
+
+  // Whether a call has hooks to run, or a replacement of forward.
   bool has_forward_hooks() const {
     const detail::HookCount* own = hooks_.load(std::memory_order_relaxed);
     return (own != nullptr && own->value.load(std::memory_order_relaxed) != 0) ||
@@ -403,12 +420,13 @@ decltype(auto) call(M& module, Args&&... args) {
     if (!module.has_forward_hooks()) [[likely]] {
       return module.forward(std::forward<Args>(args)...);
     }
+    using Result = decltype(module.forward(std::forward<Args>(args)...));
     return call_with_hooks(
         const_cast<std::remove_const_t<M>&>(module),
         [&module](auto&&... held) -> decltype(auto) {
           return module.forward(std::forward<decltype(held)>(held)...);
         },
-        std::forward<Args>(args)...);
+        tensor_forward<M, Result, Args...>(), std::forward<Args>(args)...);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/interop.h"
+#include "kiln/tensor/pinned_memory.h"
 
 namespace kiln::nn {
 namespace {
@@ -30,6 +31,7 @@ struct Target {
   bool all_kinds = false;  // integers and bools are cast too
   MemoryFormat format = MemoryFormat::preserve_format;
   bool without_values = false;
+  bool non_blocking = false;
 
   bool casts(DType from) const {
     return dtype && *dtype != from && (all_kinds || has_gradients(from));
@@ -39,7 +41,10 @@ struct Target {
     const DType to_dtype = casts(x.dtype()) ? *dtype : x.dtype();
     if (without_values) return empty(x.shape(), {.dtype = to_dtype, .device = to_device});
     Tensor out = x;
-    if (to_device != x.device() || to_dtype != x.dtype()) out = x.detach().to(to_device, to_dtype);
+    if (to_dtype != x.dtype()) out = x.detach().to(to_dtype);
+    if (to_device != x.device()) {
+      out = non_blocking ? to_non_blocking(out.detach(), to_device) : out.detach().to(to_device);
+    }
     return in_format(out, format);
   }
 };
@@ -129,14 +134,14 @@ Module& Module::to(DType dtype, bool) {
   return *this;
 }
 
-Module& Module::to(Device device, bool) {
-  convert(*this, {.device = device, .dtype = {}});
+Module& Module::to(Device device, bool non_blocking) {
+  convert(*this, {.device = device, .dtype = {}, .non_blocking = non_blocking});
   return *this;
 }
 
-Module& Module::to(Device device, DType dtype, bool) {
+Module& Module::to(Device device, DType dtype, bool non_blocking) {
   check_floating(dtype);
-  convert(*this, {.device = device, .dtype = dtype});
+  convert(*this, {.device = device, .dtype = dtype, .non_blocking = non_blocking});
   return *this;
 }
 

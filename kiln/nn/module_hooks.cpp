@@ -40,9 +40,9 @@ class HookedCall {
     if (HookTable* own = HookTable::of(module)) own_ = Handle<HookTable>::share(own);
   }
 
-  HookValue run(const std::function<HookValue()>& forward) {
+  HookValue run(const std::function<HookValue()>& forward, const TensorForward* tensors) {
     try {
-      run_inner(forward);
+      run_inner(forward, tensors);
     } catch (...) {
       run_always_called();
       throw;
@@ -60,7 +60,15 @@ class HookedCall {
     for_each_hook(own, [&](const auto& entry) { call(entry, false); });
   }
 
-  void run_inner(const std::function<HookValue()>& forward) {
+  HookValue call(const std::function<HookValue()>& forward, const TensorForward* tensors) {
+    if (const auto replacement = own_ ? own_->replacement() : nullptr) {
+      HookValue output = replacement->call(module_, args_, tensors);
+      if (output.has_value()) return output;
+    }
+    return forward();
+  }
+
+  void run_inner(const std::function<HookValue()>& forward, const TensorForward* tensors) {
     BackwardHooks hooks;
     each(&CallHooks::backward_pre,
          [&](const auto& entry, bool) { hooks.pre.push_back(entry.hook); });
@@ -74,7 +82,7 @@ class HookedCall {
     const std::vector<BackwardHook> deprecated = std::move(hooks.deprecated);
     std::shared_ptr<BackwardCall> backward;
     if (full) backward = BackwardCall::begin(module_, std::move(hooks), args_);
-    output_ = forward();
+    output_ = call(forward, tensors);
     each(&CallHooks::forward, [&](const auto& entry, bool global) {
       if (entry.always_call) called_.insert({global, entry.id});
       entry.hook(module_, args_, output_);
@@ -112,8 +120,9 @@ class HookedCall {
 
 }  // namespace
 
-HookValue call_module(Module& module, HookArgs& args, const std::function<HookValue()>& forward) {
-  return HookedCall(module, args).run(forward);
+HookValue call_module(Module& module, HookArgs& args, const std::function<HookValue()>& forward,
+                      const TensorForward* tensors) {
+  return HookedCall(module, args).run(forward, tensors);
 }
 
 }  // namespace detail

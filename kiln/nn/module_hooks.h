@@ -114,9 +114,27 @@ struct HookCount : RefCounted {
 };
 extern std::atomic<uint32_t> global_hook_count;
 
+// A forward of tensors that gives tensors, for what keeps it beyond one call: as a function of
+// lists, and the result that a list stands for, which the value owns.
+struct TensorForward {
+  size_t args;
+  std::vector<Tensor> (*forward)(Module& module, const std::vector<Tensor>& args);
+  HookValue (*result)(std::vector<Tensor> list);
+};
+
+// What takes the place of forward in each call of a module (Module::compile).
+class ForwardReplacement {
+ public:
+  virtual ~ForwardReplacement() = default;
+  // The result of the call; no value when forward is to be called as it is. `tensors` is null for
+  // a forward whose arguments or result are not tensors alone.
+  virtual HookValue call(Module& module, const HookArgs& args, const TensorForward* tensors) = 0;
+};
+
 // Calls forward() between the hooks of the module and the global ones. `args` refers to what
 // forward will use; forward returns its result, by reference or owned, or no value for void.
-HookValue call_module(Module& module, HookArgs& args, const std::function<HookValue()>& forward);
+HookValue call_module(Module& module, HookArgs& args, const std::function<HookValue()>& forward,
+                      const TensorForward* tensors = nullptr);
 
 [[noreturn]] void throw_argument_count(const Module& module, size_t got, size_t expected);
 [[noreturn]] void throw_replaced(const Module& module, const char* what);
@@ -127,6 +145,48 @@ using HeldArgument =
     std::conditional_t<std::is_same_v<D, Tensor> || std::is_same_v<D, Arg<Tensor>> ||
                            std::is_same_v<D, Param<Tensor>> || std::is_same_v<D, Buffer>,
                        Tensor, A&&>;
+
+template <class T>
+inline constexpr bool is_of_tensors = std::is_same_v<T, Tensor>;
+template <>
+inline constexpr bool is_of_tensors<std::vector<Tensor>> = true;
+template <size_t N>
+inline constexpr bool is_of_tensors<std::array<Tensor, N>> = true;
+template <class A, class B>
+inline constexpr bool is_of_tensors<std::pair<A, B>> =
+    std::is_same_v<A, Tensor> && std::is_same_v<B, Tensor>;
+template <class... T>
+inline constexpr bool is_of_tensors<std::tuple<T...>> = (std::is_same_v<T, Tensor> && ...);
+
+template <class M, class Result, class... Args>
+const TensorForward* tensor_forward() {
+  if constexpr (is_of_tensors<Result> && (std::is_same_v<HeldArgument<Args>, Tensor> && ...)) {
+    static constexpr TensorForward kForward{
+        sizeof...(Args),
+        [](Module& module, const std::vector<Tensor>& args) {
+          std::vector<Tensor> held = args;
+          auto result = [&]<size_t... i>(std::index_sequence<i...>) {
+            return static_cast<M&>(module).forward(held[i]...);
+          }(std::index_sequence_for<Args...>{});
+          std::vector<Tensor> list;
+          for (Tensor* x : HookValue(result).elements()) list.push_back(std::move(*x));
+          return list;
+        },
+        [](std::vector<Tensor> list) {
+          Result result;
+          if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
+            result = std::move(list);
+          } else {
+            size_t i = 0;
+            for (Tensor* x : HookValue(result).elements()) *x = std::move(list[i++]);
+          }
+          return HookValue::own(std::move(result));
+        }};
+    return &kForward;
+  } else {
+    return nullptr;
+  }
+}
 
 // Takes over what a hook put in the place of a value.
 template <class T>
@@ -144,6 +204,7 @@ void take_back(const Module& module, const HookValue& from, T& to, const char* w
 // The call that KILN_MODULE writes. Out of line, so that a call without hooks stays small.
 template <class Forward, class... Args>
 [[gnu::noinline, gnu::cold]] decltype(auto) call_with_hooks(Module& module, Forward forward,
+                                                            const TensorForward* tensors,
                                                             Args&&... args) {
   std::tuple<HeldArgument<Args>...> held(static_cast<HeldArgument<Args>>(args)...);
   HookArgs values;
@@ -179,10 +240,16 @@ template <class Forward, class... Args>
     return static_cast<Result>(*result);
   } else {
     std::optional<Result> result;
-    const HookValue output = call_module(module, values, [&] {
-      result.emplace(call());
-      return HookValue(*result);
-    });
+    const HookValue output = call_module(
+        module, values,
+        [&] {
+          result.emplace(call());
+          return HookValue(*result);
+        },
+        tensors);
+    if constexpr (is_of_tensors<Result>) {
+      if (!result) result.emplace();  // forward was not called: the output is another's
+    }
     take_back(module, output, *result, "the result");
     return Result(std::move(*result));
   }

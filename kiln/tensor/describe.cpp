@@ -3,6 +3,7 @@
 #include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_tensor.h"
 #include "kiln/backend/meta/meta_tensor.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/ops.h"
@@ -88,6 +89,7 @@ void* Tensor::data_ptr(DType expected) const {
     throw_error<DTypeError>("data_ptr: wrong type; got a pointer to ", expected,
                             " for a tensor of ", state_of(*this).dtype());
   }
+  detail::stop_keeping(*host.storage());
   return host.data();
 }
 

@@ -5,6 +5,7 @@
 #include "kiln/backend/host_tensor.h"
 #include "kiln/backend/meta/meta_tensor.h"
 #include "kiln/core/accelerator.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/graph/capture.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -50,13 +51,16 @@ Tensor from_blob(void* data, const Shape& shape, const Strides& strides, DType d
 
 void* data(const Tensor& x) {
   graph::note_read("data_ptr", parts_or_value("data_ptr", x).inner);
-  return host_of("data_ptr", x).data();
+  const HostTensor& host = host_of("data_ptr", x);
+  detail::stop_keeping(*host.storage());
+  return host.data();
 }
 
 Memory memory(const char* op, const Tensor& x) {
   const HostTensor& host = host_of(op, x);
   graph::note_read(op, parts_or_value(op, x).inner);
   const TensorImpl& state = state_of(x);
+  detail::stop_keeping(*host.storage());
   return {host.data(), state.shape(), x.stride(), state.dtype(), host.storage()};
 }
 void* device_address(const char* op, const Tensor& x) {

@@ -151,6 +151,7 @@ newaxis = None
 if TYPE_CHECKING:
     from . import (
         audio as audio,
+        export as export,
         metrics as metrics,
         models as models,
         onnx as onnx,
@@ -162,7 +163,7 @@ else:
 
     def __getattr__(name):
         # What most programs do not need.
-        if name in ("audio", "metrics", "models", "onnx", "rl", "train", "vision"):
+        if name in ("audio", "export", "metrics", "models", "onnx", "rl", "train", "vision"):
             from importlib import import_module
 
             return import_module(f".{name}", __name__)

@@ -196,7 +196,7 @@ def new_tensor(
     >>> kiln.zeros(1, dtype=kiln.float64).new_tensor([1, 2])
     tensor([1., 2.], dtype=kiln.float64)
     """
-    return _C.tensor(data, layout=layout, **_like(self, dtype, device, requires_grad))
+    return _C.tensor(data, layout=layout, pin_memory=pin_memory, **_like(self, dtype, device, requires_grad))
 
 
 def new_full(
@@ -215,7 +215,7 @@ def new_full(
     >>> kiln.zeros(1).new_full((2,), 7)
     tensor([7., 7.])
     """
-    return _C.full(size, fill_value, layout=layout, **_like(self, dtype, device, requires_grad))
+    return _C.full(size, fill_value, layout=layout, pin_memory=pin_memory, **_like(self, dtype, device, requires_grad))
 
 
 def new_zeros(
@@ -234,7 +234,7 @@ def new_zeros(
     tensor([0, 0])
     """
     options = _like(self, dtype, device, requires_grad)
-    return _C.zeros(_shape(args, size), layout=layout, **options)
+    return _C.zeros(_shape(args, size), layout=layout, pin_memory=pin_memory, **options)
 
 
 def new_ones(
@@ -253,7 +253,7 @@ def new_ones(
     tensor([1, 1])
     """
     options = _like(self, dtype, device, requires_grad)
-    return _C.ones(_shape(args, size), layout=layout, **options)
+    return _C.ones(_shape(args, size), layout=layout, pin_memory=pin_memory, **options)
 
 
 def new_empty(
@@ -272,7 +272,7 @@ def new_empty(
     kiln.int64
     """
     options = _like(self, dtype, device, requires_grad)
-    return _C.empty(_shape(args, size), layout=layout, **options)
+    return _C.empty(_shape(args, size), layout=layout, pin_memory=pin_memory, **options)
 
 
 for _method in (

@@ -205,6 +205,15 @@ def _with_second(op, words, args, kwargs):
     return [*before, words[second]]
 
 
+def _pin(x):
+    """x in pinned memory, as it lies."""
+    if x.is_contiguous():
+        return x.pin_memory()
+    last = sum((n - 1) * step for n, step in zip(x.shape, x.stride())) if x.numel() else -1
+    memory = _C.empty(last + 1, dtype=x.dtype, device=x.device).pin_memory()
+    return memory.as_strided(x.shape, x.stride()).copy_(x)
+
+
 def _call(function, words, args, kwargs):
     """function(*args, **kwargs), where `words` are keywords of this file."""
     op = function.__name__
@@ -223,7 +232,12 @@ def _call(function, words, args, kwargs):
     if out is not None:
         return _call_with_out(function, out, args, kwargs)
     requires_grad = kwargs.pop("requires_grad", False) if memory_format in _LAST else None
+    pinned = bool(words.get("pin_memory"))
+    if pinned and requires_grad is None:
+        requires_grad = kwargs.pop("requires_grad", False)  # of the pinned tensor, which is a leaf
     result = _in_format(op, function(*args, **kwargs), memory_format)
+    if pinned:
+        result = _pin(result)
     return result.requires_grad_() if requires_grad else result
 
 

@@ -23,32 +23,6 @@ def is_inference(self: Tensor) -> bool:
     return False
 
 
-def _known(device):
-    if device is not None:
-        _C.device(device)  # raises where there is none of that name
-
-
-def is_pinned(self: Tensor, device: DeviceLike | None = None) -> bool:
-    """False: memory of the host is the only kind there is. Raises DeviceError for no device.
-
-    >>> kiln.zeros(1).is_pinned()
-    False
-    """
-    _known(device)
-    return False
-
-
-def pin_memory(self: Tensor, device: DeviceLike | None = None) -> Tensor:
-    """The tensor itself: no other device reads its memory. Raises DeviceError for no device.
-
-    >>> x = kiln.zeros(1)
-    >>> x.pin_memory() is x
-    True
-    """
-    _known(device)
-    return self
-
-
 def to_dense(
     self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None
 ) -> Tensor:
@@ -163,6 +137,7 @@ def new_empty_strided(
         dtype=self.dtype if dtype is None else dtype,
         device=self.device if device is None else device,
         requires_grad=requires_grad,
+        pin_memory=pin_memory,
     )
 
 
@@ -243,7 +218,7 @@ def as_strided_scatter(
 
 
 for _method in (
-    untyped_storage, as_strided_scatter, is_inference, is_pinned, pin_memory, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
+    untyped_storage, as_strided_scatter, is_inference, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
     apply_, map_, type, narrow_copy, new_empty_strided, hardshrink, prelu, nonzero_static,
 ):  # fmt: skip
     if not hasattr(_C.Tensor, _method.__name__):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from . import _C, errors, nn
 from ._graph_model import GraphModel, capture
+from ._read_model import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +85,7 @@ class Model(nn.Module):
         object.__setattr__(self, "_read", read)
         places = []
         for name, value in read.named_parameters():
-            module, key = _place(self, name)
+            module, key = place(self, name)
             module.register_parameter(key, nn.Parameter(value))
             places.append((module, key))
         object.__setattr__(self, "_places", places)
@@ -115,27 +116,6 @@ class Model(nn.Module):
         weights = [getattr(module, key) for module, key in self._places]
         outputs = self._read.run(list(inputs), weights)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-
-def _place(module, name):
-    """The module and the key for a weight: those of its name where that makes modules."""
-    *path, key = name.split(".")
-    if all(part.isidentifier() or part.isdigit() for part in (*path, key)):
-        at = module
-        for part in path:
-            inner = at._modules.get(part)
-            if inner is None and not hasattr(at, part):
-                inner = nn.Module()
-                at.add_module(part, inner)
-            at = inner
-            if at is None:
-                break
-        if at is not None and not hasattr(at, key):
-            return at, key
-    key = "".join(c if c.isalnum() else "_" for c in name)
-    while hasattr(module, key) or not key:
-        key += "_"
-    return module, key
 
 
 def load(path: StrPath) -> Model:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "absence", "device_count", "empty_cache", "get_device_name", "get_device_properties",
-    "is_available", "memory_allocated", "memory_stats", "reset_memory_stats", "set_memory_limit",
-    "synchronize",
+    "is_available", "memory_allocated", "memory_stats", "pinned_memory_stats", "reset_memory_stats",
+    "set_memory_limit", "synchronize",
 ]  # fmt: skip
 
 
@@ -107,6 +107,15 @@ def memory_allocated(device: DeviceLike | int | None = None) -> int:
     return memory_stats(device)["bytes_in_use"]
 
 
+def pinned_memory_stats(device: DeviceLike | int | None = None) -> dict[str, Any]:
+    """The same of the host's memory that Tensor.pin_memory() and copies without waiting take.
+
+    >>> if kiln.opencl.is_available():
+    ...     assert kiln.opencl.pinned_memory_stats()["bytes_in_use"] >= 0
+    """
+    return _C._opencl_pinned_memory_stats(_index(device))
+
+
 def reset_memory_stats(device: DeviceLike | int | None = None) -> None:
     """Sets the counters of allocations to 0 and the peak to what is in use.
 
@@ -117,7 +126,7 @@ def reset_memory_stats(device: DeviceLike | int | None = None) -> None:
 
 
 def empty_cache(device: DeviceLike | int | None = None) -> None:
-    """Gives the driver back what was freed and kept.
+    """Gives the driver back what was freed and kept, of pinned memory too.
 
     >>> if kiln.opencl.is_available():
     ...     kiln.opencl.empty_cache()

@@ -27,6 +27,8 @@ Padding padding_of(const char* op, const nb::object& padding) {
 
 using Convolution = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Sizes&,
                                const Padding&, const Sizes&, int64_t);
+using Finished = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Sizes&,
+                            const Padding&, const Sizes&, int64_t, const F::ConvEpilogue&);
 using Transposed = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Sizes&,
                               const Sizes&, const Sizes&, int64_t, const Sizes&);
 
@@ -42,6 +44,28 @@ void def_convolution(nb::module_& m, const char* name, Convolution f, const char
       },
       "input"_a, "weight"_a, optional_arg("bias"), "stride"_a = 1, "padding"_a = 0,
       "dilation"_a = 1, "groups"_a = 1, doc);
+}
+
+// With what may follow the convolution.
+void def_finished(nb::module_& m, const char* name, Convolution f, Finished finished,
+                  const char* doc) {
+  m.def(
+      name,
+      [name, f, finished](const Tensor& x, const Tensor& weight, const OptionalTensor& bias,
+                          const IntList& stride, const nb::object& padding, const IntList& dilation,
+                          int64_t groups, const std::string& activation,
+                          const OptionalTensor& residual) {
+        const Padding sides = padding_of(name, padding);
+        const F::ConvEpilogue end{activation_of(activation), residual};
+        Unlocked lock(x, weight);
+        if (end.activation == Activation::none && !end.residual.defined()) {
+          return f(x, weight, bias, sizes_of(stride), sides, sizes_of(dilation), groups);
+        }
+        return finished(x, weight, bias, sizes_of(stride), sides, sizes_of(dilation), groups, end);
+      },
+      "input"_a, "weight"_a, optional_arg("bias"), "stride"_a = 1, "padding"_a = 0,
+      "dilation"_a = 1, "groups"_a = 1, nb::kw_only(), "activation"_a = "none",
+      optional_arg("residual"), doc);
 }
 
 void def_transposed(nb::module_& m, const char* name, Transposed f, const char* doc) {
@@ -62,14 +86,17 @@ void def_transposed(nb::module_& m, const char* name, Transposed f, const char* 
 
 Activation activation_of(const std::string& name) {
   constexpr std::pair<const char*, Activation> kNames[] = {
-      {"none", Activation::none},           {"relu", Activation::relu}, {"gelu", Activation::gelu},
-      {"gelu_tanh", Activation::gelu_tanh}, {"silu", Activation::silu}, {"tanh", Activation::tanh},
-      {"sigmoid", Activation::sigmoid}};
+      {"none", Activation::none},           {"relu", Activation::relu},
+      {"gelu", Activation::gelu},           {"gelu_tanh", Activation::gelu_tanh},
+      {"silu", Activation::silu},           {"tanh", Activation::tanh},
+      {"sigmoid", Activation::sigmoid},     {"relu6", Activation::relu6},
+      {"hardswish", Activation::hardswish}, {"hardsigmoid", Activation::hardsigmoid}};
   for (const auto& [known, activation] : kNames) {
     if (name == known) return activation;
   }
-  throw_error<ValueError>("linear: unknown activation '", name,
-                          "'; expected none, relu, gelu, gelu_tanh, silu, tanh or sigmoid");
+  throw_error<ValueError>("unknown activation '", name,
+                          "'; expected none, relu, gelu, gelu_tanh, silu, tanh, sigmoid, relu6, "
+                          "hardswish or hardsigmoid");
 }
 
 void bind_functional_convolutions(nb::module_& m) {
@@ -87,7 +114,8 @@ void bind_functional_convolutions(nb::module_& m) {
       "input"_a, "weight"_a, optional_arg("bias"), nb::kw_only(), "activation"_a = "none",
       optional_arg("residual"),
       "x W^T + b: [.., in] with weight [out, in] -> [.., out]. activation (none, relu, gelu, "
-      "gelu_tanh, silu, tanh or sigmoid) is applied to it and residual, of the result's shape, "
+      "gelu_tanh, silu, tanh, sigmoid, relu6, hardswish or hardsigmoid) is applied to it and "
+      "residual, of the result's shape, "
       "added to that, while it is in the cache.");
   m.def(
       "bilinear",
@@ -97,16 +125,24 @@ void bind_functional_convolutions(nb::module_& m) {
       },
       "input1"_a, "input2"_a, "weight"_a, optional_arg("bias"),
       "x1 W x2 + b: [.., in1] and [.., in2] with weight [out, in1, in2] -> [.., out].");
-  def_convolution(m, "conv1d", &F::conv1d,
-                  "[N, C, L] with weight [O, C / groups, K]. padding: numbers, 'same', 'valid', or "
-                  "a pair (before, after) for each spatial dim.");
-  def_convolution(m, "conv2d",
-                  static_cast<Convolution>([](const Tensor& x, const Tensor& w, const Tensor& b,
-                                              const Sizes& stride, const Padding& padding,
-                                              const Sizes& dilation, int64_t groups) {
-                    return F::conv2d(x, w, b, stride, padding, dilation, groups);
-                  }),
-                  "[N, C, H, W] with weight [O, C / groups, KH, KW]. padding: see conv1d.");
+  def_finished(m, "conv1d", static_cast<Convolution>(&F::conv1d), static_cast<Finished>(&F::conv1d),
+               "[N, C, L] with weight [O, C / groups, K]. padding: numbers, 'same', 'valid', or "
+               "a pair (before, after) for each spatial dim. residual, of the result's shape, is "
+               "added to it, and activation (see linear) applied to that, while it is in the "
+               "cache.");
+  def_finished(
+      m, "conv2d",
+      static_cast<Convolution>(
+          [](const Tensor& x, const Tensor& w, const Tensor& b, const Sizes& stride,
+             const Padding& padding, const Sizes& dilation,
+             int64_t groups) { return F::conv2d(x, w, b, stride, padding, dilation, groups); }),
+      static_cast<Finished>([](const Tensor& x, const Tensor& w, const Tensor& b,
+                               const Sizes& stride, const Padding& padding, const Sizes& dilation,
+                               int64_t groups, const F::ConvEpilogue& end) {
+        return F::conv2d(x, w, b, stride, padding, dilation, groups, end);
+      }),
+      "[N, C, H, W] with weight [O, C / groups, KH, KW]. padding, activation, residual: see "
+      "conv1d.");
   def_convolution(m, "conv3d", &F::conv3d,
                   "[N, C, D, H, W] with weight [O, C / groups, KD, KH, KW]. padding: see conv1d.");
   def_transposed(m, "conv_transpose1d", &F::conv_transpose1d,

@@ -7,6 +7,7 @@ void bind_compile(nb::module_& m);
 void bind_docstrings(nb::module_& m);
 void bind_graph_model(nb::module_& m);
 void bind_onnx(nb::module_& m);
+void bind_pt2(nb::module_& m);
 void bind_opencl(nb::module_& m);
 }  // namespace kiln::python
 
@@ -50,6 +51,7 @@ NB_MODULE(_C, m) {
   bind_compile(m);
   bind_graph_model(m);
   bind_onnx(m);
+  bind_pt2(m);
   bind_opencl(m);
   bind_io(m);
   bind_init(m);

@@ -47,6 +47,8 @@ void bind_opencl(nb::module_& m) {
   });                                                                                           \
   m.def("_" #space "_memory_stats",                                                             \
         [](int index) { return dict_of(space::memory_stats(index)); });                         \
+  m.def("_" #space "_pinned_memory_stats",                                                      \
+        [](int index) { return dict_of(space::pinned_memory_stats(index)); });                  \
   m.def("_" #space "_reset_memory_stats", [](int index) { space::reset_memory_stats(index); }); \
   m.def("_" #space "_empty_cache", [](int index) { space::empty_cache(index); });               \
   m.def("_" #space "_set_memory_limit",                                                         \

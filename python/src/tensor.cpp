@@ -6,11 +6,11 @@ namespace kiln::python {
 namespace {
 
 Tensor to_device_dtype(const Tensor& x, std::optional<Device> device, std::optional<DType> dtype,
-                       bool copy) {
+                       bool copy, bool non_blocking) {
   Unlocked lock(x);
   Tensor out = x;
   if (dtype) out = out.to(*dtype);
-  if (device) out = out.to(*device);
+  if (device) out = non_blocking ? to_non_blocking(out, *device) : out.to(*device);
   return copy && out.is_same(x) ? x.clone() : out;
 }
 
@@ -44,9 +44,10 @@ Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
   };
   size_t position = 0;
   bool flags = false;  // after the target: non_blocking, copy
+  bool non_blocking = false;
   for (nb::handle arg : args) {
     if (PyBool_Check(arg.ptr())) {
-      if (flags) copy = arg.is(Py_True);
+      (flags ? copy : non_blocking) = arg.is(Py_True);
       flags = true;
       continue;
     }
@@ -58,11 +59,13 @@ Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
       take(value, name.c_str(), name);
     } else if (name == "copy") {
       copy = value_arg<bool>("to", value, "a bool for copy");
-    } else if (name != "non_blocking") {
+    } else if (name == "non_blocking") {
+      non_blocking = value_arg<bool>("to", value, "a bool for non_blocking");
+    } else {
       throw nb::type_error(concat("to() got an unexpected keyword argument '", name, "'").c_str());
     }
   }
-  return to_device_dtype(x, device, dtype, copy);
+  return to_device_dtype(x, device, dtype, copy, non_blocking);
 }
 
 void bind_description(TensorClass& c) {
@@ -121,7 +124,7 @@ void bind_conversions(TensorClass& c) {
       .def("cpu", [](const Tensor& x) { return x.to(Device{}); })
       .def(
           "cuda",
-          [](const Tensor& x, const nb::object& device) {
+          [](const Tensor& x, const nb::object& device, bool non_blocking) {
             Device to;
             if (device.is_none()) {
               to = Device("cuda");
@@ -135,9 +138,25 @@ void bind_conversions(TensorClass& c) {
               throw_error<DeviceError>("cuda: another kind of device; got '", to,
                                        "'; expected 'cuda'");
             }
-            return x.to(to);
+            Unlocked lock(x);
+            return non_blocking ? to_non_blocking(x, to) : x.to(to);
           },
-          "device"_a = nb::none())
+          "device"_a = nb::none(), "non_blocking"_a = false)
+      .def(
+          "pin_memory",
+          [](const Tensor& x, std::optional<Device> device) {
+            Unlocked lock(x);
+            return pin_memory(x, device);
+          },
+          "device"_a = nb::none(),
+          "A copy in memory that a GPU copies from by itself (its driver keeps it in place); for "
+          "None "
+          "of the first GPU. The tensor itself where it is in such memory, and where there is no "
+          "GPU.")
+      .def(
+          "is_pinned",
+          [](const Tensor& x, std::optional<Device> device) { return is_pinned(x, device); },
+          "device"_a = nb::none(), "Whether it is in pinned memory (of this device's driver).")
       .def("contiguous",
            [](const Tensor& x) {
              Unlocked lock(x);

@@ -167,8 +167,9 @@ void bind_in_place(TensorClass& c) {
   }
   def(
       "copy_",
-      [](Tensor& x, const Operand& source, bool) {
+      [](Tensor& x, const Operand& source, bool non_blocking) {
         Unlocked lock(x);
+        if (non_blocking && source.is_tensor()) return copy_non_blocking(x, source.tensor());
         return x.copy_(source.is_tensor() ? source.tensor()
                                           : full({}, source.scalar(), {.device = x.device()}));
       },

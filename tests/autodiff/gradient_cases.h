@@ -416,7 +416,8 @@ std::vector<Case<B>> reduction_cases() {
                  {uniform({3}, -1, 1, 12), uniform({4, 3}, -1, 1, 13)},
                  [](const V& x) { return A::float_linear(x[0], x[1], nullptr); }});
   using enum kiln::Activation;
-  for (const kiln::Activation activation : {none, relu, gelu, gelu_tanh, silu, tanh, sigmoid}) {
+  for (const kiln::Activation activation :
+       {none, relu, gelu, gelu_tanh, silu, tanh, sigmoid, relu6, hardswish, hardsigmoid}) {
     out.push_back({"float_linear_activation",
                    {uniform({2, 3}, -1, 1, 9), uniform({4, 3}, -1, 1, 10), uniform({4}, -1, 1, 11)},
                    [activation](const V& x) {
@@ -457,6 +458,18 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
                    return A::float_conv2d(x[0], x[1], nullptr, rich);
                  }});
   const TensorData g = uniform({2, 3, 3, 3}, -1, 1, 5);
+  using enum kiln::Activation;
+  for (const kiln::Activation activation : {none, relu, gelu, silu, tanh, sigmoid, hardswish}) {
+    out.push_back({"float_conv2d_activation",
+                   {image, w, uniform({3}, -1, 1, 4), uniform({2, 3, 3, 3}, -1, 1, 6)},
+                   [plain, activation](const V& x) {
+                     return A::float_conv2d_activation(x[0], x[1], &x[2], &x[3], activation, plain);
+                   }});
+    out.push_back({"float_conv2d_activation", {image, grouped}, [rich, activation](const V& x) {
+                     return A::float_conv2d_activation(x[0], x[1], nullptr, nullptr, activation,
+                                                       rich);
+                   }});
+  }
   out.push_back({"float_conv2d_input_grad", {w, g}, [plain](const V& x) {
                    return A::float_conv2d_input_grad(x[0], x[1], Shape{2, 2, 5, 4}, plain);
                  }});

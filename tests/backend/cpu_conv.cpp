@@ -1,4 +1,5 @@
 // Cpu's convolutions and their gradients against Reference.
+#include "kiln/backend/activated.h"
 #include "neural_check.h"
 
 using namespace kiln;
@@ -37,6 +38,15 @@ void check_problem(const Problem& p, DType dtype) {
               Reference::float_conv2d(x, w, &bias, p.options), tolerance);
   check_close(Cpu::float_conv2d(x, w, nullptr, p.options),
               Reference::float_conv2d(x, w, nullptr, p.options), tolerance);
+  // The bits of the ops one after another.
+  const HostHandle y = Cpu::float_conv2d(x, w, &bias, p.options);
+  for (const Activation activation : {Activation::none, Activation::relu6, Activation::silu}) {
+    CAPTURE(static_cast<int>(activation));
+    CHECK(same_bits(Cpu::float_conv2d_activation(x, w, &bias, nullptr, activation, p.options),
+                    activated<Cpu>(y, activation)));
+    CHECK(same_bits(Cpu::float_conv2d_activation(x, w, &bias, &g, activation, p.options),
+                    activated<Cpu>(Cpu::float_add(y, g), activation)));
+  }
   check_close(Cpu::float_conv2d_input_grad(w, g, p.x, p.options),
               Reference::float_conv2d_input_grad(w, g, p.x, p.options), tolerance);
   check_close(Cpu::float_conv2d_weight_grad(x, g, p.weight, p.options),

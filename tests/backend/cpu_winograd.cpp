@@ -43,8 +43,8 @@ HostHandle convolve(const Problem& p, const HostHandle& x, const HostHandle& w,
                     const HostHandle* bias) {
   const HostHandle y = host::empty(p.out(), DType::f32, Device());
   REQUIRE(cpu::winograd_forward(cpu::ConvSizes(p.x, p.weight, p.options()),
-                                x->data_as<const float>(), w->data_as<const float>(),
-                                bias == nullptr ? nullptr : (*bias)->data_as<const float>(),
+                                x->data_as<const float>(), {w->data_as<const float>()},
+                                bias == nullptr ? nullptr : (*bias)->data_as<const float>(), {},
                                 y->data_as<float>()));
   return y;
 }

@@ -25,6 +25,8 @@ struct Gpu {
   void (*empty_cache)(int);
   void (*set_memory_limit)(size_t, int);
   int (*device_count)();
+  accelerator::Event (*record_event)(int);
+  MemoryStats (*pinned_memory_stats)(int);
 };
 
 #ifndef KILN_GPU_HOST
@@ -39,7 +41,9 @@ inline const Gpu& gpu() {
                           &opencl::reset_memory_stats,
                           &opencl::empty_cache,
                           &opencl::set_memory_limit,
-                          &opencl::device_count};
+                          &opencl::device_count,
+                          &opencl::record_event,
+                          &opencl::pinned_memory_stats};
   static const Gpu cuda{"cuda",
                         &cuda::is_available,
                         &cuda::absence,
@@ -50,7 +54,9 @@ inline const Gpu& gpu() {
                         &cuda::reset_memory_stats,
                         &cuda::empty_cache,
                         &cuda::set_memory_limit,
-                        &cuda::device_count};
+                        &cuda::device_count,
+                        &cuda::record_event,
+                        &cuda::pinned_memory_stats};
   const char* name = std::getenv("KILN_TEST_GPU");
   return name != nullptr && std::string(name) == "cuda" ? cuda : opencl;
 }

@@ -2,11 +2,13 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
 #include <string>
 
+#include "kiln/backend/gpu/kernel_texts.h"
 #include "kiln/core/error.h"
 
 namespace kiln::gpu_host {
@@ -17,12 +19,20 @@ std::string kernel_folder() {
   return folder == nullptr ? "" : folder;
 }
 
-// The names of kernels' texts that ran, one a line, at the end of $KILN_GPU_HOST_RAN.
-void note_launch(const char* file) {
+// The files of kernels/ whose text a kernel that ran is made of, one a line, at the end of
+// $KILN_GPU_HOST_RAN: those that are launched, and those that stand before them.
+void note_texts(const std::string& kernel) {
   static const char* const path = std::getenv("KILN_GPU_HOST_RAN");
+  if (path == nullptr) return;
   static auto& noted = *new std::set<std::string>;
-  if (path == nullptr || file == nullptr || !noted.insert(file).second) return;
-  std::ofstream(path, std::ios::app) << file << '\n';
+  const auto folder = std::filesystem::path(KILN_HOST_FOLDER) / "../../kiln/backend/gpu/kernels";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().stem();
+    if (entry.path().extension() != ".k" || noted.contains(name)) continue;
+    if (kernel.find(gpu::kernel_text(name)) == std::string::npos) continue;
+    noted.insert(name);
+    std::ofstream(path, std::ios::app) << name << '\n';
+  }
 }
 
 class HostDriver final : public gpu::Driver {
@@ -61,9 +71,18 @@ class HostDriver final : public gpu::Driver {
     std::memcpy(to, inside(from, offset, bytes), bytes);
   }
 
-  void launch(gpu::Function function, const gpu::LaunchName& name, gpu::Extent groups,
-              gpu::Extent group, std::span<const gpu::Argument> arguments) override {
-    note_launch(name.file);
+  gpu::HostBlock allocate_host(size_t bytes) override { return {std::malloc(bytes), nullptr}; }
+  void release_host(const gpu::HostBlock& block) noexcept override { std::free(block.address); }
+  void write_from_host(gpu::Memory to, size_t offset, const void* from, size_t bytes) override {
+    write(to, offset, from, bytes);
+  }
+  void read_to_host(gpu::Memory from, size_t offset, void* to, size_t bytes) override {
+    read(from, offset, to, bytes);
+  }
+
+  void launch(gpu::Function function, const gpu::LaunchName&, gpu::Extent groups, gpu::Extent group,
+              std::span<const gpu::Argument> arguments, gpu::Timed* timed) override {
+    if (timed != nullptr) *timed = {mark(), mark()};
     const auto& kernel = *static_cast<const HostKernel*>(function);
     if (kernel.arguments() != arguments.size()) {
       throw_error<RuntimeError>("host: a kernel takes ", kernel.arguments(), " arguments; got ",
@@ -113,7 +132,10 @@ class HostDriver final : public gpu::Driver {
   gpu::Function load(std::span<const std::byte> binary, const std::string&) override {
     const std::string text(reinterpret_cast<const char*>(binary.data()), binary.size());
     try {
-      return const_cast<HostKernel*>(&HostKernel::of(text, check_of_process(), kernel_folder()));
+      auto* kernel =
+          const_cast<HostKernel*>(&HostKernel::of(text, check_of_process(), kernel_folder()));
+      note_texts(text);  // who loads a kernel launches it
+      return kernel;
     } catch (const KernelError& error) {
       throw_error<RuntimeError>("host: ", std::string(error.what()));
     }
@@ -150,6 +172,7 @@ const gpu::Runtime kHostRuntime = {
       return none;
     },
     [](int) -> std::unique_ptr<gpu::Driver> { return std::make_unique<HostDriver>(); },
+    [](int) { return true; },
 };
 
 }  // namespace kiln::gpu_host

@@ -40,6 +40,8 @@ const test::Gpu& test::gpu() {
       [](int) { host_device().empty_cache(); },
       [](size_t bytes, int) { host_device().set_memory_limit(bytes); },
       [] { return 1; },
+      [](int) { return accelerator::Event(); },
+      [](int) { return host_device().pinned_memory_stats(); },
   };
   return instance;
 }

@@ -226,6 +226,31 @@ TEST_CASE("passes: activations and residuals join linear layers, bit for bit") {
   CHECK(rows(whole, "float_linear") == 2);
 }
 
+TEST_CASE("epilogues: activations and residuals behind convolutions") {
+  manual_seed(4);
+  const nn::Conv2d a(4, 6, 3, {.padding = 1}), b(6, 6, 3, {.padding = 1, .groups = 6});
+  const auto f = [&](const TensorList& xs) {
+    const Tensor y = functional::relu6(a(xs[0]));
+    const Tensor z = functional::hardswish(b(y));
+    return TensorList{(b(z) + y).relu(), b(z) + z, silu(a(xs[0]) + z)};
+  };
+  const NoGradGuard no_grad;
+  PassOptions options = kFrozen;
+  options.freeze = false;
+  options.common_subexpressions = false;
+  options.fusion = false;
+  const TensorList inputs{randn({2, 4, 7, 5})};
+  options.epilogues = false;
+  const Graph before = after(f, inputs, options, 0);
+  options.epilogues = true;
+  const Graph joined = after(f, inputs, options, 0);  // bit for bit
+  CHECK(rows(before, "float_conv2d") == 5);
+  CHECK(rows(joined, "float_conv2d") == 0);
+  CHECK(rows(joined, "float_conv2d_activation") == 5);
+  CHECK(rows(joined, "float_add") == 0);
+  CHECK(rows(joined, "float_relu") + rows(joined, "float_unary") + rows(joined, "float_silu") == 0);
+}
+
 TEST_CASE("graph models run fused, at fixed and at free sizes") {
   manual_seed(4);
   const auto f = [](const TensorList& xs) {

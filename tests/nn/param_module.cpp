@@ -1,4 +1,4 @@
-// A Param as the module that it is in Burn: all that seed 000 gives it.
+// A Param as the module that it is in Burn: all that Burn's documentation gives it.
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"

@@ -33,6 +33,44 @@ KILN_OP_CASES(convolution) {
      {real({1, 2, 5, 6}), real({3, 2, 2, 3})})
       .loose(4)
       .no_peer("padding of one side is Burn's, not PyTorch's");
+  op("nn.functional.conv1d", "F.conv1d(a, b, c, activation='relu')",
+     [](const Tensors& x) {
+       return F::conv1d(x[0], x[1], x[2], 1, 0, 1, 1, {.activation = Activation::relu});
+     },
+     {real({2, 4, 9}), real({6, 4, 3}), real({6})})
+      .loose(4)
+      .no_peer("PyTorch's conv1d has no activation");
+  op("nn.functional.conv1d", "F.conv1d(a, b, None, 2, 'valid', activation='tanh', residual=c)",
+     [](const Tensors& x) {
+       return F::conv1d(x[0], x[1], {}, 2, "valid", 1, 1,
+                        {.activation = Activation::tanh, .residual = x[2]});
+     },
+     {real({4, 9}), real({6, 4, 3}), real({6, 4})})
+      .loose(4)
+      .no_peer("PyTorch's conv1d has no activation");
+  for (const auto& [name, activation] : {std::pair{"none", Activation::none},
+                                         {"relu", Activation::relu},
+                                         {"gelu", Activation::gelu},
+                                         {"silu", Activation::silu},
+                                         {"relu6", Activation::relu6},
+                                         {"hardswish", Activation::hardswish}}) {
+    const std::string call = std::string("F.conv2d(a, b, c, 1, 1, activation='") + name + "'";
+    op("nn.functional.conv2d", call + ", residual=d)",
+       [=](const Tensors& x) {
+         return F::conv2d(x[0], x[1], x[2], 1, 1, 1, 1,
+                          {.activation = activation, .residual = x[3]});
+       },
+       {real({2, 3, 4, 5}), real({4, 3, 3, 3}), real({4}), real({2, 4, 4, 5})})
+        .loose(4)
+        .no_peer("PyTorch's conv2d has no activation");
+    op("nn.functional.conv2d", call + ", groups=3)",
+       [=](const Tensors& x) {
+         return F::conv2d(x[0], x[1], x[2], 1, 1, 1, 3, {.activation = activation});
+       },
+       {real({1, 3, 6, 5}), real({3, 1, 3, 3}), real({3})})
+        .loose(4)
+        .no_peer("PyTorch's conv2d has no activation");
+  }
   op("nn.functional.conv3d", "F.conv3d(a, b, c, 1, 1)",
      [](const Tensors& x) { return F::conv3d(x[0], x[1], x[2], 1, 1); },
      {real({1, 2, 3, 4, 4}), real({2, 2, 2, 3, 2}), real({2})})
@@ -113,7 +151,10 @@ KILN_OP_CASES(convolution) {
                                          {"gelu_tanh", Activation::gelu_tanh},
                                          {"silu", Activation::silu},
                                          {"tanh", Activation::tanh},
-                                         {"sigmoid", Activation::sigmoid}}) {
+                                         {"sigmoid", Activation::sigmoid},
+                                         {"relu6", Activation::relu6},
+                                         {"hardswish", Activation::hardswish},
+                                         {"hardsigmoid", Activation::hardsigmoid}}) {
     const std::string call = std::string("F.linear(a, b, c, activation='") + name + "'";
     op("nn.functional.linear", call + ")",
        [=](const Tensors& x) { return F::linear(x[0], x[1], x[2], {.activation = activation}); },

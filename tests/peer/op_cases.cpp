@@ -131,18 +131,19 @@ void dump(const std::string& folder) {
 
 const char kPageHead[] = R"(# Every op
 
-Every public op with the cases that the tests run (`tests/ops/`), under its name in Python, which is
-PyTorch's. In C++ ops are in namespace `kiln`, those of `nn.functional` in `kiln::functional`, and
-`linalg`, `fft` and `special` in namespaces of these names. All run on both backends, `cpu` and
-`reference`, which are compared with each other in every dtype that is listed.
+This page lists every public op under its name in Python, which is PyTorch's. The counts are those of
+the cases that the tests run (`tests/ops/`). In C++ ops are in namespace `kiln`, those of
+`nn.functional` in `kiln::functional`, and `linalg`, `fft` and `special` in namespaces of these names.
+All ops run on both backends, `cpu` and `reference`. The tests compare the two in every listed dtype.
 
-- **dtypes**: those with cases. f: float64, float32, float16, bfloat16; d: float64 and float32 alone;
-  c: complex128, complex64; i: all integers; b: bool.
-- **derivatives**: `any` where the first and second were compared with finite differences in double
-  precision; `first` with the reason why only that; `-` where there is none to compare.
-- **notes**: values, dtypes and gradients are compared with PyTorch 2.13.0; what differs is said.
+- **dtypes**: the dtypes of the cases. f: float64, float32, float16, bfloat16; d: only float64 and
+  float32; c: complex128, complex64; i: all integers; b: bool.
+- **derivatives**: `any`: the first and second derivatives were compared with finite differences in
+  double precision. `first`: only the first; the notes say why. `-`: there is no derivative to compare.
+- **notes**: the tests compare values, dtypes and gradients with PyTorch 2.13.0. The notes say what
+  differs.
 
-This page is written by `./script/docs --ops` from the cases; a test fails when it is stale.
+`./script/docs --ops` writes this page from the cases. A test fails if it is stale.
 
 )";
 

@@ -174,3 +174,37 @@ for call in (lambda: kiln.ones(1).cuda(), lambda: kiln.cuda.Stream(), kiln.cuda.
         "version=11040",
     )
     assert all("for CUDA 11.4; expected 12.0 or newer" in line for line in out.splitlines())
+
+
+def test_pinned_memory_is_that_of_the_gpu():
+    run(
+        """
+import kiln
+values = kiln.arange(8.0)
+x = values.pin_memory()
+assert x.is_pinned() and x.is_pinned("cuda") and not values.is_pinned()
+assert kiln.ones(3, pin_memory=True).is_pinned() and x.new_zeros(2, pin_memory=True).is_pinned()
+made = kiln.empty_strided((2, 3), (1, 2), pin_memory=True)
+assert made.is_pinned() and made.stride() == (1, 2)
+leaf = kiln.rand(2, pin_memory=True, requires_grad=True)
+assert leaf.is_pinned() and leaf.is_leaf and leaf.requires_grad
+packed = kiln.nn.utils.rnn.pack_sequence([kiln.ones(3, 2), kiln.ones(1, 2)]).pin_memory()
+assert packed.is_pinned()
+done = kiln.cuda.Event()
+y = x.cuda(non_blocking=True)
+done.record()
+assert not done.query()
+z = (y + 1).to("cpu", non_blocking=True)
+kiln.cuda.synchronize()
+assert done.query() and z.tolist() == (values + 1).tolist()
+loader = kiln.utils.data.DataLoader(kiln.utils.data.TensorDataset(values), batch_size=4, pin_memory=True)
+assert [batch.is_pinned() for (batch,) in loader] == [True, True]
+stats = kiln.cuda.host_memory_stats()
+assert stats["bytes_in_use"] > 0 and stats["allocations"] >= 9
+try:
+    kiln.ones(2, device="cuda", pin_memory=True)
+    raise SystemExit("no error")
+except kiln.errors.DeviceError:
+    pass
+"""
+    )

@@ -97,3 +97,73 @@ def test_fuse_leaves_what_it_must():
     with pytest.raises(ValueError, match="got '3.0' and '3.1'"):
         kiln.nn.utils.fuse_(net, pairs=[("1.0", "1.1"), ("3.0", "3.1")])
     assert repr(net) == before
+
+
+@pytest.mark.parametrize(
+    "activation", ["ReLU", "ReLU6", "GELU", "SiLU", "Hardswish", "Hardsigmoid", "Sigmoid", "Tanh"]
+)
+@pytest.mark.parametrize("kind", ["Conv1d", "Conv2d"])
+def test_fuse_activations(kind, activation):
+    nn = kiln.nn
+    kiln.manual_seed(1)
+    norm = nn.BatchNorm1d if kind == "Conv1d" else nn.BatchNorm2d
+    conv = getattr(nn, kind)
+    net = nn.Sequential(
+        *(conv(3, 8, 3, padding=1), norm(8), getattr(nn, activation)()),
+        *(conv(8, 8, 3, groups=8), getattr(nn, activation)()),
+    )
+    run_in(net)
+    x = kiln.randn(2, 3, 9) if kind == "Conv1d" else kiln.randn(2, 3, 9, 7)
+    expected, keys = net(x), list(net.state_dict())
+    nn.utils.fuse_(net)
+    assert [type(layer).__name__ for layer in net] == [
+        f"ConvActivation{kind[-2:]}", "Identity", "Identity", f"ConvActivation{kind[-2:]}", "Identity",
+    ]  # fmt: skip
+    assert kiln.allclose(net(x), expected, 1e-4, 1e-5)
+    assert [key for key in keys if not key.startswith("1.")] == list(net.state_dict())
+    name = "gelu" if activation == "GELU" else activation.lower()
+    assert f"activation={name})" in repr(net)
+    # Gradients flow on.
+    net[0].weight.requires_grad_()
+    net(x).square().sum().backward()
+    assert net[0].weight.grad is not None
+
+
+def test_fuse_leaves_layers_that_are_seen_elsewhere():
+    nn = kiln.nn
+    conv = nn.Conv2d(2, 2, 1)
+    hooked = nn.Sequential(nn.Conv2d(2, 2, 1), nn.ReLU())
+    seen = []
+    hooked[1].register_forward_hook(lambda module, args, out: seen.append(out))
+    shared = nn.Sequential(conv, nn.ReLU(), conv)
+    reflected = nn.Sequential(nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect"), nn.ReLU())
+    apart = nn.Sequential(nn.Conv2d(2, 2, 1), nn.MaxPool2d(1), nn.ReLU())
+    own = nn.Conv2d(2, 2, 1)
+    net = nn.Sequential(hooked, shared, reflected, apart, nn.Sequential(own, nn.ReLU6())).eval()
+    x = kiln.randn(1, 2, 4, 4)
+    expected = net(x)
+    nn.utils.fuse_(net)
+    names = [[type(layer).__name__ for layer in part] for part in net]
+    assert names == [
+        ["Conv2d", "ReLU"],
+        ["Conv2d", "ReLU", "Conv2d"],
+        ["Conv2d", "ReLU"],
+        ["Conv2d", "MaxPool2d", "ReLU"],
+        ["ConvActivation2d", "Identity"],
+    ]
+    assert kiln.equal(net(x), expected) and len(seen) == 2
+    assert type(own) is nn.Conv2d and net[4][0].weight is own.weight
+
+
+def test_activations_of_convolutions_have_the_bits_of_the_ops():
+    F = kiln.nn.functional
+    x, w, b = kiln.randn(2, 4, 9, 9), kiln.randn(6, 4, 3, 3), kiln.randn(6)
+    r = kiln.randn(2, 6, 9, 9)
+    with kiln.no_grad():
+        y = F.conv2d(x, w, b, padding=1) + r
+        assert kiln.equal(F.conv2d(x, w, b, padding=1, activation="relu6", residual=r), F.relu6(y))
+        assert kiln.equal(F.conv2d(x, w, b, padding=1, residual=r), y)
+    with pytest.raises(ValueError, match="unknown activation 'swish'; expected none, relu"):
+        F.conv2d(x, w, activation="swish")
+    with pytest.raises(ValueError, match="residual"):
+        F.conv2d(x, w, residual=r)

@@ -1,5 +1,6 @@
 """kiln.opencl: device "opencl" from Python."""
 
+import json
 import os
 import subprocess
 import sys
@@ -129,3 +130,95 @@ def test_the_keywords_and_protocols_of_memory(tmp_path):
     for export in (lambda: x.__dlpack__(), lambda: kiln.to_dlpack(x), lambda: x.numpy()):
         with pytest.raises(kiln.errors.Error, match="cpu"):
             export()
+
+
+@needs_device
+def test_pinned_memory_and_copies_that_do_not_wait():
+    values = kiln.arange(12.0).reshape(3, 4)
+    pinned = values.pin_memory("opencl")
+    assert pinned.is_pinned() and pinned.is_pinned("opencl") and not values.is_pinned()
+    assert pinned.pin_memory("opencl") is pinned and pinned.equal(values)
+    there = pinned.to("opencl", non_blocking=True)
+    back = (there * 2).to("cpu", non_blocking=True)
+    target = kiln.zeros(3, 4).pin_memory("opencl")
+    target.copy_(there, non_blocking=True)
+    kiln.opencl.synchronize()
+    assert back.is_pinned() and back.equal(values * 2) and target.equal(values)
+    assert pinned.to("opencl", kiln.float16, non_blocking=True).cpu().tolist() == values.tolist()
+    assert kiln.opencl.pinned_memory_stats()["bytes_in_use"] >= 3 * 48
+    # What it is a view of, and what is made in it.
+    assert pinned[1:].is_pinned() and pinned.t().is_pinned()
+    x = values.requires_grad_()
+    (x.pin_memory("opencl").to("opencl", non_blocking=True) ** 2).sum().backward()
+    assert x.grad.equal(2 * values.detach())
+    layer = kiln.nn.Linear(4, 2)
+    before = layer.weight.detach().clone()
+    layer.to("opencl", non_blocking=True)
+    assert layer.weight.detach().cpu().equal(before)
+    for wrong in ("cpu", "meta"):
+        with pytest.raises(kiln.errors.DeviceError):
+            values.detach().pin_memory(wrong)
+    with pytest.raises(kiln.errors.DeviceError):
+        there.pin_memory("opencl")
+    del pinned, back, target, layer
+    kiln.opencl.synchronize()
+    kiln.opencl.empty_cache()
+    assert kiln.opencl.pinned_memory_stats()["bytes_cached"] == 0
+
+
+class Pair:
+    def __init__(self, x):
+        self.x, self.pins = x, 0
+
+    def pin_memory(self):
+        self.pins += 1
+        return self
+
+
+@needs_device
+@pytest.mark.parametrize("workers", [0, 2])
+def test_batches_come_pinned(workers):
+    class Rows(kiln.utils.data.Dataset):
+        def __len__(self):
+            return 6
+
+        def __getitem__(self, i):
+            return {"x": kiln.full((2,), float(i)), "pair": (i, "name"), "list": [kiln.tensor(i)]}
+
+    loader = kiln.utils.data.DataLoader(
+        Rows(), batch_size=3, num_workers=workers, pin_memory=True, pin_memory_device="opencl"
+    )
+    seen = []
+    for batch in loader:
+        assert batch["x"].is_pinned() and batch["pair"][0].is_pinned()
+        assert batch["list"][0].is_pinned() and list(batch["pair"][1]) == ["name"] * 3
+        seen += batch["x"].to("opencl", non_blocking=True)[:, 0].cpu().tolist()
+    assert seen == [0, 1, 2, 3, 4, 5]
+    objects = kiln.utils.data.DataLoader(
+        [1, 2], batch_size=2, pin_memory=True, pin_memory_device="opencl", collate_fn=Pair
+    )
+    assert [pair.pins for pair in objects] == [1]
+
+
+@needs_device
+def test_profiles_have_the_times_of_the_device(tmp_path):
+    x = kiln.rand(200, 200, device="opencl")
+    (x @ x).sum().item()
+    with kiln.profiler.profile() as p:
+        for _ in range(3):
+            y = x @ x
+    rows = {row["op"]: row for row in p.rows()}
+    assert rows["float_matmul"]["count"] == 3 and rows["float_matmul"]["device_seconds"] > 0
+    assert "device ms" in p.table()
+    p.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    (line,) = [
+        e["tid"] for e in events if e["name"] == "thread_name" and e["args"]["name"] == "opencl:0"
+    ]
+    there = [e for e in events if e["ph"] == "X" and e["tid"] == line]
+    assert [e["name"] for e in there] == ["float_matmul"] * 3
+    total = sum(e["dur"] for e in there) * 1e-6
+    assert abs(total - rows["float_matmul"]["device_seconds"]) < 1e-5
+    with kiln.profiler.profile() as p:
+        kiln.ones(3).sum()
+    assert "device ms" not in p.table() and y.shape == (200, 200)

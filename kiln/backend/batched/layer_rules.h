@@ -97,6 +97,22 @@ struct Conv2d : Convolution {
         Call::run(as_groups(x, region), joined(w, region), added, grouped(options, region)),
         region);
   }
+  template <class Call>
+  static ErasedTensor apply(const Region& region, const Arg<ErasedTensor>& x,
+                            const Arg<ErasedTensor>& w, const ErasedTensor* b,
+                            const ErasedTensor* residual, Activation activation,
+                            const ConvOptions& options) {
+    if (is_of(w, region) || is_of(b, region)) {
+      return Call::composed(x, w, b, residual, activation, options);
+    }
+    HeldOptional rest;
+    if (residual != nullptr) rest.value = joined(*residual, region);
+    const ErasedTensor* added = rest;
+    return wrapped(
+        Fold::unfolded(Call::run(joined(x, region), w.get(), b, added, activation, options),
+                       region),
+        region);
+  }
 };
 
 struct Conv2dInputGrad : Convolution {

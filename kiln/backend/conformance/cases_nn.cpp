@@ -129,6 +129,15 @@ void add_convolution(CaseList& list, DType dtype) {
         {list.uniform(x, dtype), list.uniform(weight, dtype), list.uniform(Shape{weight[0]}, dtype),
          o},
         terms);
+    using enum Activation;
+    for (const Activation activation : {none, relu, gelu, silu, tanh, sigmoid, relu6, hardswish}) {
+      const bool bare = activation == gelu || activation == relu6;
+      const auto bias = bare ? Argument(Absent()) : Argument(list.uniform(Shape{weight[0]}, dtype));
+      const auto residual = bare ? Argument(Absent()) : Argument(list.uniform(out, dtype));
+      add("float_conv2d_activation",
+          {list.uniform(x, dtype), list.uniform(weight, dtype), bias, residual, activation, o},
+          terms + 8);
+    }
     add("float_conv2d_input_grad", {list.uniform(weight, dtype), list.uniform(out, dtype), x, o},
         terms * static_cast<double>(weight[0]) / static_cast<double>(weight[1]));
     add("float_conv2d_weight_grad", {list.uniform(x, dtype), list.uniform(out, dtype), weight, o},

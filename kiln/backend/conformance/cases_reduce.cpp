@@ -176,7 +176,8 @@ void add_finished(CaseList& list, const std::vector<Argument>& linear, const Ope
                   Tolerance tolerance) {
   using enum Activation;
   tolerance.absolute += 8;  // the sum may cancel what is rounded before it
-  for (const Activation activation : {none, relu, gelu, gelu_tanh, silu, tanh, sigmoid}) {
+  for (const Activation activation :
+       {none, relu, gelu, gelu_tanh, silu, tanh, sigmoid, relu6, hardswish, hardsigmoid}) {
     std::vector<Argument> arguments = linear;
     arguments.push_back(activation == relu || activation == silu ? Argument(Absent())
                                                                  : Argument(residual));

@@ -5,15 +5,31 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <list>
 #include <mutex>
 #include <tuple>
 
+#include "kiln/backend/dispatch/device_times.h"
+#include "kiln/backend/dispatch/profile_text.h"
 #include "kiln/backend/dispatch/profiled_table.h"
 #include "kiln/core/allocator.h"
 #include "kiln/core/fork.h"
 
 namespace kiln {
+
 namespace {
+struct ThreadLog;
+}
+
+struct profiled::DeviceLine {
+  DeviceClock* clock;
+  std::string name;
+  std::shared_ptr<ThreadLog> log;  // of no thread
+};
+
+namespace {
+
+using profiled::DeviceLine;
 
 // ---- What is recorded
 
@@ -33,6 +49,7 @@ const char* const kRowNames[] = {
 #include "kiln/backend/functions.def"
 #define KILN_INT_FUNCTION(type) "int_binary(" #type ")",
 #include "kiln/backend/functions.def"
+    "outside ops",  // what a device does then: copies that nobody waits for
 };
 constexpr size_t kRows = std::size(kRowNames);
 
@@ -45,18 +62,20 @@ enum OpIndex : size_t {
   kTernaryRows = kBinarySumRows + static_cast<size_t>(BinaryFunction::Type::count),
   kComplexRows = kTernaryRows + static_cast<size_t>(TernaryFunction::Type::count),
   kIntRows = kComplexRows + static_cast<size_t>(ComplexFunction::count),
-  kAllRows = kIntRows + static_cast<size_t>(IntFunction::count),
+  kOutsideRow = kIntRows + static_cast<size_t>(IntFunction::count),
+  kAllRows,
 };
 static_assert(kAllRows == kRows);
 
 struct Count {
-  int64_t calls = 0, nanoseconds = 0, bytes = 0, allocations = 0;
+  int64_t calls = 0, nanoseconds = 0, bytes = 0, allocations = 0, device_nanoseconds = 0;
 
   void add(const Count& other, int64_t sign = 1) {
     calls += sign * other.calls;
     nanoseconds += sign * other.nanoseconds;
     bytes += sign * other.bytes;
     allocations += sign * other.allocations;
+    device_nanoseconds += sign * other.device_nanoseconds;
   }
 };
 using Counts = std::array<Count, kRows>;
@@ -81,6 +100,7 @@ struct ThreadLog {
 struct Logs {
   detail::ForkSafeMutex mutex{detail::ForkOrder::profiles};
   std::vector<std::shared_ptr<ThreadLog>> threads;
+  std::list<DeviceLine> devices;
   int profiles = 0;  // being taken
   std::atomic<size_t> events{0};
 };
@@ -89,15 +109,28 @@ Logs& logs() {
   return *all;
 }
 
+// With the lock of logs() held.
+void add_log(const std::shared_ptr<ThreadLog>& log) {
+  log->thread = static_cast<uint32_t>(logs().threads.size());
+  logs().threads.push_back(log);
+}
+
 ThreadLog& own_log() {
   thread_local std::shared_ptr<ThreadLog> log;
   if (!log) {
     log = std::make_shared<ThreadLog>();
     const std::lock_guard lock(logs().mutex);
-    log->thread = static_cast<uint32_t>(logs().threads.size());
-    logs().threads.push_back(log);
+    add_log(log);
   }
   return *log;
+}
+
+constinit thread_local uint32_t this_row = kOutsideRow;
+
+void keep_event(ThreadLog& log, Event&& event) {
+  if (logs().events.fetch_add(1, std::memory_order_relaxed) >= kMaxEvents) return;
+  event.thread = log.thread;
+  log.events.push_back(std::move(event));
 }
 
 int64_t now() {
@@ -144,6 +177,7 @@ class Call {
   void see(const T&) {}
 
   void begin() {
+    row_before_ = std::exchange(this_row, event_.row);
     allocations_ = memory_stats().allocations;
     event_.begin = now();
   }
@@ -155,12 +189,11 @@ class Call {
   // Calls that throw are recorded too.
   ~Call() {
     if (event_.end == 0) end();
+    this_row = row_before_;
     ThreadLog& log = own_log();
     const std::lock_guard lock(log.mutex);
     log.counts[event_.row].add({1, event_.end - event_.begin, event_.bytes, event_.allocations});
-    if (logs().events.fetch_add(1, std::memory_order_relaxed) >= kMaxEvents) return;
-    event_.thread = log.thread;
-    log.events.push_back(event_);
+    keep_event(log, std::move(event_));
   }
 
  private:
@@ -171,6 +204,7 @@ class Call {
 
   Event event_ = {};
   uint64_t allocations_ = 0;
+  uint32_t row_before_ = kOutsideRow;
 };
 
 // ---- The table whose ops measure and call the backend's
@@ -229,6 +263,7 @@ void put_profiler_between() {
     real_tables[type].store(table);
     detail::backend_tables[type].store(&kProfilingTable);
   }
+  for (const DeviceLine& device : logs().devices) device.clock->start();
 }
 
 void take_profiler_away() {
@@ -237,6 +272,7 @@ void take_profiler_away() {
       detail::backend_tables[type].store(real_tables[type].load());
     }
   }
+  for (const DeviceLine& device : logs().devices) device.clock->stop();
 }
 
 void forget_everything() {
@@ -249,7 +285,12 @@ void forget_everything() {
   logs().events.store(0);
 }
 
+void collect_devices() {
+  for (const DeviceLine& device : logs().devices) device.clock->collect();
+}
+
 Counts sum_counts() {
+  collect_devices();
   Counts sum;
   for (const auto& log : logs().threads) {
     const std::lock_guard lock(log->mutex);
@@ -277,27 +318,6 @@ std::string format_count(const char* pattern, auto... values) {
   return text;
 }
 
-std::string format_bytes(int64_t bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(units)) {
-    value /= 1024;
-    ++unit;
-  }
-  return format_count(unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
-}
-
-std::string line_of(const ProfileRow& row, double total) {
-  const double seconds = std::max(row.seconds, 1e-12);
-  return format_count("%-28s %9lld %11.3f %10.2f %6.1f %10s %9.2f %9lld\n", row.op.c_str(),
-                      static_cast<long long>(row.count), row.seconds * 1e3,
-                      row.seconds * 1e6 / static_cast<double>(std::max<int64_t>(row.count, 1)),
-                      total > 0 ? row.seconds / total * 100 : 0.0, format_bytes(row.bytes).c_str(),
-                      static_cast<double>(row.bytes) / seconds / 1e9,
-                      static_cast<long long>(row.allocations));
-}
-
 std::string dims_of(const Shape& shape) {
   std::string text = "[";
   for (int d = 0; d < shape.rank(); ++d) {
@@ -314,6 +334,22 @@ void add_table(DeviceType type, const BackendTable* table) {
   const std::lock_guard lock(logs().mutex);
   real_tables[type].store(table);
   detail::backend_tables[type].store(logs().profiles > 0 ? &kProfilingTable : table);
+}
+
+uint32_t current_row() { return this_row; }
+
+DeviceLine& add_device_clock(DeviceClock* clock, const std::string& name) {
+  const std::lock_guard lock(logs().mutex);
+  DeviceLine& line = logs().devices.emplace_back(clock, name, std::make_shared<ThreadLog>());
+  add_log(line.log);
+  if (logs().profiles > 0) clock->start();
+  return line;
+}
+
+void add_device_time(DeviceLine& line, uint32_t row, int64_t begin, int64_t end) {
+  const std::lock_guard lock(line.log->mutex);
+  line.log->counts[row].device_nanoseconds += end - begin;
+  keep_event(*line.log, {row, 0, begin, end, 0, 0, {}});
 }
 
 void put_before(DeviceType type, const BackendTable* table,
@@ -373,38 +409,38 @@ std::vector<ProfileRow> Profile::rows() const {
   std::vector<ProfileRow> rows;
   for (size_t i = 0; i < kRows; ++i) {
     const Count& c = counts[i];
-    if (c.calls == 0) continue;
-    rows.push_back(
-        {kRowNames[i], c.calls, static_cast<double>(c.nanoseconds) * 1e-9, c.bytes, c.allocations});
+    if (c.calls == 0 && c.device_nanoseconds == 0) continue;
+    rows.push_back({kRowNames[i], c.calls, static_cast<double>(c.nanoseconds) * 1e-9, c.bytes,
+                    c.allocations, static_cast<double>(c.device_nanoseconds) * 1e-9});
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const ProfileRow& a, const ProfileRow& b) { return a.seconds > b.seconds; });
+  const auto longer = [](const ProfileRow& a, const ProfileRow& b) {
+    return std::max(a.seconds, a.device_seconds) > std::max(b.seconds, b.device_seconds);
+  };
+  std::stable_sort(rows.begin(), rows.end(), longer);
   return rows;
 }
 
-std::string Profile::table() const {
-  const std::vector<ProfileRow> all = rows();
-  ProfileRow total{"total", 0, 0.0, 0, 0};
-  for (const ProfileRow& row : all) {
-    total.count += row.count;
-    total.seconds += row.seconds;
-    total.bytes += row.bytes;
-    total.allocations += row.allocations;
-  }
-  std::string text = format_count("%-28s %9s %11s %10s %6s %10s %9s %9s\n", "op", "calls",
-                                  "total ms", "mean us", "%", "bytes", "GB/s", "allocs");
-  for (const ProfileRow& row : all) text += line_of(row, total.seconds);
-  return text + line_of(total, total.seconds);
-}
+std::string Profile::table() const { return profiled::table_of(rows()); }
 
 std::string Profile::trace() const {
   std::vector<Event> events;
+  std::vector<std::pair<uint32_t, std::string>> lines;
   {
     const std::lock_guard lock(logs().mutex);
+    if (state_->running) collect_devices();
     events = state_->running ? events_since(state_->start) : state_->events;
+    for (const DeviceLine& device : logs().devices) {
+      lines.emplace_back(device.log->thread, device.name);
+    }
   }
   std::string text = "{\"displayTimeUnit\": \"ns\", \"traceEvents\": [\n";
   text += "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"args\": {\"name\": \"kiln\"}}";
+  for (const auto& [line, name] : lines) {
+    text += format_count(
+        ",\n{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": %u, \"args\": "
+        "{\"name\": \"%s\"}}",
+        line, name.c_str());
+  }
   for (const Event& event : events) {
     const auto since_start = static_cast<double>(event.begin - state_->start);
     text += format_count(

@@ -30,6 +30,9 @@ struct ProfileRow {
   double seconds = 0.0;     // within the op, summed over threads
   int64_t bytes = 0;        // of the tensors that it was given and that it returned
   int64_t allocations = 0;  // blocks taken from the allocator
+  // What a GPU took for the op's kernels and copies, by its own clock; 0 for ops of the host. To
+  // ask for the rows waits for the GPUs.
+  double device_seconds = 0.0;
 };
 
 // Takes a profile from construction to stop() or destruction, on all threads. Several may be taken

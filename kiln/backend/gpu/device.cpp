@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <unordered_set>
 
 #include <unistd.h>
@@ -21,13 +20,6 @@ struct FaultNames {
 FaultNames& fault_names() {
   static auto& names = *new FaultNames;
   return names;
-}
-
-// Quarters of powers of two, so that a block wastes at most a fifth.
-size_t size_class(size_t bytes) {
-  if (bytes <= 512) return 512;
-  const size_t step = std::bit_floor(bytes - 1) / 4;
-  return (bytes + step - 1) / step * step;
 }
 
 constexpr const char* kKernelName = "kiln_kernel";
@@ -102,15 +94,19 @@ GpuDevice& GpuDevice::of(Device device) {
   std::lock_guard lock(mutex);
   if (place.load() == nullptr) {
     const Runtime* runtime = runtimes()[device.type];
-    place.store(new GpuDevice(*runtime, device.index), std::memory_order_release);
+    auto* opened_now = new GpuDevice(*runtime, device.index);
+    opened_now->times_.announce(opened_now->name());
+    place.store(opened_now, std::memory_order_release);
   }
   return *place.load();
 }
 
 std::string GpuDevice::name() const { return concat(runtime_.name, ":", index_); }
 
+bool GpuDevice::is_child() const { return getpid() != process_; }
+
 void GpuDevice::refuse_child() const {
-  if (getpid() == process_) return;
+  if (!is_child()) return;
   throw_error<DeviceError>(runtime_.name, ": ", name(),
                            " was opened before this process was forked, and drivers do not survive "
                            "that; use it in the first process, or start this one anew (spawn)");
@@ -162,7 +158,7 @@ Handle<Buffer> GpuDevice::allocate(size_t wanted) {
 }
 
 void GpuDevice::release(Memory memory, size_t bytes) noexcept {
-  if (getpid() != process_) return;  // a forked process has no driver
+  if (is_child()) return;  // a forked process has no driver
   std::lock_guard lock(mutex_);
   stats_.bytes_in_use -= bytes;
   if (properties().exact_blocks) return driver_->release(memory);
@@ -191,11 +187,20 @@ void GpuDevice::reset_memory_stats() {
   stats_.allocations = 0;
   stats_.system_allocations = 0;
   stats_.peak_bytes_in_use = stats_.bytes_in_use;
+  pinned_stats_.allocations = 0;
+  pinned_stats_.system_allocations = 0;
+  pinned_stats_.peak_bytes_in_use = pinned_stats_.bytes_in_use;
 }
 void GpuDevice::empty_cache() {
   refuse_child();
+  {
+    Memories over;
+    std::lock_guard lock(mutex_);
+    over = copied();
+  }
   std::lock_guard lock(mutex_);
   give_back_all();
+  give_back_pinned();
 }
 void GpuDevice::set_memory_limit(size_t bytes) {
   std::lock_guard lock(mutex_);
@@ -211,7 +216,7 @@ GpuDevice::Counters GpuDevice::counters() {
 void GpuDevice::write(const Buffer& to, const void* from, size_t bytes) {
   refuse_child();
   std::lock_guard lock(mutex_);
-  driver_->write(to.memory(), 0, from, bytes);
+  times_.around([&] { driver_->write(to.memory(), 0, from, bytes); });
 }
 
 // With the lock held: waits, and throws what a kernel has raised. The word is read with whatever
@@ -245,7 +250,7 @@ void GpuDevice::read(const Buffer& from, size_t offset, void* to, size_t bytes, 
   refuse_child();
   std::lock_guard lock(mutex_);
   try {
-    driver_->read(from.memory(), offset, to, bytes);
+    times_.around([&] { driver_->read(from.memory(), offset, to, bytes); });
   } catch (...) {
     driver_->abandon_reads();
     throw;
@@ -257,8 +262,10 @@ void GpuDevice::read(const Buffer& from, size_t offset, void* to, size_t bytes, 
 
 void GpuDevice::synchronize() {
   refuse_child();
+  Memories over;
   std::lock_guard lock(mutex_);
   finish();
+  over = copied();
 }
 
 // ---- Places in the queue
@@ -284,7 +291,7 @@ double GpuDevice::milliseconds(Mark from, Mark to) {
   return driver_->milliseconds(from, to);
 }
 void GpuDevice::release(Mark mark) noexcept {
-  if (getpid() != process_) return;
+  if (is_child()) return;
   std::lock_guard lock(mutex_);
   driver_->release(mark);
 }
@@ -340,8 +347,20 @@ void GpuDevice::launch_groups(const Kernel& kernel, Extent groups, Extent group,
   refuse_child();
   if (groups.x == 0 || groups.y == 0 || groups.z == 0) return;
   std::lock_guard lock(mutex_);
-  driver_->launch(function(kernel), {kernel.file.get(), kernel.parts[0].get()}, groups, group,
-                  arguments);
+  const Function compiled = function(kernel);
+  const LaunchName names{kernel.file.get(), kernel.parts[0].get()};
+  if (!times_.is_on()) [[likely]] {
+    driver_->launch(compiled, names, groups, group, arguments, nullptr);
+  } else {
+    Timed timed;
+    try {
+      driver_->launch(compiled, names, groups, group, arguments, &timed);
+    } catch (...) {
+      times_.drop(timed);
+      throw;
+    }
+    times_.note(timed);
+  }
   ++counters_.launches;
   for (const Argument& a : arguments) {
     may_fault_ |= a.kind == Argument::Kind::memory && a.data == fault_;

@@ -10,16 +10,21 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <unordered_map>
 
+#include "kiln/backend/gpu/device_times.h"
 #include "kiln/backend/gpu/kernel.h"
 #include "kiln/backend/gpu/runtime/driver.h"
 #include "kiln/backend/gpu/runtime/program_cache.h"
 #include "kiln/core/allocator.h"
 #include "kiln/core/device.h"
 #include "kiln/core/handle.h"
+#include "kiln/core/storage.h"
+#include "kiln/core/tensor_data.h"
 
 namespace kiln::gpu {
 
@@ -55,6 +60,9 @@ class GpuDevice {
   // forked from one that had opened it.
   static GpuDevice& of(Device device);
 
+  // Whether this process was forked from the one that opened the device.
+  bool is_child() const;
+
   // Of the runtime, for messages.
   const char* runtime_name() const { return runtime_.name; }
 
@@ -68,6 +76,16 @@ class GpuDevice {
   // Waits. Throws what kernels have raised. `whole`: more than one element of a tensor is read.
   void read(const Buffer& from, size_t offset, void* to, size_t bytes, bool whole);
   void synchronize();
+
+  // Pinned memory (device_pinned.cpp). Null where there is none left.
+  Handle<Storage> allocate_pinned(size_t bytes);
+  // Whether all of that is a living block of pinned memory of the runtime.
+  static bool is_pinned(const Runtime& runtime, const void* address, size_t bytes);
+  // Enqueued; the memory of `data`, which is pinned, is kept until the copy is done.
+  void write_pinned(const Buffer& to, const TensorData& data);
+  void read_pinned(const Buffer& from, size_t offset, const TensorData& data);
+  void release_pinned(const HostBlock& block, size_t bytes) noexcept;
+  MemoryStats pinned_memory_stats();
 
   // Places in the queue (Driver::mark).
   Mark mark();
@@ -105,6 +123,11 @@ class GpuDevice {
   void give_back_all();
   void finish();
   void refuse_child() const;
+  // With the lock held. What it returns is to go when the lock is free.
+  using Memories = std::vector<Handle<Storage>>;
+  Memories copied();
+  void keep_until_copied(Handle<Storage> memory);
+  void give_back_pinned();
 
   // "opencl:1", for messages.
   std::string name() const;
@@ -115,10 +138,18 @@ class GpuDevice {
   std::unique_ptr<Driver> driver_;
   ProgramCache programs_;
   std::mutex mutex_;
+  DeviceTimes times_{*driver_, mutex_};
   std::unordered_map<KernelKey, Function, KernelKeyHash> functions_;
   std::unordered_map<std::string, Function> by_text_;
   std::map<size_t, std::vector<Memory>> kept_;  // by size
   MemoryStats stats_;
+  struct Copy {
+    Mark done;
+    Handle<Storage> memory;
+  };
+  std::deque<Copy> copies_;                               // of pinned memory, perhaps under way
+  std::map<size_t, std::vector<HostBlock>> kept_pinned_;  // by size
+  MemoryStats pinned_stats_;
   size_t limit_;
   Memory fault_ = nullptr;
   bool may_fault_ = false;
@@ -126,5 +157,13 @@ class GpuDevice {
 };
 
 inline constexpr size_t kGroup = 128;  // GROUP of the kernels
+
+// What a block's size is rounded up to: quarters of powers of two, so that a block wastes at most a
+// fifth.
+inline size_t size_class(size_t bytes) {
+  if (bytes <= 512) return 512;
+  const size_t step = std::bit_floor(bytes - 1) / 4;
+  return (bytes + step - 1) / step * step;
+}
 
 }  // namespace kiln::gpu

@@ -47,6 +47,28 @@ struct Plugged {
            x.offset() * static_cast<int64_t>(size_of(x.dtype()));
   }
 
+  // The tensor with `data`'s shape and dtype; null for a primitive of another kind.
+  static const GpuTensor* plain(const void* primitive, const TensorData& data) {
+    const auto* x = dynamic_cast<const GpuTensor*>(static_cast<const TensorBase*>(primitive));
+    const bool fits = x != nullptr && x->shape() == data.shape() && x->dtype() == data.dtype();
+    return fits && GpuDevice::is_pinned(runtime, data.data(), data.bytes()) ? x : nullptr;
+  }
+  static bool write_pinned(const void* primitive, const TensorData& data) {
+    const GpuTensor* x = plain(primitive, data);
+    if (x == nullptr || !x->is_contiguous() || x->offset() != 0) return false;
+    if (data.bytes() != 0) x->gpu().write_pinned(*x->storage(), data);
+    return true;
+  }
+  static bool read_pinned(const void* primitive, const TensorData& data) {
+    const GpuTensor* x = plain(primitive, data);
+    if (x == nullptr) return false;
+    if (data.bytes() == 0) return true;
+    const H rows = contiguous(H::share(const_cast<GpuTensor*>(x)));
+    const size_t offset = static_cast<size_t>(rows->offset()) * size_of(rows->dtype());
+    rows->gpu().read_pinned(*rows->storage(), offset, data);
+    return true;
+  }
+
   static constexpr detail::GpuPlugin plugin = {
       [] { return runtime.count(); },
       [] { return runtime.absence(); },
@@ -65,6 +87,16 @@ struct Plugged {
       },
       [](int index, uintptr_t mark) { at(index).release(static_cast<Mark>(mark)); },
       &address,
+      [](int index) {
+        return index >= 0 && index < runtime.count() && runtime.is_processor(index);
+      },
+      [](size_t bytes, int index) { return at(index).allocate_pinned(bytes); },
+      [](const void* address, size_t bytes) {
+        return GpuDevice::is_pinned(runtime, address, bytes);
+      },
+      [](int index) { return at(index).pinned_memory_stats(); },
+      &write_pinned,
+      &read_pinned,
   };
 
   static const detail::GpuPlugin* open() {

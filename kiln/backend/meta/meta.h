@@ -273,6 +273,10 @@ struct Rows : Base {
   static M float_conv2d(T x, T weight, OptT, const ConvOptions& options) {
     return of_shape(x, infer::conv2d(x->shape(), weight->shape(), options));
   }
+  static M float_conv2d_activation(T x, T weight, OptT, OptT, Activation,
+                                   const ConvOptions& options) {
+    return of_shape(x, infer::conv2d(x->shape(), weight->shape(), options));
+  }
   static M float_conv2d_input_grad(T, T g, const Shape& x, const ConvOptions&) {
     return of_shape(g, x);
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kiln/backend/function_math.h"
 #include "kiln/backend/reference/elements.h"
 
 namespace kiln {
@@ -77,6 +78,12 @@ double reference::activated(double x, Activation activation) {
       return std::tanh(x);
     case Activation::sigmoid:
       return sigmoid(x);
+    case Activation::relu6:
+      return x < 0.0 ? 0.0 : x > 6.0 ? 6.0 : x;
+    case Activation::hardswish:
+      return x * math::hardsigmoid(x);
+    case Activation::hardsigmoid:
+      return math::hardsigmoid(x);
   }
   return x;
 }

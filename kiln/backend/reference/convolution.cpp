@@ -1,4 +1,5 @@
 // Convolution and its two gradients: one loop over every product, in three directions.
+#include "kiln/backend/reference/activation.h"
 #include "kiln/backend/reference/elements.h"
 
 namespace kiln {
@@ -34,18 +35,19 @@ void for_each_product(const Shape& x, const Shape& weight, const Shape& out, con
   });
 }
 
-}  // namespace
-
-HostHandle Ops::float_conv2d(Tensor x, Tensor weight, const HostHandle* bias,
-                             const ConvOptions& options) {
-  const Shape& in = x->shape();
-  const Shape& kernel = weight->shape();
+Shape output_shape(const Shape& in, const Shape& kernel, const ConvOptions& options) {
   const auto size = [&](int i) {
     return conv_output_size(in[2 + i], kernel[2 + i], options.stride[static_cast<size_t>(i)],
                             options.padding[static_cast<size_t>(i)],
                             options.dilation[static_cast<size_t>(i)]);
   };
-  const Shape shape = {in[0], kernel[0], size(0), size(1)};
+  return {in[0], kernel[0], size(0), size(1)};
+}
+
+std::vector<double> convolved(Tensor x, Tensor weight, const HostHandle* bias,
+                              const ConvOptions& options) {
+  const Shape& kernel = weight->shape();
+  const Shape shape = output_shape(x->shape(), kernel, options);
   const std::vector<double> inputs = read<double>(x);
   const std::vector<double> weights = read<double>(weight);
   std::vector<double> out(static_cast<size_t>(shape.numel()), 0.0);
@@ -54,8 +56,29 @@ HostHandle Ops::float_conv2d(Tensor x, Tensor weight, const HostHandle* bias,
         host::view(*bias, {kernel[0], 1, 1}, {(*bias)->strides()[0], 0, 0}, (*bias)->offset()),
         shape);
   }
-  for_each_product(in, kernel, shape, options,
+  for_each_product(x->shape(), kernel, shape, options,
                    [&](size_t i, size_t w, size_t o) { out[o] += inputs[i] * weights[w]; });
+  return out;
+}
+
+}  // namespace
+
+HostHandle Ops::float_conv2d(Tensor x, Tensor weight, const HostHandle* bias,
+                             const ConvOptions& options) {
+  const Shape shape = output_shape(x->shape(), weight->shape(), options);
+  return make(shape, x->dtype(), x->device(), convolved(x, weight, bias, options));
+}
+
+HostHandle Ops::float_conv2d_activation(Tensor x, Tensor weight, const HostHandle* bias,
+                                        const HostHandle* residual, Activation activation,
+                                        const ConvOptions& options) {
+  std::vector<double> out = convolved(x, weight, bias, options);
+  if (residual != nullptr) {
+    const std::vector<double> added = read<double>(*residual);
+    for (size_t i = 0; i < out.size(); ++i) out[i] += added[i];
+  }
+  for (double& y : out) y = reference::activated(y, activation);
+  const Shape shape = output_shape(x->shape(), weight->shape(), options);
   return make(shape, x->dtype(), x->device(), out);
 }
 

@@ -37,7 +37,8 @@ const char* const kInteger[] = {
 #define KILN_INT_FUNCTION(type) #type,
 #include "kiln/backend/functions.def"
 };
-const char* const kActivation[] = {"none", "relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid"};
+const char* const kActivation[] = {"none", "relu",    "gelu",  "gelu_tanh", "silu",
+                                   "tanh", "sigmoid", "relu6", "hardswish", "hardsigmoid"};
 const char* const kScatter[] = {"prod", "amax", "amin"};
 const char* const kEdge[] = {"reflect", "replicate", "circular"};
 const char* const kOutside[] = {"zeros", "border", "reflection"};

@@ -43,9 +43,9 @@ bool all_within(const IntPair& v, int64_t low) {
   return v[0] >= low && v[1] >= low && v[0] <= kMostOption && v[1] <= kMostOption;
 }
 
-void check_conv2d(const RowCheck& row) {
+Shape conv2d_shape(const RowCheck& row, size_t options) {
   row.require_same_dtype(0, 1);
-  const ConvOptions& o = row.get<ConvOptions>(3);
+  const ConvOptions& o = row.get<ConvOptions>(options);
   const Shape &x = row.shape(0), &w = row.shape(1);
   row.require(x.rank() == 4 && w.rank() == 4, "[N, C, H, W] and a weight of four dims");
   row.require(all_within(o.stride, 1) && all_within(o.padding, 0) && all_within(o.dilation, 1) &&
@@ -64,6 +64,11 @@ void check_conv2d(const RowCheck& row) {
   }
   row.require_optional(2, {w[0]}, "a bias for each channel");
   checked_numel(out);
+  return out;
+}
+void check_conv2d(const RowCheck& row) { conv2d_shape(row, 3); }
+void check_conv2d_activation(const RowCheck& row) {
+  row.require_optional(3, conv2d_shape(row, 5), "a residual in the shape of the result");
 }
 
 template <bool kMax>
@@ -195,6 +200,7 @@ constexpr Rule kRules[] = {
     {kRow_float_linear, check_linear},
     {kRow_float_linear_activation, check_linear_activation},
     {kRow_float_conv2d, check_conv2d},
+    {kRow_float_conv2d_activation, check_conv2d_activation},
     {kRow_float_max_pool2d, check_pool<true>},
     {kRow_float_avg_pool2d, check_pool<false>},
     {kRow_float_softmax, check_dim},

@@ -9,7 +9,8 @@ namespace kiln::graph {
 namespace {
 
 // An activation behind a linear layer, and a residual that is added to it, become part of the
-// layer's row: float_linear_activation gives the numbers of the rows one after another.
+// layer's row: float_linear_activation gives the numbers of the rows one after another. So does
+// float_conv2d_activation, where the residual is added before the activation.
 std::optional<Activation> activation_of(const Node& node) {
   if (node.kind != NodeKind::row || node.has_effect()) return std::nullopt;
   switch (node.row) {
@@ -23,6 +24,14 @@ std::optional<Activation> activation_of(const Node& node) {
       return Activation::tanh;
     case kRow_float_sigmoid:
       return Activation::sigmoid;
+    case kRow_float_unary: {
+      const auto& f = std::get<UnaryFunction>(node.arguments[1].attribute);
+      using Type = UnaryFunction::Type;
+      if (f.type == Type::hardtanh && f.a == 0.0 && f.b == 6.0) return Activation::relu6;
+      if (f.type == Type::hardswish) return Activation::hardswish;
+      if (f.type == Type::hardsigmoid) return Activation::hardsigmoid;
+      return std::nullopt;
+    }
     default:
       return std::nullopt;
   }
@@ -41,17 +50,26 @@ class Epilogues {
           [&](const Operand& o) { user_[static_cast<size_t>(o.value)] = int(n); });
     }
     std::vector<char> gone(nodes.size(), 0);
-    int joined = 0;
+    int linear = 0, conv = 0;
     for (size_t n = 0; n < nodes.size(); ++n) {
-      if (is_plain_row(nodes[n], kRow_float_linear) && gone[n] == 0) joined += join(n, gone);
+      if (gone[n] != 0) continue;
+      if (is_plain_row(nodes[n], kRow_float_linear)) {
+        linear += join(n, kRow_float_linear_activation, gone);
+      } else if (is_plain_row(nodes[n], kRow_float_conv2d)) {
+        conv += join(n, kRow_float_conv2d_activation, gone);
+      }
     }
     std::vector<Node> kept;
     for (size_t n = 0; n < nodes.size(); ++n) {
       if (gone[n] == 0) kept.push_back(std::move(nodes[n]));
     }
     nodes = std::move(kept);
-    if (report_ != nullptr && joined != 0) {
-      report_->lines.push_back(concat("epilogues: ", joined, " rows joined to linear layers"));
+    if (report_ == nullptr) return;
+    if (linear != 0) {
+      report_->lines.push_back(concat("epilogues: ", linear, " rows joined to linear layers"));
+    }
+    if (conv != 0) {
+      report_->lines.push_back(concat("epilogues: ", conv, " rows joined to convolutions"));
     }
   }
 
@@ -91,34 +109,46 @@ class Epilogues {
     return changes;
   }
 
-  int join(size_t n, std::vector<char>& gone) {
+  // Joins what follows node n to it, as node of that row; how many rows.
+  int join(size_t n, Row row, std::vector<char>& gone) {
     std::vector<Node>& nodes = graph_.nodes;
     ValueId y = nodes[n].results[0];
     Activation activation = Activation::none;
     ValueId residual = kNoValue;
     std::vector<size_t> rows;
-    int next = follower(y);
-    if (next >= 0) {
+    const auto take_activation = [&] {
+      const int next = follower(y);
+      if (next < 0) return;
       if (const auto found = activation_of(nodes[static_cast<size_t>(next)])) {
         activation = *found;
         rows.push_back(static_cast<size_t>(next));
         y = nodes[rows.back()].results[0];
-        next = follower(y);
       }
-    }
-    if (next >= 0) {
+    };
+    const auto take_residual = [&] {
+      const int next = follower(y);
+      if (next < 0) return;
       residual = residual_of(nodes[static_cast<size_t>(next)], y);
-      if (residual != kNoValue) rows.push_back(static_cast<size_t>(next));
-    }
+      if (residual == kNoValue) return;
+      rows.push_back(static_cast<size_t>(next));
+      y = nodes[rows.back()].results[0];
+    };
+    const bool conv = row == kRow_float_conv2d_activation;
+    if (conv) take_residual();
+    take_activation();
+    if (!conv) take_residual();
     if (rows.empty() || changes_between(n, rows.back())) return 0;
     Node& last = nodes[rows.back()];
     const ValueId result = last.results[0];
     Node node;
-    node.row = kRow_float_linear_activation;
+    node.row = row;
     node.name = row_name(node.row);
     node.arguments = nodes[n].arguments;
+    const Argument options = node.arguments.back();
+    if (conv) node.arguments.pop_back();
     node.arguments.push_back(RowWriter::tensor(residual));
     node.arguments.push_back(RowWriter::attribute(activation));
+    if (conv) node.arguments.push_back(options);
     node.results = {result};
     last = std::move(node);
     gone[n] = 1;

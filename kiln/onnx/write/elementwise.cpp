@@ -327,7 +327,7 @@ constexpr Translation kRows[] = {{graph::kRow_float_neg, one<"Neg">},
 
 std::span<const Translation> elementwise_translations() { return kRows; }
 
-std::string activated(Writer& w, const std::string& x, Activation activation, DType) {
+std::string activated(Writer& w, const std::string& x, Activation activation, DType dtype) {
   switch (activation) {
     case Activation::none:
       return x;
@@ -343,6 +343,12 @@ std::string activated(Writer& w, const std::string& x, Activation activation, DT
       return w.add("Tanh", {x});
     case Activation::sigmoid:
       return w.add("Sigmoid", {x});
+    case Activation::relu6:
+      return w.add("Clip", {x, w.scalar(0.0, dtype), w.scalar(6.0, dtype)});
+    case Activation::hardswish:
+      return w.add("HardSwish", {x});
+    case Activation::hardsigmoid:
+      return w.add("HardSigmoid", {x}, {{"alpha", static_cast<float>(1.0 / 6.0)}, {"beta", 0.5F}});
   }
   return x;
 }

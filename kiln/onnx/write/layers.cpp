@@ -30,16 +30,22 @@ std::vector<int64_t> both(const IntPair& v) { return {v[0], v[1]}; }
 std::vector<int64_t> pads_of(const IntPair& v) { return {v[0], v[1], v[0], v[1]}; }
 std::vector<int64_t> plane(const Shape& s) { return {s[2], s[3]}; }
 
-void conv2d(Writer& w, const Node& n) {
-  const ConvOptions& o = w.get<ConvOptions>(n, 3);
+std::string conv2d_of(Writer& w, const Node& n, size_t options) {
+  const ConvOptions& o = w.get<ConvOptions>(n, options);
   Names inputs{w.in(n, 0), w.in(n, 1)};
   if (w.has(n, 2)) inputs.push_back(w.in(n, 2));
-  w.out(n, w.add("Conv", inputs,
-                 {{"kernel_shape", plane(w.shape(n, 1))},
-                  {"strides", both(o.stride)},
-                  {"pads", pads_of(o.padding)},
-                  {"dilations", both(o.dilation)},
-                  {"group", o.groups}}));
+  return w.add("Conv", inputs,
+               {{"kernel_shape", plane(w.shape(n, 1))},
+                {"strides", both(o.stride)},
+                {"pads", pads_of(o.padding)},
+                {"dilations", both(o.dilation)},
+                {"group", o.groups}});
+}
+void conv2d(Writer& w, const Node& n) { w.out(n, conv2d_of(w, n, 3)); }
+void conv2d_activation(Writer& w, const Node& n) {
+  std::string y = conv2d_of(w, n, 5);
+  if (w.has(n, 3)) y = w.add("Add", {y, w.in(n, 3)});
+  w.out(n, activated(w, y, w.get<Activation>(n, 4), w.dtype(n, 0)));
 }
 // A transposed convolution: conv2d_input_grad(weight, g, shape of the result).
 void conv_transpose2d(Writer& w, const Node& n) {
@@ -192,6 +198,7 @@ constexpr Translation kRows[] = {
     {graph::kRow_float_linear, linear},
     {graph::kRow_float_linear_activation, linear_activation},
     {graph::kRow_float_conv2d, conv2d},
+    {graph::kRow_float_conv2d_activation, conv2d_activation},
     {graph::kRow_float_conv2d_input_grad, conv_transpose2d},
     {graph::kRow_float_max_pool2d, max_pool2d},
     {graph::kRow_float_avg_pool2d, avg_pool2d},

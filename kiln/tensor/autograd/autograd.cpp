@@ -1,3 +1,4 @@
+#include "kiln/core/kept_data.h"
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/autograd/leaf_log.h"
@@ -20,7 +21,10 @@ Gradients::~Gradients() = default;
 size_t Gradients::size() const { return impl_->map.size(); }
 
 bool is_grad_enabled() { return autodiff::is_recording<Dispatch>(); }
-void set_grad_enabled(bool enabled) { autodiff::set_recording<Dispatch>(enabled); }
+void set_grad_enabled(bool enabled) {
+  autodiff::set_recording<Dispatch>(enabled);
+  detail::set_keeps_data(!enabled);
+}
 
 void set_detect_anomaly(bool enabled, bool check_nan) {
   using autodiff::AnomalyMode;

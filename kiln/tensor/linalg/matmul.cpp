@@ -1,5 +1,6 @@
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_ops.h"
+#include "kiln/tensor/nn/activations.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -208,6 +209,12 @@ Tensor activate(TensorArg x, Activation activation) {
       return tanh(std::move(x));
     case Activation::sigmoid:
       return sigmoid(std::move(x));
+    case Activation::relu6:
+      return relu6(x.get());
+    case Activation::hardswish:
+      return hardswish(x.get());
+    case Activation::hardsigmoid:
+      return hardsigmoid(x.get());
   }
   return Tensor(x);
 }

@@ -117,8 +117,13 @@ Triple common_padding(const PaddingSides& pad) {
   return out;
 }
 
+Tensor finished(Tensor y, const ConvEpilogue& end) {
+  if (end.residual.defined()) y = y + end.residual;
+  return activate(std::move(y), end.activation);
+}
+
 Tensor convolution(Geometry g, const TensorArg& input, const Tensor& weight, const Tensor& bias,
-                   const Padding& padding) {
+                   const Padding& padding, const ConvEpilogue& end = {}) {
   const Shape xs = impl_of(g.op, input.get()).shape();
   const bool batched = xs.rank() == g.spatial + 2;
   if (!batched && xs.rank() != g.spatial + 1) throw_wrong_rank(g.op, xs, g.spatial);
@@ -151,9 +156,23 @@ Tensor convolution(Geometry g, const TensorArg& input, const Tensor& weight, con
   const ConvOptions options{g.last_two(g.stride), g.last_two(common), g.last_two(g.dilation),
                             g.groups};
   const Value* b = bias.defined() ? &value_of(g.op, bias) : nullptr;
-  if (even && batched) {
-    return wrap(AD::float_conv2d(arg_of(g.op, input), value_of(g.op, weight), b, options));
+  const bool plain = end.activation == Activation::none && !end.residual.defined();
+  if (end.residual.defined()) {
+    Shape wanted;
+    if (batched) wanted.push_back(xs[0]);
+    wanted.push_back(ws[0]);
+    for (size_t i = static_cast<size_t>(3 - g.spatial); i < 3; ++i) wanted.push_back(out[i]);
+    require_param(g.op, input.get(), end.residual, "residual", wanted);
   }
+  if (even && batched) {
+    if (plain) {
+      return wrap(AD::float_conv2d(arg_of(g.op, input), value_of(g.op, weight), b, options));
+    }
+    const Value* r = end.residual.defined() ? &value_of(g.op, end.residual) : nullptr;
+    return wrap(AD::float_conv2d_activation(arg_of(g.op, input), value_of(g.op, weight), b, r,
+                                            end.activation, options));
+  }
+  if (end.residual.defined()) return finished(convolution(g, input, weight, bias, padding), end);
   const Planes planes(g.op, input.get(), g.spatial);
   Tensor x = planes.x;
   for (int i = 0; i < 3; ++i) {
@@ -175,7 +194,9 @@ Tensor convolution(Geometry g, const TensorArg& input, const Tensor& weight, con
   const Shape flat{batch, channels, x.size(3), x.size(4)};
   x = g.is_flat() ? x.reshape(flat) : depth_windows(x, g, out[0]);
   const Tensor w = weight.reshape({ws[0], ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
-  Tensor y = wrap(AD::float_conv2d(value_of(g.op, x), value_of(g.op, w), b, options));
+  Tensor y = plain ? wrap(AD::float_conv2d(value_of(g.op, x), value_of(g.op, w), b, options))
+                   : wrap(AD::float_conv2d_activation(value_of(g.op, x), value_of(g.op, w), b,
+                                                      nullptr, end.activation, options));
   if (g.is_flat()) {
     return planes.restored(y.reshape({batch, ws[0], 1, out[1], out[2]}));
   }
@@ -276,12 +297,13 @@ Tensor of_complex(const char* op, const Tensor& x, const Tensor& weight, const T
 }
 
 Tensor any_convolution(const Geometry& g, const TensorArg& x, const Tensor& weight,
-                       const Tensor& bias, const Padding& padding) {
-  if (!has_complex(x.get(), weight)) return convolution(g, x, weight, bias, padding);
-  return of_complex(g.op, x.get(), weight, bias,
-                    [&](const Tensor& u, const Tensor& v, const Tensor& b) {
-                      return convolution(g, u, v, b, padding);
-                    });
+                       const Tensor& bias, const Padding& padding, const ConvEpilogue& end = {}) {
+  if (!has_complex(x.get(), weight)) return convolution(g, x, weight, bias, padding, end);
+  return finished(of_complex(g.op, x.get(), weight, bias,
+                             [&](const Tensor& u, const Tensor& v, const Tensor& b) {
+                               return convolution(g, u, v, b, padding);
+                             }),
+                  end);
 }
 
 Tensor any_transposed(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -303,6 +325,24 @@ Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const Sizes
               const Padding& padding, const Sizes& dilation, int64_t groups) {
   KILN_AUTOCAST(lower, conv2d, x, weight, bias, stride, padding, dilation, groups);
   return any_convolution({"conv2d", 2, stride, dilation, groups}, x, weight, bias, padding);
+}
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+              const Padding& padding, const Sizes& dilation, int64_t groups,
+              const ConvEpilogue& epilogue) {
+  KILN_AUTOCAST(
+      lower, conv1d, x, weight, bias, stride, padding, dilation, groups,
+      amp::detail::cast_member(epilogue, &ConvEpilogue::residual, amp::detail::lower_dtype()));
+  return any_convolution({"conv1d", 1, stride, dilation, groups}, x, weight, bias, padding,
+                         epilogue);
+}
+Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+              const Padding& padding, const Sizes& dilation, int64_t groups,
+              const ConvEpilogue& epilogue) {
+  KILN_AUTOCAST(
+      lower, conv2d, x, weight, bias, stride, padding, dilation, groups,
+      amp::detail::cast_member(epilogue, &ConvEpilogue::residual, amp::detail::lower_dtype()));
+  return any_convolution({"conv2d", 2, stride, dilation, groups}, x, weight, bias, padding,
+                         epilogue);
 }
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
               const Padding& padding, const Sizes& dilation, int64_t groups) {

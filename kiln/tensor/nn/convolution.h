@@ -1,6 +1,7 @@
 // Convolutions and transposed convolutions over one, two and three spatial dims.
 #pragma once
 
+#include "kiln/backend/options.h"
 #include "kiln/tensor/nn/sizes.h"
 #include "kiln/tensor/tensor.h"
 
@@ -18,6 +19,20 @@ Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias = {}, const 
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Sizes& stride = 1, const Padding& padding = 0, const Sizes& dilation = 1,
               int64_t groups = 1);
+
+// y = activation(conv(x) + residual), computed while y is in the cache, for inference most of all;
+// the numbers are those of the ops one after another. residual, where it is defined, has y's shape
+// and dtype (ShapeError, DTypeError).
+struct ConvEpilogue {
+  Activation activation = Activation::none;
+  Tensor residual = {};
+};
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+              const Padding& padding, const Sizes& dilation, int64_t groups,
+              const ConvEpilogue& epilogue);
+Tensor conv2d(TensorArg x, const Tensor& weight, const Tensor& bias, const Sizes& stride,
+              const Padding& padding, const Sizes& dilation, int64_t groups,
+              const ConvEpilogue& epilogue);
 
 // The gradient of a convolution with respect to its input, as a layer: x [N, C, L] or [C, L],
 // weight [C, O / groups, K], bias [O] or undefined -> [N, O, L'],

@@ -235,6 +235,16 @@ def memory_stats(device: DeviceLike | int | None = None) -> dict[str, Any]:
     return _C._cuda_memory_stats(_index(device, "memory_stats"))
 
 
+def host_memory_stats() -> dict[str, Any]:
+    """A dict as kiln.memory_stats() gives, of the host's memory that Tensor.pin_memory() and copies
+    without waiting take: of all devices together; empty without a device."""
+    total: dict[str, Any] = {}
+    for index in range(device_count()):
+        for name, value in _C._cuda_pinned_memory_stats(index).items():
+            total[name] = total.get(name, 0) + value
+    return total
+
+
 def memory_allocated(device: DeviceLike | int | None = None) -> int:
     """The bytes that tensors hold."""
     return memory_stats(device).get("bytes_in_use", 0)

@@ -92,7 +92,7 @@ class CastMixin(_Base):
 
         Only floating point and complex parameters and buffers are cast; all are moved.
         """
-        device, dtype, memory_format = _parse_to(*args, **kwargs)
+        device, dtype, memory_format, non_blocking = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
@@ -110,7 +110,7 @@ class CastMixin(_Base):
             if dtype is not None and (t.is_floating_point() or t.is_complex()):
                 t = t.to(dtype)
             if device is not None:
-                t = t.to(device)
+                t = t.to(device, non_blocking=non_blocking)
             if memory_format == "contiguous_format":
                 t = t.contiguous()
             elif memory_format == "channels_last" and t.dim() == 4:
@@ -140,6 +140,7 @@ class _C_no_grad:
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, memory_format=None, tensor=None):
     for i, value in enumerate(args):
         if value is None or (isinstance(value, bool) and i > 0):
+            non_blocking = non_blocking or bool(value)
             continue
         if isinstance(value, _C.dtype) and dtype is None:
             dtype = value
@@ -158,4 +159,5 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, memory_format=
         raise TypeError(f"to() got an unknown memory_format; got {memory_format!r}")
     if isinstance(device, int):
         device = f"cuda:{device}"
-    return None if device is None else _C.device(device), dtype, memory_format
+    device = None if device is None else _C.device(device)
+    return device, dtype, memory_format, non_blocking

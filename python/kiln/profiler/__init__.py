@@ -19,8 +19,9 @@ class profile:
     """Counts ops on all threads within a with block: calls, time, bytes, allocations.
 
     table() is the text to print, rows() the same as dicts (op, count, seconds, bytes,
-    allocations; the ops that took longest first), export_chrome_trace(path) a file for
-    chrome://tracing or ui.perfetto.dev. A profile may be read while it runs, and again later.
+    allocations, device_seconds; the ops that took longest first), export_chrome_trace(path) a
+    file for chrome://tracing or ui.perfetto.dev. device_seconds are a GPU's own, for its kernels
+    and copies. A profile may be read while it runs, and again later.
 
     >>> with kiln.profiler.profile() as profile:
     ...     _ = kiln.ones(2) + 1

@@ -52,6 +52,32 @@ void queue(Stream& stream, Work work) {
   ++stream.queued;
 }
 
+// Of the copy that is queued next.
+std::shared_ptr<uint64_t> note_host_copy(const Stream& stream, const void* memory, size_t bytes,
+                                         bool is_source) {
+  auto& copies = driver().host_copies;
+  std::erase_if(copies, [](const HostCopy& c) { return c.stream->done >= c.position; });
+  const auto sum = std::make_shared<uint64_t>(checksum(memory, bytes));
+  copies.push_back(
+      {&stream, stream.queued + 1, reinterpret_cast<uintptr_t>(memory), bytes, is_source, sum});
+  return sum;
+}
+
+bool overlap(const HostCopy& c, uintptr_t address, size_t bytes) {
+  return c.stream->done < c.position && c.address < address + bytes &&
+         address < c.address + c.bytes;
+}
+
+// A copy has written there: others that wait see that.
+void wrote_host(const void* memory, size_t bytes, bool to_sources) {
+  for (const HostCopy& c : driver().host_copies) {
+    if (c.is_source && !to_sources) continue;
+    if (overlap(c, reinterpret_cast<uintptr_t>(memory), bytes)) {
+      *c.checksum = checksum(reinterpret_cast<const void*>(c.address), c.bytes);
+    }
+  }
+}
+
 double now_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::milli>(now).count();
@@ -88,6 +114,19 @@ const HostKernel* compiled(const std::string& text) {
 #define ENTER_CONTEXT(name) \
   ENTER(name);              \
   if (current_context() == nullptr) return kInvalidContext
+
+// Not of CUDA's: what is there of a kind of handle, for tests of what is left behind.
+FAKE kiln_fake_cuda_count(const char* kind) {
+  Lock lock(driver().mutex);
+  const std::string name = kind;
+  if (name == "events") return static_cast<int>(driver().events.size());
+  if (name == "pinned") return static_cast<int>(driver().pinned.size());
+  if (name == "functions") return static_cast<int>(driver().functions.size());
+  if (name == "streams") return static_cast<int>(driver().streams.size());
+  size_t blocks = 0;
+  for (const Context& c : driver().contexts) blocks += c.blocks.size();
+  return static_cast<int>(blocks);
+}
 
 FAKE cuInit(unsigned flags) {
   Lock lock(driver().mutex);
@@ -292,6 +331,11 @@ FAKE cuMemFreeHost(void* memory) {
   ENTER_CONTEXT("cuMemFreeHost");
   const auto found = driver().pinned.find(reinterpret_cast<uintptr_t>(memory));
   if (found == driver().pinned.end()) violation("cuMemFreeHost: no pinned memory");
+  for (const HostCopy& c : driver().host_copies) {
+    if (overlap(c, found->first, found->second)) {
+      violation("pinned memory was freed before its copy was done");
+    }
+  }
   drain_all(*current_context());
   driver().pinned.erase(found);
   std::free(memory);
@@ -304,10 +348,10 @@ FAKE cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes,
     violation("cuMemcpyHtoDAsync: the source is not pinned");
   }
   if (!holds(current_context()->blocks, to, bytes)) return kInvalidValue;
-  const uint64_t sum = checksum(from, bytes);
+  const auto sum = note_host_copy(*s, from, bytes, true);
   Context* context = current_context();
   queue(*s, [=]() -> int {
-    if (checksum(from, bytes) != sum) {
+    if (checksum(from, bytes) != *sum) {
       violation("the source of a copy changed before the copy was done");
     }
     if (!holds(context->blocks, to, bytes)) violation("a copy into a block that was freed");
@@ -325,10 +369,16 @@ FAKE cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void*
   if (!holds(current_context()->blocks, from, bytes)) return kInvalidValue;
   // Who does not wait finds this.
   std::memset(to, 0xfa, bytes);
+  wrote_host(to, bytes, false);
+  const auto sum = note_host_copy(*s, to, bytes, false);
   Context* context = current_context();
   queue(*s, [=]() -> int {
+    if (checksum(to, bytes) != *sum) {
+      violation("the target of a copy was written to before the copy was done");
+    }
     if (!holds(context->blocks, from, bytes)) violation("a copy from a block that was freed");
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+    wrote_host(to, bytes, true);
     return 0;
   });
   return 0;

@@ -4,8 +4,9 @@
 // Work is kept in its stream and done when something waits for the stream (or an event in it), as
 // late as a GPU might: who reads a result without waiting reads old bytes. It ends the process with
 // "fake cuda: ..." on what a driver would let pass or crash on: handles that are none or no more,
-// addresses outside blocks, copies from or to memory that is not pinned, a source that changed
-// before its copy was done, blocks freed twice, arguments that are not the kernel's.
+// addresses outside blocks, copies from or to memory that is not pinned, a source that changed, a
+// target that was written to and pinned memory that was freed before its copy was done, blocks
+// freed twice, arguments that are not the kernel's.
 //
 // $KILN_FAKE_CUDA sets it up, "name=value" by commas:
 //   devices=2          how many GPUs (1)
@@ -55,6 +56,15 @@ struct Stream {
   size_t done = 0;  // of all that were ever queued
   size_t queued = 0;
 };
+// A copy's pinned memory. What the program must not write to, an earlier copy may.
+struct HostCopy {
+  const Stream* stream;
+  size_t position;  // it is done when that much work of the stream is
+  uintptr_t address;
+  size_t bytes;
+  bool is_source;
+  std::shared_ptr<uint64_t> checksum;  // of what must be there when its turn comes
+};
 struct Event {
   Context* context;
   bool timing = false;
@@ -88,6 +98,7 @@ struct Driver {
   std::map<void*, Function*> functions;
   std::map<void*, Module*> modules;
   std::map<uintptr_t, size_t> pinned;
+  std::vector<HostCopy> host_copies;  // some of them done
   std::map<std::string, int> calls;
   int kernels = 0;
 };

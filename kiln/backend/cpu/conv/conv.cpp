@@ -2,6 +2,7 @@
 // conv_weight_grad.cpp.
 #include "kiln/backend/cpu/conv/conv.h"
 
+#include "kiln/backend/activated.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/operand.h"
 
@@ -37,21 +38,32 @@ void visit_real(DType dtype, F&& f) {
 
 HostHandle CpuOps::float_conv2d(Arg<HostHandle> x, Arg<HostHandle> weight, const HostHandle* bias,
                                 const ConvOptions& options) {
+  return float_conv2d_activation(x, weight, bias, nullptr, Activation::none, options);
+}
+
+HostHandle CpuOps::float_conv2d_activation(Arg<HostHandle> x, Arg<HostHandle> weight,
+                                           const HostHandle* bias, const HostHandle* residual,
+                                           Activation activation, const ConvOptions& options) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand wide(bias, cpu::widened);
-    return cpu::narrowed(float_conv2d(cpu::widened(x), cpu::widened(weight), wide.get(), options),
-                         dtype);
+    HostHandle out = cpu::narrowed(
+        float_conv2d(cpu::widened(x), cpu::widened(weight), wide.get(), options), dtype);
+    if (residual != nullptr) out = float_add(std::move(out), *residual);
+    return activated<CpuOps>(std::move(out), activation);  // rounded between the steps
   }
   const HostHandle in = cpu::contiguous(x.get());
   const HostHandle w = cpu::contiguous(weight.get());
   const cpu::OptionalOperand b(bias, cpu::contiguous);
+  const cpu::OptionalOperand added(residual, cpu::contiguous);
   const cpu::ConvSizes sizes(in->shape(), w->shape(), options);
   HostHandle out = host::empty(Shape{sizes.batch, w->shape()[0], sizes.out_height, sizes.out_width},
                                dtype, in->device());
   visit_real(dtype, [&]<class T>() {
-    cpu::conv_forward<T>(sizes, in->data_as<const T>(), w->data_as<const T>(), b.data<T>(),
-                         out->data_as<T>());
+    T* const y = out->data_as<T>();
+    const cpu::Finish<T> finish{cpu::activation_kernel(activation, dtype), added.data<T>(), y};
+    cpu::conv_forward<T>(sizes, in->data_as<const T>(), {w->data_as<const T>(), w->storage().get()},
+                         b.data<T>(), finish, y);
   });
   return out;
 }

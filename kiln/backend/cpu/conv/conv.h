@@ -2,7 +2,9 @@
 #pragma once
 
 #include "kiln/backend/cpu/conv/conv_kernels.h"
+#include "kiln/backend/cpu/elementwise/finish.h"
 #include "kiln/core/shape.h"
+#include "kiln/core/storage.h"
 
 namespace kiln::cpu {
 
@@ -22,9 +24,18 @@ struct ConvSizes {
   int64_t depth() const { return in * taps(); }  // products in an output element
 };
 
-// y = conv(x, weight) + bias (may be null).
+// Weights, and the storage that holds them, beside which their packed form may be kept (Note [Kept
+// data]); null for those that nobody uses again.
 template <class T>
-void conv_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias, T* y);
+struct ConvWeight {
+  const T* data;
+  const Storage* storage = nullptr;
+};
+
+// y = conv(x, weight) + bias (may be null), finished while it is in the cache.
+template <class T>
+void conv_forward(const ConvSizes& sizes, const T* x, const ConvWeight<T>& weight, const T* bias,
+                  const Finish<T>& finish, T* y);
 template <class T>
 void conv_input_grad(const ConvSizes& sizes, const T* weight, const T* g, T* x_grad);
 template <class T>

@@ -14,6 +14,7 @@
 //     images share a panel, and none are wasted.
 // Many windows of 3 x 3 take fewer products: Note [Winograd].
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 
@@ -24,6 +25,7 @@
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 #include "kiln/core/winograd_setting.h"
 
@@ -54,28 +56,28 @@ int64_t channels_of_run(const ConvSizes& s) {
 template <class T>
 class PackedWeights {
  public:
-  PackedWeights(const ConvSizes& s, const T* weight)
+  PackedWeights(const ConvSizes& s, const ConvWeight<T>& weight)
       : kernels_(gemm_kernels<T>()),
         rows_(ceil_div(s.out, ceil_div(s.out, kernels_.max_rows))),
         panels_(ceil_div(s.out, rows_)),
         run_(channels_of_run(s) * s.taps()),
         panel_size_((rows_ * run_ + kernels_.lanes + 15) / 16 * 16),
-        runs_(ceil_div(s.depth(), run_)),
-        data_(s.groups * runs_ * panels_ * panel_size_) {
-    // Every panel has room for what pack() writes beyond it, so they can be packed in any order.
-    const int64_t work = std::max<int64_t>(rows_ * run_, 1);
-    parallel_for(s.groups * runs_ * panels_, std::max<int64_t>(kPieceWork / work, 1),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i) {
-                     const int64_t panel = i % panels_;
-                     const int64_t run = i / panels_ % runs_;
-                     const int64_t group = i / panels_ / runs_;
-                     const int64_t row = panel * rows_;
-                     kernels_.pack(std::min(rows_, s.out - row), depth_of(run, s),
-                                   weight + (group * s.out + row) * s.depth() + run * run_,
-                                   s.depth(), 1, data_.get() + i * panel_size_, rows_);
-                   }
-                 });
+        runs_(ceil_div(s.depth(), run_)) {
+    using kiln::detail::KeptKey;
+    const auto make = [&] {
+      auto data = std::make_shared<Scratch<T>>(s.groups * runs_ * panels_ * panel_size_);
+      pack(s, weight.data, data->get());
+      const T* const at = data->get();
+      return std::shared_ptr<const void>(std::move(data), at);
+    };
+    if (weight.storage != nullptr) {
+      const int64_t offset = weight.data - static_cast<const T*>(weight.storage->data());
+      const KeptKey key{
+          KeptKey::convolution,
+          {offset, s.groups, s.out, s.depth(), rows_, run_, panel_size_, int64_t{sizeof(T)}}};
+      data_ = kiln::detail::kept_data(*weight.storage, key, make);
+    }
+    if (data_ == nullptr) data_ = make();
   }
 
   int64_t runs() const { return runs_; }
@@ -91,19 +93,36 @@ class PackedWeights {
     block.m = s.out;
     block.k = depth_of(run, s);
     block.rows = rows_;
-    block.a = data_.get() + (group * runs_ + run) * panels_ * panel_size_;
+    block.a = static_cast<const T*>(data_.get()) + (group * runs_ + run) * panels_ * panel_size_;
     block.a_panel = panel_size_;
     block.accumulate = run != 0;
     block.row_bias = bias != nullptr && run + 1 == runs_ ? bias + group * s.out : nullptr;
   }
 
  private:
+  void pack(const ConvSizes& s, const T* weight, T* to) const {
+    // Every panel has room for what pack() writes beyond it, so they can be packed in any order.
+    const int64_t work = std::max<int64_t>(rows_ * run_, 1);
+    parallel_for(s.groups * runs_ * panels_, std::max<int64_t>(kPieceWork / work, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t panel = i % panels_;
+                     const int64_t run = i / panels_ % runs_;
+                     const int64_t group = i / panels_ / runs_;
+                     const int64_t row = panel * rows_;
+                     kernels_.pack(std::min(rows_, s.out - row), depth_of(run, s),
+                                   weight + (group * s.out + row) * s.depth() + run * run_,
+                                   s.depth(), 1, to + i * panel_size_, rows_);
+                   }
+                 });
+  }
+
   const GemmKernels<T>& kernels_;
   int64_t rows_, panels_;
   int64_t run_;
   int64_t panel_size_;
   int64_t runs_;
-  Scratch<T> data_;
+  std::shared_ptr<const void> data_;
 };
 
 // Where the vectors of a block's columns go, at most `most` pieces of them.
@@ -236,12 +255,13 @@ struct Bands {
 template <class T>
 class InPlaceConvolution {
  public:
-  InPlaceConvolution(const ConvSizes& s, const Bands& bands, const T* x, const T* weight,
-                     const T* bias, T* y)
+  InPlaceConvolution(const ConvSizes& s, const Bands& bands, const T* x,
+                     const ConvWeight<T>& weight, const T* bias, const Finish<T>& finish, T* y)
       : s_(s),
         bands_(bands),
         x_(x),
         bias_(bias),
+        finish_(finish),
         y_(y),
         kernels_(gemm_kernels<T>()),
         weights_(s, weight),
@@ -349,12 +369,15 @@ class InPlaceConvolution {
       }
       kernels_.conv_block(block);
     }
+    if (finish_.is_none()) return;
+    for (int64_t o = 0; o < s_.out; ++o) finish_(block.c + o * block.c_row, rows * s_.out_width);
   }
 
   const ConvSizes& s_;
   const Bands& bands_;
   const T* x_;
   const T* bias_;
+  const Finish<T>& finish_;
   T* y_;
   const GemmKernels<T>& kernels_;
   PackedWeights<T> weights_;
@@ -368,8 +391,9 @@ class InPlaceConvolution {
 // One block of the pixels of all images, of one group.
 template <class T>
 void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
-                     const PackedWeights<T>& weights, const T* x, const T* bias, int64_t group,
-                     int64_t pixel, int64_t count, T* patches, StoreTable& table, T* y) {
+                     const PackedWeights<T>& weights, const T* x, const T* bias,
+                     const Finish<T>& finish, int64_t group, int64_t pixel, int64_t count,
+                     T* patches, StoreTable& table, T* y) {
   // Calls f(column, image, first pixel in it, pixels) for the parts of columns [begin, end) that
   // lie in one image.
   const auto for_each_part = [&](int64_t begin, int64_t end, auto&& f) {
@@ -414,10 +438,16 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
     }
     kernels.conv_block(block);
   }
+  if (finish.is_none()) return;
+  for_each_part(0, count, [&](int64_t, int64_t image, int64_t at, int64_t n) {
+    T* const plane = block.c + image * s.groups * s.out * s.pixels() + at;
+    for (int64_t o = 0; o < s.out; ++o) finish(plane + o * s.pixels(), n);
+  });
 }
 
 template <class T>
-void run_packed(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+void run_packed(const ConvSizes& s, const T* x, const ConvWeight<T>& weight, const T* bias,
+                const Finish<T>& finish, T* y) {
   const GemmKernels<T>& kernels = gemm_kernels<T>();
   const PackedWeights<T> weights(s, weight);
   const int64_t pixels = s.batch * s.pixels();
@@ -436,7 +466,7 @@ void run_packed(const ConvSizes& s, const T* x, const T* weight, const T* bias, 
                  StoreTable table(2 * block_panels, block_pixels);
                  for (int64_t i = begin; i < end; ++i) {
                    const int64_t pixel = i % pieces * block_pixels;
-                   convolve_packed(s, kernels, weights, x, bias, i / pieces, pixel,
+                   convolve_packed(s, kernels, weights, x, bias, finish, i / pieces, pixel,
                                    std::min(block_pixels, pixels - pixel), patches.get(), table, y);
                  }
                });
@@ -514,30 +544,51 @@ void fill_with_bias(const ConvSizes& s, const T* bias, T* y) {
   }
 }
 
+// For those whose results fit in the cache.
+template <class T>
+void finish_all(const ConvSizes& s, const Finish<T>& finish, T* y) {
+  if (finish.is_none()) return;
+  parallel_for(s.batch * s.groups * s.out * s.pixels(), kGrain,
+               [&](int64_t begin, int64_t end) { finish(y + begin, end - begin); });
+}
+
 }  // namespace
 
 template <class T>
-void conv_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, const T* bias,
+                  const Finish<T>& finish, T* y) {
+  const T* const weight = kept.data;
   if (s.batch * s.groups * s.out * s.pixels() == 0) return;
-  if (s.depth() == 0) return fill_with_bias(s, bias, y);
-  if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, y);
-  if (is_tiny_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, y);
-  if (is_linear(s)) return run_linear(s, x, weight, bias, y);
+  if (s.depth() == 0) {
+    fill_with_bias(s, bias, y);
+    return finish_all(s, finish, y);
+  }
+  if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, finish, y);
+  if (is_tiny_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, finish, y);
+  if (is_linear(s)) {
+    run_linear(s, x, weight, bias, y);
+    return finish_all(s, finish, y);
+  }
   if constexpr (std::is_same_v<T, float>) {
-    if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, weight, bias, y)) return;
+    if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, kept, bias, finish, y)) {
+      return;
+    }
   }
   if (s.batch == 1 && s.groups == 1 && s.pixels() <= kFewPixels) {
-    return run_few_pixels(s, x, weight, bias, y);
+    run_few_pixels(s, x, weight, bias, y);
+    return finish_all(s, finish, y);
   }
   const ConvSizes sizes = sees_whole_planes(s) ? with_long_rows(s) : s;
   const Bands bands(sizes, gemm_kernels<T>());
   if (in_place_pays(sizes, bands)) {
-    return InPlaceConvolution<T>(sizes, bands, x, weight, bias, y).run();
+    return InPlaceConvolution<T>(sizes, bands, x, kept, bias, finish, y).run();
   }
-  run_packed(sizes, x, weight, bias, y);
+  run_packed(sizes, x, kept, bias, finish, y);
 }
 
-template void conv_forward(const ConvSizes&, const float*, const float*, const float*, float*);
-template void conv_forward(const ConvSizes&, const double*, const double*, const double*, double*);
+template void conv_forward(const ConvSizes&, const float*, const ConvWeight<float>&, const float*,
+                           const Finish<float>&, float*);
+template void conv_forward(const ConvSizes&, const double*, const ConvWeight<double>&,
+                           const double*, const Finish<double>&, double*);
 
 }  // namespace kiln::cpu

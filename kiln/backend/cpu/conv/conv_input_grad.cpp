@@ -150,7 +150,7 @@ class InputGrad {
                   {1, 1},
                   {d.padding, a.padding},
                   {d.dilation, a.dilation}};
-    conv_forward<T>(t, g_ + n * s_.groups * s_.out * s_.pixels(), turned, nullptr, to);
+    conv_forward<T>(t, g_ + n * s_.groups * s_.out * s_.pixels(), {turned}, nullptr, {}, to);
   }
 
   // Puts rows of a phase together out of the phases of their columns.
@@ -234,7 +234,8 @@ void input_grad_by_tiles(const ConvSizes& s, const T* weight, const T* g, T* x_g
   const Scratch<T> parts(images * planes * s.plane());
   for (int64_t n = 0; n < s.batch; n += images) {
     t.batch = std::min(images, s.batch - n);
-    conv_forward<T>(t, g + n * s.groups * s.out * s.pixels(), turned.get(), nullptr, parts.get());
+    conv_forward<T>(t, g + n * s.groups * s.out * s.pixels(), {turned.get()}, nullptr, {},
+                    parts.get());
     // Rows of a plane out of those of its taps.
     parallel_for(t.batch * planes, std::max<int64_t>(kGrain / s.plane(), 1),
                  [&](int64_t begin, int64_t end) {

@@ -56,6 +56,7 @@ class PlaneCopies {
   int64_t bands() const { return bands_; }
   int64_t planes() const { return planes_; }
   int64_t first_row(int64_t band) const { return band * rows_; }
+  int64_t rows(int64_t band) const { return std::min(rows_, s_.out_height - first_row(band)); }
   // Elements, with room for what is written and read beyond the end.
   int64_t room() const {
     return down_.count() * along_.count() * planes_ * copied_rows_ * row_ + row_ +
@@ -130,7 +131,8 @@ bool is_by_rows(const ConvSizes& s) {
 }
 
 template <class T>
-void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* bias,
+                     const Finish<T>& finish, T* y) {
   const PatchGeometry& g = s.geometry;
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   constexpr int64_t kBandPixels = 8192;
@@ -152,9 +154,10 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
                                        g.padding[0],
                                        g.padding[1],
                                        s.out_width};
+      T* const to = y + out * s.pixels() + first * s.out_width;
       kernels.apply_plane(plane, first, last - first, weight + channel * s.taps(),
-                          bias == nullptr ? nullptr : bias + channel,
-                          y + out * s.pixels() + first * s.out_width);
+                          bias == nullptr ? nullptr : bias + channel, to);
+      if (!finish.is_none()) finish(to, (last - first) * s.out_width);
     }
   });
 }
@@ -162,13 +165,14 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
 }  // namespace
 
 template <class T>
-void depthwise_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+void depthwise_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias,
+                       const Finish<T>& finish, T* y) {
   // Rows of less than a vector would leave lanes idle.
   const bool narrow = s.out_width < depthwise_kernels<T>().lanes;
   if (is_by_channels<T>(s) && (narrow || !is_by_rows<T>(s))) {
-    return depthwise_by_channels(s, x, weight, bias, y);
+    return depthwise_by_channels(s, x, weight, bias, finish, y);
   }
-  if (is_by_rows<T>(s)) return forward_by_rows(s, x, weight, bias, y);
+  if (is_by_rows<T>(s)) return forward_by_rows(s, x, weight, bias, finish, y);
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   const PlaneCopies<T> copies(s);
   const int64_t planes = s.batch * s.groups;
@@ -188,6 +192,7 @@ void depthwise_forward(const ConvSizes& s, const T* x, const T* weight, const T*
         for (int64_t o = 0; o < s.out; ++o) {
           kernels.apply(block, weight + (channel + o) * s.taps(),
                         bias == nullptr ? nullptr : bias + channel + o, to + o * s.pixels());
+          if (!finish.is_none()) finish(to + o * s.pixels(), copies.rows(band) * s.out_width);
         }
       }
     }
@@ -234,9 +239,10 @@ void depthwise_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight
   });
 }
 
-template void depthwise_forward(const ConvSizes&, const float*, const float*, const float*, float*);
+template void depthwise_forward(const ConvSizes&, const float*, const float*, const float*,
+                                const Finish<float>&, float*);
 template void depthwise_forward(const ConvSizes&, const double*, const double*, const double*,
-                                double*);
+                                const Finish<double>&, double*);
 template void depthwise_weight_grad(const ConvSizes&, const float*, const float*, float*);
 template void depthwise_weight_grad(const ConvSizes&, const double*, const double*, double*);
 

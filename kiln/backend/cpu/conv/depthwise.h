@@ -11,7 +11,8 @@ inline bool is_depthwise(const ConvSizes& s) { return s.in == 1 && s.out <= 3; }
 
 // As conv_forward() and conv_weight_grad(), where is_depthwise(). No dim of y is 0.
 template <class T>
-void depthwise_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias, T* y);
+void depthwise_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias,
+                       const Finish<T>& finish, T* y);
 template <class T>
 void depthwise_weight_grad(const ConvSizes& sizes, const T* x, const T* g, T* weight_grad);
 
@@ -26,6 +27,6 @@ bool is_tiny_by_channels(const ConvSizes& s) {
 }
 template <class T>
 void depthwise_by_channels(const ConvSizes& sizes, const T* x, const T* weight, const T* bias,
-                           T* y);
+                           const Finish<T>& finish, T* y);
 
 }  // namespace kiln::cpu

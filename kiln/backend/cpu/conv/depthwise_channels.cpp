@@ -46,7 +46,8 @@ bool is_by_channels(const ConvSizes& s) {
 }
 
 template <class T>
-void depthwise_by_channels(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
+void depthwise_by_channels(const ConvSizes& s, const T* x, const T* weight, const T* bias,
+                           const Finish<T>& finish, T* y) {
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   const PatchGeometry& g = s.geometry;
   const int64_t width = channels_at_once<T>(), taps = s.out * s.taps();
@@ -86,8 +87,14 @@ void depthwise_by_channels(const ConvSizes& s, const T* x, const T* weight, cons
             kernels.apply_channels(
                 sizes, in.get(), weights.get() + (block * s.out + o) * s.taps() * width,
                 bias == nullptr ? nullptr : biases.get() + (block * s.out + o) * width, out.get());
-            transpose(out.get(), width, y + (first * s.out + o) * s.pixels(), s.out * s.pixels(),
-                      s.pixels(), count);
+            T* const to = y + (first * s.out + o) * s.pixels();
+            transpose(out.get(), width, to, s.out * s.pixels(), s.pixels(), count);
+            if (finish.is_none()) continue;
+            if (s.out == 1) {
+              finish(to, count * s.pixels());
+            } else {
+              for (int64_t c = 0; c < count; ++c) finish(to + c * s.out * s.pixels(), s.pixels());
+            }
           }
         }
       });
@@ -96,8 +103,8 @@ void depthwise_by_channels(const ConvSizes& s, const T* x, const T* weight, cons
 template bool is_by_channels<float>(const ConvSizes&);
 template bool is_by_channels<double>(const ConvSizes&);
 template void depthwise_by_channels(const ConvSizes&, const float*, const float*, const float*,
-                                    float*);
+                                    const Finish<float>&, float*);
 template void depthwise_by_channels(const ConvSizes&, const double*, const double*, const double*,
-                                    double*);
+                                    const Finish<double>&, double*);
 
 }  // namespace kiln::cpu

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 
 #include "kiln/backend/cpu/conv/winograd_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 #include "kiln/core/winograd_setting.h"
 
@@ -104,8 +106,43 @@ class TransformedWeights {
   TransformedWeights(const ConvSizes& s, const Tiling& tiling, const float* weight,
                      int64_t first_panel, int64_t panels)
       : first_(first_panel),
-        panel_size_(round_up(tiling.panel_rows * s.in + gemm_kernels<float>().lanes, 16)),
-        data_(panels * kPositions * panel_size_) {
+        panel_size_(panel_size(s, tiling)),
+        own_(panels * kPositions * panel_size_),
+        data_(own_.get()) {
+    fill(s, tiling, weight, panels, own_.get());
+  }
+  // Those of all groups, kept or not.
+  TransformedWeights(const ConvSizes& s, const Tiling& tiling, const ConvWeight<float>& weight)
+      : first_(0), panel_size_(panel_size(s, tiling)), own_(0) {
+    const int64_t panels = s.groups * tiling.panels;
+    const auto make = [&] {
+      auto data = std::make_shared<Scratch<float>>(panels * kPositions * panel_size_);
+      fill(s, tiling, weight.data, panels, data->get());
+      const float* const at = data->get();
+      return std::shared_ptr<const void>(std::move(data), at);
+    };
+    if (weight.storage != nullptr) {
+      using kiln::detail::KeptKey;
+      const int64_t offset = weight.data - static_cast<const float*>(weight.storage->data());
+      const KeptKey key{KeptKey::winograd,
+                        {offset, s.groups, s.out, s.in, tiling.panel_rows, tiling.panels,
+                         panel_size_, gemm_kernels<float>().lanes}};
+      kept_ = kiln::detail::kept_data(*weight.storage, key, make);
+    }
+    is_kept_ = kept_ != nullptr;
+    if (!is_kept_ && tiling.blocks > 1) kept_ = make();
+    data_ = static_cast<const float*>(kept_.get());
+  }
+
+  // Whether they were there, or are from now on: then they are those of all groups.
+  bool is_kept() const { return is_kept_; }
+
+ private:
+  static int64_t panel_size(const ConvSizes& s, const Tiling& tiling) {
+    return round_up(tiling.panel_rows * s.in + gemm_kernels<float>().lanes, 16);
+  }
+  void fill(const ConvSizes& s, const Tiling& tiling, const float* weight, int64_t panels,
+            float* to) const {
     const int64_t rows = tiling.panel_rows;
     const int64_t packed_size = s.in * kTaps * rows + 2 * gemm_kernels<float>().lanes;
     parallel_for(panels, ceil_div(4096, s.in * rows), [&](int64_t begin, int64_t end) {
@@ -116,21 +153,24 @@ class TransformedWeights {
         gemm_kernels<float>().pack(std::min(rows, s.out - channel), s.in * kTaps,
                                    weight + (group * s.out + channel) * s.depth(), s.depth(), 1,
                                    packed.get(), rows);
-        winograd_kernels().weights(packed.get(), s.in, rows, data_.get() + i * panel_step(),
-                                   panel_size_);
+        winograd_kernels().weights(packed.get(), s.in, rows, to + i * panel_step(), panel_size_);
       }
     });
   }
 
+ public:
   int64_t panel_step() const { return kPositions * panel_size_; }
   const float* at(int64_t panel, int64_t position) const {
-    return data_.get() + (panel - first_) * panel_step() + position * panel_size_;
+    return data_ + (panel - first_) * panel_step() + position * panel_size_;
   }
 
  private:
   int64_t first_;
   int64_t panel_size_;
-  Scratch<float> data_;
+  Scratch<float> own_;
+  std::shared_ptr<const void> kept_;
+  bool is_kept_ = false;
+  const float* data_ = nullptr;
 };
 
 // What one thread needs for one block.
@@ -154,7 +194,7 @@ class BlockTransform {
 
   // Returns whether all outputs are finite.
   bool run(int64_t group, int64_t block, int64_t part, const float* x, const float* bias,
-           float* y) {
+           const Finish<float>& finish, float* y) {
     first_ = block * tiling_.block_strips;
     end_ = std::min(first_ + tiling_.block_strips, tiling_.strips);
     tiles_ = 0;
@@ -171,7 +211,7 @@ class BlockTransform {
         const int64_t at = group * s_.out + channel + o;
         finite &= kernels_.output(products_.get() + o * row_, product_step(), tiles_,
                                   bias == nullptr ? 0.0F : bias[at], outputs_.get(), stage_step_);
-        store(at, y);
+        store(at, finish, y);
       }
     }
     return finite;
@@ -237,7 +277,7 @@ class BlockTransform {
   }
 
   // The outputs of output channel `channel` of all groups.
-  void store(int64_t channel, float* y) {
+  void store(int64_t channel, const Finish<float>& finish, float* y) {
     int64_t tile = 0;
     for (int64_t i = first_; i < end_; ++i) {
       const Strip strip(tiling_, i);
@@ -245,8 +285,9 @@ class BlockTransform {
       const int64_t rows = std::min<int64_t>(4, s_.out_height - 4 * strip.row);
       const int64_t columns = std::min(4 * strip.tiles, s_.out_width - 4 * strip.column);
       for (int64_t r = 0; r < rows; ++r) {
-        std::copy_n(outputs_.get() + r * stage_step_ + 4 * tile, columns,
-                    y + plane + (4 * strip.row + r) * s_.out_width + 4 * strip.column);
+        float* const to = y + plane + (4 * strip.row + r) * s_.out_width + 4 * strip.column;
+        std::copy_n(outputs_.get() + r * stage_step_ + 4 * tile, columns, to);
+        if (!finish.is_none()) finish(to, columns);
       }
       tile += strip.tiles;
     }
@@ -285,33 +326,34 @@ bool winograd_pays(const ConvSizes& s) {
   return transformed < 0.9 * direct;
 }
 
-bool winograd_forward(const ConvSizes& s, const float* x, const float* weight, const float* bias,
-                      float* y) {
+bool winograd_forward(const ConvSizes& s, const float* x, const ConvWeight<float>& weight,
+                      const float* bias, const Finish<float>& finish, float* y) {
   const Tiling tiling(s);
+  const TransformedWeights all(s, tiling, weight);
   std::atomic<bool> finite{true};
   const auto run = [&](const TransformedWeights& weights, int64_t group, int64_t block,
                        int64_t part) {
     if (!finite.load(std::memory_order_relaxed)) return;
-    if (!BlockTransform(s, tiling, weights).run(group, block, part, x, bias, y)) {
+    if (!BlockTransform(s, tiling, weights).run(group, block, part, x, bias, finish, y)) {
       finite.store(false, std::memory_order_relaxed);
     }
   };
-  if (tiling.blocks == 1) {  // Each weight is used by one piece: it had better transform it too.
+  if (tiling.blocks == 1 && !all.is_kept()) {
+    // Each weight is used by one piece: it had better transform it too.
     parallel_for(s.groups * tiling.parts, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t group = i / tiling.parts;
         const int64_t panel = i % tiling.parts * tiling.part_panels;
-        const TransformedWeights weights(s, tiling, weight, group * tiling.panels + panel,
+        const TransformedWeights weights(s, tiling, weight.data, group * tiling.panels + panel,
                                          std::min(tiling.part_panels, tiling.panels - panel));
         run(weights, group, 0, i % tiling.parts);
       }
     });
   } else {
-    const TransformedWeights weights(s, tiling, weight, 0, s.groups * tiling.panels);
     const int64_t pieces = tiling.blocks * tiling.parts;
     parallel_for(s.groups * pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        run(weights, i / pieces, i / tiling.parts % tiling.blocks, i % tiling.parts);
+        run(all, i / pieces, i / tiling.parts % tiling.blocks, i % tiling.parts);
       }
     });
   }

@@ -41,7 +41,9 @@ void finish(const Gemm<T>& g, T* c, int64_t m, int64_t n) {
   }
   const Kernel add = binary_kernels().kernels[index_of(BinaryOp::add)][column_of(dtype_of<T>)];
   for (int64_t i = 0; i < m; ++i, c += g.c_row) {
-    if (g.activation != nullptr) g.activation({.in = {c}, .out = c, .n = n});
+    if (g.activation != nullptr) {
+      g.activation({.in = {c}, .out = c, .n = n, .params = g.activation_params});
+    }
     if (g.residual != nullptr) add({.in = {c, g.residual + (c - g.c)}, .out = c, .n = n});
   }
 }
@@ -87,7 +89,7 @@ Plan<T> make_plan(const Gemm<T>& g, const GemmKernels<T>& kernels) {
   constexpr int64_t size = sizeof(T);
   // Packing moves k (m + n) elements to make k m n multiply-adds cheaper: it must be used often
   // enough to pay.
-  plan.pack_b = g.b.column != 1 ||
+  plan.pack_b = g.packed_b != nullptr || g.b.column != 1 ||
                 (g.m > 2 * kernels.max_strided_rows && depth * g.n * size > 192 * 1024) ||
                 (g.m > 4 * kernels.max_strided_rows && rows_collide<T>(g.b.row));
   plan.pack_a =
@@ -133,7 +135,9 @@ class TileMultiplier {
         b_slots_(!plan_.pack_b     ? 1
                  : a_block_ >= g.m ? 2
                                    : b_block_ / kernels_.columns),
-        b_packed_(direct_ == g.n ? 0 : b_slots_ * kernels_.columns * most_depth() + kernels_.lanes),
+        b_packed_(direct_ == g.n || g.packed_b != nullptr
+                      ? 0
+                      : b_slots_ * kernels_.columns * most_depth() + kernels_.lanes),
         a_packed_(plan_.pack_a ? a_block_ * most_depth() + kernels_.lanes : 0) {}
 
   void run() const {
@@ -154,6 +158,9 @@ class TileMultiplier {
           block.c = g_.c + i * g_.c_row + j;
           block.row_bias = last && g_.row_bias != nullptr ? g_.row_bias + i : nullptr;
           const MatrixView<T> a{g_.a.data + i * g_.a.row + p * g_.a.column, g_.a.row, g_.a.column};
+          if (g_.packed_b != nullptr) {
+            block.b = g_.packed_b + p * g_.packed_columns + (g_.packed_from + j) * block.k;
+          }
           multiply_block(block, a, b, j >= direct_, i == 0, last && g_.has_finish());
         }
       }
@@ -170,10 +177,10 @@ class TileMultiplier {
     block.a_row = plan_.pack_a ? 1 : a.row;
     block.a_step = plan_.pack_a ? plan_.rows : a.column;
     block.a_panel = plan_.rows * (plan_.pack_a ? block.k : a.row);
-    block.b = b_packed ? b_packed_.get() : b.data;
+    if (g_.packed_b == nullptr) block.b = b_packed ? b_packed_.get() : b.data;
     block.b_step = b_packed ? kernels_.columns : b.row;
     block.b_panel = kernels_.columns * (b_packed ? block.k : 1);
-    const bool packs_b = b_packed && b_is_new;
+    const bool packs_b = b_packed && b_is_new && g_.packed_b == nullptr;
     int64_t done = 0;  // columns
     if (plan_.pack_a) {
       const GemmBlock<T> first = part(block, 0, kernels_.columns);
@@ -198,7 +205,8 @@ class TileMultiplier {
   // The panel of B that begins with column j of a block.
   const T* panel_of_b(const GemmBlock<T>& block, int64_t j) const {
     const int64_t panel = j / kernels_.columns;
-    return block.b + (block.b == b_packed_.get() ? panel % b_slots_ : panel) * block.b_panel;
+    const bool in_slots = g_.packed_b == nullptr && block.b == b_packed_.get();
+    return block.b + (in_slots ? panel % b_slots_ : panel) * block.b_panel;
   }
 
   // Up to n columns of a block, from the one that begins panel j / columns.
@@ -358,16 +366,19 @@ void long_dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k,
 // matrix, which is done once and in order. Returns whether it was one. It must depend on the whole
 // problem alone: a tile of a larger one that happens to be a vector sums in another order.
 template <class T>
+bool is_vector(const Gemm<T>& g) {
+  if (g.m == 1) return g.b.column == 1 || g.b.row == 1;
+  return g.n == 1 && g.c_row == 1 && (g.a.column == 1 || g.a.row == 1);
+}
+template <class T>
 bool multiply_vector(const Gemm<T>& g) {
+  if (!is_vector(g)) return false;
   const bool row_result = g.m == 1;
-  if (!row_result && (g.n != 1 || g.c_row != 1)) return false;
   // y [n] = x [k] times the matrix M [k, n].
   const MatrixView<T> matrix = row_result ? g.b : MatrixView<T>{g.a.data, g.a.column, g.a.row};
   const int64_t x_step = row_result ? g.a.column : g.b.row;
   const T* x = row_result ? g.a.data : g.b.data;
   const int64_t n = row_result ? g.n : g.m;
-  if (matrix.row != 1 && matrix.column != 1) return false;
-
   const Scratch<T> x_copy(x_step == 1 ? 0 : g.k);
   if (x_step != 1) {
     for (int64_t p = 0; p < g.k; ++p) x_copy[p] = x[p * x_step];
@@ -429,11 +440,15 @@ void add_biases_and_finish(const Gemm<T>& g, int64_t begin, int64_t end) {
 // much at the limit; all of A is to stay in the second-level cache. As with vectors, it depends on
 // the whole problem alone.
 template <class T>
+bool has_few_rows(const Gemm<T>& g) {
+  return g.a.column == 1 && g.b.row == 1 && !g.accumulate &&
+         g.m <= 3 * g.k / gemm_kernels<T>().lanes &&
+         g.m * g.k * static_cast<int64_t>(sizeof(T)) <= kPackedABytes;
+}
+template <class T>
 bool multiply_few_rows(const Gemm<T>& g) {
-  if (g.a.column != 1 || g.b.row != 1 || g.accumulate) return false;
+  if (!has_few_rows(g)) return false;
   const GemmKernels<T>& kernels = gemm_kernels<T>();
-  if (g.m > 3 * g.k / kernels.lanes) return false;
-  if (g.m * g.k * static_cast<int64_t>(sizeof(T)) > kPackedABytes) return false;
   const int64_t grain = std::max<int64_t>(kPieceWork / (g.m * g.k) / 64 * 64, 64);
   parallel_for(g.n, grain, [&](int64_t begin, int64_t end) {
     kernels.dots_of_rows(g.m, g.a.data, g.a.row, g.b.data + begin * g.b.column, g.b.column,
@@ -447,11 +462,15 @@ bool multiply_few_rows(const Gemm<T>& g) {
 // lie. Tiles would go down a few columns of all rows, which memory answers at a third of its speed;
 // where the caches hold B they do better from five rows on.
 template <class T>
-bool multiply_few_rows_in_strips(const Gemm<T>& g) {
+bool has_few_rows_of_strips(const Gemm<T>& g) {
   constexpr int64_t kMegabyte = 1024 * 1024;
   const int64_t large = g.m <= 4 ? kMegabyte / 2 : g.m <= 8 ? 4 * kMegabyte : 16 * kMegabyte;
-  if (g.m < 2 || g.m > 16 || g.b.column != 1 || g.accumulate || g.n < 256) return false;
-  if (g.k * g.n * static_cast<int64_t>(sizeof(T)) < large) return false;
+  return g.m >= 2 && g.m <= 16 && g.b.column == 1 && !g.accumulate && g.n >= 256 &&
+         g.k * g.n * static_cast<int64_t>(sizeof(T)) >= large;
+}
+template <class T>
+bool multiply_few_rows_in_strips(const Gemm<T>& g) {
+  if (!has_few_rows_of_strips(g)) return false;
   const Scratch<T> x(g.m * g.k);
   for (int64_t i = 0; i < g.m; ++i) {
     for (int64_t p = 0; p < g.k; ++p) x[i * g.k + p] = g.a.data[i * g.a.row + p * g.a.column];
@@ -556,6 +575,7 @@ void multiply_tiles(const Gemm<T>& g) {
       tile.a.data += i * g.a.row;
       tile.b.data += j * g.b.column;
       tile.c += i * g.c_row + j;
+      tile.packed_from += j;
       if (tile.row_bias != nullptr) tile.row_bias += i;
       if (tile.column_bias != nullptr) tile.column_bias += j;
       if (tile.residual != nullptr) tile.residual += i * g.c_row + j;
@@ -565,6 +585,38 @@ void multiply_tiles(const Gemm<T>& g) {
 }
 
 }  // namespace
+
+template <class T>
+bool gemm_takes_tiles(const Gemm<T>& g) {
+  return g.m > 0 && g.n > 0 && g.k > 0 && !is_vector(g) && !has_few_rows(g) &&
+         !has_few_rows_of_strips(g);
+}
+
+template <class T>
+int64_t packed_b_columns(int64_t n) {
+  return round_up(n, gemm_kernels<T>().columns);
+}
+
+template <class T>
+int64_t packed_b_size(int64_t k, int64_t n) {
+  return k * packed_b_columns<T>(n) + gemm_kernels<T>().lanes;
+}
+
+template <class T>
+void pack_whole_b(const MatrixView<T>& b, int64_t k, int64_t n, T* to) {
+  const GemmKernels<T>& kernels = gemm_kernels<T>();
+  const int64_t panels = ceil_div(n, kernels.columns);
+  for (int64_t p = 0, depth = 0; p < k; p += depth) {
+    depth = depth_of_run(k - p);
+    T* const run = to + p * panels * kernels.columns;
+    for (int64_t panel = 0; panel < panels; ++panel) {  // in order: each writes a little beyond
+      const int64_t j = panel * kernels.columns;
+      kernels.pack(std::min<int64_t>(kernels.columns, n - j), depth,
+                   b.data + p * b.row + j * b.column, b.column, b.row, run + j * depth,
+                   kernels.columns);
+    }
+  }
+}
 
 template <class T>
 void gemm_serial(const Gemm<T>& whole) {
@@ -586,6 +638,14 @@ void gemm(const Gemm<T>& whole) {
   if (left > 0) multiply_last_columns(whole, left);
 }
 
+template bool gemm_takes_tiles(const Gemm<float>&);
+template bool gemm_takes_tiles(const Gemm<double>&);
+template int64_t packed_b_columns<float>(int64_t);
+template int64_t packed_b_columns<double>(int64_t);
+template int64_t packed_b_size<float>(int64_t, int64_t);
+template int64_t packed_b_size<double>(int64_t, int64_t);
+template void pack_whole_b(const MatrixView<float>&, int64_t, int64_t, float*);
+template void pack_whole_b(const MatrixView<double>&, int64_t, int64_t, double*);
 template void gemm_serial(const Gemm<float>&);
 template void gemm_serial(const Gemm<double>&);
 template void gemm(const Gemm<float>&);

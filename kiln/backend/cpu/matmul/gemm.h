@@ -27,8 +27,14 @@ struct Gemm {
   bool accumulate = false;
   const T* row_bias = nullptr;
   const T* column_bias = nullptr;
-  void (*activation)(const KernelArgs&) = nullptr;  // of one input, without parameters
-  const T* residual = nullptr;                      // laid out as C
+  void (*activation)(const KernelArgs&) = nullptr;  // of one input
+  const void* activation_params = nullptr;
+  const T* residual = nullptr;  // laid out as C
+  // B as pack_whole_b() packs it, or null: it is packed, or read where it lies. The results are the
+  // same.
+  const T* packed_b = nullptr;
+  int64_t packed_columns = 0;  // of all of it, and the one with which this product begins
+  int64_t packed_from = 0;
 
   bool has_finish() const { return activation != nullptr || residual != nullptr; }
 };
@@ -38,6 +44,18 @@ struct Gemm {
 // tile it is in.
 template <class T>
 void gemm(const Gemm<T>& g);
+
+// Whether it is computed in tiles, so that a packed B serves. It depends on the shapes and layouts
+// alone.
+template <class T>
+bool gemm_takes_tiles(const Gemm<T>& g);
+// All of B [k, n] in the panels that tiles take.
+template <class T>
+int64_t packed_b_columns(int64_t n);  // how many columns they have together
+template <class T>
+int64_t packed_b_size(int64_t k, int64_t n);  // in elements
+template <class T>
+void pack_whole_b(const MatrixView<T>& b, int64_t k, int64_t n, T* to);
 
 // The same on this thread.
 template <class T>

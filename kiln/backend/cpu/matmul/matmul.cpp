@@ -1,17 +1,20 @@
 // Matrix products: which matrices a tensor of any strides holds, and how a batch of them is shared
 // out.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "kiln/backend/activated.h"
 #include "kiln/backend/cpu/cpu.h"
-#include "kiln/backend/cpu/elementwise/unary_kernels.h"
+#include "kiln/backend/cpu/elementwise/finish.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_half.h"
 #include "kiln/backend/cpu/matmul/small_product_kernels.h"
 #include "kiln/backend/cpu/operand.h"
+#include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln {
@@ -199,25 +202,27 @@ struct LinearFinish {
   Activation activation = Activation::none;
 };
 
-cpu::Kernel activation_kernel(Activation activation, DType dtype) {
-  using cpu::UnaryOp;
-  switch (activation) {
-    case Activation::none:
-      return nullptr;
-    case Activation::relu:
-      return cpu::unary_kernel(UnaryOp::relu, dtype);
-    case Activation::gelu:
-      return cpu::unary_kernel(UnaryOp::gelu, dtype);
-    case Activation::gelu_tanh:
-      return cpu::unary_kernel(UnaryOp::gelu_tanh, dtype);
-    case Activation::silu:
-      return cpu::unary_kernel(UnaryOp::silu, dtype);
-    case Activation::tanh:
-      return cpu::unary_kernel(UnaryOp::tanh, dtype);
-    case Activation::sigmoid:
-      return cpu::unary_kernel(UnaryOp::sigmoid, dtype);
+// A weight of so many rows of x is packed in no time beside the product.
+constexpr int64_t kMostRowsOfKept = 1024;
+
+// The weight in panels, where it is kept (Note [Kept data]); else null.
+template <class T>
+std::shared_ptr<const void> kept_weight(const HostTensor& weight, const Gemm<T>& g) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (g.m < 2 || g.m > kMostRowsOfKept || !cpu::gemm_takes_tiles(g)) return nullptr;
+    using kiln::detail::KeptKey;
+    const KeptKey key{KeptKey::matrix,
+                      {weight.offset(), g.k, g.n, g.b.row, g.b.column, int64_t{sizeof(T)},
+                       cpu::packed_b_columns<T>(1)}};
+    return kiln::detail::kept_data(*weight.storage(), key, [&] {
+      auto packed = std::make_shared<cpu::Scratch<T>>(cpu::packed_b_size<T>(g.k, g.n));
+      cpu::pack_whole_b(g.b, g.k, g.n, packed->get());
+      const T* const data = packed->get();
+      return std::shared_ptr<const void>(std::move(packed), data);
+    });
+  } else {
+    return nullptr;
   }
-  return nullptr;
 }
 
 template <class T>
@@ -236,7 +241,14 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   g.c_row = g.n;
   if (end.bias != nullptr) g.column_bias = (*end.bias)->data_as<const T>();
   if (end.residual != nullptr) g.residual = (*end.residual)->data_as<const T>();
-  g.activation = activation_kernel(end.activation, out.dtype());
+  const cpu::ActivationKernel activation = cpu::activation_kernel(end.activation, out.dtype());
+  g.activation = activation.kernel;
+  g.activation_params = activation.params;
+  const std::shared_ptr<const void> packed = kept_weight(weight, g);
+  if (packed != nullptr) {
+    g.packed_b = static_cast<const T*>(packed.get());
+    g.packed_columns = cpu::packed_b_columns<T>(g.n);
+  }
   cpu::gemm(g);
 }
 

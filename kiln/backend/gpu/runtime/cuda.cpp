@@ -158,8 +158,31 @@ class Cuda final : public Driver {
     staging_->read(reinterpret_cast<CuAddress>(from) + offset, to, bytes);
   }
 
+  HostBlock allocate_host(size_t bytes) override {
+    use();
+    HostBlock block;
+    const CuResult result = api_.allocate_host(&block.address, bytes, kCuHostPortable);
+    if (result == kCuOutOfMemory) return {};
+    check("cuMemHostAlloc", result);
+    return block;
+  }
+  void release_host(const HostBlock& block) noexcept override {
+    if (!lost_.empty() || api_.context_set(context_) != kCuSuccess) return;
+    static_cast<void>(api_.release_host(block.address));
+  }
+  void write_from_host(Memory to, size_t offset, const void* from, size_t bytes) override {
+    use();
+    check("cuMemcpyHtoDAsync",
+          api_.copy_to_device(reinterpret_cast<CuAddress>(to) + offset, from, bytes, stream_));
+  }
+  void read_to_host(Memory from, size_t offset, void* to, size_t bytes) override {
+    use();
+    check("cuMemcpyDtoHAsync",
+          api_.copy_to_host(to, reinterpret_cast<CuAddress>(from) + offset, bytes, stream_));
+  }
+
   void launch(Function function, const LaunchName& name, Extent groups, Extent group,
-              std::span<const Argument> arguments) override {
+              std::span<const Argument> arguments, Timed* timed) override {
     use();
     if (groups.x > largest_grid_.x || groups.y > largest_grid_.y || groups.z > largest_grid_.z) {
       throw_error<ValueError>("cuda: kernel ", text_of(name), " needs ", groups.x, " x ", groups.y,
@@ -177,11 +200,13 @@ class Cuda final : public Driver {
           a.kind == Argument::Kind::memory ? static_cast<const void*>(&a.data) : a.data);
     }
     recent_[launched_++ % recent_.size()] = name;
+    if (timed != nullptr) timed->begin = mark();
     check("cuLaunchKernel",
           api_.launch(static_cast<CuFunction>(function), static_cast<unsigned>(groups.x),
                       static_cast<unsigned>(groups.y), static_cast<unsigned>(groups.z),
                       static_cast<unsigned>(group.x), static_cast<unsigned>(group.y),
                       static_cast<unsigned>(group.z), 0, stream_, parameters, nullptr));
+    if (timed != nullptr) timed->end = mark();
     if (blocking_) finish();
   }
 
@@ -393,6 +418,7 @@ const Runtime kCudaRuntime = {
     [] { return static_cast<int>(cuda_devices().all.size()); },
     []() -> const std::string& { return cuda_devices().absence; },
     &open_cuda,
+    [](int) { return false; },
 };
 
 }  // namespace kiln::gpu

@@ -50,6 +50,7 @@ enum : int {
   kCuComputeMajor = 75,
   kCuComputeMinor = 76,
 };
+inline constexpr unsigned kCuHostPortable = 1;  // pinned for the contexts of all devices
 inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr unsigned kCuEventDisableTiming = 2;
 

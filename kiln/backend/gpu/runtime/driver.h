@@ -60,10 +60,27 @@ struct LaunchName {
   const char* part = nullptr;
 };
 
+// Pinned memory: of the host, kept in place by the driver.
+struct HostBlock {
+  void* address = nullptr;
+  Memory handle = nullptr;  // of the driver
+};
+
 struct Extent {
   size_t x = 1;
   size_t y = 1;
   size_t z = 1;
+};
+
+// What something took: from one place in the queue to another. `begin` is none where `end` knows
+// both times.
+struct Timed {
+  Mark begin = Mark::none;
+  Mark end = Mark::none;
+};
+struct Times {
+  double begin = 0;  // milliseconds, from a place in the queue that is given
+  double length = 0;
 };
 
 // One device and its queue. No two threads call it at once, but for properties().
@@ -79,10 +96,20 @@ class Driver {
   // Enqueued. `from` may change when write() returns; `to` is filled when finish() does.
   virtual void write(Memory to, size_t offset, const void* from, size_t bytes) = 0;
   virtual void read(Memory from, size_t offset, void* to, size_t bytes) = 0;
+  // `timed`: what is wanted of the launch for times(); its marks are the caller's to release.
   virtual void launch(Function function, const LaunchName& name, Extent groups, Extent group,
-                      std::span<const Argument> arguments) = 0;
+                      std::span<const Argument> arguments, Timed* timed) = 0;
   // Waits for all of the above.
   virtual void finish() = 0;
+
+  // A null address when there is no such block of the host's memory.
+  virtual HostBlock allocate_host(size_t bytes) = 0;
+  virtual void release_host(const HostBlock& block) noexcept = 0;
+  // Enqueued, between the device and such a block: until the copy is done, `from` must stay as it
+  // is, and `to` is undefined.
+  virtual void write_from_host(Memory to, size_t offset, const void* from, size_t bytes) = 0;
+  virtual void read_to_host(Memory from, size_t offset, void* to, size_t bytes) = 0;
+
   // After an error: what reads were to fill may be gone, and is not written to any more.
   virtual void abandon_reads() noexcept {}
 
@@ -93,6 +120,10 @@ class Driver {
   // Between two that are passed, of the device's time.
   virtual double milliseconds(Mark from, Mark to) = 0;
   virtual void release(Mark mark) noexcept = 0;
+  // All passed.
+  virtual Times times(Mark base, const Timed& timed) {
+    return {milliseconds(base, timed.begin), milliseconds(timed.begin, timed.end)};
+  }
 
   // The function that this text became when Kiln was built; null where it is not among those.
   virtual Function find_ahead(const std::string&) { return nullptr; }
@@ -108,6 +139,7 @@ struct Runtime {
   int (*count)();                              // devices of this machine; opens the runtime
   const std::string& (*absence)();             // why there is none; empty where there is one
   std::unique_ptr<Driver> (*open)(int index);  // throws DeviceError
+  bool (*is_processor)(int index);             // whether a device of this machine is its processor
 };
 
 // GPUs first. The ICD loader is opened when it is asked for the first time.

@@ -129,10 +129,7 @@ class OpenCl final : public Driver {
   Memory allocate(size_t bytes) override {
     cl_int error = CL_SUCCESS;
     cl_mem memory = api_.clCreateBuffer(context_, CL_MEM_READ_WRITE, bytes, nullptr, &error);
-    if (error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_RESOURCES ||
-        error == CL_OUT_OF_HOST_MEMORY || error == CL_INVALID_BUFFER_SIZE) {
-      return nullptr;
-    }
+    if (is_shortage(error)) return nullptr;
     check("clCreateBuffer", error);
     return memory;
   }
@@ -164,8 +161,43 @@ class OpenCl final : public Driver {
                                    0, nullptr, nullptr));
   }
 
+  // What the driver keeps for buffers that the host reads and writes too, mapped for as long as it
+  // is there. OpenCL has no other way to pinned memory.
+  HostBlock allocate_host(size_t bytes) override {
+    cl_int error = CL_SUCCESS;
+    cl_mem memory = api_.clCreateBuffer(context_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes,
+                                        nullptr, &error);
+    if (is_shortage(error)) return {};
+    check("clCreateBuffer", error);
+    HostBlock block;
+    block.handle = memory;
+    block.address = api_.clEnqueueMapBuffer(queue_, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                            bytes, 0, nullptr, nullptr, &error);
+    if (error == CL_SUCCESS && block.address != nullptr) return block;
+    api_.clReleaseMemObject(memory);
+    if (is_shortage(error) || error == CL_MAP_FAILURE) return {};
+    check("clEnqueueMapBuffer", error);
+    return {};
+  }
+  void release_host(const HostBlock& block) noexcept override {
+    auto* memory = static_cast<cl_mem>(block.handle);
+    static_cast<void>(
+        api_.clEnqueueUnmapMemObject(queue_, memory, block.address, 0, nullptr, nullptr));
+    api_.clReleaseMemObject(memory);
+  }
+  void write_from_host(Memory to, size_t offset, const void* from, size_t bytes) override {
+    check("clEnqueueWriteBuffer",
+          api_.clEnqueueWriteBuffer(queue_, static_cast<cl_mem>(to), CL_FALSE, offset, bytes, from,
+                                    0, nullptr, nullptr));
+    check("clFlush", api_.clFlush(queue_));
+  }
+  void read_to_host(Memory from, size_t offset, void* to, size_t bytes) override {
+    read(from, offset, to, bytes);
+    check("clFlush", api_.clFlush(queue_));
+  }
+
   void launch(Function function, const LaunchName&, Extent groups, Extent group,
-              std::span<const Argument> arguments) override {
+              std::span<const Argument> arguments, Timed* timed) override {
     auto* kernel = static_cast<cl_kernel>(function);
     for (size_t i = 0; i < arguments.size(); ++i) {
       const Argument& a = arguments[i];
@@ -176,8 +208,11 @@ class OpenCl final : public Driver {
     }
     const size_t local[3] = {group.x, group.y, group.z};
     const size_t global[3] = {groups.x * group.x, groups.y * group.y, groups.z * group.z};
-    check("clEnqueueNDRangeKernel", api_.clEnqueueNDRangeKernel(queue_, kernel, 3, nullptr, global,
-                                                                local, 0, nullptr, nullptr));
+    cl_event event = nullptr;
+    check("clEnqueueNDRangeKernel",
+          api_.clEnqueueNDRangeKernel(queue_, kernel, 3, nullptr, global, local, 0, nullptr,
+                                      timed == nullptr ? nullptr : &event));
+    if (timed != nullptr) timed->end = static_cast<Mark>(reinterpret_cast<uintptr_t>(event));
     // Else a driver may gather work without beginning it.
     if (++launched_ % kLaunchesPerFlush == 0) check("clFlush", api_.clFlush(queue_));
   }
@@ -208,14 +243,13 @@ class OpenCl final : public Driver {
     check("clWaitForEvents", api_.clWaitForEvents(1, &event));
   }
   double milliseconds(Mark from, Mark to) override {
-    const auto nanoseconds = [&](Mark mark) {
-      cl_ulong value = 0;
-      check("clGetEventProfilingInfo",
-            api_.clGetEventProfilingInfo(event_of(mark), CL_PROFILING_COMMAND_END, sizeof value,
-                                         &value, nullptr));
-      return value;
-    };
-    return static_cast<double>(static_cast<int64_t>(nanoseconds(to) - nanoseconds(from))) * 1e-6;
+    return between(time_of(from, CL_PROFILING_COMMAND_END), time_of(to, CL_PROFILING_COMMAND_END));
+  }
+  Times times(Mark base, const Timed& timed) override {
+    if (timed.begin != Mark::none) return Driver::times(base, timed);
+    const cl_ulong begin = time_of(timed.end, CL_PROFILING_COMMAND_START);
+    return {between(time_of(base, CL_PROFILING_COMMAND_END), begin),
+            between(begin, time_of(timed.end, CL_PROFILING_COMMAND_END))};
   }
   void release(Mark mark) noexcept override { api_.clReleaseEvent(event_of(mark)); }
 
@@ -261,8 +295,22 @@ class OpenCl final : public Driver {
   }
 
  private:
+  static bool is_shortage(cl_int error) {
+    return error == CL_MEM_OBJECT_ALLOCATION_FAILURE || error == CL_OUT_OF_RESOURCES ||
+           error == CL_OUT_OF_HOST_MEMORY || error == CL_INVALID_BUFFER_SIZE;
+  }
   static cl_event event_of(Mark mark) {
     return reinterpret_cast<cl_event>(static_cast<uintptr_t>(mark));
+  }
+  cl_ulong time_of(Mark mark, cl_profiling_info what) {
+    cl_ulong value = 0;
+    check("clGetEventProfilingInfo",
+          api_.clGetEventProfilingInfo(event_of(mark), what, sizeof value, &value, nullptr));
+    return value;
+  }
+  // Milliseconds.
+  static double between(cl_ulong from, cl_ulong to) {
+    return static_cast<double>(static_cast<int64_t>(to - from)) * 1e-6;
   }
   static constexpr size_t kStagedBytes = size_t{64} << 10;
   static constexpr size_t kStagedLimit = size_t{16} << 20;
@@ -317,6 +365,9 @@ const Runtime kOpenClRuntime = {
     [] { return static_cast<int>(devices().all.size()); },
     []() -> const std::string& { return devices().absence; },
     &open_opencl,
+    [](int index) {
+      return (devices().all.at(static_cast<size_t>(index)).type & CL_DEVICE_TYPE_CPU) != 0;
+    },
 };
 
 }  // namespace kiln::gpu

@@ -21,6 +21,8 @@ namespace kiln::gpu {
   X(clReleaseMemObject)          \
   X(clEnqueueWriteBuffer)        \
   X(clEnqueueReadBuffer)         \
+  X(clEnqueueMapBuffer)          \
+  X(clEnqueueUnmapMemObject)     \
   X(clCreateProgramWithSource)   \
   X(clCreateProgramWithBinary)   \
   X(clBuildProgram)              \

@@ -9,6 +9,8 @@ from . import stateless as stateless
 from .clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .fusion import (
+    ConvActivation1d,
+    ConvActivation2d,
     fuse_,
     fuse_conv_bn_eval,
     fuse_conv_bn_weights,
@@ -21,6 +23,8 @@ from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
 
 __all__ = [
+    "ConvActivation1d",
+    "ConvActivation2d",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",

@@ -1,4 +1,4 @@
-"""A normalization folded into the layer before it, for inference."""
+"""Normalizations folded into the layers before them, and activations computed by them, for inference."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING
 
 from ... import _C, errors
-from .. import layers
+from .. import functional, layers
 from ..container import Sequential
 
 if TYPE_CHECKING:
@@ -131,6 +131,112 @@ def fuse_linear_bn_weights(
     return _fused(linear_w, linear_b, [-1, 1], bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 
+# Activations that a convolution can compute itself, and the function's name for them.
+def _activation_of(module):
+    if _hooked(module):
+        return None
+    for kind, name in _ACTIVATIONS.items():
+        if type(module) is kind:
+            return name
+    if type(module) is layers.GELU:
+        return "gelu_tanh" if module.approximate == "tanh" else "gelu"
+    return None
+
+
+_ACTIVATIONS = {
+    layers.ReLU: "relu",
+    layers.ReLU6: "relu6",
+    layers.Hardswish: "hardswish",
+    layers.Hardsigmoid: "hardsigmoid",
+    layers.SiLU: "silu",
+    layers.Sigmoid: "sigmoid",
+    layers.Tanh: "tanh",
+}
+
+
+class _WithActivation:
+    """A convolution that computes an activation, too."""
+
+    activation = "none"
+
+    def extra_repr(self):
+        return f"{super().extra_repr()}, activation={self.activation}"
+
+
+class ConvActivation1d(_WithActivation, layers.Conv1d):
+    """activation(conv(x)) in one pass over memory: what `fuse_` makes of a Conv1d and the activation
+    behind it. It has the options of Conv1d, and `activation`, a name that `functional.conv1d` takes.
+
+    >>> net = nn.Sequential(nn.Conv1d(1, 2, 1), nn.ReLU()).eval()
+    >>> type(nn.utils.fuse_(net)[0]).__name__
+    'ConvActivation1d'
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.conv1d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
+            activation=self.activation,
+        )  # fmt: skip
+
+
+class ConvActivation2d(_WithActivation, layers.Conv2d):
+    """activation(conv(x)) in one pass over memory: what `fuse_` makes of a Conv2d and the activation
+    behind it. It has the options of Conv2d, and `activation`, a name that `functional.conv2d` takes.
+
+    >>> net = nn.Sequential(nn.Conv2d(1, 2, 1), nn.ReLU6()).eval()
+    >>> nn.utils.fuse_(net)[0].activation
+    'relu6'
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return functional.conv2d(
+            input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
+            activation=self.activation,
+        )  # fmt: skip
+
+
+def _with_activation(conv, activation):
+    """A convolution that computes the activation, too; None where it does not."""
+    kinds = {layers.Conv1d: ConvActivation1d, layers.Conv2d: ConvActivation2d}
+    name = _activation_of(activation)
+    if type(conv) not in kinds or name is None or conv.padding_mode != "zeros":
+        return None
+    fused = copy.copy(conv)
+    fused.__dict__["_parameters"] = dict(conv._parameters)
+    fused.__class__ = kinds[type(conv)]
+    fused.activation = name
+    return fused
+
+
+def _join_activations(module):
+    """Activations behind convolutions in a Sequential; what stands between is an Identity."""
+    users = _users(module)
+    for parent in list(module.modules()):
+        if not (isinstance(parent, Sequential) and type(parent).forward is Sequential.forward):
+            continue
+        conv = None
+        for name, layer in list(parent._modules.items()):
+            new = None
+            if conv is not None:
+                before = parent._modules[conv]
+                if users.get(id(before), 1) == 1 and not _hooked(before):
+                    new = _with_activation(before, layer)
+            if new is not None:
+                setattr(parent, conv, new)
+                setattr(parent, name, layers.Identity().eval())
+            elif type(layer) is not layers.Identity or _hooked(layer):
+                conv = name
+
+
+def _users(module):
+    """How many places of the tree hold each module, by its id."""
+    users: dict[int, int] = {}
+    for parent in module.modules():
+        for child in parent._modules.values():
+            users[id(child)] = users.get(id(child), 0) + 1
+    return users
+
+
 _CONVOLUTIONS = (layers.Conv1d, layers.Conv2d, layers.Conv3d)
 _TRANSPOSED = (layers.ConvTranspose1d, layers.ConvTranspose2d, layers.ConvTranspose3d)
 _NORMS = (layers.BatchNorm1d, layers.BatchNorm2d, layers.BatchNorm3d)
@@ -163,7 +269,8 @@ def _neighbours(module):
 
 
 def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
-    """Folds batch normalizations into the convolutions before them; returns the module.
+    """Folds batch normalizations into the convolutions before them, and lets convolutions compute the
+    activations behind them; returns the module.
 
     For inference: the module must be in eval mode. Found are layers that follow one another in a
     Sequential, those that a class names in `fusable`, a tuple of pairs of names as models of
@@ -171,6 +278,10 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
     the output of a convolution, or of a Linear with outputs of two dims. An Identity takes the
     norm's place, so that the code stays; the state dict has the folded weights. Layers with hooks,
     and norms without running statistics, stay.
+
+    A Conv1d or Conv2d that an activation follows in a Sequential becomes a ConvActivation1d or
+    ConvActivation2d, and an Identity takes the activation's place. ReLU, ReLU6, GELU, SiLU,
+    Hardswish, Hardsigmoid, Sigmoid and Tanh are known. Values are the same.
 
     >>> net = nn.utils.fuse_(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)).eval())
     >>> type(net[1]).__name__
@@ -190,10 +301,7 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
                 f"with running statistics; got {first!r} and {norm!r}"
             )
         explicit.append((parent, a, norm_parent, b, new))
-    users: dict[int, int] = {}
-    for parent in module.modules():
-        for child in parent._modules.values():
-            users[id(child)] = users.get(id(child), 0) + 1
+    users = _users(module)
     for parent, a, b in found:
         first, norm = parent._modules.get(a), parent._modules.get(b)
         if first is None or norm is None or _hooked(first) or _hooked(norm):
@@ -208,4 +316,5 @@ def fuse_(module: M, pairs: Iterable[tuple[str, str]] = ()) -> M:
     for parent, a, norm_parent, b, new in explicit:
         setattr(parent, a, new)
         setattr(norm_parent, b, layers.Identity().eval())
+    _join_activations(module)
     return module

@@ -68,11 +68,14 @@ class PackedSequence(_Parts):
         return self.to("cuda")
 
     def pin_memory(self) -> Self:
-        """The sequence itself: no other device reads its memory."""
-        return self
+        """The sequence with its data in pinned memory; itself where there is no GPU."""
+        data = self.data.pin_memory()
+        if data is self.data:
+            return self
+        return type(self)(data, self.batch_sizes, self.sorted_indices, self.unsorted_indices)
 
     def is_pinned(self) -> bool:
-        """False: memory of the host is the only kind there is."""
+        """Whether the data is in pinned memory."""
         return self.data.is_pinned()
 
     @property

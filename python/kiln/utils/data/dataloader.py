@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import collections.abc
 import concurrent.futures
 import multiprocessing
 import os
@@ -41,6 +42,24 @@ class _Endless:
 T_co = TypeVar("T_co", covariant=True)
 
 
+def _pinned(batch, device):
+    """The batch with its tensors in pinned memory; other objects as they are."""
+    if isinstance(batch, _C.Tensor):
+        return batch.pin_memory(device) if batch.device.type == "cpu" else batch
+    if hasattr(batch, "pin_memory"):
+        return batch.pin_memory()
+    if isinstance(batch, (str, bytes)):
+        return batch
+    if isinstance(batch, collections.abc.Mapping):
+        parts = {key: _pinned(value, device) for key, value in batch.items()}
+        return parts if type(batch) is dict else type(batch)(parts)  # type: ignore[call-arg]
+    if isinstance(batch, tuple) and hasattr(batch, "_make"):
+        return batch._make(_pinned(part, device) for part in batch)
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(_pinned(part, device) for part in batch)
+    return batch
+
+
 class DataLoader(Generic[T_co]):
     """Batches of a data set, in order or shuffled.
 
@@ -55,8 +74,10 @@ class DataLoader(Generic[T_co]):
     seeded with a seed from `generator` plus its number. persistent_workers keeps the processes from
     one iteration to the next. timeout: seconds to wait for a batch; 0: no limit.
     multiprocessing_context: "fork" (the default), "spawn", "forkserver". Where C++ alone makes the
-    batches, of ImageFolder's photographs, workers are threads unless a context is named. pin_memory changes
-    nothing: there is no device with memory of its own. in_order=False gives batches as they come.
+    batches, of ImageFolder's photographs, workers are threads unless a context is named. in_order=False gives
+    batches as they come. pin_memory: tensors of batches, also within lists, dicts and objects that have a method
+    pin_memory, come in pinned memory of the driver of pin_memory_device ("cuda", "opencl"; "": of the first GPU, and
+    nothing changes where there is none), from which to(device, non_blocking=True) does not wait.
 
     Raises ValueError for options that exclude each other. An exception of the data set comes out of
     the loop, from a worker with the worker's traceback in its message.
@@ -160,6 +181,12 @@ class DataLoader(Generic[T_co]):
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def __iter__(self) -> Iterator[Any]:
+        batches = self._batches()
+        if not self.pin_memory:
+            return batches
+        return (_pinned(batch, self.pin_memory_device or None) for batch in batches)
+
+    def _batches(self):
         if self.num_workers == 0:
             return self._here()
         seed = new_seed(self.generator)

@@ -1,4 +1,5 @@
-// Threads that use one CUDA device at once, on the driver that tests play.
+// Threads that use one CUDA device at once, on the driver that tests play; in the stage of the
+// thread sanitizer too.
 #include <atomic>
 #include <barrier>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 #include "kiln/core/accelerator.h"
 #include "kiln/kiln.h"
 #include "tests/gpu/cuda_part.h"
+#include "tests/support/temp_dir.h"
 
 using namespace kiln;
 
@@ -33,9 +35,17 @@ int use_device(int thread, int rounds) {
     wrong += !after.is_passed() || after.milliseconds_since(before) < 0;
     before = std::move(after);
     wrong += !y.to("cpu").equal(arange(100 + 10 * i, {.dtype = f32}) * scale + 1.0);
+    // Copies that nobody waits for, whose memory other threads get afterwards.
+    const Tensor pinned = pin_memory(arange(64, {.dtype = f32}) * scale);
+    const Tensor there = to_non_blocking(pinned, "cuda");
+    const Tensor back = to_non_blocking(there + scale, "cpu");
+    cuda::record_event().wait();
+    wrong += !back.equal(arange(64, {.dtype = f32}) * scale + scale);
+    wrong += !is_pinned(back) || is_pinned(y.to("cpu"));
     if (i % 4 == thread) cuda::empty_cache();
     if (i % 4 == 3) cuda::synchronize();
     wrong += cuda::memory_stats().bytes_in_use == 0 || cuda::counters().launches == 0;
+    wrong += cuda::pinned_memory_stats().allocations == 0;
   }
   return wrong;
 }
@@ -58,6 +68,22 @@ int hand_over(int rounds) {
     wrong += sum != 32.0f;
   }
   return wrong;
+}
+
+// Profiles begin, are read and end while other threads enqueue.
+int profile_meanwhile(const std::atomic<bool>& over) {
+  int64_t seen = 0;
+  double seconds = 0;
+  while (!over) {
+    Profile profile;
+    std::this_thread::yield();
+    for (const ProfileRow& row : profile.rows()) {
+      seen += row.count;
+      seconds += row.device_seconds;
+    }
+    if (profile.trace().find("traceEvents") == std::string::npos) return 1;
+  }
+  return seen < 0 || seconds < 0;
 }
 
 // An index out of range is one thread's fault, told once, to whichever thread waits next.
@@ -85,7 +111,7 @@ int raise_once() {
 TEST_CASE("cuda threads part" * doctest::skip()) {
   if (std::getenv("KILN_CUDA_PART") == nullptr) return;
   // All of them open the device.
-  std::barrier start(kThreads);
+  std::barrier start(kThreads + 1);
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -94,19 +120,31 @@ TEST_CASE("cuda threads part" * doctest::skip()) {
       wrong += use_device(i, 12);
     });
   }
+  std::atomic<bool> over = false;
+  std::thread profiler([&] {
+    start.arrive_and_wait();
+    wrong += profile_meanwhile(over);
+  });
   for (std::thread& t : threads) t.join();
+  over = true;
+  profiler.join();
   test::say(concat("wrong ", wrong.load()));
   test::say(concat("handed over wrong ", hand_over(8)));
   test::say(concat("told ", raise_once()));
   test::say(concat("in use ", cuda::memory_stats().bytes_in_use));
+  test::say(concat("pinned ", cuda::pinned_memory_stats().bytes_in_use));
 }
 
 TEST_CASE("cuda: several threads use one device") {
-  const test::Ended ended = test::run_part("cuda threads part", "threads", "");
+  // Kernels are compiled and kept on disk by all of them at once.
+  const test::TempDir folder;
+  const test::Ended ended = test::run_part("cuda threads part", "threads", "",
+                                           "KILN_KERNEL_CACHE=" + folder.path("kernels"));
   INFO(ended.text);
   CHECK(ended.status == 0);
   CHECK(test::has(ended, "said: wrong 0\n"));
   CHECK(test::has(ended, "said: handed over wrong 0\n"));
   CHECK(test::has(ended, "said: told 1\n"));
   CHECK(test::has(ended, "said: in use 0\n"));
+  CHECK(test::has(ended, "said: pinned 0\n"));
 }

@@ -1,0 +1,57 @@
+#include "kiln/backend/cpu/elementwise/finish.h"
+
+#include "kiln/backend/cpu/elementwise/binary_kernels.h"
+#include "kiln/backend/cpu/elementwise/unary_kernels.h"
+#include "kiln/backend/cpu/math/function_kernels.h"
+
+namespace kiln::cpu {
+
+ActivationKernel activation_kernel(Activation activation, DType dtype) {
+  using Type = UnaryFunction::Type;
+  static constexpr UnaryFunction kRelu6{Type::hardtanh, 0.0, 6.0};
+  static constexpr UnaryFunction kHardswish{Type::hardswish};
+  static constexpr UnaryFunction kHardsigmoid{Type::hardsigmoid};
+  const auto plain = [&](UnaryOp op) { return ActivationKernel{unary_kernel(op, dtype)}; };
+  const auto function = [&](const UnaryFunction& f) {
+    return ActivationKernel{function_kernel(f.type, dtype == DType::f64), &f};
+  };
+  switch (activation) {
+    case Activation::none:
+      break;
+    case Activation::relu:
+      return plain(UnaryOp::relu);
+    case Activation::gelu:
+      return plain(UnaryOp::gelu);
+    case Activation::gelu_tanh:
+      return plain(UnaryOp::gelu_tanh);
+    case Activation::silu:
+      return plain(UnaryOp::silu);
+    case Activation::tanh:
+      return plain(UnaryOp::tanh);
+    case Activation::sigmoid:
+      return plain(UnaryOp::sigmoid);
+    case Activation::relu6:
+      return function(kRelu6);
+    case Activation::hardswish:
+      return function(kHardswish);
+    case Activation::hardsigmoid:
+      return function(kHardsigmoid);
+  }
+  return {};
+}
+
+template <class T>
+void Finish<T>::operator()(T* at, int64_t n) const {
+  if (residual != nullptr) {
+    binary_kernels().kernels[index_of(BinaryOp::add)][column_of(dtype_of<T>)](
+        {.in = {at, residual + (at - y)}, .out = at, .n = n});
+  }
+  if (activation.kernel != nullptr) {
+    activation.kernel({.in = {at}, .out = at, .n = n, .params = activation.params});
+  }
+}
+
+template struct Finish<float>;
+template struct Finish<double>;
+
+}  // namespace kiln::cpu
