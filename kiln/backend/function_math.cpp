@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "kiln/core/special_math.h"
+
 namespace kiln::math {
 namespace {
 
@@ -544,10 +546,14 @@ double airy_ai(double x) {
   const double argument = -2.0 * kThird * x * root;
   if (x == -kInf) return 0.0;
   if (argument > 20.0) return airy_ai_far_below(-x);
+#ifdef __cpp_lib_math_special_functions
   // (J(1/3) + J(-1/3)) sqrt(-x) / 3, where J(-1/3) = (J(1/3) - sqrt(3) Y(1/3)) / 2.
   const double j = std::cyl_bessel_j(kThird, argument);
   const double y = std::cyl_neumann(kThird, argument);
   return root * kThird * (1.5 * j - 0.5 * std::numbers::sqrt3 * y);
+#else
+  return kiln::detail::airy_ai_by_steps(x);
+#endif
 }
 
 double gammainc(double a, double x) {

@@ -12,10 +12,9 @@ namespace kiln::detail {
 
 using std::from_chars;
 
-#ifndef __cpp_lib_to_chars  // libc++
-
 // What std::from_chars leaves to its caller, strtod takes: space and a plus at the front, 0x.
-inline std::from_chars_result from_chars(const char* first, const char* last, double& out) {
+inline std::from_chars_result from_chars_by_strtod(const char* first, const char* last,
+                                                   double& out) {
   const std::from_chars_result none{first, std::errc::invalid_argument};
   const std::string text(first, last);
   const size_t start = text.starts_with('-') ? 1 : 0;
@@ -36,6 +35,10 @@ inline std::from_chars_result from_chars(const char* first, const char* last, do
   return {stop, std::errc()};
 }
 
+#ifndef __cpp_lib_to_chars  // libc++
+inline std::from_chars_result from_chars(const char* first, const char* last, double& out) {
+  return from_chars_by_strtod(first, last, out);
+}
 #endif
 
 }  // namespace kiln::detail

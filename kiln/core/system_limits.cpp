@@ -94,9 +94,13 @@ double machine_memory() {
 }
 
 double machine_swap() {
+#ifdef __linux__
   struct sysinfo info = {};
-  if (sysinfo(&info) != 0) return 0;
-  return static_cast<double>(info.totalswap) * static_cast<double>(info.mem_unit);
+  if (sysinfo(&info) == 0) {
+    return static_cast<double>(info.totalswap) * static_cast<double>(info.mem_unit);
+  }
+#endif
+  return 0;
 }
 
 int affinity_processors() {
@@ -104,6 +108,10 @@ int affinity_processors() {
   // OpenMP may have bound this thread to one processor since (OMP_PROC_BIND); it remembers the mask
   // from before.
   return omp_get_num_procs();
+#elif defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
+  return 1;  // a browser may have more, but not for this build
+#elif !defined(__linux__)
+  return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 #else
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);

@@ -190,7 +190,8 @@ bool try_call(Helper& helper, const Call& call) {
 // Moves a helper off this thread's processor. Linux wakes a thread where it ran last, and when all
 // processors have been busy of late it does not look for one that is idle now: a helper that once
 // was on its caller's processor would be woken there again and again, behind its caller.
-void push_away(const Helper& helper) {
+void push_away([[maybe_unused]] const Helper& helper) {
+#ifdef __linux__
   const pid_t id = helper.id.load(std::memory_order_relaxed);
   const int here = sched_getcpu();
   cpu_set_t allowed;
@@ -200,6 +201,7 @@ void push_away(const Helper& helper) {
   if (CPU_COUNT(&elsewhere) == 0) return;
   sched_setaffinity(id, sizeof elsewhere, &elsewhere);
   sched_setaffinity(id, sizeof allowed, &allowed);
+#endif
 }
 
 // Returns when the helper does not work for this call, and will not.

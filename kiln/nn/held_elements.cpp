@@ -23,11 +23,16 @@ constexpr uint64_t kMostBytes = 64 * 1024;
 
 bool is_address(uint64_t x) { return x % kWord == 0 && x >= 4096 && x < (uint64_t{1} << 56); }
 
-// Copies memory that may not be there: false where it is not.
-bool read_memory(uint64_t from, void* to, size_t bytes) {
+// Copies memory that may not be there: false where it is not, or nobody can tell.
+bool read_memory([[maybe_unused]] uint64_t from, [[maybe_unused]] void* to,
+                 [[maybe_unused]] size_t bytes) {
+#ifdef __linux__
   iovec local{to, bytes};
   iovec remote{reinterpret_cast<void*>(from), bytes};
   return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
+#else
+  return false;
+#endif
 }
 
 // How many bytes the allocator gave out at an address; 0 where it gave none, or cannot be asked. It

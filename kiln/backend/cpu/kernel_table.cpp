@@ -44,12 +44,14 @@ void KernelTableBase::forget_all() {
   for (KernelTableBase* table = list_head; table != nullptr; table = table->next_) table->forget();
 }
 
-void restrict_targets_for_test(int64_t targets) {
+void restrict_targets_for_test([[maybe_unused]] int64_t targets) {
+#if (HWY_TARGETS & (HWY_TARGETS - 1)) != 0  // there is a choice
   hwy::SetSupportedTargetsForTest(targets);
+#endif
   KernelTableBase::forget_all();
 }
 
-int64_t supported_targets() { return hwy::SupportedTargets() & HWY_TARGETS; }
+int64_t supported_targets() { return HWY_SUPPORTED_TARGETS & HWY_TARGETS; }
 
 const char* target_name() { return hwy::TargetName(HWY_DYNAMIC_DISPATCH(this_target)()); }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "kiln/core/special_math.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/memory_check.h"
 
@@ -55,10 +56,10 @@ Tensor blackman_window(int64_t length, bool periodic, TensorOptions options) {
 }
 
 Tensor kaiser_window(int64_t length, bool periodic, double beta, TensorOptions options) {
-  const double whole = std::cyl_bessel_i(0.0, std::abs(beta));
+  const double whole = detail::bessel_i0(std::abs(beta));
   return window("kaiser_window", length, periodic, options, [=](double x) {
     const double at = 2 * x - 1;
-    return std::cyl_bessel_i(0.0, std::abs(beta) * std::sqrt(std::max(0.0, 1 - at * at))) / whole;
+    return detail::bessel_i0(std::abs(beta) * std::sqrt(std::max(0.0, 1 - at * at))) / whole;
   });
 }
 

@@ -97,8 +97,12 @@ struct SquaredDifference {
 };
 
 // Elements that one set of accumulators takes: with four vectors of float, 64 to 256 additions
-// each.
+// each. Where no processor has longer vectors than 128 bits, 64.
+#if HWY_ARCH_X86
 constexpr int64_t kSumBlock = 4096;
+#else
+constexpr int64_t kSumBlock = HWY_MAX_BYTES <= 16 ? 1024 : 4096;
+#endif
 
 template <class Step, class T>
 HWY_INLINE double sum_row(const T* HWY_RESTRICT x, int64_t n, T shift_value) {
