@@ -122,8 +122,8 @@ struct Describe {
     return x == ScatterReduction::prod ? "prod" : x == ScatterReduction::amax ? "amax" : "amin";
   }
   std::string operator()(Activation x) const {
-    constexpr const char* kNames[] = {"none", "relu", "gelu",   "gelu_tanh",
-                                      "silu", "tanh", "sigmoid"};
+    constexpr const char* kNames[] = {"none", "relu",    "gelu",  "gelu_tanh", "silu",
+                                      "tanh", "sigmoid", "relu6", "hardswish", "hardsigmoid"};
     return kNames[static_cast<size_t>(x)];
   }
   std::string operator()(const AttentionOptions& x) const {

@@ -173,7 +173,7 @@ class ConvActivation1d(layers.Conv1d):
         return f"{super().extra_repr()}, activation={self.activation}"
 
     def forward(self, input: Tensor) -> Tensor:
-        """activation(conv(input))"""
+        """The convolution of the input, with the activation applied to it."""
         return functional.conv1d(
             input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
             activation=self.activation,
@@ -199,7 +199,7 @@ class ConvActivation2d(layers.Conv2d):
         return f"{super().extra_repr()}, activation={self.activation}"
 
     def forward(self, input: Tensor) -> Tensor:
-        """activation(conv(input))"""
+        """The convolution of the input, with the activation applied to it."""
         return functional.conv2d(
             input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups,
             activation=self.activation,
