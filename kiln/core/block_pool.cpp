@@ -17,7 +17,7 @@ static_assert(std::is_trivially_destructible_v<BlockPool>);
 KILN_NEVER_DESTROYED constinit BlockPool block_pool;
 
 namespace {
-[[maybe_unused]] const bool known_to_fork =
+[[maybe_unused]] const bool block_pool_known_to_fork =
     register_at_fork(ForkOrder::blocks, {[] {
                                            for (BlockList& list : block_pool.lists)
                                              list.mutex.lock();

@@ -70,7 +70,7 @@ std::atomic<bool>& enabled() {
   return value;
 }
 
-[[maybe_unused]] const bool known_to_fork =
+[[maybe_unused]] const bool kept_data_known_to_fork =
     register_at_fork(ForkOrder::kept_data, {[] {
                                               for (Shard& shard : table().shards)
                                                 shard.mutex.lock();

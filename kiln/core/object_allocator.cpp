@@ -78,7 +78,7 @@ KILN_NEVER_DESTROYED constinit SharedObjects shared;
 #ifdef __GLIBCXX__
 static_assert(std::is_trivially_destructible_v<SharedObjects>);
 #endif
-[[maybe_unused]] const bool known_to_fork =
+[[maybe_unused]] const bool object_blocks_known_to_fork =
     register_at_fork(ForkOrder::objects, {[] {
                                             for (SharedList& list : shared.lists) list.mutex.lock();
                                             shared.slab_mutex.lock();
