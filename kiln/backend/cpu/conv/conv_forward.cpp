@@ -21,6 +21,7 @@
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/conv_phases.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
+#include "kiln/backend/cpu/conv/few_pixels.h"
 #include "kiln/backend/cpu/conv/winograd.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
@@ -505,36 +506,6 @@ void run_linear(const ConvSizes& s, const T* x, const T* weight, const T* bias, 
   }
 }
 
-// Pixels of one image up to which its weights had better be read where they lie: packed, they would
-// be used too seldom.
-constexpr int64_t kFewPixels = 256;
-
-// One image in one group: a product of the weights and its patches, or the planes themselves.
-template <class T>
-void run_few_pixels(const ConvSizes& s, const T* x, const T* weight, const T* bias, T* y) {
-  const PatchGeometry& g = s.geometry;
-  const int64_t n = s.pixels();
-  const bool direct = sees_whole_planes(s);
-  const Scratch<T> patches(direct ? 0 : s.depth() * n);
-  if (!direct) {
-    parallel_for(s.in, std::max<int64_t>(kGrain / (s.taps() * n), 1),
-                 [&](int64_t begin, int64_t end) {
-                   patch_kernels<T>().pack(g, x + begin * s.plane(), end - begin, 0, n,
-                                           patches.get() + begin * s.taps() * n, n, n);
-                 });
-  }
-  Gemm<T> product;
-  product.m = s.out;
-  product.n = n;
-  product.k = s.depth();
-  product.a = {weight, s.depth(), 1};
-  product.b = {direct ? x : patches.get(), n, 1};
-  product.c = y;
-  product.c_row = n;
-  product.row_bias = bias;
-  gemm(product);
-}
-
 // No products at all: the bias.
 template <class T>
 void fill_with_bias(const ConvSizes& s, const T* bias, T* y) {
@@ -574,10 +545,7 @@ void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, con
       return;
     }
   }
-  if (s.batch == 1 && s.groups == 1 && s.pixels() <= kFewPixels) {
-    run_few_pixels(s, x, weight, bias, y);
-    return finish_all(s, finish, y);
-  }
+  if (has_few_pixels(s)) return few_pixels_forward(s, x, kept, bias, finish, y);
   const ConvSizes sizes = sees_whole_planes(s) ? with_long_rows(s) : s;
   const Bands bands(sizes, gemm_kernels<T>());
   if (in_place_pays(sizes, bands)) {

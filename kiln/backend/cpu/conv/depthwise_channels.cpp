@@ -6,7 +6,7 @@
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
-#include "kiln/backend/cpu/copy/copy_kernels.h"
+#include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -16,20 +16,6 @@ namespace {
 // Bytes of a block of channels, which stay in the second-level cache.
 constexpr int64_t kBlockBytes = 256 * 1024;
 constexpr int64_t kPieceWork = 64 * 1024;
-
-// to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns.
-template <class T>
-void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t rows,
-               int64_t columns) {
-  const CopyKernels& kernels = copy_kernels();
-  if constexpr (sizeof(T) == 4) {
-    kernels.transpose32(reinterpret_cast<const uint32_t*>(from), from_step,
-                        reinterpret_cast<uint32_t*>(to), to_step, rows, columns, false);
-  } else {
-    kernels.transpose64(reinterpret_cast<const uint64_t*>(from), from_step,
-                        reinterpret_cast<uint64_t*>(to), to_step, rows, columns, false);
-  }
-}
 
 template <class T>
 int64_t channels_at_once() {

@@ -191,11 +191,11 @@ class TileMultiplier {
     if (packs_b) {
       multiply_and_pack_columns(block, b, done, finishes);
     } else if (!finishes) {
-      if (done < block.n) kernels_.block(part(block, done, block.n - done));
+      multiply_columns(block, done, block.n);
     } else {
       for (int64_t from = 0; from < block.n; from = done) {
         const int64_t end = std::min(from + kFinishColumns, block.n);
-        if (done < end) kernels_.block(part(block, done, end - done));
+        multiply_columns(block, done, end);
         done = end;
         finish(g_, block.c + from, block.m, end - from);
       }
@@ -217,6 +217,25 @@ class TileMultiplier {
     some.c += j;
     if (block.column_bias != nullptr) some.column_bias += j;
     return some;
+  }
+
+  // Columns [from, end) of a block whose B is ready. Packed beforehand, it may come from memory:
+  // each panel's first tiles fetch the next one, which lies behind it.
+  void multiply_columns(const GemmBlock<T>& block, int64_t from, int64_t end) const {
+    if (from >= end) return;
+    if (g_.packed_b == nullptr || block.a_row != 1) {
+      return kernels_.block(part(block, from, end - from));
+    }
+    constexpr int64_t kLine = 64 / sizeof(T);
+    for (int64_t j = from; j < end; j += kernels_.columns) {
+      GemmBlock<T> panel = part(block, j, std::min<int64_t>(kernels_.columns, end - j));
+      panel.ahead.task = AheadTask::fetch;
+      panel.ahead.from = panel.b + block.b_panel;
+      panel.ahead.row = panel.ahead.step = kLine;
+      panel.ahead.tile = kLine * block.k;
+      panel.ahead.tiles = ceil_div(kernels_.columns, kLine);
+      kernels_.block(panel);
+    }
   }
 
   // Packs the rows of A for a block that is one panel of them.
@@ -505,7 +524,7 @@ int64_t columns_left(const Gemm<T>& g) {
   const int64_t left = g.n % lanes;
   const bool pays = left > 0 && left <= lanes / 8 && g.n > lanes && g.n < 8 * lanes &&
                     g.m >= 4 * lanes && g.k >= 4 * lanes;
-  return pays && g.a.column == 1 && !g.has_finish() ? left : 0;
+  return pays && g.a.column == 1 && !g.has_finish() && !g.only_tiles ? left : 0;
 }
 
 // The last `count` columns of C by dot products of the rows of A.
@@ -629,6 +648,11 @@ void gemm_serial(const Gemm<T>& whole) {
 }
 
 template <class T>
+void gemm_tile(const Gemm<T>& g) {
+  multiply_tile(g);
+}
+
+template <class T>
 void gemm(const Gemm<T>& whole) {
   if (is_done_without_tiles(whole)) return;
   Gemm<T> g = whole;
@@ -648,6 +672,8 @@ template void pack_whole_b(const MatrixView<float>&, int64_t, int64_t, float*);
 template void pack_whole_b(const MatrixView<double>&, int64_t, int64_t, double*);
 template void gemm_serial(const Gemm<float>&);
 template void gemm_serial(const Gemm<double>&);
+template void gemm_tile(const Gemm<float>&);
+template void gemm_tile(const Gemm<double>&);
 template void gemm(const Gemm<float>&);
 template void gemm(const Gemm<double>&);
 

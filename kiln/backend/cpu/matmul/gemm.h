@@ -36,6 +36,9 @@ struct Gemm {
   int64_t packed_columns = 0;  // of all of it, and the one with which this product begins
   int64_t packed_from = 0;
 
+  // No column is left to dot products, which sum in another order than tiles.
+  bool only_tiles = false;
+
   bool has_finish() const { return activation != nullptr || residual != nullptr; }
 };
 
@@ -60,5 +63,9 @@ void pack_whole_b(const MatrixView<T>& b, int64_t k, int64_t n, T* to);
 // The same on this thread.
 template <class T>
 void gemm_serial(const Gemm<T>& g);
+
+// The same on this thread in tiles, whatever the shape: of a product that takes tiles, or a part.
+template <class T>
+void gemm_tile(const Gemm<T>& g);
 
 }  // namespace kiln::cpu

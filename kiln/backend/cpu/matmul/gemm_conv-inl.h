@@ -53,7 +53,7 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
   for (int v = 0; v < kVectors; ++v) {
     for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
       const T* c = tile.c + piece->offset;
-      for (int i = 0; i < kRows; ++i, c += tile.c_row) __builtin_prefetch(c + piece->low, 1);
+      for (int i = 0; i < kRows; ++i, c += tile.c_row) fetch_to_write(c + piece->low);
     }
   }
   const T* HWY_RESTRICT a = tile.a;
@@ -120,26 +120,36 @@ void conv_block(const ConvBlock<T>& block) {
   constexpr int64_t kElements = 256 * 1024 / static_cast<int64_t>(sizeof(T));
   const int64_t row_step =
       std::max<int64_t>(kElements / std::max<int64_t>(block.k, 1) / block.rows, 1) * block.rows;
+  constexpr int64_t kNear = 16 * 1024 / static_cast<int64_t>(sizeof(T));
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   ConvTile<T> tile;
   tile.k = block.k;
   tile.a_step = block.rows;
   tile.b_offsets = block.b_offsets;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
+  // Panels that stay in the first-level cache together: rows of results are then written in longer
+  // stretches, which memory takes faster.
+  const int64_t together =
+      std::clamp<int64_t>(kNear / std::max<int64_t>(block.k * 2 * lanes, 1), 1, 16);
   for (int64_t top = 0; top < block.m; top += row_step) {
     const int64_t bottom = std::min(top + row_step, block.m);
-    for (int64_t j = 0; j < block.panels; ++j) {
-      tile.b = block.b + j * block.b_panel;
-      tile.pieces[0] = block.pieces + (j == 0 ? 0 : block.piece_ends[2 * j - 1]);
-      tile.pieces[1] = block.pieces + block.piece_ends[2 * j];
-      tile.pieces[2] = block.pieces + block.piece_ends[2 * j + 1];
-      // A last vector that holds no results is left out.
-      const auto& tiles = tile.pieces[1] == tile.pieces[2] ? kTiles1.of_rows : kTiles2.of_rows;
+    for (int64_t left = 0; left < block.panels; left += together) {
+      const int64_t right = std::min(left + together, block.panels);
       for (int64_t i = top; i < bottom; i += block.rows) {
         tile.a = block.a + i / block.rows * block.a_panel;
         tile.c = block.c + i * block.c_row;
         tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
-        tiles[std::min(block.rows, bottom - i)](tile);
+        const int64_t rows = std::min(block.rows, bottom - i);
+        for (int64_t j = left; j < right; ++j) {
+          tile.b = block.b + j * block.b_panel;
+          tile.pieces[0] = block.pieces + (j == 0 ? 0 : block.piece_ends[2 * j - 1]);
+          tile.pieces[1] = block.pieces + block.piece_ends[2 * j];
+          tile.pieces[2] = block.pieces + block.piece_ends[2 * j + 1];
+          // A last vector that holds no results is left out.
+          const bool half = tile.pieces[1] == tile.pieces[2];
+          (half ? kTiles1.of_rows : kTiles2.of_rows)[rows](tile);
+        }
       }
     }
   }

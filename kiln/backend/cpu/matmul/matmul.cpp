@@ -11,10 +11,10 @@
 #include "kiln/backend/cpu/elementwise/finish.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_half.h"
+#include "kiln/backend/cpu/matmul/kept_columns.h"
 #include "kiln/backend/cpu/matmul/small_product_kernels.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/scratch.h"
-#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln {
@@ -209,17 +209,8 @@ constexpr int64_t kMostRowsOfKept = 1024;
 template <class T>
 std::shared_ptr<const void> kept_weight(const HostTensor& weight, const Gemm<T>& g) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (g.m < 2 || g.m > kMostRowsOfKept || !cpu::gemm_takes_tiles(g)) return nullptr;
-    using kiln::detail::KeptKey;
-    const KeptKey key{KeptKey::matrix,
-                      {weight.offset(), g.k, g.n, g.b.row, g.b.column, int64_t{sizeof(T)},
-                       cpu::packed_b_columns<T>(1)}};
-    return kiln::detail::kept_data(*weight.storage(), key, [&] {
-      auto packed = std::make_shared<cpu::Scratch<T>>(cpu::packed_b_size<T>(g.k, g.n));
-      cpu::pack_whole_b(g.b, g.k, g.n, packed->get());
-      const T* const data = packed->get();
-      return std::shared_ptr<const void>(std::move(packed), data);
-    });
+    if (g.m < 2 || g.m > kMostRowsOfKept) return nullptr;
+    return cpu::kept_columns(*weight.storage(), g);
   } else {
     return nullptr;
   }

@@ -1,0 +1,14 @@
+// Convolutions of one image with few output pixels. Internal to the Cpu backend.
+#pragma once
+
+#include "kiln/backend/cpu/conv/conv.h"
+
+namespace kiln::cpu {
+
+bool has_few_pixels(const ConvSizes& sizes);
+
+template <class T>
+void few_pixels_forward(const ConvSizes& sizes, const T* x, const ConvWeight<T>& weight,
+                        const T* bias, const Finish<T>& finish, T* y);
+
+}  // namespace kiln::cpu
