@@ -61,7 +61,7 @@ HostHandle CpuOps::float_conv2d_activation(Arg<HostHandle> x, Arg<HostHandle> we
                                dtype, in->device());
   visit_real(dtype, [&]<class T>() {
     T* const y = out->data_as<T>();
-    const cpu::Finish<T> finish{cpu::activation_kernel(activation, dtype), added.data<T>(), y};
+    const cpu::Finish<T> finish(cpu::activation_kernel(activation, dtype), added.data<T>(), y);
     cpu::conv_forward<T>(sizes, in->data_as<const T>(), {w->data_as<const T>(), w->storage().get()},
                          b.data<T>(), finish, y);
   });

@@ -89,15 +89,17 @@ class PackedWeights {
   }
 
   // Sets what depends on the group and the run.
-  void use_for(ConvBlock<T>& block, const ConvSizes& s, const T* bias, int64_t group,
-               int64_t run) const {
+  void use_for(ConvBlock<T>& block, const ConvSizes& s, const T* bias, const Finish<T>& finish,
+               int64_t group, int64_t run) const {
     block.m = s.out;
     block.k = depth_of(run, s);
     block.rows = rows_;
     block.a = static_cast<const T*>(data_.get()) + (group * runs_ + run) * panels_ * panel_size_;
     block.a_panel = panel_size_;
     block.accumulate = run != 0;
-    block.row_bias = bias != nullptr && run + 1 == runs_ ? bias + group * s.out : nullptr;
+    const bool last = run + 1 == runs_;
+    block.row_bias = bias != nullptr && last ? bias + group * s.out : nullptr;
+    block.clamp = last ? finish.clamp() : nullptr;
   }
 
  private:
@@ -354,7 +356,7 @@ class InPlaceConvolution {
                                  : 0);
     for (int64_t run = 0; run < weights_.runs(); ++run) {
       const int64_t channel = weights_.first_channel(run, s_);
-      weights_.use_for(block, s_, bias_, image % s_.groups, run);
+      weights_.use_for(block, s_, bias_, finish_, image % s_.groups, run);
       const T* planes = x_ + (image * s_.in + channel) * s_.plane();
       // Over many panels a tile's own prefetches of the next one are enough.
       if (copied || block.panels < 16) {
@@ -370,7 +372,7 @@ class InPlaceConvolution {
       }
       kernels_.conv_block(block);
     }
-    if (finish_.is_none()) return;
+    if (finish_.is_none() || block.clamp != nullptr) return;
     for (int64_t o = 0; o < s_.out; ++o) finish_(block.c + o * block.c_row, rows * s_.out_width);
   }
 
@@ -422,7 +424,7 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
   block.c_row = s.pixels();
   table.use_for(block);
   for (int64_t run = 0; run < weights.runs(); ++run) {
-    weights.use_for(block, s, bias, group, run);
+    weights.use_for(block, s, bias, finish, group, run);
     block.b_panel = block.k * kernels.columns;
     const T* planes = x + (group * s.in + weights.first_channel(run, s)) * s.plane();
     for_each_part(0, count, [&](int64_t, int64_t image, int64_t at, int64_t n) {
@@ -439,7 +441,7 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
     }
     kernels.conv_block(block);
   }
-  if (finish.is_none()) return;
+  if (finish.is_none() || block.clamp != nullptr) return;
   for_each_part(0, count, [&](int64_t, int64_t image, int64_t at, int64_t n) {
     T* const plane = block.c + image * s.groups * s.out * s.pixels() + at;
     for (int64_t o = 0; o < s.out; ++o) finish(plane + o * s.pixels(), n);

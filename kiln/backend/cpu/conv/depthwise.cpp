@@ -153,11 +153,12 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
                                        g.stride[0],
                                        g.padding[0],
                                        g.padding[1],
-                                       s.out_width};
+                                       s.out_width,
+                                       finish.clamp()};
       T* const to = y + out * s.pixels() + first * s.out_width;
       kernels.apply_plane(plane, first, last - first, weight + channel * s.taps(),
                           bias == nullptr ? nullptr : bias + channel, to);
-      if (!finish.is_none()) finish(to, (last - first) * s.out_width);
+      if (plane.clamp == nullptr && !finish.is_none()) finish(to, (last - first) * s.out_width);
     }
   });
 }

@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
+#include "kiln/backend/cpu/elementwise/clamp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -63,6 +64,9 @@ void apply_channels_of(const DepthwiseChannels<T>& b, const T* HWY_RESTRICT x,
 #pragma GCC unroll 4
       for (int i = 0; i < kVectors; ++i) {
         if (bias != nullptr) sum[i] = hn::Add(sum[i], hn::Load(d, bias + i * lanes));
+        if (b.clamp != nullptr) {
+          sum[i] = clamped(d, sum[i], hn::Set(d, b.clamp->low), hn::Set(d, b.clamp->high));
+        }
         hn::Store(sum[i], d, y + i * lanes);
       }
       y += width;

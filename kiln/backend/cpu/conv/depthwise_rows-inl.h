@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
+#include "kiln/backend/cpu/elementwise/clamp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -117,6 +118,9 @@ HWY_INLINE void sum_four_rows(const DepthwisePlane<T>& p, int64_t top, int64_t l
 #pragma GCC unroll 4
   for (int s = 0; s < 4; ++s) {
     if (bias != nullptr) sum[s] = hn::Add(sum[s], hn::Set(d, *bias));
+    if (p.clamp != nullptr) {
+      sum[s] = clamped(d, sum[s], hn::Set(d, p.clamp->low), hn::Set(d, p.clamp->high));
+    }
     T* to = y + s * p.out_width;
     if (count == lanes) {
       hn::StoreU(sum[s], d, to);

@@ -85,14 +85,17 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
   by_pixels.a = {seen, 1, n};
   by_pixels.b = {weight.data, 1, s.depth()};
   by_pixels.column_bias = bias;
+  const bool in_tiles = gemm_takes_tiles(by_channels);
+  if (in_tiles) by_channels.clamp = by_pixels.clamp = finish.clamp();
+  const bool is_finished = finish.is_none() || by_channels.clamp != nullptr;
   std::shared_ptr<const void> packed;
-  if (weight.storage != nullptr && gemm_takes_tiles(by_channels)) {
-    packed = kept_columns(*weight.storage, by_pixels);
-  }
+  if (weight.storage != nullptr && in_tiles) packed = kept_columns(*weight.storage, by_pixels);
   if (packed == nullptr) {
     gemm(by_channels);
-    parallel_for(s.out * n, kGrain,
-                 [&](int64_t begin, int64_t end) { finish(y + begin, end - begin); });
+    if (!is_finished) {
+      parallel_for(s.out * n, kGrain,
+                   [&](int64_t begin, int64_t end) { finish(y + begin, end - begin); });
+    }
     return;
   }
   by_pixels.packed_b = static_cast<const T*>(packed.get());
@@ -108,7 +111,7 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i * block, last = std::min(first + block, s.out);
       multiply_channels(by_pixels, first, last, results, y + first * n);
-      finish(y + first * n, (last - first) * n);
+      if (!is_finished) finish(y + first * n, (last - first) * n);
     }
   });
 }

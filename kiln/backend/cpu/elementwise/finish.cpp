@@ -1,5 +1,7 @@
 #include "kiln/backend/cpu/elementwise/finish.h"
 
+#include <limits>
+
 #include "kiln/backend/cpu/elementwise/binary_kernels.h"
 #include "kiln/backend/cpu/elementwise/unary_kernels.h"
 #include "kiln/backend/cpu/math/function_kernels.h"
@@ -19,7 +21,8 @@ ActivationKernel activation_kernel(Activation activation, DType dtype) {
     case Activation::none:
       break;
     case Activation::relu:
-      return plain(UnaryOp::relu);
+      return {unary_kernel(UnaryOp::relu, dtype), nullptr, true, 0.0,
+              std::numeric_limits<double>::infinity()};
     case Activation::gelu:
       return plain(UnaryOp::gelu);
     case Activation::gelu_tanh:
@@ -31,7 +34,7 @@ ActivationKernel activation_kernel(Activation activation, DType dtype) {
     case Activation::sigmoid:
       return plain(UnaryOp::sigmoid);
     case Activation::relu6:
-      return function(kRelu6);
+      return {function_kernel(kRelu6.type, dtype == DType::f64), &kRelu6, true, 0.0, 6.0};
     case Activation::hardswish:
       return function(kHardswish);
     case Activation::hardsigmoid:
@@ -42,16 +45,16 @@ ActivationKernel activation_kernel(Activation activation, DType dtype) {
 
 template <class T>
 void Finish<T>::operator()(T* at, int64_t n) const {
-  if (residual != nullptr) {
+  if (residual_ != nullptr) {
     binary_kernels().kernels[index_of(BinaryOp::add)][column_of(dtype_of<T>)](
-        {.in = {at, residual + (at - y)}, .out = at, .n = n});
+        {.in = {at, residual_ + (at - y_)}, .out = at, .n = n});
   }
-  if (activation.kernel != nullptr) {
-    activation.kernel({.in = {at}, .out = at, .n = n, .params = activation.params});
+  if (activation_.kernel != nullptr) {
+    activation_.kernel({.in = {at}, .out = at, .n = n, .params = activation_.params});
   }
 }
 
-template struct Finish<float>;
-template struct Finish<double>;
+template class Finish<float>;
+template class Finish<double>;
 
 }  // namespace kiln::cpu

@@ -3,27 +3,47 @@
 #pragma once
 
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/elementwise/clamp.h"
 #include "kiln/backend/options.h"
 
 namespace kiln::cpu {
 
-// The kernel of an activation of f32 or f64, and its parameters; null for none.
+// The kernel of an activation of f32 or f64, and its parameters; null for none. One that clamps
+// does what Clamp does with these bounds.
 struct ActivationKernel {
   Kernel kernel = nullptr;
   const void* params = nullptr;
+  bool clamps = false;
+  double low = 0.0, high = 0.0;
 };
 ActivationKernel activation_kernel(Activation activation, DType dtype);
 
 // y = activation(y + residual), of what lies at the same places from `y` and from `residual` on.
 template <class T>
-struct Finish {
-  ActivationKernel activation;
-  const T* residual = nullptr;  // null: nothing is added
-  const T* y = nullptr;
+class Finish {
+ public:
+  Finish() = default;
+  // Without a residual where it is null.
+  Finish(const ActivationKernel& activation, const T* residual, const T* y)
+      : activation_(activation),
+        bounds_{static_cast<T>(activation.low), static_cast<T>(activation.high)},
+        residual_(residual),
+        y_(y) {}
 
-  bool is_none() const { return activation.kernel == nullptr && residual == nullptr; }
+  bool is_none() const { return activation_.kernel == nullptr && residual_ == nullptr; }
+  // Where a clamp is all there is to do, its bounds: kernels apply them before they store. Else
+  // null.
+  const Clamp<T>* clamp() const {
+    return activation_.clamps && residual_ == nullptr ? &bounds_ : nullptr;
+  }
   // Finishes the n elements from `at` on.
   void operator()(T* at, int64_t n) const;
+
+ private:
+  ActivationKernel activation_;
+  Clamp<T> bounds_{};
+  const T* residual_ = nullptr;
+  const T* y_ = nullptr;
 };
 
 }  // namespace kiln::cpu

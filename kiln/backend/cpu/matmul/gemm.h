@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kiln/backend/cpu/elementwise/clamp.h"
+
 namespace kiln::cpu {
 
 struct KernelArgs;  // of elementwise.h
@@ -29,7 +31,8 @@ struct Gemm {
   const T* column_bias = nullptr;
   void (*activation)(const KernelArgs&) = nullptr;  // of one input
   const void* activation_params = nullptr;
-  const T* residual = nullptr;  // laid out as C
+  const Clamp<T>* clamp = nullptr;  // the activation's, where it does nothing else
+  const T* residual = nullptr;      // laid out as C
   // B as pack_whole_b() packs it, or null: it is packed, or read where it lies. The results are the
   // same.
   const T* packed_b = nullptr;

@@ -34,6 +34,7 @@ struct ConvTile {
   int64_t c_row;
   bool accumulate;
   const T* row_bias;
+  const Clamp<T>* clamp;
 };
 
 template <class T, int kRows, int kVectors>
@@ -85,6 +86,8 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
       for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Add(sum[i][v], bias);
     }
   }
+  // Sums that are added to are not final until then.
+  if (tile.clamp != nullptr && !tile.accumulate) clamp_sums<kRows, kVectors>(*tile.clamp, sum);
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
     for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
@@ -94,7 +97,12 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i, c += tile.c_row) {
         V out = sum[i][v];
-        if (tile.accumulate) out = hn::Add(out, hn::MaskedLoad(valid, d, c));
+        if (tile.accumulate) {
+          out = hn::Add(out, hn::MaskedLoad(valid, d, c));
+          if (tile.clamp != nullptr) {
+            out = clamped(d, out, hn::Set(d, tile.clamp->low), hn::Set(d, tile.clamp->high));
+          }
+        }
         hn::BlendedStore(out, valid, d, c);
       }
     }
@@ -128,6 +136,7 @@ void conv_block(const ConvBlock<T>& block) {
   tile.b_offsets = block.b_offsets;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
+  tile.clamp = block.clamp;
   // Panels that stay in the first-level cache together: rows of results are then written in longer
   // stretches, which memory takes faster.
   const int64_t together =

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "kiln/backend/cpu/elementwise/clamp.h"
+
 namespace kiln::cpu {
 
 // What a block's first tiles do beside multiplying, for a panel that is needed soon. There is work
@@ -49,10 +51,11 @@ struct GemmBlock {
   int64_t b_panel = 0, b_step = 0;
   T* c = nullptr;
   int64_t c_row = 0;
-  bool accumulate = false;         // C += A B
-  const T* row_bias = nullptr;     // [m], added at the end
-  const T* column_bias = nullptr;  // [n]
-  Ahead<T> ahead;                  // where a_row == 1, by tiles of more than `lanes` columns
+  bool accumulate = false;          // C += A B
+  const T* row_bias = nullptr;      // [m], added at the end
+  const T* column_bias = nullptr;   // [n]
+  const Clamp<T>* clamp = nullptr;  // of the results, unless null
+  Ahead<T> ahead;                   // where a_row == 1, by tiles of more than `lanes` columns
 };
 
 // Lanes [low, high) of a vector of results, and where in a row of C lane 0 would go.
@@ -83,6 +86,7 @@ struct ConvBlock {
   int64_t c_row = 0;
   bool accumulate = false;
   const T* row_bias = nullptr;
+  const Clamp<T>* clamp = nullptr;  // of the results, unless null
 };
 
 // A block of a convolution's weight gradient: C [m, n] = A B, where A is read where it lies: p runs

@@ -15,6 +15,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "kiln/backend/cpu/elementwise/clamp-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -44,6 +45,7 @@ struct Tile {
   bool accumulate;
   const T* row_bias;
   const T* column_bias;
+  const Clamp<T>* clamp;
   const Ahead<T>* ahead;  // of this tile, or null
 };
 
@@ -56,6 +58,17 @@ HWY_INLINE void fetch_to_write(const void* p) {
 #else
   __builtin_prefetch(p, 1);
 #endif
+}
+
+template <int kRows, int kVectors, class T, class V>
+HWY_INLINE void clamp_sums(const Clamp<T>& clamp, V (&sum)[kRows][kVectors]) {
+  const hn::ScalableTag<T> d;
+  const V low = hn::Set(d, clamp.low), high = hn::Set(d, clamp.high);
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = clamped(d, sum[i][v], low, high);
+  }
 }
 
 // How many p the tile came along with the task: add_products(n) does the next n.
@@ -176,6 +189,8 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
       for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Add(sum[i][v], bias);
     }
   }
+  // Sums that are added to are not final until then.
+  if (tile.clamp != nullptr && !tile.accumulate) clamp_sums<kRows, kVectors>(*tile.clamp, sum);
   T* c = tile.c;
   const bool whole = tile.columns == kVectors * lanes;
   if (whole && !tile.accumulate) {
@@ -191,12 +206,17 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       T* to = c + v * lanes;
+      V out = sum[i][v];
+      if (tile.accumulate) {
+        out = hn::Add(out, v + 1 == kVectors ? hn::MaskedLoad(last, d, to) : hn::LoadU(d, to));
+        if (tile.clamp != nullptr) {
+          out = clamped(d, out, hn::Set(d, tile.clamp->low), hn::Set(d, tile.clamp->high));
+        }
+      }
       if (v + 1 == kVectors) {
-        if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::MaskedLoad(last, d, to));
-        hn::BlendedStore(sum[i][v], last, d, to);
+        hn::BlendedStore(out, last, d, to);
       } else {
-        if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, to));
-        hn::StoreU(sum[i][v], d, to);
+        hn::StoreU(out, d, to);
       }
     }
   }
@@ -256,6 +276,7 @@ void block_product(const GemmBlock<T>& block) {
   tile.b_step = block.b_step;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
+  tile.clamp = block.clamp;
   const int64_t ahead_tiles = block.ahead.tiles * block.ahead.parts;
   int64_t tiles = 0;
   Ahead<T> ahead;

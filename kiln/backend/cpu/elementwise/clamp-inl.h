@@ -1,0 +1,33 @@
+// clamped(): a vector within bounds. Included once for each instruction set.
+
+#if defined(KILN_BACKEND_CPU_ELEMENTWISE_CLAMP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef KILN_BACKEND_CPU_ELEMENTWISE_CLAMP_INL_H_
+#undef KILN_BACKEND_CPU_ELEMENTWISE_CLAMP_INL_H_
+#else
+#define KILN_BACKEND_CPU_ELEMENTWISE_CLAMP_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/elementwise/clamp.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace kiln::cpu::HWY_NAMESPACE {
+
+// Clamp says what NaN and -0 become. (Of equal numbers, and where one is NaN, x86's minima and
+// maxima are the second.)
+template <class D, class V>
+HWY_INLINE V clamped(D d, V x, V low, V high) {
+  (void)d;
+#if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  return hwy::HWY_NAMESPACE::Min(high, hwy::HWY_NAMESPACE::Max(low, x));
+#else
+  namespace hn = hwy::HWY_NAMESPACE;
+  return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));
+#endif
+}
+
+}  // namespace kiln::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard of each target
