@@ -30,27 +30,33 @@ inline constexpr int kDotRows = 6;
 inline constexpr int kDotRows = 2;
 #endif
 
-template <int kRows, class T>
+// The dot products of x with kRows rows. Short rows that touch are fetched in the order in which
+// they lie, well ahead: the processor goes on with that by itself.
+template <int kRows, bool kTouching, class T>
 HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, int64_t row,
                           int64_t k, T* y) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t ahead = fetched_ahead<T>(k, kRows * row);
+  const int64_t ahead =
+      kTouching ? touching_fetched_ahead<T>(kRows * k) : fetched_ahead<T>(k, kRows * row);
   V even[kRows], odd[kRows];
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) even[r] = odd[r] = hn::Zero(d);
   int64_t p = 0;
+  const T* soon = rows + ahead;
   for (; p + 2 * lanes <= k; p += 2 * lanes) {
     const V x0 = hn::LoadU(d, x + p);
     const V x1 = hn::LoadU(d, x + p + lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      hwy::Prefetch(rows + r * row + p + ahead);
-      if (2 * lanes * sizeof(T) > 64) hwy::Prefetch(rows + r * row + p + ahead + lanes);
+      const T* const fetched = kTouching ? soon + r * 2 * lanes : rows + r * row + p + ahead;
+      hwy::Prefetch(fetched);
+      if (2 * lanes * sizeof(T) > 64) hwy::Prefetch(fetched + lanes);
       even[r] = hn::MulAdd(x0, hn::LoadU(d, rows + r * row + p), even[r]);
       odd[r] = hn::MulAdd(x1, hn::LoadU(d, rows + r * row + p + lanes), odd[r]);
     }
+    soon += kRows * 2 * lanes;
   }
   for (; p < k; p += lanes) {
     const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, k - p)));
@@ -66,11 +72,17 @@ HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, i
   }
 }
 
+template <bool kTouching, class T>
+HWY_NOINLINE void dots_of(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y) {
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) some_dots<4, kTouching>(x, rows + j * row, row, k, y + j);
+  for (; j < count; ++j) some_dots<1, kTouching>(x, rows + j * row, row, k, y + j);
+}
+
 template <class T>
 void dots(const T* x, const T* rows, int64_t row, int64_t count, int64_t k, T* y) {
-  int64_t j = 0;
-  for (; j + 4 <= count; j += 4) some_dots<4>(x, rows + j * row, row, k, y + j);
-  for (; j < count; ++j) some_dots<1>(x, rows + j * row, row, k, y + j);
+  const bool touching = row == k && is_short_row<T>(k);
+  (touching ? dots_of<true, T> : dots_of<false, T>)(x, rows, row, count, k, y);
 }
 
 #if HWY_TARGET == HWY_SCALAR

@@ -1,9 +1,16 @@
 // How far ahead products of rows ask for what they will read.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace kiln::cpu {
+
+// Rows that are read side by side are short where the next ones stay in the first-level cache.
+template <class T>
+[[gnu::always_inline]] constexpr bool is_short_row(int64_t length) {
+  return length <= int64_t{16384 / sizeof(T)};
+}
 
 // How many elements ahead of the one that is multiplied one is fetched, where several rows of
 // `length` elements are read side by side: where they are short, in those that come next, `next`
@@ -11,8 +18,14 @@ namespace kiln::cpu {
 // same.
 template <class T>
 [[gnu::always_inline]] constexpr int64_t fetched_ahead(int64_t length, int64_t next) {
-  constexpr int64_t kShort = 16384 / sizeof(T), kNear = 1024 / sizeof(T);
-  return length <= kShort ? next : kNear;
+  return is_short_row<T>(length) ? next : 1024 / sizeof(T);
+}
+
+// The same of rows that touch, `together` elements in all, where what is fetched goes on from line
+// to line.
+template <class T>
+[[gnu::always_inline]] constexpr int64_t touching_fetched_ahead(int64_t together) {
+  return std::max<int64_t>(together, 16384 / sizeof(T));
 }
 
 }  // namespace kiln::cpu
