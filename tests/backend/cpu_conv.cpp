@@ -1,4 +1,7 @@
 // Cpu's convolutions and their gradients against Reference.
+#include <algorithm>
+#include <limits>
+
 #include "kiln/backend/activated.h"
 #include "neural_check.h"
 
@@ -40,7 +43,8 @@ void check_problem(const Problem& p, DType dtype) {
               Reference::float_conv2d(x, w, nullptr, p.options), tolerance);
   // The bits of the ops one after another.
   const HostHandle y = Cpu::float_conv2d(x, w, &bias, p.options);
-  for (const Activation activation : {Activation::none, Activation::relu6, Activation::silu}) {
+  for (const Activation activation :
+       {Activation::none, Activation::relu, Activation::relu6, Activation::silu}) {
     CAPTURE(static_cast<int>(activation));
     CHECK(same_bits(Cpu::float_conv2d_activation(x, w, &bias, nullptr, activation, p.options),
                     activated<Cpu>(y, activation)));
@@ -85,7 +89,10 @@ const std::vector<Problem>& problems() {
       {{20, 2, 5, 18}, {3, 2, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},   // more images than batch parts
       {{3, 40, 1, 1}, {70, 40, 1, 1}, {}},                           // linear layers
       {{2, 6, 4, 5}, {8, 3, 4, 5}, {{1, 1}, {0, 0}, {1, 1}, 2}},
-      {{1, 70, 7, 7}, {80, 70, 1, 1}, {}},  // one image of few pixels
+      {{1, 70, 7, 7}, {80, 70, 1, 1}, {}},      // one image of few pixels
+      {{1, 3, 13, 19}, {97, 3, 1, 1}, {}},      // panels side by side
+      {{1, 1100, 3, 4}, {17, 1100, 1, 1}, {}},  // sums of two runs
+      {{2, 18, 5, 14}, {18, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 18}},
       {{1, 24, 7, 7}, {66, 24, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},
       {{1, 20, 9, 14}, {70, 20, 1, 1}, {{2, 2}, {0, 0}, {1, 1}, 1}},
       {{3, 20, 12, 7}, {16, 20, 1, 1}, {}},  // rows put together
@@ -118,6 +125,44 @@ TEST_CASE("conv2d and its gradients: 16-bit floats") {
     check_problem(problems()[1], dtype);
     check_problem(problems()[2], dtype);
   }
+}
+
+TEST_CASE("conv2d and activations: NaN, infinities and zeros of either sign") {
+  const double inf = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double special[] = {nan, inf, -inf, -0.0, 0.0, 6.0, 7.0, -1.0};
+  at_every_target([&] {
+    for (const Problem& p : problems()) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        CAPTURE(to_string(p.x));
+        CAPTURE(to_string(p.weight));
+        if (output_shape(p).numel() == 0) continue;
+        // Each channel is its bias, and a few pixels of x are special too.
+        const HostHandle x = random_tensor(p.x, dtype, 1);
+        const HostHandle w = random_tensor(p.weight, dtype, 2);
+        const HostHandle bias = random_tensor({p.weight[0]}, dtype, 3);
+        const auto fill = [&]<class T>(T) {
+          T* const b = bias->data_as<T>();
+          for (int64_t c = 0; c < p.weight[0]; ++c) {
+            const int64_t size = p.weight.numel() / p.weight[0];
+            std::fill_n(w->data_as<T>() + c * size, size, T(-0.0));
+            b[c] = static_cast<T>(special[c % 8]);
+          }
+          x->data_as<T>()[p.x.numel() / 2] = static_cast<T>(inf);
+        };
+        if (dtype == DType::f64) {
+          fill(double{});
+        } else {
+          fill(float{});
+        }
+        const HostHandle y = Cpu::float_conv2d(x, w, &bias, p.options);
+        for (const Activation activation : {Activation::relu, Activation::relu6}) {
+          CHECK(same_bits(Cpu::float_conv2d_activation(x, w, &bias, nullptr, activation, p.options),
+                          activated<Cpu>(y, activation)));
+        }
+      }
+    }
+  });
 }
 
 TEST_CASE("conv2d: operands with gaps") {

@@ -39,7 +39,8 @@ std::vector<Call> calls() {
   manual_seed(5);
   const Tensor rows = randn({64, 256}), more = randn({200, 700}), bias = randn({300});
   const Tensor image = randn({1, 32, 20, 20}), two = randn({2, 8, 40, 24});
-  const Tensor wide = randn({1, 64, 24, 24});
+  const Tensor wide = randn({1, 64, 24, 24}), few = randn({1, 64, 14, 14});
+  const Tensor fewer = randn({1, 160, 7, 7}), deep = randn({1, 1100, 5, 6});
   return {
       {"linear", randn({300, 256}), [=](const Tensor& w) { return F::linear(rows, w, bias); }},
       {"linear of several runs", randn({150, 700}),
@@ -58,6 +59,24 @@ std::vector<Call> calls() {
        [=](const Tensor& w) { return F::conv2d(image, w); }},
       {"convolution of packed patches", randn({24, 8, 7, 7}),
        [=](const Tensor& w) { return F::conv2d(two, w, {}, 3, 3); }},
+      {"convolution of few pixels", randn({96, 64, 1, 1}),
+       [=](const Tensor& w) { return F::conv2d(few, w, bias.narrow(0, 0, 96)); }},
+      {"of 49 pixels, channels that fill no panel", randn({97, 160, 1, 1}),
+       [=](const Tensor& w) { return F::conv2d(fewer, w); }},
+      {"of two runs", randn({33, 1100, 1, 1}),
+       [=](const Tensor& w) { return F::conv2d(deep, w, bias.narrow(0, 0, 33)); }},
+      {"of few pixels, windows and strides", randn({65, 64, 3, 3}),
+       [=](const Tensor& w) { return F::conv2d(few, w, {}, 2, 1); }},
+      {"of few pixels, clamped", randn({130, 64, 1, 1}),
+       [=](const Tensor& w) {
+         return F::conv2d(few, w, bias.narrow(0, 0, 130), 1, 0, 1, 1, {Activation::relu6, {}});
+       }},
+      {"of few pixels, with a residual", randn({160, 160, 1, 1}),
+       [=](const Tensor& w) {
+         return F::conv2d(fewer, w, {}, 1, 0, 1, 1, {Activation::relu, fewer});
+       }},
+      {"of few pixels in f64", randn({40, 64, 1, 1}, {.dtype = f64}),
+       [x = few.to(f64)](const Tensor& w) { return F::conv2d(x, w); }},
       {"convolution in groups", randn({64, 16, 3, 3}),
        [=](const Tensor& w) { return F::conv2d(image, w, {}, 2, 1, 1, 2); }},
       {"Winograd's", randn({64, 64, 3, 3}),

@@ -24,6 +24,13 @@ struct ConvSizes {
   int64_t depth() const { return in * taps(); }  // products in an output element
 };
 
+// Whether each output pixel sees the input pixel in its own place and nothing else.
+inline bool sees_whole_planes(const ConvSizes& s) {
+  const PatchGeometry& g = s.geometry;
+  return s.taps() == 1 && g.stride == IntPair{1, 1} && g.padding == IntPair{0, 0} &&
+         s.out_width == s.width && s.out_height == s.height;
+}
+
 // Weights, and the storage that holds them, beside which their packed form may be kept (Note [Kept
 // data]); null for those that nobody uses again.
 template <class T>

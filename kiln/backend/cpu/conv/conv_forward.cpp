@@ -150,13 +150,6 @@ class StoreTable {
   int64_t vectors_ = 0;
 };
 
-// Whether each output pixel sees the input pixel in its own place and nothing else.
-bool sees_whole_planes(const ConvSizes& s) {
-  const PatchGeometry& g = s.geometry;
-  return s.taps() == 1 && g.stride == IntPair{1, 1} && g.padding == IntPair{0, 0} &&
-         s.out_width == s.width && s.out_height == s.height;
-}
-
 // The same convolution on longer rows: where pixels see themselves alone, only their number counts,
 // and the fewer rows, the fewer vectors are stored in pieces. Rows get no longer than a band may
 // be.

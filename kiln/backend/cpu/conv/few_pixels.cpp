@@ -28,12 +28,6 @@ constexpr int64_t kBlockElements = 16 * 1024;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Whether each output pixel sees the input pixel in its own place and nothing else.
-bool is_direct(const ConvSizes& s) {
-  const PatchGeometry& g = s.geometry;
-  return s.taps() == 1 && g.stride == IntPair{1, 1} && g.padding == IntPair{0, 0};
-}
-
 // The product of channels [begin, end), into y.
 template <class T>
 void multiply_channels(const Gemm<T>& by_pixels, int64_t begin, int64_t end, Scratch<T>& results,
@@ -57,7 +51,7 @@ template <class T>
 void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& weight, const T* bias,
                         const Finish<T>& finish, T* y) {
   const int64_t n = s.pixels();
-  const bool direct = is_direct(s);
+  const bool direct = sees_whole_planes(s);
   const Scratch<T> patches(direct ? 0 : s.depth() * n);
   if (!direct) {
     parallel_for(s.in, std::max<int64_t>(kGrain / (s.taps() * n), 1),
