@@ -457,13 +457,14 @@ void add_biases_and_finish(const Gemm<T>& g, int64_t begin, int64_t end) {
 }
 
 // Few rows of A times columns of B, both of adjacent elements: sums over vectors of p, where tiles
-// would first transpose all of B for few products each. The sums of lanes at the end cost about as
-// much at the limit; all of A is to stay in the second-level cache. As with vectors, it depends on
-// the whole problem alone.
+// would first transpose all of B for few products each. The sums of lanes at the end must not
+// count. From eight rows on tiles do better where packed weights are kept, and hardly worse where
+// they are not. As with vectors, it depends on the whole problem alone.
 template <class T>
 bool has_few_rows(const Gemm<T>& g) {
+  constexpr int64_t kMost = 7;
   return g.a.column == 1 && g.b.row == 1 && !g.accumulate &&
-         g.m <= 3 * g.k / gemm_kernels<T>().lanes &&
+         g.m <= std::min(kMost, 3 * g.k / gemm_kernels<T>().lanes) &&
          g.m * g.k * static_cast<int64_t>(sizeof(T)) <= kPackedABytes;
 }
 template <class T>
