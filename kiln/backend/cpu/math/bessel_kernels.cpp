@@ -365,8 +365,8 @@ struct AiryOp {
     const auto place = hn::MulSub(hn::Add(w, w), w, one);
     const auto p = polynomial(d, place, kAiryP);
     const auto q = hn::Mul(polynomial(d, place, kAiryQ), r);
-    const auto sine_high = wide::sin(d, z.high);
-    const auto cosine_high = wide::cos(d, z.high);
+    const auto sine_high = wide::full_sin(d, z.high);
+    const auto cosine_high = wide::full_cos(d, z.high);
     // Where z is so large that `low` is not small, the rounding of |x| to a double was larger.
     const auto low = hn::IfThenElseZero(hn::Lt(hn::Abs(z.low), hn::Set(d, 1e-6)), z.low);
     const auto sine = hn::MulAdd(low, cosine_high, sine_high);
