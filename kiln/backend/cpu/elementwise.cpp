@@ -12,8 +12,12 @@ namespace {
 
 // Elements that go through buffers at a time: few enough to stay in the first-level cache.
 constexpr int64_t kChunk = 512;
-// Rows shorter than this are gathered into chunks rather than given to the kernel one by one.
-constexpr int64_t kShortRow = 16;
+// Room after a chunk for what is written beyond it.
+constexpr int64_t kSlack = 64;
+// Rows shorter than this are gathered into chunks rather than given to the kernel one by one; of
+// operands that are gathered by whole rows, those shorter than that, or than that where they are
+// converted.
+constexpr int64_t kShortRow = 16, kShortWholeRow = 80, kShortConvertedRow = 128;
 // Elements from which an operand with its dims in another order is first copied to row-major order.
 constexpr int64_t kReorderFrom = 65536;
 
@@ -113,6 +117,15 @@ struct Position {
       ++index[i - 1];
     }
   }
+  // Goes on by n elements, over the ends of rows.
+  void skip(const Plan& plan, int64_t n) {
+    int i = plan.rank - 1;
+    index[i] += n;
+    for (; i > 0 && index[i] >= plan.sizes[i]; --i) {
+      index[i - 1] += index[i] / plan.sizes[i];
+      index[i] %= plan.sizes[i];
+    }
+  }
   int64_t left_in_row(const Plan& plan) const { return plan.inner() - index[plan.rank - 1]; }
   char* address(const Plan& plan, const Operand& o) const {
     int64_t offset = 0;
@@ -153,10 +166,43 @@ void move_row(int64_t item, char* from, int64_t from_step, char* to, int64_t to_
   }
 }
 
+// Whether gather() takes whole rows of an operand at once: they lie together or are one element.
+bool has_whole_rows(const Plan& plan, const Operand& o) {
+  const int64_t step = o.strides[plan.rank - 1];
+  return o.item > 1 && (step == 0 || step == o.item);
+}
+
+// `rows` whole rows, which begin `step` bytes apart.
+void gather_rows(const Plan& plan, const Operand& o, char* from, int64_t step, int64_t rows,
+                 char* buffer) {
+  const CopyKernels& kernels = copy_kernels();
+  const bool repeats = o.strides[plan.rank - 1] == 0;
+  const int64_t length = plan.inner();
+  if (!repeats && step == length * o.item) {
+    kernels.copy(from, buffer, rows * step);
+  } else if (o.item == 2) {
+    kernels.rows16(from, step, repeats, rows, length, reinterpret_cast<uint16_t*>(buffer));
+  } else if (o.item == 4) {
+    kernels.rows32(from, step, repeats, rows, length, reinterpret_cast<uint32_t*>(buffer));
+  } else {
+    kernels.rows64(from, step, repeats, rows, length, reinterpret_cast<uint64_t*>(buffer));
+  }
+}
+
 void gather(const Plan& plan, const Operand& o, Position at, int64_t n, char* buffer) {
+  const int last = plan.rank - 1;
+  const bool whole_rows = last > 0 && has_whole_rows(plan, o);
   while (n > 0) {
+    if (whole_rows && at.index[last] == 0 && n >= plan.inner()) {
+      const int64_t rows = std::min(n / plan.inner(), plan.sizes[last - 1] - at.index[last - 1]);
+      gather_rows(plan, o, at.address(plan, o), o.strides[last - 1], rows, buffer);
+      buffer += rows * plan.inner() * o.item;
+      at.skip(plan, rows * plan.inner());
+      n -= rows * plan.inner();
+      continue;
+    }
     const int64_t row = std::min(n, at.left_in_row(plan));
-    move_row(o.item, at.address(plan, o), o.strides[plan.rank - 1], buffer, o.item, row);
+    move_row(o.item, at.address(plan, o), o.strides[last], buffer, o.item, row);
     buffer += row * o.item;
     at.advance(plan, row);
     n -= row;
@@ -191,6 +237,9 @@ class Runner {
       const int64_t step = o.strides[plan.rank - 1];
       rows_ = rows_ && (step == o.item || (step == 0 && k > 0));
     }
+    if (rows_ && plan.rank > 1 && plan.inner() < (converts ? kShortConvertedRow : kShortWholeRow)) {
+      rows_ = !gathers_quickly();
+    }
   }
 
   void run(int64_t begin, int64_t end) const {
@@ -203,6 +252,16 @@ class Runner {
   }
 
  private:
+  // Whether no operand but whole rows has to be gathered, and nothing scattered.
+  bool gathers_quickly() const {
+    if (!plan_.operands[0].linear) return false;
+    for (int k = 1; k < plan_.count; ++k) {
+      const Operand& o = plan_.operands[k];
+      if (!o.constant && !o.linear && !has_whole_rows(plan_, o)) return false;
+    }
+    return true;
+  }
+
   void run_rows(Position at, int64_t n) const {
     const int last = plan_.rank - 1;
     KernelArgs args = start();
@@ -237,11 +296,15 @@ class Runner {
   }
 
   void run_gathered(Position at, int64_t n) const {
-    alignas(64) char in[3][kChunk * 8];
+    alignas(64) char in[3][kChunk * 8 + kSlack];
     alignas(64) char out[kChunk * 8];
     const Operand& to = plan_.operands[0];
+    // Whole rows, as soon as one begins.
+    const int64_t inner = plan_.inner();
+    const int64_t chunk = inner <= kChunk ? kChunk / inner * inner : kChunk;
     while (n > 0) {
-      const int64_t count = std::min(n, kChunk);
+      const bool inside = inner <= kChunk && at.index[plan_.rank - 1] != 0;
+      const int64_t count = std::min(n, inside ? at.left_in_row(plan_) : chunk);
       KernelArgs args = start();
       for (int k = 1; k < plan_.count; ++k) {
         const Operand& o = plan_.operands[k];
@@ -263,16 +326,8 @@ class Runner {
         op_.kernel(args);
       }
       if (!to.linear) scatter(plan_, to, at, count, out);
-      step_over(at, count);
+      at.skip(plan_, count);
       n -= count;
-    }
-  }
-
-  void step_over(Position& at, int64_t n) const {
-    while (n > 0) {
-      const int64_t row = std::min(n, at.left_in_row(plan_));
-      at.advance(plan_, row);
-      n -= row;
     }
   }
 

@@ -255,6 +255,35 @@ void transpose(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t
   if (stream) hwy::FlushStream();
 }
 
+// Short rows. What a row writes beyond its end, the next one overwrites.
+template <class T>
+void copy_rows(const void* from, int64_t step, bool repeats, int64_t rows, int64_t length,
+               T* HWY_RESTRICT to) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* row = static_cast<const char*>(from);
+  if (repeats) {
+    for (int64_t r = 0; r < rows; ++r, row += step, to += length) {
+      const auto value = hn::Set(d, *reinterpret_cast<const T*>(row));
+      for (int64_t i = 0; i < length; i += lanes) hn::StoreU(value, d, to + i);
+    }
+    return;
+  }
+  const int64_t whole = length / lanes * lanes;
+  [[maybe_unused]] const auto rest = hn::FirstN(d, static_cast<size_t>(length - whole));
+  // Elsewhere a masked load may touch what it masks.
+  constexpr bool kMasks = HWY_TARGET == HWY_AVX3 || (HWY_TARGET == HWY_AVX2 && sizeof(T) >= 4);
+  for (int64_t r = 0; r < rows; ++r, row += step, to += length) {
+    const T* HWY_RESTRICT in = reinterpret_cast<const T*>(row);
+    for (int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::LoadU(d, in + i), d, to + i);
+    if constexpr (kMasks) {
+      if (whole < length) hn::StoreU(hn::MaskedLoad(rest, d, in + whole), d, to + whole);
+    } else {
+      for (int64_t i = whole; i < length; ++i) to[i] = in[i];
+    }
+  }
+}
+
 const CopyKernels* copy_table() {
   static constexpr CopyKernels table = {copy,
                                         fill,
@@ -265,7 +294,10 @@ const CopyKernels* copy_table() {
                                         every_other<uint64_t>,
                                         transpose<uint16_t>,
                                         transpose<uint32_t>,
-                                        transpose<uint64_t>};
+                                        transpose<uint64_t>,
+                                        copy_rows<uint16_t>,
+                                        copy_rows<uint32_t>,
+                                        copy_rows<uint64_t>};
   return &table;
 }
 

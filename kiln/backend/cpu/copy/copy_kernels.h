@@ -25,6 +25,15 @@ struct CopyKernels {
                       int64_t rows, int64_t columns, bool stream);
   void (*transpose64)(const uint64_t* from, int64_t from_step, uint64_t* to, int64_t to_step,
                       int64_t rows, int64_t columns, bool stream);
+  // to[r * length + i] = row r's element i, for r < rows, i < length; rows begin `step` bytes
+  // apart. The row itself, or, where it repeats, its first element. Up to 64 bytes after the end of
+  // `to` are overwritten.
+  void (*rows16)(const void* from, int64_t step, bool repeats, int64_t rows, int64_t length,
+                 uint16_t* to);
+  void (*rows32)(const void* from, int64_t step, bool repeats, int64_t rows, int64_t length,
+                 uint32_t* to);
+  void (*rows64)(const void* from, int64_t step, bool repeats, int64_t rows, int64_t length,
+                 uint64_t* to);
 };
 
 const CopyKernels& copy_kernels();
