@@ -5,6 +5,7 @@
 #include <cfenv>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kiln/backend/cpu/kernel_table.h"
 
@@ -43,6 +44,7 @@ HWY_INLINE double sum_lanes(Tag<float> d, hn::Vec<Tag<float>> v) {
 }
 
 struct Plain {
+  static HWY_INLINE double term(double x) { return x; }
   template <class D>
   static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D>) {
     return hn::Add(sum, x);
@@ -55,6 +57,7 @@ struct Plain {
 // Sums of f(x), where f(0) is 0.
 template <class Function>
 struct SumOf {
+  static HWY_INLINE double term(double x) { return Function::term(x); }
   template <class D>
   static HWY_INLINE hn::Vec<D> add(D d, hn::Vec<D> sum, hn::Vec<D> x, hn::Vec<D>) {
     return Function::add(d, sum, x);
@@ -65,18 +68,21 @@ struct SumOf {
   }
 };
 struct NumberOrZero {
+  static HWY_INLINE double term(double x) { return std::isnan(x) ? 0.0 : x; }
   template <class D>
   static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x) {
     return hn::Add(sum, hn::IfThenZeroElse(hn::IsNaN(x), x));
   }
 };
 struct Square {
+  static HWY_INLINE double term(double x) { return x * x; }
   template <class D>
   static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x) {
     return hn::MulAdd(x, x, sum);
   }
 };
 struct Size {
+  static HWY_INLINE double term(double x) { return std::fabs(x); }
   template <class D>
   static HWY_INLINE hn::Vec<D> add(D, hn::Vec<D> sum, hn::Vec<D> x) {
     return hn::Add(sum, hn::Abs(x));
@@ -133,8 +139,32 @@ HWY_INLINE double sum_row(const T* HWY_RESTRICT x, int64_t n, T shift_value) {
   return total;
 }
 
+// Rows of so few elements that the sum of a vector's lanes would be most of the work.
+constexpr int kShortRow = 8;
+
+template <class Step, int kLength, class T>
+void sum_short_rows(const T* HWY_RESTRICT x, int64_t count, double* HWY_RESTRICT out) {
+  for (int64_t r = 0; r < count; ++r, x += kLength) {
+    double sum = Step::term(static_cast<double>(x[0]));
+#pragma GCC unroll 8
+    for (int i = 1; i < kLength; ++i) sum += Step::term(static_cast<double>(x[i]));
+    out[r] = sum;
+  }
+}
+
+template <class Step, class T, int... kLength>
+constexpr auto short_row_sums(std::integer_sequence<int, kLength...>) {
+  struct Table {
+    void (*of_length[sizeof...(kLength) + 1])(const T*, int64_t, double*);
+  };
+  return Table{{nullptr, &sum_short_rows<Step, kLength + 1, T>...}};
+}
+
 template <class Step, class T>
 void sum_rows(const T* x, int64_t n, int64_t count, double* out, const double*) {
+  static constexpr auto kShort =
+      short_row_sums<Step, T>(std::make_integer_sequence<int, kShortRow>());
+  if (n >= 1 && n <= kShortRow) return kShort.of_length[n](x, count, out);
   for (int64_t r = 0; r < count; ++r) out[r] = sum_row<Step, T>(x + r * n, n, T(0));
 }
 
