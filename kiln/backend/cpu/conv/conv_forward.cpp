@@ -99,7 +99,7 @@ class PackedWeights {
     block.accumulate = run != 0;
     const bool last = run + 1 == runs_;
     block.row_bias = bias != nullptr && last ? bias + group * s.out : nullptr;
-    block.clamp = last ? finish.clamp() : nullptr;
+    block.clamp = runs_ == 1 ? finish.clamp() : nullptr;
   }
 
  private:

@@ -80,7 +80,9 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
   by_pixels.b = {weight.data, 1, s.depth()};
   by_pixels.column_bias = bias;
   const bool in_tiles = gemm_takes_tiles(by_channels);
-  if (in_tiles) by_channels.clamp = by_pixels.clamp = finish.clamp();
+  if (in_tiles && s.depth() <= kGemmDepth) {
+    by_channels.clamp = by_pixels.clamp = finish.clamp();
+  }
   const bool is_finished = finish.is_none() || by_channels.clamp != nullptr;
   std::shared_ptr<const void> packed;
   if (weight.storage != nullptr && in_tiles) packed = kept_columns(*weight.storage, by_pixels);

@@ -31,10 +31,10 @@ class Finish {
         y_(y) {}
 
   bool is_none() const { return activation_.kernel == nullptr && residual_ == nullptr; }
-  // Where a clamp is all there is to do, its bounds: kernels apply them before they store. Else
-  // null.
+  // Where a clamp of floats is all there is to do, its bounds: kernels apply them before they
+  // store. Else null.
   const Clamp<T>* clamp() const {
-    return activation_.clamps && residual_ == nullptr ? &bounds_ : nullptr;
+    return sizeof(T) == 4 && activation_.clamps && residual_ == nullptr ? &bounds_ : nullptr;
   }
   // Finishes the n elements from `at` on.
   void operator()(T* at, int64_t n) const;

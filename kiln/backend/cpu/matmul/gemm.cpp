@@ -16,7 +16,7 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // How far p runs before the sums go to memory: a panel of B of this depth (and the rows of A that
 // meet it) stay in the first two cache levels. The last two runs share what is left evenly.
-constexpr int64_t kDepth = 1024;
+constexpr int64_t kDepth = kGemmDepth;
 
 int64_t depth_of_run(int64_t left) {
   if (left <= kDepth) return left;
@@ -161,7 +161,7 @@ class TileMultiplier {
           if (g_.packed_b != nullptr) {
             block.b = g_.packed_b + p * g_.packed_columns + (g_.packed_from + j) * block.k;
           }
-          const bool clamps = g_.clamp != nullptr && g_.residual == nullptr;
+          const bool clamps = g_.clamp != nullptr && g_.residual == nullptr && !block.accumulate;
           block.clamp = last && clamps ? g_.clamp : nullptr;
           multiply_block(block, a, b, j >= direct_, i == 0, last && g_.has_finish() && !clamps);
         }

@@ -17,6 +17,9 @@ struct MatrixView {
   int64_t column = 0;
 };
 
+// Terms of a sum up to which it is made in one go, without sums that wait in memory.
+inline constexpr int64_t kGemmDepth = 1024;
+
 // C [m, n] = A [m, k] B [k, n] (+ C) (+ a bias for each row or column), and then, in f32 and f64,
 // C = activation(C) (+ residual), while it is in the cache. C is row-major with c_row >= n elements
 // from row to row, and overlaps neither A nor B. k may be 0.
@@ -31,8 +34,10 @@ struct Gemm {
   const T* column_bias = nullptr;
   void (*activation)(const KernelArgs&) = nullptr;  // of one input
   const void* activation_params = nullptr;
-  const Clamp<T>* clamp = nullptr;  // the activation's, where it does nothing else
-  const T* residual = nullptr;      // laid out as C
+  // The activation's, where it does nothing else: of floats, beside the kernel. Products that take
+  // tiles and have no more than kGemmDepth terms do without the kernel.
+  const Clamp<T>* clamp = nullptr;
+  const T* residual = nullptr;  // laid out as C
   // B as pack_whole_b() packs it, or null: it is packed, or read where it lies. The results are the
   // same.
   const T* packed_b = nullptr;

@@ -86,8 +86,9 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
       for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Add(sum[i][v], bias);
     }
   }
-  // Sums that are added to are not final until then.
-  if (tile.clamp != nullptr && !tile.accumulate) clamp_sums<kRows, kVectors>(*tile.clamp, sum);
+  if constexpr (sizeof(T) == 4) {
+    if (tile.clamp != nullptr) clamp_sums<kRows, kVectors>(*tile.clamp, sum);
+  }
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
     for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
@@ -97,12 +98,7 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i, c += tile.c_row) {
         V out = sum[i][v];
-        if (tile.accumulate) {
-          out = hn::Add(out, hn::MaskedLoad(valid, d, c));
-          if (tile.clamp != nullptr) {
-            out = clamped(d, out, hn::Set(d, tile.clamp->low), hn::Set(d, tile.clamp->high));
-          }
-        }
+        if (tile.accumulate) out = hn::Add(out, hn::MaskedLoad(valid, d, c));
         hn::BlendedStore(out, valid, d, c);
       }
     }

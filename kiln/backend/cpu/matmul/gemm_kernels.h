@@ -54,7 +54,7 @@ struct GemmBlock {
   bool accumulate = false;          // C += A B
   const T* row_bias = nullptr;      // [m], added at the end
   const T* column_bias = nullptr;   // [n]
-  const Clamp<T>* clamp = nullptr;  // of the results, unless null
+  const Clamp<T>* clamp = nullptr;  // of the results, of float, unless null or they accumulate
   Ahead<T> ahead;                   // where a_row == 1, by tiles of more than `lanes` columns
 };
 
@@ -86,7 +86,7 @@ struct ConvBlock {
   int64_t c_row = 0;
   bool accumulate = false;
   const T* row_bias = nullptr;
-  const Clamp<T>* clamp = nullptr;  // of the results, unless null
+  const Clamp<T>* clamp = nullptr;  // of the results, of float, unless null or they accumulate
 };
 
 // A block of a convolution's weight gradient: C [m, n] = A B, where A is read where it lies: p runs

@@ -189,8 +189,9 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
       for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Add(sum[i][v], bias);
     }
   }
-  // Sums that are added to are not final until then.
-  if (tile.clamp != nullptr && !tile.accumulate) clamp_sums<kRows, kVectors>(*tile.clamp, sum);
+  if constexpr (sizeof(T) == 4) {
+    if (tile.clamp != nullptr) clamp_sums<kRows, kVectors>(*tile.clamp, sum);
+  }
   T* c = tile.c;
   const bool whole = tile.columns == kVectors * lanes;
   if (whole && !tile.accumulate) {
@@ -206,17 +207,12 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       T* to = c + v * lanes;
-      V out = sum[i][v];
-      if (tile.accumulate) {
-        out = hn::Add(out, v + 1 == kVectors ? hn::MaskedLoad(last, d, to) : hn::LoadU(d, to));
-        if (tile.clamp != nullptr) {
-          out = clamped(d, out, hn::Set(d, tile.clamp->low), hn::Set(d, tile.clamp->high));
-        }
-      }
       if (v + 1 == kVectors) {
-        hn::BlendedStore(out, last, d, to);
+        if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::MaskedLoad(last, d, to));
+        hn::BlendedStore(sum[i][v], last, d, to);
       } else {
-        hn::StoreU(out, d, to);
+        if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, to));
+        hn::StoreU(sum[i][v], d, to);
       }
     }
   }

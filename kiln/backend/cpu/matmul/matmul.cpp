@@ -236,7 +236,7 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   g.activation = activation.kernel;
   g.activation_params = activation.params;
   const cpu::Clamp<T> clamp{static_cast<T>(activation.low), static_cast<T>(activation.high)};
-  if (activation.clamps) g.clamp = &clamp;
+  if (std::is_same_v<T, float> && activation.clamps) g.clamp = &clamp;
   const std::shared_ptr<const void> packed = kept_weight(weight, g);
   if (packed != nullptr) {
     g.packed_b = static_cast<const T*>(packed.get());
