@@ -11,8 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/usage_error.h"
-#include "kiln/compile/graph_model.h"
+#include "cli/runnable.h"
 #include "kiln/core/error.h"
 #include "kiln/core/parallel.h"
 #include "kiln/core/utf8.h"
@@ -29,46 +28,6 @@ struct BenchFlags {
   int threads = 0;    // 0: as many as Kiln takes
   bool json = false;
 };
-
-// "batch=8": the size of a free dim.
-std::vector<int64_t> sizes_of(const GraphModel& model, const std::vector<std::string>& given) {
-  const std::vector<std::string> names = model.free_dims();
-  std::vector<int64_t> out = model.example_sizes();
-  for (const std::string& text : given) {
-    const size_t equals = text.rfind('=');
-    const auto name = std::ranges::find(names, text.substr(0, equals));
-    int64_t size = 0;
-    if (equals == std::string::npos || name == names.end() ||
-        !CLI::detail::lexical_cast(text.substr(equals + 1), size) || size < 1 ||
-        size > (int64_t{1} << 31)) {
-      std::string all;
-      for (const std::string& n : names) all += (all.empty() ? "" : ", ") + printable(n, 60);
-      throw UsageError(concat("--size: got '", printable(text, 60), "'; expected NAME=SIZE, of ",
-                              names.empty() ? "a model with free dims" : all));
-    }
-    out[static_cast<size_t>(name - names.begin())] = size;
-  }
-  return out;
-}
-
-// Normal numbers; integers are 0, which every table of rows has.
-TensorList inputs_of(const GraphModel& model, const std::vector<int64_t>& sizes) {
-  const std::vector<std::string> names = model.free_dims();
-  TensorList out;
-  for (size_t i = 0; i < model.graph().inputs.size(); ++i) {
-    const graph::Value& value = model.graph()[model.graph().inputs[i]];
-    const std::vector<std::string> free = model.free_dims_of(i);
-    Shape shape = value.shape;
-    for (size_t d = 0; d < free.size(); ++d) {
-      if (free[d].empty()) continue;
-      const auto at = std::ranges::find(names, free[d]) - names.begin();
-      shape[static_cast<int>(d)] = sizes[static_cast<size_t>(at)];
-    }
-    const bool is_float = kind_of(value.dtype) == Kind::floating;
-    out.push_back(is_float ? randn(shape).to(value.dtype) : zeros(shape, {.dtype = value.dtype}));
-  }
-  return out;
-}
 
 struct Times {
   double median = 0, least = 0, slow = 0;  // seconds; slow: nine in ten are faster
@@ -100,9 +59,10 @@ std::string in_units(double seconds) {
 }
 
 int run(const BenchFlags& flags) {
-  const GraphModel model = GraphModel::load(flags.model);
+  const std::unique_ptr<Runnable> file = open_runnable("bench", flags.model);
   if (flags.threads > 0) set_num_threads(flags.threads);
-  const TensorList inputs = inputs_of(model, sizes_of(model, flags.sizes));
+  const TensorList inputs = file->examples(sizes_of(*file, flags.sizes));
+  const GraphModel model = file->graph(inputs, false);
   const Times times = measured(model, inputs, flags.calls);
   int64_t values = 0;
   for (const Tensor& x : inputs) values += x.numel();
@@ -144,13 +104,15 @@ void add_bench(CLI::App& app, int& status) {
   bench->require_subcommand(1);
   CLI::App* command = bench->add_subcommand(
       "model",
-      "Runs a model file, a graph with its weights, again and again on numbers of no meaning\n"
-      "(normal ones; integers are 0), and prints the median time of a call.");
+      "Runs a model file (a graph of Kiln, ONNX or a program of torch.export) again and again on\n"
+      "numbers of no meaning (normal ones; integers are 0), and prints the median time of a call.\n"
+      "ONNX models and programs run as the graph that they are captured as.");
   auto flags = std::make_shared<BenchFlags>();
   command->add_option("MODEL", flags->model, "model file")->required()->type_name("");
   command
       ->add_option("--size", flags->sizes,
-                   "size of a free dim; may be repeated\n(default: that of the capture)")
+                   "size of a free dim; may be repeated\n(default: that of the capture; 1 of ONNX, "
+                   "2 of a\nprogram)")
       ->type_name("NAME=SIZE")
       ->expected(1)
       ->take_all();

@@ -11,12 +11,14 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/file_size.h"
+#include "cli/runnable.h"
 #include "cli/suggest.h"
 #include "cli/usage_error.h"
 #include "kiln/core/error.h"
 #include "kiln/io/input_file.h"
 #include "kiln/io/model_file.h"
 #include "kiln/nn/regex.h"
+#include "kiln/onnx/onnx.h"
 #include "kiln/train/text.h"
 
 namespace kiln::cli {
@@ -31,6 +33,7 @@ struct ConvertFlags {
   std::string prefix;
   std::string strip_prefix;
   std::vector<std::string> renames;
+  std::vector<std::string> sizes;
   std::string max_shard_size;
   bool compress = false;
   bool force = false;
@@ -119,7 +122,44 @@ void check_output(const ConvertFlags& flags) {
   }
 }
 
+// A model that runs, as a graph file of Kiln or an ONNX file.
+int convert_model(const ConvertFlags& flags) {
+  for (const auto& [name, is_given] : {std::pair{"--key", !flags.key.empty()},
+                                       {"--dtype", !flags.dtype.empty()},
+                                       {"--strip-prefix", !flags.strip_prefix.empty()},
+                                       {"--rename", !flags.renames.empty()},
+                                       {"--prefix", !flags.prefix.empty()},
+                                       {"--max-shard-size", !flags.max_shard_size.empty()},
+                                       {"--compress", flags.compress}}) {
+    if (is_given) {
+      throw UsageError(concat(name, " is for files of tensors; OUT is a model that runs"));
+    }
+  }
+  check_output(flags);
+  const std::unique_ptr<Runnable> model = open_runnable("convert", flags.in);
+  const GraphModel graph =
+      model->graph(model->examples(sizes_of(*model, flags.sizes)), flags.sizes.empty());
+  const bool is_onnx = flags.out.ends_with(".onnx");
+  if (is_onnx) {
+    onnx::save(graph, flags.out);
+  } else {
+    graph.save(flags.out);
+  }
+  std::string free;
+  for (const std::string& name : graph.free_dims()) {
+    free += concat(free.empty() ? ", free dims " : ", ", printable(name, 60));
+  }
+  std::printf("%s: %s, %s nodes%s\n", flags.out.c_str(), is_onnx ? "ONNX" : "a graph of Kiln",
+              train::grouped(static_cast<int64_t>(graph.graph().nodes.size())).c_str(),
+              free.c_str());
+  return 0;
+}
+
 int convert(const ConvertFlags& flags) {
+  if (flags.out.ends_with(".onnx") || flags.out.ends_with(".kiln")) return convert_model(flags);
+  if (!flags.sizes.empty()) {
+    throw UsageError("--size is for models that run: OUT ends with .kiln or .onnx");
+  }
   const Renames renames = parse_renames(flags.renames);
   const std::optional<DType> dtype = parse_dtype_flag(flags.dtype);
   io::SaveOptions options;
@@ -150,9 +190,10 @@ int convert(const ConvertFlags& flags) {
 void add_convert(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "convert",
-      "Writes a model file in another format, under other names, or with another dtype.\n"
-      "IN is read whatever its name; OUT has the format of its extension: .safetensors, NumPy's\n"
-      ".npz and .npy; anything else (.pt, .ckpt, none) is PyTorch's.");
+      "Writes a file of tensors in another format, under other names, or with another dtype, or a\n"
+      "model that runs as another kind of file. IN is read whatever its name; OUT has the format\n"
+      "of its extension: .safetensors, NumPy's .npz and .npy; .kiln and .onnx for models that run\n"
+      "(ONNX, .pt2, graphs of Kiln); anything else (.pt, .ckpt, none) is PyTorch's.");
   command->group("Commands");
   auto flags = std::make_shared<ConvertFlags>();
   const auto value = [&](const char* name, std::string& variable, const char* type,
@@ -175,6 +216,13 @@ void add_convert(CLI::App& app, int& status) {
   value("--prefix", flags->prefix, "TEXT", "put this before names, last of all");
   value("--max-shard-size", flags->max_shard_size, "SIZE",
         "write several safetensors files of at most this\nsize (5GB, 500MiB) and an index");
+  command
+      ->add_option("--size", flags->sizes,
+                   "of a model that runs: fix all sizes, this one so;\nmay be repeated (default: "
+                   "free dims stay free)")
+      ->type_name("NAME=SIZE")
+      ->expected(1)
+      ->take_all();
   command->add_flag("--compress", flags->compress, "compress an .npz");
   command->add_flag("--force", flags->force, "replace OUT when it is there");
   command->callback([flags, &status] { status = convert(*flags); });

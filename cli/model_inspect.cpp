@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/file_size.h"
+#include "cli/runnable.h"
+#include "cli/usage_error.h"
 #include "kiln/compile/graph_model.h"
 #include "kiln/core/error.h"
 #include "kiln/io/input_file.h"
@@ -54,41 +56,103 @@ std::vector<const io::TensorEntry*> chosen_tensors(const InspectFlags& flags,
 // One line, fit for a terminal, whatever the file holds.
 std::string safe(const std::string& text) { return printable(text, 60); }
 
-// What a model file computes: its inputs, outputs and rows by number.
-void print_graph(const GraphModel& model) {
-  const graph::Graph& graph = model.graph();
-  std::vector<std::vector<std::string>> rows{{"graph", "name", "dtype", "shape"}};
-  const auto add = [&](const char* what, const std::string& name, graph::ValueId id,
-                       const std::vector<std::string>& free = {}) {
-    std::string shape = to_string(graph[id].shape);
-    if (!free.empty()) {
-      shape = "[";
-      for (size_t d = 0; d < free.size(); ++d) {
-        if (d > 0) shape += ", ";
-        shape +=
-            free[d].empty() ? std::to_string(graph[id].shape[static_cast<int>(d)]) : safe(free[d]);
-      }
-      shape += "]";
-    }
-    rows.push_back({what, safe(name), to_string(graph[id].dtype), shape});
-  };
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
-    add("input", graph[graph.inputs[i]].name, graph.inputs[i], model.free_dims_of(i));
-  }
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    add("output", model.output_names()[i], graph.outputs[i]);
-  }
-  std::printf("\n%s", train::text_table(rows).c_str());
+// "3 Conv, 2 Relu".
+std::string counts_text(const Runnable& model) {
   std::map<std::string, int64_t> counts;
-  for (const graph::Node& node : graph.nodes) ++counts[node.name];
+  for (const std::string& name : model.nodes()) ++counts[name];
   std::string text;
   for (const auto& [name, count] : counts) {
-    text += concat(text.empty() ? "" : ", ", count, " ", name);
+    text += concat(text.empty() ? "" : ", ", count, " ", safe(name));
   }
-  const graph::Cost cost = graph.cost();
-  std::printf("\n%s nodes, %s Mflop a call: %s\n",
-              train::grouped(static_cast<int64_t>(graph.nodes.size())).c_str(),
-              train::grouped(cost.flops / 1'000'000).c_str(), text.c_str());
+  return text;
+}
+
+// What a model file computes: its inputs, outputs and nodes by number.
+void print_model(const Runnable& model, const std::string& cost) {
+  std::vector<std::vector<std::string>> rows{{"graph", "name", "dtype", "shape"}};
+  const auto add = [&](const char* what, const std::vector<Runnable::Port>& ports) {
+    for (const Runnable::Port& port : ports) {
+      rows.push_back({what, safe(port.name), port.dtype, port.shape_text()});
+    }
+  };
+  add("input", model.inputs());
+  add("output", model.outputs());
+  std::printf("\n%s\n%s nodes%s: %s\n", train::text_table(rows).c_str(),
+              train::grouped(static_cast<int64_t>(model.nodes().size())).c_str(), cost.c_str(),
+              counts_text(model).c_str());
+}
+
+// What JSON says of the same.
+void add_model(nlohmann::ordered_json& out, const Runnable& model) {
+  const auto list = [](const std::vector<Runnable::Port>& ports) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const Runnable::Port& port : ports) {
+      nlohmann::ordered_json one;
+      one["name"] = port.name;
+      if (!port.dtype.empty()) one["dtype"] = port.dtype;
+      if (port.has_dims) {
+        one["shape"] = nlohmann::ordered_json::array();
+        for (const Runnable::Dim& d : port.dims) {
+          one["shape"].push_back(d.size >= 0 ? nlohmann::ordered_json(d.size)
+                                             : nlohmann::ordered_json(d.name));
+        }
+      }
+      all.push_back(std::move(one));
+    }
+    return all;
+  };
+  out["inputs"] = list(model.inputs());
+  out["outputs"] = list(model.outputs());
+  out["nodes"] = nlohmann::ordered_json::object();
+  for (const std::string& name : model.nodes()) {
+    nlohmann::ordered_json& count = out["nodes"][name];
+    count = (count.is_null() ? 0 : count.get<int64_t>()) + 1;
+  }
+}
+
+void print_total(const Totals& totals) {
+  std::printf("\n%s tensor%s, %s elements, %s\n",
+              train::grouped(static_cast<int64_t>(totals.tensors)).c_str(),
+              totals.tensors == 1 ? "" : "s", train::grouped(totals.elements).c_str(),
+              size_text(totals.bytes).c_str());
+}
+
+void print_json(const nlohmann::ordered_json& out) {
+  // A name that is no UTF-8 is shown with replacement characters.
+  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+// An ONNX model, or a program of torch.export.
+void print_foreign(const InspectFlags& flags, const Runnable& model) {
+  Totals totals;
+  std::vector<std::vector<std::string>> rows{{"tensor", "dtype", "shape", "bytes"}};
+  nlohmann::ordered_json out, tensors = nlohmann::ordered_json::array();
+  out["file"] = flags.file;
+  out["format"] = model.kind();
+  add_model(out, model);
+  for (const auto& [name, x] : model.tensors()) {
+    if (!shown(flags, name)) continue;
+    const uint64_t bytes = static_cast<uint64_t>(x.numel()) * size_of(x.dtype());
+    ++totals.tensors;
+    totals.elements += x.numel();
+    totals.bytes += bytes;
+    rows.push_back({safe(name), to_string(x.dtype()), to_string(x.shape()),
+                    train::grouped(static_cast<int64_t>(bytes))});
+    tensors.push_back({{"name", name},
+                       {"dtype", to_string(x.dtype())},
+                       {"shape", x.shape().to_vector()},
+                       {"bytes", bytes}});
+  }
+  if (flags.json) {
+    out["tensors"] = std::move(tensors);
+    out["total"] = {
+        {"tensors", totals.tensors}, {"elements", totals.elements}, {"bytes", totals.bytes}};
+    return print_json(out);
+  }
+  std::printf("%s: %s\n", flags.file.c_str(), model.kind().c_str());
+  print_model(model, "");
+  std::printf("\n%s", train::text_table(rows).c_str());
+  print_total(totals);
 }
 
 void print_text(const InspectFlags& flags, const io::ModelReader& model) {
@@ -103,7 +167,11 @@ void print_text(const InspectFlags& flags, const io::ModelReader& model) {
       std::printf("  %s = %s\n", safe(name).c_str(), safe(value).c_str());
     }
   }
-  if (has_graph) print_graph(GraphModel::load(flags.file));
+  if (has_graph) {
+    const graph::Cost cost = GraphModel::load(flags.file).graph().cost();
+    print_model(*open_runnable("inspect", flags.file),
+                concat(", ", train::grouped(cost.flops / 1'000'000), " Mflop a call"));
+  }
   std::vector<std::vector<std::string>> rows{{"tensor", "dtype", "shape", "bytes"}};
   for (const io::TensorEntry* entry : tensors) {
     rows.push_back({safe(entry->name), safe(entry->type_name), to_string(entry->shape),
@@ -116,10 +184,7 @@ void print_text(const InspectFlags& flags, const io::ModelReader& model) {
       std::printf("%s cannot be read: %s\n", safe(entry->name).c_str(), entry->refusal.c_str());
     }
   }
-  std::printf("\n%s tensor%s, %s elements, %s\n",
-              train::grouped(static_cast<int64_t>(totals.tensors)).c_str(),
-              totals.tensors == 1 ? "" : "s", train::grouped(totals.elements).c_str(),
-              size_text(totals.bytes).c_str());
+  print_total(totals);
 }
 
 void print_json(const InspectFlags& flags, const io::ModelReader& model) {
@@ -129,6 +194,7 @@ void print_json(const InspectFlags& flags, const io::ModelReader& model) {
   out["format"] = to_string(model.format());
   out["metadata"] = nlohmann::ordered_json::object();
   for (const auto& [name, value] : model.metadata()) out["metadata"][name] = value;
+  if (model.metadata().contains(kGraphKey)) add_model(out, *open_runnable("inspect", flags.file));
   out["tensors"] = nlohmann::ordered_json::array();
   for (const io::TensorEntry* entry : chosen_tensors(flags, model, totals)) {
     nlohmann::ordered_json tensor;
@@ -141,8 +207,7 @@ void print_json(const InspectFlags& flags, const io::ModelReader& model) {
   }
   out["total"] = {
       {"tensors", totals.tensors}, {"elements", totals.elements}, {"bytes", totals.bytes}};
-  // A name that is no UTF-8 is shown with replacement characters.
-  std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  print_json(out);
 }
 
 // Without a key all of a checkpoint is shown; other formats have no keys.
@@ -153,14 +218,28 @@ std::unique_ptr<io::ModelReader> open(const InspectFlags& flags) {
   return io::open_model_file(flags.file, {.key = is_torch ? "." : ""});
 }
 
+// Null for files of tensors and Kiln's own graphs.
+std::unique_ptr<Runnable> open_foreign(const InspectFlags& flags) {
+  const ModelKind kind = kind_of("inspect", flags.file);
+  const bool damaged =
+      kind == ModelKind::none && (flags.file.ends_with(".onnx") || flags.file.ends_with(".pt2"));
+  if (kind != ModelKind::onnx && kind != ModelKind::pt2 && !damaged) return nullptr;
+  if (!flags.key.empty()) {
+    throw UsageError("--key: only a PyTorch checkpoint has places inside; got '" +
+                     printable(flags.key, 60) + "'");
+  }
+  return open_runnable("inspect", flags.file);
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "inspect",
       "Shows what is in a model file.\n"
-      "Reads safetensors (one file, or the index of several), PyTorch's .pt and .pth, .npz and\n"
-      ".npy. The format is detected from the content. No code in the file is ever executed.");
+      "Reads safetensors (one file, or the index of several), PyTorch's .pt and .pth, .npz, .npy,\n"
+      "ONNX models and programs of torch.export (.pt2). The format is detected from the content.\n"
+      "No code in the file is ever executed.");
   command->group("Commands");
   auto flags = std::make_shared<InspectFlags>();
   command->add_option("FILE", flags->file, "model file or checkpoint")->required()->type_name("");
@@ -173,13 +252,14 @@ void add_inspect(CLI::App& app, int& status) {
       ->type_name("PATTERN");
   command->add_flag("--json", flags->json, "print JSON");
   command->callback([flags, &status] {
+    status = 0;
+    if (const auto foreign = open_foreign(*flags)) return print_foreign(*flags, *foreign);
     const auto model = open(*flags);
     if (flags->json) {
       print_json(*flags, *model);
     } else {
       print_text(*flags, *model);
     }
-    status = 0;
   });
 }
 

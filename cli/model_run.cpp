@@ -7,8 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/runnable.h"
 #include "cli/usage_error.h"
-#include "kiln/compile/graph_model.h"
 #include "kiln/core/error.h"
 #include "kiln/core/utf8.h"
 #include "kiln/io/npy_file.h"
@@ -25,8 +25,9 @@ struct RunFlags {
 };
 
 // "NAME=FILE", or FILE for the next input in order.
-TensorList read_inputs(const GraphModel& model, const std::vector<std::string>& given) {
-  const std::vector<std::string> names = model.input_names();
+TensorList read_inputs(const Runnable& model, const std::vector<std::string>& given) {
+  std::vector<std::string> names;
+  for (const Runnable::Port& port : model.inputs()) names.push_back(port.name);
   TensorList out(names.size());
   size_t next = 0;
   for (const std::string& text : given) {
@@ -55,20 +56,27 @@ TensorList read_inputs(const GraphModel& model, const std::vector<std::string>& 
 }
 
 int run(const RunFlags& flags) {
-  const GraphModel model = GraphModel::load(flags.model);
-  if (!flags.outputs.empty() && flags.outputs.size() != model.output_names().size()) {
-    throw UsageError(concat("--output: the model has ", model.output_names().size(),
-                            " outputs; got ", flags.outputs.size(), " files"));
+  const std::unique_ptr<Runnable> model = open_runnable("run", flags.model);
+  const size_t outputs = model->outputs().size();
+  if (!flags.outputs.empty() && flags.outputs.size() != outputs) {
+    throw UsageError(concat("--output: the model has ", outputs, " outputs; got ",
+                            flags.outputs.size(), " files"));
   }
-  const TensorList results = model(read_inputs(model, flags.inputs));
+  const auto results = model->run(read_inputs(*model, flags.inputs));
+  if (!flags.outputs.empty() && results.size() != outputs) {
+    throw_error<ValueError>("run: ", outputs - results.size(),
+                            " outputs are neither tensors nor numbers; expected none of these with "
+                            "--output");
+  }
   for (size_t i = 0; i < results.size(); ++i) {
-    const std::string name = printable(model.output_names()[i]);
+    const auto& [full_name, value] = results[i];
+    const std::string name = printable(full_name);
     if (flags.outputs.empty()) {
-      std::printf("%s\n%s\n", name.c_str(), to_string(results[i]).c_str());
+      std::printf("%s\n%s\n", name.c_str(), to_string(value).c_str());
     } else {
-      io::save_npy(flags.outputs[i], results[i]);
-      std::printf("%s: %s %s in %s\n", name.c_str(), to_string(results[i].dtype()).c_str(),
-                  to_string(results[i].shape()).c_str(), flags.outputs[i].c_str());
+      io::save_npy(flags.outputs[i], value);
+      std::printf("%s: %s %s in %s\n", name.c_str(), to_string(value.dtype()).c_str(),
+                  to_string(value.shape()).c_str(), flags.outputs[i].c_str());
     }
   }
   return 0;
@@ -79,7 +87,8 @@ int run(const RunFlags& flags) {
 void add_run(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Runs a model file: a graph with its weights, as GraphModel::save and graph.save write it.\n"
+      "Runs a model file: a graph with its weights, as GraphModel::save and graph.save write it,\n"
+      "an ONNX model, or a program of torch.export (.pt2). The kind is known by the content.\n"
       "Inputs and outputs are NumPy's .npy files. Nothing in the file is executed as code.");
   command->group("Commands");
   auto flags = std::make_shared<RunFlags>();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -19,6 +20,22 @@ namespace kiln::onnx {
 // The operator sets that are read.
 inline constexpr int kOldestOpset = 7;
 inline constexpr int kNewestOpset = 28;
+
+// An input or an output as the file describes it.
+struct Described {
+  struct Dim {
+    int64_t size = -1;  // -1: any
+    std::string name = {};
+  };
+  std::string name;
+  bool is_tensor = true;                      // or a sequence, or a value that may be absent
+  std::optional<DType> dtype = {};            // where the file says it and Kiln has it
+  std::optional<std::vector<Dim>> dims = {};  // where the file says them
+};
+
+// Whether the file holds an ONNX model, by its outermost fields. Throws IoError when it cannot be
+// read.
+bool is_model(const std::string& path);
 
 class Model {
  public:
@@ -44,6 +61,12 @@ class Model {
   TensorList parameters() const;
   const std::vector<std::string>& input_names() const;
   const std::vector<std::string>& output_names() const;
+  std::vector<Described> inputs() const;
+  std::vector<Described> outputs() const;
+  // The operators of its nodes, in order: "Conv". Those of inner graphs are not among them.
+  std::vector<std::string> nodes() const;
+  // The version of the operator set.
+  int64_t opset() const;
   // The model as a graph, for inputs like these.
   GraphModel capture(const TensorList& inputs) const;
 

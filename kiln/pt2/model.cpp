@@ -5,14 +5,10 @@
 #include "kiln/core/utf8.h"
 #include "kiln/graph/capture.h"
 #include "kiln/pt2/archive.h"
-#include "kiln/pt2/program.h"
+#include "kiln/pt2/state.h"
 #include "kiln/tensor/tensor_impl.h"
 
 namespace kiln::pt2 {
-
-struct Model::State {
-  Program program;
-};
 
 Model Model::load(const std::string& path, const std::string& program) {
   auto state = std::make_shared<State>();

@@ -7,6 +7,7 @@
 // docs/pt2.md says what is read.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,6 +27,22 @@ struct Held {
   bool persistent = true;  // whether it is part of a state dict
   Tensor tensor = {};      // parameters that are floats require gradients; tied ones are one tensor
 };
+
+// An input that is no constant, as the program describes it.
+struct Described {
+  struct Dim {
+    int64_t size = -1;      // -1: free
+    std::string name = {};  // of a free one: its symbol, or what is computed of symbols: "2*s77"
+  };
+  std::string name;
+  bool is_tensor = true;  // or a number
+  DType dtype = DType::f32;
+  std::vector<Dim> dims = {};
+};
+
+// Whether the file is an archive of torch.export.save, by what it says of itself. Throws IoError
+// when it cannot be read.
+bool is_program(const std::string& path);
 
 class Model {
  public:
@@ -59,6 +76,15 @@ class Model {
   // What an input must be: a constant of the export; monostate otherwise.
   std::vector<Item> constant_inputs() const;
   std::vector<bool> is_constant() const;
+  // The inputs that are no constants, in order.
+  std::vector<Described> described_inputs() const;
+  // The symbols of free dims, each with the least and the greatest size that it takes.
+  std::map<std::string, std::pair<int64_t, int64_t>> free_sizes() const;
+  // The shapes of those inputs for sizes of the symbols; of numbers: []. Throws ValueError, which
+  // names the input, for a symbol without a size.
+  std::vector<Shape> shapes_at(const std::map<std::string, int64_t>& sizes) const;
+  // The operators of its nodes, in order: "aten.add.Tensor".
+  std::vector<std::string> nodes() const;
   // How inputs, (arguments, keyword arguments), and outputs nest.
   const Tree& input_tree() const;
   const Tree& output_tree() const;

@@ -121,6 +121,22 @@ std::optional<int64_t> SizeExpression::value(const Symbols& symbols) const {
   return root_ == nullptr ? std::nullopt : value(*root_, symbols);
 }
 
+std::string SizeExpression::str(const Node& node) {
+  if (node.kind == Node::Kind::number) return std::to_string(node.number);
+  if (node.kind == Node::Kind::symbol) return node.symbol;
+  const bool sum = node.kind == Node::Kind::sum;
+  std::string out;
+  for (const Node& term : node.terms) {
+    const bool inner = !sum && term.kind == Node::Kind::sum;
+    out += concat(out.empty() ? ""
+                  : sum       ? " + "
+                              : "*",
+                  inner ? "(" : "", str(term), inner ? ")" : "");
+  }
+  return out;
+}
+std::string SizeExpression::str() const { return root_ == nullptr ? "?" : str(*root_); }
+
 bool SizeExpression::solve(int64_t size, Symbols& symbols) const {
   const std::string* open = nullptr;
   for (const std::string& name : names_) {

@@ -28,10 +28,15 @@ class SizeExpression {
   // in it is solved. Nothing is changed when there is no such symbol. False: no integer solves it.
   bool solve(int64_t size, Symbols& symbols) const;
 
+  const std::vector<std::string>& symbols() const { return names_; }
+  // "2*s77 + 1"; "?" when nothing is known.
+  std::string str() const;
+
  private:
   struct Node;
   class Parser;
   std::optional<int64_t> value(const Node& node, const Symbols& symbols) const;
+  static std::string str(const Node& node);
 
   std::shared_ptr<const Node> root_;  // null: nothing is known
   std::vector<std::string> names_;    // of the symbols

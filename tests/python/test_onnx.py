@@ -108,6 +108,38 @@ def test_layers(name, tmp_path):
     check(make().eval(), tuple(kiln.randn(*s) for s in shapes), tmp_path / "layer.onnx")
 
 
+def classes(n, most):
+    return kiln.arange(n) * 3 % most
+
+
+LOSSES = {
+    "mse": (nn.MSELoss(), None),
+    "l1_sum": (nn.L1Loss(reduction="sum"), None),
+    "huber": (nn.HuberLoss(delta=0.4), None),
+    "smooth_l1": (nn.SmoothL1Loss(beta=0.3, reduction="none"), None),
+    "bce": (nn.BCEWithLogitsLoss(), None),
+    "soft_margin": (nn.MultiLabelSoftMarginLoss(), None),
+    "cross_entropy": (nn.CrossEntropyLoss(), 5),
+    "ignored": (nn.CrossEntropyLoss(ignore_index=3, label_smoothing=0.2), 5),
+    "info_nce": (nn.InfoNCELoss(), None),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses(name, tmp_path):
+    loss, most = LOSSES[name]
+    x = kiln.randn(6, 5)
+    y = kiln.rand(6, 5) if most is None else classes(6, most)
+    check(loss, (x, y), tmp_path / "loss.onnx")
+
+
+@pytest.mark.parametrize("size", [1, (2, 3), (4, None), (7, 5)])
+def test_adaptive_max_pools(size, tmp_path):
+    check(nn.AdaptiveMaxPool2d(size), (kiln.randn(2, 3, 6, 7),), tmp_path / "pool.onnx")
+    check(nn.AdaptiveMaxPool1d(3), (kiln.randn(2, 3, 7),), tmp_path / "pool1d.onnx")
+    check(nn.AdaptiveMaxPool3d((2, 1, 3)), (kiln.randn(1, 2, 3, 4, 5),), tmp_path / "pool3d.onnx")
+
+
 FUNCTIONS = {
     "arithmetic": lambda x, y: (x * 2 - y) / (y.abs() + 1) ** 2 % 3,
     "functions": lambda x, y: kiln.exp(x).log1p() + y.expm1().abs().sqrt().rsqrt() + x.trunc(),

@@ -44,6 +44,8 @@ const char* const kEdge[] = {"reflect", "replicate", "circular"};
 const char* const kOutside[] = {"zeros", "border", "reflection"};
 const char* const kBetween[] = {"nearest", "linear", "cubic"};
 const char* const kCell[] = {"tanh", "relu", "gru", "lstm"};
+const char* const kLevel[] = {"tensor", "channel", "block"};
+const char* const kActivations[] = {"floating", "dynamic"};
 
 std::span<const char* const> names(UnaryFunction::Type) { return kUnary; }
 std::span<const char* const> names(BinaryFunction::Type) { return kBinary; }
@@ -56,6 +58,8 @@ std::span<const char* const> names(EdgeMode) { return kEdge; }
 std::span<const char* const> names(GridOutside) { return kOutside; }
 std::span<const char* const> names(GridBetween) { return kBetween; }
 std::span<const char* const> names(RecurrenceCell) { return kCell; }
+std::span<const char* const> names(QuantLevel) { return kLevel; }
+std::span<const char* const> names(QuantActivations) { return kActivations; }
 
 // ---- Plain values
 
@@ -188,6 +192,8 @@ void each_part(F&& f, auto& v) {
     f(v.ignore_index, v.label_smoothing);
   } else if constexpr (std::is_same_v<T, AttentionOptions>) {
     f(v.scale, v.causal);
+  } else if constexpr (std::is_same_v<T, QuantScheme>) {
+    f(v.scale, v.bits, v.level, v.block, v.activations);
   }
 }
 
@@ -197,7 +203,7 @@ constexpr bool has_parts =
     std::is_same_v<T, BinaryFunction> || std::is_same_v<T, TernaryFunction> ||
     std::is_same_v<T, ConvOptions> || std::is_same_v<T, PoolOptions> ||
     std::is_same_v<T, GridOptions> || std::is_same_v<T, CrossEntropyOptions> ||
-    std::is_same_v<T, AttentionOptions>;
+    std::is_same_v<T, AttentionOptions> || std::is_same_v<T, QuantScheme>;
 
 Json write(const Scalar& v) {
   if (v.is_bool()) return v.to_bool();
@@ -263,7 +269,7 @@ void read(const Json& json, DimMaps& v) {
 template <class T>
 constexpr bool is_refused = std::is_same_v<T, TensorData> || std::is_same_v<T, Distribution> ||
                             std::is_same_v<T, RandomStream> || std::is_same_v<T, OptimizerStep> ||
-                            std::is_same_v<T, AdamW8bitStep> || std::is_same_v<T, QuantScheme>;
+                            std::is_same_v<T, AdamW8bitStep>;
 
 template <size_t i>
 std::optional<Attribute> try_read(const Json& json, size_t alternative) {

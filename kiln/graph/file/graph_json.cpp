@@ -88,8 +88,8 @@ class Writer {
     }
     if (node.kind == NodeKind::row && !has_rule(node.row)) {
       throw_error<ValueError>(
-          "no file holds this row; expected rows of inference, without random numbers "
-          "(eval() turns dropout off), gradients and quantized tensors");
+          "no file holds this row; expected none that draws random numbers (eval() turns dropout "
+          "off), steps an optimizer, differentiates a recurrence or reshapes quantized tensors");
     }
     out.add("row", node.name);
     Json arguments = Json::Array{};
@@ -316,6 +316,9 @@ class Reader {
       if (node.arguments[0].kind != Argument::Kind::tensor) {
         throw_error<ValueError>("got in_place for a row that takes no tensor first");
       }
+      if (parameters[0].kind == Kind::quantized) {
+        throw_error<ValueError>("got in_place for a quantized tensor");
+      }
       node.arguments[0].operands[0].in_place = true;
     }
     check_row(graph(), node);
@@ -327,6 +330,9 @@ class Reader {
     node.kind = NodeKind::as_strided;
     if (arguments.size() != 4) throw_error<ValueError>("expected four arguments");
     const ValueId id = known(arguments[0]);
+    if (kind_of(graph()[id].dtype) == Kind::quantized) {
+      throw_error<ValueError>("got a quantized tensor; expected one whose elements lie in memory");
+    }
     node.arguments.resize(4);
     node.arguments[0].kind = Argument::Kind::tensor;
     node.arguments[0].operands = {{id, false, false}};

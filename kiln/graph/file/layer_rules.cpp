@@ -1,11 +1,9 @@
 // Rules of the rows of layers: products, convolutions, norms, attention, recurrences, images.
-#include "kiln/graph/file/rules.h"
+#include "kiln/graph/file/layer_shapes.h"
 
 namespace kiln::graph {
 
 namespace {
-
-constexpr int64_t kMostOption = int64_t{1} << 30;
 
 void check_dim(const RowCheck& row) { row.require_dim(0, 1); }
 
@@ -39,57 +37,38 @@ void check_linear_activation(const RowCheck& row) {
   row.require_optional(3, linear_shape(row), "a residual in the shape of the result");
 }
 
-bool all_within(const IntPair& v, int64_t low) {
-  return v[0] >= low && v[1] >= low && v[0] <= kMostOption && v[1] <= kMostOption;
-}
-
 Shape conv2d_shape(const RowCheck& row, size_t options) {
   row.require_same_dtype(0, 1);
-  const ConvOptions& o = row.get<ConvOptions>(options);
-  const Shape &x = row.shape(0), &w = row.shape(1);
-  row.require(x.rank() == 4 && w.rank() == 4, "[N, C, H, W] and a weight of four dims");
-  row.require(all_within(o.stride, 1) && all_within(o.padding, 0) && all_within(o.dilation, 1) &&
-                  o.groups >= 1 && x[1] % o.groups == 0 && w[0] % o.groups == 0 &&
-                  x[1] / o.groups == w[1] && w[2] >= 1 && w[3] >= 1 && w[2] <= kMostOption &&
-                  w[3] <= kMostOption,
-              "options that fit the weight");
-  Shape out{x[0], w[0]};
-  for (int d = 0; d < 2; ++d) {
-    const auto i = static_cast<size_t>(d);
-    const int64_t n =
-        conv_output_size(x[d + 2], w[d + 2], o.stride[i], o.padding[i], o.dilation[i]);
-    row.require(x[d + 2] + 2 * o.padding[i] >= o.dilation[i] * (w[d + 2] - 1) + 1 && n >= 0,
-                "a kernel that is no larger than the padded image");
-    out.push_back(n);
-  }
-  row.require_optional(2, {w[0]}, "a bias for each channel");
-  checked_numel(out);
-  return out;
+  row.require_optional(2, {row.rank(1) > 0 ? row.shape(1)[0] : 0}, "a bias for each channel");
+  return conv2d_shape(row, row.shape(0), row.shape(1), row.get<ConvOptions>(options));
 }
 void check_conv2d(const RowCheck& row) { conv2d_shape(row, 3); }
 void check_conv2d_activation(const RowCheck& row) {
   row.require_optional(3, conv2d_shape(row, 5), "a residual in the shape of the result");
 }
 
-template <bool kMax>
-void check_pool(const RowCheck& row) {
-  const PoolOptions& o = row.get<PoolOptions>(1);
-  const Shape& x = row.shape(0);
-  row.require(x.rank() == 4 && all_within(o.kernel, 1) && all_within(o.stride, 1) &&
-                  all_within(o.padding, 0) && all_within(o.dilation, 1) &&
-                  (kMax || (o.dilation[0] == 1 && o.dilation[1] == 1)),
-              "[N, C, H, W] and the options of a pool");
-  Shape out{x[0], x[1]};
-  for (int d = 0; d < 2; ++d) {
-    const auto i = static_cast<size_t>(d);
-    row.require(2 * o.padding[i] <= o.kernel[i] && x[d + 2] >= 1 &&
-                    x[d + 2] + 2 * o.padding[i] >= o.dilation[i] * (o.kernel[i] - 1) + 1,
-                "a window that is no larger than the padded image");
-    out.push_back(pool_output_size(x[d + 2], o.kernel[i], o.stride[i], o.padding[i], o.dilation[i],
-                                   o.ceil_mode));
-    row.require(out.back() >= 0, "a window that fits");
-  }
-  checked_numel(out);
+void check_max_pool(const RowCheck& row) {
+  pool2d_shape(row, row.shape(0), row.get<PoolOptions>(1), true);
+}
+void check_avg_pool(const RowCheck& row) {
+  pool2d_shape(row, row.shape(0), row.get<PoolOptions>(1), false);
+}
+// Which places the windows have stands in the tensors: the row looks at them.
+void check_window_argmax(const RowCheck& row) {
+  const Shape &x = row.shape(0), &out = row.get<Shape>(3), &longest = row.get<Shape>(4);
+  row.require(x.rank() == 5 && out.rank() == 3 && longest.rank() == 3,
+              "[N, C, D, H, W], numbers and sizes of windows along three dims");
+  const int64_t windows = checked_numel(out);
+  checked_numel({out[0] + out[1] + out[2]});
+  checked_numel({x[0], x[1], windows, checked_numel(longest)});
+  bool fits = true;
+  for (int d = 0; d < 3; ++d) fits = fits && longest[d] >= 1 && longest[d] <= x[d + 2];
+  const int64_t starts = out[0] + out[1] + out[2];
+  row.require(fits && row.dtype(1) == DType::i64 && row.dtype(2) == DType::i64 &&
+                  row.rank(1) == 2 && row.shape(1)[1] == starts &&
+                  (row.shape(1)[0] == 1 || row.shape(1)[0] == x[0] * x[1]) &&
+                  row.shape(2) == Shape{starts},
+              "where windows start and how long they are, of dtype int64");
 }
 
 void check_batch_norm(const RowCheck& row, size_t first, size_t last) {
@@ -119,20 +98,7 @@ void check_group_norm(const RowCheck& row) {
   row.require_optional(2, {row.shape(0)[1]}, "a bias for each channel");
 }
 
-void check_attention(const RowCheck& row) {
-  row.require_same_dtype(0, 1);
-  row.require_same_dtype(0, 2);
-  const Shape &q = row.shape(0), &k = row.shape(1), &v = row.shape(2);
-  row.require(q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q[0] == k[0] && q[0] == v[0] &&
-                  k[1] == v[1] && k[1] >= 1 && q[1] % k[1] == 0 && k[2] == v[2] && q[3] == k[3],
-              "queries [N, H, L, E], keys [N, G, S, E] and values [N, G, S, V]");
-  const Shape scores{q[0], q[1], q[2], k[2]};
-  checked_numel(scores);
-  if (!row.has(3)) return;
-  row.require_same_dtype(0, 3);
-  row.require(broadcast_shapes("attention", row.shape(3), scores) == scores,
-              "a mask that broadcasts to the scores [N, H, L, S]");
-}
+void check_attention(const RowCheck& row) { check_attention(row, 0); }
 
 void check_recurrence(const RowCheck& row) {
   const RecurrenceOptions& o = row.get<RecurrenceOptions>(5);
@@ -183,15 +149,7 @@ void check_resample(const RowCheck& row) {
 
 void check_grid_sample(const RowCheck& row) {
   row.require_same_dtype(0, 1);
-  const Shape &x = row.shape(0), &points = row.shape(1);
-  row.require((row.dtype(0) == DType::f32 || row.dtype(0) == DType::f64) &&
-                  (x.rank() == 4 || x.rank() == 5) && points.rank() == 3 && points[0] == x[0] &&
-                  points[2] == x.rank() - 2,
-              "images [N, C, spatial..] and points [N, L, spatial]");
-  for (int d = 2; d < x.rank(); ++d) row.require(x[d] >= 1, "images with elements");
-  row.require(x.rank() == 4 || row.get<GridOptions>(2).between != GridBetween::cubic,
-              "cubic interpolation of two dims");
-  checked_numel({x[0], x[1], points[1]});
+  grid_sample_shape(row, row.shape(0), row.shape(1), row.get<GridOptions>(2));
 }
 
 constexpr Rule kRules[] = {
@@ -201,8 +159,9 @@ constexpr Rule kRules[] = {
     {kRow_float_linear_activation, check_linear_activation},
     {kRow_float_conv2d, check_conv2d},
     {kRow_float_conv2d_activation, check_conv2d_activation},
-    {kRow_float_max_pool2d, check_pool<true>},
-    {kRow_float_avg_pool2d, check_pool<false>},
+    {kRow_float_max_pool2d, check_max_pool},
+    {kRow_float_avg_pool2d, check_avg_pool},
+    {kRow_float_window_argmax, check_window_argmax},
     {kRow_float_softmax, check_dim},
     {kRow_float_log_softmax, check_dim},
     {kRow_float_batch_norm, check_batch_norm_training},

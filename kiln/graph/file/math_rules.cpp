@@ -98,6 +98,25 @@ void check_real(const RowCheck& row) {
   row.require(row.rank(0) >= 1 && row.rank(0) < kMaxRank && row.shape(0).back() > 0,
               "a last dim with elements");
 }
+void check_fft_real(const RowCheck& row) {
+  check_real(row);
+  row.require_dims(0, 1);
+  bool has_last = false;
+  for (const int64_t dim : row.get<Shape>(1)) {
+    row.require(row.shape(0)[static_cast<int>(dim)] > 0, "dims with elements");
+    has_last = has_last || dim == row.rank(0) - 1;
+  }
+  row.require(has_last, "the last dim among the dims");
+}
+// [.., k, m, 2] -> [.., 2 k, 2 m].
+void check_complex_rows(const RowCheck& row) {
+  check_parts(row, 0);
+  row.require(row.rank(0) >= 3, "a matrix of complex numbers");
+  Shape out = row.shape(0);
+  out.push_back(2);
+  row.require(out.rank() <= kMaxRank, "at most 12 dims");
+  checked_numel(out);
+}
 void check_irfft(const RowCheck& row) {
   check_parts(row, 0);
   const int64_t n = row.get<int64_t>(1);
@@ -149,6 +168,7 @@ constexpr Rule kRules[] = {
     // clang-format on
     {kRow_bool_not, any},
     {kRow_float_binary, check_binary_function},
+    {kRow_float_binary_sum, check_binary_function},
     {kRow_float_ternary, check_three},
     {kRow_float_sum, check_dims},
     {kRow_float_mean, check_dims},
@@ -188,6 +208,7 @@ constexpr Rule kRules[] = {
     {kRow_bool_all, check_dims},
     {kRow_bool_count, check_dims},
     {kRow_float_fft, check_fft},
+    {kRow_float_fft_real, check_fft_real},
     {kRow_float_rfft, check_real},
     {kRow_float_irfft, check_irfft},
     {kRow_float_complex_mul, check_complex_two},
@@ -195,6 +216,7 @@ constexpr Rule kRules[] = {
     {kRow_float_complex_pow, check_complex_two},
     {kRow_float_complex_abs, check_complex},
     {kRow_float_complex_unary, check_complex},
+    {kRow_float_complex_rows, check_complex_rows},
 };
 
 }  // namespace

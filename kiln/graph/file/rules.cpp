@@ -11,7 +11,8 @@ using Check = void (*)(const RowCheck&);
 const std::array<Check, kRows>& checks() {
   static const auto all = [] {
     std::array<Check, kRows> out{};
-    for (const auto rules : {shape_rules(), math_rules(), layer_rules()}) {
+    for (const auto rules :
+         {shape_rules(), math_rules(), layer_rules(), gradient_rules(), quantized_rules()}) {
       for (const Rule& rule : rules) out[static_cast<size_t>(rule.row)] = rule.check;
     }
     return out;

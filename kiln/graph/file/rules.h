@@ -58,6 +58,8 @@ struct Rule {
 std::span<const Rule> shape_rules();
 std::span<const Rule> math_rules();
 std::span<const Rule> layer_rules();
+std::span<const Rule> gradient_rules();
+std::span<const Rule> quantized_rules();
 
 // Whether a file may hold the row.
 bool has_rule(int32_t row);

@@ -3,13 +3,9 @@
 #include "kiln/core/utf8.h"
 #include "kiln/graph/capture.h"
 #include "kiln/io/input_file.h"
-#include "kiln/onnx/read/program.h"
+#include "kiln/onnx/read/state.h"
 
 namespace kiln::onnx {
-
-struct Model::State {
-  Program program;
-};
 
 Model Model::load(const std::string& path) {
   auto state = std::make_shared<State>();

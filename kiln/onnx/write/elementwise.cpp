@@ -151,34 +151,51 @@ void unary(Writer& w, const Node& n) {
   }
 }
 
-void binary(Writer& w, const Node& n) {
+std::string binary_of(Writer& w, const Node& n) {
   using T = BinaryFunction::Type;
   const BinaryFunction& f = w.get<BinaryFunction>(n, 2);
   const std::string x = w.in(n, 0), y = w.in(n, 1);
   const DType dtype = w.dtype(n, 0);
   const auto zero = [&] { return w.number(0.0, dtype); };
+  const auto scaled = [&](const std::string& v, double factor) {
+    return factor == 1.0 ? v : mul(w, v, w.number(factor, dtype));
+  };
   switch (f.type) {
     case T::fmod:
-      return w.out(n, w.add("Mod", {x, y}, {{"fmod", int64_t{1}}}));
+      return w.add("Mod", {x, y}, {{"fmod", int64_t{1}}});
     case T::floor_divide:
-      return w.out(n, w.add("Floor", {w.add("Div", {x, y})}));
+      return w.add("Floor", {w.add("Div", {x, y})});
     case T::trunc_divide:
-      return w.out(n, truncated(w, w.add("Div", {x, y})));
+      return truncated(w, w.add("Div", {x, y}));
     case T::hypot:
-      return w.out(n, w.add("Sqrt", {w.add("Add", {mul(w, x, x), mul(w, y, y)})}));
+      return w.add("Sqrt", {w.add("Add", {mul(w, x, x), mul(w, y, y)})});
     case T::prelu:
-      return w.out(n, w.add("Where", {w.add("Greater", {x, zero()}), x, mul(w, y, x)}));
+      return w.add("Where", {w.add("Greater", {x, zero()}), x, mul(w, y, x)});
     case T::glu:
-      return w.out(n, mul(w, x, w.add("Sigmoid", {y})));
+      return mul(w, x, w.add("Sigmoid", {y}));
     case T::squared_difference: {
       const std::string d = w.add("Sub", {x, y});
-      return w.out(n, mul(w, d, d));
+      return mul(w, d, d);
     }
     case T::absolute_difference:
-      return w.out(n, w.add("Abs", {w.add("Sub", {x, y})}));
+      return w.add("Abs", {w.add("Sub", {x, y})});
+    case T::huber: {
+      const std::string d = w.add("Abs", {w.add("Sub", {x, y})});
+      const std::string line = w.add("Sub", {d, w.number(f.a / 2, dtype)});
+      return w.add("Where", {w.add("LessOrEqual", {d, w.number(f.a, dtype)}),
+                             scaled(mul(w, d, d), 0.5 / f.b), scaled(line, f.a / f.b)});
+    }
+    case T::bce_with_logits:
+      return w.add("Sub", {w.add("Softplus", {x}), mul(w, x, y)});
     default:
       w.refuse(n, concat("no ONNX operators stand for ", name_of(f.type)));
   }
+}
+void binary(Writer& w, const Node& n) { w.out(n, binary_of(w, n)); }
+void binary_sum(Writer& w, const Node& n) {
+  const std::string sum = w.add("ReduceSum", {binary_of(w, n)}, {{"keepdims", int64_t{0}}});
+  const double divisor = w.get<double>(n, 3);
+  w.out(n, divisor == 1.0 ? sum : w.add("Div", {sum, w.number(divisor, w.dtype(n, 0))}));
 }
 
 void ternary(Writer& w, const Node& n) {
@@ -270,6 +287,7 @@ constexpr Translation kRows[] = {{graph::kRow_float_neg, one<"Neg">},
                                  {graph::kRow_float_rdiv_scalar, scalar<"Div", true>},
                                  {graph::kRow_float_unary, unary},
                                  {graph::kRow_float_binary, binary},
+                                 {graph::kRow_float_binary_sum, binary_sum},
                                  {graph::kRow_float_ternary, ternary},
                                  {graph::kRow_float_cast, cast_to},
                                  {graph::kRow_float_into_int, cast_to},

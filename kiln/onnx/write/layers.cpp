@@ -188,6 +188,60 @@ void attention(Writer& w, const Node& n) {
   w.leave_out(n, 1, "it reads the logarithms of the sums of an attention");
 }
 
+void cross_entropy(Writer& w, const Node& n) {
+  const CrossEntropyOptions& o = w.get<CrossEntropyOptions>(n, 2);
+  const DType dtype = w.dtype(n, 0);
+  const auto integer = [&](int64_t v) { return w.scalar(Scalar(v), DType::i64); };
+  const std::string x = w.in(n, 0), classes = w.in(n, 1), columns = w.ints({1});
+  const std::string ignored = w.add("Equal", {classes, integer(o.ignore_index)});
+  const std::string safe = w.add("Where", {ignored, integer(0), classes});
+  const std::string logs = w.add("LogSoftmax", {x}, {{"axis", int64_t{1}}});
+  const std::string picked =
+      w.add("GatherElements", {logs, w.add("Unsqueeze", {safe, columns})}, {{"axis", int64_t{1}}});
+  std::string loss = w.add("Neg", {w.add("Squeeze", {picked, columns})});
+  if (o.label_smoothing > 0.0) {
+    const std::string mean = w.add("ReduceMean", {logs, columns}, {{"keepdims", int64_t{0}}});
+    loss = w.add("Sub", {w.add("Mul", {loss, w.number(1.0 - o.label_smoothing, dtype)}),
+                         w.add("Mul", {mean, w.number(o.label_smoothing, dtype)})});
+  }
+  w.out(n, w.add("Where", {ignored, w.number(0.0, dtype), loss}));
+  w.out(n, w.add("ReduceLogSumExp", {x, columns}, {{"keepdims", int64_t{0}}}), 1);
+}
+
+// Every window's elements are gathered; shorter ones repeat their last.
+void window_argmax(Writer& w, const Node& n) {
+  const Shape &x = w.shape(n, 0), &out = w.get<Shape>(n, 3), &longest = w.get<Shape>(n, 4);
+  const std::string starts = w.in(n, 1), lengths = w.in(n, 2);
+  const auto integer = [&](int64_t v) { return w.scalar(Scalar(v), DType::i64); };
+  const int64_t rows = w.shape(n, 1)[0], planes = x[0] * x[1];
+  std::string places;  // [rows, OD, OH, OW, LD, LH, LW]
+  int64_t begin = 0;
+  for (int d = 0; d < 3; ++d) {
+    Shape window = Shape::filled(7, 1), steps = window;
+    window[d + 1] = out[d];
+    steps[d + 4] = longest[d];
+    const std::string sizes = w.reshaped(w.sliced(lengths, 0, begin, begin + out[d]), window);
+    window[0] = rows;
+    const std::string first = w.reshaped(w.sliced(starts, 1, begin, begin + out[d]), window);
+    const std::string step = w.reshaped(w.counted(0, 1, longest[d], DType::i64), steps);
+    const std::string within = w.add("Min", {step, w.add("Sub", {sizes, integer(1)})});
+    const std::string at = w.add("Add", {first, within});
+    places = d == 0 ? at : w.add("Add", {w.add("Mul", {places, integer(x[d + 2])}), at});
+    begin += out[d];
+  }
+  const int64_t windows = out.numel(), size = longest.numel();
+  const std::string index = w.add(
+      "Expand", {w.reshaped(places, {rows, windows * size}), w.ints({planes, windows * size})});
+  const std::string values =
+      w.add("GatherElements", {w.reshaped(w.in(n, 0), {planes, x[2] * x[3] * x[4]}), index},
+            {{"axis", int64_t{1}}});
+  const std::string best = w.add("ArgMax", {w.reshaped(values, {planes, windows, size})},
+                                 {{"axis", int64_t{2}}, {"keepdims", int64_t{1}}});
+  const std::string found = w.add(
+      "GatherElements", {w.reshaped(index, {planes, windows, size}), best}, {{"axis", int64_t{2}}});
+  w.out(n, w.reshaped(found, {x[0], x[1], windows}));
+}
+
 void dropout(Writer& w, const Node& n) {
   w.refuse(n, "it draws random numbers; expected a model in eval()");
 }
@@ -209,6 +263,8 @@ constexpr Translation kRows[] = {
     {graph::kRow_float_layer_norm, layer_norm},
     {graph::kRow_float_group_norm, group_norm},
     {graph::kRow_float_attention, attention},
+    {graph::kRow_float_cross_entropy, cross_entropy},
+    {graph::kRow_float_window_argmax, window_argmax},
     {graph::kRow_float_dropout, dropout},
     {graph::kRow_float_random, dropout},
 };

@@ -64,6 +64,17 @@ void run_max_pool(const PoolSizes& s, int64_t planes, const T* x, T* y, int64_t*
   });
 }
 
+// A graph from a file may hold any. Below 0 there is none.
+void check_places(const HostTensor& places, int64_t plane) {
+  const auto* at = places.data_as<const int64_t>();
+  int64_t most = -1;
+  for (int64_t i = 0; i < places.numel(); ++i) most = std::max(most, at[i]);
+  if (most >= plane) {
+    throw_error<IndexError>("max_pool2d: place out of range; got ", most, "; expected less than ",
+                            plane);
+  }
+}
+
 template <class T>
 void run_max_pool_backward(int64_t planes, int64_t in, int64_t out, const T* g,
                            const int64_t* indices, T* dx) {
@@ -170,6 +181,7 @@ HostHandle CpuOps::float_max_pool2d_backward(Arg<HostHandle> g, Arg<HostHandle> 
   const int64_t planes = x_shape[0] * x_shape[1];
   const int64_t in = x_shape[2] * x_shape[3];
   const int64_t out = grad->shape()[2] * grad->shape()[3];
+  check_places(*at, in);
   HostHandle dx = host::empty(x_shape, dtype, grad->device());
   if (dtype == DType::f64) {
     run_max_pool_backward(planes, in, out, grad->data_as<const double>(),

@@ -91,6 +91,23 @@ void find_all(const T* x, int64_t planes, const Windows& w, int64_t longest_row,
   });
 }
 
+// A graph from a file may hold any.
+void check_windows(const Windows& w, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t i = 0;
+    for (int d = 0; d < 3; ++d) {
+      for (const int64_t end = i + w.out[d]; i < end; ++i) {
+        const int64_t start = w.starts[r * w.per_plane() + i], length = w.lengths[i];
+        if (start >= 0 && length >= 1 && start < w.plane[d] && length <= w.plane[d] - start) {
+          continue;
+        }
+        throw_error<IndexError>("max_pool: got a window of ", length, " elements at ", start,
+                                "; expected one within the ", w.plane[d], " of the dim");
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cpu
 
@@ -109,6 +126,7 @@ HostHandle CpuOps::float_window_argmax(Arg<HostHandle> x, Arg<HostHandle> starts
                  begins->data_as<const int64_t>(),
                  sizes->data_as<const int64_t>(),
                  0};
+  cpu::check_windows(w, begins->shape()[0]);
   if (begins->shape()[0] > 1) w.starts_step = w.per_plane();
   HostHandle found = host::empty(Shape{s[0], s[1], out.numel()}, DType::i64, in->device());
   const auto run = [&]<class T>() {

@@ -19,6 +19,13 @@ HostHandle bag_sum(const HostHandle& table, const HostHandle& rows, const HostHa
   const T* from = table->data_as<const T>();
   const auto* indices = rows->data_as<const int64_t>();
   const auto* bounds = starts->data_as<const int64_t>();
+  // A graph from a file may hold any.
+  bool rises = bounds[0] == 0 && bounds[bags] == rows->numel();
+  for (int64_t b = 0; b < bags; ++b) rises = rises && bounds[b] <= bounds[b + 1];
+  if (!rises) {
+    throw_error<IndexError>("embedding_bag: got starts of bags that do not rise from 0 to ",
+                            rows->numel(), "; expected places among the rows, in order");
+  }
   T* to = out->data_as<T>();
   const int64_t work = std::max<int64_t>(1, rows->numel() * width / std::max<int64_t>(1, bags));
   IndexCheck check(table->shape()[0]);

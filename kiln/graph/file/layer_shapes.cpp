@@ -1,0 +1,87 @@
+#include "kiln/graph/file/layer_shapes.h"
+
+namespace kiln::graph {
+
+namespace {
+
+bool all_within(const IntPair& v, int64_t low) {
+  return v[0] >= low && v[1] >= low && v[0] <= kMostOption && v[1] <= kMostOption;
+}
+
+}  // namespace
+
+Shape conv2d_shape(const RowCheck& row, const Shape& x, const Shape& w, const ConvOptions& o) {
+  checked_numel(x);
+  checked_numel(w);
+  row.require(x.rank() == 4 && w.rank() == 4, "[N, C, H, W] and a weight of four dims");
+  row.require(all_within(o.stride, 1) && all_within(o.padding, 0) && all_within(o.dilation, 1) &&
+                  o.groups >= 1 && x[1] % o.groups == 0 && w[0] % o.groups == 0 &&
+                  x[1] / o.groups == w[1] && w[2] >= 1 && w[3] >= 1 && w[2] <= kMostOption &&
+                  w[3] <= kMostOption,
+              "options that fit the weight");
+  Shape out{x[0], w[0]};
+  for (int d = 0; d < 2; ++d) {
+    const auto i = static_cast<size_t>(d);
+    const int64_t n =
+        conv_output_size(x[d + 2], w[d + 2], o.stride[i], o.padding[i], o.dilation[i]);
+    row.require(x[d + 2] + 2 * o.padding[i] >= o.dilation[i] * (w[d + 2] - 1) + 1 && n >= 0,
+                "a kernel that is no larger than the padded image");
+    out.push_back(n);
+  }
+  checked_numel(out);
+  return out;
+}
+
+Shape pool2d_shape(const RowCheck& row, const Shape& x, const PoolOptions& o, bool is_max) {
+  checked_numel(x);
+  row.require(x.rank() == 4 && all_within(o.kernel, 1) && all_within(o.stride, 1) &&
+                  all_within(o.padding, 0) && all_within(o.dilation, 1) &&
+                  (is_max || (o.dilation[0] == 1 && o.dilation[1] == 1)),
+              "[N, C, H, W] and the options of a pool");
+  Shape out{x[0], x[1]};
+  for (int d = 0; d < 2; ++d) {
+    const auto i = static_cast<size_t>(d);
+    row.require(2 * o.padding[i] <= o.kernel[i] && x[d + 2] >= 1 &&
+                    x[d + 2] + 2 * o.padding[i] >= o.dilation[i] * (o.kernel[i] - 1) + 1,
+                "a window that is no larger than the padded image");
+    out.push_back(pool_output_size(x[d + 2], o.kernel[i], o.stride[i], o.padding[i], o.dilation[i],
+                                   o.ceil_mode));
+    row.require(out.back() >= 0, "a window that fits");
+  }
+  checked_numel(out);
+  return out;
+}
+
+Shape grid_sample_shape(const RowCheck& row, const Shape& x, const Shape& points,
+                        const GridOptions& options) {
+  checked_numel(x);
+  row.require((row.dtype(0) == DType::f32 || row.dtype(0) == DType::f64) &&
+                  (x.rank() == 4 || x.rank() == 5) && points.rank() == 3 && points[0] == x[0] &&
+                  points[2] == x.rank() - 2,
+              "images [N, C, spatial..] and points [N, L, spatial]");
+  for (int d = 2; d < x.rank(); ++d) row.require(x[d] >= 1, "images with elements");
+  row.require(x.rank() == 4 || options.between != GridBetween::cubic,
+              "cubic interpolation of two dims");
+  Shape out{x[0], x[1], points[1]};
+  checked_numel(out);
+  return out;
+}
+
+Shape check_attention(const RowCheck& row, size_t first) {
+  row.require_same_dtype(first, first + 1);
+  row.require_same_dtype(first, first + 2);
+  const Shape &q = row.shape(first), &k = row.shape(first + 1), &v = row.shape(first + 2);
+  row.require(q.rank() == 4 && k.rank() == 4 && v.rank() == 4 && q[0] == k[0] && q[0] == v[0] &&
+                  k[1] == v[1] && k[1] >= 1 && q[1] % k[1] == 0 && k[2] == v[2] && q[3] == k[3],
+              "queries [N, H, L, E], keys [N, G, S, E] and values [N, G, S, V]");
+  Shape scores{q[0], q[1], q[2], k[2]};
+  checked_numel(scores);
+  if (row.has(first + 3)) {
+    row.require_same_dtype(first, first + 3);
+    row.require(broadcast_shapes("attention", row.shape(first + 3), scores) == scores,
+                "a mask that broadcasts to the scores [N, H, L, S]");
+  }
+  return scores;
+}
+
+}  // namespace kiln::graph
