@@ -45,6 +45,7 @@ Screen::Screen() {
   saved = before_;
   termios raw = before_;
   raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  raw.c_lflag |= NOFLSH;  // Ctrl-C would throw away what is on its way to the screen, escapes half
   raw.c_cc[VMIN] = 0;
   raw.c_cc[VTIME] = 0;
   raw.c_cc[VSUSP] = _POSIX_VDISABLE;  // a stopped program would leave the other screen behind
