@@ -4,6 +4,7 @@
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/image/pool_kernels.h"
+#include "kiln/backend/cpu/index/indices.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/error.h"
@@ -64,20 +65,10 @@ void run_max_pool(const PoolSizes& s, int64_t planes, const T* x, T* y, int64_t*
   });
 }
 
-// A graph from a file may hold any. Below 0 there is none.
-void check_places(const HostTensor& places, int64_t plane) {
-  const auto* at = places.data_as<const int64_t>();
-  int64_t most = -1;
-  for (int64_t i = 0; i < places.numel(); ++i) most = std::max(most, at[i]);
-  if (most >= plane) {
-    throw_error<IndexError>("max_pool2d: place out of range; got ", most, "; expected less than ",
-                            plane);
-  }
-}
-
 template <class T>
 void run_max_pool_backward(int64_t planes, int64_t in, int64_t out, const T* g,
                            const int64_t* indices, T* dx) {
+  cpu::IndexCheck check(in);  // a graph from a file may hold any place; below 0 there is none
   parallel_for(planes, planes_per_piece(std::max(in, out)), [&](int64_t begin, int64_t end) {
     std::fill_n(dx + begin * in, (end - begin) * in, T(0));
     for (int64_t i = begin; i < end; ++i) {
@@ -85,10 +76,11 @@ void run_max_pool_backward(int64_t planes, int64_t in, int64_t out, const T* g,
       const T* from = g + i * out;
       const int64_t* at = indices + i * out;
       for (int64_t p = 0; p < out; ++p) {
-        if (at[p] >= 0) to[at[p]] += from[p];
+        if (at[p] >= 0 && check.fine(at[p])) to[at[p]] += from[p];
       }
     }
   });
+  check.finish("max_pool2d");
 }
 
 template <class T>
@@ -181,7 +173,6 @@ HostHandle CpuOps::float_max_pool2d_backward(Arg<HostHandle> g, Arg<HostHandle> 
   const int64_t planes = x_shape[0] * x_shape[1];
   const int64_t in = x_shape[2] * x_shape[3];
   const int64_t out = grad->shape()[2] * grad->shape()[3];
-  check_places(*at, in);
   HostHandle dx = host::empty(x_shape, dtype, grad->device());
   if (dtype == DType::f64) {
     run_max_pool_backward(planes, in, out, grad->data_as<const double>(),
