@@ -510,14 +510,6 @@ void fill_with_bias(const ConvSizes& s, const T* bias, T* y) {
   }
 }
 
-// For those whose results fit in the cache.
-template <class T>
-void finish_all(const ConvSizes& s, const Finish<T>& finish, T* y) {
-  if (finish.is_none()) return;
-  parallel_for(s.batch * s.groups * s.out * s.pixels(), kGrain,
-               [&](int64_t begin, int64_t end) { finish(y + begin, end - begin); });
-}
-
 }  // namespace
 
 template <class T>
@@ -527,13 +519,13 @@ void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, con
   if (s.batch * s.groups * s.out * s.pixels() == 0) return;
   if (s.depth() == 0) {
     fill_with_bias(s, bias, y);
-    return finish_all(s, finish, y);
+    return finish_all(finish, y, s.batch * s.groups * s.out * s.pixels());
   }
   if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, finish, y);
   if (is_tiny_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, finish, y);
   if (is_linear(s)) {
     run_linear(s, x, weight, bias, y);
-    return finish_all(s, finish, y);
+    return finish_all(finish, y, s.batch * s.groups * s.out * s.pixels());
   }
   if constexpr (std::is_same_v<T, float>) {
     if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, kept, bias, finish, y)) {

@@ -168,7 +168,7 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
 template <class T>
 void depthwise_forward(const ConvSizes& s, const T* x, const T* weight, const T* bias,
                        const Finish<T>& finish, T* y) {
-  // Rows of less than a vector would leave lanes idle.
+  // Rows of much less than a vector would leave lanes idle.
   const bool narrow = 4 * s.out_width < 3 * depthwise_kernels<T>().lanes;
   if (is_by_channels<T>(s) && (narrow || !is_by_rows<T>(s))) {
     return depthwise_by_channels(s, x, weight, bias, finish, y);

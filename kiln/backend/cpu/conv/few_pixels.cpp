@@ -88,10 +88,7 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
   if (weight.storage != nullptr && in_tiles) packed = kept_columns(*weight.storage, by_pixels);
   if (packed == nullptr) {
     gemm(by_channels);
-    if (!is_finished) {
-      parallel_for(s.out * n, kGrain,
-                   [&](int64_t begin, int64_t end) { finish(y + begin, end - begin); });
-    }
+    if (!is_finished) finish_all(finish, y, s.out * n);
     return;
   }
   by_pixels.packed_b = static_cast<const T*>(packed.get());

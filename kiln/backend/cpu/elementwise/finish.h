@@ -46,4 +46,11 @@ class Finish {
   const T* y_ = nullptr;
 };
 
+// Finishes n elements from `y` on that were computed before: where they fit in the cache.
+template <class T>
+void finish_all(const Finish<T>& finish, T* y, int64_t n) {
+  if (finish.is_none()) return;
+  parallel_for(n, kGrain, [&](int64_t begin, int64_t end) { finish(y + begin, end - begin); });
+}
+
 }  // namespace kiln::cpu
