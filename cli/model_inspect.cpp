@@ -68,7 +68,7 @@ std::string counts_text(const Runnable& model) {
 }
 
 // What a model file computes: its inputs, outputs and nodes by number.
-void print_model(const Runnable& model, const std::string& cost) {
+void print_model(const Runnable& model) {
   std::vector<std::vector<std::string>> rows{{"graph", "name", "dtype", "shape"}};
   const auto add = [&](const char* what, const std::vector<Runnable::Port>& ports) {
     for (const Runnable::Port& port : ports) {
@@ -77,6 +77,7 @@ void print_model(const Runnable& model, const std::string& cost) {
   };
   add("input", model.inputs());
   add("output", model.outputs());
+  const std::string cost = model.cost().empty() ? "" : concat(", ", model.cost(), " a call");
   std::printf("\n%s\n%s nodes%s: %s\n", train::text_table(rows).c_str(),
               train::grouped(static_cast<int64_t>(model.nodes().size())).c_str(), cost.c_str(),
               counts_text(model).c_str());
@@ -150,7 +151,7 @@ void print_foreign(const InspectFlags& flags, const Runnable& model) {
     return print_json(out);
   }
   std::printf("%s: %s\n", flags.file.c_str(), model.kind().c_str());
-  print_model(model, "");
+  print_model(model);
   std::printf("\n%s", train::text_table(rows).c_str());
   print_total(totals);
 }
@@ -167,11 +168,7 @@ void print_text(const InspectFlags& flags, const io::ModelReader& model) {
       std::printf("  %s = %s\n", safe(name).c_str(), safe(value).c_str());
     }
   }
-  if (has_graph) {
-    const graph::Cost cost = GraphModel::load(flags.file).graph().cost();
-    print_model(*open_runnable("inspect", flags.file),
-                concat(", ", train::grouped(cost.flops / 1'000'000), " Mflop a call"));
-  }
+  if (has_graph) print_model(*open_runnable("inspect", flags.file));
   std::vector<std::vector<std::string>> rows{{"tensor", "dtype", "shape", "bytes"}};
   for (const io::TensorEntry* entry : tensors) {
     rows.push_back({safe(entry->name), safe(entry->type_name), to_string(entry->shape),

@@ -38,6 +38,7 @@ class Runnable {
   virtual std::vector<Port> inputs() const = 0;
   virtual std::vector<Port> outputs() const = 0;
   virtual std::vector<std::string> nodes() const = 0;  // names of operators or rows
+  virtual std::string cost() const { return ""; }      // of a call: "12 Mflop"; "": unknown
   virtual std::vector<std::pair<std::string, Tensor>> tensors() const = 0;
 
   // The free sizes, each with one that it may have.

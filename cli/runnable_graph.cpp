@@ -2,6 +2,7 @@
 #include "cli/runnable_kinds.h"
 #include "kiln/io/model_file.h"
 #include "kiln/kiln.h"
+#include "kiln/train/text.h"
 
 namespace kiln::cli {
 
@@ -36,6 +37,9 @@ class GraphFile final : public Runnable {
     for (const graph::Node& node : graph().nodes) out.push_back(node.name);
     return out;
   }
+  std::string cost() const override {
+    return concat(train::grouped(graph().cost().flops / 1'000'000), " Mflop");
+  }
   std::vector<std::pair<std::string, Tensor>> tensors() const override {
     const nn::StateDict all = io::load_model_file(path_).tensors;
     return {all.begin(), all.end()};
@@ -62,12 +66,7 @@ class GraphFile final : public Runnable {
   }
 
   std::vector<std::pair<std::string, Tensor>> run(const TensorList& inputs) const override {
-    const TensorList results = model_(inputs);
-    std::vector<std::pair<std::string, Tensor>> out;
-    for (size_t i = 0; i < results.size(); ++i) {
-      out.emplace_back(model_.output_names()[i], results[i]);
-    }
-    return out;
+    return named(model_.output_names(), model_(inputs));
   }
   GraphModel graph(const TensorList& inputs, bool free) const override {
     const std::vector<std::string> names = model_.free_dims();
@@ -97,6 +96,13 @@ class GraphFile final : public Runnable {
 };
 
 }  // namespace
+
+std::vector<std::pair<std::string, Tensor>> named(const std::vector<std::string>& names,
+                                                  const TensorList& tensors) {
+  std::vector<std::pair<std::string, Tensor>> out;
+  for (size_t i = 0; i < tensors.size(); ++i) out.emplace_back(names[i], tensors[i]);
+  return out;
+}
 
 Tensor example_of(const Shape& shape, DType dtype) {
   return is_floating_point(dtype) ? randn(shape).to(dtype) : zeros(shape, {.dtype = dtype});

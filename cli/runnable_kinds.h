@@ -13,6 +13,10 @@ std::unique_ptr<Runnable> open_graph(const std::string& path);
 std::unique_ptr<Runnable> open_onnx(const std::string& path);
 std::unique_ptr<Runnable> open_pt2(const std::string& path);
 
+// Each tensor with its name.
+std::vector<std::pair<std::string, Tensor>> named(const std::vector<std::string>& names,
+                                                  const TensorList& tensors);
+
 // Normal numbers; integers are 0.
 Tensor example_of(const Shape& shape, DType dtype);
 

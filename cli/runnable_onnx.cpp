@@ -51,12 +51,7 @@ class OnnxFile final : public Runnable {
 
   std::vector<std::pair<std::string, Tensor>> run(const TensorList& inputs) const override {
     const NoGradGuard guard;
-    const TensorList results = model_(inputs);
-    std::vector<std::pair<std::string, Tensor>> out;
-    for (size_t i = 0; i < results.size(); ++i) {
-      out.emplace_back(model_.output_names()[i], results[i]);
-    }
-    return out;
+    return named(model_.output_names(), model_(inputs));
   }
   GraphModel graph(const TensorList& inputs, bool free) const override {
     CaptureModelOptions options{.tensors = model_.named_parameters(),
