@@ -16,6 +16,7 @@
 #include "tests/support/temp_dir.h"
 
 using namespace kiln;
+using kiln::test::check_error;
 using kiln::test::contains;
 using kiln::test::ProgramResult;
 using kiln::test::TempDir;
@@ -32,16 +33,6 @@ ProgramResult digits(const char* command, Arguments more, const test::SendSignal
 
 size_t lines(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
-}
-
-// One clear line on stderr, and the status.
-void check_error(const ProgramResult& result, int status, const std::string& part) {
-  CAPTURE(result.out);
-  CAPTURE(result.err);
-  CHECK(result.status == status);
-  CHECK(lines(result.err) == 1);
-  CHECK(result.err.starts_with("kiln: "));
-  CHECK(contains(result.err, part));
 }
 
 void append_number(std::string& bytes, uint32_t number) {

@@ -1,5 +1,4 @@
 // `kiln inspect` and `kiln convert`, run as a user would run them.
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -18,37 +17,13 @@
 #include "tests/support/temp_dir.h"
 
 using namespace kiln;
-using kiln::test::contains;
+using kiln::test::check_error;
+using kiln::test::check_prints;
 using kiln::test::fixture;
 using kiln::test::near;
 using kiln::test::ProgramResult;
 using kiln::test::run_program;
 using kiln::test::TempDir;
-
-namespace {
-
-void check_prints(const ProgramResult& result, const std::vector<std::string>& parts) {
-  CAPTURE(result.out);
-  CAPTURE(result.err);
-  CHECK(result.status == 0);
-  CHECK(result.err.empty());
-  for (const std::string& part : parts) {
-    CAPTURE(part);
-    CHECK(contains(result.out, part));
-  }
-}
-
-// One clear line on stderr, and the status.
-void check_error(const ProgramResult& result, int status, const std::string& part) {
-  CAPTURE(result.out);
-  CAPTURE(result.err);
-  CHECK(result.status == status);
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-  CHECK(result.err.starts_with("kiln: "));
-  CHECK(contains(result.err, part));
-}
-
-}  // namespace
 
 TEST_CASE("inspect: format, values, tensors and totals") {
   NEEDS_PROGRAM();

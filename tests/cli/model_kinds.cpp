@@ -1,5 +1,4 @@
 // `kiln run`, `inspect`, `bench model` and `convert` on ONNX files and programs of torch.export.
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -18,33 +17,13 @@
 #include "tests/support/temp_dir.h"
 
 using namespace kiln;
-using kiln::test::contains;
+using kiln::test::check_error;
+using kiln::test::check_prints;
 using kiln::test::fixture;
-using kiln::test::ProgramResult;
 using kiln::test::run_program;
 using kiln::test::TempDir;
 
 namespace {
-
-void check_prints(const ProgramResult& result, const std::vector<std::string>& parts) {
-  CAPTURE(result.out);
-  CAPTURE(result.err);
-  CHECK(result.status == 0);
-  CHECK(result.err.empty());
-  for (const std::string& part : parts) {
-    CAPTURE(part);
-    CHECK(contains(result.out, part));
-  }
-}
-
-void check_error(const ProgramResult& result, int status, const std::string& part) {
-  CAPTURE(result.out);
-  CAPTURE(result.err);
-  CHECK(result.status == status);
-  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
-  CHECK(result.err.starts_with("kiln: "));
-  CHECK(contains(result.err, part));
-}
 
 // A net of [batch, 3] -> [batch, 2] and what it gives.
 struct Net {

@@ -244,6 +244,22 @@ class Mixer(nn.Module):
         return torch.einsum("btc,dc->btd", x + self.channels(x), torch.eye(4) * 2)
 
 
+class Branches(nn.Module):  # operators of higher order: not among all_models()
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = torch.cond(x.sum() > 0, lambda x: self.fc(x).sin(), lambda x: self.fc(x) - 1, (x,))
+        with torch.no_grad():
+            z = self.fc(x)
+            with torch.enable_grad():
+                w = self.fc(x) * 2
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            v = self.fc(x)
+        return y, z, w, v
+
+
 def all_models():
     torch.manual_seed(3)
     ids = torch.randint(1, 30, (2, 7))

@@ -1,6 +1,7 @@
 // Runs the program `kiln`, as a user would.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
@@ -45,6 +46,28 @@ inline std::string program_path() {
 
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// It ended well, and printed each of the parts.
+inline void check_prints(const ProgramResult& result, const std::vector<std::string>& parts) {
+  CAPTURE(result.out);
+  CAPTURE(result.err);
+  CHECK(result.status == 0);
+  CHECK(result.err.empty());
+  for (const std::string& part : parts) {
+    CAPTURE(part);
+    CHECK(contains(result.out, part));
+  }
+}
+
+// One clear line on stderr, and the status.
+inline void check_error(const ProgramResult& result, int status, const std::string& part) {
+  CAPTURE(result.out);
+  CAPTURE(result.err);
+  CHECK(result.status == status);
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  CHECK(result.err.starts_with("kiln: "));
+  CHECK(contains(result.err, part));
 }
 
 // Sends `signal` as soon as `after` stands in what the program printed.
