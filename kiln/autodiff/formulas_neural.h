@@ -318,6 +318,40 @@ struct FormulasNeural : FormulasScan<B> {
         g.get(), x.get(), target.get(), A::float_logsumexp(x, Dims{1}, false), options);
   }
 
+  // ---- Negative log-likelihood: each of the two is the other's derivative
+
+  static T float_nll_loss(F x, const Arg<Int>& classes, const T* weight, int64_t ignored) {
+    if (tracked(weight)) {
+      return Defaults::template float_nll_loss<A>(x.get(), classes.get(), weight, ignored);
+    }
+    if (!tracked(x)) return {B::float_nll_loss(in(x), classes, in(weight), ignored)};
+    auto formula = [count = Shape(B::shape(x->inner))[1], c_ = save_constant(classes.get()),
+                    w_ = save_if(true, weight), ignored](P& p) {
+      const std::optional<T> w0 = w_ ? std::optional(w_->get(p)) : std::nullopt;
+      p.give(0, A::float_nll_loss_backward(p.take(), c_.get(p), w0 ? &*w0 : nullptr, count,
+                                           ignored));
+    };
+    return attach("nll_loss", B::float_nll_loss(in(x), classes, in(weight), ignored), edges(x),
+                  std::move(formula));
+  }
+  static T float_nll_loss_backward(F g, const Arg<Int>& classes, const T* weight, int64_t count,
+                                   int64_t ignored) {
+    if (tracked(weight)) {
+      return Defaults::template float_nll_loss_backward<A>(g.get(), classes.get(), weight, count,
+                                                           ignored);
+    }
+    if (!tracked(g)) {
+      return {B::float_nll_loss_backward(in(g), classes, in(weight), count, ignored)};
+    }
+    auto formula = [c_ = save_constant(classes.get()), w_ = save_if(true, weight), ignored](P& p) {
+      const std::optional<T> w0 = w_ ? std::optional(w_->get(p)) : std::nullopt;
+      p.give(0, A::float_nll_loss(p.take(), c_.get(p), w0 ? &*w0 : nullptr, ignored));
+    };
+    return attach("nll_loss_backward",
+                  B::float_nll_loss_backward(in(g), classes, in(weight), count, ignored), edges(g),
+                  std::move(formula));
+  }
+
   // ---- Attention
 
   static std::pair<T, T> float_attention(F q, F k, F v, const T* mask,

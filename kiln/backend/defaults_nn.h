@@ -219,7 +219,44 @@ struct NnDefaults {
                      X::dtype(logits));
   }
 
-  // ---- Dropout
+  // What x [N, C, P] and a weight [C] have for classes [N, P]: -w[class] x[n, class, p].
+  template <class X = Bk>
+  static FloatOf<X> float_nll_loss(const FloatOf<X>& x, const IntOf<X>& classes,
+                                   const FloatOf<X>* weight, int64_t ignored) {
+    const Shape places = X::shape(classes);
+    const BoolOf<X> none = X::int_equal_scalar(classes, ignored);
+    const IntOf<X> safe = X::int_mask_fill(classes, none, 0);
+    const IntOf<X> index = X::int_reshape(safe, Shape{places[0], 1, places[1]});
+    FloatOf<X> loss = X::float_neg(X::float_reshape(X::float_gather(x, 1, index), places));
+    if (weight != nullptr) {
+      const IntOf<X> flat = X::int_reshape(safe, Shape{places.numel()});
+      loss = X::float_mul(std::move(loss),
+                          X::float_reshape(X::float_index_select(*weight, 0, flat), places));
+    }
+    return X::float_mask_fill(std::move(loss), none, 0.0);
+  }
+
+  template <class X = Bk>
+  static FloatOf<X> float_nll_loss_backward(const FloatOf<X>& g, const IntOf<X>& classes,
+                                            const FloatOf<X>* weight, int64_t count,
+                                            int64_t ignored) {
+    const Shape places = X::shape(classes);
+    const Shape one = {places[0], 1, places[1]};
+    const BoolOf<X> none = X::int_equal_scalar(classes, ignored);
+    const IntOf<X> safe = X::int_mask_fill(classes, none, 0);
+    FloatOf<X> each = X::float_neg(X::float_mask_fill(g, none, 0.0));
+    if (weight != nullptr) {
+      const IntOf<X> flat = X::int_reshape(safe, Shape{places.numel()});
+      each = X::float_mul(std::move(each),
+                          X::float_reshape(X::float_index_select(*weight, 0, flat), places));
+    }
+    const FloatOf<X> zeros =
+        X::float_full(Shape{places[0], count, places[1]}, 0.0, X::dtype(g), X::device(g));
+    return X::float_scatter_add(zeros, 1, X::int_reshape(safe, one),
+                                X::float_reshape(std::move(each), one));
+  }
+
+  // ---- Attention
   template <class X = Bk>
   static std::pair<FloatOf<X>, FloatOf<X>> float_attention(const FloatOf<X>& q, const FloatOf<X>& k,
                                                            const FloatOf<X>& v,

@@ -222,22 +222,31 @@ GraphModel GraphModel::load(const std::string& path) {
 
 namespace {
 
-// f(inputs) as it was recorded, and the names of its outputs.
+// A tensor that is given twice, as in attention(x, x, x), is two inputs of the graph.
+TensorList each_its_own(TensorList xs) {
+  for (size_t i = 1; i < xs.size(); ++i) {
+    const ErasedTensor& x = inner_of("capture", xs[i]);
+    const bool known = std::any_of(xs.begin(), xs.begin() + static_cast<int64_t>(i),
+                                   [&](const Tensor& y) { return inner_of("capture", y) == x; });
+    if (known) xs[i] = xs[i].clone();
+  }
+  return xs;
+}
+
+// f(examples) as it was recorded, and the names of its outputs.
 std::pair<graph::Graph, std::vector<std::string>> recorded(const Compiled::Function& f,
-                                                           const TensorList& inputs,
+                                                           const TensorList& examples,
                                                            const CaptureModelOptions& options) {
   std::vector<ErasedTensor> outputs;
-  graph::Capture recording({.fullgraph = true});
+  const TensorList inputs = each_its_own(examples);
+  graph::Capture recording({.fullgraph = true, .reads_constants = true});
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ErasedTensor& x = inner_of("capture", inputs[i]);
     if (inputs[i].is_complex() || kind_of(x->dtype()) == Kind::quantized) {
       throw_error<DTypeError>("capture: input ", i, " is ", inputs[i].dtype(),
                               "; expected a plain dtype");
     }
-    if (recording.add_input(x, name_at(options.input_names, "input", i)) !=
-        static_cast<graph::ValueId>(i)) {
-      throw_error<ValueError>("capture: input ", i, " is the same tensor as another input");
-    }
+    recording.add_input(x, name_at(options.input_names, "input", i));
   }
   const auto name = [&](const std::string& text, const Tensor& x) {
     if (x.defined()) recording.name_constant(inner_of("capture", x), text);

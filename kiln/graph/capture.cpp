@@ -1,9 +1,11 @@
 #include "kiln/graph/capture.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kiln/backend/dispatch/views.h"
 #include "kiln/backend/host_tensor.h"
+#include "kiln/graph/passes/effects.h"
 #include "kiln/graph/recorder.h"
 
 namespace kiln::graph {
@@ -147,7 +149,23 @@ void Recorder::add_outside(const ErasedTensor& x) {
   add(std::move(node), std::span(&x, 1));
 }
 
+bool Recorder::is_constant(const ErasedTensor& x) const {
+  int32_t memory = -1;
+  if (const auto known = ids_.find(x.get()); known != ids_.end()) {
+    if (graph_[known->second].origin != Origin::constant) return false;
+    memory = graph_[known->second].memory;
+  } else if (const auto place = outside_.find(memory_of(x)); place != outside_.end()) {
+    memory = place->second;
+  }
+  return std::ranges::none_of(graph_.nodes, [&](const Node& node) {
+    bool writes = false;
+    each_write(node, [&](ValueId id) { writes = writes || graph_[id].memory == memory; });
+    return writes;
+  });
+}
+
 void Recorder::add_read(int32_t row, const ErasedTensor& x, const TensorData& values) {
+  if (options_.reads_constants && is_constant(x)) return;
   if (options_.fullgraph || values.bytes() > kMostExpected) {
     return fail(concat("capture: ", row_name(row), " reads ",
                        values.numel() == 1 ? "the value" : "the values", " of a tensor of shape ",

@@ -34,6 +34,9 @@ class CaptureError : public RuntimeError {
 struct CaptureOptions {
   // A read of values is a CaptureError, however few they are.
   bool fullgraph = false;
+  // A constant's value may be read, and what follows from it stays as it was: for a graph that
+  // keeps its constants.
+  bool reads_constants = false;
 };
 
 class Recorder;

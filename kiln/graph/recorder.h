@@ -53,6 +53,8 @@ class Recorder {
   }
 
  private:
+  // Whether x holds what it held before the capture, in each replay.
+  bool is_constant(const ErasedTensor& x) const;
   // A row whose result is as large as values say.
   void add_size(const ErasedTensor& x);
   Argument one(ValueId id, bool in_place = false);

@@ -529,6 +529,18 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
            return A::float_cross_entropy(x[0], target, options).first;
          }});
   }
+  const auto classes = B::int_from_data(
+      TensorData(std::vector<int64_t>{2, 0, -100, 4, 3, 1}, Shape{2, 3}), device);
+  out.push_back({"float_nll_loss", {uniform({2, 5, 3}, -2, 2, 22)}, [classes](const V& x) {
+                   return A::float_nll_loss(x[0], classes, nullptr, -100);
+                 }});
+  out.push_back({"float_nll_loss",
+                 {uniform({2, 5, 3}, -2, 2, 23), uniform({5}, 0.5, 1.5, 24)},
+                 [classes](const V& x) { return A::float_nll_loss(x[0], classes, &x[1], -100); }});
+  out.push_back({"float_nll_loss_backward",
+                 {uniform({2, 3}, -2, 2, 25), uniform({5}, 0.5, 1.5, 26)}, [classes](const V& x) {
+                   return A::float_nll_loss_backward(x[0], classes, &x[1], 5, -100);
+                 }});
   const auto bias_of_scores = B::float_from_data(uniform({3, 4}, -1, 1, 21), device);
   for (const kiln::AttentionOptions& options :
        {kiln::AttentionOptions{.scale = 0.7},

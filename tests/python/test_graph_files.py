@@ -32,7 +32,7 @@ LAYERS = [
 
 # What eval() leaves random, and what reads values where it is called: no graph file holds these.
 RANDOM = {"FractionalMaxPool2d", "FractionalMaxPool3d"}
-NO_GRAPH = {"CTCLoss", "GaussianNLLLoss", "NLLLoss", "RNNTLoss"}
+NO_GRAPH = {"CTCLoss", "RNNTLoss"}
 
 
 def makes_no_graph(name, args, kwargs):
@@ -68,6 +68,17 @@ def _decoder():
     return nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16), 2)
 
 
+def _adapted(merged=False):
+    net = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 2)).eval()
+    nn.lora(net, rank=3)
+    for name, x in net.named_parameters():
+        if name.endswith("lora.B"):
+            nn.init.normal_(x)
+    if merged:
+        nn.merge(net)
+    return net
+
+
 OTHERS = {
     "adaptive_log_softmax": (
         lambda: nn.AdaptiveLogSoftmaxWithLoss(6, 10, [3, 6]).log_prob,
@@ -76,6 +87,16 @@ OTHERS = {
     "attention": (
         lambda: nn.MultiheadAttention(8, 2).eval(),
         lambda: (kiln.randn(3, 2, 8), kiln.randn(4, 2, 8), kiln.randn(4, 2, 8)),
+    ),
+    "self_attention": (
+        lambda: nn.MultiheadAttention(8, 2).eval(),
+        lambda: (kiln.randn(3, 2, 8),) * 3,
+    ),
+    "lora": (lambda: _adapted(), lambda: (kiln.randn(3, 6),)),
+    "merged_lora": (lambda: _adapted(merged=True), lambda: (kiln.randn(3, 6),)),
+    "nll_loss": (
+        lambda: lambda x: F.nll_loss(x, kiln.tensor([[1, -100], [2, 0]]), ignore_index=-100),
+        lambda: (kiln.randn(2, 3, 2),),
     ),
     "swiglu": (lambda: nn.SwiGLU(6, 4).eval(), lambda: (kiln.randn(3, 6),)),
     "transformer": (

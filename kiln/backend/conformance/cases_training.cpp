@@ -126,6 +126,37 @@ void add_cross_entropy(CaseList& list, DType dtype) {
   }
 }
 
+void add_nll_loss(CaseList& list, DType dtype) {
+  for (const Shape& x : {Shape{4, 3, 1}, Shape{2, 5, 7}, Shape{0, 3, 2}, Shape{2, 3, 0},
+                         Shape{1, 1, 1}, Shape{3, 67, 1300}}) {
+    if (x.numel() > 10000 && dtype != f32) continue;
+    const Shape places = {x[0], x[2]};
+    for (const int64_t ignored : {int64_t{-100}, int64_t{1}}) {
+      const Operand classes = list.integers(places, i64, 0, x[1] - 1);
+      for (const bool weighted : {false, true}) {
+        const Argument weight =
+            weighted ? Argument(list.uniform({x[1]}, dtype, 0.5, 1.5)) : Argument(Absent());
+        list.add("float_nll_loss", {list.uniform(x, dtype), classes, weight, ignored}, {2, 0})
+            .elementwise = false;
+        list.add("float_nll_loss_backward",
+                 {list.uniform(places, dtype), classes, weight, x[1], ignored}, {2, 0})
+            .elementwise = false;
+      }
+    }
+  }
+  const Operand odd = values({kInf, 1, kNan, 2, -kInf, 3}, {3, 2, 1}, dtype);
+  list.add("float_nll_loss",
+           {odd, int_values({0, -1, 0}, {3, 1}), Argument(Absent()), int64_t{-1}}, {2, 0})
+      .elementwise = false;
+  for (const int64_t target : {3, -1}) {  // IndexError
+    const Operand classes = int_values({0, target}, {2, 1});
+    list.add("float_nll_loss",
+             {list.uniform({2, 3, 1}, dtype), classes, Argument(Absent()), int64_t{-100}});
+    list.add("float_nll_loss_backward", {list.uniform({2, 1}, dtype), classes, Argument(Absent()),
+                                         int64_t{3}, int64_t{-100}});
+  }
+}
+
 void add_dropout(CaseList& list, DType dtype) {
   const RandomStream stream{42, 1000};
   for (const Shape& shape : {Shape{}, Shape{0}, Shape{7}, Shape{3, 5}, Shape{130, 257}}) {
@@ -223,6 +254,7 @@ void add_norm_cases(CaseList& list) {
 void add_training_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     add_cross_entropy(list, dtype);
+    add_nll_loss(list, dtype);
     add_dropout(list, dtype);
     add_steps(list, dtype);
   }

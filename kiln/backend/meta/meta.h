@@ -382,6 +382,12 @@ struct Rows : Base {
   static M float_cross_entropy_backward(T, T logits, T, T, const CrossEntropyOptions&) {
     return like(logits);
   }
+  static M float_nll_loss(T x, T classes, OptT, int64_t) {
+    return of_shape(x, classes->shape());
+  }
+  static M float_nll_loss_backward(T g, T classes, OptT, int64_t count, int64_t) {
+    return of_shape(g, {classes->shape()[0], count, classes->shape()[1]});
+  }
   static std::pair<M, M> float_attention(T q, T, T v, OptT, const AttentionOptions&) {
     Shape out = q->shape();
     out.back() = v->shape().back();

@@ -121,6 +121,16 @@ void check_cross_entropy(const RowCheck& row) {
   }
 }
 
+// (g, classes, weight, C, ignored).
+void check_nll_loss(const RowCheck& row) {
+  const Shape& g = row.shape(0);
+  const int64_t classes = row.get<int64_t>(3);
+  row.require(g.rank() == 2 && classes >= 0 && row.dtype(1) == DType::i64 && row.shape(1) == g,
+              "a number for each place, classes of dtype int64, and how many there are");
+  checked_numel({g[0], classes, g[1]});
+  row.require_optional(2, {classes}, "a weight for each class");
+}
+
 // (g, q, k, v, mask, output, logsumexp).
 void check_attention(const RowCheck& row) {
   const Shape scores = check_attention(row, 1);
@@ -155,6 +165,7 @@ constexpr Rule kRules[] = {
     {kRow_float_group_norm_backward, check_group_norm},
     {kRow_float_layer_norm_backward, check_layer_norm},
     {kRow_float_cross_entropy_backward, check_cross_entropy},
+    {kRow_float_nll_loss_backward, check_nll_loss},
     {kRow_float_attention_backward, check_attention},
 };
 

@@ -127,6 +127,13 @@ void check_cross_entropy(const RowCheck& row) {
               "logits [N, C] and classes [N] of dtype int64");
 }
 
+void check_nll_loss(const RowCheck& row) {
+  const Shape& x = row.shape(0);
+  row.require(x.rank() == 3 && row.dtype(1) == DType::i64 && row.shape(1) == Shape{x[0], x[2]},
+              "numbers [N, C, P] and classes [N, P] of dtype int64");
+  row.require_optional(2, {x[1]}, "a weight for each class");
+}
+
 void check_resample(const RowCheck& row) {
   uint32_t seen = 0;
   Shape out = row.shape(0);
@@ -171,6 +178,7 @@ constexpr Rule kRules[] = {
     {kRow_float_attention, check_attention},
     {kRow_float_recurrence, check_recurrence},
     {kRow_float_cross_entropy, check_cross_entropy},
+    {kRow_float_nll_loss, check_nll_loss},
     {kRow_float_resample, check_resample},
     {kRow_int_resample, check_resample},
     {kRow_float_grid_sample, check_grid_sample},

@@ -208,6 +208,13 @@ void cross_entropy(Writer& w, const Node& n) {
   w.out(n, w.add("ReduceLogSumExp", {x, columns}, {{"keepdims", int64_t{0}}}), 1);
 }
 
+void nll_loss(Writer& w, const Node& n) {
+  std::vector<std::string> in = {w.in(n, 0), w.in(n, 1)};
+  if (w.has(n, 2)) in.push_back(w.in(n, 2));
+  w.out(n, w.add("NegativeLogLikelihoodLoss", in,
+                 {{"reduction", std::string("none")}, {"ignore_index", w.get<int64_t>(n, 3)}}));
+}
+
 // Every window's elements are gathered; shorter ones repeat their last.
 void window_argmax(Writer& w, const Node& n) {
   const Shape &x = w.shape(n, 0), &out = w.get<Shape>(n, 3), &longest = w.get<Shape>(n, 4);
@@ -264,6 +271,7 @@ constexpr Translation kRows[] = {
     {graph::kRow_float_group_norm, group_norm},
     {graph::kRow_float_attention, attention},
     {graph::kRow_float_cross_entropy, cross_entropy},
+    {graph::kRow_float_nll_loss, nll_loss},
     {graph::kRow_float_window_argmax, window_argmax},
     {graph::kRow_float_dropout, dropout},
     {graph::kRow_float_random, dropout},

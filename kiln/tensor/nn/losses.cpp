@@ -210,9 +210,12 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
                               s, ", ", with_one, " or ", without);
     }
   }
-  if (batched::as_batched(value_of(op, var).inner) == nullptr &&
-      var.detach().lt(0.0).any().item<bool>()) {
-    throw_error<ValueError>(op, ": var must not be negative; got negative entries");
+  if (batched::as_batched(value_of(op, var).inner) == nullptr) {
+    check_values(op, var.detach(), [](const Tensor& v) {
+      if (v.lt(0.0).any().item<bool>()) {
+        throw_error<ValueError>(op, ": var must not be negative; got negative entries");
+      }
+    });
   }
   // The bound is no part of the graph: variances below it still get a gradient.
   const Tensor fixed = variance.detach();
