@@ -125,9 +125,9 @@ template <class T>
 bool is_by_rows(const ConvSizes& s) {
   const PatchGeometry& g = s.geometry;
   const int64_t side = g.kernel[0], stride = g.stride[0];
-  return std::is_same_v<T, float> && (side == 3 || side == 5 || side == 7) && side == g.kernel[1] &&
-         (stride == 1 || stride == 2) && stride == g.stride[1] && g.dilation == IntPair{1, 1} &&
-         s.out_height >= kRowsAtOnce;
+  return depthwise_kernels<T>().apply_plane != nullptr && (side == 3 || side == 5 || side == 7) &&
+         side == g.kernel[1] && (stride == 1 || stride == 2) && stride == g.stride[1] &&
+         g.dilation == IntPair{1, 1} && s.out_height >= kRowsAtOnce;
 }
 
 template <class T>
@@ -154,11 +154,11 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
                                        g.padding[0],
                                        g.padding[1],
                                        s.out_width,
-                                       finish.clamp()};
+                                       finish.in_tile()};
       T* const to = y + out * s.pixels() + first * s.out_width;
       kernels.apply_plane(plane, first, last - first, weight + channel * s.taps(),
                           bias == nullptr ? nullptr : bias + channel, to);
-      if (plane.clamp == nullptr && !finish.is_none()) finish(to, (last - first) * s.out_width);
+      if (plane.in_tile == nullptr && !finish.is_none()) finish(to, (last - first) * s.out_width);
     }
   });
 }

@@ -15,7 +15,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
-#include "kiln/backend/cpu/elementwise/clamp-inl.h"
+#include "kiln/backend/cpu/elementwise/tile_activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -64,9 +64,7 @@ void apply_channels_of(const DepthwiseChannels<T>& b, const T* HWY_RESTRICT x,
 #pragma GCC unroll 4
       for (int i = 0; i < kVectors; ++i) {
         if (bias != nullptr) sum[i] = hn::Add(sum[i], hn::Load(d, bias + i * lanes));
-        if (b.clamp != nullptr) {
-          sum[i] = clamped(d, sum[i], hn::Set(d, b.clamp->low), hn::Set(d, b.clamp->high));
-        }
+        if (b.in_tile != nullptr) sum[i] = activated(d, sum[i], *b.in_tile);
         hn::Store(sum[i], d, y + i * lanes);
       }
       y += width;

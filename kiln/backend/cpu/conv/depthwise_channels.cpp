@@ -69,14 +69,14 @@ void depthwise_by_channels(const ConvSizes& s, const T* x, const T* weight, cons
                                               {g.stride[0], g.stride[1]},
                                               {g.padding[0], g.padding[1]},
                                               {g.dilation[0], g.dilation[1]},
-                                              finish.clamp()};
+                                              finish.in_tile()};
           for (int64_t o = 0; o < s.out; ++o) {
             kernels.apply_channels(
                 sizes, in.get(), weights.get() + (block * s.out + o) * s.taps() * width,
                 bias == nullptr ? nullptr : biases.get() + (block * s.out + o) * width, out.get());
             T* const to = y + (first * s.out + o) * s.pixels();
             transpose(out.get(), width, to, s.out * s.pixels(), s.pixels(), count);
-            if (finish.is_none() || sizes.clamp != nullptr) continue;
+            if (finish.is_none() || sizes.in_tile != nullptr) continue;
             if (s.out == 1) {
               finish(to, count * s.pixels());
             } else {

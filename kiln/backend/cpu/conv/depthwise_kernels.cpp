@@ -145,7 +145,9 @@ const DepthwiseKernels<T>* depthwise_kernels_of() {
     DepthwiseKernels<T> kernels = {};
     kernels.lanes = static_cast<int>(hn::Lanes(hn::ScalableTag<T>()));
     kernels.apply = &apply<T>;
+#if HWY_TARGET != HWY_SCALAR
     if constexpr (std::is_same_v<T, float>) kernels.apply_plane = &apply_plane;
+#endif
     kernels.apply_channels = &apply_channels<T>;
     kernels.correlate = &correlate<T>;
     kernels.add_up = &add_up<T>;

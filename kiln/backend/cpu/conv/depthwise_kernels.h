@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kiln/backend/cpu/elementwise/clamp.h"
+#include "kiln/backend/cpu/elementwise/tile_activation.h"
 
 namespace kiln::cpu {
 
@@ -35,7 +35,7 @@ struct DepthwisePlane {
   int64_t side = 0, stride = 0;
   int64_t padding_top = 0, padding_left = 0;
   int64_t out_width = 0;
-  const Clamp<T>* clamp = nullptr;  // of the results, unless null
+  const TileActivation<T>* in_tile = nullptr;  // of the results, unless null
 };
 
 // How many vectors of channels lie side by side in a block of them.
@@ -48,7 +48,7 @@ struct DepthwiseChannels {
   int64_t vectors;  // that hold channels
   int64_t size[2], out[2];
   int64_t kernel[2], stride[2], padding[2], dilation[2];
-  const Clamp<T>* clamp = nullptr;  // of the results, unless null
+  const TileActivation<T>* in_tile = nullptr;  // of the results, unless null
 };
 
 template <class T>
@@ -58,7 +58,8 @@ struct DepthwiseKernels {
   void (*apply)(const DepthwiseBlock<T>& block, const T* weight, const T* bias, T* y);
   // The same for `count` rows of the output, four or more, from row `first` on, with which y
   // begins, from the plane where it lies: for kernels of 3, 5 or 7 taps a side, strides of 1 or 2
-  // and no dilation; within the plane's bounds, if it has any. Null for double.
+  // and no dilation; within the plane's bounds, if it has any. Null for double,
+  // and without vectors.
   void (*apply_plane)(const DepthwisePlane<T>& plane, int64_t first, int64_t count, const T* weight,
                       const T* bias, T* y);
   // y [out, channels] from x, weight [kernel, channels] and bias [channels], or null; aligned.

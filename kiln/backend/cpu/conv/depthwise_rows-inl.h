@@ -1,5 +1,6 @@
-// Depthwise kernels of 3, 5 and 7 taps a side: several output rows at a time, so that a row of the
-// input is loaded once for all of them, from where it lies. Included once for each instruction set.
+// Depthwise kernels of 3, 5 and 7 taps a side: four output rows at a time, of three taps eight, so
+// that a row of the input is loaded once for all of them, from where it lies, and that there are as
+// many sums as multiply-adds in flight. Included once for each instruction set.
 
 #if defined(KILN_BACKEND_CPU_CONV_DEPTHWISE_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef KILN_BACKEND_CPU_CONV_DEPTHWISE_ROWS_INL_H_
@@ -15,8 +16,9 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
-#include "kiln/backend/cpu/elementwise/clamp-inl.h"
+#include "kiln/backend/cpu/elementwise/tile_activation-inl.h"
 
+#if HWY_TARGET != HWY_SCALAR
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 namespace {
@@ -43,18 +45,16 @@ class RowWindow {
 
   // The elements of each tap, `row` being those of the first.
   HWY_INLINE void load(const T* row, V* v) const {
-    if constexpr (kStride == 1 || HWY_TARGET == HWY_SCALAR) {
+    if constexpr (kStride == 1) {
 #pragma GCC unroll 8
       for (int c = 0; c < kSide; ++c) v[c] = load_one(row, c);
     } else {
-#if HWY_TARGET != HWY_SCALAR
 #pragma GCC unroll 4
       for (int c = 0; c < kSide; c += 2) {
         const V low = load_one(row, c), high = load_one(row, c + 1);
         v[c] = hn::ConcatEven(D(), high, low);
         if (c + 1 < kSide) v[c + 1] = hn::ConcatOdd(D(), high, low);
       }
-#endif
     }
   }
 
@@ -64,17 +64,13 @@ class RowWindow {
   static constexpr int kLoads = kStride == 1 ? kSide : kSide + 1;
   static int64_t first_of(int l) {
     const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
-    if (kStride == 1 || HWY_TARGET == HWY_SCALAR) return l;
+    if (kStride == 1) return l;
     return l / 2 * 2 + l % 2 * lanes;
   }
   static hn::Mask<D> first(int64_t count, int64_t lanes) {
     return hn::FirstN(D(), static_cast<size_t>(std::clamp<int64_t>(count, 0, lanes)));
   }
   HWY_INLINE V load_one(const T* row, int l) const {
-#if HWY_TARGET == HWY_SCALAR
-    // A masked load of one lane reads it before it looks at the mask.
-    if (!hn::AllTrue(D(), inside_[l])) return hn::Zero(D());
-#endif
     return hn::MaskedLoad(inside_[l], D(), row + first_of(l));
   }
 
@@ -85,28 +81,28 @@ class RowWindow {
 template <class T>
 inline constexpr T kZeroRow[4 * HWY_MAX_BYTES / sizeof(T)] = {};
 
-// A vector of output pixels in each of four rows. Each pixel adds its taps up in their order, as
+// A vector of output pixels in each of kRows rows. Each pixel adds its taps up in their order, as
 // everywhere.
-template <int kSide, int kStride, class T>
-HWY_INLINE void sum_four_rows(const DepthwisePlane<T>& p, int64_t top, int64_t left,
-                              const T* HWY_RESTRICT weight, const T* bias, T* HWY_RESTRICT y) {
+template <int kRows, int kSide, int kStride, class T>
+HWY_INLINE void sum_rows(const DepthwisePlane<T>& p, const RowWindow<kSide, kStride, T>& window,
+                         int64_t top, int64_t left, const T* HWY_RESTRICT weight, const T* bias,
+                         T* HWY_RESTRICT y) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t row = top * kStride - p.padding_top, column = left * kStride - p.padding_left;
-  const RowWindow<kSide, kStride, T> window(column, p.width);
-  V sum[4];
-#pragma GCC unroll 4
-  for (int s = 0; s < 4; ++s) sum[s] = hn::Zero(d);
+  V sum[kRows];
+#pragma GCC unroll 8
+  for (int s = 0; s < kRows; ++s) sum[s] = hn::Zero(d);
 #pragma GCC unroll 32
-  for (int i = 0; i < kStride * 3 + kSide; ++i) {
+  for (int i = 0; i < kStride * (kRows - 1) + kSide; ++i) {
     const bool exists = row + i >= 0 && row + i < p.height;
     V v[kSide];
     window.load(exists ? p.x + (row + i) * p.width + column : kZeroRow<T>, v);
 #pragma GCC unroll 8
     for (int c = 0; c < kSide; ++c) {
-#pragma GCC unroll 4
-      for (int s = 0; s < 4; ++s) {
+#pragma GCC unroll 8
+      for (int s = 0; s < kRows; ++s) {
         const int tap = i - s * kStride;
         if (tap >= 0 && tap < kSide) {
           sum[s] = hn::MulAdd(hn::Set(d, weight[tap * kSide + c]), v[c], sum[s]);
@@ -115,12 +111,10 @@ HWY_INLINE void sum_four_rows(const DepthwisePlane<T>& p, int64_t top, int64_t l
     }
   }
   const int64_t count = std::min(p.out_width - left, lanes);
-#pragma GCC unroll 4
-  for (int s = 0; s < 4; ++s) {
+#pragma GCC unroll 8
+  for (int s = 0; s < kRows; ++s) {
     if (bias != nullptr) sum[s] = hn::Add(sum[s], hn::Set(d, *bias));
-    if (p.clamp != nullptr) {
-      sum[s] = clamped(d, sum[s], hn::Set(d, p.clamp->low), hn::Set(d, p.clamp->high));
-    }
+    if (p.in_tile != nullptr) sum[s] = activated(d, sum[s], *p.in_tile);
     T* to = y + s * p.out_width;
     if (count == lanes) {
       hn::StoreU(sum[s], d, to);
@@ -130,35 +124,54 @@ HWY_INLINE void sum_four_rows(const DepthwisePlane<T>& p, int64_t top, int64_t l
   }
 }
 
-// Asks for what the next four rows of output pixels, below these, read anew and write. Below the
+// Asks for what the next kRows rows of output pixels, below these, read anew and write. Below the
 // last ones that is the beginning of the next plane. The processor sees no order in so many rows at
 // once.
-template <int kSide, int kStride, class T>
+template <int kRows, int kSide, int kStride, class T>
 HWY_INLINE void fetch_next_rows(const DepthwisePlane<T>& p, int64_t top, int64_t left, const T* y) {
   constexpr int64_t kLine = 64 / sizeof(T);
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  const int64_t row = (top + 4) * kStride - p.padding_top + kSide - kStride;
+  const int64_t row = (top + kRows) * kStride - p.padding_top + kSide - kStride;
   const T* x = p.x + row * p.width + left * kStride - p.padding_left;
-#pragma GCC unroll 8
-  for (int r = 0; r < 4 * kStride; ++r) {
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows * kStride; ++r) {
     for (int64_t c = 0; c < kStride * lanes; c += kLine) hwy::Prefetch(x + r * p.width + c);
   }
-#pragma GCC unroll 4
-  for (int r = 4; r < 8; ++r) __builtin_prefetch(y + r * p.out_width, 1);
+#pragma GCC unroll 8
+  for (int r = kRows; r < 2 * kRows; ++r) __builtin_prefetch(y + r * p.out_width, 1);
+}
+
+// kRows rows of output pixels from row `top` on, with which y begins.
+template <int kRows, int kSide, int kStride, class T>
+void apply_rows(const DepthwisePlane<T>& p, int64_t top, const T* weight, const T* bias, T* y) {
+  using Window = RowWindow<kSide, kStride, T>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  const int64_t reach = (lanes - 1) * kStride + kSide;  // columns that a vector of pixels sees
+  const Window inner(0, reach + lanes);
+  for (int64_t left = 0; left < p.out_width; left += lanes) {
+    const int64_t column = left * kStride - p.padding_left;
+    fetch_next_rows<kRows, kSide, kStride>(p, top, left, y + left);
+    if (column >= 0 && column + reach + lanes <= p.width) {
+      sum_rows<kRows>(p, inner, top, left, weight, bias, y + left);
+    } else {
+      sum_rows<kRows>(p, Window(column, p.width), top, left, weight, bias, y + left);
+    }
+  }
 }
 
 template <int kSide, int kStride, class T>
 void apply_plane_of(const DepthwisePlane<T>& p, int64_t first, int64_t count, const T* weight,
                     const T* bias, T* y) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  for (int64_t row = 0; row < count; row += 4) {
+  int64_t row = 0;
+  if constexpr (kSide == 3) {  // larger kernels have work enough
+    for (; row + 8 <= count; row += 8) {
+      apply_rows<8, kSide, kStride>(p, first + row, weight, bias, y + row * p.out_width);
+    }
+  }
+  for (; row < count; row += 4) {
     // Some of the last four may be computed a second time.
     const int64_t top = std::min(row, count - 4);
-    for (int64_t left = 0; left < p.out_width; left += lanes) {
-      T* to = y + top * p.out_width + left;
-      fetch_next_rows<kSide, kStride>(p, first + top, left, to);
-      sum_four_rows<kSide, kStride>(p, first + top, left, weight, bias, to);
-    }
+    apply_rows<4, kSide, kStride>(p, first + top, weight, bias, y + top * p.out_width);
   }
 }
 
@@ -181,5 +194,6 @@ void apply_plane(const DepthwisePlane<float>& p, int64_t first, int64_t count, c
 }  // namespace
 }  // namespace kiln::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+#endif
 
 #endif  // include guard of each target

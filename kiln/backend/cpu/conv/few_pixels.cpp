@@ -81,9 +81,9 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
   by_pixels.column_bias = bias;
   const bool in_tiles = gemm_takes_tiles(by_channels);
   if (in_tiles && s.depth() <= kGemmDepth) {
-    by_channels.clamp = by_pixels.clamp = finish.clamp();
+    by_channels.in_tile = by_pixels.in_tile = finish.in_tile();
   }
-  const bool is_finished = finish.is_none() || by_channels.clamp != nullptr;
+  const bool is_finished = finish.is_none() || by_channels.in_tile != nullptr;
   std::shared_ptr<const void> packed;
   if (weight.storage != nullptr && in_tiles) packed = kept_columns(*weight.storage, by_pixels);
   if (packed == nullptr) {

@@ -36,7 +36,8 @@ ActivationKernel activation_kernel(Activation activation, DType dtype) {
     case Activation::relu6:
       return {function_kernel(kRelu6.type, dtype == DType::f64), &kRelu6, true, 0.0, 6.0};
     case Activation::hardswish:
-      return function(kHardswish);
+      return {
+          function_kernel(kHardswish.type, dtype == DType::f64), &kHardswish, true, 0.0, 0.0, true};
     case Activation::hardsigmoid:
       return function(kHardsigmoid);
   }

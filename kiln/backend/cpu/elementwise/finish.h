@@ -3,18 +3,24 @@
 #pragma once
 
 #include "kiln/backend/cpu/elementwise.h"
-#include "kiln/backend/cpu/elementwise/clamp.h"
+#include "kiln/backend/cpu/elementwise/tile_activation.h"
 #include "kiln/backend/options.h"
 
 namespace kiln::cpu {
 
-// The kernel of an activation of f32 or f64, and its parameters; null for none. One that clamps
-// does what Clamp does with these bounds.
+// The kernel of an activation of f32 or f64, and its parameters; null for none. One that fits tiles
+// does what its TileActivation does.
 struct ActivationKernel {
   Kernel kernel = nullptr;
   const void* params = nullptr;
-  bool clamps = false;
+  bool fits_tiles = false;
   double low = 0.0, high = 0.0;
+  bool is_hardswish = false;
+
+  template <class T>
+  TileActivation<T> in_tile() const {
+    return {static_cast<T>(low), static_cast<T>(high), is_hardswish};
+  }
 };
 ActivationKernel activation_kernel(Activation activation, DType dtype);
 
@@ -25,23 +31,19 @@ class Finish {
   Finish() = default;
   // Without a residual where it is null.
   Finish(const ActivationKernel& activation, const T* residual, const T* y)
-      : activation_(activation),
-        bounds_{static_cast<T>(activation.low), static_cast<T>(activation.high)},
-        residual_(residual),
-        y_(y) {}
+      : activation_(activation), in_tile_(activation.in_tile<T>()), residual_(residual), y_(y) {}
 
   bool is_none() const { return activation_.kernel == nullptr && residual_ == nullptr; }
-  // Where a clamp of floats is all there is to do, its bounds: kernels apply them before they
-  // store. Else null.
-  const Clamp<T>* clamp() const {
-    return sizeof(T) == 4 && activation_.clamps && residual_ == nullptr ? &bounds_ : nullptr;
+  // Where kernels can do all of it before they store, of floats: what they do. Else null.
+  const TileActivation<T>* in_tile() const {
+    return sizeof(T) == 4 && activation_.fits_tiles && residual_ == nullptr ? &in_tile_ : nullptr;
   }
   // Finishes the n elements from `at` on.
   void operator()(T* at, int64_t n) const;
 
  private:
   ActivationKernel activation_;
-  Clamp<T> bounds_{};
+  TileActivation<T> in_tile_{};
   const T* residual_ = nullptr;
   const T* y_ = nullptr;
 };

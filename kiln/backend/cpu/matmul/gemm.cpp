@@ -161,9 +161,9 @@ class TileMultiplier {
           if (g_.packed_b != nullptr) {
             block.b = g_.packed_b + p * g_.packed_columns + (g_.packed_from + j) * block.k;
           }
-          const bool clamps = g_.clamp != nullptr && g_.residual == nullptr && !block.accumulate;
-          block.clamp = last && clamps ? g_.clamp : nullptr;
-          multiply_block(block, a, b, j >= direct_, i == 0, last && g_.has_finish() && !clamps);
+          const bool in_tile = g_.in_tile != nullptr && g_.residual == nullptr && !block.accumulate;
+          block.in_tile = last && in_tile ? g_.in_tile : nullptr;
+          multiply_block(block, a, b, j >= direct_, i == 0, last && g_.has_finish() && !in_tile);
         }
       }
     }

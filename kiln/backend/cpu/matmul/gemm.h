@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kiln/backend/cpu/elementwise/clamp.h"
+#include "kiln/backend/cpu/elementwise/tile_activation.h"
 
 namespace kiln::cpu {
 
@@ -34,9 +34,9 @@ struct Gemm {
   const T* column_bias = nullptr;
   void (*activation)(const KernelArgs&) = nullptr;  // of one input
   const void* activation_params = nullptr;
-  // The activation's, where it does nothing else: of floats, beside the kernel. Products that take
+  // The same, where tiles can do it: of floats, beside the kernel. Products that take
   // tiles and have no more than kGemmDepth terms do without the kernel.
-  const Clamp<T>* clamp = nullptr;
+  const TileActivation<T>* in_tile = nullptr;
   const T* residual = nullptr;  // laid out as C
   // B as pack_whole_b() packs it, or null: it is packed, or read where it lies. The results are the
   // same.

@@ -34,7 +34,7 @@ struct ConvTile {
   int64_t c_row;
   bool accumulate;
   const T* row_bias;
-  const Clamp<T>* clamp;
+  const TileActivation<T>* in_tile;
 };
 
 template <class T, int kRows, int kVectors>
@@ -87,7 +87,7 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
     }
   }
   if constexpr (sizeof(T) == 4) {
-    if (tile.clamp != nullptr) clamp_sums<kRows, kVectors>(*tile.clamp, sum);
+    if (tile.in_tile != nullptr) activate_sums<kRows, kVectors>(*tile.in_tile, sum);
   }
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
@@ -132,7 +132,7 @@ void conv_block(const ConvBlock<T>& block) {
   tile.b_offsets = block.b_offsets;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
-  tile.clamp = block.clamp;
+  tile.in_tile = block.in_tile;
   // Panels that stay in the first-level cache together: rows of results are then written in longer
   // stretches, which memory takes faster.
   const int64_t together =

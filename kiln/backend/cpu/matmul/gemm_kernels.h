@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kiln/backend/cpu/elementwise/clamp.h"
+#include "kiln/backend/cpu/elementwise/tile_activation.h"
 
 namespace kiln::cpu {
 
@@ -51,11 +51,12 @@ struct GemmBlock {
   int64_t b_panel = 0, b_step = 0;
   T* c = nullptr;
   int64_t c_row = 0;
-  bool accumulate = false;          // C += A B
-  const T* row_bias = nullptr;      // [m], added at the end
-  const T* column_bias = nullptr;   // [n]
-  const Clamp<T>* clamp = nullptr;  // of the results, of float, unless null or they accumulate
-  Ahead<T> ahead;                   // where a_row == 1, by tiles of more than `lanes` columns
+  bool accumulate = false;         // C += A B
+  const T* row_bias = nullptr;     // [m], added at the end
+  const T* column_bias = nullptr;  // [n]
+  const TileActivation<T>* in_tile =
+      nullptr;     // of the results, of float, unless null or they accumulate
+  Ahead<T> ahead;  // where a_row == 1, by tiles of more than `lanes` columns
 };
 
 // Lanes [low, high) of a vector of results, and where in a row of C lane 0 would go.
@@ -86,7 +87,8 @@ struct ConvBlock {
   int64_t c_row = 0;
   bool accumulate = false;
   const T* row_bias = nullptr;
-  const Clamp<T>* clamp = nullptr;  // of the results, of float, unless null or they accumulate
+  const TileActivation<T>* in_tile =
+      nullptr;  // of the results, of float, unless null or they accumulate
 };
 
 // A block of a convolution's weight gradient: C [m, n] = A B, where A is read where it lies: p runs

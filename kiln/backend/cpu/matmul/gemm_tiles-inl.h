@@ -15,7 +15,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
-#include "kiln/backend/cpu/elementwise/clamp-inl.h"
+#include "kiln/backend/cpu/elementwise/tile_activation-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -45,7 +45,7 @@ struct Tile {
   bool accumulate;
   const T* row_bias;
   const T* column_bias;
-  const Clamp<T>* clamp;
+  const TileActivation<T>* in_tile;
   const Ahead<T>* ahead;  // of this tile, or null
 };
 
@@ -61,9 +61,17 @@ HWY_INLINE void fetch_to_write(const void* p) {
 }
 
 template <int kRows, int kVectors, class T, class V>
-HWY_INLINE void clamp_sums(const Clamp<T>& clamp, V (&sum)[kRows][kVectors]) {
+HWY_INLINE void activate_sums(const TileActivation<T>& f, V (&sum)[kRows][kVectors]) {
   const hn::ScalableTag<T> d;
-  const V low = hn::Set(d, clamp.low), high = hn::Set(d, clamp.high);
+  if (f.is_hardswish) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hardswish(d, sum[i][v]);
+    }
+    return;
+  }
+  const V low = hn::Set(d, f.low), high = hn::Set(d, f.high);
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 2
@@ -190,7 +198,7 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
     }
   }
   if constexpr (sizeof(T) == 4) {
-    if (tile.clamp != nullptr) clamp_sums<kRows, kVectors>(*tile.clamp, sum);
+    if (tile.in_tile != nullptr) activate_sums<kRows, kVectors>(*tile.in_tile, sum);
   }
   T* c = tile.c;
   const bool whole = tile.columns == kVectors * lanes;
@@ -272,7 +280,7 @@ void block_product(const GemmBlock<T>& block) {
   tile.b_step = block.b_step;
   tile.c_row = block.c_row;
   tile.accumulate = block.accumulate;
-  tile.clamp = block.clamp;
+  tile.in_tile = block.in_tile;
   const int64_t ahead_tiles = block.ahead.tiles * block.ahead.parts;
   int64_t tiles = 0;
   Ahead<T> ahead;

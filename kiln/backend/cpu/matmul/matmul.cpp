@@ -235,8 +235,8 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   const cpu::ActivationKernel activation = cpu::activation_kernel(end.activation, out.dtype());
   g.activation = activation.kernel;
   g.activation_params = activation.params;
-  const cpu::Clamp<T> clamp{static_cast<T>(activation.low), static_cast<T>(activation.high)};
-  if (std::is_same_v<T, float> && activation.clamps) g.clamp = &clamp;
+  const cpu::TileActivation<T> in_tile = activation.in_tile<T>();
+  if (std::is_same_v<T, float> && activation.fits_tiles) g.in_tile = &in_tile;
   const std::shared_ptr<const void> packed = kept_weight(weight, g);
   if (packed != nullptr) {
     g.packed_b = static_cast<const T*>(packed.get());
