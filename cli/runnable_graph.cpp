@@ -38,7 +38,10 @@ class GraphFile final : public Runnable {
     return out;
   }
   std::string cost() const override {
-    return concat(train::grouped(graph().cost().flops / 1'000'000), " Mflop");
+    const int64_t flops = graph().cost().flops;
+    if (flops < 10'000) return concat(train::grouped(flops), " flop");
+    if (flops < 10'000'000) return concat(train::grouped(flops / 1000), " kflop");
+    return concat(train::grouped(flops / 1'000'000), " Mflop");
   }
   std::vector<std::pair<std::string, Tensor>> tensors() const override {
     const nn::StateDict all = io::load_model_file(path_).tensors;
