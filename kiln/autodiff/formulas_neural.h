@@ -109,7 +109,7 @@ struct FormulasNeural : FormulasScan<B> {
     if (!tracked(x, weight, bias)) {
       return {B::float_conv2d(in(x), in(weight), in(bias), options)};
     }
-    auto formula = [conv = Conv2dOperands(x, weight, options)](P& p) { conv.give(p, p.grad()); };
+    auto formula = [conv = ConvOperands(x, weight, options)](P& p) { conv.give(p, p.grad()); };
     auto to = edges(x, weight, bias);
     return attach("conv2d", B::float_conv2d(in(x), in(weight), in(bias), options), std::move(to),
                   std::move(formula));
@@ -129,7 +129,7 @@ struct FormulasNeural : FormulasScan<B> {
       return activated<A>(std::move(out), activation);
     }
     auto to = edges(x, weight, bias, residual);
-    Conv2dOperands conv(x, weight, options);
+    ConvOperands conv(x, weight, options);
     Inner out =
         B::float_conv2d_activation(in(x), in(weight), in(bias), in(residual), activation, options);
     if (activation == Activation::none) {
@@ -175,6 +175,54 @@ struct FormulasNeural : FormulasScan<B> {
     };
     auto to = edges(x, g);
     return attach("conv2d_weight_grad", B::float_conv2d_weight_grad(in(x), in(g), w_shape, options),
+                  std::move(to), std::move(formula));
+  }
+  static T float_conv_transpose2d(F x, F weight, const T* bias, Activation activation,
+                                  const Shape& shape, const ConvOptions& options) {
+    if (!tracked(x, weight, bias)) {
+      return {B::float_conv_transpose2d(in(x), in(weight), in(bias), activation, shape, options)};
+    }
+    T out = A::float_conv2d_input_grad(weight, x, shape, options);
+    if (bias != nullptr) {
+      out = A::float_add(std::move(out), A::float_reshape(*bias, Shape{1, shape[1], 1, 1}));
+    }
+    return activated<A>(std::move(out), activation);
+  }
+
+  static T float_conv3d(F x, F weight, const T* bias, const Conv3dOptions& options) {
+    if (!tracked(x, weight, bias)) {
+      return {B::float_conv3d(in(x), in(weight), in(bias), options)};
+    }
+    auto formula = [conv = ConvOperands(x, weight, options)](P& p) { conv.give(p, p.grad()); };
+    auto to = edges(x, weight, bias);
+    return attach("conv3d", B::float_conv3d(in(x), in(weight), in(bias), options), std::move(to),
+                  std::move(formula));
+  }
+  static T float_conv3d_input_grad(F weight, F g, const Shape& x_shape,
+                                   const Conv3dOptions& options) {
+    if (!tracked(weight, g)) {
+      return {B::float_conv3d_input_grad(in(weight), in(g), x_shape, options)};
+    }
+    auto formula = [ws = Shape(B::shape(weight->inner)), w_ = save(weight), g_ = save(g),
+                    options](P& p) {
+      const T& v = p.grad();
+      if (p.needs(0)) p.give(0, A::float_conv3d_weight_grad(v, g_.get(p), ws, options));
+      if (p.needs(1)) p.give(1, A::float_conv3d(v, w_.get(p), nullptr, options));
+    };
+    auto to = edges(weight, g);
+    return attach("conv3d_input_grad",
+                  B::float_conv3d_input_grad(in(weight), in(g), x_shape, options), std::move(to),
+                  std::move(formula));
+  }
+  static T float_conv3d_weight_grad(F x, F g, const Shape& w_shape, const Conv3dOptions& options) {
+    if (!tracked(x, g)) return {B::float_conv3d_weight_grad(in(x), in(g), w_shape, options)};
+    auto formula = [xs = Shape(B::shape(x->inner)), x_ = save(x), g_ = save(g), options](P& p) {
+      const T& v = p.grad();
+      if (p.needs(0)) p.give(0, A::float_conv3d_input_grad(v, g_.get(p), xs, options));
+      if (p.needs(1)) p.give(1, A::float_conv3d(x_.get(p), v, nullptr, options));
+    };
+    auto to = edges(x, g);
+    return attach("conv3d_weight_grad", B::float_conv3d_weight_grad(in(x), in(g), w_shape, options),
                   std::move(to), std::move(formula));
   }
 
@@ -328,8 +376,8 @@ struct FormulasNeural : FormulasScan<B> {
     auto formula = [count = Shape(B::shape(x->inner))[1], c_ = save_constant(classes.get()),
                     w_ = save_if(true, weight), ignored](P& p) {
       const std::optional<T> w0 = w_ ? std::optional(w_->get(p)) : std::nullopt;
-      p.give(0, A::float_nll_loss_backward(p.take(), c_.get(p), w0 ? &*w0 : nullptr, count,
-                                           ignored));
+      p.give(0,
+             A::float_nll_loss_backward(p.take(), c_.get(p), w0 ? &*w0 : nullptr, count, ignored));
     };
     return attach("nll_loss", B::float_nll_loss(in(x), classes, in(weight), ignored), edges(x),
                   std::move(formula));
@@ -422,24 +470,38 @@ struct FormulasNeural : FormulasScan<B> {
   }
 
  private:
-  // What the gradients of conv2d need of its operands.
-  struct Conv2dOperands {
-    Conv2dOperands(const F& x, const F& weight, const ConvOptions& o)
+  static T input_grad_of(const T& w, const T& g, const Shape& x, const ConvOptions& options) {
+    return A::float_conv2d_input_grad(w, g, x, options);
+  }
+  static T input_grad_of(const T& w, const T& g, const Shape& x, const Conv3dOptions& options) {
+    return A::float_conv3d_input_grad(w, g, x, options);
+  }
+  static T weight_grad_of(const T& x, const T& g, const Shape& w, const ConvOptions& options) {
+    return A::float_conv2d_weight_grad(x, g, w, options);
+  }
+  static T weight_grad_of(const T& x, const T& g, const Shape& w, const Conv3dOptions& options) {
+    return A::float_conv3d_weight_grad(x, g, w, options);
+  }
+  // What the gradients of conv2d or conv3d need of its operands.
+  template <class Options>
+  struct ConvOperands {
+    ConvOperands(const F& x, const F& weight, const Options& o)
         : xs(B::shape(x->inner)),
           ws(B::shape(weight->inner)),
           options(o),
           x_(save_if(has_node(weight), x)),
           w_(save_if(has_node(x), weight)) {}
 
-    // From g, the gradient of conv2d(x, weight, bias), to edges 0 to 2.
+    // From g, the gradient of conv(x, weight, bias), to edges 0 to 2.
     void give(P& p, const T& g) const {
-      if (p.needs(0)) p.give(0, A::float_conv2d_input_grad(w_->get(p), g, xs, options));
-      if (p.needs(1)) p.give(1, A::float_conv2d_weight_grad(x_->get(p), g, ws, options));
-      if (p.needs(2)) p.give(2, A::float_sum(g, Dims{0, 2, 3}, false));
+      if (p.needs(0)) p.give(0, input_grad_of(w_->get(p), g, xs, options));
+      if (p.needs(1)) p.give(1, weight_grad_of(x_->get(p), g, ws, options));
+      if (!p.needs(2)) return;
+      p.give(2, A::float_sum(g, xs.rank() == 4 ? Dims{0, 2, 3} : Dims{0, 2, 3, 4}, false));
     }
 
     Shape xs, ws;
-    ConvOptions options;
+    Options options;
     std::optional<SavedInput<B>> x_, w_;
   };
 

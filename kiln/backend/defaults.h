@@ -21,6 +21,7 @@
 #include "kiln/backend/defaults_optim.h"
 #include "kiln/backend/defaults_scan.h"
 #include "kiln/backend/defaults_sort.h"
+#include "kiln/backend/defaults_volume.h"
 #include "kiln/backend/defaults_window.h"
 
 namespace kiln {
@@ -39,6 +40,7 @@ struct BackendDefaults : defaults::FloatDefaults<Bk>,
                          defaults::ScanDefaults<Bk>,
                          defaults::SortDefaults<Bk>,
                          defaults::WindowDefaults<Bk>,
+                         defaults::VolumeDefaults<Bk>,
                          defaults::OptimDefaults<Bk> {};
 
 }  // namespace kiln

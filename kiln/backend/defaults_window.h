@@ -80,6 +80,17 @@ struct WindowDefaults {
     return narrow<X>(std::move(out), X::dtype(g));
   }
 
+  template <class X = Bk>
+  static FloatOf<X> float_conv_transpose2d(const FloatOf<X>& x, const FloatOf<X>& weight,
+                                           const FloatOf<X>* bias, Activation activation,
+                                           const Shape& shape, const ConvOptions& options) {
+    FloatOf<X> out = X::float_conv2d_input_grad(weight, x, shape, options);
+    if (bias != nullptr) {
+      out = X::float_add(std::move(out), X::float_reshape(*bias, Shape{1, shape[1], 1, 1}));
+    }
+    return activated<X>(std::move(out), activation);
+  }
+
   // The padding never wins: an element counts only where its index is one of the plane's. Of equal
   // elements the first stays, and NaN beats all.
   template <class X = Bk>

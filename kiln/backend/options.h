@@ -22,6 +22,22 @@ struct ConvOptions {
   int64_t groups = 1;
 };
 
+// Depth, height and width of something.
+using IntTriple = std::array<int64_t, 3>;
+
+// conv3d: the same of volumes, x [N, C, D, H, W] and weight [O, C / groups, KD, KH, KW].
+struct Conv3dOptions {
+  IntTriple stride = {1, 1, 1};
+  IntTriple padding = {0, 0, 0};
+  IntTriple dilation = {1, 1, 1};
+  int64_t groups = 1;
+
+  // Without depth.
+  ConvOptions planes() const {
+    return {{stride[1], stride[2]}, {padding[1], padding[2]}, {dilation[1], dilation[2]}, groups};
+  }
+};
+
 // max_pool2d, avg_pool2d: x [N, C, H, W] -> [N, C, OH, OW].
 struct PoolOptions {
   IntPair kernel = {2, 2};

@@ -18,6 +18,7 @@ std::string exact(bool v) { return v ? "true" : "false"; }
 std::string exact(int v) { return std::to_string(v); }
 std::string exact(int64_t v) { return std::to_string(v); }
 std::string exact(const IntPair& v) { return concat("[", v[0], ", ", v[1], "]"); }
+std::string exact(const IntTriple& v) { return concat("[", v[0], ", ", v[1], ", ", v[2], "]"); }
 
 template <class Enum>
   requires std::is_enum_v<Enum>
@@ -96,6 +97,9 @@ struct Text {
   std::string operator()(EdgeMode v) const { return named(v, kEdges); }
   std::string operator()(const ConvOptions& v) const {
     return called("conv", v.stride, v.padding, v.dilation, v.groups);
+  }
+  std::string operator()(const Conv3dOptions& v) const {
+    return called("conv3d", v.stride, v.padding, v.dilation, v.groups);
   }
   std::string operator()(const PoolOptions& v) const {
     return called("pool", v.kernel, v.stride, v.padding, v.dilation, v.ceil_mode,

@@ -26,8 +26,8 @@ using Attribute =
     std::variant<bool, int, int64_t, double, Scalar, DType, Device, Shape, Range, TensorData,
                  Distribution, RandomStream, UnaryFunction, BinaryFunction, TernaryFunction,
                  ComplexFunction, IntFunction, Activation, ScatterReduction, EdgeMode, ConvOptions,
-                 PoolOptions, GridOptions, DimMaps, CrossEntropyOptions, AttentionOptions,
-                 RecurrenceOptions, OptimizerStep, AdamW8bitStep, QuantScheme>;
+                 Conv3dOptions, PoolOptions, GridOptions, DimMaps, CrossEntropyOptions,
+                 AttentionOptions, RecurrenceOptions, OptimizerStep, AdamW8bitStep, QuantScheme>;
 
 // "true", "[2, 3]", "float32", "erf(1, 0)": for people to read.
 std::string to_string(const Attribute& attribute);

@@ -57,13 +57,20 @@ int64_t flops_of(const Graph& graph, const Node& node) {
       return (2 * shape_of(graph, node, 0).back() + 1) * out;
     case kRow_float_conv2d:
     case kRow_float_conv2d_activation:
+    case kRow_float_conv3d:
       return 2 * out *
              (numel_of(graph, node, 1) / std::max<int64_t>(1, shape_of(graph, node, 1)[0]));
-    case kRow_float_conv2d_input_grad: {  // of the weight and the output's gradient
+    case kRow_float_conv_transpose2d: {
+      const Shape& weight = shape_of(graph, node, 1);
+      return 2 * numel_of(graph, node, 0) * (weight.numel() / std::max<int64_t>(1, weight[0]));
+    }
+    case kRow_float_conv2d_input_grad:
+    case kRow_float_conv3d_input_grad: {  // of the weight and the output's gradient
       const Shape& weight = shape_of(graph, node, 0);
       return 2 * numel_of(graph, node, 1) * (weight.numel() / std::max<int64_t>(1, weight[0]));
     }
-    case kRow_float_conv2d_weight_grad: {
+    case kRow_float_conv2d_weight_grad:
+    case kRow_float_conv3d_weight_grad: {
       const Shape& weight = graph[node.results[0]].shape;
       return 2 * numel_of(graph, node, 1) * (weight.numel() / std::max<int64_t>(1, weight[0]));
     }

@@ -476,6 +476,32 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
   out.push_back({"float_conv2d_weight_grad", {image, g}, [plain](const V& x) {
                    return A::float_conv2d_weight_grad(x[0], x[1], Shape{3, 2, 3, 2}, plain);
                  }});
+  const TensorData to_enlarge = uniform({2, 3, 3, 3}, -1, 1, 7);
+  for (const kiln::Activation activation : {none, relu, sigmoid}) {
+    out.push_back({"float_conv_transpose2d",
+                   {to_enlarge, w, uniform({2}, -1, 1, 8)},
+                   [plain, activation](const V& x) {
+                     return A::float_conv_transpose2d(x[0], x[1], &x[2], activation,
+                                                      Shape{2, 2, 5, 4}, plain);
+                   }});
+  }
+  const TensorData volume = uniform({1, 2, 4, 3, 3}, -1, 1, 27);
+  const TensorData cubes = uniform({3, 2, 2, 2, 2}, -1, 1, 28);
+  const TensorData from_volume = uniform({1, 3, 2, 3, 2}, -1, 1, 29);
+  const kiln::Conv3dOptions alone{{1, 2, 1}, {1, 1, 0}, {1, 1, 1}, 2};
+  const kiln::Conv3dOptions spread{{2, 1, 1}, {1, 1, 0}, {2, 2, 1}, 1};
+  out.push_back({"float_conv3d", {volume, cubes, uniform({3}, -1, 1, 4)}, [spread](const V& x) {
+                   return A::float_conv3d(x[0], x[1], &x[2], spread);
+                 }});
+  out.push_back({"float_conv3d",
+                 {volume, uniform({4, 1, 2, 2, 2}, -1, 1, 30)},
+                 [alone](const V& x) { return A::float_conv3d(x[0], x[1], nullptr, alone); }});
+  out.push_back({"float_conv3d_input_grad", {cubes, from_volume}, [spread](const V& x) {
+                   return A::float_conv3d_input_grad(x[0], x[1], Shape{1, 2, 4, 3, 3}, spread);
+                 }});
+  out.push_back({"float_conv3d_weight_grad", {volume, from_volume}, [spread](const V& x) {
+                   return A::float_conv3d_weight_grad(x[0], x[1], Shape{3, 2, 2, 2, 2}, spread);
+                 }});
   kiln::PoolOptions pool;
   pool.kernel = {3, 2};
   pool.stride = {2, 1};
@@ -529,8 +555,8 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
            return A::float_cross_entropy(x[0], target, options).first;
          }});
   }
-  const auto classes = B::int_from_data(
-      TensorData(std::vector<int64_t>{2, 0, -100, 4, 3, 1}, Shape{2, 3}), device);
+  const auto classes =
+      B::int_from_data(TensorData(std::vector<int64_t>{2, 0, -100, 4, 3, 1}, Shape{2, 3}), device);
   out.push_back({"float_nll_loss", {uniform({2, 5, 3}, -2, 2, 22)}, [classes](const V& x) {
                    return A::float_nll_loss(x[0], classes, nullptr, -100);
                  }});
@@ -538,7 +564,8 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
                  {uniform({2, 5, 3}, -2, 2, 23), uniform({5}, 0.5, 1.5, 24)},
                  [classes](const V& x) { return A::float_nll_loss(x[0], classes, &x[1], -100); }});
   out.push_back({"float_nll_loss_backward",
-                 {uniform({2, 3}, -2, 2, 25), uniform({5}, 0.5, 1.5, 26)}, [classes](const V& x) {
+                 {uniform({2, 3}, -2, 2, 25), uniform({5}, 0.5, 1.5, 26)},
+                 [classes](const V& x) {
                    return A::float_nll_loss_backward(x[0], classes, &x[1], 5, -100);
                  }});
   const auto bias_of_scores = B::float_from_data(uniform({3, 4}, -1, 1, 21), device);

@@ -260,20 +260,20 @@ CONV = [[2, 2], [1, 1], [1, 1], 1]  # stride, padding, dilation, groups
 @pytest.mark.parametrize(
     ("argument", "value", "words"),
     [
-        (2, [2, 3, 10, 9], None),  # also a size whose convolution has that many pixels
-        (2, [2, 3, 11, 8], "size that the convolution gives"),
-        (2, [2, 4, 10, 8], "options that fit the weight"),
-        (2, [2, 3, 8], "four dims"),
-        (2, [1 << 40, 3, 1 << 40, 8], "2.48 elements"),
-        (2, [2, 3, -1, 8], "no negative size"),
-        (3, [[0, 2], [1, 1], [1, 1], 1], "options that fit"),
-        (3, [[2, 2], [1, 1], [1, 1], 0], "options that fit"),
-        (3, [[2, 2], [1, 1], [1, 1], 2], "options that fit"),
-        (3, [[1, 2], [1, 1], [1, 1], 1], "size that the convolution gives"),
-        (3, [[2, 2], [1, 1], [1 << 29, 1], 1], "no larger than the padded image"),
-        (3, [[2, 2], [-1, 1], [1, 1], 1], "options that fit"),
-        (3, [[2, 2], [1, 1], [1, 1]], "list of 4"),
-        (0, 0, "size that the convolution gives|options that fit"),
+        (4, [2, 3, 10, 9], None),  # also a size whose convolution has that many pixels
+        (4, [2, 3, 11, 8], "size that the convolution gives"),
+        (4, [2, 4, 10, 8], "options that fit the weight"),
+        (4, [2, 3, 8], "four dims"),
+        (4, [1 << 40, 3, 1 << 40, 8], "2.48 elements"),
+        (4, [2, 3, -1, 8], "no negative size"),
+        (5, [[0, 2], [1, 1], [1, 1], 1], "options that fit"),
+        (5, [[2, 2], [1, 1], [1, 1], 0], "options that fit"),
+        (5, [[2, 2], [1, 1], [1, 1], 2], "options that fit"),
+        (5, [[1, 2], [1, 1], [1, 1], 1], "size that the convolution gives"),
+        (5, [[2, 2], [1, 1], [1 << 29, 1], 1], "no larger than the padded image"),
+        (5, [[2, 2], [-1, 1], [1, 1], 1], "options that fit"),
+        (5, [[2, 2], [1, 1], [1, 1]], "list of 4"),
+        (1, 0, "size that the convolution gives|options that fit"),
     ],
 )
 def test_a_bad_transposed_convolution(argument, value, words, tmp_path):
@@ -281,13 +281,13 @@ def test_a_bad_transposed_convolution(argument, value, words, tmp_path):
     path = tmp_path / "good.kiln"
     graph = kiln.capture(layer, x)
     graph.save(path)
-    assert "float_conv2d_input_grad" in str(graph)
-    bad = edited(path, "float_conv2d_input_grad", argument, value)
+    assert "float_conv_transpose2d" in str(graph)
+    bad = edited(path, "float_conv_transpose2d", argument, value)
     if words is None:
         with pytest.raises(kiln.errors.IoError):  # what reads the result does not fit
             kiln.load_graph(bad)
         return
-    with pytest.raises(kiln.errors.IoError, match=rf"\(float_conv2d_input_grad\).*({words})"):
+    with pytest.raises(kiln.errors.IoError, match=rf"\(float_conv_transpose2d\).*({words})"):
         kiln.load_graph(bad)
 
 

@@ -28,11 +28,11 @@ struct Here {};    // the device under test
 
 using Argument =
     std::variant<Operand, OperandList, HostData, Absent, Here, Shape, Scalar, DType, Range,
-                 Distribution, RandomStream, ConvOptions, PoolOptions, CrossEntropyOptions,
-                 AttentionOptions, RecurrenceOptions, OptimizerStep, AdamW8bitStep, QuantScheme,
-                 UnaryFunction, BinaryFunction, TernaryFunction, IntFunction, ComplexFunction,
-                 GridOptions, DimMaps, EdgeMode, ScatterReduction, Activation, bool, int, int64_t,
-                 double>;
+                 Distribution, RandomStream, ConvOptions, Conv3dOptions, PoolOptions,
+                 CrossEntropyOptions, AttentionOptions, RecurrenceOptions, OptimizerStep,
+                 AdamW8bitStep, QuantScheme, UnaryFunction, BinaryFunction, TernaryFunction,
+                 IntFunction, ComplexFunction, GridOptions, DimMaps, EdgeMode, ScatterReduction,
+                 Activation, bool, int, int64_t, double>;
 
 // Both in units of the result's rounding error (2^-23 for f32): |got - want| <= absolute + relative
 // |want|.

@@ -93,6 +93,10 @@ struct Describe {
   static std::string operand(const Operand& x) {
     return concat(x.data.dtype(), " ", x.data.shape());
   }
+  static std::string of_convolution(const auto& x) {
+    return concat("stride ", Shape(x.stride), " padding ", Shape(x.padding), " dilation ",
+                  Shape(x.dilation), " groups ", x.groups);
+  }
   std::string operator()(const Operand& x) const { return operand(x); }
   std::string operator()(const OperandList& xs) const {
     std::string out = "{";
@@ -109,10 +113,8 @@ struct Describe {
   std::string operator()(int x) const { return concat(x); }
   std::string operator()(int64_t x) const { return concat(x); }
   std::string operator()(double x) const { return concat(x); }
-  std::string operator()(const ConvOptions& x) const {
-    return concat("stride ", Shape(x.stride), " padding ", Shape(x.padding), " dilation ",
-                  Shape(x.dilation), " groups ", x.groups);
-  }
+  std::string operator()(const ConvOptions& x) const { return of_convolution(x); }
+  std::string operator()(const Conv3dOptions& x) const { return of_convolution(x); }
   std::string operator()(const PoolOptions& x) const {
     return concat("kernel ", Shape(x.kernel), " stride ", Shape(x.stride), " padding ",
                   Shape(x.padding), " dilation ", Shape(x.dilation), x.ceil_mode ? " ceil" : "",

@@ -138,10 +138,72 @@ void add_convolution(CaseList& list, DType dtype) {
           {list.uniform(x, dtype), list.uniform(weight, dtype), bias, residual, activation, o},
           terms + 8);
     }
+    const double met = terms * static_cast<double>(weight[0]) / static_cast<double>(weight[1]);
     add("float_conv2d_input_grad", {list.uniform(weight, dtype), list.uniform(out, dtype), x, o},
-        terms * static_cast<double>(weight[0]) / static_cast<double>(weight[1]));
+        met);
+    for (const Activation activation : {none, relu, gelu, sigmoid}) {
+      const bool bare = activation == gelu;
+      add("float_conv_transpose2d",
+          {list.uniform(out, dtype), list.uniform(weight, dtype),
+           bare ? Argument(Absent()) : Argument(list.uniform(Shape{x[1]}, dtype)), activation, x,
+           o},
+          met + 8);
+    }
     add("float_conv2d_weight_grad", {list.uniform(x, dtype), list.uniform(out, dtype), weight, o},
         positions);
+  }
+}
+
+void add_volume_convolution(CaseList& list, DType dtype) {
+  struct Form {
+    Shape x, weight;
+    Conv3dOptions options;
+  };
+  std::vector<Form> forms = {
+      {{1, 1, 1, 1, 1}, {1, 1, 1, 1, 1}, {}},
+      {{2, 3, 4, 5, 6}, {4, 3, 2, 3, 2}, {}},
+      {{2, 3, 2, 4, 3}, {4, 3, 1, 1, 1}, {}},
+      {{2, 3, 2, 4, 3}, {4, 3, 1, 1, 1}, {.stride = {2, 1, 2}}},
+      {{2, 3, 2, 4, 5}, {4, 3, 1, 3, 3}, {.padding = {0, 1, 1}}},
+      {{1, 2, 5, 4, 4}, {3, 2, 3, 3, 3}, {.padding = {1, 1, 1}}},
+      {{1, 2, 5, 4, 4}, {3, 2, 3, 3, 3}, {.stride = {2, 1, 2}, .padding = {2, 1, 0}}},
+      {{1, 2, 7, 5, 6},
+       {4, 2, 3, 2, 2},
+       {.stride = {1, 2, 1}, .padding = {3, 0, 1}, .dilation = {3, 1, 2}}},
+      {{1, 2, 5, 4, 4}, {3, 2, 2, 1, 1}, {.dilation = {2, 1, 1}}},
+      {{1, 4, 3, 4, 5}, {6, 2, 2, 3, 3}, {.padding = {1, 1, 1}, .groups = 2}},
+      {{2, 3, 4, 4, 3}, {6, 1, 3, 2, 3}, {.stride = {1, 2, 1}, .padding = {1, 0, 1}, .groups = 3}},
+      {{1, 2, 6, 3, 3},
+       {2, 1, 2, 3, 3},
+       {.stride = {2, 1, 1}, .padding = {1, 1, 1}, .dilation = {3, 1, 1}, .groups = 2}},
+      {{1, 2, 3, 3, 3}, {2, 2, 3, 3, 3}, {}},
+      {{0, 3, 3, 3, 3}, {4, 3, 2, 2, 2}, {}},
+  };
+  if (dtype == f32 || dtype == f64) {
+    forms.push_back({{2, 3, 6, 12, 19}, {8, 3, 3, 3, 3}, {.padding = {1, 1, 1}}});
+    forms.push_back({{1, 16, 5, 9, 17}, {20, 16, 3, 3, 3}, {.padding = {1, 1, 1}}});
+    forms.push_back(
+        {{1, 4, 6, 20, 20}, {8, 4, 3, 5, 5}, {.stride = {1, 2, 2}, .padding = {1, 2, 2}}});
+  }
+  for (const auto& [x, weight, o] : forms) {
+    Shape out = {x[0], weight[0]};
+    for (size_t i = 0; i < 3; ++i) {
+      const int d = static_cast<int>(i) + 2;
+      out.push_back(conv_output_size(x[d], weight[d], o.stride[i], o.padding[i], o.dilation[i]));
+    }
+    const double terms = static_cast<double>(weight[1] * weight[2] * weight[3] * weight[4]);
+    const auto add = [&](const char* op, std::vector<Argument> arguments, double absolute) {
+      list.add(op, std::move(arguments), {8, 8 + absolute}).elementwise = false;
+    };
+    add("float_conv3d", {list.uniform(x, dtype), list.uniform(weight, dtype), Absent(), o}, terms);
+    add("float_conv3d",
+        {list.uniform(x, dtype), list.uniform(weight, dtype), list.uniform(Shape{weight[0]}, dtype),
+         o},
+        terms);
+    add("float_conv3d_input_grad", {list.uniform(weight, dtype), list.uniform(out, dtype), x, o},
+        terms * static_cast<double>(weight[0]) / static_cast<double>(weight[1]));
+    add("float_conv3d_weight_grad", {list.uniform(x, dtype), list.uniform(out, dtype), weight, o},
+        static_cast<double>(x[0] * out[2] * out[3] * out[4]));
   }
 }
 
@@ -243,6 +305,7 @@ std::vector<Case> large_cases() {
 void add_window_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     add_convolution(list, dtype);
+    add_volume_convolution(list, dtype);
     add_pooling(list, dtype);
   }
 }

@@ -145,15 +145,15 @@ void add_nll_loss(CaseList& list, DType dtype) {
     }
   }
   const Operand odd = values({kInf, 1, kNan, 2, -kInf, 3}, {3, 2, 1}, dtype);
-  list.add("float_nll_loss",
-           {odd, int_values({0, -1, 0}, {3, 1}), Argument(Absent()), int64_t{-1}}, {2, 0})
+  list.add("float_nll_loss", {odd, int_values({0, -1, 0}, {3, 1}), Argument(Absent()), int64_t{-1}},
+           {2, 0})
       .elementwise = false;
   for (const int64_t target : {3, -1}) {  // IndexError
     const Operand classes = int_values({0, target}, {2, 1});
     list.add("float_nll_loss",
              {list.uniform({2, 3, 1}, dtype), classes, Argument(Absent()), int64_t{-100}});
-    list.add("float_nll_loss_backward", {list.uniform({2, 1}, dtype), classes, Argument(Absent()),
-                                         int64_t{3}, int64_t{-100}});
+    list.add("float_nll_loss_backward",
+             {list.uniform({2, 1}, dtype), classes, Argument(Absent()), int64_t{3}, int64_t{-100}});
   }
 }
 

@@ -21,6 +21,7 @@ Shape linear(Shape x, int64_t out);
 
 // Windows over planes (infer_windows.cpp).
 Shape conv2d(const Shape& x, const Shape& weight, const ConvOptions& options);
+Shape conv3d(const Shape& x, const Shape& weight, const Conv3dOptions& options);
 Shape pool2d(const Shape& x, const PoolOptions& options);
 // With `sign` times so many elements more in each dim; with mapped dims.
 Shape padded(Shape x, const Shape& before, const Shape& behind, int64_t sign);

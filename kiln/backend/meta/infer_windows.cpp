@@ -2,14 +2,26 @@
 
 namespace kiln::infer {
 
-Shape conv2d(const Shape& x, const Shape& weight, const ConvOptions& options) {
+namespace {
+
+template <class Options>
+Shape convolved(const Shape& x, const Shape& weight, const Options& options) {
   Shape out{x[0], weight[0]};
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < options.stride.size(); ++i) {
     const int d = static_cast<int>(i) + 2;
     out.push_back(conv_output_size(x[d], weight[d], options.stride[i], options.padding[i],
                                    options.dilation[i]));
   }
   return out;
+}
+
+}  // namespace
+
+Shape conv2d(const Shape& x, const Shape& weight, const ConvOptions& options) {
+  return convolved(x, weight, options);
+}
+Shape conv3d(const Shape& x, const Shape& weight, const Conv3dOptions& options) {
+  return convolved(x, weight, options);
 }
 
 Shape pool2d(const Shape& x, const PoolOptions& options) {

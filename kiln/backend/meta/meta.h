@@ -283,6 +283,18 @@ struct Rows : Base {
   static M float_conv2d_weight_grad(T, T g, const Shape& weight, const ConvOptions&) {
     return of_shape(g, weight);
   }
+  static M float_conv_transpose2d(T x, T, OptT, Activation, const Shape& out, const ConvOptions&) {
+    return of_shape(x, out);
+  }
+  static M float_conv3d(T x, T weight, OptT, const Conv3dOptions& options) {
+    return of_shape(x, infer::conv3d(x->shape(), weight->shape(), options));
+  }
+  static M float_conv3d_input_grad(T, T g, const Shape& x, const Conv3dOptions&) {
+    return of_shape(g, x);
+  }
+  static M float_conv3d_weight_grad(T, T g, const Shape& weight, const Conv3dOptions&) {
+    return of_shape(g, weight);
+  }
   static std::pair<M, M> float_max_pool2d(T x, const PoolOptions& options) {
     const Shape out = infer::pool2d(x->shape(), options);
     return {of_shape(x, out), of_shape(x, out, DType::i64)};
@@ -382,9 +394,7 @@ struct Rows : Base {
   static M float_cross_entropy_backward(T, T logits, T, T, const CrossEntropyOptions&) {
     return like(logits);
   }
-  static M float_nll_loss(T x, T classes, OptT, int64_t) {
-    return of_shape(x, classes->shape());
-  }
+  static M float_nll_loss(T x, T classes, OptT, int64_t) { return of_shape(x, classes->shape()); }
   static M float_nll_loss_backward(T g, T classes, OptT, int64_t count, int64_t) {
     return of_shape(g, {classes->shape()[0], count, classes->shape()[1]});
   }

@@ -35,30 +35,74 @@ void for_each_product(const Shape& x, const Shape& weight, const Shape& out, con
   });
 }
 
-Shape output_shape(const Shape& in, const Shape& kernel, const ConvOptions& options) {
-  const auto size = [&](int i) {
-    return conv_output_size(in[2 + i], kernel[2 + i], options.stride[static_cast<size_t>(i)],
-                            options.padding[static_cast<size_t>(i)],
-                            options.dilation[static_cast<size_t>(i)]);
-  };
-  return {in[0], kernel[0], size(0), size(1)};
+// The same of volumes.
+template <class Fn>
+void for_each_product(const Shape& x, const Shape& weight, const Shape& out, const Conv3dOptions& o,
+                      Fn&& fn) {
+  const int64_t group_out = weight[0] / o.groups;
+  reference::for_each_index(out, [&](const Shape& at) {
+    reference::for_each_index(
+        Shape{weight[1], weight[2], weight[3], weight[4]}, [&](const Shape& tap) {
+          Shape from = {at[0], at[1] / group_out * weight[1] + tap[0], 0, 0, 0};
+          for (int i = 0; i < 3; ++i) {
+            const auto k = static_cast<size_t>(i);
+            from[i + 2] = at[i + 2] * o.stride[k] - o.padding[k] + tap[i + 1] * o.dilation[k];
+            if (from[i + 2] < 0 || from[i + 2] >= x[i + 2]) return;
+          }
+          fn(position(x, from), position(weight, {at[1], tap[0], tap[1], tap[2], tap[3]}),
+             position(out, at));
+        });
+  });
 }
 
+template <class Options>
+Shape output_shape(const Shape& in, const Shape& kernel, const Options& options) {
+  Shape out = {in[0], kernel[0]};
+  for (size_t i = 0; i < options.stride.size(); ++i) {
+    const int d = static_cast<int>(i) + 2;
+    out.push_back(conv_output_size(in[d], kernel[d], options.stride[i], options.padding[i],
+                                   options.dilation[i]));
+  }
+  return out;
+}
+
+template <class Options>
 std::vector<double> convolved(Tensor x, Tensor weight, const HostHandle* bias,
-                              const ConvOptions& options) {
+                              const Options& options) {
   const Shape& kernel = weight->shape();
   const Shape shape = output_shape(x->shape(), kernel, options);
   const std::vector<double> inputs = read<double>(x);
   const std::vector<double> weights = read<double>(weight);
   std::vector<double> out(static_cast<size_t>(shape.numel()), 0.0);
   if (bias != nullptr) {
-    out = read<double>(
-        host::view(*bias, {kernel[0], 1, 1}, {(*bias)->strides()[0], 0, 0}, (*bias)->offset()),
-        shape);
+    const std::vector<double> added = read<double>(*bias);
+    const size_t plane = out.size() / std::max<size_t>(1, added.size()) /
+                         static_cast<size_t>(std::max<int64_t>(1, shape[0]));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = added[i / plane % added.size()];
   }
   for_each_product(x->shape(), kernel, shape, options,
                    [&](size_t i, size_t w, size_t o) { out[o] += inputs[i] * weights[w]; });
   return out;
+}
+
+template <class Options>
+HostHandle input_grad(Tensor weight, Tensor g, const Shape& x_shape, const Options& options) {
+  const std::vector<double> weights = read<double>(weight);
+  const std::vector<double> grads = read<double>(g);
+  std::vector<double> out(static_cast<size_t>(x_shape.numel()), 0.0);
+  for_each_product(x_shape, weight->shape(), g->shape(), options,
+                   [&](size_t i, size_t w, size_t o) { out[i] += grads[o] * weights[w]; });
+  return make(x_shape, g->dtype(), g->device(), out);
+}
+
+template <class Options>
+HostHandle weight_grad(Tensor x, Tensor g, const Shape& weight_shape, const Options& options) {
+  const std::vector<double> inputs = read<double>(x);
+  const std::vector<double> grads = read<double>(g);
+  std::vector<double> out(static_cast<size_t>(weight_shape.numel()), 0.0);
+  for_each_product(x->shape(), weight_shape, g->shape(), options,
+                   [&](size_t i, size_t w, size_t o) { out[w] += grads[o] * inputs[i]; });
+  return make(weight_shape, g->dtype(), g->device(), out);
 }
 
 }  // namespace
@@ -84,22 +128,42 @@ HostHandle Ops::float_conv2d_activation(Tensor x, Tensor weight, const HostHandl
 
 HostHandle Ops::float_conv2d_input_grad(Tensor weight, Tensor g, const Shape& x_shape,
                                         const ConvOptions& options) {
-  const std::vector<double> weights = read<double>(weight);
-  const std::vector<double> grads = read<double>(g);
-  std::vector<double> out(static_cast<size_t>(x_shape.numel()), 0.0);
-  for_each_product(x_shape, weight->shape(), g->shape(), options,
-                   [&](size_t i, size_t w, size_t o) { out[i] += grads[o] * weights[w]; });
-  return make(x_shape, g->dtype(), g->device(), out);
+  return input_grad(weight, g, x_shape, options);
 }
-
 HostHandle Ops::float_conv2d_weight_grad(Tensor x, Tensor g, const Shape& weight_shape,
                                          const ConvOptions& options) {
-  const std::vector<double> inputs = read<double>(x);
-  const std::vector<double> grads = read<double>(g);
-  std::vector<double> out(static_cast<size_t>(weight_shape.numel()), 0.0);
-  for_each_product(x->shape(), weight_shape, g->shape(), options,
-                   [&](size_t i, size_t w, size_t o) { out[w] += grads[o] * inputs[i]; });
-  return make(weight_shape, g->dtype(), g->device(), out);
+  return weight_grad(x, g, weight_shape, options);
+}
+
+HostHandle Ops::float_conv_transpose2d(Tensor x, Tensor weight, const HostHandle* bias,
+                                       Activation activation, const Shape& shape,
+                                       const ConvOptions& options) {
+  const std::vector<double> biases = bias == nullptr
+                                         ? std::vector<double>(static_cast<size_t>(shape[1]), 0.0)
+                                         : read<double>(*bias);
+  const std::vector<double> weights = read<double>(weight), inputs = read<double>(x);
+  std::vector<double> out(static_cast<size_t>(shape.numel()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = biases[i / static_cast<size_t>(shape[2] * shape[3]) % biases.size()];
+  }
+  for_each_product(shape, weight->shape(), x->shape(), options,
+                   [&](size_t i, size_t w, size_t o) { out[i] += inputs[o] * weights[w]; });
+  for (double& y : out) y = reference::activated(y, activation);
+  return make(shape, x->dtype(), x->device(), out);
+}
+
+HostHandle Ops::float_conv3d(Tensor x, Tensor weight, const HostHandle* bias,
+                             const Conv3dOptions& options) {
+  const Shape shape = output_shape(x->shape(), weight->shape(), options);
+  return make(shape, x->dtype(), x->device(), convolved(x, weight, bias, options));
+}
+HostHandle Ops::float_conv3d_input_grad(Tensor weight, Tensor g, const Shape& x_shape,
+                                        const Conv3dOptions& options) {
+  return input_grad(weight, g, x_shape, options);
+}
+HostHandle Ops::float_conv3d_weight_grad(Tensor x, Tensor g, const Shape& weight_shape,
+                                         const Conv3dOptions& options) {
+  return weight_grad(x, g, weight_shape, options);
 }
 
 }  // namespace kiln

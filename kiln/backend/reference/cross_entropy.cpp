@@ -1,4 +1,4 @@
-// Softmax cross-entropy of rows of logits against class indices.
+// Softmax cross-entropy of rows of logits against class indices, and the negative log-likelihood.
 #include <algorithm>
 #include <cmath>
 
@@ -14,10 +14,11 @@ using reference::Tensor;
 namespace {
 
 // The class that row `r` asks for.
-size_t checked_class(int64_t target, size_t row, int64_t classes) {
+size_t checked_class(int64_t target, size_t row, int64_t classes,
+                     const char* op = "cross_entropy") {
   if (target < 0 || target >= classes) {
-    throw_error<IndexError>("cross_entropy: class index out of range; got ", target, " in row ",
-                            row, "; expected 0 to ", classes - 1);
+    throw_error<IndexError>(op, ": class index out of range; got ", target, " in row ", row,
+                            "; expected 0 to ", classes - 1);
   }
   return static_cast<size_t>(target);
 }
@@ -77,6 +78,45 @@ HostHandle Ops::float_cross_entropy_backward(Tensor g, Tensor logits, Tensor tar
     }
   }
   return make(logits->shape(), logits->dtype(), logits->device(), rows.values);
+}
+
+HostHandle Ops::float_nll_loss(Tensor x, Tensor classes, const HostHandle* weight,
+                               int64_t ignored) {
+  const Shape& shape = x->shape();
+  const std::vector<double> values = read<double>(x);
+  const std::vector<int64_t> wanted = read<int64_t>(classes);
+  const std::vector<double> weights = weight == nullptr
+                                          ? std::vector<double>(static_cast<size_t>(shape[1]), 1.0)
+                                          : read<double>(*weight);
+  std::vector<double> out(wanted.size(), 0.0);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (wanted[i] == ignored) continue;
+    const size_t y = checked_class(wanted[i], i, shape[1], "nll_loss");
+    const auto places = static_cast<size_t>(shape[2]);
+    const size_t example = i / places, place = i % places;
+    out[i] = -weights[y] * values[(example * static_cast<size_t>(shape[1]) + y) * places + place];
+  }
+  return make(classes->shape(), x->dtype(), x->device(), out);
+}
+
+HostHandle Ops::float_nll_loss_backward(Tensor g, Tensor classes, const HostHandle* weight,
+                                        int64_t count, int64_t ignored) {
+  const Shape& shape = g->shape();
+  const std::vector<double> grads = read<double>(g);
+  const std::vector<int64_t> wanted = read<int64_t>(classes);
+  const std::vector<double> weights = weight == nullptr
+                                          ? std::vector<double>(static_cast<size_t>(count), 1.0)
+                                          : read<double>(*weight);
+  const Shape to{shape[0], count, shape[1]};
+  std::vector<double> out(static_cast<size_t>(to.numel()), 0.0);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (wanted[i] == ignored) continue;
+    const size_t y = checked_class(wanted[i], i, count, "nll_loss");
+    const auto places = static_cast<size_t>(shape[1]);
+    const size_t example = i / places, place = i % places;
+    out[(example * static_cast<size_t>(count) + y) * places + place] = -weights[y] * grads[i];
+  }
+  return make(to, g->dtype(), g->device(), out);
 }
 
 }  // namespace kiln

@@ -82,7 +82,12 @@ Json write(const Shape& v) {
   for (const int64_t d : v) out.emplace_back(d);
   return out;
 }
-Json write(const IntPair& v) { return Json::Array{Json(v[0]), Json(v[1])}; }
+template <size_t n>
+Json write(const std::array<int64_t, n>& v) {
+  Json::Array out;
+  for (const int64_t x : v) out.emplace_back(x);
+  return out;
+}
 
 void read(const Json& json, bool& v) {
   const bool* found = json.as<bool>();
@@ -137,10 +142,13 @@ void read(const Json& json, DType& v) {
   }
 }
 void read(const Json& json, Shape& v) { v = shape_of(json); }
-void read(const Json& json, IntPair& v) {
+template <size_t n>
+void read(const Json& json, std::array<int64_t, n>& v) {
   const auto* items = json.as<Json::Array>();
-  if (items == nullptr || items->size() != 2) refuse(json, "two integers");
-  v = {integer_of((*items)[0]), integer_of((*items)[1])};
+  if (items == nullptr || items->size() != n) {
+    refuse(json, n == 2 ? "two integers" : "three integers");
+  }
+  for (size_t i = 0; i < n; ++i) v[i] = integer_of((*items)[i]);
 }
 void read(const Json& json, std::vector<int64_t>& v) {
   const auto* items = json.as<Json::Array>();
@@ -182,7 +190,7 @@ void each_part(F&& f, auto& v) {
     f(v.type, v.a, v.b, v.c);
   } else if constexpr (std::is_same_v<T, TernaryFunction>) {
     f(v.type, v.value, v.divisor);
-  } else if constexpr (std::is_same_v<T, ConvOptions>) {
+  } else if constexpr (std::is_same_v<T, ConvOptions> || std::is_same_v<T, Conv3dOptions>) {
     f(v.stride, v.padding, v.dilation, v.groups);
   } else if constexpr (std::is_same_v<T, PoolOptions>) {
     f(v.kernel, v.stride, v.padding, v.dilation, v.ceil_mode, v.count_include_pad);
@@ -201,9 +209,10 @@ template <class T>
 constexpr bool has_parts =
     std::is_same_v<T, Range> || std::is_same_v<T, UnaryFunction> ||
     std::is_same_v<T, BinaryFunction> || std::is_same_v<T, TernaryFunction> ||
-    std::is_same_v<T, ConvOptions> || std::is_same_v<T, PoolOptions> ||
-    std::is_same_v<T, GridOptions> || std::is_same_v<T, CrossEntropyOptions> ||
-    std::is_same_v<T, AttentionOptions> || std::is_same_v<T, QuantScheme>;
+    std::is_same_v<T, ConvOptions> || std::is_same_v<T, Conv3dOptions> ||
+    std::is_same_v<T, PoolOptions> || std::is_same_v<T, GridOptions> ||
+    std::is_same_v<T, CrossEntropyOptions> || std::is_same_v<T, AttentionOptions> ||
+    std::is_same_v<T, QuantScheme>;
 
 Json write(const Scalar& v) {
   if (v.is_bool()) return v.to_bool();

@@ -30,6 +30,17 @@ void check_conv2d_weight(const RowCheck& row) {
   row.require_shape(1, out, "a tensor of the size that the convolution gives");
 }
 
+void check_conv3d_input(const RowCheck& row) {
+  row.require_same_dtype(0, 1);
+  const Shape out = conv3d_shape(row, row.get<Shape>(2), row.shape(0), row.get<Conv3dOptions>(3));
+  row.require_shape(1, out, "a tensor of the size that the convolution gives");
+}
+void check_conv3d_weight(const RowCheck& row) {
+  row.require_same_dtype(0, 1);
+  const Shape out = conv3d_shape(row, row.shape(0), row.get<Shape>(2), row.get<Conv3dOptions>(3));
+  row.require_shape(1, out, "a tensor of the size that the convolution gives");
+}
+
 // Which elements were the largest stands in a tensor: the row looks at it.
 void check_max_pool(const RowCheck& row) {
   const Shape &g = row.shape(0), &x = row.get<Shape>(2);
@@ -148,6 +159,8 @@ void check_attention(const RowCheck& row) {
 constexpr Rule kRules[] = {
     {kRow_float_conv2d_input_grad, check_conv2d_input},
     {kRow_float_conv2d_weight_grad, check_conv2d_weight},
+    {kRow_float_conv3d_input_grad, check_conv3d_input},
+    {kRow_float_conv3d_weight_grad, check_conv3d_weight},
     {kRow_float_relu_backward, check_two},
     {kRow_float_sigmoid_backward, check_two},
     {kRow_float_tanh_backward, check_two},

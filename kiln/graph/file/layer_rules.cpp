@@ -47,6 +47,20 @@ void check_conv2d_activation(const RowCheck& row) {
   row.require_optional(3, conv2d_shape(row, 5), "a residual in the shape of the result");
 }
 
+// (x, weight, bias, activation, shape of the result, options).
+void check_conv_transpose2d(const RowCheck& row) {
+  row.require_same_dtype(0, 1);
+  const Shape& out = row.get<Shape>(4);
+  const Shape given = conv2d_shape(row, out, row.shape(1), row.get<ConvOptions>(5));
+  row.require_shape(0, given, "a tensor of the size that the convolution gives");
+  row.require_optional(2, {out[1]}, "a bias for each channel");
+}
+void check_conv3d(const RowCheck& row) {
+  row.require_same_dtype(0, 1);
+  row.require_optional(2, {row.rank(1) > 0 ? row.shape(1)[0] : 0}, "a bias for each channel");
+  conv3d_shape(row, row.shape(0), row.shape(1), row.get<Conv3dOptions>(3));
+}
+
 void check_max_pool(const RowCheck& row) {
   pool2d_shape(row, row.shape(0), row.get<PoolOptions>(1), true);
 }
@@ -166,6 +180,8 @@ constexpr Rule kRules[] = {
     {kRow_float_linear_activation, check_linear_activation},
     {kRow_float_conv2d, check_conv2d},
     {kRow_float_conv2d_activation, check_conv2d_activation},
+    {kRow_float_conv_transpose2d, check_conv_transpose2d},
+    {kRow_float_conv3d, check_conv3d},
     {kRow_float_max_pool2d, check_max_pool},
     {kRow_float_avg_pool2d, check_avg_pool},
     {kRow_float_window_argmax, check_window_argmax},

@@ -1,35 +1,49 @@
 #include "kiln/graph/file/layer_shapes.h"
 
+#include <algorithm>
+
 namespace kiln::graph {
 
 namespace {
 
-bool all_within(const IntPair& v, int64_t low) {
-  return v[0] >= low && v[1] >= low && v[0] <= kMostOption && v[1] <= kMostOption;
+template <size_t n>
+bool all_within(const std::array<int64_t, n>& v, int64_t low) {
+  return std::ranges::all_of(v, [&](int64_t x) { return x >= low && x <= kMostOption; });
+}
+
+template <class Options>
+Shape conv_shape(const RowCheck& row, const Shape& x, const Shape& w, const Options& o) {
+  checked_numel(x);
+  checked_numel(w);
+  const int rank = static_cast<int>(o.stride.size()) + 2;
+  row.require(x.rank() == rank && w.rank() == rank,
+              rank == 4 ? "[N, C, H, W] and a weight of four dims"
+                        : "[N, C, D, H, W] and a weight of five dims");
+  bool fits = all_within(o.stride, 1) && all_within(o.padding, 0) && all_within(o.dilation, 1) &&
+              o.groups >= 1 && x[1] % o.groups == 0 && w[0] % o.groups == 0 &&
+              x[1] / o.groups == w[1];
+  for (int d = 2; d < rank; ++d) fits = fits && w[d] >= 1 && w[d] <= kMostOption;
+  row.require(fits, "options that fit the weight");
+  Shape out{x[0], w[0]};
+  for (size_t i = 0; i < o.stride.size(); ++i) {
+    const int d = static_cast<int>(i) + 2;
+    const int64_t n = conv_output_size(x[d], w[d], o.stride[i], o.padding[i], o.dilation[i]);
+    row.require(x[d] + 2 * o.padding[i] >= o.dilation[i] * (w[d] - 1) + 1 && n >= 0,
+                rank == 4 ? "a kernel that is no larger than the padded image"
+                          : "a kernel that is no larger than the padded volume");
+    out.push_back(n);
+  }
+  checked_numel(out);
+  return out;
 }
 
 }  // namespace
 
 Shape conv2d_shape(const RowCheck& row, const Shape& x, const Shape& w, const ConvOptions& o) {
-  checked_numel(x);
-  checked_numel(w);
-  row.require(x.rank() == 4 && w.rank() == 4, "[N, C, H, W] and a weight of four dims");
-  row.require(all_within(o.stride, 1) && all_within(o.padding, 0) && all_within(o.dilation, 1) &&
-                  o.groups >= 1 && x[1] % o.groups == 0 && w[0] % o.groups == 0 &&
-                  x[1] / o.groups == w[1] && w[2] >= 1 && w[3] >= 1 && w[2] <= kMostOption &&
-                  w[3] <= kMostOption,
-              "options that fit the weight");
-  Shape out{x[0], w[0]};
-  for (int d = 0; d < 2; ++d) {
-    const auto i = static_cast<size_t>(d);
-    const int64_t n =
-        conv_output_size(x[d + 2], w[d + 2], o.stride[i], o.padding[i], o.dilation[i]);
-    row.require(x[d + 2] + 2 * o.padding[i] >= o.dilation[i] * (w[d + 2] - 1) + 1 && n >= 0,
-                "a kernel that is no larger than the padded image");
-    out.push_back(n);
-  }
-  checked_numel(out);
-  return out;
+  return conv_shape(row, x, w, o);
+}
+Shape conv3d_shape(const RowCheck& row, const Shape& x, const Shape& w, const Conv3dOptions& o) {
+  return conv_shape(row, x, w, o);
 }
 
 Shape pool2d_shape(const RowCheck& row, const Shape& x, const PoolOptions& o, bool is_max) {

@@ -11,6 +11,8 @@ inline constexpr int64_t kMostOption = int64_t{1} << 30;
 // Of what the layer results in. Each throws ValueError for operands that do not fit.
 Shape conv2d_shape(const RowCheck& row, const Shape& x, const Shape& weight,
                    const ConvOptions& options);
+Shape conv3d_shape(const RowCheck& row, const Shape& x, const Shape& weight,
+                   const Conv3dOptions& options);
 Shape pool2d_shape(const RowCheck& row, const Shape& x, const PoolOptions& options, bool is_max);
 Shape grid_sample_shape(const RowCheck& row, const Shape& x, const Shape& points,
                         const GridOptions& options);

@@ -10,7 +10,8 @@ namespace {
 
 // An activation behind a linear layer, and a residual that is added to it, become part of the
 // layer's row: float_linear_activation gives the numbers of the rows one after another. So does
-// float_conv2d_activation, where the residual is added before the activation.
+// float_conv2d_activation, where the residual is added before the activation, and
+// float_conv_transpose2d, which takes no residual.
 std::optional<Activation> activation_of(const Node& node) {
   if (node.kind != NodeKind::row || node.has_effect()) return std::nullopt;
   switch (node.row) {
@@ -57,6 +58,8 @@ class Epilogues {
         linear += join(n, kRow_float_linear_activation, gone);
       } else if (is_plain_row(nodes[n], kRow_float_conv2d)) {
         conv += join(n, kRow_float_conv2d_activation, gone);
+      } else if (is_plain_row(nodes[n], kRow_float_conv_transpose2d)) {
+        conv += join_activation(n, gone);
       }
     }
     std::vector<Node> kept;
@@ -154,6 +157,22 @@ class Epilogues {
     gone[n] = 1;
     for (size_t i = 0; i + 1 < rows.size(); ++i) gone[rows[i]] = 1;
     return static_cast<int>(rows.size());
+  }
+
+  // An activation behind a transposed convolution, which has a place for it.
+  int join_activation(size_t n, std::vector<char>& gone) {
+    Node& node = graph_.nodes[n];
+    const int next = follower(node.results[0]);
+    if (next < 0 || std::get<Activation>(node.arguments[3].attribute) != Activation::none) return 0;
+    Node& last = graph_.nodes[static_cast<size_t>(next)];
+    const std::optional<Activation> activation = activation_of(last);
+    if (!activation || changes_between(n, static_cast<size_t>(next))) return 0;
+    node.arguments[3] = RowWriter::attribute(*activation);
+    const std::vector<ValueId> results = last.results;
+    last = std::move(node);
+    last.results = results;
+    gone[n] = 1;
+    return 1;
   }
 
   Graph& graph_;

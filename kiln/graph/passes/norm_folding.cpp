@@ -156,12 +156,20 @@ class NormFolding {
     }
     Node& product = nodes_[base];
     const bool linear = is_plain_row(product, kRow_float_linear);
-    const bool conv = is_plain_row(product, kRow_float_conv2d);
-    const bool transposed = is_plain_row(product, kRow_float_conv2d_input_grad);
-    if (!linear && !conv && !transposed) return false;
-    const size_t weight_at = transposed ? 0 : 1;
+    const bool conv =
+        is_plain_row(product, kRow_float_conv2d) || is_plain_row(product, kRow_float_conv3d);
+    const bool has_bias = linear || conv || is_plain_row(product, kRow_float_conv_transpose2d);
+    const bool gradient = is_plain_row(product, kRow_float_conv2d_input_grad) ||
+                          is_plain_row(product, kRow_float_conv3d_input_grad);
+    if (!has_bias && !gradient) return false;
+    const bool transposed = !linear && !conv;
+    if (transposed && has_bias &&
+        std::get<Activation>(product.arguments[3].attribute) != Activation::none) {
+      return false;
+    }
+    const size_t weight_at = gradient ? 0 : 1;
     if (!is_weight(operand_of(product, weight_at), dtype)) return false;
-    if (!transposed && operand_of(product, 2) != kNoValue &&
+    if (has_bias && operand_of(product, 2) != kNoValue &&
         !is_weight(operand_of(product, 2), dtype)) {
       return false;
     }
@@ -200,7 +208,7 @@ class NormFolding {
           kRow_float_add, writer.binary(kRow_float_mul, old, affine.scale), affine.shift);
       add.arguments[1] = RowWriter::tensor(writer.reshape(sum, *bias_shape));
     }
-    if (!transposed && (bias_at < 0 || operand_of(product, 2) != kNoValue)) {
+    if (has_bias && (bias_at < 0 || operand_of(product, 2) != kNoValue)) {
       ValueId bias = operand_of(product, 2);
       if (bias != kNoValue) bias = writer.binary(kRow_float_mul, bias, affine.scale);
       if (bias_at < 0) {
@@ -208,7 +216,7 @@ class NormFolding {
       }
       product.arguments[2] = RowWriter::tensor(bias);
     }
-    if (transposed && bias_at < 0) {
+    if (gradient && bias_at < 0) {
       // It has no bias: the norm becomes an addition.
       Node& here = nodes_[n];
       const int rank = graph_[operand_of(here, 0)].shape.rank();
@@ -233,7 +241,10 @@ class NormFolding {
   ValueId scaled_transposed(RowWriter& writer, const Node& product, ValueId weight,
                             ValueId scale) const {
     const Shape shape = graph_[weight].shape;
-    const int64_t groups = std::get<ConvOptions>(product.arguments[3].attribute).groups;
+    const Attribute& options = product.arguments.back().attribute;
+    const auto* volume = std::get_if<Conv3dOptions>(&options);
+    const int64_t groups =
+        volume != nullptr ? volume->groups : std::get<ConvOptions>(options).groups;
     const ValueId pieces =
         writer.reshape(weight, {groups, shape[0] / groups, shape[1],
                                 shape.numel() / std::max<int64_t>(1, shape[0] * shape[1])});
@@ -257,11 +268,14 @@ class NormFolding {
       return false;
     }
     const bool linear = is_plain_row(*user, kRow_float_linear) && graph_[given].shape.rank() == 2;
-    bool conv = is_plain_row(*user, kRow_float_conv2d);
-    if (conv) {
-      const auto& options = std::get<ConvOptions>(user->arguments[3].attribute);
-      conv = options.groups == 1 && options.padding == IntPair{0, 0};
-    }
+    const auto sees_it_alone = [](const auto& options) {
+      return options.groups == 1 &&
+             std::ranges::all_of(options.padding, [](int64_t n) { return n == 0; });
+    };
+    const bool conv = (is_plain_row(*user, kRow_float_conv2d) &&
+                       sees_it_alone(std::get<ConvOptions>(user->arguments[3].attribute))) ||
+                      (is_plain_row(*user, kRow_float_conv3d) &&
+                       sees_it_alone(std::get<Conv3dOptions>(user->arguments[3].attribute)));
     if (!linear && !conv) return false;
     const DType dtype = graph_[given].dtype;
     const ValueId weight = operand_of(*user, 1), bias = operand_of(*user, 2);

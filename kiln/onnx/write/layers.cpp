@@ -26,61 +26,84 @@ void linear_activation(Writer& w, const Node& n) {
   w.out(n, w.has(n, 3) ? w.add("Add", {y, w.in(n, 3)}) : y);
 }
 
-std::vector<int64_t> both(const IntPair& v) { return {v[0], v[1]}; }
-std::vector<int64_t> pads_of(const IntPair& v) { return {v[0], v[1], v[0], v[1]}; }
-std::vector<int64_t> plane(const Shape& s) { return {s[2], s[3]}; }
+template <size_t n>
+std::vector<int64_t> all_of(const std::array<int64_t, n>& v) {
+  return {v.begin(), v.end()};
+}
+template <size_t n>
+std::vector<int64_t> pads_of(const std::array<int64_t, n>& v) {
+  std::vector<int64_t> out = all_of(v);
+  out.insert(out.end(), v.begin(), v.end());
+  return out;
+}
+std::vector<int64_t> spatial(const Shape& s) { return {s.begin() + 2, s.end()}; }
 
-std::string conv2d_of(Writer& w, const Node& n, size_t options) {
-  const ConvOptions& o = w.get<ConvOptions>(n, options);
+template <class Options>
+std::string conv_of(Writer& w, const Node& n, size_t options) {
+  const Options& o = w.get<Options>(n, options);
   Names inputs{w.in(n, 0), w.in(n, 1)};
   if (w.has(n, 2)) inputs.push_back(w.in(n, 2));
   return w.add("Conv", inputs,
-               {{"kernel_shape", plane(w.shape(n, 1))},
-                {"strides", both(o.stride)},
+               {{"kernel_shape", spatial(w.shape(n, 1))},
+                {"strides", all_of(o.stride)},
                 {"pads", pads_of(o.padding)},
-                {"dilations", both(o.dilation)},
+                {"dilations", all_of(o.dilation)},
                 {"group", o.groups}});
 }
-void conv2d(Writer& w, const Node& n) { w.out(n, conv2d_of(w, n, 3)); }
+void conv2d(Writer& w, const Node& n) { w.out(n, conv_of<ConvOptions>(w, n, 3)); }
+void conv3d(Writer& w, const Node& n) { w.out(n, conv_of<Conv3dOptions>(w, n, 3)); }
 void conv2d_activation(Writer& w, const Node& n) {
-  std::string y = conv2d_of(w, n, 5);
+  std::string y = conv_of<ConvOptions>(w, n, 5);
   if (w.has(n, 3)) y = w.add("Add", {y, w.in(n, 3)});
   w.out(n, activated(w, y, w.get<Activation>(n, 4), w.dtype(n, 0)));
 }
-// A transposed convolution: conv2d_input_grad(weight, g, shape of the result).
-void conv_transpose2d(Writer& w, const Node& n) {
-  const ConvOptions& o = w.get<ConvOptions>(n, 3);
-  const Shape &weight = w.shape(n, 0), &g = w.shape(n, 1), &y = w.get<Shape>(n, 2);
+// The result of shape y of g.
+template <class Options>
+std::string transposed(Writer& w, Names inputs, const Shape& weight, const Shape& g, const Shape& y,
+                       const Options& o) {
   std::vector<int64_t> more;
-  for (size_t d = 0; d < 2; ++d) {
+  for (size_t d = 0; d < o.stride.size(); ++d) {
     const int i = static_cast<int>(d) + 2;
     more.push_back(
         y[i] - ((g[i] - 1) * o.stride[d] - 2 * o.padding[d] + o.dilation[d] * (weight[i] - 1) + 1));
   }
-  w.out(n, w.add("ConvTranspose", {w.in(n, 1), w.in(n, 0)},
-                 {{"kernel_shape", plane(weight)},
-                  {"strides", both(o.stride)},
-                  {"pads", pads_of(o.padding)},
-                  {"dilations", both(o.dilation)},
-                  {"output_padding", more},
-                  {"group", o.groups}}));
+  return w.add("ConvTranspose", std::move(inputs),
+               {{"kernel_shape", spatial(weight)},
+                {"strides", all_of(o.stride)},
+                {"pads", pads_of(o.padding)},
+                {"dilations", all_of(o.dilation)},
+                {"output_padding", more},
+                {"group", o.groups}});
+}
+void conv_transpose2d(Writer& w, const Node& n) {
+  Names inputs{w.in(n, 0), w.in(n, 1)};
+  if (w.has(n, 2)) inputs.push_back(w.in(n, 2));
+  const std::string y = transposed(w, std::move(inputs), w.shape(n, 1), w.shape(n, 0),
+                                   w.get<Shape>(n, 4), w.get<ConvOptions>(n, 5));
+  w.out(n, activated(w, y, w.get<Activation>(n, 3), w.dtype(n, 0)));
+}
+// conv2d_input_grad and conv3d_input_grad(weight, g, shape of the result).
+template <class Options>
+void conv_input_grad(Writer& w, const Node& n) {
+  w.out(n, transposed(w, {w.in(n, 1), w.in(n, 0)}, w.shape(n, 0), w.shape(n, 1), w.get<Shape>(n, 2),
+                      w.get<Options>(n, 3)));
 }
 
 void max_pool2d(Writer& w, const Node& n) {
   const PoolOptions& o = w.get<PoolOptions>(n, 1);
   w.out(n, w.add("MaxPool", {w.in(n, 0)},
-                 {{"kernel_shape", both(o.kernel)},
-                  {"strides", both(o.stride)},
+                 {{"kernel_shape", all_of(o.kernel)},
+                  {"strides", all_of(o.stride)},
                   {"pads", pads_of(o.padding)},
-                  {"dilations", both(o.dilation)},
+                  {"dilations", all_of(o.dilation)},
                   {"ceil_mode", int64_t{o.ceil_mode}}}));
   w.leave_out(n, 1, "it reads the places of a max pool, which ONNX counts otherwise");
 }
 void avg_pool2d(Writer& w, const Node& n) {
   const PoolOptions& o = w.get<PoolOptions>(n, 1);
   w.out(n, w.add("AveragePool", {w.in(n, 0)},
-                 {{"kernel_shape", both(o.kernel)},
-                  {"strides", both(o.stride)},
+                 {{"kernel_shape", all_of(o.kernel)},
+                  {"strides", all_of(o.stride)},
                   {"pads", pads_of(o.padding)},
                   {"ceil_mode", int64_t{o.ceil_mode}},
                   {"count_include_pad", int64_t{o.count_include_pad}}}));
@@ -260,7 +283,10 @@ constexpr Translation kRows[] = {
     {graph::kRow_float_linear_activation, linear_activation},
     {graph::kRow_float_conv2d, conv2d},
     {graph::kRow_float_conv2d_activation, conv2d_activation},
-    {graph::kRow_float_conv2d_input_grad, conv_transpose2d},
+    {graph::kRow_float_conv_transpose2d, conv_transpose2d},
+    {graph::kRow_float_conv2d_input_grad, conv_input_grad<ConvOptions>},
+    {graph::kRow_float_conv3d, conv3d},
+    {graph::kRow_float_conv3d_input_grad, conv_input_grad<Conv3dOptions>},
     {graph::kRow_float_max_pool2d, max_pool2d},
     {graph::kRow_float_avg_pool2d, avg_pool2d},
     {graph::kRow_float_softmax, softmax<false>},

@@ -65,55 +65,10 @@ PaddingSides sides_of(const Geometry& g, const Padding& padding) {
   return out;
 }
 
-// A frame for each output depth, in which every channel is followed by the depths of the window
-// that it meets: [N, C, D, H, W] -> [N OD, C KD, H, W].
-Tensor depth_windows(const Tensor& x, const Geometry& g, int64_t depth) {
-  const Shape s = x.shape();
-  const Tensor frames = x.permute({0, 2, 1, 3, 4});
-  std::vector<Tensor> met;
-  for (int64_t k = 0; k < g.kernel[0]; ++k) {
-    const int64_t first = k * g.dilation[0];
-    met.push_back(frames.slice(1, first, first + (depth - 1) * g.stride[0] + 1, g.stride[0]));
-  }
-  const Shape wanted{s[0] * depth, s[1] * g.kernel[0], s[3], s[4]};
-  return stack(std::span<const Tensor>(met), 3).reshape(wanted);
-}
-
-// Whether each output element sees one element of each channel, at its own place.
-bool is_pointwise(const Geometry& g) {
-  return g.kernel == Triple{1, 1, 1} && g.stride == Triple{1, 1, 1};
-}
-
-// A volume of which every channel has kernels of its own, as planes: each depth of x meets each
-// depth of the kernel, and those that belong to one output are added. x [N, C, D, H, W], weight
-// [C M, 1, KD, KH, KW] -> [N, C M, depth, OH, OW].
-Tensor depthwise_volumes(const Geometry& g, const Tensor& x, const Tensor& weight, int64_t depth,
-                         ConvOptions options) {
-  const Shape s = x.shape();
-  const int64_t each = weight.size(0) / s[1], kd = g.kernel[0];
-  options.groups = s[1] * s[2];
-  const Tensor w = weight.reshape({s[1], 1, each * kd, g.kernel[1], g.kernel[2]})
-                       .expand({s[1], s[2], each * kd, g.kernel[1], g.kernel[2]})
-                       .reshape({s[1] * s[2] * each * kd, 1, g.kernel[1], g.kernel[2]});
-  const Tensor planes = x.reshape({s[0], s[1] * s[2], s[3], s[4]});
-  const Tensor y =
-      wrap(AD::float_conv2d(value_of(g.op, planes), value_of(g.op, w), nullptr, options));
-  const Shape ys = y.shape();
-  const Tensor met = y.reshape({s[0], s[1], s[2], each, kd, ys[2], ys[3]});
-  Tensor sum;
-  for (int64_t k = 0; k < kd; ++k) {
-    const int64_t first = k * g.dilation[0];
-    const Tensor part =
-        met.slice(2, first, first + (depth - 1) * g.stride[0] + 1, g.stride[0]).select(4, k);
-    sum = k == 0 ? part : sum + part;
-  }
-  return sum.permute({0, 1, 3, 2, 4, 5}).reshape({s[0], s[1] * each, depth, ys[2], ys[3]});
-}
-
-// What of a convolution's padding the op does itself: the same on both sides, and none in depth.
+// What of a convolution's padding the op does itself: the same on both sides.
 Triple common_padding(const PaddingSides& pad) {
   Triple out{};
-  for (size_t i = 1; i < 3; ++i) out[i] = std::min(pad.before[i], pad.after[i]);
+  for (size_t i = 0; i < 3; ++i) out[i] = std::min(pad.before[i], pad.after[i]);
   return out;
 }
 
@@ -179,46 +134,19 @@ Tensor convolution(Geometry g, const TensorArg& input, const Tensor& weight, con
     const auto k = static_cast<size_t>(i);
     x = padded_dim(x, i + 2, pad.before[k] - common[k], pad.after[k] - common[k]);
   }
+  if (!g.is_flat()) {
+    const Conv3dOptions volume{g.stride, common, g.dilation, g.groups};
+    return finished(planes.restored(wrap(
+                        AD::float_conv3d(value_of(g.op, x), value_of(g.op, weight), b, volume))),
+                    end);
+  }
   const int64_t batch = x.size(0);
-  if (g.spatial == 3 && is_pointwise(g) && common == Triple{0, 0, 0}) {
-    const Tensor plane = x.reshape({batch, channels, x.size(2) * x.size(3), x.size(4)});
-    const Tensor w = weight.reshape({ws[0], ws[1], 1, 1});
-    const Tensor y = wrap(AD::float_conv2d(value_of(g.op, plane), value_of(g.op, w), b, options));
-    return planes.restored(y.reshape({batch, ws[0], out[0], out[1], out[2]}));
-  }
-  if (g.spatial == 3 && ws[1] == 1 && g.groups > 1 && x.numel() > 0) {
-    Tensor y = depthwise_volumes(g, x, weight, out[0], options);
-    if (bias.defined()) y = y + bias.reshape({ws[0], 1, 1, 1});
-    return planes.restored(y);
-  }
-  const Shape flat{batch, channels, x.size(3), x.size(4)};
-  x = g.is_flat() ? x.reshape(flat) : depth_windows(x, g, out[0]);
-  const Tensor w = weight.reshape({ws[0], ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
-  Tensor y = plain ? wrap(AD::float_conv2d(value_of(g.op, x), value_of(g.op, w), b, options))
-                   : wrap(AD::float_conv2d_activation(value_of(g.op, x), value_of(g.op, w), b,
-                                                      nullptr, end.activation, options));
-  if (g.is_flat()) {
-    return planes.restored(y.reshape({batch, ws[0], 1, out[1], out[2]}));
-  }
-  y = y.reshape({batch, out[0], ws[0], out[1], out[2]});
-  return planes.restored(y.permute({0, 2, 1, 3, 4}).contiguous());
-}
-
-// Adds what each frame gives to the depths of its window: [N D, O KD, H, W] -> [N, O, D', H, W]
-// with D' = (D - 1) stride + dilation (KD - 1) + 1.
-Tensor depths_added(const Tensor& y, const Geometry& g, int64_t batch, int64_t channels) {
-  const Shape s = y.shape();
-  const int64_t depth = s[0] / std::max<int64_t>(1, batch);
-  std::vector<int64_t> places;
-  for (int64_t d = 0; d < depth; ++d) {
-    for (int64_t k = 0; k < g.kernel[0]; ++k) places.push_back(d * g.stride[0] + k * g.dilation[0]);
-  }
-  const Tensor parts = y.reshape({batch, depth, channels, g.kernel[0], s[2], s[3]})
-                           .permute({0, 1, 3, 2, 4, 5})
-                           .reshape({batch, depth * g.kernel[0], channels, s[2], s[3]});
-  const int64_t full_depth = (depth - 1) * g.stride[0] + g.extent(0);
-  const Tensor zero = zeros({batch, full_depth, channels, s[2], s[3]}, {y.dtype(), y.device()});
-  return zero.index_add(1, beside(y, places), parts).permute({0, 2, 1, 3, 4});
+  x = x.reshape({batch, channels, x.size(3), x.size(4)});
+  const Tensor w = weight.reshape({ws[0], ws[1], g.kernel[1], g.kernel[2]});
+  const Tensor y = plain ? wrap(AD::float_conv2d(value_of(g.op, x), value_of(g.op, w), b, options))
+                         : wrap(AD::float_conv2d_activation(value_of(g.op, x), value_of(g.op, w), b,
+                                                            nullptr, end.activation, options));
+  return planes.restored(y.reshape({batch, ws[0], 1, out[1], out[2]}));
 }
 
 Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -238,12 +166,9 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
   require_param(g.op, x, bias, "bias", Shape{out_channels});
   const Triple padding = triple_of(g.op, "padding", paddings, g.spatial, 0, 0);
   const Triple extra = triple_of(g.op, "output_padding", output_paddings, g.spatial, 0, 0);
-  ConvOptions options;
-  options.stride = g.last_two(g.stride);
-  options.dilation = g.last_two(g.dilation);
-  options.groups = g.groups;
+  Conv3dOptions options{g.stride, {}, g.dilation, g.groups};
   Triple out{}, computed{};
-  bool crops[3] = {!g.is_flat(), false, false};
+  bool crops[3] = {};
   for (size_t i = 0; i < 3; ++i) {
     const int64_t size = x.size(static_cast<int>(i) + 2);
     if (extra[i] > 0 && extra[i] >= g.stride[i] && extra[i] >= g.dilation[i]) {
@@ -262,24 +187,34 @@ Tensor transposed(Geometry g, const Tensor& input, const Tensor& weight, const T
     // More than a stride of output padding is no gradient of a convolution of that size.
     if (extra[i] >= g.stride[i]) crops[i] = true;
     computed[i] = crops[i] ? full_size : out[i];
-    if (i > 0) options.padding[i - 1] = crops[i] ? 0 : padding[i];
+    options.padding[i] = crops[i] ? 0 : padding[i];
   }
   const int64_t batch = x.size(0);
-  const int64_t frames = batch * x.size(2);
-  const Tensor g_out = x.permute({0, 2, 1, 3, 4}).reshape({frames, channels, x.size(3), x.size(4)});
-  const Tensor kernel = weight.reshape({channels, ws[1] * g.kernel[0], g.kernel[1], g.kernel[2]});
-  const Shape wanted{frames, out_channels * g.kernel[0], computed[1], computed[2]};
+  const Shape wanted{batch, out_channels, computed[0], computed[1], computed[2]};
   checked_numel(g.op, wanted);
-  Tensor y = wrap(
-      AD::float_conv2d_input_grad(value_of(g.op, kernel), value_of(g.op, g_out), wanted, options));
-  y = g.is_flat() ? y.reshape({batch, out_channels, 1, computed[1], computed[2]})
-                  : depths_added(y, g, batch, out_channels);
+  // Elements that are added at the ends have a bias, too.
+  const bool cropped = crops[0] || crops[1] || crops[2];
+  bool biased = !bias.defined();
+  Tensor y;
+  if (g.is_flat()) {
+    const Tensor plane = x.reshape({batch, channels, x.size(3), x.size(4)});
+    const Tensor kernel = weight.reshape({channels, ws[1], g.kernel[1], g.kernel[2]});
+    const Value* b = bias.defined() && !cropped ? &value_of(g.op, bias) : nullptr;
+    biased = biased || b != nullptr;
+    y = wrap(AD::float_conv_transpose2d(
+        value_of(g.op, plane), value_of(g.op, kernel), b, Activation::none,
+        Shape{batch, out_channels, computed[1], computed[2]}, options.planes()));
+    y = y.reshape(wanted);
+  } else {
+    y = wrap(
+        AD::float_conv3d_input_grad(value_of(g.op, weight), value_of(g.op, x), wanted, options));
+  }
   for (size_t i = 0; i < 3; ++i) {
     if (!crops[i]) continue;
     const int dim = static_cast<int>(i) + 2;
     y = padded_dim(y, dim, -padding[i], out[i] - (computed[i] - padding[i]));
   }
-  if (bias.defined()) y = y + bias.reshape({out_channels, 1, 1, 1});
+  if (!biased) y = y + bias.reshape({out_channels, 1, 1, 1});
   return planes.restored(y.contiguous());
 }
 

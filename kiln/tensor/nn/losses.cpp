@@ -211,7 +211,7 @@ Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor
     }
   }
   if (batched::as_batched(value_of(op, var).inner) == nullptr) {
-    check_values(op, var.detach(), [](const Tensor& v) {
+    check_values(op, var.detach(), [op](const Tensor& v) {
       if (v.lt(0.0).any().item<bool>()) {
         throw_error<ValueError>(op, ": var must not be negative; got negative entries");
       }

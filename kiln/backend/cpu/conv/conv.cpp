@@ -21,6 +21,16 @@ ConvSizes::ConvSizes(const Shape& x, const Shape& weight, const ConvOptions& o)
       out_width(conv_output_size(x[3], weight[3], o.stride[1], o.padding[1], o.dilation[1])),
       geometry{height, width, out_width, {weight[2], weight[3]}, o.stride, o.padding, o.dilation} {}
 
+ConvSizes::ConvSizes(const Shape& x, const Shape& weight, const Conv3dOptions& o)
+    : ConvSizes(Shape{x[0], x[1], x[3], x[4]},
+                Shape{weight[0], weight[1] * weight[2], weight[3], weight[4]}, o.planes()) {
+  depths = {
+      x[2],         conv_output_size(x[2], weight[2], o.stride[0], o.padding[0], o.dilation[0]),
+      weight[2],    o.stride[0],
+      o.padding[0], o.dilation[0]};
+  batch *= depths.out;
+}
+
 }  // namespace cpu
 
 namespace {
@@ -70,18 +80,33 @@ HostHandle CpuOps::float_conv2d_activation(Arg<HostHandle> x, Arg<HostHandle> we
 
 HostHandle CpuOps::float_conv2d_input_grad(Arg<HostHandle> weight, Arg<HostHandle> g,
                                            const Shape& x_shape, const ConvOptions& options) {
+  return float_conv_transpose2d(g, weight, nullptr, Activation::none, x_shape, options);
+}
+
+HostHandle CpuOps::float_conv_transpose2d(Arg<HostHandle> g, Arg<HostHandle> weight,
+                                          const HostHandle* bias, Activation activation,
+                                          const Shape& x_shape, const ConvOptions& options) {
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
-    return cpu::narrowed(
-        float_conv2d_input_grad(cpu::widened(weight), cpu::widened(g), x_shape, options), dtype);
+    HostHandle out =
+        cpu::narrowed(float_conv_transpose2d(cpu::widened(g), cpu::widened(weight), nullptr,
+                                             Activation::none, x_shape, options),
+                      dtype);  // rounded between the steps
+    if (bias != nullptr) {
+      out = float_add(std::move(out), float_reshape(*bias, Shape{1, x_shape[1], 1, 1}));
+    }
+    return activated<CpuOps>(std::move(out), activation);
   }
   const HostHandle w = cpu::contiguous(weight.get());
   const HostHandle grad = cpu::contiguous(g.get());
   const cpu::ConvSizes sizes(x_shape, w->shape(), options);
+  const cpu::OptionalOperand b(bias, cpu::contiguous);
   HostHandle out = host::empty(x_shape, dtype, grad->device());
   visit_real(dtype, [&]<class T>() {
-    cpu::conv_input_grad<T>(sizes, w->data_as<const T>(), grad->data_as<const T>(),
-                            out->data_as<T>());
+    const cpu::Finish<T> finish(cpu::activation_kernel(activation, dtype), nullptr,
+                                out->data_as<T>());
+    cpu::conv_input_grad<T>(sizes, w->data_as<const T>(), grad->data_as<const T>(), b.data<T>(),
+                            finish, out->data_as<T>());
   });
   return out;
 }

@@ -1,6 +1,8 @@
 // Convolution of row-major tensors in f32 and f64. Internal to the Cpu backend.
 #pragma once
 
+#include <algorithm>
+
 #include "kiln/backend/cpu/conv/conv_kernels.h"
 #include "kiln/backend/cpu/elementwise/finish.h"
 #include "kiln/core/shape.h"
@@ -9,19 +11,71 @@
 namespace kiln::cpu {
 
 // The sizes of one convolution.
+//
+// Note [Volumes]
+// A convolution of volumes is one of frames: a frame for each output depth, whose channels are the
+// depths that its window meets, of each channel of the volume in turn. Frames share their planes
+// and are never made: for_each_run() says where the planes lie, and the results of a frame's
+// channels lie a volume apart.
 struct ConvSizes {
   ConvSizes(const Shape& x, const Shape& weight, const ConvOptions& options);
+  ConvSizes(const Shape& x, const Shape& weight, const Conv3dOptions& options);
 
-  int64_t batch, groups;
-  int64_t in, out;  // channels of one group
+  int64_t batch, groups;  // of a volume's: frames of all volumes
+  int64_t in, out;        // channels of one group
   int64_t height, width;
   int64_t out_height, out_width;
   PatchGeometry geometry;
+  // In depth; a kernel of 0 where there is none.
+  struct Depths {
+    int64_t size = 1, out = 1;
+    int64_t kernel = 0, stride = 1, padding = 0, dilation = 1;
+  } depths;
 
   int64_t pixels() const { return out_height * out_width; }  // of an output plane
   int64_t plane() const { return height * width; }           // of an input plane
   int64_t taps() const { return geometry.kernel[0] * geometry.kernel[1]; }
   int64_t depth() const { return in * taps(); }  // products in an output element
+  bool is_volume() const { return depths.kernel != 0; }
+
+  // Of image i, which is group i % groups of frame i / groups: where its results begin in y, and
+  // how far its channels are apart there.
+  int64_t output_at(int64_t image) const {
+    if (!is_volume()) return image * out * pixels();
+    const int64_t frame = image / groups, volume = frame / depths.out;
+    return ((volume * groups + image % groups) * out * depths.out + frame % depths.out) * pixels();
+  }
+  int64_t output_step() const { return depths.out * pixels(); }
+
+  // Calls f(channel, count, at, step) for stretches of an image's channels [begin, end): their
+  // planes lie from `at` on in x, `step` apart; at < 0 where they are padding.
+  template <class F>
+  void for_each_run(int64_t image, int64_t begin, int64_t end, F&& f) const {
+    if (!is_volume()) return f(begin, end - begin, (image * in + begin) * plane(), plane());
+    const int64_t frame = image / groups;
+    const int64_t first = frame % depths.out * depths.stride - depths.padding;
+    const int64_t channels = in / depths.kernel;
+    const int64_t base = (frame / depths.out * groups + image % groups) * channels;
+    for (int64_t c = begin; c < end;) {
+      const int64_t k = c % depths.kernel;
+      const int64_t stop = std::min(c + depths.kernel - k, end);
+      // Depths of the window before, inside and behind the volume.
+      const auto within = [&](int64_t depth) {
+        const int64_t steps = depth - first;
+        const int64_t taps = steps <= 0 ? 0 : (steps + depths.dilation - 1) / depths.dilation;
+        return std::clamp(c - k + taps, c, stop);
+      };
+      const int64_t low = within(0), high = std::max(low, within(depths.size));
+      if (low > c) f(c, low - c, int64_t{-1}, plane());
+      if (high > low) {
+        const int64_t depth = first + (low - (c - k)) * depths.dilation;
+        f(low, high - low, ((base + c / depths.kernel) * depths.size + depth) * plane(),
+          depths.dilation * plane());
+      }
+      if (stop > high) f(high, stop - high, int64_t{-1}, plane());
+      c = stop;
+    }
+  }
 };
 
 // Whether each output pixel sees the input pixel in its own place and nothing else.
@@ -43,8 +97,10 @@ struct ConvWeight {
 template <class T>
 void conv_forward(const ConvSizes& sizes, const T* x, const ConvWeight<T>& weight, const T* bias,
                   const Finish<T>& finish, T* y);
+// x_grad = its transpose of g, + bias of x's channels (may be null), finished.
 template <class T>
-void conv_input_grad(const ConvSizes& sizes, const T* weight, const T* g, T* x_grad);
+void conv_input_grad(const ConvSizes& sizes, const T* weight, const T* g, const T* bias,
+                     const Finish<T>& finish, T* x_grad);
 template <class T>
 void conv_weight_grad(const ConvSizes& sizes, const T* x, const T* g, T* weight_grad);
 

@@ -99,7 +99,7 @@ class PackedWeights {
     block.accumulate = run != 0;
     const bool last = run + 1 == runs_;
     block.row_bias = bias != nullptr && last ? bias + group * s.out : nullptr;
-    block.clamp = runs_ == 1 ? finish.clamp() : nullptr;
+    block.in_tile = runs_ == 1 ? finish.in_tile() : nullptr;
   }
 
  private:
@@ -167,13 +167,13 @@ ConvSizes with_long_rows(const ConvSizes& s) {
   return out;
 }
 
-// Reads once, in order, what output pixels [pixel, pixel + count) of one image see of `channels`
-// planes. Tiles read it a few elements at a time from plane after plane, in which the processor
-// sees no order: from memory that would be several times as slow. (Of so many prefetches at once
-// most would be dropped.)
+// Reads once, in order, what output pixels [pixel, pixel + count) of one image see of its channels
+// [channel, channel + channels). Tiles read it a few elements at a time from plane after plane, in
+// which the processor sees no order: from memory that would be several times as slow. (Of so many
+// prefetches at once most would be dropped.)
 template <class T>
-void read_ahead(const ConvSizes& s, const T* planes, int64_t channels, int64_t pixel,
-                int64_t count) {
+void read_ahead(const ConvSizes& s, const T* x, int64_t image, int64_t channel, int64_t channels,
+                int64_t pixel, int64_t count) {
   constexpr int64_t kLine = 64 / sizeof(T);
   const PatchGeometry& g = s.geometry;
   const int64_t reach = g.dilation[0] * (g.kernel[0] - 1);
@@ -185,11 +185,14 @@ void read_ahead(const ConvSizes& s, const T* planes, int64_t channels, int64_t p
     begin = pixel;
     end = pixel + count;
   }
-  for (int64_t c = 0; c < channels; ++c, planes += s.plane()) {
-    for (int64_t i = begin; i < end; i += kLine) {
-      static_cast<void>(*static_cast<const volatile T*>(planes + i));
-    }
-  }
+  s.for_each_run(image, channel, channel + channels,
+                 [&](int64_t, int64_t n, int64_t at, int64_t step) {
+                   for (int64_t c = 0; at >= 0 && c < n; ++c, at += step) {
+                     for (int64_t i = begin; i < end; i += kLine) {
+                       static_cast<void>(*static_cast<const volatile T*>(x + at + i));
+                     }
+                   }
+                 });
 }
 
 // ---- Patches in place
@@ -301,11 +304,11 @@ class InPlaceConvolution {
   }
 
   // Whether the input itself serves: without padding and phases, unless the last panel would read
-  // beyond its end.
+  // beyond its end. The planes must be evenly spaced.
   bool in_input(int64_t image, int64_t first, int64_t panels) const {
     const PatchGeometry& g = s_.geometry;
-    if (g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} || bands_.row != s_.width ||
-        s_.out_height + bands_.down.reach - 1 != s_.height) {
+    if (s_.is_volume() || g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} ||
+        bands_.row != s_.width || s_.out_height + bands_.down.reach - 1 != s_.height) {
       return false;
     }
     const int64_t at = image * s_.in * s_.plane() + first * s_.width;
@@ -317,20 +320,27 @@ class InPlaceConvolution {
   // Copies the phases of channels [channel, channel + count) that output rows from `first` on see.
   void copy_phases(int64_t image, int64_t channel, int64_t count, int64_t first, T* to) const {
     const PatchGeometry& g = s_.geometry;
-    // All planes are copied in one call, unless phases come in between.
+    // Planes are copied many in one call, unless phases come in between.
     const bool at_once = bands_.phases() == 1;
     const int64_t size = copied_rows_ * bands_.row;
-    for (int64_t c = channel; c < channel + count; c += at_once ? count : 1) {
-      const T* planes = x_ + (image * s_.in + c) * s_.plane();
-      for (const int64_t r : bands_.down.kinds) {
-        for (const int64_t s : bands_.along.kinds) {
-          patch_kernels<T>().pad(planes, s_.plane(), at_once ? count : 1, s_.height, s_.width,
-                                 first * g.stride[0] + r - g.padding[0], s - g.padding[1], g.stride,
-                                 copied_rows_, bands_.row, to);
-          to += size;
-        }
-      }
-    }
+    s_.for_each_run(
+        image, channel, channel + count, [&](int64_t, int64_t n, int64_t at, int64_t step) {
+          if (at < 0) {
+            std::fill_n(to, n * bands_.phases() * size, T(0));
+            to += n * bands_.phases() * size;
+            return;
+          }
+          for (int64_t c = 0; c < n; c += at_once ? n : 1) {
+            for (const int64_t r : bands_.down.kinds) {
+              for (const int64_t s : bands_.along.kinds) {
+                patch_kernels<T>().pad(x_ + at + c * step, step, at_once ? n : 1, s_.height,
+                                       s_.width, first * g.stride[0] + r - g.padding[0],
+                                       s - g.padding[1], g.stride, copied_rows_, bands_.row, to);
+                to += at_once ? n * size : size;
+              }
+            }
+          }
+        });
   }
 
   void run_band(int64_t image, int64_t band) {
@@ -339,8 +349,8 @@ class InPlaceConvolution {
     ConvBlock<T> block;
     block.panels = bands_.panels(rows, s_);
     block.b_panel = bands_.panel;
-    block.c = y_ + image * s_.out * s_.pixels() + first * s_.out_width;
-    block.c_row = s_.pixels();
+    block.c = y_ + s_.output_at(image) + first * s_.out_width;
+    block.c_row = s_.output_step();
     (band + 1 == bands_.count ? last_ : whole_).use_for(block);
     const bool copied = !in_input(image, first, block.panels);
     const int64_t channels = weights_.longest_run() / s_.taps();
@@ -350,22 +360,22 @@ class InPlaceConvolution {
     for (int64_t run = 0; run < weights_.runs(); ++run) {
       const int64_t channel = weights_.first_channel(run, s_);
       weights_.use_for(block, s_, bias_, finish_, image % s_.groups, run);
-      const T* planes = x_ + (image * s_.in + channel) * s_.plane();
       // Over many panels a tile's own prefetches of the next one are enough.
       if (copied || block.panels < 16) {
-        read_ahead(s_, planes, block.k / s_.taps(), first * s_.out_width, rows * s_.out_width);
+        read_ahead(s_, x_, image, channel, block.k / s_.taps(), first * s_.out_width,
+                   rows * s_.out_width);
       }
       if (copied) {
         copy_phases(image, channel, block.k / s_.taps(), first, copy.get());
         block.b = copy.get();
         block.b_offsets = in_copy_.get();
       } else {
-        block.b = planes + first * s_.width;
+        block.b = x_ + (image * s_.in + channel) * s_.plane() + first * s_.width;
         block.b_offsets = in_x_.get();
       }
       kernels_.conv_block(block);
     }
-    if (finish_.is_none() || block.clamp != nullptr) return;
+    if (finish_.is_none() || block.in_tile != nullptr) return;
     for (int64_t o = 0; o < s_.out; ++o) finish_(block.c + o * block.c_row, rows * s_.out_width);
   }
 
@@ -383,6 +393,26 @@ class InPlaceConvolution {
 };
 
 // ---- Packed patches
+
+// The taps of an image's channels for pixels [pixel, pixel + count), as PatchKernels::pack().
+template <class T>
+void pack_part(const ConvSizes& s, const T* x, int64_t image, int64_t channel, int64_t channels,
+               int64_t pixel, int64_t count, T* to, int64_t width, int64_t room) {
+  s.for_each_run(image, channel, channel + channels,
+                 [&](int64_t c, int64_t n, int64_t at, int64_t step) {
+                   T* const rows = to + (c - channel) * s.taps() * width;
+                   if (at < 0) {
+                     for (int64_t t = 0; t < n * s.taps(); ++t)
+                       std::fill_n(rows + t * width, room, T(0));
+                     return;
+                   }
+                   const int64_t at_once = step == s.plane() ? n : 1;
+                   for (int64_t i = 0; i < n; i += at_once) {
+                     patch_kernels<T>().pack(s.geometry, x + at + i * step, at_once, pixel, count,
+                                             rows + i * s.taps() * width, width, room);
+                   }
+                 });
+}
 
 // One block of the pixels of all images, of one group.
 template <class T>
@@ -405,7 +435,7 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
   for (int64_t v = 0; v < ceil_div(count, kernels.columns) * kernels.columns; v += kernels.lanes) {
     for_each_part(v, std::min<int64_t>(v + kernels.lanes, count),
                   [&](int64_t column, int64_t image, int64_t at, int64_t n) {
-                    table.add(image * s.groups * s.out * s.pixels() + at - (column - v), column - v,
+                    table.add(s.output_at(image * s.groups + group) + at - (column - v), column - v,
                               column - v + n);
                   });
     table.end_vector();
@@ -413,31 +443,30 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
   ConvBlock<T> block;
   block.panels = ceil_div(count, kernels.columns);
   block.b = patches;
-  block.c = y + group * s.out * s.pixels();
-  block.c_row = s.pixels();
+  block.c = y;
+  block.c_row = s.output_step();
   table.use_for(block);
   for (int64_t run = 0; run < weights.runs(); ++run) {
     weights.use_for(block, s, bias, finish, group, run);
     block.b_panel = block.k * kernels.columns;
-    const T* planes = x + (group * s.in + weights.first_channel(run, s)) * s.plane();
+    const int64_t channel = weights.first_channel(run, s), channels = block.k / s.taps();
     for_each_part(0, count, [&](int64_t, int64_t image, int64_t at, int64_t n) {
-      read_ahead(s, planes + image * s.groups * s.in * s.plane(), block.k / s.taps(), at, n);
+      read_ahead(s, x, image * s.groups + group, channel, channels, at, n);
     });
     for (int64_t j = 0; j < count; j += kernels.columns) {
       for_each_part(j, std::min<int64_t>(j + kernels.columns, count),
                     [&](int64_t column, int64_t image, int64_t at, int64_t n) {
-                      patch_kernels<T>().pack(
-                          s.geometry, planes + image * s.groups * s.in * s.plane(),
-                          block.k / s.taps(), at, n, patches + j * block.k + column - j,
-                          kernels.columns, kernels.columns - (column - j));
+                      pack_part(s, x, image * s.groups + group, channel, channels, at, n,
+                                patches + j * block.k + column - j, kernels.columns,
+                                kernels.columns - (column - j));
                     });
     }
     kernels.conv_block(block);
   }
-  if (finish.is_none() || block.clamp != nullptr) return;
+  if (finish.is_none() || block.in_tile != nullptr) return;
   for_each_part(0, count, [&](int64_t, int64_t image, int64_t at, int64_t n) {
-    T* const plane = block.c + image * s.groups * s.out * s.pixels() + at;
-    for (int64_t o = 0; o < s.out; ++o) finish(plane + o * s.pixels(), n);
+    T* const plane = y + s.output_at(image * s.groups + group) + at;
+    for (int64_t o = 0; o < s.out; ++o) finish(plane + o * s.output_step(), n);
   });
 }
 
@@ -521,18 +550,20 @@ void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, con
     fill_with_bias(s, bias, y);
     return finish_all(finish, y, s.batch * s.groups * s.out * s.pixels());
   }
-  if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, finish, y);
-  if (is_tiny_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, finish, y);
-  if (is_linear(s)) {
-    run_linear(s, x, weight, bias, y);
-    return finish_all(finish, y, s.batch * s.groups * s.out * s.pixels());
-  }
-  if constexpr (std::is_same_v<T, float>) {
-    if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, kept, bias, finish, y)) {
-      return;
+  if (!s.is_volume()) {
+    if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, finish, y);
+    if (is_tiny_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, finish, y);
+    if (is_linear(s)) {
+      run_linear(s, x, weight, bias, y);
+      return finish_all(finish, y, s.batch * s.groups * s.out * s.pixels());
     }
+    if constexpr (std::is_same_v<T, float>) {
+      if (winograd_enabled() && winograd_pays(s) && winograd_forward(s, x, kept, bias, finish, y)) {
+        return;
+      }
+    }
+    if (has_few_pixels(s)) return few_pixels_forward(s, x, kept, bias, finish, y);
   }
-  if (has_few_pixels(s)) return few_pixels_forward(s, x, kept, bias, finish, y);
   const ConvSizes sizes = sees_whole_planes(s) ? with_long_rows(s) : s;
   const Bands bands(sizes, gemm_kernels<T>());
   if (in_place_pays(sizes, bands)) {

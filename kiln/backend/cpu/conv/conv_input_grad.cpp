@@ -51,8 +51,9 @@ struct PhaseConvolution {
 template <class T>
 class InputGrad {
  public:
-  InputGrad(const ConvSizes& s, const T* weight, const T* g, T* x_grad)
-      : s_(s), weight_(weight), g_(g), x_grad_(x_grad) {
+  InputGrad(const ConvSizes& s, const T* weight, const T* g, const T* bias, const Finish<T>& finish,
+            T* x_grad)
+      : s_(s), weight_(weight), g_(g), bias_(bias), finish_(finish), x_grad_(x_grad) {
     for (int64_t p = 0; p < s.geometry.stride[0]; ++p) {
       down_.emplace_back(s.geometry, 0, s.height, p);
     }
@@ -150,7 +151,7 @@ class InputGrad {
                   {1, 1},
                   {d.padding, a.padding},
                   {d.dilation, a.dilation}};
-    conv_forward<T>(t, g_ + n * s_.groups * s_.out * s_.pixels(), {turned}, nullptr, {}, to);
+    conv_forward<T>(t, g_ + n * s_.groups * s_.out * s_.pixels(), {turned}, bias_, finish_, to);
   }
 
   // Puts rows of a phase together out of the phases of their columns.
@@ -188,6 +189,8 @@ class InputGrad {
   const ConvSizes& s_;
   const T* weight_;
   const T* g_;
+  const T* bias_;
+  const Finish<T>& finish_;  // of elements, wherever they lie
   T* x_grad_;
   std::vector<PhaseConvolution> down_, along_;
   int64_t longest_ = 0, rows_ = 0;
@@ -202,7 +205,8 @@ bool is_tiled(const ConvSizes& s) {
 }
 
 template <class T>
-void input_grad_by_tiles(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
+void input_grad_by_tiles(const ConvSizes& s, const T* weight, const T* g, const T* bias,
+                         const Finish<T>& finish, T* x_grad) {
   const PatchGeometry& geometry = s.geometry;
   const int64_t down = geometry.stride[0], along = geometry.stride[1];
   // A channel of `s.out` elements for each channel and tap, a few of them at a time: short
@@ -223,6 +227,10 @@ void input_grad_by_tiles(const ConvSizes& s, const T* weight, const T* g, T* x_g
                  }
                });
   const int64_t planes = s.groups * s.in;
+  const Scratch<T> biases(bias == nullptr ? 0 : planes * s.taps());  // one for each tap
+  for (int64_t i = 0; bias != nullptr && i < planes; ++i) {
+    std::fill_n(biases.get() + i * s.taps(), s.taps(), bias[i]);
+  }
   ConvSizes t = s;
   t.in = s.out;
   t.out = s.depth();
@@ -234,8 +242,8 @@ void input_grad_by_tiles(const ConvSizes& s, const T* weight, const T* g, T* x_g
   const Scratch<T> parts(images * planes * s.plane());
   for (int64_t n = 0; n < s.batch; n += images) {
     t.batch = std::min(images, s.batch - n);
-    conv_forward<T>(t, g + n * s.groups * s.out * s.pixels(), {turned.get()}, nullptr, {},
-                    parts.get());
+    conv_forward<T>(t, g + n * s.groups * s.out * s.pixels(), {turned.get()},
+                    bias == nullptr ? nullptr : biases.get(), finish, parts.get());
     // Rows of a plane out of those of its taps.
     parallel_for(t.batch * planes, std::max<int64_t>(kGrain / s.plane(), 1),
                  [&](int64_t begin, int64_t end) {
@@ -261,7 +269,8 @@ void input_grad_by_tiles(const ConvSizes& s, const T* weight, const T* g, T* x_g
 // Or each block of pixels gives the gradient of its patches, which is added to where they came
 // from. A piece owns some channels of one image, so that no two pieces add to the same element.
 template <class T>
-void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
+void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, const T* bias,
+                           const Finish<T>& finish, T* x_grad) {
   const int64_t taps = s.taps();
   const int64_t images = s.batch * s.groups;
   const int64_t channels = std::clamp<int64_t>(
@@ -276,7 +285,10 @@ void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, T* x
           const int64_t channel = i % parts * channels;
           const int64_t count = std::min(channels, s.in - channel);
           T* planes = x_grad + (image * s.in + channel) * s.plane();
-          std::fill_n(planes, count * s.plane(), T(0));
+          for (int64_t c = 0; c < count; ++c) {
+            const int64_t of = image % s.groups * s.in + channel + c;
+            std::fill_n(planes + c * s.plane(), s.plane(), bias == nullptr ? T(0) : bias[of]);
+          }
           Gemm<T> product;
           product.m = count * taps;
           product.k = s.out;
@@ -290,6 +302,7 @@ void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, T* x
             patch_kernels<T>().add(s.geometry, patches.get(), kColumnPixels, count, p, product.n,
                                    planes);
           }
+          if (!finish.is_none()) finish(planes, count * s.plane());
         }
       });
 }
@@ -297,22 +310,68 @@ void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, T* x
 // With many channels, products take most of the time, and those of all phases at once are better.
 bool phases_pay(const ConvSizes& s) { return s.geometry.stride == IntPair{1, 1} || s.out <= 16; }
 
+// Of elements that nothing gives to.
+template <class T>
+void fill_with_bias(const ConvSizes& s, const T* bias, const Finish<T>& finish, T* x_grad) {
+  const int64_t planes = s.groups * s.in;
+  for (int64_t i = 0; i < s.batch * planes; ++i) {
+    std::fill_n(x_grad + i * s.plane(), s.plane(), bias == nullptr ? T(0) : bias[i % planes]);
+  }
+  finish_all(finish, x_grad, s.batch * planes * s.plane());
+}
+
+// With strides of 1: the convolution of g by the turned weights, with the roles of the channels
+// exchanged and what is left of the padding.
+template <class T>
+void volume_input_grad(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
+  const int64_t in = s.in / s.depths.kernel, taps = s.depths.kernel * s.taps();
+  const Scratch<T> turned(s.groups * in * s.out * taps);
+  parallel_for(s.groups * in, std::max<int64_t>(kGrain / (s.out * taps), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t group = i / in, c = i % in;
+                   T* to = turned.get() + i * s.out * taps;
+                   for (int64_t o = 0; o < s.out; ++o, to += taps) {
+                     const T* from = weight + ((group * s.out + o) * in + c) * taps;
+                     std::reverse_copy(from, from + taps, to);
+                   }
+                 }
+               });
+  ConvSizes t = s;
+  t.batch = s.batch / s.depths.out * s.depths.size;
+  t.in = s.out * s.depths.kernel;
+  t.out = in;
+  t.height = s.out_height;
+  t.width = s.out_width;
+  t.out_height = s.height;
+  t.out_width = s.width;
+  const PatchGeometry& p = s.geometry;
+  t.geometry = {t.height, t.width, t.out_width, p.kernel, p.stride, {}, p.dilation};
+  for (size_t d = 0; d < 2; ++d) {
+    t.geometry.padding[d] = p.dilation[d] * (p.kernel[d] - 1) - p.padding[d];
+  }
+  std::swap(t.depths.size, t.depths.out);
+  t.depths.padding = s.depths.dilation * (s.depths.kernel - 1) - s.depths.padding;
+  conv_forward<T>(t, g, {turned.get()}, nullptr, {}, x_grad);
+}
+
 }  // namespace
 
 template <class T>
-void conv_input_grad(const ConvSizes& s, const T* weight, const T* g, T* x_grad) {
-  const int64_t elements = s.batch * s.groups * s.in * s.plane();
-  if (elements == 0) return;
-  if (s.out == 0 || s.pixels() == 0 || s.taps() == 0) {
-    std::fill_n(x_grad, elements, T(0));
-    return;
-  }
-  if (is_tiled(s)) return input_grad_by_tiles(s, weight, g, x_grad);
-  if (!phases_pay(s)) return input_grad_by_patches(s, weight, g, x_grad);
-  InputGrad<T>(s, weight, g, x_grad).run();
+void conv_input_grad(const ConvSizes& s, const T* weight, const T* g, const T* bias,
+                     const Finish<T>& finish, T* x_grad) {
+  if (s.is_volume()) return volume_input_grad(s, weight, g, x_grad);
+  if (s.batch * s.groups * s.in * s.plane() == 0) return;
+  if (s.out == 0 || s.pixels() == 0 || s.taps() == 0)
+    return fill_with_bias(s, bias, finish, x_grad);
+  if (is_tiled(s)) return input_grad_by_tiles(s, weight, g, bias, finish, x_grad);
+  if (!phases_pay(s)) return input_grad_by_patches(s, weight, g, bias, finish, x_grad);
+  InputGrad<T>(s, weight, g, bias, finish, x_grad).run();
 }
 
-template void conv_input_grad(const ConvSizes&, const float*, const float*, float*);
-template void conv_input_grad(const ConvSizes&, const double*, const double*, double*);
+template void conv_input_grad(const ConvSizes&, const float*, const float*, const float*,
+                              const Finish<float>&, float*);
+template void conv_input_grad(const ConvSizes&, const double*, const double*, const double*,
+                              const Finish<double>&, double*);
 
 }  // namespace kiln::cpu

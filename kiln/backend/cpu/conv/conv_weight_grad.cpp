@@ -31,7 +31,7 @@ class WeightGradSum {
         x_(x),
         g_(g),
         kernels_(gemm_kernels<T>()),
-        padded_(s.geometry.padding != IntPair{0, 0}),
+        padded_(s.is_volume() || s.geometry.padding != IntPair{0, 0}),
         row_(s.width + (padded_ ? 2 * s.geometry.padding[1] : 0)),
         reach_(s.geometry.dilation[0] * (s.geometry.kernel[0] - 1) + 1),
         band_rows_(std::clamp<int64_t>(kBlockPixels / s.out_width, 1, s.out_height)),
@@ -90,21 +90,32 @@ class WeightGradSum {
                   int64_t top, int64_t rows) {
     const int64_t stride = s_.geometry.stride[0];
     const int64_t image = s_.groups * s_.in * s_.plane();
-    const T* planes = x_ + n * image + (group * s_.in + channel) * s_.plane();
     const int64_t copied = count * copied_rows_ * row_;
     block_.segments = images * rows;
-    block_.a = padded_ ? copy_.get() : planes;
+    block_.a = padded_ ? copy_.get() : x_ + n * image + (group * s_.in + channel) * s_.plane();
     for (int64_t i = 0; i < images; ++i) {
       for (int64_t r = 0; r < rows; ++r) {
         starts_[i * rows + r] =
             padded_ ? i * copied + r * stride * row_ : i * image + (top + r) * stride * row_;
       }
-      if (padded_) {
-        patch_kernels<T>().pad(planes + i * image, s_.plane(), count, s_.height, s_.width,
-                               top * stride - s_.geometry.padding[0], -s_.geometry.padding[1],
-                               {1, 1}, copied_rows_, row_, copy_.get() + i * copied);
-      }
+      if (padded_) copy_planes((n + i) * s_.groups + group, channel, count, top, i * copied);
     }
+  }
+  // What output rows from `top` on see of an image's channels, to copy_ + place.
+  void copy_planes(int64_t image, int64_t channel, int64_t count, int64_t top, int64_t place) {
+    s_.for_each_run(image, channel, channel + count,
+                    [&](int64_t, int64_t n, int64_t at, int64_t step) {
+                      const int64_t size = n * copied_rows_ * row_;
+                      if (at < 0) {
+                        std::fill_n(copy_.get() + place, size, T(0));
+                      } else {
+                        patch_kernels<T>().pad(x_ + at, step, n, s_.height, s_.width,
+                                               top * s_.geometry.stride[0] - s_.geometry.padding[0],
+                                               -s_.geometry.padding[1], {1, 1}, copied_rows_, row_,
+                                               copy_.get() + place);
+                      }
+                      place += size;
+                    });
   }
 
   // Their gradients, transposed into column panels.
@@ -113,11 +124,11 @@ class WeightGradSum {
     block_.b_panel = images * pixels * kernels_.columns;
     for (int64_t o = 0; o < s_.out; o += kernels_.columns) {
       for (int64_t i = 0; i < images; ++i) {
-        const T* from =
-            g_ + (((n + i) * s_.groups + group) * s_.out + o) * s_.pixels() + top * s_.out_width;
-        kernels_.pack(std::min<int64_t>(kernels_.columns, s_.out - o), pixels, from, s_.pixels(), 1,
-                      turned_.get() + (o * images + i * kernels_.columns) * pixels,
-                      kernels_.columns);
+        const T* from = g_ + s_.output_at((n + i) * s_.groups + group) + o * s_.output_step() +
+                        top * s_.out_width;
+        kernels_.pack(
+            std::min<int64_t>(kernels_.columns, s_.out - o), pixels, from, s_.output_step(), 1,
+            turned_.get() + (o * images + i * kernels_.columns) * pixels, kernels_.columns);
       }
     }
   }
@@ -169,7 +180,7 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
     std::fill_n(weight_grad, s.groups * size, T(0));
     return;
   }
-  if (is_depthwise(s)) return depthwise_weight_grad(s, x, g, weight_grad);
+  if (!s.is_volume() && is_depthwise(s)) return depthwise_weight_grad(s, x, g, weight_grad);
   const int64_t total = s.groups * size;
   const int64_t channels = [&] {
     const int64_t most = std::clamp<int64_t>(kBlockTaps / s.taps(), 1, s.in);

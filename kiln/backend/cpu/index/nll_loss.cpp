@@ -44,8 +44,7 @@ HostHandle loss_of(const HostHandle& x, const HostHandle& classes, const T* weig
   T* to = out->data_as<T>();
   for_each_class(
       classes, x->shape()[1], weight, ignored,
-      [&](int64_t i, int64_t at, T w) { to[i] = -from[at] * w; },
-      [&](int64_t i) { to[i] = T(0); });
+      [&](int64_t i, int64_t at, T w) { to[i] = -from[at] * w; }, [&](int64_t i) { to[i] = T(0); });
   return out;
 }
 
@@ -58,8 +57,8 @@ HostHandle gradient_of(const HostHandle& g, const HostHandle& classes, const T* 
   const T* from = g->data_as<const T>();
   T* to = out->data_as<T>();
   for_each_class(
-      classes, count, weight, ignored,
-      [&](int64_t i, int64_t at, T w) { to[at] = -from[i] * w; }, [](int64_t) {});
+      classes, count, weight, ignored, [&](int64_t i, int64_t at, T w) { to[at] = -from[i] * w; },
+      [](int64_t) {});
   return out;
 }
 
@@ -84,8 +83,8 @@ HostHandle CpuOps::float_nll_loss_backward(Arg<HostHandle> g, Arg<HostHandle> cl
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand w(weight, cpu::widened);
-    return cpu::narrowed(
-        float_nll_loss_backward(cpu::widened(g), classes, w.get(), count, ignored), dtype);
+    return cpu::narrowed(float_nll_loss_backward(cpu::widened(g), classes, w.get(), count, ignored),
+                         dtype);
   }
   const cpu::OptionalOperand w(weight, cpu::contiguous);
   const HostHandle from = cpu::contiguous(g.get()), index = cpu::contiguous(classes.get());

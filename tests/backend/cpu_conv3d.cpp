@@ -1,0 +1,106 @@
+// Cpu's convolutions of volumes and their gradients against Reference.
+#include "neural_check.h"
+
+using namespace kiln;
+using namespace kiln::test;
+
+namespace {
+
+struct Problem {
+  Shape x, weight;
+  Conv3dOptions options;
+};
+
+Shape output_shape(const Problem& p) {
+  Shape shape = {p.x[0], p.weight[0]};
+  for (size_t i = 0; i < 3; ++i) {
+    const int d = static_cast<int>(i) + 2;
+    shape.push_back(conv_output_size(p.x[d], p.weight[d], p.options.stride[i], p.options.padding[i],
+                                     p.options.dilation[i]));
+  }
+  return shape;
+}
+
+const std::vector<Problem>& problems() {
+  static const std::vector<Problem> list = {
+      {{1, 1, 4, 8, 8}, {4, 1, 3, 3, 3}, {}},
+      {{2, 3, 5, 9, 7}, {5, 3, 3, 3, 3}, {.padding = {1, 1, 1}}},
+      {{1, 2, 6, 10, 21}, {6, 2, 3, 3, 3}, {.stride = {2, 2, 2}, .padding = {1, 1, 1}}},
+      {{1, 4, 3, 20, 37}, {3, 4, 2, 5, 3}, {.padding = {1, 2, 0}}},
+      {{2, 6, 4, 7, 8}, {9, 2, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 3}},
+      {{2, 3, 7, 8, 9}, {4, 3, 3, 3, 3}, {.padding = {2, 2, 2}, .dilation = {2, 2, 2}}},
+      {{1, 3, 9, 8, 9},
+       {4, 3, 3, 2, 3},
+       {.stride = {3, 1, 2}, .padding = {4, 0, 1}, .dilation = {3, 1, 1}}},
+      {{1, 4, 6, 5, 6}, {8, 4, 3, 1, 1}, {.padding = {1, 0, 0}}},  // planes see themselves alone
+      {{1, 4, 6, 5, 6}, {8, 4, 1, 3, 3}, {.padding = {0, 1, 1}}},
+      {{2, 4, 3, 5, 6}, {8, 4, 1, 1, 1}, {}},
+      {{1, 3, 3, 4, 5}, {2, 3, 3, 4, 5}, {}},                      // one output element
+      {{1, 2, 3, 4, 4}, {3, 2, 2, 2, 2}, {.padding = {4, 3, 3}}},  // more padding than window
+      {{1, 2, 2, 4, 4}, {3, 2, 2, 3, 3}, {.padding = {5, 1, 1}, .dilation = {4, 1, 1}}},
+      {{0, 2, 5, 5, 5}, {3, 2, 3, 3, 3}, {}},
+      {{1, 30, 4, 6, 6}, {17, 30, 3, 3, 3}, {.padding = {1, 1, 1}}},  // deeper than one run
+      {{1, 5, 2, 60, 90}, {7, 5, 2, 3, 3}, {.padding = {0, 1, 1}}},   // bands
+      {{3, 3, 4, 14, 14}, {8, 3, 2, 7, 7}, {.stride = {2, 7, 7}}},    // packed
+      {{2, 4, 5, 6, 7}, {8, 1, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 4}},  // depthwise
+  };
+  return list;
+}
+
+}  // namespace
+
+TEST_CASE("conv3d and its gradients: strides, padding, dilation, groups") {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const Problem& p : problems()) {
+      CAPTURE(to_string(p.x));
+      CAPTURE(to_string(p.weight));
+      CAPTURE(to_string(dtype));
+      const HostHandle x = random_tensor(p.x, dtype, 1), w = random_tensor(p.weight, dtype, 2);
+      const HostHandle bias = random_tensor({p.weight[0]}, dtype, 3);
+      const HostHandle g = random_tensor(output_shape(p), dtype, 4);
+      const double tolerance = kernel_tolerance(dtype) * 16;
+      check_close(Cpu::float_conv3d(x, w, &bias, p.options),
+                  Reference::float_conv3d(x, w, &bias, p.options), tolerance);
+      check_close(Cpu::float_conv3d(x, w, nullptr, p.options),
+                  Reference::float_conv3d(x, w, nullptr, p.options), tolerance);
+      check_close(Cpu::float_conv3d_input_grad(w, g, p.x, p.options),
+                  Reference::float_conv3d_input_grad(w, g, p.x, p.options), tolerance);
+      check_close(Cpu::float_conv3d_weight_grad(x, g, p.weight, p.options),
+                  Reference::float_conv3d_weight_grad(x, g, p.weight, p.options), tolerance * 4);
+    }
+  }
+}
+
+TEST_CASE("conv3d: every instruction set") {
+  at_every_target([&] {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const size_t i : {size_t{1}, size_t{2}, size_t{6}}) {
+        const Problem& p = problems()[i];
+        const HostHandle x = random_tensor(p.x, dtype, 1), w = random_tensor(p.weight, dtype, 2);
+        check_close(Cpu::float_conv3d(x, w, nullptr, p.options),
+                    Reference::float_conv3d(x, w, nullptr, p.options),
+                    kernel_tolerance(dtype) * 16);
+      }
+    }
+  });
+}
+
+TEST_CASE("conv3d: operands with gaps, any number of threads") {
+  const Problem p = {{2, 3, 6, 12, 13}, {8, 3, 3, 3, 3}, {.padding = {1, 1, 1}}};
+  const HostHandle x = random_tensor(p.x, DType::f32, 1),
+                   w = random_tensor(p.weight, DType::f32, 2);
+  const HostHandle g = random_tensor(output_shape(p), DType::f32, 4);
+  CHECK(same_bits(Cpu::float_conv3d(stored_with_gaps(x), stored_transposed(w), nullptr, p.options),
+                  Cpu::float_conv3d(x, w, nullptr, p.options)));
+  CHECK(same_bits(
+      Cpu::float_conv3d_input_grad(stored_with_gaps(w), stored_transposed(g), p.x, p.options),
+      Cpu::float_conv3d_input_grad(w, g, p.x, p.options)));
+  CHECK(same_bits(
+      Cpu::float_conv3d_weight_grad(stored_transposed(x), stored_with_gaps(g), p.weight, p.options),
+      Cpu::float_conv3d_weight_grad(x, g, p.weight, p.options)));
+  check_deterministic([&] {
+    return std::vector<HostHandle>{Cpu::float_conv3d(x, w, nullptr, p.options),
+                                   Cpu::float_conv3d_input_grad(w, g, p.x, p.options),
+                                   Cpu::float_conv3d_weight_grad(x, g, p.weight, p.options)};
+  });
+}
