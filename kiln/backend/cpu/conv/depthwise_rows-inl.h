@@ -124,21 +124,24 @@ HWY_INLINE void sum_rows(const DepthwisePlane<T>& p, const RowWindow<kSide, kStr
   }
 }
 
-// Asks for what the next kRows rows of output pixels, below these, read anew and write. Below the
-// last ones that is the beginning of the next plane. The processor sees no order in so many rows at
+// Asks for what the next kRows rows of output pixels, below these, read anew and write: the part
+// that falls to vector `index` of `count`, so that lines are asked for in their order. Below the
+// last rows that is the beginning of the next plane. The processor sees no order in so many rows at
 // once.
 template <int kRows, int kSide, int kStride, class T>
-HWY_INLINE void fetch_next_rows(const DepthwisePlane<T>& p, int64_t top, int64_t left, const T* y) {
+HWY_INLINE void fetch_next_rows(const DepthwisePlane<T>& p, int64_t top, int64_t index,
+                                int64_t count, const T* y) {
   constexpr int64_t kLine = 64 / sizeof(T);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   const int64_t row = (top + kRows) * kStride - p.padding_top + kSide - kStride;
-  const T* x = p.x + row * p.width + left * kStride - p.padding_left;
-#pragma GCC unroll 16
-  for (int r = 0; r < kRows * kStride; ++r) {
-    for (int64_t c = 0; c < kStride * lanes; c += kLine) hwy::Prefetch(x + r * p.width + c);
-  }
-#pragma GCC unroll 8
-  for (int r = kRows; r < 2 * kRows; ++r) __builtin_prefetch(y + r * p.out_width, 1);
+  const auto part = [&](int64_t elements, const auto& fetch) HWY_ATTR {
+    const int64_t lines = (elements + kLine - 1) / kLine;
+    const int64_t end = lines * (index + 1) / count;
+    for (int64_t l = lines * index / count; l < end; ++l) fetch(l * kLine);
+  };
+  part(kRows * kStride * p.width,
+       [&](int64_t at) HWY_ATTR { hwy::Prefetch(p.x + row * p.width + at); });
+  part(kRows * p.out_width,
+       [&](int64_t at) HWY_ATTR { __builtin_prefetch(y + kRows * p.out_width + at, 1); });
 }
 
 // kRows rows of output pixels from row `top` on, with which y begins.
@@ -148,9 +151,10 @@ void apply_rows(const DepthwisePlane<T>& p, int64_t top, const T* weight, const 
   const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   const int64_t reach = (lanes - 1) * kStride + kSide;  // columns that a vector of pixels sees
   const Window inner(0, reach + lanes);
+  const int64_t vectors = (p.out_width + lanes - 1) / lanes;
   for (int64_t left = 0; left < p.out_width; left += lanes) {
     const int64_t column = left * kStride - p.padding_left;
-    fetch_next_rows<kRows, kSide, kStride>(p, top, left, y + left);
+    fetch_next_rows<kRows, kSide, kStride>(p, top, left / lanes, vectors, y);
     if (column >= 0 && column + reach + lanes <= p.width) {
       sum_rows<kRows>(p, inner, top, left, weight, bias, y + left);
     } else {
