@@ -15,7 +15,7 @@ namespace kiln::cpu {
 // Note [Volumes]
 // A convolution of volumes is one of frames: a frame for each output depth, whose channels are the
 // depths that its window meets, of each channel of the volume in turn. Frames share their planes
-// and are never made: for_each_run() says where the planes lie, and the results of a frame's
+// and are never made: find_planes() says where the planes lie, and the results of a frame's
 // channels lie a volume apart.
 struct ConvSizes {
   ConvSizes(const Shape& x, const Shape& weight, const ConvOptions& options);
@@ -47,34 +47,26 @@ struct ConvSizes {
   }
   int64_t output_step() const { return depths.out * pixels(); }
 
-  // Calls f(channel, count, at, step) for stretches of an image's channels [begin, end): their
-  // planes lie from `at` on in x, `step` apart; at < 0 where they are padding.
-  template <class F>
-  void for_each_run(int64_t image, int64_t begin, int64_t end, F&& f) const {
-    if (!is_volume()) return f(begin, end - begin, (image * in + begin) * plane(), plane());
-    const int64_t frame = image / groups;
-    const int64_t first = frame % depths.out * depths.stride - depths.padding;
-    const int64_t channels = in / depths.kernel;
-    const int64_t base = (frame / depths.out * groups + image % groups) * channels;
-    for (int64_t c = begin; c < end;) {
-      const int64_t k = c % depths.kernel;
-      const int64_t stop = std::min(c + depths.kernel - k, end);
-      // Depths of the window before, inside and behind the volume.
-      const auto within = [&](int64_t depth) {
-        const int64_t steps = depth - first;
-        const int64_t taps = steps <= 0 ? 0 : (steps + depths.dilation - 1) / depths.dilation;
-        return std::clamp(c - k + taps, c, stop);
-      };
-      const int64_t low = within(0), high = std::max(low, within(depths.size));
-      if (low > c) f(c, low - c, int64_t{-1}, plane());
-      if (high > low) {
-        const int64_t depth = first + (low - (c - k)) * depths.dilation;
-        f(low, high - low, ((base + c / depths.kernel) * depths.size + depth) * plane(),
-          depths.dilation * plane());
-      }
-      if (stop > high) f(high, stop - high, int64_t{-1}, plane());
-      c = stop;
+  // Where an image's channels [begin, end) lie in x; -1 for those that are padding.
+  void find_planes(int64_t image, int64_t begin, int64_t end, int64_t* to) const {
+    if (!is_volume()) {
+      for (int64_t c = begin; c < end; ++c) *to++ = (image * in + c) * plane();
+      return;
     }
+    for (int64_t c = begin; c < end; ++c) {
+      const int64_t depth = first_depth(image) + c % depths.kernel * depths.dilation;
+      const bool exists = depth >= 0 && depth < depths.size;
+      *to++ =
+          exists ? (first_plane(image) + c / depths.kernel * depths.size + depth) * plane() : -1;
+    }
+  }
+  // Of a volume: the depth that a frame's window begins with, and the first channel's first plane.
+  int64_t first_depth(int64_t image) const {
+    return image / groups % depths.out * depths.stride - depths.padding;
+  }
+  int64_t first_plane(int64_t image) const {
+    const int64_t volume = image / groups / depths.out;
+    return (volume * groups + image % groups) * (in / depths.kernel) * depths.size;
   }
 };
 

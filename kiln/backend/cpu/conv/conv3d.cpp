@@ -61,7 +61,9 @@ HostHandle CpuOps::float_conv3d_input_grad(Arg<HostHandle> weight, Arg<HostHandl
   const DType dtype = g.get()->dtype();
   const Shape& ws = weight.get()->shape();
   const cpu::ConvSizes sizes(x_shape, ws, options);
-  if (!has_kernel(dtype, ws, options) || options.stride != IntTriple{1, 1, 1} ||
+  // There is a frame for each depth of x here, not of g.
+  const bool is_deep = 8 * sizes.depths.size > 9 * sizes.depths.out;
+  if (!has_kernel(dtype, ws, options) || options.stride != IntTriple{1, 1, 1} || is_deep ||
       g.get()->numel() == 0 || x_shape.contains(0) || composed_pays(dtype, sizes)) {
     return Composed::float_conv3d_input_grad(weight, g, x_shape, options);
   }

@@ -167,12 +167,12 @@ ConvSizes with_long_rows(const ConvSizes& s) {
   return out;
 }
 
-// Reads once, in order, what output pixels [pixel, pixel + count) of one image see of its channels
-// [channel, channel + channels). Tiles read it a few elements at a time from plane after plane, in
-// which the processor sees no order: from memory that would be several times as slow. (Of so many
-// prefetches at once most would be dropped.)
+// Reads once, in order, what output pixels [pixel, pixel + count) of one image see of `channels`
+// planes, which lie at x + planes[c]. Tiles read it a few elements at a time from plane after
+// plane, in which the processor sees no order: from memory that would be several times as slow. (Of
+// so many prefetches at once most would be dropped.)
 template <class T>
-void read_ahead(const ConvSizes& s, const T* x, int64_t image, int64_t channel, int64_t channels,
+void read_ahead(const ConvSizes& s, const T* x, const int64_t* planes, int64_t channels,
                 int64_t pixel, int64_t count) {
   constexpr int64_t kLine = 64 / sizeof(T);
   const PatchGeometry& g = s.geometry;
@@ -185,14 +185,11 @@ void read_ahead(const ConvSizes& s, const T* x, int64_t image, int64_t channel, 
     begin = pixel;
     end = pixel + count;
   }
-  s.for_each_run(image, channel, channel + channels,
-                 [&](int64_t, int64_t n, int64_t at, int64_t step) {
-                   for (int64_t c = 0; at >= 0 && c < n; ++c, at += step) {
-                     for (int64_t i = begin; i < end; i += kLine) {
-                       static_cast<void>(*static_cast<const volatile T*>(x + at + i));
-                     }
-                   }
-                 });
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = planes[c] < 0 ? end : begin; i < end; i += kLine) {
+      static_cast<void>(*static_cast<const volatile T*>(x + planes[c] + i));
+    }
+  }
 }
 
 // ---- Patches in place
@@ -266,13 +263,22 @@ class InPlaceConvolution {
         weights_(s, weight),
         whole_(vectors(bands.rows), pieces(bands.rows)),
         last_(vectors(bands.rows), pieces(bands.rows)),
-        in_x_(weights_.longest_run()),
+        in_x_(s.is_volume() ? s.depth() : weights_.longest_run()),
         in_copy_(weights_.longest_run()),
         copied_rows_(bands.rows + bands.down.reach - 1) {
     bands.fill(whole_, bands.rows, s);
     bands.fill(last_, s.out_height - (bands.count - 1) * bands.rows, s);
-    fill_offsets(in_x_.get(), s.plane(), s.width);
-    fill_offsets(in_copy_.get(), copied_rows_ * bands.row, bands.row);
+    const int64_t longest = weights_.longest_run() / s.taps();
+    if (s.is_volume()) {
+      fill_offsets(in_x_.get(), s.in, s.width, [&](int64_t c) {
+        const ConvSizes::Depths& d = s.depths;
+        return (c / d.kernel * d.size + c % d.kernel * d.dilation) * s.plane();
+      });
+    } else {
+      fill_offsets(in_x_.get(), longest, s.width, [&](int64_t c) { return c * s.plane(); });
+    }
+    fill_offsets(in_copy_.get(), longest, bands.row,
+                 [&](int64_t c) { return c * copied_rows_ * bands.row; });
   }
 
   void run() {
@@ -288,59 +294,61 @@ class InPlaceConvolution {
   // Every row of a band touches one vector more than it has.
   int64_t pieces(int64_t rows) const { return vectors(rows) + rows; }
 
-  // Where the taps of a run lie, from the first pixel's window on.
-  void fill_offsets(int64_t* to, int64_t plane, int64_t row) const {
+  // Where the taps of `channels` lie, from the first pixel's window on: in planes, or phases of
+  // them, at plane_at(number).
+  template <class F>
+  void fill_offsets(int64_t* to, int64_t channels, int64_t row, const F& plane_at) const {
     const PatchGeometry& g = s_.geometry;
     const auto& [down, along] = std::tie(bands_.down, bands_.along);
-    for (int64_t c = 0; c < weights_.longest_run() / s_.taps(); ++c) {
+    for (int64_t c = 0; c < channels; ++c) {
       for (int64_t r = 0; r < g.kernel[0]; ++r) {
         for (int64_t s = 0; s < g.kernel[1]; ++s) {
           const auto i = static_cast<size_t>(r), j = static_cast<size_t>(s);
           const int64_t phase = (c * down.count() + down.phase[i]) * along.count() + along.phase[j];
-          *to++ = phase * plane + down.place[i] * row + along.place[j];
+          *to++ = plane_at(phase) + down.place[i] * row + along.place[j];
         }
       }
     }
   }
 
   // Whether the input itself serves: without padding and phases, unless the last panel would read
-  // beyond its end. The planes must be evenly spaced.
+  // beyond its end.
   bool in_input(int64_t image, int64_t first, int64_t panels) const {
     const PatchGeometry& g = s_.geometry;
-    if (s_.is_volume() || g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} ||
-        bands_.row != s_.width || s_.out_height + bands_.down.reach - 1 != s_.height) {
+    if (g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} || bands_.row != s_.width ||
+        s_.out_height + bands_.down.reach - 1 != s_.height) {
       return false;
     }
-    const int64_t at = image * s_.in * s_.plane() + first * s_.width;
-    const int64_t end = at + (s_.in - 1) * s_.plane() + (bands_.down.reach - 1) * s_.width +
+    int64_t last = image * s_.in + s_.in - 1;  // plane
+    int64_t planes = s_.batch * s_.groups * s_.in;
+    if (s_.is_volume()) {
+      const ConvSizes::Depths& d = s_.depths;
+      const int64_t begin = s_.first_depth(image), end = begin + (d.kernel - 1) * d.dilation + 1;
+      if (begin < 0 || end > d.size) return false;
+      last = s_.first_plane(image) + (s_.in / d.kernel - 1) * d.size + end - 1;
+      planes = planes / d.out / d.kernel * d.size;
+    }
+    const int64_t end = last * s_.plane() + (first + bands_.down.reach - 1) * s_.width +
                         g.dilation[1] * (g.kernel[1] - 1) + panels * bands_.panel;
-    return end <= s_.batch * s_.groups * s_.in * s_.plane();
+    return end <= planes * s_.plane();
   }
 
-  // Copies the phases of channels [channel, channel + count) that output rows from `first` on see.
-  void copy_phases(int64_t image, int64_t channel, int64_t count, int64_t first, T* to) const {
+  // Copies the phases of `count` planes that output rows from `first` on see.
+  void copy_phases(const int64_t* planes, int64_t count, int64_t first, T* to) const {
     const PatchGeometry& g = s_.geometry;
-    // Planes are copied many in one call, unless phases come in between.
-    const bool at_once = bands_.phases() == 1;
+    // All planes are copied in one call, unless phases come in between.
+    const int64_t at_once = bands_.phases() == 1 ? count : 1;
     const int64_t size = copied_rows_ * bands_.row;
-    s_.for_each_run(
-        image, channel, channel + count, [&](int64_t, int64_t n, int64_t at, int64_t step) {
-          if (at < 0) {
-            std::fill_n(to, n * bands_.phases() * size, T(0));
-            to += n * bands_.phases() * size;
-            return;
-          }
-          for (int64_t c = 0; c < n; c += at_once ? n : 1) {
-            for (const int64_t r : bands_.down.kinds) {
-              for (const int64_t s : bands_.along.kinds) {
-                patch_kernels<T>().pad(x_ + at + c * step, step, at_once ? n : 1, s_.height,
-                                       s_.width, first * g.stride[0] + r - g.padding[0],
-                                       s - g.padding[1], g.stride, copied_rows_, bands_.row, to);
-                to += at_once ? n * size : size;
-              }
-            }
-          }
-        });
+    for (int64_t c = 0; c < count; c += at_once) {
+      for (const int64_t r : bands_.down.kinds) {
+        for (const int64_t s : bands_.along.kinds) {
+          patch_kernels<T>().pad(x_, planes + c, at_once, s_.height, s_.width,
+                                 first * g.stride[0] + r - g.padding[0], s - g.padding[1], g.stride,
+                                 copied_rows_, bands_.row, to);
+          to += size;
+        }
+      }
+    }
   }
 
   void run_band(int64_t image, int64_t band) {
@@ -354,24 +362,29 @@ class InPlaceConvolution {
     (band + 1 == bands_.count ? last_ : whole_).use_for(block);
     const bool copied = !in_input(image, first, block.panels);
     const int64_t channels = weights_.longest_run() / s_.taps();
+    const Scratch<int64_t> planes(channels);
     const Scratch<T> copy(copied ? channels * bands_.phases() * copied_rows_ * bands_.row +
                                        bands_.panel + bands_.row + kernels_.lanes
                                  : 0);
     for (int64_t run = 0; run < weights_.runs(); ++run) {
       const int64_t channel = weights_.first_channel(run, s_);
       weights_.use_for(block, s_, bias_, finish_, image % s_.groups, run);
+      const int64_t count = block.k / s_.taps();
+      s_.find_planes(image, channel, channel + count, planes.get());
       // Over many panels a tile's own prefetches of the next one are enough.
       if (copied || block.panels < 16) {
-        read_ahead(s_, x_, image, channel, block.k / s_.taps(), first * s_.out_width,
-                   rows * s_.out_width);
+        read_ahead(s_, x_, planes.get(), count, first * s_.out_width, rows * s_.out_width);
       }
       if (copied) {
-        copy_phases(image, channel, block.k / s_.taps(), first, copy.get());
+        copy_phases(planes.get(), count, first, copy.get());
         block.b = copy.get();
         block.b_offsets = in_copy_.get();
       } else {
-        block.b = x_ + (image * s_.in + channel) * s_.plane() + first * s_.width;
-        block.b_offsets = in_x_.get();
+        const int64_t from = s_.is_volume()
+                                 ? (s_.first_plane(image) + s_.first_depth(image)) * s_.plane()
+                                 : planes[0];
+        block.b = x_ + from + first * s_.width;
+        block.b_offsets = in_x_.get() + (s_.is_volume() ? channel * s_.taps() : 0);
       }
       kernels_.conv_block(block);
     }
@@ -393,26 +406,6 @@ class InPlaceConvolution {
 };
 
 // ---- Packed patches
-
-// The taps of an image's channels for pixels [pixel, pixel + count), as PatchKernels::pack().
-template <class T>
-void pack_part(const ConvSizes& s, const T* x, int64_t image, int64_t channel, int64_t channels,
-               int64_t pixel, int64_t count, T* to, int64_t width, int64_t room) {
-  s.for_each_run(image, channel, channel + channels,
-                 [&](int64_t c, int64_t n, int64_t at, int64_t step) {
-                   T* const rows = to + (c - channel) * s.taps() * width;
-                   if (at < 0) {
-                     for (int64_t t = 0; t < n * s.taps(); ++t)
-                       std::fill_n(rows + t * width, room, T(0));
-                     return;
-                   }
-                   const int64_t at_once = step == s.plane() ? n : 1;
-                   for (int64_t i = 0; i < n; i += at_once) {
-                     patch_kernels<T>().pack(s.geometry, x + at + i * step, at_once, pixel, count,
-                                             rows + i * s.taps() * width, width, room);
-                   }
-                 });
-}
 
 // One block of the pixels of all images, of one group.
 template <class T>
@@ -450,15 +443,20 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
     weights.use_for(block, s, bias, finish, group, run);
     block.b_panel = block.k * kernels.columns;
     const int64_t channel = weights.first_channel(run, s), channels = block.k / s.taps();
+    const Scratch<int64_t> found(channels);
+    const auto planes_of = [&](int64_t image) {
+      s.find_planes(image * s.groups + group, channel, channel + channels, found.get());
+      return found.get();
+    };
     for_each_part(0, count, [&](int64_t, int64_t image, int64_t at, int64_t n) {
-      read_ahead(s, x, image * s.groups + group, channel, channels, at, n);
+      read_ahead(s, x, planes_of(image), channels, at, n);
     });
     for (int64_t j = 0; j < count; j += kernels.columns) {
       for_each_part(j, std::min<int64_t>(j + kernels.columns, count),
                     [&](int64_t column, int64_t image, int64_t at, int64_t n) {
-                      pack_part(s, x, image * s.groups + group, channel, channels, at, n,
-                                patches + j * block.k + column - j, kernels.columns,
-                                kernels.columns - (column - j));
+                      patch_kernels<T>().pack(s.geometry, x, planes_of(image), channels, at, n,
+                                              patches + j * block.k + column - j, kernels.columns,
+                                              kernels.columns - (column - j));
                     });
     }
     kernels.conv_block(block);

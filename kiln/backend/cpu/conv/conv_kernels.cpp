@@ -127,16 +127,22 @@ class TapTable {
 
   // Copies these taps of every channel. Rows have room for `room` elements.
   template <StrideKind kKind>
-  void copy(const T* planes, int64_t plane, int64_t channels, T* to, int64_t to_channel,
+  void copy(const T* x, const int64_t* at, int64_t channels, T* to, int64_t to_channel,
             int64_t width, int64_t room) const {
     const hn::ScalableTag<T> d;
     const int64_t whole = room / kLanes;  // vectors that may be stored whole
     const auto rest = hn::FirstN(d, static_cast<size_t>(room % kLanes));
     const int64_t stride = geometry_.stride[1];
-    for (int64_t c = 0; c < channels; ++c, planes += plane, to += to_channel) {
+    for (int64_t c = 0; c < channels; ++c, to += to_channel) {
+      T* row = to;
+      if (at[c] < 0) {
+        const int64_t n = std::min(vectors_ * kLanes, room);
+        for (int64_t t = 0; t < taps_; ++t, row += width) std::fill_n(row, n, T(0));
+        continue;
+      }
+      const T* planes = x + at[c];
       const Piece<T>* piece = list_;
       const uint8_t* count = counts_;
-      T* row = to;
       for (int64_t t = 0; t < taps_; ++t, row += width) {
         for (int64_t v = 0; v < vectors_; ++v) {
           auto x = hn::Zero(d);
@@ -167,29 +173,27 @@ class TapTable {
 };
 
 template <class T>
-void pack_patches_of(const PatchGeometry& g, const T* planes, int64_t channels, int64_t pixel,
-                     int64_t count, T* to, int64_t width, int64_t room) {
+void pack_patches_of(const PatchGeometry& g, const T* x, const int64_t* at, int64_t channels,
+                     int64_t pixel, int64_t count, T* to, int64_t width, int64_t room) {
   const int64_t taps = g.kernel[0] * g.kernel[1];
-  const int64_t plane = g.height * g.width;
-  for (int64_t at = 0; at < count; at += TapTable<T>::kPixels) {
-    TapTable<T> table(g, pixel + at, std::min(TapTable<T>::kPixels, count - at));
+  for (int64_t first = 0; first < count; first += TapTable<T>::kPixels) {
+    TapTable<T> table(g, pixel + first, std::min(TapTable<T>::kPixels, count - first));
     for (int64_t tap = 0; tap < taps;) {
       table.clear();
-      const int64_t first = tap;
+      T* const rows = to + tap * width + first;
       while (tap < taps && table.has_room()) {
         table.add(tap / g.kernel[1], tap % g.kernel[1]);
         ++tap;
       }
-      T* rows = to + first * width + at;
       if (g.stride[1] == 1) {
-        table.template copy<StrideKind::one>(planes, plane, channels, rows, taps * width, width,
-                                             room - at);
+        table.template copy<StrideKind::one>(x, at, channels, rows, taps * width, width,
+                                             room - first);
       } else if (g.stride[1] == 2 && HWY_TARGET != HWY_SCALAR) {
-        table.template copy<StrideKind::two>(planes, plane, channels, rows, taps * width, width,
-                                             room - at);
+        table.template copy<StrideKind::two>(x, at, channels, rows, taps * width, width,
+                                             room - first);
       } else {
-        table.template copy<StrideKind::any>(planes, plane, channels, rows, taps * width, width,
-                                             room - at);
+        table.template copy<StrideKind::any>(x, at, channels, rows, taps * width, width,
+                                             room - first);
       }
     }
   }
@@ -273,7 +277,7 @@ class RowMasks {
 };
 
 template <class T>
-void pad_rows_of(const T* planes, int64_t plane, int64_t channels, int64_t height, int64_t width,
+void pad_rows_of(const T* x, const int64_t* at, int64_t channels, int64_t height, int64_t width,
                  int64_t top, int64_t left, const IntPair& step, int64_t rows, int64_t row_width,
                  T* to) {
   const hn::ScalableTag<T> d;
@@ -282,19 +286,20 @@ void pad_rows_of(const T* planes, int64_t plane, int64_t channels, int64_t heigh
   const bool whole = HWY_TARGET != HWY_SCALAR && step[1] <= 2;
   const int64_t vectors = (row_width + lanes - 1) / lanes;
   const RowMasks<T> masks(left, width, whole ? step[1] * vectors : 0);
-  for (int64_t c = 0; c < channels; ++c, planes += plane) {
+  for (int64_t c = 0; c < channels; ++c) {
+    const T* planes = x + at[c];
     for (int64_t r = 0; r < rows; ++r, to += row_width) {
       const int64_t row = top + r * step[0];
       // What the last vector writes beyond the row, the next row overwrites.
-      if (row < 0 || row >= height) {
+      if (row < 0 || row >= height || at[c] < 0) {
         for (int64_t i = 0; i < row_width; i += lanes) hn::StoreU(hn::Zero(d), d, to + i);
         continue;
       }
       const T* from = planes + row * width + left;
       if (!whole) {
         for (int64_t i = 0; i < row_width; ++i) {
-          const int64_t at = i * step[1];
-          to[i] = left + at >= 0 && left + at < width ? from[at] : T(0);
+          const int64_t place = i * step[1];
+          to[i] = left + place >= 0 && left + place < width ? from[place] : T(0);
         }
       } else if (step[1] == 1) {
         for (int64_t v = 0; v < vectors; ++v) {

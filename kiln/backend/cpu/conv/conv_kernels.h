@@ -19,10 +19,11 @@ struct PatchGeometry {
 // has there, 0 in the padding.
 template <class T>
 struct PatchKernels {
-  // Copies all taps of `channels` planes for pixels [pixel, pixel + count) to to[t * width + p -
-  // pixel]. Rows are filled up with zeros to a whole vector, but never beyond `room` elements.
-  void (*pack)(const PatchGeometry& geometry, const T* planes, int64_t channels, int64_t pixel,
-               int64_t count, T* to, int64_t width, int64_t room);
+  // Copies all taps of `channels` planes, which lie at x + at[c], for pixels [pixel, pixel + count)
+  // to to[t * width + p - pixel]; zeros where at[c] < 0. Rows are filled up with zeros to a whole
+  // vector, but never beyond `room` elements.
+  void (*pack)(const PatchGeometry& geometry, const T* x, const int64_t* at, int64_t channels,
+               int64_t pixel, int64_t count, T* to, int64_t width, int64_t room);
   // The transpose: adds each element of such a block of patches to where it came from.
   void (*add)(const PatchGeometry& geometry, const T* from, int64_t width, int64_t channels,
               int64_t pixel, int64_t count, T* planes);
@@ -31,8 +32,8 @@ struct PatchKernels {
   void (*weave)(const T* even, const T* odd, int64_t rows, int64_t width, int64_t step, T* to);
   // Copies `rows` rows from row `top` on, step[0] apart, and `row_width` columns from `left` on,
   // step[1] apart, of each plane of height x width, one after another; zeros where there are none.
-  // Writes up to a vector beyond the end.
-  void (*pad)(const T* planes, int64_t plane, int64_t channels, int64_t height, int64_t width,
+  // Planes lie at x + at[c], zeros where at[c] < 0. Writes up to a vector beyond the end.
+  void (*pad)(const T* x, const int64_t* at, int64_t channels, int64_t height, int64_t width,
               int64_t top, int64_t left, const IntPair& step, int64_t rows, int64_t row_width,
               T* to);
 };

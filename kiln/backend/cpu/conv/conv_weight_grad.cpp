@@ -43,6 +43,7 @@ class WeightGradSum {
         turned_(ceil_div(s.out, kernels_.columns) * kernels_.columns * images_ * band_rows_ *
                     s.out_width +
                 kernels_.lanes),
+        planes_(channels),
         offsets_(channels * s.taps()),
         starts_(images_ * band_rows_) {
     block_.n = s.out;
@@ -103,19 +104,11 @@ class WeightGradSum {
   }
   // What output rows from `top` on see of an image's channels, to copy_ + place.
   void copy_planes(int64_t image, int64_t channel, int64_t count, int64_t top, int64_t place) {
-    s_.for_each_run(image, channel, channel + count,
-                    [&](int64_t, int64_t n, int64_t at, int64_t step) {
-                      const int64_t size = n * copied_rows_ * row_;
-                      if (at < 0) {
-                        std::fill_n(copy_.get() + place, size, T(0));
-                      } else {
-                        patch_kernels<T>().pad(x_ + at, step, n, s_.height, s_.width,
-                                               top * s_.geometry.stride[0] - s_.geometry.padding[0],
-                                               -s_.geometry.padding[1], {1, 1}, copied_rows_, row_,
-                                               copy_.get() + place);
-                      }
-                      place += size;
-                    });
+    s_.find_planes(image, channel, channel + count, planes_.get());
+    patch_kernels<T>().pad(x_, planes_.get(), count, s_.height, s_.width,
+                           top * s_.geometry.stride[0] - s_.geometry.padding[0],
+                           -s_.geometry.padding[1], {1, 1}, copied_rows_, row_,
+                           copy_.get() + place);
   }
 
   // Their gradients, transposed into column panels.
@@ -143,7 +136,7 @@ class WeightGradSum {
   int64_t images_;     // and images, where their planes are small
   int64_t copied_rows_;
   Scratch<T> copy_, turned_;
-  Scratch<int64_t> offsets_, starts_;
+  Scratch<int64_t> planes_, offsets_, starts_;
   PatchBlock<T> block_;
 };
 

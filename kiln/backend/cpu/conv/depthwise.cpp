@@ -4,6 +4,7 @@
 #include "kiln/backend/cpu/conv/depthwise.h"
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 #include <vector>
 
@@ -41,7 +42,8 @@ class PlaneCopies {
     bands_ = ceil_div(s.out_height, rows_);
     copied_rows_ = rows_ + down_.reach - 1;
     const int64_t size = copied_rows_ * row_;
-    planes_ = bands_ > 1 ? 1 : std::clamp<int64_t>(kCopyElements / (2 * size * phases), 1, 16);
+    planes_ =
+        bands_ > 1 ? 1 : std::clamp<int64_t>(kCopyElements / (2 * size * phases), 1, kMostPlanes);
     for (int64_t r = 0; r < s.geometry.kernel[0]; ++r) {
       for (int64_t c = 0; c < s.geometry.kernel[1]; ++c) {
         const auto i = static_cast<size_t>(r), j = static_cast<size_t>(c);
@@ -66,9 +68,10 @@ class PlaneCopies {
   // Copies what a band sees of `count` planes, `step` elements apart.
   void copy(const T* planes, int64_t step, int64_t count, int64_t band, T* to) const {
     const PatchGeometry& g = s_.geometry;
+    const std::array<int64_t, kMostPlanes> at = steps_of(step);
     for (const int64_t r : down_.kinds) {
       for (const int64_t c : along_.kinds) {
-        patch_kernels<T>().pad(planes, step, count, s_.height, s_.width,
+        patch_kernels<T>().pad(planes, at.data(), count, s_.height, s_.width,
                                first_row(band) * g.stride[0] + r - g.padding[0], c - g.padding[1],
                                g.stride, copied_rows_, row_, to);
         to += planes_ * copied_rows_ * row_;
@@ -80,8 +83,8 @@ class PlaneCopies {
   int64_t spread_plane() const { return rows_ * row_; }
   // Copies a band of `count` planes of the output, `step` elements apart, to where columns are.
   void spread(const T* planes, int64_t step, int64_t count, int64_t band, T* to) const {
-    patch_kernels<T>().pad(planes, step, count, s_.out_height, s_.out_width, first_row(band), 0,
-                           {1, 1}, rows_, row_, to);
+    patch_kernels<T>().pad(planes, steps_of(step).data(), count, s_.out_height, s_.out_width,
+                           first_row(band), 0, {1, 1}, rows_, row_, to);
   }
 
   // Of a copied plane.
@@ -92,6 +95,14 @@ class PlaneCopies {
   }
 
  private:
+  static constexpr int64_t kMostPlanes = 16;
+  // Where planes lie that are `step` elements apart.
+  static std::array<int64_t, kMostPlanes> steps_of(int64_t step) {
+    std::array<int64_t, kMostPlanes> at;
+    for (size_t i = 0; i < at.size(); ++i) at[i] = static_cast<int64_t>(i) * step;
+    return at;
+  }
+
   std::vector<FlatVector> columns_of(int64_t rows) const {
     std::vector<FlatVector> out;
     const int64_t end = (rows - 1) * row_ + s_.out_width;

@@ -56,7 +56,9 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
   if (!direct) {
     parallel_for(s.in, std::max<int64_t>(kGrain / (s.taps() * n), 1),
                  [&](int64_t begin, int64_t end) {
-                   patch_kernels<T>().pack(s.geometry, x + begin * s.plane(), end - begin, 0, n,
+                   const Scratch<int64_t> planes(end - begin);
+                   s.find_planes(0, begin, end, planes.get());
+                   patch_kernels<T>().pack(s.geometry, x, planes.get(), end - begin, 0, n,
                                            patches.get() + begin * s.taps() * n, n, n);
                  });
   }

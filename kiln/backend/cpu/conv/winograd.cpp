@@ -249,8 +249,8 @@ class BlockTransform {
       *row_width = s_.width;
       return x + at;
     }
-    patch_kernels<float>().pad(x + plane, s_.plane(), 1, s_.height, s_.width, top, left, {1, 1}, 6,
-                               padded_row_, padded_.get());
+    patch_kernels<float>().pad(x, &plane, 1, s_.height, s_.width, top, left, {1, 1}, 6, padded_row_,
+                               padded_.get());
     *row_width = padded_row_;
     return padded_.get();
   }
