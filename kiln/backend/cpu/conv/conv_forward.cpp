@@ -12,6 +12,7 @@
 //   Packed: else a block of patches is copied together first. That costs about 8 cycles for every
 //     16 patch elements, against one for each output channel that uses them; pixels of several
 //     images share a panel, and none are wasted.
+//   As rows: or output channels are the columns of the product: Note [Pixels as rows].
 // Many windows of 3 x 3 take fewer products: Note [Winograd].
 #include <algorithm>
 #include <memory>
@@ -20,6 +21,7 @@
 
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/conv_phases.h"
+#include "kiln/backend/cpu/conv/conv_pixels.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
 #include "kiln/backend/cpu/conv/few_pixels.h"
 #include "kiln/backend/cpu/conv/winograd.h"
@@ -495,13 +497,23 @@ void run_packed(const ConvSizes& s, const T* x, const ConvWeight<T>& weight, con
                });
 }
 
-bool in_place_pays(const ConvSizes& s, const Bands& bands) {
+// How patches reach the kernel.
+enum class Way { in_place, packed, by_pixels };
+
+// In vectors of multiply-adds: in place, some columns are computed in vain, and phases are copied;
+// packing costs 8 for each piece of a vector.
+template <class T>
+Way best_way(const ConvSizes& s, const Bands& bands) {
   const double waste = bands.waste(s), channels = static_cast<double>(s.out);
-  if (waste < 8.0 / channels) return true;
   // A vector of packed patches is made of as many pieces as it meets rows; rows of one tap are one
   // piece. Phases cost pieces too.
-  if (s.taps() == 1 || (bands.phases() > 1 && waste > 1.0)) return false;
-  return waste < 8.0 * (1.0 + 15.0 / static_cast<double>(s.out_width)) / channels;
+  const double pieces = s.taps() == 1 ? 1.0 : 1.0 + 15.0 / static_cast<double>(s.out_width);
+  const bool in_place =
+      waste < 8.0 / channels ||
+      (s.taps() > 1 && !(bands.phases() > 1 && waste > 1.0) && waste < 8.0 * pieces / channels);
+  const double cost = channels + (in_place ? waste * channels : 8.0 * pieces);
+  if (s.taps() > 1 && cost_by_pixels<T>(s) < cost) return Way::by_pixels;
+  return in_place ? Way::in_place : Way::packed;
 }
 
 // Whether one window covers each image, and nothing else.
@@ -564,10 +576,14 @@ void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, con
   }
   const ConvSizes sizes = sees_whole_planes(s) ? with_long_rows(s) : s;
   const Bands bands(sizes, gemm_kernels<T>());
-  if (in_place_pays(sizes, bands)) {
-    return InPlaceConvolution<T>(sizes, bands, x, kept, bias, finish, y).run();
+  switch (best_way<T>(sizes, bands)) {
+    case Way::in_place:
+      return InPlaceConvolution<T>(sizes, bands, x, kept, bias, finish, y).run();
+    case Way::packed:
+      return run_packed(sizes, x, kept, bias, finish, y);
+    case Way::by_pixels:
+      return forward_by_pixels(sizes, x, kept, bias, finish, y);
   }
-  run_packed(sizes, x, kept, bias, finish, y);
 }
 
 template void conv_forward(const ConvSizes&, const float*, const ConvWeight<float>&, const float*,
