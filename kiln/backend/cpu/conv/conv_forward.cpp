@@ -446,8 +446,11 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
     block.b_panel = block.k * kernels.columns;
     const int64_t channel = weights.first_channel(run, s), channels = block.k / s.taps();
     const Scratch<int64_t> found(channels);
-    const auto planes_of = [&](int64_t image) {
-      s.find_planes(image * s.groups + group, channel, channel + channels, found.get());
+    auto planes_of = [&, known = int64_t{-1}](int64_t image) mutable {
+      if (image != known) {
+        s.find_planes(image * s.groups + group, channel, channel + channels, found.get());
+        known = image;
+      }
       return found.get();
     };
     for_each_part(0, count, [&](int64_t, int64_t image, int64_t at, int64_t n) {
@@ -511,7 +514,8 @@ Way best_way(const ConvSizes& s, const Bands& bands) {
   const bool in_place =
       waste < 8.0 / channels ||
       (s.taps() > 1 && !(bands.phases() > 1 && waste > 1.0) && waste < 8.0 * pieces / channels);
-  const double cost = channels + (in_place ? waste * channels : 8.0 * pieces);
+  const double cost = in_place ? (1.0 + waste) * channels * (bands.phases() > 1 ? 1.25 : 1.0)
+                               : channels + 8.0 * pieces;
   if (s.taps() > 1 && cost_by_pixels<T>(s) < cost) return Way::by_pixels;
   return in_place ? Way::in_place : Way::packed;
 }

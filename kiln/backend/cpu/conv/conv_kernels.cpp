@@ -288,10 +288,11 @@ void pad_rows_of(const T* x, const int64_t* at, int64_t channels, int64_t height
   const RowMasks<T> masks(left, width, whole ? step[1] * vectors : 0);
   for (int64_t c = 0; c < channels; ++c) {
     const T* planes = x + at[c];
+    const int64_t existing = at[c] < 0 ? 0 : height;  // rows
     for (int64_t r = 0; r < rows; ++r, to += row_width) {
       const int64_t row = top + r * step[0];
       // What the last vector writes beyond the row, the next row overwrites.
-      if (row < 0 || row >= height || at[c] < 0) {
+      if (row < 0 || row >= existing) {
         for (int64_t i = 0; i < row_width; i += lanes) hn::StoreU(hn::Zero(d), d, to + i);
         continue;
       }

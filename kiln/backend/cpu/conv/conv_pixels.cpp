@@ -217,8 +217,10 @@ template <class T>
 double cost_by_pixels(const ConvSizes& s) {
   const int64_t lanes = gemm_kernels<T>().lanes;
   const auto products = static_cast<double>(ceil_div(s.out, lanes) * lanes);
-  // Transposing and the bias come once for all taps.
-  return 1.1 * products + 12.0 * static_cast<double>(s.out) / static_cast<double>(s.depth());
+  // Elements that are read serve one vector of products or two. Transposing and the bias come once
+  // for all taps.
+  return (s.out <= lanes ? 1.5 : 1.25) * products +
+         12.0 * static_cast<double>(s.out) / static_cast<double>(s.depth());
 }
 
 template <class T>
