@@ -87,6 +87,4 @@ def _bound_signature(method) -> inspect.Signature:
     return whole.replace(parameters=list(whole.parameters.values())[1:])
 
 
-_C._set_signature(_C.matmul, property(_signature))
-_C._set_signature(_C.Tensor.sum, property(_signature))
-_C._set_signature(_C.zeros(1).sum, property(_bound_signature))
+_C._set_signatures(_signature, _bound_signature)

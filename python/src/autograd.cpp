@@ -17,9 +17,8 @@ Tensor call_hook(void* function, const Tensor& grad) {
   if (result.is_none()) return {};
   const Tensor* replaced = tensor_pointer(result.ptr());
   if (replaced == nullptr) {
-    throw nb::type_error(concat("hook: expected a tensor or None; got ",
-                                std::string_view(Py_TYPE(result.ptr())->tp_name))
-                             .c_str());
+    throw nb::type_error(
+        concat("hook: expected a tensor or None; got ", name_of_type(result)).c_str());
   }
   return *replaced;
 }

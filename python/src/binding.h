@@ -56,6 +56,8 @@ void bind_keywords(nb::module_& m, TensorClass& c);
 
 // A tensor's hash, and what Python's collector of cycles sees of it.
 const PyType_Slot* tensor_slots();
+// Learns where tensors of these classes have their dict. Before the first tensor.
+void find_dicts(nb::handle tensor, nb::handle parameter, nb::handle buffer);
 
 // Adds the method also as a function of the module, as PyTorch has most: x.exp() and kiln.exp(x).
 template <class F, class... Extra>
@@ -92,9 +94,8 @@ template <class T>
 T value_arg(const char* op, nb::handle argument, const char* expected) {
   T value{};
   if (!try_value(argument, value)) {
-    throw nb::type_error(concat(op, ": expected ", expected, "; got ",
-                                std::string_view(Py_TYPE(argument.ptr())->tp_name))
-                             .c_str());
+    throw nb::type_error(
+        concat(op, ": expected ", expected, "; got ", name_of_type(argument)).c_str());
   }
   return value;
 }

@@ -92,9 +92,8 @@ void bind_from_values(nb::module_& m) {
       "from_numpy",
       [](nb::handle array) {
         if (!is_array(array)) {
-          throw nb::type_error(concat("from_numpy: expected a numpy.ndarray; got ",
-                                      std::string_view(Py_TYPE(array.ptr())->tp_name))
-                                   .c_str());
+          throw nb::type_error(
+              concat("from_numpy: expected a numpy.ndarray; got ", name_of_type(array)).c_str());
         }
         const Tensor out = tensor_over("from_numpy", array);
         if (is_read_only(array)) {

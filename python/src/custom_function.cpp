@@ -7,7 +7,7 @@ namespace kiln::python {
 
 namespace {
 
-std::string class_name(nb::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+std::string class_name(nb::handle object) { return std::string(name_of_type(object)); }
 
 // The items of a tuple, or the one object that stands for it.
 std::vector<nb::object> items_of(const nb::object& result) {

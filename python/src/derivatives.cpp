@@ -17,9 +17,8 @@ using TensorList = std::vector<Tensor>;
 const Tensor& result_tensor(const char* op, nb::handle object) {
   const Tensor* x = tensor_pointer(object.ptr());
   if (x == nullptr) {
-    throw nb::type_error(concat(op, ": the function must give tensors; got ",
-                                std::string_view(Py_TYPE(object.ptr())->tp_name))
-                             .c_str());
+    throw nb::type_error(
+        concat(op, ": the function must give tensors; got ", name_of_type(object)).c_str());
   }
   return *x;
 }

@@ -10,7 +10,7 @@ namespace {
 
 std::string path_of(nb::handle path) {
   const nb::object bytes = nb::module_::import_("os").attr("fsencode")(path);
-  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  return bytes_value(bytes.ptr());
 }
 
 bool is_gray(const char* op, const std::string& mode) {

@@ -33,7 +33,7 @@ std::string text_of(nb::handle text) {
 // A path as the system has it; os.fsencode gives back names that are no UTF-8.
 std::string path_of(nb::handle path) {
   const nb::object bytes = nb::module_::import_("os").attr("fsencode")(path);
-  return {PyBytes_AS_STRING(bytes.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(bytes.ptr()))};
+  return bytes_value(bytes.ptr());
 }
 
 // Turns the tree of a PyTorch file into Python's objects.
@@ -171,7 +171,7 @@ class Loader {
   throw nb::type_error(
       concat("save: only tensors, numbers, texts and dicts, lists, tuples and sets of them can be "
              "saved; got ",
-             std::string_view(Py_TYPE(object.ptr())->tp_name))
+             name_of_type(object))
           .c_str());
 }
 
@@ -213,11 +213,9 @@ PickleValue value_of(nb::handle object, int depth) {
     if (overflow == 0) return static_cast<int64_t>(v);
     return io::PickleBigInt{decimal_of(object)};
   }
-  if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
+  if (PyFloat_Check(o)) return float_value(o);
   if (PyUnicode_Check(o)) return text_of(object);
-  if (PyBytes_Check(o)) {
-    return io::PickleBytes{std::string(PyBytes_AS_STRING(o), size_t(PyBytes_GET_SIZE(o)))};
-  }
+  if (PyBytes_Check(o)) return io::PickleBytes{bytes_value(o)};
   if (DType t; nb::isinstance<PyDType>(object) && dtype_from(o, &t)) return t;
   if (PyDict_Check(o)) {
     io::PickleDict out{items_of(object, depth + 1), {}};

@@ -52,7 +52,7 @@ bool takes(PyObject* function, std::string_view name) {
   return false;
 }
 
-std::string_view text_of(PyObject* name) { return PyUnicode_AsUTF8(name); }
+std::string_view text_of(PyObject* name) { return utf8_of(name); }
 
 // What `name` means to the function, borrowed; null: what it says.
 PyObject* meaning_of(PyObject* function, PyObject* name) {
@@ -76,9 +76,9 @@ PyObject* meaning_of(PyObject* function, PyObject* name) {
 struct Arguments {
   Arguments(PyObject* function, PyObject* const* args, size_t n, PyObject* names)
       : function(function), positional(args, args + n) {
-    const Py_ssize_t count = PyTuple_GET_SIZE(names);
+    const Py_ssize_t count = tuple_size(names);
     for (Py_ssize_t i = 0; i < count; ++i) {
-      take(PyTuple_GET_ITEM(names, i), args[n + static_cast<size_t>(i)]);
+      take(tuple_item(names, i), args[n + static_cast<size_t>(i)]);
     }
     place();
   }
@@ -151,9 +151,9 @@ PyObject* call_with_words(PyObject* function, const Arguments& a) {
 PyObject* call_with_keywords(Call call, PyObject* function, PyObject* const* args, size_t flags,
                              PyObject* names) {
   bool plain = true;
-  const Py_ssize_t count = PyTuple_GET_SIZE(names);
+  const Py_ssize_t count = tuple_size(names);
   for (Py_ssize_t i = 0; i < count && plain; ++i) {
-    plain = meaning_of(function, PyTuple_GET_ITEM(names, i)) == nullptr;
+    plain = meaning_of(function, tuple_item(names, i)) == nullptr;
   }
   if (plain) return call(function, args, flags, names);
   Arguments exchanged(function, args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names);
@@ -163,8 +163,8 @@ PyObject* call_with_keywords(Call call, PyObject* function, PyObject* const* arg
   all.insert(all.end(), exchanged.values.begin(), exchanged.values.end());
   nb::object renamed = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(exchanged.keywords.size())));
   for (size_t i = 0; i < exchanged.keywords.size(); ++i) {
-    PyTuple_SET_ITEM(renamed.ptr(), static_cast<Py_ssize_t>(i),
-                     nb::handle(exchanged.keywords[i]).inc_ref().ptr());
+    set_tuple_item(renamed.ptr(), static_cast<Py_ssize_t>(i),
+                   nb::handle(exchanged.keywords[i]).inc_ref().ptr());
   }
   return call(function, all.data(), positional,
               exchanged.keywords.empty() ? nullptr : renamed.ptr());
@@ -194,10 +194,8 @@ constexpr std::array<Call, sizeof...(kinds)> forwards(std::index_sequence<kinds.
 // Puts forward() between a bound function and its caller.
 void route(nb::handle function) {
   static constexpr auto all = forwards(std::make_index_sequence<kKinds>());
-  const PyTypeObject* type = Py_TYPE(function.ptr());
-  if ((type->tp_flags & Py_TPFLAGS_HAVE_VECTORCALL) == 0 || type->tp_vectorcall_offset <= 0) return;
-  auto& call = *reinterpret_cast<Call*>(reinterpret_cast<char*>(function.ptr()) +
-                                        type->tp_vectorcall_offset);
+  // nanobind keeps the pointer right after the object's head.
+  auto& call = *reinterpret_cast<Call*>(reinterpret_cast<PyVarObject*>(function.ptr()) + 1);
   for (const Call routed : all) {
     if (call == routed) return;
   }
@@ -211,7 +209,7 @@ void route(nb::handle function) {
 }
 
 bool is_bound_function(nb::handle object) {
-  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  const std::string_view type = name_of_type(object);
   return type.ends_with("nb_func") || type.ends_with("nb_method");
 }
 

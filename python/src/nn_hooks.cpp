@@ -93,7 +93,7 @@ void run_forward_pre(const Place& place, bool with_kwargs, nn::Module& module, n
   }
   const nb::object result = hook(self, tuple_of_args(args), dict_of_args(args));
   if (result.is_none()) return;
-  if (!PyTuple_Check(result.ptr()) || PyTuple_GET_SIZE(result.ptr()) != 2) {
+  if (!PyTuple_Check(result.ptr()) || tuple_size(result.ptr()) != 2) {
     throw_error<RuntimeError>(
         "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got ",
         std::string_view(nb::repr(result).c_str()), ".");
@@ -103,7 +103,7 @@ void run_forward_pre(const Place& place, bool with_kwargs, nn::Module& module, n
   const nb::object second = result[1];
   if (!PyDict_Check(second.ptr())) {
     throw_error<RuntimeError>("forward pre-hook must return a dict of keyword arguments; got ",
-                              std::string_view(Py_TYPE(second.ptr())->tp_name));
+                              name_of_type(second));
   }
   set_kwargs(args, nb::borrow<nb::dict>(second));
 }
@@ -134,7 +134,7 @@ std::optional<nn::Gradient> gradient_of(nb::handle result) {
   }
   if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) {
     throw nb::type_error(concat("backward hook: expected None, a tensor or a tuple of them; got ",
-                                std::string_view(Py_TYPE(result.ptr())->tp_name))
+                                name_of_type(result))
                              .c_str());
   }
   for (nb::handle item : nb::tuple(result)) {

@@ -221,15 +221,15 @@ bool is_constant(PyObject* x) {
     return true;
   }
   if (!PyTuple_CheckExact(x)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x); ++i) {
-    PyObject* const part = PyTuple_GET_ITEM(x, i);
+  for (Py_ssize_t i = 0; i < tuple_size(x); ++i) {
+    PyObject* const part = tuple_item(x, i);
     if (!PyLong_CheckExact(part) && !PyFloat_CheckExact(part)) return false;
   }
   return true;
 }
 
 bool class_shadows(PyTypeObject* type, const LayerClass& of, const Box& box) {
-  const auto has = [type](PyObject* name) { return _PyType_Lookup(type, name) != nullptr; };
+  const auto has = [type](PyObject* name) { return class_has(type, name); };
   for (const nb::object& name : of.names) {
     if (has(name.ptr())) return true;
   }
@@ -240,11 +240,11 @@ bool class_shadows(PyTypeObject* type, const LayerClass& of, const Box& box) {
 // Whether attributes must be asked for, for the class may have some of the names.
 bool shadows(PyObject* self, LayerState& state, const Box& box) {
   PyTypeObject* const type = Py_TYPE(self);
-  const unsigned int version = type->tp_version_tag;
+  const unsigned int version = class_version(type);
   if (type != state.seen_type || version != state.seen_version || version == 0) [[unlikely]] {
     state.shadows = class_shadows(type, *state.of, box);
     state.seen_type = type;
-    state.seen_version = type->tp_version_tag;
+    state.seen_version = watch_class(type);
   }
   return state.shadows;
 }
@@ -350,7 +350,7 @@ size_t place_of(const LayerClass& of, PyObject* name) {
   for (size_t i = 0; i < of.argument_names.size(); ++i) {
     if (PyUnicode_Compare(of.argument_names[i].ptr(), name) == 0) return i;
   }
-  wrong_call(of, concat("got an unexpected keyword argument '", PyUnicode_AsUTF8(name), "'"));
+  wrong_call(of, concat("got an unexpected keyword argument '", utf8_of(name), "'"));
 }
 
 using Arguments = std::array<PyObject*, kMaxArguments>;
@@ -363,9 +363,9 @@ void bind_arguments(const LayerClass& of, PyObject* const* args, size_t given, P
                           " were given"));
   }
   for (size_t i = 0; i < count; ++i) out[i] = i < given ? args[i] : nullptr;
-  const Py_ssize_t named = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  const Py_ssize_t named = kwnames == nullptr ? 0 : tuple_size(kwnames);
   for (Py_ssize_t k = 0; k < named; ++k) {
-    const size_t place = place_of(of, PyTuple_GET_ITEM(kwnames, k));
+    const size_t place = place_of(of, tuple_item(kwnames, k));
     if (out[place] != nullptr) {
       wrong_call(of, concat("got multiple values for argument '", of.arguments[place].name, "'"));
     }
@@ -644,8 +644,10 @@ nb::object cpp_layer(const std::string& name, const nb::args& values, const nb::
 nb::object call_cpp_layer(nb::handle handle, const nb::args& given) {
   nn::Module& layer = module_of_handle(handle);
   const LayerClass& of = class_named(layer.type_name());
+  std::vector<PyObject*> all;
+  for (nb::handle value : given) all.push_back(value.ptr());
   Arguments values;
-  bind_arguments(of, &PyTuple_GET_ITEM(given.ptr(), 0), given.size(), nullptr, values);
+  bind_arguments(of, all.data(), all.size(), nullptr, values);
   check_required(of, values);
   return nb::steal(of.type->forward(layer, values.data(), 0));
 }

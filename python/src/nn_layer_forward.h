@@ -10,7 +10,7 @@ namespace kiln::python {
 template <>
 struct LayerForward<nn::Linear> {
   static PyObject* call(const char* name, nn::Linear& layer, PyObject* const* args, int64_t numel) {
-    const std::string_view activation = PyUnicode_Check(args[1]) ? PyUnicode_AsUTF8(args[1]) : "";
+    const std::string_view activation = PyUnicode_Check(args[1]) ? utf8_of(args[1]) : "";
     if (activation == "none" && args[2] == Py_None) {
       return call_layer<Tensor>(name, layer, args, numel,
                                 [](nn::Linear& l, const Tensor& x) { return l.forward(x); });
@@ -60,14 +60,13 @@ struct LayerForward<nn::GaussianNLLLoss> {
 template <class L, class State>
 struct RecurrentForward {
   static PyObject* call(const char* name, L& layer, PyObject* const* args, int64_t numel) {
-    if (!PyTuple_Check(args[0]) || PyTuple_GET_SIZE(args[0]) != 4) {
+    if (!PyTuple_Check(args[0]) || tuple_size(args[0]) != 4) {
       return call_layer<Tensor, State>(
           name, layer, args, numel,
           [](L& l, const Tensor& x, const State& state) { return l.forward(x, state); });
     }
     const auto part = [&](Py_ssize_t i) {
-      return OptionCast<Tensor>::from(concat(name, ": a packed sequence"),
-                                      PyTuple_GET_ITEM(args[0], i));
+      return OptionCast<Tensor>::from(concat(name, ": a packed sequence"), tuple_item(args[0], i));
     };
     const nn::PackedSequence x{part(0), part(1), part(2), part(3)};
     const LayerArgument<State> state(name, args[1]);
@@ -76,10 +75,9 @@ struct RecurrentForward {
       return layer.forward(x, state.get());
     }();
     const nb::handle type(reinterpret_cast<PyObject*>(Py_TYPE(args[0])));
-    const nb::object packed =
-        type(nb::steal(tensor_object(std::move(out.first.data))),
-             nb::handle(PyTuple_GET_ITEM(args[0], 1)), nb::handle(PyTuple_GET_ITEM(args[0], 2)),
-             nb::handle(PyTuple_GET_ITEM(args[0], 3)));
+    const nb::object packed = type(
+        nb::steal(tensor_object(std::move(out.first.data))), nb::handle(tuple_item(args[0], 1)),
+        nb::handle(tuple_item(args[0], 2)), nb::handle(tuple_item(args[0], 3)));
     if constexpr (std::is_same_v<State, Tensor>) {
       return nb::make_tuple(packed, nb::steal(tensor_object(std::move(out.second))))
           .release()

@@ -45,9 +45,9 @@ PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyObject* arguments[] = {self, args, kwargs == nullptr ? none.ptr() : kwargs};
     return PyObject_Vectorcall(names().call_with_hooks, arguments, 3, nullptr);
   }
-  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  const Py_ssize_t n = tuple_size(args);
   if (kwargs == nullptr && n == 1) [[likely]] {
-    PyObject* arguments[] = {self, PyTuple_GET_ITEM(args, 0)};
+    PyObject* arguments[] = {self, tuple_item(args, 0)};
     return PyObject_VectorcallMethod(names().forward, arguments, 2, nullptr);
   }
   PyObject* forward = PyObject_GetAttr(self, names().forward);
@@ -71,13 +71,14 @@ PyObject* get_missing(PyObject* self, PyObject* name) {
   // None may stand for a kiln.nn.Param that waits to be made.
   if (found == Py_None && PyDict_GetItemWithError(state, names().params) != nullptr) {
     Py_DECREF(state);
-    return PyObject_CallMethodOneArg(self, names().make_param, name);
+    PyObject* arguments[] = {self, name};
+    return PyObject_VectorcallMethod(names().make_param, arguments, 2, nullptr);
   }
   Py_XINCREF(found);
   Py_DECREF(state);
   if (found == nullptr && PyErr_Occurred() == nullptr) {
     PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'",
-                 Py_TYPE(self)->tp_name, name);
+                 name_of_type(nb::handle(self)).data(), name);
   }
   return found;
 }
@@ -86,7 +87,7 @@ void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   delete std::exchange(cast(self)->core, nullptr);
   cast(self)->layer.~LayerStatePointer();
-  type->tp_free(self);
+  free_object(type, self);
   Py_DECREF(type);
 }
 
@@ -117,9 +118,8 @@ PyModule* module_pointer(PyObject* object) {
 PyModule& module_arg(const char* op, nb::handle object) {
   PyModule* module = module_pointer(object.ptr());
   if (module == nullptr) {
-    throw nb::type_error(concat(op, ": expected a kiln.nn.Module; got ",
-                                std::string_view(Py_TYPE(object.ptr())->tp_name))
-                             .c_str());
+    throw nb::type_error(
+        concat(op, ": expected a kiln.nn.Module; got ", name_of_type(object)).c_str());
   }
   return *module;
 }

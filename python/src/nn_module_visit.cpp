@@ -10,9 +10,8 @@ nb::dict dict_of(nb::handle self, const char* name) {
   const nb::object parts = all.attr("get")(name);
   if (parts.is_none()) return {};
   if (!PyDict_Check(parts.ptr())) {
-    throw nb::type_error(concat("Module: ", name, " is no dict; got ",
-                                std::string_view(Py_TYPE(parts.ptr())->tp_name))
-                             .c_str());
+    throw nb::type_error(
+        concat("Module: ", name, " is no dict; got ", name_of_type(parts)).c_str());
   }
   return nb::borrow<nb::dict>(parts);
 }

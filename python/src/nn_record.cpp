@@ -44,9 +44,8 @@ void set_value(nn::Record& record, const std::string& name, nb::handle value) {
   } else if (nb::isinstance<nb::str>(value)) {
     record.set_value(name, nb::cast<std::string>(value));
   } else {
-    throw nb::type_error(concat("Record: a value is a bool, int, float or str; got ",
-                                std::string_view(Py_TYPE(value.ptr())->tp_name))
-                             .c_str());
+    throw nb::type_error(
+        concat("Record: a value is a bool, int, float or str; got ", name_of_type(value)).c_str());
   }
 }
 
@@ -175,9 +174,8 @@ const nn::Recorder& recorder_of(nb::handle object) {
   if (nb::hasattr(object, "_recorder") && nb::isinstance<AnyRecorder>(object.attr("_recorder"))) {
     return nb::cast<AnyRecorder&>(nb::object(object.attr("_recorder")));
   }
-  throw nb::type_error(concat("expected a recorder of kiln.record; got ",
-                              std::string_view(Py_TYPE(object.ptr())->tp_name))
-                           .c_str());
+  throw nb::type_error(
+      concat("expected a recorder of kiln.record; got ", name_of_type(object)).c_str());
 }
 
 void bind_param_records(nb::module_& m) {

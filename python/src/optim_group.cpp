@@ -39,8 +39,7 @@ PyObject* DictKey::find_in(nb::handle dict) const {
 
 GroupOptions::GroupOptions(const char* op, nb::handle group) : op_(op), group_(group) {
   if (!PyDict_Check(group.ptr())) {
-    throw_error<TypeError>(op, ": a parameter group must be a dict; got ",
-                           std::string_view(Py_TYPE(group.ptr())->tp_name));
+    throw_error<TypeError>(op, ": a parameter group must be a dict; got ", name_of_type(group));
   }
 }
 
@@ -53,7 +52,7 @@ nb::object GroupOptions::at(const DictKey& key) const {
 }
 
 double GroupOptions::number_of(const DictKey& key, nb::handle value) const {
-  if (PyFloat_Check(value.ptr())) return PyFloat_AS_DOUBLE(value.ptr());
+  if (PyFloat_Check(value.ptr())) return float_value(value.ptr());
   if (const Tensor* x = tensor_pointer(value.ptr()); x != nullptr && x->numel() == 1) {
     return x->item_scalar().to_double();
   }
@@ -113,21 +112,20 @@ GroupMembers::GroupMembers(const GroupOptions& options, nb::handle state,
   static const DictKey kParams("params"), kMaximize("maximize");
   const char* op = options.op();
   if (!PyDict_Check(state.ptr())) {
-    throw_error<TypeError>(op, ": the state must be a dict; got ",
-                           std::string_view(Py_TYPE(state.ptr())->tp_name));
+    throw_error<TypeError>(op, ": the state must be a dict; got ", name_of_type(state));
   }
   const nb::object list = options.at(kParams);
   if (!PyList_Check(list.ptr()) && !PyTuple_Check(list.ptr())) {
     throw_error<TypeError>(op, ": 'params' of a parameter group must be a list; got ",
-                           std::string_view(Py_TYPE(list.ptr())->tp_name));
+                           name_of_type(list));
   }
   const bool maximize = options.flag(kMaximize);
-  const auto count = static_cast<size_t>(PySequence_Fast_GET_SIZE(list.ptr()));
+  const auto count = static_cast<size_t>(sequence_size(list.ptr()));
   params.reserve(count);
   grads.reserve(count);
   keys_.reserve(count);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.ptr()); ++i) {
-    const nb::handle item = PySequence_Fast_GET_ITEM(list.ptr(), i);
+  for (Py_ssize_t i = 0; i < sequence_size(list.ptr()); ++i) {
+    const nb::handle item = sequence_item(list.ptr(), i);
     const Tensor& param = param_arg(op, item);
     Tensor grad = gradients != nullptr ? gradients->get(param).value_or(Tensor()) : param.grad();
     if (!grad.defined()) continue;
@@ -170,7 +168,7 @@ void GroupMembers::find_state() {
     if (found == nullptr && PyErr_Occurred() != nullptr) throw nb::python_error();
     if (found != nullptr && !PyDict_Check(found)) {
       throw_error<TypeError>(options_.op(), ": the state of a parameter must be a dict; got ",
-                             std::string_view(Py_TYPE(found)->tp_name));
+                             name_of_type(nb::handle(found)));
     }
     entries_.push_back(found == nullptr ? nb::object(nb::dict()) : nb::borrow(found));
   }
@@ -207,7 +205,7 @@ GroupMembers::Slot GroupMembers::slot(const DictKey& key, const optim::StateInfo
 
 // A number of a state that is not stored as a new one is.
 double GroupMembers::number_of(PyObject* value, const char* name) const {
-  if (PyFloat_Check(value)) return PyFloat_AS_DOUBLE(value);
+  if (PyFloat_Check(value)) return float_value(value);
   Scalar number;
   if (PyLong_Check(value) && scalar_of(value, &number)) return number.to_double();
   const std::string what = concat(options_.op(), ": a state's '", name, "'");

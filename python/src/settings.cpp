@@ -63,19 +63,6 @@ void bind_settings(nb::module_& m) {
         "One region of autocast less; how many there are.");
 
   m.def(
-      "_set_signature",
-      [](const nb::object& function, const nb::object& signature) {
-        // nanobind's types of functions refuse setattr; inspect looks here all the same.
-        PyTypeObject* type = Py_TYPE(function.ptr());
-        if (PyDict_SetItemString(type->tp_dict, "__signature__", signature.ptr()) != 0) {
-          throw nb::python_error();
-        }
-        PyType_Modified(type);
-      },
-      "function"_a, "signature"_a,
-      "Gives the type of a function of this module the property that inspect.signature reads.");
-
-  m.def(
       "set_printoptions",
       [](std::optional<int> precision, std::optional<double> threshold,
          std::optional<int64_t> edgeitems, std::optional<int> linewidth,

@@ -21,6 +21,7 @@
 #include <nanobind/nanobind.h>
 
 #include "kiln/core/error.h"
+#include "python_api.h"
 
 namespace kiln::python {
 
@@ -70,13 +71,13 @@ bool for_each_item(nb::handle sequence, F&& f) {
   PyObject* o = sequence.ptr();
   if (PyUnicode_Check(o) || PyBytes_Check(o)) return false;
   if (PyList_Check(o)) {  // also a subclass: its __iter__ is not asked
-    const Py_ssize_t n = PyList_GET_SIZE(o);
+    const Py_ssize_t n = list_size(o);
     for (Py_ssize_t i = 0; i < n; ++i) {
-      if (PyList_GET_SIZE(o) != n) {
-        throw_error<RuntimeError>("a list changed its size while it was read; got ",
-                                  PyList_GET_SIZE(o), " items; expected ", n);
+      if (list_size(o) != n) {
+        throw_error<RuntimeError>("a list changed its size while it was read; got ", list_size(o),
+                                  " items; expected ", n);
       }
-      const nb::object item = nb::borrow(PyList_GET_ITEM(o, i));
+      const nb::object item = nb::borrow(list_item(o, i));
       if (!f(nb::handle(item))) return false;
     }
     return true;
@@ -90,9 +91,9 @@ bool for_each_item(nb::handle sequence, F&& f) {
       return false;
     }
   }
-  const Py_ssize_t n = PyTuple_GET_SIZE(tuple.ptr());
+  const Py_ssize_t n = tuple_size(tuple.ptr());
   for (Py_ssize_t i = 0; i < n; ++i) {
-    if (!f(nb::handle(PyTuple_GET_ITEM(tuple.ptr(), i)))) return false;
+    if (!f(nb::handle(tuple_item(tuple.ptr(), i)))) return false;
   }
   return true;
 }
@@ -245,11 +246,8 @@ struct type_caster<std::complex<double>> {
     return error_.read(flags, [&] {
       const bool convert = (flags & static_cast<uint8_t>(cast_flags::convert)) != 0;
       if (!convert && !PyComplex_Check(src.ptr()) && !PyFloat_CheckExact(src.ptr())) return false;
-      const Py_complex z = PyComplex_AsCComplex(src.ptr());
-      if (PyErr_Occurred() == nullptr) {
-        value_ = {z.real, z.imag};
-        return true;
-      }
+      value_ = kiln::python::complex_value(src.ptr());
+      if (PyErr_Occurred() == nullptr) return true;
       if (PyLong_Check(src.ptr())) kiln::python::throw_overflow(src, "float");
       kiln::python::clear_conversion_error();
       return false;
@@ -344,7 +342,7 @@ struct type_caster<std::vector<T>> {
     for (auto&& item : items) {
       const handle h = Caster::from_cpp(forward_like_<U>(item), policy, cleanup);
       if (!h.is_valid()) return {};
-      PyList_SET_ITEM(out.ptr(), index++, h.ptr());
+      kiln::python::set_list_item(out.ptr(), index++, h.ptr());
     }
     return out.release();
   }
@@ -429,10 +427,10 @@ struct type_caster<std::map<K, V>> {
       return kiln::python::for_each_item(items, [&](handle item) {
         make_caster<K> key;
         make_caster<V> value;
-        if (!key.from_python(PyTuple_GET_ITEM(item.ptr(), 0), flags_for_local_caster<K>(flags),
-                             cleanup) ||
-            !value.from_python(PyTuple_GET_ITEM(item.ptr(), 1), flags_for_local_caster<V>(flags),
-                               cleanup) ||
+        if (!key.from_python(kiln::python::tuple_item(item.ptr(), 0),
+                             flags_for_local_caster<K>(flags), cleanup) ||
+            !value.from_python(kiln::python::tuple_item(item.ptr(), 1),
+                               flags_for_local_caster<V>(flags), cleanup) ||
             !key.template can_cast<K>() || !value.template can_cast<V>()) {
           return false;
         }

@@ -37,9 +37,8 @@ Tensor to(const Tensor& x, const nb::args& args, const nb::kwargs& kwargs) {
                                         : kind == "other" ? "a tensor"
                                         : kind == "dtype" ? "a dtype"
                                                           : "a device";
-      throw nb::type_error(concat("to: expected ", expected, "; got ", name, " of ",
-                                  std::string_view(Py_TYPE(value.ptr())->tp_name))
-                               .c_str());
+      throw nb::type_error(
+          concat("to: expected ", expected, "; got ", name, " of ", name_of_type(value)).c_str());
     }
   };
   size_t position = 0;
@@ -229,6 +228,7 @@ TensorClass bind_tensor(nb::module_& m) {
           },
           "data"_a = nb::none(), nb::kw_only(), "persistent"_a = true)
       .def_rw("persistent", &PyBuffer::persistent);
+  find_dicts(c, m.attr("Parameter"), m.attr("Buffer"));
   return c;
 }
 

@@ -38,12 +38,12 @@ struct nanobind::detail::type_caster<kiln::python::ComplexNumber> {
       if (!PyComplex_Check(src.ptr()) && !PyObject_HasAttrString(src.ptr(), "__complex__")) {
         return false;
       }
-      const Py_complex number = PyComplex_AsCComplex(src.ptr());
+      const std::complex<double> number = kiln::python::complex_value(src.ptr());
       if (PyErr_Occurred() != nullptr) {
         kiln::python::clear_conversion_error();
         return false;
       }
-      value_ = std::complex<double>(number.real, number.imag);
+      value_ = number;
       return true;
     });
   }

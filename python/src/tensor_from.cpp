@@ -18,7 +18,7 @@ struct Survey {
 
 [[noreturn]] void throw_no_number(nb::handle item) {
   throw nb::type_error(concat("tensor: expected numbers, or sequences of them; got an element of ",
-                              std::string_view(Py_TYPE(item.ptr())->tp_name))
+                              name_of_type(item))
                            .c_str());
 }
 
@@ -29,7 +29,8 @@ bool is_sequence(nb::handle object) {
 // Python's complex numbers and NumPy's.
 bool is_complex_number(nb::handle item) {
   if (PyComplex_Check(item.ptr())) return true;
-  const std::string_view type = Py_TYPE(item.ptr())->tp_name;
+  if (PyFloat_Check(item.ptr()) || PyLong_Check(item.ptr())) return false;
+  const std::string_view type = name_of_type(item);
   if (type == "numpy.complex64" || type == "numpy.clongdouble") return true;
   const Tensor* x = tensor_pointer(item.ptr());
   return x != nullptr && is_complex(x->dtype());
@@ -37,9 +38,9 @@ bool is_complex_number(nb::handle item) {
 
 std::complex<double> complex_number_of(nb::handle item) {
   if (const Tensor* x = tensor_pointer(item.ptr())) return x->item<std::complex<double>>();
-  const Py_complex z = PyComplex_AsCComplex(item.ptr());
+  const std::complex<double> z = complex_value(item.ptr());
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
-  return {z.real, z.imag};
+  return z;
 }
 
 // A number, also out of a tensor or array of one element.
@@ -64,9 +65,8 @@ nb::object as_sequence(nb::handle item) {
   }
   nb::object list = item.attr("tolist")();
   if (!is_sequence(list)) {
-    throw nb::type_error(concat("tensor: expected a list from tolist(); got ",
-                                std::string_view(Py_TYPE(list.ptr())->tp_name))
-                             .c_str());
+    throw nb::type_error(
+        concat("tensor: expected a list from tolist(); got ", name_of_type(list)).c_str());
   }
   return list;
 }
@@ -93,7 +93,7 @@ void survey(nb::handle data, int dim, Survey& out) {
     }
     return;
   }
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.ptr());
+  const Py_ssize_t n = sequence_size(sequence.ptr());
   if (dim == out.shape.rank()) {
     throw_error<ValueError>("tensor: expected a number at dim ", dim, " (got a sequence of length ",
                             n, ")");
@@ -114,10 +114,10 @@ Survey survey(nb::handle data) {
   for (;;) {
     nb::object sequence = as_sequence(item);
     if (!sequence.is_valid()) break;
-    const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence.ptr());
+    const Py_ssize_t n = sequence_size(sequence.ptr());
     out.shape.push_back(n);
     if (n == 0) break;
-    item = nb::borrow(PySequence_Fast_GET_ITEM(sequence.ptr(), 0));
+    item = nb::borrow(sequence_item(sequence.ptr(), 0));
   }
   // One list may stand in many places: that the result fits is known before it is read.
   const int64_t numel = checked_numel("tensor", out.shape);
@@ -163,7 +163,7 @@ T* write(nb::handle data, int dim, const Shape& shape, T* to) {
     return to + 1;
   }
   const nb::object sequence = as_sequence(data);
-  if (!sequence.is_valid() || PySequence_Fast_GET_SIZE(sequence.ptr()) != shape[dim]) {
+  if (!sequence.is_valid() || sequence_size(sequence.ptr()) != shape[dim]) {
     throw_error<RuntimeError>("tensor: a list changed while it was read");
   }
   for_each_item(sequence, [&](nb::handle item) {

@@ -24,9 +24,9 @@ IndexEntry entry_of(nb::handle item) {
   PyObject* o = item.ptr();
   if (PyLong_CheckExact(o)) return IndexItem(integer_of(item));
   if (PySlice_Check(o)) {
-    const auto* s = reinterpret_cast<PySliceObject*>(o);
-    const std::optional<int64_t> step = slice_bound(s->step);
-    return IndexItem(Slice(slice_bound(s->start), slice_bound(s->stop), step.value_or(1)));
+    const SliceParts s = slice_parts(o);
+    const std::optional<int64_t> step = slice_bound(s.step);
+    return IndexItem(Slice(slice_bound(s.start), slice_bound(s.stop), step.value_or(1)));
   }
   if (item.is_none()) return IndexItem(None);
   if (o == Py_Ellipsis) return IndexItem(Ellipsis);
@@ -47,7 +47,7 @@ IndexEntry entry_of(nb::handle item) {
                               ? nb::steal(PySequence_List(o))
                               : nb::borrow(item);
   if (!list.is_valid()) throw nb::python_error();
-  if (PyList_Check(list.ptr()) && PyList_GET_SIZE(list.ptr()) == 0) return empty({0}, {i64});
+  if (PyList_Check(list.ptr()) && list_size(list.ptr()) == 0) return empty({0}, {i64});
   return tensor_from(list, {}, {});
 }
 

@@ -1,4 +1,6 @@
 // Tensors and the Python objects that stand for them. See Note [Identity].
+#include <array>
+
 #include "binding.h"
 
 namespace kiln::python {
@@ -25,8 +27,29 @@ struct Visit {
   int result = 0;
 };
 
+// Where each class has its instances' dict; classes of Python's have it where their base does.
+struct DictPlace {
+  PyTypeObject* type = nullptr;
+  Py_ssize_t offset = 0;
+};
+std::array<DictPlace, 3> dict_places;
+
+// _PyObject_GetDictPtr, which the limited API lacks. Null when there is none.
+PyObject** dict_of(PyObject* self) {
+  const auto at = [self](const DictPlace& place) {
+    return reinterpret_cast<PyObject**>(reinterpret_cast<char*>(self) + place.offset);
+  };
+  for (const DictPlace& place : dict_places) {
+    if (place.type == Py_TYPE(self)) return at(place);
+  }
+  for (const DictPlace& place : dict_places) {
+    if (place.type != nullptr && PyType_IsSubtype(Py_TYPE(self), place.type)) return at(place);
+  }
+  return nullptr;
+}
+
 int traverse(PyObject* self, visitproc visit, void* arg) {
-  if (PyObject** dict = _PyObject_GetDictPtr(self)) Py_VISIT(*dict);
+  if (PyObject** dict = dict_of(self)) Py_VISIT(*dict);
   Py_VISIT(Py_TYPE(self));
   // Threads that compute take and drop handles all the time, and the collector must see the same
   // each time that it asks: its work and the sections begin and end under the interpreter's lock.
@@ -47,7 +70,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 Py_hash_t hash_of(PyObject* self) { return reinterpret_cast<Py_hash_t>(self) >> 4; }
 
 int clear(PyObject* self) {
-  if (PyObject** dict = _PyObject_GetDictPtr(self)) Py_CLEAR(*dict);
+  if (PyObject** dict = dict_of(self)) Py_CLEAR(*dict);
   if (nb::inst_ready(self)) interop::drop_foreign(*nb::inst_ptr<PyTensor>(self));
   return 0;
 }
@@ -60,6 +83,14 @@ const PyType_Slot* tensor_slots() {
                                       {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                                       {0, nullptr}};
   return slots;
+}
+
+void find_dicts(nb::handle tensor, nb::handle parameter, nb::handle buffer) {
+  const auto place = [](nb::handle type) {
+    return DictPlace{reinterpret_cast<PyTypeObject*>(type.ptr()),
+                     nb::cast<Py_ssize_t>(type.attr("__dictoffset__"))};
+  };
+  dict_places = {place(buffer), place(parameter), place(tensor)};
 }
 
 PyObject* tensor_object(Tensor x) noexcept {
@@ -84,9 +115,7 @@ Tensor* tensor_pointer(PyObject* object) noexcept {
 const Tensor& tensor_arg(const char* op, nb::handle argument) {
   const Tensor* x = tensor_pointer(argument.ptr());
   if (x == nullptr) {
-    throw nb::type_error(
-        concat(op, ": expected a tensor; got ", std::string_view(Py_TYPE(argument.ptr())->tp_name))
-            .c_str());
+    throw nb::type_error(concat(op, ": expected a tensor; got ", name_of_type(argument)).c_str());
   }
   return *x;
 }
@@ -95,7 +124,7 @@ nb::tuple tuple_of(const std::vector<Tensor>& tensors) {
   nb::object out = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
   if (!out.is_valid()) throw nb::python_error();
   for (size_t i = 0; i < tensors.size(); ++i) {
-    PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), tensor_object(tensors[i]));
+    set_tuple_item(out.ptr(), static_cast<Py_ssize_t>(i), tensor_object(tensors[i]));
   }
   return nb::borrow<nb::tuple>(out);
 }

@@ -29,7 +29,7 @@ nb::object list_of(const TensorData& data, int dim, int64_t& next) {
   nb::object out = nb::steal(PyList_New(n));
   if (!out.is_valid()) throw nb::python_error();
   for (int64_t i = 0; i < n; ++i) {
-    PyList_SET_ITEM(out.ptr(), i, list_of(data, dim + 1, next).release().ptr());
+    set_list_item(out.ptr(), i, list_of(data, dim + 1, next).release().ptr());
   }
   return out;
 }

@@ -93,7 +93,7 @@ Scalar scalar_of_int(PyObject* o) {
 bool scalar_of(nb::handle object, Scalar* out) {
   PyObject* o = object.ptr();
   if (PyFloat_Check(o)) {
-    *out = Scalar(PyFloat_AS_DOUBLE(o));
+    *out = Scalar(float_value(o));
     return true;
   }
   if (PyBool_Check(o)) {
@@ -106,7 +106,7 @@ bool scalar_of(nb::handle object, Scalar* out) {
   }
   if (tensor_pointer(o) != nullptr || PyUnicode_Check(o)) return false;
   // NumPy's scalars, and whatever else is a number.
-  const std::string_view type = Py_TYPE(o)->tp_name;
+  const std::string_view type = name_of_type(object);
   if (type == "numpy.bool" || type == "numpy.bool_") {
     *out = Scalar(PyObject_IsTrue(o) == 1);
     return true;
@@ -118,10 +118,10 @@ bool scalar_of(nb::handle object, Scalar* out) {
       *out = scalar_of_int(number.ptr());
       return true;
     }
-  } else if (Py_TYPE(o)->tp_as_number != nullptr && Py_TYPE(o)->tp_as_number->nb_float != nullptr) {
+  } else if (has_float(o)) {
     const nb::object number = nb::steal(PyNumber_Float(o));
     if (number.is_valid()) {
-      *out = Scalar(PyFloat_AS_DOUBLE(number.ptr()));
+      *out = Scalar(float_value(number.ptr()));
       return true;
     }
   }
@@ -163,7 +163,7 @@ bool int_list_of(nb::handle object, IntList* out) {
 bool integers_of(nb::handle object, Shape* out) {
   PyObject* o = object.ptr();
   if (!PyTuple_Check(o) && !PyList_Check(o)) return false;
-  const Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  const Py_ssize_t n = sequence_size(o);
   Shape values;
   const bool integers = for_each_item(object, [&](nb::handle item) {
     // A list that is too long may still be one of something else.
@@ -193,12 +193,32 @@ Shape shape_of_args(const char* op, const nb::args& args) {
                            .c_str());
 }
 
+namespace {
+
+// Tuples keep their hash since 3.14, so that Python's own function makes those that may be such.
+#if defined(Py_LIMITED_API) || PY_VERSION_HEX >= 0x030E0000
+PyObject* new_sizes(Py_ssize_t count) { return PyTuple_New(count); }
+PyObject* finish_sizes(PyObject* sizes) {
+  static const auto make = reinterpret_cast<newfunc>(PyType_GetSlot(&PyTuple_Type, Py_tp_new));
+  const nb::object arguments = nb::steal(PyTuple_Pack(1, sizes));
+  Py_DECREF(sizes);
+  return arguments.is_valid() ? make(size_type, arguments.ptr(), nullptr) : nullptr;
+}
+#else
+PyObject* new_sizes(Py_ssize_t count) { return size_type->tp_alloc(size_type, count); }
+PyObject* finish_sizes(PyObject* sizes) { return sizes; }
+#endif
+
+}  // namespace
+
 nb::object size_object(const Shape& shape) {
-  nb::object out = nb::steal(size_type->tp_alloc(size_type, shape.rank()));
-  if (!out.is_valid()) throw nb::python_error();
+  PyObject* const sizes = new_sizes(shape.rank());
+  if (sizes == nullptr) throw nb::python_error();
   for (int i = 0; i < shape.rank(); ++i) {
-    PyTuple_SET_ITEM(out.ptr(), i, PyLong_FromLongLong(shape[i]));
+    set_tuple_item(sizes, i, PyLong_FromLongLong(shape[i]));
   }
+  nb::object out = nb::steal(finish_sizes(sizes));
+  if (!out.is_valid()) throw nb::python_error();
   return out;
 }
 

@@ -43,7 +43,7 @@ def _attach(module: ModuleType) -> None:
             kind.__doc__ = ClassDocstring(kind.__doc__)  # type: ignore[assignment]
 
 
-_C._set_docstrings(_finish, [_C.matmul, _C.Tensor.sum, _C.zeros(1).sum])
+_C._set_docstrings(_finish)
 for _module in (_C, _errors, _metrics, _rl, _tokenizers, _train, _vision):
     _attach(_module)
 properties.attach()
