@@ -23,6 +23,11 @@ a = np.random.default_rng(0).standard_normal((120, 120))
 singular = kiln.linalg.svdvals(kiln.tensor(a)).numpy()
 np.testing.assert_allclose(singular, np.linalg.svd(a, compute_uv=False), rtol=1e-10)
 
+# Streams of the wheel's own C++ library read numbers.
+memory = kiln.metrics.CpuMemory()
+memory.update()
+assert memory.compute().item() > 0, memory.compute()
+
 try:
     kiln.zeros(2, 3) + kiln.zeros(4)
 except RuntimeError as error:  # an exception of the library reaches Python
