@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kiln/backend/activated.h"
+#include "kiln/backend/cpu/conv/conv_pixels.h"
 #include "neural_check.h"
 
 using namespace kiln;
@@ -115,6 +116,13 @@ const std::vector<Problem>& problems() {
       {{2, 4, 9, 12}, {6, 2, 3, 4}, {{3, 4}, {0, 0}, {1, 1}, 2}},
       {{1, 3, 6, 8}, {20, 3, 2, 1}, {{2, 1}, {0, 0}, {1, 1}, 1}},
       {{1, 3, 6, 9}, {20, 3, 2, 2}, {{2, 2}, {0, 0}, {1, 1}, 1}},  // and a column that none sees
+      {{9, 16, 14, 14}, {32, 16, 3, 3}, {{2, 2}, {1, 1}, {1, 1}, 1}},  // pixels as rows
+      {{3, 40, 9, 9}, {64, 20, 3, 3}, {{2, 2}, {1, 1}, {1, 1}, 2}},
+      {{3, 60, 9, 7}, {33, 60, 5, 5}, {{1, 1}, {2, 2}, {1, 1}, 1}},  // sums of several runs
+      {{2, 8, 40, 61}, {32, 8, 5, 5}, {{2, 2}, {2, 1}, {1, 2}, 1}},  // bands
+      {{3, 32, 9, 9},
+       {20, 32, 2, 2},
+       {{1, 1}, {3, 3}, {1, 1}, 1}},  // the gradient's padding is < 0
   };
   return list;
 }
@@ -186,6 +194,41 @@ TEST_CASE("conv2d and activations: NaN, infinities and zeros of either sign") {
               Cpu::float_conv2d_activation(x, w, &bias, nullptr, activation, p.options),
               activated<Cpu>(y, activation)));
         }
+      }
+    }
+  });
+}
+
+// Whatever the shapes for which conv2d takes this way.
+TEST_CASE("conv2d with output pixels as rows") {
+  at_every_target([&] {
+    for (const Problem& p : problems()) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        CAPTURE(to_string(p.x));
+        CAPTURE(to_string(p.weight));
+        if (output_shape(p).numel() == 0 || p.weight.numel() == 0) continue;
+        const HostHandle x = random_tensor(p.x, dtype, 1), w = random_tensor(p.weight, dtype, 2);
+        const HostHandle bias = random_tensor({p.weight[0]}, dtype, 3);
+        const HostHandle y = Cpu::float_empty(output_shape(p), dtype, x->device());
+        const HostHandle activated_y = Cpu::float_empty(output_shape(p), dtype, x->device());
+        const auto run = [&]<class T>(T) {
+          const cpu::ConvSizes sizes(p.x, p.weight, p.options);
+          const cpu::ConvWeight<T> weight{w->data_as<const T>()};
+          const T* const b = bias->data_as<const T>();
+          T* const to = y->data_as<T>();
+          T* const also = activated_y->data_as<T>();
+          const cpu::Finish<T> relu(cpu::activation_kernel(Activation::relu, dtype), nullptr, also);
+          cpu::forward_by_pixels<T>(sizes, x->data_as<const T>(), weight, b, {}, to);
+          cpu::forward_by_pixels<T>(sizes, x->data_as<const T>(), weight, b, relu, also);
+        };
+        if (dtype == DType::f64) {
+          run(double{});
+        } else {
+          run(float{});
+        }
+        check_close(y, Reference::float_conv2d(x, w, &bias, p.options),
+                    kernel_tolerance(dtype) * 8);
+        CHECK(same_bits(activated_y, activated<Cpu>(y, Activation::relu)));
       }
     }
   });
