@@ -109,7 +109,9 @@ struct FormulasNeural : FormulasScan<B> {
     if (!tracked(x, weight, bias)) {
       return {B::float_conv2d(in(x), in(weight), in(bias), options)};
     }
-    auto formula = [conv = ConvOperands(x, weight, options)](P& p) { conv.give(p, p.grad()); };
+    auto formula = [conv = ConvOperands<ConvOptions>(x, weight, options)](P& p) {
+      conv.give(p, p.grad());
+    };
     auto to = edges(x, weight, bias);
     return attach("conv2d", B::float_conv2d(in(x), in(weight), in(bias), options), std::move(to),
                   std::move(formula));
@@ -129,7 +131,7 @@ struct FormulasNeural : FormulasScan<B> {
       return activated<A>(std::move(out), activation);
     }
     auto to = edges(x, weight, bias, residual);
-    ConvOperands conv(x, weight, options);
+    ConvOperands<ConvOptions> conv(x, weight, options);
     Inner out =
         B::float_conv2d_activation(in(x), in(weight), in(bias), in(residual), activation, options);
     if (activation == Activation::none) {
@@ -193,7 +195,9 @@ struct FormulasNeural : FormulasScan<B> {
     if (!tracked(x, weight, bias)) {
       return {B::float_conv3d(in(x), in(weight), in(bias), options)};
     }
-    auto formula = [conv = ConvOperands(x, weight, options)](P& p) { conv.give(p, p.grad()); };
+    auto formula = [conv = ConvOperands<Conv3dOptions>(x, weight, options)](P& p) {
+      conv.give(p, p.grad());
+    };
     auto to = edges(x, weight, bias);
     return attach("conv3d", B::float_conv3d(in(x), in(weight), in(bias), options), std::move(to),
                   std::move(formula));
