@@ -33,19 +33,6 @@ ConvSizes::ConvSizes(const Shape& x, const Shape& weight, const Conv3dOptions& o
 
 }  // namespace cpu
 
-namespace {
-
-template <class F>
-void visit_real(DType dtype, F&& f) {
-  if (dtype == DType::f64) {
-    f.template operator()<double>();
-  } else {
-    f.template operator()<float>();
-  }
-}
-
-}  // namespace
-
 HostHandle CpuOps::float_conv2d(Arg<HostHandle> x, Arg<HostHandle> weight, const HostHandle* bias,
                                 const ConvOptions& options) {
   return float_conv2d_activation(x, weight, bias, nullptr, Activation::none, options);
@@ -69,7 +56,7 @@ HostHandle CpuOps::float_conv2d_activation(Arg<HostHandle> x, Arg<HostHandle> we
   const cpu::ConvSizes sizes(in->shape(), w->shape(), options);
   HostHandle out = host::empty(Shape{sizes.batch, w->shape()[0], sizes.out_height, sizes.out_width},
                                dtype, in->device());
-  visit_real(dtype, [&]<class T>() {
+  cpu::visit_real(dtype, [&]<class T>() {
     T* const y = out->data_as<T>();
     const cpu::Finish<T> finish(cpu::activation_kernel(activation, dtype), added.data<T>(), y);
     cpu::conv_forward<T>(sizes, in->data_as<const T>(), {w->data_as<const T>(), w->storage().get()},
@@ -102,7 +89,7 @@ HostHandle CpuOps::float_conv_transpose2d(Arg<HostHandle> g, Arg<HostHandle> wei
   const cpu::ConvSizes sizes(x_shape, w->shape(), options);
   const cpu::OptionalOperand b(bias, cpu::contiguous);
   HostHandle out = host::empty(x_shape, dtype, grad->device());
-  visit_real(dtype, [&]<class T>() {
+  cpu::visit_real(dtype, [&]<class T>() {
     const cpu::Finish<T> finish(cpu::activation_kernel(activation, dtype), nullptr,
                                 out->data_as<T>());
     cpu::conv_input_grad<T>(sizes, w->data_as<const T>(), grad->data_as<const T>(), b.data<T>(),
@@ -122,7 +109,7 @@ HostHandle CpuOps::float_conv2d_weight_grad(Arg<HostHandle> x, Arg<HostHandle> g
   const HostHandle grad = cpu::contiguous(g.get());
   const cpu::ConvSizes sizes(in->shape(), weight_shape, options);
   HostHandle out = host::empty(weight_shape, dtype, grad->device());
-  visit_real(dtype, [&]<class T>() {
+  cpu::visit_real(dtype, [&]<class T>() {
     cpu::conv_weight_grad<T>(sizes, in->data_as<const T>(), grad->data_as<const T>(),
                              out->data_as<T>());
   });

@@ -70,6 +70,26 @@ struct ConvSizes {
   }
 };
 
+// Channels whose taps are summed between visits to memory: all in one run, or in runs of nearly
+// equal length. Every way to convolve has these runs, and adds the bias to the last: so that all
+// give the same bits, for the number of threads is one reason to take one or another.
+inline int64_t channels_of_run(const ConvSizes& s) {
+  constexpr int64_t kDepth = 640;  // products of a run, about
+  const int64_t most = std::clamp<int64_t>(kDepth / s.taps(), 1, s.in);
+  const int64_t runs = (s.in + most - 1) / most;
+  return (s.in + runs - 1) / runs;
+}
+
+// f<float or double>().
+template <class F>
+void visit_real(DType dtype, F&& f) {
+  if (dtype == DType::f64) {
+    f.template operator()<double>();
+  } else {
+    f.template operator()<float>();
+  }
+}
+
 // Whether each output pixel sees the input pixel in its own place and nothing else.
 inline bool sees_whole_planes(const ConvSizes& s) {
   const PatchGeometry& g = s.geometry;

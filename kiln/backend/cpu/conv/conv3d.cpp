@@ -1,6 +1,4 @@
 // Convolution of volumes, f32 and f64, without a copy of each window: Note [Volumes].
-#include <type_traits>
-
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/winograd.h"
 #include "kiln/backend/cpu/cpu.h"
@@ -24,15 +22,6 @@ bool composed_pays(DType dtype, const cpu::ConvSizes& sizes) {
   return dtype == DType::f32 && sizes.batch > 0 && winograd_enabled() && cpu::winograd_pays(sizes);
 }
 
-template <class F>
-void visit_real(DType dtype, F&& f) {
-  if (dtype == DType::f64) {
-    f.template operator()<double>();
-  } else {
-    f.template operator()<float>();
-  }
-}
-
 }  // namespace
 
 HostHandle CpuOps::float_conv3d(Arg<HostHandle> x, Arg<HostHandle> weight, const HostHandle* bias,
@@ -49,7 +38,7 @@ HostHandle CpuOps::float_conv3d(Arg<HostHandle> x, Arg<HostHandle> weight, const
   HostHandle out =
       host::empty(Shape{in->shape()[0], ws[0], sizes.depths.out, sizes.out_height, sizes.out_width},
                   dtype, in->device());
-  visit_real(dtype, [&]<class T>() {
+  cpu::visit_real(dtype, [&]<class T>() {
     cpu::conv_forward<T>(sizes, in->data_as<const T>(), {w->data_as<const T>(), w->storage().get()},
                          b.data<T>(), {}, out->data_as<T>());
   });
@@ -70,7 +59,7 @@ HostHandle CpuOps::float_conv3d_input_grad(Arg<HostHandle> weight, Arg<HostHandl
   const HostHandle w = cpu::contiguous(weight.get());
   const HostHandle grad = cpu::contiguous(g.get());
   HostHandle out = host::empty(x_shape, dtype, grad->device());
-  visit_real(dtype, [&]<class T>() {
+  cpu::visit_real(dtype, [&]<class T>() {
     cpu::conv_input_grad<T>(sizes, w->data_as<const T>(), grad->data_as<const T>(), nullptr, {},
                             out->data_as<T>());
   });
@@ -88,7 +77,7 @@ HostHandle CpuOps::float_conv3d_weight_grad(Arg<HostHandle> x, Arg<HostHandle> g
   const HostHandle grad = cpu::contiguous(g.get());
   const cpu::ConvSizes sizes(in->shape(), weight_shape, options);
   HostHandle out = host::empty(weight_shape, dtype, grad->device());
-  visit_real(dtype, [&]<class T>() {
+  cpu::visit_real(dtype, [&]<class T>() {
     cpu::conv_weight_grad<T>(sizes, in->data_as<const T>(), grad->data_as<const T>(),
                              out->data_as<T>());
   });

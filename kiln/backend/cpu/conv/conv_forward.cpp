@@ -38,8 +38,6 @@ namespace {
 // Elements of packed patches, or of padded input, in use at once by a thread: they stay in the
 // second-level cache.
 constexpr int64_t kPatchElements = 128 * 1024;
-// Products per output element between visits to memory, about.
-constexpr int64_t kDepth = 640;
 // Multiply-adds that make a piece of work worth handing out.
 constexpr int64_t kPieceWork = 64 * 1024;
 
@@ -47,12 +45,6 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // How many pieces there should be at least. (Results do not depend on it: no sum is cut.)
 int64_t wanted_pieces() { return num_threads() == 1 ? 1 : 2 * num_threads(); }
-
-// Runs of nearly equal length.
-int64_t channels_of_run(const ConvSizes& s) {
-  const int64_t most = std::clamp<int64_t>(kDepth / s.taps(), 1, s.in);
-  return ceil_div(s.in, ceil_div(s.in, most));
-}
 
 // The weights of all groups, packed into row panels for the kernels. Taps are taken in runs of
 // whole channels.
@@ -503,8 +495,8 @@ void run_packed(const ConvSizes& s, const T* x, const ConvWeight<T>& weight, con
 // How patches reach the kernel.
 enum class Way { in_place, packed, by_pixels };
 
-// In vectors of multiply-adds: in place, some columns are computed in vain, and phases are copied;
-// packing costs 8 for each piece of a vector.
+// By what each costs for a tap, in vectors of multiply-adds: in place, some columns are computed in
+// vain, and phases are copied; packing costs 8 for each piece of a vector.
 template <class T>
 Way best_way(const ConvSizes& s, const Bands& bands) {
   const double waste = bands.waste(s), channels = static_cast<double>(s.out);

@@ -22,8 +22,6 @@ constexpr int64_t kPieceWork = 64 * 1024;
 // Pixels computed at once, about; elements of the padded input in use at once.
 constexpr int64_t kPixels = 192;
 constexpr int64_t kCopyElements = 64 * 1024;
-// Products of a sum between visits to memory, about.
-constexpr int64_t kDepth = 640;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -41,9 +39,8 @@ class PixelRows {
         row_((s.out_width - 1) * s.geometry.stride[1] +
              s.geometry.dilation[1] * (s.geometry.kernel[1] - 1) + 1),
         reach_(s.geometry.dilation[0] * (s.geometry.kernel[0] - 1) + 1),
-        panels_(ceil_div(s.out, kernels_.columns)) {
-    const int64_t most = std::clamp<int64_t>(kDepth / s.taps(), 1, s.in);
-    run_ = ceil_div(s.in, ceil_div(s.in, most));
+        panels_(ceil_div(s.out, kernels_.columns)),
+        run_(channels_of_run(s)) {
     // Whole rows, and whole images where they are small.
     const auto copied = [&](int64_t rows) {
       return run_ * ((rows - 1) * s.geometry.stride[0] + reach_) * row_;
@@ -76,23 +73,29 @@ class PixelRows {
  private:
   int64_t runs() const { return ceil_div(s_.in, run_); }
   int64_t channels_of(int64_t run) const { return std::min(run_, s_.in - run * run_); }
-  int64_t panel_size() const { return run_ * s_.taps() * kernels_.columns; }
+  // With room for what pack() writes beyond it.
+  int64_t panel_size() const {
+    return (run_ * s_.taps() * kernels_.columns + kernels_.lanes + 15) / 16 * 16;
+  }
 
-  // By groups, runs of channels and panels of columns.
+  // Panel i, by groups, runs of channels and panels of columns.
+  void pack_panel(int64_t i, const ConvWeight<T>& weight, T* to) const {
+    const int64_t run = i / panels_ % runs(), group = i / panels_ / runs();
+    const int64_t o = i % panels_ * kernels_.columns;
+    kernels_.pack(std::min<int64_t>(kernels_.columns, s_.out - o), channels_of(run) * s_.taps(),
+                  weight.data + (group * s_.out + o) * s_.depth() + run * run_ * s_.taps(),
+                  s_.depth(), 1, to + i * panel_size(), kernels_.columns);
+  }
+
   void pack_weights(const ConvWeight<T>& weight) {
     using kiln::detail::KeptKey;
     const auto make = [&] {
-      auto data = std::make_shared<Scratch<T>>(s_.groups * runs() * panels_ * panel_size() +
-                                               kernels_.lanes);
-      const int64_t work = std::max<int64_t>(panel_size(), 1);
-      // In their order: what is written beyond a panel, the next one overwrites.
-      for (int64_t i = 0; i < s_.groups * runs() * panels_; ++i) {
-        const int64_t panel = i % panels_, run = i / panels_ % runs(), group = i / panels_ / runs();
-        const int64_t o = panel * kernels_.columns;
-        kernels_.pack(std::min<int64_t>(kernels_.columns, s_.out - o), channels_of(run) * s_.taps(),
-                      weight.data + (group * s_.out + o) * s_.depth() + run * run_ * s_.taps(),
-                      s_.depth(), 1, data->get() + i * work, kernels_.columns);
-      }
+      const int64_t panels = s_.groups * runs() * panels_;
+      auto data = std::make_shared<Scratch<T>>(panels * panel_size());
+      parallel_for(panels, std::max<int64_t>(kPieceWork / panel_size(), 1),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) pack_panel(i, weight, data->get());
+                   });
       const T* const at = data->get();
       return std::shared_ptr<const void>(std::move(data), at);
     };
@@ -134,10 +137,6 @@ class PixelRows {
       block.b_panel = p_.panel_size();
       block.c = results_.get();
       block.c_row = s.out;
-      if (p_.bias_ != nullptr) {
-        const T* const bias = p_.bias_ + group * s.out;
-        for (int64_t i = 0; i < pixels; ++i) std::copy_n(bias, s.out, block.c + i * s.out);
-      }
       for (int64_t run = 0; run < p_.runs(); ++run) {
         const int64_t count = p_.channels_of(run);
         for (int64_t i = 0; i < images; ++i) {
@@ -150,7 +149,9 @@ class PixelRows {
         block.segments = count * g.kernel[0];
         block.b = static_cast<const T*>(p_.weights_.get()) +
                   (group * p_.runs() + run) * p_.panels_ * p_.panel_size();
-        block.accumulate = run != 0 || p_.bias_ != nullptr;
+        block.accumulate = run != 0;
+        const bool last = run + 1 == p_.runs();
+        block.column_bias = last && p_.bias_ != nullptr ? p_.bias_ + group * s.out : nullptr;
         p_.kernels_.patch_block(block);
       }
       for (int64_t i = 0; i < images; ++i) {
@@ -217,8 +218,8 @@ template <class T>
 double cost_by_pixels(const ConvSizes& s) {
   const int64_t lanes = gemm_kernels<T>().lanes;
   const auto products = static_cast<double>(ceil_div(s.out, lanes) * lanes);
-  // Elements that are read serve one vector of products or two. Transposing and the bias come once
-  // for all taps.
+  // Elements that are read serve one vector of products or two. Transposing comes once for all
+  // taps.
   return (s.out <= lanes ? 1.5 : 1.25) * products +
          12.0 * static_cast<double>(s.out) / static_cast<double>(s.depth());
 }

@@ -5,8 +5,8 @@
 
 namespace kiln::cpu {
 
-// What a product for an output pixel costs, in vectors of multiply-adds for as many pixels as a
-// vector has lanes, beside those of conv_forward.cpp: with all overheads.
+// What this way costs for each tap, all else shared out, in the unit of best_way() in
+// conv_forward.cpp: a vector of multiply-adds, for as many pixels as it has lanes.
 template <class T>
 double cost_by_pixels(const ConvSizes& sizes);
 

@@ -162,7 +162,7 @@ void conv_block(const ConvBlock<T>& block) {
 
 template <class T, int kRows, int kVectors>
 HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets, const T* b, T* c,
-                             int64_t columns) {
+                             int64_t columns, const T* bias) {
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
   const D d;
@@ -190,6 +190,15 @@ HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets,
     }
   }
   const auto last = hn::FirstN(d, static_cast<size_t>(columns - (kVectors - 1) * lanes));
+  if (bias != nullptr) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const V added = v + 1 == kVectors ? hn::MaskedLoad(last, d, bias + v * lanes)
+                                        : hn::LoadU(d, bias + v * lanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) sum[i][v] = hn::Add(sum[i][v], added);
+    }
+  }
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i, c += block.c_row) {
 #pragma GCC unroll 2
@@ -207,7 +216,8 @@ HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets,
 }
 
 template <class T>
-using PatchTileFunction = void (*)(const PatchBlock<T>&, const int64_t*, const T*, T*, int64_t);
+using PatchTileFunction = void (*)(const PatchBlock<T>&, const int64_t*, const T*, T*, int64_t,
+                                   const T*);
 
 template <class T, int kVectors, int... kRow>
 constexpr auto patch_tiles(std::integer_sequence<int, kRow...>) {
@@ -231,8 +241,9 @@ void patch_block(const PatchBlock<T>& block) {
     const int64_t columns = std::min(2 * lanes, block.n - j);
     const auto& tiles = columns > lanes ? kTiles2.of_rows : kTiles1.of_rows;
     for (int64_t i = 0; i < block.m; i += rows) {
-      tiles[std::min(rows, block.m - i)](block, block.a_offsets + i, b,
-                                         block.c + i * block.c_row + j, columns);
+      tiles[std::min(rows, block.m - i)](
+          block, block.a_offsets + i, b, block.c + i * block.c_row + j, columns,
+          block.column_bias == nullptr ? nullptr : block.column_bias + j);
     }
   }
 }

@@ -91,10 +91,11 @@ struct ConvBlock {
       nullptr;  // of the results, of float, unless null or they accumulate
 };
 
-// A block of a convolution's weight gradient: C [m, n] = A B, where A is read where it lies: p runs
-// over `segments` stretches of `length`, and A's element (i, p) is
+// A block of C [m, n] = A B where A is read where it lies: p runs over `segments` stretches of
+// `length`, and A's element (i, p) is
 //   a[a_offsets[i] + a_starts[p / length] + (p % length) * a_step].
-// B is packed, as in GemmBlock.
+// B is packed, as in GemmBlock. In the gradient of a convolution's weights i are taps and p pixels;
+// in a convolution with pixels as rows it is the other way round.
 template <class T>
 struct PatchBlock {
   int64_t m = 0, n = 0;
@@ -108,6 +109,7 @@ struct PatchBlock {
   T* c = nullptr;
   int64_t c_row = 0;
   bool accumulate = false;
+  const T* column_bias = nullptr;  // [n], added to the products
 };
 
 template <class T>
