@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "kiln/backend/cpu/matmul/gemm_int8.h"
+#include "kiln/core/kept_data.h"
 #include "tests/backend/neural_check.h"
 
 using namespace kiln;
@@ -16,7 +17,8 @@ struct Sizes {
 // Vectors, odd depths, what is less than a panel, a panel, and several with a rest.
 constexpr Sizes kSizes[] = {{1, 1, 1},    {1, 37, 50},   {33, 70, 1},     {2, 3, 5},
                             {14, 64, 32}, {15, 65, 33},  {31, 1, 47},     {97, 129, 70},
-                            {5, 0, 3},    {64, 300, 64}, {130, 259, 161}, {3, 5000, 40}};
+                            {5, 0, 3},    {64, 300, 64}, {130, 259, 161}, {3, 5000, 40},
+                            {48, 32, 96}, {70, 448, 49}};
 
 std::vector<double> magnitudes(const HostHandle& a, const HostHandle& b) {
   return values_of(Reference::float_matmul(Reference::float_abs(Reference::float_cast(a, f64)),
@@ -180,4 +182,43 @@ TEST_CASE("products of int8: sums of any length are exact") {
       CHECK(got == doctest::Approx(-127.0 * 127.0 * static_cast<double>(k)).epsilon(1e-6));
     }
   });
+}
+
+TEST_CASE(
+    "products of int8: any shape, scales of rows and blocks, the weight packed once or anew") {
+  struct Keeping {
+    Keeping() { kiln::detail::set_keeps_data(true); }
+    ~Keeping() { kiln::detail::set_keeps_data(false); }
+  };
+  for (const Sizes& s : {Sizes{7, 130, 33}, {33, 700, 97}, {64, 1500, 40}, {130, 2048, 64}}) {
+    CAPTURE(s.m);
+    CAPTURE(s.k);
+    const HostHandle x = random_tensor({s.m, s.k}, f32, 1);
+    const HostHandle bias = random_tensor({s.n}, f32, 2);
+    for (const int64_t block : {0, 32, 256, 640}) {
+      for (const int bits : {8, 4}) {
+        CAPTURE(block);
+        CAPTURE(bits);
+        QuantScheme scheme{.bits = bits,
+                           .level = block == 0 ? QuantLevel::channel : QuantLevel::block,
+                           .activations = QuantActivations::dynamic};
+        if (block != 0) scheme.block = block;
+        const QuantizedHandle w = Cpu::float_quantize(random_tensor({s.n, s.k}, f32, 3), scheme);
+        const auto want = values_of(Reference::float_linear_quantized(x, w, &bias));
+        at_every_target([&] {
+          const Keeping keeping;
+          const HostHandle first = Cpu::float_linear_quantized(x, w, &bias);
+          const auto got = values_of(first);
+          double worst = 0;
+          for (size_t i = 0; i < want.size(); ++i) {
+            worst = std::max(worst, std::abs(got[i] - want[i]));
+          }
+          CHECK(worst < 1e-4 * std::sqrt(static_cast<double>(s.k)));
+          for (int i = 0; i < 4; ++i) {
+            CHECK(same_bits(Cpu::float_linear_quantized(x, w, &bias), first));
+          }
+        });
+      }
+    }
+  }
 }

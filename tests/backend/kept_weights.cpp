@@ -55,6 +55,12 @@ std::vector<Call> calls() {
        }},
       {"linear in f64", randn({300, 256}, {.dtype = f64}),
        [x = rows.to(f64)](const Tensor& w) { return F::linear(x, w); }},
+      {"linear in bf16", randn({300, 256}, {.dtype = bf16}),
+       [x = rows.to(bf16), b = bias.to(bf16)](const Tensor& w) { return F::linear(x, w, b); }},
+      {"linear in bf16, part of a transposed weight", randn({251, 600}, {.dtype = bf16}),
+       [x = rows.to(bf16)](const Tensor& w) {
+         return F::linear(x.narrow(1, 0, 251), w.narrow(1, 200, 300).t());
+       }},
       {"convolution in place", randn({48, 32, 5, 5}),
        [=](const Tensor& w) { return F::conv2d(image, w); }},
       {"convolution of packed patches", randn({24, 8, 7, 7}),

@@ -10,6 +10,7 @@
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/matmul/amx.h"
 #include "kiln/backend/reference/reference.h"
 #include "kiln/core/parallel.h"
 
@@ -104,7 +105,8 @@ inline bool same_bits(const HostHandle& a, const HostHandle& b) {
          (x.bytes() == 0 || std::memcmp(x.data(), y.data(), x.bytes()) == 0);
 }
 
-// Calls f() once for each instruction set that this machine has and the kernels were compiled for.
+// Calls f() once for each instruction set that this machine has and the kernels were compiled for,
+// and once with all of them where tile registers come into it.
 template <class F>
 void at_every_target(F&& f) {
   struct Restore {
@@ -118,6 +120,10 @@ void at_every_target(F&& f) {
     CAPTURE(std::string(cpu::target_name()));
     f();
   }
+  cpu::restrict_targets_for_test(0);
+  if (cpu::amx_kernels<bfloat16>() == nullptr) return;
+  CAPTURE("with AMX");
+  f();
 }
 
 // What f() returns (a list of tensors) must have the same bits at one thread and at many, and

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "kiln/backend/cpu/matmul/amx_product.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/matmul/half_vector_kernels.h"
 #include "kiln/backend/cpu/matmul/strips.h"
 #include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::cpu {
@@ -65,6 +67,42 @@ void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
   }
 }
 
+// A matrix of so many numbers at most stays in the second cache level, and is not copied there.
+constexpr int64_t kAmxInPlace = 256 * 1024;
+
+// The same in AMX's tiles.
+void multiply_tile(const Gemm<bfloat16>& g, const AmxKernels<bfloat16>& kernels) {
+  const int64_t run_end = amx_blocks(g.k, 2 * kAmxBlockWords);
+  AmxShape shape{g.m, g.n, {&run_end, 1}};
+  if (g.packed_b != nullptr) {
+    shape.packed_b = reinterpret_cast<const uint32_t*>(g.packed_b) +
+                     g.packed_from / kAmxSide * run_end * kAmxBlock;
+  }
+  if (g.a.column == 1 && g.k % (2 * kAmxBlockWords) == 0 && g.a.row % 2 == 0 &&
+      g.a.row % 1024 != 0 && g.m * g.k <= kAmxInPlace &&
+      reinterpret_cast<uintptr_t>(g.a.data) % 4 == 0) {
+    shape.a = reinterpret_cast<const uint32_t*>(g.a.data);
+    shape.a_row = g.a.row / 2;
+  }
+  amx_product(
+      kernels, shape,
+      [&](int64_t i, int64_t rows, uint32_t* to, int64_t panel) {
+        kernels.pack_a(rows, g.k, g.a.data + i * g.a.row, g.a.row, g.a.column, to, panel);
+      },
+      [&](int64_t j, int64_t columns, uint32_t* to, int64_t panel) {
+        kernels.pack_b(columns, g.k, g.b.data + j * g.b.column, g.b.column, g.b.row, to, panel);
+      },
+      [&](int64_t i, int rows, int64_t j, int columns) {
+        fetch_to_write(g.c + i * g.c_row + j, g.c_row * int64_t{sizeof(bfloat16)}, rows,
+                       columns * int64_t{sizeof(bfloat16)});
+      },
+      [&](int64_t, int64_t i, int rows, int64_t j, int columns, const float* sums) {
+        kernels.store(sums, rows, columns, g.c + i * g.c_row + j, g.c_row, g.accumulate,
+                      g.row_bias == nullptr ? nullptr : g.row_bias + i,
+                      g.column_bias == nullptr ? nullptr : g.column_bias + j);
+      });
+}
+
 // Multiply-adds in a piece of a product with a vector, at least.
 constexpr int64_t kPieceWork = 128 * 1024;
 
@@ -119,10 +157,36 @@ bool multiply_vector(const Gemm<Half>& g) {
   return true;
 }
 
+void multiply_all(const Gemm<bfloat16>& g) {
+  if (const AmxKernels<bfloat16>* amx = amx_kernels<bfloat16>()) {
+    multiply_tile(g, *amx);
+  } else {
+    multiply_tile(g, *bf16_kernels());
+  }
+}
+
 }  // namespace
 
 bool multiplies_half(DType dtype, int64_t m, int64_t n) {
-  return m == 1 || n == 1 || (dtype == DType::bf16 && bf16_kernels() != nullptr);
+  return m == 1 || n == 1 ||
+         (dtype == DType::bf16 &&
+          (bf16_kernels() != nullptr || amx_kernels<bfloat16>() != nullptr));
+}
+
+std::shared_ptr<const void> kept_half_columns(const Storage& storage, const Gemm<bfloat16>& g) {
+  const AmxKernels<bfloat16>* kernels = amx_kernels<bfloat16>();
+  if (kernels == nullptr || g.m == 1 || g.n == 1) return nullptr;
+  using kiln::detail::KeptKey;
+  const int64_t offset = g.b.data - static_cast<const bfloat16*>(storage.data());
+  const KeptKey key{KeptKey::matrix,
+                    {offset, g.k, g.n, g.b.row, g.b.column, int64_t{sizeof(bfloat16)}, kAmxSide}};
+  return kiln::detail::kept_data(storage, key, [&] {
+    const int64_t panel = amx_blocks(g.k, 2 * kAmxBlockWords) * kAmxBlock;
+    auto packed = std::make_shared<Scratch<uint32_t>>(amx_panels(g.n) * panel);
+    kernels->pack_b(g.n, g.k, g.b.data, g.b.column, g.b.row, packed->get(), panel);
+    const uint32_t* const data = packed->get();
+    return std::shared_ptr<const void>(std::move(packed), data);
+  });
 }
 
 template <>
@@ -138,14 +202,13 @@ void gemm_serial(const Gemm<float16>& g) {
 template <>
 void gemm_serial(const Gemm<bfloat16>& g) {
   if (g.m == 0 || g.n == 0 || multiply_vector(g)) return;
-  multiply_tile(g, *bf16_kernels());
+  multiply_all(g);
 }
 
 template <>
 void gemm(const Gemm<bfloat16>& g) {
   if (g.m == 0 || g.n == 0 || multiply_vector(g)) return;
-  const Bf16Kernels& kernels = *bf16_kernels();
-  const WordGrid grid = word_grid(g.m, g.n, g.k);
+  const WordGrid grid = word_grid(g.m, g.n, amx_kernels<bfloat16>() != nullptr ? g.k / 8 : g.k);
   parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t i = t / grid.columns * grid.tile_m;
@@ -158,7 +221,8 @@ void gemm(const Gemm<bfloat16>& g) {
       tile.c += i * g.c_row + j;
       if (tile.row_bias != nullptr) tile.row_bias += i;
       if (tile.column_bias != nullptr) tile.column_bias += j;
-      multiply_tile(tile, kernels);
+      tile.packed_from += j;
+      multiply_all(tile);
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/backend/cpu/elementwise/quantize_kernels.h"
+#include "kiln/backend/cpu/matmul/amx_product.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
@@ -146,7 +147,87 @@ void multiply_tile(const Int8Gemm& g, const Runs& runs, int64_t i0, int64_t m, i
   }
 }
 
+// Numbers in a block of words.
+constexpr int64_t kOfBlock = 4 * kAmxBlockWords;
+
+// Where the runs end in blocks of AMX's tiles.
+std::vector<int64_t> block_ends(const Int8Gemm& g) {
+  std::vector<int64_t> ends;
+  int64_t begin = 0, blocks = 0;
+  for (const int64_t end : g.run_ends) {
+    blocks += amx_blocks(end - begin, kOfBlock);
+    ends.push_back(blocks);
+    begin = end;
+  }
+  return ends;
+}
+
+// Of `count` columns from column j on, panels `panel` words apart.
+void pack_columns(const AmxKernels<int8_t>& kernels, const Int8Gemm& g, int64_t j, int64_t count,
+                  uint32_t* to, int64_t panel) {
+  const int8_t* from = g.b.data + j * g.b.column;
+  int64_t begin = 0;
+  for (const int64_t end : g.run_ends) {
+    kernels.pack_b(count, end - begin, from + begin * g.b.row, g.b.column, g.b.row, to, panel);
+    to += amx_blocks(end - begin, kOfBlock) * kAmxBlock;
+    begin = end;
+  }
+}
+
+// The same part of C in AMX's tiles.
+void multiply_tile(const Int8Gemm& g, const AmxKernels<int8_t>& kernels,
+                   const std::vector<int64_t>& run_ends, int64_t i0, int64_t m, int64_t j0,
+                   int64_t n) {
+  const QuantizeKernels& loops = quantize_kernels();
+  AmxShape shape{m, n, run_ends};
+  if (g.packed_b != nullptr) {
+    shape.packed_b = g.packed_b + j0 / kAmxSide * shape.blocks() * kAmxBlock;
+  }
+  amx_product(
+      kernels, shape,
+      [&](int64_t i, int64_t rows, uint32_t* to, int64_t panel) {
+        const int8_t* from = g.a.data + (i0 + i) * g.a.row;
+        int64_t begin = 0;
+        for (const int64_t end : g.run_ends) {
+          kernels.pack_a(rows, end - begin, from + begin * g.a.column, g.a.row, g.a.column, to,
+                         panel);
+          to += amx_blocks(end - begin, kOfBlock) * kAmxBlock;
+          begin = end;
+        }
+      },
+      [&](int64_t j, int64_t columns, uint32_t* to, int64_t panel) {
+        pack_columns(kernels, g, j0 + j, columns, to, panel);
+      },
+      [&](int64_t i, int rows, int64_t j, int columns) {
+        fetch_to_write(g.c + (i0 + i) * g.c_row + j0 + j, g.c_row * int64_t{sizeof(float)}, rows,
+                       columns * int64_t{sizeof(float)});
+      },
+      [&](int64_t run, int64_t i, int rows, int64_t j, int columns, const int32_t* sums) {
+        loops.scale_sums(sums, kAmxSide, rows, columns, g.a_scales + run * g.m + i0 + i,
+                         g.b_scales + run * g.n + j0 + j,
+                         g.column_bias == nullptr ? nullptr : g.column_bias + j0 + j, run != 0,
+                         g.c + (i0 + i) * g.c_row + j0 + j, g.c_row);
+      });
+}
+
+// Runs shorter than this are scaled as often as they are multiplied.
+constexpr int64_t kLeastAmxRun = 256;
+
 }  // namespace
+
+bool takes_packed_b(const Int8Gemm& g) {
+  if (amx_kernels<int8_t>() == nullptr || g.run_ends.empty()) return false;
+  return g.run_ends.size() == 1 ||
+         g.k / static_cast<int64_t>(g.run_ends.size()) >= kLeastAmxRun;  // on average
+}
+
+int64_t packed_b_words(const Int8Gemm& g) {
+  return amx_panels(g.n) * block_ends(g).back() * kAmxBlock;
+}
+
+void pack_whole_b(const Int8Gemm& g, uint32_t* to) {
+  pack_columns(*amx_kernels<int8_t>(), g, 0, g.n, to, block_ends(g).back() * kAmxBlock);
+}
 
 void gemm(const Int8Gemm& g) {
   if (g.m == 0 || g.n == 0) return;
@@ -158,13 +239,19 @@ void gemm(const Int8Gemm& g) {
     }
     return;
   }
+  const bool by_amx = takes_packed_b(g);
   const Runs runs(g);
-  const WordGrid grid = word_grid(g.m, g.n, g.k);
+  const std::vector<int64_t> ends = block_ends(g);
+  const WordGrid grid = word_grid(g.m, g.n, by_amx ? g.k / 8 : g.k);
   parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      const int64_t i = t / grid.columns * grid.tile_m;
-      const int64_t j = t % grid.columns * grid.tile_n;
-      multiply_tile(g, runs, i, std::min(grid.tile_m, g.m - i), j, std::min(grid.tile_n, g.n - j));
+      const int64_t i = t / grid.columns * grid.tile_m, m = std::min(grid.tile_m, g.m - i);
+      const int64_t j = t % grid.columns * grid.tile_n, n = std::min(grid.tile_n, g.n - j);
+      if (by_amx) {
+        multiply_tile(g, *amx_kernels<int8_t>(), ends, i, m, j, n);
+      } else {
+        multiply_tile(g, runs, i, m, j, n);
+      }
     }
   });
 }

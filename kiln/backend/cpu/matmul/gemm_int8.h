@@ -24,7 +24,15 @@ struct Int8Gemm {
   const float* column_bias = nullptr;
   float* c = nullptr;
   int64_t c_row = 0;
+  // B as pack_whole_b() packs it, or null: it is packed from `b`. The results are the same.
+  const uint32_t* packed_b = nullptr;
 };
+
+// Whether it is computed from a packed B, by tiles of AMX.
+bool takes_packed_b(const Int8Gemm& g);
+// All of B, as packed_b takes it: how many words, and those words.
+int64_t packed_b_words(const Int8Gemm& g);
+void pack_whole_b(const Int8Gemm& g, uint32_t* to);
 
 // On as many threads as pay off; results do not depend on their number.
 void gemm(const Int8Gemm& g);

@@ -204,13 +204,16 @@ struct LinearFinish {
 
 // A weight of so many rows of x is packed in no time beside the product.
 constexpr int64_t kMostRowsOfKept = 1024;
+constexpr int64_t kMostHalfRowsOfKept = 8192;
 
 // The weight in panels, where it is kept (Note [Kept data]); else null.
 template <class T>
 std::shared_ptr<const void> kept_weight(const HostTensor& weight, const Gemm<T>& g) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (g.m < 2 || g.m > kMostRowsOfKept) return nullptr;
-    return cpu::kept_columns(*weight.storage(), g);
+  if (g.m < 2) return nullptr;
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    return g.m > kMostHalfRowsOfKept ? nullptr : cpu::kept_half_columns(*weight.storage(), g);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return g.m > kMostRowsOfKept ? nullptr : cpu::kept_columns(*weight.storage(), g);
   } else {
     return nullptr;
   }
@@ -240,7 +243,7 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   const std::shared_ptr<const void> packed = kept_weight(weight, g);
   if (packed != nullptr) {
     g.packed_b = static_cast<const T*>(packed.get());
-    g.packed_columns = cpu::packed_b_columns<T>(g.n);
+    if constexpr (std::is_floating_point_v<T>) g.packed_columns = cpu::packed_b_columns<T>(g.n);
   }
   cpu::gemm(g);
 }

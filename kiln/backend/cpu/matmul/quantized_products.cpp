@@ -1,13 +1,17 @@
 // Products of quantized matrices: on their integers, or a block of rows at a time in float.
 #include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/elementwise/quantize_kernels.h"
+#include "kiln/backend/cpu/matmul/amx.h"
 #include "kiln/backend/cpu/matmul/gemm_int8.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/operand.h"
 #include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln {
@@ -52,6 +56,9 @@ class Integers {
                  });
     return room;
   }
+  // Where its values begin.
+  const std::byte* values_at() const { return values_->data_as<const std::byte>(); }
+  const Storage& storage() const { return *values_->storage(); }
   int64_t room() const { return is_packed() ? layout.rows * layout.cols : 0; }
 
   const QuantLayout layout;
@@ -85,6 +92,33 @@ void spread_scales(const Integers& x, const std::vector<int64_t>& ends, int64_t 
   }
 }
 
+// Rows up to which a packed weight is kept; beside more of them it is packed in no time.
+constexpr int64_t kMostRowsOfKept = 8192;
+
+// The right matrix in panels, where it is kept (Note [Kept data]); else null. g.b lacks its data.
+std::shared_ptr<const void> kept_columns(const Integers& right, const cpu::Int8Gemm& g) {
+  if (g.m > kMostRowsOfKept || !cpu::takes_packed_b(g)) return nullptr;
+  for (size_t r = 0; r < g.run_ends.size();
+       ++r) {  // all but the last are of the first one's length
+    if (g.run_ends[r] != std::min(static_cast<int64_t>(r + 1) * g.run_ends[0], g.k)) return nullptr;
+  }
+  using kiln::detail::KeptKey;
+  const Storage& storage = right.storage();
+  const int64_t offset = right.values_at() - static_cast<const std::byte*>(storage.data());
+  const KeptKey key{KeptKey::matrix,
+                    {offset, g.k, g.n, g.b.row, right.is_packed() ? 4 : 8, int64_t{sizeof(int8_t)},
+                     cpu::kAmxSide, g.run_ends.front()}};
+  return kiln::detail::kept_data(storage, key, [&] {
+    const Scratch<int8_t> room(right.room());
+    cpu::Int8Gemm with_data = g;
+    with_data.b.data = right.all(room.get());
+    auto packed = std::make_shared<Scratch<uint32_t>>(cpu::packed_b_words(g));
+    cpu::pack_whole_b(with_data, packed->get());
+    const uint32_t* const data = packed->get();
+    return std::shared_ptr<const void>(std::move(packed), data);
+  });
+}
+
 // b [k, n] with one scale or, transposed, [n, k]. a [m, k].
 HostHandle multiply_integers(const HostQuantized& a, const HostQuantized& b, bool transposed,
                              const float* bias) {
@@ -95,14 +129,17 @@ HostHandle multiply_integers(const HostQuantized& a, const HostQuantized& b, boo
   g.n = b.shape()[transposed ? 0 : 1];
   const HostHandle out = host::empty({g.m, g.n}, DType::f32, a.device());
   if (g.m == 0 || g.n == 0) return out;
-  const Scratch<int8_t> left_room(left.room()), right_room(right.room());
+  const Scratch<int8_t> left_room(left.room());
   g.a = {left.all(left_room.get()), g.k, 1};
-  const int8_t* values = right.all(right_room.get());
-  g.b = transposed ? cpu::MatrixView<int8_t>{values, 1, g.k}
-                   : cpu::MatrixView<int8_t>{values, g.n, 1};
+  g.b = transposed ? cpu::MatrixView<int8_t>{nullptr, 1, g.k}
+                   : cpu::MatrixView<int8_t>{nullptr, g.n, 1};
   const int64_t whole = std::max<int64_t>(g.k, 1);
   g.run_ends = runs_of(g.k, left.layout.one_scale ? whole : left.layout.block,
                        right.layout.one_scale ? whole : right.layout.block);
+  const std::shared_ptr<const void> packed = kept_columns(right, g);
+  g.packed_b = static_cast<const uint32_t*>(packed.get());
+  const Scratch<int8_t> right_room(packed == nullptr ? right.room() : 0);
+  if (packed == nullptr) g.b.data = right.all(right_room.get());
   const auto runs = static_cast<int64_t>(g.run_ends.size());
   const Scratch<float> a_scales(runs * g.m), b_scales(runs * g.n);
   spread_scales(left, g.run_ends, g.m, a_scales.get());
