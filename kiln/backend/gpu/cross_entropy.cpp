@@ -4,9 +4,15 @@
 namespace kiln::gpu {
 namespace {
 
-std::string loss_defines(DType dtype, bool wide) {
-  return define("INDEX", index_type(wide)) + define("IN0", dialect_name(dtype)) +
-         define("SCALAR", scalar_type(dtype)) + arithmetic(dtype);
+// Classes that a work-item takes at once.
+int64_t vector_of(DType dtype, int64_t rows, int64_t classes) {
+  return classes % pack_of(dtype) == 0 && rows * classes >= kFewElements ? pack_of(dtype) : 1;
+}
+
+std::string loss_defines(DType dtype, bool wide, int64_t vector) {
+  return define("VECTOR", std::to_string(vector)) + define("INDEX", index_type(wide)) +
+         define("IN0", dialect_name(dtype)) + define("SCALAR", scalar_type(dtype)) +
+         arithmetic(dtype);
 }
 
 }  // namespace
@@ -20,8 +26,9 @@ Pair cross_entropy(const H& logits, const H& targets, const CrossEntropyOptions&
   if (rows == 0) return {loss, lse};
   const H x = packed(logits);
   const H index = packed(targets);
-  const auto defines = [&] { return loss_defines(dtype, false); };
-  const Kernel kernel{.file = "cross_entropy", .choice = choice(dtype), .defines = defines};
+  const int64_t vector = vector_of(dtype, rows, classes);
+  const auto defines = [&] { return loss_defines(dtype, false, vector); };
+  const Kernel kernel{.file = "cross_entropy", .choice = choice(dtype, vector), .defines = defines};
   GpuDevice& gpu = x->gpu();
   const ScalarArgument smoothing(dtype, options.label_smoothing);
   const int32_t code = gpu.fault_code("cross_entropy", FaultKind::index);
@@ -50,9 +57,10 @@ H cross_entropy_backward(const H& g, const H& logits, const H& targets, const H&
   const H index = packed(targets);
   const H sums = packed(lse);
   const bool wide = to->numel() >= (int64_t{1} << 31);
-  const auto defines = [&] { return loss_defines(dtype, wide); };
+  const int64_t vector = vector_of(dtype, rows, classes);
+  const auto defines = [&] { return loss_defines(dtype, wide, vector); };
   const Kernel kernel{
-      .file = "cross_entropy_backward", .choice = choice(dtype, wide), .defines = defines};
+      .file = "cross_entropy_backward", .choice = choice(dtype, wide, vector), .defines = defines};
   GpuDevice& gpu = x->gpu();
   const ScalarArgument smoothing(dtype, options.label_smoothing);
   const int32_t code = gpu.fault_code("cross_entropy", FaultKind::index);
@@ -67,7 +75,7 @@ H cross_entropy_backward(const H& g, const H& logits, const H& targets, const H&
                                 smoothing.argument(),
                                 Argument::memory(gpu.fault_word()),
                                 Argument::bytes(code)};
-  gpu.launch(kernel, static_cast<size_t>(to->numel()), arguments);
+  gpu.launch(kernel, static_cast<size_t>(to->numel() / vector), arguments);
   return to;
 }
 

@@ -1,8 +1,10 @@
 // How ops become launches of the kernels in kernels/. Internal.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "kiln/backend/gpu/gpu_tensor.h"
@@ -60,8 +62,33 @@ class ScalarArgument {
 // `value` as a tensor of the dtype would hold it.
 double rounded(Scalar value, DType dtype);
 
+// Elements of a dtype that are read and written at once: 16 bytes, at most 8.
+inline int64_t pack_of(DType dtype) {
+  return std::min<int64_t>(16 / static_cast<int64_t>(size_of(dtype)), 8);
+}
+// Tensors of fewer elements are read one by one: packs would only mean another kernel to compile.
+inline constexpr int64_t kFewElements = 4096;
+// How a group holds a packed row of `length` elements: in `packs` of `vector` for each of its
+// work-items. No packs where the row is too long or not made of whole ones, or all `rows` are few
+// elements.
+struct HeldRow {
+  static constexpr int64_t kMost = 4;
+  HeldRow() = default;
+  HeldRow(DType dtype, int64_t length, int64_t rows) : vector(pack_of(dtype)) {
+    const int64_t groups = (length + vector * static_cast<int64_t>(kGroup) - 1) /
+                           (vector * static_cast<int64_t>(kGroup));
+    if (length % vector == 0 && groups <= kMost && length * rows >= kFewElements) packs = groups;
+  }
+  std::string defines() const;
+  int64_t vector = 1;
+  int64_t packs = 0;
+};
+
 inline std::string define(const char* name, const std::string& value) {
   return "#define " + std::string(name) + " " + value + "\n";
+}
+inline std::string HeldRow::defines() const {
+  return define("VECTOR", std::to_string(vector)) + define("PACKS", std::to_string(packs));
 }
 // Defines A and W, in which kernels compute for this dtype: ACC(dtype), and what wraps around.
 std::string arithmetic(DType dtype);
@@ -124,7 +151,11 @@ H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DTy
          double number = 0.0);
 H arg_reduce(Literal better, const H& x, int dim, bool keepdim);
 
+// As the libraries of a runtime name it; nothing for a dtype that they have not.
+std::optional<Product::Element> element_of(DType dtype);
 H matmul(const H& x, const H& y);
+// The row float_linear in one product; null where no library takes it.
+H linear(const H& x, const H& weight, const H* bias);
 
 H gather(const char* op, const H& x, int dim, const H& index);
 H index_select(const H& x, int dim, const H& index);

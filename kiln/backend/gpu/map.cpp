@@ -85,6 +85,28 @@ struct Read {
   size_t count = 0;
 };
 
+// Elements that a work-item takes at once (VECTOR of map.k), and which inputs are read so (WIDE).
+struct Vector {
+  int64_t count = 1;
+  int wide = 0;
+};
+
+Vector vector_of(const MapArgument& m, DType out, const Read& inputs) {
+  Vector v{pack_of(out), 0};
+  for (size_t k = 0; k < inputs.count; ++k) v.count = std::min(v.count, pack_of(inputs.dtype(k)));
+  const int64_t last = m.rank - 1;
+  if (m.n < kFewElements || (m.rank > 1 && m.size[last] % v.count != 0)) return {};
+  for (size_t k = 0; k <= inputs.count; ++k) {
+    if (m.step[k][last] == 0 && k > 0) continue;
+    if (m.step[k][last] != 1 || m.offset[k] % v.count != 0) return {};
+    for (int64_t d = 0; d < last; ++d) {
+      if (m.step[k][d] % v.count != 0) return {};
+    }
+    if (k > 0) v.wide |= 1 << (k - 1);
+  }
+  return v;
+}
+
 template <class Number>
 void launch_map(const H& to, const Body& body, const Read& inputs, Number s0, Number s1, Number s2,
                 const char* op) {
@@ -93,10 +115,15 @@ void launch_map(const H& to, const Body& body, const Read& inputs, Number s0, Nu
   Loop loop(to->shape());
   loop.add(*to);
   for (size_t k = 0; k < inputs.count; ++k) loop.add(*inputs.at[k]);
+  const MapArgument m = loop.argument();
+  // Functions of a library take longer than reading and writing, and long to compile.
+  const Vector vector = body.library ? Vector() : vector_of(m, to->dtype(), inputs);
   const auto defines = [&] {
     std::string out = define("INDEX", index_type(loop.is_wide())) +
                       define("OUT", dialect_name(to->dtype())) +
-                      define("INPUTS", std::to_string(inputs.count));
+                      define("INPUTS", std::to_string(inputs.count)) +
+                      define("VECTOR", std::to_string(vector.count)) +
+                      define("WIDE", std::to_string(vector.wide));
     for (size_t k = 0; k < inputs.count; ++k) {
       const char name[] = {'I', 'N', static_cast<char>('0' + k), 0};
       out += define(name, dialect_name(inputs.dtype(k)));
@@ -105,14 +132,14 @@ void launch_map(const H& to, const Body& body, const Read& inputs, Number s0, Nu
     if (op != nullptr) out += define("FAULT", "RAISE(fault, fault_code)");
     return out + define("BODY", body.text.get());
   };
-  const Kernel kernel{.file = "map",
-                      .parts = {body.text},
-                      .choice = choice(loop.is_wide(), to->dtype(), inputs.count, inputs.dtype(0),
-                                       inputs.dtype(1), inputs.dtype(2), op != nullptr),
-                      .libraries = {body.library},
-                      .defines = defines};
+  const Kernel kernel{
+      .file = "map",
+      .parts = {body.text},
+      .choice = choice(loop.is_wide(), to->dtype(), inputs.count, inputs.dtype(0), inputs.dtype(1),
+                       inputs.dtype(2), op != nullptr, vector.count, vector.wide),
+      .libraries = {body.library},
+      .defines = defines};
   GpuDevice& gpu = to->gpu();
-  const MapArgument m = loop.argument();
   const ScalarArgument numbers[] = {{type, s0}, {type, s1}, {type, s2}};
   const int32_t code = op == nullptr ? 0 : gpu.fault_code(op, FaultKind::divisor);
   std::array<Argument, 2 + kMostInputs + 2 + 3> arguments{};
@@ -127,7 +154,8 @@ void launch_map(const H& to, const Body& body, const Read& inputs, Number s0, Nu
     arguments[count++] = Argument::bytes(code);
   }
   for (const ScalarArgument& s : numbers) arguments[count++] = s.argument();
-  gpu.launch(kernel, static_cast<size_t>(m.n), std::span(arguments).first(count));
+  const int64_t items = (m.n + vector.count - 1) / vector.count;
+  gpu.launch(kernel, static_cast<size_t>(items), std::span(arguments).first(count));
 }
 
 template <class Number>

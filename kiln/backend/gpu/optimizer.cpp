@@ -193,7 +193,7 @@ struct StepOperands {
 
 // The macros of optimizer.k for `count` parameters.
 std::string step_defines(const StepOperands& x, const recorded::Program& program, size_t count,
-                         size_t slots) {
+                         size_t slots, int64_t vector) {
   std::string pointers;
   const auto chosen = [&](const std::string& type, const std::string& name) {
     std::string list;
@@ -206,11 +206,17 @@ std::string step_defines(const StepOperands& x, const recorded::Program& program
   std::string choose = chosen("GLOBAL MEM(IN0)*", "p");
   choose += chosen("GLOBAL const MEM(IN1)*", "g");
   std::string reads;
+  std::string takes;
+  std::string gives;
   std::string writes;
   for (size_t s = 0; s < slots; ++s) {
     choose += chosen("GLOBAL MEM(IN2)*", concat("s", s));
-    reads += concat("A s", s, " = LOAD(IN2, s", s, "_memory, c.offset[k][", s + 2, "] + i); ");
-    writes += concat("SAVE(IN2, s", s, "_memory, c.offset[k][", s + 2, "] + i, s", s, "); ");
+    const std::string pack =
+        concat("(JOIN(NAME, _in2), s", s, "_pack, s", s, "_memory, c.offset[k][", s + 2, "] + i) ");
+    reads += "READ_PACK" + pack;
+    takes += concat("A s", s, " = LOAD(IN2, s", s, "_pack.v, e); ");
+    gives += concat("SAVE(IN2, s", s, "_pack.v, e, s", s, "); ");
+    writes += "WRITE_PACK" + pack;
   }
   const DType dtype = x.p->dtype();
   return define("IN0", dialect_name(dtype)) + define("IN1", dialect_name(x.g->dtype())) +
@@ -219,7 +225,25 @@ std::string step_defines(const StepOperands& x, const recorded::Program& program
          define("COUNT", std::to_string(count)) + define("SLOTS", std::to_string(slots)) +
          define("CONSTANTS", std::to_string(std::max<size_t>(program.constants.size(), 1))) +
          define("POINTERS", pointers) + define("CHOOSE", choose) + define("READ_STATE", reads) +
+         define("TAKE_STATE", takes) + define("GIVE_STATE", gives) +
+         define("VECTOR", std::to_string(vector)) +
          define("RULE", recorded::text_of(program.code, slots)) + define("WRITE_STATE", writes);
+}
+
+// Elements that a work-item takes at once.
+int64_t vector_of(std::span<const StepOperands> list, size_t slots) {
+  const StepOperands& first = list[0];
+  int64_t vector = std::min(pack_of(first.p->dtype()), pack_of(first.g->dtype()));
+  if (slots > 0) vector = std::min(vector, pack_of(first.state[0]->dtype()));
+  int64_t elements = 0;
+  for (const StepOperands& x : list) elements += x.p->numel();
+  if (elements < kFewElements) return 1;
+  for (const StepOperands& x : list) {
+    bool fits = x.p->offset() % vector == 0 && x.g->offset() % vector == 0;
+    for (size_t s = 0; s < slots; ++s) fits = fits && x.state[s]->offset() % vector == 0;
+    if (!fits) return 1;
+  }
+  return vector;
 }
 
 void launch_step(std::span<const StepOperands> list, const recorded::Program& program,
@@ -227,17 +251,23 @@ void launch_step(std::span<const StepOperands> list, const recorded::Program& pr
   const StepOperands& first = list[0];
   const DType dtype = first.p->dtype();
   const size_t count = list.size() == 1 ? 1 : kMost;
-  const auto defines = [&] { return step_defines(first, program, count, slots); };
-  const Kernel kernel{.file = "optimizer",
-                      .parts = {Literal::kept(program.code)},
-                      .choice = choice(dtype, first.g->dtype(),
-                                       slots == 0 ? dtype : first.state[0]->dtype(), count, slots),
-                      .defines = defines};
+  const int64_t vector = vector_of(list, slots);
+  const auto defines = [&] { return step_defines(first, program, count, slots, vector); };
+  const Kernel kernel{
+      .file = "optimizer",
+      .parts = {Literal::kept(program.code)},
+      .choice = choice(dtype, first.g->dtype(), slots == 0 ? dtype : first.state[0]->dtype(), count,
+                       slots, vector),
+      .defines = defines};
   // The struct _step: places that are not used are empty.
-  std::vector<int64_t> begins(count + 1, 0);
+  std::vector<int64_t> begins(2 * count + 1, 0);
   std::vector<int64_t> offsets(count * (slots + 2), 0);
+  int64_t items = 0;
   for (size_t k = 0; k < count; ++k) {
-    begins[k + 1] = begins[k] + (k < list.size() ? list[k].p->numel() : 0);
+    const int64_t size = k < list.size() ? list[k].p->numel() : 0;
+    items += (size + vector - 1) / vector;
+    begins[k + 1] = items;
+    begins[count + 1 + k] = size;
     if (k >= list.size()) continue;
     int64_t* offset = offsets.data() + k * (slots + 2);
     offset[0] = list[k].p->offset();
@@ -269,7 +299,7 @@ void launch_step(std::span<const StepOperands> list, const recorded::Program& pr
   for (size_t s = 0; s < slots; ++s) {
     add([s](const StepOperands& x) -> const H& { return x.state[s]; });
   }
-  first.p->gpu().launch(kernel, static_cast<size_t>(begins.back()), arguments);
+  first.p->gpu().launch(kernel, static_cast<size_t>(items), arguments);
 }
 
 bool belong_together(const StepOperands& a, const StepOperands& b, size_t slots) {

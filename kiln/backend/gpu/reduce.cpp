@@ -77,24 +77,39 @@ bool is_wide(const ReductionArgument& r) { return r.outputs * r.length >= (int64
 
 constexpr int64_t kColumnLength = 64;  // rows this short are one work-item's
 constexpr int64_t kRowLength = 1 << 14;
+constexpr int64_t kShortestChunk = 1 << 11;
 constexpr int64_t kFewOutputs = 256;
+constexpr int64_t kManyGroups = 1024;  // as many as give a large GPU enough to do
+
+// Elements that work-items of a group take at once: VECTOR of reduce.k.
+int64_t vector_of(const ReductionArgument& r, DType dtype) {
+  const int64_t count = pack_of(dtype);
+  if (r.inner_rank != 1 || r.inner_step[0] != 1 || r.length < count ||
+      r.length * r.outputs < kFewElements || r.offset % count != 0)
+    return 1;
+  for (int64_t d = 0; d < r.outer_rank; ++d) {
+    if (r.outer_size[d] > 1 && r.outer_step[d] % count != 0) return 1;
+  }
+  return count;
+}
 
 void launch_reduction(const Reducer& reducer, const H& x, const ReductionArgument& r, const H& to,
                       DType total, Literal finish, bool columns, double number) {
+  const int64_t vector = columns ? 1 : vector_of(r, x->dtype());
   const auto defines = [&] {
-    std::string out = define("INDEX", index_type(is_wide(r))) +
-                      define("IN0", dialect_name(x->dtype())) +
-                      define("OUT", dialect_name(to->dtype())) +
-                      define("TOTAL", concat("ACC(", dialect_name(total), ")")) +
-                      arithmetic(total) + define("SCALAR", scalar_type(total)) +
-                      define("FIRST", reducer.first.get()) + define("EACH", reducer.each.get()) +
-                      define("JOINED", reducer.joined.get()) + define("FINISH", finish.get());
+    std::string out =
+        define("INDEX", index_type(is_wide(r))) + define("IN0", dialect_name(x->dtype())) +
+        define("OUT", dialect_name(to->dtype())) +
+        define("TOTAL", concat("ACC(", dialect_name(total), ")")) + arithmetic(total) +
+        define("SCALAR", scalar_type(total)) + define("FIRST", reducer.first.get()) +
+        define("EACH", reducer.each.get()) + define("JOINED", reducer.joined.get()) +
+        define("FINISH", finish.get()) + define("VECTOR", std::to_string(vector));
     if (columns) out += define("COLUMNS", "1");
     return out;
   };
   const Kernel kernel{.file = "reduce",
                       .parts = {reducer.first, reducer.each, reducer.joined, finish},
-                      .choice = choice(is_wide(r), x->dtype(), to->dtype(), total, columns),
+                      .choice = choice(is_wide(r), x->dtype(), to->dtype(), total, columns, vector),
                       .defines = defines};
   const ScalarArgument s(total, number);
   const Argument arguments[] = {Argument::bytes(r), Argument::memory(to->storage()->memory()),
@@ -119,17 +134,21 @@ H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DTy
   // side.
   const bool side_by_side = r.outer_step[r.outer_rank - 1] == 1 && r.outputs >= kFewOutputs;
   const bool columns = r.length <= kColumnLength || side_by_side;
-  const int64_t longest = columns ? kColumnLength * 2 : kRowLength;
-  if (r.length <= longest || (r.length <= 2 * kRowLength && !columns)) {
+  int64_t longest = columns ? kColumnLength * 2 : kRowLength;
+  while (!columns && longest > kShortestChunk &&
+         r.outputs * ((r.length + longest - 1) / longest) < kManyGroups) {
+    longest /= 2;
+  }
+  if (r.length <= longest || (r.length <= 2 * longest && !columns)) {
     launch_reduction(reducer, x, r, to, total, reducer.finish, columns, number);
     return to;
   }
   r.chunk = longest;
   r.chunks = (r.length + longest - 1) / longest;
-  const H parts = empty(Shape{r.outputs, r.chunks}, total, x->device());
+  const H parts = empty(Shape{r.chunks, r.outputs}, total, x->device());
   launch_reduction(reducer, x, r, parts, total, "a", columns, number);
   const Reducer rest{reducer.first, "x", reducer.joined, reducer.finish};
-  const H result = reduce(rest, parts, Dims{1}, false, out, number);
+  const H result = reduce(rest, parts, Dims{0}, false, out, number);
   return view(result, to->shape(), to->strides(), 0);
 }
 

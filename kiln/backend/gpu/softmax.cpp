@@ -8,6 +8,15 @@ namespace {
 constexpr int64_t kShortLine = 64;
 constexpr int64_t kManyLines = 256;
 
+// Whether lines of operand k begin where packs do.
+bool are_packed(const MapArgument& m, int k, int64_t vector) {
+  if (m.offset[k] % vector != 0) return false;
+  for (int64_t d = 0; d < m.rank; ++d) {
+    if (m.size[d] > 1 && m.step[k][d] % vector != 0) return false;
+  }
+  return true;
+}
+
 H run_softmax(const H& first, const H* second, int dim, bool log) {
   H to = empty(first->shape(), first->dtype(), first->device());
   if (to->numel() == 0) return to;
@@ -30,16 +39,25 @@ H run_softmax(const H& first, const H* second, int dim, bool log) {
   const bool side_by_side = out_step != 1 && lines.numel() >= kManyLines;
   const bool columns = count <= kShortLine || side_by_side;
   const bool backward = second != nullptr;
+  const MapArgument m = loop.argument();
+  const int operands = backward ? 3 : 2;
+  HeldRow held;
+  if (!columns && out_step == 1 && step0 == 1 && (!backward || step1 == 1)) {
+    held = HeldRow(first->dtype(), count, m.n);
+    for (int k = 0; k < operands; ++k) {
+      if (!are_packed(m, k, held.vector)) held = {};
+    }
+  }
   const auto defines = [&] {
     return define("INDEX", index_type(loop.is_wide())) +
            define("IN0", dialect_name(first->dtype())) + arithmetic(first->dtype()) +
            (columns ? define("COLUMNS", "1") : "") + (log ? define("LOG", "1") : "") +
-           (backward ? define("BACKWARD", "1") : "");
+           (backward ? define("BACKWARD", "1") : "") + held.defines();
   };
-  const Kernel kernel{.file = "softmax",
-                      .choice = choice(loop.is_wide(), first->dtype(), columns, log, backward),
-                      .defines = defines};
-  const MapArgument m = loop.argument();
+  const Kernel kernel{
+      .file = "softmax",
+      .choice = choice(loop.is_wide(), first->dtype(), columns, log, backward, held.packs),
+      .defines = defines};
   const Argument arguments[] = {Argument::bytes(m),
                                 Argument::memory(to->storage()->memory()),
                                 Argument::memory(first->storage()->memory()),
