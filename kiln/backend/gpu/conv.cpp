@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kiln/backend/gpu/nn.h"
+#include "kiln/backend/window_math.h"
 
 namespace kiln::gpu {
 namespace {
@@ -77,6 +78,38 @@ void launch_conv(Literal mode, ConvSizes s, const H& to, const H& a, const H& b,
                          std::span(arguments).first(bias == nullptr ? 4 : 5));
 }
 
+// A library's plan costs more than so few multiplications.
+constexpr int64_t kFewest = int64_t{1} << 18;
+
+// Whether a library of the runtime has enqueued it. All three are packed.
+bool by_library(Convolution::Part part, const ConvSizes& s, const H& x, const H& weight,
+                const H& y) {
+  const auto element = element_of(x->dtype());
+  const int64_t work = y->numel() * s.in * s.kernel[0] * s.kernel[1];
+  if (!element || work < kFewest) return false;
+  Convolution c;
+  c.element = *element;
+  c.part = part;
+  c.batch = s.batch;
+  c.in = s.in * s.groups;
+  c.height = s.height;
+  c.width = s.width;
+  c.out = s.out * s.groups;
+  c.rows = s.rows;
+  c.columns = s.columns;
+  c.groups = s.groups;
+  for (int d = 0; d < 2; ++d) {
+    c.kernel[d] = s.kernel[d];
+    c.stride[d] = s.stride[d];
+    c.padding[d] = s.padding[d];
+    c.dilation[d] = s.dilation[d];
+  }
+  c.x = x->storage()->memory();
+  c.weight = weight->storage()->memory();
+  c.y = y->storage()->memory();
+  return x->gpu().convolve(c);
+}
+
 H zeros(const Shape& shape, DType dtype, Device device) {
   H to = empty(shape, dtype, device);
   fill_into(to, 0.0);
@@ -97,6 +130,13 @@ H conv2d(const H& x_, const H& weight_, const H* bias_, const ConvOptions& optio
   const H weight = packed(weight_);
   H bias;
   if (bias_ != nullptr) bias = packed(*bias_);
+  if (by_library(Convolution::Part::forward, s, x, weight, to)) {
+    if (bias) {
+      const H each = view(bias, Shape{1, s.groups * s.out, 1, 1}, Strides{0, 1, 0, 0}, 0);
+      map_into(to, "y = x0 + x1;", {to, window::expand(each, to->shape())});
+    }
+    return to;
+  }
   launch_conv("FORWARD", s, to, weight, x, bias ? &bias : nullptr, 1);
   return to;
 }
@@ -109,7 +149,10 @@ H conv2d_input_grad(const H& weight_, const H& g_, const Shape& shape, const Con
   s.m = s.batch * s.height * s.width;
   s.depth = s.out * s.kernel[0] * s.kernel[1];
   s.chunk = s.depth;
-  launch_conv("INPUT", s, to, packed(weight_), packed(g_), nullptr, 1);
+  const H weight = packed(weight_);
+  const H g = packed(g_);
+  if (by_library(Convolution::Part::input_grad, s, to, weight, g)) return to;
+  launch_conv("INPUT", s, to, weight, g, nullptr, 1);
   return to;
 }
 
@@ -129,6 +172,10 @@ H conv2d_weight_grad(const H& x_, const H& g_, const Shape& shape, const ConvOpt
   s.chunk = (s.depth + chunks - 1) / chunks;
   const H x = packed(x_);
   const H g = packed(g_);
+  if (H to = empty(shape, dtype, g_->device());
+      by_library(Convolution::Part::weight_grad, s, x, to, g)) {
+    return to;
+  }
   if (chunks == 1) {
     H to = empty(shape, dtype, g_->device());
     launch_conv("WEIGHT", s, to, g, x, nullptr, 1);

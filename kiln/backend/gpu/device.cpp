@@ -348,7 +348,7 @@ void GpuDevice::launch_groups(const Kernel& kernel, Extent groups, Extent group,
   if (groups.x == 0 || groups.y == 0 || groups.z == 0) return;
   std::lock_guard lock(mutex_);
   const Function compiled = function(kernel);
-  const LaunchName names{kernel.file.get(), kernel.parts[0].get()};
+  const LaunchName names{kernel.file.get(), kernel.parts[0].get(), kernel.local_bytes};
   if (!times_.is_on()) [[likely]] {
     driver_->launch(compiled, names, groups, group, arguments, nullptr);
   } else {
@@ -365,6 +365,43 @@ void GpuDevice::launch_groups(const Kernel& kernel, Extent groups, Extent group,
   for (const Argument& a : arguments) {
     may_fault_ |= a.kind == Argument::Kind::memory && a.data == fault_;
   }
+}
+
+template <class F>
+bool GpuDevice::by_library(const F& enqueue) {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  if (!times_.is_on()) [[likely]] {
+    if (!enqueue(nullptr)) return false;
+  } else {
+    Timed timed;
+    bool done = false;
+    try {
+      done = enqueue(&timed);
+    } catch (...) {
+      times_.drop(timed);
+      throw;
+    }
+    if (!done) {
+      times_.drop(timed);
+      return false;
+    }
+    times_.note(timed);
+  }
+  ++counters_.launches;
+  return true;
+}
+
+bool GpuDevice::multiply(const Product& product) {
+  return by_library([&](Timed* timed) { return driver_->multiply(product, timed); });
+}
+bool GpuDevice::convolve(const Convolution& convolution) {
+  return by_library([&](Timed* timed) { return driver_->convolve(convolution, timed); });
+}
+bool GpuDevice::multiplies() {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  return driver_->multiplies();
 }
 
 Memory GpuDevice::fault_word() { return fault_; }

@@ -98,6 +98,10 @@ class GpuDevice {
   void launch(const Kernel& kernel, size_t items, std::span<const Argument> arguments);
   void launch_groups(const Kernel& kernel, Extent groups, Extent group,
                      std::span<const Argument> arguments);
+  // False where no library of the runtime takes the product: nothing is enqueued then.
+  bool multiply(const Product& product);
+  bool multiplies();
+  bool convolve(const Convolution& convolution);
   // Arguments for a kernel that can raise: the word, and the number of the op and its fault.
   Memory fault_word();
   int32_t fault_code(const char* op, FaultKind kind);
@@ -117,6 +121,9 @@ class GpuDevice {
 
  private:
   GpuDevice(const Runtime& runtime, int index);
+  // Whether `enqueue`, which is handed what is wanted of it for times, has enqueued something.
+  template <class F>
+  bool by_library(const F& enqueue);
   Function function(const Kernel& kernel);
   Function made(const Kernel& kernel);
   Memory obtain(size_t bytes);

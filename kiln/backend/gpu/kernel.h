@@ -80,6 +80,7 @@ struct Kernel {
   uint64_t choice = 0;                 // the rest that the macros hang on
   std::array<Literal, 2> libraries{};  // functions that stand before the text: "special_gamma"
   Defines defines;
+  size_t local_bytes = 0;  // of local memory that a launch gives each group; CUDA alone
 
   KernelKey key() const {
     return {{file.address(), parts[0].address(), parts[1].address(), parts[2].address(),

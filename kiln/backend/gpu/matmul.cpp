@@ -1,7 +1,10 @@
-// Products of matrices: kernels/matmul.k.
+// Products of matrices: by a library of the runtime where there is one (Product of driver.h), or
+// kernels/matmul.k.
 #include <algorithm>
+#include <optional>
 
 #include "kiln/backend/gpu/loops.h"
+#include "kiln/backend/window_math.h"
 
 namespace kiln::gpu {
 
@@ -33,8 +36,85 @@ Shape batch_of(const Shape& shape) {
 
 constexpr int64_t kSide = 16;
 constexpr int64_t kMostBatches = 65535;  // CUDA's grids end there
+// A library's plan costs more than so few multiplications.
+constexpr int64_t kFewest = int64_t{1} << 18;
+
+// Where a library finds matrices [rows, columns]; false where it has no way to say it.
+bool as_operand(int64_t rows, int64_t columns, int64_t row, int64_t column, int64_t offset,
+                Product::Operand* to) {
+  to->offset = offset;
+  const auto fits = [](int64_t step, int64_t length, int64_t count) {
+    return step >= length || count == 1;
+  };
+  if ((column == 1 || columns == 1) && fits(row, columns, rows)) {
+    to->step = rows == 1 ? columns : row;
+    return to->step >= columns;
+  }
+  if ((row == 1 || rows == 1) && fits(column, rows, columns)) {
+    to->transposed = true;
+    to->step = columns == 1 ? rows : column;
+    return to->step >= rows;
+  }
+  return false;
+}
+
+// One step for all of a batch's dims; false where they have several.
+bool as_batch(const ProductArgument& p, const int64_t* steps, int64_t* step) {
+  *step = 0;
+  int64_t count = 1;
+  for (int64_t d = p.rank - 1; d >= 0; --d) {
+    if (p.size[d] == 1) continue;
+    if (count == 1) *step = steps[d];
+    if (steps[d] != *step * count) return false;
+    count *= p.size[d];
+  }
+  return true;
+}
+
+// Whether a library may take the product, if it can be told where the operands are.
+bool is_for_library(const ProductArgument& p, DType dtype, int64_t batches) {
+  return element_of(dtype) && p.depth != 0 && p.n * p.m * p.depth * batches >= kFewest;
+}
+
+// The product as a library takes it.
+std::optional<Product> as_product(const ProductArgument& p, DType dtype, int64_t batches) {
+  if (!is_for_library(p, dtype, batches)) return std::nullopt;
+  Product out;
+  out.element = *element_of(dtype);
+  out.n = p.n;
+  out.m = p.m;
+  out.depth = p.depth;
+  out.batch = batches;
+  if (!as_operand(p.n, p.depth, p.a_row, p.a_column, p.a_offset, &out.a) ||
+      !as_operand(p.depth, p.m, p.b_row, p.b_column, p.b_offset, &out.b) ||
+      !as_batch(p, p.a_step, &out.a.batch_step) || !as_batch(p, p.b_step, &out.b.batch_step)) {
+    return std::nullopt;
+  }
+  // Many matrices that meet one are one tall matrix.
+  if (batches > 1 && out.b.batch_step == 0 && !out.a.transposed &&
+      out.a.batch_step == p.n * out.a.step) {
+    out.n *= batches;
+    out.batch = 1;
+  }
+  return out;
+}
 
 }  // namespace
+
+std::optional<Product::Element> element_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return Product::Element::f64;
+    case DType::f32:
+      return Product::Element::f32;
+    case DType::f16:
+      return Product::Element::f16;
+    case DType::bf16:
+      return Product::Element::bf16;
+    default:
+      return std::nullopt;
+  }
+}
 
 H matmul(const H& x, const H& y) {
   const int xr = x->shape().rank();
@@ -66,6 +146,22 @@ H matmul(const H& x, const H& y) {
   for (int d = 0; d < batch.rank(); ++d) p.size[d] = batch[d];
   steps(x, p.a_step);
   steps(y, p.b_step);
+  const int64_t batches = batch.numel();
+  if (auto product = as_product(p, x->dtype(), batches)) {
+    product->a.memory = x->storage()->memory();
+    product->b.memory = y->storage()->memory();
+    product->out = to->storage()->memory();
+    if (x->gpu().multiply(*product)) return to;
+  } else if (is_for_library(p, x->dtype(), batches) && x->gpu().multiplies()) {
+    // One of them lies in no such way: copied, both do.
+    const auto copied = [&](const H& t) {
+      Shape whole = batch;
+      whole.push_back(t->shape()[t->shape().rank() - 2]);
+      whole.push_back(t->shape()[t->shape().rank() - 1]);
+      return contiguous(window::expand(t, whole));
+    };
+    return matmul(copied(x), copied(y));
+  }
   const bool large = p.n >= 64 && p.m >= 64;
   const int64_t tile = large ? 4 * kSide : kSide;
   const auto defines = [&] {
@@ -74,7 +170,6 @@ H matmul(const H& x, const H& y) {
            product_sum(x->dtype());
   };
   const Kernel kernel{.file = "matmul", .choice = choice(x->dtype(), large), .defines = defines};
-  const int64_t batches = batch.numel();
   for (; p.batch_first < batches; p.batch_first += kMostBatches) {
     const Argument arguments[] = {Argument::bytes(p), Argument::memory(to->storage()->memory()),
                                   Argument::memory(x->storage()->memory()),
@@ -85,6 +180,42 @@ H matmul(const H& x, const H& y) {
     x->gpu().launch_groups(kernel, groups, {kSide, kSide, 1}, arguments);
   }
   return to;
+}
+
+H linear(const H& x, const H& weight, const H* bias) {
+  const int64_t in = weight->shape()[1];
+  const int64_t out = weight->shape()[0];
+  Shape shape = x->shape();
+  shape.back() = out;
+  const int64_t rows = in == 0 ? 0 : x->numel() / in;
+  ProductArgument p;
+  p.n = rows;
+  p.m = out;
+  p.depth = in;
+  p.b_offset = weight->offset();
+  p.b_row = weight->strides()[1];
+  p.b_column = weight->strides()[0];
+  p.rank = 1;
+  p.size[0] = 1;
+  p.a_row = in;
+  p.a_column = 1;
+  const bool joined = bias != nullptr && (*bias)->dtype() == x->dtype() && (*bias)->is_contiguous();
+  if (bias == nullptr || joined) {
+    if (auto product = as_product(p, x->dtype(), 1)) {
+      const H flat = contiguous(x);
+      const H to = empty(shape, x->dtype(), x->device());
+      product->a.memory = flat->storage()->memory();
+      product->a.offset = flat->offset();
+      product->b.memory = weight->storage()->memory();
+      product->out = to->storage()->memory();
+      if (joined) {
+        product->bias = (*bias)->storage()->memory();
+        product->bias_offset = (*bias)->offset();
+      }
+      if (x->gpu().multiply(*product)) return to;
+    }
+  }
+  return {};
 }
 
 }  // namespace kiln::gpu

@@ -12,6 +12,10 @@ struct NnRows : BackendDefaults<Bk> {
   static H float_dropout(const H& x, double p, RandomStream stream) {
     return gpu::dropout(x, p, stream);
   }
+  static H float_linear(const H& x, const H& weight, const H* bias) {
+    if (H out = gpu::linear(x, weight, bias)) return out;
+    return BackendDefaults<Bk>::float_linear(x, weight, bias);
+  }
   static H float_softmax(const H& x, int dim) { return gpu::softmax(x, dim, false); }
   static H float_log_softmax(const H& x, int dim) { return gpu::softmax(x, dim, true); }
   static H float_softmax_backward(const H& g, const H& y, int dim) {

@@ -10,12 +10,15 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <dlfcn.h>
 
+#include "kiln/backend/gpu/runtime/cublaslt.h"
 #include "kiln/backend/gpu/runtime/cuda_api.h"
 #include "kiln/backend/gpu/runtime/cuda_images.h"
 #include "kiln/backend/gpu/runtime/cuda_staging.h"
+#include "kiln/backend/gpu/runtime/cudnn.h"
 #include "kiln/backend/gpu/runtime/driver.h"
 #include "kiln/core/error.h"
 
@@ -199,15 +202,59 @@ class Cuda final : public Driver {
       parameters[i] = const_cast<void*>(
           a.kind == Argument::Kind::memory ? static_cast<const void*>(&a.data) : a.data);
     }
+    if (name.local_bytes > kLocalBytes && raised_.insert(function).second) {
+      check("cuFuncSetAttribute",
+            api_.function_set(static_cast<CuFunction>(function), kCuMostLocalBytes,
+                              static_cast<int>(name.local_bytes)));
+    }
     recent_[launched_++ % recent_.size()] = name;
     if (timed != nullptr) timed->begin = mark();
     check("cuLaunchKernel",
           api_.launch(static_cast<CuFunction>(function), static_cast<unsigned>(groups.x),
                       static_cast<unsigned>(groups.y), static_cast<unsigned>(groups.z),
                       static_cast<unsigned>(group.x), static_cast<unsigned>(group.y),
-                      static_cast<unsigned>(group.z), 0, stream_, parameters, nullptr));
+                      static_cast<unsigned>(group.z), static_cast<unsigned>(name.local_bytes),
+                      stream_, parameters, nullptr));
     if (timed != nullptr) timed->end = mark();
     if (blocking_) finish();
+  }
+
+  bool multiplies() override {
+    use();
+    if (!products_) {
+      products_.emplace([this](size_t bytes) {
+        CuAddress address = 0;
+        return api_.allocate(&address, bytes) == kCuSuccess ? address : CuAddress{0};
+      });
+    }
+    return products_->is_there();
+  }
+  bool multiply(const Product& product, Timed* timed) override {
+    if (!multiplies()) return false;
+    if (timed != nullptr) timed->begin = mark();
+    const bool done = products_->multiply(product, stream_);
+    if (timed != nullptr) timed->end = mark();
+    if (done) recent_[launched_++ % recent_.size()] = {"cuBLASLt", nullptr};
+    if (done && blocking_) finish();
+    return done;
+  }
+
+  bool convolve(const Convolution& convolution, Timed* timed) override {
+    use();
+    if (!convolutions_) {
+      convolutions_.emplace(
+          [this](size_t bytes) {
+            CuAddress address = 0;
+            return api_.allocate(&address, bytes) == kCuSuccess ? address : CuAddress{0};
+          },
+          [this](CuAddress address) { static_cast<void>(api_.release(address)); }, stream_);
+    }
+    if (timed != nullptr) timed->begin = mark();
+    const bool done = convolutions_->convolve(convolution);
+    if (timed != nullptr) timed->end = mark();
+    if (done) recent_[launched_++ % recent_.size()] = {"cuDNN", nullptr};
+    if (done && blocking_) finish();
+    return done;
   }
 
   void finish() override {
@@ -285,7 +332,9 @@ class Cuda final : public Driver {
     };
     call("nvrtcCreateProgram",
          nvrtc.create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr));
-    const std::string architecture = concat("--gpu-architecture=sm_", major_, minor_);
+    // Hopper's own instructions are those of "90a".
+    const std::string architecture =
+        concat("--gpu-architecture=sm_", major_, minor_, major_ == 9 && minor_ == 0 ? "a" : "");
     const char* options[] = {architecture.c_str(), "--fmad=false", "--std=c++17", "-w"};
     const int result = nvrtc.compile(program, 4, options);
     if (result != 0) {
@@ -320,6 +369,7 @@ class Cuda final : public Driver {
 
  private:
   static constexpr size_t kMostArguments = 128;
+  static constexpr size_t kLocalBytes = size_t{48} << 10;  // what every kernel may have
   static CuEvent event_of(Mark mark) {
     return reinterpret_cast<CuEvent>(static_cast<uintptr_t>(mark));
   }
@@ -390,6 +440,9 @@ class Cuda final : public Driver {
   Properties properties_;
   Extent largest_grid_;
   std::optional<CudaStaging> staging_;
+  std::set<Function> raised_;  // whose launches may give more local memory
+  std::optional<CublasLt> products_;
+  std::optional<Cudnn> convolutions_;
   std::map<uint32_t, CuModule> modules_;  // of images
   std::array<LaunchName, 8> recent_{};
   size_t launched_ = 0;  // since the last wait

@@ -1,9 +1,8 @@
 #include "kiln/backend/gpu/runtime/cuda_api.h"
 
-#include <cstdlib>
-
 #include <dlfcn.h>
 
+#include "kiln/backend/gpu/runtime/cuda_library.h"
 #include "kiln/core/error.h"
 
 namespace kiln::gpu {
@@ -44,15 +43,7 @@ void open_builtins_of(void* nvrtc) {
 
 NvrtcApi open_nvrtc_api() {
   NvrtcApi api;
-  void* library = nullptr;
-  const char* chosen = std::getenv("KILN_NVRTC");
-  if (chosen != nullptr && *chosen != '\0') {
-    library = dlopen(chosen, RTLD_NOW | RTLD_LOCAL);
-  } else {
-    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12"}) {
-      if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    }
-  }
+  void* library = open_cuda_library("KILN_NVRTC", {"libnvrtc.so.13", "libnvrtc.so.12"});
   if (library == nullptr) {
     api.absence =
         "NVRTC was not found (libnvrtc.so.13 or .12); it is in the CUDA toolkit and in the Python "

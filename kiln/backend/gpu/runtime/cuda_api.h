@@ -50,6 +50,7 @@ enum : int {
   kCuComputeMajor = 75,
   kCuComputeMinor = 76,
 };
+inline constexpr int kCuMostLocalBytes = 8;     // of cuFuncSetAttribute
 inline constexpr unsigned kCuHostPortable = 1;  // pinned for the contexts of all devices
 inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr unsigned kCuEventDisableTiming = 2;
@@ -69,6 +70,7 @@ inline constexpr unsigned kCuEventDisableTiming = 2;
   X(context_set, cuCtxSetCurrent, (CuContext))                                                   \
   X(module_load, cuModuleLoadData, (CuModule*, const void*))                                     \
   X(module_function, cuModuleGetFunction, (CuFunction*, CuModule, const char*))                  \
+  X(function_set, cuFuncSetAttribute, (CuFunction, int, int))                                    \
   X(allocate, cuMemAlloc_v2, (CuAddress*, size_t))                                               \
   X(release, cuMemFree_v2, (CuAddress))                                                          \
   X(allocate_host, cuMemHostAlloc, (void**, size_t, unsigned))                                   \
@@ -112,7 +114,7 @@ struct NvrtcApi {
   int (*version)(int*, int*) = nullptr;
   std::string absence;
 };
-// From $KILN_NVRTC, or libnvrtc.so.13 or .12 where the loader finds it.
+// From $KILN_NVRTC, or libnvrtc.so.13 or .12 where the loader or $KILN_CUDA_LIBRARIES has it.
 const NvrtcApi& nvrtc_api();
 
 }  // namespace kiln::gpu

@@ -58,6 +58,7 @@ struct Argument {
 struct LaunchName {
   const char* file = nullptr;
   const char* part = nullptr;
+  size_t local_bytes = 0;  // of local memory that it gives each group
 };
 
 // Pinned memory: of the host, kept in place by the driver.
@@ -83,6 +84,55 @@ struct Times {
   double length = 0;
 };
 
+// out [batch, n, m] = a [batch, n, depth] b [batch, depth, m] (+ bias [m], where there is one), out
+// in row-major order.
+struct Product {
+  enum class Element : uint8_t { f64, f32, f16, bf16 };
+  // Rows that are `step` elements apart; with `transposed`, columns.
+  struct Operand {
+    Memory memory = nullptr;
+    int64_t offset = 0;
+    int64_t step = 0;
+    int64_t batch_step = 0;
+    bool transposed = false;
+  };
+  Element element = Element::f32;
+  int64_t n = 0;
+  int64_t m = 0;
+  int64_t depth = 0;
+  int64_t batch = 1;
+  Operand a;
+  Operand b;
+  Memory out = nullptr;
+  int64_t out_offset = 0;
+  Memory bias = nullptr;
+  int64_t bias_offset = 0;
+};
+
+// y [batch, out, rows, columns] = x [batch, in, height, width] convolved with weight [out, in /
+// groups, kernel], all in row-major order; or, of y's gradient in y, the gradient of x or of the
+// weight.
+struct Convolution {
+  enum class Part : uint8_t { forward, input_grad, weight_grad };
+  Product::Element element = Product::Element::f32;
+  Part part = Part::forward;
+  int64_t batch = 0;
+  int64_t in = 0;
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t out = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  int64_t groups = 1;
+  int64_t kernel[2] = {1, 1};
+  int64_t stride[2] = {1, 1};
+  int64_t padding[2] = {0, 0};
+  int64_t dilation[2] = {1, 1};
+  Memory x = nullptr;
+  Memory weight = nullptr;
+  Memory y = nullptr;
+};
+
 // One device and its queue. No two threads call it at once, but for properties().
 class Driver {
  public:
@@ -101,6 +151,14 @@ class Driver {
                       std::span<const Argument> arguments, Timed* timed) = 0;
   // Waits for all of the above.
   virtual void finish() = 0;
+
+  // Enqueued, by a library that the runtime has found; false where there is none that takes it.
+  // `timed` as for launch().
+  virtual bool multiply(const Product&, Timed*) { return false; }
+  // Whether there is such a library.
+  virtual bool multiplies() { return false; }
+  // Likewise.
+  virtual bool convolve(const Convolution&, Timed*) { return false; }
 
   // A null address when there is no such block of the host's memory.
   virtual HostBlock allocate_host(size_t bytes) = 0;
