@@ -107,7 +107,7 @@ class Fuzzer {
   static Outcome outcome(const Step& step, const Tensors& x) {
     try {
       Tensors results = step.run(x);
-      if (defers_errors()) opencl::synchronize();
+      if (defers_errors()) wait();
       return {std::move(results), ""};
     } catch (const Error& error) {
       if (defers_errors()) forget_errors();
@@ -115,10 +115,19 @@ class Fuzzer {
     }
   }
 
+  // For the device that keeps its errors.
+  static void wait() {
+    if (other_device() == Device("cuda")) {
+      cuda::synchronize();
+    } else {
+      opencl::synchronize();
+    }
+  }
+
   // What an op that failed had already begun may have failed too.
   static void forget_errors() {
     try {
-      opencl::synchronize();
+      wait();
     } catch (const Error&) {
     }
   }

@@ -189,7 +189,7 @@ FAKE cuDeviceTotalMem_v2(size_t* bytes, int) {
 FAKE cuDeviceGetAttribute(int* value, int which, int) {
   ENTER("cuDeviceGetAttribute");
   static const std::map<int, int> values = {{1, 1024}, {5, 2147483647}, {6, 65535}, {7, 65535},
-                                            {16, 132}, {75, 9},         {76, 0}};
+                                            {16, 132}, {75, 7},         {76, 5}};
   const auto found = values.find(which);
   if (found == values.end()) return kInvalidValue;
   *value = found->second;
@@ -238,6 +238,12 @@ FAKE cuModuleGetFunction(void** function, void* module, const char* name) {
   auto* made = new Function{current_context(), compiled(text)};
   driver().functions[made] = made;
   *function = made;
+  return 0;
+}
+FAKE cuFuncSetAttribute(void* function, int which, int bytes) {
+  ENTER_CONTEXT("cuFuncSetAttribute");
+  static_cast<void>(known(driver().functions, function, "cuFuncSetAttribute: the function"));
+  if (which != 8 || bytes < 0 || bytes > 232448) return kInvalidValue;
   return 0;
 }
 FAKE cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
