@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 _LOWER = (_C.bfloat16, _C.float16)
 
 
+def _is_absent(kind):
+    """Whether that is CUDA on a machine without it."""
+    return kind == "cuda" and _C._cuda_device_count() == 0
+
+
 def _kind(op, device_type):
-    """The device's type; "cuda" is known although there is none."""
+    """The device's type; "cuda" is known even where there is none."""
     if not isinstance(device_type, str):
         raise errors.ValueError(
             f"{op}: expected device_type to be a str, got {type(device_type).__name__}"
@@ -33,7 +38,7 @@ def _kind(op, device_type):
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast may be asked for: Kiln's devices, and "cuda", where it turns itself off.
+    """Whether autocast may be asked for: Kiln's devices, and "cuda", which turns itself off where there is none.
 
     >>> kiln.amp.is_autocast_available("cpu")
     True
@@ -52,7 +57,7 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
     True
     """
     kind = _kind("is_autocast_enabled", "cuda" if device_type is None else device_type)
-    return kind != "cuda" and _C._autocast_state()[0]
+    return not _is_absent(kind) and _C._autocast_state()[0]
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
@@ -61,9 +66,11 @@ def get_autocast_dtype(device_type: str) -> dtype:
     >>> kiln.get_autocast_dtype("cpu")
     kiln.bfloat16
     """
-    if _kind("get_autocast_dtype", device_type) == "cuda":
+    enabled, dtype, _ = _C._autocast_state()
+    kind = _kind("get_autocast_dtype", device_type)
+    if kind == "cuda" and (not enabled or _is_absent(kind)):
         return _C.float16
-    return _C._autocast_state()[1]
+    return dtype
 
 
 def is_autocast_cache_enabled() -> bool:
@@ -82,7 +89,7 @@ def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """
     if enabled is None:
         device_type, enabled = "cuda", device_type
-    if _kind("set_autocast_enabled", device_type) != "cuda":
+    if not _is_absent(_kind("set_autocast_enabled", device_type)):
         _, dtype, cache = _C._autocast_state()
         _C._set_autocast_state(bool(enabled), dtype, cache)
 
@@ -92,7 +99,7 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
 
     >>> kiln.set_autocast_dtype("cpu", kiln.bfloat16)
     """
-    if _kind("set_autocast_dtype", device_type) != "cuda":
+    if not _is_absent(_kind("set_autocast_dtype", device_type)):
         enabled, _, cache = _C._autocast_state()
         _C._set_autocast_state(enabled, dtype, cache)
 
@@ -110,7 +117,8 @@ class autocast:
     """with autocast("cpu"): products and convolutions compute in bfloat16, losses in float32.
 
     A decorator, too. Regions nest; enabled=False makes one in which nothing is cast. A region
-    covers the tensors of all of Kiln's devices. For "cuda" it turns itself off, with a warning.
+    covers the tensors of all of Kiln's devices. For "cuda" the dtype is float16 unless given, and where there is no
+    CUDA device the region turns itself off, with a warning.
 
     >>> x = kiln.ones(2, 2)
     >>> with kiln.autocast("cpu"):
@@ -129,7 +137,7 @@ class autocast:
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(kind) if dtype is None else dtype
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
-        if enabled and kind == "cuda":
+        if enabled and _is_absent(kind):
             warnings.warn(
                 "autocast: there is no CUDA device; disabling", UserWarning, stacklevel=2
             )
@@ -143,7 +151,7 @@ class autocast:
             )
             enabled = False
         self._enabled = bool(enabled)
-        self._changes = kind != "cuda"
+        self._changes = not _is_absent(kind)
         self._before: list[Any] = []
 
     def __enter__(self) -> Self:

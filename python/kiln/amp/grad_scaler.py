@@ -70,7 +70,7 @@ class GradScaler:
     ) -> None:
         if not isinstance(device, str):
             raise errors.TypeError(f"GradScaler: expected device to be a str; got {device!r}")
-        if device.partition(":")[0] != "cuda":
+        if device.partition(":")[0] != "cuda" or _C._cuda_device_count() > 0:
             _C.device(device)
         elif enabled:
             warnings.warn(

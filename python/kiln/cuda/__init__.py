@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from .. import _C, errors
 from .._tensor_types import CLASSES as _CLASSES
 from . import amp as amp
+from ._libraries import announce as _announce
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     )
 
 
+_announce()
 _current = _threading.local()
 
 
