@@ -115,6 +115,20 @@ const HostKernel* compiled(const std::string& text) {
   ENTER(name);              \
   if (current_context() == nullptr) return kInvalidContext
 
+// Not of CUDA's: for libraries beside it (fake_library.h).
+extern "C" __attribute__((visibility("default"))) void kiln_fake_cuda_enqueue(
+    void* stream, const std::function<void()>& work) {
+  Lock lock(driver().mutex);
+  queue(*known(driver().streams, stream, "a library's stream"), [work] {
+    work();
+    return 0;
+  });
+}
+extern "C" __attribute__((visibility("default"))) bool kiln_fake_cuda_holds(const void* address,
+                                                                            size_t bytes) {
+  Lock lock(driver().mutex);
+  return holds(current_context()->blocks, reinterpret_cast<uintptr_t>(address), bytes);
+}
 // Not of CUDA's: what is there of a kind of handle, for tests of what is left behind.
 FAKE kiln_fake_cuda_count(const char* kind) {
   Lock lock(driver().mutex);
@@ -306,8 +320,8 @@ FAKE cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
   Context& c = *current_context();
   if (bytes == 0) return kInvalidValue;
   if (bytes > settings().memory - c.used) return kOutOfMemory;
-  void* memory = std::malloc(bytes);
-  if (memory == nullptr) return kOutOfMemory;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 256, bytes) != 0) return kOutOfMemory;
   std::memset(memory, 0xfb, bytes);
   c.blocks[reinterpret_cast<uintptr_t>(memory)] = bytes;
   c.used += bytes;
