@@ -203,7 +203,7 @@ H linear(const H& x, const H& weight, const H* bias) {
   if (bias == nullptr || joined) {
     if (auto product = as_product(p, x->dtype(), 1)) {
       const H flat = contiguous(x);
-      const H to = empty(shape, x->dtype(), x->device());
+      H to = empty(shape, x->dtype(), x->device());
       product->a.memory = flat->storage()->memory();
       product->a.offset = flat->offset();
       product->b.memory = weight->storage()->memory();

@@ -19,6 +19,11 @@
 #define KILN_HAS_AMX 0
 #endif
 
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC's own intrinsics begin with values that nothing has written, and with a sanitizer it says so.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
 namespace kiln::cpu {
 
 #if KILN_HAS_AMX

@@ -127,7 +127,7 @@ HostHandle multiply_integers(const HostQuantized& a, const HostQuantized& b, boo
   g.m = a.shape()[0];
   g.k = a.shape()[1];
   g.n = b.shape()[transposed ? 0 : 1];
-  const HostHandle out = host::empty({g.m, g.n}, DType::f32, a.device());
+  HostHandle out = host::empty({g.m, g.n}, DType::f32, a.device());
   if (g.m == 0 || g.n == 0) return out;
   const Scratch<int8_t> left_room(left.room());
   g.a = {left.all(left_room.get()), g.k, 1};
