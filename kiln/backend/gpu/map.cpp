@@ -167,8 +167,7 @@ H map_with(const Body& body, DType out, Inputs inputs, Number s0, Number s1, Num
     if (!((*x)->shape() == shape)) shape = broadcast_shapes("gpu", shape, (*x)->shape());
   }
   // An operand keeps its values where the op turns out to be an error.
-  H to =
-      op == nullptr ? destination(shape, out, inputs) : empty(shape, out, one_device(inputs));
+  H to = op == nullptr ? destination(shape, out, inputs) : empty(shape, out, one_device(inputs));
   launch_map(to, body, Read(inputs), s0, s1, s2, op);
   return to;
 }
