@@ -11,7 +11,7 @@ def announce() -> None:
     """Names the packages' folders to Kiln's libraries, unless the environment names others."""
     if _VARIABLE in _os.environ:
         return
-    found = []
+    found: list[str] = []
     for path in _sys.path:
         root = _os.path.join(path, "nvidia")
         if _os.path.isdir(root):
