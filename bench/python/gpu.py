@@ -165,9 +165,8 @@ def op_rows(lib, device, quick):
     def conv(backward, channels, side, kernel, stride):
         x = drawn(16 if quick else 64, channels, side, side, dtype=bf16, grad=backward)
         w = drawn(channels, channels, kernel, kernel, dtype=bf16, grad=backward)
-        if lib.__name__ == "torch":
-            x = x.detach().to(memory_format=lib.channels_last).requires_grad_(backward)
-            w = w.detach().to(memory_format=lib.channels_last).requires_grad_(backward)
+        x = x.detach().to(memory_format=lib.channels_last).requires_grad_(backward)
+        w = w.detach().to(memory_format=lib.channels_last).requires_grad_(backward)
 
         def run():
             out = functional.conv2d(x, w, stride=stride, padding=kernel // 2)
@@ -225,14 +224,12 @@ def resnet_step(lib, device, quick):
     if lib.__name__ == "torch":
         import torchvision
 
-        net = torchvision.models.resnet50().to(device, memory_format=lib.channels_last)
+        net = torchvision.models.resnet50()
     else:
-        net = lib.models.resnet50().to(device)
-    net.train()
+        net = lib.models.resnet50()
+    net = net.to(device, memory_format=lib.channels_last).train()
     sgd = lib.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
-    x = lib.randn(batch, 3, side, side, device=device)
-    if lib.__name__ == "torch":
-        x = x.to(memory_format=lib.channels_last)
+    x = lib.randn(batch, 3, side, side, device=device).to(memory_format=lib.channels_last)
     y = lib.randint(0, 1000, (batch,), device=device)
 
     def run():

@@ -238,14 +238,15 @@ struct FormulasNeural : FormulasScan<B> {
     const Shape from = B::shape(x->inner);
     auto [out, index] = B::float_max_pool2d(in(x), options);
     if (!record) return {T{std::move(out)}, std::move(index)};
-    auto formula = [from, i = save_constant(index)](P& p) {
-      p.give(0, A::float_max_pool2d_backward(p.take(), i.get(p), from));
+    auto formula = [from, options, i = save_constant(index)](P& p) {
+      p.give(0, A::float_max_pool2d_backward(p.take(), i.get(p), from, options));
     };
     return {attach("max_pool2d", std::move(out), std::move(to), std::move(formula)),
             std::move(index)};
   }
-  static T float_max_pool2d_backward(F g, const Arg<Int>& index, const Shape& x_shape) {
-    if (!tracked(g)) return {B::float_max_pool2d_backward(in(g), index, x_shape)};
+  static T float_max_pool2d_backward(F g, const Arg<Int>& index, const Shape& x_shape,
+                                     const PoolOptions& options) {
+    if (!tracked(g)) return {B::float_max_pool2d_backward(in(g), index, x_shape, options)};
     auto formula = [gs = Shape(B::shape(g->inner)), x_shape, i = save_constant(index.get())](P& p) {
       // The gradient of placing values at positions is picking them up there.
       const T plane =
@@ -254,8 +255,9 @@ struct FormulasNeural : FormulasScan<B> {
       p.give(0, A::float_reshape(A::float_gather(plane, 2, flat), gs));
     };
     auto to = edges(g);
-    return attach("max_pool2d_backward", B::float_max_pool2d_backward(in(g), index, x_shape),
-                  std::move(to), std::move(formula));
+    return attach("max_pool2d_backward",
+                  B::float_max_pool2d_backward(in(g), index, x_shape, options), std::move(to),
+                  std::move(formula));
   }
   static T float_avg_pool2d(F x, const PoolOptions& options) {
     if (!tracked(x)) return {B::float_avg_pool2d(in(x), options)};
@@ -276,23 +278,32 @@ struct FormulasNeural : FormulasScan<B> {
 
   // ---- Normalization
 
+  // Weights may have another dtype than what they are beside, and their gradients come in a third.
+  static std::optional<DType> dtype_of(const T* x) {
+    return x == nullptr ? std::nullopt : std::optional(B::dtype(x->inner));
+  }
+  static T in_dtype(T x, std::optional<DType> dtype) {
+    return !dtype || *dtype == B::dtype(x.inner) ? std::move(x) : A::float_cast(x, *dtype);
+  }
+
   // The statistics returned beside the output carry no gradient.
   static std::tuple<T, T, T> float_batch_norm(F x, const T* weight, const T* bias, double eps) {
     const bool record = tracked(x, weight, bias);
     auto to = edges(x, weight, bias);
     auto x_ = record ? std::optional(save(x)) : std::nullopt;
     auto w_ = save_if(record, weight);
+    const std::array params = {dtype_of(weight), dtype_of(bias)};
     auto [out, mean, var] = B::float_batch_norm(in(x), in(weight), in(bias), eps);
     if (!record) return {T{std::move(out)}, T{std::move(mean)}, T{std::move(var)}};
     auto formula = [x_ = std::move(x_), w_ = std::move(w_), m_ = save_constant(mean),
-                    v_ = save_constant(var), eps](P& p) {
+                    v_ = save_constant(var), params, eps](P& p) {
       const T x0 = x_->get(p);
       const std::optional<T> w0 = w_ ? std::optional(w_->get(p)) : std::nullopt;
       auto [gx, gw, gb] = A::float_batch_norm_backward(p.take(), x0, w0 ? &*w0 : nullptr,
                                                        T{m_.get(p)}, T{v_.get(p)}, eps);
       p.give(0, std::move(gx));
-      p.give(1, std::move(gw));
-      p.give(2, std::move(gb));
+      p.give(1, in_dtype(std::move(gw), params[0]));
+      p.give(2, in_dtype(std::move(gb), params[1]));
     };
     return {attach("batch_norm", std::move(out), std::move(to), std::move(formula)),
             T{std::move(mean)}, T{std::move(var)}};
@@ -305,10 +316,11 @@ struct FormulasNeural : FormulasScan<B> {
       return {T{std::move(gx)}, T{std::move(gw)}, T{std::move(gb)}};
     }
     const T& x0 = x.get();
+    const T wide = defaults::widen<A>(x0);
     const Dims dims = defaults::all_but_channels(Shape(B::shape(x->inner)).rank());
     return Norms::template float_batch_norm_backward<A>(g.get(), x0, weight,
-                                                        A::float_mean(x0, dims, false),
-                                                        A::float_var(x0, dims, 0.0, false), eps);
+                                                        A::float_mean(wide, dims, false),
+                                                        A::float_var(wide, dims, 0.0, false), eps);
   }
 
   static std::tuple<T, T, T> float_layer_norm(F x, const T* weight, const T* bias, int n,

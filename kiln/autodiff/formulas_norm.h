@@ -15,6 +15,8 @@ struct FormulasNorm : FormulasNeural<B> {
   using Base::save_constant;
   using Base::save_if;
   using Base::tracked;
+  using FormulasNeural<B>::dtype_of;
+  using FormulasNeural<B>::in_dtype;
   using typename Base::A;
   using typename Base::F;
   using typename Base::P;
@@ -69,13 +71,13 @@ struct FormulasNorm : FormulasNeural<B> {
       return {B::float_batch_norm_inference(in(x), in(mean), in(var), in(weight), in(bias), eps)};
     }
     auto formula = [x_ = save(x), m_ = save(mean), v_ = save(var), w_ = save_if(true, weight),
-                    eps](P& p) {
+                    params = std::array{dtype_of(weight), dtype_of(bias)}, eps](P& p) {
       const std::optional<T> w0 = w_ ? std::optional(w_->get(p)) : std::nullopt;
       auto [gx, gw, gb] = A::float_batch_norm_inference_backward(
           p.take(), x_.get(p), m_.get(p), v_.get(p), w0 ? &*w0 : nullptr, eps);
       p.give(0, std::move(gx));
-      p.give(1, std::move(gw));
-      p.give(2, std::move(gb));
+      p.give(1, in_dtype(std::move(gw), params[0]));
+      p.give(2, in_dtype(std::move(gb), params[1]));
     };
     auto to = edges(x, weight, bias);
     return attach(

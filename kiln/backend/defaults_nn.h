@@ -383,7 +383,7 @@ struct NormDefaults {
     const FloatOf<X> mean = X::float_mean(wide, dims, false);
     const FloatOf<X> var = X::float_var(wide, dims, 0.0, false);
     const FloatOf<X> out = normalize_channels<X>(wide, mean, var, weight, bias, eps);
-    return {narrow<X>(out, dtype), narrow<X>(mean, dtype), narrow<X>(var, dtype)};
+    return {narrow<X>(out, dtype), mean, var};
   }
 
   template <class X = Bk>
@@ -410,8 +410,8 @@ struct NormDefaults {
     FloatOf<X> along = X::float_mul(normalized, X::float_div_scalar(weight_grad, count));
     FloatOf<X> x_grad = X::float_mul(X::float_sub(std::move(centered), std::move(along)), scale);
     return {narrow<X>(std::move(x_grad), dtype),
-            narrow<X>(X::float_reshape(weight_grad, Shape{shape[1]}), dtype),
-            narrow<X>(X::float_reshape(bias_grad, Shape{shape[1]}), dtype)};
+            narrow<X>(X::float_reshape(weight_grad, Shape{shape[1]}), X::dtype(mean)),
+            narrow<X>(X::float_reshape(bias_grad, Shape{shape[1]}), X::dtype(mean))};
   }
 
   template <class X = Bk>
@@ -440,8 +440,8 @@ struct NormDefaults {
         weight == nullptr ? rstd
                           : X::float_mul(rstd, X::float_reshape(widen<X>(*weight), channels));
     return {narrow<X>(X::float_mul(wide_g, scale), dtype),
-            narrow<X>(X::float_sum(X::float_mul(wide_g, unit), dims, false), dtype),
-            narrow<X>(X::float_sum(wide_g, dims, false), dtype)};
+            narrow<X>(X::float_sum(X::float_mul(wide_g, unit), dims, false), X::dtype(mean)),
+            narrow<X>(X::float_sum(wide_g, dims, false), X::dtype(mean))};
   }
 
   template <class X = Bk>

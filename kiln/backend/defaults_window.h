@@ -118,7 +118,7 @@ struct WindowDefaults {
 
   template <class X = Bk>
   static FloatOf<X> float_max_pool2d_backward(const FloatOf<X>& g, const IntOf<X>& indices,
-                                              const Shape& x_shape) {
+                                              const Shape& x_shape, const PoolOptions&) {
     const Shape& g_shape = X::shape(g);
     const Shape rows = {g_shape[0], g_shape[1], g_shape[2] * g_shape[3]};
     FloatOf<X> zero = X::float_full(Shape{x_shape[0], x_shape[1], x_shape[2] * x_shape[3]}, 0.0,

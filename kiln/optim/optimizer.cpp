@@ -75,6 +75,26 @@ std::optional<Shape> state_shape(const StateInfo& info, const Shape& parameter) 
   return out;
 }
 
+Tensor new_slot(const StateInfo& info, const Tensor& param, const Shape& shape) {
+  const TensorOptions options{.dtype = state_dtype(info, param.dtype()), .device = param.device()};
+  if (!(shape == param.shape()) || param.is_contiguous()) return full(shape, info.initial, options);
+  // In the order of the parameter's strides.
+  const Strides strides = param.stride();
+  Dims order;
+  for (int d = 0; d < shape.rank(); ++d) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return strides[static_cast<int>(a)] > strides[static_cast<int>(b)];
+  });
+  Shape ordered;
+  Dims back = order;
+  for (int i = 0; i < shape.rank(); ++i) {
+    const auto d = static_cast<int>(order[i]);
+    ordered.push_back(shape[d]);
+    back[d] = i;
+  }
+  return full(ordered, info.initial, options).permute(back);
+}
+
 // ---- Groups
 
 void Optimizer::add_groups(std::vector<ParamGroupOptions> groups) {
@@ -289,7 +309,7 @@ void Optimizer::run(size_t g, std::span<const size_t> which, std::span<Tensor> g
       if (!slot[i].defined()) {
         const auto shape = state_shape(info, param.shape());
         if (!shape) continue;
-        slot[i] = full(*shape, info.initial, {.dtype = dtype, .device = param.device()});
+        slot[i] = new_slot(info, param, *shape);
       } else if (slot[i].dtype() != dtype || slot[i].device() != param.device()) {
         slot[i] = slot[i].to(param.device(), dtype);
       }

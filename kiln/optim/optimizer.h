@@ -61,6 +61,9 @@ std::optional<Shape> state_shape(const StateInfo& info, const Shape& parameter);
 inline DType state_dtype(const StateInfo& info, DType parameter) {
   return info.dtype.value_or(parameter);
 }
+// Such a tensor of this shape, full of its initial value. One of the parameter's shape lies in
+// memory in the order of the parameter's strides, so that a step goes over both in one order.
+Tensor new_slot(const StateInfo& info, const Tensor& param, const Shape& shape);
 
 // An optimizer's state, apart from it: tensors by name ("state.0.exp_avg", by the parameter's
 // number over all groups) and numbers as text ("state.0.step", "param_groups.0.lr").

@@ -188,9 +188,7 @@ GroupMembers::Slot GroupMembers::slot(const DictKey& key, const optim::StateInfo
     if (!shape) {
       out.tensors.emplace_back();
     } else if (made) {
-      const TensorOptions options{.dtype = optim::state_dtype(info, param.dtype()),
-                                  .device = param.device()};
-      out.tensors.push_back(full(*shape, info.initial, options));
+      out.tensors.push_back(optim::new_slot(info, param, *shape));
     } else {
       out.tensors.push_back(tensor_arg(options_.op(), found));
       const DType dtype = optim::state_dtype(info, param.dtype());

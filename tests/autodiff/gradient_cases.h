@@ -515,8 +515,8 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
                  }});
   const auto index = B::float_max_pool2d(B::float_from_data(image, device), pool).second;
   const TensorData pooled = uniform({2, 2, 3, 3}, -1, 1, 6);
-  out.push_back({"float_max_pool2d_backward", {pooled}, [index](const V& x) {
-                   return A::float_max_pool2d_backward(x[0], index, Shape{2, 2, 5, 4});
+  out.push_back({"float_max_pool2d_backward", {pooled}, [index, pool](const V& x) {
+                   return A::float_max_pool2d_backward(x[0], index, Shape{2, 2, 5, 4}, pool);
                  }});
   out.push_back({"float_avg_pool2d_backward", {pooled}, [pool](const V& x) {
                    return A::float_avg_pool2d_backward(x[0], Shape{2, 2, 5, 4}, pool);

@@ -34,6 +34,27 @@ void check_batch_norm(const Shape& shape, DType dtype) {
   }
 }
 
+// Parameters of f32 beside 16-bit elements, whose statistics are f32.
+void check_mixed_batch_norm(DType dtype) {
+  const HostHandle x = random_tensor({4, 5, 7, 3}, dtype, 1);
+  const HostHandle g = random_tensor({4, 5, 7, 3}, dtype, 2);
+  const HostHandle w = random_tensor({5}, DType::f32, 3);
+  const HostHandle b = random_tensor({5}, DType::f32, 4);
+  const double tolerance = kernel_tolerance(dtype) * 8;
+  const auto want = Reference::float_batch_norm(x, &w, &b, 1e-2);
+  const auto got = Cpu::float_batch_norm(x, &w, &b, 1e-2);
+  check_all(got, want, tolerance);
+  const auto& [y, mean, var] = got;
+  CHECK(y->dtype() == dtype);
+  CHECK(mean->dtype() == DType::f32);
+  CHECK(var->dtype() == DType::f32);
+  const auto grads = Cpu::float_batch_norm_backward(g, x, &w, mean, var, 1e-2);
+  check_all(grads, Reference::float_batch_norm_backward(g, x, &w, mean, var, 1e-2), tolerance * 8);
+  CHECK(std::get<0>(grads)->dtype() == dtype);
+  CHECK(std::get<1>(grads)->dtype() == DType::f32);
+  CHECK(std::get<2>(grads)->dtype() == DType::f32);
+}
+
 void check_layer_norm(const Shape& shape, int n, DType dtype) {
   CAPTURE(to_string(shape));
   CAPTURE(n);
@@ -72,6 +93,10 @@ TEST_CASE("batch_norm: planes of every length, gradients, inference") {
     check_batch_norm({4, 3, 5, 5}, dtype);
     check_batch_norm({9, 3}, dtype);
   }
+}
+
+TEST_CASE("batch_norm: parameters of f32 beside 16-bit elements") {
+  for (const DType dtype : {DType::f16, DType::bf16}) check_mixed_batch_norm(dtype);
 }
 
 TEST_CASE("batch_norm: nothing to normalize") {

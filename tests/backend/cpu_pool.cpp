@@ -44,8 +44,8 @@ void check_max(const Problem& p, DType dtype) {
   CHECK(same_bits(y, want_y));
   CHECK(same_bits(at, want_at));
   const HostHandle g = random_tensor(y->shape(), dtype, 2);
-  check_close(Cpu::float_max_pool2d_backward(g, at, p.x),
-              Reference::float_max_pool2d_backward(g, at, p.x), kernel_tolerance(dtype));
+  check_close(Cpu::float_max_pool2d_backward(g, at, p.x, p.options),
+              Reference::float_max_pool2d_backward(g, at, p.x, p.options), kernel_tolerance(dtype));
 }
 
 }  // namespace
@@ -105,8 +105,8 @@ TEST_CASE("pooling: operands with gaps, the same bits at any number of threads")
   check_deterministic([&] {
     auto [y, at] = Cpu::float_max_pool2d(x, options);
     const HostHandle average = Cpu::float_avg_pool2d(x, options);
-    return std::vector<HostHandle>{y, at, Cpu::float_max_pool2d_backward(y, at, x->shape()),
-                                   average,
-                                   Cpu::float_avg_pool2d_backward(average, x->shape(), options)};
+    return std::vector<HostHandle>{
+        y, at, Cpu::float_max_pool2d_backward(y, at, x->shape(), options), average,
+        Cpu::float_avg_pool2d_backward(average, x->shape(), options)};
   });
 }

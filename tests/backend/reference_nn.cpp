@@ -64,11 +64,12 @@ TEST_CASE("max_pool2d, ceil_mode") {
                               {1, 1, 4, 5});
   const HostHandle g =
       floats({-1.57, 0.36, -0.28, -0.01, -1.19, 0.28, 0.66, -0.53, -0.22}, {1, 1, 3, 3});
-  const auto [y, indices] = Reference::float_max_pool2d(
-      x, PoolOptions{.kernel = {3, 2}, .stride = {2, 2}, .padding = {1, 1}, .ceil_mode = true});
+  const PoolOptions options{
+      .kernel = {3, 2}, .stride = {2, 2}, .padding = {1, 1}, .ceil_mode = true};
+  const auto [y, indices] = Reference::float_max_pool2d(x, options);
   expect(y, {-0.29, 0.31, 2.65, 1.07, 2.57, 2.72, 1.07, 2.57, -0.57}, {1, 1, 3, 3});
   expect(indices, {0, 1, 9, 15, 17, 14, 15, 17, 18}, {1, 1, 3, 3});
-  expect(Reference::float_max_pool2d_backward(g, indices, x->shape()),
+  expect(Reference::float_max_pool2d_backward(g, indices, x->shape(), options),
          {-1.57, 0.36, 0, 0, 0, 0, 0, 0, 0, -0.28, 0, 0, 0, 0, 0.28, 0.65, 0, -1.72, -0.22, 0},
          {1, 1, 4, 5});
 }
@@ -78,11 +79,11 @@ TEST_CASE("max_pool2d, dilation") {
                                -0.98, -0.14, -0.73, 0.37, -0.35, 0.67},
                               {1, 1, 4, 4});
   const HostHandle g = floats({0.55, 0.54, 0.64, -1.24, -1.68, 1.78}, {1, 1, 2, 3});
-  const auto [y, indices] = Reference::float_max_pool2d(
-      x, PoolOptions{.kernel = {2, 2}, .stride = {1, 1}, .dilation = {2, 1}});
+  const PoolOptions options{.kernel = {2, 2}, .stride = {1, 1}, .dilation = {2, 1}};
+  const auto [y, indices] = Reference::float_max_pool2d(x, options);
   expect(y, {1.57, 0.77, 1.28, 0.37, 0.37, 0.67}, {1, 1, 2, 3});
   expect(indices, {8, 9, 3, 13, 13, 15}, {1, 1, 2, 3});
-  expect(Reference::float_max_pool2d_backward(g, indices, x->shape()),
+  expect(Reference::float_max_pool2d_backward(g, indices, x->shape(), options),
          {0, 0, 0, 0.64, 0, 0, 0, 0, 0.55, 0.54, 0, 0, 0, -2.92, 0, 1.78}, {1, 1, 4, 4});
 }
 

@@ -86,13 +86,57 @@ void convolutions() {
   check("dilated groups", {2, 8, 18, 18}, {16, 4, 3, 3}, 1, 2, 2, 2);
 }
 
+// Images channels last: all on the way is, and so are the gradients.
+void channels_last() {
+  manual_seed(3);
+  const Tensor x = randn({4, 8, 18, 18}), w = randn({16, 8, 3, 3});
+  const Tensor u = randn({8, 16, 1, 1}), scale = randn({16}), shift = randn({16});
+  const auto last = [](const Tensor& t) {
+    return t.dim() == 4 ? t.permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2}) : t;
+  };
+  const auto lies_last = [](const Tensor& t) { return t.permute({0, 2, 3, 1}).is_contiguous(); };
+  const auto run = [&](Device device, DType dtype) {
+    std::vector<Tensor> v;
+    for (const Tensor& t : {x, w, u}) {
+      const Tensor there = t.detach().to(dtype).to(device);
+      v.push_back(device == Device("cpu") ? there.clone() : last(there));
+      v.back().requires_grad_();
+    }
+    for (const Tensor& t : {scale, shift}) {
+      v.push_back(t.clone().to(device).requires_grad_());
+    }
+    Tensor y = functional::conv2d(v[0], v[1], {}, 1, 1);
+    y = functional::batch_norm(y, {}, {}, v[3], v[4], true).relu();
+    y = functional::max_pool2d(y, 3, 2, 1);
+    y = functional::conv2d(y, v[2], {}) + functional::avg_pool2d(v[0], 2);
+    const Gradients grads = y.to(f32).square().sum().backward();
+    std::vector<Tensor> out = {y};
+    for (const Tensor& t : v) out.push_back(*grads.get(t));
+    if (device == Device("cpu")) return out;
+    for (size_t i = 0; i < 3; ++i) {
+      if (i != 2 && !lies_last(out[i])) say(concat("channels last WRONG: tensor ", i));
+    }
+    return out;
+  };
+  for (const DType dtype : {f32, bf16}) {
+    const auto ours = run("cuda", dtype);
+    const auto theirs = run("cpu", dtype);
+    for (size_t i = 0; i < ours.size(); ++i) {
+      compare(concat("channels last ", to_string(dtype), " ", i).c_str(), ours[i],
+              theirs[i].detach(), dtype == f32 ? 1e-4 : 0.05);
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("cuda libraries part" * doctest::skip()) {
   products();
   convolutions();
-  say(concat("products ", counted("libcublasLt.so.13", "kiln_fake_cublaslt_products")));
   say(concat("convolutions ", counted("libcudnn.so.9", "kiln_fake_cudnn_convolutions")));
+  channels_last();
+  say(concat("channels last ", counted("libcudnn.so.9", "kiln_fake_cudnn_channels_last")));
+  say(concat("products ", counted("libcublasLt.so.13", "kiln_fake_cublaslt_products")));
 }
 
 TEST_CASE("cuda: products and convolutions by NVIDIA's libraries") {
@@ -104,6 +148,8 @@ TEST_CASE("cuda: products and convolutions by NVIDIA's libraries") {
   CHECK(has(ended, "dilated groups 2 right"));
   CHECK(has(ended, "products 11"));
   CHECK(has(ended, "convolutions 9"));
+  CHECK(has(ended, "channels last bfloat16 5 right"));
+  CHECK(has(ended, "channels last 6"));
 }
 
 TEST_CASE("cuda: the same without the libraries") {

@@ -162,12 +162,86 @@ TEST_CASE("gpu: channels in chunks") {
   }
 }
 
+namespace {
+
+// The same values, images [N, C, ..] in memory as [N, .., C].
+Tensor last(const Tensor& x) { return movedim(movedim(x, {1}, {-1}).contiguous(), {-1}, {1}); }
+bool lies_last(const Tensor& x) { return movedim(x, {1}, {-1}).is_contiguous(); }
+
+}  // namespace
+
+TEST_CASE("gpu: images channels last") {
+  if (!test::has_gpu()) return;
+  manual_seed(5);
+  const auto norm = [](const auto& v) {
+    return functional::batch_norm(last(v[0]), {}, {}, v[1], v[2], true);
+  };
+  const auto max_pool = [](const auto& v) {
+    return functional::max_pool2d(last(v[0]), Sizes(3), Sizes(2), Sizes(1));
+  };
+  const auto mean_pool = [](const auto& v) {
+    return functional::avg_pool2d(last(v[0]), Sizes(3), Sizes(2), Sizes(1));
+  };
+  const auto mixed = [](const auto& v) { return (last(v[0]) * v[1]).relu() + v[2]; };
+  for (const DType dtype : kFloats) {
+    // Whole packs and not, more channels than a group's work-items have, few rows and many.
+    for (const Shape& shape :
+         {Shape{6, 16, 17, 13}, Shape{3, 5, 9, 31}, Shape{1, 1096, 3, 2}, Shape{2, 24, 3, 4, 5}}) {
+      CAPTURE(to_string(shape));
+      const int64_t channels = shape[1];
+      check("batch_norm", norm, {randn(shape) + 3.0, randn({channels}), randn({channels})}, dtype,
+            4096.0);
+      Shape each = Shape::filled(shape.rank(), 1);
+      each[1] = channels;
+      check("elementwise", mixed, {randn(shape), randn(each), randn(shape)}, dtype, 4096.0);
+    }
+    for (const Shape& shape : {Shape{3, 8, 13, 17}, Shape{2, 3, 40, 20}}) {
+      check("max_pool2d", max_pool, {randn(shape)}, dtype, 4.0);
+      check("avg_pool2d", mean_pool, {randn(shape)}, dtype, 9.0);
+    }
+    // Rows of a matrix are columns of channels too.
+    check("batch_norm", norm, {randn({600, 24}) + 3.0, randn({24}), randn({24})}, dtype, 600.0);
+  }
+  const Tensor x = last(randn({2, 8, 6, 6}).to(test::gpu_device()));
+  CHECK(lies_last(x.relu() + 1.0));
+  CHECK(lies_last(x + randn({2, 8, 6, 6}).to(test::gpu_device())));
+  CHECK(lies_last(functional::max_pool2d(x, Sizes(2))));
+  CHECK(lies_last(functional::batch_norm(x, {}, {}, {}, {}, true)));
+  CHECK((x * 2.0).reshape({2, -1}).sum(1).numel() == 2);
+}
+
+TEST_CASE("gpu: a training step of a network that lies channels last") {
+  if (!test::has_gpu()) return;
+  const auto trained = [](Device device, bool channels_last) {
+    manual_seed(8);
+    nn::Sequential net(nn::Conv2d(3, 16, 3, nn::Conv2dOptions{.padding = 1}), nn::BatchNorm2d(16),
+                       nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(16, 16, 3), nn::Flatten(),
+                       nn::Linear(16 * 5 * 5, 4));
+    const Tensor x = randn({8, 3, 14, 14}).to(device);
+    net.to(device);
+    if (channels_last) net.to(MemoryFormat::channels_last);
+    optim::SGD rule(net.parameters(), optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
+    for (int i = 0; i < 3; ++i) {
+      const Tensor y = net.forward(channels_last ? last(x) : x);
+      rule.step(y.square().mean().backward());
+    }
+    std::vector<Tensor> out;
+    for (const auto& [name, t] : net.state_dict()) out.push_back(t.to("cpu"));
+    return out;
+  };
+  const auto cpu = trained("cpu", false);
+  const auto gpu = trained(test::gpu_device(), true);
+  REQUIRE(cpu.size() == gpu.size());
+  for (size_t i = 0; i < cpu.size(); ++i) CHECK(difference(gpu[i], cpu[i]) < 1e-4);
+}
+
 TEST_CASE("gpu: products that a library may take") {
   if (!test::has_gpu()) return;
   manual_seed(4);
   const auto product = [](const auto& v) { return v[0].matmul(v[1]); };
   for (const DType dtype : kFloats) {
     check("square", product, {randn({96, 96}), randn({96, 96})}, dtype, 96.0);
+    check("tiles", product, {randn({200, 144}), randn({144, 264})}, dtype, 264.0);
     check("odd", product, {randn({131, 77}), randn({77, 93})}, dtype, 77.0);
     check(
         "transposed", [](const auto& v) { return v[0].t().matmul(v[1].t()); },

@@ -207,6 +207,26 @@ void add_volume_convolution(CaseList& list, DType dtype) {
   }
 }
 
+// For each window one of its places in the plane, -1 where it has none.
+Operand places_in_windows(const Shape& x, const Shape& out, const PoolOptions& o) {
+  std::vector<int64_t> places;
+  places.reserve(static_cast<size_t>(out.numel()));
+  const int64_t size = o.kernel[0] * o.kernel[1];
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    int64_t place = -1;
+    for (int64_t k = 0; k < size && place < 0; ++k) {
+      const int64_t tap = (i * 7 + k) % size;
+      const int64_t row =
+          i / out[3] % out[2] * o.stride[0] - o.padding[0] + tap / o.kernel[1] * o.dilation[0];
+      const int64_t column =
+          i % out[3] * o.stride[1] - o.padding[1] + tap % o.kernel[1] * o.dilation[1];
+      if (row >= 0 && row < x[2] && column >= 0 && column < x[3]) place = row * x[3] + column;
+    }
+    places.push_back(place);
+  }
+  return int_values(places, out);
+}
+
 void add_pooling(CaseList& list, DType dtype) {
   struct Pooling {
     Shape x;
@@ -247,8 +267,7 @@ void add_pooling(CaseList& list, DType dtype) {
     list.add("float_max_pool2d", {list.integers(x, dtype, -2, 2), o});
     const Shape max_out = {x[0], x[1], size(0, o.dilation[0]), size(1, o.dilation[1])};
     list.add("float_max_pool2d_backward",
-             {list.uniform(max_out, dtype), list.integers(max_out, i64, 0, x[2] * x[3] - 1), x},
-             {8, 8})
+             {list.uniform(max_out, dtype), places_in_windows(x, max_out, o), x, o}, {8, 8})
         .elementwise = false;
     if (max_only) continue;
     const Shape out = {x[0], x[1], size(0, 1), size(1, 1)};
@@ -263,7 +282,7 @@ void add_pooling(CaseList& list, DType dtype) {
   const Shape plane = {2, 1, 2, 2};
   list.add("float_max_pool2d", {list.uniform(plane, dtype), nowhere});
   list.add("float_max_pool2d_backward",
-           {list.uniform({2, 1, 1, 1}, dtype), int_values({-1, 2}, {2, 1, 1, 1}), plane});
+           {list.uniform({2, 1, 1, 1}, dtype), int_values({-1, -1}, {2, 1, 1, 1}), plane, nowhere});
   list.add("float_max_pool2d", {odd, PoolOptions{}});
   list.add("float_max_pool2d", {odd, PoolOptions{.stride = {1, 1}, .padding = {1, 1}}});
   list.add("float_avg_pool2d", {odd, PoolOptions{}}, {8, 4});

@@ -32,6 +32,22 @@ void add_batch_norm(CaseList& list, DType dtype) {
       add("float_batch_norm_inference_backward",
           {list.uniform(shape, dtype), list.uniform(shape, dtype), mean, var, weight, eps}, sums);
     }
+    if (dtype != f16 && dtype != bf16) continue;
+    // Parameters and statistics of f32.
+    const Operand weight = list.uniform(channels, f32);
+    const Operand bias = list.uniform(channels, f32);
+    const Operand wide_mean = list.uniform(channels, f32, -0.5, 0.5);
+    const Operand wide_var = list.uniform(channels, f32, 0.5, 2.0);
+    const auto add = [&](const char* op, std::vector<Argument> arguments, Tolerance tolerance) {
+      Case& c = list.add(op, std::move(arguments), tolerance);
+      c.elementwise = false;
+    };
+    const Operand x = list.uniform(shape, dtype);
+    const Operand g = list.uniform(shape, dtype);
+    add("float_batch_norm", {x, weight, bias, eps}, kNormalized);
+    add("float_batch_norm_inference", {x, wide_mean, wide_var, weight, bias, eps}, kNormalized);
+    add("float_batch_norm_backward", {g, x, weight, wide_mean, wide_var, eps}, sums);
+    add("float_batch_norm_inference_backward", {g, x, wide_mean, wide_var, weight, eps}, sums);
   }
 }
 

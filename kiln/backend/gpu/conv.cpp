@@ -1,5 +1,6 @@
 // Convolution and its gradients as products that are never written down: kernels/conv.k.
 #include <algorithm>
+#include <span>
 
 #include "kiln/backend/gpu/nn.h"
 #include "kiln/backend/window_math.h"
@@ -81,15 +82,20 @@ void launch_conv(Literal mode, ConvSizes s, const H& to, const H& a, const H& b,
 // A library's plan costs more than so few multiplications.
 constexpr int64_t kFewest = int64_t{1} << 18;
 
-// Whether a library of the runtime has enqueued it. All three are packed.
-bool by_library(Convolution::Part part, const ConvSizes& s, const H& x, const H& weight,
-                const H& y) {
-  const auto element = element_of(x->dtype());
-  const int64_t work = y->numel() * s.in * s.kernel[0] * s.kernel[1];
-  if (!element || work < kFewest) return false;
+// Whether a library of the runtime has enqueued it, with operands in that order; the result is
+// packed so.
+bool by_library(Convolution::Part part, const ConvSizes& s, bool last, const H& x_,
+                const H& weight_, const H& y_) {
+  const auto element = element_of(x_->dtype());
+  const int64_t work = y_->numel() * s.in * s.kernel[0] * s.kernel[1];
+  if (!element || work < kFewest || !x_->gpu().convolves()) return false;
+  const H x = packed(x_, last);
+  const H weight = packed(weight_, last);
+  const H y = packed(y_, last);
   Convolution c;
   c.element = *element;
   c.part = part;
+  c.channels_last = last;
   c.batch = s.batch;
   c.in = s.in * s.groups;
   c.height = s.height;
@@ -110,6 +116,12 @@ bool by_library(Convolution::Part part, const ConvSizes& s, const H& x, const H&
   return x->gpu().convolve(c);
 }
 
+// The orders in which a library is asked for it: channels last first where an operand lies so.
+std::span<const bool> orders(const GpuTensor& a, const GpuTensor& b) {
+  static constexpr bool kOrders[] = {true, false};
+  return std::span(kOrders).subspan(is_channels_last(a) || is_channels_last(b) ? 0 : 1);
+}
+
 H zeros(const Shape& shape, DType dtype, Device device) {
   H to = empty(shape, dtype, device);
   fill_into(to, 0.0);
@@ -120,39 +132,42 @@ H zeros(const Shape& shape, DType dtype, Device device) {
 
 H conv2d(const H& x_, const H& weight_, const H* bias_, const ConvOptions& options) {
   ConvSizes s = sizes_of(x_->shape(), weight_->shape(), options);
-  H to = empty(Shape{s.batch, s.groups * s.out, s.rows, s.columns}, x_->dtype(), x_->device());
-  if (to->numel() == 0) return to;
+  const Shape shape{s.batch, s.groups * s.out, s.rows, s.columns};
+  const DType dtype = x_->dtype();
+  if (shape.contains(0)) return empty(shape, dtype, x_->device());
   s.n = s.out;
   s.m = s.batch * s.rows * s.columns;
   s.depth = s.in * s.kernel[0] * s.kernel[1];
   s.chunk = s.depth;
-  const H x = packed(x_);
-  const H weight = packed(weight_);
   H bias;
   if (bias_ != nullptr) bias = packed(*bias_);
-  if (by_library(Convolution::Part::forward, s, x, weight, to)) {
+  for (const bool last : orders(*x_, *weight_)) {
+    H to = empty(shape, dtype, x_->device(), last);
+    if (!by_library(Convolution::Part::forward, s, last, x_, weight_, to)) continue;
     if (bias) {
       const H each = view(bias, Shape{1, s.groups * s.out, 1, 1}, Strides{0, 1, 0, 0}, 0);
-      map_into(to, "y = x0 + x1;", {to, window::expand(each, to->shape())});
+      map_into(to, "y = x0 + x1;", {to, window::expand(each, shape)});
     }
     return to;
   }
-  launch_conv("FORWARD", s, to, weight, x, bias ? &bias : nullptr, 1);
+  H to = empty(shape, dtype, x_->device());
+  launch_conv("FORWARD", s, to, packed(weight_), packed(x_), bias ? &bias : nullptr, 1);
   return to;
 }
 
 H conv2d_input_grad(const H& weight_, const H& g_, const Shape& shape, const ConvOptions& options) {
   ConvSizes s = sizes_of(shape, weight_->shape(), options);
   if (g_->numel() == 0 || shape.contains(0)) return zeros(shape, g_->dtype(), g_->device());
-  H to = empty(shape, g_->dtype(), g_->device());
   s.n = s.in;
   s.m = s.batch * s.height * s.width;
   s.depth = s.out * s.kernel[0] * s.kernel[1];
   s.chunk = s.depth;
-  const H weight = packed(weight_);
-  const H g = packed(g_);
-  if (by_library(Convolution::Part::input_grad, s, to, weight, g)) return to;
-  launch_conv("INPUT", s, to, weight, g, nullptr, 1);
+  for (const bool last : orders(*g_, *weight_)) {
+    H to = empty(shape, g_->dtype(), g_->device(), last);
+    if (by_library(Convolution::Part::input_grad, s, last, to, weight_, g_)) return to;
+  }
+  H to = empty(shape, g_->dtype(), g_->device());
+  launch_conv("INPUT", s, to, packed(weight_), packed(g_), nullptr, 1);
   return to;
 }
 
@@ -163,6 +178,10 @@ H conv2d_weight_grad(const H& x_, const H& g_, const Shape& shape, const ConvOpt
   s.n = s.out;
   s.m = s.in * s.kernel[0] * s.kernel[1];
   s.depth = s.batch * s.rows * s.columns;
+  for (const bool last : orders(*x_, *g_)) {
+    H to = empty(shape, dtype, g_->device(), last);
+    if (by_library(Convolution::Part::weight_grad, s, last, x_, to, g_)) return to;
+  }
   // Few sums of many terms: they are cut, so that many groups have work.
   constexpr int64_t kShortestChunk = 512;
   const int64_t tiles = s.groups * ((s.n + 15) / 16) * ((s.m + 15) / 16);
@@ -172,10 +191,6 @@ H conv2d_weight_grad(const H& x_, const H& g_, const Shape& shape, const ConvOpt
   s.chunk = (s.depth + chunks - 1) / chunks;
   const H x = packed(x_);
   const H g = packed(g_);
-  if (H to = empty(shape, dtype, g_->device());
-      by_library(Convolution::Part::weight_grad, s, x, to, g)) {
-    return to;
-  }
   if (chunks == 1) {
     H to = empty(shape, dtype, g_->device());
     launch_conv("WEIGHT", s, to, g, x, nullptr, 1);

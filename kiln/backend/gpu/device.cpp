@@ -4,8 +4,7 @@
 #include <array>
 #include <unordered_set>
 
-#include <unistd.h>
-
+#include "kiln/backend/gpu/forks.h"
 #include "kiln/backend/gpu/kernel_texts.h"
 #include "kiln/core/error.h"
 
@@ -53,7 +52,7 @@ Buffer::~Buffer() { device_->release(memory_, bytes_); }
 GpuDevice::GpuDevice(const Runtime& runtime, int index)
     : runtime_(runtime),
       index_(index),
-      process_(getpid()),
+      process_(process_generation()),
       driver_(runtime.open(index)),
       programs_(ProgramCache::default_folder()),
       limit_(driver_->properties().memory_bytes) {
@@ -103,7 +102,7 @@ GpuDevice& GpuDevice::of(Device device) {
 
 std::string GpuDevice::name() const { return concat(runtime_.name, ":", index_); }
 
-bool GpuDevice::is_child() const { return getpid() != process_; }
+bool GpuDevice::is_child() const { return process_generation() != process_; }
 
 void GpuDevice::refuse_child() const {
   if (!is_child()) return;
@@ -397,6 +396,11 @@ bool GpuDevice::multiply(const Product& product) {
 }
 bool GpuDevice::convolve(const Convolution& convolution) {
   return by_library([&](Timed* timed) { return driver_->convolve(convolution, timed); });
+}
+bool GpuDevice::convolves() {
+  refuse_child();
+  std::lock_guard lock(mutex_);
+  return driver_->convolves();
 }
 bool GpuDevice::multiplies() {
   refuse_child();

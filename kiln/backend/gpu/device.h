@@ -102,6 +102,7 @@ class GpuDevice {
   bool multiply(const Product& product);
   bool multiplies();
   bool convolve(const Convolution& convolution);
+  bool convolves();
   // Arguments for a kernel that can raise: the word, and the number of the op and its fault.
   Memory fault_word();
   int32_t fault_code(const char* op, FaultKind kind);
@@ -141,7 +142,7 @@ class GpuDevice {
 
   const Runtime& runtime_;
   int index_;
-  int process_;
+  int process_;  // forks.h
   std::unique_ptr<Driver> driver_;
   ProgramCache programs_;
   std::mutex mutex_;

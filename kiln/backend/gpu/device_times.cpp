@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include <unistd.h>
+#include "kiln/backend/gpu/forks.h"
 
 namespace kiln::gpu {
 namespace {
@@ -19,10 +19,10 @@ double now_ns() {
 }  // namespace
 
 DeviceTimes::DeviceTimes(Driver& driver, std::mutex& mutex)
-    : driver_(driver), mutex_(mutex), process_(getpid()) {}
+    : driver_(driver), mutex_(mutex), process_(process_generation()) {}
 
 void DeviceTimes::start() noexcept {
-  if (getpid() != process_) return;
+  if (process_generation() != process_) return;
   std::lock_guard lock(mutex_);
   try {
     forget();
@@ -35,13 +35,13 @@ void DeviceTimes::start() noexcept {
 }
 
 void DeviceTimes::stop() noexcept {
-  if (getpid() != process_) return;
+  if (process_generation() != process_) return;
   std::lock_guard lock(mutex_);
   forget();
 }
 
 void DeviceTimes::collect() noexcept {
-  if (getpid() != process_) return;
+  if (process_generation() != process_) return;
   std::lock_guard lock(mutex_);
   try {
     if (!noted_.empty()) hand_over(true);

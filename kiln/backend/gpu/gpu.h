@@ -47,7 +47,7 @@ struct Gpu : Types, NnRows<Gpu> {
   static Device device(const Q& x) { return x->device(); }
   static uint32_t version(const H& x) { return x->storage()->version(); }
   static bool owns_memory(const H& x) {
-    return x.unique() && x->storage().unique() && x->is_contiguous();
+    return x.unique() && x->storage().unique() && (x->is_contiguous() || is_channels_last(*x));
   }
   static Layout layout(const H& x) {
     return {&x->strides(), x->offset(), x->storage().get(),

@@ -7,7 +7,9 @@
 
 namespace kiln::gpu {
 
-H empty(const Shape& shape, DType dtype, Device device) {
+namespace {
+
+H with_strides(const Shape& shape, DType dtype, Device device, const Strides& strides) {
   GpuDevice& gpu = GpuDevice::of(device);
   if (dtype == DType::f64 && !gpu.properties().has_f64) {
     throw_error<DTypeError>(gpu.runtime_name(), ": ", gpu.properties().name,
@@ -20,8 +22,51 @@ H empty(const Shape& shape, DType dtype, Device device) {
     too_large = __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || too_large;
   }
   if (too_large && !shape.contains(0)) bytes = std::numeric_limits<size_t>::max();
-  return make_handle<GpuTensor>(shape, dtype, device, contiguous_strides(shape), 0,
-                                gpu.allocate(bytes));
+  return make_handle<GpuTensor>(shape, dtype, device, strides, 0, gpu.allocate(bytes));
+}
+
+}  // namespace
+
+H empty(const Shape& shape, DType dtype, Device device) {
+  return with_strides(shape, dtype, device, contiguous_strides(shape));
+}
+H empty(const Shape& shape, DType dtype, Device device, bool last) {
+  return with_strides(shape, dtype, device,
+                      last ? channels_last_strides(shape) : contiguous_strides(shape));
+}
+
+Strides channels_last_strides(const Shape& shape) {
+  Strides strides = contiguous_strides(shape);
+  int64_t step = shape[1];
+  strides[1] = 1;
+  for (int d = shape.rank() - 1; d > 1; --d) {
+    strides[d] = step;
+    step *= shape[d];
+  }
+  strides[0] = step;
+  return strides;
+}
+
+namespace {
+
+bool lies_channels_last(const GpuTensor& x) {
+  const Shape& shape = x.shape();
+  const Strides& strides = x.strides();
+  if (shape[1] != 1 && strides[1] != 1) return false;
+  int64_t step = shape[1];
+  for (int d = shape.rank() - 1; d >= 0; --d) {
+    if (d == 1) continue;
+    if (shape[d] != 1 && strides[d] != step) return false;
+    step *= shape[d];
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_channels_last(const GpuTensor& x) {
+  const int rank = x.shape().rank();
+  return (rank == 4 || rank == 5) && lies_channels_last(x) && !x.is_contiguous();
 }
 
 H from_data(const TensorData& data, Device device) {
@@ -52,6 +97,14 @@ H contiguous(const H& x) {
 H packed(const H& x) {
   if (x->is_contiguous() && x->offset() == 0) return x;
   H out = empty(x->shape(), x->dtype(), x->device());
+  copy_elements(out, x);
+  return out;
+}
+
+H packed(const H& x, bool last) {
+  if (!last) return packed(x);
+  if (x->offset() == 0 && lies_channels_last(*x)) return x;
+  H out = empty(x->shape(), x->dtype(), x->device(), true);
   copy_elements(out, x);
   return out;
 }

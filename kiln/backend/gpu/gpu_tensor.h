@@ -66,6 +66,17 @@ TensorData into_data(const H& x);
 H contiguous(const H& x);
 // Row-major from the beginning of its memory on.
 H packed(const H& x);
+
+// Note [Channels last]: images [N, C, ..] of 4 or 5 dims may lie in memory as [N, .., C].
+// Elementwise ops, convolutions, batch normalization and pools then give such results too; all else
+// gives row-major ones. A tensor that lies in both ways (one channel, or planes of one element)
+// counts as row-major.
+bool is_channels_last(const GpuTensor& x);
+Strides channels_last_strides(const Shape& shape);
+// Fresh memory, row-major or channels last.
+H empty(const Shape& shape, DType dtype, Device device, bool last);
+// In that order from the beginning of its memory on.
+H packed(const H& x, bool last);
 void assign(const H& x, const H& value);
 
 }  // namespace kiln::gpu

@@ -1,6 +1,10 @@
 #include "kiln/backend/gpu/loops.h"
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "kiln/backend/window_math.h"
 #include "kiln/core/convert.h"
@@ -16,15 +20,23 @@ void Loop::add(const Strides& s, int64_t offset) {
 
 void Loop::add(const GpuTensor& x) { add(window::broadcast_strides(x, shape), x.offset()); }
 
-MapArgument Loop::argument() const {
+MapArgument Loop::argument(bool as_written) const {
   MapArgument m;
+  std::array<int, kMaxRank> order;
+  std::iota(order.begin(), order.end(), 0);
+  if (as_written && !kiln::is_contiguous(shape, strides[0])) {
+    std::stable_sort(order.begin(), order.begin() + shape.rank(), [&](int a, int b) {
+      return std::abs(strides[0][a]) > std::abs(strides[0][b]);
+    });
+  }
   m.n = shape.numel();
   m.rank = 0;
   const auto stride = [&](int k, int d) {
     const Strides& s = strides[static_cast<size_t>(k)];
     return d < s.rank() ? s[d] : 0;
   };
-  for (int d = 0; d < shape.rank(); ++d) {
+  for (int i = 0; i < shape.rank(); ++i) {
+    const int d = order[static_cast<size_t>(i)];
     if (shape[d] == 1) continue;
     bool joins = m.rank > 0;
     for (int k = 0; k < operands && joins; ++k) {

@@ -31,8 +31,9 @@ struct Loop {
   void add(const H& x) { add(*x); }
   void add(const Strides& strides, int64_t offset);  // likewise
   void skip() { ++operands; }                        // an operand that is not there
-  // Joins dims that lie behind one another in all operands.
-  MapArgument argument() const;
+  // Joins dims that lie behind one another in all operands. `as_written` goes over the elements in
+  // the order in which they lie in the first one, not in that of the shape.
+  MapArgument argument(bool as_written = false) const;
   // Whether numbers of elements need 64 bits.
   bool is_wide() const { return shape.numel() >= (int64_t{1} << 31); }
 

@@ -62,10 +62,12 @@ H destination(const Shape& shape, DType dtype, Inputs inputs) {
     }
   }
   if (fits && first.is_donated() && first.get().unique() && first->storage().unique() &&
-      first->is_contiguous()) {
+      (first->is_contiguous() || is_channels_last(*first.get()))) {
     return first.get();
   }
-  return empty(shape, dtype, device);
+  const bool last = std::ranges::any_of(
+      inputs, [&](const T& x) { return x->shape() == shape && is_channels_last(*x.get()); });
+  return empty(shape, dtype, device, last);
 }
 
 constexpr size_t kMostInputs = 3;
@@ -115,7 +117,7 @@ void launch_map(const H& to, const Body& body, const Read& inputs, Number s0, Nu
   Loop loop(to->shape());
   loop.add(*to);
   for (size_t k = 0; k < inputs.count; ++k) loop.add(*inputs.at[k]);
-  const MapArgument m = loop.argument();
+  const MapArgument m = loop.argument(true);
   // Functions of a library take longer than reading and writing, and long to compile.
   const Vector vector = body.library ? Vector() : vector_of(m, to->dtype(), inputs);
   const auto defines = [&] {

@@ -1,5 +1,5 @@
-// Products of matrices: by a library of the runtime where there is one (Product of driver.h), or
-// kernels/matmul.k.
+// Products of matrices: by a library of the runtime where there is one (Product of driver.h), by
+// the matrix units of a GPU (kernels/matmul_mma.k), or kernels/matmul.k.
 #include <algorithm>
 #include <optional>
 
@@ -99,6 +99,55 @@ std::optional<Product> as_product(const ProductArgument& p, DType dtype, int64_t
   return out;
 }
 
+// Whether the device has matrix units that our kernels use for this dtype, and the product is worth
+// their tiles.
+bool is_for_units(const ProductArgument& p, const H& x) {
+  constexpr int kOldest = 8;  // compute capability
+  constexpr int64_t kLeast = 32;
+  return size_of(x->dtype()) == 2 && x->gpu().properties().major >= kOldest && p.n >= kLeast &&
+         p.m >= kLeast;
+}
+
+// x [batch, n, depth] y [batch, depth, m], with the operands' memory in `product`.
+void multiply_by_units(const Product& product, DType dtype, const H& to) {
+  const int64_t tile = 128;
+  constexpr size_t kLocalBytes = 4 * 2 * 128 * 32 * 2;  // STAGES slices of both operands
+  const bool a_along = product.a.transposed;
+  const bool b_along = !product.b.transposed;
+  const auto whole = [](int64_t n) { return n % 8 == 0; };
+  const auto is_aligned = [&](const Product::Operand& x, int64_t length) {
+    return whole(x.offset) && whole(x.step) && whole(x.batch_step) && whole(length);
+  };
+  const bool aligned = is_aligned(product.a, a_along ? product.n : product.depth) &&
+                       is_aligned(product.b, b_along ? product.m : product.depth);
+  const auto defines = [&] {
+    return define("IN0", dialect_name(dtype)) + define("MOST", "32") +
+           (a_along ? define("A_ALONG", "1") : "") + (b_along ? define("B_ALONG", "1") : "") +
+           (aligned ? define("ALIGNED", "1") : "");
+  };
+  const Kernel kernel{.file = "matmul_mma",
+                      .choice = choice(dtype, a_along, b_along, aligned),
+                      .libraries = {"mma"},
+                      .defines = defines,
+                      .local_bytes = kLocalBytes};
+  struct {
+    int64_t n, m, depth, batch_first;
+    int64_t a_offset, a_step, a_batch;
+    int64_t b_offset, b_step, b_batch;
+  } s{product.n,        product.m,           product.depth,        0,
+      product.a.offset, product.a.step,      product.a.batch_step, product.b.offset,
+      product.b.step,   product.b.batch_step};
+  const int64_t tiles = (s.n + tile - 1) / tile * ((s.m + tile - 1) / tile);
+  for (; s.batch_first < product.batch; s.batch_first += kMostBatches) {
+    const Argument arguments[] = {Argument::bytes(s), Argument::memory(product.out),
+                                  Argument::memory(product.a.memory),
+                                  Argument::memory(product.b.memory)};
+    const int64_t batches = std::min(kMostBatches, product.batch - s.batch_first);
+    to->gpu().launch_groups(kernel, {static_cast<size_t>(tiles), 1, static_cast<size_t>(batches)},
+                            {256, 1, 1}, arguments);
+  }
+}
+
 }  // namespace
 
 std::optional<Product::Element> element_of(DType dtype) {
@@ -152,7 +201,12 @@ H matmul(const H& x, const H& y) {
     product->b.memory = y->storage()->memory();
     product->out = to->storage()->memory();
     if (x->gpu().multiply(*product)) return to;
-  } else if (is_for_library(p, x->dtype(), batches) && x->gpu().multiplies()) {
+    if (is_for_units(p, x)) {
+      multiply_by_units(*product, x->dtype(), to);
+      return to;
+    }
+  } else if (is_for_library(p, x->dtype(), batches) &&
+             (x->gpu().multiplies() || is_for_units(p, x))) {
     // One of them lies in no such way: copied, both do.
     const auto copied = [&](const H& t) {
       Shape whole = batch;

@@ -24,7 +24,7 @@ Pair cross_entropy(const H& logits, const H& targets, const CrossEntropyOptions&
 H cross_entropy_backward(const H& g, const H& logits, const H& targets, const H& lse,
                          const CrossEntropyOptions& options);
 
-// norms.cpp. Weights and biases may be absent.
+// norms.cpp and batch_norm.cpp. Weights and biases may be absent.
 Triple layer_norm(const H& x, const H* weight, const H* bias, int n, double eps);
 Triple layer_norm_backward(const H& g, const H& x, const H* weight, const H& mean, const H& rstd,
                            int n);
@@ -41,7 +41,7 @@ Triple batch_norm_inference_backward(const H& g, const H& x, const H& mean, cons
 
 // pool.cpp
 Pair max_pool(const H& x, const PoolOptions& options);
-H max_pool_backward(const H& g, const H& places, const Shape& shape);
+H max_pool_backward(const H& g, const H& places, const Shape& shape, const PoolOptions& options);
 H avg_pool(const H& x, const PoolOptions& options);
 H avg_pool_backward(const H& g, const Shape& shape, const PoolOptions& options);
 H window_argmax(const H& x, const H& starts, const H& lengths, const Shape& out);
@@ -60,8 +60,8 @@ Triple attention_backward(const H& g, const H& q, const H& k, const H& v, const 
 // random.cpp
 H dropout(const H& x, double p, RandomStream stream);
 
-// optimizer.cpp. False, and nothing done, where a tensor is no row-major block of memory or dtypes
-// differ.
+// optimizer.cpp. False, and nothing done, where a tensor is no block of memory, row-major or
+// channels last, its state lies otherwise, or dtypes differ.
 bool optimizer_step(std::span<H> params, std::span<const H> grads, std::span<H> state,
                     const OptimizerStep& step);
 

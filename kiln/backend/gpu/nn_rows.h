@@ -68,8 +68,9 @@ struct NnRows : BackendDefaults<Bk> {
   static Pair float_max_pool2d(const H& x, const PoolOptions& options) {
     return gpu::max_pool(x, options);
   }
-  static H float_max_pool2d_backward(const H& g, const H& places, const Shape& shape) {
-    return gpu::max_pool_backward(g, places, shape);
+  static H float_max_pool2d_backward(const H& g, const H& places, const Shape& shape,
+                                     const PoolOptions& options) {
+    return gpu::max_pool_backward(g, places, shape, options);
   }
   static H float_avg_pool2d(const H& x, const PoolOptions& options) {
     return gpu::avg_pool(x, options);

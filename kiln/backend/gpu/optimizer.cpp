@@ -315,11 +315,15 @@ bool optimizer_step(std::span<H> params, std::span<const H> grads, std::span<H> 
   const size_t slots = slots_of(step);
   std::vector<StepOperands> all;
   for (size_t i = 0; i < params.size(); ++i) {
-    StepOperands x{params[i], contiguous(grads[i]), {}};
-    if (!x.p->is_contiguous()) return false;
+    const bool last = is_channels_last(*params[i]);
+    const auto fits = [last](const H& t) {
+      return last ? is_channels_last(*t) : t->is_contiguous();
+    };
+    StepOperands x{params[i], fits(grads[i]) ? grads[i] : packed(grads[i], last), {}};
+    if (!fits(x.p)) return false;
     for (size_t s = 0; s < slots; ++s) {
       x.state[s] = state[s * params.size() + i];
-      if (!x.state[s]->is_contiguous() || x.state[s]->dtype() != x.state[0]->dtype()) return false;
+      if (!fits(x.state[s]) || x.state[s]->dtype() != x.state[0]->dtype()) return false;
     }
     if (x.p->numel() != 0) all.push_back(x);
   }

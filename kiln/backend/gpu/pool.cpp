@@ -1,4 +1,8 @@
-// Pooling: kernels/pool.k, pool_scatter.k and window_argmax.k.
+// Pooling: kernels/pool.k and window_argmax.k.
+#include <algorithm>
+#include <initializer_list>
+#include <vector>
+
 #include "kiln/backend/gpu/nn.h"
 
 namespace kiln::gpu {
@@ -6,7 +10,8 @@ namespace {
 
 // The struct of pool.k.
 struct Windows {
-  int64_t planes;
+  int64_t images;
+  int64_t channels;
   int64_t in[2];
   int64_t out[2];
   int64_t kernel[2];
@@ -18,7 +23,8 @@ struct Windows {
 
 Windows windows_of(const Shape& x, const PoolOptions& o, IntPair dilation) {
   Windows w{};
-  w.planes = x[0] * x[1];
+  w.images = x[0];
+  w.channels = x[1];
   for (int d = 0; d < 2; ++d) {
     const auto k = static_cast<size_t>(d);
     w.in[d] = x[2 + d];
@@ -33,86 +39,62 @@ Windows windows_of(const Shape& x, const PoolOptions& o, IntPair dilation) {
   return w;
 }
 
-enum PoolOp { kLargest, kMean, kMeanBackward };
+enum PoolOp { kLargest, kMean, kMeanBackward, kLargestBackward };
 
-void launch_pool(PoolOp op, const H& x, int64_t items, std::span<const Argument> arguments) {
-  const bool wide = x->numel() >= (int64_t{1} << 31) || items >= (int64_t{1} << 31);
+Argument memory_of(const H& x) { return Argument::memory(x->storage()->memory()); }
+
+// All lie alike: `last`, or row-major.
+void launch_pool(PoolOp op, const Windows& w, bool last, const H& to,
+                 std::initializer_list<H> rest) {
+  const DType dtype = to->dtype();
+  const int64_t planes = w.images * w.channels;
+  const bool wide = planes * std::max(w.in[0] * w.in[1], w.out[0] * w.out[1]) >= (int64_t{1} << 31);
   const auto defines = [&] {
-    return define("INDEX", index_type(wide)) + define("IN0", dialect_name(x->dtype())) +
-           arithmetic(x->dtype()) + define("OP", std::to_string(op));
+    return define("INDEX", index_type(wide)) + define("IN0", dialect_name(dtype)) +
+           arithmetic(dtype) + define("OP", std::to_string(op)) + (last ? define("LAST", "1") : "");
   };
-  const Kernel kernel{.file = "pool", .choice = choice(x->dtype(), op, wide), .defines = defines};
-  x->gpu().launch(kernel, static_cast<size_t>(items), arguments);
+  const Kernel kernel{.file = "pool", .choice = choice(dtype, op, wide, last), .defines = defines};
+  std::vector<Argument> arguments = {Argument::bytes(w), memory_of(to)};
+  for (const H& each : rest) arguments.push_back(memory_of(each));
+  to->gpu().launch(kernel, static_cast<size_t>(to->numel()), arguments);
 }
 
 }  // namespace
 
-Pair max_pool(const H& x_, const PoolOptions& options) {
-  const Windows w = windows_of(x_->shape(), options, options.dilation);
-  const Shape shape{x_->shape()[0], x_->shape()[1], w.out[0], w.out[1]};
-  H to = empty(shape, x_->dtype(), x_->device());
-  H places = empty(shape, DType::i64, x_->device());
-  if (to->numel() == 0) return {to, places};
-  const H x = packed(x_);
-  const Argument arguments[] = {Argument::bytes(w), Argument::memory(to->storage()->memory()),
-                                Argument::memory(places->storage()->memory()),
-                                Argument::memory(x->storage()->memory())};
-  launch_pool(kLargest, x, to->numel(), arguments);
+Pair max_pool(const H& x, const PoolOptions& options) {
+  const Windows w = windows_of(x->shape(), options, options.dilation);
+  const Shape shape{x->shape()[0], x->shape()[1], w.out[0], w.out[1]};
+  const bool last = is_channels_last(*x);
+  H to = empty(shape, x->dtype(), x->device(), last);
+  H places = empty(shape, DType::i64, x->device(), last);
+  if (to->numel() != 0) launch_pool(kLargest, w, last, to, {places, packed(x, last)});
   return {to, places};
 }
 
-H max_pool_backward(const H& g_, const H& places_, const Shape& shape) {
-  const DType dtype = g_->dtype();
-  const DType wide = dtype == DType::f64 ? dtype : DType::f32;
-  H sum = empty(shape, wide, g_->device());
-  if (sum->numel() == 0) return empty(shape, dtype, g_->device());
-  fill_into(sum, 0.0);
-  const int64_t planes = shape[0] * shape[1];
-  const int64_t size = shape[2] * shape[3];
-  const int64_t windows = g_->numel() / planes;
-  if (windows > 0) {
-    const H g = packed(g_);
-    const H places = packed(places_);
-    const auto defines = [&] {
-      return define("IN0", dialect_name(dtype)) + define("OUT", dialect_name(wide)) +
-             arithmetic(wide);
-    };
-    const Kernel kernel{.file = "pool_scatter", .choice = choice(dtype), .defines = defines};
-    GpuDevice& gpu = g->gpu();
-    const int32_t code = gpu.fault_code("max_pool2d", FaultKind::index);
-    const Argument arguments[] = {Argument::memory(sum->storage()->memory()),
-                                  Argument::memory(g->storage()->memory()),
-                                  Argument::memory(places->storage()->memory()),
-                                  Argument::bytes(planes),
-                                  Argument::bytes(size),
-                                  Argument::bytes(windows),
-                                  Argument::memory(gpu.fault_word()),
-                                  Argument::bytes(code)};
-    gpu.launch(kernel, static_cast<size_t>(planes), arguments);
+H max_pool_backward(const H& g, const H& places, const Shape& shape, const PoolOptions& options) {
+  const Windows w = windows_of(shape, options, options.dilation);
+  const bool last = is_channels_last(*places) || is_channels_last(*g);
+  H to = empty(shape, g->dtype(), g->device(), last);
+  if (to->numel() != 0) {
+    launch_pool(kLargestBackward, w, last, to, {packed(places, last), packed(g, last)});
   }
-  return dtype == wide ? sum : map("y = (ACC(OUT))x0;", dtype, {T(sum)});
-}
-
-H avg_pool(const H& x_, const PoolOptions& options) {
-  const Windows w = windows_of(x_->shape(), options, {1, 1});
-  H to =
-      empty(Shape{x_->shape()[0], x_->shape()[1], w.out[0], w.out[1]}, x_->dtype(), x_->device());
-  if (to->numel() == 0) return to;
-  const H x = packed(x_);
-  const Argument arguments[] = {Argument::bytes(w), Argument::memory(to->storage()->memory()),
-                                Argument::memory(x->storage()->memory())};
-  launch_pool(kMean, x, to->numel(), arguments);
   return to;
 }
 
-H avg_pool_backward(const H& g_, const Shape& shape, const PoolOptions& options) {
+H avg_pool(const H& x, const PoolOptions& options) {
+  const Windows w = windows_of(x->shape(), options, {1, 1});
+  const bool last = is_channels_last(*x);
+  H to =
+      empty(Shape{x->shape()[0], x->shape()[1], w.out[0], w.out[1]}, x->dtype(), x->device(), last);
+  if (to->numel() != 0) launch_pool(kMean, w, last, to, {packed(x, last)});
+  return to;
+}
+
+H avg_pool_backward(const H& g, const Shape& shape, const PoolOptions& options) {
   const Windows w = windows_of(shape, options, {1, 1});
-  H to = empty(shape, g_->dtype(), g_->device());
-  if (to->numel() == 0) return to;
-  const H g = packed(g_);
-  const Argument arguments[] = {Argument::bytes(w), Argument::memory(to->storage()->memory()),
-                                Argument::memory(g->storage()->memory())};
-  launch_pool(kMeanBackward, g, to->numel(), arguments);
+  const bool last = is_channels_last(*g);
+  H to = empty(shape, g->dtype(), g->device(), last);
+  if (to->numel() != 0) launch_pool(kMeanBackward, w, last, to, {packed(g, last)});
   return to;
 }
 

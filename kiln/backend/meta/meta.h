@@ -299,7 +299,9 @@ struct Rows : Base {
     const Shape out = infer::pool2d(x->shape(), options);
     return {of_shape(x, out), of_shape(x, out, DType::i64)};
   }
-  static M float_max_pool2d_backward(T g, T, const Shape& x) { return of_shape(g, x); }
+  static M float_max_pool2d_backward(T g, T, const Shape& x, const PoolOptions&) {
+    return of_shape(g, x);
+  }
   static M float_avg_pool2d(T x, const PoolOptions& options) {
     return of_shape(x, infer::pool2d(x->shape(), options));
   }
@@ -337,21 +339,25 @@ struct Rows : Base {
 
   static std::tuple<M, M, M> float_batch_norm(T x, OptT, OptT, double) {
     const Shape channels = infer::channels(x->shape());
-    return {like(x), of_shape(x, channels), of_shape(x, channels)};
+    const DType wide = size_of(x->dtype()) == 2 ? DType::f32 : x->dtype();
+    return {like(x), of_shape(x, channels, wide), of_shape(x, channels, wide)};
   }
-  static std::tuple<M, M, M> float_batch_norm_backward(T, T x, OptT, T, T, double) {
-    return float_batch_norm(x, nullptr, nullptr, 0.0);
+  static std::tuple<M, M, M> float_batch_norm_backward(T, T x, OptT, T mean, T, double) {
+    const Shape channels = infer::channels(x->shape());
+    return {like(x), of_shape(mean, channels), of_shape(mean, channels)};
   }
   static M float_batch_norm_inference(T x, T, T, OptT, OptT, double) { return like(x); }
-  static std::tuple<M, M, M> float_batch_norm_inference_backward(T, T x, T, T, OptT, double) {
-    return float_batch_norm(x, nullptr, nullptr, 0.0);
+  static std::tuple<M, M, M> float_batch_norm_inference_backward(T g, T x, T mean, T var, OptT,
+                                                                 double) {
+    return float_batch_norm_backward(g, x, nullptr, mean, var, 0.0);
   }
   static std::tuple<M, M, M> float_group_norm(T x, OptT, OptT, int64_t groups, double) {
     const Shape statistics{x->shape()[0], groups};
     return {like(x), of_shape(x, statistics), of_shape(x, statistics)};
   }
   static std::tuple<M, M, M> float_group_norm_backward(T, T x, OptT, T, T, int64_t, double) {
-    return float_batch_norm(x, nullptr, nullptr, 0.0);
+    const Shape channels = infer::channels(x->shape());
+    return {like(x), of_shape(x, channels), of_shape(x, channels)};
   }
   static M float_cdist(T x, T y, double, bool) {
     const int rank = x->shape().rank();

@@ -104,8 +104,9 @@ Three Ops::float_batch_norm(Tensor x, const HostHandle* weight, const HostHandle
     means.push_back(mean);
     variances.push_back(variance);
   }
-  return {restored(rows, x), make({rows.count}, x->dtype(), x->device(), means),
-          make({rows.count}, x->dtype(), x->device(), variances)};
+  const DType wide = size_of(x->dtype()) == 2 ? DType::f32 : x->dtype();
+  return {restored(rows, x), make({rows.count}, wide, x->device(), means),
+          make({rows.count}, wide, x->device(), variances)};
 }
 
 HostHandle Ops::float_batch_norm_inference(Tensor x, Tensor mean, Tensor var,
@@ -147,8 +148,8 @@ Three Ops::float_batch_norm_backward(Tensor g, Tensor x, const HostHandle* weigh
     input_gradient(grad, row, rstd, [&](size_t) { return scales[c]; });
   }
   const Shape channels = {grads.count};
-  return {restored(grads, x), make(channels, x->dtype(), x->device(), weight_grads),
-          make(channels, x->dtype(), x->device(), bias_grads)};
+  return {restored(grads, x), make(channels, mean->dtype(), x->device(), weight_grads),
+          make(channels, mean->dtype(), x->device(), bias_grads)};
 }
 
 Three Ops::float_batch_norm_inference_backward(Tensor g, Tensor x, Tensor mean, Tensor var,
@@ -172,8 +173,8 @@ Three Ops::float_batch_norm_inference_backward(Tensor g, Tensor x, Tensor mean, 
     }
   }
   const Shape channels = {grads.count};
-  return {restored(grads, x), make(channels, x->dtype(), x->device(), weight_grads),
-          make(channels, x->dtype(), x->device(), bias_grads)};
+  return {restored(grads, x), make(channels, mean->dtype(), x->device(), weight_grads),
+          make(channels, mean->dtype(), x->device(), bias_grads)};
 }
 
 // A group's elements are a row; number i of it belongs to channel i / plane of the group.

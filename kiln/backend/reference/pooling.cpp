@@ -76,7 +76,8 @@ std::pair<HostHandle, HostHandle> Ops::float_max_pool2d(Tensor x, const PoolOpti
   return {make(shape, x->dtype(), x->device(), out), make(shape, DType::i64, x->device(), indices)};
 }
 
-HostHandle Ops::float_max_pool2d_backward(Tensor g, Tensor indices, const Shape& x_shape) {
+HostHandle Ops::float_max_pool2d_backward(Tensor g, Tensor indices, const Shape& x_shape,
+                                          const PoolOptions&) {
   const std::vector<double> grads = read<double>(g);
   const std::vector<int64_t> index = read<int64_t>(indices);
   std::vector<double> out(static_cast<size_t>(x_shape.numel()), 0.0);

@@ -45,9 +45,10 @@ void check_conv3d_weight(const RowCheck& row) {
 void check_max_pool(const RowCheck& row) {
   const Shape &g = row.shape(0), &x = row.get<Shape>(2);
   checked_numel(x);
-  row.require(g.rank() == 4 && x.rank() == 4 && g[0] == x[0] && g[1] == x[1] &&
-                  row.dtype(1) == DType::i64 && row.shape(1) == g,
-              "[N, C, H, W], places of dtype int64 in this shape, and a shape [N, C, .., ..]");
+  row.require(row.dtype(1) == DType::i64 && row.shape(1) == g,
+              "gradients, and places of dtype int64 in their shape");
+  row.require_shape(0, pool2d_shape(row, x, row.get<PoolOptions>(3), true),
+                    "a tensor of the size that the pool gives");
 }
 void check_avg_pool(const RowCheck& row) {
   row.require_shape(0, pool2d_shape(row, row.get<Shape>(1), row.get<PoolOptions>(2), false),
@@ -88,7 +89,7 @@ void check_channels(const RowCheck& row, std::initializer_list<size_t> arguments
   check_two(row);
   row.require(row.rank(1) >= 2, "[N, C, ..]");
   for (const size_t i : arguments) {
-    row.require_optional(i, {row.shape(1)[1]}, "a number for each channel");
+    row.require_optional(i, {row.shape(1)[1]}, "a number for each channel", true);
   }
 }
 void check_batch_norm(const RowCheck& row) {

@@ -88,7 +88,7 @@ void check_window_argmax(const RowCheck& row) {
 void check_batch_norm(const RowCheck& row, size_t first, size_t last) {
   row.require(row.rank(0) >= 2, "[N, C, ..]");
   for (size_t i = first; i <= last; ++i) {
-    row.require_optional(i, {row.shape(0)[1]}, "a number for each channel");
+    row.require_optional(i, {row.shape(0)[1]}, "a number for each channel", true);
   }
 }
 void check_batch_norm_training(const RowCheck& row) {

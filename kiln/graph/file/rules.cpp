@@ -72,9 +72,11 @@ void RowCheck::require_shape(size_t tensor, const Shape& shape, const char* what
   require(this->shape(tensor) == shape, what);
 }
 
-void RowCheck::require_optional(size_t tensor, const Shape& shape, const char* what) const {
+void RowCheck::require_optional(size_t tensor, const Shape& shape, const char* what,
+                                bool may_be_wide) const {
   if (!has(tensor)) return;
-  require(this->shape(tensor) == shape && dtype(tensor) == dtype(0), what);
+  const bool wide = may_be_wide && size_of(dtype(0)) == 2 && dtype(tensor) == DType::f32;
+  require(this->shape(tensor) == shape && (wide || dtype(tensor) == dtype(0)), what);
 }
 
 }  // namespace kiln::graph

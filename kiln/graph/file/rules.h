@@ -42,7 +42,8 @@ class RowCheck {
   void require_same_dtype(size_t a, size_t b) const;
   void require_shape(size_t tensor, const Shape& shape, const char* what) const;
   // An optional operand of the first one's dtype.
-  void require_optional(size_t tensor, const Shape& shape, const char* what) const;
+  void require_optional(size_t tensor, const Shape& shape, const char* what,
+                        bool may_be_wide = false) const;
 
  private:
   const Graph& graph_;

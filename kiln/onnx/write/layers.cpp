@@ -122,9 +122,14 @@ std::string given_or(Writer& w, const Node& n, size_t argument, const Shape& sha
 }
 void batch_norm_inference(Writer& w, const Node& n) {
   const Shape channels{w.shape(n, 0)[1]};
+  // Scale and bias share a dtype, and so do the mean and the variance.
+  const auto param = [&](size_t argument, size_t other, double otherwise) {
+    const size_t given = w.has(n, argument) ? argument : w.has(n, other) ? other : size_t{0};
+    const DType type = w.dtype(n, given);
+    return w.has(n, argument) ? w.in(n, argument) : w.zeros_or_ones(channels, type, otherwise);
+  };
   w.out(n, w.add("BatchNormalization",
-                 {w.in(n, 0), given_or(w, n, 3, channels, 1.0), given_or(w, n, 4, channels, 0.0),
-                  w.in(n, 1), w.in(n, 2)},
+                 {w.in(n, 0), param(3, 4, 1.0), param(4, 3, 0.0), w.in(n, 1), w.in(n, 2)},
                  {{"epsilon", static_cast<float>(w.get<double>(n, 5))}}));
 }
 // With the statistics of the batch: each channel by itself.
@@ -136,17 +141,26 @@ void batch_norm(Writer& w, const Node& n) {
   for (int d = 0; d < shape.rank(); ++d) {
     if (d != 1) dims.push_back(d);
   }
+  const DType dtype = w.dtype(n, 0);
+  const DType wide = size_of(dtype) == 2 ? DType::f32 : dtype;
+  const auto cast = [&](const std::string& x, DType from, DType to) {
+    return from == to ? x : w.add("Cast", {x}, {{"to", int64_t{data_type_of(to)}}});
+  };
   const auto mean_of = [&](const std::string& x) {
     return w.add("ReduceMean", {x, w.ints(dims)}, {{"keepdims", int64_t{1}}});
   };
-  const std::string mean = mean_of(w.in(n, 0));
-  const std::string d = w.add("Sub", {w.in(n, 0), mean});
+  const std::string x = cast(w.in(n, 0), dtype, wide);
+  const std::string mean = mean_of(x);
+  const std::string d = w.add("Sub", {x, mean});
   const std::string var = mean_of(w.add("Mul", {d, d}));
-  const std::string eps = w.number(w.get<double>(n, 3), w.dtype(n, 0));
+  const std::string eps = w.number(w.get<double>(n, 3), wide);
   std::string y = w.add("Div", {d, w.add("Sqrt", {w.add("Add", {var, eps})})});
-  if (w.has(n, 1)) y = w.add("Mul", {y, w.reshaped(w.in(n, 1), channel)});
-  if (w.has(n, 2)) y = w.add("Add", {y, w.reshaped(w.in(n, 2), channel)});
-  w.out(n, y, 0);
+  const auto param = [&](size_t argument) {
+    return w.reshaped(cast(w.in(n, argument), w.dtype(n, argument), wide), channel);
+  };
+  if (w.has(n, 1)) y = w.add("Mul", {y, param(1)});
+  if (w.has(n, 2)) y = w.add("Add", {y, param(2)});
+  w.out(n, cast(y, wide, dtype), 0);
   w.out(n, w.reshaped(mean, {shape[1]}), 1);
   w.out(n, w.reshaped(var, {shape[1]}), 2);
 }

@@ -34,11 +34,8 @@ Tensor group_normalized(const Tensor& x, int64_t groups, const Tensor& weight, c
 Tensor affine_normalized(const Tensor& x, const Tensor& mean, const Tensor& var,
                          const Tensor& weight, const Tensor& bias, double eps) {
   constexpr const char* op = "batch_norm";
-  return in_wide_dtype(x, weight, bias, [&](const Tensor& z, const Tensor& w, const Tensor& b) {
-    const Tensor m = mean.to(z.dtype()), v = var.to(z.dtype());
-    return wrap(AD::float_batch_norm_inference(value_of(op, z), value_of(op, m), value_of(op, v),
-                                               optional_in(op, w), optional_in(op, b), eps));
-  });
+  return wrap(AD::float_batch_norm_inference(value_of(op, x), value_of(op, mean), value_of(op, var),
+                                             optional_in(op, weight), optional_in(op, bias), eps));
 }
 
 bool is_mixed(const Tensor& x, std::initializer_list<const Tensor*> params) {

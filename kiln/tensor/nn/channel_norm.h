@@ -15,7 +15,7 @@ Tensor affine_normalized(const Tensor& x, const Tensor& mean, const Tensor& var,
                          const Tensor& weight, const Tensor& bias, double eps);
 
 // Whether x is f16 or bf16 and what is defined of the parameters is f32, as in a region of
-// autocast. The norm is then computed in f32 and given in x's dtype.
+// autocast. All is then computed in f32, and the result is in x's dtype.
 bool is_mixed(const Tensor& x, std::initializer_list<const Tensor*> params);
 
 }  // namespace kiln::detail

@@ -31,10 +31,14 @@ void check_floating(const char* op, const Value& x) {
 
 // A parameter that may be undefined; checked against its one legal shape.
 const Value* optional_value(const char* op, const char* what, const Value& x, const Tensor& param,
-                            const Shape& expected) {
+                            const Shape& expected, bool may_be_wide = false) {
   if (!param.defined()) return nullptr;
   const Value& p = value_of(op, param);
-  check_alike(op, x, p, what);
+  if (may_be_wide) {
+    check_same_device(op, x, p);
+  } else {
+    check_alike(op, x, p, what);
+  }
   if (!(shape_of(p) == expected)) {
     throw_error<ShapeError>(op, ": the ", what, " has the wrong shape; got ", shape_of(p),
                             " for input ", shape_of(x), "; expected ", expected);
@@ -75,10 +79,6 @@ double epsilon_of(DType dtype) {
 Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight, const Tensor& bias, bool training, double momentum,
                   double eps) {
-  if (is_mixed(x, {&running_mean, &running_var, &weight, &bias})) {
-    return batch_norm(x->to(f32), running_mean, running_var, weight, bias, training, momentum, eps)
-        .to(x->dtype());
-  }
   const ValueArg input = arg_of("batch_norm", x);
   check_floating("batch_norm", input);
   const Shape xs = shape_of(input);
@@ -87,10 +87,14 @@ Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running
     throw_error<ShapeError>("batch_norm: expected an input [N, C, ..]; got ", xs);
   }
   const Shape channels{xs[1]};
-  const Value* w = optional_value("batch_norm", "weight", input, weight, channels);
-  const Value* b = optional_value("batch_norm", "bias", input, bias, channels);
-  const Value* rm = optional_value("batch_norm", "running_mean", input, running_mean, channels);
-  const Value* rv = optional_value("batch_norm", "running_var", input, running_var, channels);
+  const auto of_channels = [&](const char* what, const Tensor& param) {
+    const bool wide = is_mixed(x, {&param});
+    return optional_value("batch_norm", what, input, param, channels, wide);
+  };
+  const Value* w = of_channels("weight", weight);
+  const Value* b = of_channels("bias", bias);
+  const Value* rm = of_channels("running_mean", running_mean);
+  const Value* rv = of_channels("running_var", running_var);
   if (!training) {
     if (rm == nullptr || rv == nullptr) {
       throw_error<ValueError>("batch_norm: inference needs running_mean and running_var; got none");
@@ -114,11 +118,13 @@ Tensor batch_norm(TensorArg x, const Tensor& running_mean, const Tensor& running
   if (n > 1) {
     const autodiff::RecordingGuard<Dispatch> no_grad(false);
     if (running_mean.defined()) {
-      Tensor(running_mean).mul_(1.0 - momentum).add_(kiln::mul(wrap(std::move(mean)), momentum));
+      const Tensor moved = kiln::mul(wrap(std::move(mean)), momentum);
+      Tensor(running_mean).mul_(1.0 - momentum).add_(moved.to(running_mean.dtype()));
     }
     if (running_var.defined()) {  // the unbiased estimate
       const double scale = momentum * static_cast<double>(n) / static_cast<double>(n - 1);
-      Tensor(running_var).mul_(1.0 - momentum).add_(kiln::mul(wrap(std::move(var)), scale));
+      const Tensor moved = kiln::mul(wrap(std::move(var)), scale);
+      Tensor(running_var).mul_(1.0 - momentum).add_(moved.to(running_var.dtype()));
     }
   }
   return wrap(std::move(out));
@@ -203,7 +209,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
   const auto move_towards = [&](Tensor running, const Tensor& batch, double scale) {
     if (!running.defined()) return;
     const autodiff::RecordingGuard<Dispatch> no_grad(false);
-    running.mul_(1.0 - momentum).add_(batch.reshape({s[0], s[1]}).mean(0) * (momentum * scale));
+    const Tensor moved = batch.reshape({s[0], s[1]}).mean(0) * (momentum * scale);
+    running.mul_(1.0 - momentum).add_(moved.to(running.dtype()));
   };
   move_towards(running_mean, wrap(std::move(mean)), 1.0);
   const double unbiased = static_cast<double>(places) / static_cast<double>(places - 1);

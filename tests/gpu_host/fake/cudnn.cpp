@@ -12,12 +12,14 @@ namespace {
 struct Handle {
   void* stream = nullptr;
 };
-// Of images [n, c, h, w], or of filters [k, c, h, w].
+// Of images [n, c, h, w], or of filters [k, c, h, w]; with `last` they lie as [n, h, w, c].
 struct Descriptor {
   Real type = Real::f32;
+  bool last = false;
   int64_t size[4] = {};
   int64_t numel() const { return size[0] * size[1] * size[2] * size[3]; }
   int64_t at(int64_t n, int64_t c, int64_t h, int64_t w) const {
+    if (last) return ((n * size[2] + h) * size[3] + w) * size[1] + c;
     return ((n * size[1] + c) * size[2] + h) * size[3] + w;
   }
 };
@@ -39,8 +41,11 @@ struct Choice {
 };
 constexpr size_t kWorkspace = 1024;
 int convolutions = 0;
+int channels_last = 0;  // of them
 
-bool set(Descriptor* d, int type, int a, int b, int c, int e) {
+bool set(Descriptor* d, int format, int type, int a, int b, int c, int e) {
+  if (format != 0 && format != 1) return false;
+  d->last = format == 1;
   switch (type) {
     case 0:
       d->type = Real::f32;
@@ -63,9 +68,9 @@ bool set(Descriptor* d, int type, int a, int b, int c, int e) {
 }
 
 bool fits(const Descriptor& x, const Descriptor& w, const Descriptor& y, const Convolution& c) {
-  bool fine = x.type == w.type && x.type == y.type && x.size[0] == y.size[0] &&
-              x.size[1] == w.size[1] * c.groups && y.size[1] == w.size[0] &&
-              w.size[0] % c.groups == 0;
+  bool fine = x.type == w.type && x.type == y.type && x.last == w.last && x.last == y.last &&
+              x.size[0] == y.size[0] && x.size[1] == w.size[1] * c.groups &&
+              y.size[1] == w.size[0] && w.size[0] % c.groups == 0;
   for (int d = 0; d < 2; ++d) {
     const int64_t reach = c.dilation[d] * (w.size[2 + d] - 1) + 1;
     fine = fine && y.size[2 + d] == (x.size[2 + d] + 2 * c.padding[d] - reach) / c.stride[d] + 1;
@@ -130,6 +135,7 @@ int run(void* handle, const void* alpha, const Descriptor& x, const void* xs, co
   const double zero = wide ? *static_cast<const double*>(beta) : *static_cast<const float*>(beta);
   if (one != 1.0 || zero != 0.0) library_violation("cudnn: alpha and beta");
   ++convolutions;
+  channels_last += x.last ? 1 : 0;
   kiln_fake_cuda_enqueue(static_cast<Handle*>(handle)->stream, [=] {
     const Descriptor& out = part == 0 ? y : part == 1 ? x : w;
     std::vector<double> sums(static_cast<size_t>(out.numel()));
@@ -151,6 +157,7 @@ int run(void* handle, const void* alpha, const Descriptor& x, const void* xs, co
 }  // namespace
 
 FAKE kiln_fake_cudnn_convolutions() { return convolutions; }
+FAKE kiln_fake_cudnn_channels_last() { return channels_last; }
 
 FAKE cudnnCreate(Handle** to) {
   *to = new Handle;
@@ -165,7 +172,7 @@ FAKE cudnnCreateTensorDescriptor(Descriptor** to) {
   return 0;
 }
 FAKE cudnnSetTensor4dDescriptor(Descriptor* d, int format, int type, int n, int c, int h, int w) {
-  return format == 0 && set(d, type, n, c, h, w) ? 0 : 3;
+  return set(d, format, type, n, c, h, w) ? 0 : 3;
 }
 FAKE cudnnDestroyTensorDescriptor(Descriptor* d) {
   delete d;
@@ -176,7 +183,7 @@ FAKE cudnnCreateFilterDescriptor(Descriptor** to) {
   return 0;
 }
 FAKE cudnnSetFilter4dDescriptor(Descriptor* d, int type, int format, int k, int c, int h, int w) {
-  return format == 0 && set(d, type, k, c, h, w) ? 0 : 3;
+  return set(d, format, type, k, c, h, w) ? 0 : 3;
 }
 FAKE cudnnDestroyFilterDescriptor(Descriptor* d) {
   delete d;

@@ -163,10 +163,11 @@ std::pair<HostHandle, HostHandle> CpuOps::float_max_pool2d(Arg<HostHandle> x,
 }
 
 HostHandle CpuOps::float_max_pool2d_backward(Arg<HostHandle> g, Arg<HostHandle> indices,
-                                             const Shape& x_shape) {
+                                             const Shape& x_shape, const PoolOptions& options) {
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
-    return cpu::narrowed(float_max_pool2d_backward(cpu::widened(g), indices, x_shape), dtype);
+    return cpu::narrowed(float_max_pool2d_backward(cpu::widened(g), indices, x_shape, options),
+                         dtype);
   }
   const HostHandle grad = cpu::contiguous(g.get());
   const HostHandle at = cpu::contiguous(indices.get());

@@ -137,8 +137,7 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_batch_norm(Arg<Host
     const cpu::OptionalOperand w(weight, cpu::widened);
     const cpu::OptionalOperand b(bias, cpu::widened);
     auto [y, mean, var] = float_batch_norm(cpu::widened(x), w.get(), b.get(), eps);
-    return {cpu::narrowed(std::move(y), dtype), cpu::narrowed(std::move(mean), dtype),
-            cpu::narrowed(std::move(var), dtype)};
+    return {cpu::narrowed(std::move(y), dtype), std::move(mean), std::move(var)};
   }
   if (has_short_planes(x.get()->shape())) {
     auto [y, mean, var] = float_batch_norm(gather_channels(x), weight, bias, eps);
@@ -167,10 +166,11 @@ std::tuple<HostHandle, HostHandle, HostHandle> CpuOps::float_batch_norm_backward
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand w(weight, cpu::widened);
+    const DType sums = mean.get()->dtype();
     auto [dx, dw, db] = float_batch_norm_backward(cpu::widened(g), cpu::widened(x), w.get(),
                                                   cpu::widened(mean), cpu::widened(var), eps);
-    return {cpu::narrowed(std::move(dx), dtype), cpu::narrowed(std::move(dw), dtype),
-            cpu::narrowed(std::move(db), dtype)};
+    return {cpu::narrowed(std::move(dx), dtype), cpu::narrowed(std::move(dw), sums),
+            cpu::narrowed(std::move(db), sums)};
   }
   if (has_short_planes(x.get()->shape())) {
     auto [dx, dw, db] =

@@ -239,7 +239,7 @@ class Cuda final : public Driver {
     return done;
   }
 
-  bool convolve(const Convolution& convolution, Timed* timed) override {
+  bool convolves() override {
     use();
     if (!convolutions_) {
       convolutions_.emplace(
@@ -249,6 +249,10 @@ class Cuda final : public Driver {
           },
           [this](CuAddress address) { static_cast<void>(api_.release(address)); }, stream_);
     }
+    return convolutions_->is_there();
+  }
+  bool convolve(const Convolution& convolution, Timed* timed) override {
+    if (!convolves()) return false;
     if (timed != nullptr) timed->begin = mark();
     const bool done = convolutions_->convolve(convolution);
     if (timed != nullptr) timed->end = mark();

@@ -12,7 +12,8 @@ namespace {
 
 // cudnnDataType_t
 enum : int { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9 };
-constexpr int kNchw = 0;
+// cudnnTensorFormat_t
+enum : int { kNchw = 0, kNhwc = 1 };
 constexpr int kCrossCorrelation = 1;
 // cudnnMathType_t: 32-bit floats are not rounded to TF32.
 enum : int { kTensorMath = 1, kFmaMath = 3 };
@@ -105,7 +106,7 @@ size_t Cudnn::KeyHash::operator()(const Key& key) const {
 }
 
 Cudnn::Key Cudnn::key_of(const Convolution& c) {
-  return {static_cast<int64_t>(c.element) * 4 + static_cast<int64_t>(c.part),
+  return {static_cast<int64_t>(c.element) * 8 + static_cast<int64_t>(c.part) * 2 + c.channels_last,
           c.batch,
           c.in,
           c.height,
@@ -137,13 +138,14 @@ Cudnn::Plan Cudnn::planned(const Convolution& c) {
   if (std::ranges::max(sizes) > INT_MAX) return plan;
   const int type = type_of(c.element);
   const auto n = [](int64_t size) { return static_cast<int>(size); };
+  const int format = c.channels_last ? kNhwc : kNchw;
   const bool narrow = c.element == Product::Element::f16 || c.element == Product::Element::bf16;
   bool made =
       api_.tensor_create(&plan.x) == 0 && api_.tensor_create(&plan.y) == 0 &&
       api_.filter_create(&plan.w) == 0 && api_.convolution_create(&plan.convolution) == 0 &&
-      api_.tensor_set(plan.x, kNchw, type, n(c.batch), n(c.in), n(c.height), n(c.width)) == 0 &&
-      api_.tensor_set(plan.y, kNchw, type, n(c.batch), n(c.out), n(c.rows), n(c.columns)) == 0 &&
-      api_.filter_set(plan.w, type, kNchw, n(c.out), n(c.in / c.groups), n(c.kernel[0]),
+      api_.tensor_set(plan.x, format, type, n(c.batch), n(c.in), n(c.height), n(c.width)) == 0 &&
+      api_.tensor_set(plan.y, format, type, n(c.batch), n(c.out), n(c.rows), n(c.columns)) == 0 &&
+      api_.filter_set(plan.w, type, format, n(c.out), n(c.in / c.groups), n(c.kernel[0]),
                       n(c.kernel[1])) == 0 &&
       api_.convolution_set(plan.convolution, n(c.padding[0]), n(c.padding[1]), n(c.stride[0]),
                            n(c.stride[1]), n(c.dilation[0]), n(c.dilation[1]), kCrossCorrelation,

@@ -73,6 +73,7 @@ class Cudnn {
   using Allocate = std::function<CuAddress(size_t)>;
   using Release = std::function<void(CuAddress)>;
   Cudnn(Allocate allocate, Release release, CuStream stream);
+  bool is_there() const { return handle_ != nullptr; }
   // Enqueues it; false where the library does not take it.
   bool convolve(const Convolution& convolution);
 

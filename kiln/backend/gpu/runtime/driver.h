@@ -128,6 +128,7 @@ struct Convolution {
   int64_t stride[2] = {1, 1};
   int64_t padding[2] = {0, 0};
   int64_t dilation[2] = {1, 1};
+  bool channels_last = false;  // all three, the weight as [out, kernel, in]
   Memory x = nullptr;
   Memory weight = nullptr;
   Memory y = nullptr;
@@ -159,6 +160,7 @@ class Driver {
   virtual bool multiplies() { return false; }
   // Likewise.
   virtual bool convolve(const Convolution&, Timed*) { return false; }
+  virtual bool convolves() { return false; }
 
   // A null address when there is no such block of the host's memory.
   virtual HostBlock allocate_host(size_t bytes) = 0;
