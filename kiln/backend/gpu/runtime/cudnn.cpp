@@ -1,7 +1,6 @@
 #include "kiln/backend/gpu/runtime/cudnn.h"
 
 #include <algorithm>
-#include <climits>
 
 #include <dlfcn.h>
 
@@ -10,39 +9,24 @@
 namespace kiln::gpu {
 namespace {
 
-// cudnnDataType_t
-enum : int { kFloat = 0, kDouble = 1, kHalf = 2, kBfloat16 = 9 };
-// cudnnTensorFormat_t
-enum : int { kNchw = 0, kNhwc = 1 };
-constexpr int kCrossCorrelation = 1;
-// cudnnMathType_t: 32-bit floats are not rounded to TF32.
-enum : int { kTensorMath = 1, kFmaMath = 3 };
+using cudnn::Descriptor;
 
-constexpr size_t kMostWorkspace = size_t{1} << 30;
+constexpr int64_t kMostWorkspace = int64_t{1} << 30;
 constexpr size_t kMostPlans = 4096;
-constexpr int kMostChoices = 10;
+constexpr size_t kMostConfigs = 24;  // that a plan is looked for among
+enum : int64_t { kX = 1, kW = 2, kY = 3 };
 
 int type_of(Product::Element element) {
   switch (element) {
     case Product::Element::f64:
-      return kDouble;
+      return cudnn::kDouble;
     case Product::Element::f32:
-      return kFloat;
+      return cudnn::kFloat;
     case Product::Element::f16:
-      return kHalf;
+      return cudnn::kHalf;
     default:
-      return kBfloat16;
+      return cudnn::kBfloat16;
   }
-}
-
-// Whether it adds products of 32-bit floats as they are: not rounded to TF32, and not by transforms
-// (FFT, Winograd), whose results have fewer right bits.
-bool is_exact(Convolution::Part part, const CudnnApi::Choice& choice) {
-  constexpr int kMostForward = 3;  // implicit and explicit products, direct
-  constexpr int kBackward = 1;     // products, of the algorithms that are the same in every run
-  if (choice.math != kFmaMath && choice.math != 0) return false;
-  return part == Convolution::Part::forward ? choice.algorithm <= kMostForward
-                                            : choice.algorithm == kBackward;
 }
 
 CudnnApi open_cudnn() {
@@ -61,24 +45,43 @@ CudnnApi open_cudnn() {
   };
   load(api.create, "cudnnCreate");
   load(api.set_stream, "cudnnSetStream");
-  load(api.tensor_create, "cudnnCreateTensorDescriptor");
-  load(api.tensor_set, "cudnnSetTensor4dDescriptor");
-  load(api.tensor_destroy, "cudnnDestroyTensorDescriptor");
-  load(api.filter_create, "cudnnCreateFilterDescriptor");
-  load(api.filter_set, "cudnnSetFilter4dDescriptor");
-  load(api.filter_destroy, "cudnnDestroyFilterDescriptor");
-  load(api.convolution_create, "cudnnCreateConvolutionDescriptor");
-  load(api.convolution_set, "cudnnSetConvolution2dDescriptor");
-  load(api.convolution_groups, "cudnnSetConvolutionGroupCount");
-  load(api.convolution_math, "cudnnSetConvolutionMathType");
-  load(api.convolution_destroy, "cudnnDestroyConvolutionDescriptor");
-  load(api.choose_forward, "cudnnGetConvolutionForwardAlgorithm_v7");
-  load(api.choose_input, "cudnnGetConvolutionBackwardDataAlgorithm_v7");
-  load(api.choose_weight, "cudnnGetConvolutionBackwardFilterAlgorithm_v7");
-  load(api.forward, "cudnnConvolutionForward");
-  load(api.input, "cudnnConvolutionBackwardData");
-  load(api.weight, "cudnnConvolutionBackwardFilter");
+  load(api.descriptor, "cudnnBackendCreateDescriptor");
+  load(api.destroy, "cudnnBackendDestroyDescriptor");
+  load(api.set, "cudnnBackendSetAttribute");
+  load(api.get, "cudnnBackendGetAttribute");
+  load(api.finalize, "cudnnBackendFinalize");
+  load(api.execute, "cudnnBackendExecute");
   return api;
+}
+
+// Whether its results are the same in every run, and as exact as a sum of products is: not rounded
+// to TF32, and not by transforms (FFT, Winograd), whose results have fewer right bits.
+bool is_fit(const CudnnApi& api, const Descriptor& config, bool narrow) {
+  Descriptor engine(api, cudnn::kEngine);
+  CudnnApi::Descriptor place = engine.it();
+  if (config.get(cudnn::kConfigEngine, cudnn::kTypeDescriptor, 1, &place) != 1) return false;
+  int notes[cudnn::kNotes] = {};
+  const int64_t count = engine.get(cudnn::kEngineNotes, cudnn::kTypeNote, cudnn::kNotes, notes);
+  if (count < 0) return false;
+  return std::ranges::none_of(
+      std::span(notes).first(static_cast<size_t>(std::min<int64_t>(count, cudnn::kNotes))),
+      [&](int note) {
+        switch (note) {
+          case cudnn::kNoteTensorCore:
+          case cudnn::kNoteDownConvert:
+            return !narrow;
+          case cudnn::kNoteReducedSums:
+          case cudnn::kNoteFft:
+          case cudnn::kNoteNondeterministic:
+          case cudnn::kNoteWinograd:
+          case cudnn::kNoteWinograd4:
+          case cudnn::kNoteWinograd6:
+          case cudnn::kNoteWinograd13:
+            return true;
+          default:
+            return false;
+        }
+      });
 }
 
 }  // namespace
@@ -124,64 +127,89 @@ Cudnn::Key Cudnn::key_of(const Convolution& c) {
           c.rows * 65536 + c.columns};
 }
 
-void Cudnn::drop(const Plan& plan) {
-  if (plan.x != nullptr) static_cast<void>(api_.tensor_destroy(plan.x));
-  if (plan.y != nullptr) static_cast<void>(api_.tensor_destroy(plan.y));
-  if (plan.w != nullptr) static_cast<void>(api_.filter_destroy(plan.w));
-  if (plan.convolution != nullptr) static_cast<void>(api_.convolution_destroy(plan.convolution));
-}
-
 Cudnn::Plan Cudnn::planned(const Convolution& c) {
   Plan plan;
-  const int64_t sizes[] = {c.batch, c.in,      c.height,    c.width,     c.out,
-                           c.rows,  c.columns, c.kernel[0], c.kernel[1], c.groups};
-  if (std::ranges::max(sizes) > INT_MAX) return plan;
+  const auto make = [&](cudnn::Kind kind) -> Descriptor& {
+    return *plan.made.emplace_back(std::make_unique<Descriptor>(api_, kind));
+  };
   const int type = type_of(c.element);
-  const auto n = [](int64_t size) { return static_cast<int>(size); };
-  const int format = c.channels_last ? kNhwc : kNchw;
-  const bool narrow = c.element == Product::Element::f16 || c.element == Product::Element::bf16;
-  bool made =
-      api_.tensor_create(&plan.x) == 0 && api_.tensor_create(&plan.y) == 0 &&
-      api_.filter_create(&plan.w) == 0 && api_.convolution_create(&plan.convolution) == 0 &&
-      api_.tensor_set(plan.x, format, type, n(c.batch), n(c.in), n(c.height), n(c.width)) == 0 &&
-      api_.tensor_set(plan.y, format, type, n(c.batch), n(c.out), n(c.rows), n(c.columns)) == 0 &&
-      api_.filter_set(plan.w, type, format, n(c.out), n(c.in / c.groups), n(c.kernel[0]),
-                      n(c.kernel[1])) == 0 &&
-      api_.convolution_set(plan.convolution, n(c.padding[0]), n(c.padding[1]), n(c.stride[0]),
-                           n(c.stride[1]), n(c.dilation[0]), n(c.dilation[1]), kCrossCorrelation,
-                           type == kDouble ? kDouble : kFloat) == 0 &&
-      api_.convolution_groups(plan.convolution, n(c.groups)) == 0 &&
-      api_.convolution_math(plan.convolution, narrow ? kTensorMath : kFmaMath) == 0;
-  CudnnApi::Choice choices[kMostChoices];
-  int count = 0;
-  if (made) {
-    switch (c.part) {
-      case Convolution::Part::forward:
-        made = api_.choose_forward(handle_, plan.x, plan.w, plan.convolution, plan.y, kMostChoices,
-                                   &count, choices) == 0;
-        break;
-      case Convolution::Part::input_grad:
-        made = api_.choose_input(handle_, plan.w, plan.y, plan.convolution, plan.x, kMostChoices,
-                                 &count, choices) == 0;
-        break;
-      case Convolution::Part::weight_grad:
-        made = api_.choose_weight(handle_, plan.x, plan.y, plan.convolution, plan.w, kMostChoices,
-                                  &count, choices) == 0;
-        break;
+  const bool wide = type == cudnn::kDouble;
+  const auto tensor = [&](int64_t id, const std::array<int64_t, 4>& n) -> Descriptor& {
+    const auto [a, b, h, w] = n;
+    const std::array<int64_t, 4> steps = c.channels_last
+                                             ? std::array<int64_t, 4>{h * w * b, 1, w * b, b}
+                                             : std::array<int64_t, 4>{b * h * w, h * w, w, 1};
+    const int64_t alignment = 16;
+    return make(cudnn::kTensor)
+        .set(cudnn::kTensorType, cudnn::kTypeDataType, 1, &type)
+        .set(cudnn::kTensorDims, n)
+        .set(cudnn::kTensorStrides, steps)
+        .set(cudnn::kTensorId, {&id, 1})
+        .set(cudnn::kTensorAlignment, {&alignment, 1})
+        .finalize();
+  };
+  const Descriptor& x = tensor(kX, {c.batch, c.in, c.height, c.width});
+  const Descriptor& w = tensor(kW, {c.out, c.in / c.groups, c.kernel[0], c.kernel[1]});
+  const Descriptor& y = tensor(kY, {c.batch, c.out, c.rows, c.columns});
+  const int compute = wide ? cudnn::kDouble : cudnn::kFloat;
+  const int mode = cudnn::kCrossCorrelation;
+  const int64_t spatial = 2;
+  const Descriptor& convolution = make(cudnn::kConvolution)
+                                      .set(cudnn::kSpatialDims, {&spatial, 1})
+                                      .set(cudnn::kComputeType, cudnn::kTypeDataType, 1, &compute)
+                                      .set(cudnn::kMode, cudnn::kTypeMode, 1, &mode)
+                                      .set(cudnn::kPaddingBefore, c.padding)
+                                      .set(cudnn::kPaddingBehind, c.padding)
+                                      .set(cudnn::kStrides, c.stride)
+                                      .set(cudnn::kDilations, c.dilation)
+                                      .finalize();
+  const auto [kind, first] = c.part == Convolution::Part::forward
+                                 ? std::pair{cudnn::kForward, cudnn::kForwardFirst}
+                             : c.part == Convolution::Part::input_grad
+                                 ? std::pair{cudnn::kBackwardData, cudnn::kDataFirst}
+                                 : std::pair{cudnn::kBackwardFilter, cudnn::kFilterFirst};
+  const float factors[] = {1, 0};
+  const double wide_factors[] = {1, 0};
+  Descriptor& operation = make(kind);
+  for (int i = 0; i < 2; ++i) {
+    operation.set(first + i, wide ? cudnn::kTypeDouble : cudnn::kTypeFloat, 1,
+                  wide ? static_cast<const void*>(wide_factors + i) : factors + i);
+  }
+  operation.set(first + 2, convolution).set(first + 3, w).set(first + 4, x).set(first + 5, y);
+  operation.finalize();
+  const Descriptor& graph = make(cudnn::kGraph)
+                                .set(cudnn::kGraphHandle, cudnn::kTypeHandle, 1, &handle_)
+                                .set(cudnn::kGraphOperations, operation)
+                                .finalize();
+  if (!graph.fine()) return {};
+  for (const int heuristics : {cudnn::kModeA, cudnn::kModeFallback}) {
+    Descriptor ranked(api_, cudnn::kHeuristics);
+    ranked.set(cudnn::kHeuristicsGraph, graph)
+        .set(cudnn::kHeuristicsMode, cudnn::kTypeHeuristicsMode, 1, &heuristics)
+        .finalize();
+    std::vector<std::unique_ptr<Descriptor>> configs;
+    std::vector<CudnnApi::Descriptor> places;
+    for (size_t i = 0; i < kMostConfigs; ++i) {
+      configs.push_back(std::make_unique<Descriptor>(api_, cudnn::kEngineConfig));
+      places.push_back(configs.back()->it());
+    }
+    const int64_t count = ranked.get(cudnn::kHeuristicsResults, cudnn::kTypeDescriptor,
+                                     static_cast<int64_t>(places.size()), places.data());
+    // The first is the one that the library expects to be the fastest.
+    for (int64_t i = 0; i < std::min(count, static_cast<int64_t>(configs.size())); ++i) {
+      auto& config = configs[static_cast<size_t>(i)];
+      if (!is_fit(api_, *config, type == cudnn::kHalf || type == cudnn::kBfloat16)) continue;
+      auto chosen = std::make_unique<Descriptor>(api_, cudnn::kPlan);
+      chosen->set(cudnn::kPlanHandle, cudnn::kTypeHandle, 1, &handle_)
+          .set(cudnn::kPlanConfig, *config)
+          .finalize();
+      if (chosen->get(cudnn::kPlanWorkspace, cudnn::kTypeInt64, 1, &plan.workspace) != 1) continue;
+      if (plan.workspace > kMostWorkspace) continue;
+      plan.made.push_back(std::move(config));
+      plan.made.push_back(std::move(chosen));
+      return plan;
     }
   }
-  // The first is the one that the library expects to be the fastest.
-  for (int i = 0; made && i < count; ++i) {
-    const CudnnApi::Choice& choice = choices[i];
-    if (choice.status != 0 || choice.deterministic != 1 || choice.memory > kMostWorkspace) continue;
-    if (!narrow && !is_exact(c.part, choice)) continue;
-    if (api_.convolution_math(plan.convolution, narrow ? choice.math : kFmaMath) != 0) continue;
-    plan.algorithm = choice.algorithm;
-    plan.memory = choice.memory;
-    plan.fine = true;
-    return plan;
-  }
-  drop(plan);
   return {};
 }
 
@@ -198,31 +226,19 @@ bool Cudnn::convolve(const Convolution& c) {
   const Key key = key_of(c);
   auto place = plans_.find(key);
   if (place == plans_.end()) {
-    if (plans_.size() >= kMostPlans) {
-      for (const auto& each : plans_) drop(each.second);
-      plans_.clear();
-    }
+    if (plans_.size() >= kMostPlans) plans_.clear();
     place = plans_.emplace(key, planned(c)).first;
   }
   const Plan& plan = place->second;
-  if (!plan.fine || !has_workspace(plan.memory)) return false;
-  const float one = 1, zero = 0;
-  const double wide_one = 1, wide_zero = 0;
-  const bool wide = c.element == Product::Element::f64;
-  const void* alpha = wide ? static_cast<const void*>(&wide_one) : &one;
-  const void* beta = wide ? static_cast<const void*>(&wide_zero) : &zero;
-  auto* workspace = reinterpret_cast<void*>(workspace_);
-  switch (c.part) {
-    case Convolution::Part::forward:
-      return api_.forward(handle_, alpha, plan.x, c.x, plan.w, c.weight, plan.convolution,
-                          plan.algorithm, workspace, plan.memory, beta, plan.y, c.y) == 0;
-    case Convolution::Part::input_grad:
-      return api_.input(handle_, alpha, plan.w, c.weight, plan.y, c.y, plan.convolution,
-                        plan.algorithm, workspace, plan.memory, beta, plan.x, c.x) == 0;
-    default:
-      return api_.weight(handle_, alpha, plan.x, c.x, plan.y, c.y, plan.convolution, plan.algorithm,
-                         workspace, plan.memory, beta, plan.w, c.weight) == 0;
-  }
+  if (plan.made.empty() || !has_workspace(static_cast<size_t>(plan.workspace))) return false;
+  const int64_t ids[] = {kX, kW, kY};
+  const void* pointers[] = {c.x, c.weight, c.y};
+  Descriptor pack(api_, cudnn::kPack);
+  pack.set(cudnn::kPackIds, ids)
+      .set(cudnn::kPackPointers, cudnn::kTypePointer, 3, pointers)
+      .set(cudnn::kPackWorkspace, cudnn::kTypePointer, 1, &workspace_)
+      .finalize();
+  return pack.fine() && api_.execute(handle_, plan.made.back()->it(), pack.it()) == 0;
 }
 
 }  // namespace kiln::gpu
