@@ -103,6 +103,41 @@ def op_rows(lib, device, quick):
         return run
 
     yield "layer norm of 1024, gradient", norm_and_gradient, 20 * n, 0
+
+    def images(channels, side):
+        x = drawn(2 if quick else 64, channels, side, side, dtype=bf16)
+        return x.to(memory_format=lib.channels_last)
+
+    def on_images(call, channels, side, backward, parameters=()):
+        x = images(channels, side).requires_grad_(backward)
+        parameters = [p.requires_grad_(backward) for p in parameters]
+
+        def run():
+            out = call(x, *parameters)
+            if backward:
+                out.backward(out.detach())
+                x.grad = None
+                for p in parameters:
+                    p.grad = None
+
+        return run
+
+    channels, side = (8, 8) if quick else (256, 56)
+    elements = (2 if quick else 64) * channels * side * side
+    for backward in (False, True):
+        yield f"batch norm of {channels}, {side} px, bf16" + ", gradient" * backward, (
+            lambda backward=backward: on_images(
+                lambda x, w, b: functional.batch_norm(x, None, None, w, b, True),
+                channels, side, backward, [drawn(channels), drawn(channels)],
+            )
+        ), (16 if backward else 6) * elements, 0  # fmt: skip
+    for backward in (False, True):
+        pooled = elements // 4
+        yield f"max pool of {channels}, {side} px, bf16" + ", gradient" * backward, (
+            lambda backward=backward: on_images(
+                lambda x: functional.max_pool2d(x, 3, 2, 1), channels, side, backward
+            )
+        ), (2 if backward else 1) * (2 * elements + 10 * pooled), 0
     classes = 128 if quick else 32768
 
     def loss():

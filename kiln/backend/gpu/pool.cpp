@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kiln/backend/gpu/nn.h"
+#include "kiln/core/error.h"
 
 namespace kiln::gpu {
 namespace {
@@ -12,12 +13,12 @@ namespace {
 struct Windows {
   int64_t images;
   int64_t channels;
-  int64_t in[2];
-  int64_t out[2];
-  int64_t kernel[2];
-  int64_t stride[2];
-  int64_t padding[2];
-  int64_t dilation[2];
+  int32_t in[2];
+  int32_t out[2];
+  int32_t kernel[2];
+  int32_t stride[2];
+  int32_t padding[2];
+  int32_t dilation[2];
   int64_t with_padding;
 };
 
@@ -25,15 +26,31 @@ Windows windows_of(const Shape& x, const PoolOptions& o, IntPair dilation) {
   Windows w{};
   w.images = x[0];
   w.channels = x[1];
+  // Places in planes are computed in 32 bits.
+  constexpr int64_t kMost = int64_t{1} << 28;
+  bool fits = true;
+  const auto narrow = [&](int64_t n) {
+    fits = fits && n <= kMost;
+    return static_cast<int32_t>(std::min(n, kMost));
+  };
+  int64_t windows = 1;
   for (int d = 0; d < 2; ++d) {
     const auto k = static_cast<size_t>(d);
-    w.in[d] = x[2 + d];
-    w.kernel[d] = o.kernel[k];
-    w.stride[d] = o.stride[k];
-    w.padding[d] = o.padding[k];
-    w.dilation[d] = dilation[k];
-    w.out[d] = pool_output_size(w.in[d], w.kernel[d], w.stride[d], w.padding[d], w.dilation[d],
-                                o.ceil_mode);
+    const int64_t out = pool_output_size(x[2 + d], o.kernel[k], o.stride[k], o.padding[k],
+                                         dilation[k], o.ceil_mode);
+    windows *= out;
+    w.in[d] = narrow(x[2 + d]);
+    w.out[d] = narrow(out);
+    w.kernel[d] = narrow(o.kernel[k]);
+    w.padding[d] = narrow(o.padding[k]);
+    w.dilation[d] = narrow(dilation[k]);
+    narrow(static_cast<int64_t>(w.kernel[d]) * w.dilation[d]);
+    if (out > 1) narrow(o.stride[k]);
+    w.stride[d] = static_cast<int32_t>(std::min(o.stride[k], kMost));
+  }
+  if (!fits || std::max(x[2] * x[3], windows) >= int64_t{1} << 31) {
+    throw_error<ShapeError>("pool: planes or windows are too large for a GPU; got ", x,
+                            "; expected fewer than 2^31 elements in a plane");
   }
   w.with_padding = o.count_include_pad ? 1 : 0;
   return w;
@@ -48,7 +65,8 @@ void launch_pool(PoolOp op, const Windows& w, bool last, const H& to,
                  std::initializer_list<H> rest) {
   const DType dtype = to->dtype();
   const int64_t planes = w.images * w.channels;
-  const bool wide = planes * std::max(w.in[0] * w.in[1], w.out[0] * w.out[1]) >= (int64_t{1} << 31);
+  const int64_t plane = std::max<int64_t>(int64_t{w.in[0]} * w.in[1], int64_t{w.out[0]} * w.out[1]);
+  const bool wide = planes * plane >= (int64_t{1} << 31);
   const auto defines = [&] {
     return define("INDEX", index_type(wide)) + define("IN0", dialect_name(dtype)) +
            arithmetic(dtype) + define("OP", std::to_string(op)) + (last ? define("LAST", "1") : "");
