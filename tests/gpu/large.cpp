@@ -116,6 +116,12 @@ TEST_CASE("gpu: rows that are read once") {
     check(
         "sum of all", [](const auto& v) { return v[0].sum(); }, {randn({300, 700})}, dtype, 1e4);
     check(
+        "sum of few columns", [](const auto& v) { return v[0].sum(0); }, {randn({700, 304})}, dtype,
+        700.0);
+    check(
+        "largest of columns", [](const auto& v) { return v[0].amax(0); }, {randn({2000, 96})},
+        dtype);
+    check(
         "sum of columns", [](const auto& v) { return v[0].sum(0); }, {randn({3000, 300})}, dtype,
         3000.0);
   }
@@ -195,7 +201,7 @@ TEST_CASE("gpu: images channels last") {
       each[1] = channels;
       check("elementwise", mixed, {randn(shape), randn(each), randn(shape)}, dtype, 4096.0);
     }
-    for (const Shape& shape : {Shape{3, 8, 13, 17}, Shape{2, 3, 40, 20}}) {
+    for (const Shape& shape : {Shape{4, 16, 26, 34}, Shape{2, 3, 40, 20}}) {
       check("max_pool2d", max_pool, {randn(shape)}, dtype, 4.0);
       check("avg_pool2d", mean_pool, {randn(shape)}, dtype, 9.0);
     }

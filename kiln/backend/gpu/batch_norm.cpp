@@ -1,7 +1,8 @@
 // Batch normalization: kernels/norm_statistics.k, norm_channels.k and norm_apply.k where the
-// elements of a channel lie side by side, kernels/norm_columns*.k where the channels do.
+// elements of a channel lie side by side, kernels/norm_columns_*.k where the channels do.
 #include <cmath>
 
+#include "kiln/backend/gpu/columns.h"
 #include "kiln/backend/gpu/norm_launch.h"
 
 namespace kiln::gpu {
@@ -20,34 +21,7 @@ struct Lay {
   int64_t count;  // elements of a channel
 };
 
-// The struct of norm_columns.k.
-struct Columns {
-  int64_t rows = 1;
-  int64_t channels = 1;
-  int64_t chunk = 1;
-  int64_t lanes = 1;
-  int64_t side = 1;
-
-  Columns(const Lay& lay, int64_t vector, int64_t groups)
-      : rows(lay.count), channels(lay.channels) {
-    const int64_t packs = channels / vector;
-    lanes = std::min<int64_t>(packs, kGroup);
-    side = kGroup / lanes;
-    blocks = (packs + lanes - 1) / lanes;
-    constexpr int64_t kBatch = 4;  // BATCH of the kernels
-    const int64_t step = side * kBatch;
-    const int64_t wanted = positive(groups / blocks);
-    chunk = ((rows + wanted - 1) / wanted + step - 1) / step * step;
-    chunks = (rows + chunk - 1) / chunk;
-  }
-  // The part of it that kernels take.
-  Argument argument() const { return {Argument::Kind::bytes, this, 5 * sizeof(int64_t)}; }
-  Extent extent() const { return {static_cast<size_t>(blocks), static_cast<size_t>(chunks), 1}; }
-  int64_t blocks = 1;
-  int64_t chunks = 1;
-};
-constexpr int64_t kSumGroups = 1024;    // of which the results are joined
-constexpr int64_t kApplyGroups = 8192;  // of which none are
+constexpr int64_t kApplyGroups = 8192;  // whose results nobody joins
 
 HeldRow packs_of(const H& x, const Lay& lay) {
   return by_packs(x, lay.columns ? lay.channels : space_of(x->shape()));
@@ -86,11 +60,11 @@ H apply_statistics(const H& x, const Lay& lay, const H& mean, const H& var, cons
                         .whole = sums != nullptr,
                         .held = held};
   if (lay.columns) {
-    const Columns columns(lay, held.vector, kApplyGroups);
+    const Columns columns(lay.count, lay.channels, held.vector, kApplyGroups);
     arguments.insert(arguments.begin(), columns.argument());
     arguments.push_back(small.argument());
-    launch_norm({"norm_columns_apply", dtype, dtype, "norm_columns"}, x, flags, columns.extent(),
-                true, arguments);
+    launch_norm({"norm_columns_apply", dtype, dtype, "columns"}, x, flags, columns.extent(), true,
+                arguments);
     return out;
   }
   for (const int64_t* each : {&n, &lay.channels, &space}) {
@@ -124,14 +98,13 @@ Pair channel_statistics(const H& x, const Lay& lay) {
   int64_t chunks = 1;
   int64_t each = 1;
   if (lay.columns) {
-    const Columns columns(lay, held.vector, kSumGroups);
+    const Columns columns(lay.count, lay.channels, held.vector, kColumnGroups);
     chunks = columns.chunks;
     each = columns.chunk;
     means = parts(chunks);
     squares = parts(chunks);
-    launch_norm({"norm_columns_statistics", dtype, dtype, "norm_columns"}, x, flags,
-                columns.extent(), true,
-                {columns.argument(), memory_of(means), memory_of(squares), memory_of(x)});
+    launch_norm({"norm_columns_statistics", dtype, dtype, "columns"}, x, flags, columns.extent(),
+                true, {columns.argument(), memory_of(means), memory_of(squares), memory_of(x)});
   } else {
     struct {
       int64_t n, channels, space, chunk, chunks;
@@ -164,17 +137,16 @@ Pair channel_sums(const H& g, const H& x, const Lay& lay, const H& mean, const H
     return channel_grads(g, x, mean, var, channels, shape, eps, true, total);
   }
   const HeldRow held = packs_of(x, lay);
-  const Columns columns(lay, held.vector, kSumGroups);
+  const Columns columns(lay.count, lay.channels, held.vector, kColumnGroups);
   const Shape parts{columns.chunks, lay.channels};
   const H by_unit = empty(parts, total, x->device());
   const H plain = empty(parts, total, x->device());
   const ScalarArgument small(x->dtype(), eps);
-  launch_norm({"norm_columns_sums", x->dtype(), x->dtype(), "norm_columns"}, x,
+  launch_norm({"norm_columns_sums", x->dtype(), total, "columns"}, x,
               {.wide = is_wide(x), .held = held}, columns.extent(), true,
               {columns.argument(), memory_of(by_unit), memory_of(plain), memory_of(g), memory_of(x),
                memory_of(mean), memory_of(var), small.argument()});
   const auto joined = [&](const H& each) {
-    if (columns.chunks == 1) return view(each, shape, contiguous_strides(shape), 0);
     return reduce({"0", "x", "a + b"}, each, Dims{0}, false, total);
   };
   return {joined(by_unit), joined(plain)};

@@ -19,6 +19,7 @@ struct NormFlags {
   bool backward = false;
   bool wide = false;
   bool whole = false;
+  bool by_row = false;
   HeldRow held = {};
 };
 
@@ -38,14 +39,15 @@ inline void launch_norm(const NormKernel& norm, const H& x, const NormFlags& f, 
            (f.weight ? define("HAS_WEIGHT", "1") : "") + (f.bias ? define("HAS_BIAS", "1") : "") +
            (f.variance ? define("VARIANCE", "1") : "") + (f.columns ? define("COLUMNS", "1") : "") +
            (f.backward ? define("BACKWARD", "1") : "") + (f.whole ? define("WHOLE", "1") : "") +
-           f.held.defines();
+           (f.by_row ? define("BY_ROW", "1") : "") + f.held.defines();
   };
-  const Kernel kernel{.file = norm.file,
-                      .choice = choice(x->dtype(), norm.out, norm.stat, f.weight * 2 + f.bias,
-                                       f.variance * 2 + f.columns, f.backward * 2 + f.whole, f.wide,
-                                       f.held.packs, f.held.vector),
-                      .libraries = {norm.library},
-                      .defines = defines};
+  const Kernel kernel{
+      .file = norm.file,
+      .choice =
+          choice(x->dtype(), norm.out, norm.stat, f.weight * 2 + f.bias, f.variance * 2 + f.columns,
+                 f.backward * 4 + f.whole * 2 + f.by_row, f.wide, f.held.packs, f.held.vector),
+      .libraries = {norm.library},
+      .defines = defines};
   if (groups) {
     x->gpu().launch_groups(kernel, items, {kGroup, 1, 1}, arguments);
   } else {

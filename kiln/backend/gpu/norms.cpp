@@ -1,4 +1,5 @@
 // Layer and group normalization: kernels/norm.k, norm_backward.k and norm_channels.k.
+#include "kiln/backend/gpu/columns.h"
 #include "kiln/backend/gpu/norm_launch.h"
 
 namespace kiln::gpu {
@@ -88,6 +89,24 @@ Pair channel_grads(const H& g_, const H& x_, const H& mean, const H& spread, Cha
   const H g = operand(g_, dtype);
   const H x = packed(x_);
   const bool columns = s.space == 1;
+  if (const HeldRow packs = by_packs(x, s.channels);
+      columns && packs.vector > 1 && s.stat_step == 1 && s.per_stat == s.channels && !variance) {
+    const DType total = total_of(dtype);
+    const Columns laid(s.n, s.channels, packs.vector, kColumnGroups);
+    const Shape parts{laid.chunks, s.channels};
+    const H by_unit = empty(parts, total, x->device());
+    const H plain = empty(parts, total, x->device());
+    const ScalarArgument small(dtype, eps);
+    launch_norm({"norm_columns_sums", dtype, mean->dtype(), "columns"}, x,
+                {.wide = is_wide(x), .by_row = true, .held = packs}, laid.extent(), true,
+                {laid.argument(), memory_of(by_unit), memory_of(plain), memory_of(g), memory_of(x),
+                 memory_of(mean), memory_of(spread), small.argument()});
+    const auto joined = [&](const H& each) {
+      const H sum = reduce({"0", "x", "a + b"}, each, Dims{0}, false, result);
+      return view(sum, shape, contiguous_strides(shape), 0);
+    };
+    return {joined(by_unit), joined(plain)};
+  }
   constexpr int64_t kChunk = 128;
   const HeldRow held = by_packs(x, s.space);  // of no use to columns
   s.chunk = columns ? kChunk : samples_of(s.n, s.space);

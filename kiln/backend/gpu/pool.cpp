@@ -67,14 +67,18 @@ void launch_pool(PoolOp op, const Windows& w, bool last, const H& to,
   const int64_t planes = w.images * w.channels;
   const int64_t plane = std::max<int64_t>(int64_t{w.in[0]} * w.in[1], int64_t{w.out[0]} * w.out[1]);
   const bool wide = planes * plane >= (int64_t{1} << 31);
+  const bool packs = last && w.channels % pack_of(dtype) == 0 && to->numel() >= kFewElements;
+  const int64_t vector = packs ? pack_of(dtype) : 1;
   const auto defines = [&] {
     return define("INDEX", index_type(wide)) + define("IN0", dialect_name(dtype)) +
-           arithmetic(dtype) + define("OP", std::to_string(op)) + (last ? define("LAST", "1") : "");
+           arithmetic(dtype) + define("OP", std::to_string(op)) +
+           (last ? define("LAST", "1") : "") + define("VECTOR", std::to_string(vector));
   };
-  const Kernel kernel{.file = "pool", .choice = choice(dtype, op, wide, last), .defines = defines};
+  const Kernel kernel{
+      .file = "pool", .choice = choice(dtype, op, wide, last, vector), .defines = defines};
   std::vector<Argument> arguments = {Argument::bytes(w), memory_of(to)};
   for (const H& each : rest) arguments.push_back(memory_of(each));
-  to->gpu().launch(kernel, static_cast<size_t>(to->numel()), arguments);
+  to->gpu().launch(kernel, static_cast<size_t>(to->numel() / vector), arguments);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Reductions: kernels/reduce.k and arg.k.
 #include <algorithm>
 
+#include "kiln/backend/gpu/columns.h"
 #include "kiln/backend/gpu/loops.h"
 #include "kiln/core/error.h"
 
@@ -122,6 +123,35 @@ void launch_reduction(const Reducer& reducer, const H& x, const ReductionArgumen
   }
 }
 
+// Whether the rows of a packed matrix are joined.
+bool has_columns(const ReductionArgument& r, int64_t vector) {
+  constexpr int64_t kFewRows = 64;
+  return r.outer_rank == 1 && r.outer_step[0] == 1 && r.inner_rank == 1 &&
+         r.inner_step[0] == r.outputs && r.length >= kFewRows && r.outputs % vector == 0 &&
+         r.offset == 0 && r.length * r.outputs >= kFewElements;
+}
+
+// Joins the rows of each chunk of a packed matrix.
+void launch_columns(const Reducer& reducer, const H& x, const Columns& columns, int64_t vector,
+                    const H& to, DType total, Literal finish, double number) {
+  const auto defines = [&] {
+    return define("IN0", dialect_name(x->dtype())) + define("OUT", dialect_name(to->dtype())) +
+           define("TOTAL", concat("ACC(", dialect_name(total), ")")) + arithmetic(total) +
+           define("SCALAR", scalar_type(total)) + define("FIRST", reducer.first.get()) +
+           define("EACH", reducer.each.get()) + define("JOINED", reducer.joined.get()) +
+           define("FINISH", finish.get()) + define("VECTOR", std::to_string(vector));
+  };
+  const Kernel kernel{.file = "reduce_columns",
+                      .parts = {reducer.first, reducer.each, reducer.joined, finish},
+                      .choice = choice(x->dtype(), to->dtype(), total, vector),
+                      .libraries = {"columns"},
+                      .defines = defines};
+  const ScalarArgument s(total, number);
+  const Argument arguments[] = {columns.argument(), Argument::memory(to->storage()->memory()),
+                                Argument::memory(x->storage()->memory()), s.argument()};
+  x->gpu().launch_groups(kernel, columns.extent(), {kGroup, 1, 1}, arguments);
+}
+
 }  // namespace
 
 H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DType out,
@@ -130,6 +160,28 @@ H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DTy
   if (to->numel() == 0) return to;
   ReductionArgument r = reduction_of(x, dims);
   const DType total = total_dtype(x->dtype());
+  if (const int64_t vector = pack_of(x->dtype()); has_columns(r, vector)) {
+    // Few rows are joined by work-items that are many beside one another.
+    constexpr int64_t kRowsAtOnce = 1024;
+    constexpr int64_t kFewColumns = 4096;
+    constexpr int64_t kLanes = 8;
+    if (r.length <= kRowsAtOnce && r.outputs <= kFewColumns) {
+      const Columns columns(r.length, r.outputs, 1, 1, kLanes);
+      launch_columns(reducer, x, columns, 1, to, total, reducer.finish, number);
+      return to;
+    }
+    const Columns columns(r.length, r.outputs, vector, kColumnGroups);
+    if (columns.chunks == 1) {
+      launch_columns(reducer, x, columns, vector, to, total, reducer.finish, number);
+      return to;
+    }
+    const H parts = empty(Shape{columns.chunks, r.outputs}, total, x->device());
+    launch_columns(reducer, x, columns, vector, parts, total, "a", number);
+    const Reducer rest{reducer.first, "x", reducer.joined, reducer.finish};
+    const Columns joined(columns.chunks, r.outputs, 1, 1, kLanes);
+    launch_columns(rest, parts, joined, 1, to, total, reducer.finish, number);
+    return to;
+  }
   // Where neighbours among the rows are neighbours in memory, work-items side by side read side by
   // side.
   const bool side_by_side = r.outer_step[r.outer_rank - 1] == 1 && r.outputs >= kFewOutputs;
