@@ -160,11 +160,12 @@ struct Gpu : Types, NnRows<Gpu> {
   // exp(-x x / 2) / sqrt(2 pi) is the slope of the share of x that GELU keeps, 1 - tail for x > 0.
   // The tail's polynomial (Abramowitz and Stegun 7.1.26) is right to 1e-4 of it: enough for
   // bfloat16 alone.
-#define KILN_GPU_GELU_TAIL(x)                                                                    \
-  "A z = fabs(" x                                                                                \
-  ") * (A)0.70710678118654752440; A bell = exp(-z * z); "                                        \
-  "A t = (A)1 / ((A)1 + (A)0.3275911 * z); A tail = (A)0.5 * bell * t * ((A)0.254829592 + "      \
-  "t * ((A)-0.284496736 + t * ((A)1.421413741 + t * ((A)-1.453152027 + t * (A)1.061405429)))); " \
+#define KILN_GPU_GELU_TAIL(x)                                                 \
+  "A z = fabs(" x                                                             \
+  ") * (A)0.70710678118654752440; A bell = exp(-z * z); "                     \
+  "A t = NEAR_RECIPROCAL(fma((A)0.3275911, z, (A)1)); "                       \
+  "A tail = (A)0.5 * bell * t * fma(t, fma(t, fma(t, fma(t, (A)1.061405429, " \
+  "(A)-1.453152027), (A)1.421413741), (A)-0.284496736), (A)0.254829592); "    \
   "A share = " x " < (A)0 ? tail : (A)1 - tail; "
   static H float_gelu_backward(T g, T x, bool approximate) {
     if (approximate) {
