@@ -47,7 +47,7 @@ std::vector<double> values_or(const HostHandle* x, int64_t count, double otherwi
 
 // Rows back in the layout of the tensor that they were read from.
 HostHandle restored(const Rows<double>& rows, const HostHandle& like) {
-  const HostHandle out = host::empty(like->shape(), like->dtype(), like->device());
+  HostHandle out = host::empty(like->shape(), like->dtype(), like->device());
   reference::write(host::permute(out, rows.order), rows.values);
   return out;
 }
