@@ -199,9 +199,8 @@ cpu::Three CpuOps::float_batch_norm_inference_backward(Arg<HostHandle> g, Arg<Ho
   if (cpu::is_half(dtype)) {
     const cpu::OptionalOperand w(weight, cpu::widened);
     const DType sums = mean->dtype();
-    auto [dx, dw, db] =
-        float_batch_norm_inference_backward(cpu::widened(g), cpu::widened(x), cpu::widened(mean),
-                                            cpu::widened(var), w.get(), eps);
+    auto [dx, dw, db] = float_batch_norm_inference_backward(
+        cpu::widened(g), cpu::widened(x), cpu::widened(mean), cpu::widened(var), w.get(), eps);
     return {cpu::narrowed(std::move(dx), dtype), cpu::narrowed(std::move(dw), sums),
             cpu::narrowed(std::move(db), sums)};
   }
