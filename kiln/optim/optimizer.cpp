@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "kiln/core/cached_vector.h"
+#include "kiln/core/dim_order.h"
 #include "kiln/core/error.h"
 #include "kiln/graph/capture.h"
 #include "kiln/optim/ruled_optimizer.h"
@@ -78,21 +79,8 @@ std::optional<Shape> state_shape(const StateInfo& info, const Shape& parameter) 
 Tensor new_slot(const StateInfo& info, const Tensor& param, const Shape& shape) {
   const TensorOptions options{.dtype = state_dtype(info, param.dtype()), .device = param.device()};
   if (!(shape == param.shape()) || param.is_contiguous()) return full(shape, info.initial, options);
-  // In the order of the parameter's strides.
-  const Strides strides = param.stride();
-  Dims order;
-  for (int d = 0; d < shape.rank(); ++d) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return strides[static_cast<int>(a)] > strides[static_cast<int>(b)];
-  });
-  Shape ordered;
-  Dims back = order;
-  for (int i = 0; i < shape.rank(); ++i) {
-    const auto d = static_cast<int>(order[i]);
-    ordered.push_back(shape[d]);
-    back[d] = i;
-  }
-  return full(ordered, info.initial, options).permute(back);
+  const Dims order = by_stride(param.stride());
+  return full(permuted(shape, order), info.initial, options).permute(inverse(order));
 }
 
 // ---- Groups

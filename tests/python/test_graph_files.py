@@ -365,3 +365,19 @@ def test_places_of_a_pool_that_leave_the_plane(tmp_path):
     for bad in (16, 1 << 62):
         with pytest.raises(kiln.errors.IndexError, match="max_pool2d: index out of range"):
             graph(x, kiln.tensor([[[[0, 2], [8, bad]]]]))
+
+
+@pytest.mark.parametrize("dtype", [kiln.float16, kiln.bfloat16])
+def test_a_batch_norm_of_16_bits_with_parameters_of_32(dtype, tmp_path):
+    weight, bias = (kiln.randn(3, requires_grad=True) for _ in range(2))
+
+    def step(x):
+        with kiln.enable_grad():
+            y = F.batch_norm(x, None, None, weight, bias, True)
+            return (y, *kiln.autograd.grad(y.float().square().sum(), [weight, bias]))
+
+    x = kiln.randn(4, 3, 5).to(dtype)
+    graph = through_file(step, (x,), tmp_path / "norm.kiln")
+    results = graph(x)
+    assert [r.dtype for r in results] == [dtype, kiln.float32, kiln.float32]
+    assert all(kiln.equal(a, b) for a, b in zip(results, step(x), strict=True))

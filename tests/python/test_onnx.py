@@ -198,3 +198,17 @@ def test_what_has_no_translation_names_the_row(tmp_path):
     with pytest.raises(kiln.errors.NotImplementedError, match="places of a max pool"):
         kiln.onnx.export(nn.MaxPool2d(2, return_indices=True), kiln.ones(1, 1, 4, 4), path)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("affine", [False, True])
+def test_batch_norm_of_half_floats_with_parameters_of_single_ones(training, affine, tmp_path):
+    norm = nn.BatchNorm2d(3, affine=affine, track_running_stats=not training).train(training)
+    if not training:
+        norm.running_mean.normal_()
+        norm.running_var.uniform_(0.5, 2.0)
+    if affine:
+        nn.init.normal_(norm.weight)
+        nn.init.normal_(norm.bias)
+    x = kiln.randn(4, 3, 5, 6).half()
+    check(lambda x: norm(x), (x,), tmp_path / "norm.onnx", rtol=2e-3, atol=2e-3)

@@ -456,3 +456,24 @@ def test_threads_that_step_and_look():
     stop.set()
     thread.join()
     assert seen and optimizer.state[params[0]]["step"].item() == 1
+
+
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "RMSprop"])
+def test_state_lies_in_memory_as_its_parameter(name):
+    """And the steps are those of a row-major parameter."""
+    options = {"momentum": 0.9} if name in ("SGD", "RMSprop") else {}
+    start = kiln.randn(4, 3, 5, 2)
+    grads = [kiln.randn(4, 3, 5, 2) for _ in range(3)]
+    plain = kiln.nn.Parameter(start.clone())
+    last = kiln.nn.Parameter(start.contiguous(memory_format=kiln.channels_last))
+    for p in (plain, last):
+        optimizer = getattr(kiln.optim, name)([p], lr=0.1, **options)
+        for g in grads:
+            p.grad = g.clone()
+            optimizer.step()
+        state = [t for t in optimizer.state[p].values() if isinstance(t, kiln.Tensor) and t.dim() == 4]
+        assert state
+        assert all(t.stride() == p.stride() for t in state)
+    assert last.is_contiguous(memory_format=kiln.channels_last)
+    np.testing.assert_allclose(last.detach().numpy(), plain.detach().numpy(), rtol=1e-6, atol=1e-6)
+

@@ -127,30 +127,29 @@ Pair channel_statistics(const H& x, const Lay& lay) {
   return {mean, variance};
 }
 
-// The sums over each channel of g u and of g. g and x are packed.
-Pair channel_sums(const H& g, const H& x, const Lay& lay, const H& mean, const H& var, double eps) {
-  const DType total = total_of(x->dtype());
-  const Shape shape{lay.channels};
-  if (!lay.columns || lay.channels == 0 || lay.count == 0) {
+// What a gradient is computed from: packed as x lies, and of the dtype that sums have.
+struct Backward {
+  Backward(const H& g_, const H& x_, const H& mean_, const H& var_)
+      : lay(x_),
+        x(packed(x_, lay.last)),
+        g(operand(g_, x->dtype(), lay.last)),
+        mean(operand(mean_, total_of(x->dtype()))),
+        var(operand(var_, total_of(x->dtype()))) {}
+
+  // The sums over each channel of g u and of g. Channels that lie last are those of a matrix.
+  Pair sums(double eps) const {
+    const int64_t space = lay.columns ? 1 : space_of(x->shape());
     const Channels channels{
-        .n = x->shape()[0], .channels = lay.channels, .space = space_of(x->shape())};
-    return channel_grads(g, x, mean, var, channels, shape, eps, true, total);
+        .n = lay.count / positive(space), .channels = lay.channels, .space = space};
+    return channel_grads(g, x, mean, var, channels, Shape{lay.channels}, eps, true, mean->dtype());
   }
-  const HeldRow held = packs_of(x, lay);
-  const Columns columns(lay.count, lay.channels, held.vector, kColumnGroups);
-  const Shape parts{columns.chunks, lay.channels};
-  const H by_unit = empty(parts, total, x->device());
-  const H plain = empty(parts, total, x->device());
-  const ScalarArgument small(x->dtype(), eps);
-  launch_norm({"norm_columns_sums", x->dtype(), total, "columns"}, x,
-              {.wide = is_wide(x), .held = held}, columns.extent(), true,
-              {columns.argument(), memory_of(by_unit), memory_of(plain), memory_of(g), memory_of(x),
-               memory_of(mean), memory_of(var), small.argument()});
-  const auto joined = [&](const H& each) {
-    return reduce({"0", "x", "a + b"}, each, Dims{0}, false, total);
-  };
-  return {joined(by_unit), joined(plain)};
-}
+
+  Lay lay;
+  H x;
+  H g;
+  H mean;
+  H var;
+};
 
 }  // namespace
 
@@ -166,17 +165,12 @@ Triple batch_norm(const H& x_, const H* weight, const H* bias, double eps) {
 
 Triple batch_norm_backward(const H& g_, const H& x_, const H* weight, const H& mean_, const H& var_,
                            double eps) {
-  const Lay lay(x_);
-  const H x = packed(x_, lay.last);
-  const H g = operand(g_, x->dtype(), lay.last);
-  const DType total = total_of(x->dtype());
-  const H mean = operand(mean_, total);
-  const H var = operand(var_, total);
-  auto [along, plain] = channel_sums(g, x, lay, mean, var, eps);
-  const Sums sums{g, along, plain};
-  return {
-      apply_statistics(x, lay, mean, var, operand_or_none(weight, total), H(), eps, true, &sums),
-      operand(along, mean_->dtype()), operand(plain, mean_->dtype())};
+  const Backward b(g_, x_, mean_, var_);
+  auto [along, plain] = b.sums(eps);
+  const Sums sums{b.g, along, plain};
+  const H scale = operand_or_none(weight, b.mean->dtype());
+  return {apply_statistics(b.x, b.lay, b.mean, b.var, scale, H(), eps, true, &sums),
+          operand(along, mean_->dtype()), operand(plain, mean_->dtype())};
 }
 
 H batch_norm_inference(const H& x_, const H& mean, const H& var, const H* weight, const H* bias,
@@ -189,14 +183,10 @@ H batch_norm_inference(const H& x_, const H& mean, const H& var, const H* weight
 
 Triple batch_norm_inference_backward(const H& g_, const H& x_, const H& mean_, const H& var_,
                                      const H* weight, double eps) {
-  const Lay lay(x_);
-  const H x = packed(x_, lay.last);
-  const H g = operand(g_, x->dtype(), lay.last);
-  const DType total = total_of(x->dtype());
-  const H mean = operand(mean_, total);
-  const H var = operand(var_, total);
-  auto [along, plain] = channel_sums(g, x, lay, mean, var, eps);
-  return {apply_statistics(g, lay, mean, var, operand_or_none(weight, total), H(), eps, true),
+  const Backward b(g_, x_, mean_, var_);
+  auto [along, plain] = b.sums(eps);
+  const H scale = operand_or_none(weight, b.mean->dtype());
+  return {apply_statistics(b.g, b.lay, b.mean, b.var, scale, H(), eps, true),
           operand(along, mean_->dtype()), operand(plain, mean_->dtype())};
 }
 

@@ -9,34 +9,9 @@ namespace kiln::gpu {
 
 namespace {
 
-H with_strides(const Shape& shape, DType dtype, Device device, const Strides& strides) {
-  GpuDevice& gpu = GpuDevice::of(device);
-  if (dtype == DType::f64 && !gpu.properties().has_f64) {
-    throw_error<DTypeError>(gpu.runtime_name(), ": ", gpu.properties().name,
-                            " computes no float64; expected float32, float16 or bfloat16");
-  }
-  // An expanded operand can ask for a result of any size: a product that wraps must not look small.
-  size_t bytes = size_of(dtype);
-  bool too_large = false;
-  for (int64_t size : shape) {
-    too_large = __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || too_large;
-  }
-  if (too_large && !shape.contains(0)) bytes = std::numeric_limits<size_t>::max();
-  return make_handle<GpuTensor>(shape, dtype, device, strides, 0, gpu.allocate(bytes));
-}
-
-}  // namespace
-
-H empty(const Shape& shape, DType dtype, Device device) {
-  return with_strides(shape, dtype, device, contiguous_strides(shape));
-}
-H empty(const Shape& shape, DType dtype, Device device, bool last) {
-  return with_strides(shape, dtype, device,
-                      last ? channels_last_strides(shape) : contiguous_strides(shape));
-}
-
-Strides channels_last_strides(const Shape& shape) {
+Strides strides_of(const Shape& shape, bool last) {
   Strides strides = contiguous_strides(shape);
+  if (!last) return strides;
   int64_t step = shape[1];
   strides[1] = 1;
   for (int d = shape.rank() - 1; d > 1; --d) {
@@ -46,8 +21,6 @@ Strides channels_last_strides(const Shape& shape) {
   strides[0] = step;
   return strides;
 }
-
-namespace {
 
 bool lies_channels_last(const GpuTensor& x) {
   const Shape& shape = x.shape();
@@ -63,6 +36,23 @@ bool lies_channels_last(const GpuTensor& x) {
 }
 
 }  // namespace
+
+H empty(const Shape& shape, DType dtype, Device device, bool last) {
+  GpuDevice& gpu = GpuDevice::of(device);
+  if (dtype == DType::f64 && !gpu.properties().has_f64) {
+    throw_error<DTypeError>(gpu.runtime_name(), ": ", gpu.properties().name,
+                            " computes no float64; expected float32, float16 or bfloat16");
+  }
+  // An expanded operand can ask for a result of any size: a product that wraps must not look small.
+  size_t bytes = size_of(dtype);
+  bool too_large = false;
+  for (int64_t size : shape) {
+    too_large = __builtin_mul_overflow(bytes, static_cast<size_t>(size), &bytes) || too_large;
+  }
+  if (too_large && !shape.contains(0)) bytes = std::numeric_limits<size_t>::max();
+  return make_handle<GpuTensor>(shape, dtype, device, strides_of(shape, last), 0,
+                                gpu.allocate(bytes));
+}
 
 bool is_channels_last(const GpuTensor& x) {
   const int rank = x.shape().rank();
@@ -94,17 +84,10 @@ H contiguous(const H& x) {
   return out;
 }
 
-H packed(const H& x) {
-  if (x->is_contiguous() && x->offset() == 0) return x;
-  H out = empty(x->shape(), x->dtype(), x->device());
-  copy_elements(out, x);
-  return out;
-}
-
 H packed(const H& x, bool last) {
-  if (!last) return packed(x);
-  if (x->offset() == 0 && lies_channels_last(*x)) return x;
-  H out = empty(x->shape(), x->dtype(), x->device(), true);
+  const bool is_packed = last ? lies_channels_last(*x) : x->is_contiguous();
+  if (is_packed && x->offset() == 0) return x;
+  H out = empty(x->shape(), x->dtype(), x->device(), last);
   copy_elements(out, x);
   return out;
 }

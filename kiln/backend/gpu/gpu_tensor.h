@@ -58,25 +58,23 @@ class GpuQuantized final : public TensorBase {
 };
 using Q = Handle<GpuQuantized>;
 
-// Fresh row-major memory. Throws DTypeError for f64 on a device that has none.
-H empty(const Shape& shape, DType dtype, Device device);
+// Fresh memory, row-major or channels last. Throws DTypeError for f64 on a device that has none.
+H empty(const Shape& shape, DType dtype, Device device, bool last = false);
 H from_data(const TensorData& data, Device device);
 // Waits for the device.
 TensorData into_data(const H& x);
 H contiguous(const H& x);
-// Row-major from the beginning of its memory on.
-H packed(const H& x);
+// In that order from the beginning of its memory on; a copy where it is not.
+H packed(const H& x, bool last = false);
 
 // Note [Channels last]: images [N, C, ..] of 4 or 5 dims may lie in memory as [N, .., C].
 // Elementwise ops, convolutions, batch normalization and pools then give such results too; all else
 // gives row-major ones. A tensor that lies in both ways (one channel, or planes of one element)
 // counts as row-major.
 bool is_channels_last(const GpuTensor& x);
-Strides channels_last_strides(const Shape& shape);
-// Fresh memory, row-major or channels last.
-H empty(const Shape& shape, DType dtype, Device device, bool last);
-// In that order from the beginning of its memory on.
-H packed(const H& x, bool last);
+
+// For a kernel: the beginning of x's memory.
+inline Argument memory_of(const H& x) { return Argument::memory(x->storage()->memory()); }
 void assign(const H& x, const H& value);
 
 }  // namespace kiln::gpu

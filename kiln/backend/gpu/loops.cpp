@@ -1,13 +1,12 @@
 #include "kiln/backend/gpu/loops.h"
 
-#include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
 #include "kiln/backend/window_math.h"
 #include "kiln/core/convert.h"
+#include "kiln/core/dim_order.h"
 #include "kiln/core/error.h"
 
 namespace kiln::gpu {
@@ -25,9 +24,7 @@ MapArgument Loop::argument(bool as_written) const {
   std::array<int, kMaxRank> order;
   std::iota(order.begin(), order.end(), 0);
   if (as_written && !kiln::is_contiguous(shape, strides[0])) {
-    std::stable_sort(order.begin(), order.begin() + shape.rank(), [&](int a, int b) {
-      return std::abs(strides[0][a]) > std::abs(strides[0][b]);
-    });
+    sort_by_stride(order.data(), shape.rank(), strides[0]);
   }
   m.n = shape.numel();
   m.rank = 0;

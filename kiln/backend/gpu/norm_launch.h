@@ -15,7 +15,6 @@ struct NormFlags {
   bool weight = false;
   bool bias = false;
   bool variance = false;
-  bool columns = false;
   bool backward = false;
   bool wide = false;
   bool whole = false;
@@ -37,17 +36,16 @@ inline void launch_norm(const NormKernel& norm, const H& x, const NormFlags& f, 
            define("OUT", dialect_name(norm.out)) + define("STAT", dialect_name(norm.stat)) +
            define("SCALAR", scalar_type(x->dtype())) + arithmetic(x->dtype()) +
            (f.weight ? define("HAS_WEIGHT", "1") : "") + (f.bias ? define("HAS_BIAS", "1") : "") +
-           (f.variance ? define("VARIANCE", "1") : "") + (f.columns ? define("COLUMNS", "1") : "") +
+           (f.variance ? define("VARIANCE", "1") : "") +
            (f.backward ? define("BACKWARD", "1") : "") + (f.whole ? define("WHOLE", "1") : "") +
            (f.by_row ? define("BY_ROW", "1") : "") + f.held.defines();
   };
-  const Kernel kernel{
-      .file = norm.file,
-      .choice =
-          choice(x->dtype(), norm.out, norm.stat, f.weight * 2 + f.bias, f.variance * 2 + f.columns,
-                 f.backward * 4 + f.whole * 2 + f.by_row, f.wide, f.held.packs, f.held.vector),
-      .libraries = {norm.library},
-      .defines = defines};
+  const Kernel kernel{.file = norm.file,
+                      .choice = choice(x->dtype(), norm.out, norm.stat, f.weight * 2 + f.bias,
+                                       f.variance, f.backward * 4 + f.whole * 2 + f.by_row, f.wide,
+                                       f.held.packs, f.held.vector),
+                      .libraries = {norm.library},
+                      .defines = defines};
   if (groups) {
     x->gpu().launch_groups(kernel, items, {kGroup, 1, 1}, arguments);
   } else {
@@ -56,7 +54,6 @@ inline void launch_norm(const NormKernel& norm, const H& x, const NormFlags& f, 
 }
 
 inline bool is_wide(const H& x) { return x->numel() >= (int64_t{1} << 31); }
-inline Argument memory_of(const H& x) { return Argument::memory(x->storage()->memory()); }
 // In x's dtype and order (of images: `last` or row-major); a copy where it needs one.
 inline H operand(const H& x, DType dtype, bool last = false) {
   return packed(x->dtype() == dtype ? x : map("y = (ACC(OUT))x0;", dtype, {T(x)}), last);
@@ -97,8 +94,8 @@ struct Channels {
   int64_t chunk = 1;
   int64_t chunks = 1;
 };
-// The sums over each channel of g u and of g, in `shape` and of dtype `result`. Means and spreads
-// (with `variance` variances) are of one dtype.
+// The sums over each channel of g u and of g, in `shape` and of dtype `result`. g and x are packed,
+// means and spreads (with `variance` variances) of one dtype.
 Pair channel_grads(const H& g, const H& x, const H& mean, const H& spread, Channels s,
                    const Shape& shape, double eps, bool variance, DType result);
 

@@ -78,54 +78,49 @@ H rows_backward(const H& g_, const H& x_, const Rows& rows, int64_t count, const
 
 }  // namespace
 
-Pair channel_grads(const H& g_, const H& x_, const H& mean, const H& spread, Channels s,
+Pair channel_grads(const H& g, const H& x, const H& mean, const H& spread, Channels s,
                    const Shape& shape, double eps, bool variance, DType result) {
-  const DType dtype = x_->dtype();
+  const DType dtype = x->dtype();
   if (s.channels == 0 || s.n * s.space == 0) {
-    H zeros = empty(shape, result, x_->device());
+    H zeros = empty(shape, result, x->device());
     fill_into(zeros, 0.0);
     return {zeros, zeros};
   }
-  const H g = operand(g_, dtype);
-  const H x = packed(x_);
-  const bool columns = s.space == 1;
-  if (const HeldRow packs = by_packs(x, s.channels);
-      columns && packs.vector > 1 && s.stat_step == 1 && s.per_stat == s.channels && !variance) {
-    const DType total = total_of(dtype);
-    const Columns laid(s.n, s.channels, packs.vector, kColumnGroups);
-    const Shape parts{laid.chunks, s.channels};
-    const H by_unit = empty(parts, total, x->device());
-    const H plain = empty(parts, total, x->device());
-    const ScalarArgument small(dtype, eps);
-    launch_norm({"norm_columns_sums", dtype, mean->dtype(), "columns"}, x,
-                {.wide = is_wide(x), .by_row = true, .held = packs}, laid.extent(), true,
-                {laid.argument(), memory_of(by_unit), memory_of(plain), memory_of(g), memory_of(x),
-                 memory_of(mean), memory_of(spread), small.argument()});
-    const auto joined = [&](const H& each) {
-      const H sum = reduce({"0", "x", "a + b"}, each, Dims{0}, false, result);
-      return view(sum, shape, contiguous_strides(shape), 0);
-    };
-    return {joined(by_unit), joined(plain)};
-  }
-  constexpr int64_t kChunk = 128;
-  const HeldRow held = by_packs(x, s.space);  // of no use to columns
-  s.chunk = columns ? kChunk : samples_of(s.n, s.space);
-  s.chunks = (s.n + s.chunk - 1) / s.chunk;
-  const DType out = s.chunks == 1 ? result : total_of(dtype);
-  const Shape parts = s.chunks == 1 ? shape : Shape{s.chunks, s.channels};
-  const H by_unit = empty(parts, out, x->device());
-  const H plain = empty(parts, out, x->device());
   const ScalarArgument small(dtype, eps);
-  launch_norm({"norm_channels", out, mean->dtype()}, x,
-              {.variance = variance, .columns = columns, .wide = is_wide(x), .held = held},
-              {static_cast<size_t>(s.channels * s.chunks), 1, 1}, !columns,
-              {Argument::bytes(s), memory_of(by_unit), memory_of(plain), memory_of(g), memory_of(x),
-               memory_of(mean), memory_of(spread), small.argument()});
-  if (s.chunks == 1) return {by_unit, plain};
+  const auto sums = [&](int64_t chunks) {
+    return empty(Shape{chunks, s.channels}, total_of(dtype), x->device());
+  };
   const auto joined = [&](const H& each) {
     const H sum = reduce({"0", "x", "a + b"}, each, Dims{0}, false, result);
     return view(sum, shape, contiguous_strides(shape), 0);
   };
+  if (s.space == 1) {
+    // Channels of a pack share a row's statistics.
+    const bool by_row = !variance;
+    HeldRow held = by_packs(x, s.channels);
+    if (by_row && s.per_stat % held.vector != 0) held.vector = 1;
+    const Columns columns(s.n, s.channels, held.vector, kColumnGroups);
+    const H by_unit = sums(columns.chunks);
+    const H plain = sums(columns.chunks);
+    launch_norm({"norm_columns_sums", dtype, mean->dtype(), "columns"}, x,
+                {.wide = is_wide(x), .by_row = by_row, .held = held}, columns.extent(), true,
+                {columns.argument(), memory_of(by_unit), memory_of(plain), memory_of(g),
+                 memory_of(x), memory_of(mean), memory_of(spread), Argument::bytes(s.stat_step),
+                 Argument::bytes(s.per_stat), small.argument()});
+    return {joined(by_unit), joined(plain)};
+  }
+  s.chunk = samples_of(s.n, s.space);
+  s.chunks = (s.n + s.chunk - 1) / s.chunk;
+  const bool whole = s.chunks == 1;
+  const DType out = whole ? result : total_of(dtype);
+  const H by_unit = whole ? empty(shape, out, x->device()) : sums(s.chunks);
+  const H plain = whole ? empty(shape, out, x->device()) : sums(s.chunks);
+  launch_norm({"norm_channels", out, mean->dtype()}, x,
+              {.variance = variance, .wide = is_wide(x), .held = by_packs(x, s.space)},
+              {static_cast<size_t>(s.channels * s.chunks), 1, 1}, true,
+              {Argument::bytes(s), memory_of(by_unit), memory_of(plain), memory_of(g), memory_of(x),
+               memory_of(mean), memory_of(spread), small.argument()});
+  if (whole) return {by_unit, plain};
   return {joined(by_unit), joined(plain)};
 }
 
@@ -152,8 +147,9 @@ Triple layer_norm_backward(const H& g, const H& x, const H* weight, const H& mea
   const Channels channels{
       .n = count, .channels = length, .stat_step = 1, .per_stat = positive(length)};
   const DType dtype = x->dtype();
-  auto [weight_grad, bias_grad] = channel_grads(g, x, operand(mean, dtype), operand(rstd, dtype),
-                                                channels, normalized, 0.0, false, dtype);
+  auto [weight_grad, bias_grad] =
+      channel_grads(operand(g, dtype), packed(x), operand(mean, dtype), operand(rstd, dtype),
+                    channels, normalized, 0.0, false, dtype);
   return {x_grad, weight_grad, bias_grad};
 }
 
@@ -176,8 +172,9 @@ Triple group_norm_backward(const H& g, const H& x, const H* weight, const H& mea
                           .stat_step = groups,
                           .per_stat = positive(shape[1] / groups)};
   const DType dtype = x->dtype();
-  auto [weight_grad, bias_grad] = channel_grads(g, x, operand(mean, dtype), operand(rstd, dtype),
-                                                channels, Shape{shape[1]}, 0.0, false, dtype);
+  auto [weight_grad, bias_grad] =
+      channel_grads(operand(g, dtype), packed(x), operand(mean, dtype), operand(rstd, dtype),
+                    channels, Shape{shape[1]}, 0.0, false, dtype);
   return {x_grad, weight_grad, bias_grad};
 }
 

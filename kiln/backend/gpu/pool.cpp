@@ -58,8 +58,6 @@ Windows windows_of(const Shape& x, const PoolOptions& o, IntPair dilation) {
 
 enum PoolOp { kLargest, kMean, kMeanBackward, kLargestBackward };
 
-Argument memory_of(const H& x) { return Argument::memory(x->storage()->memory()); }
-
 // All lie alike: `last`, or row-major.
 void launch_pool(PoolOp op, const Windows& w, bool last, const H& to,
                  std::initializer_list<H> rest) {

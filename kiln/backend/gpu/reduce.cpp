@@ -161,14 +161,17 @@ H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DTy
   ReductionArgument r = reduction_of(x, dims);
   const DType total = total_dtype(x->dtype());
   if (const int64_t vector = pack_of(x->dtype()); has_columns(r, vector)) {
-    // Few rows are joined by work-items that are many beside one another.
+    // Few rows: work-items that are many beside one another join them at once.
     constexpr int64_t kRowsAtOnce = 1024;
     constexpr int64_t kFewColumns = 4096;
-    constexpr int64_t kLanes = 8;
-    if (r.length <= kRowsAtOnce && r.outputs <= kFewColumns) {
-      const Columns columns(r.length, r.outputs, 1, 1, kLanes);
-      launch_columns(reducer, x, columns, 1, to, total, reducer.finish, number);
+    const auto join_at_once = [&](const Reducer& each, const H& rows, int64_t count) {
+      constexpr int64_t kLanes = 8;
+      const Columns columns(count, r.outputs, 1, 1, kLanes);
+      launch_columns(each, rows, columns, 1, to, total, reducer.finish, number);
       return to;
+    };
+    if (r.length <= kRowsAtOnce && r.outputs <= kFewColumns) {
+      return join_at_once(reducer, x, r.length);
     }
     const Columns columns(r.length, r.outputs, vector, kColumnGroups);
     if (columns.chunks == 1) {
@@ -177,10 +180,8 @@ H reduce(const Reducer& reducer, const H& x, const Dims& dims, bool keepdim, DTy
     }
     const H parts = empty(Shape{columns.chunks, r.outputs}, total, x->device());
     launch_columns(reducer, x, columns, vector, parts, total, "a", number);
-    const Reducer rest{reducer.first, "x", reducer.joined, reducer.finish};
-    const Columns joined(columns.chunks, r.outputs, 1, 1, kLanes);
-    launch_columns(rest, parts, joined, 1, to, total, reducer.finish, number);
-    return to;
+    return join_at_once({reducer.first, "x", reducer.joined, reducer.finish}, parts,
+                        columns.chunks);
   }
   // Where neighbours among the rows are neighbours in memory, work-items side by side read side by
   // side.

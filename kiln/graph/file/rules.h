@@ -41,7 +41,8 @@ class RowCheck {
   void require_dims(size_t tensor, size_t argument) const;  // distinct dims
   void require_same_dtype(size_t a, size_t b) const;
   void require_shape(size_t tensor, const Shape& shape, const char* what) const;
-  // An optional operand of the first one's dtype.
+  // An optional operand of the first one's dtype; or, if it `may_be_wide`, of f32 beside 16-bit
+  // floats.
   void require_optional(size_t tensor, const Shape& shape, const char* what,
                         bool may_be_wide = false) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/backend/dispatch/views.h"
+#include "kiln/core/dim_order.h"
 #include "kiln/graph/capture.h"
 #include "kiln/tensor/autograd/formula.h"
 #include "kiln/tensor/autograd/grad_mode.h"
@@ -12,26 +13,6 @@
 namespace kiln::detail {
 
 namespace {
-
-// The dims by falling stride. Those of size 1 stand anywhere.
-Dims by_stride(const Strides& strides) {
-  Dims order = all_dims(strides.rank());
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
-  return order;
-}
-
-Shape permuted(const Shape& x, const Dims& order) {
-  Shape out;
-  for (const int64_t d : order) out.push_back(x[d]);
-  return out;
-}
-
-Dims inverse(const Dims& order) {
-  Dims out = order;
-  for (int i = 0; i < order.rank(); ++i) out[order[i]] = i;
-  return out;
-}
 
 // Whether two indices may lead to one element: not when each stride leaps over all that the smaller
 // ones reach.

@@ -5,9 +5,9 @@
 #include "kiln/backend/cpu/copy/copy_kernels.h"
 #include "kiln/backend/cpu/copy/items.h"
 #include "kiln/backend/cpu/cpu.h"
-#include "kiln/backend/cpu/dim_order.h"
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/elementwise/convert_kernels.h"
+#include "kiln/core/dim_order.h"
 
 namespace kiln {
 namespace cpu {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "kiln/backend/cpu/cpu.h"
-#include "kiln/backend/cpu/dim_order.h"
 #include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/reduce/reduce_kernels.h"
+#include "kiln/core/dim_order.h"
 
 namespace kiln::cpu {
 
