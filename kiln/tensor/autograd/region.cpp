@@ -140,7 +140,7 @@ Tensor Region::clear(const Tensor& x) const {
   const Value& value = value_in(x);
   Value rows{value_in(in_rows(x.detach()).clone()).inner};
   clear_in_place(rows);
-  const Tensor out = out_of_rows(wrap(std::move(rows)));
+  Tensor out = out_of_rows(wrap(std::move(rows)));
   if (!is_tracked(value)) return out;
   auto formula = [r = self()](Pass& p) { p.give(0, value_in(r->clear(wrap(p.take())))); };
   return wrap(recorded("clear_region", value_in(out).inner, std::move(formula), value));
@@ -159,7 +159,7 @@ Tensor Region::spread(const Tensor& part) const {
   const Value rows =
       value_in(zeros(order_.empty() ? base_shape_ : permuted(base_shape_, order_), like));
   Dispatch::float_assign(view_of(rows), value.inner);
-  const Tensor out = out_of_rows(wrap(rows));
+  Tensor out = out_of_rows(wrap(rows));
   if (!is_tracked(value)) return out;
   auto formula = [r = self()](Pass& p) { p.give(0, value_in(r->take(wrap(p.take())))); };
   return wrap(recorded("spread_region", value_in(out).inner, std::move(formula), value));
