@@ -22,6 +22,12 @@ namespace kiln::fake_cuda {
   std::abort();
 }
 
+#ifdef __aarch64__
+using Half = __fp16;  // GCC 12 has no _Float16 in C++ there
+#else
+using Half = _Float16;
+#endif
+
 // cudaDataType and cudnnDataType_t, as one.
 enum class Real : uint8_t { f32, f64, f16, bf16 };
 inline size_t size_of(Real type) { return type == Real::f64 ? 8 : type == Real::f32 ? 4 : 2; }
@@ -33,7 +39,7 @@ inline double load(const void* data, int64_t i, Real type) {
     case Real::f64:
       return static_cast<const double*>(data)[i];
     case Real::f16:
-      return static_cast<double>(static_cast<const _Float16*>(data)[i]);
+      return static_cast<double>(static_cast<const Half*>(data)[i]);
     default: {
       const uint32_t bits = static_cast<uint32_t>(static_cast<const uint16_t*>(data)[i]) << 16;
       float value = 0;
@@ -51,7 +57,7 @@ inline void store(void* data, int64_t i, Real type, double value) {
       static_cast<double*>(data)[i] = value;
       break;
     case Real::f16:
-      static_cast<_Float16*>(data)[i] = static_cast<_Float16>(static_cast<float>(value));
+      static_cast<Half*>(data)[i] = static_cast<Half>(static_cast<float>(value));
       break;
     default: {
       const auto narrow = static_cast<float>(value);
