@@ -140,13 +140,13 @@ void add_streaming(const float* x, const float* y, float* z, int64_t n) {
 
 // How often a peak is measured: often enough to meet an undisturbed moment, but not for minutes on
 // a machine that has none.
-struct Effort {
+struct PeakEffort {
   int repeats;
   double seconds;
 };
 
 // The largest value of f().
-double best_of(const Effort& effort, const std::function<double()>& f) {
+double best_of(const PeakEffort& effort, const std::function<double()>& f) {
   const auto start = Clock::now();
   double best = 0;
   for (int i = 0; i < effort.repeats; ++i) {
@@ -156,7 +156,7 @@ double best_of(const Effort& effort, const std::function<double()>& f) {
   return best;
 }
 
-double multiply_add_rate(const Loops& loops, int threads, const Effort& effort) {
+double multiply_add_rate(const Loops& loops, int threads, const PeakEffort& effort) {
   // A few milliseconds: short enough to fit between two interruptions, long against the clock.
   constexpr int64_t kSteps = 1 << 21;
   std::atomic<float> sink{0};
@@ -181,7 +181,7 @@ Array make_array() {
 }
 
 // The best rate of pass(begin, n), which moves `bytes` for each element of [0, n).
-double bandwidth_of(int threads, const Effort& effort, int64_t n, double bytes,
+double bandwidth_of(int threads, const PeakEffort& effort, int64_t n, double bytes,
                     const std::function<void(int64_t, int64_t)>& pass) {
   const int64_t part = n / threads / 64 * 64;
   // Passes over a small array follow one another within one measurement.
@@ -206,7 +206,7 @@ double Peaks::bandwidth(double bytes) const {
 }
 
 Peaks measure_peaks(int threads, bool quick) {
-  const Effort effort = quick ? Effort{5, 0.1} : Effort{40, 0.5};
+  const PeakEffort effort = quick ? PeakEffort{5, 0.1} : PeakEffort{40, 0.5};
   const Loops loops = widest_loops();
   Peaks peaks;
   peaks.threads = threads;

@@ -27,9 +27,9 @@ constexpr float kPi = 3.14159265f;
 constexpr uint64_t kLabelStream = uint64_t{1} << 63;
 
 // Random numbers of one sample, a function of the seed and the sample's position alone.
-class SampleRandom {
+class DigitRandom {
  public:
-  SampleRandom(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
+  DigitRandom(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
 
   uint32_t bits() {
     if (used_ == 4) {
@@ -61,13 +61,13 @@ class SampleRandom {
 
 // The digits of ten consecutive samples: a permutation, so that the set is balanced.
 int label_of(uint64_t seed, int64_t sample) {
-  SampleRandom random(seed, kLabelStream + static_cast<uint64_t>(sample / 10));
+  DigitRandom random(seed, kLabelStream + static_cast<uint64_t>(sample / 10));
   std::array<int, 10> digits{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
   for (uint32_t i = 9; i > 0; --i) std::swap(digits[i], digits[random.below(i + 1)]);
   return digits[static_cast<size_t>(sample % 10)];
 }
 
-const Style& pick_style(SampleRandom& random, std::span<const Style> styles) {
+const Style& pick_style(DigitRandom& random, std::span<const Style> styles) {
   float total = 0;
   for (const Style& s : styles) total += s.weight;
   float at = random.uniform(0, total);
@@ -82,7 +82,7 @@ const Style& pick_style(SampleRandom& random, std::span<const Style> styles) {
 // applied to the pen's path, where it costs little and leaves the pen round), then an affine map.
 class Warp {
  public:
-  explicit Warp(SampleRandom& random) {
+  explicit Warp(DigitRandom& random) {
     const float amplitude = random.uniform(0.008f, 0.038f);
     for (Wave& w : waves_) {
       const float direction = random.uniform(0, 2 * kPi);
@@ -192,7 +192,7 @@ class Canvas {
   std::array<float, kPixels> pixels_{};
 };
 
-void draw_stroke(Canvas& canvas, SampleRandom& random, const Warp& warp, Stroke stroke,
+void draw_stroke(Canvas& canvas, DigitRandom& random, const Warp& warp, Stroke stroke,
                  float radius) {
   constexpr size_t kMostPoints = 16;
   constexpr float kJitter = 0.016f;  // the unsteady hand
@@ -230,7 +230,7 @@ void draw_stroke(Canvas& canvas, SampleRandom& random, const Warp& warp, Stroke 
   }
 }
 
-void draw_digit(int digit, SampleRandom random, uint8_t* out) {
+void draw_digit(int digit, DigitRandom random, uint8_t* out) {
   const Style& style = pick_style(random, detail::digit_styles(digit));
   const Warp warp(random);
   const float radius = warp.height() * random.uniform(0.038f, 0.085f);
@@ -267,7 +267,7 @@ ImageSet make_digits(int64_t count, uint64_t seed) {
     for (int64_t i = begin; i < end; ++i) {
       const int digit = label_of(seed, i);
       labels[i] = digit;
-      draw_digit(digit, SampleRandom(seed, static_cast<uint64_t>(i)), images + i * kPixels);
+      draw_digit(digit, DigitRandom(seed, static_cast<uint64_t>(i)), images + i * kPixels);
     }
   });
   return set;

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace {
 
-constexpr const char* kLoad = "load_gguf";
+constexpr const char* kLoadGguf = "load_gguf";
 constexpr int kMaxNesting = 4;    // of lists in lists
 constexpr uint32_t kMaxDims = 8;  // GGUF itself has four
 
@@ -34,7 +34,7 @@ class Cursor {
   const InputFile& file() const { return file_; }
 
   [[noreturn]] void fail(const std::string& what) const {
-    throw_error<IoError>(kLoad, ": '", file_.path(), "': ", what);
+    throw_error<IoError>(kLoadGguf, ": '", file_.path(), "': ", what);
   }
   void read(void* out, uint64_t bytes) {
     if (bytes > file_.size() - at_) {
@@ -254,7 +254,7 @@ Tensor read_tensor(const InputFile& file, const Entry& entry, uint64_t begin) {
 }  // namespace
 
 GgufFile load_gguf(const std::string& path, uint64_t max_ratio) {
-  const InputFile file(kLoad, path, max_ratio);
+  const InputFile file(kLoadGguf, path, max_ratio);
   Cursor in(file);
   char magic[4];
   in.read(magic, sizeof magic);

@@ -15,7 +15,7 @@ namespace kiln::io::detail {
 namespace {
 
 constexpr const char* kOp = "save_torch";
-constexpr int kDeepest = 100;  // as the reader has it
+constexpr int kDeepestWritten = 100;  // as the reader has it
 
 // "FloatStorage", or null where PyTorch's files have none.
 const char* storage_name(DType dtype) {
@@ -61,9 +61,9 @@ PickleWriter::PickleWriter(const PickleValue& value) {
 // ---- Storages
 
 void PickleWriter::collect(const PickleValue& value, int depth) {
-  if (depth > kDeepest) {
-    throw_error<ValueError>(kOp, ": the value is nested too deeply; got more than ", kDeepest,
-                            " levels; expected fewer");
+  if (depth > kDeepestWritten) {
+    throw_error<ValueError>(kOp, ": the value is nested too deeply; got more than ",
+                            kDeepestWritten, " levels; expected fewer");
   }
   const auto all = [&](const auto& items) {
     for (const auto& item : items) {

@@ -17,16 +17,16 @@ static_assert(std::endian::native == std::endian::little,
 
 namespace {
 
-constexpr const char* kSave = "save_safetensors";
-constexpr const char* kLoad = "load_safetensors";
+constexpr const char* kSaveSafetensors = "save_safetensors";
+constexpr const char* kLoadSafetensors = "load_safetensors";
 constexpr uint64_t kLengthBytes = 8;
 
 std::string json_string(const std::string& text) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::exception&) {
-    throw_error<ValueError>(kSave, ": a name or metadata text is not UTF-8; got '", printable(text),
-                            "'; expected UTF-8");
+    throw_error<ValueError>(kSaveSafetensors, ": a name or metadata text is not UTF-8; got '",
+                            printable(text), "'; expected UTF-8");
   }
 }
 
@@ -35,22 +35,25 @@ void check_names(const NamedTensors& tensors) {
   names.reserve(tensors.size());
   for (const auto& [name, data] : tensors) {
     if (name.empty()) {
-      throw_error<ValueError>(kSave, ": a tensor has no name; got ''; expected a non-empty name");
+      throw_error<ValueError>(kSaveSafetensors,
+                              ": a tensor has no name; got ''; expected a non-empty name");
     }
     if (name == "__metadata__") {
-      throw_error<ValueError>(kSave, ": got the reserved name '__metadata__'; expected another");
+      throw_error<ValueError>(kSaveSafetensors,
+                              ": got the reserved name '__metadata__'; expected another");
     }
     if (detail::safetensors_name(data.dtype()) == nullptr) {
-      throw_error<DTypeError>(kSave, ": tensor '", printable(name), "' cannot be stored; got ",
-                              data.dtype(), "; expected a dtype that is not quantized");
+      throw_error<DTypeError>(kSaveSafetensors, ": tensor '", printable(name),
+                              "' cannot be stored; got ", data.dtype(),
+                              "; expected a dtype that is not quantized");
     }
     names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   const auto twin = std::adjacent_find(names.begin(), names.end());
   if (twin != names.end()) {
-    throw_error<ValueError>(kSave, ": a name appears twice; got '", printable(std::string(*twin)),
-                            "'; expected distinct names");
+    throw_error<ValueError>(kSaveSafetensors, ": a name appears twice; got '",
+                            printable(std::string(*twin)), "'; expected distinct names");
   }
 }
 
@@ -99,8 +102,9 @@ TensorData allocate(const detail::SafetensorsEntry& entry, const std::string& pa
   try {
     return TensorData(entry.shape, entry.dtype);
   } catch (const ValueError&) {
-    throw_error<IoError>(kLoad, ": '", path, "': no memory for tensor '", printable(entry.name),
-                         "'; got ", entry.end - entry.begin, " bytes; expected fewer");
+    throw_error<IoError>(kLoadSafetensors, ": '", path, "': no memory for tensor '",
+                         printable(entry.name), "'; got ", entry.end - entry.begin,
+                         " bytes; expected fewer");
   }
 }
 
@@ -112,9 +116,9 @@ void detail::fill_safetensors(AtomicFile& file, const NamedTensors& tensors,
   const std::vector<size_t> order = file_order(tensors);
   const std::string json = header_json(tensors, order, metadata);
   if (json.size() > detail::kMaxSafetensorsHeader) {
-    throw_error<ValueError>(kSave, ": the names and metadata are too long; got a header of ",
-                            json.size(), " bytes; expected at most ",
-                            detail::kMaxSafetensorsHeader);
+    throw_error<ValueError>(kSaveSafetensors,
+                            ": the names and metadata are too long; got a header of ", json.size(),
+                            " bytes; expected at most ", detail::kMaxSafetensorsHeader);
   }
   const uint64_t length = json.size();
   file.write(&length, kLengthBytes);
@@ -124,14 +128,14 @@ void detail::fill_safetensors(AtomicFile& file, const NamedTensors& tensors,
 
 void save_safetensors(const std::string& path, const NamedTensors& tensors,
                       const Metadata& metadata) {
-  AtomicFile file(kSave, path);
+  AtomicFile file(kSaveSafetensors, path);
   detail::fill_safetensors(file, tensors, metadata);
   file.commit();
 }
 
-SafetensorsReader::SafetensorsReader(const std::string& path) : file_(kLoad, path) {
+SafetensorsReader::SafetensorsReader(const std::string& path) : file_(kLoadSafetensors, path) {
   const auto malformed = [&](const char* what, uint64_t got, const std::string& expected) {
-    throw_error<IoError>(kLoad, ": '", path, "' is malformed: ", what, "; got ", got,
+    throw_error<IoError>(kLoadSafetensors, ": '", path, "' is malformed: ", what, "; got ", got,
                          " bytes; expected ", expected);
   };
   if (file_.size() < kLengthBytes) {
@@ -193,7 +197,7 @@ TensorData SafetensorsReader::read(std::string_view name) const {
     const auto* bytes = reinterpret_cast<const uint8_t*>(data.data());
     const auto* bad = std::find_if(bytes, bytes + data.bytes(), [](uint8_t b) { return b > 1; });
     if (bad != bytes + data.bytes()) {
-      throw_error<IoError>(kLoad, ": '", file_.path(), "' is malformed: tensor '",
+      throw_error<IoError>(kLoadSafetensors, ": '", file_.path(), "' is malformed: tensor '",
                            printable(entry.name), "' has a bad boolean; got ",
                            static_cast<unsigned>(*bad), "; expected 0 or 1");
     }

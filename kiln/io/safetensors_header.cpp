@@ -19,8 +19,8 @@ constexpr DTypeName kNames[] = {
     {"I64", DType::i64}, {"I32", DType::i32}, {"I16", DType::i16},   {"I8", DType::i8},
     {"U8", DType::u8},   {"C64", DType::c64}, {"C128", DType::c128}, {"BOOL", DType::boolean}};
 
-[[noreturn]] void malformed(const std::string& path, const std::string& what,
-                            const std::string& got, const char* expected) {
+[[noreturn]] void malformed_header(const std::string& path, const std::string& what,
+                                   const std::string& got, const char* expected) {
   throw_error<IoError>("load_safetensors: '", path, "' is malformed: ", what, "; got ", got,
                        "; expected ", expected);
 }
@@ -170,8 +170,9 @@ class HeaderHandler {
                          const char* expected = "a safetensors header") {
     const bool in_tensor =
         level_ == Level::tensor || level_ == Level::shape || level_ == Level::offsets;
-    malformed(path_, in_tensor ? concat("tensor '", printable(entry_.name), "': ", what) : what,
-              got, expected);
+    malformed_header(path_,
+                     in_tensor ? concat("tensor '", printable(entry_.name), "': ", what) : what,
+                     got, expected);
   }
 
   const std::string& path_;
@@ -207,29 +208,30 @@ void check_layout(const std::string& path, std::vector<SafetensorsEntry>& entrie
     const std::string who = concat("tensor '", printable(e.name), "'");
     const std::string offsets = concat("[", e.begin, ", ", e.end, "]");
     if (e.end < e.begin || e.end > data_bytes) {
-      malformed(path, concat(who, " lies outside the data of ", data_bytes, " bytes"), offsets,
-                "offsets within the data");
+      malformed_header(path, concat(who, " lies outside the data of ", data_bytes, " bytes"),
+                       offsets, "offsets within the data");
     }
     if (e.begin != position) {
-      malformed(
+      malformed_header(
           path,
           concat(who, e.begin < position ? " overlaps another one" : " leaves a gap before it"),
           offsets, "tensors one after the other");
     }
     const std::optional<uint64_t> bytes = checked_bytes(e.shape, e.dtype);
     if (!bytes.has_value()) {
-      malformed(path, concat(who, " has a size that overflows"), concat("shape ", e.shape),
-                "fewer than 2^63 bytes");
+      malformed_header(path, concat(who, " has a size that overflows"), concat("shape ", e.shape),
+                       "fewer than 2^63 bytes");
     }
     if (*bytes != e.end - e.begin) {
-      malformed(path, concat(who, " has another size than its shape ", e.shape, " of ", e.dtype),
-                concat(e.end - e.begin, " bytes"), concat(*bytes, " bytes").c_str());
+      malformed_header(path,
+                       concat(who, " has another size than its shape ", e.shape, " of ", e.dtype),
+                       concat(e.end - e.begin, " bytes"), concat(*bytes, " bytes").c_str());
     }
     position = e.end;
   }
   if (position != data_bytes) {
-    malformed(path, "there is data that belongs to no tensor",
-              concat(data_bytes - position, " bytes at the end"), "none");
+    malformed_header(path, "there is data that belongs to no tensor",
+                     concat(data_bytes - position, " bytes at the end"), "none");
   }
 }
 
@@ -241,7 +243,8 @@ void check_names(const std::string& path, const std::vector<SafetensorsEntry>& e
   const auto twin =
       std::adjacent_find(names.begin(), names.end(), [](auto* a, auto* b) { return *a == *b; });
   if (twin != names.end()) {
-    malformed(path, "a name appears twice", concat("'", printable(**twin), "'"), "distinct names");
+    malformed_header(path, "a name appears twice", concat("'", printable(**twin), "'"),
+                     "distinct names");
   }
 }
 
@@ -250,12 +253,12 @@ void check_names(const std::string& path, const std::vector<SafetensorsEntry>& e
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json,
                                            uint64_t data_bytes) {
   if (json.empty() || json.front() != '{') {
-    malformed(path, "the header is no JSON object", json.empty() ? "nothing" : "another first byte",
-              "'{'");
+    malformed_header(path, "the header is no JSON object",
+                     json.empty() ? "nothing" : "another first byte", "'{'");
   }
   // The JSON parser would take a zero byte for the end and ignore what follows.
   if (json.find('\0') != std::string_view::npos) {
-    malformed(path, "the header is no valid JSON", "a zero byte", "a safetensors header");
+    malformed_header(path, "the header is no valid JSON", "a zero byte", "a safetensors header");
   }
   SafetensorsHeader header;
   HeaderHandler handler(path, header);

@@ -10,8 +10,8 @@ namespace kiln::io::detail {
 
 namespace {
 
-[[noreturn]] void malformed(const std::string& path, const std::string& what,
-                            const std::string& got, const std::string& expected) {
+[[noreturn]] void malformed_index(const std::string& path, const std::string& what,
+                                  const std::string& got, const std::string& expected) {
   throw_error<IoError>("load_model: '", path, "' is malformed: ", what, "; got ", got,
                        "; expected ", expected);
 }
@@ -49,15 +49,16 @@ class IndexHandler {
     if (depth_ == 1) {
       part_ = key_;
       if (!parts_.insert(part_).second) {
-        malformed(path_, "a part appears twice", "'" + printable(part_) + "'", "distinct parts");
+        malformed_index(path_, "a part appears twice", "'" + printable(part_) + "'",
+                        "distinct parts");
       }
     }
     return true;
   }
 
   bool parse_error(size_t position, const std::string&, const Json::exception&) {
-    malformed(path_, "it is no valid JSON", concat("an error at byte ", position),
-              "an index of shards");
+    malformed_index(path_, "it is no valid JSON", concat("an error at byte ", position),
+                    "an index of shards");
   }
 
   bool has_map() const { return parts_.contains("weight_map"); }
@@ -77,8 +78,8 @@ class IndexHandler {
 
   bool plain(const std::string& text) {
     if (in_map() || (depth_ == 1 && part_ == "weight_map")) {
-      malformed(path_, "weight_map is no list of names and files", printable(text),
-                "\"name\": \"file\"");
+      malformed_index(path_, "weight_map is no list of names and files", printable(text),
+                      "\"name\": \"file\"");
     }
     if (depth_ == 2 && part_ == "metadata") out_.metadata[key_] = text;
     return true;
@@ -89,12 +90,12 @@ class IndexHandler {
     const bool plain_name = !file.empty() && file.size() <= 255 && file != "." && file != ".." &&
                             file.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
     if (!plain_name) {
-      malformed(path_, concat("tensor '", printable(key_), "' lies outside the folder"),
-                "'" + printable(file) + "'", "the name of a file beside the index");
+      malformed_index(path_, concat("tensor '", printable(key_), "' lies outside the folder"),
+                      "'" + printable(file) + "'", "the name of a file beside the index");
     }
     if (key_.empty() || !names_.insert(key_).second) {
-      malformed(path_, "a tensor appears twice or has no name", "'" + printable(key_) + "'",
-                "distinct names");
+      malformed_index(path_, "a tensor appears twice or has no name", "'" + printable(key_) + "'",
+                      "distinct names");
     }
     out_.weight_map.emplace_back(key_, file);
   }
@@ -113,13 +114,13 @@ class IndexHandler {
 ShardIndex parse_shard_index(const std::string& path, std::string_view json) {
   // The JSON parser would take a zero byte for the end and ignore what follows.
   if (json.find('\0') != std::string_view::npos) {
-    malformed(path, "it is no valid JSON", "a zero byte", "an index of shards");
+    malformed_index(path, "it is no valid JSON", "a zero byte", "an index of shards");
   }
   ShardIndex out;
   IndexHandler handler(path, out);
   nlohmann::json::sax_parse(json.begin(), json.end(), &handler);
   if (!handler.has_map() || out.weight_map.empty()) {
-    malformed(path, "it has no weight_map", "JSON without one", "an index of shards");
+    malformed_index(path, "it has no weight_map", "JSON without one", "an index of shards");
   }
   return out;
 }

@@ -18,7 +18,7 @@ namespace kiln::io {
 
 namespace {
 
-constexpr const char* kSave = "save_sharded";
+constexpr const char* kSaveSharded = "save_sharded";
 constexpr std::string_view kExtension = ".safetensors";
 constexpr const char* kIndexExtension = ".index.json";
 constexpr uint64_t kLongestIndex = 100'000'000;  // as for a safetensors header
@@ -148,7 +148,7 @@ std::set<std::string> names_in_use(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(index, ignored)) return out;
   try {
-    const std::string json = InputFile(kSave, index).read_whole(kLongestIndex);
+    const std::string json = InputFile(kSaveSharded, index).read_whole(kLongestIndex);
     for (const auto& [name, shard] : detail::parse_shard_index(index, json).weight_map) {
       out.insert(shard);
     }
@@ -173,7 +173,7 @@ std::vector<std::string> free_paths(const std::string& path, size_t shards) {
 void remove_file(const std::string& path) {
   detail::before_file_step("unlink");
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return;
-  throw_error<IoError>(kSave, ": cannot remove the old file '", path, "'; got ",
+  throw_error<IoError>(kSaveSharded, ": cannot remove the old file '", path, "'; got ",
                        std::generic_category().message(errno),
                        "; expected a folder that may be written");
 }
@@ -200,7 +200,7 @@ void remove_other_shards(const std::string& path, const std::vector<std::string>
 std::vector<std::string> save_sharded(const std::string& path, const nn::StateDict& tensors,
                                       uint64_t max_shard_size, const Metadata& metadata) {
   if (max_shard_size == 0) {
-    throw_error<ValueError>(kSave,
+    throw_error<ValueError>(kSaveSharded,
                             ": no file can be that small; got a size of 0 bytes; expected "
                             "at least 1");
   }
@@ -211,7 +211,7 @@ std::vector<std::string> save_sharded(const std::string& path, const nn::StateDi
       single ? std::vector<std::string>{path} : free_paths(path, shards.size());
   std::vector<std::unique_ptr<AtomicFile>> files;
   for (size_t i = 0; i < shards.size(); ++i) {
-    files.push_back(std::make_unique<AtomicFile>(kSave, paths[i]));
+    files.push_back(std::make_unique<AtomicFile>(kSaveSharded, paths[i]));
     detail::fill_safetensors(*files.back(), shards[i], metadata);
     files.back()->sync();
   }
@@ -221,7 +221,7 @@ std::vector<std::string> save_sharded(const std::string& path, const nn::StateDi
     remove_other_shards(path, {});
     return paths;
   }
-  AtomicFile file(kSave, index);
+  AtomicFile file(kSaveSharded, index);
   file.write(index_json(paths, shards));
   file.sync();
   for (auto& shard : files) shard->commit();

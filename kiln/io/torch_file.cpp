@@ -18,10 +18,10 @@ namespace kiln::io {
 
 namespace {
 
-constexpr const char* kLoad = "load_torch";
+constexpr const char* kLoadTorch = "load_torch";
 
 std::unique_ptr<detail::TorchContents> open(const std::string& path, uint64_t max_ratio) {
-  InputFile file(kLoad, path, max_ratio);
+  InputFile file(kLoadTorch, path, max_ratio);
   unsigned char head[4] = {};
   file.read_at(0, head, static_cast<size_t>(std::min<uint64_t>(file.size(), sizeof head)));
   if (head[0] == 'P' && head[1] == 'K') return detail::open_torch_zip(std::move(file));
@@ -30,13 +30,13 @@ std::unique_ptr<detail::TorchContents> open(const std::string& path, uint64_t ma
     char magic[5] = {};
     file.read_at(257, magic, sizeof magic);
     if (std::string(magic, sizeof magic) == "ustar") {
-      throw_error<IoError>(kLoad, ": '", path,
+      throw_error<IoError>(kLoadTorch, ": '", path,
                            "' is a tar archive, the form of PyTorch before 0.1.10; got a form that "
                            "Kiln does not read; expected one of torch.save (try loading and saving "
                            "it with PyTorch)");
     }
   }
-  throw_error<IoError>(kLoad, ": '", path, "' is no file of PyTorch; got other first bytes; ",
+  throw_error<IoError>(kLoadTorch, ": '", path, "' is no file of PyTorch; got other first bytes; ",
                        "expected a zip archive or a pickle");
 }
 
@@ -65,7 +65,7 @@ struct TorchReader::File {
 
   [[noreturn]] void fail(const std::string& what, const std::string& got,
                          const std::string& expected) const {
-    throw_error<IoError>(kLoad, ": '", contents->file().path(), "': ", what, "; got ", got,
+    throw_error<IoError>(kLoadTorch, ": '", contents->file().path(), "': ", what, "; got ", got,
                          "; expected ", expected);
   }
 
@@ -203,7 +203,7 @@ class TensorLoader {
   PickleValue map(const PickleValue& value) {
     if (const auto* stored = value.get<StoredTensor>()) {
       if (!(*stored)->refusal.empty()) {
-        throw_error<IoError>(kLoad, ": '", path_, "': the tensor '", printable(place()),
+        throw_error<IoError>(kLoadTorch, ": '", path_, "': the tensor '", printable(place()),
                              "' cannot be read: ", (*stored)->refusal, "; got ",
                              (*stored)->type_name, " ", (*stored)->shape,
                              "; expected a dtype of Kiln");

@@ -14,7 +14,7 @@ constexpr const char* kOp = "load_model";
 constexpr const char* kUsualNames[] = {"state_dict", "model_state_dict", "model",   "module",
                                        "net",        "network",          "weights", "params"};
 
-constexpr const char* kNames = "the names in it";
+constexpr const char* kNamesInIt = "the names in it";
 // A tensor in the lists of TorchState and ModelReader.
 constexpr uint64_t kEntryBytes = 2 * sizeof(TensorEntry) + 256;
 
@@ -53,7 +53,7 @@ std::vector<Place> find_candidates(const PickleValue& root, Budget& budget) {
       for (const PickleItem& item : dict->items) {
         const auto* key = item.key.get<std::string>();
         if (key != nullptr && is_container(item.value)) {
-          budget.charge(3 * sizeof(Place) + name.size() + key->size(), kNames);
+          budget.charge(3 * sizeof(Place) + name.size() + key->size(), kNamesInIt);
           next.emplace_back(join(name, *key), &item.value);
         }
       }
@@ -94,7 +94,7 @@ const PickleValue* follow(const PickleValue& value, std::string_view key) {
 // Tensors by their names, nested ones joined by dots; plain values as metadata. A long name above
 // many values is a long name of each.
 void flatten(const PickleValue& value, const std::string& name, TorchState& out, Budget& budget) {
-  budget.charge(kEntryBytes + 6 * name.size(), kNames);
+  budget.charge(kEntryBytes + 6 * name.size(), kNamesInIt);
   if (const auto* tensor = value.get<StoredTensor>()) {
     out.tensors.emplace_back(name.empty() ? "tensor" : name, *tensor);
   } else if (const auto* dict = value.get<PickleDict>()) {
@@ -111,7 +111,7 @@ void flatten(const PickleValue& value, const std::string& name, TorchState& out,
     }
   } else if (!name.empty()) {
     std::string text = scalar_text(value);
-    budget.charge(text.size(), kNames);
+    budget.charge(text.size(), kNamesInIt);
     out.metadata[name] = text.empty() ? to_text(value) : std::move(text);
   }
 }

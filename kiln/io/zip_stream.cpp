@@ -11,14 +11,14 @@
 namespace kiln::io {
 
 namespace {
-constexpr size_t kInputChunk = 64 * 1024;
+constexpr size_t kZipChunk = 64 * 1024;
 }  // namespace
 
 struct ZipStream::Inflater {
   Inflater(const InputFile& f, const ZipEntry& entry)
       : file(f), offset(entry.offset), left(entry.compressed) {
     detail::require_zlib(file.op().c_str());
-    input.resize(static_cast<size_t>(std::min<uint64_t>(kInputChunk, left)));
+    input.resize(static_cast<size_t>(std::min<uint64_t>(kZipChunk, left)));
     // A negative number asks for DEFLATE without a wrapper.
     if (inflateInit2(&stream, -15) != Z_OK) {
       throw_error<IoError>(file.op(), ": zlib cannot start; got no memory");

@@ -14,7 +14,7 @@ namespace kiln::metrics {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 void check_options(const char* op, const SsimOptions& o) {
   if (!(o.data_range > 0 && o.sigma > 0 && o.sigma < 1000 && o.k1 >= 0 && o.k2 >= 0)) {
@@ -114,7 +114,7 @@ void PeakSignalNoiseRatio::update(const Tensor& preds, const Tensor& target) {
 }
 
 Tensor PeakSignalNoiseRatio::compute() const {
-  if (count_ == 0) return value_tensor(kNan);
+  if (count_ == 0) return value_tensor(kNoValue);
   const double mean = sum_ / static_cast<double>(count_);
   return value_tensor(10 * std::log10(data_range_ * data_range_ / mean));
 }
@@ -142,7 +142,7 @@ void StructuralSimilarityIndexMeasure::update(const Tensor& preds, const Tensor&
 }
 
 Tensor StructuralSimilarityIndexMeasure::compute() const {
-  return value_tensor(ratio(sum_, static_cast<double>(count_), kNan));
+  return value_tensor(ratio(sum_, static_cast<double>(count_), kNoValue));
 }
 
 MultiScaleStructuralSimilarityIndexMeasure::MultiScaleStructuralSimilarityIndexMeasure(
@@ -192,7 +192,7 @@ void MultiScaleStructuralSimilarityIndexMeasure::update(const Tensor& preds, con
 }
 
 Tensor MultiScaleStructuralSimilarityIndexMeasure::compute() const {
-  return value_tensor(ratio(sum_, static_cast<double>(count_), kNan));
+  return value_tensor(ratio(sum_, static_cast<double>(count_), kNoValue));
 }
 
 DiceScore::DiceScore(int64_t num_classes, bool include_background, std::string average,
@@ -293,7 +293,7 @@ void DiceScore::update(const Tensor& preds, const Tensor& target) {
 Tensor DiceScore::compute() const {
   std::vector<double> out;
   for (size_t i = 0; i < sum_.size(); ++i) {
-    out.push_back(ratio(sum_[i], static_cast<double>(count_[i]), kNan));
+    out.push_back(ratio(sum_[i], static_cast<double>(count_[i]), kNoValue));
   }
   return average_ == "none" ? value_tensor(out) : value_tensor(out[0]);
 }

@@ -9,7 +9,7 @@ namespace kiln::metrics {
 
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 // f(prediction, target) summed over both tensors.
 template <class F>
@@ -29,7 +29,7 @@ void MeanAbsoluteError::update(const Tensor& preds, const Tensor& target) {
   count_ += preds.numel();
 }
 Tensor MeanAbsoluteError::compute() const {
-  return value_tensor(ratio(sum_, static_cast<double>(count_), kNan));
+  return value_tensor(ratio(sum_, static_cast<double>(count_), kUndefined));
 }
 void MeanAbsoluteError::visit_state(StateVisitor& visitor) {
   visitor("sum", sum_, Join::sum);
@@ -41,7 +41,7 @@ void MeanSquaredError::update(const Tensor& preds, const Tensor& target) {
   count_ += preds.numel();
 }
 Tensor MeanSquaredError::compute() const {
-  const double mean = ratio(sum_, static_cast<double>(count_), kNan);
+  const double mean = ratio(sum_, static_cast<double>(count_), kUndefined);
   return value_tensor(squared_ ? mean : std::sqrt(mean));
 }
 void MeanSquaredError::visit_state(StateVisitor& visitor) {
@@ -132,7 +132,7 @@ void R2Score::update(const Tensor& preds, const Tensor& target) {
 }
 
 Tensor R2Score::compute() const {
-  if (count_ < 2) return value_tensor(kNan);
+  if (count_ < 2) return value_tensor(kUndefined);
   std::vector<double> scores;
   double sum = 0, weights = 0, equal = 0;
   for (size_t k = 0; k < mean_.size(); ++k) {
@@ -142,7 +142,7 @@ Tensor R2Score::compute() const {
     weights += spread_[k];
   }
   if (multioutput_ == "raw_values" && scores.size() > 1) return value_tensor(scores);
-  const double mean = ratio(equal, static_cast<double>(scores.size()), kNan);
+  const double mean = ratio(equal, static_cast<double>(scores.size()), kUndefined);
   if (multioutput_ == "variance_weighted") return value_tensor(ratio(sum, weights, mean));
   return value_tensor(mean);
 }

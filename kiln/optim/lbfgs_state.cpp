@@ -9,7 +9,7 @@ namespace kiln::optim {
 
 namespace {
 
-std::string to_text(double value) {
+std::string number_text(double value) {
   char text[64];
   return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
 }
@@ -56,15 +56,15 @@ OptimizerState LBFGS::state_dict() const {
   out.scalars["func_evals"] = std::to_string(state_.func_evals);
   out.scalars["n_iter"] = std::to_string(state_.n_iter);
   if (state_.n_iter == 0) return out;
-  out.scalars["t"] = to_text(state_.t);
-  out.scalars["H_diag"] = to_text(state_.H_diag);
-  out.scalars["prev_loss"] = to_text(state_.prev_loss);
+  out.scalars["t"] = number_text(state_.t);
+  out.scalars["H_diag"] = number_text(state_.H_diag);
+  out.scalars["prev_loss"] = number_text(state_.prev_loss);
   out.scalars["history"] = std::to_string(state_.ro.size());
   out.tensors.set("d", state_.d);
   out.tensors.set("prev_flat_grad", state_.prev_flat_grad);
   for (size_t i = 0; i < state_.ro.size(); ++i) {
     const std::string at = "." + std::to_string(i);
-    out.scalars["ro" + at] = to_text(state_.ro[i]);
+    out.scalars["ro" + at] = number_text(state_.ro[i]);
     out.tensors.set("old_dirs" + at, state_.old_dirs[i]);
     out.tensors.set("old_stps" + at, state_.old_stps[i]);
   }

@@ -21,7 +21,7 @@ struct SentencePiece::Spec {
 
 namespace {
 
-constexpr uint64_t kMostBytes = uint64_t{256} << 20;
+constexpr uint64_t kMostModelBytes = uint64_t{256} << 20;
 // A model has fewer pieces than this; a piece fewer bytes.
 constexpr size_t kMostPieces = size_t{1} << 24;
 constexpr size_t kLongestPiece = 512;
@@ -69,7 +69,7 @@ void read_normalizer(std::string_view message, const std::string& subject, Norma
 }  // namespace
 
 SentencePiece SentencePiece::from_file(const std::string& path) {
-  const std::string bytes = io::InputFile("SentencePiece", path).read_whole(kMostBytes);
+  const std::string bytes = io::InputFile("SentencePiece", path).read_whole(kMostModelBytes);
   return from_bytes(bytes, concat("SentencePiece: '", path, "'"));
 }
 

@@ -35,7 +35,7 @@ struct LayerClass {
   std::array<PyMethodDef, 5> methods{};
 };
 
-struct Names {
+struct LayerNames {
   PyObject* parameters = PyUnicode_InternFromString("_parameters");
   PyObject* buffers = PyUnicode_InternFromString("_buffers");
   PyObject* params = PyUnicode_InternFromString("_params");
@@ -43,8 +43,8 @@ struct Names {
   PyObject* training = PyUnicode_InternFromString("training");
   PyObject* reset = PyUnicode_InternFromString("reset_parameters");
 };
-const Names& names() {
-  static const Names all;
+const LayerNames& layer_names() {
+  static const LayerNames all;
   return all;
 }
 
@@ -261,7 +261,7 @@ void update_options(PyObject* self, PyObject* dict, bool ask, const LayerClass& 
     of.type->set_option(*box.layer, i, value);
     if (is_constant(value.ptr())) box.seen[i] = value;
   }
-  PyObject* const training = item(dict, names().training);
+  PyObject* const training = item(dict, layer_names().training);
   if (training == (box.training ? Py_True : Py_False)) [[likely]]
     return;
   const int trains = training == nullptr ? 0 : PyObject_IsTrue(training);
@@ -276,7 +276,7 @@ void update_options(PyObject* self, PyObject* dict, bool ask, const LayerClass& 
 nb::object value_of(PyObject* self, PyObject* dict, bool ask, PyObject* parts, const Slot& slot) {
   PyObject* found = ask ? nullptr : item(dict, slot.name);
   if (found == nullptr && !ask && parts != nullptr) found = item(parts, slot.name);
-  if (found == nullptr || (found == Py_None && item(dict, names().params) != nullptr)) {
+  if (found == nullptr || (found == Py_None && item(dict, layer_names().params) != nullptr)) {
     return attribute(self, slot.name);
   }
   return nb::borrow(found);
@@ -287,8 +287,8 @@ int64_t lend_tensors(PyObject* self, PyObject* dict, bool ask, const LayerClass&
                      const Box& box) {
   int64_t numel = 0;
   if (box.slots.empty()) return numel;
-  PyObject* const parameters = item(dict, names().parameters);
-  PyObject* const buffers = item(dict, names().buffers);
+  PyObject* const parameters = item(dict, layer_names().parameters);
+  PyObject* const buffers = item(dict, layer_names().buffers);
   for (const Slot& slot : box.slots) {
     const nb::object value =
         value_of(self, dict, ask, slot.param != nullptr ? parameters : buffers, slot);
@@ -461,9 +461,9 @@ Tensor uninitialized(const nn::Param<Tensor>& param) {
 }
 
 void adopt_parts(const Box& box, PyObject* dict, bool draws) {
-  nb::handle parameters = item(dict, names().parameters);
-  nb::handle buffers = item(dict, names().buffers);
-  nb::handle hidden = item(dict, names().hidden);
+  nb::handle parameters = item(dict, layer_names().parameters);
+  nb::handle buffers = item(dict, layer_names().buffers);
+  nb::handle hidden = item(dict, layer_names().hidden);
   if (!parameters.is_valid() || !buffers.is_valid() || !hidden.is_valid()) {
     throw_error<AttributeError>("cannot assign parameters before Module.__init__() call");
   }
@@ -505,7 +505,7 @@ void init_layer(size_t index, nb::handle self, const nb::tuple& values,
   bool own = true;
   if (of.reset_parameters.is_valid()) {
     const nb::object method =
-        attribute(reinterpret_cast<PyObject*>(Py_TYPE(self.ptr())), names().reset);
+        attribute(reinterpret_cast<PyObject*>(Py_TYPE(self.ptr())), layer_names().reset);
     own = method.is(of.reset_parameters);
   }
   adopt_parts(box, dict.ptr(), own);

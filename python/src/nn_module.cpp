@@ -39,7 +39,7 @@ bool has_hooks(const ModuleObject* self) {
 }
 
 // Without hooks a call is that of forward, and nothing else.
-PyObject* call(PyObject* self, PyObject* args, PyObject* kwargs) {
+PyObject* call_module(PyObject* self, PyObject* args, PyObject* kwargs) {
   if (has_hooks(cast(self))) [[unlikely]] {
     const nb::object none = nb::dict();
     PyObject* arguments[] = {self, args, kwargs == nullptr ? none.ptr() : kwargs};
@@ -97,7 +97,7 @@ PyMethodDef methods[] = {
 
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
-                       {Py_tp_call, reinterpret_cast<void*>(call)},
+                       {Py_tp_call, reinterpret_cast<void*>(call_module)},
                        {Py_tp_methods, methods},
                        {0, nullptr}};
 

@@ -26,7 +26,7 @@ Param::InitFn init_of(nb::object function) {
   };
 }
 
-Tensor value_of(const Param& param) {
+Tensor param_value(const Param& param) {
   Unlocked lock;
   return param.val();
 }
@@ -39,8 +39,8 @@ auto unlocked(F f) {
 }
 
 void bind_access(nb::class_<Param>& c) {
-  c.def("val", &value_of, "The value, made now if it has to be.")
-      .def_prop_ro("data", [](const Param& p) { return value_of(p).detach(); })
+  c.def("val", &param_value, "The value, made now if it has to be.")
+      .def_prop_ro("data", [](const Param& p) { return param_value(p).detach(); })
       .def(
           "into_value",
           [](Param& p) { return unlocked([&] { return std::move(p).into_value(); }); },
@@ -74,7 +74,7 @@ void bind_access(nb::class_<Param>& c) {
       .def("__reduce__",
            [](const Param& p) {
              const nb::object make = nb::module_::import_("kiln._C").attr("_param_of");
-             return nb::make_tuple(make, nb::make_tuple(p.id().value(), value_of(p)));
+             return nb::make_tuple(make, nb::make_tuple(p.id().value(), param_value(p)));
            })
       .def(
           "clone", [](const Param& p) { return Param(p); },

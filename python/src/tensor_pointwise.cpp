@@ -477,16 +477,16 @@ void bind_predicates(nb::module_& m, TensorClass& c) {
                              : result_type(x.scalar(), y.scalar());
       },
       "tensor1"_a, "tensor2"_a, "The dtype that an op of both gives.");
-#define KILN_PY_IN_PLACE(name, alias)                    \
+#define KILN_PY_COMPARE_IN_PLACE(name, alias)            \
   c.def(#name "_", KILN_PY_BINARY_(name##_), "other"_a); \
   c.def(#alias "_", KILN_PY_BINARY_(name##_), "other"_a);
   c.def("eq_", KILN_PY_BINARY_(eq_), "other"_a);
-  KILN_PY_IN_PLACE(ne, not_equal)
-  KILN_PY_IN_PLACE(gt, greater)
-  KILN_PY_IN_PLACE(ge, greater_equal)
-  KILN_PY_IN_PLACE(lt, less)
-  KILN_PY_IN_PLACE(le, less_equal)
-#undef KILN_PY_IN_PLACE
+  KILN_PY_COMPARE_IN_PLACE(ne, not_equal)
+  KILN_PY_COMPARE_IN_PLACE(gt, greater)
+  KILN_PY_COMPARE_IN_PLACE(ge, greater_equal)
+  KILN_PY_COMPARE_IN_PLACE(lt, less)
+  KILN_PY_COMPARE_IN_PLACE(le, less_equal)
+#undef KILN_PY_COMPARE_IN_PLACE
   c.def(
       "logical_and_", [](Tensor& x, const Tensor& y) { return logical_and_(x, y); }, "other"_a);
   c.def(

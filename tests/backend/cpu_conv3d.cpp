@@ -6,12 +6,12 @@ using namespace kiln::test;
 
 namespace {
 
-struct Problem {
+struct VolumeProblem {
   Shape x, weight;
   Conv3dOptions options;
 };
 
-Shape output_shape(const Problem& p) {
+Shape volume_output_shape(const VolumeProblem& p) {
   Shape shape = {p.x[0], p.weight[0]};
   for (size_t i = 0; i < 3; ++i) {
     const int d = static_cast<int>(i) + 2;
@@ -21,8 +21,8 @@ Shape output_shape(const Problem& p) {
   return shape;
 }
 
-const std::vector<Problem>& problems() {
-  static const std::vector<Problem> list = {
+const std::vector<VolumeProblem>& volume_problems() {
+  static const std::vector<VolumeProblem> list = {
       {{1, 1, 4, 8, 8}, {4, 1, 3, 3, 3}, {}},
       {{2, 3, 5, 9, 7}, {5, 3, 3, 3, 3}, {.padding = {1, 1, 1}}},
       {{1, 2, 6, 10, 21}, {6, 2, 3, 3, 3}, {.stride = {2, 2, 2}, .padding = {1, 1, 1}}},
@@ -55,13 +55,13 @@ const std::vector<Problem>& problems() {
 
 TEST_CASE("conv3d and its gradients: strides, padding, dilation, groups") {
   for (const DType dtype : {DType::f32, DType::f64}) {
-    for (const Problem& p : problems()) {
+    for (const VolumeProblem& p : volume_problems()) {
       CAPTURE(to_string(p.x));
       CAPTURE(to_string(p.weight));
       CAPTURE(to_string(dtype));
       const HostHandle x = random_tensor(p.x, dtype, 1), w = random_tensor(p.weight, dtype, 2);
       const HostHandle bias = random_tensor({p.weight[0]}, dtype, 3);
-      const HostHandle g = random_tensor(output_shape(p), dtype, 4);
+      const HostHandle g = random_tensor(volume_output_shape(p), dtype, 4);
       const double tolerance = kernel_tolerance(dtype) * 16;
       check_close(Cpu::float_conv3d(x, w, &bias, p.options),
                   Reference::float_conv3d(x, w, &bias, p.options), tolerance);
@@ -79,7 +79,7 @@ TEST_CASE("conv3d: every instruction set") {
   at_every_target([&] {
     for (const DType dtype : {DType::f32, DType::f64}) {
       for (const size_t i : {size_t{1}, size_t{2}, size_t{6}}) {
-        const Problem& p = problems()[i];
+        const VolumeProblem& p = volume_problems()[i];
         const HostHandle x = random_tensor(p.x, dtype, 1), w = random_tensor(p.weight, dtype, 2);
         check_close(Cpu::float_conv3d(x, w, nullptr, p.options),
                     Reference::float_conv3d(x, w, nullptr, p.options),
@@ -90,10 +90,10 @@ TEST_CASE("conv3d: every instruction set") {
 }
 
 TEST_CASE("conv3d: operands with gaps, any number of threads") {
-  const Problem p = {{2, 3, 6, 12, 13}, {8, 3, 3, 3, 3}, {.padding = {1, 1, 1}}};
+  const VolumeProblem p = {{2, 3, 6, 12, 13}, {8, 3, 3, 3, 3}, {.padding = {1, 1, 1}}};
   const HostHandle x = random_tensor(p.x, DType::f32, 1),
                    w = random_tensor(p.weight, DType::f32, 2);
-  const HostHandle g = random_tensor(output_shape(p), DType::f32, 4);
+  const HostHandle g = random_tensor(volume_output_shape(p), DType::f32, 4);
   CHECK(same_bits(Cpu::float_conv3d(stored_with_gaps(x), stored_transposed(w), nullptr, p.options),
                   Cpu::float_conv3d(x, w, nullptr, p.options)));
   CHECK(same_bits(

@@ -12,12 +12,12 @@ using namespace kiln::test;
 
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfF = std::numeric_limits<float>::infinity();
+constexpr float kNanF = std::numeric_limits<float>::quiet_NaN();
 
 // Floats of every exponent and sign, and many between -20 and 20, with the special ones.
 std::vector<float> sample() {
-  std::vector<float> out = {0.0f, -0.0f, 1.0f, -1.0f, kInf, -kInf, kNan};
+  std::vector<float> out = {0.0f, -0.0f, 1.0f, -1.0f, kInfF, -kInfF, kNanF};
   Values random(7);
   for (uint32_t exponent = 0; exponent < 255; ++exponent) {
     for (int i = 0; i < 80; ++i) {
@@ -141,7 +141,7 @@ TEST_CASE("Cpu: a function's value does not depend on its neighbours") {
 
 TEST_CASE("Cpu: elementary functions of double are libm's") {
   Values random(3);
-  std::vector<double> inputs = {0.0, -0.0, 1.0, -1.0, kInf, -kInf, kNan, 1e-310, 1e300, 5e5};
+  std::vector<double> inputs = {0.0, -0.0, 1.0, -1.0, kInfF, -kInfF, kNanF, 1e-310, 1e300, 5e5};
   for (int i = 0; i < 500; ++i) inputs.push_back(random.next() * 30.0);
   const HostHandle x =
       host::from_data(TensorData(inputs, Shape{static_cast<int64_t>(inputs.size())}), Device());
@@ -162,7 +162,7 @@ TEST_CASE("Cpu: elementary functions of double are libm's") {
 
 TEST_CASE("Cpu: activations and their gradients against double precision") {
   Values random(11);
-  std::vector<float> inputs = {0.0f, -0.0f, 30.0f, -30.0f, 90.0f, -90.0f, 1e10f, -1e10f, kNan};
+  std::vector<float> inputs = {0.0f, -0.0f, 30.0f, -30.0f, 90.0f, -90.0f, 1e10f, -1e10f, kNanF};
   std::vector<float> upstream = {1.0f, 1.0f, 1.0f, 1.0f, 2.0f, 2.0f, 1.0f, 1.0f, 1.0f};
   for (int i = 0; i < 20000; ++i) {
     inputs.push_back(static_cast<float>(random.next() * 12.0));
@@ -317,9 +317,9 @@ TEST_CASE("Cpu: K and Ai of double are near the reference's") {
 
 TEST_CASE("Cpu: powers") {
   Values random(5);
-  std::vector<float> bases = {0.0f, -0.0f, 1.0f, -1.0f, kInf, -kInf, kNan, 2.0f, -2.0f, 1e-40f};
-  std::vector<float> exponents = {0.0f, -0.0f, 1.0f,  -1.0f, kInf, -kInf,
-                                  kNan, 3.0f,  -3.0f, 0.5f,  2.5f, 1e30f};
+  std::vector<float> bases = {0.0f, -0.0f, 1.0f, -1.0f, kInfF, -kInfF, kNanF, 2.0f, -2.0f, 1e-40f};
+  std::vector<float> exponents = {0.0f,  -0.0f, 1.0f,  -1.0f, kInfF, -kInfF,
+                                  kNanF, 3.0f,  -3.0f, 0.5f,  2.5f,  1e30f};
   for (int i = 0; i < 60; ++i) {
     bases.push_back(static_cast<float>(std::exp(random.next() * 20.0)));
     bases.push_back(static_cast<float>(-std::exp(random.next() * 20.0)));

@@ -11,14 +11,14 @@ using namespace kiln::test;
 
 namespace {
 
-struct Sizes {
+struct NarrowSizes {
   int64_t m, k, n;
 };
 // Vectors, odd depths, what is less than a panel, a panel, and several with a rest.
-constexpr Sizes kSizes[] = {{1, 1, 1},    {1, 37, 50},   {33, 70, 1},     {2, 3, 5},
-                            {14, 64, 32}, {15, 65, 33},  {31, 1, 47},     {97, 129, 70},
-                            {5, 0, 3},    {64, 300, 64}, {130, 259, 161}, {3, 5000, 40},
-                            {48, 32, 96}, {70, 448, 49}};
+constexpr NarrowSizes kNarrowSizes[] = {{1, 1, 1},    {1, 37, 50},   {33, 70, 1},     {2, 3, 5},
+                                        {14, 64, 32}, {15, 65, 33},  {31, 1, 47},     {97, 129, 70},
+                                        {5, 0, 3},    {64, 300, 64}, {130, 259, 161}, {3, 5000, 40},
+                                        {48, 32, 96}, {70, 448, 49}};
 
 std::vector<double> magnitudes(const HostHandle& a, const HostHandle& b) {
   return values_of(Reference::float_matmul(Reference::float_abs(Reference::float_cast(a, f64)),
@@ -49,7 +49,7 @@ void check_product(const HostHandle& got, const HostHandle& a, const HostHandle&
 TEST_CASE("products of 16-bit floats: rounded once, sums in float") {
   at_every_target([] {
     for (const DType dtype : {bf16, f16}) {
-      for (const Sizes& s : kSizes) {
+      for (const NarrowSizes& s : kNarrowSizes) {
         CAPTURE(s.m);
         CAPTURE(s.k);
         CAPTURE(s.n);
@@ -120,7 +120,7 @@ TEST_CASE("products of narrow numbers: the same bits at any number of threads") 
     check_deterministic([] {
       std::vector<HostHandle> out;
       for (const DType dtype : {bf16, f16}) {
-        for (const Sizes& s : {Sizes{1, 900, 700}, {700, 900, 1}, {200, 257, 170}}) {
+        for (const NarrowSizes& s : {NarrowSizes{1, 900, 700}, {700, 900, 1}, {200, 257, 170}}) {
           out.push_back(Cpu::float_matmul(random_tensor({s.m, s.k}, dtype, 1),
                                           random_tensor({s.k, s.n}, dtype, 2)));
         }
@@ -190,7 +190,8 @@ TEST_CASE(
     Keeping() { kiln::detail::set_keeps_data(true); }
     ~Keeping() { kiln::detail::set_keeps_data(false); }
   };
-  for (const Sizes& s : {Sizes{7, 130, 33}, {33, 700, 97}, {64, 1500, 40}, {130, 2048, 64}}) {
+  for (const NarrowSizes& s :
+       {NarrowSizes{7, 130, 33}, {33, 700, 97}, {64, 1500, 40}, {130, 2048, 64}}) {
     CAPTURE(s.m);
     CAPTURE(s.k);
     const HostHandle x = random_tensor({s.m, s.k}, f32, 1);

@@ -10,7 +10,7 @@ using namespace kiln::test;
 
 namespace {
 
-struct Problem {
+struct WinogradProblem {
   Shape x, weight;
   IntPair padding = {0, 0};
   int64_t groups = 1;
@@ -21,7 +21,7 @@ struct Problem {
   }
 };
 
-const Problem kProblems[] = {
+const WinogradProblem kProblems[] = {
     {{1, 32, 14, 14}, {40, 32, 3, 3}, {1, 1}},     // one image, its channels shared out
     {{5, 24, 13, 10}, {17, 24, 3, 3}, {0, 0}},     // tiles that stick out, an odd panel
     {{3, 16, 9, 35}, {48, 16, 3, 3}, {2, 2}},      // more padding than the window needs
@@ -39,7 +39,7 @@ HostHandle wide(const HostHandle& x, bool absolute) {
   return host::from_data(TensorData(values, x->shape()), Device());
 }
 
-HostHandle convolve(const Problem& p, const HostHandle& x, const HostHandle& w,
+HostHandle convolve(const WinogradProblem& p, const HostHandle& x, const HostHandle& w,
                     const HostHandle* bias) {
   const HostHandle y = host::empty(p.out(), DType::f32, Device());
   REQUIRE(cpu::winograd_forward(cpu::ConvSizes(p.x, p.weight, p.options()),
@@ -49,7 +49,7 @@ HostHandle convolve(const Problem& p, const HostHandle& x, const HostHandle& w,
   return y;
 }
 
-void check_problem(const Problem& p) {
+void check_problem(const WinogradProblem& p) {
   CAPTURE(to_string(p.x));
   CAPTURE(to_string(p.weight));
   const HostHandle x = random_tensor(p.x, DType::f32, 1);
@@ -86,11 +86,11 @@ void check_problem(const Problem& p) {
 }  // namespace
 
 TEST_CASE("Winograd's convolution: values and the input's gradient, every instruction set") {
-  for (const Problem& p : kProblems) check_problem(p);
+  for (const WinogradProblem& p : kProblems) check_problem(p);
 }
 
 TEST_CASE("Winograd's convolution: the same bits at any number of threads") {
-  for (const Problem& p : kProblems) {
+  for (const WinogradProblem& p : kProblems) {
     const HostHandle x = random_tensor(p.x, DType::f32, 1);
     const HostHandle w = random_tensor(p.weight, DType::f32, 2);
     check_deterministic(
@@ -99,7 +99,7 @@ TEST_CASE("Winograd's convolution: the same bits at any number of threads") {
 }
 
 TEST_CASE("Winograd's convolution: infinities, NaN and overflow reach the windows that see them") {
-  const Problem p{{2, 16, 13, 13}, {16, 16, 3, 3}, {1, 1}};
+  const WinogradProblem p{{2, 16, 13, 13}, {16, 16, 3, 3}, {1, 1}};
   for (const float odd :
        {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 3e38F}) {
     CAPTURE(odd);
@@ -122,7 +122,7 @@ TEST_CASE("Winograd's convolution: infinities, NaN and overflow reach the window
 }
 
 TEST_CASE("Winograd's convolution: can be switched off") {
-  const Problem p{{1, 32, 24, 24}, {40, 32, 3, 3}};
+  const WinogradProblem p{{1, 32, 24, 24}, {40, 32, 3, 3}};
   REQUIRE(cpu::winograd_pays(cpu::ConvSizes(p.x, p.weight, p.options())));
   const HostHandle x = random_tensor(p.x, DType::f32, 1);
   const HostHandle w = random_tensor(p.weight, DType::f32, 2);

@@ -22,7 +22,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-size_t lines(const std::string& text) {
+size_t line_count(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
@@ -30,7 +30,7 @@ void check_refused(const ProgramResult& result, int status, const std::string& p
   CAPTURE(result.out);
   CAPTURE(result.err);
   CHECK(result.status == status);
-  CHECK(lines(result.err) == 1);
+  CHECK(line_count(result.err) == 1);
   CHECK(contains(result.err, part));
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("runs: what is in the logs, the configurations and run.json") {
   const ProgramResult table = test::run_program({"runs", runs});
   CAPTURE(table.out);
   REQUIRE(table.status == 0);
-  CHECK(lines(table.out) == 3);
+  CHECK(line_count(table.out) == 3);
   CHECK(contains(table.out,
                  "first         mlp    csv   3/5     valid/loss 0.5000 (2)  6.5 s  killed"));
   CHECK(contains(table.out, "below/second  mlp    csv   2       valid/loss 0.6000 (2)  2.0 s  -"));
@@ -171,7 +171,7 @@ TEST_CASE("plot: a chart of characters, or the numbers") {
   const ProgramResult both = test::run_program({"plot", run, "--ascii"});
   CHECK(contains(both.out, "run: loss   * train/loss  o valid/loss"));
   CHECK(contains(both.out, "o"));
-  CHECK(lines(both.out) == 19);
+  CHECK(line_count(both.out) == 19);
   CHECK_FALSE(contains(both.out, "\x1b"));
   const Json json = decode_json(test::run_program({"plot", run, "loss", "--json"}).out);
   const auto* points = member(json, "valid/loss").as<Json::Array>();

@@ -30,7 +30,7 @@ ProgramResult train(Arguments more, const test::SendSignal& send = {}) {
 }
 
 // One line on stderr, and the status.
-void check_refused(const ProgramResult& result, int status, const std::string& part) {
+void check_train_refused(const ProgramResult& result, int status, const std::string& part) {
   CAPTURE(part);
   CAPTURE(result.out);
   CAPTURE(result.err);
@@ -121,7 +121,7 @@ TEST_CASE("train: each kind of data, from the example that the program writes") 
     CHECK(decode_json(facts.at("facts")).find("task") != nullptr);
     CHECK(decode_json(facts.at("config")).find("optimizer") != nullptr);
     // The folder holds a run now.
-    check_refused(train(arguments), 2, "holds a run");
+    check_train_refused(train(arguments), 2, "holds a run");
   }
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("train: a wrong configuration is one line that names the field and wha
                            int status = 2) {
     Arguments arguments{config, "--check"};
     for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
-    check_refused(train(arguments), status, part);
+    check_train_refused(train(arguments), status, part);
   };
   refused(plants, {"optimizr.lr=1"}, "optimizr: no such field; did you mean 'optimizer'?");
   refused(plants, {"optimizer.learning_rate=1"}, "did you mean 'lr'?");
@@ -182,19 +182,19 @@ TEST_CASE("train: a wrong configuration is one line that names the field and wha
   refused(scenes, {"data.classes=[\"one\"]"}, "data.classes: expected 2 to 256 names");
   refused(scenes, {"data.classes=[\"a\", \"b\", \"c\"]"}, "is no mask of 3 classes", 1);
 
-  check_refused(train({}), 2, "train needs a configuration");
-  check_refused(train({dir.path("none.json")}), 1, "none.json");
-  check_refused(train({dir.path()}), 2, "is a folder");
-  check_refused(train({dir.path(), "--resume"}), 1, "nothing to resume");
-  check_refused(train({"--example", "csb"}), 2, "did you mean 'csv'?");
-  check_refused(train({"--example", "csv", "--out", dir.path("csv")}), 2, "is there already");
-  check_refused(train({plants, "--set", "epochs"}), 2, "--set takes FIELD=VALUE");
+  check_train_refused(train({}), 2, "train needs a configuration");
+  check_train_refused(train({dir.path("none.json")}), 1, "none.json");
+  check_train_refused(train({dir.path()}), 2, "is a folder");
+  check_train_refused(train({dir.path(), "--resume"}), 1, "nothing to resume");
+  check_train_refused(train({"--example", "csb"}), 2, "did you mean 'csv'?");
+  check_train_refused(train({"--example", "csv", "--out", dir.path("csv")}), 2, "is there already");
+  check_train_refused(train({plants, "--set", "epochs"}), 2, "--set takes FIELD=VALUE");
   const std::string broken = test::write_bytes(dir.path("broken.json"), "{\"data\": [1,}");
-  check_refused(train({broken}), 2, "broken.json: no JSON");
+  check_train_refused(train({broken}), 2, "broken.json: no JSON");
   const std::string list = test::write_bytes(dir.path("list.json"), "[1]");
-  check_refused(train({list}), 2, "expected an object");
+  check_train_refused(train({list}), 2, "expected an object");
   const std::string none = test::write_bytes(dir.path("none.json"), "{\"model\": \"mlp\"}");
-  check_refused(train({none}), 2, "data: is required, and missing");
+  check_train_refused(train({none}), 2, "data: is required, and missing");
 }
 
 TEST_CASE("train: interrupted or killed, a run goes on to the same bits") {
@@ -250,9 +250,10 @@ TEST_CASE("train: interrupted or killed, a run goes on to the same bits") {
   CHECK(same_weights(dir.path("killed"), dir.path("whole")));
 
   // Other settings are another run; more epochs are the same one.
-  check_refused(fit("killed", {"--resume", "--set", "batch_size=8"}, {}), 2, "batch_size is not");
-  check_refused(fit("killed", {"--resume", "--set", "optimizer.lr=1"}, {}), 2,
-                "optimizer.lr is not");
+  check_train_refused(fit("killed", {"--resume", "--set", "batch_size=8"}, {}), 2,
+                      "batch_size is not");
+  check_train_refused(fit("killed", {"--resume", "--set", "optimizer.lr=1"}, {}), 2,
+                      "optimizer.lr is not");
   const ProgramResult further = train({dir.path("killed"), "--resume", "--epochs", "7"});
   CHECK(further.status == 0);
   CHECK(contains(further.out, "epoch 7/7"));
@@ -265,7 +266,8 @@ TEST_CASE("train: bad files name the file and the place, or are left out") {
   const std::string plants = draw(dir, "csv"), images = draw(dir, "image_folder");
   std::string rows = test::read_bytes(dir.path("csv/plants.csv"));
   test::write_bytes(dir.path("csv/plants.csv"), rows + "1,2,many,4,ash\n");
-  check_refused(train({plants, "--check"}), 1, "row 302, column 'stem_length': expected a number");
+  check_train_refused(train({plants, "--check"}), 1,
+                      "row 302, column 'stem_length': expected a number");
   const ProgramResult skipped =
       train({plants, "--out", dir.path("rows"), "--epochs", "1", "--set", "data.bad_rows=skip"});
   CHECK(skipped.status == 0);
@@ -284,7 +286,7 @@ TEST_CASE("train: bad files name the file and the place, or are left out") {
                       "data.mean=[0.5, 0.5, 0.5]",
                       "--set",
                       "data.std=[1, 1, 1]"};
-  check_refused(train(few), 1, "0001.png");
+  check_train_refused(train(few), 1, "0001.png");
   CHECK(text_of(decode_json(test::read_bytes(dir.path("few/run.json"))), "state") == "failed");
   Arguments skips = few;
   skips[2] = dir.path("skips");
@@ -297,7 +299,7 @@ TEST_CASE("train: bad files name the file and the place, or are left out") {
   const ProgramResult lost =
       train({images, "--out", dir.path("lost"), "--set", "model=lenet", "--set",
              "optimizer.name=SGD", "--set", "optimizer.lr=1e30", "--set", "data.bad_images=skip"});
-  check_refused(lost, 1, "no finite number");
+  check_train_refused(lost, 1, "no finite number");
 }
 
 TEST_CASE("train: photographs, mixed with each other") {
@@ -330,10 +332,10 @@ TEST_CASE("train: photographs, mixed with each other") {
                "data.transforms.cutmix=0"})
             .status == 0);
   CHECK_FALSE(same_weights(dir.path("first"), dir.path("plain")));
-  check_refused(train({config, "--set", "data.transforms.mixup=-1", "--check"}), 2,
-                "data.transforms.mixup: expected a number from 0 to 100");
-  check_refused(train({config, "--set", "data.transforms.magnitude=31", "--check"}), 2,
-                "data.transforms.magnitude: expected a number from 0 to 30");
+  check_train_refused(train({config, "--set", "data.transforms.mixup=-1", "--check"}), 2,
+                      "data.transforms.mixup: expected a number from 0 to 100");
+  check_train_refused(train({config, "--set", "data.transforms.magnitude=31", "--check"}), 2,
+                      "data.transforms.magnitude: expected a number from 0 to 30");
   // A picture that was cut short, and one of inks that is none.
   fs::copy_file(test::fixture("images/cut.jpg"), dir.path("photos/one/cut.jpg"));
   const Arguments fixed{config,
@@ -343,7 +345,7 @@ TEST_CASE("train: photographs, mixed with each other") {
                         "data.mean=[0.5, 0.5, 0.5]",
                         "--set",
                         "data.std=[1, 1, 1]"};
-  check_refused(train(fixed), 1, "photos/one/cut.jpg' is no usable JPEG");
+  check_train_refused(train(fixed), 1, "photos/one/cut.jpg' is no usable JPEG");
   Arguments skips = fixed;
   skips[2] = dir.path("skips");
   skips.insert(skips.end(), {"--set", "data.bad_images=skip"});
@@ -406,20 +408,20 @@ TEST_CASE("train: sounds are learned, and damaged ones are an error or left out"
 
   const std::string bad = dir.path("audio_folder/train/steady/0001.wav");
   test::write_bytes(bad, test::read_bytes(bad).substr(0, 4000));
-  check_refused(train({config, "--out", dir.path("b")}), 1, "0001.wav");
+  check_train_refused(train({config, "--out", dir.path("b")}), 1, "0001.wav");
   const ProgramResult skips = train({config, "--set", "model=lenet", "--epochs", "1", "--out",
                                      dir.path("c"), "--set", "data.bad_sounds=skip"});
   CHECK(skips.status == 0);
-  check_refused(train({config, "--out", dir.path("d"), "--set", "data.rate=16000"}), 1,
-                "has 8000 samples in a second; expected 16000");
-  check_refused(train({config, "--out", dir.path("e"), "--set", "data.seconds=0.001"}), 2,
-                "data.seconds: too short");
+  check_train_refused(train({config, "--out", dir.path("d"), "--set", "data.rate=16000"}), 1,
+                      "has 8000 samples in a second; expected 16000");
+  check_train_refused(train({config, "--out", dir.path("e"), "--set", "data.seconds=0.001"}), 2,
+                      "data.seconds: too short");
 }
 
 TEST_CASE("train: a device that is none is refused in one line") {
   NEEDS_PROGRAM();
   const TempDir dir;
   const std::string config = draw(dir, "csv");
-  check_refused(train({config, "--device", "abacus"}), 2, "abacus");
-  check_refused(train({config, "--set", "device=7"}), 2, "device");
+  check_train_refused(train({config, "--device", "abacus"}), 2, "abacus");
+  check_train_refused(train({config, "--set", "device=7"}), 2, "device");
 }

@@ -13,12 +13,12 @@ using kiln::test::message_of;
 
 namespace {
 
-bool contains(const std::string& text, const char* part) {
+bool has_text(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
 
 // Rows 0, 1, ..: {{0, 1}, {2, 3}, ..} f32 and the row's number i64.
-TensorDataset counting(int64_t rows) {
+TensorDataset counting_dataset(int64_t rows) {
   return TensorDataset(arange(rows * 2, {f32}).reshape({rows, 2}), arange(rows));
 }
 
@@ -39,7 +39,7 @@ TEST_CASE("an Example is indexed, and its first two tensors bind to names") {
   CHECK(a.numel() == 2);
   CHECK(b.item<int>() == 7);
   CHECK_THROWS_AS(Example()[0], IndexError);
-  CHECK(contains(message_of<IndexError>([] { Example{ones({1})}.target(); }), "got 1 for 1"));
+  CHECK(has_text(message_of<IndexError>([] { Example{ones({1})}.target(); }), "got 1 for 1"));
 }
 
 TEST_CASE("collate stacks each place: any dtype, 0-d, empty, not contiguous") {
@@ -73,10 +73,10 @@ TEST_CASE("collate says what does not fit") {
     const std::vector<Example> both{a, b};
     return message_of<Error>([&] { collate(both); });
   };
-  CHECK(contains(error({ones({2})}, {ones({3})}), "differs in shape; got [3]"));
-  CHECK(contains(error({ones({2})}, {ones({2}, {f64})}), "differs in dtype; got float64"));
-  CHECK(contains(error({ones({2})}, {ones({2}, {.device = Device(kReference)})}), "device"));
-  CHECK(contains(error({ones({2})}, {ones({2}), ones({2})}), "number of tensors"));
+  CHECK(has_text(error({ones({2})}, {ones({3})}), "differs in shape; got [3]"));
+  CHECK(has_text(error({ones({2})}, {ones({2}, {f64})}), "differs in dtype; got float64"));
+  CHECK(has_text(error({ones({2})}, {ones({2}, {.device = Device(kReference)})}), "device"));
+  CHECK(has_text(error({ones({2})}, {ones({2}), ones({2})}), "number of tensors"));
   CHECK_THROWS_AS(collate({}), ValueError);
 }
 
@@ -97,14 +97,14 @@ TEST_CASE("TensorDataset: rows, as copies") {
 }
 
 TEST_CASE("TensorDataset: a batch gathers rows, in any order, repeated, none") {
-  const TensorDataset set = counting(4);
+  const TensorDataset set = counting_dataset(4);
   const std::vector<int64_t> indices{3, 0, 3};
   const Batch batch = set.get_batch(indices);
   CHECK(batch.input().to_vector<float>() == std::vector<float>{6, 7, 0, 1, 6, 7});
   CHECK(numbers(batch.target()) == indices);
   CHECK(set.get_batch({}).input().shape() == Shape{0, 2});
   const std::vector<int64_t> bad{0, 4};
-  CHECK(contains(message_of<IndexError>([&] { set.get_batch(bad); }), "got 4 for 4 samples"));
+  CHECK(has_text(message_of<IndexError>([&] { set.get_batch(bad); }), "got 4 for 4 samples"));
 }
 
 TEST_CASE("TensorDataset: views, tracked tensors, rows without elements") {
@@ -150,7 +150,7 @@ TEST_CASE("FunctionDataset and MapDataset") {
 }
 
 TEST_CASE("Subset: indices, a range, subsets of subsets") {
-  const auto set = std::make_shared<TensorDataset>(counting(10));
+  const auto set = std::make_shared<TensorDataset>(counting_dataset(10));
   const Subset some(set, {9, 2, 2});
   CHECK(some.size() == 3);
   CHECK(some.get(0).target().item<int>() == 9);
@@ -168,7 +168,7 @@ TEST_CASE("Subset: indices, a range, subsets of subsets") {
 }
 
 TEST_CASE("ConcatDataset") {
-  const ConcatDataset all({counting(2), counting(0), counting(3)});
+  const ConcatDataset all({counting_dataset(2), counting_dataset(0), counting_dataset(3)});
   CHECK(all.size() == 5);
   std::vector<int> seen;
   for (int64_t i = 0; i < 5; ++i) seen.push_back(all.get(i).target().item<int>());
@@ -178,7 +178,7 @@ TEST_CASE("ConcatDataset") {
 }
 
 TEST_CASE("random_split: disjoint, a function of the seed") {
-  const TensorDataset set = counting(100);
+  const TensorDataset set = counting_dataset(100);
   const auto targets = [](const Subset& part) {
     std::vector<int64_t> all;
     for (int64_t i = 0; i < part.size(); ++i) all.push_back(part.get(i).target().item<int64_t>());

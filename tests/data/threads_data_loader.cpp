@@ -27,7 +27,7 @@ FunctionDataset uneven(int64_t n) {
   });
 }
 
-std::vector<Numbers> batches_of(DataLoader& loader) {
+std::vector<Numbers> batches_in_threads(DataLoader& loader) {
   std::vector<Numbers> all;
   for (const Batch& batch : loader) all.push_back(batch[0].to_vector<int64_t>());
   return all;
@@ -42,8 +42,8 @@ Example add_noise(Example e, SampleRandom& random) {
 TEST_CASE("the batches are the same at any number of workers") {
   DataLoader alone(uneven(101),
                    {.batch_size = 7, .shuffle = true, .seed = 8, .transform = add_noise});
-  const auto first = batches_of(alone);
-  const auto second = batches_of(alone);
+  const auto first = batches_in_threads(alone);
+  const auto second = batches_in_threads(alone);
   for (const int workers : {1, 2, 5, 40}) {
     for (const int prefetch : {1, 3}) {
       DataLoader loader(uneven(101), {.batch_size = 7,
@@ -52,8 +52,8 @@ TEST_CASE("the batches are the same at any number of workers") {
                                       .num_workers = workers,
                                       .prefetch = prefetch,
                                       .transform = add_noise});
-      CHECK(batches_of(loader) == first);
-      CHECK(batches_of(loader) == second);
+      CHECK(batches_in_threads(loader) == first);
+      CHECK(batches_in_threads(loader) == second);
     }
   }
 }

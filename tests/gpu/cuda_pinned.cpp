@@ -19,7 +19,7 @@ using test::Ended;
 using test::has;
 using test::say;
 
-Ended run_part(const char* part, const std::string& settings = "") {
+Ended run_pinned_part(const char* part, const std::string& settings = "") {
   return test::run_part("cuda pinned part", part, settings);
 }
 
@@ -27,7 +27,7 @@ const char* word(bool value) { return value ? "yes" : "no"; }
 
 Tensor numbers(int64_t n) { return arange(n, {.dtype = f32}); }
 
-void run_named(const std::string& part) {
+void run_pinned(const std::string& part) {
   if (part == "copies") {
     const Tensor plain = numbers(1000);
     const Tensor x = pin_memory(plain);
@@ -183,11 +183,11 @@ void run_named(const std::string& part) {
 
 TEST_CASE("cuda pinned part" * doctest::skip()) {
   const char* part = std::getenv("KILN_CUDA_PART");
-  if (part != nullptr) run_named(part);
+  if (part != nullptr) run_pinned(part);
 }
 
 TEST_CASE("cuda: copies from and to pinned memory are enqueued and return") {
-  const Ended ended = run_part("copies");
+  const Ended ended = run_pinned_part("copies");
   INFO(ended.text);
   CHECK(ended.status == 0);
   CHECK(has(ended, "said: pinned yes, before no, equal yes, again yes, view yes\n"));
@@ -201,7 +201,7 @@ TEST_CASE("cuda: copies from and to pinned memory are enqueued and return") {
 }
 
 TEST_CASE("cuda: pinned tensors of every dtype, views and empty ones") {
-  const Ended ended = run_part("kinds");
+  const Ended ended = run_pinned_part("kinds");
   INFO(ended.text);
   CHECK(ended.status == 0);
   for (const char* dtype : {"float64", "float16", "bfloat16", "int64", "int32", "int16", "int8",
@@ -214,7 +214,7 @@ TEST_CASE("cuda: pinned tensors of every dtype, views and empty ones") {
 }
 
 TEST_CASE("cuda: pinned memory stays until its copies are done, then goes to the next tensor") {
-  const Ended ended = run_part("kept");
+  const Ended ended = run_pinned_part("kept");
   INFO(ended.text);
   CHECK(ended.status == 0);
   CHECK(has(ended, "said: in use all\n"));
@@ -226,7 +226,7 @@ TEST_CASE("cuda: pinned memory stays until its copies are done, then goes to the
 }
 
 TEST_CASE("cuda: gradients pass pinned memory, and modules move without waiting") {
-  const Ended ended = run_part("gradient");
+  const Ended ended = run_pinned_part("gradient");
   INFO(ended.text);
   CHECK(ended.status == 0);
   CHECK(has(ended, "said: gradient yes\n"));
@@ -239,7 +239,7 @@ TEST_CASE("cuda: pinned memory that changes before its copy is done is caught") 
   for (const auto& [part, why] :
        {std::pair("changes", "the source of a copy changed before the copy was done"),
         std::pair("writes", "the target of a copy was written to before the copy was done")}) {
-    const Ended ended = run_part(part);
+    const Ended ended = run_pinned_part(part);
     INFO(ended.text);
     CHECK(ended.status != 0);
     CHECK(has(ended, why));
@@ -248,7 +248,7 @@ TEST_CASE("cuda: pinned memory that changes before its copy is done is caught") 
 }
 
 TEST_CASE("cuda: pinned memory is that of all devices") {
-  const Ended ended = run_part("two", "devices=2");
+  const Ended ended = run_pinned_part("two", "devices=2");
   INFO(ended.text);
   CHECK(ended.status == 0);
   CHECK(has(ended, "said: two yes\n"));
@@ -256,7 +256,7 @@ TEST_CASE("cuda: pinned memory is that of all devices") {
 }
 
 TEST_CASE("cuda: batches come in pinned memory") {
-  const Ended ended = run_part("loader");
+  const Ended ended = run_pinned_part("loader");
   INFO(ended.text);
   CHECK(ended.status == 0);
   CHECK(has(ended, "said: loader 0: 3 batches, sum 780\n"));
@@ -265,17 +265,17 @@ TEST_CASE("cuda: batches come in pinned memory") {
 
 TEST_CASE("cuda: where no memory can be pinned") {
   // The first three are the device's own staging memory.
-  const Ended ended = run_part("short", "fail=cuMemHostAlloc:4:2");
+  const Ended ended = run_pinned_part("short", "fail=cuMemHostAlloc:4:2");
   INFO(ended.text);
   CHECK(ended.status == 0);
   CHECK(
       has(ended,
           "said: pin_memory: the driver has no pinned memory left; got a request for 400 bytes\n"));
-  const Ended back = run_part("short_back", "fail=cuMemHostAlloc:4:2");
+  const Ended back = run_pinned_part("short_back", "fail=cuMemHostAlloc:4:2");
   INFO(back.text);
   CHECK(back.status == 0);
   CHECK(has(back, "said: back 3, pinned no\n"));
-  const Ended errors = run_part("errors");
+  const Ended errors = run_pinned_part("errors");
   INFO(errors.text);
   CHECK(has(errors, "got cpu\n"));
   CHECK(has(errors,

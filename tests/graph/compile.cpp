@@ -16,7 +16,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-Values values_of(const Tensor& x) {
+Values all_values(const Tensor& x) {
   return x.defined() ? x.detach().to_data().to_doubles() : Values{};
 }
 
@@ -72,10 +72,10 @@ std::pair<Values, std::vector<Values>> train(Net& net, Optimizer& optimizer, Los
   }
   if (replayed != nullptr) *replayed = step.counts().replayed;
   std::vector<Values> state;
-  for (const Tensor& p : net.parameters()) state.push_back(values_of(p));
-  for (const Tensor& p : net.parameters()) state.push_back(values_of(p.grad()));
-  for (const Tensor& b : net.buffers()) state.push_back(values_of(b));
-  for (const auto& [name, x] : optimizer.state_dict().tensors) state.push_back(values_of(x));
+  for (const Tensor& p : net.parameters()) state.push_back(all_values(p));
+  for (const Tensor& p : net.parameters()) state.push_back(all_values(p.grad()));
+  for (const Tensor& b : net.buffers()) state.push_back(all_values(b));
+  for (const auto& [name, x] : optimizer.state_dict().tensors) state.push_back(all_values(x));
   for (const auto& [name, text] : optimizer.state_dict().scalars) {
     state.push_back({static_cast<double>(std::hash<std::string>()(name + text) >> 12)});
   }
@@ -161,14 +161,14 @@ TEST_CASE("compile: gradients through a compiled function, of first and second o
       const Tensor y = function(x);
       const auto first = grad({y.square().sum()}, {x, w}, {.create_graph = true});
       const auto second = grad({first[0].sin().sum() + first[1].cos().sum()}, {x, w});
-      Values out = values_of(y);
+      Values out = all_values(y);
       for (const Tensor& t : {first[0], first[1], second[0], second[1]}) {
-        const Values v = values_of(t);
+        const Values v = all_values(t);
         out.insert(out.end(), v.begin(), v.end());
       }
       const auto plain = grad({function(x).sum()}, {x, w});
       for (const Tensor& t : plain) {
-        const Values v = values_of(t);
+        const Values v = all_values(t);
         out.insert(out.end(), v.begin(), v.end());
       }
       return out;
@@ -193,11 +193,11 @@ TEST_CASE("compile: results of which only some have gradients, and more than one
     const Tensor x = randn({3, 4}).requires_grad_();
     const auto [a, b, c, d] = f(x);
     const auto [p, q, r, s] = g(x);
-    CHECK(values_of(a) == values_of(p));
-    CHECK(values_of(b) == values_of(q));
-    CHECK(values_of(d) == values_of(s));
+    CHECK(all_values(a) == all_values(p));
+    CHECK(all_values(b) == all_values(q));
+    CHECK(all_values(d) == all_values(s));
     CHECK_FALSE(q.requires_grad());
-    CHECK(values_of(grad({c}, {x})[0]) == values_of(grad({r}, {x})[0]));
+    CHECK(all_values(grad({c}, {x})[0]) == all_values(grad({r}, {x})[0]));
     CHECK_THROWS_AS(static_cast<void>(grad({r}, {x})), AutodiffError);  // freed
   }
 }
@@ -208,9 +208,9 @@ TEST_CASE("compile: shapes, dtypes, modes and parameters are guarded") {
   const auto f = compile(net);
   const auto same = [&](const Tensor& x) {
     manual_seed(8);
-    const Values eager = values_of(net(x));
+    const Values eager = all_values(net(x));
     manual_seed(8);
-    CHECK(values_of(f(x)) == eager);
+    CHECK(all_values(f(x)) == eager);
   };
   for (int i = 0; i < 3; ++i) {
     same(randn({2, 8}));
@@ -249,9 +249,9 @@ TEST_CASE("compile: one tensor twice, other numbers of arguments, and threads") 
   const auto f = compile(Sum());
   for (int i = 0; i < 3; ++i) {
     const Tensor a = randn({3}), b = randn({3});
-    CHECK(values_of(f(a, b)) == values_of(a * 2 + b));
-    CHECK(values_of(f(a, a)) == values_of(a * 2 + a));
-    CHECK(values_of(f(a)) == values_of(a * 3));
+    CHECK(all_values(f(a, b)) == all_values(a * 2 + b));
+    CHECK(all_values(f(a, a)) == all_values(a * 2 + a));
+    CHECK(all_values(f(a)) == all_values(a * 3));
   }
   CHECK(f.counts().captured == 3);
   const auto g = compile([](const Tensor& x) { return x.exp() * x; });
@@ -261,7 +261,7 @@ TEST_CASE("compile: one tensor twice, other numbers of arguments, and threads") 
     threads.emplace_back([&, t] {
       for (int i = 0; i < 50; ++i) {
         const Tensor x = full({5}, t + 0.01 * i);
-        wrong += values_of(g(x)) != values_of(x.exp() * x);
+        wrong += all_values(g(x)) != all_values(x.exp() * x);
       }
     });
   }
@@ -282,10 +282,10 @@ TEST_CASE("compile: views and writes in place") {
     const Tensor x = randn({3, 4}).requires_grad_();
     const auto [a, b] = f(x);
     const auto [c, d] = g(x);
-    CHECK(values_of(a) == values_of(c));
-    CHECK(values_of(b) == values_of(d));
-    CHECK(values_of(grad({a.square().sum() + b}, {x})[0]) ==
-          values_of(grad({c.square().sum() + d}, {x})[0]));
+    CHECK(all_values(a) == all_values(c));
+    CHECK(all_values(b) == all_values(d));
+    CHECK(all_values(grad({a.square().sum() + b}, {x})[0]) ==
+          all_values(grad({c.square().sum() + d}, {x})[0]));
   }
   // An argument that is written, and a view of it that comes back.
   const auto h = compile([](const Tensor& x) {
@@ -296,10 +296,10 @@ TEST_CASE("compile: views and writes in place") {
   for (int i = 0; i < 3; ++i) {
     const Tensor x = zeros({2, 2});
     const Tensor y = h(x);
-    CHECK(values_of(x) == Values(4, 1.0));
+    CHECK(all_values(x) == Values(4, 1.0));
     Tensor again = y;
     again.mul_(5);
-    CHECK(values_of(x) == Values(4, 5.0));
+    CHECK(all_values(x) == Values(4, 5.0));
   }
   CHECK(h.counts().replayed == 2);
 }
@@ -314,7 +314,7 @@ TEST_CASE("compile: what depends on values is an error that names the row, or ea
       compile([](const Tensor& x) { return x.sum().gt(0).item<bool>() ? x + 1 : x - 1; });
   for (const double v : {1.0, 2.0, -1.0, 3.0, -5.0}) {
     const Tensor x = full({3}, v);
-    CHECK(values_of(sign(x)) == values_of(v > 0 ? x + 1 : x - 1));
+    CHECK(all_values(sign(x)) == all_values(v > 0 ? x + 1 : x - 1));
   }
   CHECK(sign.counts().variants == 2);
   CHECK(sign.counts().replayed == 3);
@@ -322,7 +322,7 @@ TEST_CASE("compile: what depends on values is an error that names the row, or ea
   const auto host = compile([](const Tensor& x) { return linalg::inv(x); });
   for (int i = 0; i < 3; ++i) {
     const Tensor x = eye(3) * (i + 1);
-    CHECK(values_of(host(x)) == values_of(linalg::inv(x)));
+    CHECK(all_values(host(x)) == all_values(linalg::inv(x)));
   }
   CHECK(host.counts().eager == 2);
   CHECK(host.explain().find("eager: capture:") != std::string::npos);
@@ -332,7 +332,7 @@ TEST_CASE("compile: an index out of range is refused in a replay too") {
   const Tensor table = randn({5, 2});
   const auto f = compile([table](const Tensor& i) { return functional::embedding(i, table); });
   CHECK(f(tensor({0, 4})).shape() == Shape{2, 2});
-  CHECK(values_of(f(tensor({1, 2}))) == values_of(table.narrow(0, 1, 2)));
+  CHECK(all_values(f(tensor({1, 2}))) == all_values(table.narrow(0, 1, 2)));
   CHECK_THROWS_AS(f(tensor({1, 5})), IndexError);
   CHECK(f.counts().replayed == 1);
 }

@@ -39,7 +39,7 @@ Graph captured(const ListFunction& f, const Tensors& inputs) {
   return capture.finish(inner_of(results));
 }
 
-std::vector<double> values_of(const Tensor& x) { return x.to_data().to_doubles(); }
+std::vector<double> doubles_in(const Tensor& x) { return x.to_data().to_doubles(); }
 
 // The graph after the passes; it computes what f does, on these inputs and on others.
 Graph check(const ListFunction& f, const Tensors& inputs, const PassOptions& options) {
@@ -54,7 +54,7 @@ Graph check(const ListFunction& f, const Tensors& inputs, const PassOptions& opt
     const auto got = plan.run(inner_of(given));
     REQUIRE(got.size() == expected.size());
     for (size_t i = 0; i < got.size(); ++i) {
-      CHECK(values_of(detail::wrap(got[i])) == values_of(expected[i]));
+      CHECK(doubles_in(detail::wrap(got[i])) == doubles_in(expected[i]));
     }
   }
   return graph;

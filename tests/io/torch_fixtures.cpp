@@ -24,11 +24,11 @@ const Tensor& tensor_at(const PickleValue& value, const char* key) {
 }
 
 // The network of make_fixtures.py.
-struct Net : nn::Module {
+struct FixtureNet : nn::Module {
   nn::Conv2d conv{1, 4, 3, {.stride = 2}};
   nn::BatchNorm2d norm{4};
   nn::Linear fc{4 * 3 * 3, 5};
-  KILN_MODULE(Net, conv, norm, fc)
+  KILN_MODULE(FixtureNet, conv, norm, fc)
 
   Tensor forward(const Tensor& x) const { return fc(relu(norm(conv(x))).flatten(1)); }
 };
@@ -152,7 +152,7 @@ TEST_CASE("torch: files of other machines and options") {
 
 TEST_CASE("torch: a state dict loads into the same-named model, with the same outputs") {
   const PickleValue value = load_torch(fixture("torch/network.pt"));
-  Net net;
+  FixtureNet net;
   const LoadedModel loaded = load_model(net, fixture("torch/network.pt"));
   CHECK(loaded.keys.empty());
   CHECK(net.norm.num_batches_tracked->item<int64_t>() == 3);

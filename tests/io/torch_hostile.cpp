@@ -19,7 +19,7 @@ namespace {
 
 const std::string kSixteen(16, '\0');  // four floats
 
-void load(const std::string& path) { load_torch(path); }
+void load_hostile(const std::string& path) { load_torch(path); }
 
 // The pickle in both forms of file. The older one is refused while the pickle is read, or later for
 // its storages.
@@ -33,9 +33,9 @@ struct Case {
 void check_cases(const std::vector<Case>& cases) {
   TempDir dir;
   for (const Case& c : cases) {
-    check_refused(dir, c.what, torch_zip(whole(c.body), c.data), c.message, load);
-    check_refused(dir, c.what, torch_zip(whole(c.body), c.data, true), c.message, load);
-    check_refused(dir, c.what, torch_legacy(whole(c.body), whole("]"), ""), "", load);
+    check_refused(dir, c.what, torch_zip(whole(c.body), c.data), c.message, load_hostile);
+    check_refused(dir, c.what, torch_zip(whole(c.body), c.data, true), c.message, load_hostile);
+    check_refused(dir, c.what, torch_legacy(whole(c.body), whole("]"), ""), "", load_hostile);
   }
 }
 
@@ -164,10 +164,10 @@ TEST_CASE("torch: loops and depth") {
   TempDir dir;
   const std::string zero(1, '\0');
   check_refused(dir, "a list in itself", torch_zip(whole("]q" + zero + "h" + zero + "a")),
-                "contain themselves", load);
+                "contain themselves", load_hostile);
   check_refused(dir, "a dict as its own attributes",
                 torch_zip(whole("}q" + zero + text("a") + "h" + zero + "s")), "contain themselves",
-                load);
+                load_hostile);
 }
 
 TEST_CASE("torch: bombs") {
@@ -178,30 +178,31 @@ TEST_CASE("torch: bombs") {
     const std::string place(1, static_cast<char>(i));
     laughs += "q" + place + "0](" + repeated("h" + place, 10) + "e";
   }
-  check_refused(dir, "lists of lists", torch_zip(whole(laughs)), "more than 64 times", load);
+  check_refused(dir, "lists of lists", torch_zip(whole(laughs)), "more than 64 times",
+                load_hostile);
   // One long text, ten thousand times.
   const std::string long_text = text(std::string(100'000, 'x')) + "q" + std::string(1, '\0');
   check_refused(
       dir, "a text repeated",
       torch_zip(whole("](" + long_text + repeated("h" + std::string(1, '\0'), 10'000) + "e")),
-      "more than 64 times", load);
+      "more than 64 times", load_hostile);
   // A deflated pickle of nothing but new lists.
   check_refused(dir, "objects from nothing",
                 torch_zip(whole("](" + repeated("]", 5'000'000) + "e"), "", true),
-                "more than 64 times", load);
+                "more than 64 times", load_hostile);
   check_refused(dir, "a pickle of 100 MB", torch_zip(std::string(100'000'000, 'N'), "", true),
-                "too large", load);
+                "too large", load_hostile);
   // A list that is copied into many sets.
   check_refused(
       dir, "copies of a list",
       torch_zip(whole(
           "](" + repeated("N", 50'000) + "eq" + std::string(1, '\0') +
           repeated("0" + global("builtins", "set") + "(h" + std::string(1, '\0') + "tR", 200))),
-      "more than 64 times", load);
+      "more than 64 times", load_hostile);
   // Memo places far apart take no memory for those between.
   std::string memo = "N";
   for (uint64_t i = 1; i < 100; ++i) memo += "r" + test::little_endian(i * 40'000'000, 4);
-  load(test::write_bytes(dir.path("memo"), torch_zip(whole(memo))));
+  load_hostile(test::write_bytes(dir.path("memo"), torch_zip(whole(memo))));
 }
 
 TEST_CASE("torch: tensors that do not lie in their storage") {
@@ -244,7 +245,7 @@ TEST_CASE("torch: storages that lie") {
   TempDir dir;
   const auto refused = [&](const char* what, const std::string& pickle, const std::string& data,
                            const char* message) {
-    check_refused(dir, what, torch_zip(whole(pickle), data), message, load);
+    check_refused(dir, what, torch_zip(whole(pickle), data), message, load_hostile);
   };
   const std::string four = tensor(storage(4), 0, {4}, {1});
   refused("too short", four, std::string(15, '\0'), "another size than its tensors");
@@ -262,23 +263,23 @@ TEST_CASE("torch: storages that lie") {
   const auto zip = [&](const std::vector<test::ZipPart>& parts) { return zip_of(parts); };
   const std::string pickle = whole(four);
   check_refused(dir, "two pickles", zip({{"a/data.pkl", pickle}, {"b/data.pkl", pickle}}),
-                "two pickles", load);
-  check_refused(dir, "no pickle", zip({{"a/x.pkl", pickle}}), "no pickle", load);
+                "two pickles", load_hostile);
+  check_refused(dir, "no pickle", zip({{"a/x.pkl", pickle}}), "no pickle", load_hostile);
   check_refused(dir, "TorchScript", zip({{"a/data.pkl", pickle}, {"a/constants.pkl", ""}}),
-                "TorchScript", load);
+                "TorchScript", load_hostile);
   check_refused(dir, "byte order",
                 zip({{"m/data.pkl", pickle}, {"m/byteorder", "middle"}, {"m/data/0", kSixteen}}),
-                "byte order", load);
+                "byte order", load_hostile);
   check_refused(dir, "something after the pickle", torch_zip(pickle + "N", kSixteen),
-                "something follows", load);
+                "something follows", load_hostile);
   check_refused(dir, "a damaged storage",
                 zip({{"m/data.pkl", pickle}, {.name = "m/data/0", .content = kSixteen, .crc = 77}}),
-                "is damaged", load);
+                "is damaged", load_hostile);
   check_refused(
       dir, "a storage as a bomb",
       zip({{"m/data.pkl", whole(tensor(storage(500'000'000), 0, {4}, {1}))},
            {.name = "m/data/0", .content = kSixteen, .deflate = true, .size = 2'000'000'000}}),
-      "cannot have", load);
+      "cannot have", load_hostile);
 }
 
 TEST_CASE("torch: the older form, lying") {
@@ -287,9 +288,9 @@ TEST_CASE("torch: the older form, lying") {
   const std::string keys = whole("]" + text("0") + "a");
   const std::string data = test::little_endian(4, 8) + kSixteen;
   const auto refused = [&](const char* what, const std::string& bytes, const char* message) {
-    check_refused(dir, what, bytes, message, load);
+    check_refused(dir, what, bytes, message, load_hostile);
   };
-  load(test::write_bytes(dir.path("good"), torch_legacy(pickle, keys, data)));
+  load_hostile(test::write_bytes(dir.path("good"), torch_legacy(pickle, keys, data)));
   refused("no magic number", whole("N"), "not of PyTorch");
   refused("another magic number",
           whole("\x8a\x09"
@@ -314,7 +315,7 @@ TEST_CASE("torch: the older form, lying") {
                            number(elements) + "ttQ";
     return torch_legacy(whole(tensor(id, 0, {1}, {1})), keys, data);
   };
-  load(test::write_bytes(dir.path("view"), view(2, 2)));
+  load_hostile(test::write_bytes(dir.path("view"), view(2, 2)));
   refused("view too long", view(2, 3), "lies outside");
   refused("view of negative offset", view(-1, 2), "lies outside");
   refused("view that overflows", view(2, INT64_MAX), "lies outside");

@@ -15,20 +15,20 @@ using nn::Initializer;
 
 namespace {
 
-struct Moments {
+struct DrawnMoments {
   double mean, std, min, max;
 };
-Moments moments(const Tensor& x) {
+DrawnMoments drawn_moments(const Tensor& x) {
   return {x.mean().item(), x.std().item(), x.min().item(), x.max().item()};
 }
-Moments drawn(const Initializer& by, const Shape& shape) {
+DrawnMoments drawn(const Initializer& by, const Shape& shape) {
   manual_seed(1);
-  return moments(by.init(shape).val());
+  return drawn_moments(by.init(shape).val());
 }
 
 void check_uniform(const Initializer& by, const Shape& shape, double bound) {
   CAPTURE(by.to_string());
-  const Moments m = drawn(by, shape);
+  const DrawnMoments m = drawn(by, shape);
   CHECK(std::abs(m.std - bound / std::sqrt(3.0)) < 0.02 * bound);
   CHECK(m.min >= -bound);
   CHECK(m.max <= bound);
@@ -36,7 +36,7 @@ void check_uniform(const Initializer& by, const Shape& shape, double bound) {
 }
 void check_normal(const Initializer& by, const Shape& shape, double std) {
   CAPTURE(by.to_string());
-  const Moments m = drawn(by, shape);
+  const DrawnMoments m = drawn(by, shape);
   CHECK(std::abs(m.std - std) < 0.03 * std);
   CHECK(m.max > 3 * std);
 }
@@ -48,11 +48,11 @@ TEST_CASE("Initializer: what is drawn") {
   CHECK(drawn(Initializer::constant(3), shape).min == 3);
   CHECK(drawn(Initializer::ones(), {2}).max == 1);
   CHECK(drawn(Initializer::zeros(), {2}).max == 0);
-  const Moments uniform = drawn(Initializer::uniform(1, 3), {10000});
+  const DrawnMoments uniform = drawn(Initializer::uniform(1, 3), {10000});
   CHECK(std::abs(uniform.mean - 2) < 0.05);
   CHECK(uniform.min >= 1);
   CHECK(uniform.max <= 3);
-  const Moments normal = drawn(Initializer::normal(5, 2), {10000});
+  const DrawnMoments normal = drawn(Initializer::normal(5, 2), {10000});
   CHECK(std::abs(normal.mean - 5) < 0.1);
   CHECK(std::abs(normal.std - 2) < 0.1);
   check_uniform(Initializer::kaiming_uniform(2), shape, 2 * std::sqrt(3.0 / 100));
@@ -65,7 +65,7 @@ TEST_CASE("Initializer: what is drawn") {
   CHECK(rows.mm(rows.t()).allclose(eye(3) * 4.0, 1e-5, 1e-5));
   manual_seed(1);
   const Tensor bias = Initializer::kaiming_uniform().init_with({10000}, 300, 7).val();
-  CHECK(std::abs(moments(bias).max - std::sqrt(3.0 / 300)) < 1e-3);
+  CHECK(std::abs(drawn_moments(bias).max - std::sqrt(3.0 / 300)) < 1e-3);
 }
 
 TEST_CASE("Initializer: in layers, when their weights are first read") {

@@ -15,10 +15,10 @@ using kiln::test::Net;
 
 namespace {
 
-struct Tied : Module {
+struct CastTied : Module {
   Linear a{2, 2, false};
   Linear b{2, 2, false};
-  KILN_MODULE(Tied, a, b)
+  KILN_MODULE(CastTied, a, b)
 };
 
 }  // namespace
@@ -60,7 +60,7 @@ TEST_CASE("to: gradients go along, ties stay") {
   CHECK(layer.weight->grad().dtype() == f64);
   CHECK(near(layer.weight->grad(), {1.0}));
 
-  Tied tied;
+  CastTied tied;
   tied.b.weight = Param<Tensor>::initialized(nn::ParamId(), *tied.a.weight);
   tied.to(f64);
   CHECK(tied.a.weight->dtype() == f64);

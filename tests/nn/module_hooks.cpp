@@ -14,8 +14,8 @@ using kiln::test::near;
 
 namespace {
 
-struct Twice : Module {
-  KILN_MODULE(Twice)
+struct HookedTwice : Module {
+  KILN_MODULE(HookedTwice)
   Tensor forward(const Tensor& x) const { return x * 2.0; }
 };
 
@@ -41,7 +41,7 @@ struct Reference : Module {
 }  // namespace
 
 TEST_CASE("hooks: see and replace inputs and outputs") {
-  Twice module;
+  HookedTwice module;
   std::vector<std::string> order;
   auto pre = module.register_forward_pre_hook([&](Module& m, std::span<const HookValue> args) {
     CHECK(&m == &module);
@@ -60,7 +60,7 @@ TEST_CASE("hooks: see and replace inputs and outputs") {
   CHECK(near(module(x), {3.0, 3.0}));
   CHECK(near(module(ones({2})), {3.0, 3.0}));
   CHECK(near(x, {1.0, 1.0}));
-  const Twice& constant = module;
+  const HookedTwice& constant = module;
   CHECK(near(constant(x), {3.0, 3.0}));
   CHECK(order == std::vector<std::string>{"pre", "post", "pre", "post", "pre", "post"});
   CHECK(near(module.forward(x), {2.0, 2.0}));
@@ -128,7 +128,7 @@ TEST_CASE("hooks: run inside a model, in order, and belong to one module") {
 }
 
 TEST_CASE("hooks: an exception passes, and the module works on") {
-  Twice module;
+  HookedTwice module;
   auto hook = module.register_forward_pre_hook(
       [](Module&, std::span<const HookValue>) { throw ValueError("no"); });
   CHECK_THROWS_AS(module(ones({1})), ValueError);

@@ -20,13 +20,13 @@ using kiln::test::near;
 namespace {
 
 // A language model in small: the head reads the token table.
-struct Tied : Module {
+struct TiedWeights : Module {
   nn::Embedding tokens{5, 3};
   std::vector<Linear> layers;
   Linear head{3, 5, false};
-  KILN_MODULE(Tied, tokens, layers, head)
+  KILN_MODULE(TiedWeights, tokens, layers, head)
 
-  Tied() {
+  TiedWeights() {
     layers.emplace_back(3, 3);
     layers.emplace_back(3, 3);
     tie_weights(layers[1].weight, layers[0].weight);
@@ -40,15 +40,15 @@ struct Tied : Module {
 };
 
 // Cannot be moved: a std::vector that grows copies it.
-struct CopyOnly : Tied {
+struct CopyOnly : TiedWeights {
   CopyOnly() = default;
   CopyOnly(const CopyOnly&) = default;
   CopyOnly& operator=(const CopyOnly&) = default;
-  KILN_MODULE_DERIVED(CopyOnly, Tied)
+  KILN_MODULE_DERIVED(CopyOnly, TiedWeights)
 };
 
 struct Outer : Module {
-  Tied inner;
+  TiedWeights inner;
   nn::Sequential rest{Linear{3, 3, false}, Linear{3, 3, false}};
   KILN_MODULE(Outer, inner, rest)
   Outer() {
@@ -66,16 +66,16 @@ struct Prototypes : Module {
   explicit Prototypes(const Linear& prototype) : a(prototype), b(prototype), more(3, prototype) {}
 };
 
-struct Sliceable : Tied {
+struct Sliceable : TiedWeights {
   Param<Tensor> extra = Param<Tensor>::from_tensor(ones({1}));
-  KILN_MODULE_DERIVED(Sliceable, Tied, extra)
+  KILN_MODULE_DERIVED(Sliceable, TiedWeights, extra)
 };
 
-bool is_tied(const Tied& model) {
+bool is_tied(const TiedWeights& model) {
   return model.head.weight->is_same(*model.tokens.weight) &&
          model.layers[1].weight->is_same(*model.layers[0].weight);
 }
-bool share(const Tied& a, const Tied& b) {
+bool share(const TiedWeights& a, const TiedWeights& b) {
   return a.head.weight->is_same(*b.head.weight) ||
          a.head.weight->data_ptr<float>() == b.head.weight->data_ptr<float>();
 }
@@ -83,7 +83,7 @@ bool share(const Tied& a, const Tied& b) {
 }  // namespace
 
 TEST_CASE("tie_weights: one tensor, trained once, saved under both names") {
-  Tied model;
+  TiedWeights model;
   CHECK(is_tied(model));
   CHECK(model.parameters().size() == 4);  // of 6: table, one weight, two biases
   CHECK(model.state_dict().contains("head.weight"));
@@ -106,8 +106,8 @@ TEST_CASE("tie_weights: what cannot be tied") {
 }
 
 TEST_CASE("ties: a plain copy keeps them, and is independent") {
-  const Tied model;
-  Tied copy = model;
+  const TiedWeights model;
+  TiedWeights copy = model;
   CHECK(is_tied(copy));
   CHECK(!share(copy, model));
   CHECK(copy.tokens.weight->equal(*model.tokens.weight));
@@ -117,16 +117,16 @@ TEST_CASE("ties: a plain copy keeps them, and is independent") {
     copy.head.weight->fill_(1.0);
   }
   CHECK(!copy.tokens.weight->equal(*model.tokens.weight));
-  Tied assigned;
+  TiedWeights assigned;
   assigned = model;
   CHECK(is_tied(assigned));
   CHECK(!share(assigned, model));
 }
 
 TEST_CASE("ties: through vectors that grow, by move and by copy") {
-  std::vector<Tied> moved;
+  std::vector<TiedWeights> moved;
   for (int i = 0; i < 5; ++i) moved.emplace_back();
-  for (const Tied& each : moved) CHECK(is_tied(each));
+  for (const TiedWeights& each : moved) CHECK(is_tied(each));
   std::vector<CopyOnly> copied;
   for (int i = 0; i < 5; ++i) copied.emplace_back();
   for (const CopyOnly& each : copied) CHECK(is_tied(each));
@@ -167,20 +167,20 @@ TEST_CASE("ties: copies of one module are not tied to each other") {
 }
 
 TEST_CASE("ties: casting, moving, mapping, loading and slicing keep them") {
-  Tied model;
+  TiedWeights model;
   model.to(f64);
   CHECK(is_tied(model));
   model.to(Device(kReference)).cpu();
   CHECK(is_tied(model));
   model.float_();
-  Tied other;
+  TiedWeights other;
   other.load_state_dict(model.state_dict());
   CHECK(is_tied(other));
   CHECK(other.head.weight->equal(*model.head.weight));
   const Sliceable derived;
-  const Tied sliced = derived;  // the base alone
+  const TiedWeights sliced = derived;  // the base alone
   CHECK(is_tied(sliced));
-  const Tied after = derived;
+  const TiedWeights after = derived;
   CHECK(is_tied(after));
   CHECK(!share(sliced, after));
 }

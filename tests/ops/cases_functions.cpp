@@ -8,9 +8,9 @@ namespace kiln::ops {
 
 namespace {
 
-const Shape kShape = {3, 4};
-const Shape kBig = {1024, 1024};
-const std::vector<double> kEdges = {0.0,   -0.0,  1.0, -1.0, 0.5,  -2.0,     2.5,       3.5,
+const Shape kFunctionShape = {3, 4};
+const Shape kFunctionBig = {1024, 1024};
+const std::vector<double> kFunctionEdges = {0.0,   -0.0,  1.0, -1.0, 0.5,  -2.0,     2.5,       3.5,
                                     -3.25, 0.125, 8,   9.5,  17.0, INFINITY, -INFINITY, NAN};
 
 struct Row {
@@ -40,12 +40,12 @@ KILN_OP_CASES(functions) {
   };
   for (const Row& row : rows) {
     const std::string name(row.name);
-    add(name, called("", row), row, values(kEdges))
+    add(name, called("", row), row, values(kFunctionEdges))
         .dtypes(kDoubles)
         .no_gradient("edges of the domain");
-    add(name, called("", row), row, real(kShape, row.low, row.high))
+    add(name, called("", row), row, real(kFunctionShape, row.low, row.high))
         .dtypes(kAll)
-        .big({real(kBig, row.low, row.high)});
+        .big({real(kFunctionBig, row.low, row.high)});
   }
 }
 
@@ -61,15 +61,15 @@ KILN_OP_CASES(special_functions) {
     const bool airy = row.name == "airy_ai";
     const bool bessel = row.name.find("bessel") != std::string_view::npos;
     if (!airy && !bessel) {
-      add(name, call, row, values(kEdges)).dtypes(kDoubles).no_gradient("edges of the domain");
-      add(name, call, row, real(kShape, row.low, row.high))
+      add(name, call, row, values(kFunctionEdges)).dtypes(kDoubles).no_gradient("edges of the domain");
+      add(name, call, row, real(kFunctionShape, row.low, row.high))
           .dtypes(kFloats)
-          .big({real(kBig, row.low, row.high)});
+          .big({real(kFunctionBig, row.low, row.high)});
       continue;
     }
     // Some take microseconds for a number.
     const auto small = [&]() -> Case& {
-      return add(name, call, row, real(kShape, row.low, row.high))
+      return add(name, call, row, real(kFunctionShape, row.low, row.high))
           .dtypes(kDoubles)
           .big({real({128, 512}, row.low, row.high)});
     };

@@ -16,7 +16,7 @@ Tensor spread(const Tensor& x, bool swapped) {
   return swapped && x.dim() > 1 ? wide.transpose(0, 1) : wide;
 }
 
-void check(const Case& c, DType dtype) {
+void check_strided(const Case& c, DType dtype) {
   const Tensors inputs = make_inputs(c, c.inputs, dtype);
   const Tensors expected = c.call(inputs);
   for (const bool swapped : {false, true}) {
@@ -32,7 +32,7 @@ TEST_CASE("op cases: strided inputs give what contiguous ones give") {
     if (!c.strided_why.empty() || !c.shape_only_why.empty()) continue;
     const DType dtype = c.dtype_list.size() > 1 && c.dtype_list[0] == f64 ? f32 : c.dtype_list[0];
     try {
-      check(c, dtype);
+      check_strided(c, dtype);
     } catch (const std::exception& error) {
       FAIL_CHECK(describe(c, dtype), ": ", std::string(error.what()));
     }

@@ -65,7 +65,7 @@ Product product(const Shape& xs, const Doubles& x, const Shape& ys, const Double
   return out;
 }
 
-const std::pair<Shape, Shape> kShapes[] = {
+const std::pair<Shape, Shape> kProductShapes[] = {
     {{3}, {3}},
     {{2, 3}, {3}},
     {{3}, {3, 4}},
@@ -89,7 +89,7 @@ const std::pair<Shape, Shape> kShapes[] = {
 
 TEST_CASE("every combination of ranks, for every dtype and layout") {
   on_devices(kNumberTypes, [](Device device, DType dtype) {
-    for (const auto& [xs, ys] : kShapes) {
+    for (const auto& [xs, ys] : kProductShapes) {
       INFO(to_string(xs), " x ", to_string(ys));
       const Doubles xv = numbers(xs.numel(), 1), yv = numbers(ys.numel(), 2);
       const Tensor x = from_vector(xv, xs, {dtype, device});
@@ -113,7 +113,7 @@ TEST_CASE("every combination of ranks, for every dtype and layout") {
 
 TEST_CASE("gradients of both operands") {
   on_devices([](Device device) {
-    for (const auto& [xs, ys] : kShapes) {
+    for (const auto& [xs, ys] : kProductShapes) {
       INFO(to_string(xs), " x ", to_string(ys));
       const Doubles xv = numbers(xs.numel(), 1), yv = numbers(ys.numel(), 2);
       Tensor x = from_vector(xv, xs, {f64, device}).requires_grad_();

@@ -12,7 +12,7 @@ using namespace kiln::test;
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::numeric_limits<double>::quiet_NaN();
+const double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 // Softmax over `dim` of row-major values, and its logarithm, as plain loops.
 Doubles softmax_of(const Doubles& v, const Shape& shape, int dim, bool log) {
@@ -67,8 +67,9 @@ TEST_CASE("softmax of large, infinite and undefined values") {
       CHECK(mismatch(tensor({-1000.0, 0.0}, on).log_softmax(0), {2}, {-1000, 0}) == "");
       CHECK(mismatch(tensor({-kInf, 0.0}, on).softmax(0), {2}, {0, 1}) == "");
       CHECK(mismatch(tensor({-kInf, 0.0}, on).log_softmax(0), {2}, {-kInf, 0}) == "");
-      CHECK(mismatch(tensor({-kInf, -kInf}, on).softmax(0), {2}, {kNan, kNan}) == "");
-      CHECK(mismatch(tensor({kNan, 0.0}, on).softmax(0), {2}, {kNan, kNan}) == "");
+      CHECK(mismatch(tensor({-kInf, -kInf}, on).softmax(0), {2}, {kNotANumber, kNotANumber}) == "");
+      CHECK(mismatch(tensor({kNotANumber, 0.0}, on).softmax(0), {2}, {kNotANumber, kNotANumber}) ==
+            "");
     }
     // A row longer than a kernel's block.
     const int64_t n = 1031;
@@ -136,7 +137,7 @@ TEST_CASE("dropout") {
   });
   CHECK_THROWS_AS(functional::dropout(ones({2}), -0.1), ValueError);
   CHECK_THROWS_AS(functional::dropout(ones({2}), 1.1), ValueError);
-  CHECK_THROWS_AS(functional::dropout(ones({2}), kNan), ValueError);
+  CHECK_THROWS_AS(functional::dropout(ones({2}), kNotANumber), ValueError);
   CHECK_THROWS_AS(functional::dropout(ones({2}, {i64}), 0.5), DTypeError);
 }
 
@@ -183,8 +184,8 @@ TEST_CASE("prelu") {
     CHECK(mismatch(functional::prelu(flat.unsqueeze(2), each), {2, 3, 1}, {-1, 4, -2, 0, -1, 8}) ==
           "");
     CHECK(functional::prelu(zeros({0, 3}, on), each).shape() == Shape{0, 3});
-    CHECK(mismatch(functional::prelu(tensor({kInf, -kInf, kNan}, on), one), {3},
-                   {kInf, -kInf, kNan}) == "");
+    CHECK(mismatch(functional::prelu(tensor({kInf, -kInf, kNotANumber}, on), one), {3},
+                   {kInf, -kInf, kNotANumber}) == "");
   });
   on_devices([](Device device) {
     const TensorOptions on{f64, device};
@@ -207,10 +208,11 @@ TEST_CASE("prelu") {
 
 TEST_CASE("threshold") {
   on_devices(kFloatTypes, [](Device device, DType dtype) {
-    Tensor x = tensor({-1.0, 0.5, 1.0, 2.0, kNan, kInf, -kInf}, {dtype, device});
-    CHECK(mismatch(functional::threshold(x, 0.5, 9.0), {7}, {9, 9, 1, 2, kNan, kInf, 9}) == "");
+    Tensor x = tensor({-1.0, 0.5, 1.0, 2.0, kNotANumber, kInf, -kInf}, {dtype, device});
+    CHECK(mismatch(functional::threshold(x, 0.5, 9.0), {7}, {9, 9, 1, 2, kNotANumber, kInf, 9}) ==
+          "");
     CHECK(mismatch(functional::threshold(scattered(x), 1.0, -3.5), {7},
-                   {-3.5, -3.5, -3.5, 2, kNan, kInf, -3.5}) == "");
+                   {-3.5, -3.5, -3.5, 2, kNotANumber, kInf, -3.5}) == "");
     x.requires_grad_();
     const Tensor y = functional::threshold(x, 0.5, 9.0);
     CHECK(mismatch(*x.grad(y.backward(ones({7}, {dtype, device}))), {7}, {0, 0, 1, 1, 1, 1, 0}) ==

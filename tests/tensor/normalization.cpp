@@ -9,7 +9,7 @@ using namespace kiln::test;
 
 namespace {
 
-Doubles numbers(int64_t n, int start) {
+Doubles ramp(int64_t n, int start) {
   Doubles out;
   for (int64_t i = 0; i < n; ++i) out.push_back(static_cast<double>((i * 7 + start) % 11 - 5) / 4);
   return out;
@@ -91,8 +91,8 @@ TEST_CASE("batch_norm for every float dtype, rank and layout") {
       const auto c = static_cast<size_t>(shape[1]);
       const auto inner = static_cast<size_t>(shape.numel()) / static_cast<size_t>(shape[0]) / c;
       const auto channel = [&](size_t i) { return i / inner % c; };
-      const Doubles v = numbers(shape.numel(), 3);
-      const Doubles w = numbers(shape[1], 1), b = numbers(shape[1], 4);
+      const Doubles v = ramp(shape.numel(), 3);
+      const Doubles w = ramp(shape[1], 1), b = ramp(shape[1], 4);
       const double eps = 1e-3;
       const Normalized n = normalized(v, c, eps, channel);
       Doubles expected(v.size()), running(v.size());
@@ -121,7 +121,7 @@ TEST_CASE("gradients of batch_norm, in training and in inference") {
     const TensorOptions on{f64, device};
     const Shape shape{2, 3, 4, 2};
     const auto channel = [](size_t i) { return i / 8 % 3; };
-    const Doubles v = numbers(48, 3), g = numbers(48, 8);
+    const Doubles v = ramp(48, 3), g = ramp(48, 8);
     const Doubles w{2, -0.5, 1}, b{0, 1, 2};
     const double eps = 1e-3;
     const Normalized n = normalized(v, 3, eps, channel);
@@ -192,14 +192,14 @@ TEST_CASE("layer_norm for every float dtype, number of dims and layout") {
   on_devices(kFloatTypes, [](Device device, DType dtype) {
     const TensorOptions on{dtype, device};
     const Shape shape{2, 3, 5};
-    const Doubles v = numbers(30, 2);
+    const Doubles v = ramp(30, 2);
     const double eps = 1e-3;
     const Tensor flat = from_vector(v, shape, on);
     for (const Shape& last : {Shape{5}, Shape{3, 5}, Shape{2, 3, 5}}) {
       INFO("last ", to_string(last));
       const auto length = static_cast<size_t>(last.numel());
       const Normalized n = normalized(v, 30 / length, eps, [&](size_t i) { return i / length; });
-      const Doubles w = numbers(last.numel(), 1), b = numbers(last.numel(), 4);
+      const Doubles w = ramp(last.numel(), 1), b = ramp(last.numel(), 4);
       Doubles expected(30);
       for (size_t i = 0; i < 30; ++i) expected[i] = n.xhat[i] * w[i % length] + b[i % length];
       const Tensor tw = from_vector(w, last, on), tb = from_vector(b, last, on);
@@ -227,13 +227,13 @@ TEST_CASE("gradients of layer_norm") {
   on_devices([](Device device) {
     const TensorOptions on{f64, device};
     const Shape shape{4, 2, 3};
-    const Doubles v = numbers(24, 2), g = numbers(24, 9);
+    const Doubles v = ramp(24, 2), g = ramp(24, 9);
     const double eps = 1e-3;
     for (const Shape& last : {Shape{3}, Shape{2, 3}}) {
       const auto length = static_cast<size_t>(last.numel());
       const auto row = [&](size_t i) { return i / length; };
       const Normalized n = normalized(v, 24 / length, eps, row);
-      const Doubles w = numbers(last.numel(), 1);
+      const Doubles w = ramp(last.numel(), 1);
       Doubles gh(24), gw(length, 0.0), gb(length, 0.0);
       for (size_t i = 0; i < 24; ++i) {
         gh[i] = g[i] * w[i % length];

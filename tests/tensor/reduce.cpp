@@ -11,8 +11,8 @@ using namespace kiln::test;
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kReduceInf = std::numeric_limits<double>::infinity();
+const double kReduceNan = std::numeric_limits<double>::quiet_NaN();
 
 const Doubles kValues{-1, 6, 2,  -2, 5, 1,  -3, 4, 0,  -4, 3,  -1,
                       6,  2, -2, 5,  1, -3, 4,  0, -4, 3,  -1, 6};
@@ -46,13 +46,13 @@ Doubles reduced(const Doubles& values, const Shape& shape, const Dims& dims,
   return out;
 }
 
-double sum_of(const Doubles& v) {
+double plain_sum(const Doubles& v) {
   double s = 0;
   for (double x : v) s += x;
   return s;
 }
-double mean_of(const Doubles& v) { return sum_of(v) / static_cast<double>(v.size()); }
-double product_of(const Doubles& v) {
+double mean_of(const Doubles& v) { return plain_sum(v) / static_cast<double>(v.size()); }
+double plain_product(const Doubles& v) {
   double s = 1;
   for (double x : v) s *= x;
   return s;
@@ -84,7 +84,7 @@ TEST_CASE("over any dims, for every dtype and layout") {
       Dims negative = dims;
       for (int64_t& d : negative) d -= 3;
       for (const Tensor& x : {flat, scattered(flat)}) {
-        const Doubles sums = reduced(v, shape, dims, sum_of);
+        const Doubles sums = reduced(v, shape, dims, plain_sum);
         CHECK(mismatch(x.sum(dims), dropped, sums) == "");
         CHECK(mismatch(x.sum(negative, true), kept, sums) == "");
         CHECK(x.sum(dims).dtype() == (is_floating_point(dtype) ? dtype : i64));
@@ -114,9 +114,9 @@ TEST_CASE("over any dims, for every dtype and layout") {
         break;  // products leave their range only as i64: tested below
       for (const Tensor& x : {flat, scattered(flat)}) {
         CHECK(mismatch(x.prod(d), reduced_shape(shape, {d}, false),
-                       reduced(v, shape, {d}, product_of)) == "");
+                       reduced(v, shape, {d}, plain_product)) == "");
         CHECK(mismatch(x.prod(d - 3, true), reduced_shape(shape, {d}, true),
-                       reduced(v, shape, {d}, product_of)) == "");
+                       reduced(v, shape, {d}, plain_product)) == "");
       }
     }
   });
@@ -218,7 +218,7 @@ TEST_CASE("any and all") {
     CHECK(zeros({0}, {dtype, device}).all().item<bool>());
   });
   on_devices([](Device device) {
-    const Tensor x = tensor({kNan, 0.0}, {.device = device});
+    const Tensor x = tensor({kReduceNan, 0.0}, {.device = device});
     CHECK(x.any().item<bool>());
     CHECK_FALSE(x.all().item<bool>());
   });
@@ -226,17 +226,17 @@ TEST_CASE("any and all") {
 
 TEST_CASE("NaN wins") {
   on_devices(kFloatTypes, [](Device device, DType dtype) {
-    const Tensor x = tensor({{1.0, kNan, 3.0}, {4.0, -kInf, 2.0}}, {dtype, device});
-    CHECK(mismatch(x.max(), {}, {kNan}) == "");
-    CHECK(mismatch(x.min(), {}, {kNan}) == "");
-    CHECK(mismatch(x.amax(1), {2}, {kNan, 4}) == "");
-    CHECK(mismatch(x.amin(1), {2}, {kNan, -kInf}) == "");
+    const Tensor x = tensor({{1.0, kReduceNan, 3.0}, {4.0, -kReduceInf, 2.0}}, {dtype, device});
+    CHECK(mismatch(x.max(), {}, {kReduceNan}) == "");
+    CHECK(mismatch(x.min(), {}, {kReduceNan}) == "");
+    CHECK(mismatch(x.amax(1), {2}, {kReduceNan, 4}) == "");
+    CHECK(mismatch(x.amin(1), {2}, {kReduceNan, -kReduceInf}) == "");
     CHECK(mismatch(x.max(1).second, {2}, {1, 0}) == "");
     CHECK(mismatch(x.argmin(1), {2}, {1, 1}) == "");
     CHECK(mismatch(x.argmax(), {}, {1}) == "");
-    CHECK(mismatch(x.sum(0), {3}, {5, kNan, 5}) == "");
-    CHECK(mismatch(x.mean(1), {2}, {kNan, -kInf}) == "");
-    CHECK(mismatch(x.logsumexp(1)[0], {}, {kNan}) == "");
+    CHECK(mismatch(x.sum(0), {3}, {5, kReduceNan, 5}) == "");
+    CHECK(mismatch(x.mean(1), {2}, {kReduceNan, -kReduceInf}) == "");
+    CHECK(mismatch(x.logsumexp(1)[0], {}, {kReduceNan}) == "");
   });
 }
 
@@ -245,10 +245,10 @@ TEST_CASE("logsumexp stays finite, and knows infinities") {
     const TensorOptions on{f64, device};
     CHECK(mismatch(tensor({1000.0, 1000.0}, on).logsumexp(0), {}, {1000 + std::log(2.0)}) == "");
     CHECK(mismatch(tensor({-1000.0, -1000.0}, on).logsumexp(0), {}, {-1000 + std::log(2.0)}) == "");
-    CHECK(mismatch(tensor({-kInf, -kInf}, on).logsumexp(0), {}, {-kInf}) == "");
-    CHECK(mismatch(tensor({kInf, 1.0}, on).logsumexp(0), {}, {kInf}) == "");
-    CHECK(mismatch(tensor({-kInf, 1.0}, on).logsumexp(0), {}, {1}) == "");
-    CHECK(mismatch(zeros({2, 0}, on).logsumexp(1), {2}, {-kInf, -kInf}) == "");
+    CHECK(mismatch(tensor({-kReduceInf, -kReduceInf}, on).logsumexp(0), {}, {-kReduceInf}) == "");
+    CHECK(mismatch(tensor({kReduceInf, 1.0}, on).logsumexp(0), {}, {kReduceInf}) == "");
+    CHECK(mismatch(tensor({-kReduceInf, 1.0}, on).logsumexp(0), {}, {1}) == "");
+    CHECK(mismatch(zeros({2, 0}, on).logsumexp(1), {2}, {-kReduceInf, -kReduceInf}) == "");
   });
 }
 
@@ -261,9 +261,9 @@ TEST_CASE("nothing to reduce") {
     CHECK(mismatch(x.sum(0), {0, 3}, {}) == "");
     CHECK(mismatch(x.sum(1, true), {2, 1, 3}, {0, 0, 0, 0, 0, 0}) == "");
     CHECK(mismatch(x.prod(1)[0], {3}, {1, 1, 1}) == "");
-    CHECK(mismatch(x.mean(), {}, {kNan}) == "");
-    CHECK(mismatch(x.mean(1)[0], {3}, {kNan, kNan, kNan}) == "");
-    CHECK(mismatch(x.var(), {}, {kNan}) == "");
+    CHECK(mismatch(x.mean(), {}, {kReduceNan}) == "");
+    CHECK(mismatch(x.mean(1)[0], {3}, {kReduceNan, kReduceNan, kReduceNan}) == "");
+    CHECK(mismatch(x.var(), {}, {kReduceNan}) == "");
     CHECK(mismatch(x.norm(), {}, {0}) == "");
     CHECK(mismatch(x.amax(0), {0, 3}, {}) == "");
     CHECK(mismatch(x.argmax(2), {2, 0}, {}) == "");
@@ -275,9 +275,9 @@ TEST_CASE("nothing to reduce") {
     CHECK_THROWS_AS(x.argmin(1), ShapeError);
     CHECK_THROWS_AS(x.max(1), ShapeError);
     // One value has no spread to estimate.
-    CHECK(mismatch(ones({1}, on).var(), {}, {kNan}) == "");
+    CHECK(mismatch(ones({1}, on).var(), {}, {kReduceNan}) == "");
     CHECK(mismatch(ones({1}, on).var({0}, 0), {}, {0}) == "");
-    CHECK(mismatch(ones({3}, on).var({0}, 5), {}, {kNan}) == "");
+    CHECK(mismatch(ones({3}, on).var({0}, 5), {}, {kReduceNan}) == "");
   });
 }
 

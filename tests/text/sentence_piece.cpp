@@ -14,9 +14,11 @@ using text::SentencePiece;
 
 namespace {
 
-std::string fixture(const std::string& name) { return test::fixture("tokenizers/" + name); }
+std::string model_fixture(const std::string& name) {
+  return test::fixture("tokenizers/" + name);
+}
 
-std::vector<int64_t> numbers(const Json& list) {
+std::vector<int64_t> id_list(const Json& list) {
   std::vector<int64_t> out;
   for (const Json& item : *list.as<Json::Array>()) out.push_back(*item.as<int64_t>());
   return out;
@@ -25,14 +27,14 @@ std::vector<int64_t> numbers(const Json& list) {
 }  // namespace
 
 TEST_CASE("sentencepiece: ids and texts equal those of the package") {
-  const Json expected = decode_json(test::read_bytes(fixture("sentence_pieces.json")));
+  const Json expected = decode_json(test::read_bytes(model_fixture("sentence_pieces.json")));
   int models = 0;
   for (const auto& [name, values] : *expected.as<Json::Object>()) {
     CAPTURE(name);
-    const SentencePiece model = SentencePiece::from_file(fixture(name + ".model"));
+    const SentencePiece model = SentencePiece::from_file(model_fixture(name + ".model"));
     for (const Json& row : *values.find("rows")->as<Json::Array>()) {
       const auto& parts = *row.as<Json::Array>();
-      const std::vector<int64_t> ids = numbers(parts[1]);
+      const std::vector<int64_t> ids = id_list(parts[1]);
       CHECK(model.encode(*parts[0].as<std::string>()) == ids);
       CHECK(model.decode(ids) == *parts[2].as<std::string>());
     }
@@ -42,7 +44,7 @@ TEST_CASE("sentencepiece: ids and texts equal those of the package") {
 }
 
 TEST_CASE("sentencepiece: names, control pieces, and what is no UTF-8") {
-  const SentencePiece model = SentencePiece::from_file(fixture("unigram_bytes.model"));
+  const SentencePiece model = SentencePiece::from_file(model_fixture("unigram_bytes.model"));
   CHECK(model.size() == 600);
   CHECK(model.bos_id() == 1);
   CHECK(model.pad_id() == 3);
@@ -59,7 +61,7 @@ TEST_CASE("sentencepiece: names, control pieces, and what is no UTF-8") {
 TEST_CASE("sentencepiece: damaged files are refused or read") {
   const test::TempDir dir;
   CHECK_THROWS_AS(SentencePiece::from_file(dir.path("none.model")), IoError);
-  const std::string good = test::read_bytes(fixture("bpe_bytes.model"));
+  const std::string good = test::read_bytes(model_fixture("bpe_bytes.model"));
   std::mt19937 random(1);
   int refused = 0;
   for (int i = 0; i < 400; ++i) {

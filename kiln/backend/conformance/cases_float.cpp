@@ -5,7 +5,7 @@ namespace kiln::conformance {
 namespace {
 
 // Sizes around the vector widths, and one that spans several pieces of a parallel loop.
-const Shape kShapes[] = {{}, {0}, {1}, {3, 4, 5}, {67}};
+const Shape kFloatShapes[] = {{}, {0}, {1}, {3, 4, 5}, {67}};
 const Shape kLarge = {130, 257};
 
 // Two shapes that broadcast.
@@ -52,7 +52,7 @@ struct ScalarOp {
 
 void add_scalar(CaseList& list, const ScalarOp& op, DType dtype) {
   for (double scalar : op.scalars) {
-    for (const Shape& shape : kShapes) {
+    for (const Shape& shape : kFloatShapes) {
       list.add(op.op, {list.uniform(shape, dtype, 0.1, 3.0), Scalar(scalar)}, op.tolerance)
           .expandable = true;
     }
@@ -71,7 +71,7 @@ struct Unary {
 };
 
 void add_unary(CaseList& list, const Unary& op, DType dtype) {
-  for (const Shape& shape : kShapes) {
+  for (const Shape& shape : kFloatShapes) {
     list.add(op.op, {list.uniform(shape, dtype, op.low, op.high)}, op.tolerance).expandable = true;
   }
   list.add(op.op, {values(kSpecials, dtype)}, op.tolerance);

@@ -6,59 +6,61 @@
 namespace kiln::conformance {
 namespace {
 
-const Shape kShapes[] = {{}, {0}, {1}, {3, 4, 5}, {67}};
-const Shape kLarge = {130, 257};
-const std::pair<Shape, Shape> kPairs[] = {{{}, {}},         {{3, 4}, {3, 4}}, {{3, 1}, {1, 4}},
-                                          {{2, 3, 4}, {4}}, {{4}, {2, 3, 4}}, {{}, {5}},
-                                          {{0, 3}, {1, 3}}, {{67}, {67}},     {{2, 3, 4}, {3, 1}}};
-const std::vector<double> kSpecials = {0.0,  -0.0,   1.0,  -1.0,  2.5,  -2.5,
-                                       1e-3, -100.0, kInf, -kInf, kNan, 3.0};
+const Shape kFunctionShapes[] = {{}, {0}, {1}, {3, 4, 5}, {67}};
+const Shape kFunctionLarge = {130, 257};
+const std::pair<Shape, Shape> kFunctionPairs[] = {
+    {{}, {}},  {{3, 4}, {3, 4}}, {{3, 1}, {1, 4}}, {{2, 3, 4}, {4}},   {{4}, {2, 3, 4}},
+    {{}, {5}}, {{0, 3}, {1, 3}}, {{67}, {67}},     {{2, 3, 4}, {3, 1}}};
+const std::vector<double> kFunctionSpecials = {0.0,  -0.0,   1.0,  -1.0,  2.5,  -2.5,
+                                               1e-3, -100.0, kInf, -kInf, kNan, 3.0};
 
-struct Unary {
+struct UnaryRow {
   UnaryFunction f;
   double low, high;
   Tolerance tolerance;
 };
 
-void add_unary(CaseList& list, const Unary& op, DType dtype) {
-  for (const Shape& shape : kShapes) {
+void add_unary_function(CaseList& list, const UnaryRow& op, DType dtype) {
+  for (const Shape& shape : kFunctionShapes) {
     list.add("float_unary", {list.uniform(shape, dtype, op.low, op.high), op.f}, op.tolerance)
         .expandable = true;
   }
-  list.add("float_unary", {values(kSpecials, dtype), op.f}, op.tolerance);
+  list.add("float_unary", {values(kFunctionSpecials, dtype), op.f}, op.tolerance);
   list.add("float_unary", {values({1e-2, -1e-2, 1e-4, -1e-4, 0.5, 0.999, 0.75}, dtype), op.f},
            op.tolerance);
   if (dtype == f32) {
-    list.add("float_unary", {list.uniform(kLarge, dtype, op.low, op.high), op.f}, op.tolerance);
+    list.add("float_unary", {list.uniform(kFunctionLarge, dtype, op.low, op.high), op.f},
+             op.tolerance);
     list.add("float_unary", {list.uniform({200}, dtype, -40.0, 40.0), op.f}, op.tolerance);
   }
 }
 
-struct Binary {
+struct BinaryRow {
   BinaryFunction f;
   double x_low, x_high, y_low, y_high;
   Tolerance tolerance;
 };
 
-void add_binary(CaseList& list, const Binary& op, DType dtype) {
+void add_binary_function(CaseList& list, const BinaryRow& op, DType dtype) {
   const auto left = [&](const Shape& shape) {
     return list.uniform(shape, dtype, op.x_low, op.x_high);
   };
   const auto right = [&](const Shape& shape) {
     return list.uniform(shape, dtype, op.y_low, op.y_high);
   };
-  for (const auto& [a, b] : kPairs) {
+  for (const auto& [a, b] : kFunctionPairs) {
     list.add("float_binary", {left(a), right(b), op.f}, op.tolerance).expandable = true;
   }
   if (dtype == f32) {
-    list.add("float_binary", {left(kLarge), right(kLarge), op.f}, op.tolerance);
-    list.add("float_binary", {left({130, 1}), right(kLarge), op.f}, op.tolerance);
+    list.add("float_binary", {left(kFunctionLarge), right(kFunctionLarge), op.f}, op.tolerance);
+    list.add("float_binary", {left({130, 1}), right(kFunctionLarge), op.f}, op.tolerance);
     list.add("float_binary", {left({40001}), right({}), op.f}, op.tolerance);
   }
-  const auto n = static_cast<int64_t>(kSpecials.size());
-  list.add("float_binary",
-           {values(kSpecials, {n, 1}, dtype), values(kSpecials, {1, n}, dtype), op.f},
-           op.tolerance);
+  const auto n = static_cast<int64_t>(kFunctionSpecials.size());
+  list.add(
+      "float_binary",
+      {values(kFunctionSpecials, {n, 1}, dtype), values(kFunctionSpecials, {1, n}, dtype), op.f},
+      op.tolerance);
 }
 
 void add_ternary(CaseList& list, TernaryFunction f, Tolerance tolerance, DType dtype) {
@@ -72,14 +74,15 @@ void add_ternary(CaseList& list, TernaryFunction f, Tolerance tolerance, DType d
   for (const auto& [a, b, c] : shapes) {
     list.add("float_ternary", {draw(a), draw(b), draw(c), f}, tolerance).expandable = true;
   }
-  const auto n = static_cast<int64_t>(kSpecials.size());
+  const auto n = static_cast<int64_t>(kFunctionSpecials.size());
   list.add("float_ternary",
-           {values(kSpecials, {n, 1, 1}, dtype), values(kSpecials, {n, 1}, dtype),
-            values(kSpecials, dtype), f},
+           {values(kFunctionSpecials, {n, 1, 1}, dtype), values(kFunctionSpecials, {n, 1}, dtype),
+            values(kFunctionSpecials, dtype), f},
            tolerance);
   if (dtype == f32) {
-    list.add("float_ternary", {draw(kLarge), draw(kLarge), draw(kLarge), f}, tolerance);
-    list.add("float_ternary", {draw(kLarge), draw({257}), draw({130, 1}), f}, tolerance);
+    list.add("float_ternary", {draw(kFunctionLarge), draw(kFunctionLarge), draw(kFunctionLarge), f},
+             tolerance);
+    list.add("float_ternary", {draw(kFunctionLarge), draw({257}), draw({130, 1}), f}, tolerance);
   }
 }
 
@@ -89,10 +92,10 @@ void add_binary_sum(CaseList& list, const BinaryFunction& f, Tolerance tolerance
   const auto add = [&](const Shape& x, const Shape& y, double divisor) {
     list.add("float_binary_sum", {draw(x), draw(y), f, divisor}, tolerance).elementwise = false;
   };
-  for (const auto& [a, b] : kPairs) add(a, b, 1.0);
+  for (const auto& [a, b] : kFunctionPairs) add(a, b, 1.0);
   add({3, 4}, {3, 4}, 12.0);
   if (dtype != f32) return;
-  add(kLarge, kLarge, 33410.0);
+  add(kFunctionLarge, kFunctionLarge, 33410.0);
   add({40001}, {40001}, 1.0);
   add({40001}, {}, 40001.0);
 }
@@ -103,60 +106,60 @@ void add_function_cases(CaseList& list) {
   using U = UnaryFunction::Type;
   const Tolerance close = {4.0, 0.0};
   const Tolerance near_zeros = {8.0, 4.0};
-  const Unary unaries[] = {{{U::exp2}, -10, 10, close},
-                           {{U::erfc}, -3, 3, close},
-                           {{U::erfcx}, -3, 3, close},
-                           {{U::erfinv}, -1, 1, close},
-                           {{U::lgamma}, -5, 10, near_zeros},
-                           {{U::digamma}, -5, 10, near_zeros},
-                           {{U::polygamma, 1.0}, -3, 10, near_zeros},
-                           {{U::polygamma, 4.0}, 0.2, 10, near_zeros},
-                           {{U::ndtr}, -5, 5, close},
-                           {{U::ndtri}, 0, 1, {4, 1}},
-                           {{U::log_ndtr}, -20, 5, close},
-                           {{U::entr}, 0, 3, {4, 1}},
-                           {{U::sinc}, -3, 3, {4, 1}},
-                           {{U::sinc, 2.0}, -3, 3, {4, 4}},
-                           {{U::frac}, -9, 9, {}},
-                           {{U::logit, -1.0}, 0, 1, {4, 1}},
-                           {{U::logit, 0.25}, -1, 2, {4, 1}},
-                           {{U::nan_to_num, 1.5, 7.0, -8.0}, -2, 2, {}},
-                           {{U::bessel_i0}, -12, 12, close},
-                           {{U::bessel_i0e}, -12, 12, close},
-                           {{U::bessel_i1}, -12, 12, close},
-                           {{U::bessel_i1e}, -12, 12, close},
-                           {{U::bessel_j0}, -12, 12, {4, 4}},
-                           {{U::bessel_j1}, -12, 12, {4, 4}},
-                           {{U::bessel_j_over, 1.0}, -12, 12, {4, 4}},
-                           {{U::bessel_j_over, 3.0}, -12, 12, {4, 4}},
-                           {{U::bessel_i_over, 1.0}, -12, 12, close},
-                           {{U::bessel_i_over, 2.0, 1.0}, -12, 12, close},
-                           {{U::bessel_y0}, 0.1, 12, {4, 4}},
-                           {{U::bessel_y1}, 0.1, 12, {4, 4}},
-                           {{U::bessel_k0}, 0.1, 12, close},
-                           {{U::bessel_k1}, 0.1, 12, close},
-                           {{U::bessel_k0e}, 0.1, 12, close},
-                           {{U::bessel_k1e}, 0.1, 12, close},
-                           {{U::airy_ai}, -5, 5, {8, 4}},
-                           {{U::softplus, 2.0, 3.0}, -5, 5, close},
-                           {{U::softplus, 1.0, 20.0}, -30, 30, close},
-                           {{U::log_sigmoid}, -5, 5, close},
-                           {{U::frexp_mantissa}, -50, 50, {}},
-                           {{U::frexp_exponent}, -50, 50, {}},
-                           {{U::leaky_relu, 0.25}, -2, 2, close},
-                           {{U::leaky_relu, -1.5}, -2, 2, close},
-                           {{U::threshold, 0.5, -1.0}, -2, 2, {}},
-                           {{U::hardtanh, -1.0, 0.5}, -2, 2, {}},
-                           {{U::hardshrink, 0.5}, -2, 2, {}},
-                           {{U::softshrink, 0.5}, -2, 2, close},
-                           {{U::hardsigmoid}, -5, 5, close},
-                           {{U::hardswish}, -5, 5, close},
-                           {{U::elu, 1.5, 1.0, 1.0}, -5, 5, close},
-                           {{U::elu, 0.75, 1.25, 2.0}, -5, 5, {8, 0}}};
+  const UnaryRow unaries[] = {{{U::exp2}, -10, 10, close},
+                              {{U::erfc}, -3, 3, close},
+                              {{U::erfcx}, -3, 3, close},
+                              {{U::erfinv}, -1, 1, close},
+                              {{U::lgamma}, -5, 10, near_zeros},
+                              {{U::digamma}, -5, 10, near_zeros},
+                              {{U::polygamma, 1.0}, -3, 10, near_zeros},
+                              {{U::polygamma, 4.0}, 0.2, 10, near_zeros},
+                              {{U::ndtr}, -5, 5, close},
+                              {{U::ndtri}, 0, 1, {4, 1}},
+                              {{U::log_ndtr}, -20, 5, close},
+                              {{U::entr}, 0, 3, {4, 1}},
+                              {{U::sinc}, -3, 3, {4, 1}},
+                              {{U::sinc, 2.0}, -3, 3, {4, 4}},
+                              {{U::frac}, -9, 9, {}},
+                              {{U::logit, -1.0}, 0, 1, {4, 1}},
+                              {{U::logit, 0.25}, -1, 2, {4, 1}},
+                              {{U::nan_to_num, 1.5, 7.0, -8.0}, -2, 2, {}},
+                              {{U::bessel_i0}, -12, 12, close},
+                              {{U::bessel_i0e}, -12, 12, close},
+                              {{U::bessel_i1}, -12, 12, close},
+                              {{U::bessel_i1e}, -12, 12, close},
+                              {{U::bessel_j0}, -12, 12, {4, 4}},
+                              {{U::bessel_j1}, -12, 12, {4, 4}},
+                              {{U::bessel_j_over, 1.0}, -12, 12, {4, 4}},
+                              {{U::bessel_j_over, 3.0}, -12, 12, {4, 4}},
+                              {{U::bessel_i_over, 1.0}, -12, 12, close},
+                              {{U::bessel_i_over, 2.0, 1.0}, -12, 12, close},
+                              {{U::bessel_y0}, 0.1, 12, {4, 4}},
+                              {{U::bessel_y1}, 0.1, 12, {4, 4}},
+                              {{U::bessel_k0}, 0.1, 12, close},
+                              {{U::bessel_k1}, 0.1, 12, close},
+                              {{U::bessel_k0e}, 0.1, 12, close},
+                              {{U::bessel_k1e}, 0.1, 12, close},
+                              {{U::airy_ai}, -5, 5, {8, 4}},
+                              {{U::softplus, 2.0, 3.0}, -5, 5, close},
+                              {{U::softplus, 1.0, 20.0}, -30, 30, close},
+                              {{U::log_sigmoid}, -5, 5, close},
+                              {{U::frexp_mantissa}, -50, 50, {}},
+                              {{U::frexp_exponent}, -50, 50, {}},
+                              {{U::leaky_relu, 0.25}, -2, 2, close},
+                              {{U::leaky_relu, -1.5}, -2, 2, close},
+                              {{U::threshold, 0.5, -1.0}, -2, 2, {}},
+                              {{U::hardtanh, -1.0, 0.5}, -2, 2, {}},
+                              {{U::hardshrink, 0.5}, -2, 2, {}},
+                              {{U::softshrink, 0.5}, -2, 2, close},
+                              {{U::hardsigmoid}, -5, 5, close},
+                              {{U::hardswish}, -5, 5, close},
+                              {{U::elu, 1.5, 1.0, 1.0}, -5, 5, close},
+                              {{U::elu, 0.75, 1.25, 2.0}, -5, 5, {8, 0}}};
   // Those that need no numbers and no tolerance of their own: their rows in functions.def say all.
-  std::vector<Unary> others;
+  std::vector<UnaryRow> others;
   const auto add_other = [&](U type, double low, double high) {
-    const auto is_same = [&](const Unary& op) { return op.f.type == type; };
+    const auto is_same = [&](const UnaryRow& op) { return op.f.type == type; };
     if (std::none_of(std::begin(unaries), std::end(unaries), is_same)) {
       others.push_back({{type}, low, high, {4, 1}});
     }
@@ -165,7 +168,7 @@ void add_function_cases(CaseList& list) {
 #define KILN_HOME_special(type, doc, name, low, high, ...) add_other(U::type, low, high);
 #include "kiln/backend/functions.def"
   using enum BinaryFunction::Type;
-  const Binary binaries[] = {
+  const BinaryRow binaries[] = {
       {BinaryFunction::Type::fmod, -5, 5, 0.5, 2, {}},
       {floor_divide, -5, 5, 0.5, 2, {}},
       {trunc_divide, -5, 5, 0.5, 2, {}},
@@ -204,14 +207,14 @@ void add_function_cases(CaseList& list) {
       {{softplus_backward, -1.0, kInf}, -2, 2, -50, 50, close},
       {prelu_weight_backward, -2, 2, -2, 2, close}};
   for (DType dtype : list.floats) {
-    for (const Unary& op : unaries) add_unary(list, op, dtype);
-    for (const Unary& op : others) add_unary(list, op, dtype);
-    for (Binary op : binaries) {
+    for (const UnaryRow& op : unaries) add_unary_function(list, op, dtype);
+    for (const UnaryRow& op : others) add_unary_function(list, op, dtype);
+    for (BinaryRow op : binaries) {
       // The exponent a log x - x - lgamma(a) is up to 30, whose last bit is that many of the
       // result's: in 64 bits the reference itself is off the true values by twice {8, 1}.
       const bool is_gamma = op.f.type == gammainc || op.f.type == gammaincc;
       if (is_gamma && dtype == f64) op.tolerance = {40, 5};
-      add_binary(list, op, dtype);
+      add_binary_function(list, op, dtype);
     }
     for (const BinaryFunction& f :
          {BinaryFunction(huber, 0.5, 0.75), BinaryFunction(bce_with_logits),
@@ -231,12 +234,12 @@ void add_function_cases(CaseList& list) {
   for (DType dtype : list.ints) {
     for (int i = 0; i < static_cast<int>(IntFunction::count); ++i) {
       const auto f = static_cast<IntFunction>(i);
-      for (const auto& [a, b] : kPairs) {
+      for (const auto& [a, b] : kFunctionPairs) {
         list.add("int_binary", {list.integers(a, dtype, 0, 100), list.integers(b, dtype, 1, 9), f})
             .expandable = true;
       }
-      list.add("int_binary",
-               {list.integers(kLarge, dtype, 0, 100), list.integers(kLarge, dtype, 1, 9), f});
+      list.add("int_binary", {list.integers(kFunctionLarge, dtype, 0, 100),
+                              list.integers(kFunctionLarge, dtype, 1, 9), f});
       const std::vector<int64_t> edges = {0,
                                           1,
                                           2,

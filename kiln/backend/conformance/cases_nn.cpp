@@ -5,7 +5,7 @@ namespace kiln::conformance {
 namespace {
 
 const Shape kShapes[] = {{}, {0}, {1}, {3, 4}, {67}};
-const Shape kLarge = {130, 257};
+const Shape kLargeLayer = {130, 257};
 
 // Ops of one tensor, and with `backward` their gradients of (g, saved).
 void add_elementwise(CaseList& list, DType dtype) {
@@ -15,7 +15,7 @@ void add_elementwise(CaseList& list, DType dtype) {
       list.add(op, {list.uniform(shape, dtype, -6, 6)}, close).expandable = true;
     }
     list.add(op, {values({0, -0.0, kInf, kNan, 100, 200}, dtype)}, close);
-    if (dtype == f32) list.add(op, {list.uniform(kLarge, dtype, -6, 6)}, close);
+    if (dtype == f32) list.add(op, {list.uniform(kLargeLayer, dtype, -6, 6)}, close);
   }
   // Far below 0 the sigmoid keeps its relative accuracy, and nothing overflows.
   list.add("float_sigmoid", {values({-kInf, -200, -90, -40, -20, -5}, dtype)}, {64, 0.01});
@@ -33,8 +33,10 @@ void add_elementwise(CaseList& list, DType dtype) {
           .expandable = true;
     }
     if (dtype == f32) {
-      list.add(op.op, {list.uniform(kLarge, dtype), list.uniform(kLarge, dtype, op.low, op.high)},
-               close);
+      list.add(
+          op.op,
+          {list.uniform(kLargeLayer, dtype), list.uniform(kLargeLayer, dtype, op.low, op.high)},
+          close);
     }
   }
   list.add("float_relu_backward",
@@ -50,10 +52,11 @@ void add_elementwise(CaseList& list, DType dtype) {
     }
     list.add("float_gelu", {values({0, kInf, kNan, 30, -30}, dtype), approximate}, close);
     if (dtype != f32) continue;
-    list.add("float_gelu", {list.uniform(kLarge, dtype, -6, 6), approximate}, close);
-    list.add("float_gelu_backward",
-             {list.uniform(kLarge, dtype), list.uniform(kLarge, dtype, -6, 6), approximate},
-             {16, 64});
+    list.add("float_gelu", {list.uniform(kLargeLayer, dtype, -6, 6), approximate}, close);
+    list.add(
+        "float_gelu_backward",
+        {list.uniform(kLargeLayer, dtype), list.uniform(kLargeLayer, dtype, -6, 6), approximate},
+        {16, 64});
   }
 }
 

@@ -30,9 +30,9 @@ const Reduction kReductions[] = {{{}, {}},
                                  {{67, 2}, {0}}};
 // Those that reduce nothing to something.
 const Reduction kEmpty[] = {{{0}, {0}}, {{3, 0}, {1}}, {{0, 4}, {0}}, {{2, 0, 3}, {0, 1}}};
-const Reduction kLarge[] = {{{130, 257}, {0}},  {{130, 257}, {1}},   {{130, 257}, {0, 1}},
-                            {{40001}, {0}},     {{2, 3, 7000}, {2}}, {{40000, 3}, {0}},
-                            {{50, 20, 40}, {1}}};
+const Reduction kLargeReductions[] = {{{130, 257}, {0}},  {{130, 257}, {1}},   {{130, 257}, {0, 1}},
+                                      {{40001}, {0}},     {{2, 3, 7000}, {2}}, {{40000, 3}, {0}},
+                                      {{50, 20, 40}, {1}}};
 
 // The result's error grows with the terms: `scale` tells how large they are together.
 struct ReduceOp {
@@ -72,7 +72,7 @@ void add_float_reductions(CaseList& list, DType dtype) {
     add_reduction(list, op, odd, {0});
     add_reduction(list, op, odd, {1});
     if (dtype != f32 || std::string_view(op.op) == "float_prod") continue;
-    for (const Reduction& r : kLarge) {
+    for (const Reduction& r : kLargeReductions) {
       // Sums of 40000 numbers of alternating sign stay within a few hundred.
       add_reduction(list, op, list.uniform(r.shape, dtype, -1.5, 1.5), r.dims, 100.0);
     }
@@ -95,7 +95,7 @@ void add_float_reductions(CaseList& list, DType dtype) {
     list.add("float_var", {list.uniform({40}, dtype, 10000.0, 10001.0), Dims{0}, 1.0, false},
              {100000, 4})
         .elementwise = false;
-    for (const Reduction& r : kLarge) {
+    for (const Reduction& r : kLargeReductions) {
       list.add("float_var", {list.uniform(r.shape, dtype), r.dims, 1.0, true}, {100, 4})
           .elementwise = false;
     }
@@ -164,7 +164,7 @@ void add_int_reductions(CaseList& list, DType dtype) {
     for (const Reduction& r : kEmpty) {
       if (op.takes_empty) add_reduction(list, op, list.integers(r.shape, dtype, 0, 1), r.dims);
     }
-    for (const Reduction& r : kLarge) {
+    for (const Reduction& r : kLargeReductions) {
       add_reduction(list, op, list.integers(r.shape, dtype, 0, 100), r.dims);
     }
     add_reduction(list, op, int_values({lowest_of(dtype), highest_of(dtype), 3, 2}, dtype), {0});

@@ -6,13 +6,13 @@
 namespace kiln::conformance {
 namespace {
 
-struct AlongDim {
+struct ScanAlong {
   Shape shape;
   int dim;
 };
-const AlongDim kAlong[] = {{{5}, 0},       {{1}, 0},       {{3, 4}, 0},   {{3, 4}, 1},
-                           {{3, 4, 5}, 1}, {{0, 3}, 1},    {{0, 3}, 0},   {{2, 67}, 1},
-                           {{67, 2}, 0},   {{130, 60}, 0}, {{60, 130}, 1}};
+const ScanAlong kScans[] = {{{5}, 0},       {{1}, 0},       {{3, 4}, 0},   {{3, 4}, 1},
+                            {{3, 4, 5}, 1}, {{0, 3}, 1},    {{0, 3}, 0},   {{2, 67}, 1},
+                            {{67, 2}, 0},   {{130, 60}, 0}, {{60, 130}, 1}};
 
 // Results depend on all elements before them: not element by element.
 void add_rounded(CaseList& list, const std::string& op, std::vector<Argument> arguments,
@@ -23,7 +23,7 @@ void add_rounded(CaseList& list, const std::string& op, std::vector<Argument> ar
 }
 
 void add_float_scans(CaseList& list, DType dtype) {
-  for (const auto& [shape, dim] : kAlong) {
+  for (const auto& [shape, dim] : kScans) {
     add_rounded(list, "float_cumprod", {list.uniform(shape, dtype, 0.7, 1.4), dim}, {300, 0});
     add_rounded(list, "float_logcumsumexp", {list.uniform(shape, dtype, -3, 3), dim}, {16, 16});
     for (const bool flag : {false, true}) {
@@ -128,7 +128,7 @@ void add_scan_cases(CaseList& list) {
     add_index_copies(list, "float", dtype);
   }
   for (const DType dtype : list.ints) {
-    for (const auto& [shape, dim] : kAlong) {
+    for (const auto& [shape, dim] : kScans) {
       list.add("int_cumprod", {list.integers(shape, dtype, 0, 5), dim}).expandable = true;
       for (const bool largest : {false, true}) {
         list.add("int_cumarg", {list.integers(shape, dtype, 0, 9), dim, largest}).expandable = true;

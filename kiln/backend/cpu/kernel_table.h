@@ -68,7 +68,7 @@ class KernelTable final : public KernelTableBase {
   }
 
 // For tests: restricts the kernels to the instruction sets in `targets` (Highway's bits; 0 lifts
-// the restriction).
+// the restriction, KILN_INSTRUCTIONS then counts again).
 void restrict_targets_for_test(int64_t targets);
 // Highway's bits of what this machine has and the kernels were compiled for.
 int64_t supported_targets();

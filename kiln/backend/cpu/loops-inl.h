@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/elementwise.h"
+#include "kiln/backend/cpu/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -25,11 +26,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 // The last n < Lanes(d) elements, and writing that many.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> load_tail(D d, const T* x, int64_t n) {
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, x);
+  return masked_load(hn::FirstN(d, static_cast<size_t>(n)), d, x);
 }
 template <class D, class T>
 HWY_INLINE void store_tail(hn::Vec<D> v, D d, T* out, int64_t n) {
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, out);
+  masked_store(v, hn::FirstN(d, static_cast<size_t>(n)), d, out);
 }
 
 template <class D, class T>

@@ -15,6 +15,8 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
+#include "kiln/backend/cpu/masked-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 
@@ -42,8 +44,8 @@ struct PartOfVector {
   using T = hn::TFromD<D>;
   D d;
   hn::Mask<D> valid;
-  HWY_INLINE hn::Vec<D> load(const T* from) const { return hn::MaskedLoad(valid, d, from); }
-  HWY_INLINE void store(hn::Vec<D> v, T* to) const { hn::BlendedStore(v, valid, d, to); }
+  HWY_INLINE hn::Vec<D> load(const T* from) const { return masked_load(valid, d, from); }
+  HWY_INLINE void store(hn::Vec<D> v, T* to) const { masked_store(v, valid, d, to); }
   HWY_INLINE hn::Vec<D> only_valid(hn::Vec<D> v) const { return hn::IfThenElseZero(valid, v); }
 };
 
@@ -68,7 +70,7 @@ HWY_INLINE T row_sum(const T* HWY_RESTRICT x, int64_t n) {
     s2 = hn::Add(s2, hn::LoadU(d, x + i + 2 * lanes));
     s3 = hn::Add(s3, hn::LoadU(d, x + i + 3 * lanes));
   }
-  for (; i < n; i += lanes) s0 = hn::Add(s0, hn::MaskedLoad(first_lanes(d, n - i), d, x + i));
+  for (; i < n; i += lanes) s0 = hn::Add(s0, masked_load(first_lanes(d, n - i), d, x + i));
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
 }
 
@@ -84,7 +86,7 @@ HWY_INLINE T row_dot(const T* x, const T* y, int64_t n) {
   }
   for (; i < n; i += lanes) {
     const auto valid = first_lanes(d, n - i);
-    s0 = hn::MulAdd(hn::MaskedLoad(valid, d, x + i), hn::MaskedLoad(valid, d, y + i), s0);
+    s0 = hn::MulAdd(masked_load(valid, d, x + i), masked_load(valid, d, y + i), s0);
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));
 }
@@ -138,7 +140,7 @@ HWY_INLINE T row_max(const T* HWY_RESTRICT x, int64_t n) {
   }
   for (; i < n; i += lanes) {
     const auto valid = first_lanes(d, n - i);
-    m0 = hn::Max(m0, hn::IfThenElse(valid, hn::MaskedLoad(valid, d, x + i), lowest));
+    m0 = hn::Max(m0, hn::IfThenElse(valid, masked_load(valid, d, x + i), lowest));
   }
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(m0, m1), hn::Max(m2, m3))));
 }
@@ -163,8 +165,8 @@ HWY_INLINE T row_sum_exp(const T* x, T m, T* y, int64_t n) {
   }
   for (; i < n; i += lanes) {
     const auto valid = first_lanes(d, n - i);
-    const auto e = exp_below_one(d, hn::Sub(hn::MaskedLoad(valid, d, x + i), shift));
-    if constexpr (kStore) hn::BlendedStore(e, valid, d, y + i);
+    const auto e = exp_below_one(d, hn::Sub(masked_load(valid, d, x + i), shift));
+    if constexpr (kStore) masked_store(e, valid, d, y + i);
     s0 = hn::Add(s0, hn::IfThenElseZero(valid, e));
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(s0, s1)));

@@ -42,7 +42,7 @@ void check_conv3d_weight(const RowCheck& row) {
 }
 
 // Which elements were the largest stands in a tensor: the row looks at it.
-void check_max_pool(const RowCheck& row) {
+void check_max_pool_grad(const RowCheck& row) {
   const Shape &g = row.shape(0), &x = row.get<Shape>(2);
   checked_numel(x);
   row.require(row.dtype(1) == DType::i64 && row.shape(1) == g,
@@ -50,7 +50,7 @@ void check_max_pool(const RowCheck& row) {
   row.require_shape(0, pool2d_shape(row, x, row.get<PoolOptions>(3), true),
                     "a tensor of the size that the pool gives");
 }
-void check_avg_pool(const RowCheck& row) {
+void check_avg_pool_grad(const RowCheck& row) {
   row.require_shape(0, pool2d_shape(row, row.get<Shape>(1), row.get<PoolOptions>(2), false),
                     "a tensor of the size that the pool gives");
 }
@@ -96,8 +96,8 @@ void check_batch_norm(const RowCheck& row) {
   check_channels(row, {2, 3, 4});
   row.require(row.shape(1).numel() > 0, "elements");
 }
-void check_batch_norm_inference(const RowCheck& row) { check_channels(row, {2, 3, 4}); }
-void check_group_norm(const RowCheck& row) {
+void check_batch_norm_inference_grad(const RowCheck& row) { check_channels(row, {2, 3, 4}); }
+void check_group_norm_grad(const RowCheck& row) {
   check_channels(row, {2});
   const int64_t groups = row.get<int64_t>(5);
   const Shape& x = row.shape(1);
@@ -106,7 +106,7 @@ void check_group_norm(const RowCheck& row) {
     row.require_optional(i, {x[0], groups}, "a number for each group");
   }
 }
-void check_layer_norm(const RowCheck& row) {
+void check_layer_norm_grad(const RowCheck& row) {
   check_two(row);
   const int n = row.get<int>(5);
   const Shape& x = row.shape(1);
@@ -122,7 +122,7 @@ void check_layer_norm(const RowCheck& row) {
   }
 }
 
-void check_cross_entropy(const RowCheck& row) {
+void check_cross_entropy_grad(const RowCheck& row) {
   const Shape& logits = row.shape(1);
   row.require(logits.rank() == 2 && logits[1] >= 1 && row.dtype(2) == DType::i64 &&
                   row.shape(2) == Shape{logits[0]},
@@ -134,7 +134,7 @@ void check_cross_entropy(const RowCheck& row) {
 }
 
 // (g, classes, weight, C, ignored).
-void check_nll_loss(const RowCheck& row) {
+void check_nll_loss_grad(const RowCheck& row) {
   const Shape& g = row.shape(0);
   const int64_t classes = row.get<int64_t>(3);
   row.require(g.rank() == 2 && classes >= 0 && row.dtype(1) == DType::i64 && row.shape(1) == g,
@@ -144,7 +144,7 @@ void check_nll_loss(const RowCheck& row) {
 }
 
 // (g, q, k, v, mask, output, logsumexp).
-void check_attention(const RowCheck& row) {
+void check_attention_grad(const RowCheck& row) {
   const Shape scores = check_attention(row, 1);
   Shape out = row.shape(1);
   out.back() = row.shape(3).back();
@@ -157,7 +157,7 @@ void check_attention(const RowCheck& row) {
               "a sum for each query");
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kGradientRules[] = {
     {kRow_float_conv2d_input_grad, check_conv2d_input},
     {kRow_float_conv2d_weight_grad, check_conv2d_weight},
     {kRow_float_conv3d_input_grad, check_conv3d_input},
@@ -169,22 +169,22 @@ constexpr Rule kRules[] = {
     {kRow_float_gelu_backward, check_two},
     {kRow_float_softmax_backward, check_softmax},
     {kRow_float_log_softmax_backward, check_softmax},
-    {kRow_float_max_pool2d_backward, check_max_pool},
-    {kRow_float_avg_pool2d_backward, check_avg_pool},
+    {kRow_float_max_pool2d_backward, check_max_pool_grad},
+    {kRow_float_avg_pool2d_backward, check_avg_pool_grad},
     {kRow_float_grid_sample_input_grad, check_grid_input},
     {kRow_float_grid_sample_points_grad, check_grid_points},
     {kRow_float_pad_edges_backward, check_pad_edges},
     {kRow_float_batch_norm_backward, check_batch_norm},
-    {kRow_float_batch_norm_inference_backward, check_batch_norm_inference},
-    {kRow_float_group_norm_backward, check_group_norm},
-    {kRow_float_layer_norm_backward, check_layer_norm},
-    {kRow_float_cross_entropy_backward, check_cross_entropy},
-    {kRow_float_nll_loss_backward, check_nll_loss},
-    {kRow_float_attention_backward, check_attention},
+    {kRow_float_batch_norm_inference_backward, check_batch_norm_inference_grad},
+    {kRow_float_group_norm_backward, check_group_norm_grad},
+    {kRow_float_layer_norm_backward, check_layer_norm_grad},
+    {kRow_float_cross_entropy_backward, check_cross_entropy_grad},
+    {kRow_float_nll_loss_backward, check_nll_loss_grad},
+    {kRow_float_attention_backward, check_attention_grad},
 };
 
 }  // namespace
 
-std::span<const Rule> gradient_rules() { return kRules; }
+std::span<const Rule> gradient_rules() { return kGradientRules; }
 
 }  // namespace kiln::graph

@@ -173,7 +173,7 @@ void check_grid_sample(const RowCheck& row) {
   grid_sample_shape(row, row.shape(0), row.shape(1), row.get<GridOptions>(2));
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kLayerRules[] = {
     {kRow_float_matmul, check_matmul},
     {kRow_int_matmul, check_matmul},
     {kRow_float_linear, check_linear},
@@ -202,6 +202,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> layer_rules() { return kRules; }
+std::span<const Rule> layer_rules() { return kLayerRules; }
 
 }  // namespace kiln::graph

@@ -124,7 +124,7 @@ void check_irfft(const RowCheck& row) {
               "half a spectrum and its length");
 }
 
-constexpr Rule kRules[] = {
+constexpr Rule kMathRules[] = {
 #define KILN_UNARY_RULE(name) {kRow_float_##name, any},
     // clang-format off
     KILN_UNARY_RULE(neg) KILN_UNARY_RULE(abs) KILN_UNARY_RULE(sign) KILN_UNARY_RULE(square)
@@ -221,6 +221,6 @@ constexpr Rule kRules[] = {
 
 }  // namespace
 
-std::span<const Rule> math_rules() { return kRules; }
+std::span<const Rule> math_rules() { return kMathRules; }
 
 }  // namespace kiln::graph

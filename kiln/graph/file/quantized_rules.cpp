@@ -8,7 +8,7 @@ namespace kiln::graph {
 
 namespace {
 
-void any(const RowCheck&) {}
+void any_quantized(const RowCheck&) {}
 
 const QuantScheme& check_scheme(const RowCheck& row, size_t argument) {
   const QuantScheme& s = row.get<QuantScheme>(argument);
@@ -55,18 +55,15 @@ void check_matmul(const RowCheck& row) {
   checked_numel({a[0], b[transposed ? 0 : 1]});
 }
 
-constexpr Rule kRules[] = {
-    {kRow_float_quantize, check_quantize},
-    {kRow_q_from_parts, check_parts},
-    {kRow_q_values, any},
-    {kRow_q_scales, any},
-    {kRow_q_dequantize, check_dequantize},
-    {kRow_float_linear_quantized, check_linear},
+constexpr Rule kQuantizedRules[] = {
+    {kRow_float_quantize, check_quantize}, {kRow_q_from_parts, check_parts},
+    {kRow_q_values, any_quantized},        {kRow_q_scales, any_quantized},
+    {kRow_q_dequantize, check_dequantize}, {kRow_float_linear_quantized, check_linear},
     {kRow_q_matmul, check_matmul},
 };
 
 }  // namespace
 
-std::span<const Rule> quantized_rules() { return kRules; }
+std::span<const Rule> quantized_rules() { return kQuantizedRules; }
 
 }  // namespace kiln::graph

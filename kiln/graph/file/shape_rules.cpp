@@ -5,7 +5,7 @@ namespace kiln::graph {
 
 namespace {
 
-void any(const RowCheck&) {}
+void any_shape(const RowCheck&) {}
 
 void check_shape_argument(const RowCheck& row) { checked_numel(row.get<Shape>(0)); }
 void check_arange(const RowCheck& row) { checked_numel({row.get<int64_t>(2)}); }
@@ -145,40 +145,40 @@ void check_pad(const RowCheck& row) {
   checked_numel(out);
 }
 
-constexpr Rule kRules[] = {{kRow_float_empty, check_made<Kind::floating, 1>},
-                           {kRow_int_empty, check_made<Kind::integer, 1>},
-                           {kRow_bool_empty, check_shape_argument},
-                           {kRow_float_full, check_made<Kind::floating, 2>},
-                           {kRow_int_full, check_made<Kind::integer, 2>},
-                           {kRow_bool_full, check_shape_argument},
-                           {kRow_float_arange, check_arange_of<Kind::floating>},
-                           {kRow_int_arange, check_arange_of<Kind::integer>},
-                           {kRow_float_cast, check_to_dtype<Kind::floating>},
-                           {kRow_int_cast, check_to_dtype<Kind::integer>},
-                           {kRow_float_into_int, check_to_dtype<Kind::integer>},
-                           {kRow_bool_into_int, check_to_dtype<Kind::integer>},
-                           {kRow_int_into_float, check_to_dtype<Kind::floating>},
-                           {kRow_bool_into_float, check_to_dtype<Kind::floating>},
-                           {kRow_float_into_bool, any},
-                           {kRow_int_into_bool, any},
-                           {kRow_float_scatter_add, check_scatter},
-                           {kRow_int_scatter_add, check_scatter},
-                           {kRow_float_scatter_reduce, check_scatter},
-                           {kRow_int_scatter_reduce, check_scatter},
-                           {kRow_float_index_add, check_index_add},
-                           {kRow_int_index_add, check_index_add},
-                           {kRow_float_bag_sum, check_bag_sum},
+constexpr Rule kShapeRules[] = {{kRow_float_empty, check_made<Kind::floating, 1>},
+                                {kRow_int_empty, check_made<Kind::integer, 1>},
+                                {kRow_bool_empty, check_shape_argument},
+                                {kRow_float_full, check_made<Kind::floating, 2>},
+                                {kRow_int_full, check_made<Kind::integer, 2>},
+                                {kRow_bool_full, check_shape_argument},
+                                {kRow_float_arange, check_arange_of<Kind::floating>},
+                                {kRow_int_arange, check_arange_of<Kind::integer>},
+                                {kRow_float_cast, check_to_dtype<Kind::floating>},
+                                {kRow_int_cast, check_to_dtype<Kind::integer>},
+                                {kRow_float_into_int, check_to_dtype<Kind::integer>},
+                                {kRow_bool_into_int, check_to_dtype<Kind::integer>},
+                                {kRow_int_into_float, check_to_dtype<Kind::floating>},
+                                {kRow_bool_into_float, check_to_dtype<Kind::floating>},
+                                {kRow_float_into_bool, any_shape},
+                                {kRow_int_into_bool, any_shape},
+                                {kRow_float_scatter_add, check_scatter},
+                                {kRow_int_scatter_add, check_scatter},
+                                {kRow_float_scatter_reduce, check_scatter},
+                                {kRow_int_scatter_reduce, check_scatter},
+                                {kRow_float_index_add, check_index_add},
+                                {kRow_int_index_add, check_index_add},
+                                {kRow_float_bag_sum, check_bag_sum},
 #define KILN_SHAPE_RULES(kind)                                                                    \
   {kRow_##kind##_reshape, check_reshape}, {kRow_##kind##_permute, check_permute},                 \
       {kRow_##kind##_expand, check_expand}, {kRow_##kind##_slice, check_slice},                   \
-      {kRow_##kind##_flip, check_flip}, {kRow_##kind##_contiguous, any},                          \
-      {kRow_##kind##_assign, check_assign}, {kRow_##kind##_fill, any},                            \
+      {kRow_##kind##_flip, check_flip}, {kRow_##kind##_contiguous, any_shape},                    \
+      {kRow_##kind##_assign, check_assign}, {kRow_##kind##_fill, any_shape},                      \
       {kRow_##kind##_gather, check_gather}, {kRow_##kind##_scatter, check_scatter},               \
       {kRow_##kind##_index_select, check_one_index}, {kRow_##kind##_index_copy, check_index_add}, \
       {kRow_##kind##_cat, check_cat}, {kRow_##kind##_mask_where, check_where},                    \
       {kRow_##kind##_mask_fill, check_mask_fill}, {kRow_##kind##_pad_edges, check_pad},           \
-      {kRow_##kind##_to_device, any},
-                           // clang-format off
+      {kRow_##kind##_to_device, any_shape},
+                                // clang-format off
     KILN_SHAPE_RULES(float)
     KILN_SHAPE_RULES(int)
     KILN_SHAPE_RULES(bool)
@@ -188,6 +188,6 @@ constexpr Rule kRules[] = {{kRow_float_empty, check_made<Kind::floating, 1>},
 
 }  // namespace
 
-std::span<const Rule> shape_rules() { return kRules; }
+std::span<const Rule> shape_rules() { return kShapeRules; }
 
 }  // namespace kiln::graph

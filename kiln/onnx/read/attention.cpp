@@ -180,7 +180,7 @@ void linear_attention(Call& c) {
   c.out(state.to(c.has(3) ? c.in(3).dtype() : dtype), 1);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kAttentionOperators[] = {
     {"Attention", attention},
     {"CausalConvWithState", causal_conv},
     {"LinearAttention", linear_attention},
@@ -189,6 +189,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> attention_operators() { return kOperators; }
+std::span<const Operator> attention_operators() { return kAttentionOperators; }
 
 }  // namespace kiln::onnx

@@ -56,7 +56,7 @@ void fused_conv(Call& c) {
   const Tensor y = convolve(c, c.in(0), c.in(1), c.maybe(2));
   c.out(fused_activation(c, c.has(3) ? y.add(c.in(3)) : y));
 }
-void gelu(Call& c) { c.out(c.in(0).gelu()); }
+void microsoft_gelu(Call& c) { c.out(c.in(0).gelu()); }
 void bias_gelu(Call& c) { c.out(c.in(0).add(c.in(1)).gelu()); }
 void fast_gelu(Call& c) {
   const Tensor x = c.has(1) ? c.in(0).add(c.in(1)) : c.in(0);
@@ -177,7 +177,7 @@ Tensor attended(Call& c, const Tensor& q, const Tensor& k, const Tensor& v, cons
 }
 
 // Of one input, by weights for queries, keys and values beside each other.
-void attention(Call& c) {
+void microsoft_attention(Call& c) {
   const Tensor x = c.in(0), weight = c.in(1);
   const int64_t heads = c.i("num_heads", 0);
   if (c.i("do_rotary", 0) != 0 || c.i("past_present_share_buffer", 0) != 0) {
@@ -283,25 +283,25 @@ void rotary(Call& c) {
   c.out(flat ? y.transpose(1, 2).reshape(c.in(0).shape()) : y);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kContributedOperators[] = {
     {"SimplifiedLayerNormalization", simplified_layer_norm},
     {"com.microsoft.FusedMatMul", fused_matmul},
     {"com.microsoft.FusedGemm", fused_gemm},
     {"com.microsoft.FusedConv", fused_conv},
-    {"com.microsoft.Gelu", gelu},
+    {"com.microsoft.Gelu", microsoft_gelu},
     {"com.microsoft.BiasGelu", bias_gelu},
     {"com.microsoft.FastGelu", fast_gelu},
     {"com.microsoft.QuickGelu", quick_gelu},
     {"com.microsoft.SkipLayerNormalization", skip_layer_norm<false>},
     {"com.microsoft.SkipSimplifiedLayerNormalization", skip_layer_norm<true>},
     {"com.microsoft.EmbedLayerNormalization", embed_layer_norm},
-    {"com.microsoft.Attention", attention},
+    {"com.microsoft.Attention", microsoft_attention},
     {"com.microsoft.MultiHeadAttention", multi_head_attention},
     {"com.microsoft.RotaryEmbedding", rotary},
 };
 
 }  // namespace
 
-std::span<const Operator> contributed_operators() { return kOperators; }
+std::span<const Operator> contributed_operators() { return kContributedOperators; }
 
 }  // namespace kiln::onnx

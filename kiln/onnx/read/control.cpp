@@ -220,7 +220,7 @@ void sequence_map(Call& c) {
   for (size_t i = 0; i < results.size(); ++i) c.out_sequence(std::move(results[i]), i);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kControlOperators[] = {
     {"If", branch},
     {"Loop", loop},
     {"Scan", scan},
@@ -229,6 +229,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> control_operators() { return kOperators; }
+std::span<const Operator> control_operators() { return kControlOperators; }
 
 }  // namespace kiln::onnx

@@ -189,7 +189,7 @@ void dynamic_quantize(Call& c) {
   c.out(point.to(DType::u8), 2);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kElementwiseOperators[] = {
     {"Add", add},
     {"Sub", sub},
     {"Mul", mul},
@@ -269,6 +269,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> elementwise_operators() { return kOperators; }
+std::span<const Operator> elementwise_operators() { return kElementwiseOperators; }
 
 }  // namespace kiln::onnx

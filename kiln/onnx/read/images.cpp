@@ -203,7 +203,7 @@ void roi_align(Call& c) {
   c.out(out.empty() ? kiln::zeros({0, channels, rows, cols}, {.dtype = x.dtype()}) : stack(out, 0));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kImagesOperators[] = {
     {"GridSample", grid_sample_of},
     {"AffineGrid", affine_grid_of},
     {"DeformConv", deform_conv},
@@ -215,6 +215,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> image_operators() { return kOperators; }
+std::span<const Operator> image_operators() { return kImagesOperators; }
 
 }  // namespace kiln::onnx

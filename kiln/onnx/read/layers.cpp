@@ -329,7 +329,7 @@ void dropout_of(Call& c) {
   c.out(ones(c.in(0).shape(), {.dtype = DType::boolean}), 1);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kLayersOperators[] = {
     {"MatMul", matmul},
     {"Gemm", gemm},
     {"Einsum", einsum_of},
@@ -357,6 +357,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> layer_operators() { return kOperators; }
+std::span<const Operator> layer_operators() { return kLayersOperators; }
 
 }  // namespace kiln::onnx

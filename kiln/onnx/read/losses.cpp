@@ -38,13 +38,13 @@ void softmax_cross_entropy(Call& c) {
   c.out(logs, 1);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kLossesOperators[] = {
     {"NegativeLogLikelihoodLoss", nll_loss},
     {"SoftmaxCrossEntropyLoss", softmax_cross_entropy},
 };
 
 }  // namespace
 
-std::span<const Operator> loss_operators() { return kOperators; }
+std::span<const Operator> loss_operators() { return kLossesOperators; }
 
 }  // namespace kiln::onnx

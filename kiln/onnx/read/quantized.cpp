@@ -56,7 +56,7 @@ void qlinear_conv(Call& c) {
   c.out(quantized(c, y.mul(scale_of(c, 1, y, 1)).mul(scale_of(c, 4, y, 1)), 6, 7));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kQuantizedOperators[] = {
     {"MatMulInteger", matmul_integer},
     {"ConvInteger", conv_integer},
     {"QLinearMatMul", qlinear_matmul},
@@ -65,6 +65,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> quantized_operators() { return kOperators; }
+std::span<const Operator> quantized_operators() { return kQuantizedOperators; }
 
 }  // namespace kiln::onnx

@@ -192,10 +192,10 @@ void rnn(Call& c) { recurrent(c, RecurrenceCell::tanh); }
 void gru(Call& c) { recurrent(c, RecurrenceCell::gru); }
 void lstm(Call& c) { recurrent(c, RecurrenceCell::lstm); }
 
-constexpr Operator kOperators[] = {{"RNN", rnn}, {"GRU", gru}, {"LSTM", lstm}};
+constexpr Operator kRecurrentOperators[] = {{"RNN", rnn}, {"GRU", gru}, {"LSTM", lstm}};
 
 }  // namespace
 
-std::span<const Operator> recurrent_operators() { return kOperators; }
+std::span<const Operator> recurrent_operators() { return kRecurrentOperators; }
 
 }  // namespace kiln::onnx

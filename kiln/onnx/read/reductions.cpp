@@ -106,7 +106,7 @@ void top_k(Call& c) {
   c.out(at.narrow(axis, 0, k), 1);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kReductionsOperators[] = {
     {"ReduceSum", reduce<Kind::sum>},
     {"ReduceMean", reduce<Kind::mean>},
     {"ReduceProd", reduce<Kind::prod>},
@@ -126,6 +126,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> reduction_operators() { return kOperators; }
+std::span<const Operator> reduction_operators() { return kReductionsOperators; }
 
 }  // namespace kiln::onnx

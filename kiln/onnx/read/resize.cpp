@@ -230,10 +230,10 @@ void resize(Call& c) {
   c.out(x);
 }
 
-constexpr Operator kOperators[] = {{"Resize", resize}, {"Upsample", resize}};
+constexpr Operator kResizeOperators[] = {{"Resize", resize}, {"Upsample", resize}};
 
 }  // namespace
 
-std::span<const Operator> resize_operators() { return kOperators; }
+std::span<const Operator> resize_operators() { return kResizeOperators; }
 
 }  // namespace kiln::onnx

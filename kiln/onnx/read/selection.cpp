@@ -185,7 +185,7 @@ void count_grams(Call& c) {
   c.out(Tensor(TensorData(out, shape).cast(DType::f32)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSelectionOperators[] = {
     {"NonZero", nonzero_of},
     {"Compress", compress},
     {"Unique", unique_of},
@@ -197,6 +197,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> selection_operators() { return kOperators; }
+std::span<const Operator> selection_operators() { return kSelectionOperators; }
 
 }  // namespace kiln::onnx

@@ -83,7 +83,7 @@ void optional_get_element(Call& c) {
   c.out_value(c.value(0), 0);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSequencesOperators[] = {
     {"SequenceEmpty", sequence_empty},
     {"SequenceConstruct", sequence_construct},
     {"SequenceLength", sequence_length},
@@ -99,6 +99,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> sequence_operators() { return kOperators; }
+std::span<const Operator> sequence_operators() { return kSequencesOperators; }
 
 }  // namespace kiln::onnx

@@ -390,7 +390,7 @@ void space_to_depth(Call& c) {
   c.out(x.reshape({n, ch, h, b, w, b}).permute({0, 3, 5, 1, 2, 4}).reshape({n, b * b * ch, h, w}));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kShapesOperators[] = {
     {"Constant", constant},
     {"ConstantOfShape", constant_of_shape},
     {"Shape", shape},
@@ -422,6 +422,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> shape_operators() { return kOperators; }
+std::span<const Operator> shape_operators() { return kShapesOperators; }
 
 }  // namespace kiln::onnx

@@ -115,7 +115,7 @@ void mel_weight_matrix(Call& c) {
 
 void det_of(Call& c) { c.out(linalg::det(c.in(0))); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSignalsOperators[] = {
     {"DFT", dft},
     {"HannWindow", window<Kind::hann>},
     {"HammingWindow", window<Kind::hamming>},
@@ -127,6 +127,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> signal_operators() { return kOperators; }
+std::span<const Operator> signal_operators() { return kSignalsOperators; }
 
 }  // namespace kiln::onnx

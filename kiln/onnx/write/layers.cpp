@@ -290,7 +290,7 @@ void dropout(Writer& w, const Node& n) {
   w.refuse(n, "it draws random numbers; expected a model in eval()");
 }
 
-constexpr Translation kRows[] = {
+constexpr Translation kLayersRows[] = {
     {graph::kRow_float_matmul, matmul},
     {graph::kRow_int_matmul, matmul},
     {graph::kRow_float_linear, linear},
@@ -319,6 +319,6 @@ constexpr Translation kRows[] = {
 
 }  // namespace
 
-std::span<const Translation> layer_translations() { return kRows; }
+std::span<const Translation> layer_translations() { return kLayersRows; }
 
 }  // namespace kiln::onnx

@@ -76,10 +76,10 @@ void recurrence(Writer& w, const Node& n) {
   w.leave_out(n, 2, "it reads what a gradient needs");
 }
 
-constexpr Translation kRows[] = {{graph::kRow_float_recurrence, recurrence}};
+constexpr Translation kRecurrenceRows[] = {{graph::kRow_float_recurrence, recurrence}};
 
 }  // namespace
 
-std::span<const Translation> recurrence_translations() { return kRows; }
+std::span<const Translation> recurrence_translations() { return kRecurrenceRows; }
 
 }  // namespace kiln::onnx

@@ -86,7 +86,7 @@ void count(Writer& w, const Node& n) {
   w.out(n, reduced(w, "ReduceSum", x, w.get<Shape>(n, 1), w.get<bool>(n, 2)));
 }
 
-constexpr Translation kRows[] = {
+constexpr Translation kReductionsRows[] = {
     {graph::kRow_float_sum, reduce<Reduction::sum>},
     {graph::kRow_float_mean, reduce<Reduction::mean>},
     {graph::kRow_float_prod, reduce<Reduction::prod>},
@@ -115,6 +115,6 @@ constexpr Translation kRows[] = {
 
 }  // namespace
 
-std::span<const Translation> reduction_translations() { return kRows; }
+std::span<const Translation> reduction_translations() { return kReductionsRows; }
 
 }  // namespace kiln::onnx

@@ -144,21 +144,21 @@ void resample(Writer& w, const Node& n) {
   w.out(n, x);
 }
 
-constexpr Translation kRows[] = {{graph::kRow_float_full, full},
-                                 {graph::kRow_int_full, full},
-                                 {graph::kRow_bool_full, bool_full},
-                                 {graph::kRow_float_empty, empty},
-                                 {graph::kRow_int_empty, empty},
-                                 {graph::kRow_bool_empty, empty},
-                                 {graph::kRow_float_arange, float_arange},
-                                 {graph::kRow_int_arange, int_arange},
-                                 {graph::kRow_float_scatter_add, scatter_add},
-                                 {graph::kRow_int_scatter_add, scatter_add},
-                                 {graph::kRow_float_scatter_reduce, scatter_reduce},
-                                 {graph::kRow_int_scatter_reduce, scatter_reduce},
-                                 {graph::kRow_float_index_add, index_add},
-                                 {graph::kRow_int_index_add, index_add},
-                                 {graph::kRow_float_resample, resample},
+constexpr Translation kShapesRows[] = {{graph::kRow_float_full, full},
+                                       {graph::kRow_int_full, full},
+                                       {graph::kRow_bool_full, bool_full},
+                                       {graph::kRow_float_empty, empty},
+                                       {graph::kRow_int_empty, empty},
+                                       {graph::kRow_bool_empty, empty},
+                                       {graph::kRow_float_arange, float_arange},
+                                       {graph::kRow_int_arange, int_arange},
+                                       {graph::kRow_float_scatter_add, scatter_add},
+                                       {graph::kRow_int_scatter_add, scatter_add},
+                                       {graph::kRow_float_scatter_reduce, scatter_reduce},
+                                       {graph::kRow_int_scatter_reduce, scatter_reduce},
+                                       {graph::kRow_float_index_add, index_add},
+                                       {graph::kRow_int_index_add, index_add},
+                                       {graph::kRow_float_resample, resample},
 #define KILN_SHAPES(kind)                                                                         \
   {graph::kRow_##kind##_reshape, reshape}, {graph::kRow_##kind##_permute, permute},               \
       {graph::kRow_##kind##_expand, expand}, {graph::kRow_##kind##_slice, slice},                 \
@@ -169,7 +169,7 @@ constexpr Translation kRows[] = {{graph::kRow_float_full, full},
       {graph::kRow_##kind##_index_copy, index_copy}, {graph::kRow_##kind##_cat, cat},             \
       {graph::kRow_##kind##_mask_where, mask_where}, {graph::kRow_##kind##_mask_fill, mask_fill}, \
       {graph::kRow_##kind##_pad_edges, pad_edges},
-                                 // clang-format off
+                                       // clang-format off
     KILN_SHAPES(float)
     KILN_SHAPES(int)
     KILN_SHAPES(bool)
@@ -179,6 +179,6 @@ constexpr Translation kRows[] = {{graph::kRow_float_full, full},
 
 }  // namespace
 
-std::span<const Translation> shape_translations() { return kRows; }
+std::span<const Translation> shape_translations() { return kShapesRows; }
 
 }  // namespace kiln::onnx

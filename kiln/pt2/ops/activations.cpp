@@ -109,7 +109,7 @@ void feature_alpha_dropout_of(Call& c) {
   c.out(functional::feature_alpha_dropout(c.x(), c.f("p"), c.b("train")));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kActivationsOperators[] = {
     {"silu", "default", unary<kiln::silu>},
     {"gelu", "default", gelu_of},
     {"elu", "default", elu_of},
@@ -147,6 +147,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> activation_operators() { return kOperators; }
+std::span<const Operator> activation_operators() { return kActivationsOperators; }
 
 }  // namespace kiln::pt2

@@ -213,7 +213,7 @@ KILN_PT2_TENSORS(ldexp, kiln::ldexp, "other")
 KILN_PT2_TENSORS(gcd, kiln::gcd, "other")
 KILN_PT2_TENSORS(lcm, kiln::lcm, "other")
 
-constexpr Operator kOperators[] = {
+constexpr Operator kBinaryOperators[] = {
     {"add", "Tensor Scalar", add},
     {"add_", "Tensor Scalar", add_in_place},
     {"sub", "Tensor Scalar", sub},
@@ -291,6 +291,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> binary_operators() { return kOperators; }
+std::span<const Operator> binary_operators() { return kBinaryOperators; }
 
 }  // namespace kiln::pt2

@@ -142,7 +142,7 @@ void with_autocast(Call& c) {
   give(c, c.run_block(4, rest_of(c, 5)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kControlOperators[] = {
     {"cond", "", cond},
     {"while_loop", "", while_loop},
     {"map_impl", "", map},
@@ -153,6 +153,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> control_operators() { return kOperators; }
+std::span<const Operator> control_operators() { return kControlOperators; }
 
 }  // namespace kiln::pt2

@@ -62,7 +62,7 @@ void constrain_range(Call& c) {
   }
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kConversionsOperators[] = {
     {"to", "dtype dtype_layout device other", to_of},
     {"_to_copy", "default", to_copy},
     {"type_as", "default", type_as_of},
@@ -86,6 +86,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> conversion_operators() { return kOperators; }
+std::span<const Operator> conversion_operators() { return kConversionsOperators; }
 
 }  // namespace kiln::pt2

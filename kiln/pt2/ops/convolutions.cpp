@@ -81,7 +81,7 @@ void col2im(Call& c) {
                          sizes_of(c, "stride", 1)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kConvolutionsOperators[] = {
     {"conv1d", "default padding", conv<1>},
     {"conv2d", "default padding", conv<2>},
     {"conv3d", "default padding", conv<3>},
@@ -97,6 +97,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> convolution_operators() { return kOperators; }
+std::span<const Operator> convolution_operators() { return kConvolutionsOperators; }
 
 }  // namespace kiln::pt2

@@ -93,7 +93,7 @@ void kaiser(Call& c) {
                       window_options(c)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kCreationOperators[] = {
     {"zeros", "default", zeros_of},
     {"ones", "default", ones_of},
     {"full", "default", full_of},
@@ -129,6 +129,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> creation_operators() { return kOperators; }
+std::span<const Operator> creation_operators() { return kCreationOperators; }
 
 }  // namespace kiln::pt2

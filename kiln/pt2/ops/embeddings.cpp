@@ -31,7 +31,7 @@ void embedding_bag_of(Call& c) {
 }
 void one_hot_of(Call& c) { c.out(one_hot(c.x(), c.i("num_classes", -1))); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kEmbeddingsOperators[] = {
     {"embedding", "default", embedding_of},
     {"embedding_bag", "default padding_idx", embedding_bag_of},
     {"_embedding_bag", "default", embedding_bag_of},
@@ -41,6 +41,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> embedding_operators() { return kOperators; }
+std::span<const Operator> embedding_operators() { return kEmbeddingsOperators; }
 
 }  // namespace kiln::pt2

@@ -79,7 +79,7 @@ void take_along_dim_of(Call& c) { c.out(take_along_dim(c.x(), c.t("indices"), c.
 void put_of(Call& c) { c.out(put(c.x(), c.t("index"), c.t("source"), c.b("accumulate", false))); }
 void nonzero_numpy(Call& c) { c.out_list(kiln::where(c.x())); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kIndexingOperators[] = {
     {"index", "Tensor", index_of},
     {"_unsafe_index", "Tensor", index_of},
     {"index_put", "default", index_put_of},
@@ -107,6 +107,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> index_operators() { return kOperators; }
+std::span<const Operator> index_operators() { return kIndexingOperators; }
 
 }  // namespace kiln::pt2

@@ -121,7 +121,7 @@ void ormqr_of(Call& c) {
   c.out(ormqr(c.x(), c.t("input2"), c.t("input3"), c.b("left", true), c.b("transpose", false)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kLinearAlgebraOperators[] = {
     {"linalg_solve", "default", solve_of},
     {"linalg_solve_ex", "default", solve_ex_of},
     {"linalg_solve_triangular", "default", solve_triangular_of},
@@ -178,6 +178,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> linalg_operators() { return kOperators; }
+std::span<const Operator> linalg_operators() { return kLinearAlgebraOperators; }
 
 }  // namespace kiln::pt2

@@ -114,7 +114,7 @@ void pairwise_distance_of(Call& c) {
                                       c.b("keepdim", false)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kLossesOperators[] = {
     {"mse_loss", "default", mse},
     {"l1_loss", "default", l1},
     {"smooth_l1_loss", "default", smooth_l1},
@@ -144,6 +144,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> loss_operators() { return kOperators; }
+std::span<const Operator> loss_operators() { return kLossesOperators; }
 
 }  // namespace kiln::pt2

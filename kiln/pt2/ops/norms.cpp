@@ -124,7 +124,7 @@ void instance_norm_of(Call& c) {
                                   c.f("momentum"), c.f("eps")));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kNormsOperators[] = {
     {"batch_norm", "default", batch_norm_of},
     {"native_batch_norm", "default", native_batch_norm},
     {"_native_batch_norm_legit", "default no_stats", native_batch_norm},
@@ -141,6 +141,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> norm_operators() { return kOperators; }
+std::span<const Operator> norm_operators() { return kNormsOperators; }
 
 }  // namespace kiln::pt2

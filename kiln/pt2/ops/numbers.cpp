@@ -194,7 +194,7 @@ void choose(Call& c) {
   if_then_else(c);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kNumbersOperators[] = {
     {"_operator.add", "", add},
     {"_operator.sub", "", sub},
     {"_operator.mul", "", mul},
@@ -229,6 +229,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> number_operators() { return kOperators; }
+std::span<const Operator> number_operators() { return kNumbersOperators; }
 
 }  // namespace kiln::pt2

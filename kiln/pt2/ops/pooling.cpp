@@ -84,7 +84,7 @@ void max_unpool(Call& c) {
 
 namespace f = functional;
 
-constexpr Operator kOperators[] = {
+constexpr Operator kPoolingOperators[] = {
     {"max_pool1d", "default", max_pool<f::max_pool1d>},
     {"max_pool2d", "default", max_pool<f::max_pool2d>},
     {"max_pool3d", "default", max_pool<f::max_pool3d>},
@@ -110,6 +110,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> pooling_operators() { return kOperators; }
+std::span<const Operator> pooling_operators() { return kPoolingOperators; }
 
 }  // namespace kiln::pt2

@@ -115,7 +115,7 @@ void attention_with_sums(Call& c) {
   c.out(scores.logsumexp(-1));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kProductsOperators[] = {
     {"matmul", "default", matmul_of},
     {"linalg_matmul", "default", matmul_of},
     {"mm", "default", mm_of},
@@ -153,6 +153,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> product_operators() { return kOperators; }
+std::span<const Operator> product_operators() { return kProductsOperators; }
 
 }  // namespace kiln::pt2

@@ -85,7 +85,7 @@ void log_normal(Call& c) {
   drawn<kInPlace>(c, [&](Tensor& x) { log_normal_(x, c.f("mean", 1.0), c.f("std", 2.0)); });
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRandomOperators[] = {
     {"rand", "default", rand_of},
     {"randn", "default", randn_of},
     {"randint", "default low", randint_of},
@@ -115,6 +115,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> random_operators() { return kOperators; }
+std::span<const Operator> random_operators() { return kRandomOperators; }
 
 }  // namespace kiln::pt2

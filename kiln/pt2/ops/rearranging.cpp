@@ -92,7 +92,7 @@ void reflection_pad(Call& c) { c.out(functional::pad(c.x(), c.ints("padding"), "
 void replication_pad(Call& c) { c.out(functional::pad(c.x(), c.ints("padding"), "replicate")); }
 void circular_pad(Call& c) { c.out(functional::pad(c.x(), c.ints("pad"), "circular")); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRearrangingOperators[] = {
     {"cat", "default", cat_of},
     {"concat", "default", cat_of},
     {"concatenate", "default", cat_of},
@@ -139,6 +139,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> rearranging_operators() { return kOperators; }
+std::span<const Operator> rearranging_operators() { return kRearrangingOperators; }
 
 }  // namespace kiln::pt2

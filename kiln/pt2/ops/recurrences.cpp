@@ -148,7 +148,7 @@ void pad_sequence_of(Call& c) {
                          c.s("padding_side", "right")));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRecurrencesOperators[] = {
     {"lstm", "input", padded<RecurrenceCell::lstm>},
     {"gru", "input", padded<RecurrenceCell::gru>},
     {"rnn_tanh", "input", padded<RecurrenceCell::tanh>},
@@ -168,6 +168,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> recurrent_operators() { return kOperators; }
+std::span<const Operator> recurrent_operators() { return kRecurrencesOperators; }
 
 }  // namespace kiln::pt2

@@ -116,7 +116,7 @@ void cov_of(Call& c) {
   c.out(cov(c.x(), c.i("correction", 1), c.maybe("fweights"), c.maybe("aweights")));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kReductionsOperators[] = {
     {"sum", "default dim_IntList", sum_of},
     {"mean", "default dim", mean_of},
     {"nansum", "default", nansum_of},
@@ -158,6 +158,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> reduction_operators() { return kOperators; }
+std::span<const Operator> reduction_operators() { return kReductionsOperators; }
 
 }  // namespace kiln::pt2

@@ -85,7 +85,7 @@ void pixel_unshuffle_of(Call& c) {
 }
 void channel_shuffle_of(Call& c) { c.out(functional::channel_shuffle(c.x(), c.i("groups"))); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kResamplingOperators[] = {
     {"upsample_nearest1d", "default vec", upsample},
     {"upsample_nearest2d", "default vec", upsample},
     {"upsample_nearest3d", "default vec", upsample},
@@ -110,6 +110,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> resampling_operators() { return kOperators; }
+std::span<const Operator> resampling_operators() { return kResamplingOperators; }
 
 }  // namespace kiln::pt2

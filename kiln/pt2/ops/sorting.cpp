@@ -102,7 +102,7 @@ void unique_consecutive_of(Call& c) {
                              c.maybe_i("dim")));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSortingOperators[] = {
     {"sort", "default stable", sort_of},
     {"argsort", "default stable", argsort_of},
     {"msort", "default", unary_of<kiln::msort>},
@@ -123,6 +123,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> sorting_operators() { return kOperators; }
+std::span<const Operator> sorting_operators() { return kSortingOperators; }
 
 }  // namespace kiln::pt2

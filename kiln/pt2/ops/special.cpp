@@ -40,7 +40,7 @@ void multigammaln(Call& c) { c.out(s::multigammaln(c.x(), c.i("p"))); }
 void polygamma(Call& c) { c.out(s::polygamma(c.i("n"), c.t("self"))); }
 void round_of(Call& c) { c.out(s::round(c.x(), c.i("decimals", 0))); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSpecialOperators[] = {
     {"special_airy_ai", "default", unary<s::airy_ai>},
     {"special_bessel_j0", "default", unary<s::bessel_j0>},
     {"special_bessel_j1", "default", unary<s::bessel_j1>},
@@ -102,6 +102,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> special_operators() { return kOperators; }
+std::span<const Operator> special_operators() { return kSpecialOperators; }
 
 }  // namespace kiln::pt2

@@ -99,7 +99,7 @@ void istft_of(Call& c) {
   c.out(istft(c.x(), options));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSpectraOperators[] = {
     {"fft_fft", "default", one_dim<fft::fft>},
     {"fft_ifft", "default", one_dim<fft::ifft>},
     {"fft_rfft", "default", one_dim<fft::rfft>},
@@ -131,6 +131,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> spectrum_operators() { return kOperators; }
+std::span<const Operator> spectrum_operators() { return kSpectraOperators; }
 
 }  // namespace kiln::pt2

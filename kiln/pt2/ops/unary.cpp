@@ -20,7 +20,7 @@ void frexp_of(Call& c) { c.out(kiln::frexp(c.x())); }
 void conj_of(Call& c) { c.out(kiln::conj(c.x())); }
 void same(Call& c) { c.out(c.x()); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kUnaryOperators[] = {
     {"abs", "default", unary<kiln::abs>},
     {"absolute", "default", unary<kiln::abs>},
     {"neg", "default", unary<kiln::neg>},
@@ -105,6 +105,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> unary_operators() { return kOperators; }
+std::span<const Operator> unary_operators() { return kUnaryOperators; }
 
 }  // namespace kiln::pt2

@@ -94,7 +94,7 @@ void as_strided_of(Call& c) {
   for (const int64_t s : c.ints("stride")) stride.push_back(s);
   c.out(as_strided(c.x(), c.ints("size"), stride, c.maybe_i("storage_offset")));
 }
-void same(Call& c) { c.out(c.x()); }
+void same_view(Call& c) { c.out(c.x()); }
 void detach_of(Call& c) { c.out(c.x().detach()); }
 void clone_of(Call& c) { c.out(c.x().clone()); }
 void like(Call& c) { c.out(c.x().reshape(c.t("other").shape())); }
@@ -109,7 +109,7 @@ std::vector<Tensor> dsplit_n(const Tensor& x, int64_t n) { return dsplit(x, n); 
 std::vector<Tensor> dsplit_at(const Tensor& x, const Shape& at) { return dsplit(x, at); }
 
 // In place: the tensor becomes the view, for which the node's result stands.
-constexpr Operator kOperators[] = {
+constexpr Operator kViewsOperators[] = {
     {"view", "default dtype", view_of},
     {"_unsafe_view", "default", view_of},
     {"reshape", "default", reshape_of},
@@ -157,12 +157,12 @@ constexpr Operator kOperators[] = {
     {"linalg_diagonal", "default", diagonal_of},
     {"unfold", "default", unfold_of},
     {"as_strided", "default", as_strided_of},
-    {"alias", "default", same},
+    {"alias", "default", same_view},
     {"detach", "default", detach_of},
     {"detach_", "default", detach_of},
     {"clone", "default", clone_of},
-    {"lift", "default", same},
-    {"lift_fresh", "default", same},
+    {"lift", "default", same_view},
+    {"lift_fresh", "default", same_view},
     {"atleast_1d", "default", unary_of<kiln::atleast_1d>},
     {"atleast_2d", "default", unary_of<kiln::atleast_2d>},
     {"atleast_3d", "default", unary_of<kiln::atleast_3d>},
@@ -170,6 +170,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> view_operators() { return kOperators; }
+std::span<const Operator> view_operators() { return kViewsOperators; }
 
 }  // namespace kiln::pt2

@@ -12,7 +12,7 @@ namespace kiln {
 
 using namespace detail;
 using batched::BatchedTensor;
-using batched::Region;
+using BatchedRegion = batched::Region;
 
 namespace {
 
@@ -86,7 +86,7 @@ std::vector<Bound> boundary(const std::vector<Value>& roots, uint64_t level, uin
 }
 
 // The batch of x as an ordinary tensor.
-ErasedTensor batch_of(const ErasedTensor& x, const Region& region) {
+ErasedTensor batch_of(const ErasedTensor& x, const BatchedRegion& region) {
   if (const BatchedTensor* found = batched::as_batched(x, region.level)) return found->inner();
   Shape one{1}, all{region.size};
   for (const int64_t n : x->shape()) {
@@ -105,12 +105,13 @@ ErasedTensor batch_of(const ErasedTensor& x, const Region& region) {
   }
 }
 
-std::vector<Value> leave_values(std::vector<Value> results, const Region& region, uint64_t start);
+std::vector<Value> leave_values(std::vector<Value> results, const BatchedRegion& region,
+                                uint64_t start);
 
 // This thread is in the region again.
 class Inside {
  public:
-  explicit Inside(const Region& region) { batched::regions().push_back(region); }
+  explicit Inside(const BatchedRegion& region) { batched::regions().push_back(region); }
   ~Inside() { batched::regions().pop_back(); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
@@ -118,7 +119,7 @@ class Inside {
 
 class VmapNode final : public Node {
  public:
-  VmapNode(std::vector<Value> roots, std::vector<Bound> bounds, const Region& region,
+  VmapNode(std::vector<Value> roots, std::vector<Bound> bounds, const BatchedRegion& region,
            uint64_t start)
       : Node("vmap", static_cast<uint32_t>(roots.size())),
         roots_(std::move(roots)),
@@ -165,11 +166,12 @@ class VmapNode final : public Node {
   std::vector<Value> roots_;
   std::vector<Bound> bounds_;
   std::vector<Edge> edges_;
-  Region region_;
+  BatchedRegion region_;
   uint64_t start_;
 };
 
-std::vector<Value> leave_values(std::vector<Value> results, const Region& region, uint64_t start) {
+std::vector<Value> leave_values(std::vector<Value> results, const BatchedRegion& region,
+                                uint64_t start) {
   std::vector<Value> out;
   std::vector<Value> roots;
   std::vector<size_t> places;

@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* kOp = "scaled_dot_product_attention";
+constexpr const char* kAttentionOp = "scaled_dot_product_attention";
 
 Shape leading(const Shape& s, int dropped) {
   Shape out;
@@ -27,17 +27,18 @@ Shape joined(Shape lead, std::initializer_list<int64_t> last) {
 }
 
 void check_operands(const Value& q, const Value& k, const Value& v) {
-  check_same_device(kOp, q, k);
-  check_same_device(kOp, q, v);
+  check_same_device(kAttentionOp, q, k);
+  check_same_device(kAttentionOp, q, v);
   if (kind_of_value(q) != Kind::floating || dtype_of_value(k) != dtype_of_value(q) ||
       dtype_of_value(v) != dtype_of_value(q)) {
-    throw_error<DTypeError>(kOp, ": query, key and value must have one floating point dtype; got ",
+    throw_error<DTypeError>(kAttentionOp,
+                            ": query, key and value must have one floating point dtype; got ",
                             dtype_of_value(q), ", ", dtype_of_value(k), " and ", dtype_of_value(v));
   }
   const Shape &qs = shape_of(q), &ks = shape_of(k), &vs = shape_of(v);
   if (qs.rank() < 2 || ks.rank() < 2 || vs.rank() < 2 || ks.back() != qs.back() ||
       vs[vs.rank() - 2] != ks[ks.rank() - 2]) {
-    throw_error<ShapeError>(kOp, ": the operands do not fit; got query ", qs, ", key ", ks,
+    throw_error<ShapeError>(kAttentionOp, ": the operands do not fit; got query ", qs, ", key ", ks,
                             ", value ", vs, "; expected [.., L, E], [.., S, E] and [.., S, V]");
   }
 }
@@ -50,8 +51,9 @@ struct Lead {
 
   Lead(const Shape& q, const Shape& k, const Shape& v, bool grouped) {
     if (!grouped) {
-      shape =
-          broadcast_shapes(kOp, broadcast_shapes(kOp, leading(q, 2), leading(k, 2)), leading(v, 2));
+      shape = broadcast_shapes(kAttentionOp,
+                               broadcast_shapes(kAttentionOp, leading(q, 2), leading(k, 2)),
+                               leading(v, 2));
       key_shape = shape;
     } else {
       share_heads(q, k, v);
@@ -69,13 +71,13 @@ struct Lead {
     const int64_t query_heads = have_heads ? q[q.rank() - 3] : 0;
     const int64_t shared = have_heads ? k[k.rank() - 3] : 0;
     if (!have_heads || v[v.rank() - 3] != shared || shared == 0 || query_heads % shared != 0) {
-      throw_error<ShapeError>(kOp,
+      throw_error<ShapeError>(kAttentionOp,
                               ": enable_gqa needs heads (dim -3) of key and value that are equal "
                               "and divide those of query; got query ",
                               q, ", key ", k, ", value ", v);
     }
-    shape =
-        broadcast_shapes(kOp, broadcast_shapes(kOp, leading(q, 3), leading(k, 3)), leading(v, 3));
+    shape = broadcast_shapes(
+        kAttentionOp, broadcast_shapes(kAttentionOp, leading(q, 3), leading(k, 3)), leading(v, 3));
     key_shape = joined(shape, {shared});
     shape.push_back(query_heads);
   }
@@ -94,8 +96,8 @@ Value with_heads(const Value& x, const Shape& lead, int64_t batch, int64_t heads
 // The mask to be added, broadcast to [batch, heads, L, S] or fit to be.
 Value additive_mask(const Tensor& mask, const Value& q, const Lead& lead, int64_t queries,
                     int64_t keys) {
-  const Value& m = value_of(kOp, mask);
-  check_same_device(kOp, q, m);
+  const Value& m = value_of(kAttentionOp, mask);
+  check_same_device(kAttentionOp, q, m);
   const Shape scores = joined(lead.shape, {queries, keys});
   const Shape& given = shape_of(m);
   bool fits = given.rank() <= scores.rank();
@@ -104,8 +106,8 @@ Value additive_mask(const Tensor& mask, const Value& q, const Lead& lead, int64_
     fits = size == 1 || size == scores[scores.rank() - d];
   }
   if (!fits) {
-    throw_error<ShapeError>(kOp, ": attn_mask does not broadcast to the scores; got ", given,
-                            "; expected a shape that broadcasts to ", scores);
+    throw_error<ShapeError>(kAttentionOp, ": attn_mask does not broadcast to the scores; got ",
+                            given, "; expected a shape that broadcasts to ", scores);
   }
   const DType dtype = dtype_of_value(q);
   Value additive = m;
@@ -114,7 +116,7 @@ Value additive_mask(const Tensor& mask, const Value& q, const Lead& lead, int64_
                                    Dispatch::bool_not(m.inner),
                                    Scalar(-std::numeric_limits<double>::infinity()));
   } else if (dtype_of_value(m) != dtype) {
-    throw_error<DTypeError>(kOp, ": attn_mask must be bool or of the query's dtype; got ",
+    throw_error<DTypeError>(kAttentionOp, ": attn_mask must be bool or of the query's dtype; got ",
                             dtype_of_value(m), "; expected bool or ", dtype);
   }
   if (lead.shape.rank() <= 2) return additive;
@@ -129,17 +131,18 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                                     std::optional<double> scale, bool enable_gqa) {
   KILN_AUTOCAST(lower, scaled_dot_product_attention, query, key, value, attn_mask, dropout_p,
                 is_causal, scale, enable_gqa);
-  const Value& q = value_of(kOp, query);
-  const Value& k = value_of(kOp, key);
-  const Value& v = value_of(kOp, value);
+  const Value& q = value_of(kAttentionOp, query);
+  const Value& k = value_of(kAttentionOp, key);
+  const Value& v = value_of(kAttentionOp, value);
   check_operands(q, k, v);
   if (is_causal && attn_mask.defined()) {
-    throw_error<ValueError>(kOp,
+    throw_error<ValueError>(kAttentionOp,
                             ": attn_mask and is_causal exclude each other; got both; try a mask "
                             "that is causal itself");
   }
   if (!(dropout_p >= 0.0 && dropout_p <= 1.0)) {
-    throw_error<ValueError>(kOp, ": expected a dropout probability in [0, 1]; got ", dropout_p);
+    throw_error<ValueError>(kAttentionOp, ": expected a dropout probability in [0, 1]; got ",
+                            dropout_p);
   }
   const Shape qs = shape_of(q);
   const Lead lead(qs, shape_of(k), shape_of(v), enable_gqa);

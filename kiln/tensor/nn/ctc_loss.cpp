@@ -12,21 +12,21 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* kOp = "ctc_loss";
+constexpr const char* kCtcOp = "ctc_loss";
 // Stands for the logarithm of 0. Finite, so that what has probability 0 adds exact zeros to sums
 // and gradients instead of NaN.
 constexpr double kImpossible = -1e30;
 
 std::vector<int64_t> lengths_of(const Tensor& lengths, int64_t batch, int64_t most,
                                 const char* what) {
-  static_cast<void>(index_value(kOp, lengths));
+  static_cast<void>(index_value(kCtcOp, lengths));
   if (lengths.numel() != batch || lengths.dim() > 1) {
-    throw_error<ShapeError>(kOp, ": expected ", what, " [", batch, "]; got ", lengths.shape());
+    throw_error<ShapeError>(kCtcOp, ": expected ", what, " [", batch, "]; got ", lengths.shape());
   }
   std::vector<int64_t> out = host_numbers(lengths);
   for (const int64_t n : out) {
     if (n < 0 || n > most) {
-      throw_error<ValueError>(kOp, ": ", what, " are out of range; got ", n, "; expected 0 to ",
+      throw_error<ValueError>(kCtcOp, ": ", what, " are out of range; got ", n, "; expected 0 to ",
                               most);
     }
   }
@@ -51,14 +51,14 @@ Labels labels_of(const Tensor& targets, const std::vector<int64_t>& lengths, int
   }
   const bool padded = targets.dim() == 2;
   if (!padded && (targets.dim() != 1 || targets.numel() != total)) {
-    throw_error<ShapeError>(kOp, ": the targets do not fit; got ", targets.shape(),
+    throw_error<ShapeError>(kCtcOp, ": the targets do not fit; got ", targets.shape(),
                             "; expected [N, S], or all of them in one row [", total, "]");
   }
   if (padded && (targets.size(0) != batch || targets.size(1) < longest)) {
-    throw_error<ShapeError>(kOp, ": the targets do not fit; got ", targets.shape(), "; expected [",
-                            batch, ", S] with S >= ", longest);
+    throw_error<ShapeError>(kCtcOp, ": the targets do not fit; got ", targets.shape(),
+                            "; expected [", batch, ", S] with S >= ", longest);
   }
-  const std::vector<int64_t> values = host_numbers(wrap(index_value(kOp, targets)));
+  const std::vector<int64_t> values = host_numbers(wrap(index_value(kCtcOp, targets)));
   Labels out;
   out.states = 2 * longest + 1;
   out.extended.assign(static_cast<size_t>(batch * out.states), blank);
@@ -70,7 +70,7 @@ Labels labels_of(const Tensor& targets, const std::vector<int64_t>& lengths, int
     for (int64_t s = 0; s < length; ++s, ++at) {
       const int64_t label = values[static_cast<size_t>(at)];
       if (label < 0 || label >= classes || label == blank) {
-        throw_error<ValueError>(kOp, ": a target is no label; got ", label,
+        throw_error<ValueError>(kCtcOp, ": a target is no label; got ", label,
                                 "; expected classes below ", classes, " other than the blank ",
                                 blank);
       }
@@ -89,9 +89,9 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
                 bool zero_infinity) {
   KILN_AUTOCAST(f32, ctc_loss, log_probs, targets, input_lengths, target_lengths, blank, reduction,
                 zero_infinity);
-  require_floating(kOp, log_probs);
+  require_floating(kCtcOp, log_probs);
   if (log_probs.dim() != 2 && log_probs.dim() != 3) {
-    throw_error<ShapeError>(kOp, ": expected log_probs [T, N, C] or [T, C]; got ",
+    throw_error<ShapeError>(kCtcOp, ": expected log_probs [T, N, C] or [T, C]; got ",
                             log_probs.shape());
   }
   const bool batched = log_probs.dim() == 3;
@@ -99,7 +99,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   const Tensor x = (batched ? log_probs : log_probs.unsqueeze(1)).to(wide_dtype(dtype));
   const int64_t steps = x.size(0), batch = x.size(1), classes = x.size(2);
   if (blank < 0 || blank >= classes) {
-    throw_error<ValueError>(kOp, ": blank is no class; got ", blank, "; expected 0 <= blank < ",
+    throw_error<ValueError>(kCtcOp, ": blank is no class; got ", blank, "; expected 0 <= blank < ",
                             classes);
   }
   const std::vector<int64_t> ends = lengths_of(input_lengths, batch, steps, "input_lengths");

@@ -16,7 +16,7 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* kOp = "interpolate";
+constexpr const char* kInterpolateOp = "interpolate";
 
 double cubic_near(double x, double a) { return ((a + 2) * x - (a + 3)) * x * x + 1; }
 double cubic_far(double x, double a) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; }
@@ -149,24 +149,24 @@ void check_mode(const Tensor& x, const InterpolateOptions& o) {
                                                                           : 0;
   if (!plain && needs == 0) {
     throw_error<NotImplementedError>(
-        kOp, ": unknown mode; got '", m,
+        kInterpolateOp, ": unknown mode; got '", m,
         "'; expected nearest, nearest-exact, linear, bilinear, bicubic, trilinear, lanczos or "
         "area");
   }
   if (spatial < 1 || spatial > 3 || (needs != 0 && needs != spatial)) {
-    throw_error<NotImplementedError>(kOp, ": mode '", m, "' does not fit the input; got ",
-                                     x.shape(), "; expected [N, C, ..] with ",
-                                     needs != 0 ? concat(needs) : "1 to 3", " spatial dims");
+    throw_error<NotImplementedError>(
+        kInterpolateOp, ": mode '", m, "' does not fit the input; got ", x.shape(),
+        "; expected [N, C, ..] with ", needs != 0 ? concat(needs) : "1 to 3", " spatial dims");
   }
   if (plain && o.align_corners) {
-    throw_error<ValueError>(kOp, ": align_corners has no meaning with mode '", m, "'");
+    throw_error<ValueError>(kInterpolateOp, ": align_corners has no meaning with mode '", m, "'");
   }
   if (m == "lanczos" && o.align_corners.value_or(false)) {
-    throw_error<ValueError>(kOp, ": mode 'lanczos' has no align_corners=True");
+    throw_error<ValueError>(kInterpolateOp, ": mode 'lanczos' has no align_corners=True");
   }
   if (o.antialias && m != "bilinear" && m != "bicubic" && m != "lanczos") {
-    throw_error<ValueError>(kOp, ": antialias works with bilinear, bicubic and lanczos; got '", m,
-                            "'");
+    throw_error<ValueError>(kInterpolateOp,
+                            ": antialias works with bilinear, bicubic and lanczos; got '", m, "'");
   }
 }
 
@@ -174,16 +174,17 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
   const int spatial = x.dim() - 2;
   const auto fits = [&](size_t n) { return n == 1 || n == static_cast<size_t>(spatial); };
   if (o.size.has_value() == !o.scale_factor.empty()) {
-    throw_error<ValueError>(kOp, ": expected either size or scale_factor; got ",
+    throw_error<ValueError>(kInterpolateOp, ": expected either size or scale_factor; got ",
                             o.size ? "both" : "neither");
   }
   if (o.size ? !fits(o.size->size()) : !fits(o.scale_factor.size())) {
-    throw_error<ValueError>(kOp,
+    throw_error<ValueError>(kInterpolateOp,
                             ": size or scale_factor has the wrong length; expected one number,",
                             " or ", spatial, " of them for input ", x.shape());
   }
   if (o.recompute_scale_factor && o.size) {
-    throw_error<ValueError>(kOp, ": recompute_scale_factor has no meaning with an explicit size");
+    throw_error<ValueError>(kInterpolateOp,
+                            ": recompute_scale_factor has no meaning with an explicit size");
   }
   std::vector<Axis> axes;
   for (int i = 0; i < spatial; ++i) {
@@ -198,15 +199,15 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
     }
     if (a.in < 1 || a.out < 1 || a.out >= int64_t{1} << 31) {
       throw_error<ShapeError>(
-          kOp, ": input and output sizes must be at least 1 and below 2^31; got input ", x.shape(),
-          " and size ", a.out, " in dim ", 2 + i);
+          kInterpolateOp, ": input and output sizes must be at least 1 and below 2^31; got input ",
+          x.shape(), " and size ", a.out, " in dim ", 2 + i);
     }
-    check_memory(kOp, Shape{a.out, 6}, f64);  // what each place is made of
+    check_memory(kInterpolateOp, Shape{a.out, 6}, f64);  // what each place is made of
     axes.push_back(a);
   }
   Shape result = {x.size(0), x.size(1)};
   for (const Axis& a : axes) result.push_back(a.out);
-  check_memory(kOp, result, f32);
+  check_memory(kInterpolateOp, result, f32);
   return axes;
 }
 
@@ -221,7 +222,7 @@ LineMap map_of(const Axis& a, const InterpolateOptions& o) {
 }  // namespace
 
 Tensor interpolate(const Tensor& input, const InterpolateOptions& o) {
-  static_cast<void>(value_of(kOp, input));
+  static_cast<void>(value_of(kInterpolateOp, input));
   check_mode(input, o);
   const std::vector<Axis> axes = axes_of(input, o);
   const bool picks = o.mode == "nearest" || o.mode == "nearest-exact";
@@ -229,7 +230,7 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& o) {
   if (!picks && dtype == u8) {
     return interpolate(input.to(f32), o).round().clamp(0.0, 255.0).to(u8);
   }
-  if (!picks) require_floating(kOp, input);
+  if (!picks) require_floating(kInterpolateOp, input);
   if (o.mode == "area") {
     Shape size;
     for (const Axis& a : axes) size.push_back(a.out);

@@ -11,19 +11,19 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* kOp = "recurrence";
+constexpr const char* kRecurrenceOp = "recurrence";
 
 void check_batch_sizes(const RecurrenceOptions& options, int64_t rows, int64_t sequences) {
   int64_t most = sequences;
   for (int64_t n : options.batch_sizes) {
     if (n < 0 || n > most) {
-      throw_error<ValueError>(kOp, ": batch sizes must neither grow nor exceed the ", sequences,
-                              " sequences; got ", n, " after ", most);
+      throw_error<ValueError>(kRecurrenceOp, ": batch sizes must neither grow nor exceed the ",
+                              sequences, " sequences; got ", n, " after ", most);
     }
     most = n;
   }
   if (options.rows() != rows) {
-    throw_error<ValueError>(kOp, ": batch sizes must sum to the rows of the input; got ",
+    throw_error<ValueError>(kRecurrenceOp, ": batch sizes must sum to the rows of the input; got ",
                             options.rows(), " for ", rows, " rows");
   }
 }
@@ -33,32 +33,34 @@ void check_batch_sizes(const RecurrenceOptions& options, int64_t rows, int64_t s
 RecurrenceResult recurrence(const Tensor& x, const Tensor& hidden, const Tensor& cell,
                             const Tensor& w, const Tensor& b, RecurrenceOptions options) {
   KILN_AUTOCAST(f32, recurrence, x, hidden, cell, w, b, options);
-  require_floating(kOp, x);
+  require_floating(kRecurrenceOp, x);
   const bool lstm = options.cell == RecurrenceCell::lstm;
   if (x.dim() != 2 || hidden.dim() != 2) {
-    throw_error<ShapeError>(kOp, ": expected an input [rows, gates H] and states [N, H]; got ",
+    throw_error<ShapeError>(kRecurrenceOp,
+                            ": expected an input [rows, gates H] and states [N, H]; got ",
                             x.shape(), " and ", hidden.shape());
   }
   const int64_t size = hidden.size(1), gates = options.gates() * size;
   if (x.size(1) != gates) {
-    throw_error<ShapeError>(kOp, ": expected ", options.gates(), " gates of ", size,
+    throw_error<ShapeError>(kRecurrenceOp, ": expected ", options.gates(), " gates of ", size,
                             " elements in each row of the input; got ", x.shape());
   }
-  require_alike(kOp, x, hidden, "hidden state");
-  require_alike(kOp, x, w, "weight");
-  require_param(kOp, x, w, "weight", {gates, size});
-  require_param(kOp, x, b, "bias", {gates});
+  require_alike(kRecurrenceOp, x, hidden, "hidden state");
+  require_alike(kRecurrenceOp, x, w, "weight");
+  require_param(kRecurrenceOp, x, w, "weight", {gates, size});
+  require_param(kRecurrenceOp, x, b, "bias", {gates});
   if (lstm != cell.defined()) {
-    throw_error<ValueError>(kOp, ": LSTM alone has a cell state; got ", lstm ? "none" : "one");
+    throw_error<ValueError>(kRecurrenceOp, ": LSTM alone has a cell state; got ",
+                            lstm ? "none" : "one");
   }
-  require_param(kOp, x, cell, "cell state", hidden.shape());
+  require_param(kRecurrenceOp, x, cell, "cell state", hidden.shape());
   check_batch_sizes(options, x.size(0), hidden.size(0));
 
   options.saves = false;  // recording sets it
-  const Value* c = lstm ? &value_of(kOp, cell) : nullptr;
-  const Value* bias = b.defined() ? &value_of(kOp, b) : nullptr;
-  auto results = AD::float_recurrence(value_of(kOp, x), value_of(kOp, hidden), c, value_of(kOp, w),
-                                      bias, options);
+  const Value* c = lstm ? &value_of(kRecurrenceOp, cell) : nullptr;
+  const Value* bias = b.defined() ? &value_of(kRecurrenceOp, b) : nullptr;
+  auto results = AD::float_recurrence(value_of(kRecurrenceOp, x), value_of(kRecurrenceOp, hidden),
+                                      c, value_of(kRecurrenceOp, w), bias, options);
   RecurrenceResult out;
   out.output = wrap(std::move(std::get<0>(results)));
   const Tensor last = wrap(std::move(std::get<1>(results)));

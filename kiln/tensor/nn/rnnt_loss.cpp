@@ -18,7 +18,7 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* kOp = "rnnt_loss";
+constexpr const char* kRnntOp = "rnnt_loss";
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // One batch of sequences, checked.
@@ -35,15 +35,15 @@ struct Problem {
 
 std::vector<int64_t> lengths_of(const Tensor& x, int64_t batch, int64_t least, int64_t most,
                                 const char* what) {
-  static_cast<void>(index_value(kOp, x));
+  static_cast<void>(index_value(kRnntOp, x));
   if (!(x.shape() == Shape{batch})) {
-    throw_error<ShapeError>(kOp, ": expected ", what, " [", batch, "]; got ", x.shape());
+    throw_error<ShapeError>(kRnntOp, ": expected ", what, " [", batch, "]; got ", x.shape());
   }
   std::vector<int64_t> out = host_numbers(x.to(i64));
   for (const int64_t n : out) {
     if (n < least || n > most) {
-      throw_error<ValueError>(kOp, ": ", what, " are out of range; got ", n, "; expected ", least,
-                              " to ", most);
+      throw_error<ValueError>(kRnntOp, ": ", what, " are out of range; got ", n, "; expected ",
+                              least, " to ", most);
     }
   }
   return out;
@@ -51,9 +51,9 @@ std::vector<int64_t> lengths_of(const Tensor& x, int64_t batch, int64_t least, i
 
 Problem problem_of(const Tensor& logits, const Tensor& targets, const Tensor& logit_lengths,
                    const Tensor& target_lengths, int64_t blank, double clamp, bool softmax) {
-  require_floating(kOp, logits);
+  require_floating(kRnntOp, logits);
   if (logits.dim() != 4 || logits.size(2) < 1 || logits.size(3) < 1) {
-    throw_error<ShapeError>(kOp, ": expected logits [N, T, U + 1, C]; got ", logits.shape());
+    throw_error<ShapeError>(kRnntOp, ": expected logits [N, T, U + 1, C]; got ", logits.shape());
   }
   Problem p;
   p.batch = logits.size(0);
@@ -64,21 +64,21 @@ Problem problem_of(const Tensor& logits, const Tensor& targets, const Tensor& lo
   p.clamp = clamp;
   p.softmax = softmax;
   if (p.blank < 0 || p.blank >= p.classes) {
-    throw_error<ValueError>(kOp, ": blank is no class; got ", blank, "; expected ", -p.classes,
+    throw_error<ValueError>(kRnntOp, ": blank is no class; got ", blank, "; expected ", -p.classes,
                             " <= blank < ", p.classes);
   }
   p.lengths = lengths_of(logit_lengths, p.batch, 1, p.steps, "logit_lengths");
   p.sizes = lengths_of(target_lengths, p.batch, 0, p.columns - 1, "target_lengths");
   if (!(targets.shape() == Shape{p.batch, p.columns - 1})) {
-    throw_error<ShapeError>(kOp, ": the targets do not fit; got ", targets.shape(),
+    throw_error<ShapeError>(kRnntOp, ": the targets do not fit; got ", targets.shape(),
                             "; expected [N, U] = [", p.batch, ", ", p.columns - 1, "]");
   }
-  p.targets = host_numbers(wrap(index_value(kOp, targets)));
+  p.targets = host_numbers(wrap(index_value(kRnntOp, targets)));
   for (int64_t n = 0; n < p.batch; ++n) {
     for (int64_t u = 0; u < p.sizes[static_cast<size_t>(n)]; ++u) {
       const int64_t label = p.target(n, u);
       if (label < 0 || label >= p.classes || label == p.blank) {
-        throw_error<ValueError>(kOp, ": a target is no label; got ", label,
+        throw_error<ValueError>(kRnntOp, ": a target is no label; got ", label,
                                 "; expected classes below ", p.classes, " other than the blank ",
                                 p.blank);
       }
@@ -265,7 +265,7 @@ Tensor rnnt_loss(const Tensor& logits, const Tensor& targets, const Tensor& logi
       problem_of(logits, targets, logit_lengths, target_lengths, blank, clamp, fused_log_softmax);
   const DType dtype = logits.dtype();
   const Tensor x = logits.to(wide_dtype(dtype));
-  const bool tracked = is_tracked(value_of(kOp, x));
+  const bool tracked = is_tracked(value_of(kRnntOp, x));
   const TensorData values = host_values(x);
   TensorData losses(Shape{p.batch}, x.dtype());
   std::optional<TensorData> slopes;
@@ -277,7 +277,8 @@ Tensor rnnt_loss(const Tensor& logits, const Tensor& targets, const Tensor& logi
   Tensor loss = Tensor(losses, x.device());
   if (tracked) {
     const Tensor slope = Tensor(*slopes, x.device());
-    auto formula = [p, slope, x_ = autodiff::SavedInput<Dispatch>(value_of(kOp, x))](Pass& pass) {
+    auto formula = [p, slope,
+                    x_ = autodiff::SavedInput<Dispatch>(value_of(kRnntOp, x))](Pass& pass) {
       const Value g = pass.take();
       if (!pass.create_graph()) {
         pass.give(0, value_in(slope * wrap(g).reshape({p.batch, 1, 1, 1})));
@@ -293,7 +294,7 @@ Tensor rnnt_loss(const Tensor& logits, const Tensor& targets, const Tensor& logi
       if (p.clamp > 0.0) slopes_again = slopes_again.clamp(-p.clamp, p.clamp);
       pass.give(0, value_in(slopes_again * wrap(g).reshape({p.batch, 1, 1, 1})));
     };
-    loss = wrap(recorded(kOp, value_in(loss).inner, std::move(formula), value_of(kOp, x)));
+    loss = wrap(recorded(kRnntOp, value_in(loss).inner, std::move(formula), value_of(kRnntOp, x)));
   }
   return reduced_loss(loss, reduction).to(dtype);
 }

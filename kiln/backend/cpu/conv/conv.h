@@ -10,6 +10,9 @@
 
 namespace kiln::cpu {
 
+// Multiply-adds that make a piece of work worth handing out.
+inline constexpr int64_t kConvPieceWork = 64 * 1024;
+
 // The sizes of one convolution.
 //
 // Note [Volumes]

@@ -27,6 +27,7 @@
 #include "kiln/backend/cpu/conv/winograd.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
@@ -38,10 +39,6 @@ namespace {
 // Elements of packed patches, or of padded input, in use at once by a thread: they stay in the
 // second-level cache.
 constexpr int64_t kPatchElements = 128 * 1024;
-// Multiply-adds that make a piece of work worth handing out.
-constexpr int64_t kPieceWork = 64 * 1024;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // How many pieces there should be at least. (Results do not depend on it: no sum is cut.)
 int64_t wanted_pieces() { return num_threads() == 1 ? 1 : 2 * num_threads(); }
@@ -100,7 +97,7 @@ class PackedWeights {
   void pack(const ConvSizes& s, const T* weight, T* to) const {
     // Every panel has room for what pack() writes beyond it, so they can be packed in any order.
     const int64_t work = std::max<int64_t>(rows_ * run_, 1);
-    parallel_for(s.groups * runs_ * panels_, std::max<int64_t>(kPieceWork / work, 1),
+    parallel_for(s.groups * runs_ * panels_, std::max<int64_t>(kConvPieceWork / work, 1),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      const int64_t panel = i % panels_;
@@ -278,9 +275,11 @@ class InPlaceConvolution {
   void run() {
     const int64_t count = s_.batch * s_.groups * bands_.count;
     const int64_t work = std::max<int64_t>(s_.out * s_.depth() * bands_.rows * s_.out_width, 1);
-    parallel_for(count, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) run_band(i / bands_.count, i % bands_.count);
-    });
+    parallel_for(count, std::max<int64_t>(kConvPieceWork / work, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i)
+                     run_band(i / bands_.count, i % bands_.count);
+                 });
   }
 
  private:
@@ -480,7 +479,7 @@ void run_packed(const ConvSizes& s, const T* x, const ConvWeight<T>& weight, con
   const int64_t block_pixels = block_panels * kernels.columns;
   const int64_t pieces = ceil_div(pixels, block_pixels);
   const int64_t work = std::max<int64_t>(s.out * s.depth() * block_pixels, 1);
-  parallel_for(s.groups * pieces, std::max<int64_t>(kPieceWork / work, 1),
+  parallel_for(s.groups * pieces, std::max<int64_t>(kConvPieceWork / work, 1),
                [&](int64_t begin, int64_t end) {
                  const Scratch<T> patches(block_pixels * weights.longest_run());
                  StoreTable table(2 * block_panels, block_pixels);

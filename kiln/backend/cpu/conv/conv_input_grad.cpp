@@ -9,6 +9,7 @@
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/conv_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -18,12 +19,9 @@ namespace {
 // Elements of the gradient computed at once, where phases are woven together: they stay in a cache.
 constexpr int64_t kWovenElements = 512 * 1024;
 
-constexpr int64_t kPieceWork = 64 * 1024;
 // Pixels and taps of a block of patches: what they need stays in the second-level cache.
 constexpr int64_t kColumnPixels = 128;
 constexpr int64_t kBlockTaps = 384;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Along one dim: the elements of a phase, first, first + stride .., and the taps that see them,
 // tap, tap + tap_step .., as a convolution with stride 1.
@@ -278,7 +276,7 @@ void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, cons
   const int64_t parts = ceil_div(s.in, channels);
   const int64_t work = std::max<int64_t>(channels * taps * s.out * s.pixels(), 1);
   parallel_for(
-      images * parts, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
+      images * parts, std::max<int64_t>(kConvPieceWork / work, 1), [&](int64_t begin, int64_t end) {
         const Scratch<T> patches(channels * taps * kColumnPixels);
         for (int64_t i = begin; i < end; ++i) {
           const int64_t image = i / parts;

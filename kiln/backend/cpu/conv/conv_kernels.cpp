@@ -8,6 +8,7 @@
 
 #include "kiln/backend/cpu/conv/conv_kernels.h"
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -70,11 +71,11 @@ HWY_INLINE hn::Vec<hn::ScalableTag<T>> load_piece(const T* HWY_RESTRICT plane,
                                                   const Piece<T>& piece, int64_t stride) {
   const hn::ScalableTag<T> d;
   const T* from = plane + piece.offset;
-  if constexpr (kKind == StrideKind::one) return hn::MaskedLoad(piece.mask, d, from);
+  if constexpr (kKind == StrideKind::one) return masked_load(piece.mask, d, from);
 #if HWY_TARGET != HWY_SCALAR
   if constexpr (kKind == StrideKind::two) {
-    const auto low = hn::MaskedLoad(piece.mask, d, from);
-    const auto high = hn::MaskedLoad(piece.upper, d, from + hn::Lanes(d));
+    const auto low = masked_load(piece.mask, d, from);
+    const auto high = masked_load(piece.upper, d, from + hn::Lanes(d));
     return hn::ConcatEven(d, high, low);
   }
 #endif
@@ -152,7 +153,7 @@ class TapTable {
           if (HWY_LIKELY(v < whole)) {
             hn::StoreU(x, d, row + v * kLanes);
           } else {
-            hn::BlendedStore(x, rest, d, row + v * kLanes);
+            masked_store(x, rest, d, row + v * kLanes);
           }
         }
       }
@@ -242,11 +243,11 @@ void weave_rows(const T* even, const T* odd, int64_t rows, int64_t width, int64_
     if constexpr (!kMasks) {
       for (int64_t c = whole; c < width; ++c) to[c] = (c % 2 == 0 ? even : odd)[c / 2];
     } else if (rest != 0) {
-      const auto u = hn::MaskedLoad(of_even, d, even + whole / 2);
-      const auto v = hn::MaskedLoad(of_odd, d, odd + whole / 2);
+      const auto u = masked_load(of_even, d, even + whole / 2);
+      const auto v = masked_load(of_odd, d, odd + whole / 2);
       hn::StoreInterleaved2(u, v, d, woven);
-      hn::BlendedStore(hn::Load(d, woven), first, d, to + whole);
-      if (rest > lanes) hn::BlendedStore(hn::Load(d, woven + lanes), second, d, to + whole + lanes);
+      masked_store(hn::Load(d, woven), first, d, to + whole);
+      if (rest > lanes) masked_store(hn::Load(d, woven + lanes), second, d, to + whole + lanes);
     }
     even += (width + 1) / 2;
     odd += width / 2;
@@ -304,14 +305,14 @@ void pad_rows_of(const T* x, const int64_t* at, int64_t channels, int64_t height
         }
       } else if (step[1] == 1) {
         for (int64_t v = 0; v < vectors; ++v) {
-          hn::StoreU(hn::MaskedLoad(masks.at(v), d, from + v * lanes), d, to + v * lanes);
+          hn::StoreU(masked_load(masks.at(v), d, from + v * lanes), d, to + v * lanes);
         }
       } else {
 #if HWY_TARGET != HWY_SCALAR
         for (int64_t v = 0; v < vectors; ++v) {
           const T* pair = from + 2 * v * lanes;
-          const auto low = hn::MaskedLoad(masks.at(2 * v), d, pair);
-          const auto high = hn::MaskedLoad(masks.at(2 * v + 1), d, pair + lanes);
+          const auto low = masked_load(masks.at(2 * v), d, pair);
+          const auto high = masked_load(masks.at(2 * v + 1), d, pair + lanes);
           hn::StoreU(hn::ConcatEven(d, high, low), d, to + v * lanes);
         }
 #endif

@@ -11,6 +11,7 @@
 
 #include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
@@ -18,12 +19,9 @@
 namespace kiln::cpu {
 namespace {
 
-constexpr int64_t kPieceWork = 64 * 1024;
 // Pixels computed at once, about; elements of the padded input in use at once.
 constexpr int64_t kPixels = 192;
 constexpr int64_t kCopyElements = 64 * 1024;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <class T>
 class PixelRows {
@@ -59,7 +57,7 @@ class PixelRows {
   void run() const {
     const int64_t bands = ceil_div(s_.out_height, rows_), blocks = ceil_div(s_.batch, images_);
     const int64_t work = std::max<int64_t>(s_.out * s_.depth() * rows_ * s_.out_width * images_, 1);
-    parallel_for(s_.groups * blocks * bands, std::max<int64_t>(kPieceWork / work, 1),
+    parallel_for(s_.groups * blocks * bands, std::max<int64_t>(kConvPieceWork / work, 1),
                  [&](int64_t begin, int64_t end) {
                    const Block block(*this);
                    for (int64_t i = begin; i < end; ++i) {
@@ -92,7 +90,7 @@ class PixelRows {
     const auto make = [&] {
       const int64_t panels = s_.groups * runs() * panels_;
       auto data = std::make_shared<Scratch<T>>(panels * panel_size());
-      parallel_for(panels, std::max<int64_t>(kPieceWork / panel_size(), 1),
+      parallel_for(panels, std::max<int64_t>(kConvPieceWork / panel_size(), 1),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) pack_panel(i, weight, data->get());
                    });

@@ -4,20 +4,18 @@
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::cpu {
 namespace {
 
-constexpr int64_t kPieceWork = 64 * 1024;
 // Pixels taken at once, and taps: what they need stays in the second-level cache.
 constexpr int64_t kBlockPixels = 576;
 constexpr int64_t kBlockTaps = 384;
 // How many pieces of work there should be.
 constexpr int64_t kPieces = 16;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The gradient of the weights of one group's channels [channel, channel + count), summed over
 // images [begin, end): sums [taps of those channels, out] = patches [taps, pixels] x g^T [pixels,
@@ -186,7 +184,7 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
   const int64_t parts = ceil_div(s.batch, images);
   const Scratch<T> sums(parts * total);
   const int64_t work = channels * s.taps() * s.out * images * s.pixels();
-  parallel_for(parts * s.groups * channel_parts, std::max<int64_t>(kPieceWork / work, 1),
+  parallel_for(parts * s.groups * channel_parts, std::max<int64_t>(kConvPieceWork / work, 1),
                [&](int64_t begin, int64_t end) {
                  WeightGradSum<T> sum(s, x, g, channels);
                  for (int64_t i = begin; i < end; ++i) {

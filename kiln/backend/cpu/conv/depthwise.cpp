@@ -11,6 +11,7 @@
 #include "kiln/backend/cpu/conv/conv_kernels.h"
 #include "kiln/backend/cpu/conv/conv_phases.h"
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -19,11 +20,8 @@ namespace {
 
 // Elements of a copy: with the output they stay in the first-level cache.
 constexpr int64_t kCopyElements = 4096;
-constexpr int64_t kPieceWork = 64 * 1024;
 // Products that one lane adds up before lanes are added to the sum of all.
 constexpr int64_t kLongestSum = 256;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Copies of some planes, in bands of output rows; of several planes at once where they are small.
 template <class T>
@@ -151,27 +149,29 @@ void forward_by_rows(const ConvSizes& s, const T* x, const T* weight, const T* b
   const int64_t bands = std::clamp<int64_t>(wanted, 1, s.out_height / kRowsAtOnce);
   const int64_t pieces = s.batch * s.groups * s.out * bands;
   const int64_t work = std::max<int64_t>(s.out_height * s.out_width * s.taps() / bands, 1);
-  parallel_for(pieces, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t band = piece % bands, out = piece / bands;
-      const int64_t first = band * s.out_height / bands;
-      const int64_t last = (band + 1) * s.out_height / bands;
-      const int64_t channel = out % (s.groups * s.out);
-      const DepthwisePlane<T> plane = {x + out / s.out * s.plane(),
-                                       s.height,
-                                       s.width,
-                                       g.kernel[0],
-                                       g.stride[0],
-                                       g.padding[0],
-                                       g.padding[1],
-                                       s.out_width,
-                                       finish.in_tile()};
-      T* const to = y + out * s.pixels() + first * s.out_width;
-      kernels.apply_plane(plane, first, last - first, weight + channel * s.taps(),
-                          bias == nullptr ? nullptr : bias + channel, to);
-      if (plane.in_tile == nullptr && !finish.is_none()) finish(to, (last - first) * s.out_width);
-    }
-  });
+  parallel_for(pieces, std::max<int64_t>(kConvPieceWork / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t piece = begin; piece < end; ++piece) {
+                   const int64_t band = piece % bands, out = piece / bands;
+                   const int64_t first = band * s.out_height / bands;
+                   const int64_t last = (band + 1) * s.out_height / bands;
+                   const int64_t channel = out % (s.groups * s.out);
+                   const DepthwisePlane<T> plane = {x + out / s.out * s.plane(),
+                                                    s.height,
+                                                    s.width,
+                                                    g.kernel[0],
+                                                    g.stride[0],
+                                                    g.padding[0],
+                                                    g.padding[1],
+                                                    s.out_width,
+                                                    finish.in_tile()};
+                   T* const to = y + out * s.pixels() + first * s.out_width;
+                   kernels.apply_plane(plane, first, last - first, weight + channel * s.taps(),
+                                       bias == nullptr ? nullptr : bias + channel, to);
+                   if (plane.in_tile == nullptr && !finish.is_none())
+                     finish(to, (last - first) * s.out_width);
+                 }
+               });
 }
 
 }  // namespace
@@ -190,25 +190,26 @@ void depthwise_forward(const ConvSizes& s, const T* x, const T* weight, const T*
   const int64_t planes = s.batch * s.groups;
   const int64_t pieces = ceil_div(planes, copies.planes()) * copies.bands();
   const int64_t work = std::max<int64_t>(planes * s.out * s.taps() * s.pixels() / pieces, 1);
-  parallel_for(pieces, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
-    const Scratch<T> copy(copies.room());
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t first = piece / copies.bands() * copies.planes();
-      const int64_t band = piece % copies.bands();
-      const int64_t count = std::min(copies.planes(), planes - first);
-      copies.copy(x + first * s.plane(), s.plane(), count, band, copy.get());
-      for (int64_t i = 0; i < count; ++i) {
-        const DepthwiseBlock<T> block = copies.block(copy.get(), i, band);
-        const int64_t channel = (first + i) % s.groups * s.out;
-        T* to = y + (first + i) * s.out * s.pixels() + copies.first_row(band) * s.out_width;
-        for (int64_t o = 0; o < s.out; ++o) {
-          kernels.apply(block, weight + (channel + o) * s.taps(),
-                        bias == nullptr ? nullptr : bias + channel + o, to + o * s.pixels());
-          if (!finish.is_none()) finish(to + o * s.pixels(), copies.rows(band) * s.out_width);
+  parallel_for(
+      pieces, std::max<int64_t>(kConvPieceWork / work, 1), [&](int64_t begin, int64_t end) {
+        const Scratch<T> copy(copies.room());
+        for (int64_t piece = begin; piece < end; ++piece) {
+          const int64_t first = piece / copies.bands() * copies.planes();
+          const int64_t band = piece % copies.bands();
+          const int64_t count = std::min(copies.planes(), planes - first);
+          copies.copy(x + first * s.plane(), s.plane(), count, band, copy.get());
+          for (int64_t i = 0; i < count; ++i) {
+            const DepthwiseBlock<T> block = copies.block(copy.get(), i, band);
+            const int64_t channel = (first + i) % s.groups * s.out;
+            T* to = y + (first + i) * s.out * s.pixels() + copies.first_row(band) * s.out_width;
+            for (int64_t o = 0; o < s.out; ++o) {
+              kernels.apply(block, weight + (channel + o) * s.taps(),
+                            bias == nullptr ? nullptr : bias + channel + o, to + o * s.pixels());
+              if (!finish.is_none()) finish(to + o * s.pixels(), copies.rows(band) * s.out_width);
+            }
+          }
         }
-      }
-    }
-  });
+      });
 }
 
 template <class T>
@@ -217,38 +218,39 @@ void depthwise_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight
   const PlaneCopies<T> copies(s);
   const int64_t size = s.out * s.taps();
   const int64_t work = std::max<int64_t>(size * s.batch * s.pixels(), 1);
-  parallel_for(s.groups, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
-    const Scratch<T> copy(copies.room());
-    const Scratch<T> spread(copies.spread_room());
-    const Scratch<T> sums(size * kernels.lanes);
-    std::fill_n(sums.get(), size * kernels.lanes, T(0));
-    std::fill_n(weight_grad + begin * size, (end - begin) * size, T(0));
-    for (int64_t group = begin; group < end; ++group) {
-      int64_t summed = 0;
-      for (int64_t n = 0; n < s.batch; n += copies.planes()) {
-        const int64_t count = std::min(copies.planes(), s.batch - n);
-        for (int64_t band = 0; band < copies.bands(); ++band) {
-          copies.copy(x + (n * s.groups + group) * s.plane(), s.groups * s.plane(), count, band,
-                      copy.get());
-          for (int64_t o = 0; o < s.out; ++o) {
-            copies.spread(g + ((n * s.groups + group) * s.out + o) * s.pixels(),
-                          s.groups * s.out * s.pixels(), count, band, spread.get());
-            for (int64_t i = 0; i < count; ++i) {
-              kernels.correlate(copies.block(copy.get(), i, band),
-                                spread.get() + i * copies.spread_plane(),
-                                sums.get() + o * s.taps() * kernels.lanes);
-            }
-          }
-          summed += count * copies.block(copy.get(), 0, band).count;
-          if (summed >= kLongestSum) {
-            kernels.add_up(sums.get(), size, weight_grad + group * size);
-            summed = 0;
-          }
-        }
-      }
-      kernels.add_up(sums.get(), size, weight_grad + group * size);
-    }
-  });
+  parallel_for(s.groups, std::max<int64_t>(kConvPieceWork / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 const Scratch<T> copy(copies.room());
+                 const Scratch<T> spread(copies.spread_room());
+                 const Scratch<T> sums(size * kernels.lanes);
+                 std::fill_n(sums.get(), size * kernels.lanes, T(0));
+                 std::fill_n(weight_grad + begin * size, (end - begin) * size, T(0));
+                 for (int64_t group = begin; group < end; ++group) {
+                   int64_t summed = 0;
+                   for (int64_t n = 0; n < s.batch; n += copies.planes()) {
+                     const int64_t count = std::min(copies.planes(), s.batch - n);
+                     for (int64_t band = 0; band < copies.bands(); ++band) {
+                       copies.copy(x + (n * s.groups + group) * s.plane(), s.groups * s.plane(),
+                                   count, band, copy.get());
+                       for (int64_t o = 0; o < s.out; ++o) {
+                         copies.spread(g + ((n * s.groups + group) * s.out + o) * s.pixels(),
+                                       s.groups * s.out * s.pixels(), count, band, spread.get());
+                         for (int64_t i = 0; i < count; ++i) {
+                           kernels.correlate(copies.block(copy.get(), i, band),
+                                             spread.get() + i * copies.spread_plane(),
+                                             sums.get() + o * s.taps() * kernels.lanes);
+                         }
+                       }
+                       summed += count * copies.block(copy.get(), 0, band).count;
+                       if (summed >= kLongestSum) {
+                         kernels.add_up(sums.get(), size, weight_grad + group * size);
+                         summed = 0;
+                       }
+                     }
+                   }
+                   kernels.add_up(sums.get(), size, weight_grad + group * size);
+                 }
+               });
 }
 
 template void depthwise_forward(const ConvSizes&, const float*, const float*, const float*,

@@ -15,7 +15,6 @@ namespace {
 
 // Bytes of a block of channels, which stay in the second-level cache.
 constexpr int64_t kBlockBytes = 256 * 1024;
-constexpr int64_t kPieceWork = 64 * 1024;
 
 template <class T>
 int64_t channels_at_once() {
@@ -53,38 +52,40 @@ void depthwise_by_channels(const ConvSizes& s, const T* x, const T* weight, cons
     transpose(bias + first * s.out, s.out, b, width, count, s.out);
   }
   const int64_t work = std::max<int64_t>(width * taps * s.pixels(), 1);
-  parallel_for(
-      s.batch * blocks, std::max<int64_t>(kPieceWork / work, 1), [&](int64_t begin, int64_t end) {
-        const Scratch<T> in(s.plane() * width), out(s.pixels() * width);
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t block = i % blocks, count = channels_of(block);
-          const int64_t first = i / blocks * s.groups + block * width;
-          // Lanes without a channel are computed too, of zeros.
-          if (count < width) std::fill_n(in.get(), s.plane() * width, T(0));
-          transpose(x + first * s.plane(), s.plane(), in.get(), width, count, s.plane());
-          const DepthwiseChannels<T> sizes = {(count + kernels.lanes - 1) / kernels.lanes,
-                                              {s.height, s.width},
-                                              {s.out_height, s.out_width},
-                                              {g.kernel[0], g.kernel[1]},
-                                              {g.stride[0], g.stride[1]},
-                                              {g.padding[0], g.padding[1]},
-                                              {g.dilation[0], g.dilation[1]},
-                                              finish.in_tile()};
-          for (int64_t o = 0; o < s.out; ++o) {
-            kernels.apply_channels(
-                sizes, in.get(), weights.get() + (block * s.out + o) * s.taps() * width,
-                bias == nullptr ? nullptr : biases.get() + (block * s.out + o) * width, out.get());
-            T* const to = y + (first * s.out + o) * s.pixels();
-            transpose(out.get(), width, to, s.out * s.pixels(), s.pixels(), count);
-            if (finish.is_none() || sizes.in_tile != nullptr) continue;
-            if (s.out == 1) {
-              finish(to, count * s.pixels());
-            } else {
-              for (int64_t c = 0; c < count; ++c) finish(to + c * s.out * s.pixels(), s.pixels());
-            }
-          }
-        }
-      });
+  parallel_for(s.batch * blocks, std::max<int64_t>(kConvPieceWork / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 const Scratch<T> in(s.plane() * width), out(s.pixels() * width);
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t block = i % blocks, count = channels_of(block);
+                   const int64_t first = i / blocks * s.groups + block * width;
+                   // Lanes without a channel are computed too, of zeros.
+                   if (count < width) std::fill_n(in.get(), s.plane() * width, T(0));
+                   transpose(x + first * s.plane(), s.plane(), in.get(), width, count, s.plane());
+                   const DepthwiseChannels<T> sizes = {(count + kernels.lanes - 1) / kernels.lanes,
+                                                       {s.height, s.width},
+                                                       {s.out_height, s.out_width},
+                                                       {g.kernel[0], g.kernel[1]},
+                                                       {g.stride[0], g.stride[1]},
+                                                       {g.padding[0], g.padding[1]},
+                                                       {g.dilation[0], g.dilation[1]},
+                                                       finish.in_tile()};
+                   for (int64_t o = 0; o < s.out; ++o) {
+                     kernels.apply_channels(
+                         sizes, in.get(), weights.get() + (block * s.out + o) * s.taps() * width,
+                         bias == nullptr ? nullptr : biases.get() + (block * s.out + o) * width,
+                         out.get());
+                     T* const to = y + (first * s.out + o) * s.pixels();
+                     transpose(out.get(), width, to, s.out * s.pixels(), s.pixels(), count);
+                     if (finish.is_none() || sizes.in_tile != nullptr) continue;
+                     if (s.out == 1) {
+                       finish(to, count * s.pixels());
+                     } else {
+                       for (int64_t c = 0; c < count; ++c)
+                         finish(to + c * s.out * s.pixels(), s.pixels());
+                     }
+                   }
+                 }
+               });
 }
 
 template bool is_by_channels<float>(const ConvSizes&);

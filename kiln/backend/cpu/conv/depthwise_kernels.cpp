@@ -12,6 +12,7 @@
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
 #include "kiln/backend/cpu/conv/depthwise_rows-inl.h"
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -51,8 +52,7 @@ HWY_INLINE void apply_to(const DepthwiseBlock<T>& block, int64_t v, const T* HWY
     if (HWY_LIKELY(vector.first + lanes <= end)) {
       hn::StoreU(sum[i], d, y + vector.first);
     } else {
-      hn::BlendedStore(sum[i], hn::FirstN(d, static_cast<size_t>(vector.count)), d,
-                       y + vector.first);
+      masked_store(sum[i], hn::FirstN(d, static_cast<size_t>(vector.count)), d, y + vector.first);
     }
   }
 }

@@ -17,6 +17,7 @@
 
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
 #include "kiln/backend/cpu/elementwise/tile_activation-inl.h"
+#include "kiln/backend/cpu/masked-inl.h"
 
 #if HWY_TARGET != HWY_SCALAR
 HWY_BEFORE_NAMESPACE();
@@ -71,7 +72,7 @@ class RowWindow {
     return hn::FirstN(D(), static_cast<size_t>(std::clamp<int64_t>(count, 0, lanes)));
   }
   HWY_INLINE V load_one(const T* row, int l) const {
-    return hn::MaskedLoad(inside_[l], D(), row + first_of(l));
+    return masked_load(inside_[l], D(), row + first_of(l));
   }
 
   hn::Mask<D> inside_[kLoads];
@@ -119,7 +120,7 @@ HWY_INLINE void sum_rows(const DepthwisePlane<T>& p, const RowWindow<kSide, kStr
     if (count == lanes) {
       hn::StoreU(sum[s], d, to);
     } else {
-      hn::BlendedStore(sum[s], hn::FirstN(d, static_cast<size_t>(count)), d, to);
+      masked_store(sum[s], hn::FirstN(d, static_cast<size_t>(count)), d, to);
     }
   }
 }

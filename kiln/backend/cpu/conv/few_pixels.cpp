@@ -16,6 +16,7 @@
 #include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/kept_columns.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -24,9 +25,7 @@ namespace {
 
 constexpr int64_t kFewPixels = 256;
 // Elements of results before they are transposed.
-constexpr int64_t kBlockElements = 16 * 1024;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t kResultElements = 16 * 1024;
 
 // The product of channels [begin, end), into y.
 template <class T>
@@ -98,7 +97,7 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
   const int64_t panel = packed_b_columns<T>(1);
   const int64_t pieces = num_threads() == 1 ? 1 : 2 * num_threads();
   const int64_t panels = ceil_div(s.out, panel);
-  const int64_t block = panel * std::clamp<int64_t>(kBlockElements / (n * panel), 1,
+  const int64_t block = panel * std::clamp<int64_t>(kResultElements / (n * panel), 1,
                                                     std::max<int64_t>(panels / pieces, 1));
   by_pixels.c_row = block;
   parallel_for(ceil_div(s.out, block), 1, [&](int64_t begin, int64_t end) {

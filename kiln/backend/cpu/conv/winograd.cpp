@@ -8,6 +8,7 @@
 
 #include "kiln/backend/cpu/conv/winograd_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
@@ -44,9 +45,6 @@ constexpr int64_t kStripTiles = 64;
 // Floats between the positions of one array beyond what they need: else all 36 would fall on a few
 // sets of the first-level cache.
 constexpr int64_t kSkew = 16;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Tiles in strips, strips in blocks. A piece of work is a block's outputs in some of the channels:
 // where there are fewer blocks than threads, the channels are shared out too.

@@ -12,6 +12,7 @@
 #include <hwy/cache_control.h>
 
 #include "kiln/backend/cpu/copy/transpose-inl.h"
+#include "kiln/backend/cpu/masked-inl.h"
 // clang-format on
 
 HWY_BEFORE_NAMESPACE();
@@ -277,7 +278,7 @@ void copy_rows(const void* from, int64_t step, bool repeats, int64_t rows, int64
     const T* HWY_RESTRICT in = reinterpret_cast<const T*>(row);
     for (int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::LoadU(d, in + i), d, to + i);
     if constexpr (kMasks) {
-      if (whole < length) hn::StoreU(hn::MaskedLoad(rest, d, in + whole), d, to + whole);
+      if (whole < length) hn::StoreU(masked_load(rest, d, in + whole), d, to + whole);
     } else {
       for (int64_t i = whole; i < length; ++i) to[i] = in[i];
     }

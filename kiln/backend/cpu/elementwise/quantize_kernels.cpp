@@ -10,6 +10,7 @@
 
 #include "kiln/backend/cpu/elementwise/quantize_kernels.h"
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/masked-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -216,14 +217,14 @@ void quant_scale_sums(const int32_t* sums, int64_t sums_row, int64_t rows, int64
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t j = 0; j < columns; j += lanes) {
     const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, columns - j)));
-    const QuantVec scale = hn::MaskedLoad(valid, d, column_scales + j);
-    const QuantVec first = bias == nullptr ? hn::Zero(d) : hn::MaskedLoad(valid, d, bias + j);
+    const QuantVec scale = masked_load(valid, d, column_scales + j);
+    const QuantVec first = bias == nullptr ? hn::Zero(d) : masked_load(valid, d, bias + j);
     for (int64_t i = 0; i < rows; ++i) {
       float* to = c + i * c_row + j;
       const QuantVec sum = hn::ConvertTo(d, hn::LoadU(di, sums + i * sums_row + j));
-      const QuantVec before = accumulate ? hn::MaskedLoad(valid, d, to) : first;
-      hn::BlendedStore(hn::MulAdd(sum, hn::Mul(scale, hn::Set(d, row_scales[i])), before), valid, d,
-                       to);
+      const QuantVec before = accumulate ? masked_load(valid, d, to) : first;
+      masked_store(hn::MulAdd(sum, hn::Mul(scale, hn::Set(d, row_scales[i])), before), valid, d,
+                   to);
     }
   }
 }

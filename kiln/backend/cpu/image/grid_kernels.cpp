@@ -11,6 +11,8 @@
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/image/grid_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "kiln/backend/cpu/masked-inl.h"
 // clang-format on
 
 #ifndef KILN_BACKEND_CPU_GRID_TABLE
@@ -357,7 +359,7 @@ void read_pairs(const GridSpec& spec, const float* points, int64_t n, const floa
       if (j + lanes <= n) {
         hn::StoreU(sum, d, out + j);
       } else {
-        hn::BlendedStore(sum, hn::FirstN(d, static_cast<size_t>(n - j)), d, out + j);
+        masked_store(sum, hn::FirstN(d, static_cast<size_t>(n - j)), d, out + j);
       }
     }
   }
@@ -385,7 +387,7 @@ void read(const GridSpec& spec, const T* points, int64_t n, const T* image, int6
       if (j + lanes <= n) {
         hn::StoreU(sum, d, out + j);
       } else {
-        hn::BlendedStore(sum, hn::FirstN(d, static_cast<size_t>(n - j)), d, out + j);
+        masked_store(sum, hn::FirstN(d, static_cast<size_t>(n - j)), d, out + j);
       }
     }
   }
@@ -435,7 +437,7 @@ template <class D, class T>
 HWY_INLINE hn::Vec<D> points_at(D d, const T* grad, int64_t left) {
   return left >= static_cast<int64_t>(hn::Lanes(d))
              ? hn::LoadU(d, grad)
-             : hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(left)), d, grad);
+             : masked_load(hn::FirstN(d, static_cast<size_t>(left)), d, grad);
 }
 
 void pair_slopes(const GridSpec& spec, const float* points, int64_t n, const float* image,

@@ -9,6 +9,7 @@
 
 #include "kiln/backend/cpu/image/pool_kernels.h"
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,15 +31,14 @@ HWY_INLINE hn::Vec<D> load_tap(D d, const T* row, int64_t at, int64_t stride, in
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (stride == 1) {
     if (low == 0 && high == lanes) return hn::LoadU(d, row + at);
-    return hn::MaskedLoad(lanes_between(d, low, high), d, row + at);
+    return masked_load(lanes_between(d, low, high), d, row + at);
   }
 #if HWY_TARGET != HWY_SCALAR
   if (stride == 2) {
     const int64_t first = 2 * low;
     const int64_t end = 2 * high - 1;
-    const auto a = hn::MaskedLoad(lanes_between(d, first, end), d, row + at);
-    const auto b =
-        hn::MaskedLoad(lanes_between(d, first - lanes, end - lanes), d, row + at + lanes);
+    const auto a = masked_load(lanes_between(d, first, end), d, row + at);
+    const auto b = masked_load(lanes_between(d, first - lanes, end - lanes), d, row + at + lanes);
     return hn::ConcatEven(d, b, a);
   }
   if (stride == 4) {
@@ -48,9 +48,8 @@ HWY_INLINE hn::Vec<D> load_tap(D d, const T* row, int64_t at, int64_t stride, in
     for (int64_t i = 0; i < 4; ++i) {
       const T* from = row + at + i * lanes;
       const bool whole = first <= i * lanes && end >= (i + 1) * lanes;
-      part[i] = whole
-                    ? hn::LoadU(d, from)
-                    : hn::MaskedLoad(lanes_between(d, first - i * lanes, end - i * lanes), d, from);
+      part[i] = whole ? hn::LoadU(d, from)
+                      : masked_load(lanes_between(d, first - i * lanes, end - i * lanes), d, from);
     }
     return hn::ConcatEven(d, hn::ConcatEven(d, part[3], part[2]),
                           hn::ConcatEven(d, part[1], part[0]));
@@ -146,11 +145,10 @@ bool max_plane_of_pairs(const PoolSizes& s, const T* x, T* y, int64_t* indices) 
       auto index = hn::Zero(di);
       for (int64_t r = 0; r < 2; ++r) {
         const T* row = x + first + r * s.width;
-        const auto a =
-            whole ? hn::LoadU(d, row) : hn::MaskedLoad(first_lanes(d, 2 * count), d, row);
+        const auto a = whole ? hn::LoadU(d, row) : masked_load(first_lanes(d, 2 * count), d, row);
         const auto b = whole ? hn::LoadU(d, row + lanes)
-                             : hn::MaskedLoad(lanes_between(d, 0, 2 * count - lanes), d,
-                                              row + std::min(lanes, 2 * count));
+                             : masked_load(lanes_between(d, 0, 2 * count - lanes), d,
+                                           row + std::min(lanes, 2 * count));
         const hn::Vec<decltype(d)> taps[2] = {hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a)};
         for (int64_t c = 0; c < 2; ++c) {
           const auto at = hn::Add(evens, hn::Set(di, static_cast<I>(first + r * s.width + c)));
@@ -168,7 +166,7 @@ bool max_plane_of_pairs(const PoolSizes& s, const T* x, T* y, int64_t* indices) 
       if (whole) {
         hn::StoreU(best, d, y + to);
       } else {
-        hn::BlendedStore(best, first_lanes(d, count), d, y + to);
+        masked_store(best, first_lanes(d, count), d, y + to);
       }
       store_indices(di, index, indices + to, count);
     }
@@ -203,7 +201,7 @@ struct BestTaps {
     if (count == static_cast<int64_t>(hn::Lanes(d))) {
       hn::StoreU(best, d, to);
     } else {
-      hn::BlendedStore(best, first_lanes(d, count), d, to);
+      masked_store(best, first_lanes(d, count), d, to);
     }
     store_indices(DI(), index, to_index, count);
   }
@@ -370,7 +368,7 @@ bool sum_plane_by_rows(const PoolSizes& s, const T* x, T* y) {
         for (int64_t r = 0; r < s.kernel[0]; ++r) {
           const int64_t row = top + r * s.dilation[0];
           if (row < 0 || row >= s.height) continue;
-          sum = hn::Add(sum, hn::MaskedLoad(columns, d, x + row * s.width + c));
+          sum = hn::Add(sum, masked_load(columns, d, x + row * s.width + c));
         }
         hn::StoreU(sum, d, sums + (c - begin));
       }
@@ -398,7 +396,7 @@ void sum_plane(const PoolSizes& s, const T* x, T* y) {
     for_each_tap(s, w, [&](int64_t row, int64_t iw, int64_t low, int64_t high) HWY_ATTR {
       sum = hn::Add(sum, load_tap(d, x + row, iw, s.stride[1], low, high));
     });
-    hn::BlendedStore(sum, first_lanes(d, w.count), d, y + w.oh * s.out_width + w.ow);
+    masked_store(sum, first_lanes(d, w.count), d, y + w.oh * s.out_width + w.ow);
   });
 }
 

@@ -7,6 +7,8 @@
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/image/window_max_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
+
+#include "kiln/backend/cpu/masked-inl.h"
 // clang-format on
 
 #ifndef KILN_BACKEND_CPU_WINDOW_MAX_TABLE
@@ -42,7 +44,7 @@ int64_t find(const T* x, int64_t rows, int64_t step, int64_t width) {
       best = hn::Max(best, v);
     }
     if (i < width) {
-      const auto v = hn::IfThenElse(tail, hn::MaskedLoad(tail, d, row + i), lowest);
+      const auto v = hn::IfThenElse(tail, masked_load(tail, d, row + i), lowest);
       any_nan = hn::Or(any_nan, hn::IsNaN(v));
       best = hn::Max(best, v);
     }
@@ -53,7 +55,7 @@ int64_t find(const T* x, int64_t rows, int64_t step, int64_t width) {
     const T* row = x + r * step;
     for (int64_t i = 0; i < width; i += lanes) {
       const bool whole = i + lanes <= width;
-      const auto v = whole ? hn::LoadU(d, row + i) : hn::MaskedLoad(tail, d, row + i);
+      const auto v = whole ? hn::LoadU(d, row + i) : masked_load(tail, d, row + i);
       auto hit = is_nan ? hn::IsNaN(v) : hn::Eq(v, wanted);
       if (!whole) hit = hn::And(hit, tail);
       const auto lane = hn::FindFirstTrue(d, hit);

@@ -5,14 +5,12 @@
 #include "kiln/backend/cpu/elementwise/binary_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/matmul/strips.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::cpu {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // How far p runs before the sums go to memory: a panel of B of this depth (and the rows of A that
 // meet it) stay in the first two cache levels. The last two runs share what is left evenly.

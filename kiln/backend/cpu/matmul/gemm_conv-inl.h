@@ -14,6 +14,7 @@
 
 #include <hwy/highway.h>
 
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_tiles-inl.h"
 
@@ -98,8 +99,8 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i, c += tile.c_row) {
         V out = sum[i][v];
-        if (tile.accumulate) out = hn::Add(out, hn::MaskedLoad(valid, d, c));
-        hn::BlendedStore(out, valid, d, c);
+        if (tile.accumulate) out = hn::Add(out, masked_load(valid, d, c));
+        masked_store(out, valid, d, c);
       }
     }
   }
@@ -193,7 +194,7 @@ HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets,
   if (bias != nullptr) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      const V added = v + 1 == kVectors ? hn::MaskedLoad(last, d, bias + v * lanes)
+      const V added = v + 1 == kVectors ? masked_load(last, d, bias + v * lanes)
                                         : hn::LoadU(d, bias + v * lanes);
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i) sum[i][v] = hn::Add(sum[i][v], added);
@@ -205,8 +206,8 @@ HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets,
     for (int v = 0; v < kVectors; ++v) {
       T* to = c + v * lanes;
       if (v + 1 == kVectors) {
-        if (block.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::MaskedLoad(last, d, to));
-        hn::BlendedStore(sum[i][v], last, d, to);
+        if (block.accumulate) sum[i][v] = hn::Add(sum[i][v], masked_load(last, d, to));
+        masked_store(sum[i][v], last, d, to);
       } else {
         if (block.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, to));
         hn::StoreU(sum[i][v], d, to);

@@ -15,6 +15,7 @@
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/matmul/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,10 +61,10 @@ HWY_INLINE void some_dots(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows, i
   }
   for (; p < k; p += lanes) {
     const auto valid = hn::FirstN(d, static_cast<size_t>(std::min(lanes, k - p)));
-    const V x0 = hn::MaskedLoad(valid, d, x + p);
+    const V x0 = masked_load(valid, d, x + p);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      even[r] = hn::MulAdd(x0, hn::MaskedLoad(valid, d, rows + r * row + p), even[r]);
+      even[r] = hn::MulAdd(x0, masked_load(valid, d, rows + r * row + p), even[r]);
     }
   }
 #pragma GCC unroll 4
@@ -166,7 +167,7 @@ HWY_NOINLINE void four_dots(const T* HWY_RESTRICT x, int64_t x_row, const T* HWY
   }
   if (p < k) {
     const auto valid = hn::FirstN(d, static_cast<size_t>(k - p));
-    add_products([&](const T* from) HWY_ATTR { return hn::MaskedLoad(valid, d, from); });
+    add_products([&](const T* from) HWY_ATTR { return masked_load(valid, d, from); });
   }
   if (count == 4) {
 #pragma GCC unroll 8
@@ -229,12 +230,12 @@ HWY_INLINE void add_weighted(const T* HWY_RESTRICT x, const T* HWY_RESTRICT rows
   }
   if (j < count) {
     const auto valid = hn::FirstN(d, static_cast<size_t>(count - j));
-    V sum = hn::MaskedLoad(valid, d, y + j);
+    V sum = masked_load(valid, d, y + j);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      sum = hn::MulAdd(xs[r], hn::MaskedLoad(valid, d, rows + r * row + j), sum);
+      sum = hn::MulAdd(xs[r], masked_load(valid, d, rows + r * row + j), sum);
     }
-    hn::BlendedStore(sum, valid, d, y + j);
+    masked_store(sum, valid, d, y + j);
   }
 }
 
@@ -288,8 +289,8 @@ HWY_INLINE void add_weighted_to_rows(const T* HWY_RESTRICT x, int64_t x_row,
   if (j < count) {
     const auto valid = hn::FirstN(d, static_cast<size_t>(count - j));
     add(
-        j, [&](const T* from) HWY_ATTR { return hn::MaskedLoad(valid, d, from); },
-        [&](V v, T* to) HWY_ATTR { hn::BlendedStore(v, valid, d, to); });
+        j, [&](const T* from) HWY_ATTR { return masked_load(valid, d, from); },
+        [&](V v, T* to) HWY_ATTR { masked_store(v, valid, d, to); });
   }
 }
 

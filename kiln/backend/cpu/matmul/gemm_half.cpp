@@ -17,19 +17,20 @@ static_assert(sizeof(bfloat16) == sizeof(uint16_t));
 const uint16_t* bits_of(const bfloat16* x) { return &x->bits; }
 
 // Bytes of packed A and of packed B in use at once: parts of the second and the third cache level.
-constexpr int64_t kPackedABytes = 384 * 1024;
-constexpr int64_t kPackedBBytes = 4096 * 1024;
+constexpr int64_t kHalfPackedABytes = 384 * 1024;
+constexpr int64_t kHalfPackedBBytes = 4096 * 1024;
 
 // The product of one tile of C (or all of it) on this thread.
 void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
   const int64_t words = (g.k + 1) / 2;
   const int64_t panel = word_panel_rows(g.m);
   const int64_t word_bytes = std::max<int64_t>(words, 1) * 4;
-  const int64_t a_rows = std::min((g.m + panel - 1) / panel * panel,
-                                  std::max<int64_t>(kPackedABytes / word_bytes / panel, 1) * panel);
+  const int64_t a_rows =
+      std::min((g.m + panel - 1) / panel * panel,
+               std::max<int64_t>(kHalfPackedABytes / word_bytes / panel, 1) * panel);
   const int64_t b_columns =
       std::min((g.n + kWordColumns - 1) / kWordColumns * kWordColumns,
-               std::max<int64_t>(kPackedBBytes / word_bytes / kWordColumns, 1) * kWordColumns);
+               std::max<int64_t>(kHalfPackedBBytes / word_bytes / kWordColumns, 1) * kWordColumns);
   const Scratch<uint32_t> a_packed(a_rows * words + 16);
   const Scratch<uint32_t> b_packed(b_columns * words + 16);
   alignas(64) float sums[kWordRows * kWordColumns];
@@ -104,11 +105,11 @@ void multiply_tile(const Gemm<bfloat16>& g, const AmxKernels<bfloat16>& kernels)
 }
 
 // Multiply-adds in a piece of a product with a vector, at least.
-constexpr int64_t kPieceWork = 128 * 1024;
+constexpr int64_t kVectorPieceWork = 128 * 1024;
 
 // The product of a vector and a matrix, limited by reading the matrix. Returns whether it was one.
 template <class Half>
-bool multiply_vector(const Gemm<Half>& g) {
+bool multiply_half_vector(const Gemm<Half>& g) {
   const bool row_result = g.m == 1;
   if (!row_result && g.n != 1) return false;
   // y [n] = x [k] times the matrix M [k, n].
@@ -124,7 +125,8 @@ bool multiply_vector(const Gemm<Half>& g) {
   const HalfVectorKernels<Half>& kernels = half_vector_kernels<Half>();
   const Half* each = row_result ? g.column_bias : g.row_bias;
   const Half* all = row_result ? g.row_bias : g.column_bias;
-  const int64_t least = std::max<int64_t>(kPieceWork / std::max<int64_t>(g.k, 1) / 64 * 64, 64);
+  const int64_t least =
+      std::max<int64_t>(kVectorPieceWork / std::max<int64_t>(g.k, 1) / 64 * 64, 64);
   const int64_t grain = matrix.row == 1 ? least : weighted_strip(n, least);
   parallel_for(n, grain, [&](int64_t begin, int64_t end) {
     const int64_t count = end - begin;
@@ -191,23 +193,23 @@ std::shared_ptr<const void> kept_half_columns(const Storage& storage, const Gemm
 
 template <>
 void gemm(const Gemm<float16>& g) {
-  multiply_vector(g);
+  multiply_half_vector(g);
 }
 
 template <>
 void gemm_serial(const Gemm<float16>& g) {
-  multiply_vector(g);
+  multiply_half_vector(g);
 }
 
 template <>
 void gemm_serial(const Gemm<bfloat16>& g) {
-  if (g.m == 0 || g.n == 0 || multiply_vector(g)) return;
+  if (g.m == 0 || g.n == 0 || multiply_half_vector(g)) return;
   multiply_all(g);
 }
 
 template <>
 void gemm(const Gemm<bfloat16>& g) {
-  if (g.m == 0 || g.n == 0 || multiply_vector(g)) return;
+  if (g.m == 0 || g.n == 0 || multiply_half_vector(g)) return;
   const WordGrid grid = word_grid(g.m, g.n, amx_kernels<bfloat16>() != nullptr ? g.k / 8 : g.k);
   parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {

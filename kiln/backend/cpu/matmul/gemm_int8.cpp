@@ -5,6 +5,7 @@
 #include "kiln/backend/cpu/elementwise/quantize_kernels.h"
 #include "kiln/backend/cpu/matmul/amx_product.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
 
@@ -12,10 +13,8 @@ namespace kiln::cpu {
 namespace {
 
 // Bytes of packed A and of packed B in use at once: parts of the second and the third cache level.
-constexpr int64_t kPackedABytes = 384 * 1024;
-constexpr int64_t kPackedBBytes = 4096 * 1024;
-
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+constexpr int64_t kInt8PackedABytes = 384 * 1024;
+constexpr int64_t kInt8PackedBBytes = 4096 * 1024;
 
 // Where each run starts: in k, and in words of a packed panel.
 struct Runs {
@@ -69,11 +68,12 @@ void multiply_tile(const Int8Gemm& g, const Runs& runs, int64_t i0, int64_t m, i
   const auto run_count = static_cast<int64_t>(runs.count());
   const bool by_runs = run_count > 1 && g.one_a_scale && kernels.run_tile != nullptr;
   const int64_t panel = word_panel_rows(m, by_runs ? kRunRows : kWordRows);
-  const int64_t a_rows = std::min(
-      round_up(m, panel), std::max<int64_t>(kPackedABytes / (runs.total * 4) / panel, 1) * panel);
+  const int64_t a_rows =
+      std::min(round_up(m, panel),
+               std::max<int64_t>(kInt8PackedABytes / (runs.total * 4) / panel, 1) * panel);
   const int64_t b_columns = std::min(
       round_up(n, kWordColumns),
-      std::max<int64_t>(kPackedBBytes / (runs.total * 4) / kWordColumns, 1) * kWordColumns);
+      std::max<int64_t>(kInt8PackedBBytes / (runs.total * 4) / kWordColumns, 1) * kWordColumns);
   const Scratch<uint32_t> a_packed(a_rows * runs.total + 16);
   const Scratch<uint32_t> b_packed(b_columns * runs.total + 16);
   const Scratch<int32_t> starts(kernels.excess == 0 ? 0 : a_rows * run_count);

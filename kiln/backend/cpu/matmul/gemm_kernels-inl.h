@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/copy/transpose-inl.h"
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_conv-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_dots-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
@@ -46,7 +47,7 @@ HWY_INLINE int64_t pack_transposed(int64_t count, int64_t k, const T* from, int6
     const auto valid = hn::FirstN(d, static_cast<size_t>(count));
     for (; p + kDepth <= k; p += kDepth) {
       transpose_blocks(d, from + p, rows, [&](hn::Vec<decltype(d)> v, int64_t i) HWY_ATTR {
-        hn::BlendedStore(v, valid, d, to + (p + i) * width);
+        masked_store(v, valid, d, to + (p + i) * width);
       });
     }
   }
@@ -68,7 +69,7 @@ void pack(int64_t count, int64_t k, const T* from, int64_t row, int64_t step, T*
     for (int64_t p = 0; p < k; ++p, from += step, to += width) {
       for (int64_t i = 0; i < whole; i += lanes) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
       if (whole != count) {
-        hn::BlendedStore(hn::MaskedLoad(rest, d, from + whole), written, d, to + whole);
+        masked_store(masked_load(rest, d, from + whole), written, d, to + whole);
       }
     }
     return;

@@ -16,6 +16,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/elementwise/tile_activation-inl.h"
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -114,7 +115,7 @@ HWY_INLINE int64_t copy_meanwhile(const Ahead<T>& ahead, int64_t k,
   for (int64_t left = ahead.rows; left > 0; --left) {
     if (left == kDistance) soon = ahead.next + count - 1;
     hwy::Prefetch(soon);
-    hn::StoreU(hn::MaskedLoad(valid, d, from), d, to);
+    hn::StoreU(masked_load(valid, d, from), d, to);
     const int64_t n = std::min(ahead.parts, k - p);
     add_products(n);
     p += n;
@@ -181,7 +182,7 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       const T* from = tile.column_bias + v * lanes;
-      bias[v] = v + 1 == kVectors ? hn::MaskedLoad(last, d, from) : hn::LoadU(d, from);
+      bias[v] = v + 1 == kVectors ? masked_load(last, d, from) : hn::LoadU(d, from);
     }
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -216,8 +217,8 @@ HWY_NOINLINE void tile_product(const Tile<T>& tile) {
     for (int v = 0; v < kVectors; ++v) {
       T* to = c + v * lanes;
       if (v + 1 == kVectors) {
-        if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::MaskedLoad(last, d, to));
-        hn::BlendedStore(sum[i][v], last, d, to);
+        if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], masked_load(last, d, to));
+        masked_store(sum[i][v], last, d, to);
       } else {
         if (tile.accumulate) sum[i][v] = hn::Add(sum[i][v], hn::LoadU(d, to));
         hn::StoreU(sum[i][v], d, to);

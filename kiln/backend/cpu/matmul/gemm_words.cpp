@@ -4,13 +4,11 @@
 #include <cstring>
 
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::cpu {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 template <class T>
 uint32_t bits_of(T x) {
@@ -72,8 +70,8 @@ void pack(int64_t count, int64_t k, const T* from, int64_t row, int64_t step, ui
 
 // Multiply-adds below which a product stays on one thread, and that one piece of a larger one
 // should have.
-constexpr int64_t kSerialWork = 512 * 1024;
-constexpr int64_t kPieceWork = 256 * 1024;
+constexpr int64_t kWordsSerialWork = 512 * 1024;
+constexpr int64_t kWordsPieceWork = 256 * 1024;
 
 }  // namespace
 
@@ -91,9 +89,9 @@ WordGrid word_grid(int64_t m, int64_t n, int64_t k) {
   const int64_t work = m * n * k;
   const int threads = num_threads();
   int64_t best_rows = 1, best_columns = 1;
-  if (work >= kSerialWork && threads > 1 && !in_parallel_region()) {
+  if (work >= kWordsSerialWork && threads > 1 && !in_parallel_region()) {
     // Cut where the tiles come out squarest: a tile packs k (rows + columns) numbers.
-    const int64_t wanted = std::min<int64_t>(threads, work / kPieceWork);
+    const int64_t wanted = std::min<int64_t>(threads, work / kWordsPieceWork);
     double best_cost = 0;
     for (int64_t rows = 1; rows <= wanted; ++rows) {
       const int64_t columns = ceil_div(wanted, rows);

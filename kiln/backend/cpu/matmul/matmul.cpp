@@ -24,7 +24,7 @@ using cpu::Gemm;
 using cpu::MatrixView;
 
 // Multiply-adds in a piece of a batch, at least; and in one product that is shared out itself.
-constexpr int64_t kPieceWork = 64 * 1024;
+constexpr int64_t kBatchPieceWork = 64 * 1024;
 constexpr int64_t kSharedWork = 4 * 1024 * 1024;
 
 // The matrix in the last two dims. A stride that no index multiplies becomes what suits the
@@ -111,7 +111,7 @@ void multiply(const HostTensor& x, const HostTensor& y, const HostTensor& out) {
     return part;
   };
   const int64_t work = std::max<int64_t>(g.m * g.n * g.k, 1);
-  const int64_t grain = std::max<int64_t>(kPieceWork / work, 1);
+  const int64_t grain = std::max<int64_t>(kBatchPieceWork / work, 1);
   if constexpr (std::is_floating_point_v<T>) {
     // Vectors have sums of their own, in another order, wherever they stand in a batch.
     constexpr int64_t kSmall = cpu::SmallProduct<T>::kMost;

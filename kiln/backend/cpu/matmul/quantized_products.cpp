@@ -93,11 +93,11 @@ void spread_scales(const Integers& x, const std::vector<int64_t>& ends, int64_t 
 }
 
 // Rows up to which a packed weight is kept; beside more of them it is packed in no time.
-constexpr int64_t kMostRowsOfKept = 8192;
+constexpr int64_t kMostRowsOfKeptQuantized = 8192;
 
 // The right matrix in panels, where it is kept (Note [Kept data]); else null. g.b lacks its data.
 std::shared_ptr<const void> kept_columns(const Integers& right, const cpu::Int8Gemm& g) {
-  if (g.m > kMostRowsOfKept || !cpu::takes_packed_b(g)) return nullptr;
+  if (g.m > kMostRowsOfKeptQuantized || !cpu::takes_packed_b(g)) return nullptr;
   for (size_t r = 0; r < g.run_ends.size();
        ++r) {  // all but the last are of the first one's length
     if (g.run_ends[r] != std::min(static_cast<int64_t>(r + 1) * g.run_ends[0], g.k)) return nullptr;

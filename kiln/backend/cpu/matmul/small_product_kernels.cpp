@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/matmul/small_product_kernels.h"
 
@@ -33,7 +34,7 @@ HWY_INLINE void small_rows(const SmallProduct<T>& s, const T* HWY_RESTRICT a,
     V row[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v + 1 < kVectors; ++v) row[v] = hn::LoadU(d, b + v * lanes);
-    row[kVectors - 1] = hn::MaskedLoad(columns, d, b + (kVectors - 1) * lanes);
+    row[kVectors - 1] = masked_load(columns, d, b + (kVectors - 1) * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       const V x = hn::Set(d, a[i * s.a_row]);
@@ -45,7 +46,7 @@ HWY_INLINE void small_rows(const SmallProduct<T>& s, const T* HWY_RESTRICT a,
   for (int i = 0; i < kRows; ++i, c += s.n) {
 #pragma GCC unroll 4
     for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(sum[i][v], d, c + v * lanes);
-    hn::BlendedStore(sum[i][kVectors - 1], columns, d, c + (kVectors - 1) * lanes);
+    masked_store(sum[i][kVectors - 1], columns, d, c + (kVectors - 1) * lanes);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/norm/norm_kernels.h"
 #include "kiln/backend/cpu/rows-inl.h"
 
@@ -37,7 +38,7 @@ HWY_INLINE T squared_distances(const T* HWY_RESTRICT x, T mean, int64_t n) {
   }
   for (; i < n; i += lanes) {
     const auto valid = first_lanes(d, n - i);
-    const auto a = hn::IfThenElseZero(valid, hn::Sub(hn::MaskedLoad(valid, d, x + i), center));
+    const auto a = hn::IfThenElseZero(valid, hn::Sub(masked_load(valid, d, x + i), center));
     s0 = hn::MulAdd(a, a, s0);
   }
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
@@ -91,9 +92,9 @@ void gradient_sums(const T* g, const T* x, T mean, int64_t n, double* sum_g, dou
     }
     for (; i < end; i += lanes) {
       const auto valid = first_lanes(d, end - i);
-      const auto a = hn::MaskedLoad(valid, d, g + i);
+      const auto a = masked_load(valid, d, g + i);
       g0 = hn::Add(g0, a);
-      const auto b = hn::IfThenElseZero(valid, hn::Sub(hn::MaskedLoad(valid, d, x + i), center));
+      const auto b = hn::IfThenElseZero(valid, hn::Sub(masked_load(valid, d, x + i), center));
       x0 = hn::MulAdd(a, b, x0);
     }
     *sum_g += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(g0, g1))));

@@ -14,7 +14,7 @@ namespace {
 using cpu::softmax_kernels;
 
 // Floats that stay in the first-level cache.
-constexpr int64_t kHalfBlock = 4096;
+constexpr int64_t kSoftmaxBlock = 4096;
 
 // A row-major tensor seen as [outer, n, inner] around one dim.
 struct Around {
@@ -82,7 +82,7 @@ void run_half_softmax(const Around& a, cpu::Convert convert, const uint16_t* x, 
   for_each_piece(
       a,
       [&](int64_t at, int64_t count) {
-        const int64_t block = std::clamp<int64_t>(kHalfBlock / a.n, 1, count);
+        const int64_t block = std::clamp<int64_t>(kSoftmaxBlock / a.n, 1, count);
         const cpu::Scratch<float> part(block * a.n);
         for (int64_t r = 0; r < count; r += block) {
           const int64_t some = std::min(block, count - r);

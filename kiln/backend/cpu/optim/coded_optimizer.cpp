@@ -12,7 +12,7 @@
 namespace kiln {
 namespace {
 
-constexpr int64_t kPiece = 16 * 1024;
+constexpr int64_t kCodedPiece = 16 * 1024;
 
 struct CodedTensors {
   const HostHandle& p;
@@ -28,7 +28,7 @@ template <class T, class F>
 void for_each_piece(const CodedTensors& x, int64_t block, F&& f) {
   const int64_t n = x.p->numel();
   const int64_t blocks = (n - 1) / block + 1;
-  parallel_for(blocks, std::max<int64_t>(1, kPiece / block), [&](int64_t begin, int64_t end) {
+  parallel_for(blocks, std::max<int64_t>(1, kCodedPiece / block), [&](int64_t begin, int64_t end) {
     const int64_t at = begin * block;
     const int64_t count = std::min(n, end * block) - at;
     const cpu::Scratch<T> numbers(2 * std::min(block, count));

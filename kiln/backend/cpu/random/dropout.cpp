@@ -11,7 +11,7 @@ namespace kiln {
 namespace cpu {
 namespace {
 
-constexpr int64_t kChunk = 1024;  // elements whose words are drawn at once
+constexpr int64_t kDropoutChunk = 1024;  // elements whose words are drawn at once
 
 void keep(const DropoutKernels& kernels, const uint32_t* words, uint32_t threshold, const float* x,
           double scale, float* y, int64_t n) {
@@ -33,10 +33,10 @@ void drop_elements(const RandomStream& stream, double p, int64_t first, const T*
   const auto& kernels = dropout_kernels();
   const auto threshold = static_cast<uint32_t>(std::ceil(p * 0x1p24));
   const double scale = 1.0 / (1.0 - p);
-  alignas(64) uint32_t words[kChunk + 64];
+  alignas(64) uint32_t words[kDropoutChunk + 64];
   while (n > 0) {
     const int64_t skipped = first % 4;
-    const int64_t count = std::min(kChunk - skipped, n);
+    const int64_t count = std::min(kDropoutChunk - skipped, n);
     const int64_t blocks = (skipped + count + 3) / 4;
     kernels.philox_words(stream, static_cast<uint64_t>(first / 4), blocks, words);
     std::fill_n(words + 4 * blocks, 16, 0u);

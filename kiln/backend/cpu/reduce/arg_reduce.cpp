@@ -15,7 +15,7 @@ namespace cpu {
 namespace {
 
 // Columns whose best values and places stay in the first-level cache.
-constexpr int64_t kColumnBlock = 128;
+constexpr int64_t kArgColumns = 128;
 
 template <class T>
 bool is_nan(T v) {
@@ -58,7 +58,7 @@ void best_in_columns(const T* x, int64_t n, int64_t step, int64_t columns, int64
       return best_in_columns_kernel<T>()(x, n, step, columns, out, largest);
     }
   }
-  T best[kColumnBlock];
+  T best[kArgColumns];
   for (int64_t c = 0; c < columns; ++c) {
     best[c] = x[c];
     out[c] = 0;
@@ -88,18 +88,17 @@ void find_best(const HostTensor& x, int dim, bool largest, int64_t* out) {
     });
     return;
   }
-  const int64_t blocks = (inner + kColumnBlock - 1) / kColumnBlock;
-  const int64_t work = n * std::min(inner, kColumnBlock);
-  parallel_for(outer * blocks, std::max<int64_t>(1, kGrain / work),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t task = begin; task < end; ++task) {
-                   const int64_t o = task / blocks;
-                   const int64_t column = task % blocks * kColumnBlock;
-                   best_in_columns(values + o * n * inner + column, n, inner,
-                                   std::min(kColumnBlock, inner - column), out + o * inner + column,
-                                   largest);
-                 }
-               });
+  const int64_t blocks = (inner + kArgColumns - 1) / kArgColumns;
+  const int64_t work = n * std::min(inner, kArgColumns);
+  parallel_for(
+      outer * blocks, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t o = task / blocks;
+          const int64_t column = task % blocks * kArgColumns;
+          best_in_columns(values + o * n * inner + column, n, inner,
+                          std::min(kArgColumns, inner - column), out + o * inner + column, largest);
+        }
+      });
 }
 
 HostHandle arg_best(const HostHandle& x, int dim, bool keepdim, bool largest) {

@@ -7,6 +7,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/reduce/distance_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,7 +55,7 @@ void distances_of_row(const T* HWY_RESTRICT x, const T* HWY_RESTRICT columns, in
       if (at + lanes <= count) {
         hn::StoreU(out, d, to + at);
       } else {
-        hn::BlendedStore(out, hn::FirstN(d, static_cast<size_t>(count - at)), d, to + at);
+        masked_store(out, hn::FirstN(d, static_cast<size_t>(count - at)), d, to + at);
       }
     }
   }

@@ -13,6 +13,7 @@
 #define HWY_TARGET_INCLUDE "kiln/backend/cpu/reduce/reduce_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include "kiln/backend/cpu/loops-inl.h"
+#include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/reduce/products-inl.h"
 // clang-format on
 
@@ -129,7 +130,7 @@ HWY_INLINE double sum_row(const T* HWY_RESTRICT x, int64_t n, T shift_value) {
     for (; i + lanes <= end; i += lanes) sum0 = Step::add(d, sum0, hn::LoadU(d, x + i), shift);
     if (i < end) {
       const auto mask = hn::FirstN(d, static_cast<size_t>(end - i));
-      sum1 = Step::add_masked(d, sum1, hn::MaskedLoad(mask, d, x + i), shift, mask);
+      sum1 = Step::add_masked(d, sum1, masked_load(mask, d, x + i), shift, mask);
     }
     total += sum_lanes(d, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3)));
   }
@@ -202,12 +203,12 @@ HWY_INLINE void add_rows(const T* HWY_RESTRICT x, int64_t rows, int64_t width, i
     }
     if (c < width) {
       const auto mask = hn::FirstN(d, static_cast<size_t>(width - c));
-      const auto s = hn::MaskedLoad(mask, d, shift + c);
-      auto sum = hn::MaskedLoad(mask, d, sums + c);
+      const auto s = masked_load(mask, d, shift + c);
+      auto sum = masked_load(mask, d, sums + c);
       for (int64_t k = 0; k < 4; ++k) {
-        sum = Step::add_masked(d, sum, hn::MaskedLoad(mask, d, row + k * step + c), s, mask);
+        sum = Step::add_masked(d, sum, masked_load(mask, d, row + k * step + c), s, mask);
       }
-      hn::BlendedStore(sum, mask, d, sums + c);
+      masked_store(sum, mask, d, sums + c);
     }
   }
   for (; r < rows; ++r) {
@@ -219,10 +220,10 @@ HWY_INLINE void add_rows(const T* HWY_RESTRICT x, int64_t rows, int64_t width, i
     }
     if (c < width) {
       const auto mask = hn::FirstN(d, static_cast<size_t>(width - c));
-      const auto s = hn::MaskedLoad(mask, d, shift + c);
-      const auto sum = hn::MaskedLoad(mask, d, sums + c);
-      hn::BlendedStore(Step::add_masked(d, sum, hn::MaskedLoad(mask, d, row + c), s, mask), mask, d,
-                       sums + c);
+      const auto s = masked_load(mask, d, shift + c);
+      const auto sum = masked_load(mask, d, sums + c);
+      masked_store(Step::add_masked(d, sum, masked_load(mask, d, row + c), s, mask), mask, d,
+                   sums + c);
     }
   }
 }
@@ -322,7 +323,7 @@ HWY_INLINE T extreme_row(const T* HWY_RESTRICT x, int64_t n) {
   }
   if (i < n) {
     const auto mask = hn::FirstN(d, static_cast<size_t>(n - i));
-    const auto a = hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + i), best1);
+    const auto a = hn::IfThenElse(mask, masked_load(mask, d, x + i), best1);
     nan = hn::Or(nan, hn::IsNaN(a));
     best1 = Step::of(d, best1, a);
   }

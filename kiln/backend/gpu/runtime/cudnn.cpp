@@ -11,12 +11,12 @@ namespace {
 
 using cudnn::Descriptor;
 
-constexpr int64_t kMostWorkspace = int64_t{1} << 30;
-constexpr size_t kMostPlans = 4096;
+constexpr int64_t kMostCudnnWorkspace = int64_t{1} << 30;
+constexpr size_t kMostCudnnPlans = 4096;
 constexpr size_t kMostConfigs = 24;  // that a plan is looked for among
 enum : int64_t { kX = 1, kW = 2, kY = 3 };
 
-int type_of(Product::Element element) {
+int cudnn_type(Product::Element element) {
   switch (element) {
     case Product::Element::f64:
       return cudnn::kDouble;
@@ -132,7 +132,7 @@ Cudnn::Plan Cudnn::planned(const Convolution& c) {
   const auto make = [&](cudnn::Kind kind) -> Descriptor& {
     return *plan.made.emplace_back(std::make_unique<Descriptor>(api_, kind));
   };
-  const int type = type_of(c.element);
+  const int type = cudnn_type(c.element);
   const bool wide = type == cudnn::kDouble;
   const auto tensor = [&](int64_t id, const std::array<int64_t, 4>& n) -> Descriptor& {
     const auto [a, b, h, w] = n;
@@ -204,7 +204,7 @@ Cudnn::Plan Cudnn::planned(const Convolution& c) {
           .set(cudnn::kPlanConfig, *config)
           .finalize();
       if (chosen->get(cudnn::kPlanWorkspace, cudnn::kTypeInt64, 1, &plan.workspace) != 1) continue;
-      if (plan.workspace > kMostWorkspace) continue;
+      if (plan.workspace > kMostCudnnWorkspace) continue;
       plan.made.push_back(std::move(config));
       plan.made.push_back(std::move(chosen));
       return plan;
@@ -226,7 +226,7 @@ bool Cudnn::convolve(const Convolution& c) {
   const Key key = key_of(c);
   auto place = plans_.find(key);
   if (place == plans_.end()) {
-    if (plans_.size() >= kMostPlans) plans_.clear();
+    if (plans_.size() >= kMostCudnnPlans) plans_.clear();
     place = plans_.emplace(key, planned(c)).first;
   }
   const Plan& plan = place->second;
