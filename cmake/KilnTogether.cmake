@@ -1,15 +1,15 @@
-# kiln_compile_together(<target>): compiles the sources of a folder eight at a time, in a third of the time;
+# kiln_compile_together(<target>): compiles KILN_TOGETHER sources of a folder at a time, in a third of the time;
 # most of it goes into the headers and functions that they share. Call it when the sources have all their
 # properties. Files with different options stay apart. A kernel that is compiled for several instruction sets
 # stays alone, and so does a file with the property SKIP_UNITY_BUILD_INCLUSION. Names in anonymous namespaces
 # and of macros differ within a folder.
 #
-# With KILN_TOGETHER=OFF each file is compiled by itself: what a compilation database for tools needs, and
+# With KILN_TOGETHER=1 each file is compiled by itself: what a compilation database for tools needs, and
 # faster where one file changes often.
 #
 # A file of a group is made of relative paths, so that a second clone of a checkout finds it in ccache.
 function(kiln_compile_together target)
-  if(NOT KILN_TOGETHER)
+  if(KILN_TOGETHER LESS 2)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
@@ -58,8 +58,8 @@ function(kiln_compile_together target)
     set(key ${CMAKE_MATCH_1})
     set(members ${members_${key}})
     list(LENGTH members left)
-    # As few groups as eight allow, of equal sizes.
-    math(EXPR groups "(${left} + 7) / 8")
+    # As few groups as can be, of equal sizes.
+    math(EXPR groups "(${left} + ${KILN_TOGETHER} - 1) / ${KILN_TOGETHER}")
     while(groups GREATER 0)
       math(EXPR size "(${left} + ${groups} - 1) / ${groups}")
       list(SUBLIST members 0 ${size} group)
@@ -73,8 +73,13 @@ function(kiln_compile_together target)
         continue()
       endif()
       kiln_write_group(${target} "${folder_${key}}" "${group}" path)
+      # GCC inlines less where a file is large, which would cost small tensors up to 10 %. And it warns of a
+      # class with members of an unnamed namespace where its file is included.
+      set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY COMPILE_OPTIONS
+        "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage;--param=large-unit-insns=1000000>")
       if(options_${key})
-        set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY COMPILE_OPTIONS ${options_${key}})
+        set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS
+          ${options_${key}})
       endif()
       if(definitions_${key})
         set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY COMPILE_DEFINITIONS
@@ -84,8 +89,6 @@ function(kiln_compile_together target)
     endwhile()
   endforeach()
   set_property(TARGET ${target} PROPERTY SOURCES ${all})
-  # GCC warns of a class with members of an unnamed namespace where its file is included.
-  target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}")
 endfunction()
 

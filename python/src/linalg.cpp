@@ -287,7 +287,7 @@ void bind_matrix_rank(nb::module_& m) {
       "A"_a, nb::kw_only(), "atol"_a = nb::none(), "rtol"_a = nb::none(), "hermitian"_a = false);
 }
 
-void bind_norms(nb::module_& m) {
+void bind_matrix_norms(nb::module_& m) {
   m.def(
       "vector_norm",
       [](T x, double ord, const std::optional<IntList>& dim, bool keepdim,
@@ -617,7 +617,7 @@ void bind_linalg(nb::module_& parent, TensorClass& c) {
   bind_factorizations(m);
   bind_spectra(m);
   bind_matrix_rank(m);
-  bind_norms(m);
+  bind_matrix_norms(m);
   bind_matrix_functions(m);
   bind_products(parent, c);
   bind_old_names(parent, c);

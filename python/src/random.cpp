@@ -15,7 +15,7 @@ TensorOptions options_of(std::optional<DType> dtype, std::optional<Device> devic
 }
 
 // A generator's state as PyTorch has it: bytes in a tensor (the seed, then what has been used).
-Tensor state_of(const Generator& generator) {
+Tensor generator_state(const Generator& generator) {
   const RandomStream state = generator.state();
   TensorData data(Shape{16}, DType::u8);
   const std::span<uint8_t> bytes = data.as_mutable<uint8_t>();
@@ -84,7 +84,7 @@ void bind_generators(nb::module_& m) {
             return seed;
           },
           "Seeds with a number that nobody can know before, and returns it.")
-      .def("get_state", &state_of, "What set_state() takes to continue the same numbers.")
+      .def("get_state", &generator_state, "What set_state() takes to continue the same numbers.")
       .def("set_state", &set_state, "new_state"_a)
       .def(
           "clone_state",
@@ -114,7 +114,7 @@ void bind_generators(nb::module_& m) {
       },
       "Seeds the default generator with a number that nobody can know before.");
   m.def(
-      "get_rng_state", [] { return state_of(default_generator()); },
+      "get_rng_state", [] { return generator_state(default_generator()); },
       "What set_rng_state() takes to continue the same random numbers.");
   m.def(
       "set_rng_state", [](const Tensor& state) { set_state(default_generator(), state); },

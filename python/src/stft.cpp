@@ -14,7 +14,7 @@ TensorOptions options_of(std::optional<DType> dtype, std::optional<Device> devic
   return {dtype, device_or_default(device), requires_grad};
 }
 
-#define KILN_PY_OPTIONS \
+#define KILN_PY_STFT_OPTIONS \
   nb::kw_only(), "dtype"_a = nb::none(), "device"_a = nb::none(), "requires_grad"_a = false
 
 void bind_windows(nb::module_& m) {
@@ -25,7 +25,7 @@ void bind_windows(nb::module_& m) {
             bool requires_grad) {
           return f(length, periodic, options_of(dtype, device, requires_grad));
         },
-        "window_length"_a, "periodic"_a = true, KILN_PY_OPTIONS);
+        "window_length"_a, "periodic"_a = true, KILN_PY_STFT_OPTIONS);
   };
   plain("bartlett_window", &bartlett_window);
   plain("hann_window", &hann_window);
@@ -37,14 +37,15 @@ void bind_windows(nb::module_& m) {
         return hamming_window(length, periodic, alpha, beta,
                               options_of(dtype, device, requires_grad));
       },
-      "window_length"_a, "periodic"_a = true, "alpha"_a = 0.54, "beta"_a = 0.46, KILN_PY_OPTIONS);
+      "window_length"_a, "periodic"_a = true, "alpha"_a = 0.54, "beta"_a = 0.46,
+      KILN_PY_STFT_OPTIONS);
   m.def(
       "kaiser_window",
       [](int64_t length, bool periodic, double beta, std::optional<DType> dtype,
          std::optional<Device> device, bool requires_grad) {
         return kaiser_window(length, periodic, beta, options_of(dtype, device, requires_grad));
       },
-      "window_length"_a, "periodic"_a = true, "beta"_a = 12.0, KILN_PY_OPTIONS);
+      "window_length"_a, "periodic"_a = true, "beta"_a = 12.0, KILN_PY_STFT_OPTIONS);
 }
 
 }  // namespace

@@ -10,8 +10,9 @@ namespace {
 
 const Shape kFunctionShape = {3, 4};
 const Shape kFunctionBig = {1024, 1024};
-const std::vector<double> kFunctionEdges = {0.0,   -0.0,  1.0, -1.0, 0.5,  -2.0,     2.5,       3.5,
-                                    -3.25, 0.125, 8,   9.5,  17.0, INFINITY, -INFINITY, NAN};
+const std::vector<double> kFunctionEdges = {0.0,  -0.0,     1.0,       -1.0,  0.5, -2.0,
+                                            2.5,  3.5,      -3.25,     0.125, 8,   9.5,
+                                            17.0, INFINITY, -INFINITY, NAN};
 
 struct Row {
   std::string_view name;
@@ -61,7 +62,9 @@ KILN_OP_CASES(special_functions) {
     const bool airy = row.name == "airy_ai";
     const bool bessel = row.name.find("bessel") != std::string_view::npos;
     if (!airy && !bessel) {
-      add(name, call, row, values(kFunctionEdges)).dtypes(kDoubles).no_gradient("edges of the domain");
+      add(name, call, row, values(kFunctionEdges))
+          .dtypes(kDoubles)
+          .no_gradient("edges of the domain");
       add(name, call, row, real(kFunctionShape, row.low, row.high))
           .dtypes(kFloats)
           .big({real(kFunctionBig, row.low, row.high)});

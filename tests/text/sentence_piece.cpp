@@ -14,9 +14,7 @@ using text::SentencePiece;
 
 namespace {
 
-std::string model_fixture(const std::string& name) {
-  return test::fixture("tokenizers/" + name);
-}
+std::string model_fixture(const std::string& name) { return test::fixture("tokenizers/" + name); }
 
 std::vector<int64_t> id_list(const Json& list) {
   std::vector<int64_t> out;
