@@ -14,6 +14,7 @@ function(kiln_compile_together target)
   endif()
   get_target_property(sources ${target} SOURCES)
   get_target_property(base ${target} SOURCE_DIR)
+  get_target_property(type ${target} TYPE)
   set(keys "")  # of the groups, in the order of their first files, which is the linker's
   set(result "")
   foreach(source IN LISTS sources)
@@ -73,10 +74,14 @@ function(kiln_compile_together target)
         continue()
       endif()
       kiln_write_group(${target} "${folder_${key}}" "${group}" path)
-      # GCC inlines less where a file is large, which would cost small tensors up to 10 %. And it warns of a
-      # class with members of an unnamed namespace where its file is included.
+      # GCC warns of a class with members of an unnamed namespace where its file is included. And it inlines
+      # less where a file is large, which would cost small tensors up to 10 %; programs do without.
+      set(extra -Wno-subobject-linkage)
+      if(type MATCHES "LIBRARY")
+        list(APPEND extra --param=large-unit-insns=1000000)
+      endif()
       set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} PROPERTY COMPILE_OPTIONS
-        "$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage;--param=large-unit-insns=1000000>")
+        "$<$<CXX_COMPILER_ID:GNU>:${extra}>")
       if(options_${key})
         set_property(SOURCE "${path}" TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS
           ${options_${key}})
