@@ -9,22 +9,28 @@ namespace kiln::nn::detail {
 
 namespace {
 
-constexpr size_t kLongestName = 4096;
+constexpr size_t kLongestName = 1024;
 constexpr size_t kLongestPattern = 2000;
-// Characters times levels of brackets: about 4 MiB of stack.
-constexpr size_t kMostSteps = 4 * kLongestName;
+// Characters times how often the matcher recurses for one: about 2 MiB of stack, four times that in
+// the sanitizers' build.
+constexpr size_t kMostSteps = 8 * kLongestName;
 
-// How deeply round brackets nest.
-size_t depth_of(std::string_view pattern) {
-  size_t depth = 0;
-  size_t deepest = 0;
+// How often the matcher recurses for a character, at most. Inside a group that repeats, it may pass
+// every bracket, alternative and quantifier of the expression for each character of the name; else
+// it passes each of them once.
+size_t steps_of(std::string_view pattern) {
+  size_t steps = 1;
+  bool repeats = false;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] == '\\') ++i;
-    if (i >= pattern.size()) break;
-    if (pattern[i] == '(') deepest = std::max(deepest, ++depth);
-    if (pattern[i] == ')' && depth > 0) --depth;
+    const char c = pattern[i];
+    if (c == '\\') {
+      ++i;
+    } else if (std::string_view("(|?*+{").find(c) != std::string_view::npos) {
+      ++steps;
+      if (c != '(' && c != '|' && c != '?' && i > 0 && pattern[i - 1] == ')') repeats = true;
+    }
   }
-  return deepest;
+  return repeats ? steps : 1;
 }
 
 std::regex compiled(const char* op, const std::string& pattern) {
@@ -45,7 +51,7 @@ std::regex compiled(const char* op, const std::string& pattern) {
 Regex::Regex(const char* op, const std::string& pattern)
     : op_(op),
       compiled_(compiled(op, pattern)),
-      longest_(std::min(kLongestName, kMostSteps / (1 + depth_of(pattern)))) {}
+      longest_(std::min(kLongestName, kMostSteps / steps_of(pattern))) {}
 
 void Regex::check(std::string_view name) const {
   if (name.size() > longest_) {

@@ -17,7 +17,7 @@ class Regex {
   Regex(const char* op, const std::string& pattern);
 
   // Whether some part of the name matches. Throws ValueError for a name that is too long: more than
-  // 4096 characters, fewer where the expression nests deeply.
+  // 1024 characters, fewer where a long group repeats.
   bool found_in(std::string_view name) const;
   // The name with each match replaced; $1 is the first group. Throws as above.
   std::string replaced(const std::string& name, const std::string& replacement) const;

@@ -45,8 +45,16 @@ TEST_CASE("PathFilter: expressions, predicates, ids and their combinations") {
   std::string nested = "(a|b)*";
   for (int i = 0; i < 300; ++i) nested = "(" + nested + ")";
   CHECK_THROWS_AS(PathFilter::regex(nested + "c").matches(std::string(4000, 'a')), ValueError);
-  CHECK(PathFilter::regex(nested + "c").matches(std::string(50, 'a') + "c"));
-  CHECK(!PathFilter::regex("(a|b)*c").matches(std::string(4096, 'a')));
+  CHECK(PathFilter::regex(nested + "c").matches(std::string(25, 'a') + "c"));
+  CHECK(!PathFilter::regex("(a|b)*c").matches(std::string(1024, 'a')));
+  CHECK(!PathFilter::regex("a*b?c").matches(std::string(1024, 'a')));
+  // So do alternatives in a group that repeats. Outside one they cost little.
+  std::string alternatives = "b";
+  for (int i = 0; i < 500; ++i) alternatives += "|b";
+  CHECK_THROWS_AS(PathFilter::regex("(" + alternatives + "|a)*c").matches(std::string(1000, 'a')),
+                  ValueError);
+  CHECK(!PathFilter::regex("(" + alternatives + "|a)*c").matches(std::string(8, 'a')));
+  CHECK(PathFilter::regex("(" + alternatives + "|a)").matches(std::string(1000, 'a')));
   const auto shorter =
       PathFilter::predicate([](std::string_view path) { return path.size() < 3; }, "short");
   CHECK(shorter.matches("ab"));
