@@ -416,6 +416,55 @@ struct FormulasNeural : FormulasScan<B> {
                   std::move(formula));
   }
 
+  // ---- Connectionist temporal classification
+
+  static T float_ctc_loss(F x, const Arg<Int>& targets, const Arg<Int>& ends, const Arg<Int>& sizes,
+                          int64_t blank) {
+    if (!tracked(x)) return {B::float_ctc_loss(in(x), targets, ends, sizes, blank)};
+    auto formula = [x_ = save(x), t_ = save_constant(targets.get()), e_ = save_constant(ends.get()),
+                    s_ = save_constant(sizes.get()), blank](P& p) {
+      p.give(0, A::float_ctc_loss_backward(p.take(), x_.get(p), t_.get(p), e_.get(p), s_.get(p),
+                                           blank));
+    };
+    return attach("ctc_loss", B::float_ctc_loss(in(x), targets, ends, sizes, blank), edges(x),
+                  std::move(formula));
+  }
+  static T float_ctc_loss_backward(F g, F x, const Arg<Int>& targets, const Arg<Int>& ends,
+                                   const Arg<Int>& sizes, int64_t blank) {
+    if (!tracked(g, x)) {
+      return {B::float_ctc_loss_backward(in(g), in(x), targets, ends, sizes, blank)};
+    }
+    return Defaults::template float_ctc_loss_backward<A>(g.get(), x.get(), targets.get(),
+                                                         ends.get(), sizes.get(), blank);
+  }
+
+  // ---- RNN transducer
+
+  static T float_rnnt_loss(F x, const Arg<Int>& targets, const Arg<Int>& ends,
+                           const Arg<Int>& sizes, int64_t blank, double clamp, bool softmax) {
+    if (!tracked(x)) {
+      return {B::float_rnnt_loss(in(x), targets, ends, sizes, blank, clamp, softmax)};
+    }
+    auto formula = [x_ = save(x), t_ = save_constant(targets.get()), e_ = save_constant(ends.get()),
+                    s_ = save_constant(sizes.get()), blank, clamp, softmax](P& p) {
+      p.give(0, A::float_rnnt_loss_backward(p.take(), x_.get(p), t_.get(p), e_.get(p), s_.get(p),
+                                            blank, clamp, softmax));
+    };
+    return attach("rnnt_loss",
+                  B::float_rnnt_loss(in(x), targets, ends, sizes, blank, clamp, softmax), edges(x),
+                  std::move(formula));
+  }
+  static T float_rnnt_loss_backward(F g, F x, const Arg<Int>& targets, const Arg<Int>& ends,
+                                    const Arg<Int>& sizes, int64_t blank, double clamp,
+                                    bool softmax) {
+    if (!tracked(g, x)) {
+      return {
+          B::float_rnnt_loss_backward(in(g), in(x), targets, ends, sizes, blank, clamp, softmax)};
+    }
+    return Defaults::template float_rnnt_loss_backward<A>(
+        g.get(), x.get(), targets.get(), ends.get(), sizes.get(), blank, clamp, softmax);
+  }
+
   // ---- Attention
 
   static std::pair<T, T> float_attention(F q, F k, F v, const T* mask,

@@ -7,7 +7,9 @@
 
 #include "kiln/backend/activated.h"
 #include "kiln/backend/composed_attention.h"
+#include "kiln/backend/composed_ctc.h"
 #include "kiln/backend/composed_recurrence.h"
+#include "kiln/backend/composed_rnnt.h"
 #include "kiln/backend/defaults_support.h"
 
 namespace kiln::defaults {
@@ -254,6 +256,34 @@ struct NnDefaults {
         X::float_full(Shape{places[0], count, places[1]}, 0.0, X::dtype(g), X::device(g));
     return X::float_scatter_add(zeros, 1, X::int_reshape(safe, one),
                                 X::float_reshape(std::move(each), one));
+  }
+
+  // ---- Connectionist temporal classification
+  template <class X = Bk>
+  static FloatOf<X> float_ctc_loss(const FloatOf<X>& x, const IntOf<X>& targets,
+                                   const IntOf<X>& ends, const IntOf<X>& sizes, int64_t blank) {
+    return ComposedCtc<X>::loss(x, targets, ends, sizes, blank);
+  }
+  template <class X = Bk>
+  static FloatOf<X> float_ctc_loss_backward(const FloatOf<X>& g, const FloatOf<X>& x,
+                                            const IntOf<X>& targets, const IntOf<X>& ends,
+                                            const IntOf<X>& sizes, int64_t blank) {
+    return ComposedCtc<X>::gradient(g, x, targets, ends, sizes, blank);
+  }
+
+  // ---- RNN transducer
+  template <class X = Bk>
+  static FloatOf<X> float_rnnt_loss(const FloatOf<X>& x, const IntOf<X>& targets,
+                                    const IntOf<X>& ends, const IntOf<X>& sizes, int64_t blank,
+                                    double /*clamp*/, bool softmax) {
+    return ComposedRnnt<X>::loss(x, targets, ends, sizes, blank, softmax);
+  }
+  template <class X = Bk>
+  static FloatOf<X> float_rnnt_loss_backward(const FloatOf<X>& g, const FloatOf<X>& x,
+                                             const IntOf<X>& targets, const IntOf<X>& ends,
+                                             const IntOf<X>& sizes, int64_t blank, double clamp,
+                                             bool softmax) {
+    return ComposedRnnt<X>::gradient(g, x, targets, ends, sizes, blank, clamp, softmax);
   }
 
   // ---- Attention

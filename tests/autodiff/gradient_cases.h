@@ -568,6 +568,35 @@ std::vector<Case<B>> neural_cases(kiln::Device device) {
                  [classes](const V& x) {
                    return A::float_nll_loss_backward(x[0], classes, &x[1], 5, -100);
                  }});
+  const auto ints = [device](const std::vector<int64_t>& x, const Shape& shape) {
+    return B::int_from_data(TensorData(x, shape), device);
+  };
+  const auto labels = ints({1, 1, 2, 3, 1, 0}, {3, 2}), steps = ints({5, 4, 2}, {3});
+  const auto lengths = ints({2, 2, 1}, {3});
+  out.push_back(
+      {"float_ctc_loss", {uniform({5, 3, 4}, -3, -0.5, 27)}, [labels, steps, lengths](const V& x) {
+         return A::float_ctc_loss(x[0], labels, steps, lengths, 0);
+       }});
+  out.push_back({"float_ctc_loss_backward",
+                 {uniform({3}, -2, 2, 28), uniform({5, 3, 4}, -3, -0.5, 29)},
+                 [labels, steps, lengths](const V& x) {
+                   return A::float_ctc_loss_backward(x[0], x[1], labels, steps, lengths, 0);
+                 }});
+  for (const bool softmax : {false, true}) {
+    const auto some = ints({2, 1, 0, 3}, {2, 2}), all = ints({3, 2}, {2}),
+               sizes = ints({2, 1}, {2});
+    out.push_back({"float_rnnt_loss",
+                   {uniform({2, 3, 3, 4}, -3, -0.5, 30)},
+                   [some, all, sizes, softmax](const V& x) {
+                     return A::float_rnnt_loss(x[0], some, all, sizes, 3, -1.0, softmax);
+                   }});
+    out.push_back({"float_rnnt_loss_backward",
+                   {uniform({2}, -2, 2, 31), uniform({2, 3, 3, 4}, -3, -0.5, 32)},
+                   [some, all, sizes, softmax](const V& x) {
+                     return A::float_rnnt_loss_backward(x[0], x[1], some, all, sizes, 3, -1.0,
+                                                        softmax);
+                   }});
+  }
   const auto bias_of_scores = B::float_from_data(uniform({3, 4}, -1, 1, 21), device);
   for (const kiln::AttentionOptions& options :
        {kiln::AttentionOptions{.scale = 0.7},

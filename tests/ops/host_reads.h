@@ -10,8 +10,8 @@ namespace kiln::ops {
 using Names = std::map<std::string, std::string_view>;
 
 inline constexpr std::string_view kLapack = "LAPACK computes it in host memory";
-inline constexpr std::string_view kSequence =
-    "a loss over sequences, computed along their lattice on the host";
+inline constexpr std::string_view kLabels =
+    "checks its labels and lengths, and sorts labels that stand in one row";
 inline constexpr std::string_view kValues =
     "the result's size or order hangs on values, found on the host";
 inline constexpr std::string_view kRandom = "draws by rejection or in an order that the host keeps";
@@ -56,9 +56,9 @@ inline const Names& read_whole() {
       {"logdet", kLapack},
       {"lu_unpack", kLapack},
       {"multinomial", kRandom},
-      {"nn.functional.ctc_loss", kSequence},
+      {"nn.functional.ctc_loss", kLabels},
       {"nn.functional.embedding_bag", kValues},
-      {"nn.functional.rnnt_loss", kSequence},
+      {"nn.functional.rnnt_loss", kLabels},
       {"ormqr", kLapack},
       {"poisson", kRandom},
       {"repeat_interleave", kValues},

@@ -61,7 +61,7 @@ const Names& needing_values() {
         {"take", kChecks},
         {"take_along_dim", kChecks},
         {"multinomial", kHost},
-        {"nn.functional.ctc_loss", kHost},
+        {"nn.functional.ctc_loss", kChecks},
         {"nn.functional.fractional_max_pool2d", kHost},
         {"nn.functional.fractional_max_pool3d", kHost},
         {"nn.functional.rnnt_loss", kHost},

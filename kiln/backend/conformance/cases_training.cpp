@@ -173,6 +173,83 @@ void add_nll_loss(CaseList& list, DType dtype) {
   }
 }
 
+void add_ctc_loss(CaseList& list, DType dtype) {
+  // Steps, sequences, classes, labels.
+  for (const Shape& size : {Shape{7, 3, 5, 3}, Shape{1, 1, 2, 1}, Shape{4, 2, 3, 0},
+                            Shape{0, 2, 3, 1}, Shape{3, 0, 4, 2}, Shape{90, 5, 30, 21}}) {
+    if (size[0] == 90 && dtype != f32 && dtype != f64) continue;
+    const int64_t steps = size[0], batch = size[1], classes = size[2], labels = size[3];
+    for (const int64_t blank : {int64_t{0}, classes - 1}) {
+      const Operand x = list.uniform({steps, batch, classes}, dtype, -4.0, -0.1);
+      const Operand targets = list.integers({batch, labels}, i64, 0, classes - 1);
+      const Operand ends = list.integers({batch}, i64, 0, steps);
+      const Operand sizes = list.integers({batch}, i64, 0, labels);
+      list.add("float_ctc_loss", {x, targets, ends, sizes, blank}, {16, 16}).elementwise = false;
+      list.add("float_ctc_loss_backward",
+               {list.uniform({batch}, dtype), x, targets, ends, sizes, blank}, {64, 64})
+          .elementwise = false;
+    }
+  }
+  // Each way to begin, skip and end; no alignment; what lies behind a target is not read.
+  const Operand x = list.uniform({6, 5, 4}, dtype, -3.0, -0.2);
+  const Operand targets = int_values({1, 1, 1, 1, 2, 1, 3, -7, 99, 2, 2, -1, 3, 0, 2}, {5, 3});
+  const Operand ends = int_values({6, 6, 6, 2, 0}), sizes = int_values({3, 3, 1, 2, 0});
+  list.add("float_ctc_loss", {x, targets, ends, sizes, int64_t{0}}, {16, 16}).elementwise = false;
+  list.add("float_ctc_loss_backward",
+           {list.uniform({5}, dtype), x, targets, ends, sizes, int64_t{0}}, {64, 64})
+      .elementwise = false;
+  // A class that is impossible.
+  const Operand odd = values({-1, -kInf, -2, -kInf, -1, -1, -1, -kInf, -2}, {3, 1, 3}, dtype);
+  for (const int64_t label : {1, 2}) {
+    const Operand row = int_values({label, 2}, {1, 2});
+    const Operand three = int_values({3}), two = int_values({2});
+    list.add("float_ctc_loss", {odd, row, three, two, int64_t{0}}, {16, 16}).elementwise = false;
+    list.add("float_ctc_loss_backward",
+             {list.uniform({1}, dtype), odd, row, three, two, int64_t{0}}, {64, 64})
+        .elementwise = false;
+  }
+  for (const int64_t label : {3, -1}) {  // IndexError
+    list.add("float_ctc_loss", {list.uniform({3, 1, 3}, dtype), int_values({label}, {1, 1}),
+                                int_values({3}), int_values({1}), int64_t{0}});
+  }
+}
+
+void add_rnnt_loss(CaseList& list, DType dtype) {
+  const auto add = [&list, dtype](const Operand& x, const Operand& targets, const Operand& ends,
+                                  const Operand& sizes, int64_t batch, int64_t blank) {
+    for (const bool softmax : {false, true}) {
+      list.add("float_rnnt_loss", {x, targets, ends, sizes, blank, 0.0, softmax}, {16, 16})
+          .elementwise = false;
+      for (const double clamp : {-1.0, 0.1}) {
+        list.add("float_rnnt_loss_backward",
+                 {list.uniform({batch}, dtype), x, targets, ends, sizes, blank, clamp, softmax},
+                 {64, 64})
+            .elementwise = false;
+      }
+    }
+  };
+  // Sequences, steps, columns, classes.
+  for (const Shape& size : {Shape{3, 5, 4, 6}, Shape{1, 1, 1, 1}, Shape{2, 4, 1, 3},
+                            Shape{2, 1, 3, 2}, Shape{0, 3, 2, 4}, Shape{4, 40, 11, 37}}) {
+    if (size[1] == 40 && dtype != f32 && dtype != f64) continue;
+    const int64_t batch = size[0];
+    for (const int64_t blank : {int64_t{0}, size[3] - 1}) {
+      const Operand x = list.uniform(size, dtype, -4.0, -0.1);
+      const Operand targets = list.integers({batch, size[2] - 1}, i64, 0, size[3] - 1);
+      const Operand ends = list.integers({batch}, i64, 1, size[1]);
+      const Operand sizes = list.integers({batch}, i64, 0, size[2] - 1);
+      add(x, targets, ends, sizes, batch, blank);
+    }
+  }
+  // What lies behind a target is not read.
+  add(list.uniform({2, 3, 3, 4}, dtype, -3.0, -0.2), int_values({1, -7, 3, 3}, {2, 2}),
+      int_values({3, 2}), int_values({1, 2}), 2, 0);
+  for (const int64_t label : {4, -1}) {  // IndexError
+    list.add("float_rnnt_loss", {list.uniform({1, 2, 2, 4}, dtype), int_values({label}, {1, 1}),
+                                 int_values({2}), int_values({1}), int64_t{0}, 0.0, true});
+  }
+}
+
 void add_dropout(CaseList& list, DType dtype) {
   const RandomStream stream{42, 1000};
   for (const Shape& shape : {Shape{}, Shape{0}, Shape{7}, Shape{3, 5}, Shape{130, 257}}) {
@@ -271,6 +348,8 @@ void add_training_cases(CaseList& list) {
   for (DType dtype : list.floats) {
     add_cross_entropy(list, dtype);
     add_nll_loss(list, dtype);
+    add_ctc_loss(list, dtype);
+    add_rnnt_loss(list, dtype);
     add_dropout(list, dtype);
     add_steps(list, dtype);
   }

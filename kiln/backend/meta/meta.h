@@ -404,6 +404,12 @@ struct Rows : Base {
   static M float_nll_loss_backward(T g, T classes, OptT, int64_t count, int64_t) {
     return of_shape(g, {classes->shape()[0], count, classes->shape()[1]});
   }
+  static M float_ctc_loss(T x, T, T, T, int64_t) { return of_shape(x, {x->shape()[1]}); }
+  static M float_ctc_loss_backward(T, T x, T, T, T, int64_t) { return like(x); }
+  static M float_rnnt_loss(T x, T, T, T, int64_t, double, bool) {
+    return of_shape(x, {x->shape()[0]});
+  }
+  static M float_rnnt_loss_backward(T, T x, T, T, T, int64_t, double, bool) { return like(x); }
   static std::pair<M, M> float_attention(T q, T, T v, OptT, const AttentionOptions&) {
     Shape out = q->shape();
     out.back() = v->shape().back();

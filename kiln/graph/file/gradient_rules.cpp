@@ -143,6 +143,20 @@ void check_nll_loss_grad(const RowCheck& row) {
   row.require_optional(2, {classes}, "a weight for each class");
 }
 
+// (g, x, targets, steps, lengths, blank).
+void check_ctc_loss_grad(const RowCheck& row) {
+  check_ctc(row, 1);
+  row.require(row.shape(0) == Shape{row.shape(1)[1]}, "a number for each sequence");
+  row.require_same_dtype(0, 1);
+}
+
+// (g, x, targets, steps, lengths, blank, clamp, softmax).
+void check_rnnt_loss_grad(const RowCheck& row) {
+  check_rnnt(row, 1);
+  row.require(row.shape(0) == Shape{row.shape(1)[0]}, "a number for each sequence");
+  row.require_same_dtype(0, 1);
+}
+
 // (g, q, k, v, mask, output, logsumexp).
 void check_attention_grad(const RowCheck& row) {
   const Shape scores = check_attention(row, 1);
@@ -180,6 +194,8 @@ constexpr Rule kGradientRules[] = {
     {kRow_float_layer_norm_backward, check_layer_norm_grad},
     {kRow_float_cross_entropy_backward, check_cross_entropy_grad},
     {kRow_float_nll_loss_backward, check_nll_loss_grad},
+    {kRow_float_ctc_loss_backward, check_ctc_loss_grad},
+    {kRow_float_rnnt_loss_backward, check_rnnt_loss_grad},
     {kRow_float_attention_backward, check_attention_grad},
 };
 

@@ -148,6 +148,12 @@ void check_nll_loss(const RowCheck& row) {
   row.require_optional(2, {x[1]}, "a weight for each class");
 }
 
+// (x, targets, steps, lengths, blank).
+void check_ctc_loss(const RowCheck& row) { check_ctc(row, 0); }
+
+// (x, targets, steps, lengths, blank, clamp, softmax).
+void check_rnnt_loss(const RowCheck& row) { check_rnnt(row, 0); }
+
 void check_resample(const RowCheck& row) {
   uint32_t seen = 0;
   Shape out = row.shape(0);
@@ -195,6 +201,8 @@ constexpr Rule kLayerRules[] = {
     {kRow_float_recurrence, check_recurrence},
     {kRow_float_cross_entropy, check_cross_entropy},
     {kRow_float_nll_loss, check_nll_loss},
+    {kRow_float_ctc_loss, check_ctc_loss},
+    {kRow_float_rnnt_loss, check_rnnt_loss},
     {kRow_float_resample, check_resample},
     {kRow_int_resample, check_resample},
     {kRow_float_grid_sample, check_grid_sample},

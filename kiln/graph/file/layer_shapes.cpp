@@ -98,4 +98,26 @@ Shape check_attention(const RowCheck& row, size_t first) {
   return scores;
 }
 
+void check_ctc(const RowCheck& row, size_t first) {
+  const Shape &x = row.shape(first), &targets = row.shape(first + 1);
+  bool fits = x.rank() == 3 && targets.rank() == 2 && targets[0] == x[1];
+  for (size_t i = 1; i <= 3; ++i) fits = fits && row.dtype(first + i) == DType::i64;
+  for (size_t i = 2; i <= 3; ++i) fits = fits && row.shape(first + i) == Shape{x[1]};
+  row.require(
+      fits, "log probabilities [T, N, C], and targets [N, S] and lengths [N], [N] of dtype int64");
+  const int64_t blank = row.get<int64_t>(first + 4);
+  row.require(blank >= 0 && blank < x[2], "a blank that is a class");
+}
+
+void check_rnnt(const RowCheck& row, size_t first) {
+  const Shape &x = row.shape(first), &targets = row.shape(first + 1);
+  bool fits = x.rank() == 4 && x[2] >= 1 && targets == Shape{x[0], x[2] - 1};
+  for (size_t i = 1; i <= 3; ++i) fits = fits && row.dtype(first + i) == DType::i64;
+  for (size_t i = 2; i <= 3; ++i) fits = fits && row.shape(first + i) == Shape{x[0]};
+  row.require(fits,
+              "scores [N, T, U + 1, C], and targets [N, U] and lengths [N], [N] of dtype int64");
+  const int64_t blank = row.get<int64_t>(first + 4);
+  row.require(blank >= 0 && blank < x[3], "a blank that is a class");
+}
+
 }  // namespace kiln::graph

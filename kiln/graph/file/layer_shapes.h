@@ -19,5 +19,9 @@ Shape grid_sample_shape(const RowCheck& row, const Shape& x, const Shape& points
 // Queries, keys, values and a mask, which stand at `first` and behind it. Returns the shape of the
 // scores.
 Shape check_attention(const RowCheck& row, size_t first);
+// Log probabilities [T, N, C], targets, lengths and a blank, which stand at `first` and behind it.
+void check_ctc(const RowCheck& row, size_t first);
+// Scores [N, T, U + 1, C], targets, lengths and a blank, likewise.
+void check_rnnt(const RowCheck& row, size_t first);
 
 }  // namespace kiln::graph
