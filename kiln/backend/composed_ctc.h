@@ -4,6 +4,7 @@
 #pragma once
 
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -51,7 +52,7 @@ class ComposedCtc {
       rows[static_cast<size_t>(t)] =
           X::float_reshape(X::float_mul(std::move(here), scale), Shape{1, c.n_, c.states_});
     }
-    const T all = X::float_cat(rows, 0);
+    const T all = X::float_cat(std::span<const T>(rows), 0);
     return narrow<X>(X::float_scatter_add(zeros, 2, c.index(), all), X::dtype(x));
   }
 
@@ -93,9 +94,10 @@ class ComposedCtc {
     };
     const Shape each = {n_, longest_, 1};
     const Int pairs[] = {blanks(each), X::int_reshape(known, each)};
-    const Int row[] = {X::int_reshape(X::int_cat(pairs, 2), Shape{n_, 2 * longest_}),
-                       blanks(Shape{n_, 1})};
-    return X::int_cat(row, 1);
+    const Int row[] = {
+        X::int_reshape(X::int_cat(std::span<const Int>(pairs), 2), Shape{n_, 2 * longest_}),
+        blanks(Shape{n_, 1})};
+    return X::int_cat(std::span<const Int>(row), 1);
   }
   // 0 where a walk may come from the state two before, else impossible.
   T skip_of(const Int& known) const {
@@ -106,10 +108,12 @@ class ComposedCtc {
         X::float_mask_fill(filled(Shape{n_, longest_ - 1}, 0.0), same, Scalar(kImpossible));
     const T label[] = {filled(Shape{n_, 1}, kImpossible), rest};
     const Shape each = {n_, longest_, 1};
-    const T pairs[] = {filled(each, kImpossible), X::float_reshape(X::float_cat(label, 1), each)};
-    const T row[] = {X::float_reshape(X::float_cat(pairs, 2), Shape{n_, 2 * longest_}),
-                     filled(Shape{n_, 1}, kImpossible)};
-    return X::float_cat(row, 1);
+    const T pairs[] = {filled(each, kImpossible),
+                       X::float_reshape(X::float_cat(std::span<const T>(label), 1), each)};
+    const T row[] = {
+        X::float_reshape(X::float_cat(std::span<const T>(pairs), 2), Shape{n_, 2 * longest_}),
+        filled(Shape{n_, 1}, kImpossible)};
+    return X::float_cat(std::span<const T>(row), 1);
   }
   Int index() const {
     return X::int_expand(X::int_reshape(labels_, Shape{1, n_, states_}),
@@ -129,8 +133,9 @@ class ComposedCtc {
     const Shape one = {1, n_, states_};
     const T three[] = {X::float_reshape(a, one), X::float_reshape(b, one),
                        X::float_reshape(c, one)};
-    return X::float_clamp(X::float_logsumexp(X::float_cat(three, 0), Dims{0}, false), kImpossible,
-                          kInfinite);
+    return X::float_clamp(
+        X::float_logsumexp(X::float_cat(std::span<const T>(three), 0), Dims{0}, false), kImpossible,
+        kInfinite);
   }
 
   std::vector<T> alphas() const {
@@ -141,11 +146,11 @@ class ComposedCtc {
         const int64_t starts = std::min<int64_t>(2, states_);
         const T row[] = {columns(emitted(0), 0, starts),
                          filled(Shape{n_, states_ - starts}, kImpossible)};
-        out.push_back(X::float_cat(row, 1));
+        out.push_back(X::float_cat(std::span<const T>(row), 1));
         continue;
       }
       const T row[] = {front, out.back()};
-      const T before = X::float_cat(row, 1);
+      const T before = X::float_cat(std::span<const T>(row), 1);
       const T next = X::float_add(log_sum(out.back(), columns(before, 1, states_),
                                           X::float_add(columns(before, 0, states_), skip_)),
                                   emitted(t));
@@ -167,10 +172,10 @@ class ComposedCtc {
   T step_back(const T& beta, int64_t t) const {
     const T back = filled(Shape{n_, 2}, kImpossible);
     const T row[] = {X::float_add(beta, emitted(t + 1)), back};
-    const T after = X::float_cat(row, 1);
+    const T after = X::float_cat(std::span<const T>(row), 1);
     const T skips[] = {skip_, back};
-    const T two =
-        X::float_add(columns(after, 2, states_), columns(X::float_cat(skips, 1), 2, states_));
+    const T two = X::float_add(columns(after, 2, states_),
+                               columns(X::float_cat(std::span<const T>(skips), 1), 2, states_));
     const T next = log_sum(columns(after, 0, states_), columns(after, 1, states_), two);
     return X::float_mask_where(beta, open(t + 1), next);
   }

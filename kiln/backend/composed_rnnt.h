@@ -4,6 +4,7 @@
 #pragma once
 
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -85,7 +86,7 @@ class ComposedRnnt {
     const Int known = X::int_mask_fill(targets, X::int_greater_equal(counted(columns_ - 1), sizes_),
                                        Scalar(blank_));
     const Int row[] = {known, X::int_full(Shape{n_, 1}, Scalar(blank_), DType::i64, X::device(x_))};
-    return X::int_cat(row, 1);
+    return X::int_cat(std::span<const Int>(row), 1);
   }
   Int blank_labels() const {
     return X::int_full(Shape{n_, columns_}, Scalar(blank_), DType::i64, X::device(x_));
@@ -127,15 +128,16 @@ class ComposedRnnt {
   T log_sum(const T& a, const T& b) const {
     const Shape one = {1, n_, columns_};
     const T two[] = {X::float_reshape(a, one), X::float_reshape(b, one)};
-    return X::float_clamp(X::float_logsumexp(X::float_cat(two, 0), Dims{0}, false), kImpossible,
-                          kInfinite);
+    return X::float_clamp(
+        X::float_logsumexp(X::float_cat(std::span<const T>(two), 0), Dims{0}, false), kImpossible,
+        kInfinite);
   }
   // x one column to the right or to the left, with what is impossible in the column left free.
   T shifted(const T& x, bool right) const {
     const T edge = filled(Shape{n_, 1}, kImpossible);
     const T rest = X::float_slice(x, 1, right ? Range{0, columns_ - 1, 1} : Range{1, columns_, 1});
     const T row[] = {right ? edge : rest, right ? rest : edge};
-    return X::float_cat(row, 1);
+    return X::float_cat(std::span<const T>(row), 1);
   }
   // The place where walks end, on diagonal d: [N, U + 1].
   Bool is_end(int64_t d) const {
@@ -153,7 +155,7 @@ class ComposedRnnt {
     for (int64_t d = 0; d < diagonals_; ++d) {
       if (d == 0) {
         const T row[] = {filled(Shape{n_, 1}, 0.0), filled(Shape{n_, columns_ - 1}, kImpossible)};
-        out.alpha.push_back(X::float_cat(row, 1));
+        out.alpha.push_back(X::float_cat(std::span<const T>(row), 1));
         continue;
       }
       const T& before = out.alpha.back();
@@ -208,8 +210,8 @@ class ComposedRnnt {
       beta = log_sum(stays, goes);
     }
     const Shape places = {n_, steps_, columns_, 1};
-    return {X::float_reshape(from_diagonals(X::float_cat(blanks, 1)), places),
-            X::float_reshape(from_diagonals(X::float_cat(labels, 1)), places)};
+    return {X::float_reshape(from_diagonals(X::float_cat(std::span<const T>(blanks), 1)), places),
+            X::float_reshape(from_diagonals(X::float_cat(std::span<const T>(labels), 1)), places)};
   }
 
   T x_;

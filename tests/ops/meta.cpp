@@ -64,7 +64,7 @@ const Names& needing_values() {
         {"nn.functional.ctc_loss", kChecks},
         {"nn.functional.fractional_max_pool2d", kHost},
         {"nn.functional.fractional_max_pool3d", kHost},
-        {"nn.functional.rnnt_loss", kHost},
+        {"nn.functional.rnnt_loss", kChecks},
         {"linalg.householder_product", kLapack},
     };
     for (const auto& [name, why] : read_whole()) {

@@ -37,9 +37,8 @@ RANDOM = {"FractionalMaxPool2d", "FractionalMaxPool3d"}
 def makes_no_graph(name, args, kwargs):
     if name == "FractionalMaxPool2d":  # windows that are given are read
         return len(args) > 2
-    if name == "EmbeddingBag":  # a maximum of bags whose sizes depend on an index
-        return kwargs.get("mode") == "max"
-    return False
+    # A maximum of bags whose sizes depend on an index.
+    return name == "EmbeddingBag" and kwargs.get("mode") == "max"
 
 
 @pytest.mark.parametrize(("name", "args", "kwargs", "inputs"), LAYERS)
