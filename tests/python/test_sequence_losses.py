@@ -7,8 +7,9 @@ import pytest
 
 import kiln
 from conftest import HAS_TORCH
+from kiln import nn
 
-F = kiln.nn.functional
+F = nn.functional
 if HAS_TORCH:
     import torch
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")

@@ -185,8 +185,10 @@ void add_ctc_loss(CaseList& list, DType dtype) {
       const Operand ends = list.integers({batch}, i64, 0, steps);
       const Operand sizes = list.integers({batch}, i64, 0, labels);
       list.add("float_ctc_loss", {x, targets, ends, sizes, blank}, {16, 16}).elementwise = false;
+      // Exponentials of sums as large as the loss: an error for each step.
+      const double most = 64.0 + 16.0 * static_cast<double>(steps);
       list.add("float_ctc_loss_backward",
-               {list.uniform({batch}, dtype), x, targets, ends, sizes, blank}, {64, 64})
+               {list.uniform({batch}, dtype), x, targets, ends, sizes, blank}, {most, most})
           .elementwise = false;
     }
   }
@@ -216,14 +218,16 @@ void add_ctc_loss(CaseList& list, DType dtype) {
 
 void add_rnnt_loss(CaseList& list, DType dtype) {
   const auto add = [&list, dtype](const Operand& x, const Operand& targets, const Operand& ends,
-                                  const Operand& sizes, int64_t batch, int64_t blank) {
+                                  const Operand& sizes, const Shape& size, int64_t blank) {
+    // Exponentials of sums as large as the loss: an error for each step and label.
+    const double most = 64.0 + 16.0 * static_cast<double>(size[1] + size[2]);
     for (const bool softmax : {false, true}) {
       list.add("float_rnnt_loss", {x, targets, ends, sizes, blank, 0.0, softmax}, {16, 16})
           .elementwise = false;
       for (const double clamp : {-1.0, 0.1}) {
         list.add("float_rnnt_loss_backward",
-                 {list.uniform({batch}, dtype), x, targets, ends, sizes, blank, clamp, softmax},
-                 {64, 64})
+                 {list.uniform({size[0]}, dtype), x, targets, ends, sizes, blank, clamp, softmax},
+                 {most, most})
             .elementwise = false;
       }
     }
@@ -238,12 +242,12 @@ void add_rnnt_loss(CaseList& list, DType dtype) {
       const Operand targets = list.integers({batch, size[2] - 1}, i64, 0, size[3] - 1);
       const Operand ends = list.integers({batch}, i64, 1, size[1]);
       const Operand sizes = list.integers({batch}, i64, 0, size[2] - 1);
-      add(x, targets, ends, sizes, batch, blank);
+      add(x, targets, ends, sizes, size, blank);
     }
   }
   // What lies behind a target is not read.
   add(list.uniform({2, 3, 3, 4}, dtype, -3.0, -0.2), int_values({1, -7, 3, 3}, {2, 2}),
-      int_values({3, 2}), int_values({1, 2}), 2, 0);
+      int_values({3, 2}), int_values({1, 2}), Shape{2, 3, 3, 4}, 0);
   for (const int64_t label : {4, -1}) {  // IndexError
     list.add("float_rnnt_loss", {list.uniform({1, 2, 2, 4}, dtype), int_values({label}, {1, 1}),
                                  int_values({2}), int_values({1}), int64_t{0}, 0.0, true});

@@ -73,7 +73,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   }
   const SequenceOp of{kCtcOp, x, batch};
   const Tensor ends = sequence_lengths(of, input_lengths, 0, x.size(0), "input_lengths");
-  Tensor labels = wrap(index_value(kCtcOp, targets, value_of(kCtcOp, x)));
+  Tensor labels = wrap(index_value(kCtcOp, targets));
   const bool rows = labels.dim() == 2;
   const int64_t most = rows ? labels.size(1) : labels.numel();
   const Tensor sizes = sequence_lengths(of, target_lengths, 0, most, "target_lengths");
@@ -83,6 +83,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   }
   if (!rows) labels = batch == 1 ? ctc_row(labels, sizes) : ctc_rows(labels, host_numbers(sizes));
   check_labels(kCtcOp, labels, sizes, classes, blank);
+  labels = labels.to(x.device());
 
   Tensor loss =
       wrap(AD::float_ctc_loss(value_of(kCtcOp, x), value_of(kCtcOp, labels).inner,

@@ -25,12 +25,13 @@ Tensor rnnt_loss(const Tensor& logits, const Tensor& targets, const Tensor& logi
   const SequenceOp of{op, x, batch};
   const Tensor ends = sequence_lengths(of, logit_lengths, 1, logits.size(1), "logit_lengths");
   const Tensor sizes = sequence_lengths(of, target_lengths, 0, columns - 1, "target_lengths");
-  const Tensor labels = wrap(index_value(op, targets, value_of(op, x)));
+  Tensor labels = wrap(index_value(op, targets));
   if (!(labels.shape() == Shape{batch, columns - 1})) {
     throw_error<ShapeError>(op, ": the targets do not fit; got ", targets.shape(),
                             "; expected [N, U] = [", batch, ", ", columns - 1, "]");
   }
   check_labels(op, labels, sizes, classes, none);
+  labels = labels.to(x.device());
   const Tensor loss = wrap(AD::float_rnnt_loss(value_of(op, x), value_of(op, labels).inner,
                                                value_of(op, ends).inner, value_of(op, sizes).inner,
                                                none, clamp, fused_log_softmax));

@@ -10,7 +10,7 @@ namespace kiln::detail {
 Tensor sequence_lengths(const SequenceOp& of, const Tensor& lengths, int64_t least, int64_t most,
                         const char* what) {
   const char* const op = of.name;
-  const Tensor out = wrap(index_value(op, lengths, value_of(op, of.x)));
+  const Tensor out = wrap(index_value(op, lengths));
   if (out.numel() != of.batch || out.dim() > 1) {
     throw_error<ShapeError>(op, ": expected ", what, " [", of.batch, "]; got ", out.shape());
   }
@@ -21,13 +21,15 @@ Tensor sequence_lengths(const SequenceOp& of, const Tensor& lengths, int64_t lea
                               " to ", most);
     }
   });
-  return out.dim() == 1 ? out : out.reshape({of.batch});
+  return (out.dim() == 1 ? out : out.reshape({of.batch})).to(of.x.device());
 }
 
 void check_labels(const char* op, const Tensor& targets, const Tensor& sizes, int64_t classes,
                   int64_t blank) {
-  const Tensor place = arange(targets.size(1), {i64, targets.device()});
-  const Tensor known = targets.masked_fill(place.ge(sizes.unsqueeze(1)), kNoLabel);
+  const Device device = targets.device();
+  const Tensor place = arange(targets.size(1), {i64, device});
+  const Tensor behind = place.ge(sizes.to(device).unsqueeze(1));
+  const Tensor known = targets.masked_fill(behind, kNoLabel);
   check_values(op, known, [op, classes, blank](const Tensor& now) {
     for (const int64_t label : host_numbers(now)) {
       if (label == kNoLabel || (label >= 0 && label < classes && label != blank)) continue;
