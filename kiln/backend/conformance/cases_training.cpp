@@ -176,8 +176,8 @@ void add_nll_loss(CaseList& list, DType dtype) {
 void add_ctc_loss(CaseList& list, DType dtype) {
   // Steps, sequences, classes, labels.
   for (const Shape& size : {Shape{7, 3, 5, 3}, Shape{1, 1, 2, 1}, Shape{4, 2, 3, 0},
-                            Shape{0, 2, 3, 1}, Shape{3, 0, 4, 2}, Shape{90, 5, 30, 21}}) {
-    if (size[0] == 90 && dtype != f32 && dtype != f64) continue;
+                            Shape{0, 2, 3, 1}, Shape{3, 0, 4, 2}, Shape{40, 5, 30, 13}}) {
+    if (size[0] == 40 && dtype != f32 && dtype != f64) continue;
     const int64_t steps = size[0], batch = size[1], classes = size[2], labels = size[3];
     for (const int64_t blank : {int64_t{0}, classes - 1}) {
       const Operand x = list.uniform({steps, batch, classes}, dtype, -4.0, -0.1);
@@ -234,8 +234,8 @@ void add_rnnt_loss(CaseList& list, DType dtype) {
   };
   // Sequences, steps, columns, classes.
   for (const Shape& size : {Shape{3, 5, 4, 6}, Shape{1, 1, 1, 1}, Shape{2, 4, 1, 3},
-                            Shape{2, 1, 3, 2}, Shape{0, 3, 2, 4}, Shape{4, 40, 11, 37}}) {
-    if (size[1] == 40 && dtype != f32 && dtype != f64) continue;
+                            Shape{2, 1, 3, 2}, Shape{0, 3, 2, 4}, Shape{3, 20, 8, 37}}) {
+    if (size[1] == 20 && dtype != f32 && dtype != f64) continue;
     const int64_t batch = size[0];
     for (const int64_t blank : {int64_t{0}, size[3] - 1}) {
       const Operand x = list.uniform(size, dtype, -4.0, -0.1);
