@@ -16,6 +16,7 @@ using namespace detail;
 namespace {
 
 constexpr const char* kCtcOp = "ctc_loss";
+
 [[noreturn]] void refuse_row(int64_t got, int64_t total) {
   throw_error<ShapeError>(kCtcOp, ": the targets do not fit; got [", got,
                           "]; expected [N, S], or all of them in one row [", total, "]");
