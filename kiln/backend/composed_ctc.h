@@ -3,12 +3,11 @@
 // Autodiff differentiates these very ops.
 #pragma once
 
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "kiln/backend/defaults_support.h"
+#include "kiln/backend/composed_lattice.h"
 
 namespace kiln::defaults {
 
@@ -18,23 +17,24 @@ namespace kiln::defaults {
 // states and ends in one of the last two. alpha is the log probability of all walks to a state,
 // with what it emits; beta that of all walks from there to the end, without.
 template <class X>
-class ComposedCtc {
+class ComposedCtc : private ComposedLattice<X> {
+  using Base = ComposedLattice<X>;
+  using typename Base::Bool;
+
  public:
-  using T = FloatOf<X>;
-  using Int = IntOf<X>;
+  using typename Base::Int;
+  using typename Base::T;
 
   // As float_ctc_loss and float_ctc_loss_backward in ops.def.
   static T loss(const T& x, const Int& targets, const Int& ends, const Int& sizes, int64_t blank) {
     const ComposedCtc c(x, targets, ends, sizes, blank);
-    const T finite = c.loss_of(c.alphas());
-    return narrow<X>(X::float_mask_fill(finite, c.hopeless(finite), Scalar(kInfinite)),
-                     X::dtype(x));
+    return c.finished(c.loss_of(c.alphas()), x);
   }
 
   static T gradient(const T& g, const T& x, const Int& targets, const Int& ends, const Int& sizes,
                     int64_t blank) {
     const ComposedCtc c(x, targets, ends, sizes, blank);
-    const T zeros = X::float_full(X::shape(x), Scalar(0.0), X::dtype(c.x_), X::device(x));
+    const T zeros = c.filled(X::shape(x), 0.0);
     if (c.steps_ == 0 || c.n_ == 0) return narrow<X>(zeros, X::dtype(x));
     const std::vector<T> alpha = c.alphas();
     const T loss = c.loss_of(alpha);
@@ -57,46 +57,36 @@ class ComposedCtc {
   }
 
  private:
-  using Bool = BoolOf<X>;
-  // Stands for the logarithm of 0. Finite, so that what has probability 0 adds exact zeros to sums
-  // and gradients instead of NaN.
-  static constexpr double kImpossible = -1e30;
-  static constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  using Base::counted;
+  using Base::ends_;
+  using Base::filled;
+  using Base::hopeless;
+  using Base::kImpossible;
+  using Base::kInfinite;
+  using Base::log_sum;
+  using Base::sizes_;
+  using Base::x_;
 
   ComposedCtc(const T& x, const Int& targets, const Int& ends, const Int& sizes, int64_t blank)
-      : x_(widen<X>(x)),
-        ends_(column(ends)),
-        sizes_(column(sizes)),
-        labels_(column(ends)),
-        skip_(x_),
-        emitted_(x_) {
+      : Base(x, ends, sizes), labels_(ends_), skip_(x_), emitted_(x_) {
     const Shape shape = X::shape(x);
     steps_ = shape[0];
     n_ = shape[1];
     longest_ = Shape(X::shape(targets))[1];
     states_ = 2 * longest_ + 1;
-    const Int place = X::int_arange(0, 1, longest_, DType::i64, X::device(x));
-    const Int known = X::int_mask_fill(targets, X::int_greater_equal(place, sizes_), Scalar(blank));
+    const Int known = this->known_labels(targets, blank);
     labels_ = labels_of(known, blank);
     skip_ = skip_of(known);
     emitted_ = X::float_clamp(X::float_gather(x_, 2, index()), kImpossible, kInfinite);
   }
 
-  static Int column(const Int& x) { return X::int_reshape(x, Shape{X::shape(x).numel(), 1}); }
-  T filled(const Shape& shape, double value) const {
-    return X::float_full(shape, Scalar(value), X::dtype(x_), X::device(x_));
-  }
-
   // Each target with a blank before, between and after its labels: [N, 2 S + 1].
   Int labels_of(const Int& known, int64_t blank) const {
-    const auto blanks = [&](const Shape& shape) {
-      return X::int_full(shape, Scalar(blank), DType::i64, X::device(x_));
-    };
     const Shape each = {n_, longest_, 1};
-    const Int pairs[] = {blanks(each), X::int_reshape(known, each)};
+    const Int pairs[] = {this->filled_with(each, blank), X::int_reshape(known, each)};
     const Int row[] = {
         X::int_reshape(X::int_cat(std::span<const Int>(pairs), 2), Shape{n_, 2 * longest_}),
-        blanks(Shape{n_, 1})};
+        this->filled_with(Shape{n_, 1}, blank)};
     return X::int_cat(std::span<const Int>(row), 1);
   }
   // 0 where a walk may come from the state two before, else impossible.
@@ -129,14 +119,6 @@ class ComposedCtc {
   }
   // Which sequences have a step t: [N, 1].
   Bool open(int64_t t) const { return X::int_greater_scalar(ends_, Scalar(t)); }
-  T log_sum(const T& a, const T& b, const T& c) const {
-    const Shape one = {1, n_, states_};
-    const T three[] = {X::float_reshape(a, one), X::float_reshape(b, one),
-                       X::float_reshape(c, one)};
-    return X::float_clamp(
-        X::float_logsumexp(X::float_cat(std::span<const T>(three), 0), Dims{0}, false), kImpossible,
-        kInfinite);
-  }
 
   std::vector<T> alphas() const {
     std::vector<T> out;
@@ -162,7 +144,7 @@ class ComposedCtc {
 
   // 0 in the states in which a walk may end, else impossible.
   T last_beta() const {
-    const Int state = X::int_arange(0, 1, states_, DType::i64, X::device(x_));
+    const Int state = counted(states_);
     const Int last = X::int_mul_scalar(sizes_, Scalar(int64_t{2}));
     const Int before = X::int_add_scalar(last, Scalar(int64_t{-1}));
     const Bool ends = X::bool_or(X::int_equal(state, last), X::int_equal(state, before));
@@ -191,12 +173,8 @@ class ComposedCtc {
     const T found = X::float_neg(X::float_logsumexp(walks, Dims{1}, true));
     return X::float_reshape(X::float_mask_where(found, none, silent), Shape{n_});
   }
-  static Bool hopeless(const T& loss) {
-    return X::float_greater_scalar(loss, Scalar(-kImpossible * 0.5));
-  }
 
-  T x_;
-  Int ends_, sizes_, labels_;
+  Int labels_;
   T skip_, emitted_;
   int64_t steps_ = 0, n_ = 0, longest_ = 0, states_ = 1;
 };

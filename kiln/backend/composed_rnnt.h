@@ -3,12 +3,11 @@
 // Autodiff differentiates these very ops.
 #pragma once
 
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "kiln/backend/defaults_support.h"
+#include "kiln/backend/composed_lattice.h"
 
 namespace kiln::defaults {
 
@@ -18,25 +17,26 @@ namespace kiln::defaults {
 // step and the column of the target's length. On diagonal d = t + u all places depend on diagonal
 // d - 1 alone. alpha is the log probability of all walks to a place, beta that of all from it.
 template <class X>
-class ComposedRnnt {
+class ComposedRnnt : private ComposedLattice<X> {
+  using Base = ComposedLattice<X>;
+  using typename Base::Bool;
+
  public:
-  using T = FloatOf<X>;
-  using Int = IntOf<X>;
+  using typename Base::Int;
+  using typename Base::T;
 
   // As float_rnnt_loss and float_rnnt_loss_backward in ops.def.
   static T loss(const T& x, const Int& targets, const Int& ends, const Int& sizes, int64_t blank,
                 bool softmax) {
     const ComposedRnnt c(x, targets, ends, sizes, blank, softmax);
-    if (c.n_ == 0 || c.steps_ == 0)
-      return X::float_full(Shape{c.n_}, Scalar(0.0), X::dtype(x), X::device(x));
-    const T finite = c.loss_of(c.alphas());
-    return narrow<X>(X::float_mask_fill(finite, hopeless(finite), Scalar(kInfinite)), X::dtype(x));
+    if (c.n_ == 0 || c.steps_ == 0) return narrow<X>(c.filled(Shape{c.n_}, 0.0), X::dtype(x));
+    return c.finished(c.loss_of(c.alphas()), x);
   }
 
   static T gradient(const T& g, const T& x, const Int& targets, const Int& ends, const Int& sizes,
                     int64_t blank, double clamp, bool softmax) {
     const ComposedRnnt c(x, targets, ends, sizes, blank, softmax);
-    const T zeros = X::float_full(X::shape(x), Scalar(0.0), X::dtype(c.x_), X::device(x));
+    const T zeros = c.filled(X::shape(x), 0.0);
     if (zeros_only(X::shape(x))) return narrow<X>(zeros, X::dtype(x));
     const auto [blanks, labels] = c.shares();
     // d loss / d log probabilities, and of the scores behind them.
@@ -52,18 +52,19 @@ class ComposedRnnt {
   }
 
  private:
-  using Bool = BoolOf<X>;
-  // Stands for the logarithm of 0. Finite, so that what is impossible adds exact zeros.
-  static constexpr double kImpossible = -1e30;
-  static constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  using Base::counted;
+  using Base::ends_;
+  using Base::filled;
+  using Base::hopeless;
+  using Base::kImpossible;
+  using Base::kInfinite;
+  using Base::log_sum;
+  using Base::sizes_;
+  using Base::x_;
 
   ComposedRnnt(const T& x, const Int& targets, const Int& ends, const Int& sizes, int64_t blank,
                bool softmax)
-      : x_(widen<X>(x)),
-        ends_(column(ends)),
-        sizes_(column(sizes)),
-        labels_(targets),
-        blank_(blank) {
+      : Base(x, ends, sizes), labels_(targets), blank_(blank) {
     const Shape shape = X::shape(x);
     n_ = shape[0];
     steps_ = shape[1];
@@ -75,22 +76,13 @@ class ComposedRnnt {
   }
 
   static bool zeros_only(const Shape& shape) { return shape.numel() == 0; }
-  static Int column(const Int& x) { return X::int_reshape(x, Shape{X::shape(x).numel(), 1}); }
-  T filled(const Shape& shape, double value) const {
-    return X::float_full(shape, Scalar(value), X::dtype(x_), X::device(x_));
-  }
-  Int counted(int64_t count) const { return X::int_arange(0, 1, count, DType::i64, X::device(x_)); }
-
   // The label that each column emits; the blank behind the target: [N, U + 1].
   Int labels_of(const Int& targets) const {
-    const Int known = X::int_mask_fill(targets, X::int_greater_equal(counted(columns_ - 1), sizes_),
-                                       Scalar(blank_));
-    const Int row[] = {known, X::int_full(Shape{n_, 1}, Scalar(blank_), DType::i64, X::device(x_))};
+    const Int row[] = {this->known_labels(targets, blank_),
+                       this->filled_with(Shape{n_, 1}, blank_)};
     return X::int_cat(std::span<const Int>(row), 1);
   }
-  Int blank_labels() const {
-    return X::int_full(Shape{n_, columns_}, Scalar(blank_), DType::i64, X::device(x_));
-  }
+  Int blank_labels() const { return this->filled_with(Shape{n_, columns_}, blank_); }
   Int index(const Int& labels) const {
     return X::int_expand(X::int_reshape(labels, Shape{n_, 1, columns_, 1}),
                          Shape{n_, steps_, columns_, 1});
@@ -124,13 +116,6 @@ class ComposedRnnt {
   }
   T diagonal(const T& x, int64_t d) const {
     return X::float_reshape(X::float_slice(x, 1, Range{d, d + 1, 1}), Shape{n_, columns_});
-  }
-  T log_sum(const T& a, const T& b) const {
-    const Shape one = {1, n_, columns_};
-    const T two[] = {X::float_reshape(a, one), X::float_reshape(b, one)};
-    return X::float_clamp(
-        X::float_logsumexp(X::float_cat(std::span<const T>(two), 0), Dims{0}, false), kImpossible,
-        kInfinite);
   }
   // x one column to the right or to the left, with what is impossible in the column left free.
   T shifted(const T& x, bool right) const {
@@ -182,9 +167,6 @@ class ComposedRnnt {
     }
     return X::float_neg(X::float_reshape(X::float_gather(found, 1, sizes_), Shape{n_}));
   }
-  static Bool hopeless(const T& loss) {
-    return X::float_greater_scalar(loss, Scalar(-kImpossible * 0.5));
-  }
 
   // How probable it is to emit the blank, and the label, at each place: [N, T, U + 1, 1].
   std::pair<T, T> shares() const {
@@ -214,8 +196,7 @@ class ComposedRnnt {
             X::float_reshape(from_diagonals(X::float_cat(std::span<const T>(labels), 1)), places)};
   }
 
-  T x_;
-  Int ends_, sizes_, labels_;
+  Int labels_;
   int64_t blank_;
   int64_t n_ = 0, steps_ = 0, columns_ = 1, diagonals_ = 0;
 };

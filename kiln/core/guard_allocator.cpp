@@ -21,7 +21,7 @@
 namespace kiln::detail {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kGuardPage = 4096;
 // A NaN in every floating point dtype, and -1 in every integer.
 constexpr int kPattern = 0xff;
 // What is larger is not filled: untouched pages cost nothing.
@@ -49,7 +49,7 @@ struct Mapped {
   size_t asked = 0;
 
   char* start() const { return base + pages - bytes; }
-  size_t length() const { return pages + kPage; }
+  size_t length() const { return pages + kGuardPage; }
   // Both sides: before the block to its page's begin, and between what was asked and its end.
   void fill() const {
     std::memset(base, kPattern, static_cast<size_t>(start() - base));
@@ -83,7 +83,7 @@ class Guard {
     Mapped m;
     m.bytes = bytes;
     m.asked = asked;
-    m.pages = (bytes + kPage - 1) / kPage * kPage;
+    m.pages = (bytes + kGuardPage - 1) / kGuardPage * kGuardPage;
     if (mapped_ >= most_ || !map(m)) {
       warn_once();
       void* const block = system_allocate(bytes);

@@ -85,7 +85,7 @@ class Cursor {
   uint64_t at_ = 0;
 };
 
-enum Kind : uint32_t {
+enum GgufKind : uint32_t {
   kU8,
   kI8,
   kU16,

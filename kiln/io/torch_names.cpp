@@ -45,7 +45,7 @@ constexpr StorageType kOtherDTypes[] = {
     {"", "float4_e2m1fn_x2", DType::f32, 1, kNoDType},
 };
 
-constexpr std::string_view kNames[] = {
+constexpr std::string_view kTorchNames[] = {
     // containers and plain values
     "collections.OrderedDict",
     "collections.Counter",
@@ -122,7 +122,8 @@ const StorageType* dtype_type(std::string_view global) {
 }
 
 bool is_known_name(std::string_view global) {
-  return std::find(std::begin(kNames), std::end(kNames), global) != std::end(kNames) ||
+  return std::find(std::begin(kTorchNames), std::end(kTorchNames), global) !=
+             std::end(kTorchNames) ||
          storage_type(global) != nullptr || dtype_type(global) != nullptr;
 }
 

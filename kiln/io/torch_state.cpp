@@ -9,7 +9,7 @@ namespace kiln::io::detail {
 
 namespace {
 
-constexpr const char* kOp = "load_model";
+constexpr const char* kStateOp = "load_model";
 // Names that training programs give the model in their checkpoints.
 constexpr const char* kUsualNames[] = {"state_dict", "model_state_dict", "model",   "module",
                                        "net",        "network",          "weights", "params"};
@@ -156,7 +156,8 @@ const PickleValue& choose(const std::string& path, const PickleValue& root, Budg
       if (place == name || place.ends_with(std::string(".") + name)) return *value;
     }
   }
-  throw_error<IoError>(kOp, ": '", path, "' holds several state dicts; got ", names_of(candidates),
+  throw_error<IoError>(kStateOp, ": '", path, "' holds several state dicts; got ",
+                       names_of(candidates),
                        "; expected one, or a key that says which ('.' for all of them)");
 }
 
@@ -221,13 +222,13 @@ TorchState find_state(const std::string& path, const PickleValue& value, const s
     chosen = key == "." ? &value : follow(value, key);
   }
   if (chosen == nullptr) {
-    throw_error<IoError>(kOp, ": '", path, "' has nothing at this key; got '", printable(key),
+    throw_error<IoError>(kStateOp, ": '", path, "' has nothing at this key; got '", printable(key),
                          "'; expected a place in ", to_text(value, 300));
   }
   flatten(*chosen, "", out, budget);
   if (out.tensors.empty()) {
-    throw_error<IoError>(kOp, ": '", path, "' has no tensors there; got ", to_text(*chosen, 200),
-                         "; expected a state dict");
+    throw_error<IoError>(kStateOp, ": '", path, "' has no tensors there; got ",
+                         to_text(*chosen, 200), "; expected a state dict");
   }
   // What stands beside the state dict: the epoch, the loss.
   if (const auto* dict = value.get<PickleDict>(); dict != nullptr && chosen != &value) {

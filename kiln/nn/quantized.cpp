@@ -61,7 +61,7 @@ std::string Quantized::extra_repr() const {
 
 namespace {
 
-std::string owner_of(const std::string& path) {
+std::string owner_path(const std::string& path) {
   const size_t dot = path.rfind('.');
   return dot == std::string::npos ? "" : path.substr(0, dot);
 }
@@ -76,7 +76,7 @@ bool detail::is_target(const PathFilter& filter, const std::string& path,
                : false;
   }
   return param.lazy_shape().rank() >= 2 &&
-         (filter.matches(path, param.id()) || filter.matches(owner_of(path), param.id()));
+         (filter.matches(path, param.id()) || filter.matches(owner_path(path), param.id()));
 }
 
 QuantizeReport quantize_(Module& module, const QuantScheme& scheme, const PathFilter& filter) {
@@ -104,7 +104,7 @@ void dequantize_(Module& module, const PathFilter& filter) {
   int64_t count = 0;
   detail::for_each_param(module, [&](const std::string& path, Param<Tensor>& param, Module&) {
     if (dynamic_cast<Quantized*>(param.source()) == nullptr) return;
-    if (!filter.matches(path, param.id()) && !filter.matches(owner_of(path), param.id())) return;
+    if (!filter.matches(path, param.id()) && !filter.matches(owner_path(path), param.id())) return;
     unparametrize(param, false);
     ++count;
   });

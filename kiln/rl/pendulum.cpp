@@ -10,12 +10,12 @@ namespace kiln::rl {
 
 namespace {
 
-constexpr double kGravity = 10.0;
+constexpr double kPendulumGravity = 10.0;
 constexpr double kMass = 1.0;
 constexpr double kLength = 1.0;
 constexpr double kMostSpin = 8.0;
 constexpr double kMostTorque = 2.0;
-constexpr double kSeconds = 0.05;
+constexpr double kStepSeconds = 0.05;
 
 // The same angle, from -pi to pi.
 double normalized(double angle) {
@@ -53,10 +53,10 @@ Outcome Pendulum::step_state(std::span<const double> action, std::span<float> ob
   const double torque = std::clamp(action[0], -kMostTorque, kMostTorque);
   const double lean = normalized(angle_);
   const double cost = lean * lean + 0.1 * spin_ * spin_ + 0.001 * torque * torque;
-  const double pull =
-      3 * kGravity / (2 * kLength) * std::sin(angle_) + 3.0 / (kMass * kLength * kLength) * torque;
-  spin_ = std::clamp(spin_ + pull * kSeconds, -kMostSpin, kMostSpin);
-  angle_ += spin_ * kSeconds;
+  const double pull = 3 * kPendulumGravity / (2 * kLength) * std::sin(angle_) +
+                      3.0 / (kMass * kLength * kLength) * torque;
+  spin_ = std::clamp(spin_ + pull * kStepSeconds, -kMostSpin, kMostSpin);
+  angle_ += spin_ * kStepSeconds;
   observe(observation);
   return {.reward = -cost};
 }

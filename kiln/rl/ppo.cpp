@@ -18,18 +18,18 @@ namespace kiln::rl {
 
 namespace {
 
-constexpr const char* kOp = "train_ppo";
+constexpr const char* kPpo = "train_ppo";
 
 void check(const PPOOptions& o) {
   const auto positive = [](const char* name, int64_t value) {
-    if (value < 1) throw_error<ValueError>(kOp, ": ", name, " must be at least 1; got ", value);
+    if (value < 1) throw_error<ValueError>(kPpo, ": ", name, " must be at least 1; got ", value);
   };
   positive("steps", o.steps);
   positive("rollout", o.rollout);
   positive("epochs", o.epochs);
   positive("batch_size", o.batch_size);
   if (!(o.clip > 0) || !(o.value_weight >= 0) || !(o.entropy_weight >= 0)) {
-    throw_error<ValueError>(kOp, ": clip must be positive and weights not negative; got ", o.clip,
+    throw_error<ValueError>(kPpo, ": clip must be positive and weights not negative; got ", o.clip,
                             ", ", o.value_weight, " and ", o.entropy_weight);
   }
 }
@@ -40,7 +40,7 @@ class Policy {
   Policy(const ActorCritic& network, const Space& space) : network_(network), space_(space) {
     if (!space.is_discrete() &&
         (!network.log_std.defined() || network.log_std.shape() != space.shape)) {
-      throw_error<ShapeError>(kOp, ": actions are numbers of shape ", space.shape,
+      throw_error<ShapeError>(kPpo, ": actions are numbers of shape ", space.shape,
                               ", and log_std must have that shape");
     }
   }
@@ -55,7 +55,7 @@ class Policy {
       for (const int64_t size : space_.shape) expected.push_back(size);
     }
     if (out.shape() != expected || value.numel() != x.size(0)) {
-      throw_error<ShapeError>(kOp, ": the network does not fit; got ", out.shape(), " and values ",
+      throw_error<ShapeError>(kPpo, ": the network does not fit; got ", out.shape(), " and values ",
                               value.shape(), "; expected ", expected, " and ", Shape{x.size(0)});
     }
     return {out, value.reshape({-1})};
@@ -153,7 +153,7 @@ Progress train_ppo(const ActorCritic& network, const Update& update, VectorEnvir
   check(o);
   const Policy policy(network, environment.action_space());
   Random random(o.seed, 2);
-  detail::Reporter reporter(kOp, o.report, environment, o.seed + 1);
+  detail::Reporter reporter(kPpo, o.report, environment, o.seed + 1);
   Progress& progress = reporter.progress;
   const Act best = [&](const Tensor& x) { return policy.legal(policy.best(policy.run(x).first)); };
   for (bool go_on = true; go_on;) {

@@ -1,7 +1,6 @@
 #include "kiln/train/event_file.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <vector>
 
@@ -9,16 +8,13 @@
 #include "kiln/io/crc32c.h"
 #include "kiln/io/image.h"
 #include "kiln/tensor/ops.h"
+#include "kiln/train/wall_time.h"
 
 namespace kiln::train {
 
 namespace {
 
 using io::ProtobufWriter;
-
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string bytes_of(uint64_t value, int count) {
   std::string out;

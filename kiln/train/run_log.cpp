@@ -8,14 +8,11 @@
 #include <unistd.h>
 
 #include "kiln/core/error.h"
+#include "kiln/train/wall_time.h"
 
 namespace kiln::train {
 
 namespace {
-
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string new_event_file() {
   using std::chrono::system_clock;

@@ -45,7 +45,7 @@ int64_t allowed_targets() {
   if (text == nullptr || *text == '\0') return 0;
   const std::string_view name(text);
   if (name == "baseline") return HWY_STATIC_TARGET;
-#if HWY_ARCH_X86
+#if HWY_ARCH_X86 && !defined(HWY_COMPILE_ONLY_STATIC)
   if (name == "avx2") return HWY_AVX2 | HWY_STATIC_TARGET;
   if (name == "avx512") return HWY_AVX3 | HWY_AVX2 | HWY_STATIC_TARGET;
   const char* names = "baseline, avx2 or avx512";

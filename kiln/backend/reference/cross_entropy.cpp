@@ -23,7 +23,7 @@ size_t checked_class(int64_t target, size_t row, int64_t classes,
   return static_cast<size_t>(target);
 }
 
-double logsumexp(std::span<const double> row) {
+double log_of_sum(std::span<const double> row) {
   const double largest = *std::ranges::max_element(row);
   const double shift = std::isinf(largest) ? 0.0 : largest;
   double sum = 0.0;
@@ -43,7 +43,7 @@ std::pair<HostHandle, HostHandle> Ops::float_cross_entropy(Tensor logits, Tensor
   std::vector<double> lses;
   for (size_t r = 0; r < wanted.size(); ++r) {
     const std::span<const double> row = rows.row(static_cast<int64_t>(r));
-    const double lse = logsumexp(row);
+    const double lse = log_of_sum(row);
     double loss = 0.0;
     if (wanted[r] != options.ignore_index) {
       loss = (1.0 - s) * (lse - row[checked_class(wanted[r], r, classes)]);

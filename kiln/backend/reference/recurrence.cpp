@@ -14,7 +14,7 @@ namespace {
 
 using Row = std::vector<double>;
 
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+double logistic(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 struct Recurrence {
   Recurrence(const Tensor& h, const HostHandle* c, const Tensor& w, const RecurrenceOptions& o)
@@ -91,17 +91,17 @@ std::tuple<HostHandle, HostHandle, HostHandle> Ops::float_recurrence(
             break;
           }
           case RecurrenceCell::gru: {
-            const double reset = sigmoid(in[j] + y[j]);
-            const double z = sigmoid(in[size + j] + y[size + j]);
+            const double reset = logistic(in[j] + y[j]);
+            const double z = logistic(in[size + j] + y[size + j]);
             const double own = std::tanh(in[2 * size + j] + reset * y[2 * size + j]);
             keep[0] = reset, keep[size] = z, keep[2 * size] = own, keep[3 * size] = y[2 * size + j];
             state[j] = (1.0 - z) * own + z * state[j];
             break;
           }
           case RecurrenceCell::lstm: {
-            const double i = sigmoid(in[j] + y[j]), f = sigmoid(in[size + j] + y[size + j]);
+            const double i = logistic(in[j] + y[j]), f = logistic(in[size + j] + y[size + j]);
             const double g = std::tanh(in[2 * size + j] + y[2 * size + j]);
-            const double o = sigmoid(in[3 * size + j] + y[3 * size + j]);
+            const double o = logistic(in[3 * size + j] + y[3 * size + j]);
             cell[j] = f * cell[j] + i * g;
             keep[0] = i, keep[size] = f, keep[2 * size] = g, keep[3 * size] = o;
             keep[4 * size] = cell[j];

@@ -1,47 +1,24 @@
 // The loss of an RNN transducer: sums over the alignments of a sequence and its target.
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "kiln/backend/reference/elements.h"
+#include "kiln/backend/reference/lattice.h"
 
 namespace kiln {
 
+using reference::kNever;
+using reference::LatticeData;
 using reference::make;
 using reference::Ops;
 using reference::read;
+using reference::sum_of_logs;
 using reference::Tensor;
 
 namespace {
 
-constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-double sum_of_logs(const std::vector<double>& x) {
-  const double high = *std::ranges::max_element(x);
-  if (high == kNever) return kNever;
-  double sum = 0.0;
-  for (const double v : x) sum += std::exp(v - high);
-  return high + std::log(sum);
-}
-
-// A batch as plain lists; values are log probabilities.
-struct RnntData {
+struct RnntData : LatticeData {
   RnntData(Tensor x, Tensor targets, Tensor ends, Tensor sizes, int64_t blank_class, bool softmax)
-      : values(read<double>(x)),
-        labels(read<int64_t>(targets)),
-        steps(read<int64_t>(ends)),
-        lengths(read<int64_t>(sizes)),
-        batch(x->shape()[0]),
+      : LatticeData(x, targets, ends, sizes, blank_class),
         rows(x->shape()[1]),
-        columns(x->shape()[2]),
-        classes(x->shape()[3]),
-        blank(blank_class) {
-    for (int64_t n = 0; n < batch; ++n) {
-      for (int64_t u = 0; u < lengths[static_cast<size_t>(n)]; ++u) {
-        if (label(n, u) >= 0 && label(n, u) < classes) continue;
-        throw_error<IndexError>("rnnt_loss: a target is no class; got ", label(n, u));
-      }
-    }
+        columns(x->shape()[2]) {
+    check("rnnt_loss");
     if (!softmax) return;
     const auto width = static_cast<size_t>(classes);
     for (size_t at = 0; at < values.size(); at += width) {
@@ -51,9 +28,6 @@ struct RnntData {
     }
   }
 
-  int64_t label(int64_t n, int64_t u) const {
-    return labels[static_cast<size_t>(n * (columns - 1) + u)];
-  }
   size_t place(int64_t n, int64_t t, int64_t u, int64_t c) const {
     return static_cast<size_t>(((n * rows + t) * columns + u) * classes + c);
   }
@@ -61,8 +35,8 @@ struct RnntData {
   // alpha[t * columns + u]: log of the probability of what reaches place (t, u).
   std::vector<double> alphas(int64_t n) const {
     std::vector<double> alpha(static_cast<size_t>(rows * columns), kNever);
-    for (int64_t t = 0; t < steps[static_cast<size_t>(n)]; ++t) {
-      for (int64_t u = 0; u <= lengths[static_cast<size_t>(n)]; ++u) {
+    for (int64_t t = 0; t < end(n); ++t) {
+      for (int64_t u = 0; u <= size(n); ++u) {
         std::vector<double> ways = {t == 0 && u == 0 ? 0.0 : kNever};
         if (t > 0) ways.push_back(alpha[at(t - 1, u)] + values[place(n, t - 1, u, blank)]);
         if (u > 0)
@@ -75,13 +49,11 @@ struct RnntData {
   size_t at(int64_t t, int64_t u) const { return static_cast<size_t>(t * columns + u); }
 
   double probability(int64_t n, const std::vector<double>& alpha) const {
-    const int64_t t = steps[static_cast<size_t>(n)] - 1, u = lengths[static_cast<size_t>(n)];
+    const int64_t t = end(n) - 1, u = size(n);
     return alpha[at(t, u)] + values[place(n, t, u, blank)];
   }
 
-  std::vector<double> values;
-  std::vector<int64_t> labels, steps, lengths;
-  int64_t batch, rows, columns, classes, blank;
+  int64_t rows, columns;
 };
 
 }  // namespace
@@ -106,8 +78,8 @@ HostHandle Ops::float_rnnt_loss_backward(Tensor g, Tensor x, Tensor targets, Ten
   for (int64_t n = 0; n < data.batch; ++n) {
     const std::vector<double> alpha = data.alphas(n);
     if (data.probability(n, alpha) == kNever) continue;
-    const int64_t last = data.steps[static_cast<size_t>(n)] - 1;
-    const int64_t size = data.lengths[static_cast<size_t>(n)];
+    const int64_t last = data.end(n) - 1;
+    const int64_t size = data.size(n);
     std::vector<double> owed(alpha.size(), 0.0);  // d log probability / d alpha
     owed[data.at(last, size)] = 1.0;
     out[data.place(n, last, size, blank)] -= 1.0;

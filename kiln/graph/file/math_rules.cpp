@@ -9,12 +9,12 @@ namespace {
 
 void any(const RowCheck&) {}
 
-void check_two(const RowCheck& row) {
+void check_pair(const RowCheck& row) {
   row.require_same_dtype(0, 1);
   checked_numel(broadcast_shapes("broadcast", row.shape(0), row.shape(1)));
 }
 void check_binary_function(const RowCheck& row) {
-  check_two(row);
+  check_pair(row);
   const BinaryFunction& f = row.get<BinaryFunction>(2);
   if (f.type != BinaryFunction::Type::polynomial) return;
   row.require(f.a >= 0 && f.a <= 7 && f.b >= 0 && f.b < kPolynomialOrders,
@@ -26,7 +26,7 @@ void check_three(const RowCheck& row) {
   checked_numel(broadcast_shapes(
       "broadcast", broadcast_shapes("broadcast", row.shape(0), row.shape(1)), row.shape(2)));
 }
-void check_dim(const RowCheck& row) { row.require_dim(0, 1); }
+void check_one_dim(const RowCheck& row) { row.require_dim(0, 1); }
 void check_dims(const RowCheck& row) { row.require_dims(0, 1); }
 void check_norm(const RowCheck& row) {
   row.require_dims(0, 2);
@@ -42,7 +42,7 @@ void check_extreme(const RowCheck& row) {
   }
 }
 void check_place(const RowCheck& row) {
-  check_dim(row);
+  check_one_dim(row);
   row.require(row.shape(0)[row.get<int>(1)] > 0, "a dim with elements");
 }
 void check_topk(const RowCheck& row) {
@@ -86,7 +86,7 @@ void check_complex(const RowCheck& row) { check_parts(row, 0); }
 void check_complex_two(const RowCheck& row) {
   check_parts(row, 0);
   check_parts(row, 1);
-  check_two(row);
+  check_pair(row);
 }
 void check_fft(const RowCheck& row) {
   check_parts(row, 0);
@@ -143,7 +143,7 @@ constexpr Rule kMathRules[] = {
     KILN_UNARY_RULE(greater_scalar) KILN_UNARY_RULE(greater_equal_scalar)
     KILN_UNARY_RULE(lower_scalar) KILN_UNARY_RULE(lower_equal_scalar)
 #undef KILN_UNARY_RULE
-#define KILN_TWO_RULE(name) {kRow_##name, check_two},
+#define KILN_TWO_RULE(name) {kRow_##name, check_pair},
     KILN_TWO_RULE(float_add) KILN_TWO_RULE(float_sub) KILN_TWO_RULE(float_mul)
     KILN_TWO_RULE(float_div) KILN_TWO_RULE(float_remainder) KILN_TWO_RULE(float_pow)
     KILN_TWO_RULE(float_atan2) KILN_TWO_RULE(float_maximum) KILN_TWO_RULE(float_minimum)
@@ -181,12 +181,12 @@ constexpr Rule kMathRules[] = {
     {kRow_float_norm, check_norm},
     {kRow_float_argmax, check_place},
     {kRow_float_argmin, check_place},
-    {kRow_float_cumsum, check_dim},
-    {kRow_float_cumprod, check_dim},
-    {kRow_float_logcumsumexp, check_dim},
-    {kRow_float_cumarg, check_dim},
+    {kRow_float_cumsum, check_one_dim},
+    {kRow_float_cumprod, check_one_dim},
+    {kRow_float_logcumsumexp, check_one_dim},
+    {kRow_float_cumarg, check_one_dim},
     {kRow_float_linear_scan, check_running},
-    {kRow_float_sort, check_dim},
+    {kRow_float_sort, check_one_dim},
     {kRow_float_argtopk, check_topk},
     {kRow_float_argplace, check_argplace},
     {kRow_float_searchsorted, check_sorted},
@@ -197,10 +197,10 @@ constexpr Rule kMathRules[] = {
     {kRow_int_amin, check_extreme},
     {kRow_int_argmax, check_place},
     {kRow_int_argmin, check_place},
-    {kRow_int_cumsum, check_dim},
-    {kRow_int_cumprod, check_dim},
-    {kRow_int_cumarg, check_dim},
-    {kRow_int_argsort, check_dim},
+    {kRow_int_cumsum, check_one_dim},
+    {kRow_int_cumprod, check_one_dim},
+    {kRow_int_cumarg, check_one_dim},
+    {kRow_int_argsort, check_one_dim},
     {kRow_int_argtopk, check_topk},
     {kRow_int_argplace, check_argplace},
     {kRow_int_searchsorted, check_sorted},

@@ -37,7 +37,7 @@ void check_float(const RowCheck& row, size_t argument) {
 }
 void check_dequantize(const RowCheck& row) { check_float(row, 1); }
 
-void check_linear(const RowCheck& row) {
+void check_quantized_linear(const RowCheck& row) {
   const Shape &x = row.shape(0), &weight = row.shape(1);
   row.require(x.rank() >= 1 && weight.rank() == 2 && x.back() == weight[1],
               "[.., in] and a weight [out, in]");
@@ -46,7 +46,7 @@ void check_linear(const RowCheck& row) {
   out.back() = weight[0];
   checked_numel(out);
 }
-void check_matmul(const RowCheck& row) {
+void check_quantized_matmul(const RowCheck& row) {
   check_float(row, 3);
   const Shape &a = row.shape(0), &b = row.shape(1);
   const bool transposed = row.get<bool>(2);
@@ -56,10 +56,10 @@ void check_matmul(const RowCheck& row) {
 }
 
 constexpr Rule kQuantizedRules[] = {
-    {kRow_float_quantize, check_quantize}, {kRow_q_from_parts, check_parts},
-    {kRow_q_values, any_quantized},        {kRow_q_scales, any_quantized},
-    {kRow_q_dequantize, check_dequantize}, {kRow_float_linear_quantized, check_linear},
-    {kRow_q_matmul, check_matmul},
+    {kRow_float_quantize, check_quantize},   {kRow_q_from_parts, check_parts},
+    {kRow_q_values, any_quantized},          {kRow_q_scales, any_quantized},
+    {kRow_q_dequantize, check_dequantize},   {kRow_float_linear_quantized, check_quantized_linear},
+    {kRow_q_matmul, check_quantized_matmul},
 };
 
 }  // namespace

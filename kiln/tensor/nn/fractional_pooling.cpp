@@ -16,14 +16,14 @@ using namespace detail;
 namespace {
 
 // Everything about the three spatial dims; 2-d ops have a depth of 1 in front.
-struct Geometry {
+struct PoolGeometry {
   Triple in, out, kernel;
   int spatial;
 };
 
 // Where the windows of dim d begin, [N C, out], from the planes' samples [N C, spatial]. Computed
 // in the dtype of x, as PyTorch does.
-Tensor starts_of(const Tensor& samples, const Geometry& g, size_t d) {
+Tensor starts_of(const Tensor& samples, const PoolGeometry& g, size_t d) {
   const int64_t room = g.in[d] - g.kernel[d], out = g.out[d];
   const TensorOptions options{samples.dtype(), samples.device()};
   const int64_t planes = samples.size(0);
@@ -81,7 +81,7 @@ std::pair<Tensor, Tensor> pooled(const char* op, int spatial, const Tensor& inpu
   require_floating(op, input);
   const Planes planes(op, input, spatial);
   const Shape s = planes.x.shape();
-  Geometry g;
+  PoolGeometry g;
   g.spatial = spatial;
   g.in = {s[2], s[3], s[4]};
   g.kernel = triple_of(op, "kernel_size", kernel_size, spatial, 1, 1);

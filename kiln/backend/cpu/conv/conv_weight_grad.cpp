@@ -13,7 +13,7 @@ namespace {
 
 // Pixels taken at once, and taps: what they need stays in the second-level cache.
 constexpr int64_t kBlockPixels = 576;
-constexpr int64_t kBlockTaps = 384;
+constexpr int64_t kWeightBlockTaps = 384;
 // How many pieces of work there should be.
 constexpr int64_t kPieces = 16;
 
@@ -174,7 +174,7 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
   if (!s.is_volume() && is_depthwise(s)) return depthwise_weight_grad(s, x, g, weight_grad);
   const int64_t total = s.groups * size;
   const int64_t channels = [&] {
-    const int64_t most = std::clamp<int64_t>(kBlockTaps / s.taps(), 1, s.in);
+    const int64_t most = std::clamp<int64_t>(kWeightBlockTaps / s.taps(), 1, s.in);
     return ceil_div(s.in, ceil_div(s.in, most));
   }();
   const int64_t channel_parts = ceil_div(s.in, channels);

@@ -19,7 +19,7 @@ namespace kiln::cpu {
 namespace {
 
 // Elements of a copy: with the output they stay in the first-level cache.
-constexpr int64_t kCopyElements = 4096;
+constexpr int64_t kDepthwiseCopyElements = 4096;
 // Products that one lane adds up before lanes are added to the sum of all.
 constexpr int64_t kLongestSum = 256;
 
@@ -35,13 +35,14 @@ class PlaneCopies {
         row_(s.out_width + along_.reach - 1) {
     const int64_t phases = down_.count() * along_.count();
     const int64_t affordable =
-        std::max<int64_t>(kCopyElements / (row_ * phases) - down_.reach + 1, down_.reach);
+        std::max<int64_t>(kDepthwiseCopyElements / (row_ * phases) - down_.reach + 1, down_.reach);
     rows_ = ceil_div(s.out_height, ceil_div(s.out_height, affordable));
     bands_ = ceil_div(s.out_height, rows_);
     copied_rows_ = rows_ + down_.reach - 1;
     const int64_t size = copied_rows_ * row_;
-    planes_ =
-        bands_ > 1 ? 1 : std::clamp<int64_t>(kCopyElements / (2 * size * phases), 1, kMostPlanes);
+    planes_ = bands_ > 1 ? 1
+                         : std::clamp<int64_t>(kDepthwiseCopyElements / (2 * size * phases), 1,
+                                               kMostPlanes);
     for (int64_t r = 0; r < s.geometry.kernel[0]; ++r) {
       for (int64_t c = 0; c < s.geometry.kernel[1]; ++c) {
         const auto i = static_cast<size_t>(r), j = static_cast<size_t>(c);

@@ -530,15 +530,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kiln::cpu {
 namespace {
-KILN_KERNEL_TABLE(GridTable, chosen, grid_table)
+KILN_KERNEL_TABLE(GridTable, grid_tables, grid_table)
 }  // namespace
 template <>
 const GridKernels<float>& grid_kernels<float>() {
-  return chosen().f32;
+  return grid_tables().f32;
 }
 template <>
 const GridKernels<double>& grid_kernels<double>() {
-  return chosen().f64;
+  return grid_tables().f64;
 }
 }  // namespace kiln::cpu
 #endif

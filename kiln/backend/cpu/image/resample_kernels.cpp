@@ -221,15 +221,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kiln::cpu {
 namespace {
-KILN_KERNEL_TABLE(ResampleTable, chosen, resample_table)
+KILN_KERNEL_TABLE(ResampleTable, resample_tables, resample_table)
 }  // namespace
 template <>
 const ResampleKernels<float>& resample_kernels<float>() {
-  return chosen().f32;
+  return resample_tables().f32;
 }
 template <>
 const ResampleKernels<double>& resample_kernels<double>() {
-  return chosen().f64;
+  return resample_tables().f64;
 }
 }  // namespace kiln::cpu
 #endif

@@ -77,15 +77,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace kiln::cpu {
 namespace {
-KILN_KERNEL_TABLE(WindowMaxTable, chosen, window_max_table)
+KILN_KERNEL_TABLE(WindowMaxTable, window_max_tables, window_max_table)
 }  // namespace
 template <>
 WindowMax<float> window_max<float>() {
-  return chosen().f32;
+  return window_max_tables().f32;
 }
 template <>
 WindowMax<double> window_max<double>() {
-  return chosen().f64;
+  return window_max_tables().f64;
 }
 }  // namespace kiln::cpu
 #endif

@@ -5,59 +5,31 @@
 #include <limits>
 #include <vector>
 
-#include "kiln/backend/cpu/cpu.h"
-#include "kiln/backend/cpu/lattice/ctc_kernels.h"
-#include "kiln/backend/cpu/operand.h"
+#include "kiln/backend/cpu/lattice/lattice_kernels.h"
+#include "kiln/backend/cpu/lattice/targets.h"
 #include "kiln/backend/cpu/rounding.h"
 
 namespace kiln {
 namespace {
 
-constexpr const char* kCtc = "ctc_loss";
 // Stands for the logarithm of 0. Finite, so that sums of it are.
 constexpr double kNever = -1e30;
 constexpr double kNoLoss = std::numeric_limits<double>::infinity();
 // Two states in front of the first, which a walk never reaches.
 constexpr int64_t kFront = 2;
 
-// The operands of a batch, checked: labels [N, S] name classes, lengths lie within their rows.
-struct CtcBatch {
+struct CtcBatch : cpu::LatticeTargets {
   CtcBatch(const HostHandle& x, Arg<HostHandle> all_targets, Arg<HostHandle> all_ends,
            Arg<HostHandle> all_sizes, int64_t blank_class)
-      : targets(cpu::contiguous(all_targets.get())),
-        ends(cpu::contiguous(all_ends.get())),
-        sizes(cpu::contiguous(all_sizes.get())),
+      : LatticeTargets(all_targets, all_ends, all_sizes),
         steps(x->shape()[0]),
         batch(x->shape()[1]),
         classes(x->shape()[2]),
-        longest(targets->shape()[1]),
         blank(blank_class) {
-    for (int64_t n = 0; n < batch; ++n) {
-      check(end(n), steps, "input_lengths");
-      check(size(n), longest, "target_lengths");
-      for (int64_t s = 0; s < size(n); ++s) {
-        if (label(n, s) >= 0 && label(n, s) < classes) continue;
-        throw_error<IndexError>(kCtc, ": a target is no class; got ", label(n, s),
-                                "; expected 0 to ", classes - 1);
-      }
-    }
+    check("ctc_loss", "input_lengths", 0, steps, classes);
   }
 
-  int64_t end(int64_t n) const { return ends->data_as<const int64_t>()[n]; }
-  int64_t size(int64_t n) const { return sizes->data_as<const int64_t>()[n]; }
-  int64_t label(int64_t n, int64_t s) const {
-    return targets->data_as<const int64_t>()[n * longest + s];
-  }
-
-  HostHandle targets, ends, sizes;
-  int64_t steps, batch, classes, longest, blank;
-
- private:
-  static void check(int64_t n, int64_t most, const char* what) {
-    if (n >= 0 && n <= most) return;
-    throw_error<IndexError>(kCtc, ": ", what, " are out of range; got ", n, "; expected 0 to ",
-                            most);
-  }
+  int64_t steps, batch, classes, blank;
 };
 
 // The walks of one sequence. Rows of states begin with two that are never reached, and end with as

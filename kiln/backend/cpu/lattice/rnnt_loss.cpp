@@ -5,22 +5,18 @@
 #include <limits>
 #include <vector>
 
-#include "kiln/backend/cpu/cpu.h"
+#include "kiln/backend/cpu/lattice/targets.h"
 #include "kiln/backend/cpu/norm/softmax_kernels.h"
-#include "kiln/backend/cpu/operand.h"
 
 namespace kiln {
 namespace {
 
-constexpr const char* kRnnt = "rnnt_loss";
 constexpr double kUnreached = -std::numeric_limits<double>::infinity();
 
-struct RnntBatch {
+struct RnntBatch : cpu::LatticeTargets {
   RnntBatch(const HostHandle& x, Arg<HostHandle> all_targets, Arg<HostHandle> all_ends,
             Arg<HostHandle> all_sizes, int64_t blank_class, double most, bool scores)
-      : targets(cpu::contiguous(all_targets.get())),
-        ends(cpu::contiguous(all_ends.get())),
-        sizes(cpu::contiguous(all_sizes.get())),
+      : LatticeTargets(all_targets, all_ends, all_sizes),
         batch(x->shape()[0]),
         steps(x->shape()[1]),
         columns(x->shape()[2]),
@@ -28,34 +24,12 @@ struct RnntBatch {
         blank(blank_class),
         clamp(most),
         softmax(scores) {
-    for (int64_t n = 0; n < batch; ++n) {
-      check(end(n), 1, steps, "logit_lengths");
-      check(size(n), 0, columns - 1, "target_lengths");
-      for (int64_t u = 0; u < size(n); ++u) {
-        if (label(n, u) >= 0 && label(n, u) < classes) continue;
-        throw_error<IndexError>(kRnnt, ": a target is no class; got ", label(n, u),
-                                "; expected 0 to ", classes - 1);
-      }
-    }
+    check("rnnt_loss", "logit_lengths", 1, steps, classes);
   }
 
-  int64_t end(int64_t n) const { return ends->data_as<const int64_t>()[n]; }
-  int64_t size(int64_t n) const { return sizes->data_as<const int64_t>()[n]; }
-  int64_t label(int64_t n, int64_t u) const {
-    return targets->data_as<const int64_t>()[n * (columns - 1) + u];
-  }
-
-  HostHandle targets, ends, sizes;
   int64_t batch, steps, columns, classes, blank;
   double clamp;
   bool softmax;
-
- private:
-  static void check(int64_t n, int64_t least, int64_t most, const char* what) {
-    if (n >= least && n <= most) return;
-    throw_error<IndexError>(kRnnt, ": ", what, " are out of range; got ", n, "; expected ", least,
-                            " to ", most);
-  }
 };
 
 double log_add(double a, double b) {

@@ -200,10 +200,10 @@ void count_columns(const uint8_t* HWY_RESTRICT x, int64_t rows, int64_t columns,
   }
 }
 
-int64_t add(int64_t a, int64_t b) { return a + b; }
+int64_t add_counts(int64_t a, int64_t b) { return a + b; }
 
 template <class T>
-constexpr IntReduceKernels<T> kKernels = {{
+constexpr IntReduceKernels<T> kIntReduce = {{
     {rows<Sum, T>, columns<Sum, T>, Sum::combine<T>},
     {rows<Product, T>, columns<Product, T>, Product::combine<T>},
     {rows<Most, T>, columns<Most, T>, Most::combine<T>},
@@ -211,9 +211,9 @@ constexpr IntReduceKernels<T> kKernels = {{
 }};
 
 const IntReduceTable* int_reduce_table() {
-  static constexpr IntReduceTable table = {kKernels<int64_t>, kKernels<int32_t>,
-                                           kKernels<int16_t>, kKernels<int8_t>,
-                                           kKernels<uint8_t>, {count_rows, count_columns, add}};
+  static constexpr IntReduceTable table = {
+      kIntReduce<int64_t>, kIntReduce<int32_t>, kIntReduce<int16_t>,
+      kIntReduce<int8_t>,  kIntReduce<uint8_t>, {count_rows, count_columns, add_counts}};
   return &table;
 }
 

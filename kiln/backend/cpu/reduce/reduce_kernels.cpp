@@ -386,7 +386,7 @@ double multiply(double a, double b) { return a * b; }
 double add(double a, double b) { return a + b; }
 
 template <class T>
-constexpr FloatReduceKernels<T> kKernels = {
+constexpr FloatReduceKernels<T> kFloatReduce = {
     {sum_rows<Plain, T>, add_columns<Plain, T, false>, add},
     {square_rows<T>, add_columns<SquaredDifference, T, true>, add},
     {sum_rows<SumOf<NumberOrZero>, T>, add_columns<SumOf<NumberOrZero>, T, false>, add},
@@ -398,7 +398,7 @@ constexpr FloatReduceKernels<T> kKernels = {
 };
 
 const ReduceTable* reduce_table() {
-  static constexpr ReduceTable table = {kKernels<float>, kKernels<double>};
+  static constexpr ReduceTable table = {kFloatReduce<float>, kFloatReduce<double>};
   return &table;
 }
 

@@ -16,7 +16,7 @@ namespace kiln::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
-struct Largest {
+struct LargestFirst {
   template <class T>
   static bool replaces(T value, T best) {
     return value >= best || value != value;
@@ -30,7 +30,7 @@ struct Largest {
     }
   }
 };
-struct Smallest {
+struct SmallestFirst {
   template <class T>
   static bool replaces(T value, T best) {
     return value <= best || value != value;
@@ -125,13 +125,14 @@ void cumarg_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int6
 }
 
 template <class Order, class T>
-constexpr CumargKernels<T> kKernels = {cumarg_row<Order, T>, cumarg_columns<Order, T>};
+constexpr CumargKernels<T> kCumarg = {cumarg_row<Order, T>, cumarg_columns<Order, T>};
 
 const ScanTable* scan_table() {
-  static constexpr ScanTable table = {{kKernels<Smallest, float>, kKernels<Largest, float>},
-                                      {kKernels<Smallest, double>, kKernels<Largest, double>},
-                                      {kKernels<Smallest, int32_t>, kKernels<Largest, int32_t>},
-                                      {kKernels<Smallest, int64_t>, kKernels<Largest, int64_t>}};
+  static constexpr ScanTable table = {
+      {kCumarg<SmallestFirst, float>, kCumarg<LargestFirst, float>},
+      {kCumarg<SmallestFirst, double>, kCumarg<LargestFirst, double>},
+      {kCumarg<SmallestFirst, int32_t>, kCumarg<LargestFirst, int32_t>},
+      {kCumarg<SmallestFirst, int64_t>, kCumarg<LargestFirst, int64_t>}};
   return &table;
 }
 

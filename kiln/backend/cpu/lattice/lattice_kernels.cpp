@@ -1,10 +1,10 @@
-#include "kiln/backend/cpu/lattice/ctc_kernels.h"
+#include "kiln/backend/cpu/lattice/lattice_kernels.h"
 
 #include "kiln/backend/cpu/kernel_table.h"
 
 // clang-format off
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kiln/backend/cpu/lattice/ctc_kernels.cpp"
+#define HWY_TARGET_INCLUDE "kiln/backend/cpu/lattice/lattice_kernels.cpp"
 #include <hwy/foreach_target.h>
 #include "kiln/backend/cpu/math/double_math-inl.h"
 // clang-format on
