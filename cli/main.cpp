@@ -6,18 +6,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/completion.h"
-#include "cli/digits.h"
+#include "cli/commands.h"
 #include "cli/help.h"
-#include "cli/info.h"
-#include "cli/model_bench.h"
-#include "cli/model_convert.h"
-#include "cli/model_inspect.h"
-#include "cli/model_run.h"
-#include "cli/predict/predict_command.h"
-#include "cli/runs/runs_command.h"
 #include "cli/suggest.h"
-#include "cli/train/train_command.h"
 #include "cli/usage_error.h"
 #include "cli/words.h"
 
@@ -63,18 +54,7 @@ int run(int argc, char** argv) {
   app.set_help_flag("-h,--help", "print this");
   app.require_subcommand(1);
   int status = 0;
-  kiln::cli::add_digits(app, status);
-  kiln::cli::add_train(app, status);
-  kiln::cli::add_predict(app, status);
-  kiln::cli::add_runs(app, status);
-  kiln::cli::add_plot(app, status);
-  kiln::cli::add_summary(app, status);
-  kiln::cli::add_inspect(app, status);
-  kiln::cli::add_convert(app, status);
-  kiln::cli::add_run(app, status);
-  kiln::cli::add_bench(app, status);
-  kiln::cli::add_info(app, status);
-  kiln::cli::add_completion(app, status);
+  kiln::cli::add_commands(app, status);
   try {
     app.parse(argc, argv);
     return status;

@@ -1,5 +1,12 @@
 # Which sources are made for size rather than for speed. All others are compiled as the build type says.
 
+# In the build type Quick, script/demo's, what takes time when it runs is optimized a little, and nothing else.
+if(CMAKE_BUILD_TYPE STREQUAL "Quick")
+  file(GLOB_RECURSE cpu_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/kiln/backend/cpu/*.cpp")
+  set_property(SOURCE ${cpu_sources} APPEND PROPERTY COMPILE_OPTIONS -O1)
+  return()
+endif()
+
 # These check, choose and call, and what takes time stands below them; or nobody waits for them: files
 # are read at the disk's pace, and the reference backend is there to be right. They are half as large so.
 set(small_sources "")

@@ -48,7 +48,8 @@ endfunction()
 # kiln_limit_highway_targets(<target>): compiles each Highway kernel for the baseline, AVX2 and
 # AVX-512 only, on ARM for NEON. The instruction sets between them cost compile time on every kernel
 # and serve machines nobody trains on; kernels keep vectors and masks in structs, where SVE's have no
-# place. Only names that this Highway knows may stand in the macro.
+# place. Only names that this Highway knows may stand in the macro. With KILN_NATIVE, for the best of them
+# that this machine has, and for no other.
 function(kiln_limit_highway_targets target)
   get_target_property(include_dirs hwy::hwy INTERFACE_INCLUDE_DIRECTORIES)
   find_file(KILN_HIGHWAY_TARGETS_HEADER hwy/detect_targets.h HINTS ${include_dirs})
@@ -74,6 +75,13 @@ function(kiln_limit_highway_targets target)
       list(APPEND disabled ${name})
     endif()
   endforeach()
+  if(KILN_NATIVE)
+    if(CMAKE_CROSSCOMPILING)
+      message(FATAL_ERROR "KILN_NATIVE=ON compiles for this machine's processor, not for another")
+    endif()
+    target_compile_options(${target} PRIVATE -march=native)
+    target_compile_definitions(${target} PRIVATE HWY_COMPILE_ONLY_STATIC)
+  endif()
   list(JOIN disabled "|" disabled)
   target_compile_definitions(${target} PRIVATE "HWY_DISABLED_TARGETS=(${disabled})")
 endfunction()

@@ -1,8 +1,8 @@
 # kiln_compile_together(<target>): compiles KILN_TOGETHER sources of a folder at a time, in a third of the time;
 # most of it goes into the headers and functions that they share. Call it when the sources have all their
 # properties. Files with different options stay apart. A kernel that is compiled for several instruction sets
-# stays alone, and so does a file with the property SKIP_UNITY_BUILD_INCLUSION. Names in anonymous namespaces
-# and of macros differ within a folder.
+# (all of them without KILN_NATIVE) stays alone, and so does a file with the property
+# SKIP_UNITY_BUILD_INCLUSION. Names in anonymous namespaces and of macros differ within a folder.
 #
 # With KILN_TOGETHER=1 each file is compiled by itself: what a compilation database for tools needs, and
 # faster where one file changes often.
@@ -28,7 +28,7 @@ function(kiln_compile_together target)
     get_source_file_property(skipped "${source}" SKIP_UNITY_BUILD_INCLUSION)
     if(ours AND NOT skipped AND source MATCHES "\\.cpp$")
       file(STRINGS "${source}" many REGEX "foreach_target\\.h" LIMIT_COUNT 1)
-      if(NOT many)
+      if(KILN_NATIVE OR NOT many)
         set(alone FALSE)
       endif()
     endif()
@@ -39,7 +39,7 @@ function(kiln_compile_together target)
     get_source_file_property(options "${source}" COMPILE_OPTIONS)
     get_source_file_property(definitions "${source}" COMPILE_DEFINITIONS)
     get_filename_component(folder "${source}" DIRECTORY)
-    string(MD5 key "${folder}|${options}|${definitions}")
+    string(MD5 key "${folder}|${options}|${definitions}|${many}")
     if(NOT key IN_LIST keys)
       list(APPEND keys ${key})
       list(APPEND result "group:${key}")
