@@ -34,7 +34,7 @@ void add_model(CLI::App* app, std::string& model) {
   value(app, "--model", model, "FILE", "file that `kiln digits train` wrote")->required();
 }
 
-void add_train(CLI::App& digits, int& status) {
+void add_digits_train(CLI::App& digits, int& status) {
   CLI::App* app = digits.add_subcommand(
       "train",
       "Trains a convolutional network, on built-in digits or on MNIST.\n"
@@ -66,7 +66,7 @@ void add_train(CLI::App& digits, int& status) {
   app->callback([flags, &status] { status = digits_train(*flags); });
 }
 
-void add_eval(CLI::App& digits, int& status) {
+void add_digits_eval(CLI::App& digits, int& status) {
   CLI::App* app = digits.add_subcommand(
       "eval", "Measures a trained network on test digits that it has not seen.");
   auto flags = std::make_shared<DigitsEvalFlags>();
@@ -78,7 +78,7 @@ void add_eval(CLI::App& digits, int& status) {
   app->callback([flags, &status] { status = digits_eval(*flags); });
 }
 
-void add_predict(CLI::App& digits, int& status) {
+void add_digits_predict(CLI::App& digits, int& status) {
   CLI::App* app = digits.add_subcommand(
       "predict",
       "Names the digit in each image.\n"
@@ -96,7 +96,7 @@ void add_predict(CLI::App& digits, int& status) {
   app->callback([flags, &status] { status = digits_predict(*flags); });
 }
 
-void add_sample(CLI::App& digits, int& status) {
+void add_digits_sample(CLI::App& digits, int& status) {
   CLI::App* app = digits.add_subcommand(
       "sample", "Draws digits as the built-in set does, and writes them as a PNG.");
   auto flags = std::make_shared<DigitsSampleFlags>();
@@ -118,10 +118,10 @@ void add_digits(CLI::App& app, int& status) {
       app.add_subcommand("digits", "Trains and uses a network that reads handwritten digits.");
   digits->group("Commands");
   digits->require_subcommand(1);
-  add_train(*digits, status);
-  add_eval(*digits, status);
-  add_predict(*digits, status);
-  add_sample(*digits, status);
+  add_digits_train(*digits, status);
+  add_digits_eval(*digits, status);
+  add_digits_predict(*digits, status);
+  add_digits_sample(*digits, status);
   for (CLI::App* command : digits->get_subcommands({})) command->group("Commands");
 }
 
