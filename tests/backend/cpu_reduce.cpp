@@ -104,11 +104,29 @@ TEST_CASE("Cpu: the sum of 4 Mi floats is good to 1e-7") {
 }
 
 TEST_CASE("Cpu: the variance of large, close numbers") {
-  std::vector<double> values;
-  for (int i = 0; i < 1000; ++i) values.push_back(4194304.0 + i % 4);
-  const HostHandle x = tensor(values, {10, 100}, f32);
-  const std::vector<double> rows = values_of(CpuOps::float_var(x, {1}, 0.0, false));
-  for (double v : rows) CHECK(std::abs(v - 1.25) < 1e-6);
+  // The numbers' steps are half an ulp of the sum of four: nothing but double keeps the means.
+  at_every_target([] {
+    for (const int64_t n : {100, 1000, 4100, 100000}) {
+      for (const int64_t columns : {1, 3, 40, 1030}) {
+        if (n * columns > 5000000) continue;
+        std::vector<double> values;
+        for (int64_t i = 0; i < n; ++i) {
+          for (int64_t c = 0; c < columns; ++c) {
+            values.push_back(4194304.0 + static_cast<double>((i + c) % 4));
+          }
+        }
+        const HostHandle x = tensor(values, {n, columns}, f32);
+        const HostHandle rows = CpuOps::float_permute(x, {1, 0});
+        for (double v : values_of(CpuOps::float_var(x, {0}, 0.0, false))) {
+          if (std::abs(v - 1.25) >= 1e-6)
+            FAIL_CHECK(concat("columns ", n, " x ", columns, ": ", v));
+        }
+        for (double v : values_of(CpuOps::float_var(rows, {1}, 0.0, false))) {
+          if (std::abs(v - 1.25) >= 1e-6) FAIL_CHECK(concat("rows ", columns, " x ", n, ": ", v));
+        }
+      }
+    }
+  });
   const HostHandle constant = tensor(std::vector<double>(300, 0.1), {300}, f32);
   CHECK(values_of(CpuOps::float_var(constant, {0}, 1.0, false))[0] == 0.0);
   CHECK(std::isnan(values_of(CpuOps::float_var(tensor({1}, {1}, f32), {0}, 1.0, false))[0]));

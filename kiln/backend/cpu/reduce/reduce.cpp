@@ -289,7 +289,7 @@ HostHandle var_of(const HostHandle& x, const Dims& dims, double correction, bool
   const HostHandle squares = scratch<double>(kept, x->device());
   double* mean = means->data_as<double>();
   Groups again = groups;
-  reduce_last(kernels.sum, values, groups, mean);
+  reduce_last(kernels.wide_sum, values, groups, mean);
   for (int64_t i = 0; i < kept; ++i) mean[i] /= count;
   double* square = squares->data_as<double>();
   reduce_last(kernels.squares, values, again, square, mean);

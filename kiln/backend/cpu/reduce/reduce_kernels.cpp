@@ -382,12 +382,84 @@ void extreme_columns(const T* HWY_RESTRICT x, int64_t rows, int64_t columns, int
   }
 }
 
+// ---- Sums of floats in double
+
+// For means from which differences are taken: large numbers that are close to each other leave
+// nothing of those where the mean has only what a sum of floats keeps.
+void wide_rows(const float* x, int64_t n, int64_t count, double* out, const double*) {
+  const Tag<double> d;
+  const hn::Rebind<float, Tag<double>> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto wide = [&](const float* at)
+                        HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(narrow, at)); };
+  for (int64_t r = 0; r < count; ++r, x += n) {
+    auto sum0 = hn::Zero(d);
+    auto sum1 = hn::Zero(d);
+    auto sum2 = hn::Zero(d);
+    auto sum3 = hn::Zero(d);
+    int64_t i = 0;
+    for (; i + 4 * lanes <= n; i += 4 * lanes) {
+      sum0 = hn::Add(sum0, wide(x + i));
+      sum1 = hn::Add(sum1, wide(x + i + lanes));
+      sum2 = hn::Add(sum2, wide(x + i + 2 * lanes));
+      sum3 = hn::Add(sum3, wide(x + i + 3 * lanes));
+    }
+    for (; i + lanes <= n; i += lanes) sum0 = hn::Add(sum0, wide(x + i));
+    double sum = sum_lanes(d, hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3)));
+    for (; i < n; ++i) sum += static_cast<double>(x[i]);
+    out[r] = sum;
+  }
+}
+
+void wide_columns(const float* x, int64_t rows, int64_t columns, int64_t step, double* out,
+                  const double*) {
+  const Tag<double> d;
+  const hn::Rebind<float, Tag<double>> narrow;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto wide = [&](const float* at)
+                        HWY_ATTR { return hn::PromoteTo(d, hn::LoadU(narrow, at)); };
+  alignas(64) double sums[kReduceColumns];
+  const int64_t merged = merged_rows(columns, step);
+  const int64_t width = merged * columns;
+  for (int64_t c = 0; c < width; ++c) sums[c] = 0.0;
+  // Adds `count` elements of each of `many` rows to sums.
+  const auto add_wide = [&](const float* row, int64_t many, int64_t count) HWY_ATTR {
+    const int64_t apart = step * merged;
+    int64_t c = 0;
+    for (; c + lanes <= count; c += lanes) {
+      auto sum = hn::LoadU(d, sums + c);
+      for (int64_t k = 0; k < many; ++k) sum = hn::Add(sum, wide(row + k * apart + c));
+      hn::StoreU(sum, d, sums + c);
+    }
+    for (; c < count; ++c) {
+      for (int64_t k = 0; k < many; ++k) sums[c] += static_cast<double>(row[k * apart + c]);
+    }
+  };
+  const int64_t wide_rows = rows / merged;
+  for (int64_t r = 0; r < wide_rows; r += 4) {
+    add_wide(x + r * merged * step, wide_rows - r < 4 ? wide_rows - r : 4, width);
+  }
+  const int64_t rest = rows - wide_rows * merged;
+  if (rest > 0) add_wide(x + wide_rows * merged * step, 1, rest * columns);
+  for (int64_t c = 0; c < columns; ++c) {
+    out[c] = 0.0;
+    for (int64_t k = c; k < width; k += columns) out[c] += sums[k];
+  }
+}
+
 double multiply(double a, double b) { return a * b; }
 double add(double a, double b) { return a + b; }
 
 template <class T>
+constexpr ReduceKernels<T, double> kWideSum = {sum_rows<Plain, T>, add_columns<Plain, T, false>,
+                                               add};
+template <>
+constexpr ReduceKernels<float, double> kWideSum<float> = {wide_rows, wide_columns, add};
+
+template <class T>
 constexpr FloatReduceKernels<T> kFloatReduce = {
     {sum_rows<Plain, T>, add_columns<Plain, T, false>, add},
+    kWideSum<T>,
     {square_rows<T>, add_columns<SquaredDifference, T, true>, add},
     {sum_rows<SumOf<NumberOrZero>, T>, add_columns<SumOf<NumberOrZero>, T, false>, add},
     {sum_rows<SumOf<Square>, T>, add_columns<SumOf<Square>, T, false>, add},

@@ -28,7 +28,8 @@ struct ReduceKernels {
 template <class T>
 struct FloatReduceKernels {
   ReduceKernels<T, double> sum;
-  ReduceKernels<T, double> squares;  // of x - shift
+  ReduceKernels<T, double> wide_sum;  // every addition in double
+  ReduceKernels<T, double> squares;   // of x - shift
   ReduceKernels<T, double> nansum;
   ReduceKernels<T, double> sum_of_squares;
   ReduceKernels<T, double> sum_of_sizes;
