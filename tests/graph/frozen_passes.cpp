@@ -197,13 +197,21 @@ TEST_CASE("passes: activations and residuals join linear layers, bit for bit") {
     const NoGradGuard no_grad;
     nn::Linear c(8, 16, true, {.dtype = dtype});
     const TensorList inputs{randn({5, 8}, {.dtype = dtype})};
-    const auto each = [&](const TensorList& xs) {
-      return TensorList{c(xs[0]).relu(), c(xs[0]) + c(xs[0]).tanh()};
-    };
     options.epilogues = true;
-    const Graph joined = after(each, inputs, options, 0);
-    CHECK(rows(joined, "float_linear_activation") == 2);
-    CHECK(rows(joined, "float_relu") + rows(joined, "float_tanh") + rows(joined, "float_add") == 0);
+    // The first of two layers takes their sum, after its own activation.
+    for (const bool plain_first : {false, true}) {
+      const auto each = [&](const TensorList& xs) {
+        Tensor plain, active;
+        if (plain_first) plain = c(xs[0]);
+        active = c(xs[0]).tanh();
+        if (!plain_first) plain = c(xs[0]);
+        return TensorList{c(xs[0]).relu(), plain + active};
+      };
+      const Graph joined = after(each, inputs, options, 0);
+      CHECK(rows(joined, "float_linear_activation") == (plain_first ? 3 : 2));
+      CHECK(rows(joined, "float_relu") + rows(joined, "float_tanh") + rows(joined, "float_add") ==
+            0);
+    }
   }
   const TensorList inputs{randn({5, 8})};
   options.epilogues = false;
