@@ -100,13 +100,11 @@ struct SquaredDifference {
   }
 };
 
-// Elements that one set of accumulators takes: with four vectors of float, 64 to 256 additions
-// each. Where no processor has longer vectors than 128 bits, 64.
-#if HWY_ARCH_X86
-constexpr int64_t kSumBlock = 4096;
-#else
-constexpr int64_t kSumBlock = HWY_MAX_BYTES <= 16 ? 1024 : 4096;
-#endif
+// Elements that one set of accumulators takes: with four vectors of float, 64 additions each,
+// however long vectors are.
+template <class T>
+constexpr int64_t kSumBlock =
+    sizeof(T) == 4 ? 256 * static_cast<int64_t>(hn::MaxLanes(Tag<T>())) : 4096;
 
 template <class Step, class T>
 HWY_INLINE double sum_row(const T* HWY_RESTRICT x, int64_t n, T shift_value) {
@@ -114,8 +112,8 @@ HWY_INLINE double sum_row(const T* HWY_RESTRICT x, int64_t n, T shift_value) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto shift = hn::Set(d, shift_value);
   double total = 0.0;
-  for (int64_t begin = 0; begin < n; begin += kSumBlock) {
-    const int64_t end = n - begin > kSumBlock ? begin + kSumBlock : n;
+  for (int64_t begin = 0; begin < n; begin += kSumBlock<T>) {
+    const int64_t end = n - begin > kSumBlock<T> ? begin + kSumBlock<T> : n;
     auto sum0 = hn::Zero(d);
     auto sum1 = hn::Zero(d);
     auto sum2 = hn::Zero(d);
