@@ -114,13 +114,36 @@ TEST_CASE("batch_norm: nothing to normalize") {
   }
 }
 
-TEST_CASE("batch_norm: a mean that is large beside the spread") {
-  HostHandle x = random_tensor({8, 2, 20, 20}, DType::f32, 1);
-  for (int64_t i = 0; i < x->numel(); ++i) x->data_as<float>()[i] += 1000.0f;
-  const auto want = Reference::float_batch_norm(x, nullptr, nullptr, 1e-5);
-  const auto got = Cpu::float_batch_norm(x, nullptr, nullptr, 1e-5);
-  check_close(std::get<2>(got), std::get<2>(want), 1e-5);
-  check_close(std::get<0>(got), std::get<0>(want), 2e-4);  // x itself is known to 6e-5 only
+// Numbers near 2^22, which floats hold to the half, so x is exact and the results are known to
+// floats' precision.
+TEST_CASE("norms: a mean that is large beside the spread") {
+  const auto check_first = [](const auto& got, const auto& want, double of_mean) {
+    check_close(std::get<0>(got), std::get<0>(want), 2e-5);
+    check_close(std::get<1>(got), std::get<1>(want), of_mean);
+    check_close(std::get<2>(got), std::get<2>(want), 2e-6);
+  };
+  at_every_target([&] {
+    for (const Shape& shape : {Shape{3, 4, 7}, Shape{3, 2, 40, 40}, Shape{2, 2, 10007}}) {
+      CAPTURE(to_string(shape));
+      HostHandle x = random_tensor(shape, DType::f32, 1);
+      for (int64_t i = 0; i < x->numel(); ++i) {
+        float& value = x->data_as<float>()[i];
+        value = 4194304.0f + 0.5f * std::round(value * 4.0f);
+      }
+      const HostHandle weight = random_tensor({shape[1]}, DType::f32, 2);
+      const HostHandle bias = random_tensor({shape[1]}, DType::f32, 3);
+      const double half = 0.25 / 4194304.0;
+      for (const HostHandle* w : {&weight, static_cast<const HostHandle*>(nullptr)}) {
+        const HostHandle* b = w == nullptr ? nullptr : &bias;
+        check_first(Cpu::float_batch_norm(x, w, b, 1e-5),
+                    Reference::float_batch_norm(x, w, b, 1e-5), half);
+        check_first(Cpu::float_group_norm(x, w, b, 2, 1e-5),
+                    Reference::float_group_norm(x, w, b, 2, 1e-5), half);
+      }
+      check_first(Cpu::float_layer_norm(x, nullptr, nullptr, 2, 1e-5),
+                  Reference::float_layer_norm(x, nullptr, nullptr, 2, 1e-5), half);
+    }
+  });
 }
 
 TEST_CASE("layer_norm: rows of every length") {

@@ -74,9 +74,11 @@ void run_batch_norm(const Planes& p, const T* x, const T* weight, const T* bias,
       var[c] = static_cast<T>(variance);
       double scale = 1.0 / std::sqrt(variance + eps);
       if (weight != nullptr) scale *= static_cast<double>(weight[c]);
-      const T shift = bias == nullptr ? T(0) : bias[c];
+      const double rest = static_cast<double>(mean[c]) - all.mean;
+      const double shift = bias == nullptr ? 0.0 : static_cast<double>(bias[c]);
       p.for_each(c, [&](int64_t at) {
-        kernels.normalize(x + at, mean[c], static_cast<T>(scale), shift, y + at, p.plane);
+        kernels.normalize(x + at, mean[c], static_cast<T>(scale),
+                          static_cast<T>(shift + rest * scale), y + at, p.plane);
       });
     }
   });

@@ -45,11 +45,14 @@ void group_norm(const ChannelGroups& s, const T* x, const T* w, const T* b, doub
       const double scale = 1.0 / std::sqrt(all.squares / all.count + eps);
       mean[i] = static_cast<T>(all.mean);
       rstd[i] = static_cast<T>(scale);
+      const double rest = static_cast<double>(mean[i]) - all.mean;
       for (int64_t c = 0; c < s.channels; ++c) {
         const int64_t channel = i % s.groups * s.channels + c;
         const int64_t at = i * size + c * s.plane;
-        kernels.normalize(x + at, mean[i], static_cast<T>(scale * weight_of(w, channel)),
-                          b == nullptr ? T(0) : b[channel], y + at, s.plane);
+        const double by = scale * weight_of(w, channel);
+        const double shift = b == nullptr ? 0.0 : static_cast<double>(b[channel]);
+        kernels.normalize(x + at, mean[i], static_cast<T>(by), static_cast<T>(shift + rest * by),
+                          y + at, s.plane);
       }
     }
   });

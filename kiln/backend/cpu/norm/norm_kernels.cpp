@@ -44,15 +44,36 @@ HWY_INLINE T squared_distances(const T* HWY_RESTRICT x, T mean, int64_t n) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
 }
 
+// Whether numbers lie so close together, for their size, that rounding their mean counts. Few do,
+// so what it takes then is behind a branch.
+inline bool is_narrow(double squares, double mean, double count) {
+  return squares < mean * mean * count / 64.0;
+}
+
+template <class T>
+HWY_NOINLINE double sum_of_distances(const T* HWY_RESTRICT x, T center, int64_t n) {
+  const hn::ScalableTag<T> d;
+  auto sum = hn::Zero(d);
+  for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    sum = hn::Add(sum, io.only_valid(hn::Sub(io.load(x + i), hn::Set(d, center))));
+  });
+  return static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+}
+
 template <class T>
 HWY_INLINE Moments block_moments(const T* x, int64_t n) {
-  const double mean = static_cast<double>(row_sum(x, n)) / static_cast<double>(n);
+  const auto count = static_cast<double>(n);
+  double mean = static_cast<double>(row_sum(x, n)) / count;
   // Squares around the rounded mean, and what rounding moved taken out again.
   const T rounded = static_cast<T>(mean);
-  const double gap = mean - static_cast<double>(rounded);
   const double squares = static_cast<double>(squared_distances(x, rounded, n));
-  return {static_cast<double>(n), mean,
-          std::max(squares - gap * gap * static_cast<double>(n), 0.0)};
+  // A sum of large numbers that lie close together loses what tells them apart. Their distances
+  // from about the mean are small and have no rounding (Chan, Golub and LeVeque, 1983).
+  if (is_narrow(squares, mean, count)) {
+    mean = static_cast<double>(rounded) + sum_of_distances(x, rounded, n) / count;
+  }
+  const double gap = mean - static_cast<double>(rounded);
+  return {count, mean, std::max(squares - gap * gap * count, 0.0)};
 }
 
 template <class T>
@@ -121,22 +142,36 @@ HWY_INLINE hn::Vec<D> weights(const Io& io, D d, const T* weight, int64_t i) {
   return weight == nullptr ? hn::Set(d, T(1)) : io.load(weight + i);
 }
 
+// y = ((x - mean) scale + rest) weight + bias
+template <bool kHasRest, class T>
+HWY_INLINE void affine_row(const T* x, T mean, T scale, T rest, const T* weight, const T* bias,
+                           int64_t n, T* y) {
+  const hn::ScalableTag<T> d;
+  const auto center = hn::Set(d, mean);
+  const auto by = hn::Set(d, scale);
+  const auto offset = hn::Set(d, rest);
+  for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
+    const auto from_mean = hn::Sub(io.load(x + i), center);
+    const auto h = kHasRest ? hn::MulAdd(from_mean, by, offset) : hn::Mul(from_mean, by);
+    const auto shift = bias == nullptr ? hn::Zero(d) : io.load(bias + i);
+    io.store(hn::MulAdd(h, weights(io, d, weight, i), shift), y + i);
+  });
+}
+
 template <class T>
 void layer_norm(const T* x, const T* weight, const T* bias, double eps, int64_t rows, int64_t n,
                 T* y, T* mean, T* rstd) {
-  const hn::ScalableTag<T> d;
   for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
     const Moments m = moments(x, n);
     const auto count = static_cast<double>(n);
     mean[r] = static_cast<T>(n == 0 ? NAN : m.mean);
     rstd[r] = static_cast<T>(1.0 / std::sqrt(m.squares / count + eps));
-    const auto center = hn::Set(d, mean[r]);
-    const auto scale = hn::Set(d, rstd[r]);
-    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
-      const auto h = hn::Mul(hn::Sub(io.load(x + i), center), scale);
-      const auto shift = bias == nullptr ? hn::Zero(d) : io.load(bias + i);
-      io.store(hn::MulAdd(h, weights(io, d, weight, i), shift), y + i);
-    });
+    if (is_narrow(m.squares, m.mean, count)) {
+      const double rest = (static_cast<double>(mean[r]) - m.mean) * static_cast<double>(rstd[r]);
+      affine_row<true>(x, mean[r], rstd[r], static_cast<T>(rest), weight, bias, n, y);
+    } else {
+      affine_row<false>(x, mean[r], rstd[r], T(0), weight, bias, n, y);
+    }
   }
 }
 
