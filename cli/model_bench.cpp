@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct BenchFlags {
   std::vector<std::string> sizes;
   int64_t calls = 0;  // 0: as many as fit into a second, and five at least
   int threads = 0;    // 0: as many as Kiln takes
+  bool explain = false;
   bool json = false;
 };
 
@@ -58,6 +60,13 @@ std::string in_units(double seconds) {
   return text;
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
 int run(const BenchFlags& flags) {
   const std::unique_ptr<Runnable> file = open_runnable("bench", flags.model);
   if (flags.threads > 0) set_num_threads(flags.threads);
@@ -78,6 +87,7 @@ int run(const BenchFlags& flags) {
     out["least_seconds"] = times.least;
     out["ninth_decile_seconds"] = times.slow;
     out["values_per_second"] = rate;
+    if (flags.explain) out["explain"] = lines_of(model.explain());
     std::printf("%s\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     return 0;
   }
@@ -93,6 +103,9 @@ int run(const BenchFlags& flags) {
               in_units(times.slow).c_str());
   std::printf("%-10s %.4g a second, %.4g values of inputs a second\n", "speed:", 1 / times.median,
               rate);
+  if (!flags.explain) return 0;
+  std::printf("\n");
+  for (const std::string& line : lines_of(model.explain())) std::printf("%s\n", line.c_str());
   return 0;
 }
 
@@ -124,6 +137,8 @@ void add_bench(CLI::App& app, int& status) {
   command->add_option("--threads", flags->threads, "threads to compute on (default: Kiln's)")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
+  command->add_flag("--explain", flags->explain,
+                    "also what was fused and folded, and what\neach kind of row takes");
   command->add_flag("--json", flags->json, "print JSON");
   command->callback([flags, &status] { status = run(*flags); });
 }

@@ -6,7 +6,7 @@ LENGTH = 128  # of texts
 
 # Kinds: "train" and "infer" as in model_rows.py, "decode" too; "step" is a program of
 # graph_programs.py that trains; "chain" a function of one tensor; "first" the first call of a
-# compiled step, in seconds; "memory" the largest use of memory by a step.
+# compiled step, in seconds; "memory" the largest use of memory by a step, "lean" that with memory_budget 0.
 GROUPS = {
     "training": [
         Row("step", "mlp", 64, 784, asked=1.25),
@@ -45,7 +45,10 @@ GROUPS = {
     "memory": [
         Row("memory", "mlp", 64, 784),
         Row("memory", "gpt", 8, LENGTH),
+        Row("memory", "cnn", 64, 28),
         Row("memory", "pinn", 10000, 2),
+        Row("lean", "gpt", 8, LENGTH),
+        Row("lean", "cnn", 64, 28),
     ],
 }
 # What the issue asks of a group's geometric mean.

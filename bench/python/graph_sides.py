@@ -95,11 +95,11 @@ class CompilingSide:
                     return f(x)
 
             return Infer(run, lambda y: y.numpy()[:: row.size // 4096])
-        if row.kind in ("step", "memory"):
+        if row.kind in ("step", "memory", "lean"):
             step = self.small_step(row, folder)
             if step is None:
                 return None
-            return Memory(library, step) if row.kind == "memory" else Steps(step)
+            return Steps(step) if row.kind == "step" else Memory(library, step)
         model = self.model(row)
         self.exchange(model, folder)
         if row.kind in ("train", "first"):
@@ -185,8 +185,14 @@ class CompiledSide(EagerSide):
     """Kiln: steps and functions by compile, inference as a captured graph of frozen weights. A
     decoding step has a cache that grows, so that its calls are eager."""
 
+    budget = 1.0
+
+    def program(self, row, folder):
+        self.budget = 0.0 if row.kind == "lean" else 1.0
+        return super().program(row, folder)
+
     def whole(self, f):
-        return self.library.compile(f)
+        return self.library.compile(f, options={"memory_budget": self.budget})
 
     def inference(self, row, model):
         if row.dtype != "float32":
@@ -203,7 +209,7 @@ class TorchEagerSide(CompilingSide, TorchSide):
     second_derivatives = True
 
     def program(self, row, folder):  # memory is Kiln's own, compiled beside eager
-        return None if row.kind == "memory" else super().program(row, folder)
+        return None if row.kind in ("memory", "lean") else super().program(row, folder)
 
     def model(self, row):
         if row.model == "bert":

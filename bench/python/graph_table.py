@@ -34,6 +34,7 @@ from peer import described, environment_of, processor
 PROGRAM = pathlib.Path(__file__).with_name("graph_sides.py")
 SIDES = ("eager", "kiln", "torch", "compile", "jax", "onnxruntime", "openvino")
 PEERS = SIDES[2:]
+MEMORY = ("memory", "lean")
 TITLES = ("eager", "compiled", "torch", "t.compile", "jax", "onnxrt", "openvino")
 
 
@@ -80,7 +81,7 @@ def measured(args, row, folder):
 def ratio_of(row, values):
     if "kiln" not in values:
         return None
-    if row.kind == "memory":
+    if row.kind in MEMORY:
         return values["kiln"] / values["eager"] if "eager" in values else None
     peers = ("compile",) if row.kind == "first" else PEERS
     found = [values[name] for name in peers if name in values]
@@ -88,8 +89,8 @@ def ratio_of(row, values):
 
 
 def text_of(row, entry):
-    unit = {"first": " s", "memory": " MB"}.get(row.kind, "")
-    by = 1e6 if row.kind == "memory" else 1
+    unit = " MB" if row.kind in MEMORY else " s" if row.kind == "first" else ""
+    by = 1e6 if row.kind in MEMORY else 1
     text = f"{row.name + unit:36}"
     for name in SIDES:
         value = entry["values"].get(name)
@@ -104,7 +105,7 @@ def text_of(row, entry):
 
 
 def is_short(entry):
-    if entry["kind"] == "memory":
+    if entry["kind"] in MEMORY:
         return entry["ratio"] is None or entry["ratio"] > MOST_MEMORY
     return entry["asked"] is not None and (entry["ratio"] or 0) < entry["asked"]
 

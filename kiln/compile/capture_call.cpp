@@ -270,6 +270,14 @@ class CallCapture {
     whole.outputs.resize(given_out_.size());
     if (!check_order(whole)) return;
     note_resets(whole);
+    graph::PassReport report;
+    const bool is_cut = !roots_.empty();
+    if (is_cut) {  // values that go from one graph to the other
+      const std::vector<ValueId> given_out = whole.outputs;
+      whole.outputs.insert(whole.outputs.end(), grads.begin(), grads.end());
+      graph::recompute(whole, options_.memory_budget, &report, &nodes_forward_);
+      whole.outputs = given_out;
+    }
     graph::Graph backward = cut(whole, grads);
     const graph::Effects effects(whole);
     for (const graph::Node& node : whole.nodes) {
@@ -290,11 +298,11 @@ class CallCapture {
                                     .norm_folding = options_.norm_folding && !options_.exact,
                                     .merged_products = options_.merged_products && !options_.exact,
                                     .epilogues = options_.epilogues,
-                                    .fusion = options_.fusion};
-    graph::PassReport report;
+                                    .fusion = options_.fusion,
+                                    .memory_budget = is_cut ? 1.0 : options_.memory_budget};
     const graph::PauseCapture pause;
     v_.forward = std::make_unique<graph::Plan>(graph::optimized(std::move(whole), passes, &report));
-    if (!roots_.empty()) {
+    if (is_cut) {
       report.lines.push_back("backward pass:");
       v_.backward =
           std::make_unique<graph::Plan>(graph::optimized(std::move(backward), passes, &report));

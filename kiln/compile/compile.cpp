@@ -108,6 +108,10 @@ Compiled::Compiled(Function f, CompileOptions options, std::string name)
   if (options.max_variants < 1) {
     throw_error<ValueError>("compile: expected at least one variant; got ", options.max_variants);
   }
+  if (!(options.memory_budget >= 0.0 && options.memory_budget <= 1.0)) {
+    throw_error<ValueError>("compile: expected a memory_budget from 0 to 1; got ",
+                            options.memory_budget);
+  }
   state_->f = std::move(f);
   state_->options = std::move(options);
   state_->name = std::move(name);
@@ -187,14 +191,16 @@ std::string Compiled::explain() const {
       out += "  eager: " + v.eager + "\n";
       continue;
     }
-    const auto describe = [&](const char* what, const graph::Graph& graph) {
+    const auto describe = [&](const char* what, const graph::Plan& plan) {
+      const graph::Graph& graph = plan.graph();
       const graph::Cost cost = graph.cost();
       out += concat("  ", what, ": ", graph.nodes.size(), " nodes, ",
                     static_cast<double>(cost.flops) / 1e6, " Mflop, ",
                     static_cast<double>(cost.bytes) / 1e6, " MB read and written\n");
+      for (const std::string& line : plan.times()) out += "    " + line + "\n";
     };
-    describe("forward", v.forward->graph());
-    if (v.backward) describe("backward", v.backward->graph());
+    describe("forward", *v.forward);
+    if (v.backward) describe("backward", *v.backward);
     for (const std::string& line : v.report) out += "  " + line + "\n";
   }
   if (!state_->why_eager.empty()) out += "eager calls: " + state_->why_eager + "\n";

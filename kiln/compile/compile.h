@@ -49,6 +49,11 @@ struct CompileOptions {
   // products, which round in another order.
   bool exact = false;
 
+  // What the values of a step may take, as a part of what they take otherwise: activations and
+  // norms are computed again in the backward pass to keep to it. Parameters do not count. 0: as
+  // little as is possible. Results stay the same bits.
+  double memory_budget = 1.0;
+
   // Passes, each of which can be left out.
   bool dead_code = true;
   bool common_subexpressions = true;
@@ -70,7 +75,8 @@ class Compiled {
   // Throws what the function throws; with fullgraph CaptureError for one that cannot be a graph.
   TensorList operator()(const TensorList& inputs) const;
 
-  // What was captured, what the passes made of it, and what is computed eagerly, and why.
+  // What was captured, what the passes made of it, what it takes, and what is computed eagerly, and
+  // why.
   std::string explain() const;
   // The graphs as text: for each variant that of the forward pass, and of the backward pass.
   std::string graphs() const;

@@ -186,7 +186,10 @@ std::shared_ptr<const graph::Plan> FreeGraph::plan(const std::vector<Tensor>& in
 
 std::vector<std::string> FreeGraph::report() const {
   const std::lock_guard lock(mutex_);
-  return plans_.empty() ? std::vector<std::string>{} : plans_.front().report;
+  if (plans_.empty()) return {};
+  std::vector<std::string> out = plans_.front().report;
+  for (std::string& line : plans_.front().plan->times()) out.push_back(std::move(line));
+  return out;
 }
 
 void FreeGraph::save(const std::string& path) const {

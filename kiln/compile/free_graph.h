@@ -34,7 +34,7 @@ class FreeGraph {
   graph::Graph at(const graph::Sizes& sizes) const;
   // The plan for inputs of these shapes, fused: made once for each of the last few.
   std::shared_ptr<const graph::Plan> plan(const std::vector<Tensor>& inputs) const;
-  // What the passes did for the plan that was asked for last.
+  // What the passes did for the plan that was asked for last, and what its nodes took.
   std::vector<std::string> report() const;
   void save(const std::string& path) const;
 

@@ -95,6 +95,8 @@ GraphModel::GraphModel(std::shared_ptr<const FreeGraph> free)
 std::string GraphModel::explain() const {
   std::string out;
   for (const std::string& line : free_ == nullptr ? report_ : free_->report()) out += line + "\n";
+  if (plan_ == nullptr) return out;
+  for (const std::string& line : plan_->times()) out += line + "\n";
   return out;
 }
 

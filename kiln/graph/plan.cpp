@@ -1,5 +1,6 @@
 #include "kiln/graph/plan.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "kiln/backend/dispatch/views.h"
@@ -74,7 +75,8 @@ void run_node(const Node& node, Frame& frame) {
 
 }  // namespace
 
-Plan::Plan(Graph graph) : graph_(std::move(graph)), constants_(graph_.constants()) {
+Plan::Plan(Graph graph)
+    : graph_(std::move(graph)), constants_(graph_.constants()), times_(graph_.nodes.size()) {
   find_last_uses(graph_);
   std::vector<char> made(graph_.values.size(), 0);
   for (const Node& node : graph_.nodes) {
@@ -93,6 +95,7 @@ std::unique_ptr<Frame> Plan::take_frame() const {
   }
   auto frame = std::make_unique<Frame>();
   frame->slots.resize(graph_.values.size());
+  frame->nanoseconds.resize(graph_.nodes.size());
   for (const ValueId id : constants_) (*frame)[id] = graph_[id].constant;
   return frame;
 }
@@ -107,6 +110,21 @@ void Plan::clear(Frame& frame) const {
   }
   for (const ValueId id : graph_.inputs) frame[id].reset();
   frame.tape = nullptr;
+}
+
+void Plan::run_measured(Frame& frame) const {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point then = Clock::now();
+  size_t i = 0;
+  for (const Node& node : graph_.nodes) {
+    run_node(node, frame);
+    for (const ValueId id : node.released) frame[id].reset();
+    const Clock::time_point now = Clock::now();
+    frame.nanoseconds[i++] =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(now - then).count();
+    then = now;
+  }
+  times_.add(frame.nanoseconds);
 }
 
 Plan::Results Plan::run(std::span<const ErasedTensor> inputs, const RandomTape* tape) const {
@@ -128,9 +146,13 @@ Plan::Results Plan::run(std::span<const ErasedTensor> inputs, const RandomTape* 
   Frame& frame = *lease.frame;
   frame.tape = tape;
   for (size_t i = 0; i < inputs.size(); ++i) frame[graph_.inputs[i]] = inputs[i];
-  for (const Node& node : graph_.nodes) {
-    run_node(node, frame);
-    for (const ValueId id : node.released) frame[id].reset();
+  if (times_.begins()) {
+    run_measured(frame);
+  } else {
+    for (const Node& node : graph_.nodes) {
+      run_node(node, frame);
+      for (const ValueId id : node.released) frame[id].reset();
+    }
   }
   Results out;
   out.reserve(graph_.outputs.size());

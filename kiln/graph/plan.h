@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kiln/core/cached_vector.h"
+#include "kiln/graph/plan_times.h"
 #include "kiln/graph/rows.h"
 
 namespace kiln::graph {
@@ -30,15 +31,19 @@ class Plan {
   Results run(std::span<const ErasedTensor> inputs, const RandomTape* tape = nullptr) const;
 
   const Graph& graph() const { return graph_; }
+  // What its nodes took in the replays that were measured.
+  std::vector<std::string> times() const { return times_.lines(graph_); }
 
  private:
   std::unique_ptr<Frame> take_frame() const;
   void clear(Frame& frame) const;
+  void run_measured(Frame& frame) const;
 
   Graph graph_;
   std::vector<ValueId> constants_;
   std::vector<ValueId> computed_;
   mutable std::atomic<Frame*> spare_{nullptr};  // of the last call, for the next
+  mutable PlanTimes times_;
 };
 
 }  // namespace kiln::graph

@@ -19,6 +19,7 @@ enum Row : int32_t {
 struct Frame {
   std::vector<ErasedTensor> slots;
   const RandomTape* tape = nullptr;
+  std::vector<int64_t> nanoseconds = {};  // of each node, in a replay that is measured
 
   ErasedTensor& operator[](ValueId id) { return slots[static_cast<size_t>(id)]; }
 };

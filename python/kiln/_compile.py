@@ -217,6 +217,7 @@ class CompiledFunction:
         max_variants: int = 8,
         freeze: bool = False,
         exact: bool = False,
+        memory_budget: float = 1.0,
         passes: bool = True,
     ) -> None:
         self._function = function
@@ -224,6 +225,7 @@ class CompiledFunction:
         self._max_variants = max_variants
         self._freeze = freeze
         self._exact = exact
+        self._memory_budget = memory_budget
         self._passes = passes
         self._variants: dict[Any, Any] = {}
         self._surroundings = None
@@ -298,7 +300,10 @@ class CompiledFunction:
         return bound[instance]
 
     def explain(self) -> str:
-        """What was captured, what the passes made of it, and what is computed eagerly, and why."""
+        """What was captured, what the passes made of it, and what is computed eagerly, and why.
+
+        After a few replays also what each kind of row and each fused group takes.
+        """
         text = "".join(variant.compiled.explain() for variant in self._variants.values())
         if self._eager:
             text += f"{self._eager} calls were eager: no variant fits them\n"
@@ -326,7 +331,10 @@ class CompiledFunction:
         self._eager = 0
 
     def _options(self):
-        return self._fullgraph, self._max_variants, self._freeze, self._exact, self._passes
+        return (
+            *(self._fullgraph, self._max_variants, self._freeze, self._exact),
+            *(self._memory_budget, self._passes),
+        )
 
     def __reduce__(self) -> Any:
         return CompiledFunction, (self._function, *self._options())
@@ -359,6 +367,7 @@ class _Variant:
             [x for x in held if x is not None],
             owner._freeze,
             owner._exact,
+            owner._memory_budget,
             owner._passes,
         )
 
@@ -424,7 +433,7 @@ class CompiledModule:
         return self._compiled.counts()
 
 
-_OPTIONS = {"max_variants", "freeze", "exact", "passes"}
+_OPTIONS = {"max_variants", "freeze", "exact", "memory_budget", "passes"}
 
 
 def _options_of(backend, mode, options):
@@ -438,6 +447,11 @@ def _options_of(backend, mode, options):
     if unknown:
         raise errors.ValueError(
             f"compile: unknown options; got {sorted(unknown)}; expected some of {sorted(_OPTIONS)}"
+        )
+    budget = options.get("memory_budget", 1.0)
+    if not isinstance(budget, (int, float)) or not 0 <= budget <= 1:
+        raise errors.ValueError(
+            f"compile: expected a memory_budget from 0 to 1; got {budget!r}"
         )
     return options
 
@@ -457,8 +471,9 @@ def compile(
     fullgraph: a model that cannot be one graph is an error that names the line; without, it is
     computed eagerly. options: max_variants (8), how many shapes, modes and arguments are kept;
     freeze (False), parameters keep their values, for inference: norms are folded into products and
-    products of one tensor merged; exact (False), only what keeps each bit; passes (True), the graph
-    is optimized. disable: the model itself. dynamic, backend and mode are PyTorch's; each shape is a
+    products of one tensor merged; exact (False), only what keeps each bit; memory_budget (1.0), the
+    part of a step's memory that values may take, for which activations and norms are computed again
+    in the backward pass; passes (True), the graph is optimized. disable: the model itself. dynamic, backend and mode are PyTorch's; each shape is a
     variant of its own, and there is one backend. Without a model: a decorator.
 
     >>> double = kiln.compile(lambda x: x * 2)

@@ -46,13 +46,14 @@ PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                         {0, nullptr}};
 
 PyCompiled make(nb::object function, const std::string& name, bool fullgraph, int max_variants,
-                nb::handle tensors, bool freeze, bool exact, bool passes) {
+                nb::handle tensors, bool freeze, bool exact, double memory_budget, bool passes) {
   CompileOptions options;
   options.fullgraph = fullgraph;
   options.max_variants = max_variants;
   options.tensors = tensors_of(tensors);
   options.freeze = freeze;
   options.exact = exact;
+  options.memory_budget = memory_budget;
   options.dead_code = options.common_subexpressions = options.constant_folding = options.epilogues =
       options.fusion = passes;
   auto held = std::make_shared<HeldObject>(std::move(function));
@@ -96,7 +97,7 @@ void bind_compile(nb::module_& m) {
         return nb::make_tuple(c.variants, c.captured, c.replayed, c.eager);
       });
   m.def("_compiled", &make, "function"_a, "name"_a, "fullgraph"_a, "max_variants"_a, "tensors"_a,
-        "freeze"_a, "exact"_a, "passes"_a);
+        "freeze"_a, "exact"_a, "memory_budget"_a, "passes"_a);
   m.def("_is_capturing", &graph::is_capturing);
   m.def("_call_on_host", &call_on_host, "name"_a, "tensors"_a, "function"_a);
 }

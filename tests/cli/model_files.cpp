@@ -195,6 +195,10 @@ TEST_CASE("bench model: the time of a call, and what is wrong with its flags") {
   check_prints(
       run_program({"bench", "model", path, "--calls", "7"}),
       {"ids int64 [2]", "threads:", "calls:     7", "median", "values of inputs a second"});
+  check_prints(run_program({"bench", "model", path, "--calls", "7", "--explain"}),
+               {"8 replays measured, ", " %  ", "1 x float_index_select", "1 x float_relu"});
+  check_prints(run_program({"bench", "model", path, "--calls", "7", "--explain", "--json"}),
+               {"\"explain\": [", "1 x float_relu"});
   check_prints(run_program({"bench", "model", path, "--size", "count=9", "--calls", "3",
                             "--threads", "1", "--json"}),
                {"\"ids\": [\n      9", "\"threads\": 1", "\"calls\": 3", "median_seconds"});

@@ -328,6 +328,26 @@ TEST_CASE("compile: what depends on values is an error that names the row, or ea
   CHECK(host.explain().find("eager: capture:") != std::string::npos);
 }
 
+TEST_CASE("compile: explain says what rows take, of the replays that are measured") {
+  const Tensor w = randn({96, 96});
+  const auto f = compile([w](const Tensor& x) { return x.matmul(w).matmul(w).relu().sum(); });
+  const Tensor x = randn({96, 96});
+  f(x);
+  f(x);  // the first replay
+  CHECK(f.explain().find("measured") == std::string::npos);
+  f(x);
+  CHECK(f.explain().find("1 replay measured, ") != std::string::npos);
+  for (int i = 0; i < 30; ++i) f(x);
+  const std::string text = f.explain();
+  CHECK(text.find("16 replays measured, ") != std::string::npos);
+  CHECK(text.find(" 2 x float_matmul\n") != std::string::npos);
+  double shares = 0.0;
+  for (size_t at = text.find(" %  "); at != std::string::npos; at = text.find(" %  ", at + 1)) {
+    shares += std::stod(text.substr(at - 5, 5));
+  }
+  CHECK(shares == doctest::Approx(100.0).epsilon(0.003));  // each is rounded to 0.1
+}
+
 TEST_CASE("compile: an index out of range is refused in a replay too") {
   const Tensor table = randn({5, 2});
   const auto f = compile([table](const Tensor& i) { return functional::embedding(i, table); });

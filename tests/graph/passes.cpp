@@ -225,6 +225,40 @@ TEST_CASE("passes: elementwise rows run tile by tile, with the bits of eager com
   CHECK(fused_rows(check(enough, {a}, options)) == 4);
 }
 
+TEST_CASE("recompute: a cheap value is made again behind the peak, bit for bit") {
+  // h is read at once and at the end; in between larger values come and go.
+  const ListFunction f = [](const Tensors& x) {
+    const Tensor h = x[0].exp();
+    const Tensor wide = h.expand({4096, 100}).contiguous() * 2.0;
+    return Tensors{(wide.sum(0) * h).sum()};
+  };
+  const Tensors inputs{randn({1, 100})};
+  CHECK(count(check(f, inputs, {.fusion = false}), "float_exp") == 1);
+  const Graph graph = check(f, inputs, {.fusion = false, .memory_budget = 0.0});
+  CHECK(count(graph, "float_exp") == 1);  // 400 bytes beside 3 MB: not worth a row
+
+  const ListFunction large = [](const Tensors& x) {
+    const Tensor h = x[0].exp();
+    const Tensor sums = h.matmul(h.t()).exp().matmul(h * 3.0);
+    return Tensors{(sums * h).sum()};
+  };
+  const Tensors square{randn({40, 40})};
+  CHECK(count(check(large, square, {.fusion = false}), "float_exp") == 2);
+  CHECK(count(check(large, square, {.fusion = false, .memory_budget = 0.0}), "float_exp") == 3);
+}
+
+TEST_CASE("recompute: what is written to in between stays") {
+  const ListFunction f = [](const Tensors& x) {
+    Tensor a = x[0] * 2.0;
+    const Tensor h = a.exp();
+    const Tensor big = h.matmul(h.t()).matmul(h);
+    a.add_(1.0);  // h cannot be made of it anymore
+    return Tensors{(big.matmul(big.t()).matmul(big) * h).sum(), a.clone()};
+  };
+  CHECK(count(check(f, {randn({40, 40})}, {.fusion = false, .memory_budget = 0.0}), "float_exp") ==
+        1);
+}
+
 TEST_CASE("passes: a plan gives memory back where values are needed last") {
   const ListFunction f = [](const Tensors& x) {
     Tensor y = x[0];

@@ -346,6 +346,9 @@ def test_arguments_of_compile():
         kiln.compile(f, mode="fast")
     with pytest.raises(ValueError, match="unknown options"):
         kiln.compile(f, options={"speed": 1})
+    for budget in (-0.1, 2, "half"):
+        with pytest.raises(ValueError, match="expected a memory_budget from 0 to 1"):
+            kiln.compile(f, options={"memory_budget": budget})
     with pytest.raises(ValueError, match="unknown backend"):
         kiln.compile(f, backend="other")
     with pytest.raises(TypeError, match="a function or a module"):
@@ -411,6 +414,39 @@ def test_large_chains_are_fused():
     assert "fused: 40 rows on [300, 500]" in f.explain()
 
 
+def test_a_memory_budget_keeps_bits_and_takes_less():
+    def trained(budget):
+        kiln.manual_seed(3)
+        layers = [nn.Linear(64, 256), nn.GELU(), nn.Dropout(0.2), nn.LayerNorm(256), nn.Linear(256, 64)]
+        net = nn.Sequential(*layers, *(copy.deepcopy(x) for x in layers))
+        optimizer = kiln.optim.SGD(net.parameters(), lr=0.01)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (net(x) - x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        fast = step if budget is None else kiln.compile(step, options={"memory_budget": budget})
+        losses = [fast(kiln.randn(1024, 64)).item() for _ in range(4)]
+        kiln.reset_memory_stats()
+        before = kiln.memory_stats()["bytes_in_use"]
+        losses.append(fast(kiln.randn(1024, 64)).item())
+        state = [p.tolist() for p in net.parameters()]
+        peak = kiln.memory_stats()["peak_bytes_in_use"] - before
+        return losses, state, peak, "" if budget is None else fast.explain()
+
+    eager = trained(None)
+    peaks = []
+    for budget in (1.0, 0.0):
+        losses, state, peak, text = trained(budget)
+        assert losses == eager[0] and state == eager[1]
+        assert ("recomputation: " in text) == (budget == 0.0)
+        peaks.append(peak)
+    assert peaks[1] < 0.8 * peaks[0]
+
+
 LAYERS = [
     pytest.param(name, *options, id=f"{name}-{i}")
     for name, (legal, _, _) in layer_cases.CASES.items()
@@ -423,7 +459,7 @@ def test_layers(name, args, kwargs):
     kiln.manual_seed(2)
     layer = getattr(nn, name)(*args, **kwargs)
     twin = copy.deepcopy(layer)
-    fast = kiln.compile(twin)
+    fast = kiln.compile(twin, options={"memory_budget": 0.0})
     for seed in (1, 2):
         inputs = layer_cases.CASES[name][1]()
         kiln.manual_seed(seed)

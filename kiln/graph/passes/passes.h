@@ -24,6 +24,9 @@ struct PassOptions {
   bool merged_products = true;
   bool epilogues = true;
   bool fusion = true;
+  // What the values of a run may take, of what they take without: cheap rows are computed again to
+  // keep to it.
+  double memory_budget = 1.0;
   // Also where rows one after another are as fast (Note [When tiles pay] in
   // elementwise_fusion.cpp).
   bool fuse_always = false;
@@ -52,6 +55,11 @@ int fold_norms(Graph& graph, PassReport* report = nullptr);
 int merge_products(Graph& graph, PassReport* report = nullptr);
 // An activation behind a linear layer, and what is added to it, become part of its row.
 void join_epilogues(Graph& graph, PassReport* report = nullptr);
+// Computes values again before they are read, until the largest use of memory is this part of what
+// it was or nothing cheap is left (Note [Computing again] in recomputation.cpp). `boundary`, the
+// number of a node, stays that node's.
+void recompute(Graph& graph, double budget, PassReport* report = nullptr,
+               size_t* boundary = nullptr);
 // Elementwise rows on large tensors run together (Note [Tiles] in fused.h).
 void fuse_elementwise(Graph& graph, PassReport* report = nullptr, bool always = false);
 
