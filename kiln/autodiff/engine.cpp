@@ -5,7 +5,7 @@ namespace kiln::autodiff {
 void throw_freed(const char* op) {
   throw_error<AutodiffError>(
       "backward: the graph was freed by an earlier pass; got a second pass through ", op,
-      "; expected retain_graph = true in the first one, or a new forward pass");
+      "; expected retain_graph in the first one, or a new forward pass");
 }
 
 void throw_untracked() {

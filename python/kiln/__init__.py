@@ -22,7 +22,7 @@ from ._C import (  # noqa: E402,F401  names that a star leaves out, or hides
     dtype as dtype,
 )
 from . import _docs, _signatures  # noqa: E402,F401
-from . import _keywords  # noqa: E402,F401  what the functions understand beside their arguments
+from . import _keywords, _older_calls  # noqa: E402,F401  what the functions understand beside their arguments
 from ._aliases import *  # noqa: E402,F401,F403
 from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402,F401
 from . import _pickle, errors as errors  # noqa: E402,F401
@@ -44,6 +44,8 @@ from .autograd import (  # noqa: E402,F401
     set_grad_enabled as set_grad_enabled,
 )
 from ._compositions import (  # noqa: E402,F401
+    _assert as _assert,
+    _assert_async as _assert_async,
     clone as clone,
     detach as detach,
     finfo as finfo,
@@ -148,22 +150,36 @@ channels_last_3d = "channels_last_3d"
 
 newaxis = None
 
+_LAZY = frozenset(
+    """audio distributed distributions export functional hub jit metrics models mps multiprocessing
+    onnx rl testing train types version vision""".split()
+)
 if TYPE_CHECKING:
     from . import (
         audio as audio,
+        distributed as distributed,
+        distributions as distributions,
         export as export,
+        functional as functional,
+        hub as hub,
+        jit as jit,
         metrics as metrics,
         models as models,
+        mps as mps,
+        multiprocessing as multiprocessing,
         onnx as onnx,
         rl as rl,
+        testing as testing,
         train as train,
+        types as types,
+        version as version,
         vision as vision,
     )
 else:
 
     def __getattr__(name):
         # What most programs do not need.
-        if name in ("audio", "export", "metrics", "models", "onnx", "rl", "train", "vision"):
+        if name in _LAZY:
             from importlib import import_module
 
             return import_module(f".{name}", __name__)

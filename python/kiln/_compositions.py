@@ -275,6 +275,16 @@ def new_empty(
     return _C.empty(_shape(args, size), layout=layout, pin_memory=pin_memory, **options)
 
 
+def _assert(condition, message):
+    """Raises AssertionError unless the condition holds: a bool, or a tensor of one."""
+    assert bool(condition), message
+
+
+def _assert_async(condition, message=""):
+    """As _assert."""
+    _assert(condition, message or "expected a tensor that is true")
+
+
 for _method in (
     is_same_size, split_with_sizes, sum_to_size, new_tensor, new_zeros, new_ones, new_empty,
     new_full,

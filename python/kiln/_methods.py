@@ -23,6 +23,22 @@ def is_inference(self: Tensor) -> bool:
     return False
 
 
+def new(self: Tensor, *values: Any) -> Tensor:
+    """kiln.Tensor(*values) with this tensor's dtype and device: sizes, or a sequence of values.
+
+    >>> kiln.zeros(1, dtype=kiln.int64).new([1, 2])
+    tensor([1, 2])
+    >>> kiln.zeros(1).new(2, 3).shape
+    kiln.Size([2, 3])
+    """
+    return _C.Tensor(*values).to(self)
+
+
+def __array_wrap__(self: Tensor, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+    """What NumPy's functions make of this tensor is a tensor: numpy.sin(x)."""
+    return _C.from_numpy(array) if array.ndim else _C.tensor(array)
+
+
 def to_dense(
     self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None
 ) -> Tensor:
@@ -218,7 +234,7 @@ def as_strided_scatter(
 
 
 for _method in (
-    untyped_storage, as_strided_scatter, is_inference, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
+    new, __array_wrap__, untyped_storage, as_strided_scatter, is_inference, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
     apply_, map_, type, narrow_copy, new_empty_strided, hardshrink, prelu, nonzero_static,
 ):  # fmt: skip
     if not hasattr(_C.Tensor, _method.__name__):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import _C, errors
+from ._size import Size
 
 if TYPE_CHECKING:
     from typing import Any
@@ -19,7 +20,7 @@ class _OfDtype(type):
         return isinstance(x, _C.Tensor) and x.dtype == cls.dtype
 
     def __call__(cls, *args):
-        if args and all(isinstance(n, int) for n in args):
+        if args and all(isinstance(n, int) for n in args) or len(args) == 1 and isinstance(args[0], Size):
             return _C.empty(*args, dtype=cls.dtype)
         if len(args) == 1 and isinstance(args[0], _C.Tensor):
             if args[0].dtype != cls.dtype:

@@ -104,6 +104,8 @@ struct Self {
 // OverflowError for an int beyond uint64 (scalar_of, operand_of) or int64 (the others).
 bool device_from(nb::handle object, Device* out);
 bool scalar_of(nb::handle object, Scalar* out);
+// The number in a NumPy array without dims; none for other arrays.
+nb::object item_of_array(nb::handle array);
 bool operand_of(nb::handle object, Operand* out);
 bool integers_of(nb::handle object, Shape* out);  // a tuple or list of them
 bool int_list_of(nb::handle object, IntList* out);

@@ -32,6 +32,9 @@ std::unordered_map<PyObject*, nb::dict>& meanings() {
 PyObject* common = nullptr;
 // Calls a function with words of its own: finish(function, words, args, kwargs).
 PyObject* finish = nullptr;
+// Calls a function that refused its arguments with others that mean the same: again(function, args,
+// kwargs). NotImplemented: there are none.
+PyObject* again = nullptr;
 
 // Whether a signature of the function has an argument of this name.
 bool takes(PyObject* function, std::string_view name) {
@@ -170,12 +173,40 @@ PyObject* call_with_keywords(Call call, PyObject* function, PyObject* const* arg
               exchanged.keywords.empty() ? nullptr : renamed.ptr());
 }
 
+// The call failed with a TypeError. Calls that are right never come here, so they pay nothing.
+PyObject* call_again(PyObject* function, PyObject* const* args, size_t flags, PyObject* names) {
+  nb::python_error refused;  // takes the error
+  const std::string_view why = refused.what();
+  if (why.find("incompatible function arguments") == std::string_view::npos &&
+      why.find("got two numbers") == std::string_view::npos) {
+    refused.restore();
+    return nullptr;
+  }
+  nb::list positional;
+  const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  for (size_t i = 0; i < count; ++i) positional.append(nb::handle(args[i]));
+  nb::dict keywords;
+  for (Py_ssize_t i = 0; names != nullptr && i < tuple_size(names); ++i) {
+    keywords[nb::handle(tuple_item(names, i))] = nb::handle(args[count + static_cast<size_t>(i)]);
+  }
+  PyObject* const result =
+      PyObject_CallFunctionObjArgs(again, function, positional.ptr(), keywords.ptr(), nullptr);
+  if (result != Py_NotImplemented) return result;
+  Py_DECREF(result);
+  refused.restore();
+  return nullptr;
+}
+
 template <size_t kind>
 PyObject* forward(PyObject* function, PyObject* const* args, size_t flags, PyObject* names) {
-  if (names == nullptr) [[likely]]
-    return callers[kind](function, args, flags, nullptr);
   try {
-    return call_with_keywords(callers[kind], function, args, flags, names);
+    PyObject* const result = names == nullptr
+                                 ? callers[kind](function, args, flags, nullptr)
+                                 : call_with_keywords(callers[kind], function, args, flags, names);
+    if (result != nullptr || again == nullptr) [[likely]]
+      return result;
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return nullptr;
+    return call_again(function, args, flags, names);
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const nb::builtin_exception& error) {
@@ -223,7 +254,7 @@ void route_all(nb::handle members) {
 
 void bind_keywords(nb::module_& m, TensorClass& c) {
   route_all(m.attr("__dict__"));
-  for (const char* part : {"_functional", "_linalg", "_fft", "_special"}) {
+  for (const char* part : {"_functional", "_linalg", "_fft", "_special", "_init"}) {
     route_all(nb::getattr(m, part).attr("__dict__"));
   }
   route_all(nb::module_::import_("builtins").attr("dict")(c.attr("__dict__")));
@@ -234,6 +265,9 @@ void bind_keywords(nb::module_& m, TensorClass& c) {
         finish = words.release().ptr();
       },
       "Names that all functions understand, and what is called for words of a function's own.");
+  m.def(
+      "_set_again", [](nb::callable call) { again = call.release().ptr(); },
+      "What is called with a function that refused its arguments, with them as a list and a dict.");
   m.def(
       "_add_keywords",
       [](nb::handle function, nb::dict names) {

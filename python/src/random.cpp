@@ -239,10 +239,13 @@ void bind_drawing(nb::module_& m, TensorClass& c) {
           return normal(mean.scalar().to_double(), std.scalar().to_double(), *size,
                         options_of(dtype, device, requires_grad), generator);
         }
+        const auto whole = [&](const Operand& x) {
+          return size ? x.tensor().expand(*size) : x.tensor();
+        };
         Unlocked lock(mean.is_tensor() ? mean.tensor() : std.tensor());
-        if (!mean.is_tensor()) return normal(mean.scalar().to_double(), std.tensor(), generator);
-        return std.is_tensor() ? normal(mean.tensor(), std.tensor(), generator)
-                               : normal(mean.tensor(), std.scalar().to_double(), generator);
+        if (!mean.is_tensor()) return normal(mean.scalar().to_double(), whole(std), generator);
+        return std.is_tensor() ? normal(whole(mean), std.tensor(), generator)
+                               : normal(whole(mean), std.scalar().to_double(), generator);
       },
       "mean"_a, "std"_a = 1.0, "size"_a = nb::none(), nb::kw_only(), KILN_PY_GENERATOR,
       KILN_PY_OPTIONS, "Normal numbers; mean and std may be tensors.");

@@ -246,6 +246,8 @@ struct type_caster<std::complex<double>> {
     return error_.read(flags, [&] {
       const bool convert = (flags & static_cast<uint8_t>(cast_flags::convert)) != 0;
       if (!convert && !PyComplex_Check(src.ptr()) && !PyFloat_CheckExact(src.ptr())) return false;
+      // Python takes each of NumPy's arrays for a complex number.
+      if (kiln::python::name_of_type(src) == "numpy.ndarray") return false;
       value_ = kiln::python::complex_value(src.ptr());
       if (PyErr_Occurred() == nullptr) return true;
       if (PyLong_Check(src.ptr())) kiln::python::throw_overflow(src, "float");

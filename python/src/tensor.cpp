@@ -1,5 +1,6 @@
 // The class kiln.Tensor: what a tensor is, and its conversions.
 #include "binding.h"
+#include "tensor_from.h"
 
 namespace kiln::python {
 
@@ -195,12 +196,38 @@ void bind_conversions(TensorClass& c) {
 
 }  // namespace
 
+namespace {
+
+// Tensor(2, 3), Tensor([1, 2]), Tensor(): PyTorch's first way to make tensors.
+Tensor older_tensor(const nb::args& values) {
+  if (values.size() == 0) return empty(Shape{0});
+  if (values.size() == 1) {
+    if (const Tensor* x = tensor_pointer(values[0].ptr())) return x->detach();
+    const bool is_size = name_of_type(values[0]).ends_with("Size");
+    if (!is_size && PyLong_Check(values[0].ptr()) == 0) {
+      return tensor_from(values[0], default_dtype(), std::nullopt);
+    }
+  }
+  return empty(shape_of_args("Tensor", values));
+}
+
+}  // namespace
+
 TensorClass bind_tensor(nb::module_& m) {
   TensorClass c(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
                 nb::type_slots(tensor_slots()),
                 "An n-dimensional array of one dtype on one device.");
   bind_description(c);
   bind_conversions(c);
+  c.def(
+      "__init__",
+      [](Self<PyTensor> self, const nb::args& values) {
+        auto* place = new (self.p) PyTensor(older_tensor(values));
+        interop::foreign_object(*place) = self.h.ptr();
+      },
+      "values"_a,
+      "Sizes: a tensor of them, whose values are not set. A sequence: its values as floats. A\n"
+      "tensor: the same memory. kiln.tensor() and kiln.empty() say what they mean.");
   // nanobind would give derived classes its own slots.
   const nb::type_slots slots(tensor_slots());
   nb::class_<PyParameter, PyTensor>(m, "Parameter", slots,

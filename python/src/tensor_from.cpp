@@ -14,6 +14,9 @@ struct Survey {
   Kind kind = Kind::boolean;
   bool complex = false;
   bool uint64 = false;  // an integer that int64 does not hold
+  // What NumPy's numbers and tensors among them have; Python's numbers have their kind alone.
+  std::optional<DType> typed;
+  std::optional<Kind> untyped;
 };
 
 [[noreturn]] void throw_no_number(nb::handle item) {
@@ -71,6 +74,25 @@ nb::object as_sequence(nb::handle item) {
   return list;
 }
 
+// The dtype of a NumPy number or a tensor; none of Python's numbers.
+std::optional<DType> dtype_of_number(nb::handle item) {
+  PyObject* const o = item.ptr();
+  if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o)) return std::nullopt;
+  if (const Tensor* x = tensor_pointer(o)) return x->dtype();
+  constexpr std::pair<std::string_view, DType> kNames[] = {
+      {"float64", f64},      {"float32", f32},      {"float16", f16},    {"int64", i64},
+      {"int32", DType::i32}, {"int16", DType::i16}, {"int8", DType::i8}, {"uint8", DType::u8},
+      {"bool", bool_},       {"bool_", bool_},
+  };
+  std::string_view name = name_of_type(item);
+  if (!name.starts_with("numpy.")) return std::nullopt;
+  name.remove_prefix(6);
+  for (const auto& [known, dtype] : kNames) {
+    if (name == known) return dtype;
+  }
+  return std::nullopt;
+}
+
 Kind larger(Kind a, Kind b) {
   const auto rank = [](Kind k) { return k == Kind::boolean ? 0 : k == Kind::integer ? 1 : 2; };
   return rank(a) > rank(b) ? a : b;
@@ -89,7 +111,13 @@ void survey(nb::handle data, int dim, Survey& out) {
       out.kind = larger(out.kind, Kind::integer);
       out.uint64 = true;
     } else {
-      out.kind = larger(out.kind, number_of(data).kind());
+      const Kind kind = number_of(data).kind();
+      out.kind = larger(out.kind, kind);
+      if (const std::optional<DType> own = dtype_of_number(data)) {
+        out.typed = out.typed ? promote_types(*out.typed, *own) : *own;
+      } else {
+        out.untyped = out.untyped ? larger(*out.untyped, kind) : kind;
+      }
     }
     return;
   }
@@ -313,10 +341,14 @@ Tensor tensor_from(nb::handle data, std::optional<DType> dtype, std::optional<De
   if (found.uint64 && found.kind == Kind::integer && !found.complex && !dtype) {
     throw_error<OverflowError>("tensor: an int does not fit int64; expected a dtype that holds it");
   }
-  const DType out_dtype = dtype.value_or(found.complex ? complex_dtype(default_dtype())
-                                         : found.kind == Kind::boolean ? bool_
-                                         : found.kind == Kind::integer ? i64
-                                                                       : default_dtype());
+  const auto of_kind = [](Kind kind) {
+    return kind == Kind::boolean ? bool_ : kind == Kind::integer ? i64 : default_dtype();
+  };
+  DType natural = found.complex ? complex_dtype(default_dtype()) : of_kind(found.kind);
+  if (found.typed && !found.complex) {
+    natural = found.untyped ? promote_types(*found.typed, of_kind(*found.untyped)) : *found.typed;
+  }
+  const DType out_dtype = dtype.value_or(natural);
   TensorData values(found.shape, out_dtype);
   if (values.numel() > 0) {
     const auto fill = [&]<class T>() {

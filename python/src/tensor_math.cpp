@@ -283,8 +283,10 @@ void bind_comparisons(nb::module_& m, TensorClass& c) {
 }
 
 void bind_where(nb::module_& m, TensorClass& c) {
-  const auto where = [](const Tensor& condition, const Operand& x, const Operand& y) {
-    Unlocked lock(condition);
+  const auto where = [](const Tensor& given, const Operand& x, const Operand& y) {
+    Unlocked lock(given);
+    // PyTorch still takes its masks of before bool.
+    const Tensor condition = given.dtype() == DType::u8 ? given.to(bool_) : given;
     if (x.is_tensor()) {
       return y.is_tensor() ? kiln::where(condition, x.tensor(), y.tensor())
                            : kiln::where(condition, x.tensor(), y.scalar());

@@ -113,7 +113,10 @@ void bind_scatters(nb::module_& m, TensorClass& c) {
     if (src.has_value() == value.has_value()) {
       throw nb::type_error("scatter: expected src or value");
     }
-    return src ? *src : Operand(*value);
+    // A tensor without dims is a value for all places.
+    const bool is_value =
+        src && src->is_tensor() && src->tensor().dim() == 0 && !src->tensor().requires_grad();
+    return is_value ? Operand(src->tensor().item_scalar()) : src ? *src : Operand(*value);
   };
   def_pair(
       m, c, "scatter",

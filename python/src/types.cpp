@@ -88,7 +88,23 @@ Scalar scalar_of_int(PyObject* o) {
   return Scalar(static_cast<double>(u));
 }
 
+// A NumPy array without dims is a number, as in NumPy.
+bool scalar_of_array(nb::handle array, Scalar* out) {
+  const nb::object number = item_of_array(array);
+  return number.is_valid() && scalar_of(number, out);
+}
+
 }  // namespace
+
+nb::object item_of_array(nb::handle array) {
+  const nb::object dims = nb::steal(PyObject_GetAttrString(array.ptr(), "ndim"));
+  if (dims.is_valid() && PyLong_Check(dims.ptr()) && PyLong_AsLong(dims.ptr()) == 0) {
+    nb::object number = nb::steal(PyObject_CallMethod(array.ptr(), "item", nullptr));
+    if (number.is_valid()) return number;
+  }
+  clear_conversion_error();
+  return {};
+}
 
 bool scalar_of(nb::handle object, Scalar* out) {
   PyObject* o = object.ptr();
@@ -111,7 +127,7 @@ bool scalar_of(nb::handle object, Scalar* out) {
     *out = Scalar(PyObject_IsTrue(o) == 1);
     return true;
   }
-  if (type == "numpy.ndarray") return false;
+  if (type == "numpy.ndarray") return scalar_of_array(object, out);
   if (PyIndex_Check(o)) {
     const nb::object number = nb::steal(PyNumber_Index(o));
     if (number.is_valid()) {
@@ -152,7 +168,20 @@ bool operand_of(nb::handle object, Operand* out) {
 
 bool int_list_of(nb::handle object, IntList* out) {
   out->is_number = PyLong_Check(object.ptr()) && !PyBool_Check(object.ptr());
-  if (!out->is_number) return integers_of(object, &out->values);
+  if (!out->is_number) {
+    if (integers_of(object, &out->values)) return true;
+    // NumPy's integers, and tensors of one integer.
+    PyObject* const o = object.ptr();
+    if (PyBool_Check(o) || PyIndex_Check(o) == 0 || PyTuple_Check(o) || PyList_Check(o)) {
+      return false;
+    }
+    const nb::object number = nb::steal(PyNumber_Index(o));
+    if (!number.is_valid()) {
+      clear_conversion_error();
+      return false;
+    }
+    return int_list_of(number, out);
+  }
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(object.ptr(), &overflow);
   if (overflow != 0) throw_overflow(object, "int64");

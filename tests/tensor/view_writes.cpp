@@ -148,7 +148,8 @@ TEST_CASE("writes through views: what is refused") {
     Tensor x = tensor({1.0, 2.0}, on).requires_grad_();
     CHECK_THROWS_WITH_AS(x[0].fill_(1),
                          "fill_: a view of a leaf that requires a gradient cannot be modified in "
-                         "place while recording; try NoGradGuard, or the op without the trailing _",
+                         "place while recording; try it under no_grad (NoGradGuard), or the op "
+                         "without the trailing _",
                          AutodiffError);
     CHECK_THROWS_AS(x.view({2, 1}).add_(1), AutodiffError);
     Tensor late = zeros({2}, on);

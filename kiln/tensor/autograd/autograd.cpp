@@ -322,7 +322,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
     if (!found[i] && !options.allow_unused) {
       throw_error<AutodiffError>("grad: input ", i,
                                  " was not used in computing the outputs; "
-                                 "expected allow_unused = true if that is meant");
+                                 "expected allow_unused if that is meant");
     }
     out.push_back(found[i] ? wrap_like(inputs[i], std::move(*found[i])) : Tensor());
   }

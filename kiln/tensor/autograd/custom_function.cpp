@@ -364,7 +364,7 @@ TensorList FunctionContext::saved_tensors() const {
   if (state_->released) {
     throw_error<AutodiffError>(state_->name,
                                ": the saved tensors were freed by an earlier backward pass; "
-                               "expected retain_graph = true in that one");
+                               "expected retain_graph in that one");
   }
   TensorList out;
   for (const Saved& saved : state_->saved) {

@@ -12,10 +12,6 @@
 
 namespace kiln::detail {
 
-namespace {
-
-// Whether two indices may lead to one element: not when each stride leaps over all that the smaller
-// ones reach.
 bool may_repeat(const Shape& shape, const Strides& strides) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
   for (int d = 0; d < shape.rank(); ++d) {
@@ -30,6 +26,8 @@ bool may_repeat(const Shape& shape, const Strides& strides) {
   }
   return false;
 }
+
+namespace {
 
 // The last place that a region starting at `offset` reaches.
 int64_t last_of(const Shape& shape, const Strides& strides, int64_t offset) {

@@ -6,6 +6,10 @@
 
 namespace kiln::detail {
 
+// Whether two indices may lead to one element: not when each stride leaps over all that the smaller
+// ones reach.
+bool may_repeat(const Shape& shape, const Strides& strides);
+
 // base + sum i[k] steps[k] for every index i of `shape`, as one row: i64.
 Tensor positions(const Shape& shape, const Strides& steps, int64_t base, Device device);
 

@@ -246,7 +246,7 @@ void check_writable(const char* op, const Tensor& x, bool source_tracked, bool m
     throw_error<AutodiffError>(
         op,
         ": a leaf that requires a gradient cannot be modified in place while recording; "
-        "try NoGradGuard, or the op without the trailing _");
+        "try it under no_grad (NoGradGuard), or the op without the trailing _");
   }
   if (!impl.root) return;
   const Handle<autodiff::Node<Dispatch>>& history = state_of(*impl.root).value.node;
@@ -257,7 +257,7 @@ void check_writable(const char* op, const Tensor& x, bool source_tracked, bool m
     throw_error<AutodiffError>(
         op,
         ": a view of a leaf that requires a gradient cannot be modified in place while recording; "
-        "try NoGradGuard, or the op without the trailing _");
+        "try it under no_grad (NoGradGuard), or the op without the trailing _");
   }
 }
 

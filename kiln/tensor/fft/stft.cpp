@@ -157,7 +157,7 @@ Tensor istft(const Tensor& spectrum, const IstftOptions& options) {
   if (!(divisor.abs().min().item() > 1e-11)) {
     throw_error<ValueError>(op,
                             ": the windows leave a gap: their squares add up to 0 somewhere; try "
-                            "a smaller hop_length, or center = true");
+                            "a smaller hop_length, or center");
   }
   Tensor out = sum.narrow(1, start, stop - start) / divisor;
   if (end > stop) {

@@ -18,9 +18,10 @@ Tensor& become(const char* op, Tensor& x, View view) {
   TensorImpl& impl = impl_of(op, x);
   const bool leaf = impl.is_leaf();
   if (impl.value.node && leaf && is_grad_enabled()) {
-    throw_error<AutodiffError>(op,
-                               ": a leaf that requires a gradient cannot change its shape while "
-                               "recording; try NoGradGuard, or the op without the trailing _");
+    throw_error<AutodiffError>(
+        op,
+        ": a leaf that requires a gradient cannot change its shape while "
+        "recording; try it under no_grad (NoGradGuard), or the op without the trailing _");
   }
   // A history must fit the shape: it grows under no_grad too.
   std::optional<EnableGradGuard> recording;

@@ -39,7 +39,13 @@ Tensor strided_view(const char* op, const Tensor& x, const Shape& shape, const S
 // (in memory, or row-major) into those of the view, and `first(strides)` into its start.
 template <class Along, class First>
 Tensor regular_view(const char* op, const Tensor& x, const Shape& shape, Along along, First first) {
-  const Layout layout = layout_of(value_of(op, x).inner);
+  const Value& value = value_of(op, x);
+  const Layout layout = layout_of(value.inner);
+  // Elements that share memory have gradients of their own. Nobody can write to one of them alone,
+  // so a copy does as well.
+  if (layout && is_tracked(value) && may_repeat(x.shape(), *layout.strides)) {
+    return regular_view(op, x.contiguous(), shape, along, first);
+  }
   const Strides rows = contiguous_strides(x.shape());
   const Strides& memory = layout ? *layout.strides : rows;
   return strided_view(op, x, shape, along(memory), layout.offset + first(memory),

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .._typing import P, R
 
 _LOWER = (_C.bfloat16, _C.float16)
+# Devices of PyTorch's that are none here.
+_OTHERS = frozenset({"mps", "xpu", "hpu", "mtia", "xla", "ipu", "maia", "privateuseone"})
 
 
 def _is_absent(kind):
@@ -56,6 +58,8 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
     ...     kiln.is_autocast_enabled("cpu")
     True
     """
+    if device_type in _OTHERS:
+        return False
     kind = _kind("is_autocast_enabled", "cuda" if device_type is None else device_type)
     return not _is_absent(kind) and _C._autocast_state()[0]
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Function",
+    "Variable",
     "Gradients",
     "backward",
     "detect_anomaly",
@@ -38,6 +39,17 @@ __all__ = [
 ]
 
 
+def Variable(data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802
+    """The tensor itself, as a leaf that requires a gradient if that is asked for.
+
+    PyTorch's programs of before 2018 have it; tensors are variables since then.
+
+    >>> kiln.autograd.Variable(kiln.zeros(2), requires_grad=True).requires_grad
+    True
+    """
+    return data.detach().requires_grad_() if requires_grad and not data.requires_grad else data
+
+
 def _as_tuple(tensors):
     return (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
 
@@ -50,17 +62,27 @@ def grad(
     create_graph: bool = False,
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
+    only_inputs: bool = True,
+    is_grads_batched: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the sum of outputs with respect to each of inputs, as a tuple.
 
     Touches no .grad. An output that is no scalar needs its grad_outputs. With create_graph the
     result can be differentiated again. An input that no output depends on is an error, or None
-    with allow_unused, or zeros with materialize_grads.
+    with allow_unused, or zeros with materialize_grads. With is_grads_batched the first dim of each of
+    grad_outputs counts several of them, and the results have it too. only_inputs is PyTorch's, and
+    must be True.
 
     >>> x = kiln.tensor(3., requires_grad=True)
     >>> kiln.autograd.grad(x * x, x)
     (tensor(6.),)
     """
+    if not only_inputs:
+        raise ValueError("grad: expected only_inputs=True; use backward() to reach all leaves")
+    if is_grads_batched:
+        return _batched_grad(
+            outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
+        )
     of, with_respect_to = _as_tuple(outputs), _as_tuple(inputs)
     given = () if grad_outputs is None else _as_tuple_or_none(grad_outputs)
     unused = materialize_grads if allow_unused is None else allow_unused
@@ -70,6 +92,26 @@ def grad(
     if materialize_grads:
         found = tuple(_C.zeros_like(x) if g is None else g for g, x in zip(found, with_respect_to))
     return found
+
+
+def _batched_grad(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):
+    """grad() for each of the gradients that stand in the first dim, one after another."""
+    given = () if grad_outputs is None else _as_tuple_or_none(grad_outputs)
+    counts = {g.shape[0] for g in given if g is not None and g.dim() > 0}
+    if len(counts) != 1:
+        raise ValueError(
+            "grad: with is_grads_batched expected grad_outputs whose first dims have one size; got "
+            f"{sorted(counts)}"
+        )
+    rows = []
+    for i in range(counts.pop()):
+        one = tuple(None if g is None else g[i] for g in given)
+        rows.append(
+            grad(outputs, inputs, one, True, create_graph, allow_unused, materialize_grads)
+        )
+    return tuple(
+        None if column[0] is None else _C.stack(list(column)) for column in zip(*rows, strict=True)
+    )
 
 
 def _as_tuple_or_none(tensors):

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..amp import GradScaler as _GradScaler
 from ..amp import autocast as _autocast
+from ..amp import custom_bwd as _custom_bwd
+from ..amp import custom_fwd as _custom_fwd
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from .._C import dtype
 
 
@@ -34,3 +38,13 @@ class GradScaler(_GradScaler):
         super().__init__(
             "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )
+
+
+def custom_fwd(fwd: Any = None, *, cast_inputs: dtype | None = None) -> Any:
+    """kiln.amp.custom_fwd for "cuda"."""
+    return _custom_fwd(fwd, device_type="cuda", cast_inputs=cast_inputs)
+
+
+def custom_bwd(bwd: Any = None) -> Any:
+    """kiln.amp.custom_bwd for "cuda"."""
+    return _custom_bwd(bwd, device_type="cuda")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import enum
 import math
 from typing import TYPE_CHECKING
 
@@ -13,11 +15,40 @@ from .layers import Dropout, LayerNorm, Linear
 from .module import Module
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from .._C import Tensor, dtype
     from .._typing import DeviceLike
+
+
+class SDPBackend(enum.IntEnum):
+    """PyTorch's ways to compute attention, for sdpa_kernel().
+
+    >>> nn.attention.SDPBackend.MATH.name
+    'MATH'
+    """
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextlib.contextmanager
+def sdpa_kernel(
+    backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False
+) -> Iterator[None]:
+    """Accepted without effect: Kiln chooses how it computes attention.
+
+    backends: which are allowed. set_priority: in this order.
+
+    >>> with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
+    ...     pass
+    """
+    yield
 
 
 def _additive(mask, like):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import layers
+from .. import errors
+from . import functional, layers
 
 if TYPE_CHECKING:
     from typing import Any
@@ -102,3 +103,55 @@ for _kind in ("Conv", "ConvTranspose"):
     for _dims in (1, 2, 3):
         _class = getattr(layers, f"{_kind}{_dims}d")
         _class.transposed = _kind == "ConvTranspose"
+
+
+def _conv_forward(self: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The convolution with another weight and bias, and this layer's options."""
+    dims = len(self.kernel_size)
+    options = (self.stride, self.padding, self.dilation, self.groups)
+    if self.padding_mode != "zeros":
+        edges = [(k - 1) * d for k, d in zip(self.kernel_size, self.dilation)]
+        if self.padding == "same":
+            sides = [side for edge in reversed(edges) for side in (edge // 2, edge - edge // 2)]
+        else:
+            sizes = (0,) * dims if self.padding == "valid" else self.padding
+            sides = [side for size in reversed(sizes) for side in (size, size)]
+        input = functional.pad(input, sides, mode=self.padding_mode)
+        options = (self.stride, 0, self.dilation, self.groups)
+    return getattr(functional, f"conv{dims}d")(input, weight, bias, *options)
+
+
+for _dims in (1, 2, 3):
+    getattr(layers, f"Conv{_dims}d")._conv_forward = _conv_forward
+
+
+def _flat_weights_names(self: Any) -> list[str]:
+    """The names of the parameters, in PyTorch's order."""
+    return list(self._parameters)
+
+
+def _flat_weights(self: Any) -> list[Any]:
+    """The parameters, in PyTorch's order."""
+    return list(self._parameters.values())
+
+
+for _name in _MODES:
+    _class = getattr(layers, _name)
+    _class._flat_weights_names = property(_flat_weights_names)
+    _class._flat_weights = property(_flat_weights)
+
+
+def _check_input_dim(self: Any, input: Tensor) -> None:
+    """Raises ValueError unless the input has a number of dims that the layer takes."""
+    dims = int(type(self).__name__[-2])
+    legal = (2, 3) if dims == 1 else (dims + 2,)
+    if input.dim() not in legal:
+        raise errors.ValueError(
+            f"{type(self).__name__}: expected an input of {' or '.join(map(str, legal))} dims; got "
+            f"{input.dim()}"
+        )
+
+
+for _dims in (1, 2, 3):
+    getattr(layers, f"BatchNorm{_dims}d")._check_input_dim = _check_input_dim
+    getattr(layers, f"Conv{_dims}d").output_padding = (0,) * _dims

@@ -27,6 +27,17 @@ def _class_name(value):
     return type(value).__name__
 
 
+class _CallSignature:
+    """inspect.signature(module): that of its forward. Classes keep their own."""
+
+    def __get__(self, module, cls=None):
+        if module is None:
+            return None
+        import inspect
+
+        return inspect.signature(module.forward)
+
+
 class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase):
     """Base of all modules: assign parameters, buffers and modules as attributes, write forward().
 
@@ -51,6 +62,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
 
     training: bool
     call_super_init = False
+    __signature__ = _CallSignature()
     _version = 1
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

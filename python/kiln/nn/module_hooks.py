@@ -126,8 +126,23 @@ def register_module_backward_hook(hook: Hook3) -> RemovableHandle:
     return _add_global("deprecated", hook)
 
 
+class _Hooks:
+    """The dict of one kind of hooks, which a module has from its first use on."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __get__(self, module, cls=None):
+        return self if module is None else module.__dict__.setdefault(self._name, OrderedDict())
+
+
 class HooksMixin(_Base):
     """The part of Module that registers hooks of calls."""
+
+    _forward_pre_hooks: OrderedDict[int, Any] = _Hooks("_forward_pre_hooks")  # type: ignore[assignment]
+    _forward_hooks: OrderedDict[int, Any] = _Hooks("_forward_hooks")  # type: ignore[assignment]
+    _backward_pre_hooks: OrderedDict[int, Any] = _Hooks("_backward_pre_hooks")  # type: ignore[assignment]
+    _backward_hooks: OrderedDict[int, Any] = _Hooks("_backward_hooks")  # type: ignore[assignment]
 
     def _add_hook(self, kind, hook, prepend=False, with_kwargs=False, always_call=False):
         place = _PLACES[kind]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .. import errors
 from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from ._schedule import LRScheduler, power, rates_of, set_rate
+from ._schedule import LRScheduler, LRScheduler as _LRScheduler, power, rates_of, set_rate
 from .optimizer import Optimizer
 
 if TYPE_CHECKING:

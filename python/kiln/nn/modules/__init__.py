@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from .. import attention, container, layers, losses, module, parameter_container, transformer
 from .. import lazy as _lazy
+from . import utils as utils
+from ._families import families_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -38,6 +40,9 @@ _FILES = {
         "TransformerEncoderLayer": attention.TransformerEncoderLayer,
     },
 }  # fmt: skip
+_all: dict[str, type] = {}
+for _known in (*_FILES.values(), *layers.homes.values(), *_lazy.homes.values()):
+    _all.update(_known)  # type: ignore[arg-type]
 for _home in {**_FILES, **layers.homes}:
     _file = types.ModuleType(f"{__name__}.{_home}")
     _classes: dict[str, type] = {
@@ -46,10 +51,11 @@ for _home in {**_FILES, **layers.homes}:
         **_lazy.homes.get(_home, {}),
     }
     vars(_file).update(_classes)
+    vars(_file).update(families_of(_home, _all))
     setattr(_file, "__all__", sorted(_classes))
     globals().update(_classes)
     sys.modules[_file.__name__] = globals()[_home] = _file
-del _home, _file, _classes, sys, types
+del _home, _file, _classes, _all, _known, families_of, sys, types
 
 if not TYPE_CHECKING:
     __all__ = [name for name, value in globals().items() if isinstance(value, type)]

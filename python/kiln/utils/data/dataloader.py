@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from ... import _C, errors
 from ...random import get_rng_state, manual_seed, set_rng_state
 from . import collate as _collate
+from .collate import default_collate, default_convert  # noqa: F401  PyTorch has them here
 from .dataset import Dataset, IterableDataset, _items
 from .sampler import BatchSampler, RandomSampler, SequentialSampler, new_seed
 from .worker import END, Failure, Fetcher, work

@@ -1,0 +1,223 @@
+"""Modules and names of PyTorch's that its programs import beside tensors and layers."""
+
+import http.server
+import importlib
+import inspect
+import threading
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln import nn
+
+
+@pytest.mark.parametrize(
+    "name",
+    """distributed functional hub jit mps multiprocessing testing types version nn.modules.utils
+    nn.modules.batchnorm nn.modules.conv nn.modules.loss nn.parameter optim.lr_scheduler
+    utils.data.dataloader""".split(),
+)
+def test_modules_are_imported_by_their_paths(name):
+    module = importlib.import_module(f"kiln.{name}")
+    found = kiln
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert found is module
+
+
+def test_families_of_layers(lib):
+    modules = lib.nn.modules
+    for family, inside, outside in (
+        (modules.batchnorm._BatchNorm, lib.nn.BatchNorm2d(2), lib.nn.GroupNorm(1, 2)),
+        (modules.batchnorm._NormBase, lib.nn.InstanceNorm1d(2), lib.nn.LayerNorm(2)),
+        (modules.instancenorm._InstanceNorm, lib.nn.InstanceNorm3d(2), lib.nn.BatchNorm1d(2)),
+        (modules.conv._ConvNd, lib.nn.ConvTranspose1d(1, 1, 1), lib.nn.Linear(1, 1)),
+        (modules.conv._ConvTransposeNd, lib.nn.ConvTranspose2d(1, 1, 1), lib.nn.Conv2d(1, 1, 1)),
+        (modules.dropout._DropoutNd, lib.nn.Dropout2d(), lib.nn.ReLU()),
+        (modules.pooling._MaxPoolNd, lib.nn.MaxPool2d(2), lib.nn.AvgPool2d(2)),
+        (modules.loss._Loss, lib.nn.MSELoss(), lib.nn.ReLU()),
+        (modules.loss._WeightedLoss, lib.nn.CrossEntropyLoss(), lib.nn.MSELoss()),
+        (modules.rnn.RNNBase, lib.nn.GRU(1, 1), lib.nn.GRUCell(1, 1)),
+    ):
+        assert isinstance(inside, family) and not isinstance(outside, family)
+        assert issubclass(type(inside), family) and not issubclass(type(outside), family)
+    pairs = modules.utils
+    assert pairs._pair(2) == (2, 2) and pairs._triple([1, 2, 3]) == (1, 2, 3)
+
+
+def test_what_layers_have_beside(lib):
+    assert lib.nn.LSTM(2, 3, bidirectional=True)._flat_weights_names[4:6] == [
+        "weight_ih_l0_reverse", "weight_hh_l0_reverse",
+    ]  # fmt: skip
+    layer = lib.nn.Linear(2, 2)
+    assert len(layer._forward_hooks) == len(layer._backward_hooks) == 0
+    handle = layer.register_forward_hook(lambda *_: None)
+    assert len(layer._forward_hooks) == 1 and len(lib.nn.Linear(2, 2)._forward_hooks) == 0
+    handle.remove()
+    assert len(layer._forward_hooks) == 0
+    with pytest.raises(ValueError):
+        lib.nn.BatchNorm2d(3)._check_input_dim(lib.ones(2, 3))
+    assert lib.nn.init._calculate_fan_in_and_fan_out(lib.empty(2, 3, 5, 5)) == (75, 50)
+    assert lib.nn.init._calculate_correct_fan(lib.empty(2, 3), "fan_out") == 2
+    with pytest.raises(ValueError):
+        lib.nn.init._calculate_fan_in_and_fan_out(lib.empty(2))
+
+
+@pytest.mark.parametrize("mode", ["zeros", "circular", "reflect", "replicate"])
+@pytest.mark.parametrize("padding", [2, "same", "valid"])
+def test_conv_forward(mode, padding, lib):
+    for dims in (1, 2):
+        make = getattr(lib.nn, f"Conv{dims}d")
+        layer = make(2, 4, 4, padding=padding, padding_mode=mode, groups=2, dilation=1)
+        x = lib.arange(2 * 7.0**dims).sin().reshape(1, 2, *[7] * dims)
+        got = layer._conv_forward(x, layer.weight, layer.bias)
+        assert np.allclose(got.detach().numpy(), layer(x).detach().numpy(), atol=1e-6)
+        doubled = layer._conv_forward(x, 2 * layer.weight, None)
+        bias = layer.bias.detach().numpy().reshape(-1, *[1] * dims)
+        expected = 2 * (got.detach().numpy() - bias)
+        assert np.allclose(doubled.detach().numpy(), expected, atol=1e-5)
+
+
+def test_signature_of_a_module():
+    class Net(nn.Module):
+        def forward(self, x, scale=2.0):
+            return x * scale
+
+    assert list(inspect.signature(Net()).parameters) == ["x", "scale"]
+    assert "bias" in inspect.signature(nn.Linear).parameters
+
+
+def test_batched_gradients(lib):
+    x = lib.tensor([1.0, 2.0], requires_grad=True)
+    w = lib.tensor([3.0, 4.0], requires_grad=True)
+    y = x * x * w
+    rows = lib.eye(2)
+    dx, dw = lib.autograd.grad(y, (x, w), rows, is_grads_batched=True, retain_graph=True)
+    assert dx.tolist() == [[6, 0], [0, 16]] and dw.tolist() == [[1, 0], [0, 4]]
+    (again,) = lib.autograd.grad(y, x, lib.ones(2), only_inputs=True)
+    assert again.tolist() == [6, 16]
+    assert lib.autograd.Variable(lib.ones(2), requires_grad=True).requires_grad
+
+
+def test_jit_marks_functions(lib):
+    @lib.jit.ignore
+    def f(x):
+        return x + 1
+
+    @lib.jit.unused
+    def g(x):
+        return x + 1
+
+    assert f(1) == g(1) == 2 and not lib.jit.is_scripting() and not lib.jit.is_tracing()
+    assert lib.jit.annotate(int, 3) == 3
+    assert not isinstance(lib.nn.Linear(1, 1), lib.jit.ScriptModule)
+
+
+def test_jit_has_no_files(tmp_path):
+    net = nn.Linear(2, 1)
+    assert kiln.jit.script(net) is net and kiln.jit.trace(net, kiln.ones(1, 2)) is net
+    with pytest.raises(RuntimeError, match="kiln.capture"):
+        kiln.jit.save(net, tmp_path / "net.pt")
+    with pytest.raises(RuntimeError, match="kiln.onnx.load"):
+        kiln.jit.load(tmp_path / "net.pt")
+
+
+def test_other_devices_and_processes(lib):
+    assert not lib.is_autocast_enabled("mps") and not lib.mps.is_available()
+    assert not (lib.distributed.is_available() and lib.distributed.is_initialized())
+    with pytest.raises((RuntimeError, ValueError)):
+        lib.distributed.get_world_size()
+    assert lib.multiprocessing.get_context("spawn") is not None
+
+
+def _write(i, folder, value):
+    if value == i:
+        raise KeyError("number of a process that fails")
+    (folder / str(i)).write_text(str(value))
+
+
+def test_spawn(tmp_path):
+    kiln.multiprocessing.spawn(_write, (tmp_path, 7), nprocs=2)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["0", "1"]
+    with pytest.raises(RuntimeError, match="(?s)process 1 failed.*number of a process that fails"):
+        kiln.multiprocessing.spawn(_write, (tmp_path, 1), nprocs=2)
+
+
+def test_hub(tmp_path, monkeypatch):
+    served = tmp_path / "served"
+    served.mkdir()
+    kiln.save({"w": kiln.arange(3.0)}, served / "net.pt")
+    asked = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args):
+            super().__init__(*args, directory=str(served))
+
+        def log_message(self, *args):
+            asked.append(args)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    url = f"http://127.0.0.1:{server.server_port}/net.pt"
+    try:
+        kiln.hub.set_dir(tmp_path / "hub")
+        for _ in range(2):
+            state = kiln.hub.load_state_dict_from_url(url, progress=False)
+            assert state["w"].tolist() == [0, 1, 2]
+        assert len(asked) == 1  # the second time it is on disk
+        assert [p.name for p in (tmp_path / "hub" / "checkpoints").iterdir()] == ["net.pt"]
+        with pytest.raises(kiln.errors.IoError, match="SHA-256"):
+            kiln.hub.load_state_dict_from_url(
+                url, check_hash=True, file_name="net-00000000.pt", progress=False
+            )
+        with pytest.raises(OSError):
+            kiln.hub.load_state_dict_from_url(url + ".none", progress=False)
+        assert [p.name for p in (tmp_path / "hub" / "checkpoints").iterdir()] == ["net.pt"]
+    finally:
+        kiln.hub.set_dir(None)
+        server.shutdown()
+
+
+def test_assert_close(lib):
+    close = lib.testing.assert_close
+    close(lib.tensor([1.0, 2.0]), lib.tensor([1.0, 2.000001]))
+    close({"a": [1, 2.0]}, {"a": [1, 2.0]})
+    close(lib.tensor([float("nan")]), lib.tensor([float("nan")]), equal_nan=True)
+    close(lib.ones(2), lib.ones(2, dtype=lib.float64), check_dtype=False)
+    close(1.0, 1.1, rtol=0.1, atol=0.1)
+    for actual, expected in (
+        (lib.tensor([1.0]), lib.tensor([1.001])),
+        (lib.tensor([1]), lib.tensor([2])),
+        (lib.ones(2), lib.ones(3)),
+        (lib.ones(2), lib.ones(2, dtype=lib.float64)),
+        (lib.tensor([float("nan")]), lib.tensor([float("nan")])),
+        ({"a": 1}, {"b": 1}),
+        ([1, 2], [1]),
+        ([lib.ones(1)], [lib.zeros(1)]),
+        (True, False),
+    ):
+        with pytest.raises(AssertionError):
+            close(actual, expected)
+    with pytest.raises(AssertionError, match="mine"):
+        close(lib.ones(1), lib.zeros(1), msg="mine")
+
+
+def test_assert_close_says_where():
+    with pytest.raises(AssertionError) as caught:
+        kiln.testing.assert_close({"w": [kiln.ones(2, 2)]}, {"w": [kiln.tensor([[1.0, 1.0], [3.0, 1.0]])]})
+    assert str(caught.value).startswith("at ['w'][0]: 1 of 4 elements differ (25.0 %)")
+    assert "absolute difference is 2 at index (1, 0)" in str(caught.value)
+    with pytest.raises(ValueError, match="both rtol and atol"):
+        kiln.testing.assert_close(1, 1, rtol=0.1)
+
+
+def test_compiler_and_attention(lib):
+    assert lib.compiler.disable(abs)(-1) == 1
+    with lib.nn.attention.sdpa_kernel(lib.nn.attention.SDPBackend.MATH):
+        q = lib.ones(1, 1, 2, 4)
+        assert lib.nn.functional.scaled_dot_product_attention(q, q, q).shape == q.shape
+    lib._assert(True, "")
+    with pytest.raises(AssertionError, match="not so"):
+        lib._assert(False, "not so")
