@@ -62,16 +62,18 @@ struct OptionalTensor {  // a tensor or None
   Tensor value;
   operator const Tensor&() const { return value; }
 };
-class Operand {  // a tensor or a number
+class Operand {  // a tensor or a number; an array of NumPy's is read as a tensor
  public:
   Operand() = default;
   explicit Operand(const Tensor* x) : tensor_(x) {}
+  explicit Operand(Tensor of_array) : of_array_(std::move(of_array)) {}
   explicit Operand(Scalar s) : scalar_(s) {}
   // An integer beyond int64, also as the float that it is by itself.
   Operand(Scalar s, uint64_t integer) : scalar_(s), integer_(integer), is_uint64_(true) {}
-  bool is_tensor() const { return tensor_ != nullptr; }
+  bool is_tensor() const { return tensor_ != nullptr || is_array(); }
+  bool is_array() const { return of_array_.defined(); }
   bool is_uint64() const { return is_uint64_; }  // an integer beyond int64
-  const Tensor& tensor() const { return *tensor_; }
+  const Tensor& tensor() const { return is_array() ? of_array_ : *tensor_; }
   Scalar scalar() const { return scalar_; }
   // The number as an operand of arithmetic with x. An integer from 2^63 to 2^64 - 1 is a float
   // beside floats, and wraps as int64 does beside integers, as in PyTorch.
@@ -81,6 +83,7 @@ class Operand {  // a tensor or a number
   Scalar wrapped(const Tensor& x) const;
 
   const Tensor* tensor_ = nullptr;
+  Tensor of_array_;
   Scalar scalar_;
   uint64_t integer_ = 0;
   bool is_uint64_ = false;

@@ -326,7 +326,8 @@ nb::dlpack::dtype numpy_type(DType t) {
 }
 
 nb::object to_numpy(const Tensor& x, bool force) {
-  if (!force) check_exportable("numpy", x);
+  // Under no_grad nothing is recorded anyway.
+  if (!force) check_exportable("numpy", is_grad_enabled() ? x : x.detach());
   const interop::Memory memory = interop::memory("numpy", force ? x.detach().to(Device{}) : x);
   std::array<size_t, kMaxRank> sizes{};
   for (int i = 0; i < memory.shape.rank(); ++i) {

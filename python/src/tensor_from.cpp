@@ -62,6 +62,11 @@ Scalar number_of(nb::handle item) {
 nb::object as_sequence(nb::handle item) {
   if (is_sequence(item)) return nb::borrow(item);
   const Tensor* x = tensor_pointer(item.ptr());
+  if (x == nullptr && PyRange_Check(item.ptr()) != 0) {
+    nb::object list = nb::steal(PySequence_List(item.ptr()));
+    if (!list.is_valid()) throw nb::python_error();
+    return list;
+  }
   if (x != nullptr ? x->dim() == 0 : !is_array(item)) return {};
   if (x == nullptr && value_arg<int64_t>("tensor", item.attr("ndim"), "an int in ndim") <= 0) {
     return {};

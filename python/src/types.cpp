@@ -2,6 +2,7 @@
 #include <array>
 
 #include "binding.h"
+#include "tensor_from.h"
 
 namespace kiln::python {
 
@@ -159,7 +160,11 @@ bool operand_of(nb::handle object, Operand* out) {
     return true;
   }
   Scalar number;
-  if (!scalar_of(object, &number)) return false;
+  if (!scalar_of(object, &number)) {
+    if (name_of_type(object) != "numpy.ndarray") return false;
+    *out = Operand(tensor_from(object, std::nullopt, std::nullopt));
+    return true;
+  }
   *out = number.is_floating_point() && is_uint64_only(object)
              ? Operand(number, PyLong_AsUnsignedLongLong(object.ptr()))
              : Operand(number);

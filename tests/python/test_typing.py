@@ -15,6 +15,7 @@ import pytest
 import kiln
 import kiln.models
 import kiln.onnx
+import kiln.distributions
 import kiln.rl
 import kiln.train
 import kiln.vision

@@ -17,6 +17,7 @@ from .. import _C
 from ..autograd import functional as _functional
 from ..autograd.grad_mode import enable_grad
 from ._state import functional_call
+from ._tree import leaves_of, refilled
 from ._vmap import stack_module_state, vmap
 
 if TYPE_CHECKING:
@@ -219,9 +220,18 @@ def jvp(
         result, aux = _with_aux("jvp", func(*inputs), has_aux)
         return result
 
-    recorded = _recorded([*primals, *tangents])
+    primals = tuple(primals)
+    points, along, output = leaves_of(primals), leaves_of(tuple(tangents)), None
+
+    def flat(*leaves):
+        nonlocal output
+        output = own(*refilled(primals, leaves))
+        return tuple(leaves_of(output))
+
+    recorded = _recorded([*points, *along])
     with _inside():
-        value, derivative = _functional.jvp(own, tuple(primals), tuple(tangents), recorded, strict)
+        found = _functional.jvp(flat, tuple(points), tuple(along), recorded, strict)
+        value, derivative = (refilled(output, part) for part in found)
     return (value, derivative, _plain(aux, recorded)) if has_aux else (value, derivative)
 
 
@@ -239,10 +249,19 @@ def _jacobian(op, func, argnums, has_aux, strategy):
             return result
 
         with _inside():
-            inputs = chosen[0] if one else chosen
             # Columns are not recorded; rows have the same values.
             way = "reverse-mode" if recorded else strategy
-            result = _functional.jacobian(own, inputs, recorded, strategy=way)
+            inputs, output = leaves_of(chosen), None
+
+            def flat(*leaves):
+                nonlocal output
+                output = own(*refilled(chosen, leaves))
+                return tuple(leaves_of(output))
+
+            rows = _functional.jacobian(flat, tuple(inputs), recorded, strategy=way)
+            # For each leaf of the output the structure of the inputs.
+            parts = [refilled(chosen[0] if one else chosen, row) for row in rows]
+            result = refilled(output, parts)
         return (result, _plain(aux, recorded)) if has_aux else result
 
     return wrapped
