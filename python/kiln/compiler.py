@@ -13,7 +13,8 @@ __all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "is_dynamo_co
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """The function itself: what kiln.compile captures are the ops that a function calls, and what
+    """fn itself, or a decorator that gives its function; recursive and reason are PyTorch's. What
+    kiln.compile captures are the ops that a function calls, and what
     cannot be captured is computed eagerly.
 
     >>> kiln.compiler.disable(abs)(-1)
@@ -23,7 +24,7 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """The function itself; see disable().
+    """fn itself, a function; see disable().
 
     >>> kiln.compiler.allow_in_graph(abs)(-1)
     1

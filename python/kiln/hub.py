@@ -37,7 +37,7 @@ def get_dir() -> str:
 
 
 def set_dir(d: str | os.PathLike[str] | None) -> None:
-    """Uses that folder; None: the usual one.
+    """Uses the folder d; None: the usual one.
 
     >>> before = kiln.hub.get_dir()
     >>> kiln.hub.set_dir("/tmp/weights")
@@ -52,7 +52,7 @@ def set_dir(d: str | os.PathLike[str] | None) -> None:
 def download_url_to_file(
     url: str, dst: str | os.PathLike[str], hash_prefix: str | None = None, progress: bool = True
 ) -> None:
-    """Writes what is at the address to the file dst, whole or not at all.
+    """Writes what is at the address url to the file dst, whole or not at all.
 
     hash_prefix: how the SHA-256 of the content begins; another one is an IoError. progress: prints
     the address and the size on stderr.
@@ -98,10 +98,12 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> Any:
-    """The state dict in a file of the net, which is downloaded once.
+    """The state dict in the file at the address url, which is downloaded once.
 
     model_dir: the folder, get_dir()/checkpoints without. check_hash: the file's name holds the
-    beginning of its SHA-256, as in resnet18-f37072fd.pth, which is checked. The rest as in kiln.load.
+    beginning of its SHA-256, as in resnet18-f37072fd.pth, which is checked. file_name: the name on
+    disk, if it is not that of the address. progress: as in download_url_to_file. map_location,
+    weights_only: as in kiln.load.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp())

@@ -40,7 +40,7 @@ class ScriptFunction:
 
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function, class or module itself. kiln.compile makes it faster.
+    """obj itself: a function, a class or a module. kiln.compile makes it faster.
 
     >>> kiln.jit.script(abs)(-1)
     1
@@ -49,7 +49,8 @@ def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """The function or module itself. kiln.capture(model, *inputs) makes a graph of it.
+    """func itself, a function or a module; example_inputs are not looked at. kiln.capture(model, *inputs)
+    makes a graph of it.
 
     >>> kiln.jit.trace(abs, (1,))(-1)
     1
@@ -58,7 +59,7 @@ def trace(func: Any, example_inputs: Any = None, *args: Any, **kwargs: Any) -> A
 
 
 def trace_module(mod: Any, inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """As trace().
+    """mod itself, a module; inputs are not looked at.
 
     >>> kiln.jit.trace_module(abs, {})(-1)
     1
@@ -67,7 +68,7 @@ def trace_module(mod: Any, inputs: Any = None, *args: Any, **kwargs: Any) -> Any
 
 
 def script_method(fn: Any) -> Any:
-    """The function itself.
+    """fn itself, a function.
 
     >>> kiln.jit.script_method(abs)(-1)
     1
@@ -76,7 +77,7 @@ def script_method(fn: Any) -> Any:
 
 
 def script_if_tracing(fn: Any) -> Any:
-    """The function itself.
+    """fn itself, a function.
 
     >>> kiln.jit.script_if_tracing(abs)(-1)
     1
@@ -85,7 +86,7 @@ def script_if_tracing(fn: Any) -> Any:
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """The function itself, also as a decorator with arguments.
+    """The function itself, also as a decorator with arguments, such as drop.
 
     >>> kiln.jit.ignore(abs)(-1), kiln.jit.ignore(drop=True)(abs)(-1)
     (1, 1)
@@ -94,7 +95,7 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def unused(fn: Any) -> Any:
-    """The function itself.
+    """fn itself, a function.
 
     >>> kiln.jit.unused(abs)(-1)
     1
@@ -103,7 +104,7 @@ def unused(fn: Any) -> Any:
 
 
 def export(fn: Any) -> Any:
-    """The function itself.
+    """fn itself, a function.
 
     >>> kiln.jit.export(abs)(-1)
     1
@@ -112,7 +113,7 @@ def export(fn: Any) -> Any:
 
 
 def interface(obj: Any) -> Any:
-    """The class itself.
+    """obj itself, a class.
 
     >>> kiln.jit.interface(int)(3)
     3
@@ -121,7 +122,7 @@ def interface(obj: Any) -> Any:
 
 
 def freeze(mod: Any, *args: Any, **kwargs: Any) -> Any:
-    """The module itself. kiln.compile(module, options={"freeze": True}) folds its weights.
+    """mod itself, a module. kiln.compile(module, options={"freeze": True}) folds its weights.
 
     >>> kiln.jit.freeze(abs)(-1)
     1
@@ -130,7 +131,7 @@ def freeze(mod: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def optimize_for_inference(mod: Any, *args: Any, **kwargs: Any) -> Any:
-    """The module itself.
+    """mod itself, a module.
 
     >>> kiln.jit.optimize_for_inference(abs)(-1)
     1
@@ -139,7 +140,7 @@ def optimize_for_inference(mod: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
-    """The value.
+    """the_value, whatever the_type is.
 
     >>> kiln.jit.annotate(int, 3)
     3
@@ -148,7 +149,7 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:  # noqa: A001  PyTorch's name
-    """Python's isinstance.
+    """Python's isinstance of obj and target_type.
 
     >>> kiln.jit.isinstance(3, int)
     True
@@ -175,7 +176,7 @@ def is_tracing() -> bool:
 
 
 def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
-    """The function's result, computed at once.
+    """The result of func, computed at once.
 
     >>> kiln.jit.wait(kiln.jit.fork(abs, -1))
     1
@@ -184,7 +185,7 @@ def fork(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def wait(future: Any) -> Any:
-    """What fork() gave.
+    """future, which is what fork() gave.
 
     >>> kiln.jit.wait(1)
     1
@@ -193,7 +194,8 @@ def wait(future: Any) -> Any:
 
 
 def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> None:
-    """Raises RuntimeError: kiln.capture(model, *inputs).save(path) writes a model as a program.
+    """Raises RuntimeError, whatever m and f are: kiln.capture(model, *inputs).save(path) writes a model
+    as a program.
 
     >>> kiln.jit.save(abs, "abs.pt")
     Traceback (most recent call last):
@@ -207,7 +209,7 @@ def save(m: Any, f: Any, *args: Any, **kwargs: Any) -> None:
 
 
 def load(f: Any, *args: Any, **kwargs: Any) -> Any:
-    """Raises RuntimeError: TorchScript's files hold code of PyTorch's. kiln.export.load reads programs
+    """Raises RuntimeError, whatever f is: TorchScript's files hold code of PyTorch's. kiln.export.load reads programs
     of torch.export, kiln.onnx.load ONNX files, kiln.load_graph those of kiln.capture.
 
     >>> kiln.jit.load("net.pt")

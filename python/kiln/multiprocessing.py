@@ -7,7 +7,6 @@ used before; those of spawn can.
 from __future__ import annotations
 
 import multiprocessing as _processes
-from multiprocessing import *  # noqa: F403
 from typing import TYPE_CHECKING
 
 from . import errors
@@ -16,7 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+__all__ = ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn"]
 _STRATEGY = "file_system"
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_processes, name)  # Process, Queue, get_context, ...
 
 
 def get_all_sharing_strategies() -> set[str]:
@@ -38,7 +42,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Accepted without effect.
+    """new_strategy is accepted without effect.
 
     >>> kiln.multiprocessing.set_sharing_strategy("file_system")
     """
@@ -65,7 +69,8 @@ def spawn(
     """fn(i, *args) in nprocs fresh processes, i from 0 on.
 
     join: waits for all of them; the first that fails raises RuntimeError here with its traceback, and
-    ends the others. Without join: the list of processes.
+    ends the others. Without join: the list of processes. daemon: whether they end with this one.
+    start_method: how they start.
 
     >>> kiln.multiprocessing.spawn(print, nprocs=0)
     """

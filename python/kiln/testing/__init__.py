@@ -67,7 +67,8 @@ def assert_close(
 
 def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None,
                     equal_nan: bool = True, msg: str = "") -> None:  # fmt: skip
-    """assert_close() of any dtypes and devices, by an older name.
+    """assert_close() of any dtypes and devices, by an older name: actual, expected, rtol, atol, equal_nan
+    and msg are its.
 
     >>> kiln.testing.assert_allclose(1, kiln.tensor(1.))
     """
