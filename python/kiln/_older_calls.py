@@ -89,6 +89,8 @@ def _again(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         return _with_generator(function, args, kwargs)
     if _older_order(op, args, kwargs):
         return function(*args, **kwargs)
+    if op == "manual_seed" and len(args) == 1 and isinstance(args[0], float):
+        return function(int(args[0]))
     if op in _OF_NUMBERS and len(args) == 2 and all(map(_is_number, args)):
         return function(_C.tensor(args[0]), args[1], **kwargs)
     if op in ("randint", "randint_like") and "high" in kwargs and "low" not in kwargs:

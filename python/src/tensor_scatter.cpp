@@ -114,8 +114,8 @@ void bind_scatters(nb::module_& m, TensorClass& c) {
       throw nb::type_error("scatter: expected src or value");
     }
     // A tensor without dims is a value for all places.
-    const bool is_value =
-        src && src->is_tensor() && src->tensor().dim() == 0 && !src->tensor().requires_grad();
+    const bool is_value = src && src->is_tensor() && src->tensor().dim() == 0 &&
+                          !is_complex(src->tensor().dtype()) && !src->tensor().requires_grad();
     return is_value ? Operand(src->tensor().item_scalar()) : src ? *src : Operand(*value);
   };
   def_pair(

@@ -44,6 +44,8 @@ CASES = {
     "sizes": (lambda t: [list(t.Tensor(2, 3).shape), list(t.FloatTensor(t.Size([2, 3])).shape)], [[2, 3], [2, 3]]),
     "values": (lambda t: [t.Tensor([1, 2]).tolist(), t.FloatTensor((2, 3)).tolist()], [[1.0, 2.0], [2.0, 3.0]]),
     "generator is None": (lambda t: list(t.nn.init.ones_(t.empty(2))) + list(t.nn.init.normal_(t.empty(0), generator=None)), [1.0, 1.0]),
+    "softmax without dim": (lambda t: t.nn.functional.softmax(t.zeros(2, 4)).sum(1), [1.0, 1.0]),
+    "softmax of three dims": (lambda t: t.nn.functional.log_softmax(t.zeros(1, 2, 1)), [[[0.0], [0.0]]]),
     "comparison with an array": (lambda t: t.ones(2) == np.array(1), [True, True]),
 }  # fmt: skip
 

@@ -144,6 +144,15 @@ def test_spawn(tmp_path):
         kiln.multiprocessing.spawn(_write, (tmp_path, 1), nprocs=2)
 
 
+def test_older_hooks_of_state_dicts(lib):
+    layer, seen = lib.nn.Linear(1, 1), []
+    layer._register_load_state_dict_pre_hook(lambda state, prefix, *rest: seen.append((prefix, len(rest))))
+    layer._register_load_state_dict_pre_hook(lambda module, *rest: seen.append(module), with_module=True)
+    layer._register_state_dict_hook(lambda module, state, prefix, data: seen.append(sorted(state)))
+    layer.load_state_dict(layer.state_dict())
+    assert seen == [["bias", "weight"], ("", 5), layer]
+
+
 def test_hub(tmp_path, monkeypatch):
     served = tmp_path / "served"
     served.mkdir()

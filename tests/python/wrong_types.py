@@ -105,7 +105,7 @@ nn.utils.clip_grad_norm_(model.parameters(), "one")  # wrong: arg-type
 F.relu("x")  # wrong: arg-type
 F.cross_entropy(x, labels, reduce="sum")  # wrong: call-arg
 F.max_pool2d(x)  # wrong: call-overload
-F.softmax(x, dim=None)  # wrong: arg-type
+F.softmax(x, dim="1")  # wrong: arg-type
 
 
 # ---- Optimizers and schedules

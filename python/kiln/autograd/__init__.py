@@ -40,7 +40,8 @@ __all__ = [
 
 
 def Variable(data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802
-    """The tensor itself, as a leaf that requires a gradient if that is asked for.
+    """data itself, as a leaf that requires a gradient if requires_grad asks for that; volatile is
+    PyTorch's, not looked at.
 
     PyTorch's programs of before 2018 have it; tensors are variables since then.
 
@@ -69,7 +70,7 @@ def grad(
 
     Touches no .grad. An output that is no scalar needs its grad_outputs. With create_graph the
     result can be differentiated again. An input that no output depends on is an error, or None
-    with allow_unused, or zeros with materialize_grads. With is_grads_batched the first dim of each of
+    with allow_unused, or zeros with materialize_grads. retain_graph: whether it may be done again. With is_grads_batched the first dim of each of
     grad_outputs counts several of them, and the results have it too. only_inputs is PyTorch's, and
     must be True.
 

@@ -17,7 +17,7 @@ from .. import _C
 from ..autograd import functional as _functional
 from ..autograd.grad_mode import enable_grad
 from ._state import functional_call
-from ._tree import leaves_of, refilled
+from ._tree import leaves_of as _leaves_of, refilled as _refilled
 from ._vmap import stack_module_state, vmap
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ def grad_and_value(
 ) -> Callable[P, Any]:
     """A function that gives (the gradients of func, what func gives): func gives one number.
 
+    argnums, has_aux: as in grad().
+
     >>> kiln.func.grad_and_value(lambda x: x**3)(kiln.tensor(2.))
     (tensor(12.), tensor(8.))
     """
@@ -210,6 +212,9 @@ def jvp(
 ) -> Any:
     """(func(*primals), its derivative along the tangents); primals and tangents are tuples.
 
+    has_aux: func gives (output, something else), which is the third result. strict: an input that the
+    output does not depend on is an error.
+
     >>> kiln.func.jvp(lambda x: x * x, (kiln.tensor([1., 2.]),), (kiln.tensor([1., 0.]),))
     (tensor([1., 4.]), tensor([2., 0.]))
     """
@@ -221,17 +226,17 @@ def jvp(
         return result
 
     primals = tuple(primals)
-    points, along, output = leaves_of(primals), leaves_of(tuple(tangents)), None
+    points, along, output = _leaves_of(primals), _leaves_of(tuple(tangents)), None
 
     def flat(*leaves):
         nonlocal output
-        output = own(*refilled(primals, leaves))
-        return tuple(leaves_of(output))
+        output = own(*_refilled(primals, leaves))
+        return tuple(_leaves_of(output))
 
     recorded = _recorded([*points, *along])
     with _inside():
         found = _functional.jvp(flat, tuple(points), tuple(along), recorded, strict)
-        value, derivative = (refilled(output, part) for part in found)
+        value, derivative = (_refilled(output, part) for part in found)
     return (value, derivative, _plain(aux, recorded)) if has_aux else (value, derivative)
 
 
@@ -251,17 +256,17 @@ def _jacobian(op, func, argnums, has_aux, strategy):
         with _inside():
             # Columns are not recorded; rows have the same values.
             way = "reverse-mode" if recorded else strategy
-            inputs, output = leaves_of(chosen), None
+            inputs, output = _leaves_of(chosen), None
 
             def flat(*leaves):
                 nonlocal output
-                output = own(*refilled(chosen, leaves))
-                return tuple(leaves_of(output))
+                output = own(*_refilled(chosen, leaves))
+                return tuple(_leaves_of(output))
 
             rows = _functional.jacobian(flat, tuple(inputs), recorded, strategy=way)
             # For each leaf of the output the structure of the inputs.
-            parts = [refilled(chosen[0] if one else chosen, row) for row in rows]
-            result = refilled(output, parts)
+            parts = [_refilled(chosen[0] if one else chosen, row) for row in rows]
+            result = _refilled(output, parts)
         return (result, _plain(aux, recorded)) if has_aux else result
 
     return wrapped
@@ -307,6 +312,8 @@ def jacfwd(
 
 def hessian(func: Callable[P, Any], argnums: int | tuple[int, ...] = 0) -> Callable[P, Any]:
     """A function that gives the second derivatives of func: [*output, *input, *input].
+
+    argnums: by which argument, or a tuple of several.
 
     >>> kiln.func.hessian(lambda x: (x**3).sum())(kiln.tensor([1., 2.]))
     tensor([[ 6.,  0.],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 from .. import _C, _compositions
@@ -147,24 +148,38 @@ relu_ = _C.Tensor.relu_
 silu_ = _C.Tensor.silu_
 
 
-def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
+def _dim_or_usual(op, input, dim):
+    """PyTorch's dim where none is given: the first of 0, 1 and 3 dims, else the second."""
+    if dim is not None:
+        return dim
+    usual = 0 if input.dim() in (0, 1, 3) else 1
+    warnings.warn(f"{op}: expected dim; without it PyTorch's choice is {usual}", stacklevel=3)
+    return usual
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None
+) -> Tensor:
     """exp(x) / sum(exp(x)) over dim.
 
     dim: along which the numbers become positive and sum to 1. dtype: what input is converted to first.
+    _stacklevel: PyTorch's, not looked at.
 
     >>> F.softmax(kiln.tensor([0., 0.]), 0)
     tensor([0.5000, 0.5000])
     """
-    return _C.softmax(input, dim, dtype)
+    return _C.softmax(input, _dim_or_usual("softmax", input, dim), dtype)
 
 
-def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
-    """log(softmax(x)) over dim, without overflow.
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None
+) -> Tensor:
+    """log(softmax(x)) over dim, without overflow; arguments as of softmax().
 
     >>> F.log_softmax(kiln.tensor([0., 0.]), 0).exp()
     tensor([0.5000, 0.5000])
     """
-    return _C.log_softmax(input, dim, dtype)
+    return _C.log_softmax(input, _dim_or_usual("log_softmax", input, dim), dtype)
 
 
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:

@@ -80,6 +80,18 @@ class StateMixin(_Base):
         """hook(module, incompatible_keys), after loading; may change the two lists."""
         return RemovableHandle(self._load_state_dict_post_hooks, hook)
 
+    def _register_state_dict_hook(self, hook: Hook4) -> RemovableHandle:
+        """register_state_dict_post_hook() by PyTorch's older name."""
+        return self.register_state_dict_post_hook(hook)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """register_load_state_dict_pre_hook() by PyTorch's older name; without the module."""
+        if with_module:
+            return self.register_load_state_dict_pre_hook(hook)
+        return self.register_load_state_dict_pre_hook(lambda module, *rest: hook(*rest))
+
     # ---- Saving
 
     def get_extra_state(self) -> Any:

@@ -42,7 +42,7 @@ _FILES = {
 }  # fmt: skip
 _all: dict[str, type] = {}
 for _known in (*_FILES.values(), *layers.homes.values(), *_lazy.homes.values()):
-    _all.update(_known)  # type: ignore[arg-type]
+    _all.update(_known)  # type: ignore[call-overload]
 for _home in {**_FILES, **layers.homes}:
     _file = types.ModuleType(f"{__name__}.{_home}")
     _classes: dict[str, type] = {

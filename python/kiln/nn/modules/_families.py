@@ -30,7 +30,7 @@ def _nd(*names: str) -> list[str]:
 _LAZY = _nd("LazyConv", "LazyConvTranspose")
 _WEIGHTED = ["BCELoss", "CrossEntropyLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss"]
 # file -> class -> the names of its members; a name that ends with Loss: every loss.
-FAMILIES = {
+FAMILIES: dict[str, dict[str, list[str] | None]] = {
     "batchnorm": {
         "_BatchNorm": _nd("BatchNorm", "LazyBatchNorm"),
         "_NormBase": _nd("BatchNorm", "InstanceNorm", "LazyBatchNorm", "LazyInstanceNorm"),
