@@ -37,7 +37,10 @@ GraphModel captured(nb::callable function, nb::handle inputs, nb::handle names, 
     } catch (const nb::python_error& error) {
       // With free dims it may succeed at other sizes.
       if (!may_retry || !graph::is_capturing() || !error.matches(PyExc_Exception)) throw;
-      throw graph::CaptureError(nb::str(error.value()).c_str());
+      const nb::str text(error.value());
+      const char* const chars = text.c_str();
+      if (chars == nullptr) PyErr_Clear();  // no Unicode
+      throw graph::CaptureError(chars == nullptr ? repr_of(error.value()) : chars);
     }
   };
   return capture(call, tensors_of(inputs), options);

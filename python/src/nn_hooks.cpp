@@ -96,7 +96,7 @@ void run_forward_pre(const Place& place, bool with_kwargs, nn::Module& module, n
   if (!PyTuple_Check(result.ptr()) || tuple_size(result.ptr()) != 2) {
     throw_error<RuntimeError>(
         "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got ",
-        std::string_view(nb::repr(result).c_str()), ".");
+        repr_of(result), ".");
   }
   const nb::object first = result[0];
   set_args(args, PyTuple_Check(first.ptr()) ? nb::borrow<nb::tuple>(first) : nb::make_tuple(first));

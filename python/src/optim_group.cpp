@@ -59,7 +59,7 @@ double GroupOptions::number_of(const DictKey& key, nb::handle value) const {
   Scalar number;
   if (value.is_none() || !scalar_of(value, &number)) {
     throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be a number; got ",
-                           std::string_view(nb::repr(value).c_str()));
+                           repr_of(value));
   }
   return number.to_double();
 }
@@ -72,7 +72,7 @@ double GroupOptions::number(const DictKey& key, int index, int count, double non
       nb::len(value) != static_cast<size_t>(count)) {
     throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be ",
                            count == 2 ? "two" : "three", " numbers; got ",
-                           std::string_view(nb::repr(value).c_str()));
+                           repr_of(value));
   }
   return nb::object(value[index]).is_none() ? none : number_of(key, value[index]);
 }
@@ -91,7 +91,7 @@ std::optional<std::string> GroupOptions::text(const DictKey& key) const {
   if (found == nullptr || found == Py_None) return std::nullopt;
   if (!PyUnicode_Check(found)) {
     throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be a string; got ",
-                           std::string_view(nb::repr(found).c_str()));
+                           repr_of(found));
   }
   return nb::cast<std::string>(nb::handle(found));
 }

@@ -111,6 +111,19 @@ inline const char* utf8_of(PyObject* text) noexcept {
   return PyUnicode_AsUTF8AndSize(text, nullptr);
 }
 
+// repr(object) for a message: what is no Unicode, such as a lone surrogate, is escaped.
+inline std::string repr_of(nb::handle object) {
+  for (PyObject* (*const repr)(PyObject*) : {&PyObject_Repr, &PyObject_ASCII}) {
+    const nb::object text = nb::steal(repr(object.ptr()));
+    if (!text.is_valid()) throw nb::python_error();
+    Py_ssize_t size = 0;
+    const char* const chars = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (chars != nullptr) return {chars, static_cast<size_t>(size)};
+    PyErr_Clear();
+  }
+  return "an object without a text";
+}
+
 // The fields of a PySliceObject: the bounds and the step as they were given.
 #ifdef Py_LIMITED_API
 struct SliceParts {

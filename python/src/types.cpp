@@ -223,7 +223,7 @@ Shape shape_of_args(const char* op, const nb::args& args) {
   if (args.size() == 1 && integers_of(args[0], &shape)) return shape;
   if (integers_of(args, &shape)) return shape;
   throw nb::type_error(concat(op, ": sizes must be integers, or one sequence of integers; got ",
-                              std::string_view(nb::repr(args).c_str()))
+                              repr_of(args))
                            .c_str());
 }
 

@@ -23,8 +23,10 @@ import time
 
 import kiln
 import kiln.audio  # noqa: F401  what is imported when it is used first
+import kiln.distributions  # noqa: F401
 import kiln.metrics  # noqa: F401
 import kiln.rl  # noqa: F401
+import kiln.testing  # noqa: F401
 import kiln.vision  # noqa: F401
 import surface_values as values
 from surface_run import Runner, examine, which_work

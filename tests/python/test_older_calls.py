@@ -84,6 +84,17 @@ def test_what_means_nothing_is_still_refused():
     assert x.tolist() == [1, 1]
 
 
+def test_texts_that_are_no_unicode_are_refused():
+    for wrong in (
+        lambda: kiln.ones(1, 2).expand(kiln.Size(("\ud800", 2))),
+        lambda: kiln.zeros("\ud800"),
+        lambda: kiln.optim.SGD([kiln.ones(1)], lr=kiln.Size(("\ud800",))),
+        lambda: kiln.ones(1).add_("\ud800"),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
+
+
 def test_arrays_without_dims_are_numbers():
     x = kiln.arange(3.0)
     for y in (x * np.array(2), np.array(2.0) * x, x * np.float64(2)):
