@@ -71,8 +71,7 @@ double GroupOptions::number(const DictKey& key, int index, int count, double non
   if ((!PyTuple_Check(value.ptr()) && !PyList_Check(value.ptr())) ||
       nb::len(value) != static_cast<size_t>(count)) {
     throw_error<TypeError>(op_, ": '", key.name(), "' of a parameter group must be ",
-                           count == 2 ? "two" : "three", " numbers; got ",
-                           repr_of(value));
+                           count == 2 ? "two" : "three", " numbers; got ", repr_of(value));
   }
   return nb::object(value[index]).is_none() ? none : number_of(key, value[index]);
 }

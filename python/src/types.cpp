@@ -222,9 +222,9 @@ Shape shape_of_args(const char* op, const nb::args& args) {
   Shape shape;
   if (args.size() == 1 && integers_of(args[0], &shape)) return shape;
   if (integers_of(args, &shape)) return shape;
-  throw nb::type_error(concat(op, ": sizes must be integers, or one sequence of integers; got ",
-                              repr_of(args))
-                           .c_str());
+  throw nb::type_error(
+      concat(op, ": sizes must be integers, or one sequence of integers; got ", repr_of(args))
+          .c_str());
 }
 
 namespace {
