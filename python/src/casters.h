@@ -53,6 +53,9 @@ struct PyDType {
 };
 struct PyDevice {
   Device value;
+  // The name of a device that this machine does not have, such as "cuda". It can be compared and
+  // printed; its use is the error that says what is missing.
+  std::string absent = {};
 };
 PyObject* dtype_object(DType dtype) noexcept;  // borrowed
 bool dtype_from(PyObject* object, DType* out) noexcept;

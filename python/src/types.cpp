@@ -1,5 +1,7 @@
 // kiln.dtype, kiln.device and kiln.Size.
+#include <algorithm>
 #include <array>
+#include <functional>
 
 #include "binding.h"
 #include "tensor_from.h"
@@ -44,6 +46,7 @@ bool dtype_from(PyObject* object, DType* out) noexcept {
 
 bool device_from(nb::handle object, Device* out) {
   if (PyDevice device; try_value(object, device)) {
+    if (!device.absent.empty()) device.value = Device(std::string_view(device.absent));  // throws
     *out = device.value;
     return true;
   }
@@ -256,6 +259,30 @@ nb::object size_object(const Shape& shape) {
   return out;
 }
 
+namespace {
+
+// The device of this name. What PyTorch's programs name on any machine needs to be there only when
+// it is used.
+PyDevice device_of_name(const std::string& name) {
+  try {
+    return PyDevice{Device(std::string_view(name))};
+  } catch (const DeviceError&) {
+    const size_t colon = name.find(':');
+    const std::string_view type = std::string_view(name).substr(0, colon);
+    constexpr std::string_view kKnown[] = {"cuda", "opencl", "mps", "xpu",   "hpu",
+                                           "mtia", "xla",    "ipu", "vulkan"};
+    const std::string_view index =
+        colon == std::string::npos ? "0" : std::string_view(name).substr(colon + 1);
+    const bool is_index = !index.empty() && index.size() < 4 &&
+                          index.find_first_not_of("0123456789") == std::string_view::npos;
+    if (!is_index || std::ranges::find(kKnown, type) == std::end(kKnown)) throw;
+    const bool is_first = colon != std::string::npos && index == "0";
+    return PyDevice{{}, std::string(is_first ? type : std::string_view(name))};
+  }
+}
+
+}  // namespace
+
 void bind_types(nb::module_& m) {
   nb::class_<PyDType>(m, "dtype", "The type of a tensor's elements.")
       .def_prop_ro("is_floating_point",
@@ -285,40 +312,55 @@ void bind_types(nb::module_& m) {
   m.def("promote_types", &promote_types, "type1"_a, "type2"_a,
         "The dtype that holds a result of both.");
 
+  const auto text = [](const PyDevice& d) {
+    return d.absent.empty() ? to_string(d.value) : d.absent;
+  };
   nb::class_<PyDevice>(m, "device", "Where a tensor lives: a backend, and an index within it.")
+      .def(
+          "__init__",
+          [](PyDevice* d, const std::string& type) { new (d) PyDevice(device_of_name(type)); },
+          "type"_a)
       .def(
           "__init__", [](PyDevice* d, Device device) { new (d) PyDevice{device}; }, "type"_a)
       .def(
           "__init__",
           [](PyDevice* d, const std::string& type, int index) {
-            new (d) PyDevice{Device(std::string_view(type + ":" + std::to_string(index)))};
+            new (d) PyDevice(device_of_name(type + ":" + std::to_string(index)));
           },
           "type"_a, "index"_a)
       .def_prop_ro("type",
-                   [](const PyDevice& d) {
-                     const std::string text = to_string(d.value);
-                     return text.substr(0, text.find(':'));
+                   [text](const PyDevice& d) {
+                     const std::string all = text(d);
+                     return all.substr(0, all.find(':'));
                    })
       .def_prop_ro("index",
                    [](const PyDevice& d) -> std::optional<int> {
+                     if (const size_t colon = d.absent.find(':'); colon != std::string::npos) {
+                       return std::stoi(d.absent.substr(colon + 1));
+                     }
                      if (d.value.index == 0) return std::nullopt;
                      return d.value.index;
                    })
       .def("__repr__",
-           [](const PyDevice& d) {
-             const std::string text = to_string(d.value);
-             const size_t colon = text.find(':');
-             std::string out = "device(type='" + text.substr(0, colon) + "'";
-             if (colon != std::string::npos) out += ", index=" + text.substr(colon + 1);
+           [text](const PyDevice& d) {
+             const std::string all = text(d);
+             const size_t colon = all.find(':');
+             std::string out = "device(type='" + all.substr(0, colon) + "'";
+             if (colon != std::string::npos) out += ", index=" + all.substr(colon + 1);
              return out + ")";
            })
-      .def("__str__", [](const PyDevice& d) { return to_string(d.value); })
-      .def("__hash__", [](const PyDevice& d) { return d.value.type * 256 + d.value.index; })
+      .def("__str__", text)
+      .def("__hash__",
+           [](const PyDevice& d) {
+             return d.absent.empty()
+                        ? static_cast<int64_t>(d.value.type * 256 + d.value.index)
+                        : static_cast<int64_t>(std::hash<std::string>()(d.absent) >> 2);
+           })
       .def(
           "__eq__",
           [](const PyDevice& a, nb::handle b) {
             PyDevice other;
-            return try_value(b, other) && other.value == a.value;
+            return try_value(b, other) && other.value == a.value && other.absent == a.absent;
           },
           nb::arg("other").none())
       .def("__reduce__",

@@ -45,7 +45,9 @@ double unit_at(double x) {
 // Units in the last place between a float and the exact value.
 double distance(float got, double want) {
   if (std::isnan(got) && std::isnan(want)) return 0.0;
-  if (got == static_cast<float>(want)) return 0.0;
+  if (got == static_cast<float>(want)) {
+    return std::signbit(got) == std::signbit(want) ? 0.0 : kInfF;  // of zeros
+  }
   // The last float may stand in for an infinity that is hardly past it.
   if (std::isinf(got) || std::isinf(static_cast<float>(want))) {
     const double largest = std::numeric_limits<float>::max();

@@ -36,10 +36,25 @@ def test_what_needs_a_cuda_device_is_a_device_error():
         lambda: kiln.cuda.FloatTensor(2),
         lambda: kiln.cuda.synchronize(0),
         lambda: kiln.cuda.set_rng_state_all([1]),
-        lambda: kiln.device("cuda"),
+        lambda: kiln.ones(1).to(kiln.device("cuda")),
+        lambda: kiln.ones(1, device=kiln.device("cuda", 1)),
+        lambda: kiln.set_default_device(kiln.device("cuda")),
     ):
         with pytest.raises(kiln.errors.DeviceError, match="cuda"):
             call()
+
+
+def test_a_device_that_is_not_there_can_be_named(lib):
+    a, b = lib.device("mps"), lib.device("xpu", 1)
+    assert (a.type, a.index, b.type, b.index) == ("mps", None, "xpu", 1)
+    assert a == lib.device("mps") != b and len({a, b, lib.device("mps")}) == 2
+    assert str(b) == "xpu:1" and a != lib.device("cpu")
+    assert repr(b).endswith("device(type='xpu', index=1)")
+    with pytest.raises(RuntimeError):
+        lib.ones(1).to(a).item()
+    for wrong in ("none", "mps:", "mps:x", "cpu:cpu", "cuda:-1"):
+        with pytest.raises(RuntimeError):
+            lib.device(wrong)
 
 
 def test_backends(lib):

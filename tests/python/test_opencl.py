@@ -23,7 +23,7 @@ import kiln
 assert not kiln.opencl.is_available() and kiln.opencl.device_count() == 0
 print(kiln.opencl.absence())
 try:
-    kiln.device("opencl")
+    kiln.ones(1, device=kiln.device("opencl"))
 except kiln.errors.DeviceError as error:
     print(error)
 """

@@ -99,7 +99,7 @@ HWY_INLINE V<D> expm1(D d, V<D> x) {
   const auto parts = exp_parts(d, bounded);
   const auto one = hn::Set(d, 1.0f);
   const auto s = scale(d, one, parts.shifted);
-  const auto y = hn::MulAdd(s, parts.p, hn::Sub(s, one));
+  const auto y = hn::CopySign(hn::MulAdd(s, parts.p, hn::Sub(s, one)), x);  // of -0, too
   // Where -1 adds nothing any more; this also keeps NaN.
   const auto special = hn::Not(hn::Lt(x, hn::Set(d, 88.0f)));
   if (HWY_LIKELY(hn::AllFalse(d, special))) return y;
@@ -141,7 +141,7 @@ HWY_INLINE V<D> tanh(D d, V<D> x) {
   p = hn::MulAdd(p, x2, hn::Set(d, 1.33314422036e-1f));
   p = hn::MulAdd(p, x2, hn::Set(d, -3.33332819422e-1f));
   const auto small = hn::MulAdd(hn::Mul(p, x2), x, x);
-  return hn::IfThenElse(hn::Ge(magnitude, hn::Set(d, 0.625f)), hn::CopySign(large, x), small);
+  return hn::CopySign(hn::IfThenElse(hn::Ge(magnitude, hn::Set(d, 0.625f)), large, small), x);
 }
 
 // ---- Logarithm

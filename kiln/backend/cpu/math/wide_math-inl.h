@@ -200,7 +200,8 @@ HWY_INLINE V<D> log(D d, V<D> x) {
 }
 template <class D>
 HWY_INLINE V<D> log1p(D d, V<D> x) {
-  return finish_log(d, hn::Add(x, hn::Set(d, 1.0)), log1p_normal(d, x));
+  const auto y = finish_log(d, hn::Add(x, hn::Set(d, 1.0)), log1p_normal(d, x));
+  return hn::CopySign(y, x);  // of -0, too
 }
 template <class D>
 HWY_INLINE V<D> log2(D d, V<D> x) {
@@ -358,7 +359,7 @@ HWY_INLINE V<D> sinh(D d, V<D> x) {
   V<D> up, down;
   half_powers(d, parts.shifted, &up, &down);
   const auto y = hn::Mul(hn::Add(up, down), parts.odd);
-  return hn::MulAdd(hn::Sub(up, down), parts.even, y);
+  return hn::CopySign(hn::MulAdd(hn::Sub(up, down), parts.even, y), x);  // of -0, too
 }
 template <class D>
 HWY_INLINE V<D> cosh(D d, V<D> x) {
