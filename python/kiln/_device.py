@@ -31,7 +31,7 @@ def set_default_device(device: DeviceLike | None) -> None:
     'reference'
     >>> kiln.set_default_device(None)
     """
-    _C._set_default_device(_C.device("cpu" if device is None else device))
+    _C._set_default_device(_C._device("cpu" if device is None else device))
 
 
 def get_default_device() -> device:

@@ -178,14 +178,14 @@ def _placer(map_location):
 
         return by_function
     if isinstance(map_location, Mapping):
-        devices = {str(place): _C.device(device) for place, device in map_location.items()}
+        devices = {str(place): _C._device(device) for place, device in map_location.items()}
 
         def by_place(tensor, location):
             return _moved(tensor, devices[location]) if location in devices else tensor
 
         return by_place
-    device = _C.device(map_location)
-    if device == _C.device("cpu"):
+    device = _C._device(map_location)
+    if device == _C._device("cpu"):
         return None
     return lambda tensor, location: _moved(tensor, device)
 

@@ -103,6 +103,6 @@ def dtype_of(kind: Any, op: str = "type") -> dtype:
     package, _, name = kind.rpartition(".")
     package = package.removeprefix("torch").removeprefix("kiln").removeprefix(".")
     if package:
-        _C.device(package)  # raises DeviceError where there is none
+        _C._device(package)  # raises DeviceError where there is none
         raise errors.DeviceError(f"{op}: expected a type on the CPU; got {kind!r}; try to({package!r})")
     return _DTYPES[name] if name in _DTYPES else _C._dtype(name)

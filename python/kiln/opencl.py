@@ -27,7 +27,7 @@ __all__ = [
 def _index(device):
     if device is None:
         return 0
-    device = _C.device(device)
+    device = _C._device(device)
     if device.type != "opencl":
         raise DeviceError(f"opencl: another kind of device; got '{device}'; expected 'opencl'")
     return device.index or 0

@@ -60,7 +60,7 @@ class Recorder:
 
     def load(self, path: StrPath, device: DeviceLike = "cpu") -> Record:
         """The record in a file. IoError when it is missing, malformed or of another format."""
-        return self._recorder.load(os.fspath(path), _C.device(device))
+        return self._recorder.load(os.fspath(path), _C._device(device))
 
 
 class SafetensorsRecorder(Recorder):
@@ -158,7 +158,7 @@ class NamedMpkBytesRecorder:
 
     def load(self, data: bytes, device: DeviceLike = "cpu") -> Record:
         """The record in bytes. IoError when they are none."""
-        return _C._record_from_bytes(bytes(data), _C.device(device))
+        return _C._record_from_bytes(bytes(data), _C._device(device))
 
 
 __all__ = [

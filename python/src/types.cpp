@@ -366,6 +366,9 @@ void bind_types(nb::module_& m) {
       .def("__reduce__",
            [](nb::handle d) { return nb::make_tuple(d.type(), nb::make_tuple(nb::str(d))); });
 
+  m.def(
+      "_device", [](Device device) { return PyDevice{device}; }, "device"_a,
+      "The device, which must be there.");
   m.def("_register_size", [](nb::handle type) {
     size_type = reinterpret_cast<PyTypeObject*>(nb::object(nb::borrow(type)).release().ptr());
   });

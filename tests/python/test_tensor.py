@@ -140,7 +140,8 @@ def test_dtypes_and_devices_are_values():
     assert repr(d) == "device(type='cpu')" and d.type == "cpu" and hash(d) == hash(kiln.device(d))
     assert pickle.loads(pickle.dumps(d)) == d
     with pytest.raises(RuntimeError, match="cuda"):
-        kiln.device("cuda")
+        kiln.ones(1, device=kiln.device("cuda"))
+    assert pickle.loads(pickle.dumps(kiln.device("cuda:1"))) == kiln.device("cuda", 1)
 
 
 def test_to_and_casts():

@@ -35,7 +35,7 @@ def _kind(op, device_type):
         )
     kind = device_type.partition(":")[0]
     if kind != "cuda":
-        _C.device(kind)  # raises DeviceError for what is unknown
+        _C._device(kind)  # raises DeviceError for what is unknown
     return kind
 
 

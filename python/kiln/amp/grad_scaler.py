@@ -71,7 +71,7 @@ class GradScaler:
         if not isinstance(device, str):
             raise errors.TypeError(f"GradScaler: expected device to be a str; got {device!r}")
         if device.partition(":")[0] != "cuda" or _C._cuda_device_count() > 0:
-            _C.device(device)
+            _C._device(device)
         elif enabled:
             warnings.warn(
                 "GradScaler: there is no CUDA device; disabling", UserWarning, stacklevel=2

@@ -57,7 +57,7 @@ def _index(device, name):
     if isinstance(device, int) and not isinstance(device, bool):
         index = device
     else:
-        known = _C.device(device)
+        known = _C._device(device)
         if known.type != "cuda":
             raise errors.DeviceError(
                 f"cuda.{name}: another kind of device; got '{known}'; expected 'cuda'"
@@ -335,7 +335,7 @@ class Stream:
     @property
     def device(self) -> Any:
         """The device."""
-        return _C.device(f"cuda:{self.device_index}")
+        return _C._device(f"cuda:{self.device_index}")
 
     def synchronize(self) -> None:
         """Waits for all that was computed on the device."""

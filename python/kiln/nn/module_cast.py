@@ -84,7 +84,7 @@ class CastMixin(_Base):
     def cuda(self, device: DeviceLike | int | None = None) -> Self:
         """Moves all parameters and buffers to a GPU; a DeviceError without such a backend."""
         index = device.index if isinstance(device, _C.device) else device
-        target = _C.device("cuda" if index is None else f"cuda:{index}")
+        target = _C._device("cuda" if index is None else f"cuda:{index}")
         return self._apply(lambda t: t.to(target))
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
@@ -159,5 +159,5 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, memory_format=
         raise TypeError(f"to() got an unknown memory_format; got {memory_format!r}")
     if isinstance(device, int):
         device = f"cuda:{device}"
-    device = None if device is None else _C.device(device)
+    device = None if device is None else _C._device(device)
     return device, dtype, memory_format, non_blocking

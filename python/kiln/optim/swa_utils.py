@@ -139,7 +139,7 @@ class AveragedModel(Module):
             )
         if avg_fn is not None and multi_avg_fn is not None:
             raise errors.ValueError("Only one of avg_fn and multi_avg_fn should be provided")
-        device = None if device is None else _C.device(device)
+        device = None if device is None else _C._device(device)
         self.module = copy.deepcopy(model)
         if device is not None:
             self.module.to(device)
@@ -189,7 +189,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: DeviceLike | None = 
     >>> net.running_mean
     tensor([2.])
     """
-    device = None if device is None else _C.device(device)
+    device = None if device is None else _C._device(device)
     norms = [m for m in model.modules() if hasattr(m, "reset_running_stats")]
     norms = [m for m in norms if getattr(m, "running_mean", None) is not None]
     if not norms:
