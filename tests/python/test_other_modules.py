@@ -1,8 +1,10 @@
 """Modules and names of PyTorch's that its programs import beside tensors and layers."""
 
 import http.server
-import importlib
+import importlib.util
 import inspect
+import pathlib
+import pkgutil
 import threading
 
 import numpy as np
@@ -24,6 +26,18 @@ def test_modules_are_imported_by_their_paths(name):
     for part in name.split("."):
         found = getattr(found, part)
     assert found is module
+
+
+def test_modules_that_are_not_there_are_on_the_page():
+    torch = pytest.importorskip("torch")
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "pytorch-names.md").read_text()
+    section = page.split("## Modules")[1].split("## Keywords")[0]
+    for info in pkgutil.iter_modules(torch.__path__):
+        if info.name.startswith("_"):
+            continue
+        is_here = importlib.util.find_spec(f"kiln.{info.name}") is not None
+        is_listed = f"`torch.{info.name}`" in section
+        assert is_here != is_listed, f"torch.{info.name}: here {is_here}, on the page {is_listed}"
 
 
 def test_families_of_layers(lib):
