@@ -1,5 +1,6 @@
 """Calls that PyTorch understands though their arguments are of other types: NumPy's numbers and
-tensors of one number where a number is expected, and the order of arguments of older versions.
+tensors of one number where a number is expected, arrays beside tensors, and the order of arguments
+of older versions.
 
 The bound functions come here when they refuse their arguments; see src/keywords.cpp. Calls that
 they take pay nothing.
@@ -23,6 +24,11 @@ _DRAWN = {
     name + "_"
     for name in ("normal", "uniform", "trunc_normal", "orthogonal", "sparse", "xavier_uniform")
 } | {"xavier_normal_", "kaiming_uniform_", "kaiming_normal_"}
+_OPERATORS = {
+    f"__{side}{name}__"
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul")
+    for side in ("", "r", "i")
+} | {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
 def _is_number(value: Any) -> bool:
@@ -83,8 +89,22 @@ def _with_generator(function: Any, args: list[Any], kwargs: dict[str, Any]) -> A
         _C.set_rng_state(before)
 
 
+def _operator(function: Any, op: str, args: list[Any]) -> Any:
+    """An operator of a tensor and an array of NumPy's, which is read as a tensor."""
+    x, array = args
+    try:
+        other = _C.as_tensor(array, device=x.device)
+    except TypeError:  # of texts or objects
+        return NotImplemented
+    if op.startswith("__r"):  # the tensor stands on the right
+        return getattr(other, f"__{op[3:]}")(x)
+    return function(x, other)
+
+
 def _again(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     op = function.__name__
+    if op in _OPERATORS:
+        return _operator(function, op, args)
     if kwargs.get("generator", "") is None or ("generator" in kwargs and op in _DRAWN):
         return _with_generator(function, args, kwargs)
     if _older_order(op, args, kwargs):

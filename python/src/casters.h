@@ -65,18 +65,16 @@ struct OptionalTensor {  // a tensor or None
   Tensor value;
   operator const Tensor&() const { return value; }
 };
-class Operand {  // a tensor or a number; an array of NumPy's is read as a tensor
+class Operand {  // a tensor or a number
  public:
   Operand() = default;
   explicit Operand(const Tensor* x) : tensor_(x) {}
-  explicit Operand(Tensor of_array) : of_array_(std::move(of_array)) {}
   explicit Operand(Scalar s) : scalar_(s) {}
   // An integer beyond int64, also as the float that it is by itself.
   Operand(Scalar s, uint64_t integer) : scalar_(s), integer_(integer), is_uint64_(true) {}
-  bool is_tensor() const { return tensor_ != nullptr || is_array(); }
-  bool is_array() const { return of_array_.defined(); }
+  bool is_tensor() const { return tensor_ != nullptr; }
   bool is_uint64() const { return is_uint64_; }  // an integer beyond int64
-  const Tensor& tensor() const { return is_array() ? of_array_ : *tensor_; }
+  const Tensor& tensor() const { return *tensor_; }
   Scalar scalar() const { return scalar_; }
   // The number as an operand of arithmetic with x. An integer from 2^63 to 2^64 - 1 is a float
   // beside floats, and wraps as int64 does beside integers, as in PyTorch.
@@ -86,7 +84,6 @@ class Operand {  // a tensor or a number; an array of NumPy's is read as a tenso
   Scalar wrapped(const Tensor& x) const;
 
   const Tensor* tensor_ = nullptr;
-  Tensor of_array_;
   Scalar scalar_;
   uint64_t integer_ = 0;
   bool is_uint64_ = false;
@@ -110,8 +107,8 @@ struct Self {
 // OverflowError for an int beyond uint64 (scalar_of, operand_of) or int64 (the others).
 bool device_from(nb::handle object, Device* out);
 bool scalar_of(nb::handle object, Scalar* out);
-// The number in a NumPy array without dims; none for other arrays.
-nb::object item_of_array(nb::handle array);
+// Whether it is a kiln.Size.
+bool is_size(nb::handle object);
 bool operand_of(nb::handle object, Operand* out);
 bool integers_of(nb::handle object, Shape* out);  // a tuple or list of them
 bool int_list_of(nb::handle object, IntList* out);

@@ -94,11 +94,11 @@ bool must_copy(const char* op, const nb::object& copy) {
   return !copy.is_none() && value_arg<bool>(op, copy, "a bool or None for copy");
 }
 
-void check_exportable(const char* op, const Tensor& x) {
+void check_exportable(const char* op, const Tensor& x, bool records = true) {
   if (x.dtype() == DType::q8) {
     throw_error<DTypeError>(op, ": a quantized tensor has no plain memory; try dequantize()");
   }
-  if (x.requires_grad()) {
+  if (records && x.requires_grad()) {
     throw_error<AutodiffError>(
         op,
         ": the tensor requires a gradient, and writes from outside are not recorded; try "
@@ -326,8 +326,7 @@ nb::dlpack::dtype numpy_type(DType t) {
 }
 
 nb::object to_numpy(const Tensor& x, bool force) {
-  // Under no_grad nothing is recorded anyway.
-  if (!force) check_exportable("numpy", is_grad_enabled() ? x : x.detach());
+  if (!force) check_exportable("numpy", x, is_grad_enabled());  // else nothing is recorded anyway
   const interop::Memory memory = interop::memory("numpy", force ? x.detach().to(Device{}) : x);
   std::array<size_t, kMaxRank> sizes{};
   for (int i = 0; i < memory.shape.rank(); ++i) {

@@ -4,7 +4,9 @@
 // Each bound function holds a pointer to what calls it. Here that pointer is exchanged for one that
 // goes straight on to nanobind's when a call has no keywords, and translates them otherwise. So no
 // binding has to know of these words, and calls without keywords cost what they did.
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -173,17 +175,30 @@ PyObject* call_with_keywords(Call call, PyObject* function, PyObject* const* arg
               exchanged.keywords.empty() ? nullptr : renamed.ptr());
 }
 
-// The call failed with a TypeError. Calls that are right never come here, so they pay nothing.
-PyObject* call_again(PyObject* function, PyObject* const* args, size_t flags, PyObject* names) {
-  nb::python_error refused;  // takes the error
-  const std::string_view why = refused.what();
-  if (why.find("incompatible function arguments") == std::string_view::npos &&
-      why.find("got two numbers") == std::string_view::npos) {
-    refused.restore();
-    return nullptr;
+bool is_array_among(PyObject* const* args, size_t count) {
+  return std::any_of(args, args + count,
+                     [](PyObject* x) { return name_of_type(nb::handle(x)) == "numpy.ndarray"; });
+}
+
+// What is left when a call was refused: an operator by NotImplemented, a function by TypeError.
+PyObject* call_again(PyObject* refusal, PyObject* function, PyObject* const* args, size_t flags,
+                     PyObject* names) {
+  if (again == nullptr) return refusal;  // while the package is imported
+  const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  std::optional<nb::python_error> error;
+  if (refusal == nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return nullptr;
+    error.emplace();  // takes it
+    const std::string_view why = error->what();
+    if (why.find("incompatible function arguments") == std::string_view::npos &&
+        why.find("got two numbers") == std::string_view::npos) {
+      error->restore();
+      return nullptr;
+    }
+  } else if (!is_array_among(args, count)) {
+    return refusal;
   }
   nb::list positional;
-  const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
   for (size_t i = 0; i < count; ++i) positional.append(nb::handle(args[i]));
   nb::dict keywords;
   for (Py_ssize_t i = 0; names != nullptr && i < tuple_size(names); ++i) {
@@ -191,22 +206,22 @@ PyObject* call_again(PyObject* function, PyObject* const* args, size_t flags, Py
   }
   PyObject* const result =
       PyObject_CallFunctionObjArgs(again, function, positional.ptr(), keywords.ptr(), nullptr);
-  if (result != Py_NotImplemented) return result;
+  if (result != Py_NotImplemented || !error) {
+    Py_XDECREF(refusal);
+    return result;
+  }
   Py_DECREF(result);
-  refused.restore();
+  error->restore();
   return nullptr;
 }
 
-template <size_t kind>
-PyObject* forward(PyObject* function, PyObject* const* args, size_t flags, PyObject* names) {
+// The way of calls with keywords, and of those that were refused; `result` is what came of it.
+[[gnu::noinline]] PyObject* forward_slowly(Call call, PyObject* result, PyObject* function,
+                                           PyObject* const* args, size_t flags, PyObject* names) {
   try {
-    PyObject* const result = names == nullptr
-                                 ? callers[kind](function, args, flags, nullptr)
-                                 : call_with_keywords(callers[kind], function, args, flags, names);
-    if (result != nullptr || again == nullptr) [[likely]]
-      return result;
-    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return nullptr;
-    return call_again(function, args, flags, names);
+    if (names != nullptr) result = call_with_keywords(call, function, args, flags, names);
+    if (result != nullptr && result != Py_NotImplemented) return result;
+    return call_again(result, function, args, flags, names);
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const nb::builtin_exception& error) {
@@ -215,6 +230,17 @@ PyObject* forward(PyObject* function, PyObject* const* args, size_t flags, PyObj
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }
   return nullptr;
+}
+
+template <size_t kind>
+PyObject* forward(PyObject* function, PyObject* const* args, size_t flags, PyObject* names) {
+  PyObject* result = nullptr;
+  if (names == nullptr) [[likely]] {
+    result = callers[kind](function, args, flags, nullptr);
+    if (result != nullptr && result != Py_NotImplemented) [[likely]]
+      return result;
+  }
+  return forward_slowly(callers[kind], result, function, args, flags, names);
 }
 
 template <size_t... kinds>

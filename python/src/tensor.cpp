@@ -194,17 +194,12 @@ void bind_conversions(TensorClass& c) {
   cast("bool", bool_);
 }
 
-}  // namespace
-
-namespace {
-
 // Tensor(2, 3), Tensor([1, 2]), Tensor(): PyTorch's first way to make tensors.
 Tensor older_tensor(const nb::args& values) {
   if (values.size() == 0) return empty(Shape{0});
   if (values.size() == 1) {
     if (const Tensor* x = tensor_pointer(values[0].ptr())) return x->detach();
-    const bool is_size = name_of_type(values[0]).ends_with("Size");
-    if (!is_size && PyLong_Check(values[0].ptr()) == 0) {
+    if (!is_size(values[0]) && PyLong_Check(values[0].ptr()) == 0) {
       return tensor_from(values[0], default_dtype(), std::nullopt);
     }
   }

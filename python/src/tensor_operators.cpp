@@ -31,13 +31,13 @@ auto comparison(Both both, One one) {
   };
 }
 
-// number op tensor, array op tensor. (Two tensors meet in the forward form.)
+// number op tensor. (Two tensors meet in the forward form.)
 template <class F>
 auto reflected(F f) {
   return [f](const Tensor& x, const Operand& y) {
-    if (y.is_tensor() && !y.is_array()) throw nb::next_overload();
+    if (y.is_tensor()) throw nb::next_overload();
     Unlocked lock(x);
-    return y.is_array() ? Tensor(f(y.tensor(), x)) : Tensor(f(y.scalar_beside(x), x));
+    return Tensor(f(y.scalar_beside(x), x));
   };
 }
 
@@ -69,20 +69,20 @@ auto in_place(Both both, One one) {
 void bind_operators(TensorClass& c) {
   const auto op = [&c](const char* name, auto f) { c.def(name, f, nb::is_operator()); };
   op("__add__", KILN_PY_FORWARD(x + y));
-  op("__radd__", reflected([](const auto& a, const Tensor& x) { return x + a; }));
+  op("__radd__", reflected([](Scalar a, const Tensor& x) { return x + a; }));
   op("__sub__", KILN_PY_FORWARD(x - y));
-  op("__rsub__", reflected([](const auto& a, const Tensor& x) { return a - x; }));
+  op("__rsub__", reflected([](Scalar a, const Tensor& x) { return a - x; }));
   op("__mul__", KILN_PY_FORWARD(x * y));
-  op("__rmul__", reflected([](const auto& a, const Tensor& x) { return x * a; }));
+  op("__rmul__", reflected([](Scalar a, const Tensor& x) { return x * a; }));
   op("__truediv__", KILN_PY_FORWARD(x / y));
-  op("__rtruediv__", reflected([](const auto& a, const Tensor& x) { return a / x; }));
+  op("__rtruediv__", reflected([](Scalar a, const Tensor& x) { return a / x; }));
   op("__floordiv__", KILN_PY_FORWARD(x.floor_divide(y)));
   op("__rfloordiv__",
-     reflected([](const auto& a, const Tensor& x) { return kiln::div(a, x, "floor"); }));
+     reflected([](Scalar a, const Tensor& x) { return kiln::div(a, x, "floor"); }));
   op("__mod__", KILN_PY_FORWARD(x.remainder(y)));
-  op("__rmod__", reflected([](const auto& a, const Tensor& x) { return remainder(a, x); }));
+  op("__rmod__", reflected([](Scalar a, const Tensor& x) { return remainder(a, x); }));
   op("__pow__", KILN_PY_FORWARD(x.pow(y)));
-  op("__rpow__", reflected([](const auto& a, const Tensor& x) { return kiln::pow(a, x); }));
+  op("__rpow__", reflected([](Scalar a, const Tensor& x) { return kiln::pow(a, x); }));
   op("__matmul__", [](const Tensor& x, const Tensor& y) {
     Unlocked lock;
     return x.matmul(y);

@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "binding.h"
-#include "tensor_from.h"
 
 namespace kiln::python {
 
@@ -94,21 +93,16 @@ Scalar scalar_of_int(PyObject* o) {
 
 // A NumPy array without dims is a number, as in NumPy.
 bool scalar_of_array(nb::handle array, Scalar* out) {
-  const nb::object number = item_of_array(array);
-  return number.is_valid() && scalar_of(number, out);
+  const nb::object dims = nb::steal(PyObject_GetAttrString(array.ptr(), "ndim"));
+  if (dims.is_valid() && PyLong_Check(dims.ptr()) && PyLong_AsLong(dims.ptr()) == 0) {
+    const nb::object number = nb::steal(PyObject_CallMethod(array.ptr(), "item", nullptr));
+    if (number.is_valid()) return scalar_of(number, out);
+  }
+  clear_conversion_error();
+  return false;
 }
 
 }  // namespace
-
-nb::object item_of_array(nb::handle array) {
-  const nb::object dims = nb::steal(PyObject_GetAttrString(array.ptr(), "ndim"));
-  if (dims.is_valid() && PyLong_Check(dims.ptr()) && PyLong_AsLong(dims.ptr()) == 0) {
-    nb::object number = nb::steal(PyObject_CallMethod(array.ptr(), "item", nullptr));
-    if (number.is_valid()) return number;
-  }
-  clear_conversion_error();
-  return {};
-}
 
 bool scalar_of(nb::handle object, Scalar* out) {
   PyObject* o = object.ptr();
@@ -163,11 +157,7 @@ bool operand_of(nb::handle object, Operand* out) {
     return true;
   }
   Scalar number;
-  if (!scalar_of(object, &number)) {
-    if (name_of_type(object) != "numpy.ndarray") return false;
-    *out = Operand(tensor_from(object, std::nullopt, std::nullopt));
-    return true;
-  }
+  if (!scalar_of(object, &number)) return false;
   *out = number.is_floating_point() && is_uint64_only(object)
              ? Operand(number, PyLong_AsUnsignedLongLong(object.ptr()))
              : Operand(number);
@@ -247,6 +237,8 @@ PyObject* finish_sizes(PyObject* sizes) { return sizes; }
 #endif
 
 }  // namespace
+
+bool is_size(nb::handle object) { return Py_TYPE(object.ptr()) == size_type; }
 
 nb::object size_object(const Shape& shape) {
   PyObject* const sizes = new_sizes(shape.rank());
