@@ -104,8 +104,7 @@ int run(const BenchFlags& flags) {
   std::printf("%-10s %.4g a second, %.4g values of inputs a second\n", "speed:", 1 / times.median,
               rate);
   if (!flags.explain) return 0;
-  std::printf("\n");
-  for (const std::string& line : lines_of(model.explain())) std::printf("%s\n", line.c_str());
+  std::printf("\n%s", model.explain().c_str());
   return 0;
 }
 

@@ -6,7 +6,8 @@ LENGTH = 128  # of texts
 
 # Kinds: "train" and "infer" as in model_rows.py, "decode" too; "step" is a program of
 # graph_programs.py that trains; "chain" a function of one tensor; "first" the first call of a
-# compiled step, in seconds; "memory" the largest use of memory by a step, "lean" that with memory_budget 0.
+# compiled step, in seconds; "memory" the largest use of memory by a step,
+# "lean" that with memory_budget 0.
 GROUPS = {
     "training": [
         Row("step", "mlp", 64, 784, asked=1.25),

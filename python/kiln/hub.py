@@ -70,7 +70,7 @@ def download_url_to_file(
     handle, partial = tempfile.mkstemp(dir=folder, suffix=".partial")
     try:
         request = urllib.request.Request(url, headers={"User-Agent": "kiln.hub"})
-        with urllib.request.urlopen(request) as source, os.fdopen(handle, "wb") as out:
+        with os.fdopen(handle, "wb") as out, urllib.request.urlopen(request) as source:
             size = source.headers.get("Content-Length")
             if progress:
                 print(f"{url} ({size or '?'} bytes) to {target}", file=sys.stderr)

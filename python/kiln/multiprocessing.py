@@ -74,6 +74,8 @@ def spawn(
 
     >>> kiln.multiprocessing.spawn(print, nprocs=0)
     """
+    from multiprocessing.connection import wait
+
     context: Any = _processes.get_context(start_method)
     failures = context.SimpleQueue()
     made = [
@@ -86,8 +88,6 @@ def spawn(
         return made
     waiting = list(made)
     while waiting:
-        from multiprocessing.connection import wait
-
         wait([process.sentinel for process in waiting])
         for process in [p for p in waiting if not p.is_alive()]:
             waiting.remove(process)

@@ -17,7 +17,7 @@ from .. import _C
 from ..autograd import functional as _functional
 from ..autograd.grad_mode import enable_grad
 from ._state import functional_call
-from ._tree import leaves_of as _leaves_of, refilled as _refilled
+from ._tree import leaves_of as _leaves_of, mapped as _all_mapped, refilled as _refilled
 from ._vmap import stack_module_state, vmap
 
 if TYPE_CHECKING:
@@ -45,21 +45,13 @@ def _inside():
 
 
 def _leaves(tree):
-    if isinstance(tree, dict):
-        return [x for part in tree.values() for x in _leaves(part)]
-    if isinstance(tree, (tuple, list)):
-        return [x for part in tree for x in _leaves(part)]
-    return [tree] if isinstance(tree, _C.Tensor) else []
+    """The tensors among the leaves."""
+    return [x for x in _leaves_of(tree) if isinstance(x, _C.Tensor)]
 
 
 def _mapped(tree, function):
-    if isinstance(tree, dict):
-        return type(tree)((k, _mapped(v, function)) for k, v in tree.items())
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(_mapped(v, function) for v in tree))
-    if isinstance(tree, (tuple, list)):
-        return type(tree)(_mapped(v, function) for v in tree)
-    return function(tree) if isinstance(tree, _C.Tensor) else tree
+    """The same structure of function(tensor); other leaves stay."""
+    return _all_mapped(tree, lambda x: function(x) if isinstance(x, _C.Tensor) else x)
 
 
 def _recorded(tensors):

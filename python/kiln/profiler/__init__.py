@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from .. import _C, errors
+from .. import _C
+from ._averages import Average, Averages
+from ._schedule import (
+    ProfilerAction,
+    ProfilerActivity,
+    schedule,
+    tensorboard_trace_handler,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,100 +27,6 @@ __all__ = [
     "ProfilerAction", "ProfilerActivity", "profile", "record_function", "schedule",
     "tensorboard_trace_handler",
 ]  # fmt: skip
-
-
-class ProfilerActivity(enum.Enum):
-    """Where ops run. A profile has the times of the host and of GPUs, whatever is asked for.
-
-    >>> kiln.profiler.ProfilerActivity.CPU.name
-    'CPU'
-    """
-
-    CPU = 0
-    CUDA = 1
-    XPU = 2
-    MTIA = 3
-
-
-class ProfilerAction(enum.Enum):
-    """What a profile with a schedule does in a step.
-
-    >>> kiln.profiler.ProfilerAction.RECORD.name
-    'RECORD'
-    """
-
-    NONE = 0
-    WARMUP = 1
-    RECORD = 2
-    RECORD_AND_SAVE = 3
-
-
-def schedule(
-    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0
-) -> Callable[[int], ProfilerAction]:
-    """Which steps are profiled: a function from a step's number to what is done in it.
-
-    skip_first: steps at the beginning that are left out. Then again and again: wait and warmup steps
-    that are left out too, and active ones that are profiled. repeat: how often; 0: without end.
-
-    >>> plan = kiln.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)
-    >>> [plan(step).name for step in range(5)]
-    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
-    """
-    if min(wait, warmup, repeat, skip_first) < 0 or active < 1:
-        raise errors.ValueError(
-            "schedule: expected at least one active step and no negative number; got "
-            f"wait={wait}, warmup={warmup}, active={active}, repeat={repeat}, "
-            f"skip_first={skip_first}"
-        )
-
-    def action(step: int) -> ProfilerAction:
-        step -= skip_first
-        cycle = wait + warmup + active
-        if step < 0 or (repeat and step // cycle >= repeat):
-            return ProfilerAction.NONE
-        place = step % cycle
-        if place < wait:
-            return ProfilerAction.NONE
-        if place < wait + warmup:
-            return ProfilerAction.WARMUP
-        return ProfilerAction.RECORD_AND_SAVE if place == cycle - 1 else ProfilerAction.RECORD
-
-    return action
-
-
-def tensorboard_trace_handler(
-    dir_name: StrPath, worker_name: str | None = None, use_gzip: bool = False
-) -> Callable[[profile], None]:
-    """For on_trace_ready: writes each trace into the folder, for TensorBoard or ui.perfetto.dev.
-
-    dir_name: the folder. worker_name: how files begin, the machine and the process without. use_gzip:
-    whether they are compressed.
-
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> handler = kiln.profiler.tensorboard_trace_handler(folder, "run")
-    >>> with kiln.profiler.profile(on_trace_ready=handler):
-    ...     _ = kiln.ones(2) + 1
-    >>> [path.name.partition(".")[0] for path in pathlib.Path(folder).iterdir()]
-    ['run']
-    """
-
-    def write(done: profile) -> None:
-        import socket
-
-        os.makedirs(dir_name, exist_ok=True)
-        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
-        path = os.path.join(os.fspath(dir_name), f"{worker}.{time.time_ns()}.pt.trace.json")
-        if not use_gzip:
-            done.export_chrome_trace(path)
-            return
-        import gzip
-
-        with gzip.open(path + ".gz", "wt") as out:
-            out.write(done.trace())
-
-    return write
 
 
 _running: list[profile] = []
@@ -146,50 +58,6 @@ class record_function(contextlib.ContextDecorator):
         with _lock:
             for one in _running:
                 one._add_block(self.name, seconds)
-
-
-class Average(NamedTuple):
-    """All calls of one op, by PyTorch's names; times are microseconds."""
-
-    key: str
-    count: int  # type: ignore[assignment]
-    cpu_time_total: float
-    device_time_total: float
-
-    @property
-    def cpu_time(self) -> float:
-        """Of one call."""
-        return self.cpu_time_total / max(self.count, 1)
-
-    @property
-    def self_cpu_time_total(self) -> float:
-        """The same as cpu_time_total: ops are listed, not what calls them."""
-        return self.cpu_time_total
-
-
-class Averages(list[Average]):
-    """What profile.key_averages() gives: a list that prints as a table."""
-
-    def table(
-        self, sort_by: str | None = None, row_limit: int = 100, **options: Any
-    ) -> str:
-        """The ops as text. sort_by: an attribute, such as "cpu_time_total" or "count"; row_limit: how
-        many; options are PyTorch's, not looked at."""
-        rows: Iterable[Average] = self
-        if sort_by is not None:
-            if not self or not hasattr(self[0], sort_by):
-                known = "key, count, cpu_time_total, self_cpu_time_total, cpu_time, device_time_total"
-                if self:
-                    raise errors.ValueError(f"table: unknown sort_by {sort_by!r}; expected one of {known}")
-            rows = sorted(self, key=lambda row: getattr(row, sort_by), reverse=sort_by != "key")
-        width = max([len(row.key) for row in self] + [4])
-        lines = [f"{'name':{width}}  {'calls':>8}  {'total us':>12}  {'us a call':>10}  {'device us':>10}"]
-        for row in list(rows)[: row_limit if row_limit >= 0 else None]:
-            lines.append(
-                f"{row.key:{width}}  {row.count:8}  {row.cpu_time_total:12.1f}  {row.cpu_time:10.2f}  "
-                f"{row.device_time_total:10.1f}"
-            )
-        return "\n".join(lines)
 
 
 class profile:

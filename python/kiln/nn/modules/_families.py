@@ -29,7 +29,7 @@ def _nd(*names: str) -> list[str]:
 
 _LAZY = _nd("LazyConv", "LazyConvTranspose")
 _WEIGHTED = ["BCELoss", "CrossEntropyLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss"]
-# file -> class -> the names of its members; a name that ends with Loss: every loss.
+# file -> class -> the names of its members; None: every loss.
 FAMILIES: dict[str, dict[str, list[str] | None]] = {
     "batchnorm": {
         "_BatchNorm": _nd("BatchNorm", "LazyBatchNorm"),
