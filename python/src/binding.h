@@ -15,6 +15,10 @@ using namespace nb::literals;
 // The class of Python's tensors. Everything else sees the kiln::Tensor that it is.
 using TensorClass = nb::class_<PyTensor>;
 
+// Makes the exception that is being handled the interpreter's error, for functions that nanobind
+// does not call.
+void set_python_error() noexcept;
+
 // One function for each file; module.cpp calls them in this order.
 void bind_errors(nb::module_& m);
 void bind_types(nb::module_& m);

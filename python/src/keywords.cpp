@@ -19,6 +19,13 @@ namespace {
 
 using Call = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*);
 
+// How many positional arguments a call has. PyVectorcall_NARGS would count a flag among them that
+// nanobind puts into the bit below Python's own when it calls constructors.
+size_t count_of(size_t flags) {
+  constexpr size_t flag_bits = PY_VECTORCALL_ARGUMENTS_OFFSET | (PY_VECTORCALL_ARGUMENTS_OFFSET >> 1);
+  return flags & ~flag_bits;
+}
+
 // nanobind has a caller for each kind of function; there are few kinds.
 constexpr size_t kKinds = 16;
 std::array<Call, kKinds> callers{};
@@ -161,7 +168,7 @@ PyObject* call_with_keywords(Call call, PyObject* function, PyObject* const* arg
     plain = meaning_of(function, tuple_item(names, i)) == nullptr;
   }
   if (plain) return call(function, args, flags, names);
-  Arguments exchanged(function, args, static_cast<size_t>(PyVectorcall_NARGS(flags)), names);
+  Arguments exchanged(function, args, count_of(flags), names);
   if (exchanged.words.size() > 0) return call_with_words(function, exchanged);
   std::vector<PyObject*>& all = exchanged.positional;
   const size_t positional = all.size();
@@ -184,7 +191,7 @@ bool is_array_among(PyObject* const* args, size_t count) {
 PyObject* call_again(PyObject* refusal, PyObject* function, PyObject* const* args, size_t flags,
                      PyObject* names) {
   if (again == nullptr) return refusal;  // while the package is imported
-  const auto count = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  const auto count = count_of(flags);
   std::optional<nb::python_error> error;
   if (refusal == nullptr) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) return nullptr;
@@ -222,12 +229,8 @@ PyObject* call_again(PyObject* refusal, PyObject* function, PyObject* const* arg
     if (names != nullptr) result = call_with_keywords(call, function, args, flags, names);
     if (result != nullptr && result != Py_NotImplemented) return result;
     return call_again(result, function, args, flags, names);
-  } catch (nb::python_error& error) {
-    error.restore();
-  } catch (const nb::builtin_exception& error) {
-    PyErr_SetString(PyExc_TypeError, error.what());
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    set_python_error();
   }
   return nullptr;
 }

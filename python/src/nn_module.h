@@ -109,10 +109,6 @@ void bind_packed_sequences(nb::module_& m);
 nb::object cpp_handle(std::shared_ptr<nn::Module> module);
 nn::Module& module_of_handle(nb::handle handle);
 
-// Makes the exception that is being handled the interpreter's error, for functions that nanobind
-// does not call.
-void set_python_error() noexcept;
-
 // Calls forward between the hooks.
 nb::object call_with_hooks(nb::handle self, const nb::tuple& args, const nb::dict& kwargs);
 

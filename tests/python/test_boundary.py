@@ -321,6 +321,9 @@ def test_tensors_without_init_say_so():
             repr(x)
     with pytest.raises(TypeError):
         repr(Forgot())
+    # The error of another function passes a constructor, which has its own way of calling.
+    with pytest.raises(TypeError, match="argument"):
+        kiln.Tensor(1, 1, kiln.dtype.__new__(kiln.dtype))
     for call in (lambda: empty + 1, lambda: empty.shape, lambda: kiln.exp(empty),
                  lambda: copy.deepcopy(empty), lambda: pickle.dumps(empty),
                  lambda: f"{empty}", lambda: kiln.cat([empty])):  # fmt: skip
