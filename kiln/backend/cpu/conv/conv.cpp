@@ -3,6 +3,7 @@
 #include "kiln/backend/cpu/conv/conv.h"
 
 #include "kiln/backend/activated.h"
+#include "kiln/backend/cpu/conv/conv_words.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/operand.h"
 
@@ -33,6 +34,27 @@ ConvSizes::ConvSizes(const Shape& x, const Shape& weight, const Conv3dOptions& o
 
 }  // namespace cpu
 
+namespace {
+
+HostHandle convolution_of_words(const cpu::ConvSizes& sizes, const HostHandle& x,
+                                const HostHandle& weight, const HostHandle* bias,
+                                const HostHandle* residual, Activation activation) {
+  const HostHandle in = cpu::contiguous(x);
+  const HostHandle w = cpu::contiguous(weight);
+  const cpu::OptionalOperand b(bias, cpu::widened);
+  const cpu::OptionalOperand added(residual, cpu::contiguous);
+  HostHandle out = host::empty(Shape{sizes.batch, w->shape()[0], sizes.out_height, sizes.out_width},
+                               DType::bf16, in->device());
+  const cpu::ActivationKernel last = cpu::activation_kernel(activation, DType::f32);
+  const cpu::TileActivation<float> in_tile = last.in_tile<float>();
+  cpu::conv_forward_of_words(sizes, in->data_as<const bfloat16>(), w->data_as<const bfloat16>(),
+                             w->storage().get(), b.data<float>(), added.data<bfloat16>(),
+                             last.fits_tiles ? &in_tile : nullptr, out->data_as<bfloat16>());
+  return last.fits_tiles ? out : activated<CpuOps>(std::move(out), activation);
+}
+
+}  // namespace
+
 HostHandle CpuOps::float_conv2d(Arg<HostHandle> x, Arg<HostHandle> weight, const HostHandle* bias,
                                 const ConvOptions& options) {
   return float_conv2d_activation(x, weight, bias, nullptr, Activation::none, options);
@@ -43,6 +65,10 @@ HostHandle CpuOps::float_conv2d_activation(Arg<HostHandle> x, Arg<HostHandle> we
                                            Activation activation, const ConvOptions& options) {
   const DType dtype = x.get()->dtype();
   if (cpu::is_half(dtype)) {
+    const cpu::ConvSizes sizes(x.get()->shape(), weight.get()->shape(), options);
+    if (dtype == DType::bf16 && cpu::convolves_words(sizes)) {
+      return convolution_of_words(sizes, x.get(), weight.get(), bias, residual, activation);
+    }
     const cpu::OptionalOperand wide(bias, cpu::widened);
     HostHandle out = cpu::narrowed(
         float_conv2d(cpu::widened(x), cpu::widened(weight), wide.get(), options), dtype);

@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/masked-inl.h"
+#include "kiln/backend/cpu/matmul/conv_tiles.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_tiles-inl.h"
 
@@ -22,21 +23,6 @@ HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-template <class T>
-struct ConvTile {
-  int64_t k;
-  const T* a;
-  int64_t a_step;
-  const T* b;
-  const int64_t* b_offsets;
-  const StorePiece* pieces[3];  // of the first vector, of the second, and their end
-  T* c;
-  int64_t c_row;
-  bool accumulate;
-  const T* row_bias;
-  const TileActivation<T>* in_tile;
-};
 
 template <class T, int kRows, int kVectors>
 HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
@@ -54,7 +40,7 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
 #pragma GCC unroll 2
   for (int v = 0; v < kVectors; ++v) {
     for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
-      const T* c = tile.c + piece->offset;
+      const T* c = tile.c + tile.c_at + piece->offset;
       for (int i = 0; i < kRows; ++i, c += tile.c_row) fetch_to_write(c + piece->low);
     }
   }
@@ -95,7 +81,7 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
     for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
       const auto valid = hn::AndNot(hn::FirstN(d, static_cast<size_t>(piece->low)),
                                     hn::FirstN(d, static_cast<size_t>(piece->high)));
-      T* c = tile.c + piece->offset;
+      T* c = tile.c + tile.c_at + piece->offset;
 #pragma GCC unroll 16
       for (int i = 0; i < kRows; ++i, c += tile.c_row) {
         V out = sum[i][v];
@@ -105,9 +91,6 @@ HWY_NOINLINE void conv_tile(const ConvTile<T>& tile) {
     }
   }
 }
-
-template <class T>
-using ConvTileFunction = void (*)(const ConvTile<T>&);
 
 template <class T, int kVectors, int... kRow>
 constexpr auto conv_tiles(std::integer_sequence<int, kRow...>) {
@@ -121,44 +104,8 @@ template <class T>
 void conv_block(const ConvBlock<T>& block) {
   static constexpr auto kTiles1 = conv_tiles<T, 1>(std::make_integer_sequence<int, kMaxRows>());
   static constexpr auto kTiles2 = conv_tiles<T, 2>(std::make_integer_sequence<int, kMaxRows>());
-  // Rows whose part of A stays in the second-level cache while all panels of B pass by.
-  constexpr int64_t kElements = 256 * 1024 / static_cast<int64_t>(sizeof(T));
-  const int64_t row_step =
-      std::max<int64_t>(kElements / std::max<int64_t>(block.k, 1) / block.rows, 1) * block.rows;
-  constexpr int64_t kNear = 16 * 1024 / static_cast<int64_t>(sizeof(T));
-  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  ConvTile<T> tile;
-  tile.k = block.k;
-  tile.a_step = block.rows;
-  tile.b_offsets = block.b_offsets;
-  tile.c_row = block.c_row;
-  tile.accumulate = block.accumulate;
-  tile.in_tile = block.in_tile;
-  // Panels that stay in the first-level cache together: rows of results are then written in longer
-  // stretches, which memory takes faster.
-  const int64_t together =
-      std::clamp<int64_t>(kNear / std::max<int64_t>(block.k * 2 * lanes, 1), 1, 16);
-  for (int64_t top = 0; top < block.m; top += row_step) {
-    const int64_t bottom = std::min(top + row_step, block.m);
-    for (int64_t left = 0; left < block.panels; left += together) {
-      const int64_t right = std::min(left + together, block.panels);
-      for (int64_t i = top; i < bottom; i += block.rows) {
-        tile.a = block.a + i / block.rows * block.a_panel;
-        tile.c = block.c + i * block.c_row;
-        tile.row_bias = block.row_bias == nullptr ? nullptr : block.row_bias + i;
-        const int64_t rows = std::min(block.rows, bottom - i);
-        for (int64_t j = left; j < right; ++j) {
-          tile.b = block.b + j * block.b_panel;
-          tile.pieces[0] = block.pieces + (j == 0 ? 0 : block.piece_ends[2 * j - 1]);
-          tile.pieces[1] = block.pieces + block.piece_ends[2 * j];
-          tile.pieces[2] = block.pieces + block.piece_ends[2 * j + 1];
-          // A last vector that holds no results is left out.
-          const bool half = tile.pieces[1] == tile.pieces[2];
-          (half ? kTiles1.of_rows : kTiles2.of_rows)[rows](tile);
-        }
-      }
-    }
-  }
+  run_conv_tiles(block, static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>())), kTiles1.of_rows,
+                 kTiles2.of_rows);
 }
 
 template <class T, int kRows, int kVectors>

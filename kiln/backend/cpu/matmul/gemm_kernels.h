@@ -65,6 +65,13 @@ struct StorePiece {
   int64_t low, high;
 };
 
+// Results in bf16, laid out as sums in float are, of kernels that multiply words.
+struct HalfResults {
+  uint16_t* y = nullptr;
+  const uint16_t* residual = nullptr;                 // added to the rounded results, unless null
+  const TileActivation<float>* activation = nullptr;  // of what is rounded again, unless null
+};
+
 // A block of a convolution: C = A B where A is packed as in GemmBlock, and B is
 //   packed, when b_offsets is null: element (p, j) is b[(j / columns) * b_panel + p * columns + j %
 //   columns]; read where it lies, else:       element (p, j) is b[j + b_offsets[p]].
@@ -84,11 +91,13 @@ struct ConvBlock {
   const int64_t* piece_ends =
       nullptr;  // vector v of the block has pieces [piece_ends[v - 1], piece_ends[v])
   T* c = nullptr;
+  int64_t c_at = 0;  // of the block's first row, in c
   int64_t c_row = 0;
   bool accumulate = false;
   const T* row_bias = nullptr;
   const TileActivation<T>* in_tile =
-      nullptr;  // of the results, of float, unless null or they accumulate
+      nullptr;                           // of the results, of float, unless null or they accumulate
+  const HalfResults* halves = nullptr;  // of words: instead of c, to which they add with accumulate
 };
 
 // A block of C [m, n] = A B where A is read where it lies: p runs over `segments` stretches of

@@ -1,0 +1,190 @@
+// Convolution by patches in place: Note [Patches].
+#include <tuple>
+
+#include "kiln/backend/cpu/conv/conv_direct.h"
+#include "kiln/backend/cpu/conv/packed_weights.h"
+
+namespace kiln::cpu {
+namespace {
+
+template <class T>
+class InPlaceConvolution {
+ public:
+  template <class Weight>
+  InPlaceConvolution(const ConvSizes& s, const Bands& bands, const GemmKernels<T>& kernels,
+                     const T* x, const Weight& weight, const T* bias,
+                     const ConvOutput<T>& out)
+      : s_(s),
+        bands_(bands),
+        x_(x),
+        bias_(bias),
+        out_(out),
+        kernels_(kernels),
+        weights_(s, kernels, weight),
+        whole_(vectors(bands.rows), pieces(bands.rows)),
+        last_(vectors(bands.rows), pieces(bands.rows)),
+        in_x_(s.is_volume() ? s.depth() : weights_.longest_run()),
+        in_copy_(weights_.longest_run()),
+        copied_rows_(bands.rows + bands.down.reach - 1) {
+    bands.fill(whole_, bands.rows, s);
+    bands.fill(last_, s.out_height - (bands.count - 1) * bands.rows, s);
+    const int64_t longest = weights_.longest_run() / s.taps();
+    if (s.is_volume()) {
+      fill_offsets(in_x_.get(), s.in, s.width, [&](int64_t c) {
+        const ConvSizes::Depths& d = s.depths;
+        return (c / d.kernel * d.size + c % d.kernel * d.dilation) * s.plane();
+      });
+    } else {
+      fill_offsets(in_x_.get(), longest, s.width, [&](int64_t c) { return c * s.plane(); });
+    }
+    fill_offsets(in_copy_.get(), longest, bands.row,
+                 [&](int64_t c) { return c * copied_rows_ * bands.row; });
+  }
+
+  void run() {
+    const int64_t count = s_.batch * s_.groups * bands_.count;
+    const int64_t work = std::max<int64_t>(s_.out * s_.depth() * bands_.rows * s_.out_width, 1);
+    parallel_for(count, std::max<int64_t>(kConvPieceWork / work, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i)
+                     run_band(i / bands_.count, i % bands_.count);
+                 });
+  }
+
+ private:
+  int64_t vectors(int64_t rows) const { return bands_.panels(rows, s_) * 2; }
+  // Every row of a band touches one vector more than it has.
+  int64_t pieces(int64_t rows) const { return vectors(rows) + rows; }
+
+  // Where the taps of `channels` lie, from the first pixel's window on: in planes, or phases of
+  // them, at plane_at(number).
+  template <class F>
+  void fill_offsets(int64_t* to, int64_t channels, int64_t row, const F& plane_at) const {
+    const PatchGeometry& g = s_.geometry;
+    const auto& [down, along] = std::tie(bands_.down, bands_.along);
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t r = 0; r < g.kernel[0]; ++r) {
+        for (int64_t s = 0; s < g.kernel[1]; ++s) {
+          const auto i = static_cast<size_t>(r), j = static_cast<size_t>(s);
+          const int64_t phase = (c * down.count() + down.phase[i]) * along.count() + along.phase[j];
+          *to++ = plane_at(phase) + down.place[i] * row + along.place[j];
+        }
+      }
+    }
+  }
+
+  // Whether the input itself serves: without padding and phases, unless the last panel would read
+  // beyond its end.
+  bool in_input(int64_t image, int64_t first, int64_t panels) const {
+    const PatchGeometry& g = s_.geometry;
+    if (g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} || bands_.row != s_.width ||
+        s_.out_height + bands_.down.reach - 1 != s_.height) {
+      return false;
+    }
+    int64_t last = image * s_.in + s_.in - 1;  // plane
+    int64_t planes = s_.batch * s_.groups * s_.in;
+    if (s_.is_volume()) {
+      const ConvSizes::Depths& d = s_.depths;
+      const int64_t begin = s_.first_depth(image), end = begin + (d.kernel - 1) * d.dilation + 1;
+      if (begin < 0 || end > d.size) return false;
+      last = s_.first_plane(image) + (s_.in / d.kernel - 1) * d.size + end - 1;
+      planes = planes / d.out / d.kernel * d.size;
+    }
+    const int64_t end = last * s_.plane() + (first + bands_.down.reach - 1) * s_.width +
+                        g.dilation[1] * (g.kernel[1] - 1) + panels * bands_.panel;
+    return end <= planes * s_.plane();
+  }
+
+  // Copies the phases of `count` planes that output rows from `first` on see.
+  void copy_phases(const int64_t* planes, int64_t count, int64_t first, T* to) const {
+    const PatchGeometry& g = s_.geometry;
+    // All planes are copied in one call, unless phases come in between.
+    const int64_t at_once = bands_.phases() == 1 ? count : 1;
+    const int64_t size = copied_rows_ * bands_.row;
+    for (int64_t c = 0; c < count; c += at_once) {
+      for (const int64_t r : bands_.down.kinds) {
+        for (const int64_t s : bands_.along.kinds) {
+          patch_kernels<T>().pad(x_, planes + c, at_once, s_.height, s_.width,
+                                 first * g.stride[0] + r - g.padding[0], s - g.padding[1], g.stride,
+                                 copied_rows_, bands_.row, to);
+          to += size;
+        }
+      }
+    }
+  }
+
+  void run_band(int64_t image, int64_t band) {
+    const int64_t first = band * bands_.rows;
+    const int64_t rows = std::min(bands_.rows, s_.out_height - first);
+    ConvBlock<T> block;
+    block.panels = bands_.panels(rows, s_);
+    block.b_panel = bands_.panel;
+    block.c = out_.y;
+    block.c_at = s_.output_at(image) + first * s_.out_width;
+    block.c_row = s_.output_step();
+    (band + 1 == bands_.count ? last_ : whole_).use_for(block);
+    const bool copied = !in_input(image, first, block.panels);
+    const int64_t channels = weights_.longest_run() / s_.taps();
+    const Scratch<int64_t> planes(channels);
+    const Scratch<T> copy(copied ? channels * bands_.phases() * copied_rows_ * bands_.row +
+                                       bands_.panel + bands_.row + kernels_.lanes
+                                 : 0);
+    for (int64_t run = 0; run < weights_.runs(); ++run) {
+      const int64_t channel = weights_.first_channel(run, s_);
+      weights_.use_for(block, s_, bias_, out_, image % s_.groups, run);
+      const int64_t count = block.k / s_.taps();
+      s_.find_planes(image, channel, channel + count, planes.get());
+      // Over many panels a tile's own prefetches of the next one are enough.
+      if (copied || block.panels < 16) {
+        read_ahead(s_, x_, planes.get(), count, first * s_.out_width, rows * s_.out_width);
+      }
+      if (copied) {
+        copy_phases(planes.get(), count, first, copy.get());
+        block.b = copy.get();
+        block.b_offsets = in_copy_.get();
+      } else {
+        const int64_t from = s_.is_volume()
+                                 ? (s_.first_plane(image) + s_.first_depth(image)) * s_.plane()
+                                 : planes[0];
+        block.b = x_ + from + first * s_.width;
+        block.b_offsets = in_x_.get() + (s_.is_volume() ? channel * s_.taps() : 0);
+      }
+      kernels_.conv_block(block);
+    }
+    if (out_.finish.is_none() || block.in_tile != nullptr) return;
+    for (int64_t o = 0; o < s_.out; ++o) {
+      out_.finish(out_.y + block.c_at + o * block.c_row, rows * s_.out_width);
+    }
+  }
+
+  const ConvSizes& s_;
+  const Bands& bands_;
+  const T* x_;
+  const T* bias_;
+  const ConvOutput<T>& out_;
+  const GemmKernels<T>& kernels_;
+  PackedWeights<T> weights_;
+  StoreTable whole_, last_;          // of the bands but the last, and of the last
+  Scratch<int64_t> in_x_, in_copy_;  // where taps lie in the input, and in a padded copy of a band
+  int64_t copied_rows_;
+};
+
+}  // namespace
+
+template <class T, class Weight>
+void forward_in_place(const ConvSizes& s, const Bands& bands, const GemmKernels<T>& kernels,
+                      const T* x, const Weight& weight, const T* bias, const ConvOutput<T>& out) {
+  InPlaceConvolution<T>(s, bands, kernels, x, weight, bias, out).run();
+}
+
+template void forward_in_place(const ConvSizes&, const Bands&, const GemmKernels<float>&,
+                               const float*, const ConvWeight<float>&, const float*,
+                               const ConvOutput<float>&);
+template void forward_in_place(const ConvSizes&, const Bands&, const GemmKernels<float>&,
+                               const float*, const WordWeight&, const float*,
+                               const ConvOutput<float>&);
+template void forward_in_place(const ConvSizes&, const Bands&, const GemmKernels<double>&,
+                               const double*, const ConvWeight<double>&, const double*,
+                               const ConvOutput<double>&);
+
+}  // namespace kiln::cpu

@@ -1,0 +1,45 @@
+// Convolutions of bf16 that are not widened first. Internal to the Cpu backend.
+#pragma once
+
+#include <cstdint>
+
+#include "kiln/backend/cpu/conv/conv.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/core/half.h"
+
+namespace kiln::cpu {
+
+// Note [Words of channels]: an instruction that multiplies pairs of bf16 takes two channels at once.
+// The input's planes are joined in pairs, so that an element is a word of 4 bytes, and so are the
+// weights. From there on a convolution is one of floats with half as many channels: words are
+// copied, padded and packed by the kernels that copy floats, which keep all bits, and one kernel
+// multiplies. Sums are floats.
+struct WordKernels {
+  GemmKernels<float> products;  // of words: `pack` and `conv_block` alone serve
+  // to[i] = even[i] and odd[i] in the lower and the upper half; zeros above where odd is null.
+  void (*join)(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to);
+};
+// Null where the machine has no such instruction.
+const WordKernels* word_kernels();
+
+// Weights that are bf16 in memory; `channels` of a group.
+struct WordWeight {
+  const bfloat16* data;
+  const Storage* storage = nullptr;
+  int64_t channels = 0;
+};
+// Joins their channels: [groups * out, in, taps], where `sizes` counts words.
+void join_weights(const ConvSizes& sizes, const WordWeight& weight, float* to);
+
+// Whether conv_forward_of_words() takes this convolution of bf16.
+bool convolves_words(const ConvSizes& sizes);
+
+// y = conv(x, weight) + bias (may be null); then, where they are there, + residual, and its
+// activation. Products are exact, sums are floats, and each of the three steps rounds to bf16;
+// numbers and partial sums below 2^-126 count as zero. `weight_storage` as in ConvWeight.
+void conv_forward_of_words(const ConvSizes& sizes, const bfloat16* x, const bfloat16* weight,
+                           const Storage* weight_storage, const float* bias,
+                           const bfloat16* residual, const TileActivation<float>* activation,
+                           bfloat16* y);
+
+}  // namespace kiln::cpu

@@ -1,0 +1,179 @@
+// The kernels of Note [Words of channels] by AVX-512's vdpbf16ps; gemm_words_x86.cpp says why they
+// are not Highway's.
+#include <utility>
+
+#include <hwy/base.h>
+#include <hwy/highway.h>
+
+#include "kiln/backend/cpu/conv/conv_words.h"
+#include "kiln/backend/cpu/matmul/conv_tiles.h"
+#include "kiln/backend/cpu/matmul/gemm_words.h"
+
+#if HWY_ARCH_X86_64 && (HWY_TARGETS & HWY_AVX3)
+#include <immintrin.h>
+
+namespace kiln::cpu {
+
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")
+
+namespace {
+
+constexpr int kRowsOfTile = 14;
+constexpr int64_t kLanes = 16;
+
+// As in gemm_tiles-inl.h.
+inline void fetch_own(const void* p) {
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p)));
+}
+
+inline __m512 widened(__m256i x) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
+inline __m256i narrowed(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+
+// As tile_activation-inl.h has it.
+inline __m512 clamped(__m512 x, float low, float high) {
+  return _mm512_min_ps(_mm512_set1_ps(high), _mm512_max_ps(_mm512_set1_ps(low), x));
+}
+inline __m512 hardswish(__m512 x) {
+  const __m512 within = clamped(_mm512_add_ps(x, _mm512_set1_ps(3.0f)), 0.0f, 6.0f);
+  return _mm512_mul_ps(x, _mm512_mul_ps(within, _mm512_set1_ps(static_cast<float>(1.0 / 6.0))));
+}
+
+// Bounds of clamps are bf16, so that it does not matter whether numbers are rounded before.
+inline void store_halves(const HalfResults& to, __m512 x, __mmask16 valid, int64_t at) {
+  if (to.residual != nullptr) {
+    x = _mm512_add_ps(widened(narrowed(x)),
+                      widened(_mm256_maskz_loadu_epi16(valid, to.residual + at)));
+  }
+  if (to.activation != nullptr) {
+    x = to.activation->is_hardswish ? hardswish(widened(narrowed(x)))
+                                    : clamped(x, to.activation->low, to.activation->high);
+  }
+  _mm256_mask_storeu_epi16(to.y + at, valid, narrowed(x));
+}
+
+template <int kRows, int kVectors>
+HWY_NOINLINE void conv_tile(const ConvTile<float>& tile) {
+  __m512 sum[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm512_setzero_ps();
+  }
+  // Results and the next panel's patches are on their way while this one is computed.
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
+      int64_t at = tile.c_at + piece->offset + piece->low;
+      for (int i = 0; i < kRows; ++i, at += tile.c_row) {
+        if (tile.halves != nullptr) {
+          fetch_own(tile.halves->y + at);
+        } else {
+          fetch_own(tile.c + at);
+        }
+      }
+    }
+  }
+  const float* HWY_RESTRICT a = tile.a;
+  const auto add_product = [&](const float* HWY_RESTRICT b) HWY_ATTR {
+    __m512i words[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      words[v] = _mm512_loadu_si512(b + v * kLanes);
+      __builtin_prefetch(b + (kVectors + v) * kLanes, 0, 2);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const __m512i weight = _mm512_castps_si512(_mm512_set1_ps(a[i]));
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        sum[i][v] = _mm512_dpbf16_ps(sum[i][v], (__m512bh)words[v], (__m512bh)weight);
+      }
+    }
+    a += tile.a_step;
+  };
+  if (tile.b_offsets != nullptr) {
+    for (int64_t p = 0; p < tile.k; ++p) add_product(tile.b + tile.b_offsets[p]);
+  } else {
+    for (int64_t p = 0; p < tile.k; ++p) add_product(tile.b + p * 2 * kLanes);
+  }
+  if (tile.row_bias != nullptr) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kRows; ++i) {
+      const __m512 bias = _mm512_set1_ps(tile.row_bias[i]);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm512_add_ps(sum[i][v], bias);
+    }
+  }
+  const HalfResults* const halves = tile.halves;
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    for (const StorePiece* piece = tile.pieces[v]; piece != tile.pieces[v + 1]; ++piece) {
+      const auto valid = static_cast<__mmask16>((1U << piece->high) - (1U << piece->low));
+      int64_t at = tile.c_at + piece->offset;
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i, at += tile.c_row) {
+        __m512 out = sum[i][v];
+        if (tile.accumulate) out = _mm512_add_ps(out, _mm512_maskz_loadu_ps(valid, tile.c + at));
+        if (halves == nullptr) {
+          _mm512_mask_storeu_ps(tile.c + at, valid, out);
+        } else {
+          store_halves(*halves, out, valid, at);
+        }
+      }
+    }
+  }
+}
+
+template <int kVectors, int... kRow>
+constexpr auto conv_tiles(std::integer_sequence<int, kRow...>) {
+  struct Table {
+    ConvTileFunction<float> of_rows[sizeof...(kRow) + 1];
+  };
+  return Table{{nullptr, &conv_tile<kRow + 1, kVectors>...}};
+}
+
+void conv_block(const ConvBlock<float>& block) {
+  static constexpr auto kOne = conv_tiles<1>(std::make_integer_sequence<int, kRowsOfTile>());
+  static constexpr auto kTwo = conv_tiles<2>(std::make_integer_sequence<int, kRowsOfTile>());
+  run_conv_tiles(block, kLanes, kOne.of_rows, kTwo.of_rows);
+}
+
+void join(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t left = count - i;
+    const auto valid = static_cast<__mmask16>(left >= kLanes ? 0xffff : (1U << left) - 1);
+    __m512i words = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, even + i));
+    if (odd != nullptr) {
+      const __m512i upper = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, odd + i));
+      words = _mm512_or_si512(words, _mm512_slli_epi32(upper, 16));
+    }
+    _mm512_mask_storeu_epi32(to + i, valid, words);
+  }
+}
+
+}  // namespace
+
+HWY_POP_ATTRIBUTES
+
+const WordKernels* word_kernels() {
+  if (bf16_kernels() == nullptr) return nullptr;
+  static const WordKernels kernels = [] {
+    WordKernels made{gemm_kernels<float>(), &join};
+    made.products.max_rows = kRowsOfTile;
+    made.products.conv_block = &conv_block;
+    return made;
+  }();
+  return &kernels;
+}
+
+}  // namespace kiln::cpu
+
+#else
+
+namespace kiln::cpu {
+const WordKernels* word_kernels() { return nullptr; }
+}  // namespace kiln::cpu
+
+#endif
