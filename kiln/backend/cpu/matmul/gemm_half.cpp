@@ -6,6 +6,7 @@
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/matmul/half_vector_kernels.h"
 #include "kiln/backend/cpu/matmul/strips.h"
+#include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
@@ -20,6 +21,15 @@ const uint16_t* bits_of(const bfloat16* x) { return &x->bits; }
 constexpr int64_t kHalfPackedABytes = 384 * 1024;
 constexpr int64_t kHalfPackedBBytes = 4096 * 1024;
 
+// Columns [begin, begin + count) of B in panels, one after another. Writes up to 16 words more.
+void pack_columns(const Gemm<bfloat16>& g, int64_t begin, int64_t count, uint32_t* to) {
+  const int64_t words = (g.k + 1) / 2;
+  for (int64_t c = 0; c < count; c += kWordColumns) {
+    pack_words(std::min(kWordColumns, count - c), g.k, bits_of(g.b.data + (begin + c) * g.b.column),
+               g.b.column, g.b.row, to + c * words, kWordColumns);
+  }
+}
+
 // The product of one tile of C (or all of it) on this thread.
 void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
   const int64_t words = (g.k + 1) / 2;
@@ -32,7 +42,7 @@ void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
       std::min((g.n + kWordColumns - 1) / kWordColumns * kWordColumns,
                std::max<int64_t>(kHalfPackedBBytes / word_bytes / kWordColumns, 1) * kWordColumns);
   const Scratch<uint32_t> a_packed(a_rows * words + 16);
-  const Scratch<uint32_t> b_packed(b_columns * words + 16);
+  const Scratch<uint32_t> b_packed(g.packed_b == nullptr ? b_columns * words + 16 : 0);
   alignas(64) float sums[kWordRows * kWordColumns];
 
   WordTile<float> tile;
@@ -41,9 +51,11 @@ void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
   tile.sums = sums;
   for (int64_t j = 0; j < g.n; j += b_columns) {
     const int64_t columns = std::min(b_columns, g.n - j);
-    for (int64_t c = 0; c < columns; c += kWordColumns) {
-      pack_words(std::min(kWordColumns, columns - c), g.k, bits_of(g.b.data + (j + c) * g.b.column),
-                 g.b.column, g.b.row, b_packed.get() + c * words, kWordColumns);
+    const uint32_t* panels = b_packed.get();
+    if (g.packed_b != nullptr) {
+      panels = reinterpret_cast<const uint32_t*>(g.packed_b) + (g.packed_from + j) * words;
+    } else {
+      pack_columns(g, j, columns, b_packed.get());
     }
     for (int64_t i = 0; i < g.m; i += a_rows) {
       const int64_t rows = std::min(a_rows, g.m - i);
@@ -52,7 +64,7 @@ void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
                    g.a.column, a_packed.get() + r * words, panel);
       }
       for (int64_t c = 0; c < columns; c += kWordColumns) {
-        tile.b = b_packed.get() + c * words;
+        tile.b = panels + c * words;
         const int64_t column = j + c;
         for (int64_t r = 0; r < rows; r += panel) {
           tile.a = a_packed.get() + r * words;
@@ -176,16 +188,23 @@ bool multiplies_half(DType dtype, int64_t m, int64_t n) {
 }
 
 std::shared_ptr<const void> kept_half_columns(const Storage& storage, const Gemm<bfloat16>& g) {
-  const AmxKernels<bfloat16>* kernels = amx_kernels<bfloat16>();
-  if (kernels == nullptr || g.m == 1 || g.n == 1) return nullptr;
+  const AmxKernels<bfloat16>* amx = amx_kernels<bfloat16>();
+  if ((amx == nullptr && bf16_kernels() == nullptr) || g.m == 1 || g.n == 1) return nullptr;
   using kiln::detail::KeptKey;
   const int64_t offset = g.b.data - static_cast<const bfloat16*>(storage.data());
+  const int64_t side = amx != nullptr ? kAmxSide : kWordColumns;
   const KeptKey key{KeptKey::matrix,
-                    {offset, g.k, g.n, g.b.row, g.b.column, int64_t{sizeof(bfloat16)}, kAmxSide}};
+                    {offset, g.k, g.n, g.b.row, g.b.column, int64_t{sizeof(bfloat16)}, side}};
   return kiln::detail::kept_data(storage, key, [&] {
     const int64_t panel = amx_blocks(g.k, 2 * kAmxBlockWords) * kAmxBlock;
-    auto packed = std::make_shared<Scratch<uint32_t>>(amx_panels(g.n) * panel);
-    kernels->pack_b(g.n, g.k, g.b.data, g.b.column, g.b.row, packed->get(), panel);
+    const int64_t size = amx != nullptr ? amx_panels(g.n) * panel
+                                        : round_up(g.n, kWordColumns) * ((g.k + 1) / 2) + 16;
+    auto packed = std::make_shared<Scratch<uint32_t>>(size);
+    if (amx != nullptr) {
+      amx->pack_b(g.n, g.k, g.b.data, g.b.column, g.b.row, packed->get(), panel);
+    } else {
+      pack_columns(g, 0, g.n, packed->get());
+    }
     const uint32_t* const data = packed->get();
     return std::shared_ptr<const void>(std::move(packed), data);
   });
