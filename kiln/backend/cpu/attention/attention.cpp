@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/backend/cpu/attention/attention_halves.h"
 #include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/cpu/scratch.h"
 #include "kiln/core/parallel.h"
@@ -164,10 +165,11 @@ std::pair<HostHandle, HostHandle> CpuOps::float_attention(Arg<HostHandle> q, Arg
                                                           Arg<HostHandle> v, const HostHandle* mask,
                                                           const AttentionOptions& options) {
   const DType dtype = q.get()->dtype();
-  if (cpu::is_half(dtype)) {
-    const cpu::OptionalOperand m(mask, cpu::widened);
-    auto [out, lse] =
-        float_attention(cpu::widened(q), cpu::widened(k), cpu::widened(v), m.get(), options);
+  const bool is_half = cpu::is_half(dtype);
+  const cpu::OptionalOperand wide_mask(is_half ? mask : nullptr, cpu::widened);
+  if (is_half && !cpu::attends_halves(dtype, q.get()->shape()[2])) {
+    auto [out, lse] = float_attention(cpu::widened(q), cpu::widened(k), cpu::widened(v),
+                                      wide_mask.get(), options);
     return {cpu::narrowed(std::move(out), dtype), std::move(lse)};
   }
   const HostHandle qs = cpu::with_adjacent_rows(q.get());
@@ -175,8 +177,11 @@ std::pair<HostHandle, HostHandle> CpuOps::float_attention(Arg<HostHandle> q, Arg
   const HostHandle vs = cpu::with_adjacent_rows(v.get());
   const Shape& s = qs->shape();
   HostHandle out = cpu::empty_heads(Shape{s[0], s[1], s[2], vs->shape()[3]}, dtype, qs->device());
-  HostHandle lse = host::empty(Shape{s[0], s[1], s[2]}, dtype, qs->device());
-  if (dtype == DType::f64) {
+  HostHandle lse =
+      host::empty(Shape{s[0], s[1], s[2]}, is_half ? DType::f32 : dtype, qs->device());
+  if (is_half) {
+    cpu::attend_halves(*qs, *ks, *vs, wide_mask.get(), *out, *lse, options);
+  } else if (dtype == DType::f64) {
     run_forward<double>(*qs, *ks, *vs, mask, *out, *lse, options);
   } else {
     run_forward<float>(*qs, *ks, *vs, mask, *out, *lse, options);

@@ -4,6 +4,7 @@
 
 #include "kiln/backend/cpu/conv/conv_direct.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
+#include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::cpu {
@@ -21,7 +22,7 @@ ConvSizes of_words(const ConvSizes& s) {
 
 // Joins the channels of `images` images, `channels` planes each.
 void join_planes(const bfloat16* x, int64_t images, int64_t channels, int64_t plane, float* to) {
-  const WordKernels& kernels = *word_kernels();
+  const Bf16Kernels& kernels = *bf16_kernels();
   const int64_t pairs = (channels + 1) / 2;
   parallel_for(images * pairs, std::max<int64_t>(kGrain / std::max<int64_t>(plane, 1), 1),
                [&](int64_t begin, int64_t end) {
@@ -37,7 +38,7 @@ void join_planes(const bfloat16* x, int64_t images, int64_t channels, int64_t pl
 }  // namespace
 
 bool convolves_words(const ConvSizes& s) {
-  return word_kernels() != nullptr && !s.is_volume() && s.in > 1 && !is_tiny_by_channels<float>(s);
+  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1 && !is_tiny_by_channels<float>(s);
 }
 
 void join_weights(const ConvSizes& s, const WordWeight& weight, float* to) {
@@ -57,7 +58,7 @@ void conv_forward_of_words(const ConvSizes& s, const bfloat16* x, const bfloat16
   ConvOutput<float> out;
   out.y = sums.get();
   out.halves = {&y->bits, residual == nullptr ? nullptr : bits_of(residual), activation};
-  forward_directly(words, word_kernels()->products, static_cast<const float*>(joined.get()),
+  forward_directly(words, *word_conv_kernels(), static_cast<const float*>(joined.get()),
                    WordWeight{weight, weight_storage, s.in}, bias, out);
 }
 

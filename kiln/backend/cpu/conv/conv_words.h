@@ -14,13 +14,10 @@ namespace kiln::cpu {
 // weights. From there on a convolution is one of floats with half as many channels: words are
 // copied, padded and packed by the kernels that copy floats, which keep all bits, and one kernel
 // multiplies. Sums are floats.
-struct WordKernels {
-  GemmKernels<float> products;  // of words: `pack` and `conv_block` alone serve
-  // to[i] = even[i] and odd[i] in the lower and the upper half; zeros above where odd is null.
-  void (*join)(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to);
-};
-// Null where the machine has no such instruction.
-const WordKernels* word_kernels();
+//
+// The kernels of floats, but for `conv_block`, which takes words; null where the machine has no such
+// instruction.
+const GemmKernels<float>* word_conv_kernels();
 
 // Weights that are bf16 in memory; `channels` of a group.
 struct WordWeight {

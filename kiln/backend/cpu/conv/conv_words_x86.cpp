@@ -140,29 +140,16 @@ void conv_block(const ConvBlock<float>& block) {
   run_conv_tiles(block, kLanes, kOne.of_rows, kTwo.of_rows);
 }
 
-void join(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const int64_t left = count - i;
-    const auto valid = static_cast<__mmask16>(left >= kLanes ? 0xffff : (1U << left) - 1);
-    __m512i words = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, even + i));
-    if (odd != nullptr) {
-      const __m512i upper = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, odd + i));
-      words = _mm512_or_si512(words, _mm512_slli_epi32(upper, 16));
-    }
-    _mm512_mask_storeu_epi32(to + i, valid, words);
-  }
-}
-
 }  // namespace
 
 HWY_POP_ATTRIBUTES
 
-const WordKernels* word_kernels() {
+const GemmKernels<float>* word_conv_kernels() {
   if (bf16_kernels() == nullptr) return nullptr;
-  static const WordKernels kernels = [] {
-    WordKernels made{gemm_kernels<float>(), &join};
-    made.products.max_rows = kRowsOfTile;
-    made.products.conv_block = &conv_block;
+  static const GemmKernels<float> kernels = [] {
+    GemmKernels<float> made = gemm_kernels<float>();
+    made.max_rows = kRowsOfTile;
+    made.conv_block = &conv_block;
     return made;
   }();
   return &kernels;
@@ -173,7 +160,7 @@ const WordKernels* word_kernels() {
 #else
 
 namespace kiln::cpu {
-const WordKernels* word_kernels() { return nullptr; }
+const GemmKernels<float>* word_conv_kernels() { return nullptr; }
 }  // namespace kiln::cpu
 
 #endif

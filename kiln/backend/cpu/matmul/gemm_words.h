@@ -30,6 +30,13 @@ struct Bf16Kernels {
   // bf16.
   void (*store)(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row,
                 bool accumulate, const uint16_t* row_bias, const uint16_t* column_bias);
+  // c[i * c_row + j] = scale * sums (+ c), for all columns.
+  void (*store_float)(const WordTile<float>& tile, float scale, bool accumulate, float* c,
+                      int64_t c_row);
+  // to[i] = even[i] and odd[i] in the lower and the upper half; zeros above where odd is null.
+  void (*join)(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to);
+  // to[i] = x[i], rounded; numbers below 2^-126 become zero.
+  void (*narrow)(const float* x, int64_t count, uint16_t* to);
 };
 // Null where the machine has no such instruction.
 const Bf16Kernels* bf16_kernels();

@@ -246,6 +246,40 @@ void store(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row,
   }
 }
 
+void store_float(const WordTile<float>& tile, float scale, bool accumulate, float* c,
+                 int64_t c_row) {
+  const __m512 factor = _mm512_set1_ps(scale);
+  for (int i = 0; i < tile.rows; ++i, c += c_row) {
+    for (int v = 0; v < kWordColumns; v += 16) {
+      const __m512 sum = _mm512_loadu_ps(tile.sums + i * kWordColumns + v);
+      const __m512 before = accumulate ? _mm512_loadu_ps(c + v) : _mm512_setzero_ps();
+      _mm512_storeu_ps(c + v, _mm512_fmadd_ps(sum, factor, before));
+    }
+  }
+}
+
+void join(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to) {
+  for (int64_t i = 0; i < count; i += 16) {
+    const int64_t left = count - i;
+    const auto valid = static_cast<__mmask16>(left >= 16 ? 0xffff : (1U << left) - 1);
+    __m512i words = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, even + i));
+    if (odd != nullptr) {
+      const __m512i upper = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, odd + i));
+      words = _mm512_or_si512(words, _mm512_slli_epi32(upper, 16));
+    }
+    _mm512_mask_storeu_epi32(to + i, valid, words);
+  }
+}
+
+void narrow(const float* x, int64_t count, uint16_t* to) {
+  for (int64_t i = 0; i < count; i += 16) {
+    const int64_t left = count - i;
+    const auto valid = static_cast<__mmask16>(left >= 16 ? 0xffff : (1U << left) - 1);
+    const __m256bh halves = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(valid, x + i));
+    _mm256_mask_storeu_epi16(to + i, valid, (__m256i)halves);
+  }
+}
+
 }  // namespace word_kernels
 
 HWY_POP_ATTRIBUTES
@@ -261,8 +295,11 @@ bool has_avx512() {
 // Asking the processor costs microseconds where it is a virtual one.
 const Bf16Kernels* bf16_kernels() {
   static constexpr Bf16Kernels kKernels = {&word_kernels::tile<word_kernels::Bf16>,
-                                           &word_kernels::store};
-  static constexpr Bf16Kernels kNone = {nullptr, nullptr};
+                                           &word_kernels::store,
+                                           &word_kernels::store_float,
+                                           &word_kernels::join,
+                                           &word_kernels::narrow};
+  static constexpr Bf16Kernels kNone = {};
   static constinit KernelTable<Bf16Kernels> table(
       [] { return __builtin_cpu_supports("avx512bf16") && has_avx512() ? &kKernels : &kNone; });
   const Bf16Kernels& chosen = table.get();
