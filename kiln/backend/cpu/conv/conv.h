@@ -108,6 +108,12 @@ struct ConvWeight {
   const Storage* storage = nullptr;
 };
 
+// Tells the forms apart that a storage's weights are kept in.
+template <class T>
+int64_t form_of(const ConvWeight<T>&) {
+  return sizeof(T);
+}
+
 // y = conv(x, weight) + bias (may be null), finished while it is in the cache.
 template <class T>
 void conv_forward(const ConvSizes& sizes, const T* x, const ConvWeight<T>& weight, const T* bias,

@@ -1,9 +1,11 @@
 #include "kiln/backend/cpu/conv/conv_words.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kiln/backend/cpu/conv/conv_direct.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
+#include "kiln/backend/cpu/conv/few_pixels.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/core/parallel.h"
 
@@ -13,10 +15,25 @@ namespace {
 static_assert(sizeof(bfloat16) == sizeof(uint16_t));
 const uint16_t* bits_of(const bfloat16* x) { return &x->bits; }
 
+// Whether neighbours in a row make words.
+bool pairs_neighbours(const ConvSizes& s, const bfloat16* x) {
+  const PatchGeometry& g = s.geometry;
+  const auto is_even = [](int64_t n) { return n % 2 == 0; };
+  return g.dilation[1] == 1 && is_even(g.kernel[1]) && is_even(g.stride[1]) &&
+         is_even(g.padding[1]) && is_even(s.width) && reinterpret_cast<uintptr_t>(x) % 4 == 0;
+}
+
 // The same convolution of words.
-ConvSizes of_words(const ConvSizes& s) {
+ConvSizes of_words(const ConvSizes& s, bool neighbours) {
   ConvSizes words = s;
-  words.in = (s.in + 1) / 2;
+  if (neighbours) {
+    words.width = words.geometry.width = s.width / 2;
+    for (IntPair* along : {&words.geometry.kernel, &words.geometry.stride, &words.geometry.padding}) {
+      (*along)[1] /= 2;
+    }
+  } else {
+    words.in = (s.in + 1) / 2;
+  }
   return words;
 }
 
@@ -38,11 +55,16 @@ void join_planes(const bfloat16* x, int64_t images, int64_t channels, int64_t pl
 }  // namespace
 
 bool convolves_words(const ConvSizes& s) {
-  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1 && !is_tiny_by_channels<float>(s);
+  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1 &&
+         !is_tiny_by_channels<float>(s);
 }
 
 void join_weights(const ConvSizes& s, const WordWeight& weight, float* to) {
-  join_planes(weight.data, s.groups * s.out, weight.channels, s.taps(), to);
+  if (weight.channels != 0) {
+    join_planes(weight.data, s.groups * s.out, weight.channels, s.taps(), to);
+  } else {
+    std::memcpy(to, weight.data, static_cast<size_t>(s.groups * s.out * s.depth()) * sizeof(float));
+  }
 }
 
 void conv_forward_of_words(const ConvSizes& s, const bfloat16* x, const bfloat16* weight,
@@ -50,16 +72,22 @@ void conv_forward_of_words(const ConvSizes& s, const bfloat16* x, const bfloat16
                            const bfloat16* residual, const TileActivation<float>* activation,
                            bfloat16* y) {
   if (s.batch * s.groups * s.out * s.pixels() == 0) return;
-  const ConvSizes words = of_words(s);
-  const Scratch<float> joined(s.batch * s.groups * words.in * s.plane());
-  join_planes(x, s.batch * s.groups, s.in, s.plane(), joined.get());
+  const bool neighbours = pairs_neighbours(s, x);
+  const ConvSizes words = of_words(s, neighbours);
+  const Scratch<float> joined(neighbours ? 0 : s.batch * s.groups * words.in * s.plane());
+  const float* seen = joined.get();
+  if (neighbours) {
+    seen = reinterpret_cast<const float*>(x);
+  } else {
+    join_planes(x, s.batch * s.groups, s.in, s.plane(), joined.get());
+  }
+  const WordWeight words_of_weight{weight, weight_storage, neighbours ? 0 : s.in};
+  const HalfResults halves{&y->bits, residual == nullptr ? nullptr : bits_of(residual), activation};
+  if (has_few_pixels(s)) return few_pixels_of_words(words, seen, words_of_weight, bias, halves);
   const bool one_run = channels_of_run(words) == words.in;
   const Scratch<float> sums(one_run ? 0 : s.batch * s.groups * s.out * s.pixels());
-  ConvOutput<float> out;
-  out.y = sums.get();
-  out.halves = {&y->bits, residual == nullptr ? nullptr : bits_of(residual), activation};
-  forward_directly(words, *word_conv_kernels(), static_cast<const float*>(joined.get()),
-                   WordWeight{weight, weight_storage, s.in}, bias, out);
+  forward_directly(words, word_conv_kernels()->products, seen, words_of_weight, bias,
+                   ConvOutput<float>{sums.get(), {}, halves});
 }
 
 }  // namespace kiln::cpu

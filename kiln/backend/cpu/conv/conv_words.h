@@ -15,17 +15,25 @@ namespace kiln::cpu {
 // copied, padded and packed by the kernels that copy floats, which keep all bits, and one kernel
 // multiplies. Sums are floats.
 //
-// The kernels of floats, but for `conv_block`, which takes words; null where the machine has no such
-// instruction.
-const GemmKernels<float>* word_conv_kernels();
+// Where windows begin at even columns and are of even width, neighbours in a row make the words, and
+// nothing is joined.
+struct WordConvKernels {
+  GemmKernels<float> products;  // those of floats, but `conv_block` takes words
+  // sums[i] + bias for i in [0, count), finished, as results [at, at + count).
+  void (*finish_row)(const float* sums, int64_t count, float bias, const HalfResults& to,
+                     int64_t at);
+};
+// Null where the machine has no such instruction.
+const WordConvKernels* word_conv_kernels();
 
-// Weights that are bf16 in memory; `channels` of a group.
+// Weights that are bf16 in memory; `channels` of a group, or 0 where their words are neighbours.
 struct WordWeight {
   const bfloat16* data;
   const Storage* storage = nullptr;
   int64_t channels = 0;
 };
-// Joins their channels: [groups * out, in, taps], where `sizes` counts words.
+inline int64_t form_of(const WordWeight& weight) { return weight.channels == 0 ? -2 : -1; }
+// Their words: [groups * out, in, taps], where `sizes` counts words.
 void join_weights(const ConvSizes& sizes, const WordWeight& weight, float* to);
 
 // Whether conv_forward_of_words() takes this convolution of bf16.

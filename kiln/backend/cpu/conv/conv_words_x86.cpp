@@ -126,6 +126,15 @@ HWY_NOINLINE void conv_tile(const ConvTile<float>& tile) {
   }
 }
 
+void finish_row(const float* sums, int64_t count, float bias, const HalfResults& to, int64_t at) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const int64_t left = count - i;
+    const auto valid = static_cast<__mmask16>(left >= kLanes ? 0xffff : (1U << left) - 1);
+    const __m512 sum = _mm512_maskz_loadu_ps(valid, sums + i);
+    store_halves(to, _mm512_add_ps(sum, _mm512_set1_ps(bias)), valid, at + i);
+  }
+}
+
 template <int kVectors, int... kRow>
 constexpr auto conv_tiles(std::integer_sequence<int, kRow...>) {
   struct Table {
@@ -144,12 +153,12 @@ void conv_block(const ConvBlock<float>& block) {
 
 HWY_POP_ATTRIBUTES
 
-const GemmKernels<float>* word_conv_kernels() {
+const WordConvKernels* word_conv_kernels() {
   if (bf16_kernels() == nullptr) return nullptr;
-  static const GemmKernels<float> kernels = [] {
-    GemmKernels<float> made = gemm_kernels<float>();
-    made.max_rows = kRowsOfTile;
-    made.conv_block = &conv_block;
+  static const WordConvKernels kernels = [] {
+    WordConvKernels made{gemm_kernels<float>(), &finish_row};
+    made.products.max_rows = kRowsOfTile;
+    made.products.conv_block = &conv_block;
     return made;
   }();
   return &kernels;
@@ -160,7 +169,7 @@ const GemmKernels<float>* word_conv_kernels() {
 #else
 
 namespace kiln::cpu {
-const GemmKernels<float>* word_conv_kernels() { return nullptr; }
+const WordConvKernels* word_conv_kernels() { return nullptr; }
 }  // namespace kiln::cpu
 
 #endif

@@ -15,9 +15,12 @@
 #include "kiln/backend/cpu/conv/conv_kernels.h"
 #include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
+#include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/matmul/kept_columns.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
+#include "kiln/core/kept_data.h"
 #include "kiln/core/parallel.h"
 
 namespace kiln::cpu {
@@ -40,6 +43,44 @@ void multiply_channels(const Gemm<T>& by_pixels, int64_t begin, int64_t end, Scr
   transpose(results.get(), part.c_row, y, part.m, part.m, part.n);
 }
 
+// All patches, as [depth, pixels].
+template <class T>
+void pack_patches(const ConvSizes& s, const T* x, T* to) {
+  const int64_t n = s.pixels();
+  parallel_for(
+      s.in, std::max<int64_t>(kGrain / (s.taps() * n), 1), [&](int64_t begin, int64_t end) {
+        const Scratch<int64_t> planes(end - begin);
+        s.find_planes(0, begin, end, planes.get());
+        patch_kernels<T>().pack(s.geometry, x, planes.get(), end - begin, 0, n,
+                                to + begin * s.taps() * n, n, n);
+      });
+}
+
+// The weights' words in column panels, one after another, kept where they may be.
+std::shared_ptr<const void> word_columns(const ConvSizes& s, const WordWeight& weight) {
+  const auto make = [&] {
+    const Scratch<float> joined(s.out * s.depth());
+    join_weights(s, weight, joined.get());
+    auto packed = std::make_shared<Scratch<float>>(round_up(s.out, kWordColumns) * s.depth() + 16);
+    for (int64_t o = 0; o < s.out; o += kWordColumns) {
+      gemm_kernels<float>().pack(std::min(kWordColumns, s.out - o), s.depth(),
+                                 joined.get() + o * s.depth(), s.depth(), 1,
+                                 packed->get() + o * s.depth(), kWordColumns);
+    }
+    const float* const at = packed->get();
+    return std::shared_ptr<const void>(std::move(packed), at);
+  };
+  std::shared_ptr<const void> kept;
+  if (weight.storage != nullptr) {
+    using kiln::detail::KeptKey;
+    const int64_t offset = weight.data - static_cast<const bfloat16*>(weight.storage->data());
+    const KeptKey key{KeptKey::convolution,
+                      {offset, s.groups, s.out, s.depth(), -kWordColumns, 0, 0, form_of(weight)}};
+    kept = kiln::detail::kept_data(*weight.storage, key, make);
+  }
+  return kept != nullptr ? kept : make();
+}
+
 }  // namespace
 
 bool has_few_pixels(const ConvSizes& s) {
@@ -52,15 +93,7 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
   const int64_t n = s.pixels();
   const bool direct = sees_whole_planes(s);
   const Scratch<T> patches(direct ? 0 : s.depth() * n);
-  if (!direct) {
-    parallel_for(s.in, std::max<int64_t>(kGrain / (s.taps() * n), 1),
-                 [&](int64_t begin, int64_t end) {
-                   const Scratch<int64_t> planes(end - begin);
-                   s.find_planes(0, begin, end, planes.get());
-                   patch_kernels<T>().pack(s.geometry, x, planes.get(), end - begin, 0, n,
-                                           patches.get() + begin * s.taps() * n, n, n);
-                 });
-  }
+  if (!direct) pack_patches(s, x, patches.get());
   const T* const seen = direct ? x : patches.get();
   Gemm<T> by_channels;
   by_channels.m = s.out;
@@ -108,6 +141,48 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
       if (!is_finished) finish(y + first * n, (last - first) * n);
     }
   });
+}
+
+void few_pixels_of_words(const ConvSizes& s, const float* x, const WordWeight& weight,
+                         const float* bias, const HalfResults& y) {
+  const int64_t n = s.pixels(), k = s.depth();
+  const bool direct = sees_whole_planes(s);
+  const Scratch<float> patches(direct ? 0 : k * n);
+  if (!direct) pack_patches(s, x, patches.get());
+  const float* const seen = direct ? x : patches.get();
+  const int64_t height = word_panel_rows(n);
+  const Scratch<float> rows(round_up(n, height) * k + 16);
+  for (int64_t r = 0; r < n; r += height) {
+    gemm_kernels<float>().pack(std::min(height, n - r), k, seen + r, 1, n, rows.get() + r * k,
+                               height);
+  }
+  const std::shared_ptr<const void> weights = word_columns(s, weight);
+  const auto words = [](const void* at) { return static_cast<const uint32_t*>(at); };
+  const int64_t work = std::max<int64_t>(n * k * kWordColumns, 1);
+  parallel_for(ceil_div(s.out, kWordColumns), std::max<int64_t>(kConvPieceWork / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 const Scratch<float> sums(round_up(n, height) * kWordColumns), turned(n * kWordColumns);
+                 WordTile<float> tile;
+                 tile.k = k;
+                 tile.a_step = height;
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t first = i * kWordColumns;
+                   tile.b = words(weights.get()) + first * k;
+                   for (int64_t r = 0; r < n; r += height) {
+                     tile.rows = static_cast<int>(std::min(height, n - r));
+                     tile.a = words(rows.get()) + r * k;
+                     tile.sums = sums.get() + r * kWordColumns;
+                     bf16_kernels()->tile(tile);
+                   }
+                   const int64_t count = std::min(kWordColumns, s.out - first);
+                   transpose<float>(sums.get(), kWordColumns, turned.get(), n, n, count);
+                   for (int64_t o = 0; o < count; ++o) {
+                     word_conv_kernels()->finish_row(turned.get() + o * n, n,
+                                                     bias == nullptr ? 0.0f : bias[first + o], y,
+                                                     (first + o) * n);
+                   }
+                 }
+               });
 }
 
 template void few_pixels_forward(const ConvSizes&, const float*, const ConvWeight<float>&,

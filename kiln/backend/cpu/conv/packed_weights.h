@@ -46,7 +46,7 @@ class PackedWeights {
       const int64_t offset = weight.data - static_cast<decltype(weight.data)>(weight.storage->data());
       const KeptKey key{
           KeptKey::convolution,
-          {offset, s.groups, s.out, s.depth(), rows_, run_, panel_size_, int64_t{sizeof(*weight.data)}}};
+          {offset, s.groups, s.out, s.depth(), rows_, run_, panel_size_, form_of(weight)}};
       data_ = kiln::detail::kept_data(*weight.storage, key, make);
     }
     if (data_ == nullptr) data_ = make();
