@@ -291,7 +291,8 @@ class CallCapture {
       });
       v_.writes_outside = v_.writes_outside || node.kind == graph::NodeKind::call;
     }
-    const graph::PassOptions passes{.dead_code = options_.dead_code,
+    const graph::PassOptions passes{.own_results = options_.own_results,
+                                    .dead_code = options_.dead_code,
                                     .common_subexpressions = options_.common_subexpressions,
                                     .constant_folding = options_.constant_folding,
                                     .freeze = options_.freeze,

@@ -55,6 +55,7 @@ struct CompileOptions {
   double memory_budget = 1.0;
 
   // Passes, each of which can be left out.
+  bool own_results = true;
   bool dead_code = true;
   bool common_subexpressions = true;
   bool constant_folding = true;

@@ -54,8 +54,8 @@ PyCompiled make(nb::object function, const std::string& name, bool fullgraph, in
   options.freeze = freeze;
   options.exact = exact;
   options.memory_budget = memory_budget;
-  options.dead_code = options.common_subexpressions = options.constant_folding = options.epilogues =
-      options.fusion = passes;
+  options.own_results = options.dead_code = options.common_subexpressions =
+      options.constant_folding = options.epilogues = options.fusion = passes;
   auto held = std::make_shared<HeldObject>(std::move(function));
   return {held, Compiled(called(held), options, name)};
 }

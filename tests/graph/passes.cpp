@@ -17,7 +17,8 @@ using graph::PassOptions;
 using Tensors = std::vector<Tensor>;
 using ListFunction = std::function<Tensors(const Tensors&)>;
 
-constexpr PassOptions kNone = {.dead_code = false,
+constexpr PassOptions kNone = {.own_results = false,
+                               .dead_code = false,
                                .common_subexpressions = false,
                                .constant_folding = false,
                                .norm_folding = false,
@@ -115,6 +116,53 @@ TEST_CASE("passes: dead code") {
       },
       inputs));
   CHECK(count(writes, "float_assign") == 1);
+}
+
+TEST_CASE("passes: rows that write in place get results of their own") {
+  PassOptions options = kNone;
+  const auto writes = [](const Graph& graph) {
+    int n = 0;
+    for (const auto& node : graph.nodes) {
+      node.each_operand([&](const graph::Operand& o) { n += o.in_place ? 1 : 0; });
+    }
+    return n;
+  };
+  const Tensors inputs = {randn({3, 4})};
+  // Read before, between and after the writes, and given out.
+  const ListFunction plain = [](const Tensors& x) {
+    Tensor y = x[0].exp();
+    const Tensor before = y + 1;
+    y.relu_();
+    const Tensor between = y * before;
+    y.add_(between).mul_(y);
+    return Tensors{y, before, between, y - 1};
+  };
+  CHECK(writes(check(plain, inputs, options)) == 3);
+  options.own_results = true;
+  CHECK(writes(check(plain, inputs, options)) == 0);
+  // Where others see the memory, writes stay: a view, an input, what assign writes to.
+  const ListFunction seen = [](const Tensors& x) {
+    Tensor y = x[0].exp();
+    const Tensor row = y.select(0, 0);
+    y.relu_();
+    Tensor filled = x[0].exp();
+    filled.select(0, 1).fill_(2);
+    filled.neg_();
+    Tensor copied = x[0].sin();
+    copied.neg_();
+    copied.copy_(x[0]);
+    return Tensors{y, row + 1, filled, copied};
+  };
+  CHECK(writes(check(seen, inputs, options)) >= 3);
+  // An activation in place is joined to its convolution.
+  const Tensor weight = randn({2, 1, 3, 3});
+  const ListFunction conv = [&](const Tensors& x) {
+    return Tensors{nn::functional::conv2d(x[0], weight).relu_()};
+  };
+  options.epilogues = true;
+  const Graph joined = check(conv, {randn({2, 1, 5, 5})}, options);
+  CHECK(count(joined, "float_conv2d_activation") == 1);
+  CHECK(count(joined, "float_relu") == 0);
 }
 
 TEST_CASE("passes: common subexpressions") {

@@ -50,21 +50,21 @@ class Epilogues {
       nodes[n].each_operand(
           [&](const Operand& o) { user_[static_cast<size_t>(o.value)] = int(n); });
     }
-    std::vector<char> gone(nodes.size(), 0);
+    gone_.assign(nodes.size(), 0);
     int linear = 0, conv = 0;
     for (size_t n = 0; n < nodes.size(); ++n) {
-      if (gone[n] != 0) continue;
+      if (gone_[n] != 0) continue;
       if (is_plain_row(nodes[n], kRow_float_linear)) {
-        linear += join(n, kRow_float_linear_activation, gone);
+        linear += join(n, kRow_float_linear_activation);
       } else if (is_plain_row(nodes[n], kRow_float_conv2d)) {
-        conv += join(n, kRow_float_conv2d_activation, gone);
+        conv += join(n, kRow_float_conv2d_activation);
       } else if (is_plain_row(nodes[n], kRow_float_conv_transpose2d)) {
-        conv += join_activation(n, gone);
+        conv += join_activation(n);
       }
     }
     std::vector<Node> kept;
     for (size_t n = 0; n < nodes.size(); ++n) {
-      if (gone[n] == 0) kept.push_back(std::move(nodes[n]));
+      if (gone_[n] == 0) kept.push_back(std::move(nodes[n]));
     }
     nodes = std::move(kept);
     if (report_ == nullptr) return;
@@ -77,11 +77,13 @@ class Epilogues {
   }
 
  private:
-  // The one node that reads a value, when nothing else may see it.
+  // The one node that reads a value, when nothing else may see it. One that was joined to another
+  // row before is that row's.
   int follower(ValueId id) const {
     const bool hidden = uses_[static_cast<size_t>(id)] == 1 && !effects_.is_written(id) &&
                         graph_[id].origin == Origin::node;
-    return hidden ? user_[static_cast<size_t>(id)] : -1;
+    const int user = hidden ? user_[static_cast<size_t>(id)] : -1;
+    return user >= 0 && gone_[static_cast<size_t>(user)] != 0 ? -1 : user;
   }
 
   // The other operand of an addition in which `id` keeps its shape and dtype; it must be there
@@ -113,7 +115,7 @@ class Epilogues {
   }
 
   // Joins what follows node n to it, as node of that row; how many rows.
-  int join(size_t n, Row row, std::vector<char>& gone) {
+  int join(size_t n, Row row) {
     std::vector<Node>& nodes = graph_.nodes;
     ValueId y = nodes[n].results[0];
     Activation activation = Activation::none;
@@ -154,13 +156,13 @@ class Epilogues {
     if (conv) node.arguments.push_back(options);
     node.results = {result};
     last = std::move(node);
-    gone[n] = 1;
-    for (size_t i = 0; i + 1 < rows.size(); ++i) gone[rows[i]] = 1;
+    gone_[n] = 1;
+    for (size_t i = 0; i + 1 < rows.size(); ++i) gone_[rows[i]] = 1;
     return static_cast<int>(rows.size());
   }
 
   // An activation behind a transposed convolution, which has a place for it.
-  int join_activation(size_t n, std::vector<char>& gone) {
+  int join_activation(size_t n) {
     Node& node = graph_.nodes[n];
     const int next = follower(node.results[0]);
     if (next < 0 || std::get<Activation>(node.arguments[3].attribute) != Activation::none) return 0;
@@ -171,13 +173,14 @@ class Epilogues {
     const std::vector<ValueId> results = last.results;
     last = std::move(node);
     last.results = results;
-    gone[n] = 1;
+    gone_[n] = 1;
     return 1;
   }
 
   Graph& graph_;
   Effects effects_;
   std::vector<int> uses_, user_;
+  std::vector<char> gone_;  // nodes that are part of a later one
   PassReport* report_;
 };
 

@@ -5,6 +5,7 @@ namespace kiln::graph {
 Graph optimized(Graph graph, const PassOptions& options, PassReport* report) {
   const auto first = static_cast<ValueId>(graph.values.size());
   const ValueId own_from = options.any_size ? first : kNoValue;
+  if (options.own_results) give_own_results(graph, report);
   if (options.dead_code) remove_dead_code(graph, report);
   if (options.constant_folding) fold_constants(graph, options.freeze, report, own_from);
   if (options.common_subexpressions) share_common_subexpressions(graph, report);

@@ -11,6 +11,7 @@ namespace kiln::graph {
 
 // A switch for each pass.
 struct PassOptions {
+  bool own_results = true;
   bool dead_code = true;
   bool common_subexpressions = true;
   bool constant_folding = true;
@@ -39,6 +40,10 @@ struct PassReport {
 
 Graph optimized(Graph graph, const PassOptions& options = {}, PassReport* report = nullptr);
 
+// Rows that write to a value in place get a result of their own, where nothing else shares its
+// memory: the passes behind can move and join them. (Its memory is taken anyway where nobody reads
+// it any more.)
+void give_own_results(Graph& graph, PassReport* report = nullptr);
 // Nodes whose results nobody needs are removed.
 void remove_dead_code(Graph& graph, PassReport* report = nullptr);
 // Of nodes that compute the same, the first stays.
