@@ -10,6 +10,7 @@
 #include "kiln/backend/cpu/conv/few_pixels.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "kiln/backend/cpu/conv/conv_kernels.h"
@@ -54,6 +55,31 @@ void pack_patches(const ConvSizes& s, const T* x, T* to) {
         patch_kernels<T>().pack(s.geometry, x, planes.get(), end - begin, 0, n,
                                 to + begin * s.taps() * n, n, n);
       });
+}
+
+// Whether patches are made of rows long enough to be copied one by one, as [pixels, depth].
+bool has_long_rows(const ConvSizes& s) {
+  const PatchGeometry& g = s.geometry;
+  return g.kernel[1] >= 4 && g.padding == IntPair{0, 0} && g.dilation == IntPair{1, 1};
+}
+
+template <class T>
+void copy_patch_rows(const ConvSizes& s, const T* x, T* to) {
+  const PatchGeometry& g = s.geometry;
+  const auto bytes = static_cast<size_t>(g.kernel[1]) * sizeof(T);
+  parallel_for(s.pixels(), std::max<int64_t>(kGrain / s.depth(), 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t p = begin; p < end; ++p) {
+                   const T* const window = x + p / s.out_width * g.stride[0] * s.width +
+                                           p % s.out_width * g.stride[1];
+                   T* row = to + p * s.depth();
+                   for (int64_t c = 0; c < s.in; ++c) {
+                     for (int64_t r = 0; r < g.kernel[0]; ++r, row += g.kernel[1]) {
+                       std::memcpy(row, window + c * s.plane() + r * s.width, bytes);
+                     }
+                   }
+                 }
+               });
 }
 
 // The weights' words in column panels, one after another, kept where they may be.
@@ -146,15 +172,21 @@ void few_pixels_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& wei
 void few_pixels_of_words(const ConvSizes& s, const float* x, const WordWeight& weight,
                          const float* bias, const HalfResults& y) {
   const int64_t n = s.pixels(), k = s.depth();
-  const bool direct = sees_whole_planes(s);
+  const bool direct = sees_whole_planes(s), by_rows = !direct && has_long_rows(s);
   const Scratch<float> patches(direct ? 0 : k * n);
-  if (!direct) pack_patches(s, x, patches.get());
+  if (by_rows) {
+    copy_patch_rows(s, x, patches.get());
+  } else if (!direct) {
+    pack_patches(s, x, patches.get());
+  }
+  // Patches of neighbouring pixels are `row` elements apart, their elements `step`.
   const float* const seen = direct ? x : patches.get();
+  const int64_t row = by_rows ? k : 1, step = by_rows ? 1 : n;
   const int64_t height = word_panel_rows(n);
   const Scratch<float> rows(round_up(n, height) * k + 16);
   for (int64_t r = 0; r < n; r += height) {
-    gemm_kernels<float>().pack(std::min(height, n - r), k, seen + r, 1, n, rows.get() + r * k,
-                               height);
+    gemm_kernels<float>().pack(std::min(height, n - r), k, seen + r * row, row, step,
+                               rows.get() + r * k, height);
   }
   const std::shared_ptr<const void> weights = word_columns(s, weight);
   const auto words = [](const void* at) { return static_cast<const uint32_t*>(at); };

@@ -70,10 +70,25 @@ void multiply_tile(const Gemm<bfloat16>& g, const Bf16Kernels& kernels) {
           tile.a = a_packed.get() + r * words;
           tile.rows = static_cast<int>(std::min(panel, rows - r));
           kernels.tile(tile);
-          kernels.store(tile, static_cast<int>(std::min(kWordColumns, columns - c)),
-                        &g.c[(i + r) * g.c_row + column].bits, g.c_row, g.accumulate,
-                        g.row_bias == nullptr ? nullptr : bits_of(g.row_bias + i + r),
-                        g.column_bias == nullptr ? nullptr : bits_of(g.column_bias + column));
+          const int count = static_cast<int>(std::min(kWordColumns, columns - c));
+          const int64_t at = (i + r) * g.c_row + column;
+          const uint16_t* const column_bias =
+              g.column_bias == nullptr ? nullptr : bits_of(g.column_bias + column);
+          if (!g.has_finish()) {
+            kernels.store(tile, count, &g.c[at].bits, g.c_row, g.accumulate,
+                          g.row_bias == nullptr ? nullptr : bits_of(g.row_bias + i + r),
+                          column_bias);
+            continue;
+          }
+          kernels.round(tile, count, column_bias);
+          if (g.activation != nullptr) {
+            g.activation({.in = {sums},
+                          .out = sums,
+                          .n = tile.rows * kWordColumns,
+                          .params = g.activation_params});
+          }
+          kernels.store_finished(tile, count, &g.c[at].bits, g.c_row,
+                                 g.residual == nullptr ? nullptr : bits_of(g.residual + at));
         }
       }
     }
@@ -187,6 +202,11 @@ bool multiplies_half(DType dtype, int64_t m, int64_t n) {
           (bf16_kernels() != nullptr || amx_kernels<bfloat16>() != nullptr));
 }
 
+bool finishes_half(DType dtype, int64_t m, int64_t n) {
+  return dtype == DType::bf16 && m > 1 && n > 1 && amx_kernels<bfloat16>() == nullptr &&
+         bf16_kernels() != nullptr;
+}
+
 std::shared_ptr<const void> kept_half_columns(const Storage& storage, const Gemm<bfloat16>& g) {
   const AmxKernels<bfloat16>* amx = amx_kernels<bfloat16>();
   if ((amx == nullptr && bf16_kernels() == nullptr) || g.m == 1 || g.n == 1) return nullptr;
@@ -242,6 +262,7 @@ void gemm(const Gemm<bfloat16>& g) {
       tile.c += i * g.c_row + j;
       if (tile.row_bias != nullptr) tile.row_bias += i;
       if (tile.column_bias != nullptr) tile.column_bias += j;
+      if (tile.residual != nullptr) tile.residual += i * g.c_row + j;
       tile.packed_from += j;
       multiply_all(tile);
     }

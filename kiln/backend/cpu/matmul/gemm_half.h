@@ -14,6 +14,10 @@ namespace kiln::cpu {
 // all where the machine has an instruction for them. Widen and multiply in float elsewhere.
 bool multiplies_half(DType dtype, int64_t m, int64_t n);
 
+// Whether gemm applies an activation and a residual, with the numbers that the ops by themselves
+// give; `activation` is a kernel of floats.
+bool finishes_half(DType dtype, int64_t m, int64_t n);
+
 // B of the product, which lies in `storage`, as packed_b takes it (Note [Kept data]); null where
 // none is kept.
 std::shared_ptr<const void> kept_half_columns(const Storage& storage, const Gemm<bfloat16>& g);

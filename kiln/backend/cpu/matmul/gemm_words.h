@@ -30,6 +30,11 @@ struct Bf16Kernels {
   // bf16.
   void (*store)(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row,
                 bool accumulate, const uint16_t* row_bias, const uint16_t* column_bias);
+  // sums = sums (+ column_bias[j]), rounded to bf16, for j < columns.
+  void (*round)(const WordTile<float>& tile, int columns, const uint16_t* column_bias);
+  // c[i * c_row + j] = sums (rounded, + residual[i * c_row + j]), for j < columns.
+  void (*store_finished)(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row,
+                         const uint16_t* residual);
   // c[i * c_row + j] = scale * sums (+ c), for all columns.
   void (*store_float)(const WordTile<float>& tile, float scale, bool accumulate, float* c,
                       int64_t c_row);

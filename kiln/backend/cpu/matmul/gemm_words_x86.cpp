@@ -214,15 +214,8 @@ inline __m512 widened(__m256i x) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }
 
-// As bfloat16(float) does: to nearest even, a NaN stays one, subnormal numbers too.
-inline __m256i narrowed(__m512 x) {
-  const __m512i bits = _mm512_castps_si512(x);
-  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-  const __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-  const __m512i kept = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x40 << 16));
-  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(kept, 16));
-}
+// To nearest even, a NaN stays one; numbers below 2^-126 become zero.
+inline __m256i narrowed(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 
 void store(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row, bool accumulate,
            const uint16_t* row_bias, const uint16_t* column_bias) {
@@ -242,6 +235,39 @@ void store(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row,
       }
       if (column_bias != nullptr) sum = _mm512_add_ps(sum, each);
       _mm256_mask_storeu_epi16(to, valid, narrowed(sum));
+    }
+  }
+}
+
+inline __mmask16 lanes_of(int left) {
+  return static_cast<__mmask16>(left >= 16 ? 0xffff : (1 << left) - 1);
+}
+
+void round(const WordTile<float>& tile, int columns, const uint16_t* column_bias) {
+  for (int v = 0; v < columns; v += 16) {
+    const __m512 bias =
+        column_bias == nullptr
+            ? _mm512_setzero_ps()
+            : widened(_mm256_maskz_loadu_epi16(lanes_of(columns - v), column_bias + v));
+    for (int i = 0; i < tile.rows; ++i) {
+      float* at = tile.sums + i * kWordColumns + v;
+      _mm512_storeu_ps(at, widened(narrowed(_mm512_add_ps(_mm512_loadu_ps(at), bias))));
+    }
+  }
+}
+
+void store_finished(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row,
+                    const uint16_t* residual) {
+  for (int v = 0; v < columns; v += 16) {
+    const __mmask16 valid = lanes_of(columns - v);
+    for (int i = 0; i < tile.rows; ++i) {
+      __m512 sum = _mm512_loadu_ps(tile.sums + i * kWordColumns + v);
+      const int64_t at = i * c_row + v;
+      if (residual != nullptr) {
+        sum = _mm512_add_ps(widened(narrowed(sum)),
+                            widened(_mm256_maskz_loadu_epi16(valid, residual + at)));
+      }
+      _mm256_mask_storeu_epi16(c + at, valid, narrowed(sum));
     }
   }
 }
@@ -275,8 +301,7 @@ void narrow(const float* x, int64_t count, uint16_t* to) {
   for (int64_t i = 0; i < count; i += 16) {
     const int64_t left = count - i;
     const auto valid = static_cast<__mmask16>(left >= 16 ? 0xffff : (1U << left) - 1);
-    const __m256bh halves = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(valid, x + i));
-    _mm256_mask_storeu_epi16(to + i, valid, (__m256i)halves);
+    _mm256_mask_storeu_epi16(to + i, valid, narrowed(_mm512_maskz_loadu_ps(valid, x + i)));
   }
 }
 
@@ -296,6 +321,8 @@ bool has_avx512() {
 const Bf16Kernels* bf16_kernels() {
   static constexpr Bf16Kernels kKernels = {&word_kernels::tile<word_kernels::Bf16>,
                                            &word_kernels::store,
+                                           &word_kernels::round,
+                                           &word_kernels::store_finished,
                                            &word_kernels::store_float,
                                            &word_kernels::join,
                                            &word_kernels::narrow};

@@ -235,7 +235,8 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   g.c_row = g.n;
   if (end.bias != nullptr) g.column_bias = (*end.bias)->data_as<const T>();
   if (end.residual != nullptr) g.residual = (*end.residual)->data_as<const T>();
-  const cpu::ActivationKernel activation = cpu::activation_kernel(end.activation, out.dtype());
+  const cpu::ActivationKernel activation = cpu::activation_kernel(
+      end.activation, cpu::is_half(out.dtype()) ? DType::f32 : out.dtype());
   g.activation = activation.kernel;
   g.activation_params = activation.params;
   const cpu::TileActivation<T> in_tile = activation.in_tile<T>();
@@ -248,8 +249,8 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   cpu::gemm(g);
 }
 
-// The biases and the residual are row-major. 16-bit floats have neither an activation nor a
-// residual.
+// The biases and the residual are row-major. 16-bit floats have an activation or a residual only
+// where finishes_half().
 HostHandle run_linear(HostHandle x, const HostTensor& weight, const LinearFinish& end) {
   Shape shape = x->shape();
   shape.back() = weight.shape()[0];
@@ -294,7 +295,11 @@ HostHandle CpuOps::float_linear(Arg<HostHandle> x, Arg<HostHandle> weight, const
 HostHandle CpuOps::float_linear_activation(Arg<HostHandle> x, Arg<HostHandle> weight,
                                            const HostHandle* bias, const HostHandle* residual,
                                            Activation activation) {
-  if (cpu::is_half(x.get()->dtype())) {  // rounded between the steps, as those ops would
+  const Shape& xs = x.get()->shape();
+  const DType dtype = x.get()->dtype();
+  if (cpu::is_half(dtype) &&
+      !cpu::finishes_half(dtype, xs.numel() / std::max<int64_t>(xs.back(), 1),
+                          weight.get()->shape()[0])) {  // rounded between the steps
     HostHandle out = activated<CpuOps>(float_linear(x, weight, bias), activation);
     return residual == nullptr ? out : float_add(std::move(out), *residual);
   }
