@@ -128,6 +128,21 @@ const std::vector<Problem>& problems() {
   return list;
 }
 
+// Where neighbours in a row make the words, and where words make several runs.
+const std::vector<Problem>& half_problems() {
+  static const std::vector<Problem> list = {
+      {{1, 3, 32, 48}, {33, 3, 8, 8}, {{8, 8}, {0, 0}, {1, 1}, 1}},   // patches of long rows
+      {{1, 3, 30, 40}, {20, 3, 7, 12}, {{3, 2}, {1, 2}, {2, 1}, 1}},
+      {{3, 5, 14, 40}, {17, 5, 2, 4}, {{2, 4}, {0, 2}, {1, 1}, 1}},
+      {{2, 6, 9, 26}, {8, 3, 3, 2}, {{1, 2}, {1, 0}, {1, 1}, 2}},
+      {{2, 1301, 5, 7}, {19, 1301, 1, 1}, {}},
+      {{1, 1301, 5, 7}, {19, 1301, 1, 1}, {}},
+      {{2, 150, 9, 20}, {21, 150, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1}},
+      {{1, 150, 9, 20}, {70, 150, 3, 3}, {{2, 1}, {1, 1}, {1, 1}, 1}},
+  };
+  return list;
+}
+
 template <class T>
 HostHandle by_pixels(const Problem& p, const HostHandle& x, const HostHandle& w,
                      const HostHandle& bias, Activation activation = Activation::none) {
@@ -165,10 +180,12 @@ TEST_CASE("conv2d and its gradients: every instruction set") {
 }
 
 TEST_CASE("conv2d and its gradients: 16-bit floats") {
-  for (const DType dtype : {DType::f16, DType::bf16}) {
-    check_problem(problems()[1], dtype);
-    check_problem(problems()[2], dtype);
-  }
+  for (const size_t i : {1, 2}) check_problem(problems()[i], DType::f16);
+  // By words, at the best instruction set, and in floats.
+  at_every_target([] {
+    for (const Problem& p : problems()) check_problem(p, DType::bf16);
+    for (const Problem& p : half_problems()) check_problem(p, DType::bf16);
+  });
 }
 
 TEST_CASE("conv2d and activations: NaN, infinities and zeros of either sign") {
@@ -178,7 +195,7 @@ TEST_CASE("conv2d and activations: NaN, infinities and zeros of either sign") {
   at_every_target([&] {
     const bool scalar = std::string_view(cpu::target_name()) == "SCALAR";
     for (const Problem& p : problems()) {
-      for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
         CAPTURE(to_string(p.x));
         CAPTURE(to_string(p.weight));
         if (output_shape(p).numel() == 0) continue;
@@ -190,13 +207,15 @@ TEST_CASE("conv2d and activations: NaN, infinities and zeros of either sign") {
           T* const b = bias->data_as<T>();
           for (int64_t c = 0; c < p.weight[0]; ++c) {
             const int64_t size = p.weight.numel() / p.weight[0];
-            std::fill_n(w->data_as<T>() + c * size, size, T(-0.0));
-            b[c] = static_cast<T>(special[c % 8]);
+            std::fill_n(w->data_as<T>() + c * size, size, T(-0.0f));
+            b[c] = static_cast<T>(static_cast<float>(special[c % 8]));
           }
-          if (p.x.numel() > 0) x->data_as<T>()[p.x.numel() / 2] = static_cast<T>(inf);
+          if (p.x.numel() > 0) x->data_as<T>()[p.x.numel() / 2] = static_cast<T>(static_cast<float>(inf));
         };
         if (dtype == DType::f64) {
           fill(double{});
+        } else if (dtype == DType::bf16) {
+          fill(bfloat16{});
         } else {
           fill(float{});
         }
@@ -281,13 +300,15 @@ TEST_CASE("conv2d and its gradients: the same bits at any number of threads") {
       {{50, 8, 56, 56}, {16, 8, 2, 2}, {{2, 2}, {0, 0}, {1, 1}, 1}},
   };
   for (const Problem& p : list) {
-    const HostHandle x = random_tensor(p.x, DType::f32, 1);
-    const HostHandle w = random_tensor(p.weight, DType::f32, 2);
-    const HostHandle g = random_tensor(output_shape(p), DType::f32, 4);
-    check_deterministic([&] {
-      return std::vector<HostHandle>{Cpu::float_conv2d(x, w, nullptr, p.options),
-                                     Cpu::float_conv2d_input_grad(w, g, p.x, p.options),
-                                     Cpu::float_conv2d_weight_grad(x, g, p.weight, p.options)};
-    });
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const HostHandle x = random_tensor(p.x, dtype, 1);
+      const HostHandle w = random_tensor(p.weight, dtype, 2);
+      const HostHandle g = random_tensor(output_shape(p), dtype, 4);
+      check_deterministic([&] {
+        return std::vector<HostHandle>{Cpu::float_conv2d(x, w, nullptr, p.options),
+                                       Cpu::float_conv2d_input_grad(w, g, p.x, p.options),
+                                       Cpu::float_conv2d_weight_grad(x, g, p.weight, p.options)};
+      });
+    }
   }
 }

@@ -61,9 +61,7 @@ inline M reshaped(const T& x, const Shape& shape) {
 }
 inline M row_major(const T& x) { return x->is_contiguous() ? x.get() : like(x); }
 // [N, H, L, E] as attention writes it: [N, L, H, E] in memory, so that joining the heads is a view.
-// 16-bit floats are rounded to row-major memory.
 inline M heads(const T& x, const Shape& s) {
-  if (infer::statistics(x->dtype()) != x->dtype()) return of_shape(x, s);
   return window::permute(of_shape(x, {s[0], s[2], s[1], s[3]}), Dims{0, 2, 1, 3});
 }
 inline void written(const T& x) { x->storage()->bump_version(); }
@@ -418,7 +416,11 @@ struct Rows : Base {
   }
   static std::tuple<M, M, M> float_attention_backward(T, T q, T k, T v, OptT, T, T,
                                                       const AttentionOptions&) {
-    return {heads(q, q->shape()), heads(k, k->shape()), heads(v, v->shape())};
+    const auto gradient = [](T x) {  // those of 16-bit floats are rounded into row-major tensors
+      const bool is_half = infer::statistics(x->dtype()) != x->dtype();
+      return is_half ? of_shape(x, x->shape()) : heads(x, x->shape());
+    };
+    return {gradient(q), gradient(k), gradient(v)};
   }
   static std::tuple<M, M, M> float_recurrence(T x, T h, OptT, T, OptT,
                                               const RecurrenceOptions& options) {

@@ -170,7 +170,10 @@ std::pair<HostHandle, HostHandle> CpuOps::float_attention(Arg<HostHandle> q, Arg
   if (is_half && !cpu::attends_halves(dtype, q.get()->shape()[2])) {
     auto [out, lse] = float_attention(cpu::widened(q), cpu::widened(k), cpu::widened(v),
                                       wide_mask.get(), options);
-    return {cpu::narrowed(std::move(out), dtype), std::move(lse)};
+    // Rounded as it lies in memory.
+    const Dims beside{0, 2, 1, 3};
+    HostHandle narrow = cpu::narrowed(host::permute(out, beside), dtype);
+    return {host::permute(narrow, beside), std::move(lse)};
   }
   const HostHandle qs = cpu::with_adjacent_rows(q.get());
   const HostHandle ks = cpu::with_adjacent_rows(k.get());

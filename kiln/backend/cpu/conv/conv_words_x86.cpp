@@ -26,10 +26,7 @@ inline void fetch_own(const void* p) {
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p)));
 }
 
-inline __m512 widened(__m256i x) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
-}
-inline __m256i narrowed(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
+#include "kiln/backend/cpu/matmul/bf16_x86-inl.h"
 
 // As tile_activation-inl.h has it.
 inline __m512 clamped(__m512 x, float low, float high) {
@@ -40,17 +37,19 @@ inline __m512 hardswish(__m512 x) {
   return _mm512_mul_ps(x, _mm512_mul_ps(within, _mm512_set1_ps(static_cast<float>(1.0 / 6.0))));
 }
 
-// Bounds of clamps are bf16, so that it does not matter whether numbers are rounded before.
+// With the numbers of a convolution, an addition and an activation one after another.
 inline void store_halves(const HalfResults& to, __m512 x, __mmask16 valid, int64_t at) {
+  __m256i y = narrowed(x);
   if (to.residual != nullptr) {
-    x = _mm512_add_ps(widened(narrowed(x)),
-                      widened(_mm256_maskz_loadu_epi16(valid, to.residual + at)));
+    const __m512 added = widened(_mm256_maskz_loadu_epi16(valid, to.residual + at));
+    y = narrowed_exactly(_mm512_add_ps(widened(y), added));
   }
   if (to.activation != nullptr) {
-    x = to.activation->is_hardswish ? hardswish(widened(narrowed(x)))
-                                    : clamped(x, to.activation->low, to.activation->high);
+    const TileActivation<float>& f = *to.activation;
+    y = narrowed_exactly(f.is_hardswish ? hardswish(widened(y))
+                                        : clamped(widened(y), f.low, f.high));
   }
-  _mm256_mask_storeu_epi16(to.y + at, valid, narrowed(x));
+  _mm256_mask_storeu_epi16(to.y + at, valid, y);
 }
 
 template <int kRows, int kVectors>

@@ -25,6 +25,8 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,avx512vnni")
 
 namespace word_kernels {
 
+#include "kiln/backend/cpu/matmul/bf16_x86-inl.h"
+
 struct Bf16 {
   using Sum = float;
   using V = __m512;
@@ -210,13 +212,6 @@ void dots(const int8_t* x, const int8_t* rows, int64_t row, int64_t count, int64
   for (; j < count; ++j) some_dots<1>(x, rows + j * row, row, k, 128 * sum, sums + j);
 }
 
-inline __m512 widened(__m256i x) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
-}
-
-// To nearest even, a NaN stays one; numbers below 2^-126 become zero.
-inline __m256i narrowed(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
-
 void store(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row, bool accumulate,
            const uint16_t* row_bias, const uint16_t* column_bias) {
   for (int v = 0; v < columns; v += 16) {
@@ -264,10 +259,10 @@ void store_finished(const WordTile<float>& tile, int columns, uint16_t* c, int64
       __m512 sum = _mm512_loadu_ps(tile.sums + i * kWordColumns + v);
       const int64_t at = i * c_row + v;
       if (residual != nullptr) {
-        sum = _mm512_add_ps(widened(narrowed(sum)),
+        sum = _mm512_add_ps(widened(narrowed_exactly(sum)),
                             widened(_mm256_maskz_loadu_epi16(valid, residual + at)));
       }
-      _mm256_mask_storeu_epi16(c + at, valid, narrowed(sum));
+      _mm256_mask_storeu_epi16(c + at, valid, narrowed_exactly(sum));
     }
   }
 }
