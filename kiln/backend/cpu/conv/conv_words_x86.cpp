@@ -46,8 +46,8 @@ inline void store_halves(const HalfResults& to, __m512 x, __mmask16 valid, int64
   }
   if (to.activation != nullptr) {
     const TileActivation<float>& f = *to.activation;
-    y = narrowed_exactly(f.is_hardswish ? hardswish(widened(y))
-                                        : clamped(widened(y), f.low, f.high));
+    y = f.is_hardswish ? narrowed_exactly(hardswish(widened(y)))
+                       : upper_halves(clamped(widened(y), f.low, f.high));  // bounds are bf16
   }
   _mm256_mask_storeu_epi16(to.y + at, valid, y);
 }
