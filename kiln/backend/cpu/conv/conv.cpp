@@ -53,6 +53,16 @@ HostHandle convolution_of_words(const cpu::ConvSizes& sizes, const HostHandle& x
   return last.fits_tiles ? out : activated<CpuOps>(std::move(out), activation);
 }
 
+HostHandle input_grad_of_words(const cpu::ConvSizes& sizes, const HostHandle& weight,
+                               const HostHandle& g, const Shape& x_shape) {
+  const HostHandle w = cpu::contiguous(weight);
+  const HostHandle grad = cpu::contiguous(g);
+  HostHandle out = host::empty(x_shape, DType::bf16, grad->device());
+  cpu::conv_input_grad_of_words(sizes, w->data_as<const bfloat16>(),
+                                grad->data_as<const bfloat16>(), out->data_as<bfloat16>());
+  return out;
+}
+
 }  // namespace
 
 HostHandle CpuOps::float_conv2d(Arg<HostHandle> x, Arg<HostHandle> weight, const HostHandle* bias,
@@ -101,10 +111,13 @@ HostHandle CpuOps::float_conv_transpose2d(Arg<HostHandle> g, Arg<HostHandle> wei
                                           const Shape& x_shape, const ConvOptions& options) {
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
-    HostHandle out =
-        cpu::narrowed(float_conv_transpose2d(cpu::widened(g), cpu::widened(weight), nullptr,
+    const cpu::ConvSizes sizes(x_shape, weight.get()->shape(), options);
+    HostHandle out = dtype == DType::bf16 && cpu::has_input_grad_of_words(sizes)
+                         ? input_grad_of_words(sizes, weight.get(), g.get(), x_shape)
+                         : cpu::narrowed(float_conv_transpose2d(
+                                             cpu::widened(g), cpu::widened(weight), nullptr,
                                              Activation::none, x_shape, options),
-                      dtype);  // rounded between the steps
+                                         dtype);  // rounded between the steps
     if (bias != nullptr) {
       out = float_add(std::move(out), float_reshape(*bias, Shape{1, x_shape[1], 1, 1}));
     }
@@ -128,6 +141,15 @@ HostHandle CpuOps::float_conv2d_weight_grad(Arg<HostHandle> x, Arg<HostHandle> g
                                             const Shape& weight_shape, const ConvOptions& options) {
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
+    const cpu::ConvSizes sizes(x.get()->shape(), weight_shape, options);
+    if (dtype == DType::bf16 && cpu::has_weight_grad_of_words(sizes)) {
+      const HostHandle in = cpu::contiguous(x.get());
+      const HostHandle grad = cpu::contiguous(g.get());
+      HostHandle out = host::empty(weight_shape, DType::f32, grad->device());
+      cpu::conv_weight_grad_of_words(sizes, in->data_as<const bfloat16>(),
+                                     grad->data_as<const bfloat16>(), out->data_as<float>());
+      return cpu::narrowed(std::move(out), dtype);
+    }
     return cpu::narrowed(
         float_conv2d_weight_grad(cpu::widened(x), cpu::widened(g), weight_shape, options), dtype);
   }

@@ -4,10 +4,12 @@
 // phases are one convolution of 1 x 1 with a channel for each tap.
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/conv_kernels.h"
+#include "kiln/backend/cpu/conv/conv_words.h"
 #include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -46,6 +48,18 @@ struct PhaseConvolution {
   }
 };
 
+// A convolution of g by turned weights, which serve once.
+template <class T>
+void convolve_turned(const ConvSizes& s, const T* g, const T* turned, const T* bias,
+                     const Finish<T>& finish, T* to) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    conv_forward_of_words(s, g, turned, nullptr, nullptr, nullptr, nullptr, to);
+  } else {
+    conv_forward<T>(s, g, {turned}, bias, finish, to);
+  }
+}
+
+// Of bf16, by words, without a bias and a finish.
 template <class T>
 class InputGrad {
  public:
@@ -149,7 +163,7 @@ class InputGrad {
                   {1, 1},
                   {d.padding, a.padding},
                   {d.dilation, a.dilation}};
-    conv_forward<T>(t, g_ + n * s_.groups * s_.out * s_.pixels(), {turned}, bias_, finish_, to);
+    convolve_turned<T>(t, g_ + n * s_.groups * s_.out * s_.pixels(), turned, bias_, finish_, to);
   }
 
   // Puts rows of a phase together out of the phases of their columns.
@@ -162,15 +176,11 @@ class InputGrad {
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i) {
                      T* plane = x_grad_ + (n * planes + i) * s_.plane() + d.first * s_.width;
-                     if (stride == 2) {
-                       const bool swapped = along_[0].first > along_[1].first;
-                       const PhaseConvolution& even = along_[swapped ? 1 : 0];
-                       const PhaseConvolution& odd = along_[swapped ? 0 : 1];
-                       patch_kernels<T>().weave(
-                           parts + (swapped ? part : 0) + i * d.elements * even.elements,
-                           parts + (swapped ? 0 : part) + i * d.elements * odd.elements, d.elements,
-                           s_.width, s_.geometry.stride[0] * s_.width, plane);
-                       continue;
+                     if constexpr (!std::is_same_v<T, bfloat16>) {
+                       if (stride == 2) {
+                         weave_two(d, i, parts, part, plane);
+                         continue;
+                       }
                      }
                      for (int64_t p = 0; p < stride; ++p) {
                        const PhaseConvolution& a = along_[static_cast<size_t>(p)];
@@ -182,6 +192,17 @@ class InputGrad {
                      }
                    }
                  });
+  }
+
+  // The same of plane i and two phases.
+  void weave_two(const PhaseConvolution& d, int64_t i, const T* parts, int64_t part,
+                 T* plane) const {
+    const bool swapped = along_[0].first > along_[1].first;
+    const PhaseConvolution& even = along_[swapped ? 1 : 0];
+    const PhaseConvolution& odd = along_[swapped ? 0 : 1];
+    patch_kernels<T>().weave(parts + (swapped ? part : 0) + i * d.elements * even.elements,
+                             parts + (swapped ? 0 : part) + i * d.elements * odd.elements,
+                             d.elements, s_.width, s_.geometry.stride[0] * s_.width, plane);
   }
 
   const ConvSizes& s_;
@@ -365,6 +386,12 @@ void conv_input_grad(const ConvSizes& s, const T* weight, const T* g, const T* b
   if (is_tiled(s)) return input_grad_by_tiles(s, weight, g, bias, finish, x_grad);
   if (!phases_pay(s)) return input_grad_by_patches(s, weight, g, bias, finish, x_grad);
   InputGrad<T>(s, weight, g, bias, finish, x_grad).run();
+}
+
+void conv_input_grad_of_words(const ConvSizes& s, const bfloat16* weight, const bfloat16* g,
+                              bfloat16* x_grad) {
+  if (s.batch * s.groups * s.in * s.plane() == 0) return;
+  InputGrad<bfloat16>(s, weight, g, nullptr, Finish<bfloat16>(), x_grad).run();
 }
 
 template void conv_input_grad(const ConvSizes&, const float*, const float*, const float*,

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "kiln/backend/cpu/conv/conv.h"
+#include "kiln/backend/cpu/conv/conv_words.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/rounding.h"
@@ -24,11 +25,12 @@ constexpr int64_t kPieces = 16;
 template <class T>
 class WeightGradSum {
  public:
-  WeightGradSum(const ConvSizes& s, const T* x, const T* g, int64_t channels)
+  WeightGradSum(const ConvSizes& s, const GemmKernels<T>& kernels, const T* x, const T* g,
+                int64_t channels)
       : s_(s),
         x_(x),
         g_(g),
-        kernels_(gemm_kernels<T>()),
+        kernels_(kernels),
         padded_(s.is_volume() || s.geometry.padding != IntPair{0, 0}),
         row_(s.width + (padded_ ? 2 * s.geometry.padding[1] : 0)),
         reach_(s.geometry.dilation[0] * (s.geometry.kernel[0] - 1) + 1),
@@ -161,17 +163,10 @@ void sum_and_transpose(T* parts_data, int64_t parts, int64_t part, int64_t colum
   }
 }
 
-}  // namespace
-
 template <class T>
-void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad) {
+void sum_over_patches(const ConvSizes& s, const GemmKernels<T>& kernels, const T* x, const T* g,
+                      T* weight_grad) {
   const int64_t size = s.out * s.depth();  // of one group's weights
-  if (s.groups * size == 0) return;
-  if (s.batch * s.pixels() == 0) {
-    std::fill_n(weight_grad, s.groups * size, T(0));
-    return;
-  }
-  if (!s.is_volume() && is_depthwise(s)) return depthwise_weight_grad(s, x, g, weight_grad);
   const int64_t total = s.groups * size;
   const int64_t channels = [&] {
     const int64_t most = std::clamp<int64_t>(kWeightBlockTaps / s.taps(), 1, s.in);
@@ -186,7 +181,7 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
   const int64_t work = channels * s.taps() * s.out * images * s.pixels();
   parallel_for(parts * s.groups * channel_parts, std::max<int64_t>(kConvPieceWork / work, 1),
                [&](int64_t begin, int64_t end) {
-                 WeightGradSum<T> sum(s, x, g, channels);
+                 WeightGradSum<T> sum(s, kernels, x, g, channels);
                  for (int64_t i = begin; i < end; ++i) {
                    const int64_t channel = i % channel_parts * channels;
                    const int64_t group = i / channel_parts % s.groups;
@@ -203,6 +198,32 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
                                      weight_grad + i * size);
                  }
                });
+}
+
+}  // namespace
+
+template <class T>
+void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad) {
+  const int64_t size = s.groups * s.out * s.depth();
+  if (size == 0) return;
+  if (s.batch * s.pixels() == 0) {
+    std::fill_n(weight_grad, size, T(0));
+    return;
+  }
+  if (!s.is_volume() && is_depthwise(s)) return depthwise_weight_grad(s, x, g, weight_grad);
+  sum_over_patches(s, gemm_kernels<T>(), x, g, weight_grad);
+}
+
+void conv_weight_grad_of_words(const ConvSizes& s, const bfloat16* x, const bfloat16* g,
+                               float* weight_grad) {
+  ConvSizes pairs = s;
+  pairs.batch = (s.batch + 1) / 2;
+  const int64_t in = s.groups * s.in * s.plane(), out = s.groups * s.out * s.pixels();
+  const Scratch<float> x_words(pairs.batch * in), g_words(pairs.batch * out);
+  join_planes(x, 1, s.batch, in, x_words.get());
+  join_planes(g, 1, s.batch, out, g_words.get());
+  sum_over_patches(pairs, word_conv_kernels()->products, static_cast<const float*>(x_words.get()),
+                   static_cast<const float*>(g_words.get()), weight_grad);
 }
 
 template void conv_weight_grad(const ConvSizes&, const float*, const float*, float*);

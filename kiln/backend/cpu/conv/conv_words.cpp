@@ -37,7 +37,8 @@ ConvSizes of_words(const ConvSizes& s, bool neighbours) {
   return words;
 }
 
-// Joins the channels of `images` images, `channels` planes each.
+}  // namespace
+
 void join_planes(const bfloat16* x, int64_t images, int64_t channels, int64_t plane, float* to) {
   const Bf16Kernels& kernels = *bf16_kernels();
   const int64_t pairs = (channels + 1) / 2;
@@ -52,11 +53,17 @@ void join_planes(const bfloat16* x, int64_t images, int64_t channels, int64_t pl
                });
 }
 
-}  // namespace
-
 bool convolves_words(const ConvSizes& s) {
-  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1 &&
-         !is_tiny_by_channels<float>(s);
+  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1;
+}
+
+bool has_input_grad_of_words(const ConvSizes& s) {
+  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1 && s.out > 1;
+}
+
+bool has_weight_grad_of_words(const ConvSizes& s) {
+  return word_conv_kernels() != nullptr && !s.is_volume() && !is_depthwise(s) && s.batch > 1 &&
+         s.out * s.depth() * s.pixels() > 0;
 }
 
 void join_weights(const ConvSizes& s, const WordWeight& weight, float* to) {
@@ -71,7 +78,12 @@ void conv_forward_of_words(const ConvSizes& s, const bfloat16* x, const bfloat16
                            const Storage* weight_storage, const float* bias,
                            const bfloat16* residual, const TileActivation<float>* activation,
                            bfloat16* y) {
-  if (s.batch * s.groups * s.out * s.pixels() == 0) return;
+  const int64_t count = s.batch * s.groups * s.out * s.pixels();
+  if (count == 0) return;
+  if (s.depth() == 0 && bias == nullptr && residual == nullptr && activation == nullptr) {
+    std::fill_n(y, count, bfloat16());
+    return;
+  }
   const bool neighbours = pairs_neighbours(s, x);
   const ConvSizes words = of_words(s, neighbours);
   const Scratch<float> joined(neighbours ? 0 : s.batch * s.groups * words.in * s.plane());
@@ -85,7 +97,7 @@ void conv_forward_of_words(const ConvSizes& s, const bfloat16* x, const bfloat16
   const HalfResults halves{&y->bits, residual == nullptr ? nullptr : bits_of(residual), activation};
   if (has_few_pixels(s)) return few_pixels_of_words(words, seen, words_of_weight, bias, halves);
   const bool one_run = channels_of_run(words) == words.in;
-  const Scratch<float> sums(one_run ? 0 : s.batch * s.groups * s.out * s.pixels());
+  const Scratch<float> sums(one_run ? 0 : count);
   forward_directly(words, word_conv_kernels()->products, seen, words_of_weight, bias,
                    ConvOutput<float>{sums.get(), {}, halves});
 }

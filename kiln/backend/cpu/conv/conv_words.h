@@ -18,7 +18,7 @@ namespace kiln::cpu {
 // Where windows begin at even columns and are of even width, neighbours in a row make the words, and
 // nothing is joined.
 struct WordConvKernels {
-  GemmKernels<float> products;  // those of floats, but `conv_block` takes words
+  GemmKernels<float> products;  // those of floats, but blocks take words
   // sums[i] + bias for i in [0, count), finished, as results [at, at + count).
   void (*finish_row)(const float* sums, int64_t count, float bias, const HalfResults& to,
                      int64_t at);
@@ -36,6 +36,10 @@ inline int64_t form_of(const WordWeight& weight) { return weight.channels == 0 ?
 // Their words: [groups * out, in, taps], where `sizes` counts words.
 void join_weights(const ConvSizes& sizes, const WordWeight& weight, float* to);
 
+// Joins the planes of `images` images, `channels` each, in pairs; the last of an odd number with
+// zeros.
+void join_planes(const bfloat16* x, int64_t images, int64_t channels, int64_t plane, float* to);
+
 // Whether conv_forward_of_words() takes this convolution of bf16.
 bool convolves_words(const ConvSizes& sizes);
 
@@ -46,5 +50,14 @@ void conv_forward_of_words(const ConvSizes& sizes, const bfloat16* x, const bflo
                            const Storage* weight_storage, const float* bias,
                            const bfloat16* residual, const TileActivation<float>* activation,
                            bfloat16* y);
+
+// The gradients, where they are taken: that of the input rounded to bf16, as a convolution of g, and
+// that of the weights in float. There the words are of two images.
+bool has_input_grad_of_words(const ConvSizes& sizes);
+void conv_input_grad_of_words(const ConvSizes& sizes, const bfloat16* weight, const bfloat16* g,
+                              bfloat16* x_grad);
+bool has_weight_grad_of_words(const ConvSizes& sizes);
+void conv_weight_grad_of_words(const ConvSizes& sizes, const bfloat16* x, const bfloat16* g,
+                               float* weight_grad);
 
 }  // namespace kiln::cpu

@@ -1,5 +1,6 @@
 // The kernels of Note [Words of channels] by AVX-512's vdpbf16ps; gemm_words_x86.cpp says why they
 // are not Highway's.
+#include <algorithm>
 #include <utility>
 
 #include <hwy/base.h>
@@ -19,6 +20,7 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")
 namespace {
 
 constexpr int kRowsOfTile = 14;
+constexpr int kRowsOfPatches = 12;
 constexpr int64_t kLanes = 16;
 
 // As in gemm_tiles-inl.h.
@@ -125,6 +127,75 @@ HWY_NOINLINE void conv_tile(const ConvTile<float>& tile) {
   }
 }
 
+template <int kRows, int kVectors>
+HWY_NOINLINE void patch_tile(const PatchBlock<float>& block, const int64_t* offsets,
+                             const float* b, float* c, int64_t columns) {
+  __m512 sum[kRows][kVectors];
+  const float* a[kRows];
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i) {
+    a[i] = block.a + offsets[i];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm512_setzero_ps();
+  }
+  for (int64_t s = 0; s < block.segments; ++s) {
+    int64_t e = block.a_starts[s];
+    for (int64_t p = block.length; p != 0; --p, e += block.a_step, b += 2 * kLanes) {
+      __m512i words[kVectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) words[v] = _mm512_loadu_si512(b + v * kLanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < kRows; ++i) {
+        const __m512i word = _mm512_castps_si512(_mm512_set1_ps(a[i][e]));
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) {
+          sum[i][v] = _mm512_dpbf16_ps(sum[i][v], (__m512bh)words[v], (__m512bh)word);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < kRows; ++i, c += block.c_row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t left = columns - v * kLanes;
+      const auto valid = static_cast<__mmask16>(left >= kLanes ? 0xffff : (1U << left) - 1);
+      float* to = c + v * kLanes;
+      if (block.accumulate) {
+        sum[i][v] = _mm512_add_ps(sum[i][v], _mm512_maskz_loadu_ps(valid, to));
+      }
+      _mm512_mask_storeu_ps(to, valid, sum[i][v]);
+    }
+  }
+}
+
+using PatchTileFunction = void (*)(const PatchBlock<float>&, const int64_t*, const float*, float*,
+                                   int64_t);
+
+template <int kVectors, int... kRow>
+constexpr auto patch_tiles(std::integer_sequence<int, kRow...>) {
+  struct Table {
+    PatchTileFunction of_rows[sizeof...(kRow) + 1];
+  };
+  return Table{{nullptr, &patch_tile<kRow + 1, kVectors>...}};
+}
+
+void patch_block(const PatchBlock<float>& block) {
+  static constexpr auto kOne = patch_tiles<1>(std::make_integer_sequence<int, kRowsOfPatches>());
+  static constexpr auto kTwo = patch_tiles<2>(std::make_integer_sequence<int, kRowsOfPatches>());
+  const int64_t panels = (block.m + kRowsOfPatches - 1) / kRowsOfPatches;
+  const int64_t rows = (block.m + panels - 1) / panels;
+  for (int64_t j = 0; j < block.n; j += 2 * kLanes) {
+    const float* b = block.b + j / (2 * kLanes) * block.b_panel;
+    const int64_t columns = std::min(2 * kLanes, block.n - j);
+    const auto& tiles = columns > kLanes ? kTwo.of_rows : kOne.of_rows;
+    for (int64_t i = 0; i < block.m; i += rows) {
+      tiles[std::min(rows, block.m - i)](block, block.a_offsets + i, b,
+                                         block.c + i * block.c_row + j, columns);
+    }
+  }
+}
+
 void finish_row(const float* sums, int64_t count, float bias, const HalfResults& to, int64_t at) {
   for (int64_t i = 0; i < count; i += kLanes) {
     const int64_t left = count - i;
@@ -158,6 +229,7 @@ const WordConvKernels* word_conv_kernels() {
     WordConvKernels made{gemm_kernels<float>(), &finish_row};
     made.products.max_rows = kRowsOfTile;
     made.products.conv_block = &conv_block;
+    made.products.patch_block = &patch_block;
     return made;
   }();
   return &kernels;
