@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kiln/backend/cpu/conv/conv_direct.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
 #include "kiln/backend/cpu/conv/few_pixels.h"
+#include "kiln/backend/cpu/conv/winograd.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/core/parallel.h"
 
@@ -54,11 +56,16 @@ void join_planes(const bfloat16* x, int64_t images, int64_t channels, int64_t pl
 }
 
 bool convolves_words(const ConvSizes& s) {
-  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1;
+  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1 && !winograd_beats_words(s);
 }
 
 bool has_input_grad_of_words(const ConvSizes& s) {
-  return word_conv_kernels() != nullptr && !s.is_volume() && s.in > 1 && s.out > 1;
+  if (word_conv_kernels() == nullptr || s.is_volume() || s.in == 1 || s.out == 1) return false;
+  ConvSizes turned = s;  // where strides are 1
+  std::swap(turned.in, turned.out);
+  std::swap(turned.height, turned.out_height);
+  std::swap(turned.width, turned.out_width);
+  return !winograd_beats_words(turned);
 }
 
 bool has_weight_grad_of_words(const ConvSizes& s) {

@@ -305,6 +305,17 @@ class BlockTransform {
   int64_t tiles_ = 0, row_ = 0;  // of the block, and rounded up to vectors
 };
 
+// In products: those of each way by how well the kernels do, and what the transforms cost. The
+// number of threads must not count: the results would depend on it.
+double direct_cost(const ConvSizes& s) {
+  return static_cast<double>(s.in * s.out * kTaps) * static_cast<double>(s.batch * s.pixels()) /
+         0.9;
+}
+
+double transforms_cost(const ConvSizes& s, double tiles) {
+  return tiles * static_cast<double>(550 * s.in + 650 * s.out);
+}
+
 }  // namespace
 
 bool winograd_pays(const ConvSizes& s) {
@@ -312,16 +323,24 @@ bool winograd_pays(const ConvSizes& s) {
       s.geometry.dilation != IntPair{1, 1}) {
     return false;
   }
-  // In products: those of each way by how well the kernels do, and what the transforms cost. The
-  // number of threads must not count: the results would depend on it.
-  const auto in = static_cast<double>(s.in), out = static_cast<double>(s.out);
-  const double direct = in * out * kTaps * static_cast<double>(s.batch * s.pixels()) / 0.9;
+  const auto weights = static_cast<double>(s.in * s.out);
   const Tiling tiling(s);
-  const auto tiles = static_cast<double>(tiling.strips * tiling.strip_tiles);
   const double transformed =
-      in * out * kPositions * static_cast<double>(tiling.computed_tiles()) / 0.7 +
-      tiles * (550 * in + 650 * out) + 400 * in * out;
-  return transformed < 0.9 * direct;
+      weights * kPositions * static_cast<double>(tiling.computed_tiles()) / 0.7 +
+      transforms_cost(s, static_cast<double>(tiling.strips * tiling.strip_tiles)) + 400 * weights;
+  return transformed < 0.9 * direct_cost(s);
+}
+
+bool winograd_beats_words(const ConvSizes& s) {
+  if (!winograd_enabled() || !winograd_pays(s)) return false;
+  // As measured with weights that are used once, and 15 for each element that is converted.
+  const auto weights = static_cast<double>(s.in * s.out);
+  const Tiling tiling(s);
+  const auto tiles = static_cast<double>(s.batch * tiling.rows * tiling.columns);
+  const auto converted = static_cast<double>(s.batch * (s.in * s.plane() + s.out * s.pixels()));
+  return weights * kPositions * tiles / 0.8 + transforms_cost(s, tiles) + 1150 * weights +
+             15 * converted <
+         direct_cost(s) / 2;
 }
 
 bool winograd_forward(const ConvSizes& s, const float* x, const ConvWeight<float>& weight,

@@ -15,6 +15,10 @@ namespace kiln::cpu {
 // Whether it is faster than the direct way, by a model of both.
 bool winograd_pays(const ConvSizes& sizes);
 
+// Whether it is faster, in float, than words of bf16 (Note [Words of channels]), conversions
+// included.
+bool winograd_beats_words(const ConvSizes& sizes);
+
 // y = conv(x, weight) + bias (may be null), finished, for windows of 3 x 3 with stride and
 // dilation 1. Returns false when some output is not finite: y must then be computed directly.
 bool winograd_forward(const ConvSizes& sizes, const float* x, const ConvWeight<float>& weight,
