@@ -332,7 +332,9 @@ bool winograd_pays(const ConvSizes& s) {
 }
 
 bool winograd_beats_words(const ConvSizes& s) {
-  if (!winograd_enabled() || !winograd_pays(s)) return false;
+  if (!winograd_enabled() || s.batch * s.in * s.out * s.pixels() == 0 || !winograd_pays(s)) {
+    return false;
+  }
   // As measured with weights that are used once, and 15 for each element that is converted.
   const auto weights = static_cast<double>(s.in * s.out);
   const Tiling tiling(s);
