@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING
 
 from . import _C, _tensor_types
@@ -188,6 +189,21 @@ def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return _C.cat([found, missing])
 
 
+def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
+    """The tensor as one of that subclass of Tensor, whose __init__ does not run: the same memory.
+
+    >>> class Marked(kiln.Tensor):
+    ...     pass
+    >>> type(kiln.ones(2).as_subclass(Marked)).__name__
+    'Marked'
+    """
+    if not (inspect.isclass(cls) and issubclass(cls, _C.Tensor)):
+        raise TypeError(f"as_subclass: expected a subclass of Tensor; got {cls!r}")
+    out = cls.__new__(cls)
+    _C.Tensor.__init__(out, self)
+    return out
+
+
 class UntypedStorage:
     """The memory of a tensor, as its bytes."""
 
@@ -234,7 +250,7 @@ def as_strided_scatter(
 
 
 for _method in (
-    new, __array_wrap__, untyped_storage, as_strided_scatter, is_inference, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
+    new, __array_wrap__, as_subclass, untyped_storage, as_strided_scatter, is_inference, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
     apply_, map_, type, narrow_copy, new_empty_strided, hardshrink, prelu, nonzero_static,
 ):  # fmt: skip
     if not hasattr(_C.Tensor, _method.__name__):

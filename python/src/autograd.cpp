@@ -1,13 +1,27 @@
 // Gradients: a tensor's part in a graph, backward passes, hooks.
 #include "binding.h"
+#include "kiln/tensor/tensor_impl.h"
 
 namespace kiln::python {
 
 namespace {
 
-// What x.grad_fn is: the op that made a tensor.
+// What x.grad_fn is: the op that made a tensor, or a leaf behind one.
 struct GradFn {
-  std::string name;
+  Handle<autodiff::Node<Dispatch>> node;
+
+  std::string name() const { return node->is_leaf() ? "AccumulateGrad" : node->name(); }
+
+  // For each operand of the op a pair: where its gradient goes, or None, and which of that one's
+  // results it is.
+  nb::tuple next_functions() const {
+    nb::list out;
+    for (const autodiff::Edge<Dispatch>& edge : node->edges()) {
+      const nb::object function = edge.node ? nb::cast(GradFn{edge.node}) : nb::none();
+      out.append(nb::make_tuple(function, edge.slot));
+    }
+    return nb::tuple(out);
+  }
 };
 
 // The hook of a tensor, from a Python function. See Note [The interpreter's lock].
@@ -85,7 +99,7 @@ void bind_state(TensorClass& c) {
       .def_prop_ro("grad_fn",
                    [](const Tensor& x) -> std::optional<GradFn> {
                      if (x.is_leaf()) return std::nullopt;
-                     return GradFn{x.grad_fn()};
+                     return GradFn{kiln::detail::parts_or_value("grad_fn", x).node};
                    })
       .def_prop_rw(
           "data", [](const Tensor& x) { return x.detach(); },
@@ -162,8 +176,18 @@ void bind_passes(nb::module_& m, TensorClass& c) {
 
 void bind_autograd(nb::module_& m, TensorClass& c) {
   nb::class_<GradFn>(m, "GradFn", "The op that made a tensor.")
-      .def("name", [](const GradFn& f) { return f.name; })
-      .def("__repr__", [](const GradFn& f) { return "<" + f.name + ">"; });
+      .def("name", &GradFn::name)
+      .def_prop_ro("next_functions", &GradFn::next_functions,
+                   "For each operand where its gradient goes, as a pair of a GradFn (or None) and "
+                   "an index.",
+                   nb::sig("def next_functions(self) -> tuple[tuple[GradFn | None, int], ...]"))
+      .def("__eq__",
+           [](const GradFn& a, nb::handle b) {
+             return nb::isinstance<GradFn>(b) &&
+                    nb::inst_ptr<GradFn>(b)->node.get() == a.node.get();
+           })
+      .def("__hash__", [](const GradFn& f) { return std::hash<const void*>()(f.node.get()); })
+      .def("__repr__", [](const GradFn& f) { return "<" + f.name() + ">"; });
   nb::class_<HookHandle>(m, "RemovableHandle", "Removes a hook; as a context manager, at its end.")
       .def("remove", &HookHandle::remove)
       .def("__enter__", [](nb::handle self) { return nb::borrow(self); })

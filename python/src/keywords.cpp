@@ -22,7 +22,8 @@ using Call = PyObject* (*)(PyObject*, PyObject* const*, size_t, PyObject*);
 // How many positional arguments a call has. PyVectorcall_NARGS would count a flag among them that
 // nanobind puts into the bit below Python's own when it calls constructors.
 size_t count_of(size_t flags) {
-  constexpr size_t flag_bits = PY_VECTORCALL_ARGUMENTS_OFFSET | (PY_VECTORCALL_ARGUMENTS_OFFSET >> 1);
+  constexpr size_t flag_bits =
+      PY_VECTORCALL_ARGUMENTS_OFFSET | (PY_VECTORCALL_ARGUMENTS_OFFSET >> 1);
   return flags & ~flag_bits;
 }
 

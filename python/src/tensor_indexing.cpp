@@ -1,4 +1,5 @@
 // x[...] and x[...] = y.
+#include "kiln/tensor/autograd/vmap.h"
 #include "kiln/tensor/index/advanced_index.h"
 #include "tensor_from.h"
 
@@ -31,7 +32,9 @@ IndexEntry entry_of(nb::handle item) {
   if (item.is_none()) return IndexItem(None);
   if (o == Py_Ellipsis) return IndexItem(Ellipsis);
   if (const Tensor* x = tensor_pointer(o)) {
-    if (x->dim() == 0 && is_integral(x->dtype())) return IndexItem(x->item<int64_t>());
+    if (x->dim() == 0 && is_integral(x->dtype()) && !kiln::detail::is_of_batch(*x)) {
+      return IndexItem(x->item<int64_t>());
+    }
     if (x->dtype() == DType::u8) return x->to(bool_);  // PyTorch's old masks
     return *x;
   }

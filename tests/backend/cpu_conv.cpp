@@ -131,7 +131,7 @@ const std::vector<Problem>& problems() {
 // Where neighbours in a row make the words, and where words make several runs.
 const std::vector<Problem>& half_problems() {
   static const std::vector<Problem> list = {
-      {{1, 3, 32, 48}, {33, 3, 8, 8}, {{8, 8}, {0, 0}, {1, 1}, 1}},   // patches of long rows
+      {{1, 3, 32, 48}, {33, 3, 8, 8}, {{8, 8}, {0, 0}, {1, 1}, 1}},  // patches of long rows
       {{1, 3, 30, 40}, {20, 3, 7, 12}, {{3, 2}, {1, 2}, {2, 1}, 1}},
       {{3, 5, 14, 40}, {17, 5, 2, 4}, {{2, 4}, {0, 2}, {1, 1}, 1}},
       {{2, 6, 9, 26}, {8, 3, 3, 2}, {{1, 2}, {1, 0}, {1, 1}, 2}},
@@ -210,7 +210,8 @@ TEST_CASE("conv2d and activations: NaN, infinities and zeros of either sign") {
             std::fill_n(w->data_as<T>() + c * size, size, T(-0.0f));
             b[c] = static_cast<T>(static_cast<float>(special[c % 8]));
           }
-          if (p.x.numel() > 0) x->data_as<T>()[p.x.numel() / 2] = static_cast<T>(static_cast<float>(inf));
+          if (p.x.numel() > 0)
+            x->data_as<T>()[p.x.numel() / 2] = static_cast<T>(static_cast<float>(inf));
         };
         if (dtype == DType::f64) {
           fill(double{});

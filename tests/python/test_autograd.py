@@ -234,3 +234,36 @@ def test_other_threads_run_during_a_kernel():
     done.set()
     t.join()
     assert len(ticks) > 1
+
+
+def test_next_functions_walk_the_graph():
+    x, w = kiln.ones(2, requires_grad=True), kiln.ones(2)
+    y = x * w
+    total = (y + x).sum()
+    assert x.grad_fn is None
+
+    def names(function):
+        return [function.name(), [(f and names(f), i) for f, i in function.next_functions]]
+
+    leaf = ["AccumulateGrad", []]
+    product = ["mul", [(leaf, 0), (None, 0)]]
+    assert names(total.grad_fn) == ["sum", [(["add", [(product, 0), (leaf, 0)]], 0)]]
+    added = total.grad_fn.next_functions[0][0]
+    assert added.next_functions[0][0] == y.grad_fn != added
+    assert len({added.next_functions[1][0], y.grad_fn.next_functions[0][0]}) == 1
+    assert y.grad_fn != 3
+    # The second result of an op.
+    q, r = kiln.linalg.qr(kiln.eye(2).requires_grad_())
+    assert [a.grad_fn.next_functions[0][1] for a in (q * 2, r * 2)] == [0, 1]
+
+
+def test_as_subclass():
+    class Marked(kiln.Tensor):
+        def __init__(self, *_):
+            raise AssertionError("not called")
+
+    x = kiln.ones(2, requires_grad=True)
+    marked = x.as_subclass(Marked)
+    assert type(marked) is Marked and marked.data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError, match="subclass of Tensor"):
+        x.as_subclass(int)

@@ -350,3 +350,47 @@ def test_profiles_see_what_a_batch_computes():
         rows = {row["op"]: row for row in profile.rows()}
         assert rows["float_exp"]["bytes"] >= 2 * 4 * 12
         assert vmap(lambda a: a.exp())(x).shape == (3, 4)
+
+
+INDEXED = [
+    lambda t, k: t[k[0]],
+    lambda t, k: t[k],
+    lambda t, k: t[k[:, None], 1:],
+    lambda t, k: t[:, k[1]],
+    lambda t, k: t[..., k, None],
+    lambda t, k: t[0, k],
+]
+
+
+@pytest.mark.parametrize("f", INDEXED)
+def test_indices_of_a_batch(f):
+    x = kiln.arange(3 * 4 * 4.0).reshape(3, 4, 4)
+    k = kiln.tensor([[0, 3], [-1, 2], [2, 1]])
+    slope = grad(lambda t, k: (f(t, k) ** 2).sum())
+    for of_one in (f, slope):
+        want = kiln.stack([of_one(t, i) for t, i in zip(x, k)])
+        np.testing.assert_array_equal(vmap(of_one)(x, k).numpy(), want.numpy())
+
+
+@needs_torch
+def test_indices_of_a_batch_are_as_in_pytorch():
+    import torch
+
+    for f in INDEXED[1:3] + INDEXED[4:]:  # the others read values there
+        ours, theirs = (
+            over(f)(
+                lib.arange(3 * 4 * 4.0).reshape(3, 4, 4), lib.tensor([[0, 3], [-1, 2], [2, 1]])
+            ).numpy()
+            for lib, over in ((kiln, vmap), (torch, torch.func.vmap))
+        )
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_indices_of_a_batch_are_checked():
+    x, k = kiln.zeros(2, 4), kiln.tensor([[0], [4]])
+    with pytest.raises(IndexError, match="index 4 is out of range"):
+        vmap(lambda t, k: t[k])(x, k)
+    # A batch of batches.
+    table = kiln.arange(4.0)
+    picked = vmap(vmap(lambda i: table[i]))(kiln.tensor([[1, 3], [0, -1]]))
+    assert picked.tolist() == [[1.0, 3.0], [0.0, 3.0]]

@@ -51,8 +51,8 @@ void give_own_results(Graph& graph, PassReport* report) {
     const ValueId written = written_by(node);
     node.each_operand([&](const Operand& o) {
       const bool other_write = o.in_place && o.value != written;
-      const bool may_write = node.kind == NodeKind::call ||
-                             (node.kind == NodeKind::row && node.results.empty());
+      const bool may_write =
+          node.kind == NodeKind::call || (node.kind == NodeKind::row && node.results.empty());
       if (other_write || may_write) plain[static_cast<size_t>(o.value)] = 0;
     });
   }

@@ -208,6 +208,20 @@ std::atomic<uint64_t> newest_level{0};
 
 namespace detail {
 
+bool is_of_batch(const Tensor& x) {
+  return batched::as_batched(parts_or_value("vmap", x).inner) != nullptr;
+}
+
+Tensor of_whole_batch(const Tensor& x) {
+  ErasedTensor inner = parts_or_value("vmap", x).inner;
+  if (batched::as_batched(inner) == nullptr) return x;
+  while (const auto* found = batched::as_batched(inner)) {
+    const ErasedTensor within = found->inner();
+    inner = within;
+  }
+  return wrap(Value{std::move(inner)});
+}
+
 VmapRegion::VmapRegion(int64_t size, Randomness randomness)
     : region_{.level = ++newest_level, .size = size, .randomness = randomness},
       start_(autodiff::detail::next_sequence()) {

@@ -34,6 +34,11 @@ TensorList vmap(const std::function<TensorList(const TensorList&)>& f, const Ten
 
 namespace detail {
 
+// Whether x is one element of a batch: its values are not those of one tensor.
+bool is_of_batch(const Tensor& x);
+// The values of all elements of all batches that x is of, to look at; x itself where it is of none.
+Tensor of_whole_batch(const Tensor& x);
+
 // A region of vmap, for bindings to other languages. The newest one must end first.
 class VmapRegion {
  public:

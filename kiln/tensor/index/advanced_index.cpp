@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/tensor/autograd/grad_mode.h"
+#include "kiln/tensor/autograd/vmap.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/index/scatter.h"
 #include "kiln/tensor/ops.h"
@@ -134,6 +135,9 @@ Tensor checked_index(const Tensor& index, int64_t size, int dim) {
     }
     return low < 0;
   };
+  if (detail::is_of_batch(i)) {
+    return has_negative(detail::of_whole_batch(i)) ? where(i.lt(0), i.add(size), i) : i;
+  }
   if (detail::check_again("index", i, has_negative)) return where(i.lt(0), i.add(size), i);
   return has_negative(i) ? where(i.lt(0), i.add(size), i) : i;
 }

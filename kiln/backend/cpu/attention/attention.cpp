@@ -180,8 +180,7 @@ std::pair<HostHandle, HostHandle> CpuOps::float_attention(Arg<HostHandle> q, Arg
   const HostHandle vs = cpu::with_adjacent_rows(v.get());
   const Shape& s = qs->shape();
   HostHandle out = cpu::empty_heads(Shape{s[0], s[1], s[2], vs->shape()[3]}, dtype, qs->device());
-  HostHandle lse =
-      host::empty(Shape{s[0], s[1], s[2]}, is_half ? DType::f32 : dtype, qs->device());
+  HostHandle lse = host::empty(Shape{s[0], s[1], s[2]}, is_half ? DType::f32 : dtype, qs->device());
   if (is_half) {
     cpu::attend_halves(*qs, *ks, *vs, wide_mask.get(), *out, *lse, options);
   } else if (dtype == DType::f64) {

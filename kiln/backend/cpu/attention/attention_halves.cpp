@@ -172,9 +172,8 @@ class WordBlock {
     const AttentionSizes<float>& sizes = o_.sizes;
     const int64_t g = h_ / sizes.group();
     for (int64_t c = 0; c < columns; c += kWordColumns) {
-      pack_words(std::min(kWordColumns, columns - c), sizes.width,
-                 bits_of(o_.k.at(n_, g, key + c)), o_.k.row, 1, keys_.get() + c * width_,
-                 kWordColumns);
+      pack_words(std::min(kWordColumns, columns - c), sizes.width, bits_of(o_.k.at(n_, g, key + c)),
+                 o_.k.row, 1, keys_.get() + c * width_, kWordColumns);
     }
     const int64_t words = words_of(columns);
     for (int64_t c = 0; c < sizes.values; c += kWordColumns) {

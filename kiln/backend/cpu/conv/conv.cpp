@@ -112,12 +112,12 @@ HostHandle CpuOps::float_conv_transpose2d(Arg<HostHandle> g, Arg<HostHandle> wei
   const DType dtype = g.get()->dtype();
   if (cpu::is_half(dtype)) {
     const cpu::ConvSizes sizes(x_shape, weight.get()->shape(), options);
-    HostHandle out = dtype == DType::bf16 && cpu::has_input_grad_of_words(sizes)
-                         ? input_grad_of_words(sizes, weight.get(), g.get(), x_shape)
-                         : cpu::narrowed(float_conv_transpose2d(
-                                             cpu::widened(g), cpu::widened(weight), nullptr,
-                                             Activation::none, x_shape, options),
-                                         dtype);  // rounded between the steps
+    HostHandle out =
+        dtype == DType::bf16 && cpu::has_input_grad_of_words(sizes)
+            ? input_grad_of_words(sizes, weight.get(), g.get(), x_shape)
+            : cpu::narrowed(float_conv_transpose2d(cpu::widened(g), cpu::widened(weight), nullptr,
+                                                   Activation::none, x_shape, options),
+                            dtype);  // rounded between the steps
     if (bias != nullptr) {
       out = float_add(std::move(out), float_reshape(*bias, Shape{1, x_shape[1], 1, 1}));
     }

@@ -21,7 +21,6 @@ inline constexpr int64_t kPatchElements = 128 * 1024;
 // How many pieces there should be at least. (Results do not depend on it: no sum is cut.)
 inline int64_t wanted_pieces() { return num_threads() == 1 ? 1 : 2 * num_threads(); }
 
-
 // Where the vectors of a block's columns go, at most `most` pieces of them.
 class StoreTable {
  public:
@@ -123,8 +122,8 @@ struct Bands {
   }
 };
 
-// Where results go: finished, to y; with `halves`, which words give, to these, and y has the sums of
-// several runs.
+// Where results go: finished, to y; with `halves`, which words give, to these, and y has the sums
+// of several runs.
 template <class T>
 struct ConvOutput {
   T* y = nullptr;

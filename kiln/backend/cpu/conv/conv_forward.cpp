@@ -61,7 +61,8 @@ Way best_way(const ConvSizes& s, const Bands& bands) {
       (s.taps() > 1 && !(bands.phases() > 1 && waste > 1.0) && waste < 8.0 * pieces / channels);
   const double cost = in_place ? (1.0 + waste) * channels * (bands.phases() > 1 ? 1.25 : 1.0)
                                : channels + 8.0 * pieces;
-  if (std::is_same_v<Weight, ConvWeight<T>> && s.taps() > 1 && cost_by_pixels<T>(s) < cost) return Way::by_pixels;
+  if (std::is_same_v<Weight, ConvWeight<T>> && s.taps() > 1 && cost_by_pixels<T>(s) < cost)
+    return Way::by_pixels;
   return in_place ? Way::in_place : Way::packed;
 }
 

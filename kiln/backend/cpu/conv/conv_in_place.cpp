@@ -12,8 +12,7 @@ class InPlaceConvolution {
  public:
   template <class Weight>
   InPlaceConvolution(const ConvSizes& s, const Bands& bands, const GemmKernels<T>& kernels,
-                     const T* x, const Weight& weight, const T* bias,
-                     const ConvOutput<T>& out)
+                     const T* x, const Weight& weight, const T* bias, const ConvOutput<T>& out)
       : s_(s),
         bands_(bands),
         x_(x),

@@ -30,7 +30,8 @@ ConvSizes of_words(const ConvSizes& s, bool neighbours) {
   ConvSizes words = s;
   if (neighbours) {
     words.width = words.geometry.width = s.width / 2;
-    for (IntPair* along : {&words.geometry.kernel, &words.geometry.stride, &words.geometry.padding}) {
+    for (IntPair* along :
+         {&words.geometry.kernel, &words.geometry.stride, &words.geometry.padding}) {
       (*along)[1] /= 2;
     }
   } else {

@@ -9,14 +9,14 @@
 
 namespace kiln::cpu {
 
-// Note [Words of channels]: an instruction that multiplies pairs of bf16 takes two channels at once.
-// The input's planes are joined in pairs, so that an element is a word of 4 bytes, and so are the
-// weights. From there on a convolution is one of floats with half as many channels: words are
+// Note [Words of channels]: an instruction that multiplies pairs of bf16 takes two channels at
+// once. The input's planes are joined in pairs, so that an element is a word of 4 bytes, and so are
+// the weights. From there on a convolution is one of floats with half as many channels: words are
 // copied, padded and packed by the kernels that copy floats, which keep all bits, and one kernel
 // multiplies. Sums are floats.
 //
-// Where windows begin at even columns and are of even width, neighbours in a row make the words, and
-// nothing is joined.
+// Where windows begin at even columns and are of even width, neighbours in a row make the words,
+// and nothing is joined.
 struct WordConvKernels {
   GemmKernels<float> products;  // those of floats, but blocks take words
   // sums[i] + bias for i in [0, count), finished, as results [at, at + count).
@@ -51,8 +51,8 @@ void conv_forward_of_words(const ConvSizes& sizes, const bfloat16* x, const bflo
                            const bfloat16* residual, const TileActivation<float>* activation,
                            bfloat16* y);
 
-// The gradients, where they are taken: that of the input rounded to bf16, as a convolution of g, and
-// that of the weights in float. There the words are of two images.
+// The gradients, where they are taken: that of the input rounded to bf16, as a convolution of g,
+// and that of the weights in float. There the words are of two images.
 bool has_input_grad_of_words(const ConvSizes& sizes);
 void conv_input_grad_of_words(const ConvSizes& sizes, const bfloat16* weight, const bfloat16* g,
                               bfloat16* x_grad);

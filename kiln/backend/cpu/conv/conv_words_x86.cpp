@@ -128,8 +128,8 @@ HWY_NOINLINE void conv_tile(const ConvTile<float>& tile) {
 }
 
 template <int kRows, int kVectors>
-HWY_NOINLINE void patch_tile(const PatchBlock<float>& block, const int64_t* offsets,
-                             const float* b, float* c, int64_t columns) {
+HWY_NOINLINE void patch_tile(const PatchBlock<float>& block, const int64_t* offsets, const float* b,
+                             float* c, int64_t columns) {
   __m512 sum[kRows][kVectors];
   const float* a[kRows];
 #pragma GCC unroll 16

@@ -48,13 +48,13 @@ void multiply_channels(const Gemm<T>& by_pixels, int64_t begin, int64_t end, Scr
 template <class T>
 void pack_patches(const ConvSizes& s, const T* x, T* to) {
   const int64_t n = s.pixels();
-  parallel_for(
-      s.in, std::max<int64_t>(kGrain / (s.taps() * n), 1), [&](int64_t begin, int64_t end) {
-        const Scratch<int64_t> planes(end - begin);
-        s.find_planes(0, begin, end, planes.get());
-        patch_kernels<T>().pack(s.geometry, x, planes.get(), end - begin, 0, n,
-                                to + begin * s.taps() * n, n, n);
-      });
+  parallel_for(s.in, std::max<int64_t>(kGrain / (s.taps() * n), 1),
+               [&](int64_t begin, int64_t end) {
+                 const Scratch<int64_t> planes(end - begin);
+                 s.find_planes(0, begin, end, planes.get());
+                 patch_kernels<T>().pack(s.geometry, x, planes.get(), end - begin, 0, n,
+                                         to + begin * s.taps() * n, n, n);
+               });
 }
 
 // Whether patches are made of rows long enough to be copied one by one, as [pixels, depth].
@@ -70,8 +70,8 @@ void copy_patch_rows(const ConvSizes& s, const T* x, T* to) {
   parallel_for(s.pixels(), std::max<int64_t>(kGrain / s.depth(), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t p = begin; p < end; ++p) {
-                   const T* const window = x + p / s.out_width * g.stride[0] * s.width +
-                                           p % s.out_width * g.stride[1];
+                   const T* const window =
+                       x + p / s.out_width * g.stride[0] * s.width + p % s.out_width * g.stride[1];
                    T* row = to + p * s.depth();
                    for (int64_t c = 0; c < s.in; ++c) {
                      for (int64_t r = 0; r < g.kernel[0]; ++r, row += g.kernel[1]) {
@@ -193,7 +193,8 @@ void few_pixels_of_words(const ConvSizes& s, const float* x, const WordWeight& w
   const int64_t work = std::max<int64_t>(n * k * kWordColumns, 1);
   parallel_for(ceil_div(s.out, kWordColumns), std::max<int64_t>(kConvPieceWork / work, 1),
                [&](int64_t begin, int64_t end) {
-                 const Scratch<float> sums(round_up(n, height) * kWordColumns), turned(n * kWordColumns);
+                 const Scratch<float> sums(round_up(n, height) * kWordColumns),
+                     turned(n * kWordColumns);
                  WordTile<float> tile;
                  tile.k = k;
                  tile.a_step = height;

@@ -43,7 +43,8 @@ class PackedWeights {
       return std::shared_ptr<const void>(std::move(data), at);
     };
     if (weight.storage != nullptr) {
-      const int64_t offset = weight.data - static_cast<decltype(weight.data)>(weight.storage->data());
+      const int64_t offset =
+          weight.data - static_cast<decltype(weight.data)>(weight.storage->data());
       const KeptKey key{
           KeptKey::convolution,
           {offset, s.groups, s.out, s.depth(), rows_, run_, panel_size_, form_of(weight)}};

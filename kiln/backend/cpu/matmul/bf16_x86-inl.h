@@ -13,7 +13,8 @@ inline __m256i upper_halves(__m512 x) {
 // To nearest even, a NaN stays one; numbers below 2^-126 become zero.
 inline __m256i narrowed(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 
-// The same with subnormal numbers, as bfloat16(float) has it: for what ops other than products give.
+// The same with subnormal numbers, as bfloat16(float) has it: for what ops other than products
+// give.
 inline __m256i narrowed_exactly(__m512 x) {
   const __m512i bits = _mm512_castps_si512(x);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

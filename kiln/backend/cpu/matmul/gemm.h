@@ -21,8 +21,8 @@ struct MatrixView {
 inline constexpr int64_t kGemmDepth = 1024;
 
 // C [m, n] = A [m, k] B [k, n] (+ C) (+ a bias for each row or column), and then, in f32, f64 and
-// where finishes_half(), C = activation(C) (+ residual), while it is in the cache. C is row-major with c_row >= n elements
-// from row to row, and overlaps neither A nor B. k may be 0.
+// where finishes_half(), C = activation(C) (+ residual), while it is in the cache. C is row-major
+// with c_row >= n elements from row to row, and overlaps neither A nor B. k may be 0.
 template <class T>
 struct Gemm {
   int64_t m = 0, n = 0, k = 0;

@@ -96,7 +96,7 @@ struct ConvBlock {
   bool accumulate = false;
   const T* row_bias = nullptr;
   const TileActivation<T>* in_tile =
-      nullptr;                           // of the results, of float, unless null or they accumulate
+      nullptr;                          // of the results, of float, unless null or they accumulate
   const HalfResults* halves = nullptr;  // of words: instead of c, to which they add with accumulate
 };
 

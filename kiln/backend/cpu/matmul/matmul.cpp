@@ -235,8 +235,8 @@ void multiply_linear(const HostTensor& x, const HostTensor& weight, const Linear
   g.c_row = g.n;
   if (end.bias != nullptr) g.column_bias = (*end.bias)->data_as<const T>();
   if (end.residual != nullptr) g.residual = (*end.residual)->data_as<const T>();
-  const cpu::ActivationKernel activation = cpu::activation_kernel(
-      end.activation, cpu::is_half(out.dtype()) ? DType::f32 : out.dtype());
+  const cpu::ActivationKernel activation =
+      cpu::activation_kernel(end.activation, cpu::is_half(out.dtype()) ? DType::f32 : out.dtype());
   g.activation = activation.kernel;
   g.activation_params = activation.params;
   const cpu::TileActivation<T> in_tile = activation.in_tile<T>();
