@@ -124,7 +124,7 @@ Tensor checked_index(const Tensor& index, int64_t size, int dim) {
     throw_error<DTypeError>("index: a tensor used as an index must hold integers or bools; got ",
                             index.dtype());
   }
-  const Tensor i = index.to(i64);
+  Tensor i = index.to(i64);
   if (i.numel() == 0) return i;
   const auto has_negative = [size, dim](const Tensor& x) {
     const auto low = x.min().item<int64_t>();

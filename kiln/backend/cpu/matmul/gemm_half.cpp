@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/backend/cpu/elementwise.h"
 #include "kiln/backend/cpu/matmul/amx_product.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
 #include "kiln/backend/cpu/matmul/half_vector_kernels.h"
