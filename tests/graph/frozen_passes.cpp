@@ -86,14 +86,15 @@ Norm norm_of(int64_t channels) {
 }
 
 template <class Layer, class Norm>
-void check_folded(const Layer& layer, const Norm& norm, const Tensor& x, bool norm_first = false) {
+void check_folded(const Layer& layer, const Norm& norm, const Tensor& x, bool norm_first = false,
+                  double tolerance = 2e-6) {
   const auto f = [&](const TensorList& xs) {
     return TensorList{norm_first ? layer(norm(xs[0])) : norm(layer(xs[0])).relu()};
   };
   PassOptions options = kFrozen;
   const Graph before = after(f, {x}, options, 0);
   options.norm_folding = true;
-  const Graph folded = after(f, {x}, options, 2e-6);
+  const Graph folded = after(f, {x}, options, tolerance);
   CHECK(rows(before, "float_batch_norm_inference") == 1);
   CHECK(rows(folded, "float_batch_norm_inference") == 0);
   CHECK(rows(folded, "float_rsqrt") == 0);  // computed beforehand
@@ -119,6 +120,31 @@ TEST_CASE("frozen passes: norms behind and before products are folded") {
   check_folded(nn::Linear(7, 4, false), norm_of<nn::BatchNorm1d>(4), randn({5, 7}));
   check_folded(nn::Linear(7, 4), norm_of<nn::BatchNorm1d>(7), randn({5, 7}), true);
   check_folded(nn::Conv2d(6, 4, 3), norm_of<nn::BatchNorm2d>(6), image, true);
+}
+
+TEST_CASE("frozen passes: norms of 16-bit floats are folded in f32") {
+  manual_seed(1);
+  const Tensor image = randn({2, 6, 9, 8}), row = randn({5, 7});
+  for (const DType dtype : {bf16, f16}) {
+    CAPTURE(to_string(dtype));
+    // Eager results are rounded after each op, folded weights once.
+    const double tolerance = dtype == bf16 ? 0x1p-5 : 0x1p-8;
+    const auto cast = [&](auto module) {
+      module.to(dtype);
+      return module;
+    };
+    const auto check = [&](const auto& layer, const auto& norm, const Tensor& x, bool first) {
+      check_folded(layer, norm, x.to(dtype), first, tolerance);
+    };
+    check(cast(nn::Conv2d(6, 4, 3)), cast(norm_of<nn::BatchNorm2d>(4)), image, false);
+    check(cast(nn::Conv2d(6, 4, 3)), norm_of<nn::BatchNorm2d>(4), image, false);  // of f32
+    check(cast(nn::Conv2d(6, 4, 3, {.bias = false})), cast(norm_of<nn::BatchNorm2d>(4)), image,
+          false);
+    check(cast(nn::ConvTranspose2d(6, 4, 3)), cast(norm_of<nn::BatchNorm2d>(4)), image, false);
+    check(cast(nn::Linear(7, 4)), cast(norm_of<nn::BatchNorm1d>(4)), row, false);
+    check(cast(nn::Linear(7, 4)), cast(norm_of<nn::BatchNorm1d>(7)), row, true);
+    check(cast(nn::Conv2d(6, 4, 3)), cast(norm_of<nn::BatchNorm2d>(6)), image, true);
+  }
 }
 
 TEST_CASE("frozen passes: norms that are not folded") {

@@ -87,17 +87,19 @@ class NormFolding {
   }
 
  private:
-  // (x, mean, var, weight, bias, eps), all in one dtype, with numbers that nobody changes.
+  // (x, mean, var, weight, bias, eps), with numbers that nobody changes: in x's dtype, or in f32
+  // where that has 16 bits.
   bool is_norm(const Node& node) const {
     if (!is_plain_row(node, kRow_float_batch_norm_inference)) return false;
     const Value& x = graph_[operand_of(node, 0)];
-    bool fits = (x.dtype == DType::f32 || x.dtype == DType::f64) && x.shape.rank() >= 2;
+    bool fits = x.shape.rank() >= 2;
     for (size_t i = 1; i < 5; ++i) {
       const ValueId id = operand_of(node, i);
       if (id == kNoValue) {
         fits = fits && i > 2;
       } else {
-        fits = fits && frozen_(id) && graph_[id].dtype == x.dtype;
+        const DType dtype = graph_[id].dtype;
+        fits = fits && frozen_(id) && (dtype == x.dtype || dtype == wide(x.dtype));
       }
     }
     return fits;
@@ -109,12 +111,31 @@ class NormFolding {
   }
   bool is_weight(ValueId id, DType dtype) const { return frozen_(id) && graph_[id].dtype == dtype; }
 
+  // What new weights are computed in, and rounded from once.
+  static DType wide(DType dtype) {
+    return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
+  }
+  ValueId cast(RowWriter& writer, ValueId id, DType dtype) const {
+    if (graph_[id].dtype == dtype) return id;
+    const Shape shape = graph_[id].shape;
+    const ValueId out = writer.add(kRow_float_cast,
+                                   {RowWriter::tensor(id), RowWriter::attribute(dtype)}, shape, id);
+    graph_[out].dtype = dtype;
+    return out;
+  }
+  ValueId widened(RowWriter& writer, ValueId id) const {
+    return cast(writer, id, wide(graph_[id].dtype));
+  }
+
   struct Affine {
-    ValueId scale, shift;  // [C]
+    ValueId scale, shift;  // [C], wide
   };
   Affine affine_of(const Node& norm, RowWriter& writer) const {
-    const ValueId mean = operand_of(norm, 1), var = operand_of(norm, 2);
-    const ValueId weight = operand_of(norm, 3), bias = operand_of(norm, 4);
+    const auto operand = [&](size_t i) {
+      const ValueId id = operand_of(norm, i);
+      return id == kNoValue ? id : widened(writer, id);
+    };
+    const ValueId mean = operand(1), var = operand(2), weight = operand(3), bias = operand(4);
     const Shape shape = graph_[var].shape;
     const double eps = std::get<double>(norm.arguments[5].attribute);
     const ValueId wider =
@@ -203,24 +224,27 @@ class NormFolding {
       // b + product: the norm's shift comes with it.
       Node& add = nodes_[between[static_cast<size_t>(bias_at)]];
       const Shape flat = graph_[affine.scale].shape;
-      const ValueId old = writer.reshape(operand_of(add, 1), flat);
+      const ValueId old = widened(writer, writer.reshape(operand_of(add, 1), flat));
       const ValueId sum = writer.binary(
           kRow_float_add, writer.binary(kRow_float_mul, old, affine.scale), affine.shift);
-      add.arguments[1] = RowWriter::tensor(writer.reshape(sum, *bias_shape));
+      add.arguments[1] = RowWriter::tensor(writer.reshape(cast(writer, sum, dtype), *bias_shape));
     }
     if (has_bias && (bias_at < 0 || operand_of(product, 2) != kNoValue)) {
       ValueId bias = operand_of(product, 2);
-      if (bias != kNoValue) bias = writer.binary(kRow_float_mul, bias, affine.scale);
+      if (bias != kNoValue) {
+        bias = writer.binary(kRow_float_mul, widened(writer, bias), affine.scale);
+      }
       if (bias_at < 0) {
         bias = bias == kNoValue ? affine.shift : writer.binary(kRow_float_add, bias, affine.shift);
       }
-      product.arguments[2] = RowWriter::tensor(bias);
+      product.arguments[2] = RowWriter::tensor(cast(writer, bias, dtype));
     }
     if (gradient && bias_at < 0) {
       // It has no bias: the norm becomes an addition.
       Node& here = nodes_[n];
       const int rank = graph_[operand_of(here, 0)].shape.rank();
-      const ValueId shift = writer.reshape(affine.shift, along(rank, 1, channels));
+      const ValueId shift =
+          writer.reshape(cast(writer, affine.shift, dtype), along(rank, 1, channels));
       const ValueId x = operand_of(here, 0);
       here.row = kRow_float_add;
       here.name = row_name(here.row);
@@ -234,8 +258,9 @@ class NormFolding {
   // Weights [O, ..] times a number for each O.
   ValueId scaled(RowWriter& writer, ValueId weight, ValueId scale) const {
     const Shape shape = graph_[weight].shape;
-    return writer.binary(kRow_float_mul, weight,
-                         writer.reshape(scale, along(shape.rank(), 0, shape[0])));
+    const ValueId product = writer.binary(kRow_float_mul, widened(writer, weight),
+                                          writer.reshape(scale, along(shape.rank(), 0, shape[0])));
+    return cast(writer, product, graph_[weight].dtype);
   }
   // Weights [C, O / groups, K..] of a transposed convolution.
   ValueId scaled_transposed(RowWriter& writer, const Node& product, ValueId weight,
@@ -245,11 +270,12 @@ class NormFolding {
     const auto* volume = std::get_if<Conv3dOptions>(&options);
     const int64_t groups =
         volume != nullptr ? volume->groups : std::get<ConvOptions>(options).groups;
-    const ValueId pieces =
-        writer.reshape(weight, {groups, shape[0] / groups, shape[1],
-                                shape.numel() / std::max<int64_t>(1, shape[0] * shape[1])});
+    const ValueId pieces = writer.reshape(
+        widened(writer, weight), {groups, shape[0] / groups, shape[1],
+                                  shape.numel() / std::max<int64_t>(1, shape[0] * shape[1])});
     const ValueId by = writer.reshape(scale, {groups, 1, shape[1], 1});
-    return writer.reshape(writer.binary(kRow_float_mul, pieces, by), shape);
+    const ValueId product_of_pieces = writer.binary(kRow_float_mul, pieces, by);
+    return cast(writer, writer.reshape(product_of_pieces, shape), graph_[weight].dtype);
   }
 
   // product(norm(x)), for a product that sees x alone: no padding, whose zeros no norm has moved.
@@ -290,14 +316,18 @@ class NormFolding {
                                       {RowWriter::tensor(writer.reshape(affine.shift, {in, 1})),
                                        RowWriter::attribute(Shape{in, kernel})},
                                       Shape{in, kernel}, affine.shift);
-    const ValueId moved_bias = writer.add(
-        kRow_float_linear,
-        {RowWriter::tensor(writer.reshape(spread, {1, in * kernel})),
-         RowWriter::tensor(writer.reshape(weight, {out, in * kernel})), RowWriter::tensor(bias)},
-        Shape{1, out}, weight);
-    user->arguments[2] = RowWriter::tensor(writer.reshape(moved_bias, {out}));
-    user->arguments[1] = RowWriter::tensor(writer.binary(
-        kRow_float_mul, weight, writer.reshape(affine.scale, along(shape.rank(), 1, in))));
+    const ValueId wide_weight = widened(writer, weight);
+    const ValueId wide_bias = bias == kNoValue ? bias : widened(writer, bias);
+    const ValueId moved_bias =
+        writer.add(kRow_float_linear,
+                   {RowWriter::tensor(writer.reshape(spread, {1, in * kernel})),
+                    RowWriter::tensor(writer.reshape(wide_weight, {out, in * kernel})),
+                    RowWriter::tensor(wide_bias)},
+                   Shape{1, out}, wide_weight);
+    const ValueId scaled_weight = writer.binary(
+        kRow_float_mul, wide_weight, writer.reshape(affine.scale, along(shape.rank(), 1, in)));
+    user->arguments[2] = RowWriter::tensor(writer.reshape(cast(writer, moved_bias, dtype), {out}));
+    user->arguments[1] = RowWriter::tensor(cast(writer, scaled_weight, dtype));
     replace(n);
     return true;
   }
