@@ -198,6 +198,15 @@ TEST_CASE("passes: constants, and frozen weights") {
   const Graph frozen = check(f, inputs, options);
   CHECK(count(frozen, "float_exp") == 0);
   CHECK(count(frozen, "float_matmul") == 1);
+  // What is larger than its operands is not kept, but may be used on the way to something smaller.
+  const Tensor narrow = randn({800, 800}).to(bf16);
+  const ListFunction wide = [narrow](const Tensors& x) { return Tensors{x[0] + narrow.to(f32)}; };
+  const ListFunction passing = [narrow](const Tensors& x) {
+    return Tensors{x[0].to(bf16) * (narrow.to(f32) * 2).to(bf16)};
+  };
+  const Tensors large = {randn({800, 800})};
+  CHECK(count(check(wide, large, options), "float_cast") == 1);
+  CHECK(count(check(passing, large, options), "float_cast") == 1);  // x's
   // A constant that is written is none.
   const Tensor counter = zeros({4});
   const ListFunction g = [counter](const Tensors& x) {

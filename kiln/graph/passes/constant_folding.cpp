@@ -25,22 +25,15 @@ bool keeps_elements(const Node& node) {
          node.row == kRow_float_contiguous;
 }
 
-}  // namespace
-
-void fold_constants(Graph& graph, bool freeze, PassReport* report, ValueId own_from) {
-  const Effects effects(graph);
-  std::vector<char> constant(graph.values.size(), 0);
-  if (freeze) {
-    for (const ValueId id : graph.constants()) {
-      if (!effects.is_written(id)) constant[static_cast<size_t>(id)] = 1;
-    }
-  }
-  Frame frame;
-  frame.slots.resize(graph.values.size());
-  for (const ValueId id : graph.constants()) frame[id] = graph[id].constant;
-  std::vector<Node> kept;
-  size_t folded = 0;
-  for (Node& node : graph.nodes) {
+// Which nodes are computed beforehand, if their operands are: those whose results are small, or
+// smaller than what they are made of, and those that only such nodes read, since their results do
+// not stay.
+std::vector<char> wanted_of(const Graph& graph, const Effects& effects, std::vector<char> constant,
+                            ValueId own_from) {
+  const std::vector<Node>& nodes = graph.nodes;
+  std::vector<char> possible(nodes.size(), 0), fits(nodes.size(), 0);
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    const Node& node = nodes[n];
     bool fold = node.kind == NodeKind::row && !node.has_effect() && !draws(node);
     fold = fold && (own_from < 0 || keeps_elements(node) || node.results[0] >= own_from);
     int64_t given = 0, made = 0;
@@ -53,7 +46,43 @@ void fold_constants(Graph& graph, bool freeze, PassReport* report, ValueId own_f
              !effects.is_given_out(id);
       made += graph[id].bytes();
     }
-    if (!fold || (made > kMostBytes && made > given)) {
+    possible[n] = fold ? 1 : 0;
+    fits[n] = made <= kMostBytes || made <= given ? 1 : 0;
+    for (const ValueId id : node.results) constant[static_cast<size_t>(id)] |= possible[n];
+  }
+  std::vector<char> wanted(nodes.size(), 0), passes(graph.values.size(), 1);
+  for (size_t n = nodes.size(); n-- > 0;) {
+    const bool stays = std::any_of(nodes[n].results.begin(), nodes[n].results.end(),
+                                   [&](auto id) { return passes[static_cast<size_t>(id)] == 0; });
+    wanted[n] = possible[n] != 0 && (fits[n] != 0 || !stays) ? 1 : 0;
+    nodes[n].each_operand(
+        [&](const Operand& o) { passes[static_cast<size_t>(o.value)] &= wanted[n]; });
+  }
+  return wanted;
+}
+
+}  // namespace
+
+void fold_constants(Graph& graph, bool freeze, PassReport* report, ValueId own_from) {
+  const Effects effects(graph);
+  std::vector<char> constant(graph.values.size(), 0);
+  if (freeze) {
+    for (const ValueId id : graph.constants()) {
+      if (!effects.is_written(id)) constant[static_cast<size_t>(id)] = 1;
+    }
+  }
+  const std::vector<char> wanted = wanted_of(graph, effects, constant, own_from);
+  Frame frame;
+  frame.slots.resize(graph.values.size());
+  for (const ValueId id : graph.constants()) frame[id] = graph[id].constant;
+  std::vector<Node> kept;
+  size_t folded = 0;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    Node& node = graph.nodes[n];
+    bool fold = wanted[n] != 0;
+    node.each_operand(
+        [&](const Operand& o) { fold = fold && constant[static_cast<size_t>(o.value)] != 0; });
+    if (!fold) {
       kept.push_back(std::move(node));
       continue;
     }
