@@ -1,23 +1,12 @@
 #include <algorithm>
+#include <numeric>
+#include <vector>
 
 #include "kiln/graph/passes/passes.h"
 
 namespace kiln::graph {
 
 namespace {
-
-// What a value is called from some node on, since rows that wrote to it have results of their own.
-class Names {
- public:
-  explicit Names(size_t values) : now_(values) {
-    for (size_t i = 0; i < values; ++i) now_[i] = static_cast<ValueId>(i);
-  }
-  ValueId operator()(ValueId id) const { return now_[static_cast<size_t>(id)]; }
-  void rename(ValueId id, ValueId to) { now_[static_cast<size_t>(id)] = to; }
-
- private:
-  std::vector<ValueId> now_;
-};
 
 // The value that a row writes and gives back, when it does nothing else to memory; else kNoValue.
 ValueId written_by(const Node& node) {
@@ -57,14 +46,16 @@ void give_own_results(Graph& graph, PassReport* report) {
     });
   }
 
-  Names names(values);
+  // What each value is called from here on.
+  std::vector<ValueId> now(values);
+  std::iota(now.begin(), now.end(), 0);
   int count = 0;
   for (Node& node : graph.nodes) {
     const ValueId written = written_by(node);
     const bool own = written != kNoValue && plain[static_cast<size_t>(written)] != 0;
     node.each_operand([&](Operand& o) {
       if (own && o.value == written) o.in_place = false;
-      o.value = names(o.value);
+      o.value = now[static_cast<size_t>(o.value)];
     });
     if (!own) continue;
     Value result = graph[written];
@@ -72,10 +63,10 @@ void give_own_results(Graph& graph, PassReport* report) {
     const auto id = static_cast<ValueId>(graph.values.size());
     graph.values.push_back(std::move(result));
     node.results[0] = id;
-    names.rename(written, id);
+    now[static_cast<size_t>(written)] = id;
     ++count;
   }
-  for (ValueId& id : graph.outputs) id = names(id);
+  for (ValueId& id : graph.outputs) id = now[static_cast<size_t>(id)];
   if (count != 0 && report != nullptr) {
     report->lines.push_back(concat("own results: ", count, " rows no longer write in place"));
   }

@@ -16,17 +16,13 @@ using cpu::AttentionKernels;
 using cpu::AttentionMask;
 using cpu::AttentionSizes;
 using cpu::HeadRows;
+using cpu::kFewQueries;
 using cpu::kKeys;
+using cpu::kPackedFor;
 using cpu::kQueries;
 using cpu::kTileStep;
 using cpu::Scratch;
 using cpu::TilePlace;
-
-// Queries that meet a tile of keys one block after another, so that the tile is packed once for all
-// of them.
-constexpr int64_t kPackedFor = 4 * kQueries;
-// Fewer queries than this are multiplied with the keys where those lie.
-constexpr int64_t kFewQueries = 4;
 
 template <class T>
 class Forward {

@@ -21,6 +21,11 @@ namespace kiln::cpu {
 
 constexpr int64_t kQueries = 64;
 constexpr int64_t kKeys = 128;
+// Queries that meet a tile of keys one block after another, so that the tile is packed once for all
+// of them.
+constexpr int64_t kPackedFor = 4 * kQueries;
+// Fewer queries than this are multiplied with the keys where those lie.
+constexpr int64_t kFewQueries = 4;
 // Queries of a tile through which the diagonal of a causal mask goes.
 constexpr int64_t kCutQueries = 16;
 // Elements from row to row of a tile: a few more than kKeys, since rows at powers of two meet in

@@ -14,14 +14,9 @@
 namespace kiln::cpu {
 namespace {
 
-// As in attention.cpp.
-constexpr int64_t kPackedFor = 4 * kQueries;
-constexpr int64_t kFewQueries = 4;
 // Queries of a panel: tiles begin with one.
 constexpr int64_t kPanel = 8;
 static_assert(kCutQueries % kPanel == 0 && kKeys % kWordColumns == 0);
-
-const uint16_t* bits_of(const bfloat16* x) { return &x->bits; }
 
 template <class Half>
 struct Operands {

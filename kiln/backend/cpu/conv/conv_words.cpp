@@ -14,9 +14,6 @@
 namespace kiln::cpu {
 namespace {
 
-static_assert(sizeof(bfloat16) == sizeof(uint16_t));
-const uint16_t* bits_of(const bfloat16* x) { return &x->bits; }
-
 // Whether neighbours in a row make words.
 bool pairs_neighbours(const ConvSizes& s, const bfloat16* x) {
   const PatchGeometry& g = s.geometry;

@@ -9,6 +9,7 @@
 #include "kiln/backend/cpu/conv/conv_words.h"
 #include "kiln/backend/cpu/matmul/conv_tiles.h"
 #include "kiln/backend/cpu/matmul/gemm_words.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 
 #if HWY_ARCH_X86_64 && (HWY_TARGETS & HWY_AVX3)
 #include <immintrin.h>
@@ -22,11 +23,6 @@ namespace {
 constexpr int kRowsOfTile = 14;
 constexpr int kRowsOfPatches = 12;
 constexpr int64_t kLanes = 16;
-
-// As in gemm_tiles-inl.h.
-inline void fetch_own(const void* p) {
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p)));
-}
 
 #include "kiln/backend/cpu/matmul/bf16_x86-inl.h"
 
@@ -69,9 +65,9 @@ HWY_NOINLINE void conv_tile(const ConvTile<float>& tile) {
       int64_t at = tile.c_at + piece->offset + piece->low;
       for (int i = 0; i < kRows; ++i, at += tile.c_row) {
         if (tile.halves != nullptr) {
-          fetch_own(tile.halves->y + at);
+          fetch_to_write(tile.halves->y + at);
         } else {
-          fetch_own(tile.c + at);
+          fetch_to_write(tile.c + at);
         }
       }
     }
@@ -158,8 +154,7 @@ HWY_NOINLINE void patch_tile(const PatchBlock<float>& block, const int64_t* offs
   for (int i = 0; i < kRows; ++i, c += block.c_row) {
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      const int64_t left = columns - v * kLanes;
-      const auto valid = static_cast<__mmask16>(left >= kLanes ? 0xffff : (1U << left) - 1);
+      const __mmask16 valid = lanes_of(columns - v * kLanes);
       float* to = c + v * kLanes;
       if (block.accumulate) {
         sum[i][v] = _mm512_add_ps(sum[i][v], _mm512_maskz_loadu_ps(valid, to));
@@ -198,8 +193,7 @@ void patch_block(const PatchBlock<float>& block) {
 
 void finish_row(const float* sums, int64_t count, float bias, const HalfResults& to, int64_t at) {
   for (int64_t i = 0; i < count; i += kLanes) {
-    const int64_t left = count - i;
-    const auto valid = static_cast<__mmask16>(left >= kLanes ? 0xffff : (1U << left) - 1);
+    const __mmask16 valid = lanes_of(count - i);
     const __m512 sum = _mm512_maskz_loadu_ps(valid, sums + i);
     store_halves(to, _mm512_add_ps(sum, _mm512_set1_ps(bias)), valid, at + i);
   }

@@ -1,6 +1,11 @@
 // bf16 and floats by AVX-512 with BF16. Included by the files that hold such kernels, inside of a
 // namespace and of a region with these attributes.
 
+// The first of a vector's lanes, of which `left` are left.
+inline __mmask16 lanes_of(int64_t left) {
+  return static_cast<__mmask16>(left >= 16 ? 0xffff : (1U << left) - 1);
+}
+
 inline __m512 widened(__m256i x) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
 }

@@ -15,9 +15,6 @@
 namespace kiln::cpu {
 namespace {
 
-static_assert(sizeof(bfloat16) == sizeof(uint16_t));
-const uint16_t* bits_of(const bfloat16* x) { return &x->bits; }
-
 // Bytes of packed A and of packed B in use at once: parts of the second and the third cache level.
 constexpr int64_t kHalfPackedABytes = 384 * 1024;
 constexpr int64_t kHalfPackedBBytes = 4096 * 1024;

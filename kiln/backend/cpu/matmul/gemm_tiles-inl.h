@@ -18,6 +18,7 @@
 #include "kiln/backend/cpu/elementwise/tile_activation-inl.h"
 #include "kiln/backend/cpu/masked-inl.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
+#include "kiln/backend/cpu/matmul/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace kiln::cpu::HWY_NAMESPACE {
@@ -49,17 +50,6 @@ struct Tile {
   const TileActivation<T>* in_tile;
   const Ahead<T>* ahead;  // of this tile, or null
 };
-
-// Brings a line into the cache as this core's own. (A compiler makes an ordinary prefetch of
-// __builtin_prefetch(p, 1) unless it is told of this instruction, which every x86-64 executes or
-// skips; when the line is written, another core's copy has to be called back then.)
-HWY_INLINE void fetch_to_write(const void* p) {
-#if HWY_ARCH_X86
-  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p)));
-#else
-  __builtin_prefetch(p, 1);
-#endif
-}
 
 template <int kRows, int kVectors, class T, class V>
 HWY_INLINE void activate_sums(const TileActivation<T>& f, V (&sum)[kRows][kVectors]) {

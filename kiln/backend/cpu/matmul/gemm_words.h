@@ -5,7 +5,12 @@
 
 #include <cstdint>
 
+#include "kiln/core/half.h"
+
 namespace kiln::cpu {
+
+static_assert(sizeof(bfloat16) == sizeof(uint16_t));
+inline const uint16_t* bits_of(const bfloat16* x) { return &x->bits; }
 
 inline constexpr int64_t kWordColumns = 32;  // of a column panel
 inline constexpr int64_t kWordRows = 14;     // of a row panel, at most

@@ -215,8 +215,7 @@ void dots(const int8_t* x, const int8_t* rows, int64_t row, int64_t count, int64
 void store(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row, bool accumulate,
            const uint16_t* row_bias, const uint16_t* column_bias) {
   for (int v = 0; v < columns; v += 16) {
-    const int left = columns - v;
-    const auto valid = static_cast<__mmask16>(left >= 16 ? 0xffff : (1 << left) - 1);
+    const __mmask16 valid = lanes_of(columns - v);
     const __m512 each = column_bias == nullptr
                             ? _mm512_setzero_ps()
                             : widened(_mm256_maskz_loadu_epi16(valid, column_bias + v));
@@ -232,10 +231,6 @@ void store(const WordTile<float>& tile, int columns, uint16_t* c, int64_t c_row,
       _mm256_mask_storeu_epi16(to, valid, narrowed(sum));
     }
   }
-}
-
-inline __mmask16 lanes_of(int left) {
-  return static_cast<__mmask16>(left >= 16 ? 0xffff : (1 << left) - 1);
 }
 
 void round(const WordTile<float>& tile, int columns, const uint16_t* column_bias) {
@@ -281,8 +276,7 @@ void store_float(const WordTile<float>& tile, float scale, bool accumulate, floa
 
 void join(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to) {
   for (int64_t i = 0; i < count; i += 16) {
-    const int64_t left = count - i;
-    const auto valid = static_cast<__mmask16>(left >= 16 ? 0xffff : (1U << left) - 1);
+    const __mmask16 valid = lanes_of(count - i);
     __m512i words = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, even + i));
     if (odd != nullptr) {
       const __m512i upper = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(valid, odd + i));
@@ -294,8 +288,7 @@ void join(const uint16_t* even, const uint16_t* odd, int64_t count, uint32_t* to
 
 void narrow(const float* x, int64_t count, uint16_t* to) {
   for (int64_t i = 0; i < count; i += 16) {
-    const int64_t left = count - i;
-    const auto valid = static_cast<__mmask16>(left >= 16 ? 0xffff : (1U << left) - 1);
+    const __mmask16 valid = lanes_of(count - i);
     _mm256_mask_storeu_epi16(to + i, valid, narrowed(_mm512_maskz_loadu_ps(valid, x + i)));
   }
 }

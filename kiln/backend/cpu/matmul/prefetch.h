@@ -1,10 +1,22 @@
-// How far ahead products of rows ask for what they will read.
+// Asking for memory before it is needed: for what is written, and how far ahead products of rows
+// ask for what they will read.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 namespace kiln::cpu {
+
+// Brings a line into the cache as this core's own. (A compiler makes an ordinary prefetch of
+// __builtin_prefetch(p, 1) unless it is told of this instruction, which every x86-64 executes or
+// skips; when the line is written, another core's copy has to be called back then.)
+[[gnu::always_inline]] inline void fetch_to_write(const void* p) {
+#if defined(__x86_64__) || defined(__i386__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(p)));
+#else
+  __builtin_prefetch(p, 1);
+#endif
+}
 
 // Rows that are read side by side are short where the next ones stay in the first-level cache.
 template <class T>
