@@ -1,0 +1,34 @@
+// The Cauchy distribution.
+#pragma once
+
+#include "kiln/distributions/distribution.h"
+
+namespace kiln::distributions {
+
+// The ratio of two normal numbers: 1 / (pi scale (1 + ((x - loc) / scale)^2)). It has no mean
+// (NaN), and its variance is infinite. loc: the mode and median. scale > 0: half the width at half
+// the height.
+class Cauchy : public Distribution {
+ public:
+  Cauchy(const TensorOrNumber& loc, const TensorOrNumber& scale,
+         std::optional<bool> validate_args = {});
+  const Tensor& loc() const { return loc_; }
+  const Tensor& scale() const { return scale_; }
+
+  std::unique_ptr<Distribution> expand(const Shape& batch_shape) const override;
+  Constraint support() const override { return constraints::real(); }
+  bool has_rsample() const override { return true; }
+  Tensor rsample(const Shape& sample_shape = {}) const override;
+  Tensor log_prob(const Tensor& value) const override;
+  Tensor cdf(const Tensor& value) const override;
+  Tensor icdf(const Tensor& p) const override;
+  Tensor mean() const override;
+  Tensor mode() const override;
+  Tensor variance() const override;
+  Tensor entropy() const override;
+
+ private:
+  Tensor loc_, scale_;
+};
+
+}  // namespace kiln::distributions
