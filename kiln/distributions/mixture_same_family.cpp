@@ -57,7 +57,7 @@ Tensor MixtureSameFamily::sample(const Shape& sample_shape) const {
 Tensor MixtureSameFamily::log_prob(const Tensor& value) const {
   check_value(value);
   const Tensor parts = components_->log_prob(value.unsqueeze(dim()));
-  return (parts + mixture_.logits().log_softmax(-1)).logsumexp(-1);
+  return (parts + mixture_.logits()).logsumexp(-1);
 }
 
 Tensor MixtureSameFamily::cdf(const Tensor& value) const {

@@ -87,6 +87,13 @@ TEST_CASE("distributions: parameters outside their sets") {
       "Categorical", "probs", weights, "tensor([0., 0.])");
   refuses(
       [] {
+        Categorical({.probs = tensor({1.0, INFINITY})});
+      },
+      "Categorical", "probs", weights, "tensor([1., inf])");
+  refuses([] { Categorical({.logits = full({2}, -INFINITY)}); }, "Categorical", "logits",
+          "a vector, each element a number", "tensor");
+  refuses(
+      [] {
         Categorical({.logits = tensor({0.0, NAN})});
       },
       "Categorical", "logits", "a vector, each element a number", "tensor");
