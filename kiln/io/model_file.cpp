@@ -73,6 +73,20 @@ void save_torch_state(const std::string& path, const nn::StateDict& tensors,
   save_torch(path, PickleValue(std::move(dict)));
 }
 
+// In the format that the name asks for. Of the others, NumPy's have no place for what is no tensor.
+void save_state(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
+  const FileFormat format = format_for_writing(path);
+  if (format == FileFormat::safetensors) return save_safetensors(path, tensors, metadata);
+  if (format != FileFormat::torch) {
+    throw_error<ValueError>("save_checkpoint: ", to_string(format),
+                            " holds tensors alone; got '", path,
+                            "'; expected .safetensors or .pt");
+  }
+  nn::StateDict state;
+  for (const auto& [name, data] : tensors) state.set(name, tensor_over(data));
+  save_torch_state(path, state, metadata);
+}
+
 uint64_t take_number(const std::string& path, const std::string& key, Metadata& metadata) {
   uint64_t out = 0;
   const auto found = metadata.find(key);
@@ -96,7 +110,11 @@ LoadedModel load_model(nn::Module& module, const std::string& path, bool strict,
                        const ReadOptions& options) {
   const auto reader = open_model_file(path, options);
   LoadedModel out;
-  out.keys = nn::detail::load_state(module, detail::ModelSource(*reader, ""), strict);
+  try {
+    out.keys = nn::detail::load_state(module, detail::ModelSource(*reader, ""), strict);
+  } catch (const RuntimeError& error) {
+    throw_error<RuntimeError>("load_model: '", path, "': ", error.what());
+  }
   out.metadata = reader->metadata();
   return out;
 }
@@ -151,7 +169,7 @@ void save_optimizer(const optim::Optimizer& optimizer, const std::string& path,
   NamedTensors tensors;
   Metadata all = metadata;
   append(optimizer.state_dict(), kOptimizerPrefix, tensors, all);
-  save_safetensors(path, tensors, all);
+  save_state(path, tensors, all);
 }
 
 Metadata load_optimizer(optim::Optimizer& optimizer, const std::string& path) {
@@ -171,7 +189,7 @@ void save_checkpoint(const std::string& path, const nn::Module& module,
   const RandomStream random = default_generator().state();
   all[kRandomSeed] = std::to_string(random.seed);
   all[kRandomOffset] = std::to_string(random.offset);
-  save_safetensors(path, tensors, all);
+  save_state(path, tensors, all);
 }
 
 Metadata load_checkpoint(const std::string& path, nn::Module& module, optim::Optimizer& optimizer) {

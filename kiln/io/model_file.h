@@ -59,7 +59,8 @@ ModelFile load_model_file(const std::string& path, const ReadOptions& options = 
 void save_model_file(const std::string& path, const nn::StateDict& tensors,
                      const SaveOptions& options = {});
 
-// An optimizer's state; see optim::OptimizerState for the names.
+// An optimizer's state; see optim::OptimizerState for the names. As with save_model_file, the
+// extension decides the format: .safetensors, or PyTorch's.
 void save_optimizer(const optim::Optimizer& optimizer, const std::string& path,
                     const Metadata& metadata = {});
 Metadata load_optimizer(optim::Optimizer& optimizer, const std::string& path);

@@ -35,6 +35,7 @@ struct SetNode {
 struct DictNode {
   NodePairs items;
   NodeRef attributes = 0;  // a dict, or None
+  bool ordered = false;    // an OrderedDict
 };
 // A name from the list of those that a file may use: "collections.OrderedDict".
 struct GlobalNode {

@@ -25,7 +25,7 @@ constexpr uint64_t kNumberBytes = 32;
 constexpr uint64_t kItemBytes = sizeof(PickleValue) + 8;
 constexpr uint64_t kMemberBytes = sizeof(PickleItem) + 104;  // of a dict or set, with its hash
 constexpr uint64_t kFirstMemberBytes = 128;                  // a dict's table
-constexpr uint64_t kAttributesBytes = 512;                   // an OrderedDict in place of a dict
+constexpr uint64_t kOrderedBytes = 512;                      // an OrderedDict in place of a dict
 constexpr uint64_t kTensorBytes = sizeof(StoredTensorInfo) + 768;
 
 // What a collections.OrderedDict has of its own: an attribute must not hide it.
@@ -113,8 +113,10 @@ class TreeMaker {
     spend(kDictBytes);
     PickleDict out;
     out.items = pairs(dict.items);
-    if (const auto* attributes = arena_.get<DictNode>(dict.attributes)) {
-      spend(kAttributesBytes + kMemberBytes * out.items.size());
+    const auto* attributes = arena_.get<DictNode>(dict.attributes);
+    out.ordered = dict.ordered || attributes != nullptr;
+    if (out.ordered) spend(kOrderedBytes + kMemberBytes * out.items.size());
+    if (attributes != nullptr) {
       out.attributes = pairs(attributes->items);
       for (const PickleItem& item : out.attributes) {
         const auto* name = item.key.get<std::string>();

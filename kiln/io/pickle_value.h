@@ -33,6 +33,7 @@ struct PickleDict {
   std::vector<PickleItem> items;
   // What was set on the object itself, as PyTorch sets `_metadata` on a state dict.
   std::vector<PickleItem> attributes;
+  bool ordered = false;  // an OrderedDict; one with attributes is written as such, too
 
   // Null when there is none.
   const PickleValue* find(std::string_view key) const;

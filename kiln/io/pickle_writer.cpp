@@ -242,10 +242,14 @@ void PickleWriter::write_shape(const Shape& numbers) {
   out_ += 't';
 }
 
-// Always an OrderedDict, the one kind that may have attributes; it equals a dict of the same items.
+// Of the two kinds only an OrderedDict may have attributes.
 void PickleWriter::write_dict(const PickleDict& dict) {
-  global("collections OrderedDict");
-  out_ += ")R";
+  if (dict.ordered || !dict.attributes.empty()) {
+    global("collections OrderedDict");
+    out_ += ")R";
+  } else {
+    out_ += '}';
+  }
   write_items(dict.items);
   if (!dict.attributes.empty()) {
     out_ += '}';

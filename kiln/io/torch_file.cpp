@@ -216,7 +216,7 @@ class TensorLoader {
       return PickleSet{items(set->items), set->frozen};
     }
     if (const auto* dict = value.get<PickleDict>()) {
-      return PickleDict{pairs(dict->items), pairs(dict->attributes)};
+      return PickleDict{pairs(dict->items), pairs(dict->attributes), dict->ordered};
     }
     return value;
   }

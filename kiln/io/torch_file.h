@@ -61,6 +61,9 @@ PickleValue load_torch(const std::string& path, uint64_t max_ratio = Budget::kRa
 void save_torch(const std::string& path, const PickleValue& value);
 // A state dict as PyTorch has it: an OrderedDict with the attribute `_metadata`.
 PickleDict pickle_of(const nn::StateDict& state);
+// A value that PyTorch reads as a torch.nn.Parameter, and TorchReader as a StoredTensor with
+// is_parameter.
+PickleObject pickled_parameter(const Tensor& value, bool requires_grad = true);
 // Writes pickle_of(state).
 void save_torch(const std::string& path, const nn::StateDict& state);
 

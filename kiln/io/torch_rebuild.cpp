@@ -135,6 +135,7 @@ NodeRef TorchObjects::reduce_container(PickleArena& arena, const std::string& fu
     return arena.add(std::move(set));
   }
   DictNode out;
+  out.ordered = function == "collections.OrderedDict";
   const size_t from = function == "collections.defaultdict" ? 1 : 0;
   if (arguments.size() > from) {
     if (const auto* dict = arena.get<DictNode>(arguments[from])) {

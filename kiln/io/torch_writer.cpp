@@ -48,10 +48,12 @@ std::vector<std::string> module_order(const nn::StateDict& state) {
 
 PickleDict pickle_of(const nn::StateDict& state) {
   PickleDict out;
+  out.ordered = true;
   out.items.reserve(state.size());
   for (const auto& [name, value] : state) out.items.push_back({name, value});
   if (!state.metadata().empty()) {
     PickleDict modules;
+    modules.ordered = true;
     for (const std::string& path : module_order(state)) {
       PickleDict module;
       for (const auto& [name, number] : state.metadata().at(path))
@@ -61,6 +63,12 @@ PickleDict pickle_of(const nn::StateDict& state) {
     out.attributes.push_back({"_metadata", std::move(modules)});
   }
   return out;
+}
+
+PickleObject pickled_parameter(const Tensor& value, bool requires_grad) {
+  PickleDict hooks;
+  hooks.ordered = true;
+  return {"torch._utils._rebuild_parameter", {value, requires_grad, std::move(hooks)}};
 }
 
 void save_torch(const std::string& path, const nn::StateDict& state) {

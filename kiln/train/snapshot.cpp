@@ -103,7 +103,9 @@ io::PickleValue Snapshot::copied(const io::PickleValue& value) {
     } else if constexpr (std::is_same_v<T, io::PickleTuple>) {
       return io::PickleTuple{copied(held.items)};
     } else if constexpr (std::is_same_v<T, io::PickleDict>) {
-      return io::PickleDict{copied(held.items), copied(held.attributes)};
+      return io::PickleDict{copied(held.items), copied(held.attributes), held.ordered};
+    } else if constexpr (std::is_same_v<T, io::PickleObject>) {
+      return io::PickleObject{held.name, copied(held.arguments)};
     } else {
       return held;
     }

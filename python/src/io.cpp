@@ -79,8 +79,12 @@ class Loader {
 
   nb::object tensor_of(const io::StoredTensorInfo& stored) {
     nb::object tensor = nb::cast(std::move(tensors_[next_++]));
-    if (place_.is_none()) return tensor;
-    return place_(tensor, text_object(reader_.location(stored)));
+    if (!place_.is_none()) tensor = place_(tensor, text_object(reader_.location(stored)));
+    if (stored.is_parameter) {
+      return nb::module_::import_("kiln._C").attr("Parameter")(tensor, stored.requires_grad);
+    }
+    if (stored.requires_grad) tensor.attr("requires_grad_")();
+    return tensor;
   }
 
   nb::object dict_of(const io::PickleDict& dict) {
@@ -89,8 +93,7 @@ class Loader {
       nb::object key = object_of(item.key);
       out[key] = object_of(item.value);
     }
-    if (dict.attributes.empty()) return out;
-    // Attributes are set on an OrderedDict, as on the state dicts of PyTorch.
+    if (!dict.ordered) return out;
     nb::object ordered = nb::module_::import_("collections").attr("OrderedDict")(out);
     for (const PickleItem& item : dict.attributes) {
       nb::setattr(ordered, object_of(item.key), object_of(item.value));
@@ -185,6 +188,19 @@ std::string decimal_of(nb::handle integer) {
   return nb::cast<std::string>(nb::str(integer));
 }
 
+// What a file keeps of a tensor beside its values: whether it wants gradients, and whether it is a
+// parameter.
+PickleValue pickled(nb::handle object, const Tensor& x) {
+  Tensor value = x.detach();
+  if (nb::isinstance<PyParameter>(object)) return io::pickled_parameter(value, x.requires_grad());
+  if (x.requires_grad()) value.requires_grad_();
+  return value;
+}
+
+bool is_ordered(nb::handle dict) {
+  return nb::isinstance(dict, nb::module_::import_("collections").attr("OrderedDict"));
+}
+
 PickleValue value_of(nb::handle object, int depth);
 
 std::vector<PickleItem> items_of(nb::handle mapping, int depth) {
@@ -205,7 +221,7 @@ PickleValue value_of(nb::handle object, int depth) {
   if (depth > 200) throw_error<ValueError>("save: nested more than 200 deep");
   PyObject* o = object.ptr();
   if (object.is_none()) return {};
-  if (const Tensor* x = tensor_pointer(o)) return x->detach();
+  if (const Tensor* x = tensor_pointer(o)) return pickled(object, *x);
   if (PyBool_Check(o)) return o == Py_True;
   if (PyLong_Check(o)) {
     int overflow = 0;
@@ -214,11 +230,14 @@ PickleValue value_of(nb::handle object, int depth) {
     return io::PickleBigInt{decimal_of(object)};
   }
   if (PyFloat_Check(o)) return float_value(o);
+  if (PyComplex_Check(o)) {
+    return std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o));
+  }
   if (PyUnicode_Check(o)) return text_of(object);
   if (PyBytes_Check(o)) return io::PickleBytes{bytes_value(o)};
   if (DType t; nb::isinstance<PyDType>(object) && dtype_from(o, &t)) return t;
   if (PyDict_Check(o)) {
-    io::PickleDict out{items_of(object, depth + 1), {}};
+    io::PickleDict out{items_of(object, depth + 1), {}, is_ordered(object)};
     if (nb::hasattr(object, "_metadata")) {
       out.attributes.push_back(
           {PickleValue("_metadata"), value_of(nb::object(object.attr("_metadata")), depth + 1)});
@@ -349,12 +368,15 @@ void bind_io(nb::module_& m) {
     const io::FileFormat format = io::recognize(file);
     return format == io::FileFormat::torch || format == io::FileFormat::torch_legacy;
   });
-  m.def("_save_torch", [](nb::handle object, nb::handle path) {
-    const PickleValue value = value_of(object, 0);
-    const std::string file = path_of(path);
-    Unlocked lock;
-    io::save_torch(file, value);
-  });
+  m.def(
+      "_save_torch",
+      [](nb::handle object, nb::handle path) {
+        const PickleValue value = value_of(object, 0);
+        const std::string file = path_of(path);
+        Unlocked lock;
+        io::save_torch(file, value);
+      },
+      "object"_a.none(), "path"_a);
 }
 
 }  // namespace kiln::python

@@ -87,6 +87,31 @@ TEST_CASE("save_torch: a whole checkpoint comes back, and again the same bytes")
   CHECK(test::read_bytes(dir.path("a.pt")) == test::read_bytes(dir.path("b.pt")));
 }
 
+TEST_CASE("save_torch: parameters are read as such, and dicts as the kind that they were") {
+  const TempDir dir;
+  PickleDict ordered;
+  ordered.ordered = true;
+  ordered.set("x", 1);
+  PickleDict value;
+  value.set("trained", pickled_parameter(ones({2})));
+  value.set("frozen", pickled_parameter(ones({2}), false));
+  value.set("plain", ones({2}));
+  value.set("ordered", ordered);
+  save_torch(dir.path("p.pt"), PickleValue(value));
+  const TorchReader reader(dir.path("p.pt"));
+  const auto stored = [&](const char* key) { return **reader.value()[key].get<StoredTensor>(); };
+  CHECK(stored("trained").is_parameter);
+  CHECK(stored("trained").requires_grad);
+  CHECK(stored("frozen").is_parameter);
+  CHECK_FALSE(stored("frozen").requires_grad);
+  CHECK_FALSE(stored("plain").is_parameter);
+  CHECK_FALSE(reader.value().get<PickleDict>()->ordered);
+  CHECK(reader.value()["ordered"].get<PickleDict>()->ordered);
+  const PickleValue read = reader.read_all();
+  CHECK(read["ordered"].get<PickleDict>()->ordered);
+  CHECK(read["trained"].get<Tensor>()->requires_grad());
+}
+
 TEST_CASE("save_torch: large numbers of every size") {
   const TempDir dir;
   PickleList numbers;

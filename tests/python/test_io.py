@@ -34,7 +34,52 @@ def test_tensors_go_through_a_file(tmp_path, name):
     assert sorted(back) == sorted(state)
     for key, value in state.items():
         assert kiln.equal(back[key], value) and back[key].dtype is value.dtype
-    assert not back["w"].requires_grad
+    # Only PyTorch's format knows what a parameter is.
+    is_torch = name not in ("t.safetensors", "t.npz")
+    assert isinstance(back["w"], kiln.nn.Parameter) == is_torch == back["w"].requires_grad
+
+
+def kinds_of_value(lib):
+    """A checkpoint in which it matters of what kind the values are."""
+    return {
+        "parameter": lib.nn.Parameter(lib.ones(2)),
+        "frozen": lib.nn.Parameter(lib.ones(2), requires_grad=False),
+        "leaf": lib.ones(2, requires_grad=True),
+        "result": lib.ones(2, requires_grad=True) * 2,
+        "plain": lib.ones(2),
+        "dict": {"a": 1},
+        "ordered": OrderedDict(b=1, a=lib.zeros(1)),
+    }
+
+
+def check_kinds(lib, back):
+    parameters = {key for key, value in back.items() if isinstance(value, lib.nn.Parameter)}
+    assert parameters == {"parameter", "frozen"}
+    wanting = {key for key, v in back.items() if isinstance(v, lib.Tensor) and v.requires_grad}
+    assert wanting == {"parameter", "leaf", "result"}
+    assert back["result"].is_leaf and back["result"].tolist() == [2, 2]
+    assert type(back["dict"]) is type(back) is dict and type(back["ordered"]) is OrderedDict
+    assert list(back["ordered"]) == ["b", "a"]
+
+
+def test_parameters_and_kinds_of_dicts_come_back(tmp_path):
+    kiln.save(kinds_of_value(kiln), tmp_path / "k.pt")
+    check_kinds(kiln, kiln.load(tmp_path / "k.pt"))
+    back = kiln.load(tmp_path / "k.pt", map_location=lambda value, place: value)
+    check_kinds(kiln, back)
+    back["parameter"].sum().backward()
+    assert back["parameter"].grad.tolist() == [1, 1]
+    assert list(kiln.nn.ParameterDict({"p": back["parameter"]}).parameters())[0] is not None
+
+
+@needs_torch
+def test_kinds_of_values_are_the_same_in_pytorch(tmp_path):
+    import torch
+
+    kiln.save(kinds_of_value(kiln), tmp_path / "k.pt")
+    check_kinds(torch, torch.load(tmp_path / "k.pt", weights_only=True))
+    torch.save(kinds_of_value(torch), tmp_path / "t.pt")
+    check_kinds(kiln, kiln.load(tmp_path / "t.pt"))
 
 
 def test_metadata_bfloat16_and_shards(tmp_path):
