@@ -5,6 +5,7 @@
 #include "kiln/autodiff/autodiff.h"
 #include "kiln/backend/backend.h"
 #include "kiln/backend/conformance/conformance.h"
+#include "kiln/backend/cpu/cpu.h"
 #include "kiln/backend/defaults.h"
 #include "kiln/backend/dispatch/register.h"
 #include "kiln/backend/reference/reference.h"

@@ -1,6 +1,10 @@
 // Everything that a user of Kiln needs.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "Kiln needs C++20: compile with -std=c++20, or CMake's target_compile_features(... cxx_std_20)"
+#else
+
 #include "kiln/backend/dispatch/profile.h"
 #include "kiln/core/allocator.h"
 #include "kiln/core/memory_limit.h"
@@ -15,6 +19,7 @@
 #include "kiln/io/recorder.h"
 #include "kiln/nn/nn.h"
 #include "kiln/optim/optim.h"
+#include "kiln/tensor/accessor.h"
 #include "kiln/tensor/amp/autocast.h"
 #include "kiln/tensor/autograd/checkpoint.h"
 #include "kiln/tensor/autograd/custom_function.h"
@@ -53,3 +58,5 @@
 #include "kiln/tensor/shape/view_in_place.h"
 #include "kiln/tensor/shape/views.h"
 #include "kiln/tensor/tensor.h"
+
+#endif

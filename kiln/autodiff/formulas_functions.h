@@ -65,11 +65,12 @@ struct FormulasFunctions : FormulasMath<B> {
     const Shape xs = B::shape(x->inner);
     const Shape ys = B::shape(y->inner);
     Inner out = B::float_binary(in(x), in(y), f);
-    auto formula = [f, xs, ys, x_ = std::move(x_), y_ = std::move(y_),
-                    z_ = save_output(out)](P& p) {
+    // Where it is not needed the result may be written to before the backward pass.
+    auto z_ = uses_result(f.type) ? std::optional(save_output(out)) : std::nullopt;
+    auto formula = [f, xs, ys, x_ = std::move(x_), y_ = std::move(y_), z_ = std::move(z_)](P& p) {
       const T x0 = x_.get(p);
       const T y0 = y_.get(p);
-      const T z0 = z_.get(p);
+      const T z0 = z_ ? z_->get(p) : x0;
       if (p.needs(0)) p.give(0, sum_to(left_gradient(f, p.grad(), x0, y0, z0), xs));
       if (p.needs(1)) p.give(1, sum_to(right_gradient(f, p.take(), x0, y0, z0), ys));
     };
@@ -387,6 +388,10 @@ struct FormulasFunctions : FormulasMath<B> {
     using enum BinaryFunction::Type;
     return type == huber || type == bce_with_logits || type == squared_difference ||
            type == absolute_difference;
+  }
+
+  static bool uses_result(BinaryFunction::Type type) {
+    return type == BinaryFunction::Type::hypot || type == BinaryFunction::Type::copysign;
   }
 
   // y, and 1 where x / y would be 0 / 0: x log y is 0 at x = 0 for every y.

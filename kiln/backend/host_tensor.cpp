@@ -78,7 +78,7 @@ void copy_strided(const T* from, T* to, const Shape& shape, const Strides& strid
 }  // namespace
 
 TensorData into_data(const HostHandle& x) {
-  if (x->numel() > 0 && x.unique() && x->storage().unique() && x->is_contiguous()) {
+  if (x->numel() > 0 && x.unique() && x->owns_memory() && x->is_contiguous()) {
     return TensorData(x->shape(), x->dtype(), x->storage(),
                       static_cast<size_t>(x->offset()) * size_of(x->dtype()));
   }
@@ -120,7 +120,7 @@ HostHandle try_reshape(const HostHandle& x, const Shape& shape) {
 }
 
 bool can_donate(const Arg<HostHandle>& x, const Shape& shape, DType dtype) {
-  return x.is_donated() && x->dtype() == dtype && x.get().unique() && x->storage().unique() &&
+  return x.is_donated() && x->dtype() == dtype && x.get().unique() && x->owns_memory() &&
          x->shape() == shape && x->offset() == 0 && x->is_contiguous();
 }
 

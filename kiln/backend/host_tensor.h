@@ -23,6 +23,8 @@ class HostTensor final : public TensorBase {
   const Strides& strides() const { return strides_; }  // in elements; 0 where a dim is expanded
   int64_t offset() const { return offset_; }           // in elements
   const Handle<Storage>& storage() const { return storage_; }
+  // Whether nobody else can see the memory.
+  bool owns_memory() const { return storage_.unique() && storage_->is_own(); }
   uint32_t version() const { return storage_->version(); }
   int64_t numel() const { return shape().numel(); }
   bool is_contiguous() const { return kiln::is_contiguous(shape(), strides_); }
@@ -98,7 +100,7 @@ struct Metadata {
   static uint32_t version(const HostHandle& x) { return x->version(); }
   // Whether nobody else can see x's memory, and it is row-major.
   static bool owns_memory(const HostHandle& x) {
-    return x.unique() && x->storage().unique() && x->is_contiguous();
+    return x.unique() && x->owns_memory() && x->is_contiguous();
   }
   static const Shape& shape(const QuantizedHandle& x) { return x->shape(); }
   static DType dtype(const QuantizedHandle& x) { return x->dtype(); }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/elementwise/scalar_fit.h"
 #include "kiln/tensor/host_memory.h"
+#include "kiln/tensor/interop.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/sequences.h"
 #include "kiln/tensor/value_check.h"
@@ -123,6 +125,12 @@ Tensor tensor(std::initializer_list<NestedList> values, TensorOptions options) {
   const bool floats = found.any_float || found.doubles.empty();
   const DType natural = floats ? default_dtype() : found.any_int ? i64 : bool_;
   if (!options.dtype) options.dtype = natural;
+  if (is_integral(*options.dtype) && *options.dtype != natural) {
+    for (size_t i = 0; i < found.ints.size(); ++i) {
+      check_fits("tensor", floats ? Scalar(found.doubles[i]) : Scalar(found.ints[i]),
+                 *options.dtype);
+    }
+  }
   if (floats) return from_values(found.doubles.data(), found.doubles.size(), f64, shape, options);
   return from_values(found.ints.data(), found.ints.size(), i64, shape, options);
 }
@@ -353,6 +361,37 @@ Tensor randperm(int64_t n, TensorOptions options, Generator* generator) {
     shuffle(values, n, draws);
   }
   return finished(tensor_over(data).to(options.dtype.value_or(i64)).to(options.device), options);
+}
+
+Tensor from_blob(void* data, const Shape& shape, const Strides& strides,
+                 std::function<void(void*)> release, TensorOptions options) {
+  if (options.device.type != kCpu) {
+    throw_error<DeviceError>("from_blob: the memory is the host's; got device ", options.device,
+                             "; expected cpu, and to() afterwards");
+  }
+  struct Owner {
+    void* data;
+    std::function<void(void*)> release;
+  };
+  auto owner = std::make_unique<Owner>(Owner{data, std::move(release)});
+  const auto end = [](void* context) {
+    const std::unique_ptr<Owner> ended(static_cast<Owner*>(context));
+    if (ended->release) ended->release(ended->data);
+  };
+  Tensor out = interop::from_blob(data, shape, strides, options.dtype.value_or(default_dtype()), end,
+                                  owner.get());
+  owner.release();
+  return finished(std::move(out), options);
+}
+
+Tensor from_blob(void* data, const Shape& shape, std::function<void(void*)> release,
+                 TensorOptions options) {
+  checked_numel("from_blob", shape);
+  return from_blob(data, shape, contiguous_strides(shape), std::move(release), options);
+}
+
+Tensor from_blob(void* data, const Shape& shape, TensorOptions options) {
+  return from_blob(data, shape, std::function<void(void*)>(), options);
 }
 
 Tensor bernoulli(const Tensor& p, Generator* generator) {

@@ -1,6 +1,7 @@
 // Functions that make tensors.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <vector>
 
@@ -72,7 +73,56 @@ Tensor randn_like(const Tensor& x);
 // [..] -> [.., num_classes] of 0 and 1, i64. -1: one more than the largest value.
 Tensor one_hot(const Tensor& x, int64_t num_classes = -1);
 
+// In short: zeros({2, 3}, i64), ones(3), rand(5, f64).
+#define KILN_CREATION(name)                                       \
+  Tensor name(const Shape& shape, std::same_as<DType> auto dtype) { \
+    return name(shape, TensorOptions{.dtype = dtype});            \
+  }                                                               \
+  Tensor name(DimNumber auto size, TensorOptions options = {}) {  \
+    return name(Shape{size}, options);                            \
+  }                                                               \
+  Tensor name(DimNumber auto size, std::same_as<DType> auto dtype) { \
+    return name(Shape{size}, TensorOptions{.dtype = dtype});      \
+  }
+KILN_CREATION(empty)
+KILN_CREATION(zeros)
+KILN_CREATION(ones)
+KILN_CREATION(rand)
+KILN_CREATION(randn)
+#undef KILN_CREATION
+Tensor full(const Shape& shape, Scalar value, std::same_as<DType> auto dtype) {
+  return full(shape, value, TensorOptions{.dtype = dtype});
+}
+Tensor tensor(std::initializer_list<NestedList> values, std::same_as<DType> auto dtype) {
+  return tensor(values, TensorOptions{.dtype = dtype});
+}
+Tensor tensor(Scalar value, std::same_as<DType> auto dtype) {
+  return tensor(value, TensorOptions{.dtype = dtype});
+}
+Tensor arange(Scalar end, std::same_as<DType> auto dtype) {
+  return arange(end, TensorOptions{.dtype = dtype});
+}
+
+// A tensor over memory that belongs to somebody else, who keeps it as long as the tensor and its
+// views live, or until `release(data)` is called. `strides` are in elements; row-major without
+// them. Throws ValueError for no memory, ShapeError for strides that do not fit the shape.
+Tensor from_blob(void* data, const Shape& shape, TensorOptions options = {});
+Tensor from_blob(void* data, const Shape& shape, std::function<void(void*)> release,
+                 TensorOptions options = {});
+Tensor from_blob(void* data, const Shape& shape, const Strides& strides,
+                 std::function<void(void*)> release = {}, TensorOptions options = {});
+
+Tensor from_blob(void* data, const Shape& shape, std::same_as<DType> auto dtype) {
+  return from_blob(data, shape, TensorOptions{.dtype = dtype});
+}
+
 namespace detail {
+template <class T>
+constexpr void check_is_element() {
+  static_assert(requires { DTypeOf<T>::value; },
+                "tensor: no dtype holds this type; expected double, float, std::complex of these, "
+                "float16, bfloat16, int64_t, int32_t, int16_t, int8_t or uint8_t");
+}
 Tensor from_values(const void* values, size_t count, DType dtype, const Shape& shape,
                    const TensorOptions& options);
 }
@@ -80,12 +130,14 @@ Tensor from_values(const void* values, size_t count, DType dtype, const Shape& s
 template <class T>
   requires(!std::is_same_v<T, bool>)
 Tensor tensor(const std::vector<T>& values, TensorOptions options) {
+  detail::check_is_element<T>();
   return detail::from_values(values.data(), values.size(), dtype_of<T>,
                              Shape{static_cast<int64_t>(values.size())}, options);
 }
 template <class T>
   requires(!std::is_same_v<T, bool>)
 Tensor from_vector(const std::vector<T>& values, const Shape& shape, TensorOptions options) {
+  detail::check_is_element<T>();
   return detail::from_values(values.data(), values.size(), dtype_of<T>, shape, options);
 }
 

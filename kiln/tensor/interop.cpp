@@ -44,6 +44,9 @@ Tensor from_blob(void* data, const Shape& shape, const Strides& strides, DType d
     }
     last += (shape[i] - 1) * strides[i];
   }
+  if (data == nullptr && !empty) {
+    throw_error<ValueError>("from_blob: there is no memory; got a null pointer for shape ", shape);
+  }
   const size_t bytes = empty ? 0 : static_cast<size_t>(last + 1) * size_of(dtype);
   Handle<Storage> storage = Storage::borrow(data, bytes, release, context);
   return wrap_host(shape, dtype, strides, 0, std::move(storage));
@@ -93,6 +96,7 @@ void set_data(Tensor& x, const Tensor& source) {
     state->complex_shape = std::make_unique<const Shape>(source.shape());
   }
   if (!target.root) state->recorded_writes = target.recorded_writes;
+  state->resting = target.resting;
   exchange(x.impl(), std::move(state));
 }
 
@@ -100,13 +104,18 @@ namespace {
 
 using autodiff::Foreign;
 
+// The node that hooks and gradients of a tensor are in, or null.
+const Handle<autodiff::Node<Dispatch>>& node_of(const TensorImpl& x) {
+  return x.value.node ? x.value.node : x.resting;
+}
+
 // The node that x alone leads to, or null. Whoever else may run it or add to it holds it.
 autodiff::Node<Dispatch>* own_node(const Tensor& x) {
   if (!x.defined() || !x.impl().unique() ||
       x.impl()->newest.load(std::memory_order_acquire) != nullptr) {
     return nullptr;
   }
-  const Handle<autodiff::Node<Dispatch>>& node = x.impl()->value.node;
+  const Handle<autodiff::Node<Dispatch>>& node = node_of(*x.impl());
   return node.unique() ? node.get() : nullptr;
 }
 
@@ -131,7 +140,7 @@ void drop_foreign(const Tensor& x) {
   autodiff::Node<Dispatch>* const node = own_node(x);
   if (node == nullptr) return;
   // Their ends may run anything, and come back here.
-  const Handle<autodiff::Node<Dispatch>> kept = x.impl()->value.node;
+  const Handle<autodiff::Node<Dispatch>> kept = node_of(*x.impl());
   if (node->extras() != nullptr) {
     const auto is_foreign = [](const auto& hook) { return hook.foreign != nullptr; };
     auto take = [&](auto& hooks) {

@@ -278,5 +278,6 @@ std::string to_string(const Tensor& x) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << to_string(x); }
+std::ostream& detail::write(std::ostream& out, const std::string& text) { return out << text; }
 
 }  // namespace kiln

@@ -40,6 +40,7 @@ Tensor& Tensor::share_memory_() {
             impl.value.node, impl.value.slot});
   if (impl.is_complex()) state->complex_shape = std::make_unique<const Shape>(impl.shape());
   if (!impl.root) state->recorded_writes = impl.recorded_writes;
+  state->resting = impl.resting;
   exchange(impl_, std::move(state));
   return *this;
 }

@@ -14,8 +14,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <limits>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "kiln/backend/arg.h"
@@ -34,6 +36,9 @@ namespace kiln {
 class Tensor;
 class TensorImpl;
 class Gradients;
+class IndexEntry;
+template <class T, int N>
+class Accessor;
 
 // A tensor handed to an op: lent (from an lvalue) or given away (from an rvalue; the result may
 // then take its memory).
@@ -47,9 +52,12 @@ struct TensorOptions {
   bool requires_grad = false;
 };
 
-// One entry of Tensor::index: an integer, a Slice, None (a new dim of size 1) or Ellipsis (as many
-// full slices as fit).
-struct NoneType {};
+// One entry of an index that gives a view: an integer, a Slice, None (a new dim of size 1) or
+// Ellipsis (as many full slices as fit). None is also an end that a Slice leaves open: Slice(1,
+// None).
+struct NoneType {
+  operator std::optional<int64_t>() const { return {}; }
+};
 struct EllipsisType {};
 inline constexpr NoneType None{};
 inline constexpr EllipsisType Ellipsis{};
@@ -60,6 +68,7 @@ struct IndexItem {
   Slice slice;
 
   template <std::integral T>
+    requires(!std::same_as<T, bool>)
   IndexItem(T i) : type(Type::integer), integer(static_cast<int64_t>(i)) {}
   IndexItem(Slice s) : type(Type::slice), slice(s) {}
   IndexItem(NoneType) : type(Type::none) {}
@@ -104,6 +113,17 @@ class Tensor {
   explicit Tensor(Handle<TensorImpl> impl) : impl_(std::move(impl)) {}
   // A copy of host values.
   explicit Tensor(const TensorData& data, Device device = {});
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+
+  // A name gets another tensor.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  // What has no name is written into: x[0] = y, x[0][1] = 5, x.index({Slice(), 2}) = y are
+  // x[0].copy_(y) and so on. Throws ValueError where no other tensor would see it: see index_put_().
+  Tensor& operator=(const Tensor& values) &&;
+  Tensor& operator=(Scalar value) &&;
 
   bool defined() const { return static_cast<bool>(impl_); }
   // Whether both names stand for the same tensor object (not: equal values).
@@ -112,14 +132,21 @@ class Tensor {
   // ---- Description
 
   const Shape& shape() const;
+  const Shape& sizes() const { return shape(); }
   int64_t size(int64_t dim) const;
   int dim() const;
   int64_t numel() const;
   DType dtype() const;
   Device device() const;
+  // For a tensor like this one: zeros({2, 3}, x.options()). Without requires_grad.
+  TensorOptions options() const { return {.dtype = dtype(), .device = device()}; }
   // In elements. Only for tensors in host memory (DeviceError otherwise).
   Strides stride() const;
+  Strides strides() const { return stride(); }
   bool is_contiguous() const;
+  // Bytes of one element, and of all.
+  int64_t element_size() const { return static_cast<int64_t>(size_of(dtype())); }
+  int64_t nbytes() const { return numel() * element_size(); }
   bool is_floating_point() const { return kiln::is_floating_point(dtype()); }
   bool is_complex() const;
   // The first element in host memory; T must match the dtype, the device must be a host backend.
@@ -127,18 +154,26 @@ class Tensor {
   T* data_ptr() const {
     return static_cast<T*>(data_ptr(dtype_of<T>));
   }
+  // x.accessor<float, 2>()[i][j]: see kiln/tensor/accessor.h.
+  template <class T, int N>
+  Accessor<T, N> accessor() const;
   // How often something wrote into this tensor's memory in place.
   uint32_t version() const;
 
   // ---- Values out
 
-  // The only element. Throws ValueError unless numel() == 1.
+  // The only element. Throws ValueError unless numel() == 1, and for a number that an integer T
+  // cannot hold.
   template <class T = double>
   T item() const {
     if constexpr (std::is_same_v<T, bool>) {
       return item_scalar().to_bool();
     } else if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(item_scalar().to_int());
+      constexpr bool kWide = std::is_unsigned_v<T> && sizeof(T) == 8;
+      return static_cast<T>(item_integer(
+          static_cast<int64_t>(std::numeric_limits<T>::min()),
+          kWide ? std::numeric_limits<int64_t>::max()
+                : static_cast<int64_t>(std::numeric_limits<T>::max())));
     } else {
       return static_cast<T>(item_scalar().to_double());
     }
@@ -158,6 +193,14 @@ class Tensor {
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
   Tensor to(Device device, DType dtype) const;
+  Tensor type_as(const Tensor& other) const { return to(other.device(), other.dtype()); }
+  Tensor cpu() const { return to(Device()); }
+  Tensor cuda(int index = 0) const { return to(Device("cuda:" + std::to_string(index))); }
+  // Of this dtype, on this device.
+  Tensor new_empty(const Shape& shape) const;
+  Tensor new_zeros(const Shape& shape) const;
+  Tensor new_ones(const Shape& shape) const;
+  Tensor new_full(const Shape& shape, Scalar value) const;
   Tensor contiguous() const;
   Tensor clone() const;  // a copy in memory of its own; differentiable
   // Moves the values into POSIX shared memory: processes forked afterwards see each other's writes
@@ -203,17 +246,30 @@ class Tensor {
   Tensor& retain_grad();
   // Calls hook(grad) when the gradient of this tensor is computed; a defined result replaces it.
   HookHandle register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  template <class F>
+    requires std::is_void_v<std::invoke_result_t<F&, const Tensor&>>
+  HookHandle register_hook(F hook) const {
+    return register_hook([hook = std::move(hook)](const Tensor& grad) mutable {
+      hook(grad);
+      return Tensor();
+    });
+  }
 
   // ---- Shape
 
   Tensor reshape(const Shape& shape) const;  // one size may be -1
-  Tensor view(
-      const Shape& shape) const;  // like reshape, but never copies: throws ShapeError instead
+  Tensor reshape(DimNumber auto size) const { return reshape(Shape{size}); }
+  Tensor reshape_as(const Tensor& other) const { return reshape(other.shape()); }
+  // Like reshape, but never copies: throws ShapeError instead.
+  Tensor view(const Shape& shape) const;
+  Tensor view(DimNumber auto size) const { return view(Shape{size}); }
+  Tensor view_as(const Tensor& other) const { return view(other.shape()); }
   Tensor transpose(int64_t dim0, int64_t dim1) const;
   Tensor t() const;  // a matrix transposed
   Tensor permute(const Dims& dims) const;
   Tensor expand(const Shape& shape) const;  // -1 keeps a size
   Tensor broadcast_to(const Shape& shape) const { return expand(shape); }
+  Tensor expand_as(const Tensor& other) const { return expand(other.shape()); }
   Tensor squeeze() const;
   Tensor squeeze(int64_t dim) const;
   Tensor unsqueeze(int64_t dim) const;
@@ -222,13 +278,25 @@ class Tensor {
 
   // ---- Indexing
 
+  // x[0], x[Slice(1, None)], x[mask], x[rows]: index() by one entry.
   Tensor operator[](int64_t i) const { return select(0, i); }
+  Tensor operator[](const IndexEntry& entry) const;
+  Tensor operator[](std::same_as<bool> auto) const = delete;
   Tensor select(int64_t dim, int64_t index) const;
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
                int64_t step = 1) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
-  Tensor index(std::initializer_list<IndexItem> items) const;  // a view
+  // x.index({0, Slice(1, 3), None, Ellipsis}) is a view. With tensors of integers or masks among the
+  // entries, x.index({mask}), it is a copy: see kiln/tensor/index/advanced_index.h.
+  Tensor index(std::initializer_list<IndexEntry> entries) const;
+  Tensor index(std::span<const IndexEntry> entries) const;
   Tensor index(std::span<const IndexItem> items) const;
+  // Writes what such an index names: x.index_put_({mask}, 0). The value broadcasts and is converted
+  // to this dtype. With `accumulate` it is added, as often as an element is named.
+  Tensor& index_put_(std::initializer_list<IndexEntry> entries, const Tensor& value,
+                     bool accumulate = false);
+  Tensor& index_put_(std::initializer_list<IndexEntry> entries, Scalar value,
+                     bool accumulate = false);
   std::vector<Tensor> split(int64_t size, int64_t dim = 0) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
   std::vector<Tensor> unbind(int64_t dim = 0) const;
@@ -387,13 +455,101 @@ class Tensor {
   Tensor& operator/=(const Tensor& other) { return div_(other); }
   Tensor& operator/=(Scalar other) { return div_(other); }
 
+  // ---- Functions as methods: x.repeat({2, 1}) is repeat(x, {2, 1}), beside which it is explained
+
+  // Shape
+  Tensor repeat(const Shape& times) const;
+  Tensor tile(const Shape& times) const;
+  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}) const;
+  Tensor roll(const Shape& shifts, const Dims& dims = {}) const;
+  Tensor movedim(const Dims& source, const Dims& destination) const;
+  Tensor swapaxes(int64_t dim0, int64_t dim1) const;
+  Tensor rot90(int64_t k = 1, const Dims& dims = {0, 1}) const;
+  Tensor unflatten(int64_t dim, const Shape& sizes) const;
+  Tensor unfold(int64_t dim, int64_t size, int64_t step) const;
+  Tensor diag(int64_t diagonal = 0) const;
+  Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) const;
+  Tensor tril(int64_t diagonal = 0) const;
+  Tensor triu(int64_t diagonal = 0) const;
+  Tensor& squeeze_();
+  Tensor& unsqueeze_(int64_t dim);
+  Tensor& transpose_(int64_t dim0, int64_t dim1);
+  Tensor& t_();
+  Tensor& detach_();
+  // Indexing
+  Tensor nonzero() const;
+  Tensor take(const Tensor& index) const;
+  Tensor masked_select(const Tensor& mask) const;
+  Tensor masked_scatter(const Tensor& mask, const Tensor& source) const;
+  Tensor& masked_scatter_(const Tensor& mask, const Tensor& source);
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce = "");
+  Tensor& scatter_(int64_t dim, const Tensor& index, Scalar value, const std::string& reduce = "");
+  Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src);
+  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce, bool include_self = true) const;
+  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce, bool include_self = true);
+  Tensor index_fill(int64_t dim, const Tensor& index, Scalar value) const;
+  Tensor& index_fill_(int64_t dim, const Tensor& index, Scalar value);
+  Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source) const;
+  Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source);
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha = 1);
+  Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false);
+  // Arithmetic
+  Tensor addcmul(const Tensor& a, const Tensor& b, Scalar value = 1) const;
+  Tensor& addcmul_(const Tensor& a, const Tensor& b, Scalar value = 1);
+  Tensor addcdiv(const Tensor& a, const Tensor& b, Scalar value = 1) const;
+  Tensor& addcdiv_(const Tensor& a, const Tensor& b, Scalar value = 1);
+  Tensor lerp(const Tensor& end, const Tensor& weight) const;
+  Tensor lerp(const Tensor& end, Scalar weight) const;
+  Tensor& lerp_(const Tensor& end, const Tensor& weight);
+  Tensor& lerp_(const Tensor& end, Scalar weight);
+  Tensor fmod(const Tensor& other) const;
+  Tensor fmod(Scalar other) const;
+  Tensor atan2(const Tensor& other) const;
+  Tensor clip(std::optional<Scalar> min, std::optional<Scalar> max = {}) const;
+  Tensor nan_to_num(double nan = 0.0, std::optional<double> posinf = {}, std::optional<double> neginf = {}) const;
+  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
+  Tensor dist(const Tensor& other, double p = 2.0) const;
+  Tensor mv(const Tensor& other) const;
+  Tensor outer(const Tensor& other) const;
+  Tensor addmm(const Tensor& x, const Tensor& y, Scalar beta = 1, Scalar alpha = 1) const;
+  Tensor addmv(const Tensor& x, const Tensor& y, Scalar beta = 1, Scalar alpha = 1) const;
+  Tensor baddbmm(const Tensor& x, const Tensor& y, Scalar beta = 1, Scalar alpha = 1) const;
+  Tensor trace() const;
+  // Reductions
+  Tensor cumprod(int64_t dim) const;
+  std::pair<Tensor, Tensor> cummax(int64_t dim) const;
+  std::pair<Tensor, Tensor> cummin(int64_t dim) const;
+  Tensor diff(int64_t n = 1, int64_t dim = -1) const;
+  Tensor quantile(const Tensor& q, std::optional<int64_t> dim = {}, bool keepdim = false) const;
+  Tensor bernoulli() const;
+
   // For code inside Kiln.
   const Handle<TensorImpl>& impl() const { return impl_; }
 
  private:
   void* data_ptr(DType expected) const;
+  int64_t item_integer(int64_t least, int64_t most) const;
 
   Handle<TensorImpl> impl_;
+};
+
+// One entry of an index: an integer, Slice, None or Ellipsis, or a tensor: of integers (negative ones
+// count from the end) for one dim, or a bool mask for as many dims as it has. A bool is a mask
+// without dims.
+class IndexEntry : public std::variant<IndexItem, Tensor> {
+ public:
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  IndexEntry(T i) : variant(IndexItem(i)) {}
+  IndexEntry(std::same_as<bool> auto truth) : variant(mask_of(truth)) {}
+  IndexEntry(Slice slice) : variant(IndexItem(slice)) {}
+  IndexEntry(NoneType none) : variant(IndexItem(none)) {}
+  IndexEntry(EllipsisType ellipsis) : variant(IndexItem(ellipsis)) {}
+  IndexEntry(IndexItem item) : variant(item) {}
+  IndexEntry(Tensor index) : variant(std::move(index)) {}
+
+ private:
+  static Tensor mask_of(bool truth);
 };
 
 // What backward() found: a gradient for each leaf that requires one. Move-only; independent of the
@@ -408,6 +564,9 @@ class Gradients {
   ~Gradients();
 
   std::optional<Tensor> get(const Tensor& x) const { return x.grad(*this); }
+  // The same where there must be one. Throws AutodiffError when nothing led to x.
+  Tensor at(const Tensor& x) const;
+  Tensor operator[](const Tensor& x) const { return at(x); }
   size_t size() const;
   Impl& impl() const { return *impl_; }
 
@@ -418,6 +577,15 @@ class Gradients {
 // Text like PyTorch's: tensor([[1., 2.], [3., 4.]]).
 std::string to_string(const Tensor& x);
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
+namespace detail {
+std::ostream& write(std::ostream& out, const std::string& text);
+}
+// [2, 3]; float32; cuda:0. A template, so that nothing turns into one of these on its way here.
+template <class T>
+  requires(std::same_as<T, Shape> || std::same_as<T, DType> || std::same_as<T, Device>)
+std::ostream& operator<<(std::ostream& out, const T& x) {
+  return detail::write(out, to_string(x));
+}
 
 // How tensors print: digits after the point, how many elements before the middle is elided, how
 // many at each edge then, characters per line.

@@ -76,8 +76,12 @@ class TensorImpl final : public RefCounted, public Pooled {
   // than another; state_of() then says which they are.
   std::atomic<detail::Version*> newest{nullptr};
   void* foreign_object = nullptr;  // see interop::foreign_object; it belongs to no version
+
+  // The leaf of a tensor that requires no gradient now: it keeps the gradient that was found when
+  // the tensor did, or one that was set.
+  Handle<autodiff::Node<Dispatch>> resting;
 };
-static_assert(sizeof(TensorImpl) <= 72);
+static_assert(sizeof(TensorImpl) <= 80);
 
 namespace detail {
 

@@ -121,7 +121,7 @@ TEST_CASE("backward_accumulate adds into grad()") {
   Tensor x = ones({2}, {.requires_grad = true});
   CHECK_THROWS_AS(x.set_grad(ones({3})), Error);
   CHECK_THROWS_AS(x.set_grad(ones({2}, {f64})), Error);
-  CHECK_THROWS_AS(ones({2}).set_grad(ones({2})), AutodiffError);
+  CHECK_THROWS_AS(ones({2}, {i64}).set_grad(ones({2}, {i64})), AutodiffError);
   CHECK_THROWS_AS((x * 2).set_grad(ones({2})), AutodiffError);
 }
 

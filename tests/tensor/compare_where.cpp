@@ -156,7 +156,11 @@ TEST_CASE("masked_fill, for every dtype") {
     CHECK(mismatch(scattered(x).masked_fill(mask, true), {2, 3}, {1, 0, 1, 1, 0, 1}) == "");
     CHECK(mismatch(x, {2, 3}, {0, 0, 0, 0, 0, 0}) == "");
     CHECK(x[0][0].masked_fill(mask, 1).shape() == Shape{3});
-    if (!is_floating_point(dtype)) CHECK_THROWS_AS(x.masked_fill(mask, 1.5), DTypeError);
+    // Integers take what is left of a number without its fraction, as in PyTorch.
+    const double fraction = is_floating_point(dtype) ? 1.5 : 1;
+    CHECK(mismatch(x.masked_fill(mask, 1.5), {2, 3},
+                   {fraction, 0, fraction, fraction, 0, fraction}) == "");
+    if (is_integral(dtype)) CHECK_THROWS_AS(x.masked_fill(mask, NAN), ValueError);
   });
   CHECK_THROWS_AS(zeros({2}).masked_fill(tensor({1, 0}), 1), DTypeError);
   CHECK_THROWS_AS(zeros({2}).masked_fill(zeros({3}, {bool_}), 1), ShapeError);

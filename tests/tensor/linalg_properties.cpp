@@ -152,6 +152,8 @@ TEST_CASE("the matrix exponential: known values, large norms, the inverse") {
   CHECK(mismatch(linalg::matrix_exp(turn), {2, 2}, {c, -s, s, c}, 1e-12) == "");
   const Tensor nilpotent = tensor({{0.0, 5.0}, {0.0, 0.0}}, {f64});
   CHECK(mismatch(linalg::matrix_exp(nilpotent), {2, 2}, {1, 5, 0, 1}) == "");
+  // Row-major, as callers of view() expect.
+  CHECK(linalg::matrix_exp(turn).is_contiguous());
   const Tensor a = random_matrix({3, 5, 5});
   CHECK(largest(matmul(linalg::matrix_exp(a), linalg::matrix_exp(a.neg())) - eye(5, {f64})) < 1e-9);
   CHECK(linalg::matrix_exp(full({2, 2}, NAN)).isnan().all().item<bool>());

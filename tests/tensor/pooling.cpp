@@ -10,12 +10,12 @@ using namespace kiln::test;
 
 namespace {
 
-struct Case {
+struct PoolCase {
   Shape x;
   PoolOptions options;
 };
 
-const Case kCases[] = {
+const PoolCase kPoolCases[] = {
     {{2, 3, 6, 8}, {}},
     {{1, 2, 5, 7}, {.kernel = {3, 2}, .stride = {2, 1}}},
     {{2, 1, 7, 7}, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
@@ -48,7 +48,7 @@ int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
   return out;
 }
 
-Shape output_shape(const Case& c) {
+Shape output_shape(const PoolCase& c) {
   Shape out = c.x;
   for (int i = 0; i < 2; ++i) {
     const size_t k = static_cast<size_t>(i);
@@ -73,7 +73,7 @@ struct Window {
   std::vector<int64_t> inside;
   int64_t places;
 };
-std::vector<Window> windows(const Case& c) {
+std::vector<Window> windows(const PoolCase& c) {
   const Shape os = output_shape(c);
   const PoolOptions& o = c.options;
   std::vector<Window> out;
@@ -99,7 +99,7 @@ std::vector<Window> windows(const Case& c) {
 TEST_CASE("max pooling: values, positions and gradients") {
   on_devices(kFloatTypes, [](Device device, DType dtype) {
     const TensorOptions on{dtype, device};
-    for (Case c : kCases) {
+    for (PoolCase c : kPoolCases) {
       for (const IntPair dilation : {IntPair{1, 1}, IntPair{2, 1}}) {
         c.options.dilation = dilation;
         const Shape os = output_shape(c);
@@ -137,7 +137,7 @@ TEST_CASE("max pooling: values, positions and gradients") {
 TEST_CASE("average pooling: values and gradients") {
   on_devices(kFloatTypes, [](Device device, DType dtype) {
     const TensorOptions on{dtype, device};
-    for (Case c : kCases) {
+    for (PoolCase c : kPoolCases) {
       for (const bool count_include_pad : {true, false}) {
         c.options.count_include_pad = count_include_pad;
         const Shape os = output_shape(c);

@@ -46,10 +46,11 @@ bool Tensor::is_leaf() const { return impl_of("is_leaf", *this).is_leaf(); }
 namespace {
 
 // Other threads may compute with the leaf: they go on with the node that they saw.
-void set_leaf(const Tensor& x, Value value) {
+void set_leaf(const Tensor& x, Value value, Handle<autodiff::Node<Dispatch>> resting) {
   TensorImpl& impl = state_of(x);
   if (x.impl().unique()) {
     impl.value = std::move(value);
+    impl.resting = std::move(resting);
     return;
   }
   auto state = make_handle<TensorImpl>(std::move(value));
@@ -57,6 +58,7 @@ void set_leaf(const Tensor& x, Value value) {
   state->root = impl.root;
   state->root_writes = impl.root_writes;
   state->recorded_writes = impl.recorded_writes;
+  state->resting = std::move(resting);
   exchange(x.impl(), std::move(state));
 }
 
@@ -76,7 +78,13 @@ Tensor& Tensor::requires_grad_(bool wanted) {
         impl.dtype());
   }
   if (wanted == static_cast<bool>(impl.value.node)) return *this;
-  set_leaf(*this, wanted ? AD::require_grad(impl.value) : AD::detach(impl.value));
+  if (!wanted) {
+    set_leaf(*this, AD::detach(impl.value), impl.value.node);
+  } else if (impl.resting) {
+    set_leaf(*this, Value{impl.value.inner, impl.resting}, {});
+  } else {
+    set_leaf(*this, AD::require_grad(impl.value), {});
+  }
   return *this;
 }
 
@@ -146,6 +154,18 @@ std::optional<Tensor> Tensor::grad_remove(Gradients& grads) const {
   return wrap_like(*this, std::move(*found));
 }
 
+Tensor Gradients::at(const Tensor& x) const {
+  std::optional<Tensor> grad = get(x);
+  if (!grad) {
+    throw_error<AutodiffError>(
+        "Gradients: there is none for this tensor; got one of shape ", x.shape(),
+        x.requires_grad() ? ", which the loss does not depend on"
+                          : ", which requires no gradient",
+        "; expected a parameter that took part (get() gives an empty optional instead)");
+  }
+  return *std::move(grad);
+}
+
 void Tensor::grad_replace(Gradients& grads, const Tensor& grad) const {
   const Value& x = parts_or_value("grad_replace", *this);
   if (!x.node) autodiff::throw_no_grad_wanted();
@@ -158,43 +178,47 @@ namespace {
 
 using Leaf = autodiff::LeafNode<Dispatch>;
 
-// Where this tensor's accumulated gradient is kept, or null.
-std::optional<Value>* grad_place(const Value& x) {
-  if (!x.node) return nullptr;
-  if (x.node->is_leaf()) return &static_cast<Leaf*>(x.node.get())->grad;
-  if (auto* extras = x.node->extras()) {
-    for (auto& kept : extras->kept) {
-      if (kept.slot == x.slot) return &kept.grad;
-    }
-  }
-  return nullptr;
-}
-
-class LockedNode {
+// Where a tensor's accumulated gradient is kept; locked.
+class GradPlace {
  public:
-  explicit LockedNode(const Value& x) : node_(x.node) {
+  explicit GradPlace(const TensorImpl& x)
+      : node_(x.value.node ? x.value.node : x.resting), slot_(x.value.slot) {
     if (node_) node_->lock().lock();
   }
-  ~LockedNode() {
+  GradPlace(const GradPlace&) = delete;
+  ~GradPlace() {
     if (node_) node_->lock().unlock();
+  }
+
+  const Handle<autodiff::Node<Dispatch>>& node() const { return node_; }
+  // Null when there is none.
+  std::optional<Value>* find() const {
+    if (!node_) return nullptr;
+    if (node_->is_leaf()) return &static_cast<Leaf*>(node_.get())->grad;
+    if (auto* extras = node_->extras()) {
+      for (auto& kept : extras->kept) {
+        if (kept.slot == slot_) return &kept.grad;
+      }
+    }
+    return nullptr;
   }
 
  private:
   Handle<autodiff::Node<Dispatch>> node_;
+  uint32_t slot_;
 };
 
 }  // namespace
 
 Tensor Tensor::grad() const {
-  const Value& x = parts_or_value("grad", *this);
-  const LockedNode lock(x);
-  const std::optional<Value>* place = grad_place(x);
+  const GradPlace at(impl_of("grad", *this));
+  const std::optional<Value>* place = at.find();
   if (place == nullptr || !*place) return {};
   return wrap_like(*this, **place);
 }
 
 void Tensor::set_grad(const Tensor& grad) {
-  const Value& x = parts_or_value("set_grad", *this);
+  TensorImpl& x = impl_of("set_grad", *this);
   std::optional<Value> value;
   if (grad.defined()) {
     value = parts_or_value("set_grad", grad);
@@ -203,24 +227,27 @@ void Tensor::set_grad(const Tensor& grad) {
                               " ", grad.dtype(), "; expected ", shape(), " ", dtype());
     }
   }
-  const LockedNode lock(x);
-  if (leaf_log != nullptr) leaf_log->note(x.node, LeafLog::First::reset);
-  std::optional<Value>* place = grad_place(x);
+  if (!x.value.node && !x.resting) {
+    if (!value) return;
+    if (x.kind() == Kind::floating) x.resting = make_handle<Leaf>();
+  }
+  const GradPlace at(x);
+  if (leaf_log != nullptr) leaf_log->note(at.node(), LeafLog::First::reset);
+  std::optional<Value>* place = at.find();
   if (place == nullptr) {
     throw_error<AutodiffError>(
-        "set_grad: the tensor keeps no gradient; expected a leaf with "
-        "requires_grad_(), or retain_grad() before");
+        "set_grad: the tensor keeps no gradient; expected a leaf of floating point or complex "
+        "numbers, or retain_grad() before");
   }
   *place = std::move(value);
 }
 
 void Tensor::zero_grad(bool set_to_none) {
-  const Value& x = parts_or_value("zero_grad", *this);
-  const LockedNode lock(x);
+  const GradPlace at(impl_of("zero_grad", *this));
   if (leaf_log != nullptr) {
-    leaf_log->note(x.node, set_to_none ? LeafLog::First::reset : LeafLog::First::filled);
+    leaf_log->note(at.node(), set_to_none ? LeafLog::First::reset : LeafLog::First::filled);
   }
-  std::optional<Value>* place = grad_place(x);
+  std::optional<Value>* place = at.find();
   if (place == nullptr || !*place) return;
   if (set_to_none) {
     place->reset();
@@ -236,8 +263,8 @@ Tensor& Tensor::retain_grad() {
     throw_error<AutodiffError>("retain_grad: the tensor does not require a gradient");
   }
   if (x.node->is_leaf()) return *this;
-  const LockedNode lock(x);
-  if (grad_place(x) == nullptr) x.node->ensure_extras().kept.push_back({x.slot, std::nullopt});
+  const GradPlace at(impl_of("retain_grad", *this));
+  if (at.find() == nullptr) x.node->ensure_extras().kept.push_back({x.slot, std::nullopt});
   return *this;
 }
 
@@ -261,7 +288,7 @@ HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) cons
     }
     return parts_or_value("hook", replaced);
   };
-  const LockedNode lock(x);
+  const GradPlace locked(impl_of("register_hook", *this));
   x.node->ensure_extras().hooks.push_back({x.slot, std::move(call), alive, std::move(object)});
   return HookHandle([alive = std::move(alive)] { *alive = false; });
 }
@@ -281,7 +308,7 @@ HookHandle register_post_accumulate_grad_hook(const Tensor& x,
   auto call = [hook = std::move(hook), inner = value.inner, node = value.node.get()] {
     hook(wrap(Value{inner, Handle<autodiff::Node<Dispatch>>::share(node), 0}));
   };
-  const LockedNode lock(value);
+  const GradPlace locked(impl_of("register_post_accumulate_grad_hook", x));
   value.node->ensure_extras().accumulated.push_back({std::move(call), alive, std::move(object)});
   return HookHandle([alive = std::move(alive)] { *alive = false; });
 }

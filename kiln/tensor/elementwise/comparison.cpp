@@ -187,10 +187,7 @@ Tensor Tensor::masked_fill(const Tensor& mask, Scalar value) const {
   check_same_device("masked_fill", x, value_of("masked_fill", mask));
   broadcast_shapes("masked_fill", shape_of(x), m->shape());
   const Kind kind = kind_of_value(x);
-  if (value.is_floating_point() && kind != Kind::floating) {
-    throw_error<DTypeError>("masked_fill: a floating point value does not fit; got a tensor of ",
-                            dtype_of_value(x), "; expected an integer value");
-  }
+  if (value.is_floating_point() && kind == Kind::integer) value = std::trunc(value.to_double());
   check_fits("masked_fill", value, dtype_of_value(x));
   return wrap(by_kind(
       "masked_fill", kind, [&] { return AD::float_mask_fill(x, m, value); },

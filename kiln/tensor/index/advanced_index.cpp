@@ -5,6 +5,7 @@
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/autograd/vmap.h"
 #include "kiln/tensor/creation.h"
+#include "kiln/tensor/host_memory.h"
 #include "kiln/tensor/index/scatter.h"
 #include "kiln/tensor/ops.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -62,8 +63,7 @@ Plan plan_of(const Tensor& x, std::span<const IndexEntry> entries) {
     ellipses += is_ellipsis(entry);
   }
   if (used > x.dim()) {
-    throw_error<IndexError>("index: too many indices; got ", used, " for a tensor of ", x.dim(),
-                            " dims");
+    throw_error<IndexError>("index: too many indices; got ", used, " for shape ", x.shape());
   }
   if (ellipses > 1) throw_error<IndexError>("index: an index can have only one ellipsis");
   Plan plan;
@@ -227,6 +227,7 @@ Tensor without_leading_ones(Tensor value, int rank) {
 }  // namespace
 
 Tensor index(const Tensor& x, std::span<const IndexEntry> entries) {
+  detail::impl_of("index", x);  // which throws for an undefined tensor
   if (is_only_mask(entries) && std::get<Tensor>(entries[0]).dim() <= x.dim()) {
     const Merged m = masked(x, std::get<Tensor>(entries[0]));
     return m.rows.index_select(0, m.index);
@@ -286,6 +287,62 @@ void index_put_(Tensor& x, std::span<const IndexEntry> entries, const Tensor& va
   } else {
     view.copy_(source);
   }
+}
+
+Tensor IndexEntry::mask_of(bool truth) { return tensor(truth); }
+
+Tensor Tensor::index(std::span<const IndexEntry> entries) const {
+  return kiln::index(*this, entries);
+}
+
+Tensor Tensor::index(std::initializer_list<IndexEntry> entries) const {
+  return kiln::index(*this, std::span(entries.begin(), entries.size()));
+}
+
+Tensor Tensor::operator[](const IndexEntry& entry) const {
+  return kiln::index(*this, std::span(&entry, 1));
+}
+
+Tensor& Tensor::index_put_(std::initializer_list<IndexEntry> entries, const Tensor& value,
+                           bool accumulate) {
+  kiln::index_put_(*this, std::span(entries.begin(), entries.size()), value, accumulate);
+  return *this;
+}
+
+Tensor& Tensor::index_put_(std::initializer_list<IndexEntry> entries, Scalar value,
+                           bool accumulate) {
+  const TensorOptions options{.dtype = value.is_bool() ? bool_ : dtype(), .device = device()};
+  return index_put_(entries, full({}, value, options), accumulate);
+}
+
+namespace {
+
+// A write to a tensor that nobody else has a part of would be lost.
+void check_is_seen(const Tensor& x) {
+  if (!x.defined() || !x.impl().unique()) return;
+  const auto memory = host_memory(x);
+  if (!memory) return;
+  // One handle is the tensor's, another `memory`; a third may be that of a tensor of which this one
+  // is another shape.
+  const Handle<TensorImpl>& root = detail::state_of(x).root;
+  if (memory->storage->use_count() > (root.unique() ? 3U : 2U)) return;
+  throw_error<ValueError>(
+      "operator=: the left side is a temporary with memory of its own, so that the values would be "
+      "lost; got ", x.shape(),
+      "; expected a view, such as x[0] or x.index({Slice(1, 3)}) (behind masks and tensors of "
+      "indices: x.index_put_({mask}, values))");
+}
+
+}  // namespace
+
+Tensor& Tensor::operator=(const Tensor& values) && {
+  check_is_seen(*this);
+  return copy_(values);
+}
+
+Tensor& Tensor::operator=(Scalar value) && {
+  check_is_seen(*this);
+  return fill_(value);
 }
 
 Tensor nonzero(const Tensor& x) {

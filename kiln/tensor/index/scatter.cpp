@@ -183,6 +183,12 @@ Tensor complex_index_reduced(const char* op, const Tensor& x, int64_t dim, const
   return complex_reduced(op, x, dim, places, source, reduce, include_self);
 }
 
+// Indices of which negative ones count from the end. Others are checked where they are used.
+Tensor from_front(const Tensor& index, const Shape& shape, int dim) {
+  if (!is_integral(index.dtype()) || shape.rank() == 0) return index;
+  return where(index.lt(0), index.add(shape[dim]), index);
+}
+
 Value index_filled(const char* op, const ValueArg& x, int64_t dim, const Tensor& index,
                    const Tensor& value) {
   if (value.dim() != 0) {
@@ -193,7 +199,7 @@ Value index_filled(const char* op, const ValueArg& x, int64_t dim, const Tensor&
   if (shape.rank() > 0) shape[d] = index.numel();
   if (index.numel() == 0) return x.is_in_place() ? x.get() : value_of(op, wrap(x.get()).clone());
   const Tensor source = value.to(dtype_of_value(x)).expand(shape.rank() > 0 ? shape : Shape{});
-  return written_at(op, x, dim, index, source, Combine::write);
+  return written_at(op, x, dim, from_front(index, shape_of(x), d), source, Combine::write);
 }
 
 Tensor complex_filled(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
@@ -203,8 +209,9 @@ Tensor complex_filled(const char* op, const Tensor& x, int64_t dim, const Tensor
   }
   if (!has_complex(x)) throw_complex(op, value.dtype());
   Shape shape = x.shape();
-  if (shape.rank() > 0) shape[normalize_dim(op, dim, shape.rank())] = index.numel();
-  return complex_ops::written_at(op, x, dim, index, value.to(x.dtype()).expand(shape),
+  const int d = normalize_dim(op, dim, shape.rank());
+  if (shape.rank() > 0) shape[d] = index.numel();
+  return complex_ops::written_at(op, x, dim, from_front(index, x.shape(), d), value.to(x.dtype()).expand(shape),
                                  Combine::write);
 }
 

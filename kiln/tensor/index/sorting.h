@@ -1,10 +1,24 @@
-// What is found by order. sort, argsort, topk, kthvalue and median are methods of Tensor.
+// What is found by order. Tensor's methods of the same names say more.
 #pragma once
 
 #include "kiln/tensor/tensor.h"
 
 namespace kiln {
 
+inline std::pair<Tensor, Tensor> sort(const Tensor& x, int64_t dim = -1, bool descending = false) {
+  return x.sort(dim, descending);
+}
+inline Tensor argsort(const Tensor& x, int64_t dim = -1, bool descending = false) {
+  return x.argsort(dim, descending);
+}
+inline std::pair<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim = -1,
+                                      bool largest = true) {
+  return x.topk(k, dim, largest);
+}
+inline std::pair<Tensor, Tensor> kthvalue(const Tensor& x, int64_t k, int64_t dim = -1,
+                                          bool keepdim = false) {
+  return x.kthvalue(k, dim, keepdim);
+}
 // Sorted along dim 0.
 Tensor msort(const Tensor& x);
 

@@ -154,8 +154,9 @@ class Exponential {
 
 Tensor exponential(const Tensor& a) {
   const int n = checked_size("linalg.matrix_exp", rows(a));
-  const Tensor out = columns(a);
-  if (out.numel() == 0) return from_columns(out, a.device());
+  // exp(A^T) is exp(A)^T: its columns are the rows wanted.
+  const Tensor out = columns(mT(a));
+  if (out.numel() == 0) return mT(from_columns(out, a.device()));
   by_type(a.dtype(), [&]<class T>(T) {
     T* data = out.data_ptr<T>();
     const int64_t size = int64_t{n} * n;
@@ -165,7 +166,7 @@ Tensor exponential(const Tensor& a) {
       for (int64_t i = begin; i < end; ++i) compute.run(data + i * size);
     });
   });
-  return from_columns(out, a.device());
+  return mT(from_columns(out, a.device()));
 }
 
 }  // namespace

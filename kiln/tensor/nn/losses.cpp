@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "kiln/backend/batched/batched_tensor.h"
+#include "kiln/core/warning.h"
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/complex/complex_impl.h"
 #include "kiln/tensor/elementwise/function_call.h"
@@ -24,6 +25,17 @@ void check_pair(const char* op, const Tensor& input, const Tensor& target) {
   const Value& y = value_of(op, target);
   check_same_device(op, x, y);
   broadcast_shapes(op, shape_of(x), shape_of(y));
+}
+
+// The same for losses of which the sizes should be equal: a prediction [n, 1] and a target [n] make
+// n^2 differences, which is hardly ever meant.
+void check_sizes(const char* op, const Tensor& input, const Tensor& target) {
+  check_pair(op, input, target);
+  if (input.shape() == target.shape()) return;
+  warn(concat(op, ": Using a target size (", target.shape(),
+              ") that is different to the input size (", input.shape(),
+              "): the loss is of both broadcast, which is hardly ever meant. Give both the same "
+              "size."));
 }
 
 void check_same_shape(const char* op, const Tensor& input, const Tensor& target) {
@@ -66,7 +78,7 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction,
   if (has_complex(input, target)) {
     return weighted("l1_loss", (input - target).abs(), weight, reduction);
   }
-  check_pair("l1_loss", input, target);
+  check_sizes("l1_loss", input, target);
   return function_loss("l1_loss", input, target, BinaryFunction::Type::absolute_difference,
                        reduction, weight);
 }
@@ -74,14 +86,14 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction,
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction,
                 const Tensor& weight) {
   KILN_AUTOCAST(f32, mse_loss, input, target, reduction, weight);
-  check_pair("mse_loss", input, target);
+  check_sizes("mse_loss", input, target);
   return function_loss("mse_loss", input, target, BinaryFunction::Type::squared_difference,
                        reduction, weight);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
   KILN_AUTOCAST(f32, smooth_l1_loss, input, target, reduction, beta);
-  check_pair("smooth_l1_loss", input, target);
+  check_sizes("smooth_l1_loss", input, target);
   if (!(beta >= 0.0)) {
     throw_error<ValueError>("smooth_l1_loss: beta must not be negative; got ", beta);
   }
@@ -94,7 +106,7 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta,
                   const Tensor& weight) {
   KILN_AUTOCAST(f32, huber_loss, input, target, reduction, delta, weight);
-  check_pair("huber_loss", input, target);
+  check_sizes("huber_loss", input, target);
   if (!(delta > 0.0)) throw_error<ValueError>("huber_loss: expected delta > 0; got ", delta);
   return function_loss("huber_loss", input, target, {BinaryFunction::Type::huber, delta, 1.0},
                        reduction, weight);

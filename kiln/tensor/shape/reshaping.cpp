@@ -256,10 +256,6 @@ Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
   return slice_range("narrow", *this, d, Range{first, first + length, 1});
 }
 
-Tensor Tensor::index(std::initializer_list<IndexItem> items) const {
-  return index(std::span<const IndexItem>(items.begin(), items.size()));
-}
-
 Tensor Tensor::index(std::span<const IndexItem> items) const {
   using Type = IndexItem::Type;
   const int rank = impl_of("index", *this).shape().rank();

@@ -51,6 +51,12 @@ Tensor& unsqueeze_(Tensor& x, int64_t dim) {
 
 Tensor& detach_(Tensor& x) {
   TensorImpl& impl = impl_of("detach_", x);
+  if (impl.root && impl.root->unique()) {
+    // Nobody else sees the tensor that it is a view of: an op's result in another shape.
+    impl.root = nullptr;
+    impl.root_writes = 0;
+    impl.recorded_writes = 0;
+  }
   if (impl.root && impl.value.node) {
     throw_error<AutodiffError>(
         "detach_: a view cannot be detached in place; try detach(), or detach_() of the tensor "

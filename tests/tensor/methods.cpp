@@ -1,0 +1,144 @@
+// Functions as methods, and short forms of functions that make tensors.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "kiln/kiln.h"
+#include "tests/support/near.h"
+#include "tests/support/throws.h"
+
+using namespace kiln;
+using kiln::test::near;
+
+TEST_CASE("creation in short") {
+  CHECK(zeros({2, 3}, i64).dtype() == i64);
+  CHECK(ones(3).shape() == Shape{3});
+  CHECK(rand(5, f64).dtype() == f64);
+  CHECK(empty(0).numel() == 0);
+  CHECK(full({2}, 1, f32).dtype() == f32);
+  CHECK(tensor({1, 2}, f32).dtype() == f32);
+  CHECK(tensor(1, f64).dtype() == f64);
+  CHECK(arange(4, f32).dtype() == f32);
+  CHECK(zeros({2}, {}).dtype() == default_dtype());
+  const Tensor x = ones({2}, f64);
+  CHECK(zeros({3}, x.options()).dtype() == f64);
+  CHECK(near(x.new_full({2}, 7), {7, 7}));
+  CHECK(x.new_zeros({1, 2}).dtype() == f64);
+  CHECK(x.new_ones({1}).sum().item() == 1);
+  CHECK(x.new_empty({4}).shape() == Shape{4});
+}
+
+TEST_CASE("from_blob: memory of the caller's") {
+  std::vector<float> values{1, 2, 3, 4};
+  Tensor x = from_blob(values.data(), {2, 2});
+  x[1][0] = 30;
+  CHECK(values[2] == 30);
+  // A result takes the memory of no caller, though the tensor is a temporary.
+  const Tensor doubled = from_blob(values.data(), {4}) * 2;
+  CHECK(near(doubled, {2, 4, 60, 8}));
+  CHECK(values[0] == 1);
+  CHECK(near(relu(from_blob(values.data(), {2}, {2})), {1, 30}));
+  int64_t whole[] = {5, 6};
+  CHECK(near(from_blob(whole, {2}, i64), {5, 6}));
+  int freed = 0;
+  {
+    const Tensor owned = from_blob(std::calloc(3, sizeof(float)), {3}, [&](void* data) {
+      std::free(data);
+      ++freed;
+    });
+    const Tensor view = owned[1];
+    CHECK(near(view, {0}));
+    CHECK(freed == 0);
+  }
+  CHECK(freed == 1);
+  CHECK_THROWS_AS(from_blob(nullptr, {3}), ValueError);
+  CHECK_THROWS_AS(from_blob(values.data(), {2, 2}, Strides{1}), ShapeError);
+  CHECK_THROWS_AS(from_blob(values.data(), {2}, {.device = "meta"}), DeviceError);
+  CHECK(from_blob(nullptr, {0}).numel() == 0);
+}
+
+TEST_CASE("methods are the functions of their names") {
+  const Tensor x = arange(6.0).reshape({2, 3});
+  CHECK(near(x.repeat({1, 2})[0], {0, 1, 2, 0, 1, 2}));
+  CHECK(x.tile({2, 1}).shape() == Shape{4, 3});
+  CHECK(near(x.triu(), {0, 1, 2, 0, 4, 5}));
+  CHECK(near(x.tril(), {0, 0, 0, 3, 4, 0}));
+  CHECK(near(x.diagonal(), {0, 4}));
+  CHECK(near(x.roll({1}, {1})[0], {2, 0, 1}));
+  CHECK(x.movedim({0}, {1}).shape() == Shape{3, 2});
+  CHECK(x.view(-1).unflatten(0, {3, 2}).shape() == Shape{3, 2});
+  CHECK(x.reshape(6).view_as(x).equal(x));
+  CHECK(near(x.masked_select(x.gt(3)), {4, 5}));
+  CHECK(x.nonzero().shape() == Shape{5, 2});
+  CHECK(near(x.take(tensor({5, 0})), {5, 0}));
+  CHECK(near(x.clip(1, 4), {1, 1, 2, 3, 4, 4}));
+  CHECK(near(x.lerp(x + 2, 0.5), {1, 2, 3, 4, 5, 6}));
+  CHECK(near(x.mv(ones({3})), {3, 12}));
+  CHECK(near(ones({2}).outer(tensor({1.0, 2.0})), {1, 2, 1, 2}));
+  CHECK(near(x.diff(), {1, 1, 1, 1}));
+  CHECK(near(x.cumprod(1), {0, 0, 0, 3, 12, 60}));
+  CHECK(x.isclose(x).all().item<bool>());
+  CHECK(near(tensor({NAN, 1.0}).nan_to_num(7), {7, 1}));
+  CHECK(near(topk(x, 1).first, {2, 5}));
+  CHECK(near(sort(x, 1, true).first[0], {2, 1, 0}));
+  CHECK(x.nbytes() == 24);
+  CHECK(x.strides() == Strides{3, 1});
+  Tensor y = zeros({2, 3});
+  y.scatter_(1, tensor({{0}, {2}}), 5).addcmul_(x, x, 0.0);
+  CHECK(near(y, {5, 0, 0, 0, 0, 5}));
+  y.index_fill_(1, tensor({-1}), 9);
+  CHECK(near(y, {5, 0, 9, 0, 0, 9}));
+  y.t_().unsqueeze_(0);
+  CHECK(y.shape() == Shape{1, 3, 2});
+  CHECK(y.squeeze_().detach_().shape() == Shape{3, 2});
+  CHECK(x.type_as(zeros({1}, i64)).dtype() == i64);
+  CHECK(x.cpu().is_same(x));
+}
+
+TEST_CASE("Gradients: [] and at() name what is missing") {
+  const Tensor used = ones({2}, {.requires_grad = true});
+  const Tensor unused = ones({3}, {.requires_grad = true});
+  const Gradients g = (used * 3).sum().backward();
+  CHECK(near(g[used], {3, 3}));
+  CHECK(near(g.at(used), {3, 3}));
+  CHECK(test::message_of<AutodiffError>([&] { g[unused]; }).find("does not depend on") !=
+        std::string::npos);
+  CHECK(test::message_of<AutodiffError>([&] { g.at(ones({1})); }).find("requires no gradient") !=
+        std::string::npos);
+}
+
+TEST_CASE("grad() stays when a tensor stops requiring a gradient") {
+  Tensor w = ones({2}, {.requires_grad = true});
+  (w * 3).sum().backward_accumulate();
+  w.requires_grad_(false);
+  CHECK(near(w.grad(), {3, 3}));
+  Tensor same = w;  // another name: its state is exchanged, not changed
+  w.requires_grad_(true);
+  CHECK(near(same.grad(), {3, 3}));
+  (w * 2).sum().backward_accumulate();
+  CHECK(near(w.grad(), {5, 5}));
+  w.requires_grad_(false);
+  w.zero_grad();
+  CHECK_FALSE(w.grad().defined());
+  // And one may be set where none is wanted.
+  Tensor plain = zeros({2});
+  plain.set_grad({});
+  plain.set_grad(ones({2}));
+  CHECK(near(plain.grad(), {1, 1}));
+  optim::SGD optimizer({plain}, {.lr = 0.5});
+  optimizer.step();
+  CHECK(near(plain, {-0.5, -0.5}));
+  plain.zero_grad(false);
+  CHECK(near(plain.grad(), {0, 0}));
+  CHECK_THROWS_AS(zeros({2}, i64).set_grad(zeros({2}, i64)), Error);
+  CHECK_THROWS_AS((w.requires_grad_() * 2).set_grad(ones({2})), AutodiffError);
+}
+
+TEST_CASE("register_hook: a hook may return nothing") {
+  const Tensor x = ones({2}, {.requires_grad = true});
+  const Tensor y = x * 2;
+  double seen = 0;
+  y.register_hook([&](const Tensor& grad) { seen = grad.sum().item(); });
+  CHECK(near((y * 3).sum().backward()[x], {6, 6}));
+  CHECK(seen == 6);
+}
