@@ -2,7 +2,8 @@
 #pragma once
 
 #if __cplusplus < 202002L
-#error "Kiln needs C++20: compile with -std=c++20, or CMake's target_compile_features(... cxx_std_20)"
+#error \
+    "Kiln needs C++20: compile with -std=c++20, or CMake's target_compile_features(... cxx_std_20)"
 #else
 
 #include "kiln/backend/dispatch/profile.h"

@@ -130,8 +130,8 @@ struct FormulasMath : FormulasShape<B> {
       // At the origin, where there is no derivative, it is 0.
       const T squares = A::float_add(A::float_square(x0), A::float_square(y0));
       const T g = A::float_div(
-          p.take(), A::float_mask_fill(squares, A::float_equal_scalar(squares, Scalar(0.0)),
-                                       Scalar(1.0)));
+          p.take(),
+          A::float_mask_fill(squares, A::float_equal_scalar(squares, Scalar(0.0)), Scalar(1.0)));
       if (p.needs(0)) p.give(0, sum_to(A::float_mul(g, x0), ys));
       if (p.needs(1)) p.give(1, sum_to(A::float_neg(A::float_mul(g, y0)), xs));
     };

@@ -26,8 +26,8 @@ class Storage final : public RefCounted {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   bool is_shared() const { return shared_; }
-  // Whether the memory is the allocator's. What was borrowed, or is shared with other processes, has
-  // owners that expect to find there what they know of: no result may take its place.
+  // Whether the memory is the allocator's. What was borrowed, or is shared with other processes,
+  // has owners that expect to find there what they know of: no result may take its place.
   bool is_own() const { return block_ != 0; }
 
   // How often something wrote here in place. Autodiff compares it with what it saw when it saved a

@@ -78,9 +78,8 @@ void save_state(const std::string& path, const NamedTensors& tensors, const Meta
   const FileFormat format = format_for_writing(path);
   if (format == FileFormat::safetensors) return save_safetensors(path, tensors, metadata);
   if (format != FileFormat::torch) {
-    throw_error<ValueError>("save_checkpoint: ", to_string(format),
-                            " holds tensors alone; got '", path,
-                            "'; expected .safetensors or .pt");
+    throw_error<ValueError>("save_checkpoint: ", to_string(format), " holds tensors alone; got '",
+                            path, "'; expected .safetensors or .pt");
   }
   nn::StateDict state;
   for (const auto& [name, data] : tensors) state.set(name, tensor_over(data));

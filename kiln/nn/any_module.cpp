@@ -11,8 +11,9 @@ void AnyModule::set_module(std::shared_ptr<Module> module) {
 
 namespace detail {
 
-void throw_wrong_class(const char* op, int64_t index, const Module& module) {
-  throw_error<TypeError>(op, ": module ", index, " is of another class; got ", module.type_name());
+void throw_wrong_class(const char* op, int64_t index, const Module& module, const char* expected) {
+  throw_error<TypeError>(op, ": module ", index, " is of another class; got ", module.type_name(),
+                         "; expected ", expected);
 }
 
 }  // namespace detail

@@ -5,17 +5,22 @@
 #include <type_traits>
 #include <utility>
 
+#include "kiln/nn/functional_module.h"
 #include "kiln/nn/module.h"
 
 namespace kiln::nn {
 
-// Shares its module when copied. Made from a module (which it takes or copies) or a shared pointer
-// to one.
+// Shares its module when copied. Made from a module (which it takes or copies), a shared pointer to
+// one, or a function of a tensor (see Functional).
 class AnyModule {
  public:
   template <class M>
     requires std::is_base_of_v<Module, std::decay_t<M>>
   AnyModule(M&& module) : AnyModule(std::make_shared<std::decay_t<M>>(std::forward<M>(module))) {}
+
+  template <detail::TensorFunction F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, AnyModule>)
+  AnyModule(F&& function) : AnyModule(std::make_shared<Functional>(std::forward<F>(function))) {}
 
   // A pointer to Module itself is taken too, and asked when it is called.
   template <class M>
@@ -44,7 +49,8 @@ class AnyModule {
 
 namespace detail {
 
-[[noreturn]] void throw_wrong_class(const char* op, int64_t index, const Module& module);
+[[noreturn]] void throw_wrong_class(const char* op, int64_t index, const Module& module,
+                                    const char* expected);
 
 }  // namespace detail
 }  // namespace kiln::nn

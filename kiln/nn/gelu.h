@@ -18,8 +18,7 @@ struct GELUConfig {
 // ValueError for any other word than "none" and "tanh".
 class GELU : public Layer<GELUConfig> {
  public:
-  explicit GELU(std::string approximate = "none") : GELU(GELUConfig{std::move(approximate)}) {}
-  explicit GELU(GELUConfig config);
+  explicit GELU(GELUConfig config = {});
   KILN_MODULE_DECLARED(GELU)
 
   Tensor forward(TensorArg x) const { return gelu(x, config_.approximate); }

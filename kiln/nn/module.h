@@ -441,6 +441,24 @@ ModuleClass module_class_of(const char* name, ExtraState extra) {
           clone_as<M>, assign_as<M>, call_as<M>, end_of_parts_of<M>};
 }
 
+// Whether arguments are the first fields of a layer's configuration, in its order, which is that of
+// PyTorch's constructors: LSTM(16, 8) is LSTM(LSTMConfig{16, 8}).
+template <class M, class First, class... Rest>
+constexpr bool is_positional() {
+  using Given = std::remove_cvref_t<First>;
+  if constexpr (std::is_base_of_v<Module, Given>) {
+    return false;
+  } else if constexpr (requires { typename M::Config; }) {
+    using Config = typename M::Config;
+    return !std::is_base_of_v<Config, Given> &&
+           requires { Config(std::declval<First>(), std::declval<Rest>()...); };
+  } else {
+    return false;
+  }
+}
+template <class M, class... Args>
+concept Positional = sizeof...(Args) > 0 && is_positional<M, Args...>();
+
 template <class Base, class M, class... T>
 void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&... members) {
   if constexpr (std::is_base_of_v<Base, M>) {
@@ -506,6 +524,10 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
 
 #define KILN_MODULE_DECLARED_WITHOUT_VISIT(Name)                                                \
  public:                                                                                        \
+  template <class... KilnArgs, class KilnSelf = Name>                                           \
+    requires ::kiln::nn::detail::Positional<KilnSelf, KilnArgs...>                              \
+  explicit Name(KilnArgs&&... kiln_args)                                                        \
+      : Name(typename KilnSelf::Config(std::forward<KilnArgs>(kiln_args)...)) {}                \
   [[maybe_unused]] friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) {  \
     return {};                                                                                  \
   }                                                                                             \

@@ -2,6 +2,10 @@
 
 namespace kiln::nn {
 
+ModuleDict::ModuleDict(std::initializer_list<std::pair<std::string, Entry>> modules) {
+  for (const auto& [name, entry] : modules) set(name, entry.module);
+}
+
 ModuleDict::ModuleDict(const ModuleDict& other) : Module(other), entries_(other.entries_) {}
 
 ModuleDict& ModuleDict::operator=(const ModuleDict& other) {

@@ -1,6 +1,7 @@
 // ModuleDict: modules of any class by name, in the order of insertion.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,9 +12,17 @@
 
 namespace kiln::nn {
 
+// ModuleDict({{"encoder", Linear(2, 3)}, {"decoder", Linear(3, 2)}})
 class ModuleDict : public Module {
  public:
   ModuleDict() = default;
+  // What stands for a module: one that is moved or copied, or a shared pointer.
+  struct Entry {
+    template <detail::ModuleLike M>
+    Entry(M&& given) : module(detail::as_shared_module(std::forward<M>(given))) {}
+    std::shared_ptr<Module> module;
+  };
+  explicit ModuleDict(std::initializer_list<std::pair<std::string, Entry>> modules);
   ModuleDict(const ModuleDict& other);
   ModuleDict(ModuleDict&&) noexcept = default;
   ModuleDict& operator=(const ModuleDict& other);
@@ -37,8 +46,10 @@ class ModuleDict : public Module {
   template <class M>
   M& at(std::string_view name) const {
     M* module = (*this)[name].template as<M>();
-    if (module == nullptr)
-      detail::throw_wrong_class("ModuleDict", std::string(name), (*this)[name]);
+    if (module == nullptr) {
+      detail::throw_wrong_class("ModuleDict", std::string(name), (*this)[name],
+                                M::kiln_class().name);
+    }
     return *module;
   }
 

@@ -36,8 +36,10 @@ std::shared_ptr<Module> checked_module(const char* op, std::shared_ptr<Module> m
   return module;
 }
 
-void throw_wrong_class(const char* op, const std::string& which, const Module& module) {
-  throw_error<TypeError>(op, ": module ", which, " is of another class; got ", module.type_name());
+void throw_wrong_class(const char* op, const std::string& which, const Module& module,
+                       const char* expected) {
+  throw_error<TypeError>(op, ": module ", which, " is of another class; got ", module.type_name(),
+                         "; expected ", expected);
 }
 
 ModuleEntries::ModuleEntries(const ModuleEntries& other) {

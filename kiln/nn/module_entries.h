@@ -54,7 +54,8 @@ class ModuleEntries {
 
 // Throws TypeError for null.
 std::shared_ptr<Module> checked_module(const char* op, std::shared_ptr<Module> module);
-[[noreturn]] void throw_wrong_class(const char* op, const std::string& which, const Module& module);
+[[noreturn]] void throw_wrong_class(const char* op, const std::string& which, const Module& module,
+                                    const char* expected);
 
 // A module from whatever stands for one: a module, moved or copied, or a shared pointer.
 template <class M>

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "kiln/nn/any_module.h"
@@ -16,6 +17,13 @@ namespace kiln::nn {
 class ModuleList : public Module {
  public:
   ModuleList() = default;
+  // ModuleList(Linear(2, 3), ReLU()). A single ModuleList is copied or moved.
+  template <detail::ModuleLike... M>
+    requires(sizeof...(M) > 0 &&
+             !(sizeof...(M) == 1 && (std::is_same_v<std::decay_t<M>, ModuleList> && ...)))
+  explicit ModuleList(M&&... modules) {
+    (push_back(std::forward<M>(modules)), ...);
+  }
   ModuleList(const ModuleList& other);
   ModuleList(ModuleList&&) noexcept = default;
   ModuleList& operator=(const ModuleList& other);
@@ -58,7 +66,9 @@ class ModuleList : public Module {
   template <class M>
   M& at(int64_t index) const {
     M* module = (*this)[index].template as<M>();
-    if (module == nullptr) detail::throw_wrong_class("ModuleList", index, (*this)[index]);
+    if (module == nullptr) {
+      detail::throw_wrong_class("ModuleList", index, (*this)[index], M::kiln_class().name);
+    }
     return *module;
   }
   detail::ModuleIterator begin() const { return detail::ModuleIterator(entries_.items().data()); }

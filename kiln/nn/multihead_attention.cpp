@@ -184,7 +184,7 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
     if (weights.defined()) weights = weights.squeeze(0);
     return {out.squeeze(0), weights};
   }
-  return {options_.batch_first ? out : out.transpose(0, 1), weights};
+  return {options_.batch_first ? out : out.transpose(0, 1).contiguous(), weights};
 }
 
 KILN_MODULE_DEFINED(MultiheadAttention, in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight,

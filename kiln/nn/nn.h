@@ -16,6 +16,7 @@
 #include "kiln/nn/flatten.h"
 #include "kiln/nn/fractional_max_pool.h"
 #include "kiln/nn/functional.h"
+#include "kiln/nn/functional_module.h"
 #include "kiln/nn/fusion.h"
 #include "kiln/nn/gelu.h"
 #include "kiln/nn/identity.h"

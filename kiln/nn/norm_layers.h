@@ -46,6 +46,10 @@ struct RMSNormConfig {
 // x / sqrt(mean(x^2) + eps) weight over the last dims (Zhang & Sennrich, 2019).
 class RMSNorm : public Layer<RMSNormConfig> {
  public:
+  // A template, so that braces are the configuration's.
+  explicit RMSNorm(const std::same_as<Shape> auto& normalized_shape)
+      : RMSNorm(RMSNormConfig{normalized_shape.to_vector()}) {}
+  explicit RMSNorm(int64_t features) : RMSNorm(Shape{features}) {}
   explicit RMSNorm(RMSNormConfig config, const ParamOptions& param_options = {});
   Param<Tensor> weight;  // normalized_shape
   KILN_MODULE_DECLARED(RMSNorm)

@@ -166,8 +166,9 @@ class Param {
     return out;
   }
 
-  // A lazy parameter's copy is lazy and makes values of its own; an initialized one's copy holds a
-  // clone of the values with the same gradient requirement. Both keep id and mappers.
+  // A copy has values of its own that are equal, and the same gradient requirement, id and mappers:
+  // a copied model computes what the first one does. The copy of a lazy parameter is lazy, too; the
+  // first of both that is read makes the values for both.
   Param(const Param& other);
   Param(Param&& other) noexcept : id_(other.id_) { take(other); }
   Param& operator=(const Param& other) {
@@ -369,6 +370,7 @@ class Param {
   };
 
   const T& initialize() const;
+  static Settings shared(Settings& settings);
   void take(Param& other) noexcept;
   // A field of the settings while the value is not made, else what `of_value` says of it.
   template <class Field, class F>

@@ -16,7 +16,7 @@ Param<T>::Param(const Param& other)
   if (!other.is_initialized() && other.lazy_ != nullptr) {
     detail::InitGuard guard(other.lazy_->lock);
     if (other.lazy_->settings) {
-      lazy_ = std::make_unique<Lazy>(*other.lazy_->settings);
+      lazy_ = std::make_unique<Lazy>(shared(*other.lazy_->settings));
       return;
     }
   }
@@ -26,6 +26,20 @@ Param<T>::Param(const Param& other)
   } else {
     replace(Traits::clone(*other.value_));
   }
+}
+
+// Lets two parameters make the values of one, which are made when the first of both is read.
+template <Parameter T>
+typename Param<T>::Settings Param<T>::shared(Settings& settings) {
+  auto one = std::make_shared<Param>(uninitialized(ParamId(), settings.init, settings.device,
+                                                   settings.require_grad, settings.shape));
+  settings.init = [one = std::move(one)](const Device& device, bool require_grad) {
+    // The last of them needs no clone.
+    T value = one.use_count() == 1 ? std::move(*one).into_value() : Traits::clone(one->get());
+    if (!(Traits::device(value) == device)) value = Traits::to_device(std::move(value), device);
+    return Traits::set_require_grad(std::move(value), require_grad);
+  };
+  return settings;
 }
 
 template <Parameter T>

@@ -4,6 +4,10 @@
 
 namespace kiln::nn {
 
+Sequential::Sequential(std::initializer_list<std::pair<std::string, AnyModule>> modules) {
+  for (const auto& [name, module] : modules) push_back(name, module);
+}
+
 Sequential::Sequential(const Sequential& other) : Module(other), entries_(other.entries_) {}
 
 Sequential& Sequential::operator=(const Sequential& other) {

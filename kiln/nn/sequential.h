@@ -1,6 +1,7 @@
 // Sequential: modules that feed one another.
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 namespace kiln::nn {
 
 // Sequential net{Linear{784, 256}, ReLU{}, Linear{256, 10}}; each takes one tensor and returns one.
+// Functions may stand among them: [](const Tensor& x) { return x.flatten(1); }.
 // State dicts name the modules by position ("0.weight") or by the name they were added under. A
 // module given as std::shared_ptr twice is one module in two places; copies of the Sequential keep
 // that, and own modules of their own.
@@ -28,6 +30,8 @@ class Sequential : public Module {
   explicit Sequential(M&&... modules) {
     (push_back(AnyModule(std::forward<M>(modules))), ...);
   }
+  // Sequential({{"conv", Conv2d(3, 8, 5)}, {"relu", ReLU()}})
+  explicit Sequential(std::initializer_list<std::pair<std::string, AnyModule>> modules);
   Sequential(const Sequential& other);
   Sequential(Sequential&&) noexcept = default;
   Sequential& operator=(const Sequential& other);
@@ -62,7 +66,9 @@ class Sequential : public Module {
   template <class M>
   M& at(int64_t index) const {
     M* module = (*this)[index].template as<M>();
-    if (module == nullptr) detail::throw_wrong_class("Sequential", index, (*this)[index]);
+    if (module == nullptr) {
+      detail::throw_wrong_class("Sequential", index, (*this)[index], M::kiln_class().name);
+    }
     return *module;
   }
   // for (Module& module : net)

@@ -21,6 +21,7 @@ struct UnflattenConfig {
 // Dim `dim` as several, of which one size may be -1: what is left for it.
 class Unflatten : public Layer<UnflattenConfig> {
  public:
+  Unflatten(int64_t dim, const Shape& sizes) : Unflatten(UnflattenConfig{dim, sizes.to_vector()}) {}
   explicit Unflatten(UnflattenConfig config) : Layer(std::move(config)) {}
   KILN_MODULE_DECLARED(Unflatten)
   Tensor forward(const Tensor& x) const;

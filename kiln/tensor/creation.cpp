@@ -378,8 +378,8 @@ Tensor from_blob(void* data, const Shape& shape, const Strides& strides,
     const std::unique_ptr<Owner> ended(static_cast<Owner*>(context));
     if (ended->release) ended->release(ended->data);
   };
-  Tensor out = interop::from_blob(data, shape, strides, options.dtype.value_or(default_dtype()), end,
-                                  owner.get());
+  Tensor out = interop::from_blob(data, shape, strides, options.dtype.value_or(default_dtype()),
+                                  end, owner.get());
   owner.release();
   return finished(std::move(out), options);
 }

@@ -74,15 +74,15 @@ Tensor randn_like(const Tensor& x);
 Tensor one_hot(const Tensor& x, int64_t num_classes = -1);
 
 // In short: zeros({2, 3}, i64), ones(3), rand(5, f64).
-#define KILN_CREATION(name)                                       \
-  Tensor name(const Shape& shape, std::same_as<DType> auto dtype) { \
-    return name(shape, TensorOptions{.dtype = dtype});            \
-  }                                                               \
-  Tensor name(DimNumber auto size, TensorOptions options = {}) {  \
-    return name(Shape{size}, options);                            \
-  }                                                               \
+#define KILN_CREATION(name)                                          \
+  Tensor name(const Shape& shape, std::same_as<DType> auto dtype) {  \
+    return name(shape, TensorOptions{.dtype = dtype});               \
+  }                                                                  \
+  Tensor name(DimNumber auto size, TensorOptions options = {}) {     \
+    return name(Shape{size}, options);                               \
+  }                                                                  \
   Tensor name(DimNumber auto size, std::same_as<DType> auto dtype) { \
-    return name(Shape{size}, TensorOptions{.dtype = dtype});      \
+    return name(Shape{size}, TensorOptions{.dtype = dtype});         \
   }
 KILN_CREATION(empty)
 KILN_CREATION(zeros)
@@ -119,13 +119,14 @@ Tensor from_blob(void* data, const Shape& shape, std::same_as<DType> auto dtype)
 namespace detail {
 template <class T>
 constexpr void check_is_element() {
-  static_assert(requires { DTypeOf<T>::value; },
-                "tensor: no dtype holds this type; expected double, float, std::complex of these, "
-                "float16, bfloat16, int64_t, int32_t, int16_t, int8_t or uint8_t");
+  static_assert(
+      requires { DTypeOf<T>::value; },
+      "tensor: no dtype holds this type; expected double, float, std::complex of these, "
+      "float16, bfloat16, int64_t, int32_t, int16_t, int8_t or uint8_t");
 }
 Tensor from_values(const void* values, size_t count, DType dtype, const Shape& shape,
                    const TensorOptions& options);
-}
+}  // namespace detail
 
 template <class T>
   requires(!std::is_same_v<T, bool>)

@@ -125,16 +125,16 @@ int64_t Tensor::item_integer(int64_t least, int64_t most) const {
   if (value.is_floating_point()) {
     const double number = value.to_double();
     // 2^63, which no int64 is, is the double nearest to the largest.
-    const double end = most == std::numeric_limits<int64_t>::max() ? 0x1p63
-                                                                   : static_cast<double>(most) + 1;
+    const double end =
+        most == std::numeric_limits<int64_t>::max() ? 0x1p63 : static_cast<double>(most) + 1;
     if (std::trunc(number) >= static_cast<double>(least) && number < end) return value.to_int();
   } else if (value.to_int() >= least && value.to_int() <= most) {
     return value.to_int();
   }
-  throw_error<ValueError>("item: the integer type cannot hold the number; got ",
-                          value.is_floating_point() ? concat(value.to_double())
-                                                    : concat(value.to_int()),
-                          "; expected one from ", least, " to ", most);
+  throw_error<ValueError>(
+      "item: the integer type cannot hold the number; got ",
+      value.is_floating_point() ? concat(value.to_double()) : concat(value.to_int()),
+      "; expected one from ", least, " to ", most);
 }
 
 Scalar Tensor::item_scalar() const {

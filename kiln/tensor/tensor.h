@@ -10,11 +10,11 @@
 #include <functional>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <limits>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -121,7 +121,8 @@ class Tensor {
   Tensor& operator=(const Tensor&) & = default;
   Tensor& operator=(Tensor&&) & noexcept = default;
   // What has no name is written into: x[0] = y, x[0][1] = 5, x.index({Slice(), 2}) = y are
-  // x[0].copy_(y) and so on. Throws ValueError where no other tensor would see it: see index_put_().
+  // x[0].copy_(y) and so on. Throws ValueError where no other tensor would see it: see
+  // index_put_().
   Tensor& operator=(const Tensor& values) &&;
   Tensor& operator=(Scalar value) &&;
 
@@ -170,10 +171,10 @@ class Tensor {
       return item_scalar().to_bool();
     } else if constexpr (std::is_integral_v<T>) {
       constexpr bool kWide = std::is_unsigned_v<T> && sizeof(T) == 8;
-      return static_cast<T>(item_integer(
-          static_cast<int64_t>(std::numeric_limits<T>::min()),
-          kWide ? std::numeric_limits<int64_t>::max()
-                : static_cast<int64_t>(std::numeric_limits<T>::max())));
+      return static_cast<T>(
+          item_integer(static_cast<int64_t>(std::numeric_limits<T>::min()),
+                       kWide ? std::numeric_limits<int64_t>::max()
+                             : static_cast<int64_t>(std::numeric_limits<T>::max())));
     } else {
       return static_cast<T>(item_scalar().to_double());
     }
@@ -286,8 +287,8 @@ class Tensor {
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
                int64_t step = 1) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
-  // x.index({0, Slice(1, 3), None, Ellipsis}) is a view. With tensors of integers or masks among the
-  // entries, x.index({mask}), it is a copy: see kiln/tensor/index/advanced_index.h.
+  // x.index({0, Slice(1, 3), None, Ellipsis}) is a view. With tensors of integers or masks among
+  // the entries, x.index({mask}), it is a copy: see kiln/tensor/index/advanced_index.h.
   Tensor index(std::initializer_list<IndexEntry> entries) const;
   Tensor index(std::span<const IndexEntry> entries) const;
   Tensor index(std::span<const IndexItem> items) const;
@@ -482,11 +483,14 @@ class Tensor {
   Tensor masked_select(const Tensor& mask) const;
   Tensor masked_scatter(const Tensor& mask, const Tensor& source) const;
   Tensor& masked_scatter_(const Tensor& mask, const Tensor& source);
-  Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce = "");
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& src,
+                   const std::string& reduce = "");
   Tensor& scatter_(int64_t dim, const Tensor& index, Scalar value, const std::string& reduce = "");
   Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src);
-  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce, bool include_self = true) const;
-  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce, bool include_self = true);
+  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src,
+                        const std::string& reduce, bool include_self = true) const;
+  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src,
+                          const std::string& reduce, bool include_self = true);
   Tensor index_fill(int64_t dim, const Tensor& index, Scalar value) const;
   Tensor& index_fill_(int64_t dim, const Tensor& index, Scalar value);
   Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source) const;
@@ -506,8 +510,10 @@ class Tensor {
   Tensor fmod(Scalar other) const;
   Tensor atan2(const Tensor& other) const;
   Tensor clip(std::optional<Scalar> min, std::optional<Scalar> max = {}) const;
-  Tensor nan_to_num(double nan = 0.0, std::optional<double> posinf = {}, std::optional<double> neginf = {}) const;
-  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
+  Tensor nan_to_num(double nan = 0.0, std::optional<double> posinf = {},
+                    std::optional<double> neginf = {}) const;
+  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8,
+                 bool equal_nan = false) const;
   Tensor dist(const Tensor& other, double p = 2.0) const;
   Tensor mv(const Tensor& other) const;
   Tensor outer(const Tensor& other) const;
@@ -533,8 +539,8 @@ class Tensor {
   Handle<TensorImpl> impl_;
 };
 
-// One entry of an index: an integer, Slice, None or Ellipsis, or a tensor: of integers (negative ones
-// count from the end) for one dim, or a bool mask for as many dims as it has. A bool is a mask
+// One entry of an index: an integer, Slice, None or Ellipsis, or a tensor: of integers (negative
+// ones count from the end) for one dim, or a bool mask for as many dims as it has. A bool is a mask
 // without dims.
 class IndexEntry : public std::variant<IndexItem, Tensor> {
  public:

@@ -74,12 +74,20 @@ TEST_CASE("copy: values are cloned") {
   CHECK(are_independent_twins(net, assigned));
 }
 
-TEST_CASE("copy: what is lazy stays lazy") {
+TEST_CASE("copy: what is lazy stays lazy, and becomes equal") {
   manual_seed(1);
   Linear layer(3, 3);
   const Linear copy = layer;
   CHECK(!copy.weight.is_initialized());
-  CHECK(!layer.weight->equal(*copy.weight));
+  CHECK(layer.weight->equal(*copy.weight));
+  CHECK(layer.weight->data_ptr<float>() != copy.weight->data_ptr<float>());
+  // The last copy needs the values alone.
+  const Linear last = [] {
+    const Linear first(2, 2);
+    return Linear(first);
+  }();
+  CHECK(last.weight->requires_grad());
+  CHECK(last.weight->is_leaf());
 }
 
 TEST_CASE("copy: moving keeps the tensors") {

@@ -38,7 +38,7 @@ TEST_CASE("Sequential: indexing, adding, names") {
   CHECK(net[-1].type_name() == "Block");
   CHECK(net.at<Linear>(0).out_features() == 3);
   CHECK(message_of<TypeError>([&] { net.at<Linear>(1); }) ==
-        "Sequential: module 1 is of another class; got Block");
+        "Sequential: module 1 is of another class; got Block; expected Linear");
   CHECK(message_of<IndexError>([&] { net[2]; }) ==
         "Sequential: index out of range; got 2 for 2 modules");
   CHECK_THROWS_AS(net[-3], IndexError);

@@ -1,8 +1,8 @@
 // Writing through indices: x[0] = y, x.index({...}) = y, x.index_put_({...}, y).
-#include <doctest/doctest.h>
-
 #include <concepts>
 #include <sstream>
+
+#include <doctest/doctest.h>
 
 #include "kiln/kiln.h"
 #include "tests/support/near.h"
@@ -52,8 +52,8 @@ TEST_CASE("assignment to a temporary that nobody else sees is refused") {
   const Tensor x = tensor({1.0, 2.0, 3.0});
   const Tensor mask = x.gt(1.5);
   CHECK(message_of<ValueError>([&] { x[mask] = 0; }).find("index_put_") != std::string::npos);
-  CHECK(message_of<ValueError>([&] { x.index({tensor({0})}) = ones({1}); })
-            .find("index_put_") != std::string::npos);
+  CHECK(message_of<ValueError>([&] { x.index({tensor({0})}) = ones({1}); }).find("index_put_") !=
+        std::string::npos);
   CHECK_THROWS_AS((x + 1) = x, ValueError);
   CHECK(near(x, {1, 2, 3}));
 }
@@ -119,8 +119,9 @@ TEST_CASE("item: an integer type that cannot hold the number is an error") {
   CHECK_THROWS_AS(tensor(-129.0).item<int8_t>(), ValueError);
   CHECK_THROWS_AS(tensor(NAN).item<int64_t>(), ValueError);
   CHECK_THROWS_AS(tensor(0x1p63, f64).item<int64_t>(), ValueError);
-  CHECK(message_of<ValueError>([] { tensor(1e30).item<int>(); }).find("-2147483648 to 2147483647") !=
-        std::string::npos);
+  CHECK(message_of<ValueError>([] {
+          tensor(1e30).item<int>();
+        }).find("-2147483648 to 2147483647") != std::string::npos);
 }
 
 TEST_CASE("tensor: a number that the dtype cannot hold is an error") {

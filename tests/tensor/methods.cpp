@@ -1,7 +1,7 @@
 // Functions as methods, and short forms of functions that make tensors.
-#include <doctest/doctest.h>
-
 #include <cstdlib>
+
+#include <doctest/doctest.h>
 
 #include "kiln/kiln.h"
 #include "tests/support/near.h"

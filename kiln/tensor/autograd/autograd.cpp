@@ -159,8 +159,7 @@ Tensor Gradients::at(const Tensor& x) const {
   if (!grad) {
     throw_error<AutodiffError>(
         "Gradients: there is none for this tensor; got one of shape ", x.shape(),
-        x.requires_grad() ? ", which the loss does not depend on"
-                          : ", which requires no gradient",
+        x.requires_grad() ? ", which the loss does not depend on" : ", which requires no gradient",
         "; expected a parameter that took part (get() gives an empty optional instead)");
   }
   return *std::move(grad);

@@ -328,7 +328,8 @@ void check_is_seen(const Tensor& x) {
   if (memory->storage->use_count() > (root.unique() ? 3U : 2U)) return;
   throw_error<ValueError>(
       "operator=: the left side is a temporary with memory of its own, so that the values would be "
-      "lost; got ", x.shape(),
+      "lost; got ",
+      x.shape(),
       "; expected a view, such as x[0] or x.index({Slice(1, 3)}) (behind masks and tensors of "
       "indices: x.index_put_({mask}, values))");
 }

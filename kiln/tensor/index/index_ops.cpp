@@ -1,7 +1,7 @@
 #include "kiln/tensor/index/index_ops.h"
 
-#include "kiln/tensor/complex/complex_ops.h"
 #include "kiln/tensor/autograd/vmap.h"
+#include "kiln/tensor/complex/complex_ops.h"
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/operands.h"
 #include "kiln/tensor/ops.h"
@@ -255,14 +255,15 @@ Tensor one_hot(const Tensor& x, int64_t num_classes) {
   }
   if (x.numel() > 0) {
     if (num_classes == -1) num_classes = x.max().item<int64_t>() + 1;
-    check_values("one_hot", is_of_batch(x) ? of_whole_batch(x) : x, [num_classes](const Tensor& classes) {
-      const int64_t low = classes.min().item<int64_t>();
-      const int64_t high = classes.max().item<int64_t>();
-      if (low < 0 || high >= num_classes) {
-        throw_error<IndexError>("one_hot: class out of range; got ", low < 0 ? low : high,
-                                "; expected 0 <= class < ", num_classes);
-      }
-    });
+    check_values(
+        "one_hot", is_of_batch(x) ? of_whole_batch(x) : x, [num_classes](const Tensor& classes) {
+          const int64_t low = classes.min().item<int64_t>();
+          const int64_t high = classes.max().item<int64_t>();
+          if (low < 0 || high >= num_classes) {
+            throw_error<IndexError>("one_hot: class out of range; got ", low < 0 ? low : high,
+                                    "; expected 0 <= class < ", num_classes);
+          }
+        });
   }
   Shape shape = x.shape();
   shape.push_back(num_classes);

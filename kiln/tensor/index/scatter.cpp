@@ -211,8 +211,8 @@ Tensor complex_filled(const char* op, const Tensor& x, int64_t dim, const Tensor
   Shape shape = x.shape();
   const int d = normalize_dim(op, dim, shape.rank());
   if (shape.rank() > 0) shape[d] = index.numel();
-  return complex_ops::written_at(op, x, dim, from_front(index, x.shape(), d), value.to(x.dtype()).expand(shape),
-                                 Combine::write);
+  return complex_ops::written_at(op, x, dim, from_front(index, x.shape(), d),
+                                 value.to(x.dtype()).expand(shape), Combine::write);
 }
 
 Tensor complex_put(const char* op, const Tensor& x, const Tensor& index, const Tensor& source,
