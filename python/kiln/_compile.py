@@ -434,6 +434,11 @@ class CompiledModule:
 
 
 _OPTIONS = {"max_variants", "freeze", "exact", "memory_budget", "passes"}
+# Of PyTorch's compiler, which generates code; nothing here has them.
+_OTHERS = {
+    "coordinate_descent_tuning", "epilogue_fusion", "fallback_random", "guard_filter_fn",
+    "max_autotune", "shape_padding",
+}  # fmt: skip
 
 
 def _options_of(backend, mode, options):
@@ -442,7 +447,11 @@ def _options_of(backend, mode, options):
     modes = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
     if mode not in modes:
         raise errors.ValueError(f"compile: unknown mode; got {mode!r}; expected one of {modes}")
-    options = dict(options or {})
+    options = {
+        key: value
+        for key, value in (options or {}).items()
+        if key not in _OTHERS and not str(key).startswith(("triton.", "trace.", "cpp."))
+    }
     unknown = set(options) - _OPTIONS
     if unknown:
         raise errors.ValueError(

@@ -189,6 +189,10 @@ def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return _C.cat([found, missing])
 
 
+def _leave(self: Tensor, *args: Any, **kwargs: Any) -> None:
+    """An __init__ that does nothing."""
+
+
 def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
     """The tensor as one of that subclass of Tensor, whose __init__ does not run: the same memory.
 
@@ -199,7 +203,11 @@ def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
     """
     if not (inspect.isclass(cls) and issubclass(cls, _C.Tensor)):
         raise TypeError(f"as_subclass: expected a subclass of Tensor; got {cls!r}")
-    out = cls.__new__(cls)
+    # A __new__ of the class's own may come from here. What follows it in Python, __init__, must then
+    # not make the tensor again.
+    if cls.__init__ is _C.Tensor.__init__ and cls.__new__ is not _C.Tensor.__new__:
+        cls.__init__ = _leave
+    out = _C.Tensor.__new__(cls)
     _C.Tensor.__init__(out, self)
     return out
 
@@ -215,6 +223,17 @@ class UntypedStorage:
     def data_ptr(self) -> int:
         """Where it begins: the same for all views of one memory."""
         return self._start
+
+    def nbytes(self) -> int:
+        """How many bytes it has: those of all tensors that share it."""
+        return _C._storage_nbytes(self._tensor)
+
+    def size(self) -> int:
+        """nbytes()."""
+        return self.nbytes()
+
+    def __len__(self) -> int:
+        return self.nbytes()
 
     @property
     def device(self) -> device:

@@ -8,7 +8,7 @@ from . import _C, _keywords, _methods, _tensor_types  # noqa: F401  _methods add
 from ._docs import methods as _docstrings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ._C import Tensor
     from ._C._named import *  # noqa: F403  the functions that are made below
@@ -117,22 +117,28 @@ def are_deterministic_algorithms_enabled() -> bool:
     return True
 
 
+_precision = "highest"
+
+
 def set_float32_matmul_precision(precision: str) -> None:
     """Nothing to do: products of float32 are computed in float32.
 
     >>> kiln.set_float32_matmul_precision("high")
     """
+    global _precision
     if precision not in ("highest", "high", "medium"):
         raise ValueError(f"expected 'highest', 'high' or 'medium'; got {precision!r}")
+    _precision = precision
 
 
 def get_float32_matmul_precision() -> str:
-    """"highest": products of float32 are computed in float32.
+    """What was set. Products of float32 are computed in float32 whatever that is.
 
+    >>> kiln.set_float32_matmul_precision("highest")
     >>> kiln.get_float32_matmul_precision()
     'highest'
     """
-    return "highest"
+    return _precision
 
 
 def set_flush_denormal(mode: bool) -> bool:
@@ -216,12 +222,20 @@ def as_strided_scatter(
     return out
 
 
+def _check(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """RuntimeError unless cond holds, with what message() gives: libraries check their inputs so."""
+    if cond is not True and not isinstance(cond, bool):
+        raise TypeError(f"_check: expected a bool; got {type(cond).__name__}")
+    if not cond:
+        raise RuntimeError("Expected cond to be True" if message is None else str(message()))
+
+
 globals().update(_tensor_types.CLASSES)
 
 if not TYPE_CHECKING:
     __all__ = [*_tensor_types.CLASSES, "set_deterministic_debug_mode", "get_deterministic_debug_mode"]
     __all__ += ["is_deterministic_algorithms_warn_only_enabled", "get_num_interop_threads"]
-    __all__ += ["set_num_interop_threads"]
+    __all__ += ["set_num_interop_threads", "_check"]
     __all__ += ["alpha_dropout_", "constant_pad_nd", "as_strided_scatter"]
     __all__ += [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
     __all__ += ["use_deterministic_algorithms", "are_deterministic_algorithms_enabled"]

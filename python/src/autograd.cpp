@@ -48,8 +48,10 @@ void accumulate_into(const std::vector<Tensor>& inputs, const Tensor& x, const T
   if (gradient.defined()) options.grad_outputs = {gradient};
   options.retain_graph = retain_graph;
   options.create_graph = create_graph;
+  options.allow_unused = true;
   const std::vector<Tensor> grads = grad(std::span(&x, 1), inputs, options);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!grads[i].defined()) continue;
     Tensor input = inputs[i];
     const Tensor before = input.grad();
     input.set_grad(before.defined() ? before.add(grads[i]) : grads[i].clone());
@@ -82,17 +84,13 @@ void bind_state(TensorClass& c) {
       .def_prop_rw(
           "grad",
           [](const Tensor& x) -> OptionalTensor {
-            if (!x.requires_grad()) return {};
             if (x.is_leaf()) return {x.grad()};
             // Its node may be at work on another thread, which must not wait for the lock held
             // here.
             Unlocked lock;
             return {x.grad()};
           },
-          [](Tensor& x, const OptionalTensor& grad) {
-            if (!grad.value.defined() && !x.requires_grad()) return;
-            x.set_grad(grad.value);
-          },
+          [](Tensor& x, const OptionalTensor& grad) { x.set_grad(grad.value); },
           nb::arg("grad").none(), "The accumulated gradient, or None.",
           nb::for_getter(nb::sig("def grad(self) -> Tensor | None")),
           nb::for_setter(nb::sig("def grad(self, grad: Tensor | None) -> None")))
@@ -122,10 +120,19 @@ void bind_passes(nb::module_& m, TensorClass& c) {
   c.def(
       "backward",
       [](const Tensor& x, const OptionalTensor& gradient, std::optional<bool> retain_graph,
-         bool create_graph, const std::optional<std::vector<Tensor>>& inputs) {
+         bool create_graph, nb::handle inputs) {
+        std::vector<Tensor> wanted;
+        if (const Tensor* one = tensor_pointer(inputs.ptr())) {
+          wanted.push_back(*one);
+        } else if (!inputs.is_none()) {
+          wanted = nb::cast<std::vector<Tensor>>(inputs);
+          if (wanted.empty()) {
+            throw_error<RuntimeError>("backward: the list of inputs is empty; expected a tensor");
+          }
+        }
         Unlocked lock;
-        if (inputs) {
-          accumulate_into(*inputs, x, gradient, retain_graph, create_graph);
+        if (!wanted.empty()) {
+          accumulate_into(wanted, x, gradient, retain_graph, create_graph);
         } else {
           x.backward_accumulate(gradient, retain_graph.value_or(create_graph), create_graph);
         }

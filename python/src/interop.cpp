@@ -4,6 +4,7 @@
 
 #include <nanobind/ndarray.h>
 // ndarray.h goes first: binding.h forbids what it uses.
+#include "kiln/tensor/host_memory.h"
 #include "tensor_from.h"
 
 namespace kiln::python {
@@ -403,6 +404,29 @@ nb::object rebuild(const nb::bytes& bytes, DType dtype, const Shape& shape, Devi
   return nb::cast(out);
 }
 
+// A copy of x in its place of a copy of the memory behind it, so that copies of tensors that share
+// memory share it, too. `memo` holds the copies of memories, under tuples ("memory", address).
+Tensor copy_of(const Tensor& x, nb::dict memo) {
+  const auto memory = x.numel() == 0 ? std::nullopt : host_memory(x);
+  const auto bytes = memory ? memory->storage->bytes() : 0;
+  const size_t element = size_of(x.dtype());
+  const nb::object key =
+      nb::make_tuple("memory", memory ? reinterpret_cast<uintptr_t>(memory->storage->data()) : 0,
+                     nb::str(std::string(name_of(x.dtype())).c_str()));
+  const bool known = memory && memo.contains(key);
+  if (!known && (!memory || bytes == x.detach().numel() * element || bytes % element != 0)) {
+    Tensor copy = x.detach().clone();
+    if (memory && copy.is_contiguous() && x.is_contiguous()) memo[key] = nb::cast(copy.detach());
+    return copy;
+  }
+  if (!known) {
+    const auto count = static_cast<int64_t>(bytes / element);
+    memo[key] = nb::cast(tensor_over(memory->storage, x.dtype(), Shape{count}, Strides{1}).clone());
+  }
+  const auto shared = host_memory(nb::cast<Tensor>(memo[key]));
+  return tensor_over(shared->storage, x.dtype(), x.shape(), memory->stride, memory->offset);
+}
+
 nb::object deepcopy(nb::handle self, nb::dict memo) {
   const nb::object key = nb::int_(reinterpret_cast<uintptr_t>(self.ptr()));
   if (memo.contains(key)) return memo[key];
@@ -412,7 +436,7 @@ nb::object deepcopy(nb::handle self, nb::dict memo) {
         "deepcopy: only leaves can be copied deeply, not results of recorded ops; try "
         "detach()");
   }
-  Tensor copy = x.detach().clone();
+  Tensor copy = copy_of(x, memo);
   if (x.requires_grad()) {
     copy.requires_grad_();
     if (const Tensor grad = x.grad(); grad.defined()) copy.set_grad(grad.detach().clone());

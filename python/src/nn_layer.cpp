@@ -382,6 +382,7 @@ void bind_arguments(const LayerClass& of, PyObject* const* args, size_t given, P
 
 // Of a required argument None is no value.
 void check_required(const LayerClass& of, const Arguments& values) {
+  if (of.type->takes_anything()) return;
   for (size_t i = 0; i < of.arguments.size(); ++i) {
     if (values[i] != Py_None || of.arguments[i].standard.is_valid()) continue;
     throw nb::type_error(concat(of.type->name(), ": expected a tensor for '", of.arguments[i].name,

@@ -23,6 +23,14 @@ struct LayerForward<nn::Linear> {
   }
 };
 
+// Gives back what it was given, whatever that is.
+template <>
+struct LayerForward<nn::Identity> {
+  static PyObject* call(const char*, nn::Identity&, PyObject* const* args, int64_t) {
+    return Py_NewRef(args[0]);
+  }
+};
+
 // Lengths may be tuples or lists of integers.
 template <>
 struct LayerForward<nn::CTCLoss> {

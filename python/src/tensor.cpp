@@ -1,5 +1,6 @@
 // The class kiln.Tensor: what a tensor is, and its conversions.
 #include "binding.h"
+#include "kiln/tensor/host_memory.h"
 #include "tensor_from.h"
 
 namespace kiln::python {
@@ -114,6 +115,17 @@ void bind_description(TensorClass& c) {
       .def("get_device", [](const Tensor& x) { return x.device().type == kCpu ? -1 : 0; });
 }
 
+// The bytes of the memory behind a tensor; of one that is not in host memory, those that it
+// reaches.
+int64_t storage_nbytes(const Tensor& x) {
+  if (const auto memory = host_memory(x)) return static_cast<int64_t>(memory->storage->bytes());
+  if (x.numel() == 0) return 0;
+  int64_t last = interop::storage_offset(x);
+  const Strides stride = x.stride();
+  for (int i = 0; i < x.dim(); ++i) last += (x.shape()[i] - 1) * stride[i];
+  return (last + 1) * static_cast<int64_t>(size_of(x.dtype()));
+}
+
 void bind_conversions(TensorClass& c) {
   c.def("to", &to,
         "The same values as another dtype or on another device: to(dtype), to(device, dtype), "
@@ -209,6 +221,7 @@ Tensor older_tensor(const nb::args& values) {
 }  // namespace
 
 TensorClass bind_tensor(nb::module_& m) {
+  m.def("_storage_nbytes", &storage_nbytes, "tensor"_a);
   TensorClass c(m, "Tensor", nb::dynamic_attr(), nb::is_weak_referenceable(),
                 nb::type_slots(tensor_slots()),
                 "An n-dimensional array of one dtype on one device.");

@@ -79,23 +79,37 @@ nb::object as_sequence(nb::handle item) {
   return list;
 }
 
-// The dtype of a NumPy number or a tensor; none of Python's numbers.
-std::optional<DType> dtype_of_number(nb::handle item) {
-  PyObject* const o = item.ptr();
-  if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o)) return std::nullopt;
-  if (const Tensor* x = tensor_pointer(o)) return x->dtype();
+// The dtype of NumPy's that has this name; none for those that tensors do not have.
+std::optional<DType> dtype_of_name(std::string_view name) {
   constexpr std::pair<std::string_view, DType> kNames[] = {
       {"float64", f64},      {"float32", f32},      {"float16", f16},    {"int64", i64},
       {"int32", DType::i32}, {"int16", DType::i16}, {"int8", DType::i8}, {"uint8", DType::u8},
       {"bool", bool_},       {"bool_", bool_},
   };
-  std::string_view name = name_of_type(item);
-  if (!name.starts_with("numpy.")) return std::nullopt;
-  name.remove_prefix(6);
   for (const auto& [known, dtype] : kNames) {
     if (name == known) return dtype;
   }
   return std::nullopt;
+}
+
+// The dtype of a NumPy number or a tensor; none of Python's numbers.
+std::optional<DType> dtype_of_number(nb::handle item) {
+  PyObject* const o = item.ptr();
+  if (PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o)) return std::nullopt;
+  if (const Tensor* x = tensor_pointer(o)) return x->dtype();
+  std::string_view name = name_of_type(item);
+  if (!name.starts_with("numpy.")) return std::nullopt;
+  name.remove_prefix(6);
+  return dtype_of_name(name);
+}
+
+// The dtype of an array or a tensor among the items of a list; none of lists.
+std::optional<DType> dtype_of_array(nb::handle item) {
+  if (is_sequence(item)) return std::nullopt;
+  if (const Tensor* x = tensor_pointer(item.ptr())) return x->dtype();
+  if (!nb::hasattr(item, "dtype")) return std::nullopt;
+  const nb::object name = nb::getattr(item.attr("dtype"), "name", nb::none());
+  return PyUnicode_Check(name.ptr()) ? dtype_of_name(utf8_of(name.ptr())) : std::nullopt;
 }
 
 Kind larger(Kind a, Kind b) {
@@ -103,7 +117,8 @@ Kind larger(Kind a, Kind b) {
   return rank(a) > rank(b) ? a : b;
 }
 
-void survey(nb::handle data, int dim, Survey& out) {
+// `within`: the dtype of the array that these are items of.
+void survey(nb::handle data, int dim, Survey& out, std::optional<DType> within = {}) {
   const nb::object sequence = as_sequence(data);
   if (!sequence.is_valid()) {
     if (dim != out.shape.rank()) {
@@ -118,7 +133,7 @@ void survey(nb::handle data, int dim, Survey& out) {
     } else {
       const Kind kind = number_of(data).kind();
       out.kind = larger(out.kind, kind);
-      if (const std::optional<DType> own = dtype_of_number(data)) {
+      if (const std::optional<DType> own = within ? within : dtype_of_number(data)) {
         out.typed = out.typed ? promote_types(*out.typed, *own) : *own;
       } else {
         out.untyped = out.untyped ? larger(*out.untyped, kind) : kind;
@@ -135,8 +150,9 @@ void survey(nb::handle data, int dim, Survey& out) {
     throw_error<ValueError>("tensor: expected sequence of length ", out.shape[dim], " at dim ", dim,
                             " (got ", n, ")");
   }
+  if (!within) within = dtype_of_array(data);
   for_each_item(sequence, [&](nb::handle item) {
-    survey(item, dim + 1, out);
+    survey(item, dim + 1, out, within);
     return true;
   });
 }

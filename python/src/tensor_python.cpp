@@ -101,8 +101,7 @@ void bind_tensor_python(TensorClass& c) {
         return (item.is_tensor() ? x.eq(item.tensor()) : x.eq(item.scalar())).any().item<bool>();
       },
       "item"_a);
-  c.def("__reversed__",
-        [](const Tensor& x) { return x.dim() == 0 ? x : x.flip(all_dims(x.dim())); });
+  c.def("__reversed__", [](const Tensor& x) { return x.dim() == 0 ? x : x.flip({0}); });
   c.def(
       "tolist",
       [](const Tensor& x) {

@@ -267,3 +267,67 @@ def test_as_subclass():
     assert type(marked) is Marked and marked.data_ptr() == x.data_ptr()
     with pytest.raises(TypeError, match="subclass of Tensor"):
         x.as_subclass(int)
+
+
+def test_gradients_stay_when_a_tensor_stops_requiring_them():
+    p = kiln.nn.Parameter(kiln.ones(2))
+    (p * 2).sum().backward()
+    p.requires_grad_(False)
+    assert p.grad.tolist() == [2, 2]
+    kiln.optim.SGD([p], lr=0.5).step()
+    assert p.tolist() == [0, 0]
+    p.requires_grad = True
+    (p * 3).sum().backward()
+    assert p.grad.tolist() == [5, 5]
+
+
+def test_a_gradient_may_be_set_on_any_leaf_of_floats():
+    x = kiln.ones(2)
+    x.grad = None
+    x.grad = kiln.full((2,), 4.0)
+    kiln.optim.SGD([x], lr=0.25).step()
+    assert x.tolist() == [0, 0] and not x.requires_grad
+    with pytest.raises(RuntimeError):
+        kiln.ones(2, dtype=kiln.int64).grad = kiln.ones(2, dtype=kiln.int64)
+
+
+def test_backward_into_one_tensor_and_into_unused_ones():
+    a, b = kiln.ones(3, requires_grad=True), kiln.ones(3, requires_grad=True)
+    (a * 2).sum().backward(inputs=a)
+    (a * 2).sum().backward(inputs=[a, b])
+    assert a.grad.tolist() == [4, 4, 4] and b.grad is None
+    with pytest.raises(RuntimeError, match="empty"):
+        (a * 2).sum().backward(inputs=[])
+
+
+def test_save_on_cpu_gives_the_same_gradients():
+    x = kiln.tensor([0.5, 2.0], requires_grad=True)
+    with kiln.autograd.graph.save_on_cpu(pin_memory=True):
+        y = x.exp() * x
+    y.sum().backward()
+    expected = (x.detach().exp() * (1 + x.detach())).tolist()
+    assert x.grad.tolist() == pytest.approx(expected)
+
+
+def test_checkpoint_with_contexts():
+    from kiln.utils.checkpoint import checkpoint
+
+    entered = []
+
+    class Context:
+        def __init__(self, name):
+            self.name = name
+
+        def __enter__(self):
+            entered.append(self.name)
+
+        def __exit__(self, *_):
+            pass
+
+    x = kiln.ones(2, requires_grad=True)
+    y = checkpoint(
+        lambda x: x * x, x, use_reentrant=False, determinism_check="none", debug=False,
+        context_fn=lambda: (Context("first"), Context("again")),
+    )  # fmt: skip
+    y.sum().backward()
+    assert entered == ["first", "again"] and x.grad.tolist() == [2, 2]

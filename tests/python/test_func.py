@@ -130,3 +130,33 @@ def test_gradcheck_finds_what_is_wrong():
     with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0"):
         kiln.autograd.gradcheck(Wrong.apply, x)
     assert not kiln.autograd.gradcheck(Wrong.apply, x, raise_exception=False)
+
+
+def test_vmap_of_one_hot_with_the_number_of_classes():
+    x = kiln.tensor([1, 3, 0])
+    y = kiln.func.vmap(lambda i: kiln.nn.functional.one_hot(i, 4))(x)
+    assert kiln.equal(y, kiln.nn.functional.one_hot(x, 4))
+    with pytest.raises(IndexError):
+        kiln.func.vmap(lambda i: kiln.nn.functional.one_hot(i, 3))(x)
+
+
+def test_jacobians_lie_in_a_row():
+    def f(x):
+        return x.sin().sum() * x.pow(2).sum()
+
+    for g in (kiln.func.hessian(f), kiln.func.jacfwd(lambda x: x * x.sum())):
+        assert g(kiln.ones(5)).is_contiguous()
+
+
+def test_trees():
+    from kiln.utils import _pytree as pytree
+
+    tree = {"a": [1, (2, 3)], "b": 4}
+    leaves, spec = pytree.tree_flatten(tree)
+    assert leaves == [1, 2, 3, 4] and pytree.tree_unflatten([5, 6, 7, 8], spec) == {
+        "a": [5, (6, 7)], "b": 8,
+    }  # fmt: skip
+    assert pytree.tree_map(lambda x, y: x + y, tree, tree) == {"a": [2, (4, 6)], "b": 8}
+    assert spec == pytree.tree_flatten({"a": [0, (0, 0)], "b": 0})[1]
+    with pytest.raises(ValueError):
+        pytree.tree_unflatten([1], spec)

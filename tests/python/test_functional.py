@@ -1,5 +1,7 @@
 """kiln.nn.functional: what the table of op cases does not show."""
 
+import warnings
+
 import pytest
 
 import kiln
@@ -119,3 +121,12 @@ def test_fractional_max_pool_gives_what_pytorch_gives():
     (y, i), (expected, places) = pooled(kiln), pooled(torch)
     assert i.tolist() == places.tolist()
     assert y.reshape(-1).tolist() == pytest.approx(expected.reshape(-1).tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
+def test_losses_of_other_sizes_warn(loss):
+    with pytest.warns(UserWarning, match="target size"):
+        getattr(kiln.nn.functional, loss)(kiln.ones(4, 1), kiln.ones(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        getattr(kiln.nn.functional, loss)(kiln.ones(4, 1), kiln.ones(4, 1))

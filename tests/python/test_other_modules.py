@@ -244,3 +244,68 @@ def test_compiler_and_attention(lib):
     lib._assert(True, "")
     with pytest.raises(AssertionError, match="not so"):
         lib._assert(False, "not so")
+
+
+def test_layers_that_derive_from_the_families(lib):
+    modules = lib.nn.modules
+
+    class Charbonnier(modules.loss._Loss):
+        def __init__(self, eps=1e-3, reduction="mean"):
+            super().__init__(reduction=reduction)
+            self.eps = eps
+
+        def forward(self, x, y):
+            loss = ((x - y) ** 2 + self.eps**2).sqrt()
+            return loss.mean() if self.reduction == "mean" else loss.sum()
+
+    loss = Charbonnier(eps=0.0, reduction="sum")
+    assert loss(lib.ones(2), lib.zeros(2)).item() == 2
+    assert isinstance(loss, modules.loss._Loss) and issubclass(Charbonnier, modules.loss._Loss)
+    assert not isinstance(lib.nn.MSELoss(), Charbonnier)
+
+    class Weighted(modules.loss._WeightedLoss):
+        def forward(self, x):
+            return (x * self.weight).sum()
+
+    weighted = Weighted(lib.full((2,), 3.0))
+    assert weighted(lib.ones(2)).item() == 6 and list(weighted.state_dict()) == ["weight"]
+
+    class Norm(modules.batchnorm._BatchNorm):
+        def _check_input_dim(self, x):
+            assert x.dim() == 5
+
+    norm, x = Norm(3, momentum=None), lib.arange(24.0).reshape(2, 3, 2, 1, 2)
+    usual = lib.nn.BatchNorm3d(3, momentum=None)
+    for _ in range(2):
+        assert lib.allclose(norm(x), usual(x))
+    assert lib.allclose(norm.eval()(x), usual.eval()(x))
+    assert list(norm.state_dict()) == list(usual.state_dict())
+
+    class Mine(lib.nn.BatchNorm2d):
+        def forward(self, x):
+            self._check_input_dim(x)
+            return super().forward(x)
+
+    assert Mine(3)(lib.ones(2, 3, 2, 2)).shape == (2, 3, 2, 2)
+    with pytest.raises(ValueError):
+        Mine(3)(lib.ones(2, 3))
+    with pytest.raises(ValueError):
+        lib.nn.InstanceNorm2d(3)._check_input_dim(lib.ones(2, 3))
+
+
+def test_results_that_programs_go_on_with(lib):
+    # Of attention with the sequence first: in a row.
+    x = lib.ones(4, 2, 8)
+    assert lib.nn.MultiheadAttention(8, 2)(x, x, x)[0].view(-1, 8).shape == (8, 8)
+    for anything in (None, (1, "two")):
+        assert lib.nn.Identity()(anything) is anything
+    # Truncated backpropagation through time.
+    hidden = lib.nn.RNNCell(2, 2)(lib.ones(1, 2), lib.zeros(1, 2))
+    assert not hidden.detach_().requires_grad
+    # Written to where the gradient does not need the result.
+    y = lib.nn.functional.prelu(lib.ones(2, requires_grad=True) * -1, lib.ones(1) * 0.25)
+    y += 1
+    y.sum().backward()
+    zero = lib.zeros(2, requires_grad=True)
+    lib.atan2(zero, lib.zeros(2)).sum().backward()
+    assert zero.grad.tolist() == [0, 0]

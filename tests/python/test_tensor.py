@@ -392,3 +392,60 @@ def test_small_compositions(lib):
     assert y.new_empty(0, 2, dtype=lib.int64).dtype == lib.int64
     points = lib.tensor([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])
     assert lib.pdist(points).tolist() == pytest.approx([5, 10, 5])
+
+
+def test_reversed_flips_the_first_dim():
+    x = kiln.arange(6).view(2, 3)
+    assert list(map(kiln.Tensor.tolist, reversed(x))) == [[3, 4, 5], [0, 1, 2]]
+    assert reversed(kiln.tensor(3)).item() == 3
+
+
+def test_deep_copies_of_tensors_that_share_memory_share_it():
+    r = kiln.arange(4.0)
+    d = copy.deepcopy([r, r[1:], r.view(2, 2).T, r.to(kiln.int64)])
+    d[0][1] = 100
+    assert d[1].tolist() == [100, 2, 3] and d[2].tolist() == [[0, 2], [100, 3]]
+    assert d[3].tolist() == [0, 1, 2, 3] and r.tolist() == [0, 1, 2, 3]
+    part, whole = copy.deepcopy([r[2:], r])  # the part comes first
+    whole[3] = -1
+    assert part.tolist() == [2, -1]
+    assert copy.deepcopy(r[:1].expand(3)).tolist() == [0, 0, 0]
+
+
+def test_sizes_of_storages():
+    x = kiln.ones(2, 3)
+    assert x[1:].untyped_storage().nbytes() == len(x.untyped_storage()) == 24
+    assert kiln.empty(0).untyped_storage().size() == 0
+
+
+def test_as_subclass_within_new():
+    class Wrapped(kiln.Tensor):
+        def __new__(cls, values, tag="none"):
+            x = kiln.as_tensor(values).as_subclass(cls)
+            x.tag = tag
+            return x
+
+    for tag in ("first", "second"):
+        x = Wrapped([1.0, 2.0], tag=tag)
+        assert type(x) is Wrapped and x.tolist() == [1, 2] and x.tag == tag
+
+
+def test_masked_fill_of_integers_truncates():
+    x = kiln.zeros(2, dtype=kiln.int64)
+    mask = kiln.tensor([True, False])
+    assert x.masked_fill(mask, -100.0).tolist() == [-100, 0]
+    assert x.masked_fill(mask, 2.7).tolist() == [2, 0]
+    with pytest.raises(ValueError):
+        x.masked_fill(mask, float("nan"))
+    assert x.index_fill(0, kiln.tensor([-1]), 9).tolist() == [0, 9]
+    with pytest.raises(IndexError):
+        x.index_fill(0, kiln.tensor([-3]), 9)
+
+
+def test_lists_of_arrays_keep_their_dtype():
+    for dtype in (np.float64, np.float32, np.int32, np.uint8, np.bool_):
+        x = kiln.tensor([np.ones(2, dtype), np.zeros(2, dtype)])
+        assert str(x.dtype) == f"kiln.{np.dtype(dtype).name}", dtype
+        assert x.tolist() == [[1, 1], [0, 0]]
+    assert kiln.tensor([np.ones(1, np.float32), np.ones(1)]).dtype is kiln.float64
+    assert kiln.tensor([np.ones(1, np.int32), [2.5]]).dtype is kiln.float32

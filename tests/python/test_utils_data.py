@@ -393,3 +393,12 @@ def test_batches_of_tensors_are_gathered():
     assert next(iter(last))[1].tolist() == [49, 0]
     with pytest.raises(IndexError):
         next(iter(data.DataLoader(plain, batch_size=2, sampler=[0, 50])))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_an_iterator_of_a_loader_knows_its_length(workers):
+    loader = kiln.utils.data.DataLoader(range(10), batch_size=4, num_workers=workers)
+    batches = iter(loader)
+    assert len(batches) == 3 and iter(batches) is batches
+    assert [b.tolist() for b in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert next(batches, None) is None

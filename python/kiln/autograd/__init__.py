@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import _C
 from .._C import Gradients, is_grad_enabled
-from . import function, functional, graph
+from . import function, functional, graph, profiler
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
@@ -34,21 +34,32 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
 
 
-def Variable(data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802
+class _IsTensor(type):
+    """Of a class whose instances are all tensors."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _C.Tensor)
+
+
+class Variable(metaclass=_IsTensor):
     """data itself, as a leaf that requires a gradient if requires_grad asks for that; volatile is
     PyTorch's, not looked at.
 
     PyTorch's programs of before 2018 have it; tensors are variables since then.
 
-    >>> kiln.autograd.Variable(kiln.zeros(2), requires_grad=True).requires_grad
-    True
+    >>> x = kiln.autograd.Variable(kiln.zeros(2), requires_grad=True)
+    >>> x.requires_grad, isinstance(x, kiln.autograd.Variable)
+    (True, True)
     """
-    return data.detach().requires_grad_() if requires_grad and not data.requires_grad else data
+
+    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Any:
+        return data.detach().requires_grad_() if requires_grad and not data.requires_grad else data
 
 
 def _as_tuple(tensors):

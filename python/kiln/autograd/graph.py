@@ -38,3 +38,27 @@ class saved_tensors_hooks:
 
     def __exit__(self, *_: object) -> None:
         _C._pop_saved_tensors_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """While it lasts, tensors that ops save for their gradients wait in the host's memory.
+
+    Gradients are the same. pin_memory: in pinned memory, which a GPU copies faster from.
+
+    >>> x = kiln.tensor([2.], requires_grad=True)
+    >>> with kiln.autograd.graph.save_on_cpu():
+    ...     y = x.exp()
+    """
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(x: Tensor) -> tuple[Any, Tensor]:
+            if x.device.type == "cpu":
+                return x.device, x
+            kept = x.detach().cpu()
+            return x.device, kept.pin_memory() if pin_memory else kept
+
+        def unpack(saved: tuple[Any, Tensor]) -> Tensor:
+            device, x = saved
+            return x.to(device)
+
+        super().__init__(pack, unpack)

@@ -257,7 +257,10 @@ def _jacobian(op, func, argnums, has_aux, strategy):
 
             rows = _functional.jacobian(flat, tuple(inputs), recorded, strategy=way)
             # For each leaf of the output the structure of the inputs.
-            parts = [_refilled(chosen[0] if one else chosen, row) for row in rows]
+            parts = [
+                _refilled(chosen[0] if one else chosen, [x.contiguous() for x in row])
+                for row in rows
+            ]
             result = _refilled(output, parts)
         return (result, _plain(aux, recorded)) if has_aux else result
 

@@ -185,7 +185,7 @@ class MultiheadAttention(Module):
             weights = weights.mean(1) if average_attn_weights else weights
         if not batched:
             return output.squeeze(0), None if weights is None else weights.squeeze(0)
-        return output if self.batch_first else output.transpose(0, 1), weights
+        return output if self.batch_first else output.transpose(0, 1).contiguous(), weights
 
     def _projected(self, query, key, value):
         biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)

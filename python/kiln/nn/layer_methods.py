@@ -143,8 +143,7 @@ for _name in _MODES:
 
 def _check_input_dim(self: Any, input: Tensor) -> None:
     """Raises ValueError unless the input has a number of dims that the layer takes."""
-    dims = int(type(self).__name__[-2])
-    legal = (2, 3) if dims == 1 else (dims + 2,)
+    legal = self._input_dims
     if input.dim() not in legal:
         raise errors.ValueError(
             f"{type(self).__name__}: expected an input of {' or '.join(map(str, legal))} dims; got "
@@ -153,5 +152,10 @@ def _check_input_dim(self: Any, input: Tensor) -> None:
 
 
 for _dims in (1, 2, 3):
-    getattr(layers, f"BatchNorm{_dims}d")._check_input_dim = _check_input_dim
+    for _name in ("BatchNorm", "InstanceNorm"):
+        _class = getattr(layers, f"{_name}{_dims}d")
+        _class._check_input_dim = _check_input_dim
+        # Without a batch, too, where the layer can tell.
+        _batchless = _name == "InstanceNorm" or _dims == 1
+        _class._input_dims = (_dims + 1, _dims + 2) if _batchless else (_dims + 2,)
     getattr(layers, f"Conv{_dims}d").output_padding = (0,) * _dims

@@ -2,4 +2,5 @@
 
 from . import checkpoint as checkpoint
 from . import data as data
+from . import dlpack as dlpack
 from . import hooks as hooks

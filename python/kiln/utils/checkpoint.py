@@ -19,6 +19,10 @@ def checkpoint(
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    context_fn: Callable[[], tuple[Any, Any]] | None = None,
     **kwargs: Any,
 ) -> Any:
     """function(*args, **kwargs), keeping its inputs only: the backward pass calls it again.
@@ -26,6 +30,8 @@ def checkpoint(
     Gradients flow to the tensors among args and to all parameters that the function uses, to any
     order. Random ops draw the same numbers again with preserve_rng_state. use_reentrant is
     PyTorch's choice between two implementations; there is one here, with the abilities of both.
+    context_fn gives two context managers, one around the first call and one around the second.
+    determinism_check, debug and early_stop change nothing.
 
     >>> from kiln.utils.checkpoint import checkpoint
     >>> x = kiln.tensor([1.], requires_grad=True)
@@ -35,6 +41,7 @@ def checkpoint(
     """
     places = [i for i, a in enumerate(args) if isinstance(a, _C.Tensor)]
     shape_of_result = None
+    contexts = iter(() if context_fn is None else context_fn())
 
     def run(*tensors):
         nonlocal shape_of_result
@@ -42,7 +49,8 @@ def checkpoint(
         for i, x in zip(places, tensors):
             full[i] = x
         found = []
-        shape_of_result = _take_out(function(*full, **kwargs), found)
+        with next(contexts, contextlib.nullcontext()):
+            shape_of_result = _take_out(function(*full, **kwargs), found)
         return tuple(found)
 
     found = _C._checkpoint(run, [args[i] for i in places], preserve_rng_state)

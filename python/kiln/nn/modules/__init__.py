@@ -4,7 +4,16 @@ import sys
 import types
 from typing import TYPE_CHECKING
 
-from .. import attention, container, layers, losses, module, parameter_container, transformer
+from .. import (
+    attention,
+    container,
+    layers,
+    losses,
+    module,
+    module_hooks,
+    parameter_container,
+    transformer,
+)
 from .. import lazy as _lazy
 from . import utils as utils
 from ._families import families_of
@@ -26,7 +35,14 @@ _FILES = {
         "Sequential": container.Sequential,
     },
     "lazy": {"LazyModuleMixin": _lazy.LazyModuleMixin},
-    "module": {"Module": module.Module},
+    "module": {
+        "Module": module.Module,
+        **{
+            name: hook
+            for name, hook in vars(module_hooks).items()
+            if name.startswith("register_module_")
+        },
+    },
     "adaptive": {"AdaptiveLogSoftmaxWithLoss": losses.AdaptiveLogSoftmaxWithLoss},
     "loss": {
         "LinearCrossEntropyLoss": losses.LinearCrossEntropyLoss,

@@ -1,26 +1,32 @@
 """PyTorch's base classes of layers, for isinstance(): _BatchNorm, _ConvNd, _Loss and others.
 
-In Kiln each layer derives from nn.Module directly. These classes know their members by name.
+In Kiln each layer derives from nn.Module directly. These classes know their members by name. A
+program that derives a layer of its own from one gets what _bases.py has.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..module import Module
+from ._bases import BASES
+
 if TYPE_CHECKING:
     from typing import Any
 
 
-class _Family(type):
-    """A class whose instances are those of its members."""
-
-    members: tuple[type, ...]
+class _Family(type(Module)):  # type: ignore[misc]
+    """A class whose instances are those of its members, too."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, cls.members)
+        return isinstance(instance, cls.__dict__.get("members", ())) or super().__instancecheck__(
+            instance
+        )
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, cls.members)
+        return issubclass(subclass, cls.__dict__.get("members", ())) or super().__subclasscheck__(
+            subclass
+        )
 
 
 def _nd(*names: str) -> list[str]:
@@ -62,5 +68,6 @@ def families_of(file: str, classes: dict[str, type]) -> dict[str, type]:
             members = [known for known in classes if known.endswith("Loss")]
         found = tuple(classes[member] for member in members if member in classes)
         text = f"Any of {', '.join(member.__name__ for member in found)}."
-        out[name] = _Family(name, (), {"members": found, "__doc__": text})
+        base = BASES.get(name, Module)
+        out[name] = _Family(name, (base,), {"members": found, "__doc__": text})
     return out

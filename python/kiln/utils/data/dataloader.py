@@ -61,6 +61,24 @@ def _pinned(batch, device):
     return batch
 
 
+class _Iterator:
+    """What iter(loader) gives: its batches, as many as len() says."""
+
+    def __init__(self, loader: DataLoader[Any], batches: Iterator[Any]) -> None:
+        self._loader = loader
+        self._batches = batches
+        self._next = batches.__next__
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return self._next()
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
 class DataLoader(Generic[T_co]):
     """Batches of a data set, in order or shuffled.
 
@@ -183,9 +201,9 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self) -> Iterator[Any]:
         batches = self._batches()
-        if not self.pin_memory:
-            return batches
-        return (_pinned(batch, self.pin_memory_device or None) for batch in batches)
+        if self.pin_memory:
+            batches = (_pinned(batch, self.pin_memory_device or None) for batch in batches)
+        return _Iterator(self, batches)
 
     def _batches(self):
         if self.num_workers == 0:
