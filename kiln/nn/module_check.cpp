@@ -216,9 +216,13 @@ void Module::check_parts() const {
                               "; expected its name in the list, or a pointer to it where it is no "
                               "part of the model");
   }
-  const std::string held =
-      detail::UnnamedParts::find_in_vectors(*this, start, of.size, named.found);
-  if (!held.empty()) detail::warn_of_vector(of, held);
+  // What looks like a vector may be left from another object, where a member does not use all of
+  // its memory. So only classes that a user wrote are searched for them.
+  if (!class_name(of.type).starts_with("kiln::nn::")) {
+    const std::string held =
+        detail::UnnamedParts::find_in_vectors(*this, start, of.size, named.found);
+    if (!held.empty()) detail::warn_of_vector(of, held);
+  }
   checked_as_.store(&of, std::memory_order_release);
 }
 

@@ -206,7 +206,7 @@ def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
     # A __new__ of the class's own may come from here. What follows it in Python, __init__, must then
     # not make the tensor again.
     if cls.__init__ is _C.Tensor.__init__ and cls.__new__ is not _C.Tensor.__new__:
-        cls.__init__ = _leave
+        setattr(cls, "__init__", _leave)
     out = _C.Tensor.__new__(cls)
     _C.Tensor.__init__(out, self)
     return out
