@@ -526,7 +526,7 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
  public:                                                                                        \
   template <class... KilnArgs, class KilnSelf = Name>                                           \
     requires ::kiln::nn::detail::Positional<KilnSelf, KilnArgs...>                              \
-  explicit Name(KilnArgs&&... kiln_args)                                                        \
+  explicit(sizeof...(KilnArgs) == 1) Name(KilnArgs&&... kiln_args)                              \
       : Name(typename KilnSelf::Config(std::forward<KilnArgs>(kiln_args)...)) {}                \
   [[maybe_unused]] friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) {  \
     return {};                                                                                  \

@@ -384,14 +384,8 @@ Tensor from_blob(void* data, const Shape& shape, const Strides& strides,
   return finished(std::move(out), options);
 }
 
-Tensor from_blob(void* data, const Shape& shape, std::function<void(void*)> release,
-                 TensorOptions options) {
-  checked_numel("from_blob", shape);
-  return from_blob(data, shape, contiguous_strides(shape), std::move(release), options);
-}
-
 Tensor from_blob(void* data, const Shape& shape, TensorOptions options) {
-  return from_blob(data, shape, std::function<void(void*)>(), options);
+  return from_blob(data, shape, contiguous_strides(shape), {}, options);
 }
 
 Tensor bernoulli(const Tensor& p, Generator* generator) {

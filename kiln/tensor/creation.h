@@ -1,6 +1,7 @@
 // Functions that make tensors.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <initializer_list>
 #include <vector>
@@ -107,11 +108,12 @@ Tensor arange(Scalar end, std::same_as<DType> auto dtype) {
 // views live, or until `release(data)` is called. `strides` are in elements; row-major without
 // them. Throws ValueError for no memory, ShapeError for strides that do not fit the shape.
 Tensor from_blob(void* data, const Shape& shape, TensorOptions options = {});
-Tensor from_blob(void* data, const Shape& shape, std::function<void(void*)> release,
-                 TensorOptions options = {});
 Tensor from_blob(void* data, const Shape& shape, const Strides& strides,
                  std::function<void(void*)> release = {}, TensorOptions options = {});
-
+template <std::invocable<void*> F>
+Tensor from_blob(void* data, const Shape& shape, F release, TensorOptions options = {}) {
+  return from_blob(data, shape, contiguous_strides(shape), std::move(release), options);
+}
 Tensor from_blob(void* data, const Shape& shape, std::same_as<DType> auto dtype) {
   return from_blob(data, shape, TensorOptions{.dtype = dtype});
 }
