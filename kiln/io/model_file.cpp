@@ -74,12 +74,13 @@ void save_torch_state(const std::string& path, const nn::StateDict& tensors,
 }
 
 // In the format that the name asks for. Of the others, NumPy's have no place for what is no tensor.
-void save_state(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
+void save_state(const char* op, const std::string& path, const NamedTensors& tensors,
+                const Metadata& metadata) {
   const FileFormat format = format_for_writing(path);
   if (format == FileFormat::safetensors) return save_safetensors(path, tensors, metadata);
   if (format != FileFormat::torch) {
-    throw_error<ValueError>("save_checkpoint: ", to_string(format), " holds tensors alone; got '",
-                            path, "'; expected .safetensors or .pt");
+    throw_error<ValueError>(op, ": ", to_string(format), " holds tensors alone; got '", path,
+                            "'; expected .safetensors or .pt");
   }
   nn::StateDict state;
   for (const auto& [name, data] : tensors) state.set(name, tensor_over(data));
@@ -168,7 +169,7 @@ void save_optimizer(const optim::Optimizer& optimizer, const std::string& path,
   NamedTensors tensors;
   Metadata all = metadata;
   append(optimizer.state_dict(), kOptimizerPrefix, tensors, all);
-  save_state(path, tensors, all);
+  save_state("save_optimizer", path, tensors, all);
 }
 
 Metadata load_optimizer(optim::Optimizer& optimizer, const std::string& path) {
@@ -188,7 +189,7 @@ void save_checkpoint(const std::string& path, const nn::Module& module,
   const RandomStream random = default_generator().state();
   all[kRandomSeed] = std::to_string(random.seed);
   all[kRandomOffset] = std::to_string(random.offset);
-  save_state(path, tensors, all);
+  save_state("save_checkpoint", path, tensors, all);
 }
 
 Metadata load_checkpoint(const std::string& path, nn::Module& module, optim::Optimizer& optimizer) {

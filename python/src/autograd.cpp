@@ -125,7 +125,9 @@ void bind_passes(nb::module_& m, TensorClass& c) {
         if (const Tensor* one = tensor_pointer(inputs.ptr())) {
           wanted.push_back(*one);
         } else if (!inputs.is_none()) {
-          wanted = nb::cast<std::vector<Tensor>>(inputs);
+          for (nb::handle item : nb::list(nb::borrow(inputs))) {
+            wanted.push_back(tensor_arg("backward: inputs", item));
+          }
           if (wanted.empty()) {
             throw_error<RuntimeError>("backward: the list of inputs is empty; expected a tensor");
           }

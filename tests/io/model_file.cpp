@@ -188,12 +188,23 @@ TEST_CASE("optimizer file") {
 
 TEST_CASE("checkpoint: training goes on exactly as if it had not stopped") {
   const TempDir dir;
-  const std::string path = dir.path("c.safetensors");
+  std::string path;
+  io::FileFormat format = io::FileFormat::safetensors;
+  SUBCASE("safetensors") { path = dir.path("c.safetensors"); }
+  SUBCASE("PyTorch's") {
+    path = dir.path("c.pt");
+    format = io::FileFormat::torch;
+  }
+  SUBCASE("under another name") {
+    path = dir.path("c.ckpt");
+    format = io::FileFormat::torch;
+  }
   manual_seed(3);
   Linear whole(3, 1);
   optim::AdamW whole_optimizer(whole.parameters(), {.lr = 0.05});
   train(whole, whole_optimizer, 3);
   io::save_checkpoint(path, whole, whole_optimizer, {{"epoch", "7"}});
+  CHECK(io::load_model_file(path).format == format);
   train(whole, whole_optimizer, 3);
 
   manual_seed(99);
@@ -202,6 +213,28 @@ TEST_CASE("checkpoint: training goes on exactly as if it had not stopped") {
   CHECK(io::load_checkpoint(path, resumed, resumed_optimizer) == io::Metadata{{"epoch", "7"}});
   train(resumed, resumed_optimizer, 3);
   CHECK(same_state(whole, resumed));
+}
+
+TEST_CASE("checkpoint and optimizer: a format that holds tensors alone is refused") {
+  const TempDir dir;
+  Linear model(3, 1);
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+  CHECK(message_of<ValueError>([&] {
+          io::save_checkpoint(dir.path("c.npz"), model, optimizer);
+        }).starts_with("save_checkpoint: "));
+  CHECK(message_of<ValueError>([&] {
+          io::save_optimizer(optimizer, dir.path("o.npz"));
+        }).starts_with("save_optimizer: "));
+  CHECK(dir.names().empty());
+}
+
+TEST_CASE("load_model: an error names the file") {
+  const TempDir dir;
+  io::save_model(Linear(3, 1), dir.path("m.safetensors"));
+  Linear other(4, 2);
+  CHECK(message_of<RuntimeError>([&] {
+          io::load_model(other, dir.path("m.safetensors"));
+        }).find("m.safetensors") != std::string::npos);
 }
 
 TEST_CASE("checkpoint: what does not fit changes nothing") {

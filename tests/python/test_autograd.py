@@ -298,6 +298,9 @@ def test_backward_into_one_tensor_and_into_unused_ones():
     assert a.grad.tolist() == [4, 4, 4] and b.grad is None
     with pytest.raises(RuntimeError, match="empty"):
         (a * 2).sum().backward(inputs=[])
+    for wrong in (5, [1], [None]):
+        with pytest.raises(TypeError, match="iterable|backward: inputs"):
+            (a * 2).sum().backward(inputs=wrong)
 
 
 def test_save_on_cpu_gives_the_same_gradients():
