@@ -1,10 +1,50 @@
 // Param's longer members.
 #pragma once
 
+#include <atomic>
+#include <memory>
+#include <utility>
+
 #include "kiln/nn/copy_session.h"
 #include "kiln/nn/param.h"
 
 namespace kiln::nn {
+
+namespace detail {
+
+// One lazy parameter whose value several others take, on any thread: each gets a clone, and the
+// last of them the value itself. It counts its holders with the ordering that this needs, which
+// shared_ptr::use_count() does not have: what other holders read happened before the last one
+// writes.
+template <Parameter T>
+class SharedParam {
+ public:
+  explicit SharedParam(Param<T> param) : state_(std::make_shared<State>(std::move(param))) {}
+  SharedParam(const SharedParam& other) : state_(other.state_) {
+    state_->holders.fetch_add(1, std::memory_order_relaxed);
+  }
+  SharedParam(SharedParam&&) noexcept = default;
+  SharedParam& operator=(const SharedParam&) = delete;
+  ~SharedParam() {
+    if (state_ != nullptr) state_->holders.fetch_sub(1, std::memory_order_release);
+  }
+
+  T value() const {
+    const T& made = state_->param.get();
+    const bool last = state_->holders.load(std::memory_order_acquire) == 1;
+    return last ? made : ParameterTraits<T>::clone(made);
+  }
+
+ private:
+  struct State {
+    explicit State(Param<T> p) : param(std::move(p)) {}
+    Param<T> param;
+    std::atomic<int> holders{1};
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace detail
 
 template <Parameter T>
 Param<T>::Param(const Param& other)
@@ -31,11 +71,10 @@ Param<T>::Param(const Param& other)
 // Lets two parameters make the values of one, which are made when the first of both is read.
 template <Parameter T>
 typename Param<T>::Settings Param<T>::shared(Settings& settings) {
-  auto one = std::make_shared<Param>(uninitialized(ParamId(), settings.init, settings.device,
-                                                   settings.require_grad, settings.shape));
+  detail::SharedParam<T> one(uninitialized(ParamId(), settings.init, settings.device,
+                                           settings.require_grad, settings.shape));
   settings.init = [one = std::move(one)](const Device& device, bool require_grad) {
-    // The last of them needs no clone.
-    T value = one.use_count() == 1 ? std::move(*one).into_value() : Traits::clone(one->get());
+    T value = one.value();
     if (!(Traits::device(value) == device)) value = Traits::to_device(std::move(value), device);
     return Traits::set_require_grad(std::move(value), require_grad);
   };

@@ -163,6 +163,25 @@ TEST_CASE("Param: copies are independent") {
   CHECK(near(*copy, {1.0, 1.0}));
 }
 
+TEST_CASE("Param: a copy whose mapper throws is tried again, and gets the shared values") {
+  int runs = 0;
+  const auto param = Param<Tensor>::uninitialized(
+      ParamId(), [&runs](Device, bool) { return full({2}, static_cast<double>(++runs)); }, Device(),
+      false, {2}, f32);
+  Param<Tensor> copy = param;
+  bool ready = false;
+  copy.init_mapper([&ready](Tensor x) {
+    if (!ready) throw ValueError("not yet");
+    return x * 10;
+  });
+  CHECK(test::near(*param, {1, 1}));
+  CHECK_THROWS_AS(copy.val(), ValueError);
+  ready = true;
+  CHECK(test::near(*copy, {10, 10}));
+  CHECK(test::near(*param, {1, 1}));
+  CHECK(runs == 1);
+}
+
 TEST_CASE("Param: moving") {
   int runs = 0;
   Param<Tensor> lazy = counted(runs);
