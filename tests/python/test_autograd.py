@@ -1,11 +1,13 @@
 """Gradients: accumulation, explicit Gradients, kiln.autograd.grad, hooks, modes, threads."""
 
+import contextlib
 import gc
 import threading
 
 import pytest
 
 import kiln
+from conftest import HAS_TORCH
 from kiln import autograd
 
 
@@ -334,3 +336,128 @@ def test_checkpoint_with_contexts():
     )  # fmt: skip
     y.sum().backward()
     assert entered == ["first", "again"] and x.grad.tolist() == [2, 2]
+
+
+# ---- autograd.graph
+
+
+def multi_grad_cases(lib):
+    register = lib.autograd.graph.register_multi_grad_hook
+    found = []
+
+    def seen(grads):
+        if isinstance(grads, (list, tuple)):
+            found.append([None if g is None else g.tolist() for g in grads])
+        else:
+            found.append(grads.tolist())
+
+    for mode in ("all", "any"):
+        a, b, c = (lib.ones(2, requires_grad=True) for _ in range(3))
+        middle = a * 2
+        handle = register([middle, b, c], seen, mode=mode)
+        order = []
+        a.register_hook(lambda g, order=order: order.append((len(found), g.tolist())))
+        # Which of several gradients is the first depends on the engine.
+        both = b * c if mode == "all" else 1
+        (middle * both).sum().backward(retain_graph=True)  # the hook runs before that of a
+        found.append(list(order))
+        (middle * 3 + (b if mode == "all" else 0)).sum().backward(retain_graph=True)
+        lib.autograd.grad((middle * 5).sum(), a, retain_graph=True)
+        (a * 7).sum().backward()  # reaches none
+        handle.remove()
+        handle.remove()
+        (middle * b * c).sum().backward()
+        with register([b], seen, mode=mode) if lib is kiln else contextlib.nullcontext():
+            pass
+    return found
+
+
+def test_hooks_on_several_tensors():
+    backward, grad = kiln.Tensor.backward, kiln._C.grad
+    found = multi_grad_cases(kiln)
+    assert found[0] == [[1, 1], [2, 2], [2, 2]]
+    assert found[2:4] == [[[3, 3], [1, 1], None], [[5, 5], None, None]]
+    assert (kiln.Tensor.backward, kiln._C.grad) == (backward, grad)
+    if HAS_TORCH:
+        import torch
+
+        assert found == multi_grad_cases(torch)
+    with pytest.raises(ValueError, match="'all', 'any'"):
+        kiln.autograd.graph.register_multi_grad_hook([], print, mode="some")
+    with pytest.raises(AssertionError, match="require"):
+        kiln.autograd.graph.register_multi_grad_hook([kiln.ones(1)], print)
+
+
+def test_a_pass_that_fails_leaves_nothing_to_hooks_on_several_tensors():
+    a, b = (kiln.ones(2, requires_grad=True) for _ in range(2))
+    found = []
+
+    class Fails(kiln.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise KeyError("mine")
+
+    with kiln.autograd.graph.register_multi_grad_hook([a, b], found.append):
+        with pytest.raises(KeyError):
+            (Fails.apply(a * 1) + b).sum().backward()
+        (a * 2).sum().backward()
+    assert [[None if g is None else g.tolist() for g in grads] for grads in found] == [
+        [[2, 2], None]
+    ]
+
+
+def test_gradient_edges():
+    graph = kiln.autograd.graph
+    x = kiln.ones(4, requires_grad=True)
+    y = x * 3
+    first, second = y.split(2)
+    edge = graph.get_gradient_edge(second)
+    assert isinstance(edge, graph.GradientEdge) and edge.output_nr == 1
+    assert edge.node == second.grad_fn and isinstance(edge.node, graph.Node)
+    assert graph.get_gradient_edge(x).node.name() == "AccumulateGrad"
+    z = (y * y).sum()
+    (g,) = kiln.autograd.grad(z, graph.get_gradient_edge(y), retain_graph=True)
+    assert g.tolist() == [6, 6, 6, 6]
+    (g,) = kiln.autograd.grad([graph.get_gradient_edge(y)], x, kiln.ones(4), retain_graph=True)
+    assert g.tolist() == [3, 3, 3, 3]
+    kiln.autograd.backward(graph.get_gradient_edge(z), inputs=[graph.get_gradient_edge(x)])
+    assert x.grad.tolist() == [18, 18, 18, 18]
+    with pytest.raises(RuntimeError, match="does not require gradients"):
+        graph.get_gradient_edge(kiln.ones(1))
+    y = x * 3
+    edge = graph.get_gradient_edge(y)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="written to"):
+        kiln.autograd.grad(y.sum(), edge)
+
+
+def test_saved_tensors_hooks_may_be_refused():
+    graph = kiln.autograd.graph
+    with graph.disable_saved_tensors_hooks("one"):
+        with graph.disable_saved_tensors_hooks("two"):
+            with pytest.raises(RuntimeError, match="two"):
+                graph.save_on_cpu().__enter__()
+        with pytest.raises(RuntimeError, match="one"):
+            graph.saved_tensors_hooks(lambda x: x, lambda x: x).__enter__()
+    with graph.save_on_cpu():
+        with pytest.raises(RuntimeError, match="three"):
+            graph.disable_saved_tensors_hooks("three").__enter__()
+    with graph.disable_saved_tensors_hooks("four"):
+        pass
+
+
+def test_versions_grow_when_told_to():
+    graph = kiln.autograd.graph
+    x = kiln.ones(2, requires_grad=True)
+    y = x * 2
+    z = (y * y).sum()
+    before = y._version
+    graph.increment_version(y)
+    graph.increment_version([x, y[:1]])
+    assert y._version == before + 2
+    with pytest.raises(RuntimeError, match="modified in place"):
+        z.backward()

@@ -1,8 +1,10 @@
 """kiln.autograd.functional, checkpoints and anomaly mode, beside PyTorch where it is installed."""
 
+import numpy as np
 import pytest
 
 import kiln
+from conftest import HAS_TORCH
 
 
 def function_of(lib):
@@ -138,3 +140,131 @@ def test_balanced_checkpointing():
         (balanced,) = kiln.autograd.grad(y, [w])
     assert kiln.equal(plain, balanced)
     assert balanced_bytes <= plain_bytes - 256 * 64 * 4  # what silu gave
+
+
+# ---- Dual tensors
+
+
+def dual_cases(lib, fw):
+    """Of one library: results as lists, to be compared with the other's."""
+    rng = np.random.default_rng(5)
+    x, t, w = (lib.from_numpy(rng.normal(size=(3, 4))) for _ in range(3))
+    z = lib.complex(x, w)
+    w.requires_grad_()
+    found = {}
+
+    def keep(name, result):
+        primal, tangent = result
+        parts = [None if p is None else p.detach().numpy() for p in (primal, tangent)]
+        found[name] = (parts, primal.requires_grad, tangent is not None and tangent.requires_grad)
+
+    with fw.dual_level() as level:
+        found["level"] = level
+        dual = fw.make_dual(x, t)
+        keep("dual", fw.unpack_dual(dual))
+        keep("function", fw.unpack_dual((dual.sin() * dual).cumsum(0)))
+        keep("weights", fw.unpack_dual(dual @ w.mT))
+        keep("argmax", fw.unpack_dual(dual.argmax(1)))
+        keep("plain", fw.unpack_dual(x))
+        keep("other", fw.unpack_dual(w * 2))
+        keep("primal that is recorded", fw.unpack_dual(fw.make_dual(w, t) ** 2))
+        keep("tangent that is recorded", fw.unpack_dual(fw.make_dual(x, w) * 3))
+        keep("constant", fw.unpack_dual(lib.zeros_like(dual)))
+        keep("abs of complex", fw.unpack_dual(fw.make_dual(z, lib.complex(t, x)).abs()))
+        keep("complex", fw.unpack_dual(fw.make_dual(z, lib.complex(t, x)) ** 2 * 1j))
+        written = fw.make_dual(x.clone(), t.clone())
+        written *= 3
+        written[0] = 0
+        keep("in place", fw.unpack_dual(written))
+        with lib.enable_grad():
+            tangent = fw.unpack_dual(dual * w**2).tangent
+        (found["gradient of the tangent"],) = [
+            g.numpy() for g in lib.autograd.grad(tangent.sum(), w)
+        ]
+    with lib.no_grad(), fw.dual_level():
+        keep("no_grad outside", fw.unpack_dual(fw.make_dual(x, t) * w))
+    return found
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")
+def test_dual_tensors_are_pytorchs():
+    import torch
+
+    import kiln.autograd.forward_ad as mine
+    import torch.autograd.forward_ad as theirs
+
+    got, expected = dual_cases(kiln, mine), dual_cases(torch, theirs)
+    assert got.keys() == expected.keys()
+    for name in got:
+        if name in ("level", "gradient of the tangent"):
+            np.testing.assert_allclose(got[name], expected[name])
+            continue
+        (primal, tangent), *flags = got[name]
+        (their_primal, their_tangent), *their_flags = expected[name]
+        assert flags == their_flags, name
+        np.testing.assert_allclose(primal, their_primal, err_msg=name)
+        if their_tangent is None:
+            # A constant has no tangent in either library.
+            assert tangent is None, name
+        else:
+            np.testing.assert_allclose(tangent, their_tangent, err_msg=name)
+
+
+def test_dual_parameters_of_a_module():
+    import kiln.autograd.forward_ad as fw
+
+    kiln.manual_seed(0)
+    net = kiln.nn.Sequential(kiln.nn.Linear(3, 4), kiln.nn.Tanh(), kiln.nn.Linear(4, 2)).double()
+    x = kiln.randn(5, 3, dtype=kiln.float64)
+    values = {name: p.detach() for name, p in net.named_parameters()}
+    along = {name: kiln.randn_like(p) for name, p in values.items()}
+    with fw.dual_level():
+        duals = {name: fw.make_dual(p, along[name]) for name, p in values.items()}
+        y, tangent = fw.unpack_dual(kiln.func.functional_call(net, duals, x))
+    names = list(values)
+
+    def f(*given):
+        return kiln.func.functional_call(net, dict(zip(names, given)), x)
+
+    want, want_tangent = kiln.func.jvp(f, tuple(values.values()), tuple(along.values()))
+    assert kiln.equal(y, want) and kiln.allclose(tangent, want_tangent) and not y.requires_grad
+
+
+def test_dual_tensors_that_are_wrong():
+    import kiln.autograd.forward_ad as fw
+
+    x = kiln.ones(2)
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fw.make_dual(x, x)
+    assert fw.unpack_dual(x).tangent is None
+    with pytest.raises(RuntimeError, match="no level"):
+        fw.exit_dual_level()
+    level = fw.enter_dual_level()
+    try:
+        with pytest.raises(RuntimeError, match="Nested"):
+            fw.enter_dual_level()
+        with pytest.raises(RuntimeError, match="size of the primal"):
+            fw.make_dual(x, kiln.ones(3))
+        with pytest.raises(RuntimeError, match="dtype"):
+            fw.make_dual(x, x.double())
+        with pytest.raises(ValueError, match="floating point"):
+            fw.make_dual(x.long(), x)
+        with pytest.raises(TypeError, match="tensor"):
+            fw.make_dual(1, x)
+        with pytest.raises(TypeError, match="tensor"):
+            fw.unpack_dual([x])
+        dual = fw.make_dual(x, x)
+        with pytest.raises(RuntimeError, match="already has a forward gradient"):
+            fw.make_dual(dual, x)
+        with kiln.no_grad():
+            y = dual * 2
+            with pytest.raises(RuntimeError, match="no_grad"):
+                fw.unpack_dual(y)
+    finally:
+        fw.exit_dual_level(level=level)
+    with fw.dual_level():
+        assert fw.unpack_dual(dual * 2).tangent is None
+    with kiln.no_grad():
+        with fw.dual_level():
+            assert kiln.is_grad_enabled()
+        assert not kiln.is_grad_enabled()

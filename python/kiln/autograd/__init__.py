@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import _C
 from .._C import Gradients, is_grad_enabled
-from . import function, functional, graph, profiler
+from . import forward_ad, function, functional, graph, profiler
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .gradcheck import gradcheck, gradgradcheck
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .._C import Tensor
+    from .graph import GradientEdge
 
 __all__ = [
     "Function",
@@ -25,6 +26,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",
@@ -63,12 +65,15 @@ class Variable(metaclass=_IsTensor):
 
 
 def _as_tuple(tensors):
-    return (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+    """A tuple of tensors, of one or several, or of their places in the graph."""
+    if isinstance(tensors, (_C.Tensor, graph.GradientEdge)):
+        tensors = (tensors,)
+    return tuple(graph._tensor_of(x) for x in tensors)
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -131,11 +136,11 @@ def _as_tuple_or_none(tensors):
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
 ) -> None:
     """Adds the gradients of the sum of tensors into the .grad of the leaves.
 
