@@ -46,6 +46,7 @@ from .autograd import (  # noqa: E402,F401
 from ._compositions import (  # noqa: E402,F401
     _assert as _assert,
     _assert_async as _assert_async,
+    asarray as asarray,
     clone as clone,
     detach as detach,
     finfo as finfo,

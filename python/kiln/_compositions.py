@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
-from . import _C
+from . import _C, errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +74,60 @@ class iinfo:
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+def asarray(
+    obj: Any,
+    dtype: dtype | None = None,
+    device: DeviceLike | None = None,
+    *,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:
+    """obj as a tensor: itself if it is one, over the memory of an array or of a buffer, else a copy.
+
+    obj: a tensor, an array, a buffer (bytes, bytearray, memoryview), a number or nested lists of them.
+    dtype: None takes it from obj; for a buffer it is the default dtype. device: "cpu" by default.
+    copy: True always copies; False raises ValueError where the memory cannot be shared.
+    requires_grad: whether the result does; None takes it from obj.
+
+    >>> x = kiln.ones(2)
+    >>> kiln.asarray(x) is x, kiln.asarray(x, copy=True) is x
+    (True, False)
+    >>> kiln.asarray([1., 2.], requires_grad=True)
+    tensor([1., 2.], requires_grad=True)
+    """
+    numpy: Any = sys.modules.get("numpy")  # without it nothing is an array of it
+    whole: Any = None  # what shares its memory with obj
+    if isinstance(obj, _C.Tensor):
+        whole = obj
+    elif isinstance(obj, (bytes, bytearray, memoryview)):
+        whole = _C.frombuffer(obj, dtype=_C.get_default_dtype() if dtype is None else dtype)
+    elif numpy is not None and isinstance(obj, numpy.ndarray):
+        whole = _C.as_tensor(obj)
+        if copy is False and not obj.flags.writeable:
+            raise errors.ValueError("can't alias a read-only array into a tensor.")
+    elif copy is False:
+        if numpy is not None and isinstance(obj, numpy.generic):
+            raise errors.RuntimeError(
+                "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray."
+            )
+        raise errors.ValueError("can't alias arbitrary sequence into a tensor.")
+    if whole is None:
+        out = _C.as_tensor(obj, dtype, device)
+    else:
+        out = _C.as_tensor(whole, dtype, device)
+        same = out.dtype == whole.dtype and out.device == whole.device
+        if copy is False and not same:
+            raise errors.ValueError(
+                f"can't alias a tensor of {whole.dtype} on {whole.device} as one of {out.dtype} on "
+                f"{out.device}."
+            )
+        if copy and same:
+            out = out.clone()
+    if requires_grad is None or out.requires_grad == requires_grad:
+        return out
+    return out.requires_grad_(requires_grad) if out.is_leaf else out.detach()
 
 
 def clone(input: Tensor, *, memory_format: str | None = None) -> Tensor:

@@ -203,6 +203,8 @@ def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
     """
     if not (inspect.isclass(cls) and issubclass(cls, _C.Tensor)):
         raise TypeError(f"as_subclass: expected a subclass of Tensor; got {cls!r}")
+    if issubclass(cls, _C.Parameter):
+        return _C.Tensor._make_subclass(cls, self, self.requires_grad)
     # A __new__ of the class's own may come from here. What follows it in Python, __init__, must then
     # not make the tensor again.
     if cls.__init__ is _C.Tensor.__init__ and cls.__new__ is not _C.Tensor.__new__:

@@ -449,3 +449,107 @@ def test_lists_of_arrays_keep_their_dtype():
         assert x.tolist() == [[1, 1], [0, 0]]
     assert kiln.tensor([np.ones(1, np.float32), np.ones(1)]).dtype is kiln.float64
     assert kiln.tensor([np.ones(1, np.int32), [2.5]]).dtype is kiln.float32
+
+
+# ---- Subclasses
+
+
+def subclasses(lib):
+    class Tagged(lib.nn.Parameter):
+        def __new__(cls, data, tag="none"):
+            x = super().__new__(cls, data)
+            x.tag = tag
+            return x
+
+    class Frozen(lib.nn.Parameter):
+        def __new__(cls, data=None, requires_grad=False, **options):
+            return lib.Tensor._make_subclass(cls, data, requires_grad)
+
+        def __init__(self, *args, **options):
+            super().__init__()
+            self.options = options
+
+    return Tagged, Frozen
+
+
+def test_parameters_with_a_new_of_their_own(lib):
+    Tagged, Frozen = subclasses(lib)
+    values = lib.ones(2)
+    p = Tagged(values, tag="mine")
+    assert type(p) is Tagged and isinstance(p, lib.nn.Parameter)
+    assert p.tag == "mine" and p.requires_grad and p.is_leaf
+    assert p.data_ptr() == values.data_ptr()
+    q = Frozen(values, bits=4)
+    assert type(q) is Frozen and not q.requires_grad and q.options == {"bits": 4}
+    module = lib.nn.Module()
+    module.p, module.q = p, q
+    assert [name for name, _ in module.named_parameters()] == ["p", "q"]
+    (module.p * 3).sum().backward()
+    assert p.grad.tolist() == [3, 3]
+    copied = copy.deepcopy(q)
+    assert copied.tolist() == [1, 1] and copied.data_ptr() != q.data_ptr()
+    lib.optim.SGD(module.parameters(), lr=1.0).step()
+    assert p.tolist() == [-2, -2]
+
+
+def test_copies_of_subclasses_of_parameters_keep_their_class():
+    Tagged, _ = subclasses(kiln)
+    copied = copy.deepcopy(Tagged(kiln.ones(2), tag="mine"))
+    assert type(copied) is Tagged and copied.tag == "mine"
+    lazy = copy.deepcopy(kiln.nn.LazyLinear(3))
+    assert isinstance(lazy.weight, kiln.nn.UninitializedParameter)
+    assert lazy(kiln.ones(2, 4)).shape == (2, 3)
+    again = pickle.loads(pickle.dumps(kiln.nn.LazyLinear(3)))
+    assert again(kiln.ones(2, 4)).shape == (2, 3)
+
+
+def test_make_subclass(lib):
+    class Marked(lib.Tensor):
+        pass
+
+    x = lib.ones(2, requires_grad=True)
+    y = lib.Tensor._make_subclass(Marked, x * 2)
+    assert type(y) is Marked and y.is_leaf and not y.requires_grad
+    p = lib.Tensor._make_subclass(lib.nn.Parameter, x, True)
+    assert type(p) is lib.nn.Parameter and p.requires_grad and p.data_ptr() == x.data_ptr()
+    assert type(x.detach().as_subclass(lib.nn.Parameter)) is lib.nn.Parameter
+    with pytest.raises(TypeError, match="inherit from Tensor"):
+        lib.Tensor._make_subclass(int, x)
+
+
+def test_a_parameter_gets_its_shape_later(lib):
+    p = lib.nn.UninitializedParameter(dtype=lib.float64)
+    p.materialize((2, 3))
+    assert type(p) is lib.nn.Parameter and p.shape == (2, 3) and p.dtype == lib.float64
+    q = lib.nn.UninitializedParameter(requires_grad=False)
+    q.materialize((2,), dtype=lib.float16)
+    assert q.dtype == lib.float16 and not q.requires_grad
+
+
+def test_asarray_copies_or_shares(lib):
+    x = lib.ones(2)
+    assert lib.asarray(x) is x and lib.asarray(x, copy=False) is x
+    assert lib.asarray(x, copy=True).data_ptr() != x.data_ptr()
+    array = np.ones(2)
+    shared, copied = lib.asarray(array, copy=False), lib.asarray(array, copy=True)
+    array[0] = 3
+    assert shared.tolist() == [3, 1] and copied.tolist() == [1, 1]
+    assert lib.asarray(array, dtype=lib.float32, copy=True).dtype == lib.float32
+    for given, options in (
+        ([1.0, 2.0], {}),
+        (3.0, {}),
+        (x, {"dtype": lib.float64}),
+        (array, {"dtype": lib.float32}),
+    ):
+        with pytest.raises(ValueError, match="can't alias"):
+            lib.asarray(given, copy=False, **options)
+    with pytest.raises(RuntimeError, match="NumPy scalars"):
+        lib.asarray(np.float32(1), copy=False)
+    assert lib.asarray(bytearray(b"abc"), dtype=lib.uint8).tolist() == [97, 98, 99]
+    assert lib.asarray([1.0], requires_grad=True).requires_grad
+    assert lib.asarray(x, requires_grad=True) is x and x.requires_grad
+    y = lib.asarray(x * 2, requires_grad=False)
+    assert not y.requires_grad and y.is_leaf
+    assert lib.asarray(x * 2, copy=True, requires_grad=True).grad_fn is not None
+    with pytest.raises(RuntimeError):
+        lib.asarray([1, 2], requires_grad=True)

@@ -39,6 +39,26 @@ class UninitializedParameter(Parameter):
     ) -> None:
         super().__init__(_C.empty(0, device=device, dtype=dtype), requires_grad)
 
+    def materialize(
+        self, shape: Ints, device: DeviceLike | None = None, dtype: dtype | None = None
+    ) -> None:
+        """Gives it a shape, and makes it a Parameter: the same object, whose values are not set.
+
+        shape: the sizes. device, dtype: its own unless given.
+
+        >>> weight = nn.UninitializedParameter()
+        >>> weight.materialize((2, 3))
+        >>> type(weight).__name__, weight.shape
+        ('Parameter', kiln.Size([2, 3]))
+        """
+        place = self.device if device is None else device
+        kind = self.dtype if dtype is None else dtype
+        self.data = _C.empty(shape, device=place, dtype=kind)
+        self.__class__ = Parameter
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad, str(self.device), self.dtype)
+
     def __repr__(self) -> str:
         return "<UninitializedParameter>"
 

@@ -1,0 +1,77 @@
+"""Subclasses of tensors and of parameters, made as PyTorch makes them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from . import _C
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._C import Tensor
+
+
+def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
+    """The values of data, with its memory and without its history, as a tensor of that subclass, which
+    is a leaf that requires a gradient or not. The class's __init__ does not run."""
+    if not (inspect.isclass(cls) and issubclass(cls, _C.Tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not "
+            "possible. Make sure your class inherits from Tensor."
+        )
+    if issubclass(cls, _C.Parameter):
+        out = _C.Tensor.__new__(cls)
+        _parameter_of(out, data, require_grad)
+        return out
+    if issubclass(cls, _C.Buffer):
+        raise TypeError("_make_subclass: a Buffer is made by its own __init__")
+    out = data.detach().as_subclass(cls)
+    return out.requires_grad_() if require_grad else out
+
+
+_C.Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
+
+
+# ---- Subclasses of Parameter. One with a __new__ of its own gets its tensor there, as in PyTorch, and
+# then its __init__ must not make it again. (Parameter itself is made without these.)
+
+_parameter_of = _C.Parameter.__init__
+_parameter_copy = _C.Parameter.__deepcopy__
+
+
+def _parameter_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+    out = _C.Tensor.__new__(cls)
+    if cls.__new__ is not _parameter_new:
+        _parameter_of(out, *args, **kwargs)
+    return out
+
+
+def _parameter_init(self: Any, *args: Any, **kwargs: Any) -> None:
+    if type(self).__new__ is _parameter_new:
+        _parameter_of(self, *args, **kwargs)
+
+
+def _parameter_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+    out = _parameter_copy(self, memo)
+    if type(out) is not type(self):
+        out.__class__ = type(self)
+    return out
+
+
+_signature = inspect.Signature(
+    [
+        inspect.Parameter("data", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None),
+        inspect.Parameter("requires_grad", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=True),
+    ]
+)
+for _function in (_parameter_new, _parameter_init):
+    _first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    _function.__signature__ = _signature.replace(  # type: ignore[attr-defined]
+        parameters=[_first, *_signature.parameters.values()]
+    )
+del _function, _first, _signature
+_C.Parameter.__new__ = staticmethod(_parameter_new)  # type: ignore[assignment, method-assign]
+_C.Parameter.__init__ = _parameter_init  # type: ignore[method-assign]
+_C.Parameter.__deepcopy__ = _parameter_deepcopy  # type: ignore[method-assign]
