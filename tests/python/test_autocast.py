@@ -451,3 +451,53 @@ def test_scaler_refuses_what_pytorch_refuses(lib):
     assert scaler.get_scale() == 4.0
     off = lib.amp.GradScaler("cpu", enabled=False)
     assert off.scale(loss) is loss and off.state_dict() == {} and off.get_scale() == 1.0
+
+
+RECURRENT = ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"]
+
+
+def dtypes_of(value):
+    if isinstance(value, tuple) and not hasattr(value, "batch_sizes"):
+        return [name for part in value for name in dtypes_of(part)]
+    return [dtype_name(getattr(value, "data", value))]
+
+
+def recurrent_dtypes(lib, name, packed, lower):
+    """The dtypes of a recurrent layer's results in a region, and of its gradients."""
+    layer = getattr(lib.nn, name)(2, 3)
+    x = lib.ones(1, 2) if name.endswith("Cell") else lib.ones(4, 2, 2)
+    if lower:
+        x = x.to(lib.bfloat16)
+    if packed:
+        x = lib.nn.utils.rnn.pack_padded_sequence(x, lib.tensor(packed))
+    with lib.autocast("cpu", lib.bfloat16):
+        first = layer(x)
+        y = layer(x, first if name.endswith("Cell") else first[1])
+    y = y[0] if isinstance(y, tuple) else y
+    (y.data if packed else y).sum().backward()
+    return dtypes_of(first) + dtypes_of(y), [dtype_name(p.grad) for p in layer.parameters()]
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("packed", [None, [4, 4], [4, 2]])
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_layers_give_pytorchs_dtypes(name, packed, lower):
+    if packed and name.endswith("Cell"):
+        pytest.skip("cells take no packed sequences")
+    got = recurrent_dtypes(kiln, name, packed, lower)
+    if name == "LSTM" and not packed:
+        assert set(got[0]) == {"bfloat16"} and set(got[1]) == {"float32"}
+    if HAS_TORCH:
+        import torch
+
+        assert got == recurrent_dtypes(torch, name, packed, lower)
+
+
+def test_recurrent_layers_outside_of_regions_keep_float32():
+    layer = kiln.nn.LSTM(2, 3)
+    x = kiln.randn(4, 1, 2)
+    plain, (h, c) = layer(x)
+    assert plain.dtype == h.dtype == c.dtype == kiln.float32
+    with kiln.autocast("cpu", kiln.bfloat16):
+        y, _ = layer(input=x)
+    assert kiln.allclose(y.float(), plain, atol=1e-2)
