@@ -116,3 +116,51 @@ def test_what_does_not_fit():
         nn.MultiheadAttention(7, 2)
     with pytest.raises(RuntimeError, match="dims"):
         nn.MultiheadAttention(8, 2)(kiln.zeros(8), kiln.zeros(8), kiln.zeros(8))
+
+
+def layers_with_other_blocks(lib):
+    """The names of the blocks in the order of their calls, and the results of layers without dropout."""
+    called = []
+
+    def scaled(base, names):
+        def method(name):
+            def block(self, *args, **kwargs):
+                called.append(name)
+                return 2 * getattr(base, name)(self, *args, **kwargs)
+
+            return block
+
+        return type("Scaled", (base,), {name: method(name) for name in names})
+
+    encoder = scaled(lib.nn.TransformerEncoderLayer, ("_sa_block", "_ff_block"))
+    decoder = scaled(lib.nn.TransformerDecoderLayer, ("_sa_block", "_mha_block", "_ff_block"))
+    results = []
+    rng = np.random.default_rng(3)
+    mask = lib.triu(lib.ones(3, 3), 1).to(lib.bool)
+    padding = lib.tensor([[False, False, True], [False, False, False]])
+    for norm_first in (False, True):
+        for kind in (encoder, decoder):
+            layer = kind(4, 2, 8, norm_first=norm_first, batch_first=True).double().eval()
+            with lib.no_grad():
+                for p in layer.parameters():
+                    p.copy_(lib.from_numpy(rng.normal(size=tuple(p.shape))))
+            x = lib.from_numpy(rng.normal(size=(2, 3, 4)))
+            if kind is encoder:
+                # PyTorch has a faster path where no gradient is needed, which calls no blocks.
+                y = layer(x.requires_grad_(), mask, padding)
+                direct = layer._sa_block(x, mask, padding)
+            else:
+                y = layer(x, x * 2, mask, None, padding, None)
+                direct = layer._mha_block(x, x, None, padding)
+            results += [y.detach().numpy(), direct.detach().numpy()]
+    return called, results
+
+
+@needs_torch
+def test_blocks_of_transformer_layers_may_be_overridden():
+    import torch
+
+    (called, results), (their_calls, theirs) = map(layers_with_other_blocks, (kiln, torch))
+    assert called == their_calls and len(called) == 14
+    for a, b in zip(results, theirs):
+        np.testing.assert_allclose(a, b, atol=1e-12)

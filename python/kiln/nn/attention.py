@@ -290,24 +290,35 @@ class TransformerEncoderLayer(Module):
         is_causal: bool = False,
     ) -> Tensor:
         def attend(x):
-            x, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=src_mask,
-                key_padding_mask=src_key_padding_mask,
-                need_weights=False,
-                is_causal=is_causal,
-            )
-            return self.dropout1(x)
-
-        def feed_forward(x):
-            return self.dropout2(
-                self.linear2(self.dropout(self.activation(self.linear1(x))))
-            )
+            return self._sa_block(x, src_mask, src_key_padding_mask, is_causal=is_causal)
 
         if self.norm_first:
             x = src + attend(self.norm1(src))
-            return x + feed_forward(self.norm2(x))
+            return x + self._ff_block(self.norm2(x))
         x = self.norm1(src + attend(src))
-        return self.norm2(x + feed_forward(x))
+        return self.norm2(x + self._ff_block(x))
+
+    # Subclasses override these, as in PyTorch.
+
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Self-attention and its dropout."""
+        x, _ = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            need_weights=False,
+            is_causal=is_causal,
+        )
+        return self.dropout1(x)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        """The two linear layers and their dropout."""
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))

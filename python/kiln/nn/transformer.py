@@ -100,36 +100,66 @@ class TransformerDecoderLayer(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         def attend(x):
-            y, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=tgt_mask,
-                key_padding_mask=tgt_key_padding_mask,
-                is_causal=tgt_is_causal,
-                need_weights=False,
-            )
-            return self.dropout1(y)
+            return self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
 
         def look(x):
-            y, _ = self.multihead_attn(
-                x,
-                memory,
-                memory,
-                attn_mask=memory_mask,
-                key_padding_mask=memory_key_padding_mask,
-                is_causal=memory_is_causal,
-                need_weights=False,
+            return self._mha_block(
+                x, memory, memory_mask, memory_key_padding_mask, memory_is_causal
             )
-            return self.dropout2(y)
-
-        def think(x):
-            return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
         x = tgt
-        for part, norm in ((attend, self.norm1), (look, self.norm2), (think, self.norm3)):
+        for part, norm in (
+            (attend, self.norm1),
+            (look, self.norm2),
+            (self._ff_block, self.norm3),
+        ):
             x = x + part(norm(x)) if self.norm_first else norm(x + part(x))
         return x
+
+    # Subclasses override these, as in PyTorch.
+
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Self-attention and its dropout."""
+        x, _ = self.self_attn(
+            x,
+            x,
+            x,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            is_causal=is_causal,
+            need_weights=False,
+        )
+        return self.dropout1(x)
+
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Attention to the encoder's memory and its dropout."""
+        x, _ = self.multihead_attn(
+            x,
+            mem,
+            mem,
+            attn_mask=attn_mask,
+            key_padding_mask=key_padding_mask,
+            is_causal=is_causal,
+            need_weights=False,
+        )
+        return self.dropout2(x)
+
+    def _ff_block(self, x: Tensor) -> Tensor:
+        """The two linear layers and their dropout."""
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoder(Module):
