@@ -222,20 +222,91 @@ def as_strided_scatter(
     return out
 
 
-def _check(cond: bool, message: Callable[[], object] | None = None) -> None:
-    """RuntimeError unless cond holds, with what message() gives: libraries check their inputs so."""
+# What libraries check their inputs with, as they do with PyTorch's.
+
+
+def _check_with(
+    error_type: type[Exception], cond: bool, message: Callable[[], object] | None = None
+) -> None:
+    """error_type unless cond holds, with what message() gives."""
     if cond is not True and not isinstance(cond, bool):
         raise TypeError(f"_check: expected a bool; got {type(cond).__name__}")
     if not cond:
-        raise RuntimeError("Expected cond to be True" if message is None else str(message()))
+        raise error_type("Expected cond to be True" if message is None else str(message()))
 
+
+def _check(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """RuntimeError unless cond holds, with what message() gives."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_index(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """IndexError unless cond holds, with what message() gives."""
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """ValueError unless cond holds, with what message() gives."""
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """TypeError unless cond holds, with what message() gives."""
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """NotImplementedError unless cond holds, with what message() gives."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_is_size(
+    i: int, message: Callable[[], object] | None = None, *, max: int | None = None
+) -> None:
+    """RuntimeError unless 0 <= i, and i <= max if max is given."""
+    _check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
+
+
+def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None) -> None:
+    """RuntimeError unless all elements of a tensor of bools are True."""
+    if not isinstance(cond, _C.Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype != _C.bool_:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(RuntimeError, bool(cond.all()), message)
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """The sizes of a tensor, as a tensor of int64."""
+    return _C.tensor(list(input.shape), dtype=_C.int64)
+
+
+def _standard_gamma(input: Tensor) -> Tensor:
+    """Draws of gamma distributions with these concentrations and rate 1; they have gradients."""
+    from .distributions import Gamma
+
+    return Gamma(input, _C.ones_like(input.detach()), validate_args=False).rsample()
+
+
+def _sample_dirichlet(input: Tensor) -> Tensor:
+    """Draws of Dirichlet distributions, whose concentrations are in the last dim; with gradients."""
+    from .distributions import Dirichlet
+
+    return Dirichlet(input, validate_args=False).rsample()
+
+
+# Kiln counts no uses of its names, as PyTorch's own hook does by itself, and traces no Python.
+setattr(_C, "_log_api_usage_once", lambda event: None)
+setattr(_C, "_get_tracing_state", lambda: None)
 
 globals().update(_tensor_types.CLASSES)
 
 if not TYPE_CHECKING:
     __all__ = [*_tensor_types.CLASSES, "set_deterministic_debug_mode", "get_deterministic_debug_mode"]
     __all__ += ["is_deterministic_algorithms_warn_only_enabled", "get_num_interop_threads"]
-    __all__ += ["set_num_interop_threads", "_check"]
+    __all__ += ["set_num_interop_threads"]
+    __all__ += [_name for _name in globals() if _name.startswith("_check")]
+    __all__ += ["_shape_as_tensor", "_standard_gamma", "_sample_dirichlet"]
     __all__ += ["alpha_dropout_", "constant_pad_nd", "as_strided_scatter"]
     __all__ += [*_IN_PLACE, *_METHODS, "fill", "typename", "is_inference_mode_enabled"]
     __all__ += ["use_deterministic_algorithms", "are_deterministic_algorithms_enabled"]

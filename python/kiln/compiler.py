@@ -9,7 +9,7 @@ from ._compile import compile, is_compiling
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["allow_in_graph", "compile", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "reset"]
+__all__ = ["allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting", "reset"]
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
@@ -54,4 +54,11 @@ def reset() -> None:
     """Does nothing: each compiled function keeps its own graphs, and has a reset() of its own.
 
     >>> kiln.compiler.reset()
+    """
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Does nothing: compiled functions use no CUDA graphs, whose memory a new step would reuse.
+
+    >>> kiln.compiler.cudagraph_mark_step_begin()
     """

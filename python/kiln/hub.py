@@ -24,16 +24,19 @@ _folder: str | None = None
 _HASH = re.compile(r"-([0-9a-f]{8,64})\.")
 
 
+def _get_torch_home() -> str:
+    """The folder of caches: $KILN_HOME or ~/.cache/kiln. (Not PyTorch's, whatever its name says.)"""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("KILN_HOME") or os.path.join(cache, "kiln")
+
+
 def get_dir() -> str:
     """The folder of what was downloaded: set_dir()'s, $KILN_HOME/hub, or ~/.cache/kiln/hub.
 
     >>> kiln.hub.get_dir().endswith("hub")
     True
     """
-    if _folder is not None:
-        return _folder
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(os.environ.get("KILN_HOME") or os.path.join(cache, "kiln"), "hub")
+    return os.path.join(_get_torch_home(), "hub") if _folder is None else _folder
 
 
 def set_dir(d: str | os.PathLike[str] | None) -> None:

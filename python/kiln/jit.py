@@ -221,3 +221,9 @@ def load(f: Any, *args: Any, **kwargs: Any) -> Any:
         "jit.load: files of TorchScript cannot be read; export the model by torch.export.save "
         "(kiln.export.load) or as ONNX (kiln.onnx.load)"
     )
+
+
+# Names that libraries take from inside PyTorch's module. An overload is a declaration for its compiler.
+_script_if_tracing = script_if_tracing
+_overload = script_method
+_overload_method = script_method

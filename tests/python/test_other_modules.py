@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kiln
+from conftest import HAS_TORCH
 from kiln import nn
 
 
@@ -309,3 +310,203 @@ def test_results_that_programs_go_on_with(lib):
     zero = lib.zeros(2, requires_grad=True)
     lib.atan2(zero, lib.zeros(2)).sum().backward()
     assert zero.grad.tolist() == [0, 0]
+
+
+# ---- What classes that derive from PyTorch's use beside what is documented
+
+
+def test_options_of_layers_by_name():
+    from layer_cases import CASES
+
+    seen = 0
+    for name, (constructors, *_) in CASES.items():
+        args, given = constructors[0]
+        layer = getattr(nn, name)(*args, **given)
+        for option in getattr(layer, "__constants__", ()):
+            seen += 1
+            assert hasattr(layer, option), (name, option)
+    assert seen > 200
+    assert nn.Linear.__constants__ == ["in_features", "out_features"]
+    assert nn.TransformerEncoderLayer.__constants__ == ["norm_first"]
+    assert nn.Module.dump_patches is False
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")
+def test_options_of_layers_are_pytorchs():
+    import torch
+
+    for name in nn.__all__:
+        mine, theirs = getattr(nn, name), getattr(torch.nn, name, None)
+        if theirs is not None and isinstance(mine, type) and issubclass(mine, nn.Module):
+            expected = getattr(theirs, "__constants__", None)
+            assert getattr(mine, "__constants__", None) == expected, name
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_paddings_of_convolutions(dims, lib):
+    kernel = (3, 4, 5)[:dims]
+    convolution = getattr(lib.nn, f"Conv{dims}d")
+
+    def sides(**options):
+        return list(convolution(1, 1, kernel, **options)._reversed_padding_repeated_twice)
+
+    assert sides(padding=(1, 2, 3)[:dims]) == [3, 3, 2, 2, 1, 1][6 - 2 * dims :]
+    assert sides(padding="same", dilation=1) == [2, 2, 1, 2, 1, 1][6 - 2 * dims :]
+    assert sides(padding="valid") == [0] * (2 * dims)
+    transposed = getattr(lib.nn, f"ConvTranspose{dims}d")(2, 3, 3, stride=2, padding=1)
+    x = lib.ones(1, 2, *[5] * dims)
+    given = (transposed.stride, transposed.padding, transposed.kernel_size, dims)
+    assert list(transposed._output_padding(x, [10] * dims, *given)) == [1] * dims
+    assert list(transposed._output_padding(x, [1, 3, *[9] * dims], *given)) == [0] * dims
+    assert list(transposed._output_padding(x, None, *given)) == [0] * dims
+    with pytest.raises(ValueError, match="valid sizes range"):
+        transposed._output_padding(x, [11] * dims, *given)
+    with pytest.raises(ValueError, match="elements"):
+        transposed._output_padding(x, [10] * 7, *given)
+
+
+def test_what_recurrent_layers_tables_and_upsampling_have_beside(lib):
+    names = ["weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_hr_l0"]
+    assert lib.nn.LSTM(2, 3, proj_size=2)._all_weights == [names]
+    both = lib.nn.GRU(2, 3, bias=False, bidirectional=True)._all_weights
+    assert both == [names[:2], [f"{name}_reverse" for name in names[:2]]]
+    for kind in (lib.nn.Embedding, lib.nn.EmbeddingBag):
+        table = kind(3, 2, padding_idx=1)
+        with lib.no_grad():
+            table.weight.fill_(7)
+        table._fill_padding_idx_with_zero()
+        assert table.weight.tolist() == [[7, 7], [0, 0], [7, 7]]
+    assert lib.nn.Upsample(scale_factor=2).name == "Upsample"
+
+
+def test_older_names_of_reductions(lib):
+    reduction = lib.nn.functional._Reduction
+    assert reduction is lib.nn._reduction
+    assert [reduction.get_enum(name) for name in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.raises(ValueError, match="not a valid value"):
+        reduction.get_enum("all")
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert reduction.get_enum("elementwise_mean") == 1
+    for given, expected in (
+        ((None, None), "mean"), ((False, None), "sum"), ((False, True), "sum"),
+        ((None, False), "none"), ((True, False), "none"),
+    ):  # fmt: skip
+        assert reduction.legacy_get_string(*given, emit_warning=False) == expected
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        assert reduction.legacy_get_enum(False, None) == 2
+    with pytest.warns(UserWarning, match="Implicit dimension choice"):
+        found = [lib.nn.functional._get_softmax_dim("softmax", n, 3) for n in range(5)]
+    assert found == [0, 0, 1, 0, 1]
+
+
+def test_checks_of_libraries(lib):
+    def message():
+        return "mine"
+
+    for name, error in (
+        ("_check", RuntimeError), ("_check_index", IndexError), ("_check_value", ValueError),
+        ("_check_type", TypeError), ("_check_not_implemented", NotImplementedError),
+    ):  # fmt: skip
+        getattr(lib, name)(True, message)
+        with pytest.raises(error, match="mine"):
+            getattr(lib, name)(False, message)
+    with pytest.raises(RuntimeError, match="Expected cond to be True"):
+        lib._check(False)
+    lib._check_tensor_all(lib.ones(2) > 0)
+    with pytest.raises(RuntimeError, match="mine"):
+        lib._check_tensor_all(lib.ones(2) > 1, message)
+    assert lib._shape_as_tensor(lib.ones(2, 3)).tolist() == [2, 3]
+    c = lib.full((500, 3), 2.0, requires_grad=True)
+    draws = lib._standard_gamma(c)
+    assert 1.8 < draws.mean() < 2.2
+    draws.sum().backward()
+    assert c.grad.gt(0).all()
+    shares = lib._sample_dirichlet(c.detach())
+    assert shares.dtype == c.dtype and lib.allclose(shares.sum(-1), lib.ones(500))
+    assert lib._C._log_api_usage_once("mine") is None and lib._C._get_tracing_state() is None
+    assert lib.hub.get_dir().startswith(lib.hub._get_torch_home())
+    assert importlib.import_module(f"{lib.__name__}._tensor").Tensor is lib.Tensor
+    assert lib.jit._script_if_tracing(abs)(-1) == 1
+    assert lib.compiler.cudagraph_mark_step_begin() is None
+
+
+def test_batch_norms_without_running_statistics(lib):
+    net = lib.nn.Sequential(lib.nn.Conv2d(1, 2, 1), lib.nn.BatchNorm2d(2))
+    assert lib.func.replace_all_batch_norm_modules_(net) is net
+    norm = net[1].eval()
+    assert norm.running_mean is None and norm.num_batches_tracked is None
+    assert not norm.track_running_stats and list(norm.buffers()) == []
+    y = norm(lib.randn(4, 2, 3, 3) * 5 + 7)
+    assert abs(y.mean().item()) < 1e-5 and abs(y.std().item() - 1) < 0.1
+    norm = lib.nn.BatchNorm1d(2)
+    x = lib.randn(3, 4, 2)
+    y = lib.func.vmap(lib.func.replace_all_batch_norm_modules_(norm))(x)
+    assert lib.allclose(y[1], norm(x[1]), atol=1e-6)
+
+
+DTYPES = """bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64
+    complex128""".split()
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_make_tensor(name, lib):
+    dtype = getattr(lib, name)
+
+    def made(*shape, **options):
+        x = lib.testing.make_tensor(*shape, dtype=dtype, device="cpu", **options)
+        parts = lib.view_as_real(x) if x.is_complex() else x
+        return x, parts.double().min().item(), parts.double().max().item()
+
+    x, low, high = made((50, 40))
+    assert x.dtype == dtype and x.shape == (50, 40) and x.is_contiguous()
+    usual = (0, 1) if name == "bool" else (0, 9) if name == "uint8" else (-9, 9)
+    assert usual[0] <= low <= usual[0] + 0.1 and usual[1] - 0.1 <= high <= usual[1]
+    x, low, high = made(5, 4, noncontiguous=True, low=1)
+    assert x.shape == (5, 4) and not x.is_contiguous() and low >= 1
+    if name != "bool":
+        x, low, high = made(500, low=2, high=5)
+        assert 2 <= low < high <= 5
+    assert not (made(2000, exclude_zero=True)[0] == 0).any()
+    for options in ({"low": 5, "high": 2}, {"low": float("nan")}):
+        with pytest.raises(ValueError, match="low"):
+            made(3, **options)
+    if dtype.is_floating_point or dtype.is_complex:
+        assert made(3, requires_grad=True)[0].requires_grad
+    else:
+        with pytest.raises(ValueError, match="requires_grad"):
+            made(3, requires_grad=True)
+        with pytest.raises(ValueError, match="only supports"):
+            made(3, low=1e30, high=1e31)
+    shape = (1, 2, 3, 4)
+    x, *_ = made(shape, memory_format=lib.channels_last)
+    assert x.is_contiguous(memory_format=lib.channels_last)
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        made(shape, memory_format=lib.channels_last, noncontiguous=True)
+
+
+def test_lbfgs_as_one_vector(lib):
+    a, b = lib.nn.Parameter(lib.ones(2, 3)), lib.nn.Parameter(lib.ones(4))
+    optimizer = lib.optim.LBFGS([a, b])
+    assert [p is q for p, q in zip(optimizer._params, (a, b))] == [True, True]
+    assert optimizer._numel() == 10
+    (a * 2).sum().backward()
+    assert optimizer._gather_flat_grad().tolist() == [2.0] * 6 + [0.0] * 4
+    with lib.no_grad():
+        before = optimizer._clone_param()
+        optimizer._add_grad(2.0, lib.arange(10.0))
+        assert b.tolist() == [13, 15, 17, 19]
+        optimizer._set_param(before)
+    assert b.tolist() == [1, 1, 1, 1]
+
+    def closure():
+        optimizer.zero_grad()
+        with lib.enable_grad():
+            loss = (a**2).sum()
+        loss.backward()
+        return loss
+
+    with lib.no_grad():
+        direction = lib.full((10,), -1.0)
+        loss, slope = optimizer._directional_evaluate(closure, before, 0.5, direction)
+    assert loss == pytest.approx(1.5) and slope.tolist() == [1.0] * 6 + [0.0] * 4
+    assert a.tolist() == [[1, 1, 1], [1, 1, 1]]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from .. import _C
 from ..autograd import functional as _functional
 from ..autograd.grad_mode import enable_grad
-from ._state import functional_call
+from ._state import functional_call, replace_all_batch_norm_modules_
 from ._tree import leaves_of as _leaves_of, mapped as _all_mapped, refilled as _refilled
 from ._vmap import stack_module_state, vmap
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-    "stack_module_state", "vjp", "vmap",
+    "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap",
 ]  # fmt: skip
 
 _depth = threading.local()

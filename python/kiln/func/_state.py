@@ -87,3 +87,23 @@ def functional_call(
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _swapped(module, values):
         return module(*args, **(kwargs or {}))
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Changes the batch norms within root so that they keep no running statistics; returns root.
+
+    root: a module. Its batch norms then always use the statistics of the batch, and vmap over the
+    module writes to no buffers.
+
+    >>> net = nn.Sequential(nn.BatchNorm1d(2))
+    >>> kiln.func.replace_all_batch_norm_modules_(net)[0].running_mean is None
+    True
+    """
+    from ..nn import layers
+
+    kinds = (layers.BatchNorm1d, layers.BatchNorm2d, layers.BatchNorm3d)  # type: ignore[attr-defined]
+    for module in root.modules():
+        if isinstance(module, kinds) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -10,6 +10,7 @@ from .._C import (
     Parameter as Parameter,
     Record as Record,
 )
+from . import _reduction as _reduction
 from . import functional as functional, init as init, parameter as parameter, utils as utils
 from .attention import (
     MultiheadAttention as MultiheadAttention,

@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from .. import _C, _compositions
+from . import _reduction as _Reduction  # noqa: F401  PyTorch's name of it here
 from .._C import one_hot as one_hot
 from .._C._functional import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
@@ -155,6 +156,16 @@ def _dim_or_usual(op, input, dim):
     usual = 0 if input.dim() in (0, 1, 3) else 1
     warnings.warn(f"{op}: expected dim; without it PyTorch's choice is {usual}", stacklevel=3)
     return usual
+
+
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    """PyTorch's dim where none is given, with its warning."""
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as "
+        "an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
 
 
 def softmax(

@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from .. import _C, errors
+from ..autograd.grad_mode import no_grad
 from . import functional, layers
 from .utils import rnn
 
@@ -161,6 +162,107 @@ for _dims in (1, 2, 3):
         _batchless = _name == "InstanceNorm" or _dims == 1
         _class._input_dims = (_dims + 1, _dims + 2) if _batchless else (_dims + 2,)
     getattr(layers, f"Conv{_dims}d").output_padding = (0,) * _dims
+
+
+# ---- What PyTorch's own code uses, and so do classes that derive from its layers
+
+
+def _all_weights_names(self: Any) -> list[list[str]]:
+    """The names of the parameters, a list for each direction of each layer."""
+    each = (4 if self.bias else 2) + (getattr(self, "proj_size", 0) > 0)
+    names = list(self._parameters)
+    return [names[i : i + each] for i in range(0, len(names), each)]
+
+
+for _name in _MODES:
+    getattr(layers, _name)._all_weights = property(_all_weights_names)
+
+
+def _fill_padding_idx_with_zero(self: Any) -> None:
+    """Zeros in the table's row of padding_idx, if there is one."""
+    if self.padding_idx is not None:
+        with no_grad():
+            self.weight[self.padding_idx].fill_(0)
+
+
+for _name in ("Embedding", "EmbeddingBag"):
+    getattr(layers, _name)._fill_padding_idx_with_zero = _fill_padding_idx_with_zero
+for _name in ("Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"):
+    getattr(layers, _name).name = property(
+        lambda self: type(self).__name__, doc="The name of the class."
+    )
+
+
+def _reversed_padding_repeated_twice(self: Any) -> Any:
+    """The padding of each side as functional.pad takes it: from the last dim to the first."""
+    if self.padding == "valid":
+        return [0] * (2 * len(self.kernel_size))
+    if self.padding == "same":
+        totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+        return [side for t in reversed(totals) for side in (t // 2, t - t // 2)]
+    return tuple(size for size in reversed(self.padding) for _ in range(2))
+
+
+def _output_padding(
+    self: Any,
+    input: Tensor,
+    output_size: Any,
+    stride: Any,
+    padding: Any,
+    kernel_size: Any,
+    num_spatial_dims: int,
+    dilation: Any = None,
+) -> Any:
+    """What must be added to the output's smallest size to get output_size; None for the layer's own."""
+    if output_size is None:
+        return self.output_padding
+    dims = num_spatial_dims
+    others = 2 if input.dim() == dims + 2 else 1
+    sizes = list(output_size)
+    if len(sizes) == others + dims:
+        sizes = sizes[others:]
+    if len(sizes) != dims:
+        raise errors.ValueError(
+            f"ConvTranspose{dims}D: for {input.dim()}D input, output_size must have {dims} or "
+            f"{others + dims} elements (got {len(sizes)})"
+        )
+    steps = [1] * dims if dilation is None else dilation
+    least = [
+        (input.size(d + others) - 1) * stride[d]
+        - 2 * padding[d]
+        + steps[d] * (kernel_size[d] - 1)
+        + 1
+        for d in range(dims)
+    ]
+    most = [size + stride[d] - 1 for d, size in enumerate(least)]
+    if not all(a <= size <= b for a, size, b in zip(least, sizes, most)):
+        raise errors.ValueError(
+            f"requested an output size of {sizes}, but valid sizes range from {least} to {most} (for "
+            f"an input of {input.shape[2:]})"
+        )
+    return [size - a for size, a in zip(sizes, least)]
+
+
+for _dims in (1, 2, 3):
+    for _kind in ("Conv", "ConvTranspose"):
+        _class = getattr(layers, f"{_kind}{_dims}d")
+        _class._reversed_padding_repeated_twice = property(_reversed_padding_repeated_twice)
+    _class._output_padding = _output_padding
+
+
+# Options that a class has one value of.
+for _name, _values in {
+    "AvgPool2d": {"divisor_override": None},
+    "ReLU6": {"min_val": 0.0, "max_val": 6.0},
+    "UpsamplingNearest2d": {"mode": "nearest", "align_corners": None, "recompute_scale_factor": None},
+    "UpsamplingBilinear2d": {"mode": "bilinear", "align_corners": True, "recompute_scale_factor": None},
+    **{f"ZeroPad{dims}d": {"value": 0.0} for dims in (1, 2, 3)},
+}.items():
+    for _option, _value in _values.items():
+        setattr(getattr(layers, _name), _option, _value)
+layers.PairwiseDistance.norm = property(  # type: ignore[attr-defined]
+    lambda self: self.p, doc="The order of the norm: p."
+)
 
 
 # ---- Recurrent layers in regions of autocast: C++ computes products in the lower dtype, and keeps the

@@ -62,6 +62,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
 
     training: bool
     call_super_init = False
+    dump_patches = False
     __signature__ = _CallSignature()
     _version = 1
 

@@ -83,3 +83,41 @@ class LBFGS(Optimizer):
             return _optim.lbfgs_step(group, state, closure)
         finally:
             _C._set_grad_enabled(before)
+
+    # What classes that derive from PyTorch's use: the parameters as one long vector. Complex numbers
+    # are pairs in it.
+
+    @property
+    def _params(self):
+        return self.param_groups[0]["params"]
+
+    def _numel(self):
+        return sum(p.numel() * (2 if p.is_complex() else 1) for p in self._params)
+
+    def _gather_flat_grad(self):
+        views = []
+        for p in self._params:
+            g = _C.zeros_like(p.detach()) if p.grad is None else p.grad
+            views.append((_C.view_as_real(g) if g.is_complex() else g).reshape(-1))
+        return _C.cat(views, 0)
+
+    def _add_grad(self, step_size, update):
+        offset = 0
+        for p in self._params:
+            x = _C.view_as_real(p) if p.is_complex() else p
+            x.add_(update[offset : offset + x.numel()].view_as(x), alpha=step_size)
+            offset += x.numel()
+
+    def _clone_param(self):
+        return [p.clone(memory_format="contiguous_format") for p in self._params]
+
+    def _set_param(self, params_data):
+        for p, values in zip(self._params, params_data, strict=True):
+            p.copy_(values)
+
+    def _directional_evaluate(self, closure, x, t, d):
+        self._add_grad(t, d)
+        loss = float(closure())
+        flat_grad = self._gather_flat_grad()
+        self._set_param(x)
+        return loss, flat_grad

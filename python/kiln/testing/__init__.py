@@ -1,20 +1,22 @@
-"""torch.testing's assert_close: tests of programs say what differs."""
+"""For tests of programs: assert_close says what differs, make_tensor makes random tensors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .. import _C
-from .._compositions import unravel_index
+from .. import _C, errors
+from .._compositions import finfo, iinfo, unravel_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .._C import Tensor
+    from .._C import Tensor, dtype
+    from .._typing import DeviceLike
 
-__all__ = ["assert_allclose", "assert_close"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 # rtol and atol by dtype: a few units in the last place.
 _TOLERANCES = {
@@ -149,3 +151,82 @@ def _tensors_differ(actual: Tensor, expected: Tensor, options: dict[str, Any]) -
             f"{index}, beyond {limit}"
         )
     return "\n".join(lines)
+
+
+def _limits(low, high, dtype, least, beyond, usual):
+    """The numbers to draw from: low, and high, which is not drawn."""
+    low = usual[0] if low is None else low
+    high = usual[1] if high is None else high
+    if math.isnan(low) or math.isnan(high):
+        raise errors.ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
+    floats = dtype.is_floating_point or dtype.is_complex
+    if low > high or (low == high and not floats):
+        raise errors.ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
+    if high < least or low >= beyond:
+        raise errors.ValueError(
+            f"The value interval specified by `low` and `high` is [{low}, {high}), but {dtype} only "
+            f"supports [{least}, {beyond})"
+        )
+    low, high = (min(max(value, least), beyond) for value in (low, high))
+    return (low, high) if floats else (math.ceil(low), math.ceil(high))
+
+
+def make_tensor(
+    *shape: Any,
+    dtype: dtype,
+    device: DeviceLike = "cpu",
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: str | None = None,
+) -> Tensor:
+    """A tensor of random numbers, all of them as likely, from low up to high, which is not drawn.
+
+    shape: the sizes, or a sequence of them. low, high: -9 and 9 unless given; for integers -9 and 10,
+    for bools 0 and 2. requires_grad: whether the result does. noncontiguous: with gaps between
+    elements. exclude_zero: 1, or the smallest normal number, stands where a 0 would. memory_format:
+    how it lies in memory.
+
+    >>> x = kiln.testing.make_tensor(2, 3, dtype=kiln.int64, low=0, high=5)
+    >>> x.shape, bool((x >= 0).all()), bool((x < 5).all())
+    (kiln.Size([2, 3]), True, True)
+    """
+    sizes = list(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else list(shape)
+    floats = dtype.is_floating_point or dtype.is_complex
+    if noncontiguous and memory_format is not None:
+        raise errors.ValueError(
+            "The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got "
+            f"{noncontiguous=} and {memory_format=}"
+        )
+    if requires_grad and not floats:
+        raise errors.ValueError(
+            "`requires_grad=True` is not supported for boolean and integral dtypes, but got "
+            f"{dtype=}"
+        )
+    gaps = noncontiguous and math.prod(sizes) > 1
+    if gaps:
+        sizes[-1] *= 2
+    if floats:
+        info = finfo(dtype)
+        low, high = _limits(low, high, dtype, info.min, info.max, (-9, 9))
+        out = _C.empty(sizes, dtype=dtype, device=device)
+        # In two halves: the width of all floats is no float.
+        parts = _C.view_as_real(out) if dtype.is_complex else out
+        parts.uniform_(low / 2, high / 2).mul_(2)
+    else:
+        if dtype == _C.bool_:
+            low, high = _limits(low, high, dtype, 0, 2, (0, 2))
+        else:
+            numbers = iinfo(dtype)
+            beyond = numbers.max + (dtype != _C.int64)
+            low, high = _limits(low, high, dtype, numbers.min, beyond, (-9, 10))
+        out = _C.randint(int(low), int(high), sizes, dtype=dtype, device=device)
+    if gaps:
+        out = out[..., 1::2]
+    elif memory_format is not None:
+        out = out.clone(memory_format=memory_format)
+    if exclude_zero:
+        out[out == 0] = finfo(dtype).tiny if floats else 1
+    return out.requires_grad_() if requires_grad else out

@@ -15,6 +15,7 @@ from .. import (
     transformer,
 )
 from .. import lazy as _lazy
+from .._constants import constants
 from . import utils as utils
 from ._families import families_of
 
@@ -59,6 +60,9 @@ _FILES = {
 _all: dict[str, type] = {}
 for _known in (*_FILES.values(), *layers.homes.values(), *_lazy.homes.values()):
     _all.update(_known)  # type: ignore[call-overload]
+for _name, _options in constants().items():
+    if _name in _all and "__constants__" not in vars(_all[_name]):
+        setattr(_all[_name], "__constants__", _options)
 for _home in {**_FILES, **layers.homes}:
     _file = types.ModuleType(f"{__name__}.{_home}")
     _classes: dict[str, type] = {
@@ -71,7 +75,7 @@ for _home in {**_FILES, **layers.homes}:
     setattr(_file, "__all__", sorted(_classes))
     globals().update(_classes)
     sys.modules[_file.__name__] = globals()[_home] = _file
-del _home, _file, _classes, _all, _known, families_of, sys, types
+del _home, _file, _classes, _all, _known, _name, _options, constants, families_of, sys, types
 
 if not TYPE_CHECKING:
     __all__ = [name for name, value in globals().items() if isinstance(value, type)]
