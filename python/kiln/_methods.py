@@ -51,6 +51,24 @@ def to_dense(
     return self if dtype is None else self.to(dtype)
 
 
+_contains = _C.Tensor.__contains__
+
+
+def __contains__(self: Tensor, element: Any) -> bool:
+    """Whether any element equals a number, or one of a tensor's."""
+    if isinstance(element, (_C.Tensor, int, float)):
+        return _contains(self, element)
+    if isinstance(element, complex) or getattr(element, "shape", None) == ():
+        return bool((self == element).any())
+    raise RuntimeError(
+        "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+        f"{element.__class__}."
+    )
+
+
+_C.Tensor.__contains__ = __contains__  # type: ignore[method-assign, assignment]
+
+
 def dim_order(self: Tensor) -> tuple[int, ...]:
     """The dims from the outermost in memory to the innermost, as a tuple.
 

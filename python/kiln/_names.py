@@ -101,20 +101,29 @@ def is_inference_mode_enabled() -> bool:
 # Settings that scripts make. What they ask for always holds, or nothing here depends on it.
 
 
+_MODES = ("default", "warn", "error")
+_deterministic = 0  # which of them
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Nothing to do: every op gives the same bits on every run.
+    """Keeps what was asked for, and changes nothing: every op gives the same bits on every run.
+
+    mode: whether deterministic algorithms are wanted. warn_only: PyTorch then only warns of others.
 
     >>> kiln.use_deterministic_algorithms(True)
     """
+    global _deterministic
+    _deterministic = 0 if not mode else 1 if warn_only else 2
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """True: see use_deterministic_algorithms.
+    """What use_deterministic_algorithms was given. Results never depend on chance, whatever it was.
 
+    >>> kiln.use_deterministic_algorithms(False)
     >>> kiln.are_deterministic_algorithms_enabled()
-    True
+    False
     """
-    return True
+    return _deterministic > 0
 
 
 _precision = "highest"
@@ -151,28 +160,46 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Nothing to do: see use_deterministic_algorithms.
+    """use_deterministic_algorithms by one word or number.
+
+    debug_mode: 0 or "default" (not asked for), 1 or "warn", 2 or "error".
 
     >>> kiln.set_deterministic_debug_mode("warn")
     """
+    global _deterministic
+    if isinstance(debug_mode, str):
+        if debug_mode not in _MODES:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+                f"{debug_mode}"
+            )
+        _deterministic = _MODES.index(debug_mode)
+    elif not isinstance(debug_mode, int):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    elif debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    else:
+        _deterministic = int(debug_mode)
 
 
 def get_deterministic_debug_mode() -> int:
-    """2: results never depend on chance.
+    """What set_deterministic_debug_mode was given, as a number.
 
+    >>> kiln.set_deterministic_debug_mode("error")
     >>> kiln.get_deterministic_debug_mode()
     2
+    >>> kiln.set_deterministic_debug_mode("default")
     """
-    return 2
+    return _deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """False: there is nothing to warn of.
+    """Whether use_deterministic_algorithms was given warn_only. There is nothing to warn of.
 
     >>> kiln.is_deterministic_algorithms_warn_only_enabled()
     False
     """
-    return False
+    return _deterministic == 1
 
 
 def get_num_interop_threads() -> int:

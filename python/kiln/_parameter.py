@@ -49,7 +49,7 @@ def _parameter_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _parameter_init(self: Any, *args: Any, **kwargs: Any) -> None:
-    if type(self).__new__ is _parameter_new:
+    if type(self).__new__ is _parameter_new or not isinstance(self, _C.Parameter):
         _parameter_of(self, *args, **kwargs)
 
 

@@ -69,8 +69,6 @@ def test_methods():
 
 
 def test_settings():
-    kiln.use_deterministic_algorithms(True)
-    assert kiln.are_deterministic_algorithms_enabled()
     kiln.set_float32_matmul_precision("high")
     with pytest.raises(ValueError):
         kiln.set_float32_matmul_precision("low")
@@ -82,8 +80,36 @@ def test_settings():
 def test_settings_of_places():
     kiln.set_num_interop_threads(2)
     assert kiln.get_num_interop_threads() == 1
-    kiln.set_deterministic_debug_mode("error")
-    assert kiln.get_deterministic_debug_mode() == 2
+
+
+def test_what_was_asked_of_determinism_is_kept(lib):
+    def asked():
+        return (
+            lib.are_deterministic_algorithms_enabled(),
+            lib.is_deterministic_algorithms_warn_only_enabled(),
+            lib.get_deterministic_debug_mode(),
+        )
+
+    default, warn, error = (False, False, 0), (True, True, 1), (True, False, 2)
+    assert asked() == default
+    try:
+        lib.use_deterministic_algorithms(True, warn_only=True)
+        assert asked() == warn
+        lib.use_deterministic_algorithms(True)
+        assert asked() == error
+        for given, expected in (
+            ("default", default), (1, warn), ("error", error), ("warn", warn), (2, error), (0, default),
+        ):  # fmt: skip
+            lib.set_deterministic_debug_mode(given)
+            assert asked() == expected
+        for wrong in ("all", 7):
+            with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+                lib.set_deterministic_debug_mode(wrong)
+        with pytest.raises(TypeError, match="str or int"):
+            lib.set_deterministic_debug_mode(1.5)
+    finally:
+        lib.use_deterministic_algorithms(False)
+    assert asked() == default
 
 
 def test_tensors_of_one_dtype():

@@ -553,3 +553,12 @@ def test_asarray_copies_or_shares(lib):
     assert lib.asarray(x * 2, copy=True, requires_grad=True).grad_fn is not None
     with pytest.raises(RuntimeError):
         lib.asarray([1, 2], requires_grad=True)
+
+
+def test_membership(lib):
+    x = lib.arange(3)
+    assert 1 in x and 1.0 in x and lib.tensor(2) in x and np.int64(2) in x and True in x
+    assert 5 not in x and 1 + 2j not in x and 1 + 0j in x
+    for element in ([1], "a", None, (1,)):
+        with pytest.raises(RuntimeError, match="only supports Tensor or scalar"):
+            element in x

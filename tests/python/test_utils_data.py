@@ -402,3 +402,38 @@ def test_an_iterator_of_a_loader_knows_its_length(workers):
     assert len(batches) == 3 and iter(batches) is batches
     assert [b.tolist() for b in batches] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert next(batches, None) is None
+
+
+def test_types_of_errors(lib):
+    import importlib
+
+    data = importlib.import_module(f"{lib.__name__}.utils.data")
+    with pytest.raises(AssertionError):
+        data.TensorDataset(lib.ones(2), lib.ones(3))
+    with pytest.raises(AssertionError):
+        data.ConcatDataset([])
+    joined = data.ConcatDataset([data.TensorDataset(lib.ones(2)), data.TensorDataset(lib.ones(3))])
+    with pytest.raises(ValueError):
+        joined[-9]
+    with pytest.raises(IndexError):
+        joined[9]
+    for make in (
+        lambda: data.RandomSampler([]),
+        lambda: data.DataLoader([], shuffle=True),
+        lambda: data.DataLoader([], batch_size=None, shuffle=True),
+    ):
+        with pytest.raises(ValueError, match="positive"):
+            make()
+    assert list(data.DataLoader([])) == []
+
+
+def test_attributes_of_a_loader_that_others_are_made_from(lib):
+    import importlib
+
+    loader = importlib.import_module(f"{lib.__name__}.utils.data").DataLoader([1, 2, 3])
+    for name in "batch_size batch_sampler sampler drop_last dataset persistent_workers".split():
+        with pytest.raises(ValueError, match=f"{name} attribute should not be set after"):
+            setattr(loader, name, getattr(loader, name))
+    loader.collate_fn = len
+    loader.mine = 3
+    assert list(loader) == [1, 1, 1] and loader.mine == 3

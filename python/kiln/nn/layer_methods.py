@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING
 
 from .. import _C, errors
@@ -263,6 +264,26 @@ for _name, _values in {
 layers.PairwiseDistance.norm = property(  # type: ignore[attr-defined]
     lambda self: self.p, doc="The order of the norm: p."
 )
+
+
+def _with_warning(init: Any) -> Any:
+    """__init__ of a recurrent layer that says when its dropout does nothing."""
+
+    @functools.wraps(init)
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        if self.num_layers == 1 and self.dropout > 0:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout "
+                f"expects num_layers greater than 1, but got dropout={self.dropout} and num_layers=1",
+                stacklevel=2,
+            )
+
+    return wrapped
+
+
+for _name in _MODES:
+    getattr(layers, _name).__init__ = _with_warning(getattr(layers, _name).__init__)
 
 
 # ---- Recurrent layers in regions of autocast: C++ computes products in the lower dtype, and keeps the

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["DataLoader"]
 
+# Attributes that others are made from: a change would do nothing, or half of what it says.
+_FIXED = frozenset(
+    ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+)
 _POLL = 5.0  # seconds after which a loader looks whether its workers live
 
 
@@ -186,6 +190,16 @@ class DataLoader(Generic[T_co]):
         self.persistent_workers = persistent_workers
         self.in_order = in_order
         self._kept: Any = None
+        self._is_made = True
+
+    _is_made = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_made and name in _FIXED:
+            raise errors.ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized"
+            )
+        super().__setattr__(name, value)
 
     def _numbers(self):
         return self.sampler if self.batch_sampler is None else self.batch_sampler

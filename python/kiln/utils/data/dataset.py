@@ -29,6 +29,21 @@ __all__ = [
 T_co = TypeVar("T_co", covariant=True)
 
 
+# Errors that PyTorch raises as other types, too.
+
+
+class _AssertedShape(errors.ShapeError, AssertionError):
+    pass
+
+
+class _AssertedValue(errors.ValueError, AssertionError):
+    pass
+
+
+class _IndexValue(errors.IndexError, ValueError):
+    pass
+
+
 class Dataset(Generic[T_co]):
     """Samples by number. A subclass has __getitem__(index) and, for most samplers, __len__().
 
@@ -96,7 +111,7 @@ class TensorDataset(Dataset["tuple[Tensor, ...]"]):
             raise errors.ValueError("TensorDataset: expected at least one tensor")
         for x in tensors:
             if x.dim() == 0 or x.shape[0] != tensors[0].shape[0]:
-                raise errors.ShapeError(
+                raise _AssertedShape(
                     "TensorDataset: all tensors must have the same first dim; got shapes"
                     f" {', '.join(str(list(t.shape)) for t in tensors)}"
                 )
@@ -167,7 +182,7 @@ class ConcatDataset(Dataset[T_co]):
     def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise errors.ValueError("ConcatDataset: expected at least one data set")
+            raise _AssertedValue("ConcatDataset: expected at least one data set")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise errors.ValueError(
                 "ConcatDataset: an IterableDataset has no samples by number; try ChainDataset"
@@ -181,7 +196,8 @@ class ConcatDataset(Dataset[T_co]):
     def __getitem__(self, index: int) -> T_co:
         size = len(self)
         if not -size <= index < size:
-            raise errors.IndexError(f"ConcatDataset: index {index} is out of range for {size} samples")
+            kind = _IndexValue if index < 0 else errors.IndexError
+            raise kind(f"ConcatDataset: index {index} is out of range for {size} samples")
         index %= size
         which = bisect.bisect_right(self.cumulative_sizes, index)
         return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]

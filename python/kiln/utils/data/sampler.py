@@ -100,8 +100,7 @@ class RandomSampler(Sampler[int]):
         self.replacement = replacement
         self._num_samples = num_samples
         self.generator = generator
-        if num_samples is not None:
-            check_count("RandomSampler", "num_samples", num_samples)
+        check_count("RandomSampler", "num_samples", self.num_samples)
 
     @property
     def num_samples(self) -> int:
