@@ -218,14 +218,16 @@ std::vector<int64_t> Fields::wholes(const char* name, std::vector<int64_t> prese
   return preset;
 }
 
-std::vector<double> Fields::reals(const char* name, std::vector<double> preset) {
+std::vector<double> Fields::reals(const char* name, std::vector<double> preset, size_t count) {
   if (const Json* found = find(name)) {
+    const std::string expected =
+        count == 0 ? "a list of numbers" : concat("a list of ", count, " numbers");
     const auto* items = found->as<Json::Array>();
-    if (items == nullptr) wrong(name, *found, "a list of numbers");
+    if (items == nullptr || (count != 0 && items->size() != count)) wrong(name, *found, expected);
     preset.clear();
     for (const Json& item : *items) {
       const std::optional<double> value = number_of(item);
-      if (!value || !std::isfinite(*value)) wrong(name, *found, "a list of numbers");
+      if (!value || !std::isfinite(*value)) wrong(name, *found, expected);
       preset.push_back(*value);
     }
   }

@@ -2,6 +2,7 @@
 // what is not legal is an error that names the field and what is.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "cli/usage_error.h"
 #include "kiln/core/config.h"
 #include "kiln/core/json.h"
+#include "kiln/optim/ruled_optimizer.h"
 
 namespace kiln::cli {
 
@@ -43,7 +45,8 @@ class Fields {
                                  const std::vector<std::string>& legal);
   std::vector<int64_t> wholes(const char* name, std::vector<int64_t> preset, int64_t low = 0,
                               int64_t high = kAnyWhole);
-  std::vector<double> reals(const char* name, std::vector<double> preset);
+  // `count`: how many there must be; 0: any number of them.
+  std::vector<double> reals(const char* name, std::vector<double> preset, size_t count = 0);
   // Height and width: a number for both, or a list of two. Nothing where the field is not there.
   std::optional<std::pair<int64_t, int64_t>> sides(const char* name, int64_t low, int64_t high);
   // Nothing where the field is not there or null.
@@ -91,6 +94,9 @@ class Fields {
       field = whole(name, field, std::numeric_limits<int64_t>::min());
     } else if constexpr (std::is_floating_point_v<T>) {
       field = real(name, field);
+    } else if constexpr (optim::detail::is_array<T>) {
+      const std::vector<double> values = reals(name, {field.begin(), field.end()}, field.size());
+      std::copy(values.begin(), values.end(), field.begin());
     } else if constexpr (detail::IsConfigEnum<T>) {
       std::vector<std::string> legal;
       std::string preset;

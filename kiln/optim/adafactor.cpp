@@ -33,8 +33,7 @@ double rms(const Tensor& x) {
 }  // namespace
 
 void AdafactorRule::check(const std::string& op, const Options& options) {
-  detail::check_not_negative(op, "eps1", options.eps1);
-  detail::check_not_negative(op, "eps2", options.eps2);
+  for (const double eps : options.eps) detail::check_not_negative(op, "eps", eps);
   if (!(options.beta2_decay <= 0.0)) {
     throw_error<ValueError>(op, ": beta2_decay must be <= 0; got ", options.beta2_decay);
   }
@@ -52,9 +51,9 @@ void AdafactorRule::compose(const Options& options, int64_t t, Tensor& p, const 
   if (p.numel() == 0) return;
   const auto steps = static_cast<double>(t);
   const double newest = std::pow(steps, options.beta2_decay);
-  const double eps1 = options.eps1 > 0.0 ? options.eps1 : rounding_unit(p.dtype());
+  const double eps1 = options.eps[0] > 0.0 ? options.eps[0] : rounding_unit(p.dtype());
   const double alpha =
-      std::max(options.eps2, rms(p)) * std::min(options.lr, 1.0 / std::sqrt(steps));
+      std::max(options.eps[1], rms(p)) * std::min(options.lr, 1.0 / std::sqrt(steps));
   if (options.weight_decay != 0.0) p.mul_(1.0 - options.lr * options.weight_decay);
   Tensor v;
   const Tensor square = g * g;

@@ -9,8 +9,8 @@ namespace {
 template <class Options>
 AdamStep step_of(const Options& options, int64_t t) {
   return {.lr = options.lr,
-          .beta1 = options.beta1,
-          .beta2 = options.beta2,
+          .beta1 = options.betas[0],
+          .beta2 = options.betas[1],
           .eps = options.eps,
           .weight_decay = options.weight_decay,
           .amsgrad = options.amsgrad,
@@ -26,7 +26,7 @@ std::vector<StateInfo> moments(bool amsgrad) {
 
 void AdamRule::check(const std::string& op, const Options& options) {
   detail::check_not_negative(op, "eps", options.eps);
-  detail::check_betas(op, options.beta1, options.beta2);
+  detail::check_betas(op, options.betas);
 }
 std::vector<StateInfo> AdamRule::slots(const Options& options) { return moments(options.amsgrad); }
 OptimizerStep AdamRule::step(const Options& options, int64_t t, std::span<double>) {
@@ -35,7 +35,7 @@ OptimizerStep AdamRule::step(const Options& options, int64_t t, std::span<double
 
 void AdamWRule::check(const std::string& op, const Options& options) {
   detail::check_not_negative(op, "eps", options.eps);
-  detail::check_betas(op, options.beta1, options.beta2);
+  detail::check_betas(op, options.betas);
 }
 std::vector<StateInfo> AdamWRule::slots(const Options& options) { return moments(options.amsgrad); }
 OptimizerStep AdamWRule::step(const Options& options, int64_t t, std::span<double>) {

@@ -10,12 +10,11 @@ namespace kiln::optim {
 // far.
 struct AdamOptions {
   double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.0;
   bool amsgrad = false;
-  KILN_CONFIG(AdamOptions, lr, beta1, beta2, eps, weight_decay, amsgrad)
+  KILN_CONFIG(AdamOptions, lr, betas, eps, weight_decay, amsgrad)
 };
 
 struct AdamRule {

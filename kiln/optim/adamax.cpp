@@ -4,15 +4,15 @@ namespace kiln::optim {
 
 void AdamaxRule::check(const std::string& op, const Options& options) {
   detail::check_not_negative(op, "eps", options.eps);
-  detail::check_betas(op, options.beta1, options.beta2);
+  detail::check_betas(op, options.betas);
 }
 
 std::vector<StateInfo> AdamaxRule::slots(const Options&) { return {{"exp_avg"}, {"exp_inf"}}; }
 
 OptimizerStep AdamaxRule::step(const Options& options, int64_t t, std::span<double>) {
   return AdamaxStep{.lr = options.lr,
-                    .beta1 = options.beta1,
-                    .beta2 = options.beta2,
+                    .beta1 = options.betas[0],
+                    .beta2 = options.betas[1],
                     .eps = options.eps,
                     .weight_decay = options.weight_decay,
                     .step = t};

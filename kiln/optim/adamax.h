@@ -9,11 +9,10 @@ namespace kiln::optim {
 // p -= lr / (1 - beta1^t) m / u.
 struct AdamaxOptions {
   double lr = 2e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.0;
-  KILN_CONFIG(AdamaxOptions, lr, beta1, beta2, eps, weight_decay)
+  KILN_CONFIG(AdamaxOptions, lr, betas, eps, weight_decay)
 };
 
 struct AdamaxRule {

@@ -9,13 +9,12 @@ namespace kiln::optim {
 // cautious_weight_decay this shrinks only what the step moves toward 0 (Chen et al., 2025).
 struct AdamWOptions {
   double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 1e-2;
   bool amsgrad = false;
   bool cautious_weight_decay = false;
-  KILN_CONFIG(AdamWOptions, lr, beta1, beta2, eps, weight_decay, amsgrad,
+  KILN_CONFIG(AdamWOptions, lr, betas, eps, weight_decay, amsgrad,
               doc(cautious_weight_decay, "decay only what the step moves toward 0"))
 };
 

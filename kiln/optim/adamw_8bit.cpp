@@ -13,7 +13,7 @@ std::vector<float> dynamic_code(bool with_signs) {
 
 void AdamW8bitRule::check(const std::string& op, const Options& options) {
   detail::check_not_negative(op, "eps", options.eps);
-  detail::check_betas(op, options.beta1, options.beta2);
+  detail::check_betas(op, options.betas);
   if (options.block_size < 1) {
     throw_error<ValueError>(op, ": block_size must be at least 1; got ", options.block_size);
   }
@@ -43,8 +43,8 @@ std::vector<StateInfo> AdamW8bitRule::slots(const Options& options) {
 void AdamW8bitRule::compose(const Options& options, int64_t t, Tensor& p, const Tensor& g,
                             std::span<Tensor> slots) {
   const AdamW8bitStep step{.lr = options.lr,
-                           .beta1 = options.beta1,
-                           .beta2 = options.beta2,
+                           .beta1 = options.betas[0],
+                           .beta2 = options.betas[1],
                            .eps = options.eps,
                            .weight_decay = options.weight_decay,
                            .step = t,

@@ -12,13 +12,12 @@ namespace kiln::optim {
 // fewer than min_8bit_size elements have f32 state: biases, norms.
 struct AdamW8bitOptions {
   double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 1e-2;
   int64_t min_8bit_size = 4096;
   int64_t block_size = 256;
-  KILN_CONFIG(AdamW8bitOptions, lr, beta1, beta2, eps, weight_decay, min_8bit_size, block_size)
+  KILN_CONFIG(AdamW8bitOptions, lr, betas, eps, weight_decay, min_8bit_size, block_size)
 };
 
 struct AdamW8bitRule {

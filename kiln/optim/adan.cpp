@@ -4,8 +4,7 @@ namespace kiln::optim {
 
 void AdanRule::check(const std::string& op, const Options& options) {
   detail::check_not_negative(op, "eps", options.eps);
-  detail::check_betas(op, options.beta1, options.beta2);
-  detail::check_rate(op, "beta3", options.beta3);
+  detail::check_betas(op, options.betas);
 }
 
 std::vector<StateInfo> AdanRule::slots(const Options&) {
@@ -14,9 +13,9 @@ std::vector<StateInfo> AdanRule::slots(const Options&) {
 
 OptimizerStep AdanRule::step(const Options& options, int64_t t, std::span<double>) {
   return AdanStep{.lr = options.lr,
-                  .beta1 = options.beta1,
-                  .beta2 = options.beta2,
-                  .beta3 = options.beta3,
+                  .beta1 = options.betas[0],
+                  .beta2 = options.betas[1],
+                  .beta3 = options.betas[2],
                   .eps = options.eps,
                   .weight_decay = options.weight_decay,
                   .no_prox = options.no_prox,

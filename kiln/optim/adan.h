@@ -11,13 +11,11 @@ namespace kiln::optim {
 // p = (p - lr u) / (1 + lr weight_decay) or, with no_prox, p (1 - lr weight_decay) - lr u.
 struct AdanOptions {
   double lr = 1e-3;
-  double beta1 = 0.98;
-  double beta2 = 0.92;
-  double beta3 = 0.99;
+  std::array<double, 3> betas = {0.98, 0.92, 0.99};
   double eps = 1e-8;
   double weight_decay = 0.0;
   bool no_prox = false;  // decay before the step instead of after it
-  KILN_CONFIG(AdanOptions, lr, beta1, beta2, beta3, eps, weight_decay,
+  KILN_CONFIG(AdanOptions, lr, betas, eps, weight_decay,
               doc(no_prox, "decay before the step instead of after it"))
 };
 

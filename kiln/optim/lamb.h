@@ -10,11 +10,10 @@ namespace kiln::optim {
 // them is 0.
 struct LAMBOptions {
   double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-6;
   double weight_decay = 0.0;
-  KILN_CONFIG(LAMBOptions, lr, beta1, beta2, eps, weight_decay)
+  KILN_CONFIG(LAMBOptions, lr, betas, eps, weight_decay)
 };
 
 struct LAMBRule {

@@ -3,15 +3,15 @@
 namespace kiln::optim {
 
 void LionRule::check(const std::string& op, const Options& options) {
-  detail::check_betas(op, options.beta1, options.beta2);
+  detail::check_betas(op, options.betas);
 }
 
 std::vector<StateInfo> LionRule::slots(const Options&) { return {{"exp_avg"}}; }
 
 OptimizerStep LionRule::step(const Options& options, int64_t, std::span<double>) {
   return LionStep{.lr = options.lr,
-                  .beta1 = options.beta1,
-                  .beta2 = options.beta2,
+                  .beta1 = options.betas[0],
+                  .beta2 = options.betas[1],
                   .weight_decay = options.weight_decay};
 }
 

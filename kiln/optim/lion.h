@@ -8,10 +8,9 @@ namespace kiln::optim {
 // p *= 1 - lr weight_decay;  p -= lr sign(beta1 m + (1 - beta1) g);  m = beta2 m + (1 - beta2) g.
 struct LionOptions {
   double lr = 1e-4;
-  double beta1 = 0.9;
-  double beta2 = 0.99;
+  std::array<double, 2> betas = {0.9, 0.99};
   double weight_decay = 0.0;
-  KILN_CONFIG(LionOptions, lr, beta1, beta2, weight_decay)
+  KILN_CONFIG(LionOptions, lr, betas, weight_decay)
 };
 
 struct LionRule {

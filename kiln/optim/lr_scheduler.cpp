@@ -12,6 +12,9 @@ void LRScheduler::set_epoch(int64_t epoch) {
   if (epoch < 0) throw_error<ValueError>("LRScheduler: an epoch must be >= 0; got ", epoch);
   epoch_ = epoch;
   for (ParamGroup& group : optimizer_->param_groups()) group.lr = lr_at(group.initial_lr, epoch);
+  if (const std::optional<double> momentum = momentum_at(epoch)) {
+    optimizer_->set_momentum(*momentum);
+  }
 }
 
 std::vector<double> LRScheduler::get_last_lr() const {
@@ -84,10 +87,20 @@ SequentialLR::SequentialLR(Optimizer& optimizer,
   set_epoch(0);
 }
 
-double SequentialLR::lr_at(double base, int64_t epoch) const {
+std::pair<const LRScheduler*, int64_t> SequentialLR::at(int64_t epoch) const {
   const auto next = std::upper_bound(milestones_.begin(), milestones_.end(), epoch);
   const auto i = static_cast<size_t>(next - milestones_.begin());
-  return schedulers_[i]->lr_at(base, i == 0 ? epoch : epoch - milestones_[i - 1]);
+  return {schedulers_[i].get(), i == 0 ? epoch : epoch - milestones_[i - 1]};
+}
+
+double SequentialLR::lr_at(double base, int64_t epoch) const {
+  const auto [schedule, own] = at(epoch);
+  return schedule->lr_at(base, own);
+}
+
+std::optional<double> SequentialLR::momentum_at(int64_t epoch) const {
+  const auto [schedule, own] = at(epoch);
+  return schedule->momentum_at(own);
 }
 
 }  // namespace kiln::optim

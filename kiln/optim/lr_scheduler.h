@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/optim/optimizer.h"
@@ -22,6 +24,12 @@ class LRScheduler {
 
   // The rate at an epoch for a group that began with `base`.
   virtual double lr_at(double base, int64_t epoch) const = 0;
+
+  // The momentum at an epoch, in a schedule that sets it, too: see Optimizer::set_momentum().
+  virtual std::optional<double> momentum_at(int64_t epoch) const {
+    static_cast<void>(epoch);
+    return {};
+  }
 
   // To be called after the optimizer's step.
   void step() { set_epoch(epoch_ + 1); }
@@ -84,8 +92,12 @@ class SequentialLR : public LRScheduler {
   SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
                std::vector<int64_t> milestones);
   double lr_at(double base, int64_t epoch) const override;
+  std::optional<double> momentum_at(int64_t epoch) const override;
 
  private:
+  // Which schedule an epoch belongs to, and which of its own epochs it is.
+  std::pair<const LRScheduler*, int64_t> at(int64_t epoch) const;
+
   std::vector<std::shared_ptr<LRScheduler>> schedulers_;
   std::vector<int64_t> milestones_;
 };

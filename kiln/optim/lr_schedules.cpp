@@ -23,6 +23,22 @@ double cosine(double start, double end, double part) {
   return end + (start - end) * (1.0 + std::cos(std::numbers::pi * part)) / 2.0;
 }
 
+// Of OneCycleLR's or CyclicLR's options.
+template <class Options>
+void check_momentum(const char* op, const Optimizer& optimizer, const Options& options) {
+  if (!options.cycle_momentum) return;
+  if (!optimizer.momentum()) {
+    throw_error<ValueError>(op, ": ", optimizer.type_name(),
+                            " has no momentum; try .cycle_momentum = false");
+  }
+  for (const double value : {options.base_momentum, options.max_momentum}) {
+    if (!(value >= 0.0 && value < 1.0)) {
+      throw_error<ValueError>(op, ": base_momentum and max_momentum must be in [0, 1); got ",
+                              options.base_momentum, " and ", options.max_momentum);
+    }
+  }
+}
+
 }  // namespace
 
 ConstantLR::ConstantLR(Optimizer& optimizer, double factor, int64_t total_iters)
@@ -110,23 +126,22 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, OneCycleOptions options)
   if (!(options_.pct_start >= 0.0 && options_.pct_start <= 1.0)) {
     throw_error<ValueError>("OneCycleLR: pct_start must be in [0, 1]; got ", options_.pct_start);
   }
+  check_momentum("OneCycleLR", optimizer, options_);
   set_epoch(0);
 }
-double OneCycleLR::lr_at(double, int64_t epoch) const {
+double OneCycleLR::value_at(int64_t epoch, double first, double most, double last) const {
   const int64_t total = options_.total_steps;
   if (epoch > total) {
     throw_error<ValueError>("OneCycleLR: step ", epoch, " is beyond total_steps, ", total);
   }
-  const double most = options_.max_lr, first = most / options_.div_factor;
-  const double least = first / options_.final_div_factor;
   const double up = options_.pct_start * static_cast<double>(total);
-  const double last = static_cast<double>(total - 1);
+  const double end = static_cast<double>(total - 1);
   struct Phase {
     double end, from, to;
   };
-  std::vector<Phase> phases = {{up - 1.0, first, most}, {last, most, least}};
+  std::vector<Phase> phases = {{up - 1.0, first, most}, {end, most, last}};
   if (options_.three_phase) {
-    phases = {{up - 1.0, first, most}, {2.0 * up - 2.0, most, first}, {last, first, least}};
+    phases = {{up - 1.0, first, most}, {2.0 * up - 2.0, most, first}, {end, first, last}};
   }
   const auto step = static_cast<double>(epoch);
   double start = 0.0;
@@ -137,15 +152,25 @@ double OneCycleLR::lr_at(double, int64_t epoch) const {
   if (options_.anneal_strategy == Anneal::cos) return cosine(phases[i].from, phases[i].to, part);
   return phases[i].from + (phases[i].to - phases[i].from) * part;
 }
+double OneCycleLR::lr_at(double, int64_t epoch) const {
+  const double most = options_.max_lr, first = most / options_.div_factor;
+  return value_at(epoch, first, most, first / options_.final_div_factor);
+}
+std::optional<double> OneCycleLR::momentum_at(int64_t epoch) const {
+  if (!options_.cycle_momentum) return {};
+  const double most = options_.max_momentum;
+  return value_at(epoch, most, options_.base_momentum, most);
+}
 
 CyclicLR::CyclicLR(Optimizer& optimizer, CyclicOptions options)
     : LRScheduler(optimizer), options_(std::move(options)) {
   check_at_least("CyclicLR", "step_size_up", options_.step_size_up, 1);
   check_at_least("CyclicLR", "step_size_down", options_.step_size_down, 0);
   static_cast<void>(options_.max_lr.value());
+  check_momentum("CyclicLR", optimizer, options_);
   set_epoch(0);
 }
-double CyclicLR::lr_at(double base, int64_t epoch) const {
+double CyclicLR::height_at(int64_t epoch) const {
   const int64_t up = options_.step_size_up;
   const int64_t length = up + (options_.step_size_down == 0 ? up : options_.step_size_down);
   const int64_t cycle = epoch / length, at = epoch % length;
@@ -155,7 +180,15 @@ double CyclicLR::lr_at(double base, int64_t epoch) const {
   if (options_.mode == CyclicMode::exp_range) {
     height *= std::pow(options_.gamma, static_cast<double>(epoch));
   }
-  return base + (options_.max_lr - base) * height;
+  return height;
+}
+double CyclicLR::lr_at(double base, int64_t epoch) const {
+  return base + (options_.max_lr - base) * height_at(epoch);
+}
+std::optional<double> CyclicLR::momentum_at(int64_t epoch) const {
+  if (!options_.cycle_momentum) return {};
+  const double most = options_.max_momentum;
+  return most - (most - options_.base_momentum) * height_at(epoch);
 }
 
 ComposedLR::ComposedLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
@@ -166,6 +199,13 @@ ComposedLR::ComposedLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRSched
     if (scheduler == nullptr) throw_error<ValueError>("ComposedLR: a scheduler is null");
   }
   set_epoch(0);
+}
+std::optional<double> ComposedLR::momentum_at(int64_t epoch) const {
+  std::optional<double> last;
+  for (const auto& scheduler : schedulers_) {
+    if (const auto momentum = scheduler->momentum_at(epoch)) last = momentum;
+  }
+  return last;
 }
 double ComposedLR::lr_at(double base, int64_t epoch) const {
   double sum = 0.0;

@@ -98,7 +98,9 @@ KILN_CONFIG_ENUM(Anneal, cos, linear)
 // Up to max_lr and down below where it began, once (Smith & Topin, 2018); an epoch is a batch here.
 // From max_lr / div_factor to max_lr in pct_start of total_steps, then to max_lr / div_factor /
 // final_div_factor; with three_phase by way of the first rate. The optimizer's own rate does not
-// count. A step beyond total_steps throws ValueError.
+// count. With cycle_momentum the momentum (or the first of betas) goes the other way, from
+// max_momentum to base_momentum and back; an optimizer that has none throws ValueError. So does a
+// step beyond total_steps.
 struct OneCycleOptions {
   Required<double> max_lr;
   Required<int64_t> total_steps;
@@ -107,15 +109,22 @@ struct OneCycleOptions {
   double div_factor = 25.0;
   double final_div_factor = 1e4;
   bool three_phase = false;
+  bool cycle_momentum = true;
+  double base_momentum = 0.85;
+  double max_momentum = 0.95;
   KILN_CONFIG(OneCycleOptions, max_lr, total_steps, pct_start, anneal_strategy, div_factor,
-              final_div_factor, three_phase)
+              final_div_factor, three_phase, cycle_momentum, base_momentum, max_momentum)
 };
 class OneCycleLR : public LRScheduler {
  public:
   OneCycleLR(Optimizer& optimizer, OneCycleOptions options);
   double lr_at(double base, int64_t epoch) const override;
+  std::optional<double> momentum_at(int64_t epoch) const override;
 
  private:
+  // The value at a step of what is `first`, `most` and `last` at the ends of the phases.
+  double value_at(int64_t epoch, double first, double most, double last) const;
+
   OneCycleOptions options_;
 };
 
@@ -124,21 +133,31 @@ KILN_CONFIG_ENUM(CyclicMode, triangular, triangular2, exp_range)
 
 // Up and down between the optimizer's rate and max_lr (Smith, 2017); an epoch is a batch here. Up
 // in step_size_up steps, down in step_size_down (0: the same). triangular2 is half as high each
-// time, exp_range times gamma^step.
+// time, exp_range times gamma^step. With cycle_momentum the momentum (or the first of betas) goes
+// the other way, between max_momentum and base_momentum; an optimizer that has none throws
+// ValueError.
 struct CyclicOptions {
   Required<double> max_lr;
   int64_t step_size_up = 2000;
   int64_t step_size_down = 0;
   CyclicMode mode = CyclicMode::triangular;
   double gamma = 1.0;
-  KILN_CONFIG(CyclicOptions, max_lr, step_size_up, step_size_down, mode, gamma)
+  bool cycle_momentum = true;
+  double base_momentum = 0.8;
+  double max_momentum = 0.9;
+  KILN_CONFIG(CyclicOptions, max_lr, step_size_up, step_size_down, mode, gamma, cycle_momentum,
+              base_momentum, max_momentum)
 };
 class CyclicLR : public LRScheduler {
  public:
   CyclicLR(Optimizer& optimizer, CyclicOptions options);
   double lr_at(double base, int64_t epoch) const override;
+  std::optional<double> momentum_at(int64_t epoch) const override;
 
  private:
+  // How far up a step is, from 0 to 1.
+  double height_at(int64_t epoch) const;
+
   CyclicOptions options_;
 };
 
@@ -151,6 +170,8 @@ class ComposedLR : public LRScheduler {
   ComposedLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
              RateReduction reduction = RateReduction::product);
   double lr_at(double base, int64_t epoch) const override;
+  // That of the last schedule that has one.
+  std::optional<double> momentum_at(int64_t epoch) const override;
 
  private:
   std::vector<std::shared_ptr<LRScheduler>> schedulers_;

@@ -20,8 +20,9 @@ Tensor orthogonal(const Tensor& x, const MuonOptions& options) {
   u = u / u.norm().clamp(options.eps, {});
   for (int64_t i = 0; i < options.ns_steps; ++i) {
     const Tensor gram = matmul(u, u.t());
-    const Tensor mix = gram * options.ns_b + matmul(gram, gram) * options.ns_c;
-    u = u * options.ns_a + matmul(mix, u);
+    const Tensor mix =
+        gram * options.ns_coefficients[1] + matmul(gram, gram) * options.ns_coefficients[2];
+    u = u * options.ns_coefficients[0] + matmul(mix, u);
   }
   return tall ? u.t() : u;
 }

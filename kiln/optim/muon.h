@@ -14,21 +14,19 @@ KILN_CONFIG_ENUM(MuonRate, original, match_rms_adamw)
 
 // buf = momentum buf + (1 - momentum) g;  u = nesterov ? (1 - momentum) g + momentum buf : buf;
 // p *= 1 - lr weight_decay;  p -= rate O(u), where O makes the singular values of u about 1: u /
-// |u|, and ns_steps times X = ns_a X + ns_b (X X^T) X + ns_c (X X^T)^2 X, in f32 (f64 for f64),
-// where PyTorch rounds to bfloat16. Parameters that are no matrices (biases, and tables by custom)
-// belong to another optimizer: a step on one throws ShapeError.
+// |u|, and ns_steps times X = a X + b (X X^T) X + c (X X^T)^2 X with the ns_coefficients (a, b, c),
+// in f32 (f64 for f64), where PyTorch rounds to bfloat16. Parameters that are no matrices (biases,
+// and tables by custom) belong to another optimizer: a step on one throws ShapeError.
 struct MuonOptions {
   double lr = 1e-3;
   double weight_decay = 0.1;
   double momentum = 0.95;
   bool nesterov = true;
-  double ns_a = 3.4445;
-  double ns_b = -4.775;
-  double ns_c = 2.0315;
+  std::array<double, 3> ns_coefficients = {3.4445, -4.775, 2.0315};
   double eps = 1e-7;
   int64_t ns_steps = 5;
   MuonRate adjust_lr_fn = MuonRate::original;
-  KILN_CONFIG(MuonOptions, lr, weight_decay, momentum, nesterov, ns_a, ns_b, ns_c, eps, ns_steps,
+  KILN_CONFIG(MuonOptions, lr, weight_decay, momentum, nesterov, ns_coefficients, eps, ns_steps,
               adjust_lr_fn)
 };
 

@@ -10,13 +10,12 @@ namespace kiln::optim {
 //      / (sqrt(v / (1 - beta2^t)) + eps).
 struct NAdamOptions {
   double lr = 2e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.0;
   double momentum_decay = 4e-3;
   bool decoupled_weight_decay = false;  // p *= 1 - lr weight_decay instead
-  KILN_CONFIG(NAdamOptions, lr, beta1, beta2, eps, weight_decay, momentum_decay,
+  KILN_CONFIG(NAdamOptions, lr, betas, eps, weight_decay, momentum_decay,
               doc(decoupled_weight_decay, "p *= 1 - lr weight_decay instead"))
 };
 

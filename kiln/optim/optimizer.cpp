@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "kiln/core/cached_vector.h"
 #include "kiln/core/dim_order.h"
@@ -27,13 +30,23 @@ void check_rate(const std::string& op, const char* name, double value) {
   }
 }
 
-void check_betas(const std::string& op, double beta1, double beta2) {
-  for (const double beta : {beta1, beta2}) {
-    if (!(beta >= 0.0 && beta < 1.0)) {
-      throw_error<ValueError>(op, ": beta1 and beta2 must be in [0, 1); got ", beta1, " and ",
-                              beta2);
-    }
-  }
+void check_betas(const std::string& op, std::span<const double> betas) {
+  const auto outside = [](double beta) { return !(beta >= 0.0 && beta < 1.0); };
+  if (!std::any_of(betas.begin(), betas.end(), outside)) return;
+  std::string text;
+  for (const double beta : betas) text += concat(text.empty() ? "" : ", ", beta);
+  throw_error<ValueError>(op, ": each of betas must be in [0, 1); got {", text, "}");
+}
+
+std::string element_name(std::string_view option, size_t i) {
+  static const std::map<std::string_view, std::vector<std::string>> names = {
+      {"etas", {"eta_minus", "eta_plus"}},
+      {"step_sizes", {"step_size_min", "step_size_max"}},
+      {"ns_coefficients", {"ns_a", "ns_b", "ns_c"}},
+      {"betas", {"beta1", "beta2", "beta3"}},
+      {"eps", {"eps1", "eps2"}},
+  };
+  return names.at(option).at(i);
 }
 
 void fused_step(std::span<Tensor> params, std::span<const Tensor> grads,
@@ -146,6 +159,65 @@ void Optimizer::check_param(const Tensor& param, const ParamGroup& group) const 
 
 void Optimizer::step() {
   step_along([](const Tensor& param) { return param.grad(); });
+}
+
+namespace {
+
+bool is_momentum(std::string_view name) { return name == "momentum" || name == "beta1"; }
+
+}  // namespace
+
+std::optional<double> Optimizer::momentum() const {
+  struct Reader final : OptionVisitor {
+    void number(const char* name, double& value) override {
+      if (is_momentum(name)) found = value;
+    }
+    void flag(const char*, bool&) override {}
+    std::optional<double> found;
+  } reader;
+  const_cast<Optimizer*>(this)->visit_options(reader);
+  return reader.found;
+}
+
+void Optimizer::set_momentum(double value) {
+  struct Exchange final : OptionVisitor {
+    explicit Exchange(double v) : other(v) {}
+    void number(const char* name, double& own) override {
+      if (!is_momentum(name)) return;
+      std::swap(own, other);
+      found = true;
+    }
+    void flag(const char*, bool&) override {}
+    double other;
+    bool found = false;
+  } exchange(value);
+  visit_options(exchange);
+  if (!exchange.found) throw_error<ValueError>(type_name(), ": there is no momentum to be set");
+  try {
+    check_options();
+  } catch (...) {
+    visit_options(exchange);
+    throw;
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) refit_slots(g);
+}
+
+void Optimizer::refit_slots(size_t g) {
+  State& state = states_[g];
+  std::vector<StateInfo> infos = slots(groups_[g]);
+  std::vector<std::vector<Tensor>> fitting;
+  for (const StateInfo& info : infos) {
+    const auto same = std::find_if(state.slot_infos.begin(), state.slot_infos.end(),
+                                   [&](const StateInfo& old) { return old.name == info.name; });
+    if (same == state.slot_infos.end()) {
+      fitting.emplace_back(groups_[g].params.size());
+    } else {
+      fitting.push_back(
+          std::move(state.slots[static_cast<size_t>(same - state.slot_infos.begin())]));
+    }
+  }
+  state.slot_infos = std::move(infos);
+  state.slots = std::move(fitting);
 }
 
 void Optimizer::step(const Gradients& gradients) {

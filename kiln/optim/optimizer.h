@@ -98,6 +98,11 @@ class Optimizer {
 
   std::vector<ParamGroup>& param_groups() { return groups_; }
   const std::vector<ParamGroup>& param_groups() const { return groups_; }
+  // What is called momentum, or the first of betas: a setting of the whole optimizer; nothing where
+  // there is none. set_momentum() throws ValueError where there is none, or for a value that the
+  // optimizer does not take.
+  std::optional<double> momentum() const;
+  void set_momentum(double value);
   // For parameters that are to be trained from now on.
   void add_param_group(ParamGroupOptions group);
 
@@ -167,6 +172,8 @@ class Optimizer {
   template <class GradOf>
   bool step_along(GradOf grad_of);
   State new_state(const ParamGroup& group) const;
+  // Has a group's state the tensors that the options ask for by now; those it has are kept.
+  void refit_slots(size_t g);
   void fit_group(size_t g, size_t first);
   void step_group(size_t g, std::span<Tensor> grads);
   void run(size_t g, std::span<const size_t> which, std::span<Tensor> grads);
@@ -185,7 +192,7 @@ namespace detail {
 // Throw ValueError "op: name must be >= 0; got value" (or NaN), or in [0, 1).
 void check_not_negative(const std::string& op, const char* name, double value);
 void check_rate(const std::string& op, const char* name, double value);
-void check_betas(const std::string& op, double beta1, double beta2);
+void check_betas(const std::string& op, std::span<const double> betas);
 
 std::vector<ParamGroupOptions> one_group(std::vector<Tensor> params);
 

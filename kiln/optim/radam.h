@@ -9,12 +9,11 @@ namespace kiln::optim {
 // step is lr m / (1 - beta1^t); then Adam's, times a factor of rectification.
 struct RAdamOptions {
   double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.0;
   bool decoupled_weight_decay = false;  // p *= 1 - lr weight_decay instead
-  KILN_CONFIG(RAdamOptions, lr, beta1, beta2, eps, weight_decay,
+  KILN_CONFIG(RAdamOptions, lr, betas, eps, weight_decay,
               doc(decoupled_weight_decay, "p *= 1 - lr weight_decay instead"))
 };
 

@@ -5,9 +5,9 @@
 namespace kiln::optim {
 
 void RpropRule::check(const std::string& op, const Options& options) {
-  if (!(options.eta_minus > 0.0 && options.eta_minus < 1.0 && options.eta_plus > 1.0)) {
-    throw_error<ValueError>(op, ": expected 0 < eta_minus < 1 < eta_plus; got ", options.eta_minus,
-                            " and ", options.eta_plus);
+  if (!(options.etas[0] > 0.0 && options.etas[0] < 1.0 && options.etas[1] > 1.0)) {
+    throw_error<ValueError>(op, ": expected 0 < etas[0] < 1 < etas[1]; got ", options.etas[0],
+                            " and ", options.etas[1]);
   }
   if (options.weight_decay != 0.0) {
     throw_error<ValueError>(op, ": weight_decay must be 0, for Rprop has none; got ",
@@ -20,10 +20,10 @@ std::vector<StateInfo> RpropRule::slots(const Options& options) {
 }
 
 OptimizerStep RpropRule::step(const Options& options, int64_t, std::span<double>) {
-  return RpropStep{.eta_minus = options.eta_minus,
-                   .eta_plus = options.eta_plus,
-                   .size_min = options.step_size_min,
-                   .size_max = options.step_size_max};
+  return RpropStep{.eta_minus = options.etas[0],
+                   .eta_plus = options.etas[1],
+                   .size_min = options.step_sizes[0],
+                   .size_max = options.step_sizes[1]};
 }
 
 }  // namespace kiln::optim

@@ -5,18 +5,15 @@
 
 namespace kiln::optim {
 
-// Each element has a step size, lr at first. Where g keeps its sign, size *= eta_plus; where it
-// turns, size *= eta_minus and g = 0. Sizes stay in [step_size_min, step_size_max].  p -= size
+// Each element has a step size, lr at first. Where g keeps its sign, size *= etas[1]; where it
+// turns, size *= etas[0] and g = 0. Sizes stay in [step_sizes[0], step_sizes[1]].  p -= size
 // sign(g).
 struct RpropOptions {
   double lr = 1e-2;
-  double eta_minus = 0.5;
-  double eta_plus = 1.2;
-  double step_size_min = 1e-6;
-  double step_size_max = 50.0;
+  std::array<double, 2> etas = {0.5, 1.2};
+  std::array<double, 2> step_sizes = {1e-6, 50.0};
   double weight_decay = 0.0;  // must be 0: Rprop has none
-  KILN_CONFIG(RpropOptions, lr, eta_minus, eta_plus, step_size_min, step_size_max,
-              doc(weight_decay, "must be 0: Rprop has none"))
+  KILN_CONFIG(RpropOptions, lr, etas, step_sizes, doc(weight_decay, "must be 0: Rprop has none"))
 };
 
 struct RpropRule {

@@ -6,6 +6,7 @@
 // that a user may change, takes its step through the same Rule (python/src/optim.cpp).
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -33,12 +34,20 @@ void for_each_option(Options& options, F&& f) {
   options.kiln_visit_config(visit);
 }
 
+template <class T>
+inline constexpr bool is_array = false;
+template <size_t N>
+inline constexpr bool is_array<std::array<double, N>> = true;
+
+// What number i of an array is called in a saved state: betas[0] is "beta1".
+std::string element_name(std::string_view option, size_t i);
+
 }  // namespace detail
 
 // A Rule has these members, all of them static:
 //
-//   using Options        a KILN_CONFIG of numbers, flags and enumerations; lr and weight_decay
-//                        are among them
+//   using Options        a KILN_CONFIG of numbers, arrays of them, flags and enumerations; lr and
+//                        weight_decay are among them
 //   kName                the optimizer's name
 //   check(op, options)   throws ValueError for options that make no sense
 //   slots(options)       the tensors in a parameter's state
@@ -112,6 +121,10 @@ class RuledOptimizer : public Optimizer {
       using Field = std::decay_t<decltype(field)>;
       if constexpr (std::same_as<Field, bool>) {
         visitor.flag(name, field);
+      } else if constexpr (detail::is_array<Field>) {
+        for (size_t i = 0; i < field.size(); ++i) {
+          visitor.number(detail::element_name(name, i).c_str(), field[i]);
+        }
       } else {
         auto value = static_cast<double>(field);
         visitor.number(name, value);

@@ -13,7 +13,7 @@ namespace kiln::optim {
 
 void SparseAdamRule::check(const std::string& op, const Options& options) {
   detail::check_not_negative(op, "eps", options.eps);
-  detail::check_betas(op, options.beta1, options.beta2);
+  detail::check_betas(op, options.betas);
   if (options.weight_decay != 0.0) {
     throw_error<ValueError>(op, ": weight_decay must be 0, for SparseAdam has none; got ",
                             options.weight_decay);
@@ -35,10 +35,10 @@ void SparseAdamRule::compose(const Options& options, int64_t t, Tensor& p, const
   };
   const auto steps = static_cast<double>(t);
   const Tensor some = of(g);
-  const Tensor m = lerp(of(slots[0]), some, 1.0 - options.beta1);
-  const Tensor v = lerp(of(slots[1]), some * some, 1.0 - options.beta2);
-  const double rate = options.lr * std::sqrt(1.0 - std::pow(options.beta2, steps)) /
-                      (1.0 - std::pow(options.beta1, steps));
+  const Tensor m = lerp(of(slots[0]), some, 1.0 - options.betas[0]);
+  const Tensor v = lerp(of(slots[1]), some * some, 1.0 - options.betas[1]);
+  const double rate = options.lr * std::sqrt(1.0 - std::pow(options.betas[1], steps)) /
+                      (1.0 - std::pow(options.betas[0], steps));
   const auto keep = [&](Tensor& x, const Tensor& values) {
     Tensor at = x.dim() == 0 ? x.reshape({1}) : x;
     index_copy_(at, 0, rows, values);

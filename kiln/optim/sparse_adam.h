@@ -9,11 +9,10 @@ namespace kiln::optim {
 // and their moments stay as they are: momentum does not move what a batch did not use.
 struct SparseAdamOptions {
   double lr = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.0;  // must be 0: SparseAdam has none
-  KILN_CONFIG(SparseAdamOptions, lr, beta1, beta2, eps,
+  KILN_CONFIG(SparseAdamOptions, lr, betas, eps,
               doc(weight_decay, "must be 0: SparseAdam has none"))
 };
 

@@ -37,29 +37,6 @@ const DictKey& key_of(std::string_view name) {
   return *made->second;
 }
 
-// Python's optimizers have some options in pairs.
-struct Place {
-  const DictKey* key;
-  int index = -1;  // in a tuple; -1: the value itself
-  int count = 1;   // how many the tuple has
-};
-Place place_of(std::string_view field) {
-  if (field == "beta1" || field == "beta2" || field == "beta3") {
-    return {&key_of("betas"), field.back() - '1'};
-  }
-  if (field == "eta_minus" || field == "eta_plus") {
-    return {&key_of("etas"), field == "eta_plus" ? 1 : 0};
-  }
-  if (field == "ns_a" || field == "ns_b" || field == "ns_c") {
-    return {&key_of("ns_coefficients"), field.back() - 'a'};
-  }
-  if (field == "eps1" || field == "eps2") return {&key_of("eps"), field.back() - '1'};
-  if (field == "step_size_min" || field == "step_size_max") {
-    return {&key_of("step_sizes"), field == "step_size_max" ? 1 : 0};
-  }
-  return {&key_of(field)};
-}
-
 template <class Enum>
 Enum enum_of(const GroupOptions& group, const DictKey& key, const std::string& text) {
   std::string known;
@@ -72,20 +49,23 @@ Enum enum_of(const GroupOptions& group, const DictKey& key, const std::string& t
 }
 
 template <class Field>
-void read_option(const GroupOptions& group, const Place& place, Field& field) {
+void read_option(const GroupOptions& group, const DictKey& key, Field& field) {
   if constexpr (std::same_as<Field, bool>) {
-    field = group.flag(*place.key);
+    field = group.flag(key);
   } else if constexpr (std::is_enum_v<Field>) {
     field = Field{};  // None: the first one
-    if (const std::optional<std::string> text = group.text(*place.key)) {
-      field = enum_of<Field>(group, *place.key, *text);
+    if (const std::optional<std::string> text = group.text(key)) {
+      field = enum_of<Field>(group, key, *text);
     }
   } else if constexpr (std::is_integral_v<Field>) {
-    field = group.whole(*place.key);
-  } else if (place.index < 0) {
-    field = group.number(*place.key);
+    field = group.whole(key);
+  } else if constexpr (optim::detail::is_array<Field>) {
+    const int count = static_cast<int>(field.size());
+    for (int i = 0; i < count; ++i) {
+      field[static_cast<size_t>(i)] = group.number(key, i, count, 0.0);
+    }
   } else {
-    field = group.number(*place.key, place.index, place.count, 0.0);
+    field = group.number(key);
   }
 }
 
@@ -97,25 +77,20 @@ inline constexpr bool kDecays =
 template <class Rule>
 typename Rule::Options options_of(const GroupOptions& group) {
   typename Rule::Options out;
-  static const std::vector<Place>& places = *[] {
-    auto* found = new std::vector<Place>();
+  static const std::vector<const DictKey*>& keys = *[] {
+    auto* found = new std::vector<const DictKey*>();
     typename Rule::Options some;
     const auto note = [&](std::string_view name, auto&, const char*) {
-      found->push_back(place_of(name));
+      found->push_back(&key_of(name));
     };
     some.kiln_visit_config(note);
-    for (Place& place : *found) {
-      place.count = static_cast<int>(
-          std::count_if(found->begin(), found->end(),
-                        [&place](const Place& other) { return other.key == place.key; }));
-    }
     return found;
   }();
   size_t at = 0;
   const auto read = [&](std::string_view name, auto& field, const char*) {
-    const Place& place = places[at++];
+    const DictKey& key = *keys[at++];
     if (!kDecays<Rule> && name == "weight_decay") return;
-    read_option(group, place, field);
+    read_option(group, key, field);
   };
   out.kiln_visit_config(read);
   return out;

@@ -141,7 +141,10 @@ TEST_CASE("train: a wrong configuration is one line that names the field and wha
   refused(plants, {"optimizer.name=Adm"}, "there is no 'Adm'; did you mean 'Adam'? (legal: AdamW,");
   refused(plants, {"optimizer.lr=-1"}, "optimizer.lr: expected a number above 0; got -1");
   refused(plants, {"optimizer.lr=fast"}, "optimizer.lr: expected a number; got \"fast\"");
-  refused(plants, {"optimizer.beta1=2"}, "optimizer: AdamW: beta1 and beta2 must be in [0, 1)");
+  refused(plants, {"optimizer.betas=[2, 0.9]"},
+          "optimizer: AdamW: each of betas must be in [0, 1)");
+  refused(plants, {"optimizer.betas=[0.9]"},
+          "optimizer.betas: expected a list of 2 numbers; got [0.9]");
   refused(plants, {"schedule.name=step", "schedule.warmpu=0"}, "schedule.warmpu");
   refused(plants, {"schedule=cosin"}, "did you mean 'cosine'?");
   refused(plants, {"model.name=resnet18"}, "is no model for the classification of rows");

@@ -28,8 +28,7 @@ TEST_CASE("Adam: defaults") {
 
 TEST_CASE("Adam: weight decay goes through the gradient; other betas and eps") {
   TwoParams params;
-  Adam optimizer(params.list(),
-                 {.lr = 0.1, .beta1 = 0.8, .beta2 = 0.9, .eps = 1e-6, .weight_decay = 0.1});
+  Adam optimizer(params.list(), {.lr = 0.1, .betas = {0.8, 0.9}, .eps = 1e-6, .weight_decay = 0.1});
   CHECK(follows(params, optimizer,
                 {{0.9000005, -1.90000025, 0.400000286, 0.349999871, -0.849996},
                  {0.800564516, -1.800661624, 0.302287304, 0.441892002, -0.822828468},
@@ -39,7 +38,7 @@ TEST_CASE("Adam: weight decay goes through the gradient; other betas and eps") {
 
 TEST_CASE("Adam: amsgrad") {
   TwoParams params;
-  Adam optimizer(params.list(), {.lr = 0.1, .beta1 = 0.5, .beta2 = 0.6, .amsgrad = true});
+  Adam optimizer(params.list(), {.lr = 0.1, .betas = {0.5, 0.6}, .amsgrad = true});
   CHECK(follows(params, optimizer,
                 {{0.90000001, -1.900000005, 0.400000003, 0.349999999, -0.84999999},
                  {0.801705378, -1.80170537, 0.301705368, 0.434327402, -0.934327384},
@@ -61,7 +60,7 @@ TEST_CASE("AdamW: weight decay apart from the gradient, 0.01 by default") {
 TEST_CASE("AdamW: amsgrad") {
   TwoParams params;
   AdamW optimizer(params.list(),
-                  {.lr = 0.1, .beta1 = 0.5, .beta2 = 0.6, .weight_decay = 0.3, .amsgrad = true});
+                  {.lr = 0.1, .betas = {0.5, 0.6}, .weight_decay = 0.3, .amsgrad = true});
   CHECK(follows(params, optimizer,
                 {{0.87000001, -1.840000005, 0.385000003, 0.342499999, -0.82749999},
                  {0.745605378, -1.68650537, 0.275155368, 0.416552402, -0.887002384},
@@ -73,10 +72,12 @@ TEST_CASE("Adam: options that make no sense") {
   TwoParams params;
   CHECK(message_of<ValueError>([&] { Adam(params.list(), {.eps = -1e-8}); }) ==
         "Adam: eps must be >= 0; got -1e-08");
-  CHECK(message_of<ValueError>([&] { Adam(params.list(), {.beta2 = 1.0}); }) ==
-        "Adam: beta1 and beta2 must be in [0, 1); got 0.9 and 1");
+  CHECK(message_of<ValueError>([&] {
+          Adam(params.list(), {.betas = {0.9, 1.0}});
+        }) == "Adam: each of betas must be in [0, 1); got {0.9, 1}");
   CHECK(message_of<ValueError>([&] { AdamW(params.list(), {.lr = -1.0}); }) ==
         "AdamW: lr must be >= 0; got -1");
-  CHECK(message_of<ValueError>([&] { AdamW(params.list(), {.beta1 = -0.1}); }) ==
-        "AdamW: beta1 and beta2 must be in [0, 1); got -0.1 and 0.999");
+  CHECK(message_of<ValueError>([&] {
+          AdamW(params.list(), {.betas = {-0.1, 0.999}});
+        }) == "AdamW: each of betas must be in [0, 1); got {-0.1, 0.999}");
 }

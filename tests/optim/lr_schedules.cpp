@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "kiln/optim/adagrad.h"
+#include "kiln/optim/adamw.h"
 #include "kiln/optim/reduce_lr_on_plateau.h"
 #include "kiln/optim/sgd.h"
 #include "kiln/tensor/creation.h"
@@ -98,6 +100,82 @@ TEST_CASE("schedules: PyTorch's rates") {
         {.max_lr = 1.0, .step_size_up = 2, .mode = optim::CyclicMode::exp_range, .gamma = 0.9});
     check_rates(schedule, {0.5, 0.725, 0.905, 0.68225, 0.5, 0.6476225, 0.7657205});
   }
+}
+
+namespace {
+
+// The momentum at each step, beginning with the present one.
+void check_momenta(optim::LRScheduler& schedule, const optim::Optimizer& optimizer,
+                   const std::vector<double>& expected) {
+  for (const double momentum : expected) {
+    CHECK(*optimizer.momentum() == doctest::Approx(momentum));
+    schedule.step();
+  }
+}
+
+}  // namespace
+
+// The expected numbers are PyTorch's.
+TEST_CASE("learning rates: cycles move the momentum the other way") {
+  {
+    optim::SGD sgd = make_sgd();
+    optim::OneCycleLR schedule(sgd, {.max_lr = 1.0, .total_steps = 10});
+    check_momenta(schedule, sgd,
+                  {0.95, 0.9, 0.85, 0.854951557, 0.868825510, 0.888873953, 0.911126047, 0.931174490,
+                   0.945048443, 0.95});
+  }
+  {
+    const Tensor p = zeros({1}).requires_grad_();
+    optim::AdamW adam({p}, {.lr = 0.1, .betas = {0.5, 0.9}});
+    optim::OneCycleLR schedule(adam, {.max_lr = 1.0,
+                                      .total_steps = 10,
+                                      .anneal_strategy = optim::Anneal::linear,
+                                      .three_phase = true,
+                                      .base_momentum = 0.6,
+                                      .max_momentum = 0.8});
+    check_momenta(schedule, adam, {0.8, 0.7, 0.6, 0.7, 0.8, 0.8, 0.8});
+    CHECK(adam.options().betas[1] == 0.9);
+  }
+  {
+    optim::SGD sgd = make_sgd();
+    optim::CyclicLR schedule(sgd, {.max_lr = 1.0, .step_size_up = 2, .step_size_down = 4});
+    check_momenta(schedule, sgd, {0.9, 0.85, 0.8, 0.825, 0.85, 0.875, 0.9, 0.85});
+  }
+  {
+    optim::SGD sgd = make_sgd();
+    optim::CyclicLR schedule(sgd, {.max_lr = 1.0, .step_size_up = 2, .cycle_momentum = false});
+    check_momenta(schedule, sgd, {0.0, 0.0});
+  }
+  {
+    const Tensor p = zeros({1}).requires_grad_();
+    optim::Adagrad adagrad({p});
+    CHECK(message_of<ValueError>([&] {
+            optim::OneCycleLR(adagrad, {.max_lr = 1.0, .total_steps = 5});
+          }) == "OneCycleLR: Adagrad has no momentum; try .cycle_momentum = false");
+    CHECK(message_of<ValueError>([&] {
+            optim::SGD sgd = make_sgd();
+            optim::CyclicLR(sgd, {.max_lr = 1.0, .max_momentum = 1.5});
+          }) == "CyclicLR: base_momentum and max_momentum must be in [0, 1); got 0.8 and 1.5");
+  }
+}
+
+TEST_CASE("Optimizer: momentum can be read and set") {
+  Tensor p = zeros({1}).requires_grad_();
+  optim::SGD sgd({p}, {.lr = 1.0});
+  CHECK(*sgd.momentum() == 0.0);
+  p.set_grad(ones({1}));
+  sgd.step();  // -1: without momentum there is no buffer
+  sgd.set_momentum(0.5);
+  sgd.step();  // the buffer is 1 now
+  sgd.step();  // and 1.5
+  CHECK(p.item() == -3.5);
+  CHECK(sgd.state_dict().tensors.contains("state.0.momentum_buffer"));
+  CHECK_THROWS_AS(sgd.set_momentum(-1.0), ValueError);
+  CHECK(*sgd.momentum() == 0.5);
+  optim::Adagrad adagrad({p});
+  CHECK(!adagrad.momentum());
+  CHECK(message_of<ValueError>([&] { adagrad.set_momentum(0.5); }) ==
+        "Adagrad: there is no momentum to be set");
 }
 
 TEST_CASE("NoamLR: rises linearly, then falls with the square root") {

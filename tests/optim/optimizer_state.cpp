@@ -61,7 +61,7 @@ TEST_CASE("optimizer state: resuming is exact") {
   check_resume<SGD>(optim::SGDOptions{.lr = 0.1});
   check_resume<SGD>(optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5});
   check_resume<Adam>(optim::AdamOptions{.lr = 0.1, .weight_decay = 0.1});
-  check_resume<Adam>(optim::AdamOptions{.lr = 0.1, .beta2 = 0.6, .amsgrad = true});
+  check_resume<Adam>(optim::AdamOptions{.lr = 0.1, .betas = {0.9, 0.6}, .amsgrad = true});
   check_resume<optim::AdamW>(optim::AdamWOptions{.lr = 0.1});
 }
 
@@ -96,11 +96,11 @@ TEST_CASE("optimizer state: names") {
 
 TEST_CASE("optimizer state: options come from the state") {
   TwoParams params;
-  Adam saved(params.list(), {.beta1 = 0.5, .amsgrad = true});
+  Adam saved(params.list(), {.betas = {0.5, 0.999}, .amsgrad = true});
   run(params, saved, 0, 1);
   Adam other(params.list());
   other.load_state_dict(saved.state_dict());
-  CHECK(other.options().beta1 == 0.5);
+  CHECK(other.options().betas[0] == 0.5);
   CHECK(other.options().amsgrad);
   CHECK(other.state_dict().tensors.contains("state.1.max_exp_avg_sq"));
 }
@@ -124,7 +124,7 @@ TEST_CASE("optimizer state: what does not fit changes nothing") {
   CHECK(message([](auto& s) { s.scalars["options.beta1"] = "0.5x"; }) ==
         "Adam: load_state_dict: 'options.beta1' is no number; got '0.5x'");
   CHECK(message([](auto& s) { s.scalars["options.beta1"] = "1.5"; }) ==
-        "Adam: beta1 and beta2 must be in [0, 1); got 1.5 and 0.999");
+        "Adam: each of betas must be in [0, 1); got {1.5, 0.999}");
   CHECK(message([](auto& s) { s.scalars["param_groups.0.size"] = "3"; }) ==
         "Adam: load_state_dict: group 0 has another size; got 3 parameters; expected 2");
   CHECK(message([](auto& s) { s.scalars["param_groups.1.lr"] = "3"; }) ==

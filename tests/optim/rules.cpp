@@ -62,7 +62,7 @@ TEST_CASE("RMSprop") {
 }
 
 TEST_CASE("Adamax") {
-  check_run<optim::Adamax>({.lr = 0.1, .beta1 = 0.8, .weight_decay = 0.1},
+  check_run<optim::Adamax>({.lr = 0.1, .betas = {0.8, 0.999}, .weight_decay = 0.1},
                            {{0.900000005, -1.9, 0.400000003, 0.349999999, -0.84999996},
                             {0.813793111, -1.81431262, 0.320138893, 0.420679997, -0.826190447},
                             {0.734123354, -1.73514771, 0.246791033, 0.460205438, -0.779254185},
@@ -79,7 +79,7 @@ TEST_CASE("NAdam") {
 
 TEST_CASE("RAdam") {
   check_run<optim::RAdam>(
-      {.lr = 0.1, .beta2 = 0.7, .weight_decay = 0.1, .decoupled_weight_decay = true},
+      {.lr = 0.1, .betas = {0.9, 0.7}, .weight_decay = 0.1, .decoupled_weight_decay = true},
       {{0.98, -1.96, 0.465, 0.3275, -0.7525},
        {0.954936842, -1.90987368, 0.414560526, 0.383172368, -0.752343421},
        {0.924686367, -1.84937273, 0.3483116, 0.416536217, -0.749469433},
@@ -215,12 +215,15 @@ TEST_CASE("optimizers: options that make no sense") {
   const auto list = params.list();
   CHECK(message_of<ValueError>([&] { optim::Adadelta(list, {.rho = 1.5}); }) ==
         "Adadelta: rho must be in [0, 1]; got 1.5");
-  CHECK(message_of<ValueError>([&] { optim::Rprop(list, {.eta_plus = 0.9}); }) ==
-        "Rprop: expected 0 < eta_minus < 1 < eta_plus; got 0.5 and 0.9");
-  CHECK(message_of<ValueError>([&] { optim::Lion(list, {.beta1 = 1.0}); }) ==
-        "Lion: beta1 and beta2 must be in [0, 1); got 1 and 0.99");
-  CHECK(message_of<ValueError>([&] { optim::Adan(list, {.beta3 = -1.0}); }) ==
-        "Adan: beta3 must be in [0, 1); got -1");
+  CHECK(message_of<ValueError>([&] {
+          optim::Rprop(list, {.etas = {0.5, 0.9}});
+        }) == "Rprop: expected 0 < etas[0] < 1 < etas[1]; got 0.5 and 0.9");
+  CHECK(message_of<ValueError>([&] {
+          optim::Lion(list, {.betas = {1.0, 0.99}});
+        }) == "Lion: each of betas must be in [0, 1); got {1, 0.99}");
+  CHECK(message_of<ValueError>([&] {
+          optim::Adan(list, {.betas = {0.98, 0.92, -1.0}});
+        }) == "Adan: each of betas must be in [0, 1); got {0.98, 0.92, -1}");
   CHECK(message_of<ValueError>([&] { optim::Muon(list, {.ns_steps = 100}); }) ==
         "Muon: ns_steps must be in [0, 100); got 100");
   CHECK(message_of<ValueError>([&] { optim::Adafactor(list, {.d = 0.5}); }) ==
