@@ -1,6 +1,7 @@
 #include "kiln/backend/random_fill.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
@@ -80,10 +81,8 @@ template <class T, class Draws>
 void fill_uniform(T* out, int64_t begin, int64_t end, Distribution d, const RandomStream& stream) {
   using V = typename Draws::Value;
   const auto low = static_cast<V>(d.a);
-  const auto high = static_cast<V>(d.b);
   const auto width = static_cast<V>(d.b - d.a);
-  // Rounding may reach `high`, which the interval excludes.
-  const V most = high > low ? std::nextafter(high, low) : low;
+  const auto most = static_cast<V>(largest_uniform(d, dtype_of<T>));
   for_each_block<T, Draws>(out, begin, end, stream, [=](const Draws& draws, int j) {
     return std::min(low + draws.uniform(j) * width, most);
   });
@@ -131,6 +130,33 @@ void fill(T* out, int64_t begin, int64_t end, Distribution d, const RandomStream
 }
 
 }  // namespace
+
+namespace {
+
+// In a dtype of 16 bits, whose numbers of one sign are ordered as their bits are.
+template <class T>
+double largest_half_below(float low, float high) {
+  static_assert(sizeof(T) == 2);
+  const T end = convert_element<T>(high);
+  const auto value = static_cast<float>(end);
+  if (value < high) return value;
+  const auto bits = std::bit_cast<uint16_t>(end);
+  if (value == 0.0f) return low < 0.0f ? static_cast<float>(std::bit_cast<T>(uint16_t{0x8001})) : 0;
+  return static_cast<float>(
+      std::bit_cast<T>(static_cast<uint16_t>(value > 0.0f ? bits - 1 : bits + 1)));
+}
+
+}  // namespace
+
+double largest_uniform(Distribution d, DType dtype) {
+  if (dtype == DType::f64 || dtype == DType::i64) return d.b > d.a ? std::nextafter(d.b, d.a) : d.a;
+  const auto low = static_cast<float>(d.a);
+  const auto high = static_cast<float>(d.b);
+  if (!(high > low)) return low;
+  if (dtype == DType::f16) return largest_half_below<float16>(low, high);
+  if (dtype == DType::bf16) return largest_half_below<bfloat16>(low, high);
+  return std::nextafter(high, low);
+}
 
 int64_t random_words(int64_t numel, DType dtype) { return size_of(dtype) == 8 ? 2 * numel : numel; }
 

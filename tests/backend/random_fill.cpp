@@ -69,6 +69,29 @@ TEST_CASE("half precision holds the rounded f32 draws") {
   }
 }
 
+// Rounded to 8 bits, one draw in 512 would be 1.
+TEST_CASE("uniform draws stay below the end of their interval in every dtype") {
+  const auto largest = [](double low, double high, DType dtype) {
+    return host::largest_uniform(Distribution::uniform(low, high), dtype);
+  };
+  CHECK(largest(0, 1, bf16) == 1.0 - 0x1p-8);
+  CHECK(largest(0, 1, f16) == 1.0 - 0x1p-11);
+  CHECK(largest(0, 1, f32) == 1.0 - 0x1p-24);
+  CHECK(largest(0, 1, f64) == 1.0 - 0x1p-53);
+  CHECK(largest(-1, 0, bf16) == -0x1p-133);
+  CHECK(largest(-1, 0, f16) == -0x1p-24);
+  CHECK(largest(-2, -1, bf16) == -1.0 - 0x1p-7);
+  CHECK(largest(0, 1e6, f16) == 65504.0);
+  CHECK(largest(0, 1.001, bf16) == 1.0);  // 1.001 is no bfloat16
+  CHECK(largest(1, 1, f16) == 1.0);
+  for (DType dtype : {f16, bf16, f32}) {
+    const Moments m = moments(dtype, Distribution::uniform());
+    CHECK(m.least >= 0.0);
+    CHECK(m.most < 1.0);
+    if (dtype != f32) CHECK(m.most == largest(0, 1, dtype));
+  }
+}
+
 TEST_CASE("pieces that start at multiples of four give the same numbers") {
   for (DType dtype : {f64, f32, f16, i64, i8}) {
     const Distribution d =

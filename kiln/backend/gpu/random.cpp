@@ -23,20 +23,13 @@ uint64_t draws_below(double p, int bits) {
   return static_cast<uint64_t>(count);
 }
 
-template <class V>
-double largest_draw(Distribution d) {
-  const auto low = static_cast<V>(d.a);
-  const auto high = static_cast<V>(d.b);
-  return static_cast<double>(high > low ? std::nextafter(high, low) : low);
-}
-
-Draw float_draw(Distribution d, bool exact) {
+Draw float_draw(Distribution d, DType dtype, bool exact) {
   switch (d.type) {
     case Distribution::Type::uniform:
       return {
           "f32 u = (f32)(word >> 8) * 5.9604644775390625e-8f; f32 v = u * b; f32 y = a + v; "
           "y = c < y ? c : y;",
-          d.a, d.b - d.a, largest_draw<float>(d)};
+          d.a, d.b - d.a, host::largest_uniform(d, dtype)};
     case Distribution::Type::bernoulli:
       return {"f32 y = (u64)(word >> 8) < range ? 1.0f : 0.0f;", 0, 0, 0, draws_below(d.a, 24)};
     case Distribution::Type::exponential:
@@ -63,7 +56,7 @@ Draw double_draw(Distribution d) {
       return {
           "f64 u = (f64)(both >> 11) * 1.1102230246251565404e-16; f64 v = u * b; f64 y = a + v; "
           "y = c < y ? c : y;",
-          d.a, d.b - d.a, largest_draw<double>(d)};
+          d.a, d.b - d.a, host::largest_uniform(d, DType::f64)};
     case Distribution::Type::bernoulli:
       return {"f64 y = (both >> 11) < range ? 1.0 : 0.0;", 0, 0, 0, draws_below(d.a, 53)};
     default:
@@ -73,7 +66,7 @@ Draw double_draw(Distribution d) {
 
 Draw draw_of(Distribution d, DType dtype, bool exact) {
   if (dtype == DType::f64) return double_draw(d);
-  if (kind_of(dtype) == Kind::floating) return float_draw(d, exact);
+  if (kind_of(dtype) == Kind::floating) return float_draw(d, dtype, exact);
   if (d.type != Distribution::Type::integers) return {};
   const auto low = static_cast<int64_t>(d.a);
   const auto range = static_cast<uint64_t>(static_cast<int64_t>(d.b) - low);

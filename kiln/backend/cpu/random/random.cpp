@@ -35,10 +35,13 @@ void draw_floats(HostTensor& out, int64_t begin, int64_t end, Distribution distr
     return;
   }
   auto* to = out.data_as<uint16_t>();
+  const bool bounded = distribution.type == Distribution::Type::uniform;
+  const auto most = static_cast<float>(host::largest_uniform(distribution, out.dtype()));
   alignas(64) float chunk[kChunk];
   for (int64_t i = begin; i < end; i += kChunk) {
     const int64_t n = std::min(kChunk, end - i);
     kernels.fill(chunk, i / 4, (n + 3) / 4, distribution, stream);
+    for (int64_t j = 0; bounded && j < n; ++j) chunk[j] = std::min(chunk[j], most);
     convert_kernels().from_float(convert, chunk, to + i, n);
   }
 }
