@@ -5,6 +5,7 @@
 
 #include "kiln/core/error.h"
 #include "kiln/nn/hook_table.h"
+#include "kiln/nn/module_entries.h"
 #include "kiln/nn/module_registry.h"
 #include "kiln/nn/module_tree.h"
 #include "kiln/tensor/autograd/grad_mode.h"
@@ -267,6 +268,32 @@ std::vector<std::pair<std::string, Module*>> Module::named_modules(std::set<cons
 
 std::vector<Module*> Module::modules() { return without_names(named_modules()); }
 
+namespace {
+
+std::vector<std::pair<std::string, const Module*>> read_only(
+    const std::vector<std::pair<std::string, Module*>>& modules) {
+  return {modules.begin(), modules.end()};
+}
+std::vector<const Module*> read_only(const std::vector<Module*>& modules) {
+  return {modules.begin(), modules.end()};
+}
+
+}  // namespace
+
+std::vector<const Module*> Module::children() const {
+  return read_only(const_cast<Module*>(this)->children());
+}
+std::vector<std::pair<std::string, const Module*>> Module::named_children() const {
+  return read_only(const_cast<Module*>(this)->named_children());
+}
+std::vector<const Module*> Module::modules() const {
+  return read_only(const_cast<Module*>(this)->modules());
+}
+std::vector<std::pair<std::string, const Module*>> Module::named_modules(
+    const std::string& prefix, bool remove_duplicate) const {
+  return read_only(const_cast<Module*>(this)->named_modules(prefix, remove_duplicate));
+}
+
 Module& Module::apply(const std::function<void(Module&)>& fn) {
   apply_below(tree_of(*this), fn);
   return *this;
@@ -336,7 +363,8 @@ detail::ModuleRegistry& Module::registry(const std::string& name, const char* ki
 }
 
 void Module::add_module(const std::string& name, std::shared_ptr<Module> module) {
-  registry(name, "module").set_module(name, std::move(module));
+  registry(name, "module")
+      .set_module(name, detail::checked_part("add_module", *this, std::move(module)));
 }
 
 Registered<Param<Tensor>> Module::register_parameter(const std::string& name, Param<Tensor> param) {

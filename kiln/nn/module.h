@@ -121,6 +121,11 @@ class Module {
   std::vector<Module*> modules();
   std::vector<std::pair<std::string, Module*>> named_modules(const std::string& prefix = "",
                                                              bool remove_duplicate = true);
+  std::vector<const Module*> children() const;
+  std::vector<std::pair<std::string, const Module*>> named_children() const;
+  std::vector<const Module*> modules() const;
+  std::vector<std::pair<std::string, const Module*>> named_modules(
+      const std::string& prefix = "", bool remove_duplicate = true) const;
   // The same without the modules in `memo` and what is below them; adds those that it lists.
   std::vector<std::pair<std::string, Module*>> named_modules(std::set<const Module*>& memo,
                                                              const std::string& prefix = "",

@@ -33,7 +33,9 @@ class ModuleDict : public Module {
   // is empty or contains a dot, TypeError for a null pointer.
   template <detail::ModuleLike M>
   ModuleDict& set(const std::string& name, M&& module) {
-    entries_.set("ModuleDict", name, detail::as_shared_module(std::forward<M>(module)));
+    entries_.set("ModuleDict", name,
+                 detail::checked_part("ModuleDict", *this,
+                                      detail::as_shared_module(std::forward<M>(module))));
     return *this;
   }
   // Sets all that the other one has; the modules are shared with it.

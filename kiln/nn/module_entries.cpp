@@ -36,6 +36,18 @@ std::shared_ptr<Module> checked_module(const char* op, std::shared_ptr<Module> m
   return module;
 }
 
+std::shared_ptr<Module> checked_part(const char* op, const Module& owner,
+                                     std::shared_ptr<Module> module) {
+  if (module == nullptr) return module;
+  for (const Module* part : std::as_const(*module).modules()) {
+    if (part == &owner) {
+      throw_error<ValueError>(op, ": a module cannot be a part of itself; got a ",
+                              module->type_name(), " that is or contains this ", owner.type_name());
+    }
+  }
+  return module;
+}
+
 void throw_wrong_class(const char* op, const std::string& which, const Module& module,
                        const char* expected) {
   throw_error<TypeError>(op, ": module ", which, " is of another class; got ", module.type_name(),

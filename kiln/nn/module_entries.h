@@ -54,6 +54,9 @@ class ModuleEntries {
 
 // Throws TypeError for null.
 std::shared_ptr<Module> checked_module(const char* op, std::shared_ptr<Module> module);
+// The module, unless it is `owner` or contains it: those throw ValueError.
+std::shared_ptr<Module> checked_part(const char* op, const Module& owner,
+                                     std::shared_ptr<Module> module);
 [[noreturn]] void throw_wrong_class(const char* op, const std::string& which, const Module& module,
                                     const char* expected);
 

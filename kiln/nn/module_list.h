@@ -33,7 +33,9 @@ class ModuleList : public Module {
 
   template <detail::ModuleLike M>
   ModuleList& push_back(M&& module) {
-    entries_.push_back("ModuleList", detail::as_shared_module(std::forward<M>(module)));
+    entries_.push_back("ModuleList",
+                       detail::checked_part("ModuleList", *this,
+                                            detail::as_shared_module(std::forward<M>(module))));
     return *this;
   }
   template <detail::ModuleLike M>
@@ -44,12 +46,16 @@ class ModuleList : public Module {
   ModuleList& extend(const ModuleList& other);
   template <detail::ModuleLike M>
   ModuleList& insert(int64_t index, M&& module) {
-    entries_.insert("ModuleList", index, detail::as_shared_module(std::forward<M>(module)));
+    entries_.insert("ModuleList", index,
+                    detail::checked_part("ModuleList", *this,
+                                         detail::as_shared_module(std::forward<M>(module))));
     return *this;
   }
   template <detail::ModuleLike M>
   ModuleList& set(int64_t index, M&& module) {
-    entries_.set("ModuleList", index, detail::as_shared_module(std::forward<M>(module)));
+    entries_.set("ModuleList", index,
+                 detail::checked_part("ModuleList", *this,
+                                      detail::as_shared_module(std::forward<M>(module))));
     return *this;
   }
   std::shared_ptr<Module> pop(int64_t index = -1) { return entries_.take("ModuleList", index); }

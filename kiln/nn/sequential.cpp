@@ -22,12 +22,12 @@ Tensor Sequential::forward(TensorArg x) const {
 }
 
 Sequential& Sequential::push_back(AnyModule module) {
-  entries_.push_back("Sequential", module.module());
+  entries_.push_back("Sequential", detail::checked_part("Sequential", *this, module.module()));
   return *this;
 }
 
 Sequential& Sequential::push_back(const std::string& name, AnyModule module) {
-  entries_.add("Sequential", name, module.module());
+  entries_.add("Sequential", name, detail::checked_part("Sequential", *this, module.module()));
   return *this;
 }
 
@@ -40,12 +40,12 @@ Sequential& Sequential::extend(const Sequential& other) {
 }
 
 Sequential& Sequential::insert(int64_t index, AnyModule module) {
-  entries_.insert("Sequential", index, module.module());
+  entries_.insert("Sequential", index, detail::checked_part("Sequential", *this, module.module()));
   return *this;
 }
 
 Sequential& Sequential::set(int64_t index, AnyModule module) {
-  entries_.set("Sequential", index, module.module());
+  entries_.set("Sequential", index, detail::checked_part("Sequential", *this, module.module()));
   return *this;
 }
 

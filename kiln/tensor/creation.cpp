@@ -190,6 +190,14 @@ Tensor randn_like(const Tensor& x) { return randn(x.shape(), {x.dtype(), x.devic
 
 Tensor eye(int64_t n, TensorOptions options) { return eye(n, n, options); }
 
+namespace detail {
+
+void throw_rows_differ(int64_t got, int64_t expected) {
+  throw_error<ShapeError>("tensor: rows differ in length; got ", got, " and ", expected);
+}
+
+}  // namespace detail
+
 Tensor arange(Scalar end, TensorOptions options) { return arange(0, end, 1, options); }
 
 Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options) {
@@ -200,6 +208,10 @@ Tensor arange(Scalar start, Scalar end, Scalar step, TensorOptions options) {
   if (!std::isfinite(from) || !std::isfinite(to) || !(by != 0.0) || !std::isfinite(by)) {
     throw_error<ValueError>("arange: expected finite bounds and a step that is not 0; got ", from,
                             ", ", to, ", ", by);
+  }
+  if ((by > 0 && from > to) || (by < 0 && from < to)) {
+    throw_error<ValueError>("arange: the step leads away from the end; got ", from, ", ", to, ", ",
+                            by);
   }
   int64_t count = 0;
   if (ints) {

@@ -4,11 +4,27 @@
 #include <concepts>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kiln/tensor/tensor.h"
 
 namespace kiln {
+
+namespace detail {
+
+// What begin() and end() go over; no tensor, and no text.
+template <class R>
+concept RangeOfNumbers = !std::same_as<R, Tensor> && requires(const R& range) {
+  std::begin(range);
+  std::end(range);
+} && !std::convertible_to<R, std::string_view>;
+
+}  // namespace detail
 
 // Nested braces of numbers, as tensor() takes them.
 class NestedList {
@@ -33,9 +49,14 @@ class NestedList {
 // floating point. Throws ShapeError when the rows differ in length.
 Tensor tensor(std::initializer_list<NestedList> values, TensorOptions options = {});
 Tensor tensor(Scalar value, TensorOptions options = {});
-template <class T>
-  requires(!std::is_same_v<T, bool>)
-Tensor tensor(const std::vector<T>& values, TensorOptions options = {});
+// From a range of numbers or of ranges: vector, array, span, a vector of vectors. The dtype is that
+// of the numbers. Throws ShapeError when the rows differ in length.
+template <detail::RangeOfNumbers R>
+Tensor tensor(const R& values, TensorOptions options = {});
+template <detail::RangeOfNumbers R>
+Tensor tensor(const R& values, std::same_as<DType> auto dtype) {
+  return tensor(values, TensorOptions{.dtype = dtype});
+}
 // Values in row-major order with a shape.
 template <class T>
   requires(!std::is_same_v<T, bool>)
@@ -54,6 +75,7 @@ Tensor full_like(const Tensor& x, Scalar value);
 Tensor eye(int64_t n, TensorOptions options = {});
 
 // start, start + step, ... below end (above, for a negative step). i64 when all three are integers.
+// Throws ValueError for a step that leads away from the end.
 Tensor arange(Scalar end, TensorOptions options = {});
 Tensor arange(Scalar start, Scalar end, Scalar step = 1, TensorOptions options = {});
 // `steps` evenly spaced numbers from start to end, both included.
@@ -128,14 +150,74 @@ constexpr void check_is_element() {
 }
 Tensor from_values(const void* values, size_t count, DType dtype, const Shape& shape,
                    const TensorOptions& options);
+
+// The type of the numbers in nested ranges.
+template <class R>
+struct NumberOf {
+  using type = R;
+};
+template <RangeOfNumbers R>
+struct NumberOf<R> {
+  using Item = std::remove_cvref_t<decltype(*std::begin(std::declval<const R&>()))>;
+  using Plain = std::conditional_t<std::same_as<Item, std::vector<bool>::reference>, bool, Item>;
+  using type = typename NumberOf<Plain>::type;
+};
+
+[[noreturn]] void throw_rows_differ(int64_t got, int64_t expected);
+
+// Fills in the sizes of nested ranges, from dim `depth` on.
+template <RangeOfNumbers R>
+void measure(const R& range, std::vector<int64_t>& sizes, size_t depth) {
+  const auto size = static_cast<int64_t>(std::distance(std::begin(range), std::end(range)));
+  if (depth == sizes.size()) {
+    sizes.push_back(size);
+  } else if (sizes[depth] != size) {
+    throw_rows_differ(size, sizes[depth]);
+  }
+  for (const auto& item : range) {
+    if constexpr (RangeOfNumbers<std::remove_cvref_t<decltype(item)>>) {
+      measure(item, sizes, depth + 1);
+    } else {
+      break;
+    }
+  }
+}
+
+// Writes the numbers, and returns the end of them.
+template <class R, class T>
+T* flatten_into(const R& range, T* out) {
+  for (const auto& item : range) {
+    if constexpr (RangeOfNumbers<std::remove_cvref_t<decltype(item)>>) {
+      out = flatten_into(item, out);
+    } else {
+      *out++ = item;
+    }
+  }
+  return out;
+}
 }  // namespace detail
 
-template <class T>
-  requires(!std::is_same_v<T, bool>)
-Tensor tensor(const std::vector<T>& values, TensorOptions options) {
+template <detail::RangeOfNumbers R>
+Tensor tensor(const R& values, TensorOptions options) {
+  using T = typename detail::NumberOf<R>::type;
   detail::check_is_element<T>();
-  return detail::from_values(values.data(), values.size(), dtype_of<T>,
-                             Shape{static_cast<int64_t>(values.size())}, options);
+  if constexpr (requires { DTypeOf<T>::value; }) {
+    std::vector<int64_t> sizes;
+    detail::measure(values, sizes, 0);
+    size_t count = 1;
+    for (const int64_t size : sizes) count *= static_cast<size_t>(size);
+    const Shape shape(sizes);
+    if constexpr (requires {
+                    { std::data(values) } -> std::convertible_to<const T*>;
+                  }) {
+      return detail::from_values(std::data(values), count, dtype_of<T>, shape, options);
+    } else {
+      // Not a vector: one of bools has no bools.
+      const auto flat = std::make_unique<T[]>(count);
+      detail::flatten_into(values, flat.get());
+      return detail::from_values(flat.get(), count, dtype_of<T>, shape, options);
+    }
+  }
 }
 template <class T>
   requires(!std::is_same_v<T, bool>)

@@ -33,7 +33,7 @@ Tensor beside_diagonal(int64_t n, int64_t m, int64_t diagonal, bool above, int64
   // Each row is the one above it moved by one element: from the last one up they are windows of
   // one line.
   const int64_t at = repeats * (diagonal + n - 1);  // the diagonal's element in that line
-  const Tensor line = arange(0, repeats * (n + m - 1), 1, {i64, device});
+  const Tensor line = arange(0, repeats * std::max<int64_t>(n + m - 1, 0), 1, {i64, device});
   const Tensor mask = above ? line.ge(at + repeats) : line.lt(at);
   return unfold(mask, 0, repeats * m, repeats).flip({0});
 }

@@ -189,11 +189,6 @@ void bind_sequences(nb::module_& m) {
       [](Scalar a, std::optional<Scalar> b, Scalar step, std::optional<DType> dtype,
          std::optional<Device> device, bool requires_grad) {
         const Options options{dtype, device, requires_grad};
-        const double first = b ? a.to_double() : 0, last = b ? b->to_double() : a.to_double();
-        if ((last - first) * step.to_double() < 0) {
-          throw_error<ValueError>("arange: the step leads away from the end; got ", first, ", ",
-                                  last, ", ", step.to_double());
-        }
         return b ? arange(a, *b, step, options) : arange(Scalar(0), a, step, options);
       },
       "start"_a, "end"_a = nb::none(), "step"_a = 1, nb::kw_only(), KILN_PY_OPTIONS,

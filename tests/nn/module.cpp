@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
+#include "kiln/nn/activation_layers.h"
+#include "kiln/nn/sequential.h"
 #include "tests/nn/models.h"
 #include "tests/support/near.h"
 
@@ -150,6 +152,19 @@ TEST_CASE("module: children and modules") {
   CHECK(names(net.named_modules("m"))[1] == "m.conv");
   CHECK(names(net.named_modules("m"))[0] == "m");
   CHECK(net.modules().size() == 11);
+}
+
+TEST_CASE("module: a const module lists const modules") {
+  const nn::Sequential net(nn::Linear(2, 3), nn::Sequential(nn::ReLU()));
+  std::vector<std::string> names;
+  for (const auto& [name, module] : net.named_modules("net")) {
+    static_assert(std::is_same_v<decltype(module), const nn::Module* const>);
+    names.push_back(name);
+  }
+  CHECK(names == std::vector<std::string>{"net", "net.0", "net.1", "net.1.0"});
+  CHECK(net.modules().size() == 4);
+  CHECK(net.children().size() == 2);
+  CHECK(net.named_children()[1].first == "1");
 }
 
 TEST_CASE("module: duplicates count once") {

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
+#include "kiln/nn/module_dict.h"
+#include "kiln/nn/module_list.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "tests/nn/models.h"
 #include "tests/support/near.h"
@@ -91,4 +93,29 @@ TEST_CASE("Sequential: hooks of its modules run") {
       });
   CHECK(near(net(ones({2})), {2.0, 2.0}));
   CHECK(calls == 1);
+}
+
+TEST_CASE("containers: no module is a part of itself") {
+  const auto net = std::make_shared<Sequential>(Linear{2, 2});
+  const auto text = [](const std::string& op, const std::string& got, const std::string& own) {
+    return op + ": a module cannot be a part of itself; got a " + got +
+           " that is or contains this " + own;
+  };
+  CHECK(message_of<ValueError>([&] { net->push_back(net); }) ==
+        text("Sequential", "Sequential", "Sequential"));
+  const auto outer = std::make_shared<Sequential>();
+  outer->push_back(net);
+  CHECK(message_of<ValueError>([&] { net->insert(0, outer); }) ==
+        text("Sequential", "Sequential", "Sequential"));
+  CHECK(message_of<ValueError>([&] { net->add_module("outer", outer); }) ==
+        text("add_module", "Sequential", "Sequential"));
+  const auto list = std::make_shared<nn::ModuleList>();
+  CHECK(message_of<ValueError>([&] { list->append(list); }) ==
+        text("ModuleList", "ModuleList", "ModuleList"));
+  const auto dict = std::make_shared<nn::ModuleDict>();
+  list->append(dict);
+  CHECK(message_of<ValueError>([&] { dict->set("all", list); }) ==
+        text("ModuleDict", "ModuleList", "ModuleDict"));
+  CHECK(net->size() == 1);
+  CHECK(outer->parameters().size() == 2);
 }

@@ -32,7 +32,7 @@ std::string mismatch(const Tensor& x, const Shape& shape, const Doubles& values,
   for (size_t i = 0; i < values.size(); ++i) {
     if (found[i] == values[i] || (std::isnan(found[i]) && std::isnan(values[i]))) continue;
     const double slack = tolerance * std::max(1.0, std::abs(values[i]));
-    if (std::abs(found[i] - values[i]) <= slack) continue;
+    if (std::isfinite(values[i]) && std::abs(found[i] - values[i]) <= slack) continue;
     char text[120];
     std::snprintf(text, sizeof text, "element %zu is %.17g, expected %.17g", i, found[i],
                   values[i]);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tests/support/tensor_check.h"
+#include "tests/support/throws.h"
 
 using namespace kiln;
 using namespace kiln::test;
@@ -117,7 +118,7 @@ TEST_CASE("arange") {
     CHECK(arange(1, 2.5, 0.5, on()).dtype() == f32);
     CHECK(mismatch(arange(0.5, 3, 1, on(i64)), {3}, {0, 1, 2}) == "");
     CHECK(mismatch(arange(3, 3, 1, on()), {0}, {}) == "");
-    CHECK(mismatch(arange(0, -1, 1, on()), {0}, {}) == "");
+    CHECK(mismatch(arange(0, 0, -1, on()), {0}, {}) == "");
     const int64_t big = int64_t{1} << 62;
     CHECK(arange(big, big + 3, 1, on())[2].item<int64_t>() == big + 2);
     const int64_t low = std::numeric_limits<int64_t>::min();
@@ -129,6 +130,9 @@ TEST_CASE("arange") {
   });
   CHECK_THROWS_AS(arange(0, 1, 0), ValueError);
   CHECK_THROWS_AS(arange(0.0, 1.0, 0.0), ValueError);
+  CHECK(message_of<ValueError>([] { arange(5, 0); }) ==
+        "arange: the step leads away from the end; got 5, 0, 1");
+  CHECK_THROWS_AS(arange(0.0, 1.0, -0.5), ValueError);
   CHECK_THROWS_AS(arange(std::nan("")), ValueError);
   CHECK_THROWS_AS(arange(0, std::numeric_limits<double>::infinity()), ValueError);
   CHECK_THROWS_AS(arange(3, {bool_}), DTypeError);

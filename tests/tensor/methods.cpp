@@ -1,5 +1,9 @@
 // Functions as methods, and short forms of functions that make tensors.
+#include <array>
 #include <cstdlib>
+#include <list>
+#include <span>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -26,6 +30,98 @@ TEST_CASE("creation in short") {
   CHECK(x.new_zeros({1, 2}).dtype() == f64);
   CHECK(x.new_ones({1}).sum().item() == 1);
   CHECK(x.new_empty({4}).shape() == Shape{4});
+}
+
+TEST_CASE("tensor: from ranges of numbers, and of ranges") {
+  const std::array<float, 3> three = {1, 2, 3};
+  CHECK(near(tensor(three), {1, 2, 3}));
+  CHECK(tensor(three).dtype() == f32);
+  CHECK(tensor(std::span<const float>(three)).equal(tensor(three)));
+  const double plain[2] = {0.5, 1.5};
+  CHECK(tensor(plain).dtype() == f64);
+  CHECK(near(tensor(plain), {0.5, 1.5}));
+  const std::vector<std::vector<int32_t>> rows = {{1, 2}, {3, 4}, {5, 6}};
+  CHECK(tensor(rows).dtype() == i32);
+  CHECK(tensor(rows).shape() == Shape{3, 2});
+  CHECK(near(tensor(rows), {1, 2, 3, 4, 5, 6}));
+  CHECK(tensor(rows, f64).dtype() == f64);
+  CHECK(tensor(rows, {f32}).dtype() == f32);
+  const std::vector<std::array<std::array<int64_t, 2>, 2>> cubes = {{{{1, 2}, {3, 4}}}};
+  CHECK(tensor(cubes).shape() == Shape{1, 2, 2});
+  const std::vector<bool> bools = {true, false, true};
+  CHECK(tensor(bools).dtype() == bool_);
+  CHECK(near(tensor(bools), {1, 0, 1}));
+  CHECK(tensor(std::vector<std::vector<bool>>{{true}, {false}}).shape() == Shape{2, 1});
+  CHECK(tensor(std::list<float>{1, 2}).shape() == Shape{2});
+  CHECK(tensor(std::vector<float>{}).shape() == Shape{0});
+  CHECK(tensor(std::vector<std::vector<float>>{{}, {}}).shape() == Shape{2, 0});
+  CHECK(test::message_of<ShapeError>([] {
+          tensor(std::vector<std::vector<float>>{{1, 2}, {3}});
+        }) == "tensor: rows differ in length; got 1 and 2");
+}
+
+// Against the methods, whose values the tests of each have.
+TEST_CASE("functions are the methods of their names") {
+  const Tensor x = tensor({{3.0, 1.0, 2.0}, {6.0, 5.0, 4.0}});
+  const auto same = [](const Tensor& a, const Tensor& b) {
+    return a.shape() == b.shape() && a.equal(b);
+  };
+  const auto both = [&](const std::pair<Tensor, Tensor>& a, const std::pair<Tensor, Tensor>& b) {
+    return same(a.first, b.first) && same(a.second, b.second);
+  };
+  CHECK(same(sum(x), x.sum()));
+  CHECK(same(sum(x, 0), x.sum(0)));
+  CHECK(same(sum(x, {0, 1}, true), x.sum({0, 1}, true)));
+  CHECK(same(mean(x), x.mean()));
+  CHECK(same(mean(x, -1), x.mean(-1)));
+  CHECK(same(mean(x, {0}, true), x.mean({0}, true)));
+  CHECK(same(prod(x), x.prod()));
+  CHECK(same(prod(x, 1), x.prod(1)));
+  CHECK(same(var(x), x.var()));
+  CHECK(same(var(x, 1, 0), x.var(1, 0)));
+  CHECK(same(kiln::std(x), x.std()));
+  CHECK(same(kiln::std(x, {0}, 0, true), x.std({0}, 0, true)));
+  CHECK(same(logsumexp(x, 1), x.logsumexp(1)));
+  CHECK(same(logsumexp(x, {0, 1}), x.logsumexp({0, 1})));
+  CHECK(same(amax(x), x.amax()));
+  CHECK(same(amax(x, 1, true), x.amax(1, true)));
+  CHECK(same(amin(x, {0}), x.amin({0})));
+  CHECK(same(amin(x, 0), x.amin(0)));
+  CHECK(same(max(x), x.max()));
+  CHECK(both(max(x, 1), x.max(1)));
+  CHECK(same(min(x), x.min()));
+  CHECK(both(min(x, 0, true), x.min(0, true)));
+  CHECK(same(median(x), x.median()));
+  CHECK(both(median(x, 1), x.median(1)));
+  CHECK(same(nanmedian(x), x.nanmedian()));
+  CHECK(both(nanmedian(x, 1), x.nanmedian(1)));
+  CHECK(same(argmax(x), x.argmax()));
+  CHECK(same(argmax(x, 1), x.argmax(1)));
+  CHECK(same(argmin(x), x.argmin()));
+  CHECK(same(argmin(x, 0, true), x.argmin(0, true)));
+  CHECK(same(cumsum(x, 1), x.cumsum(1)));
+  CHECK(same(reshape(x, {3, -1}), x.reshape({3, 2})));
+  CHECK(same(transpose(x, 0, 1), x.transpose(0, 1)));
+  CHECK(same(t(x), x.t()));
+  CHECK(same(permute(x, {1, 0}), x.permute({1, 0})));
+  CHECK(same(broadcast_to(x, {2, 2, 3}), x.expand({2, 2, 3})));
+  CHECK(same(unsqueeze(x, 1), x.unsqueeze(1)));
+  CHECK(same(squeeze(x.unsqueeze(1)), x));
+  CHECK(same(squeeze(x.unsqueeze(0), 0), x));
+  CHECK(same(flatten(x), x.flatten()));
+  CHECK(same(flip(x, {1}), x.flip({1})));
+  CHECK(same(split(x, 2, 1)[1], x.split(2, 1)[1]));
+  CHECK(same(chunk(x, 2)[1], x.chunk(2)[1]));
+  CHECK(same(unbind(x, 1)[2], x.unbind(1)[2]));
+  CHECK(same(clone(x), x));
+  CHECK(same(select(x, 1, 2), x.select(1, 2)));
+  CHECK(same(narrow(x, 1, 1, 2), x.narrow(1, 1, 2)));
+  const Tensor places = tensor({0, 0});
+  CHECK(same(index_select(x, 0, places), x.index_select(0, places)));
+  CHECK(same(index_add(x, 0, places, x), x.index_add(0, places, x)));
+  const Tensor index = tensor({{0, 1, 1}});
+  CHECK(same(gather(x, 0, index), x.gather(0, index)));
+  CHECK(same(scatter_add(x, 0, index, ones({1, 3})), x.scatter_add(0, index, ones({1, 3}))));
 }
 
 TEST_CASE("from_blob: memory of the caller's") {
