@@ -77,6 +77,7 @@ from . import (  # noqa: E402,F401
     profiler as profiler,
     random as random,
     record as record,
+    return_types as return_types,
     special as special,
     utils as utils,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import TYPE_CHECKING
 
-from . import _C, linalg
+from . import _C, linalg, return_types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from ._C import Tensor
 
 _indices = range
-_Histogram: Any = collections.namedtuple("histogramdd", ["hist", "bin_edges"])  # type: ignore[name-match]
+_Histogram: Any = collections.namedtuple(  # type: ignore[name-match]
+    "histogramdd", ["hist", "bin_edges"], module="kiln.return_types"
+)
+return_types._add(_Histogram)
 
 
 def histogramdd(

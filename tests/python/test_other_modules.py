@@ -4,6 +4,7 @@ import http.server
 import importlib.util
 import inspect
 import pathlib
+import pickle
 import pkgutil
 import threading
 
@@ -510,3 +511,22 @@ def test_lbfgs_as_one_vector(lib):
         loss, slope = optimizer._directional_evaluate(closure, before, 0.5, direction)
     assert loss == pytest.approx(1.5) and slope.tolist() == [1.0] * 6 + [0.0] * 4
     assert a.tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_results_of_several_parts_print_a_part_on_each_line(lib):
+    x = lib.arange(6.0).reshape(2, 3)
+    name = f"{lib.__name__}.return_types"
+    found = x.max(0)
+    assert repr(found) == str(found) == (
+        f"{name}.max(\nvalues=tensor([3., 4., 5.]),\nindices=tensor([1, 1, 1]))"
+    )
+    assert repr(lib.linalg.slogdet(lib.eye(2))) == (
+        f"{name}.linalg_slogdet(\nsign=tensor(1.),\nlogabsdet=tensor(0.))"
+    )
+    values = "tensor([[2., 1.],\n        [5., 4.]])"
+    indices = "tensor([[2, 1],\n        [2, 1]])"
+    assert repr(x.topk(2)) == f"{name}.topk(\nvalues={values},\nindices={indices})"
+    assert isinstance(found, lib.return_types.max) and not isinstance(found, lib.return_types.min)
+    assert type(pickle.loads(pickle.dumps(found))) is lib.return_types.max
+    counted = lib.histogramdd(x, bins=[1, 1, 1])
+    assert type(counted).__name__ == "histogramdd" and repr(counted).startswith(f"{name}.histogramdd(\n")
