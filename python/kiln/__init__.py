@@ -15,7 +15,9 @@ from ._size import Size as Size
 
 _C._register_size(Size)
 
-from ._C import *  # noqa: E402,F403
+if TYPE_CHECKING:
+    from ._compositions import asarray as asarray, multinomial as multinomial
+from ._C import *  # type: ignore[assignment]  # noqa: E402,F403
 from ._C import (  # noqa: E402,F401  names that a star leaves out, or hides
     Tensor as Tensor,
     device as device,
@@ -46,7 +48,6 @@ from .autograd import (  # noqa: E402,F401
 from ._compositions import (  # noqa: E402,F401
     _assert as _assert,
     _assert_async as _assert_async,
-    asarray as asarray,
     clone as clone,
     detach as detach,
     finfo as finfo,
@@ -56,6 +57,9 @@ from ._compositions import (  # noqa: E402,F401
     split_with_sizes as split_with_sizes,
     unravel_index as unravel_index,
 )
+
+if not TYPE_CHECKING:
+    from ._compositions import asarray, multinomial  # in the place of _C's
 from ._device import (  # noqa: E402,F401
     get_default_device as get_default_device,
     set_default_device as set_default_device,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 from . import _C, errors
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from ._C import Tensor, dtype
+    from ._C import Generator, Tensor, dtype
     from ._typing import DeviceLike
 
 _FLOATS = {  # bits, bits of the fraction, largest exponent
@@ -128,6 +129,42 @@ def asarray(
     if requires_grad is None or out.requires_grad == requires_grad:
         return out
     return out.requires_grad_(requires_grad) if out.is_leaf else out.detach()
+
+
+#: How each thread draws, where that is not C++'s way: kiln.func.vmap says so.
+drawing = threading.local()
+
+
+def multinomial(
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Indices drawn with the given weights, row by row.
+
+    input: weights [k] or [rows, k], not negative. num_samples: how many from each row. replacement:
+    whether one may come again. The result is int64; out: where it is written to.
+
+    generator: a kiln.Generator; None is the default one, which kiln.manual_seed() seeds. The same seed
+    gives the same numbers, on every machine and with any number of threads.
+
+    >>> kiln.multinomial(kiln.tensor([0., 1., 0.]), 1)
+    tensor([1])
+    """
+    draw = getattr(drawing, "multinomial", None)
+    if draw is not None:
+        found = draw(input, num_samples, replacement, generator)
+        return found if out is None else out.copy_(found)
+    if out is None:
+        return _multinomial(input, num_samples, replacement, generator=generator)
+    return _multinomial(input, num_samples, replacement, generator=generator, out=out)
+
+
+_multinomial: Any = _C.multinomial
+setattr(_C.Tensor, "multinomial", multinomial)
 
 
 def clone(input: Tensor, *, memory_format: str | None = None) -> Tensor:

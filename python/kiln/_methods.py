@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from . import _C, _tensor_types
+from . import _C, _parameter, _tensor_types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -222,7 +222,7 @@ def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
     if not (inspect.isclass(cls) and issubclass(cls, _C.Tensor)):
         raise TypeError(f"as_subclass: expected a subclass of Tensor; got {cls!r}")
     if issubclass(cls, _C.Parameter):
-        return _C.Tensor._make_subclass(cls, self, self.requires_grad)
+        return _parameter.make_subclass(cls, self, self.requires_grad)
     # A __new__ of the class's own may come from here. What follows it in Python, __init__, must then
     # not make the tensor again.
     if cls.__init__ is _C.Tensor.__init__ and cls.__new__ is not _C.Tensor.__new__:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import _C, _keywords, _methods, _parameter, _tensor_types  # noqa: F401  some add methods to Tensor
+from . import _C, _keywords, _methods, _tensor_types  # noqa: F401  _methods adds methods to Tensor
 from ._docs import methods as _docstrings
 
 if TYPE_CHECKING:

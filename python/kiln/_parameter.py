@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._C import Tensor
 
 
-def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
+def make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
     """The values of data, with its memory and without its history, as a tensor of that subclass, which
     is a leaf that requires a gradient or not. The class's __init__ does not run."""
     if not (inspect.isclass(cls) and issubclass(cls, _C.Tensor)):
@@ -31,7 +31,7 @@ def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
     return out.requires_grad_() if require_grad else out
 
 
-_C.Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
+setattr(_C.Tensor, "_make_subclass", staticmethod(make_subclass))
 
 
 # ---- Subclasses of Parameter. One with a __new__ of its own gets its tensor there, as in PyTorch, and
@@ -68,10 +68,9 @@ _signature = inspect.Signature(
 )
 for _function in (_parameter_new, _parameter_init):
     _first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    _function.__signature__ = _signature.replace(  # type: ignore[attr-defined]
-        parameters=[_first, *_signature.parameters.values()]
-    )
-del _function, _first, _signature
+    _parameters = [_first, *_signature.parameters.values()]
+    setattr(_function, "__signature__", _signature.replace(parameters=_parameters))
+del _function, _first, _parameters, _signature
 _C.Parameter.__new__ = staticmethod(_parameter_new)  # type: ignore[assignment, method-assign]
 _C.Parameter.__init__ = _parameter_init  # type: ignore[method-assign]
 _C.Parameter.__deepcopy__ = _parameter_deepcopy  # type: ignore[method-assign]

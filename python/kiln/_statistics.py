@@ -17,6 +17,7 @@ _indices = range
 _Histogram: Any = collections.namedtuple(  # type: ignore[name-match]
     "histogramdd", ["hist", "bin_edges"], module="kiln.return_types"
 )
+_Histogram.__doc__ = "What the op gives."
 return_types._add(_Histogram)
 
 

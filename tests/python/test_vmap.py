@@ -394,3 +394,37 @@ def test_indices_of_a_batch_are_checked():
     table = kiln.arange(4.0)
     picked = vmap(vmap(lambda i: table[i]))(kiln.tensor([[1, 3], [0, -1]]))
     assert picked.tolist() == [[1.0, 3.0], [0.0, 3.0]]
+
+
+def test_multinomial_draws_for_each_element():
+    kiln.manual_seed(3)
+    weights = kiln.tensor([[1.0, 0.0, 3.0, 4.0], [0.0, 5.0, 5.0, 0.0]])
+    for replacement, count in ((True, 4000), (False, 1)):
+        many = weights if replacement else weights.repeat_interleave(4000, 0)
+        drawn = kiln.vmap(
+            lambda w: kiln.multinomial(w, count, replacement), randomness="different"
+        )(many)
+        assert drawn.dtype == kiln.int64 and drawn.shape == (len(many), count)
+        for row, w in zip(drawn.reshape(2, 4000), weights):
+            shares = kiln.bincount(row, minlength=4) / 4000
+            assert kiln.allclose(shares, w / w.sum(), atol=0.03)
+    # Without replacement: each at most once, and what has no weight last.
+    drawn = kiln.vmap(lambda w: w.multinomial(4), randomness="different")(kiln.ones(500, 4))
+    assert drawn.sort(1)[0].eq(kiln.arange(4)).all()
+    assert drawn.unique(dim=0).shape[0] == 24
+    drawn = kiln.vmap(lambda w: w.multinomial(3), randomness="different")(weights[:1].expand(500, 4))
+    assert not drawn.eq(1).any()
+    rows = kiln.vmap(lambda w: kiln.multinomial(w, 2), randomness="different")(kiln.ones(3, 5, 4))
+    assert rows.shape == (3, 5, 2)
+    fixed = kiln.vmap(
+        lambda i: kiln.multinomial(kiln.ones(20), 1) + i, randomness="different"
+    )(kiln.zeros(50, dtype=kiln.int64))
+    assert fixed.unique().numel() > 5
+    same = kiln.vmap(lambda w: kiln.multinomial(w, 4), randomness="same")(kiln.ones(50, 4))
+    assert same.unique(dim=0).shape[0] == 1
+    with pytest.raises(RuntimeError, match="randomness"):
+        kiln.vmap(lambda w: kiln.multinomial(w, 1))(weights)
+    with pytest.raises(ValueError, match="negative"):  # outside nothing has changed
+        kiln.multinomial(-weights, 1)
+    out = kiln.zeros(2, dtype=kiln.int64)
+    assert kiln.multinomial(kiln.tensor([0.0, 1.0]), 1, out=out) is out and out.tolist() == [1]

@@ -102,7 +102,8 @@ class dual_level:
 def _node_of(x: Tensor) -> Any:
     """The node of a graph that a tensor stands for; a leaf has one, too."""
     with enable_grad():
-        return x.view_as(x).grad_fn.next_functions[0][0]
+        view: Any = x.view_as(x)
+    return view.grad_fn.next_functions[0][0]
 
 
 def _checked(primal: Tensor, tangent: Tensor) -> None:

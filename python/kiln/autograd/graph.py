@@ -95,7 +95,8 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     >>> with kiln.autograd.graph.disable_saved_tensors_hooks("not here"):
     ...     kiln.autograd.graph.save_on_cpu().__enter__()
     Traceback (most recent call last):
-    kiln._C._errors.RuntimeError: not here
+    ...
+    kiln.errors.RuntimeError: not here
     """
     if getattr(_thread, "hooks", 0) > 0:
         raise errors.RuntimeError(error_message)
@@ -135,7 +136,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require gradients"
         )
     with enable_grad():
-        node, number = tensor.view_as(tensor).grad_fn.next_functions[0]
+        view: Any = tensor.view_as(tensor)
+    node, number = view.grad_fn.next_functions[0]
     return GradientEdge(node, number, tensor)
 
 

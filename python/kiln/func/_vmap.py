@@ -7,17 +7,36 @@ import functools
 from typing import TYPE_CHECKING
 
 from .. import _C, errors
+from .._compositions import drawing, finfo
 from ._tree import leaves_of, mapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .._C import Tensor
+    from .._C import Generator, Tensor
     from .._typing import P, R
     from ..nn.module import Module
 
 _MODES = ("error", "same", "different")
+
+def _multinomial(
+    input: Tensor, num_samples: int, replacement: bool, generator: Generator | None
+) -> Tensor:
+    """kiln.multinomial by ops that know batches, for it reads its weights."""
+    weights = input.detach()
+    if not replacement:
+        # The first of exponential clocks whose rates are the weights: Efraimidis and Spirakis, 2006.
+        uniform = _C.rand(weights.shape, dtype=weights.dtype, generator=generator)
+        times = (-_C.log1p(-uniform)).clamp(min=finfo(weights.dtype).tiny)
+        return (weights / times).topk(num_samples, -1)[1]
+    sums = weights.cumsum(-1)
+    total = sums[..., -1:]
+    shape = (*weights.shape[:-1], num_samples)
+    drawn = _C.rand(shape, dtype=weights.dtype, generator=generator) * total
+    # Rounding must not lead behind the last weight above 0.
+    last = (sums < total).sum(-1, keepdim=True)
+    return _C.minimum(_C.searchsorted(sums, drawn, right=True), last)
 
 
 def _broadcast(op, prefix, tree, is_dim):
@@ -91,6 +110,7 @@ def _put(tree, leaves):
 
 def _run(func, args, leaves, dims, size, out_dims, mode, kwargs, name):
     region = _C._VmapRegion(size, mode)
+    before, drawing.multinomial = getattr(drawing, "multinomial", None), _multinomial
     try:
         inside = [x if d is None else region.enter(x, d) for x, d in zip(leaves, dims)]
         result = func(*_put(list(args), inside), **kwargs)
@@ -103,6 +123,7 @@ def _run(func, args, leaves, dims, size, out_dims, mode, kwargs, name):
                 )
         out = region.leave(found)
     finally:
+        drawing.multinomial = before
         region.end()
     places = _broadcast("out_dims", out_dims, result, _is_in_dim)
     for i, (x, dim) in enumerate(zip(out, places)):

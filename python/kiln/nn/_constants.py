@@ -79,7 +79,8 @@ _TABLE = """
 
 def constants() -> dict[str, list[str]]:
     """The lists by the names of the classes."""
-    found, names = {}, []
+    found: dict[str, list[str]] = {}
+    names: list[str] = []
     for word in _TABLE.split():
         if word[0].isupper():
             # The names before a colon share what follows it.

@@ -321,4 +321,5 @@ class TransformerEncoderLayer(Module):
 
     def _ff_block(self, x: Tensor) -> Tensor:
         """The two linear layers and their dropout."""
-        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+        activation: Any = self.activation
+        return self.dropout2(self.linear2(self.dropout(activation(self.linear1(x)))))

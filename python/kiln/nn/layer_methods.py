@@ -248,18 +248,19 @@ for _dims in (1, 2, 3):
     for _kind in ("Conv", "ConvTranspose"):
         _class = getattr(layers, f"{_kind}{_dims}d")
         _class._reversed_padding_repeated_twice = property(_reversed_padding_repeated_twice)
-    _class._output_padding = _output_padding
+    getattr(layers, f"ConvTranspose{_dims}d")._output_padding = _output_padding
 
 
 # Options that a class has one value of.
-for _name, _values in {
+_values: dict[str, Any] = {
     "AvgPool2d": {"divisor_override": None},
     "ReLU6": {"min_val": 0.0, "max_val": 6.0},
     "UpsamplingNearest2d": {"mode": "nearest", "align_corners": None, "recompute_scale_factor": None},
     "UpsamplingBilinear2d": {"mode": "bilinear", "align_corners": True, "recompute_scale_factor": None},
     **{f"ZeroPad{dims}d": {"value": 0.0} for dims in (1, 2, 3)},
-}.items():
-    for _option, _value in _values.items():
+}
+for _name, _options in _values.items():
+    for _option, _value in _options.items():
         setattr(getattr(layers, _name), _option, _value)
 layers.PairwiseDistance.norm = property(  # type: ignore[attr-defined]
     lambda self: self.p, doc="The order of the norm: p."
@@ -331,3 +332,8 @@ for _name, _always, _packed in (
 ):
     _class = getattr(layers, _name)
     _class.forward = _with_autocast(_class.forward, _always, _packed)
+    _class.forward.__doc__ = (
+        "The state after one step."
+        if _name.endswith("Cell")
+        else "(the outputs of all steps, the state after the last one)."
+    )

@@ -54,7 +54,7 @@ class UninitializedParameter(Parameter):
         place = self.device if device is None else device
         kind = self.dtype if dtype is None else dtype
         self.data = _C.empty(shape, device=place, dtype=kind)
-        self.__class__ = Parameter
+        self.__class__ = Parameter  # type: ignore[assignment]
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return type(self), (self.requires_grad, str(self.device), self.dtype)
