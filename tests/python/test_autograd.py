@@ -461,3 +461,28 @@ def test_versions_grow_when_told_to():
     assert y._version == before + 2
     with pytest.raises(RuntimeError, match="modified in place"):
         z.backward()
+
+
+def test_several_roots_are_one_pass(lib):
+    x = lib.ones(2, requires_grad=True)
+    seen, together = [], []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    handle = lib.autograd.graph.register_multi_grad_hook([x], lambda g: together.append(len(g)))
+    y = x * 2
+    lib.autograd.backward([y, (y * 3).sum()], [lib.tensor([1.0, 2.0]), None])
+    handle.remove()
+    assert x.grad.tolist() == [8, 10] and seen == [[8, 10]] and together == [1]
+    z = x.exp()
+    lib.autograd.backward([z.sum(), (z * 2).sum()])
+    with pytest.raises(RuntimeError):  # the graph is gone
+        z.sum().backward()
+    # Gradients of gradients, also of those that were given.
+    x, w = (lib.ones(2, requires_grad=True) for _ in range(2))
+    lib.autograd.backward([x**2, (x**2).sum()], [w, None], create_graph=True)
+    first = x.grad.clone()
+    x.grad = None
+    first.sum().backward()
+    assert first.tolist() == [4, 4] and x.grad.tolist() == [4, 4] and w.grad.tolist() == [2, 2]
+    for roots, gradients in (([x, x.sum()], None), ([x.sum(), x.sum()], [lib.ones(2), None])):
+        with pytest.raises(RuntimeError):
+            lib.autograd.backward(roots, gradients)

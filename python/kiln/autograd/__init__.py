@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .. import _C
+from .. import _C, errors
 from .._C import Gradients, is_grad_enabled
 from . import forward_ad, function, functional, graph, profiler
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
@@ -163,7 +163,39 @@ def backward(
             f"{len(tensors)}"
         )
     wanted = None if inputs is None else list(_as_tuple(inputs))
-    keep = create_graph if retain_graph is None else retain_graph
-    for i, (tensor, gradient) in enumerate(zip(tensors, grad_tensors)):
-        # The passes share a graph: all but the last leave it standing.
-        tensor.backward(gradient, keep or i + 1 < len(tensors), create_graph, wanted)
+    if len(tensors) > 1 and all(x.requires_grad for x in tensors):
+        tensors, grad_tensors = (_joined(tensors, grad_tensors),), (None,)
+    for tensor, gradient in zip(tensors, grad_tensors):
+        tensor.backward(gradient, retain_graph, create_graph, wanted)
+
+
+class _Joined(Function):
+    """A number whose gradients with respect to several tensors are those that it is given."""
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *both: Any) -> Any:
+        ctx.gradients = both[count:]
+        return _C.zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any, **__: Any) -> Any:
+        return (None, *ctx.gradients, *(None for _ in ctx.gradients))
+
+
+def _joined(tensors, grad_tensors):
+    """One root in the place of several, so that one pass reaches each tensor once."""
+    gradients = []
+    for x, g in zip(tensors, grad_tensors):
+        if g is None and x.numel() != 1:
+            raise errors.RuntimeError(
+                "grad can be implicitly created only for scalar outputs; got a tensor of shape "
+                f"{list(x.shape)}"
+            )
+        gradients.append(_C.ones_like(x.detach()) if g is None else g)
+        if gradients[-1].shape != x.shape:
+            raise errors.RuntimeError(
+                f"backward: expected a gradient of shape {list(x.shape)}; got "
+                f"{list(gradients[-1].shape)}"
+            )
+    with enable_grad():
+        return _Joined.apply(len(gradients), *tensors, *gradients)
