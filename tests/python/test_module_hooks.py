@@ -1,10 +1,13 @@
 """Hooks of modules: each kind, its options, its order, its errors."""
 
+import copy
 import gc
 import warnings
 import weakref
 
 import pytest
+
+import kiln
 
 
 def make(lib):
@@ -319,3 +322,81 @@ def test_global_backward_hooks(lib):
     for handle in handles:
         handle.remove()
     assert order == ["global pre", "own pre", "global", "own"]
+
+
+# ---- Hooks of registrations
+
+
+def test_hooks_of_registrations(lib):
+    nn, place = lib.nn, lib.nn.modules.module
+    seen = []
+
+    def watch(kind):
+        return lambda module, name, value: seen.append(
+            (kind, type(module).__name__, name, value is not None)
+        )
+
+    handles = [
+        getattr(place, f"register_module_{kind}_registration_hook")(watch(kind))
+        for kind in ("parameter", "buffer", "module")
+    ]
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Parameter(lib.ones(1))
+            self.b = nn.ReLU()
+            self.register_buffer("c", lib.ones(1))
+            self.register_parameter("d", None)
+            self.register_buffer("e", None)
+            self.add_module("f", None)
+            self.g = nn.Buffer(lib.ones(1))
+            self.c = lib.zeros(1)
+            self.b = None
+
+    def made(make):
+        seen.clear()
+        make()
+        return [(kind, name, there) for kind, _, name, there in seen]
+
+    try:
+        assert made(Net) == [
+            ("parameter", "a", True), ("module", "b", True), ("buffer", "c", True),
+            ("buffer", "e", False), ("module", "f", False), ("buffer", "g", True),
+            ("buffer", "c", True), ("module", "b", False),
+        ]  # fmt: skip
+        weight, bias = ("parameter", "weight", True), ("parameter", "bias", True)
+        assert made(lambda: nn.Linear(2, 2, bias=False)) == [weight]
+        assert made(lambda: nn.BatchNorm1d(2)) == [weight, bias] + [
+            ("buffer", name, True) for name in ("running_mean", "running_var", "num_batches_tracked")
+        ]
+        assert made(lambda: nn.ModuleList([nn.ReLU()])) == [("module", "0", True)]
+        layer = nn.LSTM(2, 2)
+        assert made(lambda: copy.deepcopy(layer)) == []
+    finally:
+        for handle in handles:
+            handle.remove()
+    assert made(lambda: nn.Linear(2, 2)) == []
+
+
+def test_hooks_of_registrations_may_replace(lib):
+    nn, place = lib.nn, lib.nn.modules.module
+    with place.register_module_module_registration_hook(lambda module, name, value: nn.Tanh()):
+        assert isinstance(nn.Sequential(nn.ReLU())[0], nn.Tanh)
+    module = nn.Module()
+    with place.register_module_parameter_registration_hook(
+        lambda module, name, value: nn.Parameter(value.detach() + 1)
+    ):
+        module.p = nn.Parameter(lib.ones(1))
+    with place.register_module_buffer_registration_hook(lambda module, name, value: value * 3):
+        module.register_buffer("b", lib.ones(1))
+    assert module.p.item() == 2 and module.b.item() == 3
+
+
+def test_hooks_of_registrations_that_give_something_else():
+    place = kiln.nn.modules.module
+    for kind in ("parameter", "buffer", "module"):
+        register = getattr(place, f"register_module_{kind}_registration_hook")
+        with register(lambda module, name, value: 3):
+            with pytest.raises(TypeError, match=f"expected a {kind} or None"):
+                kiln.nn.Sequential(kiln.nn.BatchNorm1d(2))

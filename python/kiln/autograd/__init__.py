@@ -153,19 +153,19 @@ def backward(
     >>> x.grad
     tensor(6.)
     """
-    tensors = _as_tuple(tensors)
+    roots: tuple[Tensor, ...] = _as_tuple(tensors)
     if grad_tensors is None:
-        grad_tensors = (None,) * len(tensors)
+        grad_tensors = (None,) * len(roots)
     grad_tensors = _as_tuple_or_none(grad_tensors)
-    if len(grad_tensors) != len(tensors):
+    if len(grad_tensors) != len(roots):
         raise ValueError(
             f"backward: expected one gradient for each tensor; got {len(grad_tensors)} for "
-            f"{len(tensors)}"
+            f"{len(roots)}"
         )
     wanted = None if inputs is None else list(_as_tuple(inputs))
-    if len(tensors) > 1 and all(x.requires_grad for x in tensors):
-        tensors, grad_tensors = (_joined(tensors, grad_tensors),), (None,)
-    for tensor, gradient in zip(tensors, grad_tensors):
+    if len(roots) > 1 and all(x.requires_grad for x in roots):
+        roots, grad_tensors = (_joined(roots, grad_tensors),), (None,)
+    for tensor, gradient in zip(roots, grad_tensors):
         tensor.backward(gradient, retain_graph, create_graph, wanted)
 
 

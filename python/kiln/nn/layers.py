@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from .. import _C
 from .._docs import ClassDocstring
 from .module import Module
+from .module_hooks import registered, registration
 
 if TYPE_CHECKING:
     from typing import Any
@@ -32,6 +33,15 @@ def signature(row: dict[str, Any]) -> str:
     return ", ".join(positional + (["*", *later] if later else []))
 
 
+def _announce(layer):
+    """Hands the parameters and buffers that C++ made to the hooks of registrations."""
+    for kind, place in (("parameter", layer._parameters), ("buffer", layer._buffers)):
+        if registration[kind]:
+            for name, value in list(place.items()):
+                if value is not None or kind == "buffer":
+                    place[name] = registered(kind, layer, name, value)
+
+
 def _constructor(index, row):
     """__init__ of a row's class, and the scope that it finds the class in. It is compiled, so that
     Python itself checks the arguments."""
@@ -42,8 +52,11 @@ def _constructor(index, row):
         f"def __init__(self, {arguments}):\n"
         "    super(_class, self).__init__()\n"
         f"    _layer_init({index}, self, ({given}){place})\n"
+        "    if _parameter_hooks or _buffer_hooks:\n"
+        "        _announce(self)\n"
     )
-    scope = {"_layer_init": _C._layer_init, "__name__": __name__}
+    scope = {"_layer_init": _C._layer_init, "__name__": __name__, "_announce": _announce}
+    scope |= {"_parameter_hooks": registration["parameter"], "_buffer_hooks": registration["buffer"]}
     exec(compile(source, f"<kiln.nn.{row['name']}>", "exec"), scope)
     scope["__init__"].__qualname__ = f"{row['name']}.__init__"
     return scope["__init__"], scope

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .._C import Buffer, ModuleBase, Param, Parameter, Tensor
 from .module_burn import BurnMixin
 from .module_cast import CastMixin
-from .module_hooks import HooksMixin
+from .module_hooks import HooksMixin, registered, registration
 from .module_state import StateMixin
 from .module_tree import TreeMixin
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 _MISSING = object()
+_parameter_hooks, _buffer_hooks = registration["parameter"], registration["buffer"]
+_module_hooks = registration["module"]
 
 
 def _class_name(value):
@@ -138,6 +140,8 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
                     "be created explicitly. To express one parameter as a function of another, "
                     "compute it in forward()."
                 )
+            if _parameter_hooks:
+                param = registered("parameter", self, name, param)
         parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -151,7 +155,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
                 f"cannot assign '{_class_name(tensor)}' object to buffer '{name}' "
                 "(kiln.Tensor or None required)"
             )
-        buffers[name] = tensor
+        buffers[name] = registered("buffer", self, name, tensor) if _buffer_hooks else tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -165,7 +169,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
         if modules is None:
             raise AttributeError("cannot assign module before Module.__init__() call")
         self._check_name(name, "module", modules)
-        modules[name] = module
+        modules[name] = registered("module", self, name, module) if _module_hooks else module
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as add_module."""
@@ -195,7 +199,7 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, state, self._buffers)
-            modules[name] = value
+            modules[name] = registered("module", self, name, value) if _module_hooks else value
             return
         if name in state.get("_modules", ()):
             self._set_none("_modules", name, value, "child module", "kiln.nn.Module")
@@ -212,7 +216,9 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
                     f"cannot assign '{_class_name(value)}' as buffer '{name}' "
                     "(kiln.Tensor or None expected)"
                 )
-            state["_buffers"][name] = value
+            state["_buffers"][name] = (
+                registered("buffer", self, name, value) if _buffer_hooks else value
+            )
             return
         object.__setattr__(self, name, value)
 
@@ -222,7 +228,9 @@ class Module(TreeMixin, CastMixin, StateMixin, BurnMixin, HooksMixin, ModuleBase
                 f"cannot assign '{_class_name(value)}' as {kind} '{name}' "
                 f"({wanted} or None expected)"
             )
-        self.__dict__[place][name] = None
+        if place == "_modules" and _module_hooks:
+            value = registered("module", self, name, value)
+        self.__dict__[place][name] = value
         self.__dict__.get("_params", {}).pop(name, None)
 
     def _forget(self, name, *places):

@@ -126,6 +126,71 @@ def register_module_backward_hook(hook: Hook3) -> RemovableHandle:
     return _add_global("deprecated", hook)
 
 
+# Hooks of what modules are given: kind -> functions by number.
+registration: dict[str, OrderedDict[int, Any]] = {
+    kind: OrderedDict() for kind in ("parameter", "buffer", "module")
+}
+
+_KINDS = {"parameter": _C.Parameter, "buffer": _C.Tensor, "module": _C.ModuleBase}
+
+
+def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+    """What the hooks make of a part that a module is given."""
+    for hook in list(registration[kind].values()):
+        result = hook(module, name, value)
+        if result is None:
+            continue
+        if not isinstance(result, _KINDS[kind]):
+            raise TypeError(
+                f"the hook of the registration of '{name}' gave a {type(result).__name__}; expected a "
+                f"{kind} or None"
+            )
+        value = result
+    return value
+
+
+def register_module_parameter_registration_hook(hook: Hook3) -> RemovableHandle:
+    """hook(module, name, parameter) when a module is given one; what it returns takes its place.
+
+    >>> seen = []
+    >>> hook = nn.modules.module.register_module_parameter_registration_hook(
+    ...     lambda module, name, parameter: seen.append(name))
+    >>> _ = nn.Linear(2, 2)
+    >>> hook.remove()
+    >>> seen
+    ['weight', 'bias']
+    """
+    return RemovableHandle(registration["parameter"], hook)
+
+
+def register_module_buffer_registration_hook(hook: Hook3) -> RemovableHandle:
+    """hook(module, name, buffer) when a module is given one; what it returns takes its place.
+
+    >>> seen = []
+    >>> hook = nn.modules.module.register_module_buffer_registration_hook(
+    ...     lambda module, name, buffer: seen.append(name))
+    >>> _ = nn.BatchNorm1d(2)
+    >>> hook.remove()
+    >>> seen
+    ['running_mean', 'running_var', 'num_batches_tracked']
+    """
+    return RemovableHandle(registration["buffer"], hook)
+
+
+def register_module_module_registration_hook(hook: Hook3) -> RemovableHandle:
+    """hook(module, name, child) when a module is given a child; what it returns takes its place.
+
+    >>> seen = []
+    >>> hook = nn.modules.module.register_module_module_registration_hook(
+    ...     lambda module, name, child: seen.append((name, type(child).__name__)))
+    >>> _ = nn.Sequential(nn.ReLU())
+    >>> hook.remove()
+    >>> seen
+    [('0', 'ReLU')]
+    """
+    return RemovableHandle(registration["module"], hook)
+
+
 class _Hooks:
     """The dict of one kind of hooks, which a module has from its first use on."""
 
