@@ -37,8 +37,8 @@ std::shared_ptr<Module> checked_module(const char* op, std::shared_ptr<Module> m
 }
 
 std::shared_ptr<Module> checked_part(const char* op, const Module& owner,
-                                     std::shared_ptr<Module> module) {
-  if (module == nullptr) return module;
+                                     const std::shared_ptr<Module>& module) {
+  if (module.use_count() <= 1) return module;
   for (const Module* part : std::as_const(*module).modules()) {
     if (part == &owner) {
       throw_error<ValueError>(op, ": a module cannot be a part of itself; got a ",

@@ -54,9 +54,10 @@ class ModuleEntries {
 
 // Throws TypeError for null.
 std::shared_ptr<Module> checked_module(const char* op, std::shared_ptr<Module> module);
-// The module, unless it is `owner` or contains it: those throw ValueError.
+// The module, unless it is `owner` or contains it: those throw ValueError. One that nobody else
+// holds is neither, and is not looked into.
 std::shared_ptr<Module> checked_part(const char* op, const Module& owner,
-                                     std::shared_ptr<Module> module);
+                                     const std::shared_ptr<Module>& module);
 [[noreturn]] void throw_wrong_class(const char* op, const std::string& which, const Module& module,
                                     const char* expected);
 
