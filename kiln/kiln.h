@@ -9,6 +9,7 @@
 #include "kiln/backend/dispatch/profile.h"
 #include "kiln/core/allocator.h"
 #include "kiln/core/memory_limit.h"
+#include "kiln/core/out_of_memory.h"
 #include "kiln/core/parallel.h"
 #include "kiln/core/random.h"
 #include "kiln/core/winograd_setting.h"

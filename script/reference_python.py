@@ -44,6 +44,7 @@ NAMESPACES = [
     ("kiln.autograd", "Gradients and custom derivatives."),
     ("kiln.autograd.functional", "Jacobians, Hessians and products with them."),
     ("kiln.autograd.graph", "What an op saves for its gradient."),
+    ("kiln.autograd.forward_ad", "Dual tensors."),
     ("kiln.amp", "Mixed precision."),
     ("kiln.onnx", "ONNX files."),
     ("kiln.export", "Programs that torch.export.save wrote."),
@@ -61,6 +62,7 @@ NAMESPACES = [
     ("kiln.multiprocessing", "Processes."),
     ("kiln.distributed", "torch.distributed's questions."),
     ("kiln.opencl", "OpenCL devices."),
+    ("kiln.return_types", "Results of several parts."),
     ("kiln.errors", "What Kiln raises."),
 ]
 

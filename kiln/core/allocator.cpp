@@ -14,11 +14,11 @@
 #include <new>
 
 #include "kiln/core/block_pool.h"
-#include "kiln/core/error.h"
 #include "kiln/core/fork.h"
 #include "kiln/core/guard_allocator.h"
 #include "kiln/core/kept_data.h"
 #include "kiln/core/memory_limit.h"
+#include "kiln/core/out_of_memory.h"
 #include "kiln/core/system_limits.h"
 #include "kiln/core/system_memory.h"
 
@@ -165,11 +165,11 @@ Front* own_front() noexcept {
 
 [[noreturn, gnu::cold]] void throw_out_of_memory(size_t bytes) {
   const MemoryStats stats = memory_stats();
-  throw_error<ValueError>("allocate: cannot allocate ", bytes, " bytes (",
-                          static_cast<double>(bytes) / (1 << 30), " GiB); got ", stats.bytes_in_use,
-                          " bytes in use already; expected at most ",
-                          std::min<uint64_t>(available_memory(), memory_limit()),
-                          " in all; try a smaller size or batch");
+  throw_error<OutOfMemoryError>("allocate: out of memory; cannot allocate ", bytes, " bytes (",
+                                static_cast<double>(bytes) / (1 << 30), " GiB); got ",
+                                stats.bytes_in_use, " bytes in use already; expected at most ",
+                                std::min<uint64_t>(available_memory(), memory_limit()),
+                                " in all; try a smaller size or batch");
 }
 
 std::atomic<size_t> limit_of_all{0};  // 0: not worked out yet

@@ -65,7 +65,10 @@ from ._device import (  # noqa: E402,F401
     set_default_device as set_default_device,
 )
 from ._names import *  # noqa: E402,F401,F403
-from .errors import Error as Error  # noqa: E402,F401
+from .errors import (  # noqa: E402,F401
+    Error as Error,
+    OutOfMemoryError as OutOfMemoryError,
+)
 from . import (  # noqa: E402,F401
     amp as amp,
     autograd as autograd,

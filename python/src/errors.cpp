@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "kiln/core/out_of_memory.h"
 #include "kiln/core/warning.h"
 #include "kiln/tensor/linalg/error.h"
 #include "nn_module.h"
@@ -97,7 +98,9 @@ void bind_errors(nb::module_& parent) {
   add<DTypeError>(m, "DTypeError", base, {PyExc_NotImplementedError, PyExc_TypeError});
   add<DeviceError>(m, "DeviceError", base, {PyExc_RuntimeError});
   add<IndexError>(m, "IndexError", base, {PyExc_IndexError, PyExc_RuntimeError});
-  // Before the class that it derives from.
+  // Before the class that they derive from.
+  add<OutOfMemoryError>(m, "OutOfMemoryError", base,
+                        {PyExc_RuntimeError, PyExc_ValueError, PyExc_MemoryError});
   add<OverflowError>(m, "OverflowError", base,
                      {PyExc_OverflowError, PyExc_ValueError, PyExc_RuntimeError});
   add<ValueError>(m, "ValueError", base, {PyExc_ValueError, PyExc_RuntimeError});

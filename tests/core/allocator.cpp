@@ -11,6 +11,7 @@
 #include "kiln/core/block_pool.h"
 #include "kiln/core/error.h"
 #include "kiln/core/memory_limit.h"
+#include "kiln/core/out_of_memory.h"
 #include "kiln/core/sanitizers.h"
 #include "kiln/core/storage.h"
 #include "kiln/core/system_limits.h"
@@ -188,7 +189,7 @@ TEST_CASE("sizes that no system has throw and leave nothing behind") {
   size_t block = 0;
   for (size_t bytes : {SIZE_MAX, SIZE_MAX - 63, size_t{1} << 63, (size_t{1} << 47) + 1}) {
     CHECK_THROWS_WITH_AS(allocate_block(bytes, &block),
-                         doctest::Contains(std::to_string(bytes).c_str()), ValueError);
+                         doctest::Contains(std::to_string(bytes).c_str()), OutOfMemoryError);
   }
   CHECK(memory_stats().bytes_in_use == start);
 }
@@ -196,7 +197,7 @@ TEST_CASE("sizes that no system has throw and leave nothing behind") {
 TEST_CASE("a request that the system refuses throws") {
   // 127 TiB: within the limit on sizes, beyond what an address space of 47 bits has left.
   size_t block = 0;
-  CHECK_THROWS_AS(allocate_block(size_t{127} << 40, &block), ValueError);
+  CHECK_THROWS_AS(allocate_block(size_t{127} << 40, &block), OutOfMemoryError);
   allocate_and_free(100);
 }
 
@@ -288,7 +289,7 @@ TEST_CASE("memory_limit: a block beyond it is refused, and what is there stays g
   const Handle<Storage> held = Storage::allocate(1 << 20);
   empty_cache();
   set_memory_limit(memory_stats().bytes_in_use + (8 << 20));
-  CHECK_THROWS_AS(Storage::allocate(64 << 20), ValueError);
+  CHECK_THROWS_AS(Storage::allocate(64 << 20), OutOfMemoryError);
   Storage::allocate(4 << 20);  // cached afterwards
   Storage::allocate(6 << 20);  // which makes room for this one
   static_cast<char*>(held->data())[0] = 1;

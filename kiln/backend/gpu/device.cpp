@@ -6,7 +6,7 @@
 
 #include "kiln/backend/gpu/forks.h"
 #include "kiln/backend/gpu/kernel_texts.h"
-#include "kiln/core/error.h"
+#include "kiln/core/out_of_memory.h"
 
 namespace kiln::gpu {
 namespace {
@@ -139,16 +139,17 @@ Handle<Buffer> GpuDevice::allocate(size_t wanted) {
   refuse_child();
   std::lock_guard lock(mutex_);
   if (wanted > properties().memory_bytes) {
-    throw_error<ValueError>(runtime_.name, ": cannot allocate ", wanted, " bytes on ",
-                            properties().name, ", which has ", properties().memory_bytes);
+    throw_error<OutOfMemoryError>(runtime_.name, ": out of memory; cannot allocate ", wanted,
+                                  " bytes on ", properties().name, ", which has ",
+                                  properties().memory_bytes);
   }
   const size_t bytes = properties().exact_blocks ? std::max<size_t>(wanted, 1) : size_class(wanted);
   Memory memory = obtain(bytes);
   if (memory == nullptr) {
-    throw_error<ValueError>(runtime_.name, ": out of memory on ", properties().name,
-                            "; got a request for ", wanted, " bytes while ", stats_.bytes_in_use,
-                            " are in use; expected at most ", limit_, " in all and ",
-                            properties().largest_allocation, " at once");
+    throw_error<OutOfMemoryError>(runtime_.name, ": out of memory on ", properties().name,
+                                  "; got a request for ", wanted, " bytes while ",
+                                  stats_.bytes_in_use, " are in use; expected at most ", limit_,
+                                  " in all and ", properties().largest_allocation, " at once");
   }
   ++stats_.allocations;
   stats_.bytes_in_use += bytes;

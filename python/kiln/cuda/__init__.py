@@ -15,6 +15,7 @@ from .. import _C, errors
 from .._tensor_types import CLASSES as _CLASSES
 from . import amp as amp
 from ._libraries import announce as _announce
+from ..errors import OutOfMemoryError as OutOfMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
