@@ -12,9 +12,9 @@ AvgPool2d::AvgPool2d(AvgPool2dConfig config) : Layer(std::move(config)) {
 
 Tensor AvgPool2d::forward(TensorArg x) const {
   const AvgPool2dOptions& o = config_.options;
-  return functional::avg_pool2d(x, Sizes(config_.kernel_size.value()),
-                                Sizes(o.stride.value_or(config_.kernel_size.value())),
-                                Sizes(o.padding), o.ceil_mode, o.count_include_pad);
+  return functional::avg_pool2d(
+      x, Sizes(config_.kernel_size.value()), Sizes(o.stride.value_or(config_.kernel_size.value())),
+      Sizes(o.padding), o.ceil_mode, o.count_include_pad, o.divisor_override);
 }
 
 std::string AvgPool2d::extra_repr() const {

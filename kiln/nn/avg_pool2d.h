@@ -1,6 +1,7 @@
 // AvgPool2d: the mean of each window.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,12 +12,14 @@
 namespace kiln::nn {
 
 struct AvgPool2dOptions {
-  std::optional<Size2d> stride = {};  // default: the kernel's size
-  Size2d padding = 0;                 // of zeros; at most half the kernel
-  bool ceil_mode = false;             // windows may hang over the edge
-  bool count_include_pad = true;      // the padding's zeros count in the mean
+  std::optional<Size2d> stride = {};             // default: the kernel's size
+  Size2d padding = 0;                            // of zeros; at most half the kernel
+  bool ceil_mode = false;                        // windows may hang over the edge
+  bool count_include_pad = true;                 // the padding's zeros count in the mean
+  std::optional<int64_t> divisor_override = {};  // what sums are divided by; default: their count
   KILN_CONFIG(AvgPool2dOptions, doc(stride, "null: the kernel's size"),
-              doc(padding, "zeros on each side"), ceil_mode, count_include_pad)
+              doc(padding, "zeros on each side"), ceil_mode, count_include_pad,
+              doc(divisor_override, "null: the numbers that count"))
 };
 
 class AvgPool2d;

@@ -28,6 +28,10 @@ void check_average(const AveragedModelOptions& options) {
   }
 }
 
+void check_n_averaged(int64_t count) {
+  if (count < 0) throw_error<ValueError>("AveragedModel: n_averaged must be >= 0; got ", count);
+}
+
 void average_into(nn::Module& averaged, nn::Module& current, const AveragedModelOptions& options,
                   int64_t count) {
   NoGradGuard no_grad;

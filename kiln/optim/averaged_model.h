@@ -2,6 +2,7 @@
 // (stochastic weight averaging, Izmailov et al., 2018) or exponential (EMA).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "kiln/core/config.h"
@@ -20,6 +21,7 @@ struct AveragedModelOptions {
 namespace detail {
 
 void check_average(const AveragedModelOptions& options);
+void check_n_averaged(int64_t count);
 // Takes `current` into the averages, which hold `count` updates so far. Throws ValueError when the
 // modules have other parameters or buffers.
 void average_into(nn::Module& averaged, nn::Module& current, const AveragedModelOptions& options,
@@ -47,7 +49,13 @@ class AveragedModel {
     detail::average_into(module, model, options_, n_averaged_);
     ++n_averaged_;
   }
+  // How many updates the averages hold. To resume, save it with the module, and set it after the
+  // module was loaded: at 0 the next update begins anew. Throws ValueError below 0.
   int64_t n_averaged() const { return n_averaged_; }
+  void set_n_averaged(int64_t count) {
+    detail::check_n_averaged(count);
+    n_averaged_ = count;
+  }
 
   M module;
 

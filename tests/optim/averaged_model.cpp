@@ -47,6 +47,24 @@ TEST_CASE("AveragedModel: an exponential average") {
   CHECK(near(ema.module.weight->detach().flatten(), {0.75 * 2.0 + 0.25 * 9.0}, 1e-6));
 }
 
+TEST_CASE("AveragedModel: an average is resumed") {
+  nn::Linear fc({.in_features = 1, .out_features = 1});
+  optim::AveragedModel before(fc, {.decay = 0.75});
+  for (const double value : {1.0, 5.0}) {
+    set(fc, value);
+    before.update_parameters(fc);
+  }
+  optim::AveragedModel ema(fc, {.decay = 0.75});
+  ema.module.load_state_dict(before.module.state_dict());
+  ema.set_n_averaged(before.n_averaged());
+  set(fc, 9.0);
+  ema.update_parameters(fc);
+  CHECK(ema.n_averaged() == 3);
+  CHECK(near(ema.module.weight->detach().flatten(), {0.75 * 2.0 + 0.25 * 9.0}, 1e-6));
+  CHECK(message_of<ValueError>([&] { ema.set_n_averaged(-1); }) ==
+        "AveragedModel: n_averaged must be >= 0; got -1");
+}
+
 TEST_CASE("AveragedModel: buffers are copied, or averaged") {
   for (const bool average : {false, true}) {
     nn::BatchNorm2d norm({.num_features = 1});

@@ -23,6 +23,7 @@ LAYERS = [
     ("Embedding", (3, 2), {"padding_idx": -1}, INDEX), ("Dropout", (0.0,), {}, X2),
     ("MaxPool2d", (2,), {"stride": 1, "padding": 1}, X4), ("AvgPool2d", (3,), {}, X4),
     ("AvgPool2d", ((2, 3),), {"ceil_mode": True, "count_include_pad": False, "padding": 1}, X4),
+    ("AvgPool2d", (2,), {"divisor_override": 3}, X4),
     ("Flatten", (), {}, X4), ("Flatten", (0, 1), {}, X4), ("Identity", (1, 2), {"any": 3}, X2),
     ("GELU", (), {}, X2), ("GELU", ("tanh",), {}, X2), ("PReLU", (), {}, X2),
     ("PReLU", (4, 0.1), {}, X2), ("ReLU", (), {}, X2), ("ReLU", (True,), {}, X2),
