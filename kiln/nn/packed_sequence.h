@@ -35,9 +35,18 @@ std::pair<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence,
 // right or left.
 Tensor pad_sequence(std::span<const Tensor> sequences, bool batch_first = false,
                     double padding_value = 0.0, const std::string& padding_side = "right");
+inline Tensor pad_sequence(std::initializer_list<Tensor> sequences, bool batch_first = false,
+                           double padding_value = 0.0, const std::string& padding_side = "right") {
+  return pad_sequence(std::span(sequences.begin(), sequences.size()), batch_first, padding_value,
+                      padding_side);
+}
 std::vector<Tensor> unpad_sequence(const Tensor& padded, const Tensor& lengths,
                                    bool batch_first = false);
 PackedSequence pack_sequence(std::span<const Tensor> sequences, bool enforce_sorted = true);
+inline PackedSequence pack_sequence(std::initializer_list<Tensor> sequences,
+                                    bool enforce_sorted = true) {
+  return pack_sequence(std::span(sequences.begin(), sequences.size()), enforce_sorted);
+}
 std::vector<Tensor> unpack_sequence(const PackedSequence& sequence);
 // Which place each element of a permutation has.
 Tensor invert_permutation(const Tensor& permutation);

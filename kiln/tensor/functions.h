@@ -1,11 +1,21 @@
-// Methods of Tensor as functions, for who writes sum(x) where others write x.sum(). Arguments,
-// results and errors are the methods' (kiln/tensor/tensor.h).
+// Methods of Tensor as functions, for who writes sum(x) where others write x.sum(), and short forms
+// of other functions. Arguments, results and errors are those of what they call.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "kiln/tensor/creation.h"
+#include "kiln/tensor/linalg/linalg.h"
+#include "kiln/tensor/nn/activations.h"
+#include "kiln/tensor/ops.h"
+#include "kiln/tensor/reduce/reductions.h"
+#include "kiln/tensor/sequences.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln {
@@ -74,6 +84,12 @@ inline Tensor min(const Tensor& x) { return x.min(); }
 inline std::pair<Tensor, Tensor> min(const Tensor& x, int64_t dim, bool keepdim = false) {
   return x.min(dim, keepdim);
 }
+// Of two tensors, element by element.
+inline Tensor max(const Tensor& x, const Tensor& y) { return maximum(x, y); }
+inline Tensor min(const Tensor& x, const Tensor& y) { return minimum(x, y); }
+inline Tensor norm(const Tensor& x, double p, DimNumber auto dim, bool keepdim = false) {
+  return norm(x, p, Dims{dim}, keepdim);
+}
 inline Tensor median(const Tensor& x) { return x.median(); }
 inline std::pair<Tensor, Tensor> median(const Tensor& x, int64_t dim, bool keepdim = false) {
   return x.median(dim, keepdim);
@@ -136,5 +152,74 @@ inline Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
 inline Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
   return x.scatter_add(dim, index, src);
 }
+
+// ---- Tensors from a dtype and nothing else
+
+inline Tensor arange(Scalar start, Scalar end, std::same_as<DType> auto dtype) {
+  return arange(start, end, 1, TensorOptions{.dtype = dtype});
+}
+inline Tensor arange(Scalar start, Scalar end, Scalar step, std::same_as<DType> auto dtype) {
+  return arange(start, end, step, TensorOptions{.dtype = dtype});
+}
+inline Tensor linspace(double start, double end, int64_t steps, std::same_as<DType> auto dtype) {
+  return linspace(start, end, steps, TensorOptions{.dtype = dtype});
+}
+inline Tensor eye(int64_t n, std::same_as<DType> auto dtype) {
+  return eye(n, TensorOptions{.dtype = dtype});
+}
+inline Tensor randperm(int64_t n, std::same_as<DType> auto dtype) {
+  return randperm(n, TensorOptions{.dtype = dtype});
+}
+inline Tensor randint(int64_t low, int64_t high, const Shape& shape,
+                      std::same_as<DType> auto dtype) {
+  return randint(low, high, shape, TensorOptions{.dtype = dtype});
+}
+inline Tensor randint(int64_t high, const Shape& shape, TensorOptions options = {}) {
+  return randint(0, high, shape, options);
+}
+// Of the shape and on the device of x.
+inline Tensor zeros_like(const Tensor& x, std::same_as<DType> auto dtype) {
+  return zeros(x.shape(), {.dtype = dtype, .device = x.device()});
+}
+inline Tensor ones_like(const Tensor& x, std::same_as<DType> auto dtype) {
+  return ones(x.shape(), {.dtype = dtype, .device = x.device()});
+}
+inline Tensor full_like(const Tensor& x, Scalar value, std::same_as<DType> auto dtype) {
+  return full(x.shape(), value, {.dtype = dtype, .device = x.device()});
+}
+inline Tensor rand_like(const Tensor& x, std::same_as<DType> auto dtype) {
+  return rand(x.shape(), {.dtype = dtype, .device = x.device()});
+}
+inline Tensor randn_like(const Tensor& x, std::same_as<DType> auto dtype) {
+  return randn(x.shape(), {.dtype = dtype, .device = x.device()});
+}
+
+// ---- Tensors in braces
+
+inline std::vector<Tensor> meshgrid(std::initializer_list<Tensor> tensors,
+                                    std::string_view indexing = "ij") {
+  return meshgrid(std::span(tensors.begin(), tensors.size()), indexing);
+}
+inline Tensor cartesian_prod(std::initializer_list<Tensor> tensors) {
+  return cartesian_prod(std::span(tensors.begin(), tensors.size()));
+}
+
+namespace linalg {
+inline Tensor multi_dot(std::initializer_list<Tensor> tensors) {
+  return multi_dot(std::span(tensors.begin(), tensors.size()));
+}
+}  // namespace linalg
+
+// ---- Where PyTorch has them, too
+
+namespace functional {
+using kiln::gelu;
+using kiln::log_softmax;
+using kiln::one_hot;
+using kiln::relu;
+using kiln::sigmoid;
+using kiln::softmax;
+using kiln::tanh;
+}  // namespace functional
 
 }  // namespace kiln

@@ -124,6 +124,44 @@ TEST_CASE("functions are the methods of their names") {
   CHECK(same(scatter_add(x, 0, index, ones({1, 3})), x.scatter_add(0, index, ones({1, 3}))));
 }
 
+TEST_CASE("short forms") {
+  const Tensor x = tensor({{3.0, 1.0}, {2.0, 4.0}}), y = full({2, 2}, 2.5);
+  CHECK(near(max(x, y), {3, 2.5, 2.5, 4}));
+  CHECK(near(min(x, y), {2.5, 1, 2, 2.5}));
+  CHECK(near(norm(x, 1, 1), {4, 6}));
+  CHECK(norm(x, 2, -1, true).shape() == Shape{2, 1});
+  CHECK(arange(0, 3, f32).equal(tensor({0.0, 1.0, 2.0})));
+  CHECK(arange(0, 6, 2, f64).dtype() == f64);
+  CHECK(linspace(0, 1, 3, f64).equal(tensor({0.0, 0.5, 1.0}, f64)));
+  CHECK(eye(2, f64).dtype() == f64);
+  CHECK(randperm(4, i32).dtype() == i32);
+  CHECK(randint(0, 3, {2}, i32).dtype() == i32);
+  CHECK(randint(1, {3}).equal(zeros({3}, i64)));
+  CHECK(zeros_like(x, i64).equal(zeros({2, 2}, i64)));
+  CHECK(ones_like(x, bool_).dtype() == bool_);
+  CHECK(full_like(x, 7, i32).equal(full({2, 2}, 7, i32)));
+  CHECK(rand_like(x, f64).dtype() == f64);
+  CHECK(randn_like(x, bf16).dtype() == bf16);
+  CHECK(meshgrid({arange(2), arange(3)})[1].shape() == Shape{2, 3});
+  CHECK(cartesian_prod({arange(2), arange(3)}).shape() == Shape{6, 2});
+  CHECK(near(linalg::multi_dot({x, y, eye(2)}), matmul(x, y).to_vector<double>()));
+  CHECK(nn::pad_sequence({ones({2}), ones({3})}, true).shape() == Shape{2, 3});
+  CHECK(nn::pack_sequence({ones({3}), ones({2})}).data.shape() == Shape{5});
+  CHECK(nn::parameters_to_vector({x, y}).shape() == Shape{8});
+  Tensor w = ones({1}).requires_grad_();
+  w.set_grad(full({1}, 10.0));
+  CHECK(optim::clip_grad_norm_({w}, 1.0).item() == 10.0);
+  optim::clip_grad_value_({w}, 0.5);
+  CHECK(near(w.grad(), {0.5}));
+  CHECK(functional::softmax(x, 1).equal(softmax(x, 1)));
+  CHECK(functional::log_softmax(x, 1).equal(log_softmax(x, 1)));
+  CHECK(functional::relu(-x).equal(zeros({2, 2})));
+  CHECK(functional::tanh(x).equal(x.tanh()));
+  CHECK(functional::sigmoid(x).equal(x.sigmoid()));
+  CHECK(functional::gelu(x).equal(x.gelu()));
+  CHECK(functional::one_hot(tensor({1}), 2).equal(tensor({{0, 1}})));
+}
+
 TEST_CASE("from_blob: memory of the caller's") {
   std::vector<float> values{1, 2, 3, 4};
   Tensor x = from_blob(values.data(), {2, 2});
