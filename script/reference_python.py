@@ -62,7 +62,6 @@ NAMESPACES = [
     ("kiln.multiprocessing", "Processes."),
     ("kiln.distributed", "torch.distributed's questions."),
     ("kiln.opencl", "OpenCL devices."),
-    ("kiln.return_types", "Results of several parts."),
     ("kiln.errors", "What Kiln raises."),
 ]
 

@@ -84,6 +84,12 @@ int count(int which) {
 
 }  // namespace
 
+void accelerator::finish() noexcept {
+  for (const auto& plugin : known) {
+    if (const detail::GpuPlugin* found = plugin.load()) found->finish();
+  }
+}
+
 namespace accelerator {
 
 // Of one of kNames.

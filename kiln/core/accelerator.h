@@ -92,6 +92,13 @@ class Event {
   Counters counters(int index = 0);                                                             \
   accelerator::Event record_event(int index = 0);
 
+namespace kiln::accelerator {
+// Waits for all devices that this process has opened; at once where there are none. A program that
+// ends while they compute may be cut off in the middle of their driver: call it before exit() where
+// no result was waited for. Python does.
+void finish() noexcept;
+}  // namespace kiln::accelerator
+
 namespace kiln::opencl {
 KILN_ACCELERATOR_FUNCTIONS
 }
@@ -133,6 +140,8 @@ struct GpuPlugin {
   // two is none, else the copy is enqueued. `data`'s memory is kept until it is done.
   bool (*write_pinned)(const void* primitive, const TensorData& data);
   bool (*read_pinned)(const void* primitive, const TensorData& data);
+  // Waits for all devices that are open, of every runtime.
+  void (*finish)() noexcept;
 };
 using OpenGpuPlugin = const GpuPlugin* (*)(const char* version, const char* runtime);
 

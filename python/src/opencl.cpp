@@ -57,6 +57,11 @@ void bind_opencl(nb::module_& m) {
   KILN_BIND_RUNTIME(opencl)
   KILN_BIND_RUNTIME(cuda)
 #undef KILN_BIND_RUNTIME
+  // Before the interpreter and the drivers' libraries are taken down.
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+    nb::gil_scoped_release unlocked;
+    accelerator::finish();
+  }));
 }
 
 }  // namespace kiln::python

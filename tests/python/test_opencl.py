@@ -222,3 +222,18 @@ def test_profiles_have_the_times_of_the_device(tmp_path):
     with kiln.profiler.profile() as p:
         kiln.ones(3).sum()
     assert "device ms" not in p.table() and y.shape == (200, 200)
+
+
+@needs_device
+def test_a_process_may_end_while_the_device_computes(tmp_path):
+    """A driver that compiles its kernels anew, in threads of its own, is waited for."""
+    program = "import kiln; x = kiln.rand(64, 64, device='opencl'); y = (x @ x).softmax(1).sum(0)"
+    for i in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "POCL_CACHE_DIR": str(tmp_path / str(i))},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <unordered_set>
 
 #include "kiln/backend/gpu/forks.h"
@@ -81,10 +82,19 @@ void GpuDevice::set_runtime(DeviceType type, const Runtime& runtime) {
   runtimes()[type] = &runtime;
 }
 
+namespace {
+
+using Opened = std::array<std::array<std::atomic<GpuDevice*>, 128>, kMaxDeviceTypes>;
+Opened& opened_devices() {
+  static auto& all = *new Opened{};
+  return all;
+}
+
+}  // namespace
+
 GpuDevice& GpuDevice::of(Device device) {
   static auto& mutex = *new std::mutex;
-  static auto& opened =
-      *new std::array<std::array<std::atomic<GpuDevice*>, 128>, kMaxDeviceTypes>{};
+  Opened& opened = opened_devices();
   auto& place = opened[device.type][static_cast<size_t>(device.index)];
   if (GpuDevice* found = place.load(std::memory_order_acquire)) {
     found->refuse_child();
@@ -231,6 +241,7 @@ void GpuDevice::finish() {
     throw;
   }
   may_fault_ = false;
+  if (counters_.launches > 0) will_finish_at_exit();
   if (code == 0) return;
   const int32_t zero = 0;
   driver_->write(fault_, 0, &zero, sizeof zero);
@@ -266,6 +277,31 @@ void GpuDevice::synchronize() {
   std::lock_guard lock(mutex_);
   finish();
   over = copied();
+}
+
+// Called once a kernel has run: all that the driver's libraries do at the end is registered by
+// then, and what is registered now runs before it.
+void GpuDevice::will_finish_at_exit() {
+  if (!finishes_at_exit_) finishes_at_exit_ = std::atexit(&GpuDevice::finish_all) == 0;
+}
+
+void GpuDevice::finish_all() noexcept {
+  for (const auto& of_type : opened_devices()) {
+    for (const auto& place : of_type) {
+      if (GpuDevice* device = place.load(std::memory_order_acquire)) device->finish_quietly();
+    }
+  }
+}
+
+void GpuDevice::finish_quietly() noexcept {
+  if (is_child()) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  try {
+    finish();
+  } catch (const std::exception&) {
+    // What a kernel has found wrong, and nobody asked for.
+  }
 }
 
 // ---- Places in the queue
@@ -364,6 +400,12 @@ void GpuDevice::launch_groups(const Kernel& kernel, Extent groups, Extent group,
   ++counters_.launches;
   for (const Argument& a : arguments) {
     may_fault_ |= a.kind == Argument::Kind::memory && a.data == fault_;
+  }
+  // A processor's driver compiles the first kernel now, in a thread; a program that ends at once
+  // waits for it here.
+  if (!finishes_at_exit_ && runtime_.is_processor(index_)) {
+    driver_->finish();
+    will_finish_at_exit();
   }
 }
 

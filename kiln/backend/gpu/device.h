@@ -76,6 +76,10 @@ class GpuDevice {
   // Waits. Throws what kernels have raised. `whole`: more than one element of a tensor is read.
   void read(const Buffer& from, size_t offset, void* to, size_t bytes, bool whole);
   void synchronize();
+  // Waits for all devices that are open, but for those that another thread uses now: for the end of
+  // the process. A driver whose threads still work then (PoCL compiles a kernel when it first runs)
+  // would do so while its libraries are taken down.
+  static void finish_all() noexcept;
 
   // Pinned memory (device_pinned.cpp). Null where there is none left.
   Handle<Storage> allocate_pinned(size_t bytes);
@@ -131,6 +135,8 @@ class GpuDevice {
   void give_back_all();
   void finish();
   void refuse_child() const;
+  void finish_quietly() noexcept;
+  void will_finish_at_exit();
   // With the lock held. What it returns is to go when the lock is free.
   using Memories = std::vector<Handle<Storage>>;
   Memories copied();
@@ -146,6 +152,7 @@ class GpuDevice {
   std::unique_ptr<Driver> driver_;
   ProgramCache programs_;
   std::mutex mutex_;
+  bool finishes_at_exit_ = false;
   DeviceTimes times_{*driver_, mutex_};
   std::unordered_map<KernelKey, Function, KernelKeyHash> functions_;
   std::unordered_map<std::string, Function> by_text_;

@@ -97,6 +97,7 @@ struct Plugged {
       [](int index) { return at(index).pinned_memory_stats(); },
       &write_pinned,
       &read_pinned,
+      &GpuDevice::finish_all,
   };
 
   static const detail::GpuPlugin* open() {
