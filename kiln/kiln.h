@@ -40,7 +40,7 @@
 #include "kiln/tensor/fft/fft.h"
 #include "kiln/tensor/fft/stft.h"
 #include "kiln/tensor/fft/windows.h"
-#include "kiln/tensor/functions.h"
+#include "kiln/tensor/functions/functions.h"
 #include "kiln/tensor/index/advanced_index.h"
 #include "kiln/tensor/index/scatter.h"
 #include "kiln/tensor/index/sorting.h"
