@@ -129,10 +129,6 @@ void fill(T* out, int64_t begin, int64_t end, Distribution d, const RandomStream
   }
 }
 
-}  // namespace
-
-namespace {
-
 // In a dtype of 16 bits, whose numbers of one sign are ordered as their bits are.
 template <class T>
 double largest_half_below(float low, float high) {

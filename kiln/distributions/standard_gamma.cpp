@@ -107,18 +107,18 @@ Tensor draw_logs(const Tensor& a) {
   const Tensor raised = a < 1;
   const Tensor d = where(raised, a + 1, a) - 1.0 / 3;
   Tensor result = a.log();  // of what is no concentration (0, inf, NaN): the limit
-  Tensor todo = nonzero(a.isfinite() & (a > 0)).select(1, 0);
-  while (todo.numel() > 0) {
-    const Tensor d_now = d.index_select(0, todo);
+  Tensor pending = nonzero(a.isfinite() & (a > 0)).select(1, 0);
+  while (pending.numel() > 0) {
+    const Tensor d_now = d.index_select(0, pending);
     const Tensor normal = normal_numbers(d_now.shape(), a);
     const Tensor uniform = 1 - uniform_numbers(d_now.shape(), a);
     const Tensor cube = (1 + normal / (9 * d_now).sqrt()).pow(3);
     const Tensor log_cube = cube.clamp(1e-300).log();
     const Tensor bound = 0.5 * normal * normal + d_now * (1 - cube + log_cube);
     const Tensor accepted = (cube > 0) & (uniform.log() < bound);
-    result = index_copy(result, 0, masked_select(todo, accepted),
+    result = index_copy(result, 0, masked_select(pending, accepted),
                         masked_select(d_now.log() + log_cube, accepted));
-    todo = masked_select(todo, !accepted);
+    pending = masked_select(pending, !accepted);
   }
   const Tensor uniform = 1 - uniform_numbers(a.shape(), a);
   return where(raised & (a > 0), result + uniform.log() / a, result);

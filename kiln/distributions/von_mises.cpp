@@ -26,17 +26,18 @@ Tensor draw_angles(const Tensor& k) {
   // For small concentrations the difference above has no digits.
   const Tensor r = where(k < 1e-5, 1 / k + k, (1 + rho.square()) / (2 * rho));
   Tensor result = zeros_like(k);
-  Tensor todo = nonzero(r.isfinite() & (k > 0)).select(1, 0);
-  while (todo.numel() > 0) {
-    const Tensor r_now = r.index_select(0, todo), k_now = k.index_select(0, todo);
-    const Tensor u = uniform_numbers({3, todo.numel()}, k);
+  Tensor pending = nonzero(r.isfinite() & (k > 0)).select(1, 0);
+  while (pending.numel() > 0) {
+    const Tensor r_now = r.index_select(0, pending), k_now = k.index_select(0, pending);
+    const Tensor u = uniform_numbers({3, pending.numel()}, k);
     const Tensor z = (kPi * u[0]).cos();
     const Tensor f = (1 + r_now * z) / (r_now + z);
     const Tensor c = k_now * (r_now - f);
     const Tensor accepted = (c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 - c >= 0);
     const Tensor angles = (u[2] - 0.5).sign() * f.clamp(-1, 1).acos();
-    result = index_copy(result, 0, masked_select(todo, accepted), masked_select(angles, accepted));
-    todo = masked_select(todo, !accepted);
+    result =
+        index_copy(result, 0, masked_select(pending, accepted), masked_select(angles, accepted));
+    pending = masked_select(pending, !accepted);
   }
   return result;
 }

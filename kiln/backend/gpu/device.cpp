@@ -75,15 +75,6 @@ std::array<std::atomic<const Runtime*>, kMaxDeviceTypes>& runtimes() {
   static auto& all = *new std::array<std::atomic<const Runtime*>, kMaxDeviceTypes>{};
   return all;
 }
-
-}  // namespace
-
-void GpuDevice::set_runtime(DeviceType type, const Runtime& runtime) {
-  runtimes()[type] = &runtime;
-}
-
-namespace {
-
 using Opened = std::array<std::array<std::atomic<GpuDevice*>, 128>, kMaxDeviceTypes>;
 Opened& opened_devices() {
   static auto& all = *new Opened{};
@@ -91,6 +82,10 @@ Opened& opened_devices() {
 }
 
 }  // namespace
+
+void GpuDevice::set_runtime(DeviceType type, const Runtime& runtime) {
+  runtimes()[type] = &runtime;
+}
 
 GpuDevice& GpuDevice::of(Device device) {
   static auto& mutex = *new std::mutex;

@@ -237,6 +237,26 @@ class MultiheadAttention(Module):
         return self.out_proj(heads.transpose(1, 2).reshape(batch, queries, -1)), weights
 
 
+def self_attention_block(
+    self: Any,
+    x: Tensor,
+    attn_mask: Tensor | None,
+    key_padding_mask: Tensor | None,
+    is_causal: bool = False,
+) -> Tensor:
+    """_sa_block of both kinds of layers of transformers: self-attention and its dropout."""
+    x, _ = self.self_attn(
+        x,
+        x,
+        x,
+        attn_mask=attn_mask,
+        key_padding_mask=key_padding_mask,
+        need_weights=False,
+        is_causal=is_causal,
+    )
+    return self.dropout1(x)
+
+
 class TransformerEncoderLayer(Module):
     """Self-attention and a network of two linear layers, each with a residual connection and a norm:
     src [L, N, d_model] ([N, L, d_model] with batch_first) -> the same shape.
@@ -300,24 +320,7 @@ class TransformerEncoderLayer(Module):
 
     # Subclasses override these, as in PyTorch.
 
-    def _sa_block(
-        self,
-        x: Tensor,
-        attn_mask: Tensor | None,
-        key_padding_mask: Tensor | None,
-        is_causal: bool = False,
-    ) -> Tensor:
-        """Self-attention and its dropout."""
-        x, _ = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            need_weights=False,
-            is_causal=is_causal,
-        )
-        return self.dropout1(x)
+    _sa_block = self_attention_block
 
     def _ff_block(self, x: Tensor) -> Tensor:
         """The two linear layers and their dropout."""

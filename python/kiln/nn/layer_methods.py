@@ -253,7 +253,6 @@ for _dims in (1, 2, 3):
 
 # Options that a class has one value of.
 _values: dict[str, Any] = {
-    "AvgPool2d": {"divisor_override": None},
     "ReLU6": {"min_val": 0.0, "max_val": 6.0},
     "UpsamplingNearest2d": {"mode": "nearest", "align_corners": None, "recompute_scale_factor": None},
     "UpsamplingBilinear2d": {"mode": "bilinear", "align_corners": True, "recompute_scale_factor": None},

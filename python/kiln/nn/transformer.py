@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .. import _C
 from . import functional as F
 from . import init
-from .attention import MultiheadAttention, TransformerEncoderLayer
+from .attention import MultiheadAttention, TransformerEncoderLayer, self_attention_block
 from .container import ModuleList
 from .layers import Dropout, LayerNorm, Linear
 from .module import Module
@@ -118,24 +118,7 @@ class TransformerDecoderLayer(Module):
 
     # Subclasses override these, as in PyTorch.
 
-    def _sa_block(
-        self,
-        x: Tensor,
-        attn_mask: Tensor | None,
-        key_padding_mask: Tensor | None,
-        is_causal: bool = False,
-    ) -> Tensor:
-        """Self-attention and its dropout."""
-        x, _ = self.self_attn(
-            x,
-            x,
-            x,
-            attn_mask=attn_mask,
-            key_padding_mask=key_padding_mask,
-            is_causal=is_causal,
-            need_weights=False,
-        )
-        return self.dropout1(x)
+    _sa_block = self_attention_block
 
     def _mha_block(
         self,

@@ -1,7 +1,6 @@
 #include "kiln/backend/cpu/random/random_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kiln/backend/cpu/kernel_table.h"
 #include "kiln/backend/random_fill.h"
@@ -160,10 +159,9 @@ HWY_INLINE FloatV log_of_complement(WordV word) {
 // Each turns a block's words into four vectors of floats.
 struct Uniform {
   explicit Uniform(const Distribution& p)
-      : low(static_cast<float>(p.a)), width(static_cast<float>(p.b - p.a)) {
-    const auto high = static_cast<float>(p.b);
-    most = high > low ? std::nextafter(high, low) : low;
-  }
+      : low(static_cast<float>(p.a)),
+        width(static_cast<float>(p.b - p.a)),
+        most(static_cast<float>(host::largest_uniform(p, DType::f32))) {}
   HWY_INLINE void run(const Block& block, FloatV* out) const {
     const Float d;
     const auto bound = hn::Set(d, most);
@@ -298,9 +296,8 @@ struct Integers {
 
 struct WideUniform {
   using Number = double;
-  explicit WideUniform(const Distribution& p) : low(p.a), width(p.b - p.a) {
-    most = p.b > low ? std::nextafter(p.b, low) : low;
-  }
+  explicit WideUniform(const Distribution& p)
+      : low(p.a), width(p.b - p.a), most(host::largest_uniform(p, DType::f64)) {}
   HWY_INLINE hn::Vec<hn::ScalableTag<double>> run(const WordPairs& words) const {
     const hn::ScalableTag<double> d;
     const auto bits = hn::ShiftRight<11>(hn::Or(hn::ShiftLeft<32>(words.high), words.low));
