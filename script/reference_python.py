@@ -47,6 +47,7 @@ NAMESPACES = [
     ("kiln.autograd.forward_ad", "Dual tensors."),
     ("kiln.amp", "Mixed precision."),
     ("kiln.onnx", "ONNX files."),
+    ("kiln.overrides", "Classes and modes that override functions."),
     ("kiln.export", "Programs that torch.export.save wrote."),
     ("kiln.distributions", "Probability distributions."),
     ("kiln.distributions.constraints", "Where values of distributions lie."),

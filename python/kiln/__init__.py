@@ -23,7 +23,7 @@ from ._C import (  # noqa: E402,F401  names that a star leaves out, or hides
     device as device,
     dtype as dtype,
 )
-from . import _docs, _signatures  # noqa: E402,F401
+from . import _docs, _overrides, _signatures  # noqa: E402,F401
 from . import _keywords, _older_calls  # noqa: E402,F401  what the functions understand beside their arguments
 from ._aliases import *  # noqa: E402,F401,F403
 from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402,F401
@@ -161,7 +161,7 @@ newaxis = None
 
 _LAZY = frozenset(
     """audio distributed distributions export functional hub jit metrics models mps multiprocessing
-    onnx rl testing train types version vision""".split()
+    onnx overrides rl testing train types version vision""".split()
 )
 if TYPE_CHECKING:
     from . import (
@@ -177,6 +177,7 @@ if TYPE_CHECKING:
         mps as mps,
         multiprocessing as multiprocessing,
         onnx as onnx,
+        overrides as overrides,
         rl as rl,
         testing as testing,
         train as train,

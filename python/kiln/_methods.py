@@ -207,12 +207,9 @@ def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return _C.cat([found, missing])
 
 
-def _leave(self: Tensor, *args: Any, **kwargs: Any) -> None:
-    """An __init__ that does nothing."""
-
-
 def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
-    """The tensor as one of that subclass of Tensor, whose __init__ does not run: the same memory.
+    """The tensor as one of that subclass of Tensor, whose __init__ does not run: the same memory, and
+    the next step of its history where a gradient is recorded.
 
     >>> class Marked(kiln.Tensor):
     ...     pass
@@ -223,13 +220,7 @@ def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
         raise TypeError(f"as_subclass: expected a subclass of Tensor; got {cls!r}")
     if issubclass(cls, _C.Parameter):
         return _parameter.make_subclass(cls, self, self.requires_grad)
-    # A __new__ of the class's own may come from here. What follows it in Python, __init__, must then
-    # not make the tensor again.
-    if cls.__init__ is _C.Tensor.__init__ and cls.__new__ is not _C.Tensor.__new__:
-        setattr(cls, "__init__", _leave)
-    out = _C.Tensor.__new__(cls)
-    _C.Tensor.__init__(out, self)
-    return out
+    return _C._as_subclass(cls, self)
 
 
 class UntypedStorage:

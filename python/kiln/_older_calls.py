@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from . import _C
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 _SUMS = {"add", "add_", "sub", "sub_", "subtract", "subtract_"}
@@ -101,7 +102,28 @@ def _operator(function: Any, op: str, args: list[Any]) -> Any:
     return function(x, other)
 
 
+def _overridden(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """What an argument that is no tensor makes of the call by its __torch_function__."""
+    if _C._overriding() or not any(hasattr(type(value), "__torch_function__") for value in _parts(args, kwargs)):
+        return NotImplemented
+    from . import _overrides
+
+    _overrides.override_from_now()
+    return function(*args, **kwargs)
+
+
+def _parts(args: list[Any], kwargs: dict[str, Any]) -> Iterator[Any]:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, (list, tuple)):
+            yield from (part for part in value if not isinstance(part, _C.Tensor))
+        elif not isinstance(value, _C.Tensor):
+            yield value
+
+
 def _again(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    overridden = _overridden(function, args, kwargs)
+    if overridden is not NotImplemented:
+        return overridden
     op = function.__name__
     if op in _OPERATORS:
         return _operator(function, op, args)

@@ -22,7 +22,7 @@ def make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
             "possible. Make sure your class inherits from Tensor."
         )
     if issubclass(cls, _C.Parameter):
-        out = _C.Tensor.__new__(cls)
+        out = _new(cls)
         _parameter_of(out, data, require_grad)
         return out
     if issubclass(cls, _C.Buffer):
@@ -34,15 +34,32 @@ def make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
 setattr(_C.Tensor, "_make_subclass", staticmethod(make_subclass))
 
 
+# ---- Subclasses of Tensor. As in PyTorch, __new__ makes the tensor, so that an __init__ may do without.
+# (A Tensor itself is made without these.)
+
+_new = _C._allocate
+_tensor_of = _C.Tensor.__init__
+
+
+def _tensor_new(cls: Any, *values: Any, **kwargs: Any) -> Any:
+    out = _new(cls)
+    if not issubclass(cls, (_C.Parameter, _C.Buffer)):  # which are made by their __init__
+        _tensor_of(out, *values, **kwargs)
+    return out
+
+
+def _tensor_init(self: Any, *values: Any, **kwargs: Any) -> None:
+    """Does nothing: __new__ has made the tensor."""
+
+
 # ---- Subclasses of Parameter. One with a __new__ of its own gets its tensor there, as in PyTorch, and
 # then its __init__ must not make it again. (Parameter itself is made without these.)
 
 _parameter_of = _C.Parameter.__init__
-_parameter_copy = _C.Parameter.__deepcopy__
 
 
 def _parameter_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
-    out = _C.Tensor.__new__(cls)
+    out = _new(cls)
     if cls.__new__ is not _parameter_new:
         _parameter_of(out, *args, **kwargs)
     return out
@@ -51,13 +68,6 @@ def _parameter_new(cls: Any, *args: Any, **kwargs: Any) -> Any:
 def _parameter_init(self: Any, *args: Any, **kwargs: Any) -> None:
     if type(self).__new__ is _parameter_new or not isinstance(self, _C.Parameter):
         _parameter_of(self, *args, **kwargs)
-
-
-def _parameter_deepcopy(self: Any, memo: dict[int, Any]) -> Any:
-    out = _parameter_copy(self, memo)
-    if type(out) is not type(self):
-        out.__class__ = type(self)
-    return out
 
 
 _signature = inspect.Signature(
@@ -73,4 +83,5 @@ for _function in (_parameter_new, _parameter_init):
 del _function, _first, _parameters, _signature
 _C.Parameter.__new__ = staticmethod(_parameter_new)  # type: ignore[assignment, method-assign]
 _C.Parameter.__init__ = _parameter_init  # type: ignore[method-assign]
-_C.Parameter.__deepcopy__ = _parameter_deepcopy  # type: ignore[method-assign]
+_C.Tensor.__new__ = staticmethod(_tensor_new)  # type: ignore[assignment, method-assign]
+_C.Tensor.__init__ = _tensor_init  # type: ignore[method-assign]

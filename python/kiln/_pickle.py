@@ -18,6 +18,20 @@ def rebuild_quantized(values, scales, shape, scheme, kind):
     return _C.Buffer(out) if kind == "buffer" else out
 
 
+def of_class(cls, out):
+    """A new tensor as one of a class derived from its own."""
+    try:
+        out.__class__ = cls
+    except TypeError:  # the class has slots
+        out = out.as_subclass(cls)
+    return out
+
+
+def rebuild_subclass(cls, function, args):
+    """A tensor of a class derived from Tensor, made as its base is."""
+    return of_class(cls, function(*args))
+
+
 def dtype(name):
     return _C._dtype(name)
 

@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 // ndarray.h goes first: binding.h forbids what it uses.
 #include "kiln/tensor/host_memory.h"
+#include "overrides.h"
 #include "tensor_from.h"
 
 namespace kiln::python {
@@ -356,7 +357,7 @@ nb::object to_array(const Tensor& x, const nb::object& dtype, const nb::object& 
   return copied ? array.attr("copy")() : array;
 }
 
-nb::object reduce(nb::handle self) {
+nb::object reduce_plain(nb::handle self) {
   const Tensor& x = tensor_arg("pickle", self);
   const Tensor detached = x.detach();
   if (x.requires_grad() && !x.is_leaf()) {
@@ -386,6 +387,14 @@ nb::object reduce(nb::handle self) {
       pickle.attr("rebuild_tensor"),
       nb::make_tuple(bytes, x.dtype(), size_object(x.shape()), x.device(), x.requires_grad(), kind),
       state);
+}
+
+// How pickle makes it again; one of a derived class is made as its base, and then gets its class.
+nb::object reduce(nb::handle self) {
+  nb::object plain = reduce_plain(self);
+  if (is_own_class(self)) return plain;
+  return nb::make_tuple(nb::module_::import_("kiln._pickle").attr("rebuild_subclass"),
+                        nb::make_tuple(self.type(), plain[0], plain[1]), plain[2]);
 }
 
 nb::object rebuild(const nb::bytes& bytes, DType dtype, const Shape& shape, Device device,
@@ -450,6 +459,7 @@ nb::object deepcopy(nb::handle self, nb::dict memo) {
   } else {
     out = nb::cast(copy);
   }
+  if (!is_own_class(self)) out = nb::module_::import_("kiln._pickle").attr("of_class")(self.type(), out);
   memo[key] = out;
   if (nb::len(nb::object(self.attr("__dict__"))) > 0) {
     out.attr("__dict__")

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "binding.h"
+#include "overrides.h"
 
 namespace kiln::python {
 
@@ -238,6 +238,11 @@ PyObject* call_again(PyObject* refusal, PyObject* function, PyObject* const* arg
 
 template <size_t kind>
 PyObject* forward(PyObject* function, PyObject* const* args, size_t flags, PyObject* names) {
+  if (overrides::active) [[unlikely]] {
+    bool handled = false;
+    PyObject* const result = overrides::call(function, args, count_of(flags), names, handled);
+    if (handled) return result;
+  }
   PyObject* result = nullptr;
   if (names == nullptr) [[likely]] {
     result = callers[kind](function, args, flags, nullptr);
@@ -252,8 +257,21 @@ constexpr std::array<Call, sizeof...(kinds)> forwards(std::index_sequence<kinds.
   return {&forward<kinds>...};
 }
 
-// Puts forward() between a bound function and its caller.
+bool is_bound_function(nb::handle object) {
+  const std::string_view type = name_of_type(object);
+  return type.ends_with("nb_func") || type.ends_with("nb_method");
+}
+
+void route_all(nb::handle members) {
+  for (const auto& [name, member] : nb::cast<nb::dict>(members)) {
+    route(member);
+  }
+}
+
+}  // namespace
+
 void route(nb::handle function) {
+  if (!is_bound_function(function)) return;
   static constexpr auto all = forwards(std::make_index_sequence<kKinds>());
   // nanobind keeps the pointer right after the object's head.
   auto& call = *reinterpret_cast<Call*>(reinterpret_cast<PyVarObject*>(function.ptr()) + 1);
@@ -268,19 +286,6 @@ void route(nb::handle function) {
     }
   }
 }
-
-bool is_bound_function(nb::handle object) {
-  const std::string_view type = name_of_type(object);
-  return type.ends_with("nb_func") || type.ends_with("nb_method");
-}
-
-void route_all(nb::handle members) {
-  for (const auto& [name, member] : nb::cast<nb::dict>(members)) {
-    if (is_bound_function(member)) route(member);
-  }
-}
-
-}  // namespace
 
 void bind_keywords(nb::module_& m, TensorClass& c) {
   route_all(m.attr("__dict__"));

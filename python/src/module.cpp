@@ -1,5 +1,5 @@
 // kiln._C: the compiled part of the package. The rest of the package is beside it, in Python.
-#include "binding.h"
+#include "overrides.h"
 #include "parts.h"
 
 namespace kiln::python {
@@ -65,5 +65,6 @@ NB_MODULE(_C, m) {
   bind_module(m);
   bind_module_hooks(m);
   bind_cpp_modules(m);
+  bind_overrides(m, tensor);
   bind_keywords(m, tensor);  // last: it goes over what the others have bound
 }

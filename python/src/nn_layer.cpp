@@ -13,6 +13,7 @@
 
 #include "default_device.h"
 #include "kiln/tensor/creation.h"
+#include "overrides.h"
 
 namespace kiln::python {
 
@@ -32,6 +33,7 @@ struct LayerClass {
   PyTypeObject* python = nullptr;
   nb::object reset_parameters;  // the class's own, or null
   std::string forward_doc;
+  nb::object forward;  // as the Python class has it
   std::array<PyMethodDef, 5> methods{};
 };
 
@@ -403,6 +405,16 @@ PyObject* guarded(PyObject* self, LayerClass& of, F f) {
   }
 }
 
+// See Note [Overrides]: a handler is told of the class's forward, with the layer before the inputs.
+PyObject* override_forward(const LayerClass& of, PyObject* self, PyObject* const* args,
+                           Py_ssize_t n, PyObject* kwnames, bool& handled) {
+  const Py_ssize_t named = kwnames == nullptr ? 0 : tuple_size(kwnames);
+  std::vector<PyObject*> all{self};
+  all.insert(all.end(), args, args + n + named);
+  return overrides::call(of.forward.ptr(), all.data(), static_cast<size_t>(n) + 1, kwnames,
+                         handled);
+}
+
 PyObject* call_method(PyObject* self, LayerClass& of, const char* method) {
   return guarded(self, of, [&](const LayerInUse& use) {
     of.type->call_method(use.layer(), method);
@@ -417,6 +429,11 @@ struct Methods {
 
   static PyObject* forward(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
     LayerClass& of = Methods::of();
+    if (overrides::active) [[unlikely]] {
+      bool handled = false;
+      PyObject* const result = override_forward(of, self, args, n, kwnames, handled);
+      if (handled) return result;
+    }
     return guarded(self, of, [&](const LayerInUse& use) {
       const auto given = static_cast<size_t>(n);
       if (kwnames == nullptr && given == of.arguments.size() && given == of.positional &&
@@ -586,6 +603,7 @@ void install(nb::handle python) {
   of.forward_doc = concat("forward($self, ", of.type->forward_text(), ")\n--\n\n");
   const auto forward = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&Row::forward));
   add_method(of, 0, {"forward", forward, METH_FASTCALL | METH_KEYWORDS, of.forward_doc.c_str()});
+  of.forward = python.attr("forward");
   add_method(of, 1, {"extra_repr", &Row::extra_repr, METH_NOARGS, "extra_repr($self)\n--\n\n"});
   add_method(of, 2, {"_may_lack", &Row::may_lack, METH_VARARGS, nullptr});
   if (of.type->has_method("reset_parameters")) {

@@ -102,4 +102,15 @@ struct LayerForward<nn::GRU> : RecurrentForward<nn::GRU, Tensor> {};
 template <>
 struct LayerForward<nn::LSTM> : RecurrentForward<nn::LSTM, std::optional<nn::LSTMState>> {};
 
+template <>
+struct LayerForward<nn::LSTMCell> {
+  static PyObject* call(const char* name, nn::LSTMCell& layer, PyObject* const* args,
+                        int64_t numel) {
+    using State = std::optional<nn::LSTMState>;
+    return call_layer<Tensor, State>(
+        name, layer, args, numel,
+        [](nn::LSTMCell& l, const Tensor& x, const State& state) { return l.forward(x, state); });
+  }
+};
+
 }  // namespace kiln::python

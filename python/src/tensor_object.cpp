@@ -1,7 +1,8 @@
 // Tensors and the Python objects that stand for them. See Note [Identity].
+#include <algorithm>
 #include <array>
 
-#include "binding.h"
+#include "overrides.h"
 
 namespace kiln::python {
 
@@ -83,6 +84,11 @@ const PyType_Slot* tensor_slots() {
                                       {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                                       {0, nullptr}};
   return slots;
+}
+
+bool is_own_class(nb::handle object) {
+  const auto is = [&](const DictPlace& place) { return place.type == Py_TYPE(object.ptr()); };
+  return std::any_of(dict_places.begin(), dict_places.end(), is);
 }
 
 void find_dicts(nb::handle tensor, nb::handle parameter, nb::handle buffer) {

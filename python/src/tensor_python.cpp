@@ -1,5 +1,5 @@
 // What makes a tensor a Python object: printing, conversion to Python's own values, iteration.
-#include "binding.h"
+#include "overrides.h"
 
 namespace kiln::python {
 
@@ -42,6 +42,25 @@ Scalar only_element(const char* op, const Tensor& x) {
   return x.item_scalar();
 }
 
+// The text of a tensor with the name of its class in the place of "tensor".
+std::string named(const std::string& text, nb::handle type) {
+  constexpr std::string_view usual = "tensor(";
+  if (!text.starts_with(usual)) return text;
+  const std::string name = nb::cast<std::string>(type.attr("__name__"));
+  std::string out = name + "(";
+  for (size_t at = usual.size(); at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    out.append(text, at, end - at);
+    at = end;
+    const bool indented = text.compare(at, usual.size(), std::string(usual.size(), ' ')) == 0;
+    if (indented) {
+      out.append(name.size() + 1, ' ');
+      at += usual.size();
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 nb::object item_object(const Tensor& x) {
@@ -52,6 +71,7 @@ void bind_tensor_python(TensorClass& c) {
   c.def("__repr__", [](nb::handle self) {
     const Tensor& x = tensor_arg("repr", self);
     std::string text = to_string(x);
+    if (!is_own_class(self)) text = named(text, self.type());
     return nb::isinstance<PyParameter>(self) ? "Parameter containing:\n" + text : text;
   });
   c.def(
@@ -91,9 +111,11 @@ void bind_tensor_python(TensorClass& c) {
     if (x.dim() == 0) throw nb::type_error("len() of a 0-d tensor");
     return x.shape()[0];
   });
-  c.def("__iter__", [](const Tensor& x) {
+  c.def("__iter__", [](nb::handle self) {
+    const Tensor& x = tensor_arg("iter", self);
     if (x.dim() == 0) throw nb::type_error("iteration over a 0-d tensor");
-    return nb::steal(PyObject_GetIter(tuple_of(x.unbind(0)).ptr()));
+    const nb::object rows = overrides::active ? self.attr("unbind")(0) : tuple_of(x.unbind(0));
+    return nb::steal(PyObject_GetIter(rows.ptr()));
   });
   c.def(
       "__contains__",

@@ -315,12 +315,12 @@ def test_tensors_without_init_say_so():
         def __init__(self):
             pass
 
-    empty = kiln.Tensor.__new__(kiln.Tensor)
+    empty = kiln._C._allocate(kiln.Tensor)
     for x in (empty, kiln.nn.Parameter.__new__(kiln.nn.Parameter)):
         with pytest.raises(TypeError):
             repr(x)
-    with pytest.raises(TypeError):
-        repr(Forgot())
+    # __new__ makes tensors.
+    assert Forgot().shape == kiln.Tensor.__new__(kiln.Tensor).shape == (0,)
     # The error of another function passes a constructor, which has its own way of calling.
     with pytest.raises(TypeError, match="argument"):
         kiln.Tensor(1, 1, kiln.dtype.__new__(kiln.dtype))
