@@ -190,8 +190,7 @@ class Engine {
     if (node.released()) throw_freed(node.name());
     node.backward(pass);
     if (!options_.retain_graph) {
-      node.mark_released();
-      node.release_saved();
+      if (node.release_saved()) node.mark_released();
       if (node.extras() != nullptr) [[unlikely]]
         node.extras()->recipe = nullptr;
     }

@@ -130,8 +130,8 @@ class Node : public RefCounted, public Pooled, private detail::Doomed {
 
   // Hands the gradients of the operands to the pass. Called with the node's lock held.
   virtual void backward(Pass<B>& pass) = 0;
-  // Drops what was saved for backward().
-  virtual void release_saved() noexcept = 0;
+  // Drops what was saved for backward(); false: there was nothing, and backward() can run again.
+  virtual bool release_saved() noexcept = 0;
   virtual bool is_leaf() const { return false; }
   // What the formula owns of another language.
   virtual const Foreign* foreign() const { return nullptr; }
@@ -167,13 +167,26 @@ class Node : public RefCounted, public Pooled, private detail::Doomed {
   SpinLock lock_;
 };
 
+namespace detail {
+
+// A formula without a destructor owns numbers alone, such as the shape of an operand. There is
+// nothing to free, and it may run once more.
+template <class Formula>
+bool drop(std::optional<Formula>& formula) noexcept {
+  if constexpr (std::is_trivially_destructible_v<Formula>) return false;
+  formula.reset();
+  return true;
+}
+
+}  // namespace detail
+
 // A tensor that the user marked: the end of the graph, where gradients gather.
 template <class B>
 class LeafNode final : public Node<B> {
  public:
   LeafNode() : Node<B>("leaf", 1) {}
   void backward(Pass<B>&) override {}
-  void release_saved() noexcept override {}
+  bool release_saved() noexcept override { return false; }
   bool is_leaf() const override { return true; }
 
   // The accumulated gradient (guarded by lock()).
@@ -189,7 +202,7 @@ class OpNode final : public Node<B> {
     this->set_edges(edges_);
   }
   void backward(Pass<B>& pass) override { (*formula_)(pass); }
-  void release_saved() noexcept override { formula_.reset(); }
+  bool release_saved() noexcept override { return detail::drop(formula_); }
 
  private:
   std::array<Edge<B>, N> edges_;
@@ -205,7 +218,7 @@ class ListNode final : public Node<B> {
     this->set_edges(edges_);
   }
   void backward(Pass<B>& pass) override { (*formula_)(pass); }
-  void release_saved() noexcept override { formula_.reset(); }
+  bool release_saved() noexcept override { return detail::drop(formula_); }
 
  private:
   std::vector<Edge<B>> edges_;
@@ -225,7 +238,7 @@ class IdentityNode final : public Node<B> {
       if (auto grad = pass.take(i); grad && pass.needs(i)) pass.give(i, std::move(*grad));
     }
   }
-  void release_saved() noexcept override {}
+  bool release_saved() noexcept override { return false; }
 
  private:
   std::vector<Edge<B>> edges_;
