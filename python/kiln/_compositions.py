@@ -265,14 +265,6 @@ def _like(self, dtype, device, requires_grad):
     }
 
 
-def _shape(args, size):
-    if size is None:
-        return args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-    if args:
-        raise TypeError("got multiple values for argument 'size'")
-    return size
-
-
 def new_tensor(
     self: Tensor,
     data: Any,
@@ -291,82 +283,6 @@ def new_tensor(
     return _C.tensor(data, layout=layout, pin_memory=pin_memory, **_like(self, dtype, device, requires_grad))
 
 
-def new_full(
-    self: Tensor,
-    size: int | Sequence[int],
-    fill_value: Any,
-    *,
-    dtype: dtype | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: bool = False,
-    layout: str | None = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """`fill_value` everywhere, with this tensor's dtype and device.
-
-    >>> kiln.zeros(1).new_full((2,), 7)
-    tensor([7., 7.])
-    """
-    return _C.full(size, fill_value, layout=layout, pin_memory=pin_memory, **_like(self, dtype, device, requires_grad))
-
-
-def new_zeros(
-    self: Tensor,
-    *args: int | Sequence[int],
-    size: int | Sequence[int] | None = None,
-    dtype: dtype | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: bool = False,
-    layout: str | None = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Zeros with this tensor's dtype and device.
-
-    >>> kiln.tensor([1]).new_zeros(2)
-    tensor([0, 0])
-    """
-    options = _like(self, dtype, device, requires_grad)
-    return _C.zeros(_shape(args, size), layout=layout, pin_memory=pin_memory, **options)
-
-
-def new_ones(
-    self: Tensor,
-    *args: int | Sequence[int],
-    size: int | Sequence[int] | None = None,
-    dtype: dtype | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: bool = False,
-    layout: str | None = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Ones with this tensor's dtype and device.
-
-    >>> kiln.tensor([1]).new_ones(2)
-    tensor([1, 1])
-    """
-    options = _like(self, dtype, device, requires_grad)
-    return _C.ones(_shape(args, size), layout=layout, pin_memory=pin_memory, **options)
-
-
-def new_empty(
-    self: Tensor,
-    *args: int | Sequence[int],
-    size: int | Sequence[int] | None = None,
-    dtype: dtype | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: bool = False,
-    layout: str | None = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Memory with this tensor's dtype and device, of no particular values.
-
-    >>> kiln.tensor([1]).new_empty(2).dtype
-    kiln.int64
-    """
-    options = _like(self, dtype, device, requires_grad)
-    return _C.empty(_shape(args, size), layout=layout, pin_memory=pin_memory, **options)
-
-
 def _assert(condition, message):
     """Raises AssertionError unless the condition holds: a bool, or a tensor of one."""
     assert bool(condition), message
@@ -378,8 +294,7 @@ def _assert_async(condition, message=""):
 
 
 for _method in (
-    is_same_size, split_with_sizes, sum_to_size, new_tensor, new_zeros, new_ones, new_empty,
-    new_full,
+    is_same_size, split_with_sizes, sum_to_size, new_tensor,
 ):  # fmt: skip
     if not hasattr(_C.Tensor, _method.__name__):
         setattr(_C.Tensor, _method.__name__, _method)

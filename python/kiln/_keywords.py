@@ -108,7 +108,8 @@ _PLACED = """
     arange bartlett_window blackman_window empty empty_like empty_strided eye full full_like
     hamming_window hann_window kaiser_window linspace logspace normal ones ones_like rand rand_like
     randint randint_like randn randn_like randperm range scalar_tensor tril_indices triu_indices zeros
-    zeros_like _fft.fftfreq _fft.rfftfreq tensor
+    zeros_like _fft.fftfreq _fft.rfftfreq tensor Tensor.new_empty Tensor.new_full Tensor.new_ones
+    Tensor.new_zeros
 """.split()
 _FORMATTED = """
     empty empty_like full_like ones_like rand_like randint_like randn_like zeros_like Tensor.clone

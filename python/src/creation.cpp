@@ -46,6 +46,31 @@ void def_sized(nb::module_& m, const char* name, F f, const char* doc) {
       "requires_grad"_a = false, doc, nb::sig(signature.c_str()));
 }
 
+// x.new_zeros(2, 3), x.new_zeros((2, 3)), x.new_zeros(size=(2, 3)).
+template <class F>
+void def_new(TensorClass& c, const char* name, F f, const char* doc) {
+  const std::string op = name;
+  const std::string signature =
+      "def " + op +
+      "(self, *size: int | collections.abc.Sequence[int], dtype: dtype | None = None, device: "
+      "device | str | None = None, requires_grad: bool = False) -> Tensor";
+  c.def(
+      name,
+      [f, op](const Tensor& x, const nb::args& args, const std::optional<Shape>& size,
+              std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+        if (size && args.size() > 0) {
+          throw nb::type_error(concat(op, "() got multiple values for argument 'size'").c_str());
+        }
+        const Shape shape = size ? *size : shape_of_args(op.c_str(), args);
+        checked_numel(op.c_str(), shape);
+        Unlocked lock(shape.numel());
+        return Tensor(f(shape, Options{dtype ? *dtype : x.dtype(), device ? *device : x.device(),
+                                       requires_grad}));
+      },
+      "args"_a, "size"_a = nb::none(), "dtype"_a = nb::none(), "device"_a = nb::none(),
+      "requires_grad"_a = false, doc, nb::sig(signature.c_str()));
+}
+
 template <class F>
 void def_like(nb::module_& m, const char* name, F f) {
   m.def(
@@ -131,6 +156,31 @@ void bind_from_values(nb::module_& m) {
   m.def(
       "is_tensor", [](nb::handle x) { return tensor_pointer(x.ptr()) != nullptr; },
       nb::arg("obj").none());
+}
+
+void bind_filled_alike(TensorClass& c) {
+  def_new(
+      c, "new_empty", [](const Shape& s, const Options& o) { return empty(s, o); },
+      "Memory with this tensor's dtype and device, of no particular values.");
+  def_new(
+      c, "new_zeros", [](const Shape& s, const Options& o) { return zeros(s, o); },
+      "Zeros with this tensor's dtype and device.");
+  def_new(
+      c, "new_ones", [](const Shape& s, const Options& o) { return ones(s, o); },
+      "Ones with this tensor's dtype and device.");
+  c.def(
+      "new_full",
+      [](const Tensor& x, const IntList& size, const Operand& fill_value,
+         std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+        const Scalar number = scalar_in(fill_value);
+        checked_numel("new_full", size.values);
+        Unlocked lock(size.values.numel());
+        return full(size.values, number,
+                    Options{dtype ? *dtype : x.dtype(), device ? *device : x.device(),
+                            requires_grad});
+      },
+      "size"_a, "fill_value"_a, nb::kw_only(), KILN_PY_OPTIONS,
+      "fill_value everywhere, with this tensor's dtype and device.");
 }
 
 void bind_filled(nb::module_& m) {
@@ -317,6 +367,7 @@ void bind_creation(nb::module_& m, TensorClass& c) {
   bind_grids(m);
   bind_from_values(m);
   bind_filled(m);
+  bind_filled_alike(c);
   bind_sequences(m);
 }
 
