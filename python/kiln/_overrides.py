@@ -171,6 +171,10 @@ def python_functions() -> Iterator[tuple[str, Any, str, Any]]:
 def enable() -> None:
     """Makes the tables, once."""
     rows = [*bound_functions(), *layers()]
+    from . import nn
+    from .nn._forms import FORMS
+
+    _C._set_forms({vars(getattr(nn, name))["forward"]: form for name, form in FORMS.items()})
     keeps_class = {_C.Tensor.grad.__get__}
     _C._set_overridable({function: shown for _, function, shown in rows}, keeps_class)
     for _, place, name, value in list(python_functions()):

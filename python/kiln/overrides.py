@@ -45,7 +45,7 @@ class TorchFunctionMode:
     that method.
 
     Inside of it the mode is off, so that `func(*args, **kwargs)` is the function itself, or the next
-    mode's answer. Layers written in C++ are seen as one function, such as nn.Linear.forward.
+    mode's answer.
 
     >>> class Counted(kiln.overrides.TorchFunctionMode):
     ...     calls = 0

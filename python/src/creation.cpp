@@ -175,9 +175,9 @@ void bind_filled_alike(TensorClass& c) {
         const Scalar number = scalar_in(fill_value);
         checked_numel("new_full", size.values);
         Unlocked lock(size.values.numel());
-        return full(size.values, number,
-                    Options{dtype ? *dtype : x.dtype(), device ? *device : x.device(),
-                            requires_grad});
+        return full(
+            size.values, number,
+            Options{dtype ? *dtype : x.dtype(), device ? *device : x.device(), requires_grad});
       },
       "size"_a, "fill_value"_a, nb::kw_only(), KILN_PY_OPTIONS,
       "fill_value everywhere, with this tensor's dtype and device.");

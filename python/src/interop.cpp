@@ -459,7 +459,8 @@ nb::object deepcopy(nb::handle self, nb::dict memo) {
   } else {
     out = nb::cast(copy);
   }
-  if (!is_own_class(self)) out = nb::module_::import_("kiln._pickle").attr("of_class")(self.type(), out);
+  if (!is_own_class(self))
+    out = nb::module_::import_("kiln._pickle").attr("of_class")(self.type(), out);
   memo[key] = out;
   if (nb::len(nb::object(self.attr("__dict__"))) > 0) {
     out.attr("__dict__")

@@ -405,14 +405,14 @@ PyObject* guarded(PyObject* self, LayerClass& of, F f) {
   }
 }
 
-// See Note [Overrides]: a handler is told of the class's forward, with the layer before the inputs.
+// See Note [Overrides].
 PyObject* override_forward(const LayerClass& of, PyObject* self, PyObject* const* args,
                            Py_ssize_t n, PyObject* kwnames, bool& handled) {
   const Py_ssize_t named = kwnames == nullptr ? 0 : tuple_size(kwnames);
   std::vector<PyObject*> all{self};
   all.insert(all.end(), args, args + n + named);
-  return overrides::call(of.forward.ptr(), all.data(), static_cast<size_t>(n) + 1, kwnames,
-                         handled);
+  return overrides::call_layer(of.forward.ptr(), all.data(), static_cast<size_t>(n) + 1, kwnames,
+                               handled);
 }
 
 PyObject* call_method(PyObject* self, LayerClass& of, const char* method) {

@@ -22,7 +22,7 @@ State& state() {
   return own;
 }
 
-int64_t classes = 0;      // that derive from Tensor and may override
+int64_t classes = 0;       // that derive from Tensor and may override
 int64_t modes_in_use = 0;  // in all threads
 
 void update() { active = classes > 0 || modes_in_use > 0; }
@@ -34,11 +34,17 @@ std::unordered_map<PyObject*, PyObject*>& functions() {
   return *all;
 }
 
+// The functions in the place of layers' forwards.
+std::unordered_map<PyObject*, PyObject*>& forms() {
+  static auto* all = new std::unordered_map<PyObject*, PyObject*>();
+  return *all;
+}
+
 struct Known {
   PyObject* name = PyUnicode_InternFromString("__torch_function__");
   PyObject* function = PyUnicode_InternFromString("__func__");
-  PyObject* standard = nullptr;  // Tensor's own
-  PyObject* disabled = nullptr;  // that of classes which override nothing
+  PyObject* standard = nullptr;    // Tensor's own
+  PyObject* disabled = nullptr;    // that of classes which override nothing
   PyObject* keep_class = nullptr;  // a set: functions whose results stay of the class that they are
   PyTypeObject* tensor = nullptr;
   PyTypeObject* parameter = nullptr;
@@ -71,7 +77,8 @@ bool is_plain(PyObject* x) {
 // The __torch_function__ of the object's class; invalid where there is none that overrides.
 nb::object handler_of(PyObject* x) {
   if (is_plain(x)) return {};
-  nb::object own = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(x)), known().name));
+  nb::object own =
+      nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(x)), known().name));
   if (!own.is_valid()) PyErr_Clear();
   return own.is_valid() && own.ptr() != known().disabled ? own : nb::object();
 }
@@ -152,7 +159,8 @@ void set_class(nb::object& x, nb::handle type) {
   x = as_subclass(type, *tensor);
 }
 
-// A result of a function as Tensor's own __torch_function__ gives it: its tensors are of that class.
+// A result of a function as Tensor's own __torch_function__ gives it: its tensors are of that
+// class.
 nb::object of_class(nb::object result, nb::handle type) {
   if (type.ptr() == reinterpret_cast<PyObject*>(known().tensor)) return result;
   const bool tuple = PyTuple_Check(result.ptr());
@@ -217,8 +225,7 @@ nb::object call_standard(const Call& of, nb::handle shown, nb::handle type) {
   return keeps_class(shown.ptr()) ? result : of_class(std::move(result), type);
 }
 
-nb::object call_handler(nb::handle handler, const Call& of, nb::handle shown,
-                        nb::handle types) {
+nb::object call_handler(nb::handle handler, const Call& of, nb::handle shown, nb::handle types) {
   return checked(PyObject_CallFunctionObjArgs(handler.ptr(), shown.ptr(), types.ptr(),
                                               of.positional().ptr(), of.keywords().ptr(), nullptr));
 }
@@ -240,8 +247,8 @@ std::string nobody_handled(const std::string& name, nb::handle types) {
   std::string text = concat("Multiple dispatch failed for '", name,
                             "'; all __torch_function__ handlers returned NotImplemented:\n");
   for (nb::handle type : types) {
-    const bool tensor = PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
-                                         known().tensor) != 0;
+    const bool tensor =
+        PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), known().tensor) != 0;
     text += concat("\n  - ", tensor ? "tensor subclass " : "", repr_of(type));
   }
   return text;
@@ -268,6 +275,16 @@ nb::object call_overridden(const Call& of, nb::handle shown, const Overriding& o
   }
   const nb::object name = nb::getattr(shown, "__name__", nb::str("a function"));
   throw nb::type_error(nobody_handled(nb::cast<std::string>(name), types).c_str());
+}
+
+// The parameters of a layer, and tensors that stand in their place.
+void look_at_tensors(nb::handle layer, Overriding& overriding) {
+  for (const auto& [name, value] : nb::cast<nb::dict>(layer.attr("__dict__"))) {
+    if (tensor_pointer(value.ptr()) != nullptr) overriding.look_at(value.ptr());
+  }
+  for (const auto& [name, value] : nb::cast<nb::dict>(layer.attr("_parameters"))) {
+    overriding.look_at(value.ptr());
+  }
 }
 
 }  // namespace
@@ -297,10 +314,36 @@ PyObject* call(PyObject* function, PyObject* const* args, size_t count, PyObject
   return nullptr;
 }
 
+PyObject* call_layer(PyObject* forward, PyObject* const* args, size_t count, PyObject* names,
+                     bool& handled) noexcept {
+  handled = false;
+  const State& own = state();
+  if (own.all_off > 0 || (own.classes_off > 0 && own.modes.empty())) return nullptr;
+  try {
+    const auto form = forms().find(forward);
+    if (form == forms().end()) return call(forward, args, count, names, handled);
+    const size_t all = count + (names == nullptr ? 0 : static_cast<size_t>(tuple_size(names)));
+    Overriding overriding;
+    for (size_t i = 1; i < all && own.classes_off == 0; ++i) overriding.look_at(args[i]);
+    if (own.modes.empty() && overriding.empty()) {
+      look_at_tensors(args[0], overriding);
+      if (overriding.empty()) return nullptr;
+    }
+    handled = true;
+    nb::object result = checked(PyObject_Vectorcall(form->second, args, count, names));
+    if (result.ptr() != Py_NotImplemented) return result.release().ptr();
+  } catch (...) {
+    handled = true;
+    set_python_error();
+    return nullptr;
+  }
+  return call(forward, args, count, names, handled);
+}
+
 nb::object as_subclass(nb::handle type, const Tensor& x) {
   nb::object out = nb::inst_alloc(type);
-  auto* const place = new (nb::inst_ptr<PyTensor>(out)) PyTensor(
-      x.requires_grad() ? x.view_as(x) : x.detach());
+  auto* const place =
+      new (nb::inst_ptr<PyTensor>(out)) PyTensor(x.requires_grad() ? x.view_as(x) : x.detach());
   nb::inst_mark_ready(out);
   interop::foreign_object(*place) = out.ptr();
   return out;
@@ -364,6 +407,14 @@ void bind_overrides(nb::module_& m, TensorClass& c) {
       },
       "The functions that can be overridden, and what a handler is told for each; those of them "
       "whose results stay what they are.");
+  m.def(
+      "_set_forms",
+      [](nb::dict all) {
+        for (const auto& [forward, form] : all) {
+          forms()[forward.inc_ref().ptr()] = form.inc_ref().ptr();
+        }
+      },
+      "Functions in the place of layers' forwards.");
   m.def("_nobody_handled", &nobody_handled, "name"_a, "types"_a);
   m.def("_classes_override", [] {
     ++classes;
@@ -389,8 +440,8 @@ void bind_overrides(nb::module_& m, TensorClass& c) {
           all.push_back(x.ptr());
         }
         const nb::tuple words(names);
-        return call_overridden({function.ptr(), all.data(), nb::len(args), words.ptr()},
-                               function, overriding);
+        return call_overridden({function.ptr(), all.data(), nb::len(args), words.ptr()}, function,
+                               overriding);
       },
       "What overrides a call of a function of Python's; NotImplemented where nothing does.");
   m.def(
@@ -410,8 +461,7 @@ void bind_overrides(nb::module_& m, TensorClass& c) {
         number += off ? 1 : -1;
       },
       "Switches this thread's overrides off (those of classes, or all), and on again.");
-  m.def("_overrides_enabled",
-        [] { return state().all_off == 0 && state().classes_off == 0; });
+  m.def("_overrides_enabled", [] { return state().all_off == 0 && state().classes_off == 0; });
   m.def("_push_mode", [](nb::object mode) {
     state().modes.push_back(mode.release().ptr());
     ++modes_in_use;

@@ -31,6 +31,12 @@ inline bool active = false;
 PyObject* call(PyObject* function, PyObject* const* args, size_t count, PyObject* names,
                bool& handled) noexcept;
 
+// The same for the forward of a layer written in C++, with the layer before the inputs. A layer
+// that has a form (kiln/nn/_forms.py) goes through its functions, where its inputs, its parameters
+// or a mode override them.
+PyObject* call_layer(PyObject* forward, PyObject* const* args, size_t count, PyObject* names,
+                     bool& handled) noexcept;
+
 // The tensor as one of that subclass of Tensor: the same memory, and the next step of its history
 // where it has one.
 nb::object as_subclass(nb::handle type, const Tensor& x);

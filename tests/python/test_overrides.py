@@ -428,6 +428,76 @@ def test_every_function_goes_through_handlers():
     assert count > 1000
 
 
+def test_what_layers_are_to_a_handler(lib):
+    Logged, calls = logged(lib)
+    F = lib.nn.functional
+    x = lib.linspace(-1, 1, 16).reshape(1, 4, 2, 2).as_subclass(Logged)
+    flat = lib.ones(3, 4).as_subclass(Logged)
+    for layer, given, function in (
+        (lib.nn.Conv2d(4, 2, 1), x, F.conv2d), (lib.nn.Linear(4, 2), flat, F.linear),
+        (lib.nn.LayerNorm(4), flat, F.layer_norm), (lib.nn.GELU(), x, F.gelu),
+        (lib.nn.ReLU(), x, F.relu), (lib.nn.Dropout(0.5), x, F.dropout),
+        (lib.nn.CrossEntropyLoss(), (flat, lib.tensor([0, 1, 2])), F.cross_entropy),
+    ):  # fmt: skip
+        calls.clear()
+        out = layer(*given) if isinstance(given, tuple) else layer(given)
+        assert type(out) is Logged
+        assert function in [func for func, *_ in calls]
+        sought = [args for func, _, args, _ in calls if func is function][0]
+        assert sought[0] is (given[0] if isinstance(given, tuple) else given)
+
+
+def test_a_weight_that_overrides(lib):
+    """A layer's weight of a class of its own, as weights with fewer bits are."""
+    used = []
+
+    class Halves(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            used.append(func)
+            if func is lib.nn.functional.linear:
+                x, weight, bias = args
+                return func(x, weight.as_subclass(lib.Tensor) / 2, bias)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    layer = lib.nn.Linear(2, 1, bias=False)
+    del layer.weight
+    layer.weight = lib.tensor([[2.0, 4.0]]).as_subclass(Halves)
+    used.clear()
+    out = layer(lib.ones(1, 2))
+    assert type(out) is lib.Tensor
+    assert out.tolist() == [[3.0]] and used.count(lib.nn.functional.linear) == 1
+
+
+def test_forms_of_layers_are_what_the_layers_compute():
+    """Bit for bit, with what they leave behind."""
+    from layer_cases import CASES
+
+    from kiln.nn._forms import FORMS
+
+    assert FORMS.keys() <= CASES.keys()
+    count = 0
+    for name, form in FORMS.items():
+        legal, inputs, *_ = CASES[name]
+        for args, options in legal:
+            for training in (True, False):
+                layer = getattr(kiln.nn, name)(*args, **options).train(training)
+                other = copy.deepcopy(layer)
+                kiln.manual_seed(3)
+                given = inputs()
+                given = given if isinstance(given, tuple) else (given,)
+                expected = layer(*[x.clone() for x in given])
+                kiln.manual_seed(3)
+                found = form(other, *[x.clone() for x in given])
+                if found is NotImplemented:
+                    continue
+                pairs = [(expected, found)] if isinstance(found, kiln.Tensor) else zip(expected, found)
+                for a, b in (*pairs, *zip(layer.buffers(), other.buffers())):
+                    assert kiln.equal(a.nan_to_num(), b.nan_to_num()), (name, args, options)
+                count += 1
+    assert count > 250
+
+
 def test_wrong_calls():
     with pytest.raises(TypeError, match="derived from it"):
         kiln._C._allocate(int)
