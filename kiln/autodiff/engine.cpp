@@ -3,7 +3,7 @@
 namespace kiln::autodiff {
 
 void throw_freed(const char* op) {
-  throw_error<AutodiffError>(
+  throw_error<FreedGraphError>(
       "backward: the graph was freed by an earlier pass; got a second pass through ", op,
       "; expected retain_graph in the first one, or a new forward pass");
 }

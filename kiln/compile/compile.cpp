@@ -121,8 +121,15 @@ Compiled::Compiled(Function f, CompileOptions options, std::string name)
   }
 }
 
+Compiled::State& Compiled::state() const {
+  if (state_ == nullptr) {
+    throw_error<ValueError>("Compiled: it was moved away; got an object that was moved from");
+  }
+  return *state_;
+}
+
 TensorList Compiled::operator()(const TensorList& inputs) const {
-  State& state = *state_;
+  State& state = this->state();
   if (state.options.disable || compiling::eager_reason(inputs) != nullptr) return state.f(inputs);
   std::vector<std::shared_ptr<Variant>> missed;
   for (;;) {
@@ -166,25 +173,25 @@ TensorList Compiled::operator()(const TensorList& inputs) const {
 }
 
 Compiled::Counts Compiled::counts() const {
-  const std::lock_guard lock(state_->mutex);
-  return {static_cast<int64_t>(state_->variants.size()), state_->replayed, state_->captured,
-          state_->eager};
+  const std::lock_guard lock(state().mutex);
+  return {static_cast<int64_t>(state().variants.size()), state().replayed, state().captured,
+          state().eager};
 }
 
 void Compiled::reset() const {
-  const std::lock_guard lock(state_->mutex);
-  state_->variants.clear();
-  state_->replayed = state_->captured = state_->eager = 0;
+  const std::lock_guard lock(state().mutex);
+  state().variants.clear();
+  state().replayed = state().captured = state().eager = 0;
 }
 
 std::string Compiled::explain() const {
   const Counts counts = this->counts();
-  const std::lock_guard lock(state_->mutex);
+  const std::lock_guard lock(state().mutex);
   std::string out =
-      concat(state_->name, ": ", counts.variants, " variants; ", counts.captured,
+      concat(state().name, ": ", counts.variants, " variants; ", counts.captured,
              " calls captured, ", counts.replayed, " replayed, ", counts.eager, " eager\n");
-  for (size_t i = 0; i < state_->variants.size(); ++i) {
-    const Variant& v = *state_->variants[i];
+  for (size_t i = 0; i < state().variants.size(); ++i) {
+    const Variant& v = *state().variants[i];
     out += concat("variant ", i, " ", compiling::to_string(v.inputs), v.mode.grad ? "" : " no_grad",
                   v.mode.autocast ? " autocast" : "", "\n");
     if (!v.eager.empty()) {
@@ -203,14 +210,14 @@ std::string Compiled::explain() const {
     if (v.backward) describe("backward", *v.backward);
     for (const std::string& line : v.report) out += "  " + line + "\n";
   }
-  if (!state_->why_eager.empty()) out += "eager calls: " + state_->why_eager + "\n";
+  if (!state().why_eager.empty()) out += "eager calls: " + state().why_eager + "\n";
   return out;
 }
 
 std::string Compiled::graphs() const {
-  const std::lock_guard lock(state_->mutex);
+  const std::lock_guard lock(state().mutex);
   std::string out;
-  for (const auto& variant : state_->variants) {
+  for (const auto& variant : state().variants) {
     if (!variant->eager.empty()) continue;
     out += variant->forward->graph().str();
     if (variant->backward) out += "backward " + variant->backward->graph().str();
@@ -219,8 +226,8 @@ std::string Compiled::graphs() const {
 }
 
 std::string Compiled::to_dot() const {
-  const std::lock_guard lock(state_->mutex);
-  for (auto v = state_->variants.rbegin(); v != state_->variants.rend(); ++v) {
+  const std::lock_guard lock(state().mutex);
+  for (auto v = state().variants.rbegin(); v != state().variants.rend(); ++v) {
     if ((*v)->eager.empty()) return (*v)->forward->graph().to_dot();
   }
   return "";

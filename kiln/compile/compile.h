@@ -101,6 +101,9 @@ class Compiled {
   struct State;
 
  private:
+  // Throws ValueError when it was moved away.
+  State& state() const;
+
   std::shared_ptr<State> state_;
 };
 

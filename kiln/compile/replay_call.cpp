@@ -86,10 +86,11 @@ class CompiledNode final : public AutodiffNode {
     }
   }
 
-  void release_saved() noexcept override {
+  bool release_saved() noexcept override {
     saved_.clear();
     inputs_.clear();
     f_ = nullptr;
+    return true;
   }
 
  private:

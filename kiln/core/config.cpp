@@ -33,6 +33,20 @@ ConfigSource::Scope::Scope(ConfigSource& source, std::string_view name)
 
 ConfigSource::Scope::~Scope() { source_.path_.resize(length_); }
 
+void throw_unset(std::string_view config, const char* owner, const std::string& unset) {
+  for (const std::string_view end : {"Config", "Options"}) {
+    if (config.ends_with(end) && config.size() > end.size()) config.remove_suffix(end.size());
+  }
+  std::string wanted = "." + unset;
+  bool several = false;
+  for (size_t at = 0; (at = wanted.find(", ", at)) != std::string::npos; at += 3) {
+    wanted.insert(at + 2, ".");
+    several = true;
+  }
+  throw_error<ValueError>(owner != nullptr ? std::string_view(owner) : config, ": ", unset,
+                          several ? " were" : " was", " not set; give ", wanted);
+}
+
 std::string_view next_config_name(std::string_view& arguments) {
   // One argument: up to a comma that stands in no parentheses and in no string.
   size_t end = 0;

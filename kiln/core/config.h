@@ -39,14 +39,17 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/core/choice.h"
 #include "kiln/core/device.h"
 #include "kiln/core/dtype.h"
 #include "kiln/core/error.h"
 #include "kiln/core/json.h"
+#include "kiln/core/optional_field.h"
 
 namespace kiln {
 
-// A field without a default. Reading one that was never set throws ValueError.
+// A field without a default; takes in braces what T takes. Reading one that was never set throws
+// ValueError. (What is made from a configuration says which one: see check_required.)
 template <class T>
 class Required {
  public:
@@ -54,10 +57,18 @@ class Required {
   template <class U>
     requires std::convertible_to<U, T>
   Required(U&& value) : value_(T(std::forward<U>(value))) {}
+  Required(std::initializer_list<int64_t> values)
+    requires detail::FromList<T>
+      : value_(detail::from_list<T>(values)) {}
+  template <class... Numbers>
+    requires detail::FromNumbers<T, Numbers...>
+  Required(Numbers... values) : value_(T(values...)) {}
 
   bool has_value() const { return value_.has_value(); }
   const T& value() const {
-    if (!value_) throw_error<ValueError>("Config: a required field was never set");
+    if (!value_) {
+      throw_error<ValueError>("Required: the field was never set; give it in the configuration");
+    }
     return *value_;
   }
   operator const T&() const { return value(); }
@@ -115,12 +126,23 @@ inline constexpr bool is_documented = false;
 template <class T>
 inline constexpr bool is_documented<DocumentedField<T>> = true;
 
+// A field as visitors see it: as the base class that its type names, if it does.
+template <class T>
+auto& as_shown(T& field) {
+  if constexpr (requires { typename T::KilnShown; }) {
+    using Shown = typename T::KilnShown;
+    return static_cast<std::conditional_t<std::is_const_v<T>, const Shown, Shown>&>(field);
+  } else {
+    return field;
+  }
+}
+
 template <class Visitor, class T>
 void visit_config_field(Visitor& visitor, std::string_view name, T& field) {
   if constexpr (is_documented<T>) {
-    visitor(name, field.field, field.text);
+    visitor(name, as_shown(field.field), field.text);
   } else {
-    visitor(name, field, "");
+    visitor(name, as_shown(field), "");
   }
 }
 template <class Visitor, class... Fields>
@@ -134,8 +156,10 @@ template <class T>
 concept IsConfig = requires {
   { T::kiln_config_name() } -> std::convertible_to<const char*>;
 };
+// An enumeration with a KILN_CONFIG_ENUM, or a class with a KILN_CHOICE.
 template <class T>
-concept IsConfigEnum = std::is_enum_v<T> && requires(T value) { kiln_config_enum(value); };
+concept IsConfigEnum = (std::is_enum_v<T> || requires { typename T::KilnChoice; }) &&
+                       requires(T value) { kiln_config_enum(value); };
 // A type with its own form in JSON: to_config_json(value), from_config_json(json, value), which is
 // false when the JSON is none, and config_type(value).
 template <class T>
@@ -147,7 +171,14 @@ concept HasConfigJson = requires(const T& value, T& out, const Json& json) {
 
 template <class T>
 std::vector<std::pair<std::string, T>> config_enum_values() {
-  auto [names, values] = kiln_config_enum(T{});
+  constexpr auto any = [] {
+    if constexpr (std::is_enum_v<T>) {
+      return T{};
+    } else {
+      return typename T::Value{};
+    }
+  };
+  auto [names, values] = kiln_config_enum(T(any()));
   std::vector<std::pair<std::string, T>> out;
   for (const T value : values) out.emplace_back(next_config_name(names), value);
   return out;
@@ -426,6 +457,35 @@ struct ConfigField<T> {
     out = std::move(config);
   }
 };
+
+// Throws ValueError with the names of the fields that are required and were not set: "LSTM:
+// input_size was not set; give .input_size". `owner`: the class that is made from the
+// configuration; without one, the configuration's name less "Config" or "Options".
+struct RequiredFields {
+  std::string unset;  // "in_features, out_features"
+
+  template <class F>
+  void operator()(std::string_view name, const F& field, const char*) {
+    if constexpr (is_required<F>) {
+      if (!field.has_value()) unset += concat(unset.empty() ? "" : ", ", name);
+    }
+  }
+};
+[[noreturn]] void throw_unset(std::string_view config, const char* owner, const std::string& unset);
+template <class Config>
+void check_required(const Config& config, const char* owner = nullptr) {
+  if constexpr (IsConfig<Config>) {
+    RequiredFields fields;
+    config.kiln_visit_config(fields);
+    if (!fields.unset.empty()) throw_unset(Config::kiln_config_name(), owner, fields.unset);
+  }
+}
+
+template <class Config>
+const Config& with_required(const Config& config, const char* owner = nullptr) {
+  check_required(config, owner);
+  return config;
+}
 
 struct ConfigHelpLine {
   std::string name, type, value, text;

@@ -57,6 +57,11 @@ Device parse_device(std::string_view text) {
   if (detail::open_device_plugin(name)) {
     if (const auto found = find(&known)) return *found;
   }
+  // Those that nobody has opened yet.
+  for (const char* const plugin : {"opencl", "cuda"}) {
+    const std::string quoted = concat("'", plugin, "'");
+    if (known.find(quoted) == std::string::npos) known += ", " + quoted;
+  }
   throw_error<DeviceError>("Device: no such device; got '", text, "'; expected one of ", known);
 }
 

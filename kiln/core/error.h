@@ -53,6 +53,12 @@ class AutodiffError : public Error {
   using Error::Error;
 };
 
+// What an earlier backward pass freed. The outcome of a second pass over one graph.
+class FreedGraphError final : public AutodiffError {
+ public:
+  using AutodiffError::AutodiffError;
+};
+
 class NotImplementedError : public Error {
  public:
   using Error::Error;

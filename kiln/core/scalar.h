@@ -8,6 +8,10 @@
 
 namespace kiln {
 
+namespace detail {
+[[noreturn]] void throw_too_large(uint64_t value);
+}
+
 class Scalar {
  public:
   Scalar() : Scalar(0) {}
@@ -25,6 +29,11 @@ class Scalar {
   template <std::integral T>
     requires(!std::same_as<T, bool>)
   Scalar(T v) : kind_(Kind::integer) {
+    // A number of 64 bits without a sign may be too large: ValueError.
+    if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(int64_t)) {
+      if (static_cast<int64_t>(v) < 0) [[unlikely]]
+        detail::throw_too_large(v);
+    }
     value_.i = static_cast<int64_t>(v);
   }
 

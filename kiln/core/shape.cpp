@@ -11,6 +11,13 @@ void detail::throw_rank_error(size_t rank) {
                           "; expected 0 to ", kMaxRank);
 }
 
+int detail::index_from_end(int i, int rank) {
+  if (i < -rank) {
+    throw_error<IndexError>("Shape: there is no such dim; got index ", i, " of ", rank, " dims");
+  }
+  return i + rank;
+}
+
 std::string to_string(const Shape& shape) {
   std::string out = "[";
   for (int i = 0; i < shape.rank(); ++i) {

@@ -15,7 +15,9 @@ inline constexpr int kMaxRank = 12;
 
 namespace detail {
 [[noreturn]] void throw_rank_error(size_t rank);
-}
+// A negative index of `rank` numbers, counted from the end.
+[[gnu::cold]] int index_from_end(int i, int rank);
+}  // namespace detail
 
 // Up to kMaxRank 64-bit numbers without allocation. One type serves shapes, strides and lists of
 // dims.
@@ -44,8 +46,18 @@ class Shape {
   int rank() const { return rank_; }
   size_t size() const { return static_cast<size_t>(rank_); }
   bool empty() const { return rank_ == 0; }
-  int64_t operator[](int i) const { return dims_[i]; }
-  int64_t& operator[](int i) { return dims_[i]; }
+  // A negative index counts from the end. Throws IndexError for one before the first dim; one
+  // behind the last is not checked.
+  int64_t operator[](int i) const {
+    if (i < 0) [[unlikely]]
+      i = detail::index_from_end(i, rank_);
+    return dims_[i];
+  }
+  int64_t& operator[](int i) {
+    if (i < 0) [[unlikely]]
+      i = detail::index_from_end(i, rank_);
+    return dims_[i];
+  }
   int64_t back() const { return dims_[rank_ - 1]; }
   int64_t& back() { return dims_[rank_ - 1]; }
   const int64_t* begin() const { return dims_; }

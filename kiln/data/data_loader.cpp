@@ -57,13 +57,21 @@ DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options)
   }
 }
 
+void DataLoader::check_not_moved() const {
+  if (sampler_ == nullptr) {
+    throw_error<ValueError>("DataLoader: it was moved away; got an object that was moved from");
+  }
+}
+
 int64_t DataLoader::size() const {
+  check_not_moved();
   const int64_t samples = sampler_->size();
   const int64_t full = samples / options_.batch_size;
   return options_.drop_last || samples % options_.batch_size == 0 ? full : full + 1;
 }
 
 int64_t DataLoader::num_samples() const {
+  check_not_moved();
   return options_.drop_last ? size() * options_.batch_size : sampler_->size();
 }
 
@@ -103,6 +111,7 @@ class DataLoader::Iterator::Pass {
 };
 
 DataLoader::Iterator DataLoader::begin() {
+  check_not_moved();
   const int64_t epoch = epoch_++;
   const int64_t first = std::exchange(first_batch_, 0);
   std::vector<int64_t> order = sampler_->order(epoch);

@@ -51,11 +51,14 @@ class DataLoader {
   // Throws ValueError for options out of range.
   explicit DataLoader(DatasetHandle dataset, DataLoaderOptions options = {});
 
-  // Batches in an epoch.
+  // Batches in an epoch. As the others, throws ValueError for a loader that was moved away.
   int64_t size() const;
   // Samples in an epoch.
   int64_t num_samples() const;
-  const Dataset& dataset() const { return *dataset_; }
+  const Dataset& dataset() const {
+    check_not_moved();
+    return *dataset_;
+  }
   const DataLoaderOptions& options() const { return options_; }
 
   // The epoch of the next loop, from 0 on.
@@ -69,6 +72,8 @@ class DataLoader {
   std::default_sentinel_t end() const { return {}; }
 
  private:
+  void check_not_moved() const;
+
   DatasetHandle dataset_;
   DataLoaderOptions options_;
   std::shared_ptr<const Sampler> sampler_;

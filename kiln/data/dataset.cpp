@@ -1,6 +1,7 @@
 #include "kiln/data/dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "kiln/core/error.h"
@@ -151,6 +152,10 @@ std::vector<Subset> random_split(const DatasetHandle& dataset, const std::vector
     }
     left -= size;
   }
+  if (left != 0) {
+    throw_error<ValueError>("random_split: the sizes must add up to the dataset's; got ",
+                            dataset->size() - left, "; expected ", dataset->size());
+  }
   const std::vector<int64_t> order = RandomSampler(dataset->size(), seed).order(0);
   std::vector<Subset> parts;
   auto at = order.begin();
@@ -159,6 +164,31 @@ std::vector<Subset> random_split(const DatasetHandle& dataset, const std::vector
     at += size;
   }
   return parts;
+}
+
+std::vector<Subset> detail::split_by_fractions(const DatasetHandle& dataset,
+                                               const std::vector<double>& fractions,
+                                               uint64_t seed) {
+  double sum = 0.0;
+  bool legal = !fractions.empty();
+  for (const double fraction : fractions) {
+    legal = legal && fraction >= 0.0 && fraction <= 1.0;
+    sum += fraction;
+  }
+  if (!legal || std::abs(sum - 1.0) > 1e-9) {
+    throw_error<ValueError>("random_split: fractions must be in [0, 1] and add up to 1; got ",
+                            fractions.size(), " of them, with the sum ", sum);
+  }
+  std::vector<int64_t> sizes;
+  int64_t left = dataset->size();
+  for (const double fraction : fractions) {
+    sizes.push_back(
+        static_cast<int64_t>(std::floor(static_cast<double>(dataset->size()) * fraction)));
+    left -= sizes.back();
+  }
+  // What is left over, one for each part by turns, as in PyTorch.
+  for (size_t i = 0; left > 0; --left, ++i) ++sizes[i % sizes.size()];
+  return random_split(dataset, sizes, seed);
 }
 
 }  // namespace kiln::data

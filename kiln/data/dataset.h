@@ -145,8 +145,25 @@ class ConcatDataset final : public Dataset {
 };
 
 // Disjoint random subsets of these sizes; a function of the seed. Throws ValueError for a negative
-// size, or sizes that exceed the dataset together.
+// size, and unless the sizes add up to the dataset's.
 std::vector<Subset> random_split(const DatasetHandle& dataset, const std::vector<int64_t>& sizes,
                                  uint64_t seed);
+namespace detail {
+std::vector<Subset> split_by_fractions(const DatasetHandle& dataset,
+                                       const std::vector<double>& fractions, uint64_t seed);
+}
+// The same by parts of the dataset, {0.8, 0.2}, as in PyTorch: each size is rounded down, and what
+// is left over goes to the first parts, one sample each. Throws ValueError unless the fractions are
+// in [0, 1] and add up to 1.
+template <std::floating_point T>
+std::vector<Subset> random_split(const DatasetHandle& dataset, std::initializer_list<T> fractions,
+                                 uint64_t seed) {
+  return detail::split_by_fractions(dataset, {fractions.begin(), fractions.end()}, seed);
+}
+template <std::floating_point T>
+std::vector<Subset> random_split(const DatasetHandle& dataset, const std::vector<T>& fractions,
+                                 uint64_t seed) {
+  return detail::split_by_fractions(dataset, {fractions.begin(), fractions.end()}, seed);
+}
 
 }  // namespace kiln::data

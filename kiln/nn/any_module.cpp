@@ -11,6 +11,10 @@ void AnyModule::set_module(std::shared_ptr<Module> module) {
 
 namespace detail {
 
+void throw_no_module() {
+  throw_error<TypeError>("AnyModule: it has no module; got an object that was moved from");
+}
+
 void throw_wrong_class(const char* op, int64_t index, const Module& module, const char* expected) {
   throw_error<TypeError>(op, ": module ", index, " is of another class; got ", module.type_name(),
                          "; expected ", expected);

@@ -10,6 +10,10 @@
 
 namespace kiln::nn {
 
+namespace detail {
+[[noreturn]] void throw_no_module();
+}
+
 // Shares its module when copied. Made from a module (which it takes or copies), a shared pointer to
 // one, or a function of a tensor (see Functional).
 class AnyModule {
@@ -32,7 +36,12 @@ class AnyModule {
         }, "AnyModule: the module has no forward that takes one Tensor and returns one");
   }
 
-  Tensor operator()(Tensor x) const { return module_->call_with_tensor(std::move(x)); }
+  // Throws TypeError when the module was moved away.
+  Tensor operator()(Tensor x) const {
+    if (module_ == nullptr) [[unlikely]]
+      detail::throw_no_module();
+    return module_->call_with_tensor(std::move(x));
+  }
   const std::shared_ptr<Module>& module() const { return module_; }
 
   // Throws TypeError for null.

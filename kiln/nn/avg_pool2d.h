@@ -1,6 +1,8 @@
 // AvgPool2d: the mean of each window.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,7 +14,7 @@
 namespace kiln::nn {
 
 struct AvgPool2dOptions {
-  std::optional<Size2d> stride = {};             // default: the kernel's size
+  OptionalField<Size2d> stride = {};             // default: the kernel's size
   Size2d padding = 0;                            // of zeros; at most half the kernel
   bool ceil_mode = false;                        // windows may hang over the edge
   bool count_include_pad = true;                 // the padding's zeros count in the mean
@@ -24,7 +26,7 @@ struct AvgPool2dOptions {
 
 class AvgPool2d;
 struct AvgPool2dConfig {
-  Required<Size2d> kernel_size;
+  Required<Size2d> kernel_size = {};
   AvgPool2dOptions options = {};
   KILN_CONFIG(AvgPool2dConfig, kernel_size, options)
   AvgPool2d init() const;
@@ -35,6 +37,10 @@ class AvgPool2d : public Layer<AvgPool2dConfig> {
  public:
   explicit AvgPool2d(Size2d kernel_size, const AvgPool2dOptions& options = {})
       : AvgPool2d(AvgPool2dConfig{kernel_size, options}) {}
+  template <std::integral T, size_t kCount>
+    requires(kCount == 2)
+  explicit AvgPool2d(const T (&kernel_size)[kCount], const AvgPool2dOptions& options = {})
+      : AvgPool2d(Size2d(kernel_size[0], kernel_size[1]), options) {}
   explicit AvgPool2d(AvgPool2dConfig config);
   KILN_MODULE_DECLARED(AvgPool2d)
 

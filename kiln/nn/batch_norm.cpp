@@ -36,6 +36,14 @@ Tensor BatchNormLayer<ConfigType>::forward(TensorArg x) const {
     throw_error<ShapeError>(name_, ": expected ", dims, " input (got ", x->dim(),
                             "D input); got shape ", x->shape());
   }
+  const int64_t channels = x->size(1);
+  for (const Tensor* part :
+       {weight.defined() ? &*weight : nullptr, running_mean.defined() ? &*running_mean : nullptr}) {
+    if (part == nullptr || part->numel() == channels) continue;
+    throw_error<ShapeError>(name_, ": the input has another number of channels; got ", channels,
+                            " in an input of shape ", x->shape(), "; expected num_features ",
+                            part->numel());
+  }
   const bool tracks = options().track_running_stats;
   double momentum = options().momentum.value_or(0.0);
   if (this->is_training() && tracks && num_batches_tracked.defined()) {

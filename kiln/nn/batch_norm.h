@@ -28,7 +28,7 @@ struct BatchNorm2dOptions {
 
 class BatchNorm2d;
 struct BatchNorm2dConfig {
-  Required<int64_t> num_features;
+  Required<int64_t> num_features = {};
   BatchNorm2dOptions options = {};
   static constexpr const char* kKeywordOnly = "bias";  // in Python, as in PyTorch
   KILN_CONFIG(BatchNorm2dConfig, num_features, options)
@@ -36,7 +36,7 @@ struct BatchNorm2dConfig {
 };
 using BatchNormOptions = BatchNorm2dOptions;
 struct BatchNormConfig {
-  Required<int64_t> num_features;
+  Required<int64_t> num_features = {};
   BatchNormOptions options = {};
   static constexpr const char* kKeywordOnly = "bias";
   KILN_CONFIG(BatchNormConfig, num_features, options)

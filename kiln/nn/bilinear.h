@@ -9,9 +9,9 @@
 namespace kiln::nn {
 
 struct BilinearConfig {
-  Required<int64_t> in1_features;
-  Required<int64_t> in2_features;
-  Required<int64_t> out_features;
+  Required<int64_t> in1_features = {};
+  Required<int64_t> in2_features = {};
+  Required<int64_t> out_features = {};
   bool bias = true;
   KILN_CONFIG(BilinearConfig, in1_features, in2_features, out_features, bias)
 };

@@ -51,9 +51,9 @@ struct Conv2dOptions {
 
 class Conv2d;
 struct Conv2dConfig {
-  Required<int64_t> in_channels;
-  Required<int64_t> out_channels;
-  Required<Size2d> kernel_size;
+  Required<int64_t> in_channels = {};
+  Required<int64_t> out_channels = {};
+  Required<Size2d> kernel_size = {};
   Conv2dOptions options = {};
   KILN_CONFIG(Conv2dConfig, in_channels, out_channels, kernel_size, options)
   Conv2d init(const ParamOptions& param_options = {}) const;

@@ -25,9 +25,9 @@ struct ConvNdOptions {
               doc(padding_mode, "zeros, reflect, replicate or circular"))
 };
 struct ConvNdConfig {
-  Required<int64_t> in_channels;
-  Required<int64_t> out_channels;
-  Required<SizeNd> kernel_size;
+  Required<int64_t> in_channels = {};
+  Required<int64_t> out_channels = {};
+  Required<SizeNd> kernel_size = {};
   ConvNdOptions options = {};
   KILN_CONFIG(ConvNdConfig, in_channels, out_channels, kernel_size, options)
 };
@@ -91,9 +91,9 @@ struct ConvTransposeOptions {
               doc(padding_mode, "zeros"))
 };
 struct ConvTransposeConfig {
-  Required<int64_t> in_channels;
-  Required<int64_t> out_channels;
-  Required<SizeNd> kernel_size;
+  Required<int64_t> in_channels = {};
+  Required<int64_t> out_channels = {};
+  Required<SizeNd> kernel_size = {};
   ConvTransposeOptions options = {};
   KILN_CONFIG(ConvTransposeConfig, in_channels, out_channels, kernel_size, options)
 };

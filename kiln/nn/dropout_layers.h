@@ -61,7 +61,7 @@ class FeatureAlphaDropout : public DropoutLayer {
 };
 
 struct GaussianNoiseConfig {
-  Required<Real> std;
+  Required<Real> std = {};
   KILN_CONFIG(GaussianNoiseConfig, doc(std, "standard deviation of the noise"))
 };
 

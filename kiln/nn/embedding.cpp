@@ -119,9 +119,7 @@ Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets,
   o.max_norm = number(config_.max_norm);
   o.norm_type = config_.norm_type;
   o.scale_grad_by_freq = config_.scale_grad_by_freq;
-  o.mode = config_.mode == EmbeddingBagMode::sum    ? functional::BagMode::sum
-           : config_.mode == EmbeddingBagMode::mean ? functional::BagMode::mean
-                                                    : functional::BagMode::max;
+  o.mode = config_.mode;
   o.per_sample_weights = per_sample_weights;
   o.include_last_offset = config_.include_last_offset;
   o.padding_idx = config_.padding_idx;

@@ -6,6 +6,7 @@
 
 #include "kiln/nn/layer.h"
 #include "kiln/nn/real.h"
+#include "kiln/tensor/nn/embedding.h"
 #include "kiln/tensor/ops.h"
 
 namespace kiln::nn {
@@ -29,8 +30,8 @@ struct EmbeddingOptions {
 
 class Embedding;
 struct EmbeddingConfig {
-  Required<int64_t> num_embeddings;
-  Required<int64_t> embedding_dim;
+  Required<int64_t> num_embeddings = {};
+  Required<int64_t> embedding_dim = {};
   EmbeddingOptions options = {};
   KILN_CONFIG(EmbeddingConfig, num_embeddings, embedding_dim, options)
   Embedding init(const ParamOptions& param_options = {}) const;
@@ -65,12 +66,11 @@ inline Embedding EmbeddingConfig::init(const ParamOptions& param_options) const 
   return Embedding(*this, param_options);
 }
 
-enum class EmbeddingBagMode : uint8_t { sum, mean, max };
-KILN_CONFIG_ENUM(EmbeddingBagMode, sum, mean, max)
+using EmbeddingBagMode = kiln::functional::BagMode;
 
 struct EmbeddingBagConfig {
-  Required<int64_t> num_embeddings;
-  Required<int64_t> embedding_dim;
+  Required<int64_t> num_embeddings = {};
+  Required<int64_t> embedding_dim = {};
   std::optional<Real> max_norm = {};
   Real norm_type = 2.0;
   bool scale_grad_by_freq = false;

@@ -14,7 +14,7 @@ namespace kiln::nn {
 // Of both classes, under PyTorch's names; functional::FractionalPoolOptions says more.
 struct FractionalMaxPoolConfig {
   Sizes kernel_size = 1;
-  std::optional<Sizes> output_size = {};
+  OptionalField<Sizes> output_size = {};
   std::vector<double> output_ratio = {};
   bool return_indices = false;  // what Python's forward gives
   Tensor _random_samples = {};  // undefined: drawn anew in each call

@@ -11,7 +11,7 @@
 namespace kiln::nn {
 
 struct InstanceNormConfig {
-  Required<int64_t> num_features;
+  Required<int64_t> num_features = {};
   Real eps = 1e-5;
   Real momentum = 0.1;               // how far running statistics move towards the batch's
   bool affine = false;               // has weight and bias

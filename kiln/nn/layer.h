@@ -21,7 +21,8 @@ struct LayerAccess;
 }
 
 // class Linear : public Layer<LinearConfig>. A constructor Linear(LinearConfig, ParamOptions) (or
-// without ParamOptions where there are no parameters) makes the layer.
+// without ParamOptions where there are no parameters) makes the layer. Throws ValueError, which
+// names them, when required options were not set.
 template <class ConfigType>
 class Layer : public Module {
  public:
@@ -29,7 +30,9 @@ class Layer : public Module {
   const Config& config() const { return config_; }
 
  protected:
-  explicit Layer(Config config) : config_(std::move(config)) {}
+  explicit Layer(Config config) : config_(std::move(config)) {
+    kiln::detail::check_required(config_);
+  }
 
   Config config_;
 

@@ -1,6 +1,9 @@
 // LayerNorm: normalizes each row over its last dims (Ba, Kiros & Hinton, 2016).
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,7 +22,7 @@ struct LayerNormOptions {
 
 class LayerNorm;
 struct LayerNormConfig {
-  Required<std::vector<int64_t>> normalized_shape;
+  Required<std::vector<int64_t>> normalized_shape = {};
   LayerNormOptions options = {};
   KILN_CONFIG(LayerNormConfig, doc(normalized_shape, "the sizes of the last dims"), options)
   LayerNorm init(const ParamOptions& param_options = {}) const;
@@ -29,12 +32,20 @@ struct LayerNormConfig {
 // weight and bias of shape normalized_shape, which start at 1 and 0.
 class LayerNorm : public Layer<LayerNormConfig> {
  public:
-  explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {},
+  // Templates, so that braces that name an option are the configuration's.
+  template <class Sizes>
+    requires std::same_as<Sizes, Shape> || std::same_as<Sizes, std::vector<int64_t>>
+  explicit LayerNorm(const Sizes& normalized_shape, const LayerNormOptions& options = {},
                      const ParamOptions& param_options = {})
       : LayerNorm(
             LayerNormConfig{std::vector<int64_t>(normalized_shape.begin(), normalized_shape.end()),
                             options},
             param_options) {}
+  template <std::integral T, size_t kCount>
+  explicit LayerNorm(const T (&normalized_shape)[kCount], const LayerNormOptions& options = {},
+                     const ParamOptions& param_options = {})
+      : LayerNorm(std::vector<int64_t>(normalized_shape, normalized_shape + kCount), options,
+                  param_options) {}
   explicit LayerNorm(int64_t features, const LayerNormOptions& options = {},
                      const ParamOptions& param_options = {})
       : LayerNorm(Shape{features}, options, param_options) {}

@@ -11,8 +11,8 @@ namespace kiln::nn {
 
 class Linear;
 struct LinearConfig {
-  Required<int64_t> in_features;
-  Required<int64_t> out_features;
+  Required<int64_t> in_features = {};
+  Required<int64_t> out_features = {};
   bool bias = true;
   KILN_CONFIG(LinearConfig, in_features, out_features, bias)
   Linear init(const ParamOptions& options = {}) const;

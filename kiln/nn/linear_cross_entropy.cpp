@@ -63,7 +63,9 @@ std::string LinearCrossEntropyLoss::extra_repr() const {
   return concat(
       "in_features=", linear.in_features(), ", num_classes=", num_classes_,
       ", out_features=", detail::repr(places), ", bias=", detail::repr(linear.bias.defined()),
-      ", reduction=", kReductions[static_cast<size_t>(options_.reduction)],
+      ", reduction=",
+      kReductions[static_cast<size_t>(
+          static_cast<functional::Reduction::Value>(options_.reduction))],
       ", ignore_index=", options_.ignore_index ? std::to_string(*options_.ignore_index) : "None",
       ", label_smoothing=", detail::repr(options_.label_smoothing), ", options=None");
 }

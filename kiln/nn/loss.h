@@ -8,10 +8,6 @@
 #include "kiln/tensor/nn/losses.h"
 #include "kiln/tensor/ops.h"
 
-namespace kiln::functional {
-KILN_CONFIG_ENUM(Reduction, none, mean, sum)
-}
-
 namespace kiln::nn {
 
 struct CrossEntropyLossConfig {
@@ -44,8 +40,7 @@ struct MSELossConfig {
 class MSELoss : public Layer<MSELossConfig> {
  public:
   using Reduction = kiln::functional::Reduction;
-  explicit MSELoss(Reduction reduction = Reduction::mean) : MSELoss(MSELossConfig{reduction}) {}
-  explicit MSELoss(MSELossConfig config) : Layer(config) {}
+  explicit MSELoss(MSELossConfig config = {}) : Layer(config) {}
   KILN_MODULE_DECLARED(MSELoss)
 
   Tensor forward(TensorArg input, const Tensor& target) const {

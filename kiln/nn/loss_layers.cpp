@@ -73,17 +73,7 @@ Tensor BCEWithLogitsLoss::forward(const Tensor& input, const Tensor& target) con
   return F::binary_cross_entropy_with_logits(input, target, weight, config_.reduction, pos_weight);
 }
 Tensor KLDivLoss::forward(const Tensor& input, const Tensor& target) const {
-  using enum functional::KLDivReduction;
-  switch (config_.reduction) {
-    case batchmean:
-      return F::kl_div_batchmean(input, target, config_.log_target);
-    case none:
-      return F::kl_div(input, target, F::Reduction::none, config_.log_target);
-    case sum:
-      return F::kl_div(input, target, F::Reduction::sum, config_.log_target);
-    default:
-      return F::kl_div(input, target, F::Reduction::mean, config_.log_target);
-  }
+  return F::kl_div(input, target, config_.reduction, config_.log_target);
 }
 Tensor PoissonNLLLoss::forward(const Tensor& log_input, const Tensor& target) const {
   return F::poisson_nll_loss(log_input, target, config_.log_input, config_.full, config_.eps,

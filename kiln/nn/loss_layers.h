@@ -1,17 +1,13 @@
 // The losses as layers; kiln/tensor/nn/losses.h says what each computes, of which shapes,
 // and what it throws. nn::HuberLoss({.delta = 0.5})(input, target).
 //
-// `reduction`: none gives the losses themselves, mean and sum one number. A `weight` is a buffer.
+// `reduction`: functional::Reduction::sum or "sum"; none gives the losses themselves, mean and sum
+// one number. A `weight` is a buffer.
 #pragma once
 
 #include <functional>
 
 #include "kiln/nn/loss.h"
-
-namespace kiln::functional {
-enum class KLDivReduction : uint8_t { none, mean, sum, batchmean };
-KILN_CONFIG_ENUM(KLDivReduction, none, mean, sum, batchmean)
-}  // namespace kiln::functional
 
 namespace kiln::nn {
 

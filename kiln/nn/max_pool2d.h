@@ -1,6 +1,8 @@
 // MaxPool2d: the largest value of each window.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,7 +14,7 @@
 namespace kiln::nn {
 
 struct MaxPool2dOptions {
-  std::optional<Size2d> stride = {};  // default: the kernel's size
+  OptionalField<Size2d> stride = {};  // default: the kernel's size
   Size2d padding = 0;                 // of minus infinity; at most half the kernel
   Size2d dilation = 1;
   bool return_indices = false;  // forward also gives the positions of the maxima
@@ -24,7 +26,7 @@ struct MaxPool2dOptions {
 
 class MaxPool2d;
 struct MaxPool2dConfig {
-  Required<Size2d> kernel_size;
+  Required<Size2d> kernel_size = {};
   MaxPool2dOptions options = {};
   KILN_CONFIG(MaxPool2dConfig, kernel_size, options)
   MaxPool2d init() const;
@@ -35,6 +37,10 @@ class MaxPool2d : public Layer<MaxPool2dConfig> {
  public:
   explicit MaxPool2d(Size2d kernel_size, const MaxPool2dOptions& options = {})
       : MaxPool2d(MaxPool2dConfig{kernel_size, options}) {}
+  template <std::integral T, size_t kCount>
+    requires(kCount == 2)
+  explicit MaxPool2d(const T (&kernel_size)[kCount], const MaxPool2dOptions& options = {})
+      : MaxPool2d(Size2d(kernel_size[0], kernel_size[1]), options) {}
   explicit MaxPool2d(MaxPool2dConfig config);
   KILN_MODULE_DECLARED(MaxPool2d)
 

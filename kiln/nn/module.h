@@ -31,6 +31,7 @@
 #include "kiln/nn/module_class.h"
 #include "kiln/nn/module_hooks.h"
 #include "kiln/nn/part_mark.h"
+#include "kiln/nn/positional.h"
 #include "kiln/nn/registered.h"
 #include "kiln/nn/state_dict.h"
 
@@ -446,24 +447,6 @@ ModuleClass module_class_of(const char* name, ExtraState extra) {
           clone_as<M>, assign_as<M>, call_as<M>, end_of_parts_of<M>};
 }
 
-// Whether arguments are the first fields of a layer's configuration, in its order, which is that of
-// PyTorch's constructors: LSTM(16, 8) is LSTM(LSTMConfig{16, 8}).
-template <class M, class First, class... Rest>
-constexpr bool is_positional() {
-  using Given = std::remove_cvref_t<First>;
-  if constexpr (std::is_base_of_v<Module, Given>) {
-    return false;
-  } else if constexpr (requires { typename M::Config; }) {
-    using Config = typename M::Config;
-    return !std::is_base_of_v<Config, Given> &&
-           requires { Config(std::declval<First>(), std::declval<Rest>()...); };
-  } else {
-    return false;
-  }
-}
-template <class M, class... Args>
-concept Positional = sizeof...(Args) > 0 && is_positional<M, Args...>();
-
 template <class Base, class M, class... T>
 void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&... members) {
   if constexpr (std::is_base_of_v<Base, M>) {
@@ -527,12 +510,35 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
   void visit_members(::kiln::nn::MemberVisitor& kiln_visitor) override; \
   KILN_MODULE_DECLARED_WITHOUT_VISIT(Name)
 
+// Constructors that take the first options by position, and maybe the others by name behind them.
+#define KILN_POSITIONAL(Name)                                                                    \
+  template <class... KilnArgs, class KilnSelf = Name>                                            \
+    requires ::kiln::nn::detail::Positional<KilnSelf, KilnArgs...>                               \
+  explicit(sizeof...(KilnArgs) == 1) Name(KilnArgs&&... kiln_args)                               \
+      : Name(typename KilnSelf::Config(std::forward<KilnArgs>(kiln_args)...)) {}                 \
+  template <class KilnFirst, class KilnSelf = Name>                                              \
+    requires ::kiln::nn::detail::PositionalBeforeOptions<KilnSelf, KilnFirst>                    \
+  Name(KilnFirst&& kiln_first, typename KilnSelf::Config kiln_options)                           \
+      : Name(::kiln::nn::detail::with_positions(std::move(kiln_options),                         \
+                                                std::forward<KilnFirst>(kiln_first))) {}         \
+  template <class KilnFirst, class KilnSecond, class KilnSelf = Name>                            \
+    requires ::kiln::nn::detail::PositionalBeforeOptions<KilnSelf, KilnFirst, KilnSecond>        \
+  Name(KilnFirst&& kiln_first, KilnSecond&& kiln_second, typename KilnSelf::Config kiln_options) \
+      : Name(::kiln::nn::detail::with_positions(std::move(kiln_options),                         \
+                                                std::forward<KilnFirst>(kiln_first),             \
+                                                std::forward<KilnSecond>(kiln_second))) {}       \
+  template <class KilnFirst, class KilnSecond, class KilnThird, class KilnSelf = Name>           \
+    requires ::kiln::nn::detail::PositionalBeforeOptions<KilnSelf, KilnFirst, KilnSecond,        \
+                                                         KilnThird>                              \
+  Name(KilnFirst&& kiln_first, KilnSecond&& kiln_second, KilnThird&& kiln_third,                 \
+       typename KilnSelf::Config kiln_options)                                                   \
+      : Name(::kiln::nn::detail::with_positions(                                                 \
+            std::move(kiln_options), std::forward<KilnFirst>(kiln_first),                        \
+            std::forward<KilnSecond>(kiln_second), std::forward<KilnThird>(kiln_third))) {}
+
 #define KILN_MODULE_DECLARED_WITHOUT_VISIT(Name)                                                \
  public:                                                                                        \
-  template <class... KilnArgs, class KilnSelf = Name>                                           \
-    requires ::kiln::nn::detail::Positional<KilnSelf, KilnArgs...>                              \
-  explicit(sizeof...(KilnArgs) == 1) Name(KilnArgs&&... kiln_args)                              \
-      : Name(typename KilnSelf::Config(std::forward<KilnArgs>(kiln_args)...)) {}                \
+  KILN_POSITIONAL(Name)                                                                         \
   [[maybe_unused]] friend ::kiln::nn::detail::NamedParts<Name> kiln_names_parts(const Name*) {  \
     return {};                                                                                  \
   }                                                                                             \

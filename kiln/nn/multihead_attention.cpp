@@ -72,6 +72,9 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads,
     out_proj.bias = parameter({embed_dim}, init::zeros_, param_options);
   }
 }
+MultiheadAttention::MultiheadAttention(const Config& config, const ParamOptions& param_options)
+    : MultiheadAttention(kiln::detail::with_required(config).embed_dim, config.num_heads,
+                         config.options, param_options) {}
 
 void MultiheadAttention::reset_parameters() {
   for (Param<Tensor>* weight : {&in_proj_weight, &q_proj_weight, &k_proj_weight, &v_proj_weight}) {

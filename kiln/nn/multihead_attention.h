@@ -23,6 +23,13 @@ struct MultiheadAttentionOptions {
               doc(batch_first, "[N, L, E] instead of [L, N, E]"))
 };
 
+struct MultiheadAttentionConfig {
+  Required<int64_t> embed_dim = {};
+  Required<int64_t> num_heads = {};
+  MultiheadAttentionOptions options = {};
+  KILN_CONFIG(MultiheadAttentionConfig, embed_dim, num_heads, options)
+};
+
 // What one call may ask for. Masks are PyTorch's: bool ones are true where attention is NOT allowed
 // (scaled_dot_product_attention has it the other way round), floats are added to the scores.
 struct MultiheadAttentionCall {
@@ -38,11 +45,14 @@ struct MultiheadAttentionCall {
 // unless they are wanted. State dict: in_proj_weight [3 E, E] (q_proj_weight, k_proj_weight,
 // v_proj_weight where kdim or vdim is not E), in_proj_bias [3 E], out_proj.weight, out_proj.bias.
 // Throws ValueError unless num_heads divides embed_dim.
+//   MultiheadAttention attention{8, 2, {.batch_first = true}};
 class MultiheadAttention : public Module {
  public:
+  using Config = MultiheadAttentionConfig;
   MultiheadAttention(int64_t embed_dim, int64_t num_heads,
                      const MultiheadAttentionOptions& options = {},
                      const ParamOptions& param_options = {});
+  explicit MultiheadAttention(const Config& config, const ParamOptions& param_options = {});
 
   Param<Tensor> in_proj_weight;
   Param<Tensor> q_proj_weight, k_proj_weight, v_proj_weight;

@@ -1,8 +1,11 @@
 // GroupNorm, RMSNorm and the response norms; kiln/tensor/nn/normalization.h has the formulas.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/nn/layer.h"
@@ -12,8 +15,8 @@
 namespace kiln::nn {
 
 struct GroupNormConfig {
-  Required<int64_t> num_groups;
-  Required<int64_t> num_channels;
+  Required<int64_t> num_groups = {};
+  Required<int64_t> num_channels = {};
   Real eps = 1e-5;
   bool affine = true;                                  // has weight and bias
   bool bias = true;                                    // with affine
@@ -36,7 +39,7 @@ class GroupNorm : public Layer<GroupNormConfig> {
 };
 
 struct RMSNormConfig {
-  Required<std::vector<int64_t>> normalized_shape;
+  Required<std::vector<int64_t>> normalized_shape = {};
   std::optional<Real> eps = {};
   bool elementwise_affine = true;  // has a weight
   KILN_CONFIG(RMSNormConfig, doc(normalized_shape, "the sizes of the last dims"),
@@ -46,10 +49,15 @@ struct RMSNormConfig {
 // x / sqrt(mean(x^2) + eps) weight over the last dims (Zhang & Sennrich, 2019).
 class RMSNorm : public Layer<RMSNormConfig> {
  public:
-  // A template, so that braces are the configuration's.
-  explicit RMSNorm(const std::same_as<Shape> auto& normalized_shape)
-      : RMSNorm(RMSNormConfig{normalized_shape.to_vector()}) {}
-  explicit RMSNorm(int64_t features) : RMSNorm(Shape{features}) {}
+  // Templates, so that braces that name an option are the configuration's.
+  explicit RMSNorm(const std::same_as<Shape> auto& normalized_shape, RMSNormConfig options = {})
+      : RMSNorm(detail::with_positions(std::move(options), normalized_shape.to_vector())) {}
+  template <std::integral T, size_t kCount>
+  explicit RMSNorm(const T (&normalized_shape)[kCount], RMSNormConfig options = {})
+      : RMSNorm(Shape(std::vector<int64_t>(normalized_shape, normalized_shape + kCount)),
+                std::move(options)) {}
+  explicit RMSNorm(int64_t features, RMSNormConfig options = {})
+      : RMSNorm(Shape{features}, std::move(options)) {}
   explicit RMSNorm(RMSNormConfig config, const ParamOptions& param_options = {});
   Param<Tensor> weight;  // normalized_shape
   KILN_MODULE_DECLARED(RMSNorm)
@@ -62,7 +70,7 @@ class RMSNorm : public Layer<RMSNormConfig> {
 };
 
 struct LocalResponseNormConfig {
-  Required<int64_t> size;
+  Required<int64_t> size = {};
   Real alpha = 1e-4;
   Real beta = 0.75;
   Real k = 1.0;

@@ -6,7 +6,11 @@
 // functional::pad has the modes and the errors.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "kiln/nn/layer.h"
 #include "kiln/nn/real.h"
@@ -16,12 +20,12 @@
 namespace kiln::nn {
 
 struct PadConfig {
-  Required<SizeNd> padding;
+  Required<SizeNd> padding = {};
   KILN_CONFIG(PadConfig, doc(padding, "all sides, or two for each dim, the last dim's first"))
 };
 struct ConstantPadConfig {
-  Required<SizeNd> padding;
-  Required<Real> value;
+  Required<SizeNd> padding = {};
+  Required<Real> value = {};
   KILN_CONFIG(ConstantPadConfig,
               doc(padding, "all sides, or two for each dim, the last dim's first"), value)
 };
@@ -50,12 +54,17 @@ class ConstantPadLayer : public Layer<ConstantPadConfig> {
   ConstantPadLayer(const char* name, int dims, const ConstantPadConfig& config);
 };
 
-#define KILN_PAD_LAYER(Name, dims, mode)                                            \
-  class Name : public PadLayer {                                                    \
-   public:                                                                          \
-    explicit Name(const PadConfig& config) : PadLayer(#Name, dims, mode, config) {} \
-    explicit Name(const SizeNd& padding) : Name(PadConfig{padding}) {}              \
-    KILN_MODULE_DECLARED(Name)                                                      \
+// The template takes {1, 1, 2, 2}; it is one, and for two numbers or more, so that braces that name
+// an option are the configuration's.
+#define KILN_PAD_LAYER(Name, dims, mode)                                             \
+  class Name : public PadLayer {                                                     \
+   public:                                                                           \
+    explicit Name(const PadConfig& config) : PadLayer(#Name, dims, mode, config) {}  \
+    template <std::integral T, size_t kCount>                                        \
+      requires(kCount > 1)                                                           \
+    explicit Name(const T (&padding)[kCount])                                        \
+        : Name(PadConfig{Shape(std::vector<int64_t>(padding, padding + kCount))}) {} \
+    KILN_MODULE_DECLARED(Name)                                                       \
   };
 #define KILN_CONSTANT_PAD_LAYER(Name, dims)                                                   \
   class Name : public ConstantPadLayer {                                                      \

@@ -5,6 +5,9 @@
 // spatial dims or one for each. nn::MaxPool1d({.kernel_size = 3, .stride = 2}).
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,8 +23,8 @@ namespace kiln::nn {
 // ---- The largest of each window
 
 struct MaxPoolConfig {
-  Required<SizeNd> kernel_size;
-  std::optional<SizeNd> stride = {};  // without one: kernel_size
+  Required<SizeNd> kernel_size = {};
+  OptionalField<SizeNd> stride = {};  // without one: kernel_size
   SizeNd padding = 0;
   SizeNd dilation = 1;
   bool return_indices = false;  // what Python's forward gives
@@ -47,8 +50,8 @@ class MaxPoolLayer : public Layer<MaxPoolConfig> {
 // ---- The mean of each window
 
 struct AvgPool1dConfig {
-  Required<SizeNd> kernel_size;
-  std::optional<SizeNd> stride = {};  // without one: kernel_size
+  Required<SizeNd> kernel_size = {};
+  OptionalField<SizeNd> stride = {};  // without one: kernel_size
   SizeNd padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;
@@ -56,8 +59,8 @@ struct AvgPool1dConfig {
               count_include_pad)
 };
 struct AvgPool3dConfig {
-  Required<SizeNd> kernel_size;
-  std::optional<SizeNd> stride = {};  // without one: kernel_size
+  Required<SizeNd> kernel_size = {};
+  OptionalField<SizeNd> stride = {};  // without one: kernel_size
   SizeNd padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;
@@ -85,9 +88,9 @@ class AvgPool3d : public Layer<AvgPool3dConfig> {
 // ---- (sum over the window of x^norm_type)^(1 / norm_type)
 
 struct LPPoolConfig {
-  Required<Real> norm_type;
-  Required<SizeNd> kernel_size;
-  std::optional<SizeNd> stride = {};  // without one: kernel_size
+  Required<Real> norm_type = {};
+  Required<SizeNd> kernel_size = {};
+  OptionalField<SizeNd> stride = {};  // without one: kernel_size
   bool ceil_mode = false;
   KILN_CONFIG(LPPoolConfig, norm_type, kernel_size, doc(stride, "null: kernel_size"), ceil_mode)
 };
@@ -107,8 +110,8 @@ class LPPoolLayer : public Layer<LPPoolConfig> {
 // ---- Each element back where max pooling with indices took it from, 0 elsewhere
 
 struct MaxUnpoolConfig {
-  Required<SizeNd> kernel_size;
-  std::optional<SizeNd> stride = {};  // without one: kernel_size
+  Required<SizeNd> kernel_size = {};
+  OptionalField<SizeNd> stride = {};  // without one: kernel_size
   SizeNd padding = 0;
   KILN_CONFIG(MaxUnpoolConfig, kernel_size, doc(stride, "null: kernel_size"), padding)
 };
@@ -130,12 +133,12 @@ class MaxUnpoolLayer : public Layer<MaxUnpoolConfig> {
 // ---- As many windows as are wanted. SizeNd::kNone among the sizes keeps the input's.
 
 struct AdaptiveMaxPoolConfig {
-  Required<SizeNd> output_size;
+  Required<SizeNd> output_size = {};
   bool return_indices = false;  // what Python's forward gives
   KILN_CONFIG(AdaptiveMaxPoolConfig, output_size, return_indices)
 };
 struct AdaptiveAvgPoolConfig {
-  Required<SizeNd> output_size;
+  Required<SizeNd> output_size = {};
   KILN_CONFIG(AdaptiveAvgPoolConfig, output_size)
 };
 
@@ -211,41 +214,24 @@ class MaxUnpool3d : public MaxUnpoolLayer {
       : MaxUnpoolLayer("MaxUnpool3d", 3, std::move(config)) {}
   KILN_MODULE_DECLARED(MaxUnpool3d)
 };
-class AdaptiveMaxPool1d : public AdaptiveMaxPoolLayer {
- public:
-  explicit AdaptiveMaxPool1d(AdaptiveMaxPoolConfig config)
-      : AdaptiveMaxPoolLayer(1, std::move(config)) {}
-  KILN_MODULE_DECLARED(AdaptiveMaxPool1d)
-};
-class AdaptiveMaxPool2d : public AdaptiveMaxPoolLayer {
- public:
-  explicit AdaptiveMaxPool2d(AdaptiveMaxPoolConfig config)
-      : AdaptiveMaxPoolLayer(2, std::move(config)) {}
-  KILN_MODULE_DECLARED(AdaptiveMaxPool2d)
-};
-class AdaptiveMaxPool3d : public AdaptiveMaxPoolLayer {
- public:
-  explicit AdaptiveMaxPool3d(AdaptiveMaxPoolConfig config)
-      : AdaptiveMaxPoolLayer(3, std::move(config)) {}
-  KILN_MODULE_DECLARED(AdaptiveMaxPool3d)
-};
-class AdaptiveAvgPool1d : public AdaptiveAvgPoolLayer {
- public:
-  explicit AdaptiveAvgPool1d(AdaptiveAvgPoolConfig config)
-      : AdaptiveAvgPoolLayer(1, std::move(config)) {}
-  KILN_MODULE_DECLARED(AdaptiveAvgPool1d)
-};
-class AdaptiveAvgPool2d : public AdaptiveAvgPoolLayer {
- public:
-  explicit AdaptiveAvgPool2d(AdaptiveAvgPoolConfig config)
-      : AdaptiveAvgPoolLayer(2, std::move(config)) {}
-  KILN_MODULE_DECLARED(AdaptiveAvgPool2d)
-};
-class AdaptiveAvgPool3d : public AdaptiveAvgPoolLayer {
- public:
-  explicit AdaptiveAvgPool3d(AdaptiveAvgPoolConfig config)
-      : AdaptiveAvgPoolLayer(3, std::move(config)) {}
-  KILN_MODULE_DECLARED(AdaptiveAvgPool3d)
-};
+// Sizes in braces, AdaptiveAvgPool2d({7, 7}), are a constructor of their own. It is for two numbers
+// and more, and a template: to GCC, braces that name an option would be numbers, too.
+#define KILN_ADAPTIVE_POOL(Name, Base, dims)                                                    \
+  class Name : public Base##Layer {                                                             \
+   public:                                                                                      \
+    explicit Name(Base##Config config) : Base##Layer(dims, std::move(config)) {}                \
+    template <std::integral T, size_t kCount>                                                   \
+      requires(kCount > 1)                                                                      \
+    explicit Name(const T (&output_size)[kCount])                                               \
+        : Name(Base##Config{Shape(std::vector<int64_t>(output_size, output_size + kCount))}) {} \
+    KILN_MODULE_DECLARED(Name)                                                                  \
+  };
+KILN_ADAPTIVE_POOL(AdaptiveMaxPool1d, AdaptiveMaxPool, 1)
+KILN_ADAPTIVE_POOL(AdaptiveMaxPool2d, AdaptiveMaxPool, 2)
+KILN_ADAPTIVE_POOL(AdaptiveMaxPool3d, AdaptiveMaxPool, 3)
+KILN_ADAPTIVE_POOL(AdaptiveAvgPool1d, AdaptiveAvgPool, 1)
+KILN_ADAPTIVE_POOL(AdaptiveAvgPool2d, AdaptiveAvgPool, 2)
+KILN_ADAPTIVE_POOL(AdaptiveAvgPool3d, AdaptiveAvgPool, 3)
+#undef KILN_ADAPTIVE_POOL
 
 }  // namespace kiln::nn

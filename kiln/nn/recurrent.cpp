@@ -130,6 +130,13 @@ RecurrentVariant kernel_variant(const RecurrentOptions& o) {
   return out;
 }
 
+// `x`: what the user gave.
+void check_features(const RecurrentOptions& o, const Tensor& x) {
+  if (x.size(-1) == o.input_size) return;
+  throw_error<ShapeError>(o.name, ": the input's last dim must be input_size; got ", x.size(-1),
+                          " in an input of shape ", x.shape(), "; expected ", o.input_size);
+}
+
 // All layers over data [all steps, input_size].
 struct Run {
   Tensor output, hidden, cell;
@@ -137,10 +144,6 @@ struct Run {
 Run run_layers(const RecurrentOptions& o, bool training, const std::vector<Tensor>& weights,
                const Tensor& data, const std::vector<int64_t>& batch_sizes, const Tensor& h0,
                const Tensor& c0) {
-  if (data.dim() != 2 || data.size(1) != o.input_size) {
-    throw_error<ShapeError>(o.name, ": expected input_size ", o.input_size,
-                            " features in the last dim; got shape ", data.shape());
-  }
   check_variant(o);
   const size_t each = parts(o);
   if (weights.size() != each * static_cast<size_t>(o.num_layers * o.directions())) {
@@ -262,6 +265,7 @@ auto RecurrentLayer<ConfigType>::run(const Tensor& x, const Tensor& hidden,
   if (x.dim() != 2 && x.dim() != 3) {
     throw_error<ShapeError>(o.name, ": expected input of 2 or 3 dims; got shape ", x.shape());
   }
+  check_features(o, x);
   const bool batched = x.dim() == 3;
   const auto state = [&](const Tensor& s) {
     if (!s.defined()) return s;
@@ -291,6 +295,10 @@ auto RecurrentLayer<ConfigType>::run(const PackedSequence& x, const Tensor& hidd
                                      const Tensor& cell) const -> Result {
   const RecurrentOptions o = detail::recurrent_options(this->config_);
   const std::vector<int64_t> batch_sizes = detail::batch_sizes_of(o.name, x);
+  if (x.data.dim() != 2) {
+    throw_error<ShapeError>(o.name, ": expected packed data of 2 dims; got shape ", x.data.shape());
+  }
+  check_features(o, x.data);
   const auto order = [&](const Tensor& s, const Tensor& indices) {
     return s.defined() && indices.defined() ? s.index_select(1, indices) : s;
   };

@@ -15,8 +15,10 @@
 // softplus, elu, gelu, leaky_relu, silu, identity). They go step by step, without a kernel.
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,8 +31,8 @@
 namespace kiln::nn {
 
 struct RNNConfig {
-  Required<int64_t> input_size;
-  Required<int64_t> hidden_size;
+  Required<int64_t> input_size = {};
+  Required<int64_t> hidden_size = {};
   int64_t num_layers = 1;
   std::string nonlinearity = "tanh";  // or relu
   bool bias = true;
@@ -46,8 +48,8 @@ struct RNNConfig {
               doc(hidden_activation, "another function in place of the nonlinearity, by its name"))
 };
 struct GRUConfig {
-  Required<int64_t> input_size;
-  Required<int64_t> hidden_size;
+  Required<int64_t> input_size = {};
+  Required<int64_t> hidden_size = {};
   int64_t num_layers = 1;
   bool bias = true;
   bool batch_first = false;
@@ -66,8 +68,8 @@ struct GRUConfig {
               doc(clip, "hidden states stay within [-clip, clip]"))
 };
 struct LSTMConfig {
-  Required<int64_t> input_size;
-  Required<int64_t> hidden_size;
+  Required<int64_t> input_size = {};
+  Required<int64_t> hidden_size = {};
   int64_t num_layers = 1;
   bool bias = true;
   bool batch_first = false;
@@ -156,7 +158,7 @@ class GRU : public RecurrentLayer<GRUConfig> {
   std::pair<PackedSequence, Tensor> forward(const PackedSequence& x, const Tensor& h0 = {}) const;
 };
 
-// The hidden and the cell state.
+// The hidden and the cell state. forward takes them as a std::tuple, too.
 using LSTMState = std::pair<Tensor, Tensor>;
 
 // i, f, o = sigmoid(..), g = tanh(..), c' = f c + i g, h' = o tanh(c').
@@ -168,20 +170,25 @@ class LSTM : public RecurrentLayer<LSTMConfig> {
                                        const std::optional<LSTMState>& state = {}) const;
   std::pair<PackedSequence, LSTMState> forward(const PackedSequence& x,
                                                const std::optional<LSTMState>& state = {}) const;
+  template <class X>
+    requires std::same_as<X, Tensor> || std::same_as<X, PackedSequence>
+  std::pair<X, LSTMState> forward(const X& x, const std::tuple<Tensor, Tensor>& state) const {
+    return forward(x, std::optional(std::make_from_tuple<LSTMState>(state)));
+  }
 };
 
 // ---- One step: x [N, input_size] or [input_size], states [N, hidden_size] or [hidden_size]
 
 struct RNNCellConfig {
-  Required<int64_t> input_size;
-  Required<int64_t> hidden_size;
+  Required<int64_t> input_size = {};
+  Required<int64_t> hidden_size = {};
   bool bias = true;
   std::string nonlinearity = "tanh";  // or relu
   KILN_CONFIG(RNNCellConfig, input_size, hidden_size, bias, doc(nonlinearity, "tanh or relu"))
 };
 struct RecurrentCellConfig {
-  Required<int64_t> input_size;
-  Required<int64_t> hidden_size;
+  Required<int64_t> input_size = {};
+  Required<int64_t> hidden_size = {};
   bool bias = true;
   KILN_CONFIG(RecurrentCellConfig, input_size, hidden_size, bias)
 };
@@ -229,6 +236,10 @@ class LSTMCell : public RecurrentCell<RecurrentCellConfig> {
   explicit LSTMCell(RecurrentCellConfig config, const ParamOptions& param_options = {});
   KILN_MODULE_DECLARED(LSTMCell)
   LSTMState forward(const Tensor& x, const std::optional<LSTMState>& state = {}) const;
+  template <std::same_as<Tensor> X>
+  LSTMState forward(const X& x, const std::tuple<Tensor, Tensor>& state) const {
+    return forward(x, std::optional(std::make_from_tuple<LSTMState>(state)));
+  }
 };
 
 }  // namespace kiln::nn

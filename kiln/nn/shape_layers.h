@@ -14,8 +14,8 @@
 namespace kiln::nn {
 
 struct UnflattenConfig {
-  Required<int64_t> dim;
-  Required<std::vector<int64_t>> unflattened_size;
+  Required<int64_t> dim = {};
+  Required<std::vector<int64_t>> unflattened_size = {};
   KILN_CONFIG(UnflattenConfig, dim, doc(unflattened_size, "one of them may be -1"))
 };
 // Dim `dim` as several, of which one size may be -1: what is left for it.
@@ -29,7 +29,7 @@ class Unflatten : public Layer<UnflattenConfig> {
 };
 
 struct PixelShuffleConfig {
-  Required<int64_t> upscale_factor;
+  Required<int64_t> upscale_factor = {};
   KILN_CONFIG(PixelShuffleConfig, upscale_factor)
 };
 // [.., C r^2, H, W] -> [.., C, H r, W r] (Shi et al., 2016).
@@ -42,7 +42,7 @@ class PixelShuffle : public Layer<PixelShuffleConfig> {
 };
 
 struct PixelUnshuffleConfig {
-  Required<int64_t> downscale_factor;
+  Required<int64_t> downscale_factor = {};
   KILN_CONFIG(PixelUnshuffleConfig, downscale_factor)
 };
 // [.., C, H r, W r] -> [.., C r^2, H, W].
@@ -55,7 +55,7 @@ class PixelUnshuffle : public Layer<PixelUnshuffleConfig> {
 };
 
 struct ChannelShuffleConfig {
-  Required<int64_t> groups;
+  Required<int64_t> groups = {};
   KILN_CONFIG(ChannelShuffleConfig, groups)
 };
 // The channels of `groups` groups by turns (Zhang et al., 2018).
@@ -68,7 +68,7 @@ class ChannelShuffle : public Layer<ChannelShuffleConfig> {
 };
 
 struct UnfoldConfig {
-  Required<SizeNd> kernel_size;
+  Required<SizeNd> kernel_size = {};
   SizeNd dilation = 1;
   SizeNd padding = 0;
   SizeNd stride = 1;
@@ -84,8 +84,8 @@ class Unfold : public Layer<UnfoldConfig> {
 };
 
 struct FoldConfig {
-  Required<SizeNd> output_size;
-  Required<SizeNd> kernel_size;
+  Required<SizeNd> output_size = {};
+  Required<SizeNd> kernel_size = {};
   SizeNd dilation = 1;
   SizeNd padding = 0;
   SizeNd stride = 1;
@@ -101,8 +101,8 @@ class Fold : public Layer<FoldConfig> {
 };
 
 struct UpsampleConfig {
-  std::optional<SizeNd> size = {};
-  std::vector<double> scale_factor = {};
+  OptionalField<SizeNd> size = {};
+  ScaleFactors scale_factor = {};
   std::string mode = "nearest";
   std::optional<bool> align_corners = {};
   std::optional<bool> recompute_scale_factor = {};
@@ -120,8 +120,8 @@ class Upsample : public Layer<UpsampleConfig> {
 };
 
 struct Upsampling2dConfig {
-  std::optional<SizeNd> size = {};
-  std::vector<double> scale_factor = {};
+  OptionalField<SizeNd> size = {};
+  ScaleFactors scale_factor = {};
   KILN_CONFIG(Upsampling2dConfig, doc(size, "the spatial sizes wanted"),
               doc(scale_factor, "or by what they are multiplied"))
 };

@@ -14,7 +14,7 @@
 
 namespace kiln::nn {
 
-// 3, {3, 5}, {1, 2, 3}; prints as it was given.
+// 3, {3, 5}, {1, 2, 3}, a Shape; prints as it was given.
 class SizeNd {
  public:
   // In a list: the input's own size, None in Python (adaptive pooling).
@@ -26,7 +26,7 @@ class SizeNd {
   SizeNd(T each) : values_{static_cast<int64_t>(each)}, single_(true) {}
   SizeNd(std::initializer_list<int64_t> values)
       : values_(Shape(std::span<const int64_t>(values.begin(), values.size()))) {}
-  explicit SizeNd(const Shape& values) : values_(values) {}
+  SizeNd(const Shape& values) : values_(values) {}
 
   const Shape& values() const { return values_; }
   bool is_single() const { return single_; }

@@ -7,8 +7,8 @@ namespace kiln::nn {
 
 class SwiGLU;
 struct SwiGLUConfig {
-  Required<int64_t> d_input;
-  Required<int64_t> d_output;
+  Required<int64_t> d_input = {};
+  Required<int64_t> d_output = {};
   bool bias = false;
   KILN_CONFIG(SwiGLUConfig, doc(d_input, "features in"), doc(d_output, "features out"), bias)
   SwiGLU init(const ParamOptions& options = {}) const;
@@ -18,7 +18,8 @@ struct SwiGLUConfig {
 // names.
 class SwiGLU : public Module {
  public:
-  explicit SwiGLU(const SwiGLUConfig& config, const ParamOptions& options = {});
+  using Config = SwiGLUConfig;
+  explicit SwiGLU(const Config& config, const ParamOptions& options = {});
 
   Linear linear_inner;
   Linear linear_outer;

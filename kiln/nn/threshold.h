@@ -9,8 +9,8 @@
 namespace kiln::nn {
 
 struct ThresholdConfig {
-  Required<Scalar> threshold;
-  Required<Scalar> value;
+  Required<Scalar> threshold = {};
+  Required<Scalar> value = {};
   bool inplace = false;
   KILN_CONFIG(ThresholdConfig, threshold, value, inplace)
 };

@@ -25,9 +25,11 @@ struct TransformerDecoderCall {
 // may be left out) -> tgt's shape.
 class TransformerDecoderLayer : public Module {
  public:
+  using Config = TransformerEncoderLayerConfig;  // an encoder's layer has the same options
   TransformerDecoderLayer(int64_t d_model, int64_t nhead,
                           const TransformerEncoderLayerOptions& options = {},
                           const ParamOptions& param_options = {});
+  explicit TransformerDecoderLayer(const Config& config, const ParamOptions& param_options = {});
 
   MultiheadAttention self_attn;
   MultiheadAttention multihead_attn;

@@ -24,6 +24,10 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t d_model, int64_t nhead,
                             o.activation, "'; expected 'relu' or 'gelu'");
   }
 }
+TransformerEncoderLayer::TransformerEncoderLayer(const Config& config,
+                                                 const ParamOptions& param_options)
+    : TransformerEncoderLayer(kiln::detail::with_required(config).d_model, config.nhead,
+                              config.options, param_options) {}
 
 Tensor TransformerEncoderLayer::attend(const Tensor& x, const Tensor& mask, const Tensor& padding,
                                        bool is_causal) {

@@ -23,14 +23,23 @@ struct TransformerEncoderLayerOptions {
               doc(norm_first, "normalizes before attention and feedforward instead of after"), bias)
 };
 
+struct TransformerEncoderLayerConfig {
+  Required<int64_t> d_model = {};
+  Required<int64_t> nhead = {};
+  TransformerEncoderLayerOptions options = {};
+  KILN_CONFIG(TransformerEncoderLayerConfig, d_model, nhead, options)
+};
+
 // Self-attention and a network of two linear layers, each with a residual connection and a norm:
 // src [L, N, d_model] (see batch_first; N may be left out) -> the same shape. Masks as in
 // MultiheadAttentionCall. State-dict keys are PyTorch's.
 class TransformerEncoderLayer : public Module {
  public:
+  using Config = TransformerEncoderLayerConfig;
   TransformerEncoderLayer(int64_t d_model, int64_t nhead,
                           const TransformerEncoderLayerOptions& options = {},
                           const ParamOptions& param_options = {});
+  explicit TransformerEncoderLayer(const Config& config, const ParamOptions& param_options = {});
 
   MultiheadAttention self_attn;
   Linear linear1;

@@ -188,15 +188,63 @@ LBFGS::LBFGS(std::vector<Tensor> params, const LBFGSOptions& options)
   }
 }
 
+namespace {
+
+// Takes the grad() of parameters away, and gives it back at the end where there is none by then.
+class GradsAside {
+ public:
+  explicit GradsAside(std::vector<Tensor>& params) : params_(params) {
+    for (Tensor& param : params_) {
+      kept_.push_back(param.grad());
+      param.zero_grad();
+    }
+  }
+  ~GradsAside() {
+    for (size_t i = 0; i < params_.size(); ++i) {
+      if (kept_[i].defined() && !params_[i].grad().defined()) params_[i].set_grad(kept_[i]);
+    }
+  }
+  GradsAside(const GradsAside&) = delete;
+  GradsAside& operator=(const GradsAside&) = delete;
+
+ private:
+  std::vector<Tensor>& params_;
+  std::vector<Tensor> kept_;
+};
+
+}  // namespace
+
 Tensor LBFGS::step(const std::function<Tensor()>& loss) {
   return detail::lbfgs_step(params_, options_, state_, [&](std::vector<Tensor>& gradients) {
+    const GradsAside aside(params_);
     const Tensor value = loss();
-    const Gradients of = value.backward();
-    for (size_t i = 0; i < params_.size(); ++i) {
-      gradients[i] = of.get(params_[i]).value_or(Tensor());
+    try {
+      const Gradients of = value.backward();
+      for (size_t i = 0; i < params_.size(); ++i) {
+        gradients[i] = of.get(params_[i]).value_or(Tensor());
+      }
+    } catch (const FreedGraphError&) {
+      // loss() differentiated its result itself, as PyTorch's closures do.
+      bool any = false;
+      for (size_t i = 0; i < params_.size(); ++i) {
+        const Tensor grad = params_[i].grad();
+        if (!grad.defined()) continue;
+        gradients[i] = grad.clone();
+        any = true;
+      }
+      if (!any) {
+        throw_error<AutodiffError>(
+            "LBFGS::step: the closure differentiated the loss, but grad() of no parameter is set; "
+            "expected a closure that returns the loss, or one that calls backward_accumulate() "
+            "before");
+      }
     }
     return value.detach();
   });
+}
+
+void LBFGS::zero_grad(bool set_to_none) {
+  for (Tensor& param : params_) param.zero_grad(set_to_none);
 }
 
 }  // namespace kiln::optim

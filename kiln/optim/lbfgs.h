@@ -11,11 +11,11 @@
 
 namespace kiln::optim {
 
-enum class LineSearch {
-  none,          // steps of length lr
-  strong_wolfe,  // Nocedal & Wright (2006), algorithms 3.5 and 3.6, with c1 = 1e-4 and c2 = 0.9
+// none: steps of length lr. strong_wolfe: Nocedal & Wright (2006), algorithms 3.5 and 3.6, with
+// c1 = 1e-4 and c2 = 0.9.
+class LineSearch {
+  KILN_CHOICE(LineSearch, none, strong_wolfe)
 };
-KILN_CONFIG_ENUM(LineSearch, none, strong_wolfe)
 
 struct LBFGSOptions {
   double lr = 1.0;
@@ -64,8 +64,12 @@ class LBFGS {
   explicit LBFGS(std::vector<Tensor> params, const LBFGSOptions& options = {});
 
   // Calls loss() for each evaluation and differentiates what it returns. Returns the loss of the
-  // parameters as they were.
+  // parameters as they were. PyTorch's closures are legal, too: one that calls zero_grad() and
+  // backward_accumulate() itself; then the gradients are the parameters' grad(). Throws
+  // AutodiffError for one that differentiates the loss and drops its gradients.
   Tensor step(const std::function<Tensor()>& loss);
+  // Forgets the parameters' grad(), or fills it with zeros.
+  void zero_grad(bool set_to_none = true);
   const LBFGSOptions& options() const { return options_; }
   const LBFGSState& state() const { return state_; }
 

@@ -120,6 +120,7 @@ double CosineAnnealingWarmRestarts::lr_at(double base, int64_t epoch) const {
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, OneCycleOptions options)
     : LRScheduler(optimizer), options_(std::move(options)) {
+  kiln::detail::check_required(options_, "OneCycleLR");
   check_at_least("OneCycleLR", "total_steps", options_.total_steps, 1);
   check_above_0("OneCycleLR", "div_factor", options_.div_factor);
   check_above_0("OneCycleLR", "final_div_factor", options_.final_div_factor);
@@ -164,9 +165,9 @@ std::optional<double> OneCycleLR::momentum_at(int64_t epoch) const {
 
 CyclicLR::CyclicLR(Optimizer& optimizer, CyclicOptions options)
     : LRScheduler(optimizer), options_(std::move(options)) {
+  kiln::detail::check_required(options_, "CyclicLR");
   check_at_least("CyclicLR", "step_size_up", options_.step_size_up, 1);
   check_at_least("CyclicLR", "step_size_down", options_.step_size_down, 0);
-  static_cast<void>(options_.max_lr.value());
   check_momentum("CyclicLR", optimizer, options_);
   set_epoch(0);
 }

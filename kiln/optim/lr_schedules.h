@@ -92,8 +92,9 @@ class CosineAnnealingWarmRestarts : public LRScheduler {
   double eta_min_;
 };
 
-enum class Anneal { cos, linear };
-KILN_CONFIG_ENUM(Anneal, cos, linear)
+class Anneal {
+  KILN_CHOICE(Anneal, cos, linear)
+};
 
 // Up to max_lr and down below where it began, once (Smith & Topin, 2018); an epoch is a batch here.
 // From max_lr / div_factor to max_lr in pct_start of total_steps, then to max_lr / div_factor /
@@ -102,8 +103,8 @@ KILN_CONFIG_ENUM(Anneal, cos, linear)
 // max_momentum to base_momentum and back; an optimizer that has none throws ValueError. So does a
 // step beyond total_steps.
 struct OneCycleOptions {
-  Required<double> max_lr;
-  Required<int64_t> total_steps;
+  Required<double> max_lr = {};
+  Required<int64_t> total_steps = {};
   double pct_start = 0.3;
   Anneal anneal_strategy = Anneal::cos;
   double div_factor = 25.0;
@@ -128,8 +129,9 @@ class OneCycleLR : public LRScheduler {
   OneCycleOptions options_;
 };
 
-enum class CyclicMode { triangular, triangular2, exp_range };
-KILN_CONFIG_ENUM(CyclicMode, triangular, triangular2, exp_range)
+class CyclicMode {
+  KILN_CHOICE(CyclicMode, triangular, triangular2, exp_range)
+};
 
 // Up and down between the optimizer's rate and max_lr (Smith, 2017); an epoch is a batch here. Up
 // in step_size_up steps, down in step_size_down (0: the same). triangular2 is half as high each
@@ -137,7 +139,7 @@ KILN_CONFIG_ENUM(CyclicMode, triangular, triangular2, exp_range)
 // the other way, between max_momentum and base_momentum; an optimizer that has none throws
 // ValueError.
 struct CyclicOptions {
-  Required<double> max_lr;
+  Required<double> max_lr = {};
   int64_t step_size_up = 2000;
   int64_t step_size_down = 0;
   CyclicMode mode = CyclicMode::triangular;

@@ -46,7 +46,8 @@ std::string element_name(std::string_view option, size_t i) {
       {"betas", {"beta1", "beta2", "beta3"}},
       {"eps", {"eps1", "eps2"}},
   };
-  return names.at(option).at(i);
+  const auto found = names.find(option);
+  return found == names.end() || i >= found->second.size() ? "" : found->second[i];
 }
 
 void fused_step(std::span<Tensor> params, std::span<const Tensor> grads,
@@ -111,14 +112,51 @@ void Optimizer::add_param_group(ParamGroupOptions options) {
   ParamGroup group;
   group.lr = group.initial_lr = options.lr.value_or(default_lr());
   group.weight_decay = options.weight_decay.value_or(default_weight_decay());
-  detail::check_not_negative(type_name(), "lr", group.lr);
-  detail::check_not_negative(type_name(), "weight_decay", group.weight_decay);
+  set_group_options(group, options.options);
+  check_settings(group);
   for (const Tensor& param : options.params) {
     check_param(param, group);
     group.params.push_back(param);
   }
   states_.push_back(new_state(group));
   groups_.push_back(std::move(group));
+}
+
+void Optimizer::check_settings(const ParamGroup& group) const {
+  if (group.lr >= 0.0 && group.weight_decay >= 0.0 && group.options.empty()) [[likely]]
+    return;
+  detail::check_not_negative(type_name(), "lr", group.lr);
+  detail::check_not_negative(type_name(), "weight_decay", group.weight_decay);
+  const std::vector<std::string> known = option_names();
+  for (const auto& [name, value] : group.options) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    std::string all = "lr, weight_decay";
+    for (const std::string& other : known) all += ", " + other;
+    throw_error<ValueError>(type_name(), ": a group has an unknown option; got '", name,
+                            "'; expected one of ", all);
+  }
+  if (!group.options.empty()) check_group_options(group);
+}
+
+std::vector<std::string> Optimizer::option_names() const {
+  struct Names final : OptionVisitor {
+    void number(const char* name, double&) override { all.emplace_back(name); }
+    void flag(const char* name, bool&) override { all.emplace_back(name); }
+    std::vector<std::string> all;
+  } names;
+  const_cast<Optimizer*>(this)->visit_options(names);
+  return names.all;
+}
+
+void Optimizer::set_group_options(ParamGroup& group,
+                                  const std::map<std::string, GroupOption>& options) const {
+  for (const auto& [name, option] : options) {
+    const std::vector<double>& values = option.values();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::string element = option.is_list() ? detail::element_name(name, i) : name;
+      group.options[element.empty() ? name : element] = values[i];
+    }
+  }
 }
 
 Optimizer::State Optimizer::new_state(const ParamGroup& group) const {
@@ -185,21 +223,26 @@ void Optimizer::set_momentum(double value) {
     void number(const char* name, double& own) override {
       if (!is_momentum(name)) return;
       std::swap(own, other);
-      found = true;
+      found = name;
     }
     void flag(const char*, bool&) override {}
     double other;
-    bool found = false;
+    std::string found;
   } exchange(value);
   visit_options(exchange);
-  if (!exchange.found) throw_error<ValueError>(type_name(), ": there is no momentum to be set");
+  if (exchange.found.empty())
+    throw_error<ValueError>(type_name(), ": there is no momentum to be set");
   try {
     check_options();
   } catch (...) {
     visit_options(exchange);
     throw;
   }
-  for (size_t g = 0; g < groups_.size(); ++g) refit_slots(g);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const auto own = groups_[g].options.find(exchange.found);
+    if (own != groups_[g].options.end()) own->second = value;
+    refit_slots(g);
+  }
 }
 
 void Optimizer::refit_slots(size_t g) {
@@ -281,6 +324,11 @@ bool Optimizer::step_along(GradOf grad_of) {
 // that is no more.
 void Optimizer::fit_group(size_t g, size_t first) {
   const std::vector<Tensor>& params = groups_[g].params;
+  check_settings(groups_[g]);
+  if (const bool own = !groups_[g].options.empty(); own || states_[g].own_options) [[unlikely]] {
+    refit_slots(g);  // they may be others than at the last step
+    states_[g].own_options = own;
+  }
   for (size_t i = 0; i < params.size(); ++i) {
     Tensor& grad = grads_[first + i];
     if (!grad.defined()) continue;

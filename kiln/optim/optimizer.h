@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,12 +23,30 @@ class Recorder;
 
 namespace kiln::optim {
 
+// One of an optimizer's own options: a number, a flag, or a list: {"momentum", 0.9}, {"nesterov",
+// true}, {"betas", {0.9, 0.99}}.
+class GroupOption {
+ public:
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  GroupOption(T value) : values_{static_cast<double>(value)} {}
+  GroupOption(std::initializer_list<double> values) : values_(values), is_list_(true) {}
+
+  const std::vector<double>& values() const { return values_; }
+  bool is_list() const { return is_list_; }
+
+ private:
+  std::vector<double> values_;
+  bool is_list_ = false;
+};
+
 // Parameters that are trained with settings of their own; what is left out comes from the
 // optimizer's options.
 struct ParamGroupOptions {
   std::vector<Tensor> params = {};
   std::optional<double> lr = {};
   std::optional<double> weight_decay = {};
+  std::map<std::string, GroupOption> options = {};  // the others, by their names
 };
 
 struct ParamGroup {
@@ -33,6 +54,9 @@ struct ParamGroup {
   double lr = 0.0;
   double weight_decay = 0.0;
   double initial_lr = 0.0;  // what a scheduler starts from
+  // Other options that are not the optimizer's, under the names that a saved state has: "momentum",
+  // "beta1". Flags are 0 or 1.
+  std::map<std::string, double> options = {};
 };
 
 // What a tensor of a parameter's state is like.
@@ -89,8 +113,9 @@ class Optimizer {
   // One step along each parameter's grad(), or along its gradient in `gradients`. Parameters
   // without one stay as they are, and so does their state. Gradients and state of another dtype
   // than the parameter has by now (after module.to(dtype), say) are converted to its dtype. Throws
-  // ShapeError, and changes nothing, when they are of another shape; and ValueError when none of
-  // the parameters has a gradient in `gradients`: they are those of other tensors.
+  // ShapeError, and changes nothing, when they are of another shape; and ValueError for a group
+  // whose lr or weight decay is negative by now, and when none of the parameters has a gradient in
+  // `gradients`: they are those of other tensors.
   void step();
   void step(const Gradients& gradients);
   // Forgets the parameters' grad(), or fills it with zeros.
@@ -99,11 +124,12 @@ class Optimizer {
   std::vector<ParamGroup>& param_groups() { return groups_; }
   const std::vector<ParamGroup>& param_groups() const { return groups_; }
   // What is called momentum, or the first of betas: a setting of the whole optimizer; nothing where
-  // there is none. set_momentum() throws ValueError where there is none, or for a value that the
-  // optimizer does not take.
+  // there is none. set_momentum() sets it for groups that have their own, too. It throws ValueError
+  // where there is none, or for a value that the optimizer does not take.
   std::optional<double> momentum() const;
   void set_momentum(double value);
-  // For parameters that are to be trained from now on.
+  // For parameters that are to be trained from now on. Throws ValueError for an option that the
+  // optimizer does not have.
   void add_param_group(ParamGroupOptions group);
 
   // Tensors share memory with the optimizer's.
@@ -130,6 +156,23 @@ class Optimizer {
     ~OptionVisitor() = default;
   };
 
+  // Puts a group's own options in the places of the optimizer's.
+  class GroupOptionSetter final : public OptionVisitor {
+   public:
+    explicit GroupOptionSetter(const std::map<std::string, double>& options) : options_(options) {}
+    void number(const char* name, double& value) override {
+      if (const auto found = options_.find(name); found != options_.end()) value = found->second;
+    }
+    void flag(const char* name, bool& value) override {
+      if (const auto found = options_.find(name); found != options_.end()) {
+        value = found->second != 0.0;
+      }
+    }
+
+   private:
+    const std::map<std::string, double>& options_;
+  };
+
   // What update() works on: parameters of one dtype and device that have seen the same number of
   // steps and have the same numbers in their state.
   struct Batch {
@@ -154,6 +197,8 @@ class Optimizer {
   virtual void visit_options(OptionVisitor& visitor) = 0;
   // Throws ValueError for options that make no sense.
   virtual void check_options() const = 0;
+  // The same for a group that has options of its own.
+  virtual void check_group_options(const ParamGroup& group) const = 0;
   virtual double default_lr() const = 0;
   virtual double default_weight_decay() const = 0;
 
@@ -166,6 +211,7 @@ class Optimizer {
     std::vector<StateInfo> number_infos;
     std::vector<std::vector<double>> numbers;  // [number][parameter]
     std::vector<int64_t> steps;
+    bool own_options = false;  // the group had some at the last step
   };
 
   // Whether any parameter had a gradient.
@@ -178,6 +224,10 @@ class Optimizer {
   void step_group(size_t g, std::span<Tensor> grads);
   void run(size_t g, std::span<const size_t> which, std::span<Tensor> grads);
   void check_param(const Tensor& param, const ParamGroup& group) const;
+  void check_settings(const ParamGroup& group) const;
+  std::vector<std::string> option_names() const;
+  void set_group_options(ParamGroup& group,
+                         const std::map<std::string, GroupOption>& options) const;
   [[noreturn]] void throw_no_gradients(size_t given) const;
 
   std::vector<ParamGroup> groups_;
@@ -188,6 +238,10 @@ class Optimizer {
 };
 
 namespace detail {
+
+// What number i of an array is called in a saved state: betas[0] is "beta1". Empty for what is no
+// array, or has no such number.
+std::string element_name(std::string_view option, size_t i);
 
 // Throw ValueError "op: name must be >= 0; got value" (or NaN), or in [0, 1).
 void check_not_negative(const std::string& op, const char* name, double value);

@@ -95,6 +95,9 @@ OptimizerState Optimizer::state_dict() const {
     out.scalars[group_key(g, "lr")] = to_text(groups_[g].lr);
     out.scalars[group_key(g, "initial_lr")] = to_text(groups_[g].initial_lr);
     out.scalars[group_key(g, "weight_decay")] = to_text(groups_[g].weight_decay);
+    for (const auto& [name, value] : groups_[g].options) {
+      out.scalars[group_key(g, name.c_str())] = to_text(value);
+    }
     out.scalars[group_key(g, "size")] = std::to_string(groups_[g].params.size());
     for (size_t i = 0; i < groups_[g].params.size(); ++i, ++index) {
       if (state.steps[i] == 0) continue;
@@ -162,6 +165,12 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
       groups[g].lr = scalars.not_negative(group_key(g, "lr"));
       groups[g].initial_lr = scalars.not_negative(group_key(g, "initial_lr"));
       groups[g].weight_decay = scalars.not_negative(group_key(g, "weight_decay"));
+      groups[g].options.clear();
+      for (const std::string& name : option_names()) {
+        const std::string key = group_key(g, name.c_str());
+        if (scalars.has(key)) groups[g].options[name] = scalars.number<double>(key);
+      }
+      check_settings(groups[g]);
       const size_t size = groups[g].params.size();
       if (const auto given = scalars.number<size_t>(group_key(g, "size")); given != size) {
         throw_error<ValueError>(op, ": load_state_dict: group ", g, " has another size; got ",

@@ -12,7 +12,7 @@ std::vector<ParamGroupOptions> param_groups(nn::Module& module,
   module.materialize();
   std::vector<ParamGroupOptions> groups;
   for (const GroupRule& rule : rules) {
-    groups.push_back({{}, rule.settings.lr, rule.settings.weight_decay});
+    groups.push_back({{}, rule.settings.lr, rule.settings.weight_decay, rule.settings.options});
   }
   groups.emplace_back();  // of what no rule matches
   std::vector<int64_t> matched(rules.size(), 0);

@@ -1,6 +1,9 @@
 // Parameter groups by name: which parameters are trained with which settings.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kiln/nn/path_filter.h"
@@ -16,6 +19,7 @@ namespace kiln::optim {
 struct GroupSettings {
   std::optional<double> lr = {};
   std::optional<double> weight_decay = {};
+  std::map<std::string, GroupOption> options = {};  // as in ParamGroupOptions
 };
 struct GroupRule {
   nn::PathFilter filter;

@@ -39,9 +39,6 @@ inline constexpr bool is_array = false;
 template <size_t N>
 inline constexpr bool is_array<std::array<double, N>> = true;
 
-// What number i of an array is called in a saved state: betas[0] is "beta1".
-std::string element_name(std::string_view option, size_t i);
-
 }  // namespace detail
 
 // A Rule has these members, all of them static:
@@ -116,8 +113,15 @@ class RuledOptimizer : public Optimizer {
     detail::take_step<Rule>(of(batch.group), batch.steps_before + 1, batch.params, batch.grads,
                             batch.slots, batch.numbers);
   }
-  void visit_options(OptionVisitor& visitor) override {
-    detail::for_each_option(options_, [&](const char* name, auto& field) {
+  void visit_options(OptionVisitor& visitor) override { visit(options_, visitor); }
+  void check_options() const override { check(options_); }
+  void check_group_options(const ParamGroup& group) const override { check(of(group)); }
+  double default_lr() const override { return options_.lr; }
+  double default_weight_decay() const override { return options_.weight_decay; }
+
+ private:
+  static void visit(Options& options, OptionVisitor& visitor) {
+    detail::for_each_option(options, [&](const char* name, auto& field) {
       using Field = std::decay_t<decltype(field)>;
       if constexpr (std::same_as<Field, bool>) {
         visitor.flag(name, field);
@@ -132,19 +136,19 @@ class RuledOptimizer : public Optimizer {
       }
     });
   }
-  void check_options() const override {
-    detail::check_not_negative(Rule::kName, "lr", options_.lr);
-    detail::check_not_negative(Rule::kName, "weight_decay", options_.weight_decay);
-    Rule::check(Rule::kName, options_);
+  static void check(const Options& options) {
+    detail::check_not_negative(Rule::kName, "lr", options.lr);
+    detail::check_not_negative(Rule::kName, "weight_decay", options.weight_decay);
+    Rule::check(Rule::kName, options);
   }
-  double default_lr() const override { return options_.lr; }
-  double default_weight_decay() const override { return options_.weight_decay; }
-
- private:
   Options of(const ParamGroup& group) const {
     Options out = options_;
     out.lr = group.lr;
     out.weight_decay = group.weight_decay;
+    if (!group.options.empty()) {
+      GroupOptionSetter setter(group.options);
+      visit(out, setter);
+    }
     return out;
   }
 

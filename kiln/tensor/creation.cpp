@@ -155,8 +155,10 @@ Tensor empty(const Shape& shape, TensorOptions options) {
       options);
 }
 
-Tensor full(const Shape& shape, Scalar value, TensorOptions options) {
-  checked_numel("full", shape);
+namespace {
+
+Tensor filled(const char* op, const Shape& shape, Scalar value, const TensorOptions& options) {
+  checked_numel(op, shape);
   const DType natural = value.is_bool() ? bool_ : value.is_integral() ? i64 : default_dtype();
   if (options.dtype && is_complex(*options.dtype)) {
     if (value.to_double() != 0.0)
@@ -165,18 +167,24 @@ Tensor full(const Shape& shape, Scalar value, TensorOptions options) {
                                                 options.device)),
                     options);
   }
-  check_fits("full", value, options.dtype.value_or(natural));
+  check_fits(op, value, options.dtype.value_or(natural));
   return finished(wrap(full_value(shape, value, options.dtype.value_or(natural), options.device)),
                   options);
 }
 
+}  // namespace
+
+Tensor full(const Shape& shape, Scalar value, TensorOptions options) {
+  return filled("full", shape, value, options);
+}
+
 Tensor zeros(const Shape& shape, TensorOptions options) {
   options.dtype = dtype_or_default(options);
-  return full(shape, 0, options);
+  return filled("zeros", shape, 0, options);
 }
 Tensor ones(const Shape& shape, TensorOptions options) {
   options.dtype = dtype_or_default(options);
-  return full(shape, 1, options);
+  return filled("ones", shape, 1, options);
 }
 
 Tensor empty_like(const Tensor& x) { return empty(x.shape(), {x.dtype(), x.device()}); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kiln/backend/options.h"
+#include "kiln/core/choice.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln {
@@ -139,7 +140,10 @@ Tensor threshold(const Tensor& x, double threshold, double value);
 // weight [1], or [C] for dim 1 of x.
 Tensor prelu(const Tensor& x, const Tensor& weight);
 
-enum class Reduction : uint8_t { none, mean, sum };
+// What becomes of the losses of a batch: Reduction::sum, or "sum".
+class Reduction {
+  KILN_CHOICE(Reduction, none, mean, sum)
+};
 
 struct CrossEntropyLossOptions {
   Tensor weight = {};           // [C] or undefined

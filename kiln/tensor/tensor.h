@@ -574,9 +574,16 @@ class Gradients {
   Tensor at(const Tensor& x) const;
   Tensor operator[](const Tensor& x) const { return at(x); }
   size_t size() const;
-  Impl& impl() const { return *impl_; }
+  // Throws AutodiffError for Gradients that were moved away.
+  Impl& impl() const {
+    if (impl_ == nullptr) [[unlikely]]
+      throw_moved();
+    return *impl_;
+  }
 
  private:
+  [[noreturn]] static void throw_moved();
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -39,3 +39,15 @@ TEST_CASE("registered names become devices") {
   CHECK_THROWS_AS(detail::register_device_type(""), DeviceError);
   CHECK_THROWS_AS(detail::register_device_type("a:b"), DeviceError);
 }
+
+TEST_CASE("an unknown device: the error names those of libraries that are not open yet, too") {
+  std::string message;
+  try {
+    static_cast<void>(Device("gpu"));
+  } catch (const DeviceError& error) {
+    message = error.what();
+  }
+  for (const char* const name : {"got 'gpu'", "'cpu'", "'cuda'", "'opencl'"}) {
+    CHECK(message.find(name) != std::string::npos);
+  }
+}

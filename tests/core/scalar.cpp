@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include "kiln/core/error.h"
+
 using namespace kiln;
 
 TEST_CASE("a scalar keeps its kind") {
@@ -41,4 +43,14 @@ TEST_CASE("a floating point scalar saturates to int64") {
   CHECK(Scalar(kInfinity).to_int() == INT64_MAX);
   CHECK(Scalar(-kInfinity).to_int() == INT64_MIN);
   CHECK(Scalar(std::nan("")).to_int() == 0);
+}
+
+TEST_CASE("a number beyond int64 is an error, not another number") {
+  CHECK(Scalar(uint64_t{INT64_MAX}).to_int() == INT64_MAX);
+  CHECK(Scalar(uint32_t{4294967295u}).to_int() == 4294967295);
+  CHECK_THROWS_WITH_AS(
+      Scalar(UINT64_MAX),
+      "Scalar: the number is too large; got 18446744073709551615; expected at most "
+      "9223372036854775807",
+      ValueError);
 }

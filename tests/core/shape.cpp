@@ -1,6 +1,7 @@
 #include "kiln/core/shape.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -121,4 +122,14 @@ TEST_CASE("checked_numel refuses negative sizes and overflow") {
   CHECK_THROWS_AS(checked_numel("zeros", {0, -1}), ShapeError);
   CHECK_THROWS_AS(checked_numel("zeros", {INT64_MAX, 2}), ShapeError);
   CHECK_THROWS_AS(checked_numel("zeros", {0, int64_t{1} << 40, int64_t{1} << 40}), ShapeError);
+}
+
+TEST_CASE("Shape: a negative index counts from the end") {
+  Shape shape{2, 3, 5};
+  CHECK(shape[-1] == 5);
+  CHECK(std::as_const(shape)[-3] == 2);
+  shape[-2] = 7;
+  CHECK(shape == Shape{2, 7, 5});
+  CHECK_THROWS_AS(static_cast<void>(shape[-4]), IndexError);
+  CHECK_THROWS_AS(static_cast<void>(Shape{}[-1]), IndexError);
 }

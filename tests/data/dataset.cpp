@@ -184,7 +184,7 @@ TEST_CASE("random_split: disjoint, a function of the seed") {
     for (int64_t i = 0; i < part.size(); ++i) all.push_back(part.get(i).target().item<int64_t>());
     return all;
   };
-  const auto parts = random_split(set, {70, 20, 5}, 3);
+  const auto parts = random_split(set, {70, 25, 5}, 3);
   REQUIRE(parts.size() == 3);
   std::vector<bool> seen(100, false);
   for (const Subset& part : parts) {
@@ -194,8 +194,28 @@ TEST_CASE("random_split: disjoint, a function of the seed") {
     }
   }
   CHECK(targets(parts[2]).size() == 5);
-  CHECK(targets(random_split(set, {70}, 3)[0]) == targets(parts[0]));
-  CHECK(targets(random_split(set, {70}, 4)[0]) != targets(parts[0]));
+  CHECK(targets(random_split(set, {70, 30}, 3)[0]) == targets(parts[0]));
+  CHECK(targets(random_split(set, {70, 30}, 4)[0]) != targets(parts[0]));
   CHECK_THROWS_AS(random_split(set, {60, 41}, 0), ValueError);
   CHECK_THROWS_AS(random_split(set, {-1}, 0), ValueError);
+  CHECK_THROWS_AS(random_split(set, {-1, 101}, 0), ValueError);
+  CHECK(message_of<ValueError>([&] {
+          random_split(set, {70, 20}, 0);
+        }) == "random_split: the sizes must add up to the dataset's; got 90; expected 100");
+}
+
+TEST_CASE("random_split: fractions, the rest to the first parts") {
+  const TensorDataset set = counting_dataset(10);
+  const auto sizes = [&](const std::vector<double>& fractions) {
+    std::vector<int64_t> out;
+    for (const Subset& part : random_split(set, fractions, 1)) out.push_back(part.size());
+    return out;
+  };
+  CHECK(sizes({0.8, 0.2}) == std::vector<int64_t>{8, 2});
+  CHECK(sizes({0.33, 0.33, 0.34}) == std::vector<int64_t>{4, 3, 3});
+  CHECK(sizes({0.25, 0.25, 0.5}) == std::vector<int64_t>{3, 2, 5});
+  CHECK(sizes({1.0, 0.0}) == std::vector<int64_t>{10, 0});
+  CHECK_THROWS_AS(sizes({0.5, 0.4}), ValueError);
+  CHECK_THROWS_AS(sizes({1.5, -0.5}), ValueError);
+  CHECK_THROWS_AS(sizes({}), ValueError);
 }

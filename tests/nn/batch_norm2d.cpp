@@ -5,6 +5,7 @@
 #include "kiln/tensor/creation.h"
 #include "kiln/tensor/ops.h"
 #include "tests/support/near.h"
+#include "tests/support/throws.h"
 
 using namespace kiln;
 using kiln::nn::BatchNorm2d;
@@ -92,4 +93,13 @@ TEST_CASE("BatchNorm2d: copies have running statistics of their own") {
 TEST_CASE("BatchNorm2d: the input must have 4 dims") {
   CHECK_THROWS_AS(BatchNorm2d(2)(zeros({3, 2})), ShapeError);
   CHECK_THROWS_AS(BatchNorm2d(2)(zeros({3, 3, 2, 2})), ShapeError);
+}
+
+TEST_CASE("BatchNorm: another number of channels is named") {
+  CHECK(test::message_of<ShapeError>([] {
+          nn::BatchNorm2d(3)(ones({2, 4, 5, 5}));
+        }) ==
+        "BatchNorm2d: the input has another number of channels; got 4 in an input of shape [2, 4, "
+        "5, 5]; expected num_features 3");
+  CHECK_THROWS_AS(nn::BatchNorm1d(3, {.affine = false})(ones({2, 4})), ShapeError);
 }

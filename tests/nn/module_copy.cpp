@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
+#include "kiln/data/data_loader.h"
+#include "kiln/nn/any_module.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "tests/nn/models.h"
 #include "tests/support/near.h"
@@ -145,4 +147,23 @@ TEST_CASE("copy: parts registered at run time") {
   CHECK(!copy.named_parameters().back().second.equal(block.named_parameters().back().second) ==
         false);
   CHECK(!copy.state_dict().at("extra.weight").equal(*extra.weight));
+}
+
+TEST_CASE("objects that were moved away are errors where they are used") {
+  const Tensor w = ones({2}, {.requires_grad = true});
+  Gradients gradients = (w * w).sum().backward();
+  const Gradients taken = std::move(gradients);
+  CHECK(taken.size() == 1);
+  CHECK_THROWS_AS(static_cast<void>(gradients.size()), AutodiffError);  // NOLINT
+  CHECK_THROWS_AS(static_cast<void>(gradients[w]), AutodiffError);      // NOLINT
+  nn::AnyModule module(nn::Linear(2, 2));
+  const nn::AnyModule kept = std::move(module);
+  CHECK(kept(ones({1, 2})).shape() == Shape{1, 2});
+  CHECK_THROWS_AS(module(ones({1, 2})), TypeError);  // NOLINT
+  const data::TensorDataset set({ones({4, 2})});
+  data::DataLoader loader(set);
+  const data::DataLoader other = std::move(loader);
+  CHECK(other.size() == 4);
+  CHECK_THROWS_AS(static_cast<void>(loader.begin()), ValueError);  // NOLINT
+  CHECK_THROWS_AS(static_cast<void>(loader.size()), ValueError);   // NOLINT
 }

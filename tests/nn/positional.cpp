@@ -43,6 +43,89 @@ TEST_CASE("layers take their first options by position") {
   CHECK(nn::Unflatten(1, {2, 3})(ones({5, 6})).shape() == Shape{5, 2, 3});
 }
 
+TEST_CASE("layers take options behind positions") {
+  const auto prints = [](const auto& layer, const std::string& text) {
+    CHECK(to_string(layer) == text);
+  };
+  prints(nn::LSTM(3, 4, {.num_layers = 2}), "LSTM(3, 4, num_layers=2)");
+  prints(nn::LSTM(3, 4, 2, {.dropout = 0.5}), "LSTM(3, 4, num_layers=2, dropout=0.5)");
+  prints(nn::GRU(3, 4, {.batch_first = true}), "GRU(3, 4, batch_first=True)");
+  prints(nn::LSTMCell(3, 4, {.bias = false}), "LSTMCell(3, 4, bias=False)");
+  prints(nn::Linear(3, 4, {.bias = false}), "Linear(in_features=3, out_features=4, bias=False)");
+  prints(nn::LeakyReLU(0.2, {.inplace = true}), "LeakyReLU(negative_slope=0.2, inplace=True)");
+  CHECK_FALSE(nn::GroupNorm(4, 16, {.affine = false}).weight.defined());
+  CHECK_FALSE(nn::Bilinear(2, 3, 4, {.bias = false}).bias.defined());
+  CHECK(nn::InstanceNorm2d(3, {.affine = true}).weight.val().shape() == Shape{3});
+  CHECK(nn::RMSNorm(16, {.elementwise_affine = false}).config().normalized_shape.value() ==
+        std::vector<int64_t>{16});
+  CHECK(nn::EmbeddingBag(10, 3, {.mode = "sum"}).config().mode == nn::EmbeddingBagMode::sum);
+  CHECK(nn::MaxPool1d(3, {.stride = 2})(ones({1, 1, 7})).shape() == Shape{1, 1, 3});
+  CHECK(message_of<ValueError>([] { nn::LSTM(3, 4, {.input_size = 5}); }) ==
+        "LSTMConfig: input_size was given twice: by its position and by its name");
+}
+
+TEST_CASE("layers take sizes in braces and as shapes") {
+  const Tensor image = ones({1, 2, 8, 9});
+  CHECK(nn::AdaptiveAvgPool2d({2, 3})(image).shape() == Shape{1, 2, 2, 3});
+  CHECK(nn::AdaptiveAvgPool2d(Shape{2, 3})(image).shape() == Shape{1, 2, 2, 3});
+  CHECK(nn::AdaptiveAvgPool2d({.output_size = {2, 3}})(image).shape() == Shape{1, 2, 2, 3});
+  CHECK(nn::AdaptiveMaxPool2d({2, 3})(image).shape() == Shape{1, 2, 2, 3});
+  CHECK(nn::AdaptiveMaxPool2d({.output_size = {2, 3}, .return_indices = true})(image).shape() ==
+        Shape{1, 2, 2, 3});
+  CHECK(nn::AdaptiveMaxPool3d({1, 2, 3})(ones({1, 2, 4, 8, 9})).shape() == Shape{1, 2, 1, 2, 3});
+  CHECK(nn::AdaptiveAvgPool3d(Shape{1, 2, 3})(ones({2, 4, 8, 9})).shape() == Shape{2, 1, 2, 3});
+  CHECK(nn::AdaptiveAvgPool1d({.output_size = {3}})(ones({2, 9})).shape() == Shape{2, 3});
+  CHECK(to_string(nn::AdaptiveAvgPool2d({2, 3})) == "AdaptiveAvgPool2d(output_size=(2, 3))");
+  CHECK(to_string(nn::AdaptiveAvgPool2d(2)) == "AdaptiveAvgPool2d(output_size=2)");
+  CHECK(nn::MaxPool2d({2, 3})(image).shape() == Shape{1, 2, 4, 3});
+  CHECK(nn::MaxPool2d(2, {.stride = {2, 1}})(image).shape() == Shape{1, 2, 4, 8});
+  CHECK(nn::AvgPool2d({.kernel_size = {2, 3}})(image).shape() == Shape{1, 2, 4, 3});
+  CHECK(nn::ZeroPad2d({1, 2, 3, 4})(image).shape() == Shape{1, 2, 15, 12});
+  CHECK(nn::LayerNorm({8, 9})(image).shape() == image.shape());
+  CHECK(nn::RMSNorm({.normalized_shape = {8, 9}})(image).shape() == image.shape());
+  CHECK(nn::Upsample({.size = {4, 5}})(image).shape() == Shape{1, 2, 4, 5});
+  CHECK(nn::Upsample({.size = 4})(image).shape() == Shape{1, 2, 4, 4});
+  CHECK(nn::Upsample({.scale_factor = 2.0})(image).shape() == Shape{1, 2, 16, 18});
+  CHECK(nn::UpsamplingNearest2d({.scale_factor = {2, 3}})(image).shape() == Shape{1, 2, 16, 27});
+  CHECK(functional::interpolate(image, {.size = {4, 5}}).shape() == Shape{1, 2, 4, 5});
+  CHECK(functional::interpolate(image, {.size = 4}).shape() == Shape{1, 2, 4, 4});
+  CHECK(functional::interpolate(image, {.scale_factor = 0.5}).shape() == Shape{1, 2, 4, 4});
+}
+
+TEST_CASE("a required option that was not set is named") {
+  const auto message = [](auto f) { return message_of<ValueError>(f); };
+  CHECK(message([] { nn::LSTM({.hidden_size = 3}); }) ==
+        "LSTM: input_size was not set; give .input_size");
+  CHECK(message([] { nn::Linear l(2); }) == "Linear: out_features was not set; give .out_features");
+  CHECK(message([] { nn::Conv2d c(3); }) ==
+        "Conv2d: out_channels, kernel_size were not set; give .out_channels, .kernel_size");
+  CHECK(message([] { nn::SwiGLU({.d_output = 3}); }) ==
+        "SwiGLU: d_input was not set; give .d_input");
+  CHECK(message([] { nn::MultiheadAttention({.embed_dim = 8}); }) ==
+        "MultiheadAttention: num_heads was not set; give .num_heads");
+  CHECK(message([] { nn::TransformerDecoderLayer({.nhead = 8}); }) ==
+        "TransformerDecoderLayer: d_model was not set; give .d_model");
+  optim::SGD sgd({ones({1}, {.requires_grad = true})}, {.lr = 0.1, .momentum = 0.9});
+  CHECK(message([&] { optim::OneCycleLR(sgd, {.max_lr = 1.0}); }) ==
+        "OneCycleLR: total_steps was not set; give .total_steps");
+  CHECK(message([&] { optim::CyclicLR(sgd, {}); }) == "CyclicLR: max_lr was not set; give .max_lr");
+}
+
+TEST_CASE("attention and transformers' layers from their configurations") {
+  const Tensor x = ones({2, 3, 8});
+  nn::MultiheadAttention attention({.embed_dim = 8, .num_heads = 2});
+  CHECK(attention(x, x, x).first.shape() == Shape{2, 3, 8});
+  CHECK(attention.num_heads() == 2);
+  nn::MultiheadAttention batched(
+      {.embed_dim = 8, .num_heads = 2, .options = {.batch_first = true}});
+  CHECK(batched.options().batch_first);
+  nn::TransformerEncoderLayer encoder(
+      {.d_model = 8, .nhead = 2, .options = {.dim_feedforward = 16}});
+  CHECK(encoder(x).shape() == x.shape());
+  CHECK(encoder.linear1.out_features() == 16);
+  CHECK(nn::TransformerDecoderLayer({.d_model = 8, .nhead = 2})(x, x).shape() == x.shape());
+}
+
 TEST_CASE("a layer that is copied is no option") {
   nn::Linear first(2, 2);
   nn::Linear copy(first);

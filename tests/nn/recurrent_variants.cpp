@@ -1,9 +1,11 @@
 // A variant of an LSTM and of a GRU beside loops over numbers. Python's tests have the others.
 #include <cmath>
+#include <tuple>
 
 #include <doctest/doctest.h>
 
 #include "kiln/kiln.h"
+#include "tests/support/throws.h"
 
 using namespace kiln;
 
@@ -84,4 +86,38 @@ TEST_CASE("recurrent variants: what is refused") {
                   ValueError);
   CHECK_THROWS_AS(nn::RNN({.input_size = 2, .hidden_size = 3, .hidden_activation = "no"}),
                   ValueError);
+}
+
+TEST_CASE("recurrent layers: the error of another input size shows the input") {
+  const Tensor x = ones({5, 2, 7});
+  CHECK(test::message_of<ShapeError>([&] { nn::LSTM(3, 4)(x); }) ==
+        "LSTM: the input's last dim must be input_size; got 7 in an input of shape [5, 2, 7]; "
+        "expected 3");
+  CHECK(test::message_of<ShapeError>([&] {
+          nn::GRU(3, 4, {.batch_first = true})(x);
+        }).find("GRU: ") == 0);
+  const nn::PackedSequence packed =
+      nn::pack_sequence(std::vector<Tensor>{ones({3, 7}), ones({2, 7})});
+  CHECK(test::message_of<ShapeError>([&] { nn::RNN(3, 4)(packed); }).find("[5, 7]") !=
+        std::string::npos);
+}
+
+TEST_CASE("LSTM: a state as a tuple") {
+  nn::LSTM lstm(3, 4);
+  nn::LSTMCell cell(3, 4);
+  const Tensor x = randn({5, 2, 3}), h = randn({1, 2, 4}), c = randn({1, 2, 4});
+  const auto [expected, state] = lstm(x, std::make_pair(h, c));
+  const auto [y, last] = lstm(x, std::make_tuple(h, c));
+  CHECK(y.equal(expected));
+  CHECK(last.second.equal(state.second));
+  CHECK(lstm.forward(x, {h, c}).first.equal(expected));
+  Tensor hn, cn;
+  std::tie(hn, cn) = last;
+  CHECK(hn.equal(state.first));
+  CHECK(cell(x[0], std::make_tuple(h[0], c[0]))
+            .first.equal(cell(x[0], nn::LSTMState(h[0], c[0])).first));
+  const nn::PackedSequence packed =
+      nn::pack_sequence(std::vector<Tensor>{ones({3, 3}), ones({2, 3})});
+  CHECK(lstm(packed, std::make_tuple(h, c))
+            .first.data.equal(lstm(packed, std::make_pair(h, c)).first.data));
 }

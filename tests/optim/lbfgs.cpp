@@ -91,3 +91,32 @@ TEST_CASE("LBFGS: bad input") {
   state.scalars["history"] = "1000000";
   CHECK_THROWS_AS(optimizer.load_state_dict(state), ValueError);
 }
+
+TEST_CASE("LBFGS: a closure that differentiates the loss itself, as PyTorch's do") {
+  Rosenbrock plain, own;
+  const optim::LBFGSOptions options{.max_iter = 5, .line_search_fn = "strong_wolfe"};
+  LBFGS expected({plain.x}, options), optimizer({own.x}, options);
+  for (int step = 0; step < 3; ++step) {
+    expected.step([&] { return plain.loss(); });
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      const Tensor loss = own.loss();
+      loss.backward_accumulate();
+      return loss;
+    });
+    CHECK(own.x.detach().equal(plain.x.detach()));
+  }
+  CHECK(own.x.grad().defined());
+  // Gradients that were there before are no part of the loss, and stay.
+  plain.x.set_grad(full({3}, 7.0, {.dtype = f64}));
+  expected.step([&] { return plain.loss(); });
+  CHECK(near(plain.x.grad(), {7, 7, 7}));
+  CHECK(message_of<AutodiffError>([&] {
+          expected.step([&] {
+            const Tensor loss = plain.loss();
+            static_cast<void>(loss.backward());
+            return loss;
+          });
+        }).find("LBFGS::step: the closure differentiated the loss") == 0);
+  CHECK(near(plain.x.grad(), {7, 7, 7}));
+}

@@ -1,5 +1,7 @@
 #include "kiln/optim/optimizer.h"
 
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include "kiln/core/error.h"
@@ -166,4 +168,69 @@ TEST_CASE("optimizer: gradients of other tensors are an error, not a step that d
   // One of several parameters is enough: the others are frozen.
   SGD both({trained.weight.val(), other.weight.val()}, {.lr = 1.0});
   both.step(trained(ones({1, 2})).sum().backward());
+}
+
+TEST_CASE("optimizer: a rate that is negative by now is an error, and nothing is written") {
+  const Tensor w = tensor({1.0}, {.requires_grad = true});
+  SGD sgd({w}, {.lr = 0.1});
+  sgd.param_groups()[0].lr = -1.0;
+  CHECK(message_of<ValueError>([&] { sgd.step((w * 2.0).sum().backward()); }) ==
+        "SGD: lr must be >= 0; got -1");
+  CHECK(w.item<double>() == 1.0);
+  sgd.param_groups()[0].lr = 0.5;
+  sgd.param_groups()[0].weight_decay = std::nan("");
+  CHECK_THROWS_AS(sgd.step((w * 2.0).sum().backward()), ValueError);
+  sgd.param_groups()[0].weight_decay = 0.0;
+  sgd.step((w * 2.0).sum().backward());
+  CHECK(w.item<double>() == 0.0);
+}
+
+TEST_CASE("optimizer: a group with options of its own is trained as by an optimizer of its own") {
+  const auto train = [](optim::Optimizer& optimizer, std::vector<Tensor> params, int steps) {
+    for (int step = 0; step < steps; ++step) {
+      for (Tensor& p : params) p.set_grad(p.detach() * 2.0 + static_cast<double>(step));
+      optimizer.step();
+    }
+  };
+  Tensor p0 = leaf(1.0), p1 = leaf(2.0), q0 = leaf(1.0), q1 = leaf(2.0);
+  SGD both({{.params = {p0}},
+            {.params = {p1}, .lr = 0.05, .options = {{"momentum", 0.5}, {"nesterov", true}}}},
+           {.lr = 0.1});
+  SGD first({q0}, {.lr = 0.1}), second({q1}, {.lr = 0.05, .momentum = 0.5, .nesterov = true});
+  train(both, {p0, p1}, 4);
+  train(first, {q0}, 4);
+  train(second, {q1}, 4);
+  CHECK(p0.equal(q0));
+  CHECK(p1.equal(q1));
+  // A state has the options, too.
+  Tensor r0 = leaf(p0.item<double>()), r1 = leaf(p1.item<double>());
+  SGD resumed({{.params = {r0}}, {.params = {r1}}}, {.lr = 0.7});
+  resumed.load_state_dict(both.state_dict());
+  CHECK(resumed.param_groups()[1].options.at("momentum") == 0.5);
+  train(both, {p0, p1}, 2);
+  train(resumed, {r0, r1}, 2);
+  CHECK(p1.equal(r1));
+  // Lists; options that change later.
+  Tensor a0 = leaf(1.0), a1 = leaf(2.0), b1 = leaf(2.0);
+  Adam adam({{.params = {a0}}, {.params = {a1}, .options = {{"betas", {0.5, 0.6}}}}}, {.lr = 0.1});
+  Adam other({b1}, {.lr = 0.1, .betas = {0.5, 0.6}});
+  train(adam, {a0, a1}, 3);
+  train(other, {b1}, 3);
+  CHECK(a1.equal(b1));
+  both.param_groups()[1].options.clear();
+  train(both, {p0, p1}, 1);
+  both.param_groups()[0].options["momentum"] = 0.9;
+  train(both, {p0, p1}, 2);
+  both.set_momentum(0.25);
+  CHECK(both.param_groups()[0].options.at("momentum") == 0.25);
+  // Wrong ones.
+  CHECK(message_of<ValueError>([&] {
+          both.add_param_group({.params = {leaf(1.0)}, .options = {{"momentun", 0.5}}});
+        }) ==
+        "SGD: a group has an unknown option; got 'momentun'; expected one of lr, weight_decay, "
+        "momentum, dampening, nesterov");
+  CHECK_THROWS_AS(both.add_param_group({.params = {leaf(1.0)}, .options = {{"momentum", -0.5}}}),
+                  ValueError);
+  both.param_groups()[0].options["momentum"] = -1.0;
+  CHECK_THROWS_AS(train(both, {p0, p1}, 1), ValueError);
 }

@@ -94,7 +94,9 @@ TEST_CASE("shapes that do not fit") {
   CHECK(lacks([&] { zeros({0, 2}).max(0); }, {"max: ", "[0, 2]", "empty"}) == "");
   CHECK(lacks([&] { tensor({{1, 2}, {3}}); }, {"tensor: ", "[2, 2]"}) == "");
   CHECK(lacks([&] { from_vector(std::vector<float>{1}, {2}); }, {"tensor: ", "1", "[2]"}) == "");
-  CHECK(lacks([&] { zeros({2, -3}); }, {"[2, -3]", "negative"}) == "");
+  CHECK(lacks([&] { zeros({2, -3}); }, {"zeros: ", "[2, -3]", "negative"}) == "");
+  CHECK(lacks([&] { ones({-1}); }, {"ones: ", "[-1]", "negative"}) == "");
+  CHECK(lacks([&] { full({-1}, 2); }, {"full: ", "[-1]", "negative"}) == "");
 }
 
 TEST_CASE("dims and indices outside their range") {

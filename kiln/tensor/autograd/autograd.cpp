@@ -18,7 +18,10 @@ Gradients::Gradients(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Gradients::Gradients(Gradients&&) noexcept = default;
 Gradients& Gradients::operator=(Gradients&&) noexcept = default;
 Gradients::~Gradients() = default;
-size_t Gradients::size() const { return impl_->map.size(); }
+size_t Gradients::size() const { return impl().map.size(); }
+void Gradients::throw_moved() {
+  throw_error<AutodiffError>("Gradients: they were moved away; got an object that was moved from");
+}
 
 bool is_grad_enabled() { return autodiff::is_recording<Dispatch>(); }
 void set_grad_enabled(bool enabled) {

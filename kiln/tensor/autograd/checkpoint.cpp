@@ -108,9 +108,10 @@ class CheckpointNode final : public Node {
     }
   }
 
-  void release_saved() noexcept override {
+  bool release_saved() noexcept override {
     f_ = nullptr;
     inputs_.clear();
+    return true;
   }
 
  private:

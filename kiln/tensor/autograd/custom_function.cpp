@@ -182,9 +182,10 @@ class FunctionNode final : private Name, public Node {
     }
   }
 
-  void release_saved() noexcept override {
+  bool release_saved() noexcept override {
     if (call_) call_->state->released = true;
     call_.reset();
+    return true;
   }
   const autodiff::Foreign* foreign() const override {
     return call_ == nullptr || call_.use_count() > 1 ? nullptr : &call_->foreign;

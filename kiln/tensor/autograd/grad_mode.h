@@ -12,27 +12,24 @@ namespace kiln {
 bool is_grad_enabled();
 void set_grad_enabled(bool enabled);
 
-// While it lives, ops of this thread are not recorded.
-class NoGradGuard {
+// While it lives, ops of this thread are recorded, or not.
+class AutoGradMode {
  public:
-  NoGradGuard() : before_(is_grad_enabled()) { set_grad_enabled(false); }
-  ~NoGradGuard() { set_grad_enabled(before_); }
-  NoGradGuard(const NoGradGuard&) = delete;
-  NoGradGuard& operator=(const NoGradGuard&) = delete;
+  explicit AutoGradMode(bool enabled) : before_(is_grad_enabled()) { set_grad_enabled(enabled); }
+  ~AutoGradMode() { set_grad_enabled(before_); }
+  AutoGradMode(const AutoGradMode&) = delete;
+  AutoGradMode& operator=(const AutoGradMode&) = delete;
 
  private:
   bool before_;
 };
-
-class EnableGradGuard {
+class NoGradGuard : public AutoGradMode {
  public:
-  EnableGradGuard() : before_(is_grad_enabled()) { set_grad_enabled(true); }
-  ~EnableGradGuard() { set_grad_enabled(before_); }
-  EnableGradGuard(const EnableGradGuard&) = delete;
-  EnableGradGuard& operator=(const EnableGradGuard&) = delete;
-
- private:
-  bool before_;
+  NoGradGuard() : AutoGradMode(false) {}
+};
+class EnableGradGuard : public AutoGradMode {
+ public:
+  EnableGradGuard() : AutoGradMode(true) {}
 };
 
 // f() without recording.

@@ -34,7 +34,7 @@ class InputNode final : public Node {
   InputNode(uint64_t level, Edge outside)
       : Node("vmap_input", 1), level_(level), outside_(std::move(outside)) {}
   void backward(Pass&) override {}
-  void release_saved() noexcept override {}
+  bool release_saved() noexcept override { return false; }
   uint64_t level() const { return level_; }
   const Edge& outside() const { return outside_; }
 
@@ -160,7 +160,10 @@ class VmapNode final : public Node {
     }
   }
 
-  void release_saved() noexcept override { roots_.clear(); }
+  bool release_saved() noexcept override {
+    roots_.clear();
+    return true;
+  }
 
  private:
   std::vector<Value> roots_;

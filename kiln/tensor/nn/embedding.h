@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "kiln/core/choice.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::functional {
@@ -15,7 +16,10 @@ Tensor embedding(const Tensor& index, const Tensor& weight, std::optional<int64_
                  std::optional<double> max_norm = {}, double norm_type = 2.0,
                  bool scale_grad_by_freq = false);
 
-enum class BagMode : uint8_t { sum, mean, max };
+// BagMode::sum, or "sum".
+class BagMode {
+  KILN_CHOICE(BagMode, sum, mean, max)
+};
 
 struct EmbeddingBagOptions {
   std::optional<double> max_norm = {};

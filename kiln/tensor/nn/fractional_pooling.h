@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/core/optional_field.h"
 #include "kiln/tensor/nn/sizes.h"
 #include "kiln/tensor/tensor.h"
 
@@ -13,7 +14,7 @@ namespace kiln::functional {
 struct FractionalPoolOptions {
   // The spatial sizes of the result, or their ratio to the input's (one number, or one for each
   // spatial dim, in (0, 1)); one of the two.
-  std::optional<Sizes> output_size = {};
+  OptionalField<Sizes> output_size = {};
   std::vector<double> output_ratio = {};
   // [N, C, spatial dims], in [0, 1) and of x's dtype: where the windows of each plane begin, the
   // width first in 2-d and the depth first in 3-d, as in PyTorch. Undefined: drawn anew.

@@ -177,7 +177,7 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
     throw_error<ValueError>(kInterpolateOp, ": expected either size or scale_factor; got ",
                             o.size ? "both" : "neither");
   }
-  if (o.size ? !fits(o.size->size()) : !fits(o.scale_factor.size())) {
+  if (o.size ? !fits(o.size->values().size()) : !fits(o.scale_factor.size())) {
     throw_error<ValueError>(kInterpolateOp,
                             ": size or scale_factor has the wrong length; expected one number,",
                             " or ", spatial, " of them for input ", x.shape());
@@ -190,7 +190,8 @@ std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& o) {
   for (int i = 0; i < spatial; ++i) {
     Axis a{x.size(2 + i), 0, {}, o.align_corners.value_or(false)};
     if (o.size) {
-      a.out = (*o.size)[o.size->rank() == 1 ? 0 : i];
+      const Shape& sizes = o.size->values();
+      a.out = sizes[sizes.rank() == 1 ? 0 : i];
     } else {
       const double scale = o.scale_factor[o.scale_factor.size() == 1 ? 0 : static_cast<size_t>(i)];
       const double out = std::floor(static_cast<double>(a.in) * scale);

@@ -3,17 +3,18 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "kiln/core/optional_field.h"
+#include "kiln/tensor/nn/sizes.h"
 #include "kiln/tensor/tensor.h"
 
 namespace kiln::functional {
 
 struct InterpolateOptions {
   // One of the two: the spatial sizes wanted (one number for all, or one each), or by what the
-  // input's are multiplied (floor).
-  std::optional<Shape> size = {};
-  std::vector<double> scale_factor = {};
+  // input's are multiplied (floor): .size = 4, .size = {4, 6}, .scale_factor = 2.0.
+  OptionalField<Sizes> size = {};
+  ScaleFactors scale_factor = {};
   // nearest, nearest-exact, linear (3 dims), bilinear, bicubic, lanczos (4 dims), trilinear (5
   // dims), area.
   std::string mode = "nearest";

@@ -176,9 +176,12 @@ Tensor divergence(const Tensor& input, const Tensor& target, bool log_target) {
 
 }  // namespace
 
-Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction, bool log_target) {
+Tensor kl_div(const Tensor& input, const Tensor& target, KLDivReduction reduction,
+              bool log_target) {
+  if (reduction == KLDivReduction::batchmean) return kl_div_batchmean(input, target, log_target);
   KILN_AUTOCAST(f32, kl_div, input, target, reduction, log_target);
-  return reduced_loss(divergence(input, target, log_target), reduction);
+  const auto of_all = static_cast<Reduction::Value>(static_cast<KLDivReduction::Value>(reduction));
+  return reduced_loss(divergence(input, target, log_target), of_all);
 }
 
 Tensor kl_div_batchmean(const Tensor& input, const Tensor& target, bool log_target) {

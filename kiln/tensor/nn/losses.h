@@ -2,7 +2,7 @@
 //
 // Inputs and targets are floating point tensors that broadcast to one shape unless it says
 // otherwise; the result is the mean or the sum of the losses, or with Reduction::none the losses
-// themselves. Throws ShapeError, DTypeError, ValueError.
+// themselves. A reduction may also be its name, "sum". Throws ShapeError, DTypeError, ValueError.
 #pragma once
 
 #include <functional>
@@ -37,10 +37,17 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
                                         const Tensor& weight = {},
                                         Reduction reduction = Reduction::mean,
                                         const Tensor& pos_weight = {});
+// What becomes of the parts of kl_div: a Reduction, or batchmean.
+class KLDivReduction {
+  KILN_CHOICE(KLDivReduction, none, mean, sum, batchmean)
+  constexpr KLDivReduction(Reduction::Value value) : value_(static_cast<Value>(value)) {}
+  constexpr KLDivReduction(Reduction reduction)
+      : KLDivReduction(static_cast<Reduction::Value>(reduction)) {}
+};
 // y (log y - x) of log-probabilities x, or with log_target e^y (y - x). `batchmean` divides the sum
 // by the first size, as the divergence is defined.
-Tensor kl_div(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean,
-              bool log_target = false);
+Tensor kl_div(const Tensor& input, const Tensor& target,
+              KLDivReduction reduction = KLDivReduction::mean, bool log_target = false);
 Tensor kl_div_batchmean(const Tensor& input, const Tensor& target, bool log_target = false);
 // e^x - y x, or without log_input x - y log(x + eps); `full` adds Stirling's term for y > 1.
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input = true,

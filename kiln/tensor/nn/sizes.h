@@ -3,8 +3,12 @@
 
 #include <array>
 #include <concepts>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kiln/core/shape.h"
 
@@ -25,6 +29,19 @@ class Sizes {
 
  private:
   Shape values_;
+};
+
+// By what sizes are multiplied: one number for every spatial dim, or one for each. Empty: not
+// given.
+class ScaleFactors : public std::vector<double> {
+ public:
+  using KilnShown = std::vector<double>;  // what who reads and writes a configuration sees
+  ScaleFactors() = default;
+  template <class T>
+    requires std::integral<T> || std::floating_point<T>
+  ScaleFactors(T each) : vector{static_cast<double>(each)} {}
+  ScaleFactors(std::initializer_list<double> values) : vector(values) {}
+  ScaleFactors(std::vector<double> values) : vector(std::move(values)) {}
 };
 
 // How far a convolution's input is padded with zeros: the same on both sides (a number, or one for

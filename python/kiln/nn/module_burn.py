@@ -62,8 +62,9 @@ class BurnMixin(_Base):
 
     def _made_parameters(self):
         """_parameters, all of them made."""
-        for name, _ in list(self._waiting()):
-            self._make_param(name)
+        if "_params" in self.__dict__:
+            for name, _ in list(self._waiting()):
+                self._make_param(name)
         return self._parameters
 
     def _own_params(self):

@@ -324,11 +324,15 @@ class StateMixin(_Base):
             module._load_from_state_dict(
                 entries, prefix, local, True, missing_keys, unexpected_keys, error_msgs
             )
+            parts: dict[str, Any] = {name: OrderedDict() for name in module._modules}
+            for key, value in entries.items():
+                if key.startswith(prefix):
+                    head, dot, _ = key[len(prefix) :].partition(".")
+                    if dot and head in parts:
+                        parts[head][key] = value
             for name, child in module._modules.items():
                 if child is not None:
-                    below = f"{prefix}{name}."
-                    part = OrderedDict((k, v) for k, v in entries.items() if k.startswith(below))
-                    load(child, part, below)
+                    load(child, parts[name], f"{prefix}{name}.")
             post_hooks.extend((module, h) for h in module._load_state_dict_post_hooks.values())
 
         def failed():
