@@ -46,6 +46,7 @@ NAMESPACES = [
     ("kiln.autograd.graph", "What an op saves for its gradient."),
     ("kiln.autograd.forward_ad", "Dual tensors."),
     ("kiln.amp", "Mixed precision."),
+    ("kiln.utils.flop_counter", "Counts the work of models."),
     ("kiln.onnx", "ONNX files."),
     ("kiln.overrides", "Classes and modes that override functions."),
     ("kiln.export", "Programs that torch.export.save wrote."),

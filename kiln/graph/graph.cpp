@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/backend/flops.h"
 #include "kiln/graph/rows.h"
 
 namespace kiln::graph {
@@ -28,71 +29,34 @@ std::vector<ValueId> Graph::constants() const {
 
 namespace {
 
-int64_t numel_of(const Graph& graph, const Node& node, size_t argument) {
-  return graph[node.arguments[argument].operands[0].value].shape.numel();
-}
-
-const Shape& shape_of(const Graph& graph, const Node& node, size_t argument) {
-  return graph[node.arguments[argument].operands[0].value].shape;
-}
-
 int64_t results_numel(const Graph& graph, const Node& node) {
   int64_t n = 0;
   for (const ValueId id : node.results) n += graph[id].shape.numel();
   return n;
 }
 
+// The shapes of a row's tensors in its order, as flops_of() takes them.
+std::vector<Shape> operand_shapes(const Graph& graph, const Node& node) {
+  std::vector<Shape> out;
+  for (const Argument& a : node.arguments) {
+    if (a.kind == Argument::Kind::attribute || a.operands.empty()) continue;
+    const ValueId id = a.operands[0].value;
+    out.push_back(id == kNoValue ? Shape() : graph[id].shape);
+  }
+  return out;
+}
+
 // Multiplications and additions. A row that only moves elements has none; of an elementwise
 // function each counts as one.
 int64_t flops_of(const Graph& graph, const Node& node) {
   const int64_t out = results_numel(graph, node);
-  switch (node.row) {
-    case kRow_float_matmul:
-    case kRow_int_matmul:
-    case kRow_q_matmul:
-      return 2 * out * shape_of(graph, node, 0).back();
-    case kRow_float_linear:
-    case kRow_float_linear_activation:
-    case kRow_float_linear_quantized:
-      return (2 * shape_of(graph, node, 0).back() + 1) * out;
-    case kRow_float_conv2d:
-    case kRow_float_conv2d_activation:
-    case kRow_float_conv3d:
-      return 2 * out *
-             (numel_of(graph, node, 1) / std::max<int64_t>(1, shape_of(graph, node, 1)[0]));
-    case kRow_float_conv_transpose2d: {
-      const Shape& weight = shape_of(graph, node, 1);
-      return 2 * numel_of(graph, node, 0) * (weight.numel() / std::max<int64_t>(1, weight[0]));
-    }
-    case kRow_float_conv2d_input_grad:
-    case kRow_float_conv3d_input_grad: {  // of the weight and the output's gradient
-      const Shape& weight = shape_of(graph, node, 0);
-      return 2 * numel_of(graph, node, 1) * (weight.numel() / std::max<int64_t>(1, weight[0]));
-    }
-    case kRow_float_conv2d_weight_grad:
-    case kRow_float_conv3d_weight_grad: {
-      const Shape& weight = graph[node.results[0]].shape;
-      return 2 * numel_of(graph, node, 1) * (weight.numel() / std::max<int64_t>(1, weight[0]));
-    }
-    case kRow_float_attention:
-    case kRow_float_attention_backward: {
-      const bool forward = node.row == kRow_float_attention;
-      const Shape& q = shape_of(graph, node, forward ? 0 : 1);
-      const Shape& k = shape_of(graph, node, forward ? 1 : 2);
-      return (forward ? 4 : 10) * q.numel() * k[2];
-    }
-    case kRow_float_recurrence:
-    case kRow_float_recurrence_backward: {
-      const Shape& w = shape_of(graph, node, node.row == kRow_float_recurrence ? 3 : 7);
-      return 2 * w.numel() * (graph[node.results[0]].shape.numel() / std::max<int64_t>(1, w[1]));
-    }
-    case kRow_float_optimizer_step: {
-      int64_t n = 0;
-      for (const Operand& o : node.arguments[0].operands) n += graph[o.value].shape.numel();
-      return 10 * n;
-    }
-    default:
-      break;
+  if (const Product product = product_of(node.name); product != Product::none) {
+    return kiln::flops_of(product, operand_shapes(graph, node), graph[node.results[0]].shape);
+  }
+  if (node.row == kRow_float_optimizer_step) {
+    int64_t n = 0;
+    for (const Operand& o : node.arguments[0].operands) n += graph[o.value].shape.numel();
+    return 10 * n;
   }
   const std::string& name = node.name;
   for (const char* moves :

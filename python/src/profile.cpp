@@ -12,6 +12,7 @@ nb::dict row_of(const ProfileRow& row) {
   out["seconds"] = row.seconds;
   out["bytes"] = row.bytes;
   out["allocations"] = row.allocations;
+  out["flops"] = row.flops;
   out["device_seconds"] = row.device_seconds;
   return out;
 }

@@ -41,10 +41,14 @@ TEST_CASE("profile: counts, bytes and allocations of every op, backward included
   CHECK(linear->allocations >= 3);
   REQUIRE(find(rows, "float_matmul") != nullptr);  // the gradient of the weight
   CHECK(find(rows, "float_matmul")->count == 3);
+  CHECK(linear->flops == 3 * 2 * 4 * 16 * 8);
+  CHECK(find(rows, "float_matmul")->flops == 3 * 2 * 4 * 16 * 8);
+  CHECK(find(rows, "float_div_scalar")->flops == 0);
   for (size_t i = 1; i < rows.size(); ++i) CHECK(rows[i - 1].seconds >= rows[i].seconds);
   const std::string table = profile.table();
   CHECK(table.find("float_linear") != std::string::npos);
   CHECK(table.find("total") != std::string::npos);
+  CHECK(table.find("Gflop/s") != std::string::npos);
 }
 
 TEST_CASE("profile: scopes nest, end, and see every thread") {

@@ -12,6 +12,7 @@
 #include "kiln/backend/dispatch/device_times.h"
 #include "kiln/backend/dispatch/profile_text.h"
 #include "kiln/backend/dispatch/profiled_table.h"
+#include "kiln/backend/flops.h"
 #include "kiln/core/allocator.h"
 #include "kiln/core/fork.h"
 
@@ -68,13 +69,15 @@ enum OpIndex : size_t {
 static_assert(kAllRows == kRows);
 
 struct Count {
-  int64_t calls = 0, nanoseconds = 0, bytes = 0, allocations = 0, device_nanoseconds = 0;
+  int64_t calls = 0, nanoseconds = 0, bytes = 0, allocations = 0, flops = 0;
+  int64_t device_nanoseconds = 0;
 
   void add(const Count& other, int64_t sign = 1) {
     calls += sign * other.calls;
     nanoseconds += sign * other.nanoseconds;
     bytes += sign * other.bytes;
     allocations += sign * other.allocations;
+    flops += sign * other.flops;
     device_nanoseconds += sign * other.device_nanoseconds;
   }
 };
@@ -125,6 +128,15 @@ ThreadLog& own_log() {
   return *log;
 }
 
+const std::array<Product, kRows>& products() {
+  static const std::array<Product, kRows> all = [] {
+    std::array<Product, kRows> out;
+    for (size_t i = 0; i < kRows; ++i) out[i] = product_of(kRowNames[i]);
+    return out;
+  }();
+  return all;
+}
+
 constinit thread_local uint32_t this_row = kOutsideRow;
 
 void keep_event(ThreadLog& log, Event&& event) {
@@ -142,17 +154,22 @@ int64_t now() {
 // One call of an op, from its entry to its return.
 class Call {
  public:
-  explicit Call(size_t op) { event_.row = static_cast<uint32_t>(op); }
+  explicit Call(size_t op) : product_(products()[op]) {
+    event_.row = static_cast<uint32_t>(op);
+    if (product_ != Product::none) [[unlikely]]
+      shapes_.reserve(16);
+  }
 
   void see(const ErasedTensor& x) {
+    if (product_ != Product::none && shapes_.size() < shapes_.capacity()) {
+      shapes_.push_back(x ? x->shape() : Shape());
+    }
     if (!x) return;
     if (event_.bytes == 0) event_.shape = x->shape();
     event_.bytes += x->shape().numel() * static_cast<int64_t>(size_of(x->dtype()));
   }
   void see(const Arg<ErasedTensor>& x) { see(x.get()); }
-  void see(const ErasedTensor* x) {
-    if (x != nullptr) see(*x);
-  }
+  void see(const ErasedTensor* x) { see(x == nullptr ? ErasedTensor() : *x); }
   void see(std::span<const ErasedTensor> xs) {
     for (const ErasedTensor& x : xs) see(x);
   }
@@ -179,6 +196,7 @@ class Call {
   void begin() {
     row_before_ = std::exchange(this_row, event_.row);
     allocations_ = memory_stats().allocations;
+    operands_ = shapes_.size();
     event_.begin = now();
   }
   void end() {
@@ -192,7 +210,8 @@ class Call {
     this_row = row_before_;
     ThreadLog& log = own_log();
     const std::lock_guard lock(log.mutex);
-    log.counts[event_.row].add({1, event_.end - event_.begin, event_.bytes, event_.allocations});
+    log.counts[event_.row].add(
+        {1, event_.end - event_.begin, event_.bytes, event_.allocations, flops()});
     keep_event(log, std::move(event_));
   }
 
@@ -202,7 +221,16 @@ class Call {
     event_.row = static_cast<uint32_t>(first + static_cast<size_t>(type));
   }
 
+  // Of a call that gave a result.
+  int64_t flops() const {
+    if (shapes_.size() == operands_) return 0;
+    return flops_of(product_, std::span(shapes_).first(operands_), shapes_[operands_]);
+  }
+
   Event event_ = {};
+  Product product_;
+  std::vector<Shape> shapes_;  // of a product's operands, then of its results
+  size_t operands_ = 0;
   uint64_t allocations_ = 0;
   uint32_t row_before_ = kOutsideRow;
 };
@@ -411,7 +439,7 @@ std::vector<ProfileRow> Profile::rows() const {
     const Count& c = counts[i];
     if (c.calls == 0 && c.device_nanoseconds == 0) continue;
     rows.push_back({kRowNames[i], c.calls, static_cast<double>(c.nanoseconds) * 1e-9, c.bytes,
-                    c.allocations, static_cast<double>(c.device_nanoseconds) * 1e-9});
+                    c.allocations, c.flops, static_cast<double>(c.device_nanoseconds) * 1e-9});
   }
   const auto longer = [](const ProfileRow& a, const ProfileRow& b) {
     return std::max(a.seconds, a.device_seconds) > std::max(b.seconds, b.device_seconds);

@@ -64,9 +64,10 @@ class profile:
     """Counts ops on all threads within a with block: calls, time, bytes, allocations.
 
     table() is the text to print, rows() the same as dicts (op, count, seconds, bytes,
-    allocations, device_seconds; the ops that took longest first), export_chrome_trace(path) a
-    file for chrome://tracing or ui.perfetto.dev. device_seconds are a GPU's own, for its kernels
-    and copies. A profile may be read while it runs, and again later.
+    allocations, flops, device_seconds; the ops that took longest first), export_chrome_trace(path)
+    a file for chrome://tracing or ui.perfetto.dev. flops are those of products, by their shapes.
+    device_seconds are a GPU's own, for its kernels and copies. A profile may be read while it runs,
+    and again later.
 
     schedule: which steps are profiled, with a call of step() after each (see
     kiln.profiler.schedule). on_trace_ready: called with the profile when a schedule's active steps
@@ -168,7 +169,7 @@ class profile:
         """A dict for each op and each record_function, the ones that took longest first."""
         blocks = [
             {"op": name, "count": count, "seconds": seconds, "bytes": 0, "allocations": 0,
-             "device_seconds": 0.0}
+             "flops": 0, "device_seconds": 0.0}
             for name, (count, seconds) in self._blocks.items()
         ]  # fmt: skip
         return sorted(
@@ -181,7 +182,9 @@ class profile:
         group_by_input_shape and options are PyTorch's, not looked at.
         """
         return Averages(
-            Average(row["op"], row["count"], 1e6 * row["seconds"], 1e6 * row["device_seconds"])
+            Average(
+                row["op"], row["count"], 1e6 * row["seconds"], 1e6 * row["device_seconds"], row["flops"]
+            )
             for row in self.rows()
         )
 

@@ -18,6 +18,7 @@ class Average(NamedTuple):
     count: int  # type: ignore[assignment]
     cpu_time_total: float
     device_time_total: float
+    flops: int = 0  # of products, by their shapes
 
     @property
     def cpu_time(self) -> float:

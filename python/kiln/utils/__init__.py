@@ -3,4 +3,5 @@
 from . import checkpoint as checkpoint
 from . import data as data
 from . import dlpack as dlpack
+from . import flop_counter as flop_counter
 from . import hooks as hooks
