@@ -29,9 +29,7 @@ constexpr std::pair<std::string_view, Product> kProducts[] = {
 };
 
 // What one channel of the output multiplies.
-int64_t window_of(const Shape& weight) {
-  return weight.numel() / std::max<int64_t>(1, weight[0]);
-}
+int64_t window_of(const Shape& weight) { return weight.numel() / std::max<int64_t>(1, weight[0]); }
 
 }  // namespace
 

@@ -73,8 +73,9 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads,
   }
 }
 MultiheadAttention::MultiheadAttention(const Config& config, const ParamOptions& param_options)
-    : MultiheadAttention(kiln::detail::with_required(config).embed_dim, config.num_heads,
-                         config.options, param_options) {}
+    : MultiheadAttention(kiln::detail::with_required(config).embed_dim,
+                         kiln::detail::with_required(config).num_heads, config.options,
+                         param_options) {}
 
 void MultiheadAttention::reset_parameters() {
   for (Param<Tensor>* weight : {&in_proj_weight, &q_proj_weight, &k_proj_weight, &v_proj_weight}) {

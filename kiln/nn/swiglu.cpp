@@ -3,8 +3,8 @@
 namespace kiln::nn {
 
 SwiGLU::SwiGLU(const SwiGLUConfig& config, const ParamOptions& options)
-    : linear_inner(kiln::detail::with_required(config).d_input, config.d_output, config.bias,
-                   options),
+    : linear_inner(kiln::detail::with_required(config).d_input,
+                   kiln::detail::with_required(config).d_output, config.bias, options),
       linear_outer(config.d_input, config.d_output, config.bias, options) {}
 
 SwiGLU SwiGLUConfig::init(const ParamOptions& options) const { return SwiGLU(*this, options); }

@@ -26,8 +26,9 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t d_model, int64_t nhead,
 }
 TransformerEncoderLayer::TransformerEncoderLayer(const Config& config,
                                                  const ParamOptions& param_options)
-    : TransformerEncoderLayer(kiln::detail::with_required(config).d_model, config.nhead,
-                              config.options, param_options) {}
+    : TransformerEncoderLayer(kiln::detail::with_required(config).d_model,
+                              kiln::detail::with_required(config).nhead, config.options,
+                              param_options) {}
 
 Tensor TransformerEncoderLayer::attend(const Tensor& x, const Tensor& mask, const Tensor& padding,
                                        bool is_causal) {

@@ -30,8 +30,8 @@ struct ProfileRow {
   double seconds = 0.0;     // within the op, summed over threads
   int64_t bytes = 0;        // of the tensors that it was given and that it returned
   int64_t allocations = 0;  // blocks taken from the allocator
-  // Of products, convolutions, attention and recurrences, by their shapes: a multiplication with its
-  // addition is 2. Other ops have none.
+  // Of products, convolutions, attention and recurrences, by their shapes: a multiplication with
+  // its addition is 2. Other ops have none.
   int64_t flops = 0;
   // What a GPU took for the op's kernels and copies, by its own clock; 0 for ops of the host. To
   // ask for the rows waits for the GPUs.

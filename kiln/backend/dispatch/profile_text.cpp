@@ -54,8 +54,8 @@ std::string table_of(const std::vector<ProfileRow>& rows) {
   }
   const bool with_device = total.device_seconds > 0;
   char line[200];
-  std::snprintf(line, sizeof line, "%-28s %9s %11s %10s %6s %10s %9s %9s %9s%s\n", "op",
-                "calls", "total ms", "mean us", "%", "bytes", "GB/s", "Gflop/s", "allocs",
+  std::snprintf(line, sizeof line, "%-28s %9s %11s %10s %6s %10s %9s %9s %9s%s\n", "op", "calls",
+                "total ms", "mean us", "%", "bytes", "GB/s", "Gflop/s", "allocs",
                 with_device ? "   device ms" : "");
   std::string text = line;
   for (const ProfileRow& row : rows) add_line(text, row, total.seconds, with_device);
