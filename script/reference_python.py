@@ -20,6 +20,7 @@ NAMESPACES = [
     ("kiln.nn", "Modules: layers, losses, containers."),
     ("kiln.nn.functional", "Layers and losses as functions."),
     ("kiln.nn.init", "Initial values."),
+    ("kiln.nn.parallel", "Modules that hold a module."),
     ("kiln.nn.utils", "Helpers for modules: clipping, fusing, vectors of parameters."),
     ("kiln.nn.utils.rnn", "Sequences of several lengths."),
     ("kiln.nn.utils.prune", "Pruning."),
@@ -62,7 +63,8 @@ NAMESPACES = [
     ("kiln.hub", "Weights from the net."),
     ("kiln.jit", "torch.jit's names."),
     ("kiln.multiprocessing", "Processes."),
-    ("kiln.distributed", "torch.distributed's questions."),
+    ("kiln.distributed", "A process group of one."),
+    ("kiln.distributed.nn", "The same with gradients."),
     ("kiln.opencl", "OpenCL devices."),
     ("kiln.errors", "What Kiln raises."),
 ]

@@ -164,3 +164,75 @@ def test_blocks_of_transformer_layers_may_be_overridden():
     assert called == their_calls and len(called) == 14
     for a, b in zip(results, theirs):
         np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@needs_torch
+@pytest.mark.parametrize("options", [
+    {},
+    {"need_weights": False},
+    {"separate": True, "average_attn_weights": False},
+    {"extra": True},
+    {"static": True},
+    {"batched": False, "attn_mask": True},
+    {"attn_mask": True, "padding": True},
+])  # fmt: skip
+def test_multi_head_attention_forward_is_pytorchs(options):
+    import torch
+
+    options = dict(options)
+    rng = np.random.default_rng(3)
+    batched, separate = options.pop("batched", True), options.pop("separate", False)
+    extra, static = options.pop("extra", False), options.pop("static", False)
+    shape = (lambda n: (n, 3, 8)) if batched else (lambda n: (n, 8))
+    arrays = {
+        "query": shape(4), "key": (*shape(6)[:-1], 5) if separate else shape(6), "value": shape(6),
+        "in_proj_bias": (24,), "out_proj_weight": (8, 8), "out_proj_bias": (8,),
+    }  # fmt: skip
+    if separate:
+        arrays |= {"q_proj_weight": (8, 8), "k_proj_weight": (8, 5), "v_proj_weight": (8, 8)}
+    else:
+        arrays["in_proj_weight"] = (24, 8)
+    if extra:
+        arrays |= {"bias_k": (1, 1, 8), "bias_v": (1, 1, 8)}
+    if static:
+        arrays |= {"static_k": (6, 6, 4), "static_v": (6, 6, 4)}
+    if options.pop("attn_mask", False):
+        arrays["attn_mask"] = (4, 6)
+    values = {name: rng.normal(size=size, scale=0.5).astype("float32") for name, size in arrays.items()}
+    if options.pop("padding", False):
+        values["key_padding_mask"] = np.arange(18).reshape(3, 6) % 5 == 1
+    results = []
+    for library in (kiln, torch):
+        given = {"in_proj_weight": None, "bias_k": None, "bias_v": None}
+        given |= {name: library.from_numpy(value.copy()) for name, value in values.items()}
+        given["query"].requires_grad_()
+        output, weights = library.nn.functional.multi_head_attention_forward(
+            embed_dim_to_check=8, num_heads=2, add_zero_attn=extra, dropout_p=0.5, training=False,
+            use_separate_proj_weight=separate, **given, **options,
+        )  # fmt: skip
+        output.sin().sum().backward()
+        results.append((output, weights, given["query"].grad))
+    for ours, theirs in zip(*results):
+        close(ours, theirs)
+
+
+def test_multi_head_attention_forward_refuses():
+    x, w = kiln.ones(2, 1, 4), kiln.ones(12, 4)
+
+    def call(**options):
+        given = dict(
+            query=x, key=x, value=x, embed_dim_to_check=4, num_heads=2, in_proj_weight=w,
+            in_proj_bias=None, bias_k=None, bias_v=None, add_zero_attn=False, dropout_p=0.0,
+            out_proj_weight=w[:4], out_proj_bias=None,
+        )  # fmt: skip
+        return kiln.nn.functional.multi_head_attention_forward(**given | options)
+
+    for match, options in (
+        ("queries of 6 features", {"embed_dim_to_check": 6}),
+        ("multiple of 3 heads", {"num_heads": 3}),
+        ("in_proj_weight", {"in_proj_weight": None}),
+        ("attn_mask", {"is_causal": True}),
+        ("3 dims", {"query": x[0, 0]}),
+    ):
+        with pytest.raises(RuntimeError, match=match):
+            call(**options)

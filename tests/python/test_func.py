@@ -160,3 +160,44 @@ def test_trees():
     assert spec == pytree.tree_flatten({"a": [0, (0, 0)], "b": 0})[1]
     with pytest.raises(ValueError):
         pytree.tree_unflatten([1], spec)
+
+
+def test_trees_of_registered_types(lib):
+    import collections
+    import dataclasses
+    import importlib
+
+    pytree = importlib.import_module(f"{lib.__name__}.utils._pytree")
+
+    @dataclasses.dataclass
+    class Pair:
+        first: object
+        second: object
+
+    class Box:
+        def __init__(self, inside):
+            self.inside = inside
+
+    pytree.register_dataclass(Pair)
+    pytree.register_pytree_node(Box, lambda box: ([box.inside], "context"), lambda parts, _: Box(*parts))
+    with pytest.raises(ValueError):
+        pytree.register_pytree_node(Box, lambda box: ([], None), lambda parts, _: Box(None))
+    point = collections.namedtuple("point", "x y")
+    tree = [Pair(1, Box(2)), point(3, (4,)), collections.deque([5]), {"a": 6}]
+    tree.append(collections.defaultdict(list, {"b": 7}))
+    assert pytree.tree_leaves(tree) == [1, 2, 3, 4, 5, 6, 7]
+    doubled = pytree.tree_map(lambda leaf: 2 * leaf, tree)
+    assert doubled[0].first == 2 and doubled[0].second.inside == 4 and doubled[1] == point(6, (8,))
+    assert doubled[2:] == [collections.deque([10]), {"a": 12}, {"b": 14}]
+    assert doubled[4].default_factory is list
+    leaves, spec = pytree.tree_flatten(tree)
+    assert spec.num_leaves == 7 and spec.num_children == 5 and spec.type is list
+    assert spec == pytree.tree_structure(doubled) != pytree.tree_structure(tree[:3])
+    assert pytree.tree_unflatten(leaves, spec)[0].second.inside == 2
+    boxes = pytree.tree_leaves(tree[0], is_leaf=lambda node: isinstance(node, Box))
+    assert boxes == [1, tree[0].second]
+    only = pytree.tree_map_only(int, lambda leaf: -leaf, [1, 2.0, "a"])
+    assert only == [-1, 2, "a"] and pytree.tree_any(lambda leaf: leaf == 2, only)
+    assert not pytree.tree_all(lambda leaf: leaf == 2, only)
+    rows = lib.func.vmap(lambda x: Pair(x, Box(2 * x)))(lib.arange(3.0))
+    assert rows.second.inside.tolist() == [0, 2, 4]

@@ -61,6 +61,9 @@ from .visitor import ModuleMapper as ModuleMapper, ModuleVisitor as ModuleVisito
 
 from . import layer_methods as _layer_methods  # isort: skip  (it adds to the classes above)
 from . import modules as modules  # isort: skip  (it lists the classes above)
+from . import parallel as parallel  # isort: skip
+from .modules._sync import SyncBatchNorm as SyncBatchNorm  # isort: skip
+from .parallel import DataParallel as DataParallel  # isort: skip
 
 for _class in (Buffer, Param, ParamId, ParamMapper, Parameter, Record):
     _class.__module__ = "kiln.nn"

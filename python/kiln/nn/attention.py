@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import math
 from typing import TYPE_CHECKING
 
 from .. import _C
 from .._C import Parameter
 from . import functional as F
 from . import init
+from ._multi_head import attend
 from .layers import Dropout, LayerNorm, Linear
 from .module import Module
 
@@ -49,19 +49,6 @@ def sdpa_kernel(
     ...     pass
     """
     yield
-
-
-def _additive(mask, like):
-    """Numbers to add to the scores: -inf where a bool mask holds."""
-    if mask is None:
-        return None
-    if mask.dtype == _C.bool_:
-        return _C.zeros(mask.shape, dtype=like.dtype, device=like.device).masked_fill(
-            mask, -math.inf
-        )
-    if not mask.is_floating_point():
-        raise RuntimeError("MultiheadAttention: masks must be bool or floating point")
-    return mask.to(like.dtype)
 
 
 class MultiheadAttention(Module):
@@ -198,43 +185,13 @@ class MultiheadAttention(Module):
         return [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
 
     def _attend(self, query, key, value, padding, need_weights, attn_mask, is_causal):
-        batch, queries, _ = query.shape
         q, k, v = self._projected(query, key, value)
-        if self.bias_k is not None:
-            k = _C.cat([k, self.bias_k.expand(batch, 1, -1)], 1)
-            v = _C.cat([v, self.bias_v.expand(batch, 1, -1)], 1)
-        q, k, v = (
-            x.reshape(batch, x.shape[1], self.num_heads, self.head_dim).transpose(1, 2)
-            for x in (q, k, v)
-        )
-        if self.add_zero_attn:
-            none = _C.zeros(
-                batch, self.num_heads, 1, self.head_dim, dtype=q.dtype, device=q.device
-            )
-            k, v = _C.cat([k, none], 2), _C.cat([v, none], 2)
-        mask = _additive(attn_mask, q)
-        causal = is_causal and padding is None and not need_weights
-        causal = causal and k.shape[2] == key.shape[1]
-        if mask is not None and mask.dim() == 3:
-            mask = mask.reshape(batch, self.num_heads, queries, mask.shape[-1])
-        if padding is not None:
-            hidden = _additive(padding, q).reshape(batch, 1, 1, padding.shape[-1])
-            mask = hidden if mask is None else mask + hidden
-        if mask is not None and k.shape[2] != mask.shape[-1]:  # the keys that were added
-            shape = (*mask.shape[:-1], k.shape[2] - mask.shape[-1])
-            more = _C.zeros(*shape, dtype=q.dtype, device=q.device)
-            mask = _C.cat([mask, more], -1)
+        extra = (self.bias_k, self.bias_v, self.add_zero_attn)
         dropout = self.dropout if self.training else 0.0
-        weights = None
-        if need_weights:
-            scores = (q * (1 / math.sqrt(self.head_dim))).matmul(k.transpose(-2, -1))
-            weights = F.dropout(F.softmax(scores if mask is None else scores + mask, -1), dropout)
-            heads = weights.matmul(v)
-        else:
-            heads = F.scaled_dot_product_attention(
-                q, k, v, None if causal else mask, dropout, causal
-            )
-        return self.out_proj(heads.transpose(1, 2).reshape(batch, queries, -1)), weights
+        heads, weights = attend(
+            q, k, v, self.num_heads, extra, padding, attn_mask, dropout, need_weights, is_causal
+        )
+        return self.out_proj(heads), weights
 
 
 def self_attention_block(

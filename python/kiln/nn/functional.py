@@ -139,6 +139,8 @@ from .._C._functional import (
     unfold as unfold,
 )
 
+from ._multi_head import multi_head_attention_forward as multi_head_attention_forward
+
 if TYPE_CHECKING:
     from .._C import Tensor, dtype
     from .._typing import Floats, Ints

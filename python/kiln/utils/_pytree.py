@@ -1,44 +1,154 @@
-"""Structures of tuples, lists and dicts, as programs that use PyTorch's torch.utils._pytree do."""
+"""Structures of tuples, lists, dicts and registered types, as programs that use PyTorch's
+torch.utils._pytree do."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import dataclasses
+from typing import TYPE_CHECKING, Any
 
-from ..func._tree import leaves_of, mapped, refilled
+from ..func import _tree
+from ..func._tree import leaves_of, mapped, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable, Iterator
+
+    Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
+    Unflatten = Callable[[Iterable[Any], Any], Any]
+
+PyTree = Any
+Context = Any
 
 __all__ = [
-    "TreeSpec", "tree_flatten", "tree_leaves", "tree_map", "tree_map_only", "tree_unflatten",
+    "Context", "LeafSpec", "PyTree", "TreeSpec", "register_dataclass", "register_pytree_node",
+    "tree_all", "tree_any", "tree_flatten", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map",
+    "tree_map_", "tree_map_only", "tree_structure", "tree_unflatten",
 ]  # fmt: skip
 
 
 class TreeSpec:
-    """A structure without its leaves."""
+    """A structure without its leaves: its type (None of a leaf), context and the specs within."""
 
-    def __init__(self, tree: Any) -> None:
-        self._tree = mapped(tree, lambda _: None)
-        self.num_leaves = len(leaves_of(self._tree))
+    def __init__(
+        self, type: Any, context: Any, children_specs: list[TreeSpec], make: Any = None
+    ) -> None:
+        self.type, self.context, self._children = type, context, list(children_specs)
+        if make is None and type in _tree.nodes:
+            make = _tree.nodes[type][1]
+        self._make = make
+        inner = self._children
+        self.num_children = len(inner)
+        self.num_leaves = 1 if type is None else sum(child.num_leaves for child in inner)
+        self.num_nodes = 1 + sum(child.num_nodes for child in inner)
+
+    def children(self) -> list[TreeSpec]:
+        """The specs of the parts."""
+        return list(self._children)
+
+    def child(self, index: int) -> TreeSpec:
+        """The spec of one part."""
+        return self._children[index]
+
+    def is_leaf(self) -> bool:
+        """Whether this is the spec of a leaf."""
+        return self.type is None
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The structure with these leaves."""
         return tree_unflatten(leaves, self)
 
+    def _filled(self, leaves: Iterator[Any]) -> Any:
+        if self.type is None:
+            return next(leaves)
+        return self._make([child._filled(leaves) for child in self._children], self.context)
+
+    def _key(self) -> Any:
+        return self.type, self.context, self._children
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TreeSpec) and self._tree == other._tree
+        return isinstance(other, TreeSpec) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(repr(self._tree))
+        return hash((self.type, repr(self.context), tuple(self._children)))
 
     def __repr__(self) -> str:
-        return f"TreeSpec({mapped(self._tree, lambda _: '*')!r})"
+        if self.type is None:
+            return "*"
+        inner = ", ".join(map(repr, self._children))
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
 
 
-def tree_flatten(tree: Any) -> tuple[list[Any], TreeSpec]:
-    """The leaves in order, and the structure."""
-    return leaves_of(tree), TreeSpec(tree)
+class LeafSpec(TreeSpec):
+    """The spec of a leaf."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Flatten,
+    unflatten_fn: Unflatten,
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Any = None,
+    from_dumpable_context: Any = None,
+    flatten_with_keys_fn: Any = None,
+) -> None:
+    """Makes objects of the class cls structures, for the functions here and for kiln.func's.
+
+    flatten_fn: object -> (parts, context). unflatten_fn(parts, context): the object. The others are
+    for files of exported programs and for names of the parts, which are not made here. ValueError for
+    a class that is registered already.
+    """
+    if cls in _tree.nodes or cls in (dict, list, tuple):
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    _tree.nodes[cls] = (flatten_fn, unflatten_fn)
+
+
+def _register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **options: Any) -> None:
+    """register_pytree_node() under its older name."""
+    register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
+
+
+def _deregister_pytree_node(cls: type) -> None:
+    """Takes register_pytree_node() back."""
+    _tree.nodes.pop(cls, None)
+
+
+def register_dataclass(
+    cls: type,
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """register_pytree_node() for a dataclass, whose parts are its fields.
+
+    field_names: only these, which the constructor must take. drop_field_names: all but these.
+    """
+    given = [f.name for f in dataclasses.fields(cls) if f.init] if field_names is None else field_names
+    dropped = drop_field_names or []
+    names = [name for name in given if name not in dropped]
+    register_pytree_node(
+        cls,
+        lambda value: ([getattr(value, name) for name in names], names),
+        lambda parts, context: cls(**dict(zip(context, parts))),
+    )
+
+
+def _spec_of(tree: Any, is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
+    found = None if is_leaf is not None and is_leaf(tree) else opened(tree)
+    if found is None:
+        return LeafSpec()
+    parts, context, make = found
+    return TreeSpec(type(tree), context, [_spec_of(part, is_leaf) for part in parts], make)
+
+
+def tree_flatten(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], TreeSpec]:
+    """The leaves in order, and the structure. is_leaf: what else is a leaf, here and below."""
+    return leaves_of(tree, is_leaf), _spec_of(tree, is_leaf)
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
@@ -48,20 +158,77 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
         raise ValueError(
             f"tree_unflatten: expected {treespec.num_leaves} leaves; got {len(given)}"
         )
-    return refilled(treespec._tree, given)
+    return treespec._filled(iter(given))
 
 
-def tree_leaves(tree: Any) -> list[Any]:
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+    """The structure without its leaves."""
+    return _spec_of(tree, is_leaf)
+
+
+def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether it has no parts."""
+    return (is_leaf is not None and is_leaf(tree)) or opened(tree) is None
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves in order."""
-    return leaves_of(tree)
+    return leaves_of(tree, is_leaf)
 
 
-def tree_map(func: Callable[..., Any], tree: Any, *rests: Any) -> Any:
+def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
+    """The leaves in order, one by one."""
+    return iter(leaves_of(tree, is_leaf))
+
+
+def tree_map(
+    func: Callable[..., Any],
+    tree: Any,
+    *rests: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
     """The same structure of func(leaf, ...), with the leaves of the others that stand there."""
-    others = [iter(leaves_of(rest)) for rest in rests]
-    return mapped(tree, lambda leaf: func(leaf, *(next(other) for other in others)))
+    others = [iter(leaves_of(rest, is_leaf)) for rest in rests]
+    return mapped(tree, lambda leaf: func(leaf, *(next(other) for other in others)), is_leaf)
 
 
-def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any) -> Any:
-    """The same structure of func(leaf) for the leaves of one class (or of several)."""
-    return mapped(tree, lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf)
+def tree_map_(
+    func: Callable[..., Any],
+    tree: Any,
+    *rests: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Calls func(leaf, ...) as tree_map() does, and gives the tree."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(
+    type_or_types_or_pred: Any,
+    func: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """The same structure of func(leaf) for the leaves of one class, of several, or that a function
+    is true for."""
+    kinds = type_or_types_or_pred
+    chosen = (
+        (lambda leaf: isinstance(leaf, kinds))
+        if isinstance(kinds, (type, tuple)) or not callable(kinds)
+        else kinds
+    )
+    return mapped(tree, lambda leaf: func(leaf) if chosen(leaf) else leaf, is_leaf)
+
+
+def tree_all(
+    pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> bool:
+    """Whether pred is true of every leaf."""
+    return all(pred(leaf) for leaf in leaves_of(tree, is_leaf))
+
+
+def tree_any(
+    pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> bool:
+    """Whether pred is true of a leaf."""
+    return any(pred(leaf) for leaf in leaves_of(tree, is_leaf))

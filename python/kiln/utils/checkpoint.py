@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-__all__ = ["balanced_checkpointing", "checkpoint", "checkpoint_sequential"]
+__all__ = [
+    "balanced_checkpointing", "checkpoint", "checkpoint_sequential", "get_device_states",
+    "set_device_states",
+]  # fmt: skip
 
 
 def checkpoint(
@@ -85,7 +88,8 @@ def _put_back(structure, tensors):
 def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
-    """input through the functions in so many checkpointed segments; the last one is not.
+    """input through the functions in so many checkpointed segments; the last one is not. use_reentrant: as in
+    checkpoint().
 
     >>> from kiln.utils.checkpoint import checkpoint_sequential
     >>> net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
@@ -111,6 +115,30 @@ def checkpoint_sequential(
     for begin in range(0, last, length):
         input = checkpoint(run(begin, begin + length), input, **kwargs)
     return run(last, len(functions))(input)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """The devices of the tensors among args with random states of their own, and these states: none.
+    The state of kiln.get_rng_state() is that of all devices.
+
+    >>> from kiln.utils.checkpoint import get_device_states
+    >>> get_device_states(kiln.ones(1))
+    ([], [])
+    """
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Takes what get_device_states() gave: no devices and no states. device_type: of the devices.
+
+    >>> from kiln.utils.checkpoint import set_device_states
+    >>> set_device_states([], [])
+    """
+    if len(states):
+        raise ValueError(
+            "set_device_states: devices have no random states of their own; got "
+            f"{len(states)}; use kiln.set_rng_state()"
+        )
 
 
 @contextlib.contextmanager

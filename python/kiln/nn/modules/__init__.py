@@ -16,7 +16,9 @@ from .. import (
 )
 from .. import lazy as _lazy
 from .._constants import constants
+from ..module_state import _IncompatibleKeys
 from . import utils as utils
+from ._sync import SyncBatchNorm as SyncBatchNorm
 from ._families import families_of
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 # PyTorch's files, with what is written in Python of each.
 _FILES = {
     "activation": {"MultiheadAttention": attention.MultiheadAttention},
+    "batchnorm": {"SyncBatchNorm": SyncBatchNorm},
     "container": {
         "ModuleDict": container.ModuleDict,
         "ModuleList": container.ModuleList,
@@ -38,6 +41,7 @@ _FILES = {
     "lazy": {"LazyModuleMixin": _lazy.LazyModuleMixin},
     "module": {
         "Module": module.Module,
+        "_IncompatibleKeys": _IncompatibleKeys,
         **{
             name: hook
             for name, hook in vars(module_hooks).items()

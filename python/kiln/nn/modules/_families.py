@@ -38,8 +38,11 @@ _WEIGHTED = ["BCELoss", "CrossEntropyLoss", "MultiLabelSoftMarginLoss", "MultiMa
 # file -> class -> the names of its members; None: every loss.
 FAMILIES: dict[str, dict[str, list[str] | None]] = {
     "batchnorm": {
-        "_BatchNorm": _nd("BatchNorm", "LazyBatchNorm"),
-        "_NormBase": _nd("BatchNorm", "InstanceNorm", "LazyBatchNorm", "LazyInstanceNorm"),
+        "_BatchNorm": [*_nd("BatchNorm", "LazyBatchNorm"), "SyncBatchNorm"],
+        "_NormBase": [
+            *_nd("BatchNorm", "InstanceNorm", "LazyBatchNorm", "LazyInstanceNorm"),
+            "SyncBatchNorm",
+        ],
     },
     "instancenorm": {"_InstanceNorm": _nd("InstanceNorm", "LazyInstanceNorm")},
     "conv": {

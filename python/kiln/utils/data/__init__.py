@@ -1,5 +1,6 @@
 """Data sets, samplers and loaders, under torch.utils.data's names; and data sets over files."""
 
+from . import distributed as distributed
 from .cache import DiskCache
 from .collate import default_collate, default_convert
 from .dataloader import DataLoader

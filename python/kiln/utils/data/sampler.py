@@ -46,6 +46,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Sampler(Generic[T_co]):
     """Numbers of samples, in order. A subclass has __iter__() and, mostly, __len__().
 
+    data_source: not looked at.
+
     >>> class Backwards(kiln.utils.data.Sampler):
     ...     def __iter__(self):
     ...         return iter([2, 1, 0])
@@ -62,7 +64,7 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2 and so on.
+    """0, 1, 2 and so on, up to the length of data_source.
 
     >>> list(kiln.utils.data.SequentialSampler([10, 20, 30]))
     [0, 1, 2]
@@ -79,7 +81,7 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """All samples in a random order; with replacement, each drawn from all.
+    """All samples of data_source in a random order; with replacement, each drawn from all.
 
     num_samples: how many; without replacement, more than there are means several orders one after
     another. generator: where the numbers come from; None: a seed of the default generator.
@@ -127,7 +129,7 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """These numbers in a random order.
+    """The numbers indices in a random order.
 
     >>> sorted(kiln.utils.data.SubsetRandomSampler([5, 7]))
     [5, 7]
@@ -147,6 +149,8 @@ class SubsetRandomSampler(Sampler[int]):
 
 class WeightedRandomSampler(Sampler[int]):
     """num_samples numbers of [0, len(weights)), each with a probability like its weight.
+
+    replacement: whether a number may come twice.
 
     >>> list(kiln.utils.data.WeightedRandomSampler([0., 1.], 3))
     [1, 1, 1]
@@ -214,8 +218,8 @@ class DistributedSampler(Sampler[int]):
     Shuffled by seed + epoch: call set_epoch(epoch) before each epoch. drop_last leaves out what
     does not divide evenly; otherwise some numbers come twice.
 
-    dataset: or anything with a length. rank: which process this is. shuffle: a new order for each
-    set_epoch().
+    dataset: or anything with a length. rank: which process this is; without it and num_replicas those
+    of the process group. shuffle: a new order for each set_epoch().
 
     >>> sampler = kiln.utils.data.DistributedSampler(range(4), num_replicas=2, rank=1, shuffle=False)
     >>> list(sampler)
@@ -232,10 +236,15 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise errors.ValueError(
-                "DistributedSampler: num_replicas and rank must be given: there is no process group"
-                " to ask"
-            )
+            from ... import distributed
+
+            if not distributed.is_initialized():
+                raise errors.ValueError(
+                    "DistributedSampler: num_replicas and rank must be given: there is no process "
+                    "group to ask"
+                )
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise errors.ValueError(
                 f"DistributedSampler: rank must be in [0, {num_replicas}); got {rank}"

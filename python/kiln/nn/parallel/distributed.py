@@ -1,0 +1,87 @@
+"""DistributedDataParallel in a process group of one."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from ... import errors
+from ..module import Module
+from .data_parallel import _device_of, _moved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+__all__ = ["DistributedDataParallel"]
+
+
+class DistributedDataParallel(Module):
+    """module(*inputs, **kwargs), whose gradients are the mean over the processes of a group: of one,
+    see kiln.distributed. The keys of its state_dict() begin with "module.".
+
+    module: kept as the attribute of this name. device_ids: one GPU, which the inputs go to.
+    output_device: the same. process_group: without it that of init_process_group(). dim,
+    broadcast_buffers, init_sync, bucket_cap_mb, find_unused_parameters, check_reduction,
+    gradient_as_bucket_view, static_graph, delay_all_reduce_named_params, param_to_hook_all_reduce,
+    mixed_precision, device_mesh, skip_all_reduce_unused_params: how processes exchange gradients; one
+    has none to exchange.
+
+    >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
+    >>> net = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+    >>> list(net.state_dict())
+    ['module.weight', 'module.bias']
+    >>> kiln.distributed.destroy_process_group()
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Sequence[Any] | None = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+    ) -> None:
+        from ...distributed import _group  # it has the group, and the module nn beside it
+
+        super().__init__()
+        if not any(p.requires_grad for p in module.parameters()):
+            raise errors.RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that "
+                "requires a gradient."
+            )
+        self.process_group = _group("DistributedDataParallel", process_group)
+        self.module = module
+        self.dim = dim
+        self.device_ids = None if device_ids is None else list(device_ids)
+        self.output_device = output_device
+        self._place = None if device_ids is None else _device_of(device_ids, output_device)
+        self.find_unused_parameters = find_unused_parameters
+        self.require_backward_grad_sync = True
+        self.require_forward_param_sync = True
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        if self._place is not None:
+            inputs, kwargs = _moved((inputs, kwargs), self._place)
+        return self.module(*inputs, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """While open, gradients add up in this process alone."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
