@@ -160,11 +160,12 @@ channels_last_3d = "channels_last_3d"
 newaxis = None
 
 _LAZY = frozenset(
-    """audio distributed distributions export functional hub jit metrics models mps multiprocessing
-    onnx overrides rl testing train types version vision""".split()
+    """accelerator audio distributed distributions export functional hub jit metrics models mps
+    multiprocessing onnx overrides rl testing train types version vision""".split()
 )
 if TYPE_CHECKING:
     from . import (
+        accelerator as accelerator,
         audio as audio,
         distributed as distributed,
         distributions as distributions,

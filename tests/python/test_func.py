@@ -199,5 +199,11 @@ def test_trees_of_registered_types(lib):
     only = pytree.tree_map_only(int, lambda leaf: -leaf, [1, 2.0, "a"])
     assert only == [-1, 2, "a"] and pytree.tree_any(lambda leaf: leaf == 2, only)
     assert not pytree.tree_all(lambda leaf: leaf == 2, only)
+    paths = [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path([Pair(1, 2), *tree[1:]])]
+    assert paths == ["[0].first", "[0].second", "[1].x", "[1].y[0]", "[2][0]", "[3]['a']", "[4]['b']"]
+    named = pytree.tree_map_with_path(lambda path, leaf: (path[-1], leaf), {"a": 1})
+    assert named["a"][0].key == "a" and named["a"][1] == 1
+    with pytest.raises(ValueError, match="flatten_with_keys_fn"):
+        pytree.tree_flatten_with_path(tree)
     rows = lib.func.vmap(lambda x: Pair(x, Box(2 * x)))(lib.arange(3.0))
     assert rows.second.inside.tolist() == [0, 2, 4]

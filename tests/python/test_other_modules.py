@@ -18,7 +18,7 @@ from kiln import nn
 
 @pytest.mark.parametrize(
     "name",
-    """distributed functional hub jit mps multiprocessing testing types version nn.modules.utils
+    """accelerator distributed functional hub jit mps multiprocessing testing types version nn.modules.utils
     nn.modules.batchnorm nn.modules.conv nn.modules.loss nn.parallel
     nn.parallel.distributed nn.parameter optim.lr_scheduler distributed.nn utils.data.dataloader
     utils.data.distributed utils.model_zoo""".split(),
@@ -146,6 +146,25 @@ def test_other_devices_and_processes(lib):
     with pytest.raises((RuntimeError, ValueError)):
         lib.distributed.get_world_size()
     assert lib.multiprocessing.get_context("spawn") is not None
+
+
+def test_accelerator(lib):
+    found = lib.accelerator
+    assert found.is_available() == lib.cuda.is_available()
+    assert found.device_count() == lib.cuda.device_count()
+    device = found.current_accelerator(check_available=True)
+    with found.device_index(None):
+        pass
+    if found.is_available():
+        assert device.type == "cuda" and found.current_device_index() == 0
+        x = lib.ones(1 << 20, device=device)
+        found.synchronize()
+        assert found.max_memory_allocated() >= found.memory_allocated() >= x.numel() * 4
+    else:
+        assert device is None and lib.device(device or "cpu").type == "cpu"
+        for name in ("current_device_index", "synchronize", "memory_allocated", "current_stream"):
+            with pytest.raises(RuntimeError, match="accelerator"):
+                getattr(found, name)()
 
 
 @pytest.fixture

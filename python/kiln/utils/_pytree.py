@@ -3,6 +3,7 @@ torch.utils._pytree do."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from ..func import _tree
 from ..func._tree import leaves_of, mapped, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
     Unflatten = Callable[[Iterable[Any], Any], Any]
@@ -19,10 +20,50 @@ PyTree = Any
 Context = Any
 
 __all__ = [
-    "Context", "LeafSpec", "PyTree", "TreeSpec", "register_dataclass", "register_pytree_node",
-    "tree_all", "tree_any", "tree_flatten", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_map",
-    "tree_map_", "tree_map_only", "tree_structure", "tree_unflatten",
+    "Context", "GetAttrKey", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "keystr",
+    "register_dataclass", "register_pytree_node", "tree_all", "tree_any", "tree_flatten",
+    "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves", "tree_leaves_with_path",
+    "tree_map", "tree_map_", "tree_map_only", "tree_map_with_path", "tree_structure",
+    "tree_unflatten",
 ]  # fmt: skip
+
+# Types -> flatten_with_keys_fn: node -> ([(key, part), ...], context).
+_with_keys: dict[type, Callable[[Any], tuple[list[tuple[Any, Any]], Any]]] = {}
+
+
+@dataclasses.dataclass(frozen=True)
+class SequenceKey:
+    """The place of a part in a list or tuple."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class MappingKey:
+    """The key of a part of a dict."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
+    """The name of a part of a named tuple or dataclass."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+def keystr(kp: Iterable[Any]) -> str:
+    """The path of a leaf as text."""
+    return "".join(str(key) for key in kp)
 
 
 class TreeSpec:
@@ -96,13 +137,16 @@ def register_pytree_node(
 ) -> None:
     """Makes objects of the class cls structures, for the functions here and for kiln.func's.
 
-    flatten_fn: object -> (parts, context). unflatten_fn(parts, context): the object. The others are
-    for files of exported programs and for names of the parts, which are not made here. ValueError for
-    a class that is registered already.
+    flatten_fn: object -> (parts, context). unflatten_fn(parts, context): the object.
+    flatten_with_keys_fn: object -> (pairs of keys and parts, context), for the functions with paths.
+    The others are for files of exported programs, which are not made here. ValueError for a class
+    that is registered already.
     """
     if cls in _tree.nodes or cls in (dict, list, tuple):
         raise ValueError(f"{cls} is already registered as pytree node.")
     _tree.nodes[cls] = (flatten_fn, unflatten_fn)
+    if flatten_with_keys_fn is not None:
+        _with_keys[cls] = flatten_with_keys_fn
 
 
 def _register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **options: Any) -> None:
@@ -113,6 +157,7 @@ def _register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatte
 def _deregister_pytree_node(cls: type) -> None:
     """Takes register_pytree_node() back."""
     _tree.nodes.pop(cls, None)
+    _with_keys.pop(cls, None)
 
 
 def register_dataclass(
@@ -133,7 +178,83 @@ def register_dataclass(
         cls,
         lambda value: ([getattr(value, name) for name in names], names),
         lambda parts, context: cls(**dict(zip(context, parts))),
+        flatten_with_keys_fn=lambda value: (
+            [(GetAttrKey(name), getattr(value, name)) for name in names],
+            names,
+        ),
     )
+
+
+# What programs hand to register_pytree_node for a class that derives from dict.
+
+
+def _dict_flatten(d: Mapping[Any, Any]) -> tuple[list[Any], list[Any]]:
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d: Mapping[Any, Any]) -> tuple[list[tuple[Any, Any]], list[Any]]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Iterable[Any]) -> dict[Any, Any]:
+    return dict(zip(context, values))
+
+
+def _ordereddict_unflatten(values: Iterable[Any], context: Iterable[Any]) -> dict[Any, Any]:
+    return collections.OrderedDict(zip(context, values))
+
+
+_ordereddict_flatten = _dict_flatten
+_ordereddict_flatten_with_keys = _dict_flatten_with_keys
+
+
+def _keyed(tree: Any, parts: list[Any]) -> list[tuple[Any, Any]]:
+    """The parts of an opened structure, with their keys."""
+    kind = type(tree)
+    if kind in _with_keys:
+        return list(_with_keys[kind](tree)[0])
+    if kind in _tree.nodes:
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn "
+            "argument to register_pytree_node."
+        )
+    if isinstance(tree, dict):
+        return [(MappingKey(key), part) for key, part in zip(tree, parts)]
+    if hasattr(tree, "_fields"):
+        return [(GetAttrKey(name), part) for name, part in zip(tree._fields, parts)]
+    return [(SequenceKey(i), part) for i, part in enumerate(parts)]
+
+
+def tree_leaves_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[tuple[tuple[Any, ...], Any]]:
+    """(path, leaf) for the leaves in order; a path is a tuple of keys."""
+    found = None if is_leaf is not None and is_leaf(tree) else opened(tree)
+    if found is None:
+        return [((), tree)]
+    return [
+        ((key, *path), leaf)
+        for key, part in _keyed(tree, found[0])
+        for path, leaf in tree_leaves_with_path(part, is_leaf)
+    ]
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
+    """tree_leaves_with_path(), and the structure."""
+    return tree_leaves_with_path(tree, is_leaf), _spec_of(tree, is_leaf)
+
+
+def tree_map_with_path(
+    func: Callable[..., Any],
+    tree: Any,
+    *rests: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """The same structure of func(path, leaf, ...), as tree_map() calls it."""
+    paths = iter([path for path, _ in tree_leaves_with_path(tree, is_leaf)])
+    return tree_map(lambda *leaves: func(next(paths), *leaves), tree, *rests, is_leaf=is_leaf)
 
 
 def _spec_of(tree: Any, is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
