@@ -1,5 +1,5 @@
-"""torch.accelerator's names: the CUDA device where there is one, which programs ask for without saying
-its kind.
+"""torch.accelerator's names: the CUDA device where there is one, for programs that do not say which
+kind they need.
 
 kiln.cuda has the same functions and says more; OpenCL devices are kiln.opencl's.
 """
@@ -144,7 +144,7 @@ def empty_cache() -> None:
 
 
 def memory_allocated(device_index: DeviceLike | int | None = None, /) -> int:
-    """The bytes of a device's tensors. DeviceError without one.
+    """The bytes of the tensors of the device device_index. DeviceError without one.
 
     >>> used = kiln.accelerator.memory_allocated() if kiln.accelerator.is_available() else 0
     """
@@ -153,7 +153,8 @@ def memory_allocated(device_index: DeviceLike | int | None = None, /) -> int:
 
 
 def max_memory_allocated(device_index: DeviceLike | int | None = None, /) -> int:
-    """The most that memory_allocated() was since reset_peak_memory_stats(). DeviceError without one.
+    """The most that memory_allocated(device_index) was since
+    reset_peak_memory_stats(). DeviceError without one.
 
     >>> used = kiln.accelerator.max_memory_allocated() if kiln.accelerator.is_available() else 0
     """
@@ -162,7 +163,8 @@ def max_memory_allocated(device_index: DeviceLike | int | None = None, /) -> int
 
 
 def memory_reserved(device_index: DeviceLike | int | None = None, /) -> int:
-    """The bytes of a device's tensors and of what is kept for later ones. DeviceError without one.
+    """The bytes of the tensors of the device device_index, and what is kept for later ones.
+    DeviceError without one.
 
     >>> used = kiln.accelerator.memory_reserved() if kiln.accelerator.is_available() else 0
     """
@@ -171,7 +173,8 @@ def memory_reserved(device_index: DeviceLike | int | None = None, /) -> int:
 
 
 def max_memory_reserved(device_index: DeviceLike | int | None = None, /) -> int:
-    """The most that memory_reserved() was since reset_peak_memory_stats(). DeviceError without one.
+    """The most that memory_reserved(device_index) was since
+    reset_peak_memory_stats(). DeviceError without one.
 
     >>> used = kiln.accelerator.max_memory_reserved() if kiln.accelerator.is_available() else 0
     """
@@ -180,7 +183,7 @@ def max_memory_reserved(device_index: DeviceLike | int | None = None, /) -> int:
 
 
 def memory_stats(device_index: DeviceLike | int | None = None, /) -> dict[str, Any]:
-    """What cuda.memory_stats() says of a device. DeviceError without one.
+    """What cuda.memory_stats(device_index) says. DeviceError without one.
 
     >>> found = kiln.accelerator.memory_stats() if kiln.accelerator.is_available() else {}
     """
@@ -189,7 +192,7 @@ def memory_stats(device_index: DeviceLike | int | None = None, /) -> dict[str, A
 
 
 def reset_peak_memory_stats(device_index: DeviceLike | int | None = None, /) -> None:
-    """What is the most begins anew. DeviceError without one.
+    """The most of the device device_index begins anew. DeviceError without one.
 
     >>> if kiln.accelerator.is_available():
     ...     kiln.accelerator.reset_peak_memory_stats()

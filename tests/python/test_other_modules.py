@@ -7,6 +7,7 @@ import pathlib
 import pickle
 import pkgutil
 import threading
+import typing
 
 import numpy as np
 import pytest
@@ -94,6 +95,19 @@ def test_conv_forward(mode, padding, lib):
         bias = layer.bias.detach().numpy().reshape(-1, *[1] * dims)
         expected = 2 * (got.detach().numpy() - bias)
         assert np.allclose(doubled.detach().numpy(), expected, atol=1e-5)
+
+
+def test_annotations_of_classes_are_evaluated():
+    """Libraries ask for the types of a module's attributes."""
+
+    class Net(nn.Module):
+        width: int
+
+    assert typing.get_type_hints(Net)["width"] is int
+    for path in ("nn", "optim", "optim.lr_scheduler", "distributions", "train", "models", "utils.data"):
+        for name, value in vars(importlib.import_module(f"kiln.{path}")).items():
+            if isinstance(value, type) and value.__module__.startswith("kiln"):
+                assert isinstance(typing.get_type_hints(value), dict), name
 
 
 def test_signature_of_a_module():

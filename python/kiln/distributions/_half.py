@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import kiln
 
+from .cauchy import Cauchy
+from .normal import Normal
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform
 
 if TYPE_CHECKING:
     from .._C import Tensor
-    from .cauchy import Cauchy
-    from .normal import Normal
 
 
 class _Half(TransformedDistribution):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import kiln
 
@@ -13,7 +13,6 @@ from .utils import inherit_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Self
 
     from .._C import Tensor
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import kiln
 
 from .. import errors
 from . import constraints
 from .categorical import Categorical
+from .constraints import Constraint
 from .distribution import Distribution, check_distribution
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Self
-
     from .._C import Tensor
-    from .constraints import Constraint
 
 __all__ = ["MixtureSameFamily"]
 

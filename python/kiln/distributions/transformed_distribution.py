@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import kiln
 
 from .. import errors
 from . import constraints
 from ._shapes import sum_rightmost
+from .constraints import Constraint
 from .distribution import Distribution, check_distribution
 from .independent import Independent
 from .transforms import ComposeTransform, Transform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Self
-
     from .._C import Tensor
-    from .constraints import Constraint
 
 __all__ = ["TransformedDistribution"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kiln import nn
 
@@ -12,8 +12,6 @@ from ._pretrained import PretrainedModel, next_token_loss
 from .generation import GenerationMixin
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from .._C import Tensor
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import kiln
 from kiln import nn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Self
 
     from .._C import Tensor
     from .._typing import DeviceLike, StrPath

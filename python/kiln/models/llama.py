@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import kiln
 from kiln import nn
@@ -22,7 +22,6 @@ from ._pretrained import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any, Self
 
     from .._C import Tensor, dtype
     from .._typing import StrPath

@@ -8,7 +8,7 @@ parameters stay the same objects, so that an optimizer may be made before.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from .._C import Parameter
@@ -16,8 +16,6 @@ from . import layers
 from .module import Module
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from .._C import ModuleBase as _Base, dtype
     from .._typing import DeviceLike, Ints
 else:
@@ -224,7 +222,6 @@ for _dims in (1, 2, 3):
         _class = _lazy(getattr(layers, f"{_kind}{_dims}d"), _size, _dims + 1, **_defaults)
         globals()[_class.__name__] = _class
 if TYPE_CHECKING:
-
     class LazyLinear(LazyModuleMixin, layers.Linear):  # type: ignore[no-redef]
         def __init__(
             self,

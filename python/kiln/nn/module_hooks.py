@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _C
 from ..utils.hooks import RemovableHandle
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from .._typing import Hook2, Hook3, Hook4
 
 if TYPE_CHECKING:

@@ -6,16 +6,13 @@ import math
 import types
 from bisect import bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from .. import errors
 from ._cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from ._schedule import LRScheduler, LRScheduler as _LRScheduler, power, rates_of, set_rate
 from .optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
 __all__ = [
     "ChainedScheduler",

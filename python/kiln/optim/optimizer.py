@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 from collections import OrderedDict, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import _C, errors
 from .._C import _optim
@@ -13,9 +14,6 @@ from ..utils.hooks import RemovableHandle
 from . import _state_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
-
     from .._C import Gradients
     from .._typing import Closure, Hook1, Hook2, Hook3, Params
 

@@ -7,14 +7,13 @@ import copy
 import dataclasses
 import itertools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _C, errors
 from .position import generators_of, random_state, set_random_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
 __all__ = ["Finder", "LearningRates"]
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _C, errors
 from .. import _io
 from .._C import _train
+from ..amp.grad_scaler import GradScaler
+from .callbacks import Callback
 from .checkpoints import Clock
 from .history import History
 from .position import random_state, set_random_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
-    from ..amp.grad_scaler import GradScaler
-    from .callbacks import Callback
 
 VERSION = 1
 

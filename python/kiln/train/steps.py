@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import _C, errors
 from ..amp import GradScaler, autocast
@@ -14,8 +14,6 @@ from ..optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from .losses import inputs_and_targets
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from .._C import Tensor
 
 PRECISIONS = {"bf16": _C.bfloat16, "f16": _C.float16, None: None}

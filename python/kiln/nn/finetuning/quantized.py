@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from ... import _C, errors
 from ...autograd.grad_mode import no_grad
@@ -20,8 +20,6 @@ from .computed import (
 )
 
 if TYPE_CHECKING:
-    from typing import Any, Self
-
     from ..._C import Tensor
     from ..._typing import Targets
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import kiln
 
@@ -11,8 +11,6 @@ from ..module import Module
 from ..parameter import Parameter
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..._C import Tensor
 
 
