@@ -391,11 +391,34 @@ def default_stream(device: DeviceLike | int | None = None) -> Stream:
     return Stream(device)
 
 
-def stream(stream: Stream) -> Stream:
+class StreamContext:
+    """What stream() gives: a with block in which functions of this module mean the stream's device by
+    None. None: nothing changes."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        if stream is not None and not is_available():
+            _fail("StreamContext")
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.stream.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.stream is not None:
+            self.stream.__exit__(kind, value, trace)
+
+
+def stream(stream: Stream | None) -> StreamContext:
     """For a with block: functions of this module mean the stream's device by None."""
-    if not is_available():
+    if stream is not None and not is_available():
         _fail("stream")
-    return stream
+    return StreamContext(stream)
 
 
 def _not_there(name):
@@ -444,7 +467,9 @@ if TYPE_CHECKING:
 
     class MemPool(_NotThere): ...
 
+    class graph(_NotThere): ...  # noqa: N801  PyTorch's name
 
-for _name in ("CUDAGraph", "ExternalStream", "MemPool", *_CLASSES):
+
+for _name in ("CUDAGraph", "ExternalStream", "MemPool", "graph", *_CLASSES):
     globals()[_name] = type(_name, (_NotThere,), {"__doc__": _NotThere.__doc__})
 del _name
