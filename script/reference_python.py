@@ -32,6 +32,7 @@ NAMESPACES = [
     ("kiln.train", "The Learner: training that is never lost."),
     ("kiln.metrics", "Metrics."),
     ("kiln.utils.data", "Datasets and loaders."),
+    ("kiln.utils.tensorboard", "Event files of TensorBoard's."),
     ("kiln.utils.checkpoint", "Activations computed again instead of kept."),
     ("kiln.models", "Models with the keys of public weights."),
     ("kiln.vision", "Images."),

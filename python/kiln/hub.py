@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "set_dir"]
 
 _folder: str | None = None
-_HASH = re.compile(r"-([0-9a-f]{8,64})\.")
+# The digits that check_hash compares, in the name of a file.
+HASH_REGEX = re.compile(r"-([0-9a-f]{8,64})\.")
 
 
 def _get_torch_home() -> str:
@@ -121,6 +122,6 @@ def load_state_dict_from_url(
     name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        found = _HASH.search(name) if check_hash else None
+        found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, found.group(1) if found else None, progress)
     return _load(path, map_location=map_location, weights_only=weights_only)
