@@ -66,6 +66,7 @@ NAMESPACES = [
     ("kiln.multiprocessing", "Processes."),
     ("kiln.distributed", "A process group of one."),
     ("kiln.distributed.nn", "The same with gradients."),
+    ("kiln.serialization", "torch.serialization's names."),
     ("kiln.accelerator", "The CUDA device without its kind."),
     ("kiln.opencl", "OpenCL devices."),
     ("kiln.errors", "What Kiln raises."),

@@ -147,6 +147,9 @@ for _name in """
     PrecisionSettings FullPrecisionSettings HalfPrecisionSettings DoublePrecisionSettings
 """.split():
     del globals()[_name]
+from ._foreach import FUNCTIONS as _foreach_functions  # noqa: E402
+
+globals().update(_foreach_functions)
 for _class in (Tensor, device, dtype):
     _class.__module__ = "kiln"
 del _name, _class
@@ -161,7 +164,7 @@ newaxis = None
 
 _LAZY = frozenset(
     """accelerator audio distributed distributions export functional hub jit metrics models mps
-    multiprocessing onnx overrides rl testing train types version vision""".split()
+    multiprocessing onnx overrides rl serialization testing train types version vision""".split()
 )
 if TYPE_CHECKING:
     from . import (
@@ -180,6 +183,7 @@ if TYPE_CHECKING:
         onnx as onnx,
         overrides as overrides,
         rl as rl,
+        serialization as serialization,
         testing as testing,
         train as train,
         types as types,

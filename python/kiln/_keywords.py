@@ -117,6 +117,13 @@ _FORMATTED = """
     Tensor.bfloat16 Tensor.long Tensor.int Tensor.short Tensor.char Tensor.byte Tensor.bool Tensor.cfloat
     Tensor.cdouble Tensor.cpu Tensor.cuda
 """.split()
+# Losses that take size_average= and reduce=, older names of reduction=.
+_REDUCED = """
+    binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy
+    hinge_embedding_loss kl_div l1_loss margin_ranking_loss mse_loss multi_margin_loss
+    multilabel_margin_loss multilabel_soft_margin_loss nll_loss poisson_nll_loss smooth_l1_loss
+    soft_margin_loss triplet_margin_loss
+""".split()
 _LAST = {"channels_last": 4, "channels_last_3d": 5}  # with the number of dims
 
 
@@ -215,11 +222,22 @@ def _pin(x):
     return memory.as_strided(x.shape, x.stride()).copy_(x)
 
 
+def _with_reduction(function, words, args, kwargs):
+    from .nn._reduction import legacy_get_string
+
+    older = words.get("size_average"), words.get("reduce")
+    if older != (None, None):
+        kwargs = {**kwargs, "reduction": legacy_get_string(*older)}
+    return function(*args, **kwargs)
+
+
 def _call(function, words, args, kwargs):
     """function(*args, **kwargs), where `words` are keywords of this file."""
     op = function.__name__
     if op in _ALONE and _ALONE[op][1] in words:
         args = _with_second(op, words, args, kwargs)
+    if "size_average" in words or "reduce" in words:
+        return _with_reduction(function, words, args, kwargs)
     out = words.get("out")
     memory_format = words.get("memory_format") or "preserve_format"
     _check_format(op, memory_format)
@@ -271,5 +289,7 @@ for _path, (_, _second) in _ALONE.items():
     _C._add_keywords(_find(_path), {_second: None})
 for _path in _PLACED:
     _C._add_keywords(_find(_path), {"layout": None, "pin_memory": None})
+for _name in _REDUCED:
+    _C._add_keywords(_find(f"_functional.{_name}"), {"size_average": None, "reduce": None})
 for _path in _FORMATTED:
     _C._add_keywords(_find(_path), {"memory_format": None})

@@ -19,7 +19,7 @@ from kiln import nn
 
 @pytest.mark.parametrize(
     "name",
-    """accelerator distributed functional hub jit mps multiprocessing testing types version nn.modules.utils
+    """accelerator distributed functional hub jit mps multiprocessing serialization testing types version nn.modules.utils
     nn.modules.batchnorm nn.modules.conv nn.modules.loss nn.parallel
     nn.parallel.distributed nn.parameter optim.lr_scheduler distributed.nn utils.data.dataloader
     utils.data.distributed utils.model_zoo""".split(),
@@ -179,6 +179,64 @@ def test_accelerator(lib):
         for name in ("current_device_index", "synchronize", "memory_allocated", "current_stream"):
             with pytest.raises(RuntimeError, match="accelerator"):
                 getattr(found, name)()
+
+
+@pytest.mark.parametrize("older", [
+    ({"size_average": False}, "sum"),
+    ({"size_average": True}, "mean"),
+    ({"reduce": False}, "none"),
+    ({"size_average": False, "reduce": False}, "none"),
+    ({"size_average": False, "reduce": True}, "sum"),
+])  # fmt: skip
+def test_older_reductions(lib, older):
+    words, reduction = older
+    x, y = lib.tensor([[0.25, 0.5]]), lib.tensor([[0.75, 0.125]])
+    F = lib.nn.functional
+    for function in (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.binary_cross_entropy, F.kl_div):
+        with pytest.warns(UserWarning, match="size_average and reduce"):
+            found = function(x, y, **words)
+        assert found.tolist() == function(x, y, reduction=reduction).tolist()
+    for name in ("MSELoss", "BCEWithLogitsLoss", "PoissonNLLLoss", "CrossEntropyLoss"):
+        with pytest.warns(UserWarning, match="size_average and reduce"):
+            made = getattr(lib.nn, name)(**words)
+        assert made.reduction == reduction
+    assert F.mse_loss(x, y, size_average=None).item() == F.mse_loss(x, y).item()
+
+    class Loss(lib.nn.modules.loss._Loss):
+        pass
+
+    with pytest.warns(UserWarning, match="size_average and reduce"):
+        assert Loss(**words).reduction == reduction
+
+
+def test_names_without_their_underscore(lib):
+    for name in """constant dirac eye kaiming_normal kaiming_uniform normal orthogonal sparse uniform
+        xavier_normal xavier_uniform""".split():
+        x = lib.full((2, 2, 1) if name == "dirac" else (2, 2), float("nan"))
+        args = {"constant": (3.0,), "sparse": (0.5,)}.get(name, ())
+        with pytest.warns(FutureWarning, match=f"in favor of `nn.init.{name}_`"):
+            assert getattr(lib.nn.init, name)(x, *args) is x
+        assert not x.isnan().any()
+    w = lib.ones(1, requires_grad=True)
+    (3 * w).backward()
+    with pytest.warns(FutureWarning, match="clip_grad_norm_"):
+        assert lib.nn.utils.clip_grad_norm([w], 1.0) == 3
+    assert w.grad.item() == pytest.approx(1, abs=1e-5)
+
+
+def test_small_names(lib):
+    assert not lib.nn.parameter.is_lazy(lib.nn.Linear(1, 1).weight)
+    assert lib.nn.parameter.is_lazy(lib.nn.LazyLinear(1).weight)
+    allowed = importlib.import_module(f"{lib.__name__}.serialization")
+    with allowed.safe_globals([dict]):
+        assert allowed.get_safe_globals()[-1:] == [dict]
+    assert dict not in allowed.get_safe_globals()
+
+
+def test_sdp_kernel():
+    with kiln.backends.cuda.sdp_kernel(enable_flash=False):
+        assert not kiln.backends.cuda.flash_sdp_enabled() and kiln.backends.cuda.math_sdp_enabled()
+    assert kiln.backends.cuda.flash_sdp_enabled()
 
 
 @pytest.fixture

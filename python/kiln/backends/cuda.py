@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 def is_built() -> bool:
     """False."""
@@ -60,3 +66,21 @@ def mem_efficient_sdp_enabled() -> bool:
 def cudnn_sdp_enabled() -> bool:
     """What was set."""
     return _sdp["cudnn"]
+
+
+@contextlib.contextmanager
+def sdp_kernel(
+    enable_flash: bool = True,
+    enable_math: bool = True,
+    enable_mem_efficient: bool = True,
+    enable_cudnn: bool = True,
+) -> Iterator[None]:
+    """The four settings within a with block."""
+    before = dict(_sdp)
+    _sdp.update(
+        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    )
+    try:
+        yield
+    finally:
+        _sdp.update(before)

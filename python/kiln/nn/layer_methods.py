@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from typing import TYPE_CHECKING
 
 from .. import _C, errors
 from ..autograd.grad_mode import no_grad
-from . import functional, layers
+from . import _reduction, functional, layers
 from .utils import rnn
 
 if TYPE_CHECKING:
@@ -336,3 +337,21 @@ for _name, _always, _packed in (
         if _name.endswith("Cell")
         else "(the outputs of all steps, the state after the last one)."
     )
+
+
+def _with_older_reduction(cls):
+    """The loss's __init__ with size_average= and reduce=, older names of reduction=."""
+    plain = cls.__init__
+
+    @functools.wraps(plain)
+    def __init__(self, *args, size_average=None, reduce=None, **kwargs):
+        if size_average is not None or reduce is not None:
+            kwargs["reduction"] = _reduction.legacy_get_string(size_average, reduce)
+        plain(self, *args, **kwargs)
+
+    cls.__init__ = __init__
+
+
+for _loss in layers.homes["loss"].values():
+    if "reduction" in inspect.signature(_loss.__init__).parameters:
+        _with_older_reduction(_loss)

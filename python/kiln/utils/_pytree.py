@@ -27,6 +27,8 @@ __all__ = [
     "tree_unflatten",
 ]  # fmt: skip
 
+SUPPORTED_NODES = _tree.nodes  # what register_pytree_node has added
+
 # Types -> flatten_with_keys_fn: node -> ([(key, part), ...], context).
 _with_keys: dict[type, Callable[[Any], tuple[list[tuple[Any, Any]], Any]]] = {}
 

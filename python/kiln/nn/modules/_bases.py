@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import kiln
 
 from .. import functional as F
+from .._reduction import legacy_get_string
 from ..module import Module
 from ..parameter import Parameter
 
@@ -24,7 +25,7 @@ class Loss(Module):
     ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            raise TypeError("size_average and reduce are deprecated; expected reduction=")
+            reduction = legacy_get_string(size_average, reduce)
         self.reduction = reduction
 
 

@@ -6,7 +6,7 @@ from . import parametrize as parametrize
 from . import prune as prune
 from . import rnn as rnn
 from . import stateless as stateless
-from .clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
+from .clip_grad import clip_grad_norm, clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
 from .convert_parameters import parameters_to_vector, vector_to_parameters
 from .fusion import (
     ConvActivation1d,
@@ -25,6 +25,7 @@ from .weight_norm import remove_weight_norm, weight_norm
 __all__ = [
     "ConvActivation1d",
     "ConvActivation2d",
+    "clip_grad_norm",
     "clip_grad_norm_",
     "clip_grad_value_",
     "clip_grads_with_norm_",

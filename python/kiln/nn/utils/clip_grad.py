@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING
 
 from ... import _C, errors
@@ -10,6 +11,7 @@ from ..._C import _optim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from ..._C import Tensor
 
@@ -121,3 +123,20 @@ def clip_grads_with_norm_(
             gradient.mul_(factor.to(gradient.device))
     finally:
         _C._set_grad_enabled(before)
+
+
+def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
+    """clip_grad_norm_() under its older name, with a warning.
+
+    >>> w = kiln.ones(1, requires_grad=True)
+    >>> (3 * w).backward()
+    >>> nn.utils.clip_grad_norm([w], 1.0)
+    tensor(3.)
+    """
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of "
+        "`torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(*args, **kwargs)
