@@ -20,6 +20,8 @@ NAMESPACES = [
     ("kiln.nn", "Modules: layers, losses, containers."),
     ("kiln.nn.functional", "Layers and losses as functions."),
     ("kiln.nn.init", "Initial values."),
+    ("kiln.nn.attention", "Ways to compute attention."),
+    ("kiln.nn.attention.flex_attention", "Attention with scores of your own."),
     ("kiln.nn.parallel", "Modules that hold a module."),
     ("kiln.nn.utils", "Helpers for modules: clipping, fusing, vectors of parameters."),
     ("kiln.nn.utils.rnn", "Sequences of several lengths."),

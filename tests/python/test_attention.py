@@ -236,3 +236,114 @@ def test_multi_head_attention_forward_refuses():
     ):
         with pytest.raises(RuntimeError, match=match):
             call(**options)
+
+
+# ---- flex_attention
+
+
+def flex(library):
+    import importlib
+
+    return importlib.import_module(f"{library.__name__}.nn.attention.flex_attention")
+
+
+MODS = {
+    "none": (None, None),
+    "causal": (None, lambda b, h, q, k: q >= k),
+    "bias": (lambda s, b, h, q, k: s + 0.1 * (q - k), None),
+    "alibi": (lambda s, b, h, q, k: s - (h + 1) * 0.25 * (q - k), lambda b, h, q, k: q >= k),
+    "batch": (lambda s, b, h, q, k: s * (b + 1), lambda b, h, q, k: (k != 2) | (b == 0)),
+    "some without a key": (None, lambda b, h, q, k: q + k > 3),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("name", MODS)
+def test_flex_attention_is_pytorchs(name):
+    import torch
+
+    score_mod, mask_mod = MODS[name]
+    rng = np.random.default_rng(5)
+    arrays = [rng.normal(size=(2, heads, n, 4)) for heads, n in ((4, 5), (2, 6), (2, 6))]
+    results = []
+    for library in (kiln, torch):
+        q, k, v = (library.from_numpy(x.copy()) for x in arrays)
+        mask = None
+        if mask_mod is not None:
+            mask = flex(library).create_block_mask(mask_mod, 2, None, 5, 6, device="cpu")
+        output, aux = flex(library).flex_attention(
+            q, k, v, score_mod, mask, enable_gqa=True, return_aux=flex(library).AuxRequest(lse=True)
+        )
+        results.append((output, aux.lse))
+    for ours, theirs in zip(*results):
+        close(ours, theirs)
+
+
+def test_flex_attention_has_gradients():
+    q, k, v = (kiln.randn(1, 2, 3, 4, dtype=kiln.float64, requires_grad=True) for _ in range(3))
+    slopes = kiln.randn(2, dtype=kiln.float64, requires_grad=True)
+    mask = flex(kiln).create_block_mask(lambda b, h, i, j: i >= j, None, None, 3, 3)
+
+    def attend(q, k, v, slopes):
+        return flex(kiln).flex_attention(q, k, v, lambda s, b, h, i, j: s + slopes[h] * (i - j), mask)
+
+    assert kiln.autograd.gradcheck(attend, (q, k, v, slopes))
+    expected = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    close(flex(kiln).flex_attention(q, k, v, block_mask=mask), expected)
+
+
+def test_masks_of_flex_attention(lib):
+    found = flex(lib)
+    masks = (lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 2)
+    rows, columns = np.indices((4, 5))
+    for mod, expected in (
+        (found.and_masks(*masks), (rows >= columns) & (rows - columns < 2)),
+        (found.or_masks(*masks), np.ones((4, 5))),
+        (found.noop_mask, np.ones((4, 5))),
+    ):
+        mask = found.create_mask(mod, 2, None, 4, 5, device="cpu")
+        assert mask.shape == (2, 1, 4, 5) and (mask[1, 0].numpy() == expected).all()
+
+
+def test_flex_attention_refuses():
+    x = kiln.ones(1, 2, 3, 4)
+    attend = flex(kiln).flex_attention
+    with pytest.raises(ValueError, match="4 dims"):
+        attend(x[0], x, x)
+    with pytest.raises(ValueError, match="enable_gqa"):
+        attend(x, x[:, :1], x[:, :1])
+    mask = flex(kiln).create_block_mask(flex(kiln).noop_mask, None, None, 2, 3)
+    with pytest.raises(ValueError, match="2 queries"):
+        attend(x, x, x, block_mask=mask)
+
+
+# ---- grouped_mm
+
+
+@pytest.mark.parametrize("shapes", [
+    ((6, 8), (3, 8, 16), [1, 4, 6]),
+    ((3, 4, 8), (8, 24), [8, 8, 24]),
+    ((8, 8), (8, 16), [2, 3, 8]),
+    ((3, 4, 8), (3, 8, 16), None),
+])  # fmt: skip
+def test_grouped_mm(shapes):
+    *shapes, ends = shapes
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(size=shape) for shape in shapes)
+    offs = None if ends is None else kiln.tensor(ends, dtype=kiln.int32)
+    given = [kiln.from_numpy(x.copy()).requires_grad_() for x in (a, b)]
+    found = nn.functional.grouped_mm(*given, offs=offs)
+    groups = list(zip([0, *(ends or [])], ends or []))
+    if ends is None:
+        expected = a @ b
+    elif a.ndim == 2 and b.ndim == 3:
+        expected = np.concatenate([a[i:j] @ b[g] for g, (i, j) in enumerate(groups)])
+    elif a.ndim == 3:
+        expected = np.concatenate([a[g] @ b[:, i:j] for g, (i, j) in enumerate(groups)], 1)
+    else:
+        expected = np.stack([a[:, i:j] @ b[i:j] for i, j in groups])
+    np.testing.assert_allclose(found.detach().numpy(), expected)
+    assert kiln.autograd.gradcheck(lambda x, y: nn.functional.grouped_mm(x, y, offs=offs), given)
+    assert nn.functional.grouped_mm(*given, offs=offs, out_dtype=kiln.float32).dtype == kiln.float32
+    with pytest.raises(ValueError, match="offs"):
+        nn.functional.grouped_mm(*given, offs=kiln.tensor([1]) if offs is None else None)

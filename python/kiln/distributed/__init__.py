@@ -7,7 +7,6 @@ a group of one: a sum over the processes is the tensor itself.
 
 from __future__ import annotations
 
-import enum
 import os
 from typing import TYPE_CHECKING
 
@@ -28,21 +27,21 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ReduceOp(enum.Enum):
+class ReduceOp(str):
     """How values of several processes are joined; of one value each gives the value.
 
-    >>> kiln.distributed.ReduceOp.SUM.name
+    >>> kiln.distributed.ReduceOp.SUM
     'SUM'
     """
 
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
+    SUM = "SUM"
+    AVG = "AVG"
+    PRODUCT = "PRODUCT"
+    MIN = "MIN"
+    MAX = "MAX"
+    BAND = "BAND"
+    BOR = "BOR"
+    BXOR = "BXOR"
 
 
 class Backend(str):
@@ -318,7 +317,7 @@ def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_id
 
 def all_reduce(
     tensor: Tensor,
-    op: ReduceOp = ReduceOp.SUM,
+    op: str = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
@@ -340,7 +339,7 @@ def all_reduce(
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
-    op: ReduceOp = ReduceOp.SUM,
+    op: str = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
@@ -508,7 +507,7 @@ def scatter(
 def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
-    op: ReduceOp = ReduceOp.SUM,
+    op: str = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
@@ -531,7 +530,7 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Tensor,
     input: Tensor,
-    op: ReduceOp = ReduceOp.SUM,
+    op: str = ReduceOp.SUM,
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:

@@ -13,7 +13,7 @@ __all__ = ["all_gather", "all_reduce", "broadcast", "reduce"]
 
 
 def all_reduce(
-    tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None
+    tensor: Tensor, op: str = ReduceOp.SUM, group: ProcessGroup | None = None
 ) -> Tensor:
     """The tensors of all processes, joined: a copy of tensor, which is the only one.
 
@@ -32,7 +32,7 @@ def all_reduce(
 
 
 def reduce(
-    tensor: Tensor, dst: int, op: ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None
+    tensor: Tensor, dst: int, op: str = ReduceOp.SUM, group: ProcessGroup | None = None
 ) -> Tensor:
     """all_reduce() of tensor for one process, dst, which is 0.
 

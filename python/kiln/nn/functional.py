@@ -139,6 +139,7 @@ from .._C._functional import (
     unfold as unfold,
 )
 
+from ._grouped_mm import grouped_mm as grouped_mm
 from ._multi_head import multi_head_attention_forward as multi_head_attention_forward
 
 if TYPE_CHECKING:

@@ -6,20 +6,22 @@ import contextlib
 import enum
 from typing import TYPE_CHECKING
 
-from .. import _C
-from .._C import Parameter
-from . import functional as F
-from . import init
-from ._multi_head import attend
-from .layers import Dropout, LayerNorm, Linear
-from .module import Module
+from ... import _C
+from ..._C import Parameter
+from .. import functional as F
+from .. import init
+from .._multi_head import attend
+from ..layers import Dropout, LayerNorm, Linear
+from ..module import Module
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    from .._C import Tensor, dtype
-    from .._typing import DeviceLike
+    from ..._C import Tensor, dtype
+    from ..._typing import DeviceLike
+
+__all__ = ["SDPBackend", "sdpa_kernel"]  # the layers are nn's
 
 
 class SDPBackend(enum.IntEnum):
