@@ -57,7 +57,16 @@ def _unary(name: str, in_place: bool) -> Callable[..., Any]:
 
 
 def _binary(name: str, in_place: bool) -> Callable[..., Any]:
-    def function(self: Any, other: Any = None, *, alpha: Any = 1, scalar: Any = None, scalars: Any = None, exponent: Any = None, tensor: Any = None) -> Any:  # fmt: skip
+    def function(
+        self: Any,
+        other: Any = None,
+        *,
+        alpha: Any = 1,
+        scalar: Any = None,
+        scalars: Any = None,
+        exponent: Any = None,
+        tensor: Any = None,
+    ) -> Any:
         for word in (scalar, scalars, exponent, tensor):
             other = other if word is None else word
         if isinstance(self, (int, float)) and name == "pow":  # a number to the power of each
@@ -75,7 +84,9 @@ def _binary(name: str, in_place: bool) -> Callable[..., Any]:
 def _ternary(name: str, in_place: bool) -> Callable[..., Any]:
     op = getattr(_C.Tensor, name + "_" if in_place else name)
 
-    def function(self: Sequence[Any], tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None) -> Any:  # fmt: skip
+    def function(
+        self: Sequence[Any], tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None
+    ) -> Any:
         numbers = value if scalars is None else scalars
         if isinstance(numbers, _C.Tensor):
             numbers = numbers.tolist()
@@ -90,7 +101,14 @@ def _ternary(name: str, in_place: bool) -> Callable[..., Any]:
 def _lerp(in_place: bool) -> Callable[..., Any]:
     op = _C.Tensor.lerp_ if in_place else _C.Tensor.lerp
 
-    def function(self: Sequence[Any], tensors1: Sequence[Any], weight: Any = None, *, weights: Any = None, scalars: Any = None) -> Any:  # fmt: skip
+    def function(
+        self: Sequence[Any],
+        tensors1: Sequence[Any],
+        weight: Any = None,
+        *,
+        weights: Any = None,
+        scalars: Any = None,
+    ) -> Any:
         for word in (weights, scalars):
             weight = weight if word is None else word
         results = [

@@ -4,7 +4,7 @@ import collections
 
 
 # Types that utils._pytree registers -> (flatten: node -> (parts, context), unflatten: its inverse).
-nodes = {}
+nodes: dict = {}
 
 
 def _dict_of(kind, factory=None):

@@ -3,7 +3,7 @@
 from ..hub import load_state_dict_from_url as load_url
 
 try:  # torchvision imports it from here
-    from tqdm import tqdm as tqdm
+    from tqdm import tqdm as tqdm  # type: ignore[import-untyped, unused-ignore]
 except ImportError:
     pass
 

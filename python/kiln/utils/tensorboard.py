@@ -226,7 +226,7 @@ class SummaryWriter:
             one.canvas.draw()
             images.append(_C.as_tensor(np.array(one.canvas.buffer_rgba())[:, :, :3]))
             if close:
-                import matplotlib.pyplot as plt
+                import matplotlib.pyplot as plt  # type: ignore[import-not-found, unused-ignore]
 
                 plt.close(one)
         if isinstance(figure, (list, tuple)):

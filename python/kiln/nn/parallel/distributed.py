@@ -67,14 +67,14 @@ class DistributedDataParallel(Module):
         self.dim = dim
         self.device_ids = None if device_ids is None else list(device_ids)
         self.output_device = output_device
-        self._place = None if device_ids is None else _device_of(device_ids, output_device)
+        self._device = None if device_ids is None else _device_of(device_ids, output_device)
         self.find_unused_parameters = find_unused_parameters
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        if self._place is not None:
-            inputs, kwargs = _moved((inputs, kwargs), self._place)
+        if self._device is not None:
+            inputs, kwargs = _moved((inputs, kwargs), self._device)
         return self.module(*inputs, **kwargs)
 
     @contextlib.contextmanager
