@@ -88,6 +88,7 @@ from . import (  # noqa: E402,F401
     special as special,
     utils as utils,
 )
+from . import __config__ as __config__  # noqa: E402,F401
 from .func import vmap as vmap  # noqa: E402,F401
 from ._compile import compile as compile  # noqa: E402,F401
 from ._graph_model import (  # noqa: E402,F401
@@ -155,6 +156,9 @@ for _class in (Tensor, device, dtype):
 del _name, _class
 
 strided = "strided"
+# The layouts of sparse tensors, which no tensor here has: x.layout == kiln.sparse_coo is False.
+sparse_coo, sparse_csr, sparse_csc = "sparse_coo", "sparse_csr", "sparse_csc"
+sparse_bsr, sparse_bsc = "sparse_bsr", "sparse_bsc"
 contiguous_format = "contiguous_format"
 preserve_format = "preserve_format"
 channels_last = "channels_last"

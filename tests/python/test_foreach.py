@@ -58,6 +58,23 @@ def test_foreach_is_pytorchs(name, args, options):
             np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
+def test_groups_of_tensors(lib):
+    import importlib
+
+    utils = importlib.import_module(f"{lib.__name__}.utils._foreach_utils")
+    a, b, c = lib.ones(1), lib.ones(2, dtype=lib.float64), lib.ones(3)
+    found = utils._group_tensors_by_device_and_dtype([[a, b, c], [c, b, None]], with_indices=True)
+    by_dtype = {dtype: value for (_, dtype), value in found.items()}
+    (first, second), indices = by_dtype[lib.float32]
+    assert first[0] is a and first[1] is c and second[0] is c and second[1] is None
+    assert list(indices) == [0, 2]
+    (first, second), indices = by_dtype[lib.float64]
+    assert len(first) == 1 and first[0] is b and list(indices) == [1]
+    if lib is kiln:
+        with pytest.raises(RuntimeError, match="equal lengths"):
+            utils._group_tensors_by_device_and_dtype([[a], []])
+
+
 def test_foreach_with_keywords_and_lists_of_other_lengths(lib):
     (x,) = lib._foreach_pow(2.0, [lib.tensor([1.0, 3.0])])
     assert x.tolist() == [2, 8]

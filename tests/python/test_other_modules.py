@@ -233,6 +233,15 @@ def test_small_names(lib):
     assert dict not in allowed.get_safe_globals()
 
 
+def test_helpers_of_distributions(lib):
+    utils = importlib.import_module(f"{lib.__name__}.distributions.utils")
+    assert utils._sum_rightmost(lib.ones(2, 3, 4), 2).tolist() == [12, 12]
+    x = utils._standard_normal(lib.Size([400, 50]), dtype=lib.float64, device=lib.device("cpu"))
+    assert x.dtype == lib.float64 and x.shape == (400, 50)
+    assert abs(x.mean().item()) < 0.05 and abs(x.std().item() - 1) < 0.05
+    assert isinstance(lib.__config__.show(), str)
+
+
 def test_sdp_kernel():
     with kiln.backends.cuda.sdp_kernel(enable_flash=False):
         assert not kiln.backends.cuda.flash_sdp_enabled() and kiln.backends.cuda.math_sdp_enabled()
@@ -279,6 +288,19 @@ def test_a_group_of_one_process(one_process):
         dist.all_gather([lib.zeros(4), lib.zeros(4)], x)
     sampler = lib.utils.data.distributed.DistributedSampler(range(3), shuffle=False)
     assert list(sampler) == [0, 1, 2]
+
+
+def test_a_mesh_of_one_device(one_process):
+    meshes = importlib.import_module(f"{one_process.__name__}.distributed.device_mesh")
+    mesh = meshes.init_device_mesh("cpu", (1, 1), mesh_dim_names=("data", "model"))
+    assert isinstance(mesh, one_process.distributed.device_mesh.DeviceMesh)
+    assert mesh.shape == (1, 1) and mesh.ndim == 2 and mesh.size() == mesh.size(1) == 1
+    assert mesh.get_rank() == 0 and mesh.get_coordinate() in ([0, 0], (0, 0))
+    assert mesh["data"].ndim == 1 and mesh["data"].get_group().size() == 1
+    with pytest.raises(KeyError):
+        mesh["pipe"]
+    with pytest.raises((ValueError, RuntimeError)):
+        meshes.init_device_mesh("cpu", (2,))
 
 
 def test_groups_that_are_refused(monkeypatch):

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from .._C import Tensor
 
 __all__ = [
-    "Backend", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
+    "Backend", "DeviceMesh", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
     "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "broadcast",
     "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank",
-    "get_world_size", "group", "init_process_group", "is_available", "is_gloo_available",
+    "get_world_size", "group", "init_device_mesh", "init_process_group", "is_available", "is_gloo_available",
     "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
     "new_group", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
 ]  # fmt: skip
@@ -596,4 +596,5 @@ def all_to_all_single(
     return _done(async_op)
 
 
-from . import nn as nn  # noqa: E402  it uses the names above
+from . import device_mesh as device_mesh, nn as nn  # noqa: E402  they use the names above
+from .device_mesh import DeviceMesh as DeviceMesh, init_device_mesh as init_device_mesh  # noqa: E402

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import kiln
 
 from .. import errors
-from ._shapes import expanded
+from ._shapes import expanded, sum_rightmost
 
 if TYPE_CHECKING:
     from typing import Any, Self, overload
@@ -167,3 +167,11 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     flat = vec.new_zeros((*vec.shape[:-1], n * n))
     places = (rows * n + columns).expand(vec.shape)
     return flat.scatter(-1, places, vec).reshape((*vec.shape[:-1], n, n))
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Numbers of the standard normal distribution."""
+    return kiln.empty(shape, dtype=dtype, device=device).normal_()
+
+
+_sum_rightmost = sum_rightmost
