@@ -148,6 +148,7 @@ for _name in """
     PrecisionSettings FullPrecisionSettings HalfPrecisionSettings DoublePrecisionSettings
 """.split():
     del globals()[_name]
+from .cuda import Event as Event, Stream as Stream  # noqa: E402,F401  the only kind that has them
 from ._foreach import FUNCTIONS as _foreach_functions  # noqa: E402
 
 globals().update(_foreach_functions)

@@ -289,7 +289,13 @@ def set_per_process_memory_fraction(
 
 
 class Event:
-    """A place in a device's queue; elapsed_time() is the device's time between two."""
+    """A place in a device's queue; elapsed_time() is the device's time between two.
+
+    enable_timing: for elapsed_time().
+
+    >>> if kiln.cuda.is_available():
+    ...     kiln.cuda.Event().record()
+    """
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
@@ -328,7 +334,13 @@ class Event:
 
 
 class Stream:
-    """The queue of a device. Every stream of a device is the same one, in the order of asking."""
+    """The queue of a device. Every stream of a device is the same one, in the order of asking.
+
+    device: the current one for None. priority: without effect.
+
+    >>> if kiln.cuda.is_available():
+    ...     kiln.cuda.Stream().synchronize()
+    """
 
     def __init__(self, device: DeviceLike | int | None = None, priority: int = 0) -> None:
         self.device_index = _index(device, "Stream")
