@@ -9,6 +9,8 @@ from .. import _C
 from .._C._functional import dropout, linear, scaled_dot_product_attention
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from .._C import Tensor
 
 
@@ -139,12 +141,13 @@ def multi_head_attention_forward(
             "q_proj_weight, k_proj_weight and v_proj_weight"
         )
     biases = [None] * 3 if in_proj_bias is None else list(in_proj_bias.chunk(3))
-    q, k, v = (linear(*given) for given in zip(inputs, weights, biases))
+    given: Any = zip(inputs, weights, biases)
+    q, k, v = (linear(x, w, b) for x, w, b in given)
     fixed = [
         None if x is None else x.reshape(q.shape[0], num_heads, *x.shape[1:])
         for x in (static_k, static_v)
     ]
-    k, v = (x if given is None else given for x, given in zip((k, v), fixed))
+    k, v = (x if other is None else other for x, other in zip((k, v), fixed))
     if bias_k is not None and k.dim() == 4:
         raise RuntimeError("multi_head_attention_forward: bias_k cannot stand behind static_k")
     output, found = attend(

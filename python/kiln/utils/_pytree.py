@@ -79,9 +79,9 @@ class TreeSpec:
             make = _tree.nodes[type][1]
         self._make = make
         inner = self._children
-        self.num_children = len(inner)
-        self.num_leaves = 1 if type is None else sum(child.num_leaves for child in inner)
-        self.num_nodes = 1 + sum(child.num_nodes for child in inner)
+        self.num_children: int = len(inner)
+        self.num_leaves: int = 1 if type is None else sum(child.num_leaves for child in inner)
+        self.num_nodes: int = 1 + sum(child.num_nodes for child in inner)
 
     def children(self) -> list[TreeSpec]:
         """The specs of the parts."""

@@ -10,7 +10,7 @@ from ... import _C
 from ..._C import Parameter
 from .. import functional as F
 from .. import init
-from .._multi_head import attend
+from .._multi_head import attend as _attend
 from ..layers import Dropout, LayerNorm, Linear
 from ..module import Module
 
@@ -190,7 +190,7 @@ class MultiheadAttention(Module):
         q, k, v = self._projected(query, key, value)
         extra = (self.bias_k, self.bias_v, self.add_zero_attn)
         dropout = self.dropout if self.training else 0.0
-        heads, weights = attend(
+        heads, weights = _attend(
             q, k, v, self.num_heads, extra, padding, attn_mask, dropout, need_weights, is_causal
         )
         return self.out_proj(heads), weights

@@ -49,10 +49,10 @@ class AuxOutput(NamedTuple):
     max_scores: Tensor | None = None
 
 
-def _indices(batch: int, heads: int, queries: int, keys: int, device: Any) -> list[Any]:
+def _indices(sizes: Any, device: Any) -> list[Any]:
     """The indices of batches, heads, queries and keys, each in its dim of four."""
     found = []
-    for dim, n in enumerate((batch, heads, queries, keys)):
+    for dim, n in enumerate(sizes):
         shape = [1] * 4
         shape[dim] = n
         found.append(_C.arange(n, dtype=_C.int32, device=device).reshape(shape))
@@ -79,7 +79,7 @@ def create_mask(
     import inspect
 
     shape = [1 if B is None else B, 1 if H is None else H, Q_LEN, KV_LEN]
-    indices = _indices(*shape, device)
+    indices = _indices(shape, device)
     parameters = inspect.signature(mod_fn).parameters.values()
     if sum(p.kind == p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters) == 5:
         found = mod_fn(_C.zeros(shape, device=device), *indices)
@@ -241,7 +241,7 @@ def flex_attention(
     scores = query.to(exact).matmul(key.to(exact).mT) * factor
     if score_mod is not None:
         shape = scores.shape
-        changed = score_mod(scores, *_indices(*shape, query.device))
+        changed = score_mod(scores, *_indices(shape, query.device))
         scores = changed.to(exact).expand(shape)
     if block_mask is not None:
         mask = block_mask._mask

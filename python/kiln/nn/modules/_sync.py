@@ -59,8 +59,8 @@ class SyncBatchNorm(BatchNorm):
         SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
         """
         made: Any = module
-        family = kiln.nn.modules.batchnorm._BatchNorm
-        if isinstance(module, family) and not isinstance(module, cls):
+        modules: Any = kiln.nn.modules
+        if isinstance(module, modules.batchnorm._BatchNorm) and not isinstance(module, cls):
             old: Any = module
             made = cls(
                 old.num_features, old.eps, old.momentum, old.affine, old.track_running_stats,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ... import _C, cuda, errors
-from ...func._tree import mapped
+from ...func._tree import mapped as _mapped
 from ..module import Module
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _device_of(device_ids, output_device):
 
 
 def _moved(tree, place):
-    return mapped(tree, lambda leaf: leaf.to(place) if isinstance(leaf, _C.Tensor) else leaf)
+    return _mapped(tree, lambda leaf: leaf.to(place) if isinstance(leaf, _C.Tensor) else leaf)
 
 
 class DataParallel(Module):
