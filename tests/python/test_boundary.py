@@ -71,8 +71,8 @@ def callables():
 def with_device():
     for name, function in callables():
         parameters = parameters_of(function) or []
-        # What hands it to Module.to or Tensor.to takes dtypes too.
-        others = re.search(r"cuda|Module|GradScaler", name)
+        # What hands it to Module.to or Tensor.to takes dtypes too; Stream is kiln.cuda's.
+        others = re.search(r"cuda|Module|GradScaler|Stream", name)
         if any(p.name == "device" for p in parameters) and not others:
             yield name, function, parameters
 
