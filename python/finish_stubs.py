@@ -86,10 +86,12 @@ def extra_keywords(part):
     """[(names, arguments)] of keywords that functions take beside their own: see kiln/_keywords.py."""
     placed = [n.removeprefix(part) for n in constant("_keywords.py", "_PLACED") if n.startswith(part)]
     formatted = [n for n in constant("_keywords.py", "_FORMATTED") if n.startswith(part)]
+    reduced = constant("_keywords.py", "_REDUCED") if part == "_functional." else ()
     return [
         (set(constant("_keywords.py", "_OUT").get(part, "").split()), "out: Any = None"),
         (set(placed), "layout: str | None = None, pin_memory: bool = False"),
         (set(formatted), "memory_format: str | None = None"),
+        (set(reduced), "size_average: bool | None = None, reduce: bool | None = None"),
     ]
 
 

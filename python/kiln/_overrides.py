@@ -201,7 +201,7 @@ for _class in (_C.Parameter, _C.Buffer):
     setattr(_class, "__torch_function__", staticmethod(disabled))
 _C._set_torch_functions(vars(_C.Tensor)["__torch_function__"].__func__, disabled)
 setattr(_C, "_disabled_torch_function_impl", disabled)
-for _class in (DisableTorchFunctionSubclass, DisableTorchFunction):
-    _class.__module__ = "kiln.overrides"
-    setattr(_C, _class.__name__, _class)
-del _class
+for _switch in (DisableTorchFunctionSubclass, DisableTorchFunction):
+    _switch.__module__ = "kiln.overrides"
+    setattr(_C, _switch.__name__, _switch)
+del _switch

@@ -324,7 +324,7 @@ class StateMixin(_Base):
             module._load_from_state_dict(
                 entries, prefix, local, True, missing_keys, unexpected_keys, error_msgs
             )
-            parts: dict[str, Any] = {name: OrderedDict() for name in module._modules}
+            parts = {name: OrderedDict() for name in module._modules}
             for key, value in entries.items():
                 if key.startswith(prefix):
                     head, dot, _ = key[len(prefix) :].partition(".")
