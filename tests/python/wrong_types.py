@@ -103,7 +103,7 @@ model.named_parameters(recursive=True)  # wrong: call-arg
 nn.init.xavier_uniform_(net)  # wrong: arg-type
 nn.utils.clip_grad_norm_(model.parameters(), "one")  # wrong: arg-type
 F.relu("x")  # wrong: arg-type
-F.cross_entropy(x, labels, reduce="sum")  # wrong: call-arg
+F.cross_entropy(x, labels, reduce="sum")  # wrong: arg-type
 F.max_pool2d(x)  # wrong: call-overload
 F.softmax(x, dim="1")  # wrong: arg-type
 
