@@ -405,9 +405,17 @@ PyObject* guarded(PyObject* self, LayerClass& of, F f) {
   }
 }
 
-// See Note [Overrides].
+// See Note [Overrides]. Arguments that the layer does not take are its own error.
 PyObject* override_forward(const LayerClass& of, PyObject* self, PyObject* const* args,
                            Py_ssize_t n, PyObject* kwnames, bool& handled) {
+  try {
+    Arguments values;
+    bind_arguments(of, args, static_cast<size_t>(n), kwnames, values);
+  } catch (...) {
+    handled = true;
+    set_python_error();
+    return nullptr;
+  }
   const Py_ssize_t named = kwnames == nullptr ? 0 : tuple_size(kwnames);
   std::vector<PyObject*> all{self};
   all.insert(all.end(), args, args + n + named);

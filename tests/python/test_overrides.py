@@ -447,6 +447,14 @@ def test_what_layers_are_to_a_handler(lib):
         assert sought[0] is (given[0] if isinstance(given, tuple) else given)
 
 
+def test_wrong_calls_of_layers_are_their_own_errors():
+    x = kiln.ones(1, 2).as_subclass(Marked)
+    with pytest.raises(TypeError, match=r"Linear.forward\(\) takes 2 positional arguments but 3"):
+        kiln.nn.Linear(2, 3)(x, x)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'inputs'"):
+        kiln.nn.ReLU()(inputs=x)
+
+
 def test_a_weight_that_overrides(lib):
     """A layer's weight of a class of its own, as weights with fewer bits are."""
     used = []

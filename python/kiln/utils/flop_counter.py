@@ -71,7 +71,9 @@ class FlopCounterMode:
         return type(module).__name__
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
-        self._inside.append((module, self._name(module), self._now()))
+        name = self._name(module)
+        self._counts.setdefault(name, {})  # before those within it
+        self._inside.append((module, name, self._now()))
 
     def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
         while self._inside:  # a module that failed within has not left
@@ -143,16 +145,16 @@ class FlopCounterMode:
         depth = self.depth if depth is None else depth
         counts = self.get_flop_counts()
         total = max(self.get_total_flops(), 1)
-        lines = [f"{'module':24} {'flops':>12} {'%':>7}"]
-
-        def add(text: str, flops: int) -> None:
-            lines.append(f"{text:24} {_shown(flops):>12} {100 * flops / total:7.2f}")
-
+        rows: list[tuple[str, int]] = []
         for name, ops in counts.items():
             level = 0 if name == _GLOBAL else name.count(".") + 1
             if level > depth or not ops:
                 continue
-            add(" " * level + name, sum(ops.values()))
-            for op, flops in ops.items():
-                add(" " * level + f" - {op}", flops)
+            ranked = sorted(ops.items(), key=lambda each: (-each[1], each[0]))
+            rows.append((" " * level + name, sum(ops.values())))
+            rows += [(" " * level + f" - {op}", flops) for op, flops in ranked]
+        width = max([24, *(len(text) for text, _ in rows)])
+        lines = [f"{'module':{width}} {'flops':>12} {'%':>7}"]
+        for text, flops in rows:
+            lines.append(f"{text:{width}} {_shown(flops):>12} {100 * flops / total:7.2f}")
         return "\n".join(lines)
