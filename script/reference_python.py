@@ -52,6 +52,7 @@ NAMESPACES = [
     ("kiln.amp", "Mixed precision."),
     ("kiln.utils.flop_counter", "Counts the work of models."),
     ("kiln.onnx", "ONNX files."),
+    ("kiln.library", "Ops of your own."),
     ("kiln.overrides", "Classes and modes that override functions."),
     ("kiln.export", "Programs that torch.export.save wrote."),
     ("kiln.distributions", "Probability distributions."),

@@ -168,8 +168,8 @@ channels_last_3d = "channels_last_3d"
 newaxis = None
 
 _LAZY = frozenset(
-    """accelerator audio distributed distributions export functional hub jit metrics models mps
-    multiprocessing onnx overrides rl serialization testing train types version vision""".split()
+    """accelerator audio distributed distributions export functional hub jit library metrics models mps
+    multiprocessing onnx ops overrides rl serialization testing train types version vision""".split()
 )
 if TYPE_CHECKING:
     from . import (
@@ -181,11 +181,13 @@ if TYPE_CHECKING:
         functional as functional,
         hub as hub,
         jit as jit,
+        library as library,
         metrics as metrics,
         models as models,
         mps as mps,
         multiprocessing as multiprocessing,
         onnx as onnx,
+        ops as ops,
         overrides as overrides,
         rl as rl,
         serialization as serialization,
