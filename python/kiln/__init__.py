@@ -168,7 +168,7 @@ channels_last_3d = "channels_last_3d"
 newaxis = None
 
 _LAZY = frozenset(
-    """accelerator audio distributed distributions export functional hub jit library metrics models mps
+    """_dynamo accelerator audio distributed distributions export functional hub jit library metrics models mps
     multiprocessing onnx ops overrides rl serialization testing train types version vision""".split()
 )
 if TYPE_CHECKING:

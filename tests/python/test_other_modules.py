@@ -747,3 +747,17 @@ def test_results_of_several_parts_print_a_part_on_each_line(lib):
     assert type(pickle.loads(pickle.dumps(found))) is lib.return_types.max
     counted = lib.histogramdd(x, bins=[1, 1, 1])
     assert type(counted).__name__ == "histogramdd" and repr(counted).startswith(f"{name}.histogramdd(\n")
+
+
+def test_names_of_a_tracer(lib):
+    """Decorators of torch._dynamo give the function, and its settings can be set."""
+    import importlib
+
+    dynamo = importlib.import_module(f"{lib.__name__}._dynamo")
+    disabled = dynamo.disable(lambda x: x + 1)
+    assert disabled(lib.ones(1)).item() == 2
+    assert dynamo.allow_in_graph(abs)(-1) == 1 and not dynamo.is_compiling()
+    dynamo.config.cache_size_limit = 8
+    assert dynamo.config.cache_size_limit == 8
+    dynamo.mark_dynamic(lib.ones(2), 0)
+    dynamo.reset()
