@@ -277,6 +277,14 @@ nb::object call_overridden(const Call& of, nb::handle shown, const Overriding& o
   throw nb::type_error(nobody_handled(nb::cast<std::string>(name), types).c_str());
 }
 
+nb::object allocate(nb::handle type) {
+  if (!PyType_Check(type.ptr()) ||
+      !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), known().tensor)) {
+    throw nb::type_error("expected Tensor or a class derived from it");
+  }
+  return nb::inst_alloc(type);
+}
+
 // The parameters of a layer, and tensors that stand in their place.
 void look_at_tensors(nb::handle layer, Overriding& overriding) {
   for (const auto& [name, value] : nb::cast<nb::dict>(layer.attr("__dict__"))) {
@@ -341,9 +349,16 @@ PyObject* call_layer(PyObject* forward, PyObject* const* args, size_t count, PyO
 }
 
 nb::object as_subclass(nb::handle type, const Tensor& x) {
-  nb::object out = nb::inst_alloc(type);
-  auto* const place =
-      new (nb::inst_ptr<PyTensor>(out)) PyTensor(x.requires_grad() ? x.view_as(x) : x.detach());
+  nb::object out = allocate(type);
+  Tensor alias = x.requires_grad() ? x.view_as(x) : x.detach();
+  PyTensor* place = nullptr;
+  if (PyObject_TypeCheck(out.ptr(), known().buffer)) {
+    place = new (nb::inst_ptr<PyBuffer>(out)) PyBuffer(std::move(alias));
+  } else if (PyObject_TypeCheck(out.ptr(), known().parameter)) {
+    place = new (nb::inst_ptr<PyParameter>(out)) PyParameter(std::move(alias));
+  } else {
+    place = new (nb::inst_ptr<PyTensor>(out)) PyTensor(std::move(alias));
+  }
   nb::inst_mark_ready(out);
   interop::foreign_object(*place) = out.ptr();
   return out;
@@ -379,16 +394,8 @@ void bind_overrides(nb::module_& m, TensorClass& c) {
   m.def(
       "_as_subclass", [](nb::handle type, const Tensor& x) { return as_subclass(type, x); },
       "type"_a, "input"_a);
-  m.def(
-      "_allocate",
-      [](nb::handle type) {
-        if (!PyType_Check(type.ptr()) ||
-            !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), known().tensor)) {
-          throw nb::type_error("expected Tensor or a class derived from it");
-        }
-        return nb::object(nb::inst_alloc(type));
-      },
-      "type"_a, "An object of the class that waits for its tensor, which an __init__ makes.");
+  m.def("_allocate", &allocate, "type"_a,
+        "An object of the class that waits for its tensor, which an __init__ makes.");
   m.def(
       "_set_torch_functions",
       [](nb::object standard, nb::object disabled) {

@@ -22,10 +22,15 @@ import tempfile
 import time
 
 import kiln
-import kiln.audio  # noqa: F401  what is imported when it is used first
+import kiln.accelerator  # noqa: F401  what is imported when it is used first
+import kiln.audio  # noqa: F401
+import kiln.distributed  # noqa: F401
 import kiln.distributions  # noqa: F401
+import kiln.library  # noqa: F401
 import kiln.metrics  # noqa: F401
+import kiln.overrides  # noqa: F401
 import kiln.rl  # noqa: F401
+import kiln.serialization  # noqa: F401
 import kiln.testing  # noqa: F401
 import kiln.vision  # noqa: F401
 import surface_values as values

@@ -506,6 +506,16 @@ def test_forms_of_layers_are_what_the_layers_compute():
     assert count > 250
 
 
+def test_as_a_buffer():
+    class Own(kiln.nn.Buffer):
+        pass
+
+    x = kiln.ones(2).as_subclass(Own)
+    assert type(x) is Own and x.persistent and x.tolist() == [1, 1]
+    with pytest.raises(TypeError, match="derived from it"):
+        kiln._C._as_subclass(int, x)
+
+
 def test_wrong_calls():
     with pytest.raises(TypeError, match="derived from it"):
         kiln._C._allocate(int)
