@@ -47,11 +47,7 @@ def _torch_function(
 
 def disabled(func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """The __torch_function__ of classes that override nothing, as Parameter: func(*args, **kwargs)."""
-    _C._switch_overrides(False, True)
-    try:
-        return func(*args, **(kwargs or {}))
-    finally:
-        _C._switch_overrides(False, False)
+    return _C._call_itself(func, tuple(args), kwargs)
 
 
 class DisableTorchFunctionSubclass:

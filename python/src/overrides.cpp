@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace kiln::python {
@@ -14,6 +15,7 @@ namespace {
 struct State {
   int64_t classes_off = 0;
   int64_t all_off = 0;
+  PyObject* running = nullptr;   // the function that a class left to itself
   std::vector<PyObject*> modes;  // owned
 };
 
@@ -370,16 +372,26 @@ namespace {
 
 using namespace overrides;
 
+// func(*args, **kwargs), with nothing overridden. NotImplemented when that comes back here: another
+// framework's function that is called with Kiln's tensors asks their class what to do.
+nb::object call_itself(nb::handle func, const nb::tuple& args, const nb::object& kwargs) {
+  if (state().running == func.ptr()) return nb::borrow(Py_NotImplemented);
+  const Raised off(state().classes_off);
+  struct Running {
+    PyObject* before;
+    explicit Running(PyObject* now) : before(std::exchange(state().running, now)) {}
+    ~Running() { state().running = before; }
+  } const running(func.ptr());
+  PyObject* const words = kwargs.is_none() ? nullptr : kwargs.ptr();
+  return checked(PyObject_Call(func.ptr(), args.ptr(), words));
+}
+
 // func(*args, **kwargs) with its results of the class, where all others are among its bases.
 nb::object torch_function(nb::handle cls, nb::handle func, nb::handle types, const nb::tuple& args,
                           const nb::object& kwargs) {
   if (!is_below_all(cls.ptr(), types)) return nb::borrow(Py_NotImplemented);
-  nb::object result;
-  {
-    const Raised off(state().classes_off);
-    PyObject* const words = kwargs.is_none() ? nullptr : kwargs.ptr();
-    result = checked(PyObject_Call(func.ptr(), args.ptr(), words));
-  }
+  nb::object result = call_itself(func, args, kwargs);
+  if (result.ptr() == Py_NotImplemented) return result;
   return keeps_class(func.ptr()) ? result : of_class(std::move(result), cls);
 }
 
@@ -391,6 +403,7 @@ void bind_overrides(nb::module_& m, TensorClass& c) {
   known().buffer = reinterpret_cast<PyTypeObject*>(nb::object(m.attr("Buffer")).ptr());
   m.def("_torch_function", &torch_function, "cls"_a, "func"_a, "types"_a, "args"_a,
         "kwargs"_a.none());
+  m.def("_call_itself", &call_itself, "func"_a, "args"_a, "kwargs"_a.none());
   m.def(
       "_as_subclass", [](nb::handle type, const Tensor& x) { return as_subclass(type, x); },
       "type"_a, "input"_a);

@@ -506,6 +506,18 @@ def test_forms_of_layers_are_what_the_layers_compute():
     assert count > 250
 
 
+def test_functions_of_another_framework_refuse_tensors():
+    """They ask the class what to do, which leaves the function to itself: once."""
+    torch = pytest.importorskip("torch")
+    x = kiln.ones(2, 3)
+    for given in (x, kiln.nn.Parameter(x), x.as_subclass(Marked)):
+        for call in (lambda: torch.add(given, 1), lambda: torch.cat([given, given]),
+                     lambda: torch.nn.functional.pairwise_distance(given, given)):  # fmt: skip
+            with pytest.raises(TypeError):
+                call()
+    assert (x.as_subclass(Marked) + 1).sum() == 12
+
+
 def test_as_a_buffer():
     class Own(kiln.nn.Buffer):
         pass
