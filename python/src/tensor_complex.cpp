@@ -399,6 +399,18 @@ void bind_numbers(nb::module_& m, TensorClass& c) {
       },
       "size"_a, "fill_value"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = nb::none(),
       "requires_grad"_a = false);
+  c.def(
+      "new_full",
+      [](const Tensor& x, const IntList& size, Complex value, std::optional<DType> dtype,
+         std::optional<Device> device, bool requires_grad) {
+        if (!is_complex(dtype.value_or(x.dtype()))) require_complex("new_full", x);
+        checked_numel("new_full", size.values);
+        return full(
+            size.values, value,
+            TensorOptions{dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad});
+      },
+      "size"_a, "fill_value"_a, nb::kw_only(), "dtype"_a = nb::none(), "device"_a = nb::none(),
+      "requires_grad"_a = false);
   m.def(
       "full_like",
       [](const Tensor& x, Complex value, std::optional<DType> dtype, std::optional<Device> device,

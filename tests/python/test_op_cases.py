@@ -160,7 +160,7 @@ NO_OPS |= {"rand_like", "randn_like", "rand", "randn", "randint", "randperm", "d
 # They take functions: test_vmap.py, test_compile.py.
 NO_OPS |= {"vmap", "compile"}
 # Made of others; tests/python/test_attention.py runs them beside PyTorch's.
-NO_OPS |= {"nn.functional.grouped_mm", "nn.functional.multi_head_attention_forward"}
+NO_OPS |= {"grouped_mm", "multi_head_attention_forward"}
 # The settings of autocast: test_autocast.py.
 NO_OPS |= {
     "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_dtype",
