@@ -413,7 +413,7 @@ LSTMState RecurrentCell<ConfigType>::step(const Tensor& x, const Tensor& hidden,
   const Shape expected{input.size(0), c.hidden_size};
   const auto state = [&](const Tensor& s) {
     if (!s.defined()) return zeros(expected, {x.dtype(), x.device()});
-    const Tensor out = batched ? s : s.unsqueeze(0);
+    Tensor out = batched ? s : s.unsqueeze(0);
     if (out.shape() != expected) {
       throw_error<ShapeError>(name_, ": the state does not fit the input; got ", s.shape(), " for ",
                               x.shape());

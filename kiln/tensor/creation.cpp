@@ -400,7 +400,7 @@ Tensor from_blob(void* data, const Shape& shape, const Strides& strides,
   };
   Tensor out = interop::from_blob(data, shape, strides, options.dtype.value_or(default_dtype()),
                                   end, owner.get());
-  owner.release();
+  (void)owner.release();  // the tensor has it
   return finished(std::move(out), options);
 }
 
