@@ -64,6 +64,10 @@ from ._device import (  # noqa: E402,F401
     get_default_device as get_default_device,
     set_default_device as set_default_device,
 )
+from ._overrides import (  # noqa: E402,F401
+    DisableTorchFunction as DisableTorchFunction,
+    DisableTorchFunctionSubclass as DisableTorchFunctionSubclass,
+)
 from ._names import *  # noqa: E402,F401,F403
 from .errors import (  # noqa: E402,F401
     Error as Error,

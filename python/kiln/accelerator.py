@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from . import _C, cuda, errors
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any
 
     from ._typing import DeviceLike
@@ -103,12 +102,7 @@ class device_index:  # noqa: N801  PyTorch's name
             self._before = cuda.current_device()
             cuda.set_device(self.idx)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.idx is not None:
             cuda.set_device(self._before)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ._io import load as load, save as save
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any
 
 __all__ = [
@@ -64,10 +63,5 @@ class safe_globals:  # noqa: N801  PyTorch's name
         self._before = list(_allowed)
         add_safe_globals(self._new)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         _allowed[:] = self._before

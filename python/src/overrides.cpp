@@ -147,41 +147,32 @@ struct Call {
   }
 };
 
-void set_class(nb::object& x, nb::handle type) {
-  const Tensor* const tensor = tensor_pointer(x.ptr());
-  if (tensor == nullptr) return;
-  const int is = PyObject_IsInstance(x.ptr(), type.ptr());
-  if (is < 0) throw nb::python_error();
-  if (is > 0) return;
-  // A result that nobody else has seen becomes one of that class itself.
-  if (Py_REFCNT(x.ptr()) == 1 && Py_TYPE(x.ptr()) == known().tensor) {
-    if (PyObject_SetAttrString(x.ptr(), "__class__", type.ptr()) == 0) return;
-    PyErr_Clear();  // it has slots
-  }
-  x = as_subclass(type, *tensor);
+// Makes a result that nobody but its owner has seen one of that class itself.
+bool became(PyObject* x, nb::handle type) {
+  if (Py_REFCNT(x) != 1 || Py_TYPE(x) != known().tensor) return false;
+  if (PyObject_SetAttrString(x, "__class__", type.ptr()) == 0) return true;
+  PyErr_Clear();  // the class has slots
+  return false;
 }
 
 // A result of a function as Tensor's own __torch_function__ gives it: its tensors are of that
 // class.
 nb::object of_class(nb::object result, nb::handle type) {
   if (type.ptr() == reinterpret_cast<PyObject*>(known().tensor)) return result;
-  const bool tuple = PyTuple_Check(result.ptr());
-  if (!tuple && !PyList_Check(result.ptr())) {
-    set_class(result, type);
-    return result;
+  if (const Tensor* const tensor = tensor_pointer(result.ptr())) {
+    if (became(result.ptr(), type)) return result;
+    const int is = PyObject_IsInstance(result.ptr(), type.ptr());
+    if (is < 0) throw nb::python_error();
+    return is > 0 ? result : as_subclass(type, *tensor);
   }
+  if (!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) return result;
   nb::list parts;
   bool changed = false;
+  const bool own = Py_REFCNT(result.ptr()) == 1;
   for (Py_ssize_t i = 0; i < sequence_size(result.ptr()); ++i) {
-    // The sequence's own reference counts as nobody's.
     PyObject* const item = sequence_item(result.ptr(), i);
-    if (Py_REFCNT(result.ptr()) == 1 && Py_REFCNT(item) == 1 && Py_TYPE(item) == known().tensor &&
-        PyObject_SetAttrString(item, "__class__", type.ptr()) == 0) {
-      parts.append(nb::handle(item));
-      continue;
-    }
-    PyErr_Clear();
-    nb::object part = of_class(nb::borrow(item), type);
+    nb::object part =
+        own && became(item, type) ? nb::borrow(item) : of_class(nb::borrow(item), type);
     changed = changed || part.ptr() != item;
     parts.append(part);
   }

@@ -19,7 +19,6 @@ from ..errors import OutOfMemoryError as OutOfMemoryError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
     from typing import Any
 
     from .._C import Tensor
@@ -168,12 +167,7 @@ class device:
         if self.idx >= 0:
             _current.index = self.idx
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         _current.index = self._before
 
 
@@ -378,13 +372,8 @@ class Stream:
         self._chosen.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._chosen.__exit__(kind, value, trace)
+    def __exit__(self, *error: object) -> None:
+        self._chosen.__exit__(*error)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other.device_index == self.device_index
@@ -416,14 +405,9 @@ class StreamContext:
         if self.stream is not None:
             self.stream.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self.stream is not None:
-            self.stream.__exit__(kind, value, trace)
+            self.stream.__exit__(*error)
 
 
 def stream(stream: Stream | None) -> StreamContext:

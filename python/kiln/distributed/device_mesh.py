@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import _C, errors
-from . import ProcessGroup, _group
+from ._process_group import ProcessGroup, group_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -39,7 +39,7 @@ class DeviceMesh:
         self.device_type = device_type
         self.mesh: Tensor = ranks
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
-        self._pg = _group("DeviceMesh")
+        self._pg = group_of("DeviceMesh")
 
     @property
     def ndim(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import ProcessGroup, ReduceOp, _group
+from ._process_group import ProcessGroup, ReduceOp, group_of
 
 if TYPE_CHECKING:
     from .._C import Tensor
@@ -27,7 +27,7 @@ def all_reduce(
     tensor([4.])
     >>> distributed.destroy_process_group()
     """
-    _group("nn.all_reduce", group)
+    group_of("nn.all_reduce", group)
     return tensor.clone()
 
 
@@ -44,7 +44,7 @@ def reduce(
     tensor([1., 1.])
     >>> distributed.destroy_process_group()
     """
-    _group("nn.reduce", group)
+    group_of("nn.reduce", group)
     return tensor.clone()
 
 
@@ -59,7 +59,7 @@ def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None) -> Te
     tensor([1., 1.])
     >>> distributed.destroy_process_group()
     """
-    _group("nn.broadcast", group)
+    group_of("nn.broadcast", group)
     return tensor.clone()
 
 
@@ -74,5 +74,5 @@ def all_gather(tensor: Tensor, group: ProcessGroup | None = None) -> tuple[Tenso
     (tensor([1., 1.]),)
     >>> distributed.destroy_process_group()
     """
-    _group("nn.all_gather", group)
+    group_of("nn.all_gather", group)
     return (tensor.clone(),)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from .. import _C, errors
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any, Self
 
 __all__ = ["SummaryWriter"]
@@ -279,10 +278,5 @@ class SummaryWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -54,7 +54,7 @@ class DistributedDataParallel(Module):
         device_mesh: Any = None,
         skip_all_reduce_unused_params: bool = False,
     ) -> None:
-        from ...distributed import _group  # it has the group, and the module nn beside it
+        from ...distributed._process_group import group_of  # its package imports this one's modules
 
         super().__init__()
         if not any(p.requires_grad for p in module.parameters()):
@@ -62,7 +62,7 @@ class DistributedDataParallel(Module):
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that "
                 "requires a gradient."
             )
-        self.process_group = _group("DistributedDataParallel", process_group)
+        self.process_group = group_of("DistributedDataParallel", process_group)
         self.module = module
         self.dim = dim
         self.device_ids = None if device_ids is None else list(device_ids)
