@@ -142,8 +142,7 @@ def test_layers_are_pytorchs(name, args, kwargs, dtype):
 
 # What is compared with PyTorch's in other files, for it is no row of the table of layers.
 ELSEWHERE = {
-    "DataParallel": "test_other_modules",
-    "SyncBatchNorm": "test_other_modules",
+    "DataParallel": "test_distributed", "SyncBatchNorm": "test_distributed",
     "AdaptiveLogSoftmaxWithLoss": "test_composed_layers", "LinearCrossEntropyLoss": "test_composed_layers",
     "TripletMarginWithDistanceLoss": "test_composed_layers",
     "MultiheadAttention": "test_attention", "Transformer*": "test_composed_layers",
