@@ -7,7 +7,7 @@
 namespace kiln::host {
 
 inline Layout layout(const HostHandle& x) {
-  return {&x->strides(), x->offset(), x->storage().get(),
+  return {&x->strides(), x->offset(), &x->storage()->root(),
           static_cast<int64_t>(x->storage()->bytes() / size_of(x->dtype()))};
 }
 inline HostHandle as_strided(const HostHandle& x, const Shape& shape, const Strides& strides,

@@ -48,6 +48,11 @@ HostHandle view(const HostHandle& x, const Shape& shape, const Strides& strides,
   return make_handle<HostTensor>(shape, x->dtype(), x->device(), strides, offset, x->storage());
 }
 
+HostHandle own_version(const HostHandle& x) {
+  return make_handle<HostTensor>(x->shape(), x->dtype(), x->device(), x->strides(), x->offset(),
+                                 Storage::alias(x->storage()));
+}
+
 HostHandle from_data(const TensorData& data, Device device) {
   HostHandle out = empty(data.shape(), data.dtype(), device);
   if (data.bytes() != 0) std::memcpy(out->data(), data.data(), data.bytes());

@@ -70,6 +70,8 @@ namespace host {
 
 // Fresh row-major memory.
 HostHandle empty(const Shape& shape, DType dtype, Device device);
+// x's memory, as a tensor whose writes x's version does not count, nor that one's x's.
+HostHandle own_version(const HostHandle& x);
 // Another view of the same storage.
 HostHandle view(const HostHandle& x, const Shape& shape, const Strides& strides, int64_t offset);
 
@@ -98,6 +100,7 @@ struct Metadata {
   static DType dtype(const HostHandle& x) { return x->dtype(); }
   static Device device(const HostHandle& x) { return x->device(); }
   static uint32_t version(const HostHandle& x) { return x->version(); }
+  static HostHandle own_version(const HostHandle& x) { return host::own_version(x); }
   // Whether nobody else can see x's memory, and it is row-major.
   static bool owns_memory(const HostHandle& x) {
     return x.unique() && x->owns_memory() && x->is_contiguous();

@@ -100,7 +100,8 @@ std::pair<int64_t, int64_t> extent(const T& x) {
 // Whether the two might share an element (exact for different storages, else by their extents).
 template <class T>
 bool may_overlap(const T& a, const T& b) {
-  if (!(a.storage() == b.storage()) || a.numel() == 0 || b.numel() == 0) return false;
+  if (&a.storage()->root() != &b.storage()->root() || a.numel() == 0 || b.numel() == 0)
+    return false;
   const auto [a_low, a_high] = extent(a);
   const auto [b_low, b_high] = extent(b);
   return a_low < b_high && b_low < a_high;

@@ -96,13 +96,14 @@ bool keeps_data() { return keeps; }
 void set_keeps_data(bool value) { keeps = value; }
 void set_keeping_enabled(bool value) { enabled().store(value, std::memory_order_relaxed); }
 
-std::shared_ptr<const void> kept_data(const Storage& storage, const KeptKey& key,
+std::shared_ptr<const void> kept_data(const Storage& from, const KeptKey& key,
                                       const std::function<std::shared_ptr<const void>()>& make) {
+  const Storage& storage = from.root();
   if (storage.bytes() < kLeastKeptFrom || storage.is_shared()) return nullptr;
   const bool known = may_have_entry(storage);
   if (!known && (!keeps || !enabled().load(std::memory_order_relaxed))) return nullptr;
   Shard& shard = shard_of(storage);
-  const uint32_t version = storage.version();
+  const uint32_t version = storage.writes();
   Data gone;
   {
     const std::lock_guard lock(shard.mutex);
@@ -128,7 +129,7 @@ std::shared_ptr<const void> kept_data(const Storage& storage, const KeptKey& key
   }
   const std::lock_guard lock(shard.mutex);
   const auto found = shard.entries.find(&storage);
-  if (found == shard.entries.end() || found->second.forbidden || storage.version() != version ||
+  if (found == shard.entries.end() || found->second.forbidden || storage.writes() != version ||
       found->second.version != version) {
     return made;  // of the contents that this call sees
   }
@@ -139,7 +140,8 @@ std::shared_ptr<const void> kept_data(const Storage& storage, const KeptKey& key
   return made;
 }
 
-void stop_keeping(const Storage& storage) {
+void stop_keeping(const Storage& from) {
+  const Storage& storage = from.root();
   if (storage.bytes() < kLeastKeptFrom) return;
   Data gone;
   Shard& shard = shard_of(storage);

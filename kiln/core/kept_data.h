@@ -14,8 +14,8 @@ namespace kiln::detail {
 
 // Note [Kept data]. A product packs its weights, and a convolution transforms them, each time
 // anew; for few rows or pixels that is a fifth of the work. While nothing is recorded, as in
-// inference, weights rarely change: what a thread meets for the third time with the same version is
-// computed once more and kept. The storage's version says whether it still holds; the next use, or
+// inference, weights rarely change: what a thread meets for the third time without a write between
+// is computed once more and kept. The storage's writes say whether it still holds; the next use, or
 // the storage's end, drops it, and so does a lack of memory. Memory that others may write to unseen
 // (borrowed, shared between processes, shown to other libraries or through a raw pointer) keeps
 // nothing. What is kept gives the bits that computing it anew would give.

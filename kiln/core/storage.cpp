@@ -53,8 +53,20 @@ Handle<Storage> Storage::borrow(void* data, size_t bytes, void (*release)(void*)
   return handle;
 }
 
+Handle<Storage> Storage::alias(const Handle<Storage>& of) {
+  const Storage& root = of->root();
+  void* header = detail::allocate_object(sizeof(Storage));
+  auto* storage = ::new (header) Storage(root.data_, root.bytes_, 0);
+  root.retain();
+  storage->release_ = [](void* context) { static_cast<const Storage*>(context)->release(); };
+  storage->context_ = const_cast<Storage*>(&root);
+  storage->shared_ = root.shared_;
+  storage->is_alias_ = true;
+  return Handle<Storage>::adopt(storage);
+}
+
 void Storage::destroy() noexcept {
-  detail::drop_kept(*this);
+  if (!is_alias_) detail::drop_kept(*this);
   void* const data = data_;
   const size_t block = block_;
   void (*const release)(void*) = release_;

@@ -30,20 +30,38 @@ class Storage final : public RefCounted {
   // has owners that expect to find there what they know of: no result may take its place.
   bool is_own() const { return block_ != 0; }
 
-  // How often something wrote here in place. Autodiff compares it with what it saw when it saved a
-  // tensor.
+  // Another storage of the same memory, with a version of its own that starts at 0: `of` does not
+  // count what is written through it.
+  static Handle<Storage> alias(const Handle<Storage>& of);
+  // The storage that holds the memory: not an alias.
+  const Storage& root() const { return is_alias_ ? *static_cast<const Storage*>(context_) : *this; }
+
+  // How often something wrote here in place, aliases left out. Autodiff compares it with what it
+  // saw when it saved a tensor.
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
-  void bump_version() { version_.fetch_add(1, std::memory_order_relaxed); }
+  void bump_version() {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    if (is_alias_) [[unlikely]]
+      root().alias_writes_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // How often the memory was written in place, also through aliases: what was computed from its
+  // contents holds while this stays.
+  uint32_t writes() const {
+    const Storage& from = root();
+    return from.version() + from.alias_writes_.load(std::memory_order_relaxed);
+  }
 
  private:
   Storage(void* data, size_t bytes, size_t block) : data_(data), bytes_(bytes), block_(block) {}
   void destroy() noexcept override;
 
+  mutable std::atomic<uint32_t> alias_writes_{0};
   void* data_;
   size_t bytes_;
   size_t block_;  // size of the allocator's block that holds the data; 0: borrowed
   std::atomic<uint32_t> version_{0};
   bool shared_ = false;
+  bool is_alias_ = false;  // of the storage that context_ holds
   void (*release_)(void*) = nullptr;
   void* context_ = nullptr;
 };

@@ -85,6 +85,7 @@ consteval BackendTable make_capture_table() {
   table.seed = [](Device device, uint64_t seed) { backend_of(device).seed(device, seed); };
   table.sync = [](Device device) { backend_of(device).sync(device); };
   table.version = [](const ErasedTensor& x) { return backend_of(x->device()).version(x); };
+  table.own_version = [](const ErasedTensor& x) { return x; };  // a value of the graph stays one
   table.owns_memory = [](const ErasedTensor& x) {
     const auto ask = [&x] { return backend_of(x->device()).owns_memory(x); };
     return detail::recorder == nullptr ? ask() : detail::recorder->without_own(x, ask);

@@ -219,6 +219,9 @@ class Tensor {
   bool is_leaf() const;
   // The same values without history; shares memory.
   Tensor detach() const;
+  // As detach(), but what is written through the result is not seen by autodiff: it does not count
+  // in version(). For writes that gradients are to ignore. Python's `x.data`.
+  Tensor variable_data() const;
   // Name of the op that made this tensor ("mul", ...); empty for a leaf.
   std::string grad_fn() const;
 

@@ -53,7 +53,7 @@ void Snapshot::finish() {
 
 bool Snapshot::is_exact() const {
   return std::all_of(originals_.begin(), originals_.end(),
-                     [](const Original& o) { return o.owner->version() == o.version; });
+                     [](const Original& o) { return o.owner->writes() == o.writes; });
 }
 
 Tensor Snapshot::copied(const Tensor& tensor) {
@@ -68,7 +68,7 @@ Tensor Snapshot::copied(const Tensor& tensor) {
     return buffer;
   }
   const interop::Memory from = interop::memory("CheckpointStore", tensor);
-  originals_.push_back({from.owner, from.owner->version()});
+  originals_.push_back({from.owner, from.owner->writes()});
   const size_t bytes = static_cast<size_t>(tensor.numel()) * size_of(from.dtype);
   const auto* source = static_cast<const char*>(from.data);
   auto* target = static_cast<char*>(interop::data(buffer));

@@ -25,7 +25,8 @@ class Snapshot {
   // Copies what is left; several threads may call it, and share the work. Returns when all of it is
   // copied.
   void finish();
-  // Whether nothing has written into the originals since begin(), as their versions tell.
+  // Whether nothing has written into the originals since begin(), also through `data` and detached
+  // tensors.
   bool is_exact() const;
   // Forgets the originals.
   void release() { originals_.clear(); }
@@ -38,7 +39,7 @@ class Snapshot {
   };
   struct Original {
     Handle<Storage> owner;
-    uint32_t version;
+    uint32_t writes;
   };
 
   io::PickleValue copied(const io::PickleValue& value);

@@ -100,9 +100,11 @@ void bind_state(TensorClass& c) {
                      return GradFn{kiln::detail::parts_or_value("grad_fn", x).node};
                    })
       .def_prop_rw(
-          "data", [](const Tensor& x) { return x.detach(); },
+          "data", [](const Tensor& x) { return x.variable_data(); },
           [](Tensor& x, const Tensor& source) { interop::set_data(x, source); }, "data"_a,
-          "The same memory without history; assigning replaces the memory.")
+          "The same memory without history; assigning replaces the memory. What is written "
+          "through\n"
+          "it does not raise `_version`: a backward pass does not see it.")
       .def(
           "detach", [](const Tensor& x) { return x.detach(); },
           "The same values without history; shares memory.")

@@ -40,7 +40,7 @@ auto unlocked(F f) {
 
 void bind_access(nb::class_<Param>& c) {
   c.def("val", &param_value, "The value, made now if it has to be.")
-      .def_prop_ro("data", [](const Param& p) { return param_value(p).detach(); })
+      .def_prop_ro("data", [](const Param& p) { return param_value(p).variable_data(); })
       .def(
           "into_value",
           [](Param& p) { return unlocked([&] { return std::move(p).into_value(); }); },

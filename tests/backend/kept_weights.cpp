@@ -115,6 +115,8 @@ TEST_CASE("kept weights: the bits of packing anew, before and after each kind of
     check();
     call.weight.select(0, 3).fill_(2.0);  // through a view
     check();
+    call.weight.variable_data().select(0, 1).mul_(1.5);  // which its version does not count
+    check();
     normal_(call.weight);
     check();
   }

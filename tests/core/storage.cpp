@@ -84,3 +84,31 @@ TEST_CASE("new memory holds NaN patterns") {
   }
 }
 #endif
+
+TEST_CASE("an alias has a version of its own, and its writes are counted as such") {
+  const size_t start = memory_stats().bytes_in_use;
+  for (const size_t bytes : {64, 100000}) {
+    Handle<Storage> memory = Storage::allocate(bytes);
+    memory->bump_version();
+    Handle<Storage> alias = Storage::alias(memory);
+    const Handle<Storage> second = Storage::alias(alias);
+    CHECK(alias->data() == memory->data());
+    CHECK(alias->bytes() == bytes);
+    CHECK(&second->root() == memory.get());
+    CHECK(&memory->root() == memory.get());
+    CHECK(!memory.unique());
+    CHECK(!alias->is_own());
+    CHECK(alias->version() == 0);
+    alias->bump_version();
+    second->bump_version();
+    second->bump_version();
+    CHECK(memory->version() == 1);
+    CHECK(alias->version() == 1);
+    CHECK(second->version() == 2);
+    CHECK(memory->writes() == 4);
+    CHECK(second->writes() == 4);
+    memory.reset();
+    std::memset(alias->data(), 1, bytes);  // the alias holds it
+  }
+  CHECK(memory_stats().bytes_in_use == start);
+}

@@ -196,3 +196,17 @@ TEST_CASE("gpu: what has a kernel reads nothing back") {
   test::gpu().synchronize(0);
   CHECK(test::gpu().counters(0).reads == reads);
 }
+
+TEST_CASE("gpu: writes through variable_data do not count") {
+  if (!test::has_gpu()) return;
+  const Tensor x = ones({3}, {.dtype = f32, .device = test::gpu_device(), .requires_grad = true});
+  const Tensor y = x * 2.0;
+  const Tensor z = y * y;
+  Tensor data = y.variable_data();
+  data.select(0, 1).fill_(10.0);
+  CHECK(y.to_vector<float>() == std::vector<float>{2, 10, 2});
+  CHECK(z.sum().backward().get(x)->to_vector<float>() == std::vector<float>{8, 40, 8});
+  Tensor row = arange(6, on_gpu());
+  row.slice(0, 1, 6).copy_(row.variable_data().slice(0, 0, 5));
+  CHECK(row.to_vector<float>() == std::vector<float>{0, 0, 1, 2, 3, 4});
+}

@@ -195,3 +195,39 @@ def test_nothing_lives_on():
     del y
     gc.collect()
     assert seen() is None
+
+def test_writes_through_data_are_not_seen(lib):
+    class Fill(lib.autograd.Function):
+        """Its forward fills a tensor of its own piece by piece, as solvers of differential equations do."""
+
+        @staticmethod
+        def forward(ctx, x):
+            out = lib.empty(3, dtype=x.dtype)
+            for i in range(3):
+                out.data[i] = x[i] * 2
+            ctx.save_for_backward(out)
+            return out
+
+        @staticmethod
+        def backward(ctx, grad):
+            (out,) = ctx.saved_tensors
+            return grad * out
+
+    x = leaf(lib, 5.0, 5.0, 5.0)
+    Fill.apply(x).sum().backward()
+    assert x.grad.tolist() == [10.0, 10.0, 10.0]
+
+    y = x * 2
+    z = y * y
+    before = y._version
+    y.data[1] = 100.0
+    assert y._version == before
+    x.grad = None
+    z.sum().backward()
+    assert x.grad.tolist() == [40.0, 400.0, 40.0]
+
+    own = y.data
+    w = own * x
+    own.add_(1)
+    with pytest.raises(RuntimeError):
+        w.sum().backward()

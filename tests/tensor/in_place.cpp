@@ -333,3 +333,38 @@ TEST_CASE("a backward pass notices that what it needs was written") {
     CHECK_THROWS_AS((void)picked.backward(), AutodiffError);
   });
 }
+
+TEST_CASE("writes through variable_data are not seen by autodiff") {
+  on_devices({f32, f64}, [](Device device, DType dtype) {
+    const Tensor x = tensor({1, 2, 3}, {.dtype = dtype, .device = device, .requires_grad = true});
+    Tensor y = x * 2;
+    const Tensor z = y * y;  // keeps y
+    Tensor data = y.variable_data();
+    CHECK(!data.requires_grad());
+    const uint32_t version = y.version();
+    data.select(0, 1).fill_(10);
+    CHECK(y.version() == version);
+    CHECK(data.version() > 0);
+    CHECK(mismatch(y.detach(), {3}, {2, 10, 6}) == "");
+    // The gradient is that of the new value, as PyTorch gives it: 2 * y * 2.
+    CHECK(mismatch(*z.sum().backward().get(x), {3}, {8, 40, 24}) == "");
+
+    // Its own version is looked at.
+    Tensor own = y.variable_data();
+    const Tensor w = own * x;
+    own.add_(1);
+    CHECK_THROWS_AS((void)w.sum().backward(), AutodiffError);
+    // And the first one's, when that is written.
+    const Tensor v = y * y;
+    y.detach().add_(1);
+    CHECK_THROWS_AS((void)v.sum().backward(), AutodiffError);
+  });
+}
+
+TEST_CASE("variable_data shares memory: overlapping writes are recognized") {
+  on_devices({f32}, [](Device device, DType dtype) {
+    Tensor x = arange(6, {.dtype = dtype, .device = device});
+    x.slice(0, 1, 6).copy_(x.variable_data().slice(0, 0, 5));
+    CHECK(mismatch(x, {6}, {0, 0, 1, 2, 3, 4}) == "");
+  });
+}

@@ -156,6 +156,11 @@ consteval BackendTable make_batched_table() {
     return found != nullptr ? Dispatch::version(found->inner())
                             : backend_of(x->device()).version(x);
   };
+  table.own_version = [](const ErasedTensor& x) -> ErasedTensor {
+    const BatchedTensor* found = as_batched(x);
+    if (found == nullptr) return backend_of(x->device()).own_version(x);
+    return make_handle<BatchedTensor>(Dispatch::own_version(found->inner()), found->region());
+  };
   table.owns_memory = [](const ErasedTensor& x) {
     return as_batched(x) == nullptr && backend_of(x->device()).owns_memory(x);
   };

@@ -37,6 +37,7 @@ struct BackendTable {
   void (*seed)(Device, uint64_t);
   void (*sync)(Device);
   uint32_t (*version)(const ErasedTensor&);
+  ErasedTensor (*own_version)(const ErasedTensor&);
   bool (*owns_memory)(const ErasedTensor&);
 #define KILN_OP(level, name, ...) typename Erased<__VA_ARGS__>::Pointer name;
 #include "kiln/backend/ops.def"
@@ -119,6 +120,11 @@ struct Dispatch : DispatchOps {
   static kiln::Device device(const ErasedTensor& x) { return x->device(); }
   static uint32_t version(const ErasedTensor& x) {
     return detail::table_of(x->device()).version(x);
+  }
+  // x's memory, as a tensor whose writes x's version does not count. x itself where the backend has
+  // none.
+  static ErasedTensor own_version(const ErasedTensor& x) {
+    return detail::table_of(x->device()).own_version(x);
   }
   static bool owns_memory(const ErasedTensor& x) {
     return detail::table_of(x->device()).owns_memory(x);

@@ -271,6 +271,7 @@ consteval BackendTable make_profiling_table() {
   table.seed = [](Device device, uint64_t seed) { real_table(device).seed(device, seed); };
   table.sync = [](Device device) { real_table(device).sync(device); };
   table.version = [](const ErasedTensor& x) { return real_table(x->device()).version(x); };
+  table.own_version = [](const ErasedTensor& x) { return real_table(x->device()).own_version(x); };
   table.owns_memory = [](const ErasedTensor& x) { return real_table(x->device()).owns_memory(x); };
 #define KILN_OP(level, op_name, ...)                                                           \
   {                                                                                            \

@@ -205,6 +205,15 @@ uint32_t version_of(const ErasedTensor& x) {
   }
 }
 
+template <class Bk>
+ErasedTensor own_version_of(const ErasedTensor& x) {
+  using P = typename Bk::FloatTensorPrimitive;
+  if constexpr (IsTensorHandle<P>::value && requires(const P& p) { Bk::own_version(p); }) {
+    if (kind_of(x->dtype()) != Kind::quantized) return Bk::own_version(unerase<P>(x));
+  }
+  return x;
+}
+
 // Of a float tensor; false (then it is copied before it is given away) where the backend does not
 // say.
 template <class Bk>
@@ -313,6 +322,7 @@ consteval BackendTable make_table() {
   table.seed = [](Device device, uint64_t seed) { Bk::seed(device, seed); };
   table.sync = [](Device device) { Bk::sync(device); };
   table.version = &detail::version_of<Bk>;
+  table.own_version = &detail::own_version_of<Bk>;
   table.owns_memory = &detail::owns_memory<Bk>;
 #define KILN_OP(level, op_name, ...)                                                           \
   {                                                                                            \

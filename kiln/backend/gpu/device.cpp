@@ -46,7 +46,15 @@ Literal Literal::kept(const std::string& text) {
   return at(texts.insert(text).first->c_str());
 }
 
-Buffer::~Buffer() { device_->release(memory_, bytes_); }
+Buffer::~Buffer() {
+  if (!root_) device_->release(memory_, bytes_);
+}
+
+Handle<Buffer> Buffer::alias(const Handle<Buffer>& of) {
+  Handle<Buffer> out = make_handle<Buffer>(of->device_, of->memory_, of->bytes_);
+  out->root_ = of->root_ ? of->root_ : of;
+  return out;
+}
 
 // ---- Devices
 

@@ -36,6 +36,9 @@ class Buffer final : public RefCounted {
   Buffer(GpuDevice* device, Memory memory, size_t bytes)
       : device_(device), memory_(memory), bytes_(bytes) {}
   ~Buffer() override;
+  // The same block, with a version of its own (Storage::alias).
+  static Handle<Buffer> alias(const Handle<Buffer>& of);
+  const Buffer& root() const { return root_ ? *root_ : *this; }
   Memory memory() const { return memory_; }
   GpuDevice& device() const { return *device_; }
   size_t bytes() const { return bytes_; }
@@ -47,6 +50,7 @@ class Buffer final : public RefCounted {
   Memory memory_;
   size_t bytes_;  // as the allocator counts them
   std::atomic<uint32_t> version_{0};
+  Handle<Buffer> root_;  // what this is an alias of, or null
 };
 
 // What a bad value in a kernel becomes.

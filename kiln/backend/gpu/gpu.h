@@ -46,11 +46,15 @@ struct Gpu : Types, NnRows<Gpu> {
   static DType dtype(const Q& x) { return x->dtype(); }
   static Device device(const Q& x) { return x->device(); }
   static uint32_t version(const H& x) { return x->storage()->version(); }
+  static H own_version(const H& x) {
+    return make_handle<GpuTensor>(x->shape(), x->dtype(), x->device(), x->strides(), x->offset(),
+                                  Buffer::alias(x->storage()));
+  }
   static bool owns_memory(const H& x) {
     return x.unique() && x->storage().unique() && (x->is_contiguous() || is_channels_last(*x));
   }
   static Layout layout(const H& x) {
-    return {&x->strides(), x->offset(), x->storage().get(),
+    return {&x->strides(), x->offset(), &x->storage()->root(),
             static_cast<int64_t>(x->storage()->bytes() / size_of(x->dtype()))};
   }
   static H as_strided(const H& x, const Shape& shape, const Strides& strides, int64_t offset) {

@@ -10,8 +10,8 @@ namespace kiln::gpu {
 namespace {
 
 bool is_same_view(const GpuTensor& a, const GpuTensor& b) {
-  return a.storage() == b.storage() && a.offset() == b.offset() && a.shape() == b.shape() &&
-         a.strides() == b.strides();
+  return &a.storage()->root() == &b.storage()->root() && a.offset() == b.offset() &&
+         a.shape() == b.shape() && a.strides() == b.strides();
 }
 
 bool has_distinct_elements(const GpuTensor& x) {

@@ -55,7 +55,7 @@ std::vector<const char*> rows_without_rule() { return op::rows_missing<OwnRows>(
 }  // namespace meta
 
 Layout Meta::layout(const MetaHandle& x) {
-  return {&x->strides(), x->offset(), x->storage().get(),
+  return {&x->strides(), x->offset(), &x->storage()->root(),
           x->storage()->bytes() / static_cast<int64_t>(size_of(x->dtype()))};
 }
 

@@ -193,6 +193,10 @@ struct Rows : Base {
   static M float_bag_sum(T table, T, T starts, bool) {
     return of_shape(table, {starts->shape()[0] - 1, table->shape()[1]});
   }
+  static M float_csr_matmul(T crow, T, T values, T dense, int64_t columns, bool transposed) {
+    return of_shape(values, {transposed ? columns : crow->shape()[0] - 1, dense->shape()[1]});
+  }
+  static M float_csr_sampled_matmul(T, T col, T x, T) { return of_shape(x, col->shape()); }
   KILN_META_BINARY(float_pow)
   KILN_META_BINARY(float_atan2)
   KILN_META_SCALAR(float_div_scalar)
@@ -533,6 +537,10 @@ struct Meta : meta::Rows<BackendDefaults<Meta>>, MetaTypes {
   static DType dtype(const MetaQuantizedHandle& x) { return x->dtype(); }
   static Device device(const MetaQuantizedHandle& x) { return x->device(); }
   static uint32_t version(const MetaHandle& x) { return x->storage()->version(); }
+  static MetaHandle own_version(const MetaHandle& x) {
+    return make_handle<MetaTensor>(x->shape(), x->dtype(), x->device(), x->strides(), x->offset(),
+                                   MetaStorage::alias(x->storage()));
+  }
   static bool owns_memory(const MetaHandle& x) {
     return x.unique() && x->storage().unique() && x->is_contiguous();
   }

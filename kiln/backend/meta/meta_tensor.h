@@ -17,7 +17,13 @@ inline constexpr DeviceType kMeta = 2;
 // hold, and how often it was written.
 class MetaStorage final : public RefCounted, public Pooled {
  public:
-  explicit MetaStorage(int64_t bytes) : bytes_(bytes) {}
+  explicit MetaStorage(int64_t bytes, Handle<MetaStorage> root = {})
+      : bytes_(bytes), root_(std::move(root)) {}
+  // The same memory, with a version of its own (Storage::alias).
+  static Handle<MetaStorage> alias(const Handle<MetaStorage>& of) {
+    return make_handle<MetaStorage>(of->bytes_, of->root_ ? of->root_ : of);
+  }
+  const MetaStorage& root() const { return root_ ? *root_ : *this; }
 
   int64_t bytes() const { return bytes_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
@@ -26,6 +32,7 @@ class MetaStorage final : public RefCounted, public Pooled {
  private:
   int64_t bytes_;
   std::atomic<uint32_t> version_{0};
+  Handle<MetaStorage> root_;  // what this is an alias of, or null
 };
 
 class MetaTensor final : public TensorBase {

@@ -96,6 +96,12 @@ Tensor Tensor::detach() const {
   return state.is_complex() ? wrap_complex(Value{state.value.inner}) : wrap(state.value.inner);
 }
 
+Tensor Tensor::variable_data() const {
+  const TensorImpl& state = impl_of("variable_data", *this);
+  ErasedTensor values = Dispatch::own_version(state.value.inner);
+  return state.is_complex() ? wrap_complex(Value{std::move(values)}) : wrap(std::move(values));
+}
+
 std::string Tensor::grad_fn() const {
   const Value& x = parts_or_value("grad_fn", *this);
   return !x.node || x.node->is_leaf() ? "" : x.node->name();
