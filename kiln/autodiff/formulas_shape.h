@@ -11,9 +11,11 @@ struct FormulasShape : AutodiffBase<B> {
   using Base::attach;
   using Base::edge;
   using Base::edges;
+  using Base::has_node;
   using Base::in;
   using Base::save;
   using Base::save_constant;
+  using Base::save_if;
   using Base::sum_to;
   using Base::tracked;
   using Base::zeros_like;
@@ -232,6 +234,49 @@ struct FormulasShape : AutodiffBase<B> {
     };
     return attach("embedding_bag", B::float_bag_sum(in(table), rows, starts, mean), edges(table),
                   std::move(formula));
+  }
+
+  // Both rows are linear in each operand, and their gradients are these rows again.
+  static T float_csr_matmul(const Arg<Int>& crow, const Arg<Int>& col, F values, F dense,
+                            int64_t columns, bool transposed) {
+    if (!tracked(values, dense)) {
+      return {B::float_csr_matmul(crow, col, in(values), in(dense), columns, transposed)};
+    }
+    auto formula = [crow_ = save_constant(crow.get()), col_ = save_constant(col.get()),
+                    values_ = save_if(has_node(dense), values),
+                    dense_ = save_if(has_node(values), dense), columns, transposed](P& p) {
+      const Int rows = crow_.get(p);
+      const Int places = col_.get(p);
+      if (p.needs(0)) {
+        const T d = dense_->get(p);
+        p.give(0, transposed ? A::float_csr_sampled_matmul(rows, places, d, p.grad())
+                             : A::float_csr_sampled_matmul(rows, places, p.grad(), d));
+      }
+      if (p.needs(1)) {
+        p.give(1,
+               A::float_csr_matmul(rows, places, values_->get(p), p.grad(), columns, !transposed));
+      }
+    };
+    return attach("csr_matmul",
+                  B::float_csr_matmul(crow, col, in(values), in(dense), columns, transposed),
+                  edges(values, dense), std::move(formula));
+  }
+  static T float_csr_sampled_matmul(const Arg<Int>& crow, const Arg<Int>& col, F x, F y) {
+    if (!tracked(x, y)) return {B::float_csr_sampled_matmul(crow, col, in(x), in(y))};
+    auto formula = [crow_ = save_constant(crow.get()), col_ = save_constant(col.get()),
+                    x_ = save_if(has_node(y), x), y_ = save_if(has_node(x), y),
+                    columns = int64_t{Shape(B::shape(y->inner))[0]}](P& p) {
+      const Int rows = crow_.get(p);
+      const Int places = col_.get(p);
+      if (p.needs(0)) {
+        p.give(0, A::float_csr_matmul(rows, places, p.grad(), y_->get(p), columns, false));
+      }
+      if (p.needs(1)) {
+        p.give(1, A::float_csr_matmul(rows, places, p.grad(), x_->get(p), columns, true));
+      }
+    };
+    return attach("csr_sampled_matmul", B::float_csr_sampled_matmul(crow, col, in(x), in(y)),
+                  edges(x, y), std::move(formula));
   }
 
   static T float_cat(std::span<const T> xs, int dim) {

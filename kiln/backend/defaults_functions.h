@@ -64,6 +64,39 @@ struct FunctionDefaults {
     return narrow<X>(std::move(out), X::dtype(table));
   }
 
+  // The row that each entry of a matrix in compressed rows stands in.
+  template <class X>
+  static IntOf<X> csr_rows(const IntOf<X>& crow, int64_t count) {
+    const int64_t last = X::shape(crow)[0];
+    const IntOf<X> ends = X::int_slice(crow, 0, Range{1, last, 1});
+    return X::int_searchsorted(ends, X::int_arange(0, 1, count, DType::i64, X::device(crow)), true);
+  }
+
+  // Each entry adds its multiple of a row.
+  template <class X = Bk>
+  static FloatOf<X> float_csr_matmul(const IntOf<X>& crow, const IntOf<X>& col,
+                                     const FloatOf<X>& values, const FloatOf<X>& dense,
+                                     int64_t columns, bool transposed) {
+    const int64_t count = X::shape(col)[0];
+    const int64_t rows = X::shape(crow)[0] - 1;
+    const IntOf<X> owners = csr_rows<X>(crow, count);
+    const IntOf<X>& from = transposed ? owners : col;
+    const FloatOf<X> each = X::float_mul(widen<X>(X::float_index_select(dense, 0, from)),
+                                         widen<X>(X::float_reshape(values, Shape{count, 1})));
+    FloatOf<X> out = X::float_full(Shape{transposed ? columns : rows, X::shape(dense)[1]}, 0.0,
+                                   X::dtype(each), X::device(values));
+    return narrow<X>(X::float_index_add(std::move(out), 0, transposed ? col : owners, each),
+                     X::dtype(values));
+  }
+  template <class X = Bk>
+  static FloatOf<X> float_csr_sampled_matmul(const IntOf<X>& crow, const IntOf<X>& col,
+                                             const FloatOf<X>& x, const FloatOf<X>& y) {
+    const IntOf<X> owners = csr_rows<X>(crow, X::shape(col)[0]);
+    const FloatOf<X> each = X::float_mul(widen<X>(X::float_index_select(x, 0, owners)),
+                                         widen<X>(X::float_index_select(y, 0, col)));
+    return narrow<X>(X::float_sum(each, Dims{1}, false), X::dtype(x));
+  }
+
   template <class X = Bk>
   static IntOf<X> int_binary(const IntOf<X>& x, const IntOf<X>& y, IntFunction f) {
     const Shape shape = broadcast_shapes("binary", X::shape(x), X::shape(y));

@@ -11,6 +11,8 @@ constexpr std::pair<std::string_view, Product> kProducts[] = {
     {"float_matmul", Product::matmul},
     {"int_matmul", Product::matmul},
     {"q_matmul", Product::matmul},
+    {"float_csr_matmul", Product::csr_matmul},
+    {"float_csr_sampled_matmul", Product::csr_matmul},
     {"float_linear", Product::matmul},
     {"float_linear_activation", Product::matmul},
     {"float_linear_quantized", Product::matmul},
@@ -47,6 +49,8 @@ int64_t flops_of(Product product, std::span<const Shape> operands, const Shape& 
       return 0;
     case Product::matmul:
       return 2 * result.numel() * of(0)[-1];
+    case Product::csr_matmul:  // of crow, col and two others, of which the last is a matrix
+      return 2 * of(1).numel() * of(3)[1];
     case Product::convolution:
       return 2 * result.numel() * window_of(of(1));
     case Product::transposed_convolution:

@@ -14,6 +14,7 @@ namespace kiln {
 enum class Product : uint8_t {
   none,
   matmul,
+  csr_matmul,
   convolution,
   transposed_convolution,
   convolution_input_grad,

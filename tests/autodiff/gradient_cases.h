@@ -309,6 +309,20 @@ std::vector<Case<B>> shape_cases(kiln::Device device) {
                    [mean, picked = ints({2, 0, 2, 3, 1}, {5}), starts = ints({0, 2, 2, 5}, {4})](
                        const V& x) { return A::float_bag_sum(x[0], picked, starts, mean); }});
   }
+  const auto starts = ints({0, 2, 2, 5}, {4});
+  const auto places = ints({2, 0, 3, 1, 3}, {5});
+  for (const bool turned : {false, true}) {
+    out.push_back({"float_csr_matmul",
+                   {uniform({5}, -1, 1, 8), uniform({turned ? 3 : 4, 2}, -1, 1, 9)},
+                   [starts, places, turned](const V& x) {
+                     return A::float_csr_matmul(starts, places, x[0], x[1], 4, turned);
+                   }});
+  }
+  out.push_back({"float_csr_sampled_matmul",
+                 {uniform({3, 2}, -1, 1, 8), uniform({4, 2}, -1, 1, 9)},
+                 [starts, places](const V& x) {
+                   return A::float_csr_sampled_matmul(starts, places, x[0], x[1]);
+                 }});
   out.push_back({"float_index_copy",
                  {a, uniform({2, 2, 4}, -1, 1, 7)},
                  [other = ints({2, 0}, {2})](const V& x) {

@@ -57,6 +57,41 @@ struct LastDimsNorm {
   }
 };
 
+// Batches of dense matrices are columns of one, where the sparse matrix is the same for all.
+struct CsrMatmul {
+  template <class Call>
+  static ErasedTensor apply(const Region& region, const Arg<ErasedTensor>& crow,
+                            const Arg<ErasedTensor>& col, const Arg<ErasedTensor>& values,
+                            const Arg<ErasedTensor>& dense, int64_t columns, bool transposed) {
+    if (is_of(crow, region) || is_of(col, region)) {
+      return Loop::apply<Call>(region, crow, col, values, dense, columns, transposed);
+    }
+    if (is_of(values, region)) {
+      return Call::composed(crow, col, values, dense, columns, transposed);
+    }
+    const ErasedTensor all = full(dense, region);
+    const int64_t rows = all->shape()[1];
+    const int64_t n = all->shape()[2];
+    const ErasedTensor beside =
+        reshape(Dispatch::float_permute(all, Shape{1, 0, 2}), Shape{rows, region.size * n});
+    const ErasedTensor out =
+        Call::run(crow.get(), col.get(), values.get(), beside, columns, transposed);
+    const ErasedTensor apart = reshape(out, Shape{out->shape()[0], region.size, n});
+    return wrapped(Dispatch::float_permute(apart, Shape{1, 0, 2}), region);
+  }
+};
+struct CsrSampledMatmul {
+  template <class Call>
+  static ErasedTensor apply(const Region& region, const Arg<ErasedTensor>& crow,
+                            const Arg<ErasedTensor>& col, const Arg<ErasedTensor>& x,
+                            const Arg<ErasedTensor>& y) {
+    if (is_of(crow, region) || is_of(col, region)) {
+      return Loop::apply<Call>(region, crow, col, x, y);
+    }
+    return Call::composed(crow, col, x, y);
+  }
+};
+
 // Convolutions. With one weight the batch joins that of the images; otherwise its elements become
 // groups of channels: [B; N, C, ..] -> [N, B C, ..].
 struct Convolution {

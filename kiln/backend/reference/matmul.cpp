@@ -85,6 +85,58 @@ Shape linear_shape(const HostHandle& x, const HostHandle& weight) {
 }  // namespace
 
 HostHandle Ops::float_matmul(Tensor a, Tensor b) { return matmul<double>(a, b); }
+
+namespace {
+
+// The entries of a matrix in compressed rows: calls f(e, row, column) for each.
+template <class Fn>
+void for_each_entry(const Tensor& crow, const Tensor& col, int64_t columns, Fn&& f) {
+  const std::vector<int64_t> bounds = read<int64_t>(crow);
+  const std::vector<int64_t> places = read<int64_t>(col);
+  const int64_t count = col->numel();
+  bool rises = bounds.front() == 0 && bounds.back() == count;
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) rises = rises && bounds[i] <= bounds[i + 1];
+  if (!rises) throw_error<IndexError>("csr_matmul: rows do not rise from 0 to ", count);
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    for (int64_t e = bounds[i]; e < bounds[i + 1]; ++e) {
+      const int64_t at = places[static_cast<size_t>(e)];
+      if (at < 0 || at >= columns) throw_error<IndexError>("csr_matmul: no column ", at);
+      f(static_cast<size_t>(e), static_cast<int64_t>(i), at);
+    }
+  }
+}
+
+}  // namespace
+
+HostHandle Ops::float_csr_matmul(Tensor crow, Tensor col, Tensor values, Tensor dense,
+                                 int64_t columns, bool transposed) {
+  const std::vector<double> factors = read<double>(values);
+  const std::vector<double> from = read<double>(dense);
+  const int64_t n = dense->shape()[1];
+  const Shape shape{transposed ? columns : crow->numel() - 1, n};
+  std::vector<double> out(static_cast<size_t>(shape.numel()));
+  for_each_entry(crow, col, columns, [&](size_t e, int64_t row, int64_t column) {
+    const int64_t to = transposed ? column : row;
+    const int64_t source = transposed ? row : column;
+    for (int64_t c = 0; c < n; ++c) {
+      out[static_cast<size_t>(to * n + c)] +=
+          factors[e] * from[static_cast<size_t>(source * n + c)];
+    }
+  });
+  return make(shape, values->dtype(), values->device(), out);
+}
+HostHandle Ops::float_csr_sampled_matmul(Tensor crow, Tensor col, Tensor x, Tensor y) {
+  const std::vector<double> xs = read<double>(x);
+  const std::vector<double> ys = read<double>(y);
+  const int64_t n = x->shape()[1];
+  std::vector<double> out(static_cast<size_t>(col->numel()));
+  for_each_entry(crow, col, y->shape()[0], [&](size_t e, int64_t row, int64_t column) {
+    for (int64_t c = 0; c < n; ++c) {
+      out[e] += xs[static_cast<size_t>(row * n + c)] * ys[static_cast<size_t>(column * n + c)];
+    }
+  });
+  return make(col->shape(), x->dtype(), x->device(), out);
+}
 HostHandle Ops::int_matmul(Tensor a, Tensor b) { return matmul<int64_t>(a, b); }
 
 HostHandle Ops::float_linear(Tensor x, Tensor weight, const HostHandle* bias) {

@@ -98,6 +98,27 @@ void check_bag_sum(const RowCheck& row) {
   row.require(row.rank(0) == 2 && row.rank(1) == 1 && row.rank(2) == 1 && row.shape(2)[0] >= 1,
               "a table, rows and where bags start");
 }
+void check_csr(const RowCheck& row) {
+  check_index(row, 0);
+  check_index(row, 1);
+  row.require_same_dtype(2, 3);
+  row.require(row.rank(0) == 1 && row.rank(1) == 1 && row.rank(3) == 2 && row.shape(0)[0] >= 1,
+              "where rows start, columns and matrices");
+}
+void check_csr_matmul(const RowCheck& row) {
+  check_csr(row);
+  const int64_t columns = row.get<int64_t>(4);
+  row.require_shape(2, row.shape(1), "a value for each column");
+  row.require(columns >= 0 && row.shape(3)[0] == (row.get<bool>(5) ? row.shape(0)[0] - 1 : columns),
+              "a dense matrix with a row for each that the sparse one meets");
+  checked_numel({row.get<bool>(5) ? columns : row.shape(0)[0] - 1, row.shape(3)[1]});
+}
+void check_csr_sampled_matmul(const RowCheck& row) {
+  check_csr(row);
+  row.require(row.rank(2) == 2 && row.shape(2)[0] == row.shape(0)[0] - 1 &&
+                  row.shape(2)[1] == row.shape(3)[1],
+              "matrices of as many columns, the first with a row for each of the sparse one");
+}
 void check_cat(const RowCheck& row) {
   const auto& parts = row.operands(0);
   row.require(!parts.empty(), "at least one part");
@@ -168,6 +189,8 @@ constexpr Rule kShapeRules[] = {{kRow_float_empty, check_made<Kind::floating, 1>
                                 {kRow_float_index_add, check_index_add},
                                 {kRow_int_index_add, check_index_add},
                                 {kRow_float_bag_sum, check_bag_sum},
+                                {kRow_float_csr_matmul, check_csr_matmul},
+                                {kRow_float_csr_sampled_matmul, check_csr_sampled_matmul},
 #define KILN_SHAPE_RULES(kind)                                                                    \
   {kRow_##kind##_reshape, check_reshape}, {kRow_##kind##_permute, check_permute},                 \
       {kRow_##kind##_expand, check_expand}, {kRow_##kind##_slice, check_slice},                   \
