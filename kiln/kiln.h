@@ -21,6 +21,7 @@
 #include "kiln/io/recorder.h"
 #include "kiln/nn/nn.h"
 #include "kiln/optim/optim.h"
+#include "kiln/sparse/sparse.h"
 #include "kiln/tensor/accessor.h"
 #include "kiln/tensor/amp/autocast.h"
 #include "kiln/tensor/autograd/checkpoint.h"

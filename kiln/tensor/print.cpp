@@ -1,5 +1,7 @@
 // Text like PyTorch's, whose rules these are: one format for all elements, chosen from the finite
 // values that are not zero; large tensors show their edges.
+#include "kiln/tensor/print.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -205,7 +207,9 @@ class Printer {
   Strides strides_;
 };
 
-std::string tuple_text(const Shape& shape) {
+}  // namespace
+
+std::string detail::size_text(const Shape& shape) {
   std::string out = "(";
   for (int i = 0; i < shape.rank(); ++i) {
     if (i > 0) out.append(", ");
@@ -214,15 +218,16 @@ std::string tuple_text(const Shape& shape) {
   return out.append(shape.rank() == 1 ? ",)" : ")");
 }
 
-// Appends `suffixes`, each on the last line if it fits there.
-std::string with_suffixes(std::string text, const std::vector<std::string>& suffixes, int indent,
-                          int line_width) {
+std::string detail::with_suffixes(std::string text, const std::vector<std::string>& suffixes,
+                                  int indent, bool breaks) {
+  const auto line_width = static_cast<size_t>(options().line_width);
   const size_t newline = text.rfind('\n');
   size_t last = newline == std::string::npos ? text.size() + 2 : text.size() - newline + 1;
   for (const std::string& suffix : suffixes) {
-    if (last + suffix.size() + 2 > static_cast<size_t>(line_width)) {
+    if (breaks || last + suffix.size() + 2 > line_width) {
       text.append(",\n").append(static_cast<size_t>(indent), ' ').append(suffix);
       last = static_cast<size_t>(indent) + suffix.size();
+      breaks = false;
     } else {
       text.append(", ").append(suffix);
       last += suffix.size() + 2;
@@ -231,7 +236,13 @@ std::string with_suffixes(std::string text, const std::vector<std::string>& suff
   return text.append(")");
 }
 
-}  // namespace
+std::string detail::elements_text(const Tensor& x, int indent) {
+  if (x.device().type == kMeta) return "...";
+  if (x.numel() == 0) return "[]";
+  const TensorData data =
+      kind_of(x.dtype()) == Kind::quantized ? dequantize(x).to_data() : x.to_data();
+  return Printer(data, options()).print(indent);
+}
 
 PrintOptions print_options() { return options(); }
 
@@ -247,34 +258,27 @@ void set_print_options(const PrintOptions& how) {
 
 std::string to_string(const Tensor& x) {
   if (!x.defined()) return "tensor(undefined)";
-  const PrintOptions how = options();
-  const bool quantized = kind_of(x.dtype()) == Kind::quantized;
   const bool meta = x.device().type == kMeta;
-  const TensorData data = meta ? TensorData() : quantized ? dequantize(x).to_data() : x.to_data();
   const std::string prefix = "tensor(";
   const int indent = static_cast<int>(prefix.size());
   std::vector<std::string> suffixes;
-  std::string body;
+  const std::string body = detail::elements_text(x, indent);
   bool named_dtype = x.dtype() != default_dtype();
-  if (meta) {
-    body = "...";
-  } else if (x.numel() == 0) {
-    body = "[]";
-    if (x.dim() != 1) suffixes.push_back(concat("size=", tuple_text(x.shape())));
-  } else {
-    body = Printer(data, how).print(indent);
+  if (!meta && x.numel() == 0) {
+    if (x.dim() != 1) suffixes.push_back(concat("size=", detail::size_text(x.shape())));
+  } else if (!meta) {
     named_dtype = named_dtype && x.dtype() != i64 && x.dtype() != bool_ &&
                   x.dtype() != complex_dtype(default_dtype());
   }
   if (x.device().type != kCpu) suffixes.push_back(concat("device='", x.device(), "'"));
-  if (meta) suffixes.push_back(concat("size=", tuple_text(x.shape())));
+  if (meta) suffixes.push_back(concat("size=", detail::size_text(x.shape())));
   if (named_dtype) suffixes.push_back(concat("dtype=kiln.", x.dtype()));
   if (!x.is_leaf()) {
     suffixes.push_back(concat("grad_fn=<", x.grad_fn(), ">"));
   } else if (x.requires_grad()) {
     suffixes.push_back("requires_grad=True");
   }
-  return with_suffixes(prefix + body, suffixes, indent, how.line_width);
+  return detail::with_suffixes(prefix + body, suffixes, indent, false);
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << to_string(x); }
