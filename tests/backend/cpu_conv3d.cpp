@@ -45,8 +45,25 @@ const std::vector<VolumeProblem>& volume_problems() {
       {{2, 9, 5, 7, 8},
        {32, 9, 3, 3, 3},
        {.stride = {1, 2, 2}, .padding = {1, 1, 1}, .dilation = {2, 1, 1}}},
-      {{3, 3, 4, 14, 14}, {8, 3, 2, 7, 7}, {.stride = {2, 7, 7}}},              // packed
-      {{2, 4, 5, 6, 7}, {8, 1, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 4}},  // depthwise
+      {{3, 3, 4, 14, 14}, {8, 3, 2, 7, 7}, {.stride = {2, 7, 7}}},  // packed
+      // Pixels as rows, of which many see padding; with windows that see nothing else.
+      {{5, 9, 6, 7, 5}, {27, 9, 3, 3, 3}, {.padding = {2, 2, 2}, .dilation = {2, 2, 2}}},
+      {{2, 3, 7, 9, 6}, {24, 3, 7, 7, 7}, {.padding = {3, 3, 3}}},
+      {{1, 2, 3, 4, 5}, {40, 2, 3, 3, 3}, {.padding = {4, 3, 5}}},
+      {{2, 50, 3, 4, 5}, {33, 50, 3, 5, 3}, {.stride = {1, 2, 1}, .padding = {2, 2, 1}}},
+      // Depthwise.
+      {{2, 4, 5, 6, 7}, {8, 1, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 4}},
+      {{2, 5, 5, 9, 20}, {5, 1, 5, 5, 5}, {.stride = {2, 2, 2}, .padding = {2, 2, 2}, .groups = 5}},
+      {{1, 3, 4, 8, 9},
+       {15, 1, 3, 3, 3},
+       {.padding = {1, 0, 2}, .dilation = {2, 1, 3}, .groups = 3}},
+      {{1, 2, 20, 70, 90}, {2, 1, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 2}},  // bands
+      {{1, 2, 3, 4, 4}, {2, 1, 2, 2, 2}, {.padding = {4, 3, 3}, .groups = 2}},
+      {{1, 3, 2, 4, 4},
+       {3, 1, 2, 3, 3},
+       {.padding = {5, 1, 1}, .dilation = {4, 1, 1}, .groups = 3}},
+      {{2, 3, 40, 3, 4}, {3, 1, 9, 1, 3}, {.stride = {3, 1, 1}, .padding = {4, 0, 1}, .groups = 3}},
+      {{0, 2, 5, 5, 5}, {2, 1, 3, 3, 3}, {.groups = 2}},
   };
   return list;
 }
@@ -78,9 +95,13 @@ TEST_CASE("conv3d and its gradients: strides, padding, dilation, groups") {
 TEST_CASE("conv3d: every instruction set") {
   at_every_target([&] {
     for (const DType dtype : {DType::f32, DType::f64}) {
-      for (const size_t i : {size_t{1}, size_t{2}, size_t{6}}) {
+      for (const size_t i : {1U, 2U, 6U, 19U, 20U, 22U, 24U, 25U, 29U}) {
         const VolumeProblem& p = volume_problems()[i];
         const HostHandle x = random_tensor(p.x, dtype, 1), w = random_tensor(p.weight, dtype, 2);
+        const HostHandle g = random_tensor(volume_output_shape(p), dtype, 4);
+        check_close(Cpu::float_conv3d_weight_grad(x, g, p.weight, p.options),
+                    Reference::float_conv3d_weight_grad(x, g, p.weight, p.options),
+                    kernel_tolerance(dtype) * 64);
         check_close(Cpu::float_conv3d(x, w, nullptr, p.options),
                     Reference::float_conv3d(x, w, nullptr, p.options),
                     kernel_tolerance(dtype) * 16);
@@ -89,7 +110,7 @@ TEST_CASE("conv3d: every instruction set") {
   });
 }
 
-TEST_CASE("conv3d: operands with gaps, any number of threads") {
+TEST_CASE("conv3d: operands with gaps") {
   const VolumeProblem p = {{2, 3, 6, 12, 13}, {8, 3, 3, 3, 3}, {.padding = {1, 1, 1}}};
   const HostHandle x = random_tensor(p.x, DType::f32, 1),
                    w = random_tensor(p.weight, DType::f32, 2);
@@ -102,9 +123,26 @@ TEST_CASE("conv3d: operands with gaps, any number of threads") {
   CHECK(same_bits(
       Cpu::float_conv3d_weight_grad(stored_transposed(x), stored_with_gaps(g), p.weight, p.options),
       Cpu::float_conv3d_weight_grad(x, g, p.weight, p.options)));
-  check_deterministic([&] {
-    return std::vector<HostHandle>{Cpu::float_conv3d(x, w, nullptr, p.options),
-                                   Cpu::float_conv3d_input_grad(w, g, p.x, p.options),
-                                   Cpu::float_conv3d_weight_grad(x, g, p.weight, p.options)};
-  });
+}
+
+TEST_CASE("conv3d: any number of threads") {
+  std::vector<VolumeProblem> list = {
+      {{2, 3, 6, 12, 13}, {8, 3, 3, 3, 3}, {.padding = {1, 1, 1}}},
+      {{2, 16, 4, 30, 30}, {16, 1, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 16}},
+      {{6, 40, 6, 7, 5}, {48, 40, 3, 3, 3}, {.padding = {2, 2, 2}, .dilation = {2, 2, 2}}},
+      {{4, 8, 5, 13, 30},
+       {8, 1, 5, 5, 5},
+       {.stride = {2, 2, 2}, .padding = {2, 2, 2}, .groups = 8}},
+  };
+  for (const VolumeProblem& p : list) {
+    CAPTURE(to_string(p.x));
+    const HostHandle x = random_tensor(p.x, DType::f32, 1),
+                     w = random_tensor(p.weight, DType::f32, 2),
+                     g = random_tensor(volume_output_shape(p), DType::f32, 4);
+    check_deterministic([&] {
+      return std::vector<HostHandle>{Cpu::float_conv3d(x, w, nullptr, p.options),
+                                     Cpu::float_conv3d_input_grad(w, g, p.x, p.options),
+                                     Cpu::float_conv3d_weight_grad(x, g, p.weight, p.options)};
+    });
+  }
 }

@@ -3,12 +3,20 @@
 // Note [Pixels as rows]. Where output rows are short, or strides are larger than 1, patches that
 // are columns of a product waste lanes, or have to be packed. As rows they are read where they lie,
 // in the padded input, one element at a time; only weights are packed. The results are transposed
-// while they are in the cache, which channels enough and taps enough must pay for.
+// while they are in the cache, which channels enough and taps enough must pay for. Taps that see
+// padding alone are left out, where they are many: pixels are then sorted by the taps that they do
+// see, so that those of a tile see the same. (A sum does not change by zeros; of weights that are
+// infinite, padding makes no NaN then.)
 #include "kiln/backend/cpu/conv/conv_pixels.h"
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
 
+#include "kiln/backend/cpu/conv/conv_taps.h"
 #include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/rounding.h"
@@ -22,6 +30,29 @@ namespace {
 // Pixels computed at once, about; elements of the padded input in use at once.
 constexpr int64_t kPixels = 192;
 constexpr int64_t kCopyElements = 64 * 1024;
+
+// Of each output element along one dim: its taps, and a number for each such set.
+struct TapsAlong {
+  std::vector<std::pair<int32_t, int32_t>> taps;
+  std::vector<uint64_t> kind;
+
+  explicit TapsAlong(const TapsOfDim& along) {
+    for (int64_t o = 0; o < along.out; ++o) {
+      const auto [begin, end] = along.taps(o);
+      taps.emplace_back(static_cast<int32_t>(begin), static_cast<int32_t>(end));
+      kind.push_back(o == 0 ? 0 : kind.back() + (taps.back() != taps[taps.size() - 2] ? 1 : 0));
+    }
+  }
+};
+
+struct SeenTaps {
+  TapsAlong depths, rows, columns;
+  explicit SeenTaps(const TapsOfDims& dims)
+      : depths(dims.depths), rows(dims.rows), columns(dims.columns) {}
+};
+
+// Leaving taps out costs a little for each row of them.
+constexpr double kWorthSkipping = 0.95;
 
 template <class T>
 class PixelRows {
@@ -38,7 +69,8 @@ class PixelRows {
              s.geometry.dilation[1] * (s.geometry.kernel[1] - 1) + 1),
         reach_(s.geometry.dilation[0] * (s.geometry.kernel[0] - 1) + 1),
         panels_(ceil_div(s.out, kernels_.columns)),
-        run_(channels_of_run(s)) {
+        run_(channels_of_run(s)),
+        skips_(TapsOfDims(s).seen() < kWorthSkipping) {
     // Whole rows, and whole images where they are small.
     const auto copied = [&](int64_t rows) {
       return run_ * ((rows - 1) * s.geometry.stride[0] + reach_) * row_;
@@ -51,6 +83,7 @@ class PixelRows {
                   : std::clamp<int64_t>(
                         std::min(kPixels / s.pixels(), kCopyElements / copied(rows_)), 1, s.batch);
     copied_rows_ = (rows_ - 1) * s.geometry.stride[0] + reach_;
+    if (skips_) seen_.emplace(TapsOfDims(s));
     pack_weights(weight);
   }
 
@@ -116,6 +149,9 @@ class PixelRows {
           planes_(p.run_),
           starts_(p.run_ * p.s_.geometry.kernel[0]),
           offsets_(pixels_),
+          places_(p.skips_ ? pixels_ : 0),
+          windows_(p.skips_ ? pixels_ : 0),
+          order_(p.skips_ ? pixels_ : 0),
           copy_(p.images_ * p.run_ * p.copied_rows_ * p.row_ + p.kernels_.lanes),
           results_(pixels_ * p.s_.out + p.kernels_.columns) {}
 
@@ -123,8 +159,14 @@ class PixelRows {
       const ConvSizes& s = p_.s_;
       const PatchGeometry& g = s.geometry;
       const int64_t pixels = images * rows * s.out_width;
-      fill_offsets(images, rows);
+      fill_offsets(image, images, top, rows);
       PatchBlock<T> block;
+      if (p_.skips_) {
+        block.windows = windows_.get();
+        block.kernel[0] = std::max<int64_t>(s.depths.kernel, 1);
+        block.kernel[1] = g.kernel[0];
+        block.c_offsets = places_.get();
+      }
       block.m = pixels;
       block.n = s.out;
       block.length = g.kernel[1];
@@ -145,6 +187,7 @@ class PixelRows {
                                  p_.copied_rows_, p_.row_, copy_.get() + i * image_size());
         }
         block.segments = count * g.kernel[0];
+        block.first_plane = run * p_.run_ % block.kernel[0];
         block.b = static_cast<const T*>(p_.weights_.get()) +
                   (group * p_.runs() + run) * p_.panels_ * p_.panel_size();
         block.accumulate = run != 0;
@@ -163,7 +206,7 @@ class PixelRows {
     int64_t image_size() const { return p_.run_ * p_.copied_rows_ * p_.row_; }
 
     // Where windows begin in the copies, and where the rows of taps lie behind.
-    void fill_offsets(int64_t images, int64_t rows) const {
+    void fill_offsets(int64_t image, int64_t images, int64_t top, int64_t rows) const {
       const PatchGeometry& g = p_.s_.geometry;
       int64_t* to = offsets_.get();
       for (int64_t i = 0; i < images; ++i) {
@@ -173,11 +216,43 @@ class PixelRows {
           }
         }
       }
+      if (p_.skips_) sort_by_window(image, images, top, rows);
       to = starts_.get();
       for (int64_t c = 0; c < p_.run_; ++c) {
         for (int64_t r = 0; r < g.kernel[0]; ++r) {
           *to++ = (c * p_.copied_rows_ + r * g.dilation[0]) * p_.row_;
         }
+      }
+    }
+
+    // Puts pixels that see the same taps side by side, with their windows and where their results
+    // go.
+    void sort_by_window(int64_t image, int64_t images, int64_t top, int64_t rows) const {
+      const auto& [depths, lines, columns] = *p_.seen_;
+      const int64_t width = p_.s_.out_width, pixels = images * rows * width;
+      const auto at = [](int64_t i) { return static_cast<size_t>(i); };
+      const auto place = [&](int64_t pixel) {
+        struct {
+          size_t depth, row, column;
+        } found = {at((image + pixel / (rows * width)) % p_.s_.depths.out),
+                   at(top + pixel / width % rows), at(pixel % width)};
+        return found;
+      };
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+        const auto [depth, row, column] = place(pixel);
+        order_[pixel] = {
+            (depths.kind[depth] << 42) | (lines.kind[row] << 21) | columns.kind[column], pixel,
+            offsets_[pixel]};
+      }
+      std::sort(order_.get(), order_.get() + pixels, [](const Pixel& a, const Pixel& b) {
+        return a.kind != b.kind ? a.kind < b.kind : a.number < b.number;
+      });
+      for (int64_t i = 0; i < pixels; ++i) {
+        const auto [depth, row, column] = place(order_[i].number);
+        const auto& [d, r, c] = std::tie(depths.taps[depth], lines.taps[row], columns.taps[column]);
+        windows_[i] = {{d.first, r.first, c.first}, {d.second, r.second, c.second}};
+        offsets_[i] = order_[i].offset;
+        places_[i] = order_[i].number * p_.s_.out;
       }
     }
 
@@ -191,9 +266,18 @@ class PixelRows {
       for (int64_t o = 0; o < s.out; ++o) p_.finish_(y + o * step, pixels);
     }
 
+    struct Pixel {
+      uint64_t kind;
+      int64_t number, offset;
+    };
+
     const PixelRows& p_;
     int64_t pixels_;
     Scratch<int64_t> planes_, starts_, offsets_;
+    // Where taps are left out: where results go, what pixels see, and the order of both.
+    Scratch<int64_t> places_;
+    Scratch<PatchWindow> windows_;
+    Scratch<Pixel> order_;
     Scratch<T> copy_, results_;
   };
 
@@ -206,6 +290,8 @@ class PixelRows {
   int64_t row_, reach_;
   int64_t panels_;
   int64_t run_;  // channels taken at once
+  bool skips_;
+  std::optional<SeenTaps> seen_;
   int64_t rows_, images_, copied_rows_;
   std::shared_ptr<const void> weights_;
 };
@@ -218,7 +304,8 @@ double cost_by_pixels(const ConvSizes& s) {
   const auto products = static_cast<double>(ceil_div(s.out, lanes) * lanes);
   // Elements that are read serve one vector of products or two. Transposing comes once for all
   // taps.
-  return (s.out <= lanes ? 1.5 : 1.25) * products +
+  const double seen = TapsOfDims(s).seen();
+  return (s.out <= lanes ? 1.5 : 1.25) * products * (seen < kWorthSkipping ? 1.05 * seen : 1.0) +
          12.0 * static_cast<double>(s.out) / static_cast<double>(s.depth());
 }
 

@@ -4,12 +4,8 @@
 #include "kiln/backend/cpu/conv/depthwise.h"
 
 #include <algorithm>
-#include <array>
-#include <type_traits>
-#include <vector>
 
-#include "kiln/backend/cpu/conv/conv_kernels.h"
-#include "kiln/backend/cpu/conv/conv_phases.h"
+#include "kiln/backend/cpu/conv/depthwise_copies.h"
 #include "kiln/backend/cpu/conv/depthwise_kernels.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -18,115 +14,8 @@
 namespace kiln::cpu {
 namespace {
 
-// Elements of a copy: with the output they stay in the first-level cache.
-constexpr int64_t kDepthwiseCopyElements = 4096;
 // Products that one lane adds up before lanes are added to the sum of all.
 constexpr int64_t kLongestSum = 256;
-
-// Copies of some planes, in bands of output rows; of several planes at once where they are small.
-template <class T>
-class PlaneCopies {
- public:
-  explicit PlaneCopies(const ConvSizes& s)
-      : s_(s),
-        kernels_(depthwise_kernels<T>()),
-        down_(s.geometry.kernel[0], s.geometry.stride[0], s.geometry.dilation[0]),
-        along_(s.geometry.kernel[1], s.geometry.stride[1], s.geometry.dilation[1]),
-        row_(s.out_width + along_.reach - 1) {
-    const int64_t phases = down_.count() * along_.count();
-    const int64_t affordable =
-        std::max<int64_t>(kDepthwiseCopyElements / (row_ * phases) - down_.reach + 1, down_.reach);
-    rows_ = ceil_div(s.out_height, ceil_div(s.out_height, affordable));
-    bands_ = ceil_div(s.out_height, rows_);
-    copied_rows_ = rows_ + down_.reach - 1;
-    const int64_t size = copied_rows_ * row_;
-    planes_ = bands_ > 1 ? 1
-                         : std::clamp<int64_t>(kDepthwiseCopyElements / (2 * size * phases), 1,
-                                               kMostPlanes);
-    for (int64_t r = 0; r < s.geometry.kernel[0]; ++r) {
-      for (int64_t c = 0; c < s.geometry.kernel[1]; ++c) {
-        const auto i = static_cast<size_t>(r), j = static_cast<size_t>(c);
-        const int64_t phase = down_.phase[i] * along_.count() + along_.phase[j];
-        offsets_.push_back(phase * planes_ * size + down_.place[i] * row_ + along_.place[j]);
-      }
-    }
-    whole_ = columns_of(rows_);
-    last_ = columns_of(s.out_height - (bands_ - 1) * rows_);
-  }
-
-  int64_t bands() const { return bands_; }
-  int64_t planes() const { return planes_; }
-  int64_t first_row(int64_t band) const { return band * rows_; }
-  int64_t rows(int64_t band) const { return std::min(rows_, s_.out_height - first_row(band)); }
-  // Elements, with room for what is written and read beyond the end.
-  int64_t room() const {
-    return down_.count() * along_.count() * planes_ * copied_rows_ * row_ + row_ +
-           2 * kernels_.lanes;
-  }
-
-  // Copies what a band sees of `count` planes, `step` elements apart.
-  void copy(const T* planes, int64_t step, int64_t count, int64_t band, T* to) const {
-    const PatchGeometry& g = s_.geometry;
-    const std::array<int64_t, kMostPlanes> at = steps_of(step);
-    for (const int64_t r : down_.kinds) {
-      for (const int64_t c : along_.kinds) {
-        patch_kernels<T>().pad(planes, at.data(), count, s_.height, s_.width,
-                               first_row(band) * g.stride[0] + r - g.padding[0], c - g.padding[1],
-                               g.stride, copied_rows_, row_, to);
-        to += planes_ * copied_rows_ * row_;
-      }
-    }
-  }
-
-  int64_t spread_room() const { return planes_ * rows_ * row_ + row_ + 2 * kernels_.lanes; }
-  int64_t spread_plane() const { return rows_ * row_; }
-  // Copies a band of `count` planes of the output, `step` elements apart, to where columns are.
-  void spread(const T* planes, int64_t step, int64_t count, int64_t band, T* to) const {
-    patch_kernels<T>().pad(planes, steps_of(step).data(), count, s_.out_height, s_.out_width,
-                           first_row(band), 0, {1, 1}, rows_, row_, to);
-  }
-
-  // Of a copied plane.
-  DepthwiseBlock<T> block(const T* copy, int64_t plane, int64_t band) const {
-    const std::vector<FlatVector>& columns = band + 1 == bands_ ? last_ : whole_;
-    return {copy + plane * copied_rows_ * row_, offsets_.data(), s_.taps(), columns.data(),
-            static_cast<int64_t>(columns.size())};
-  }
-
- private:
-  static constexpr int64_t kMostPlanes = 16;
-  // Where planes lie that are `step` elements apart.
-  static std::array<int64_t, kMostPlanes> steps_of(int64_t step) {
-    std::array<int64_t, kMostPlanes> at;
-    for (size_t i = 0; i < at.size(); ++i) at[i] = static_cast<int64_t>(i) * step;
-    return at;
-  }
-
-  std::vector<FlatVector> columns_of(int64_t rows) const {
-    std::vector<FlatVector> out;
-    const int64_t end = (rows - 1) * row_ + s_.out_width;
-    int64_t pixels = 0;
-    for (int64_t at = 0; at < end; at += kernels_.lanes) {
-      FlatVector vector{0, pixels, 0};
-      for (int64_t i = 0; i < kernels_.lanes && at + i < end; ++i) {
-        if ((at + i) % row_ >= s_.out_width) continue;
-        vector.mask |= uint64_t{1} << i;
-        ++vector.count;
-      }
-      pixels += vector.count;
-      out.push_back(vector);
-    }
-    return out;
-  }
-
-  const ConvSizes& s_;
-  const DepthwiseKernels<T>& kernels_;
-  Phases down_, along_;
-  int64_t row_;
-  int64_t rows_, bands_, copied_rows_, planes_;
-  std::vector<int64_t> offsets_;
-  std::vector<FlatVector> whole_, last_;
-};
 
 constexpr int64_t kRowsAtOnce = 4;  // of apply_plane
 

@@ -16,6 +16,13 @@ void depthwise_forward(const ConvSizes& sizes, const T* x, const T* weight, cons
 template <class T>
 void depthwise_weight_grad(const ConvSizes& sizes, const T* x, const T* g, T* weight_grad);
 
+// Of volumes, whose groups have one channel (s.in is the depth of the window then).
+template <class T>
+void depthwise_volume_forward(const ConvSizes& sizes, const T* x, const T* weight, const T* bias,
+                              T* y);
+template <class T>
+void depthwise_volume_weight_grad(const ConvSizes& sizes, const T* x, const T* g, T* weight_grad);
+
 // Whether the planes are small enough for depthwise_by_channels(), and the channels many enough;
 // then as depthwise_forward().
 template <class T>

@@ -108,9 +108,23 @@ void conv_block(const ConvBlock<T>& block) {
                  kTiles2.of_rows);
 }
 
+// What rows [first, first + count) of a block see between them: all, where it has no windows.
+template <class T>
+PatchWindow window_of_rows(const PatchBlock<T>& block, int64_t first, int64_t count) {
+  if (block.windows == nullptr) return {{0, 0, 0}, {1, 1, static_cast<int32_t>(block.length)}};
+  PatchWindow all = block.windows[first];
+  for (int64_t i = first + 1; i < first + count; ++i) {
+    for (int d = 0; d < 3; ++d) {
+      all.begin[d] = std::min(all.begin[d], block.windows[i].begin[d]);
+      all.end[d] = std::max(all.end[d], block.windows[i].end[d]);
+    }
+  }
+  return all;
+}
+
 template <class T, int kRows, int kVectors>
-HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets, const T* b, T* c,
-                             int64_t columns, const T* bias) {
+HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, int64_t first, const T* b, int64_t column,
+                             int64_t columns) {
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
   const D d;
@@ -119,24 +133,34 @@ HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets,
   const T* a[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-    a[i] = block.a + offsets[i];
+    a[i] = block.a + block.a_offsets[first + i];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
   }
-  for (int64_t s = 0; s < block.segments; ++s) {
-    int64_t e = block.a_starts[s];
-    for (int64_t p = block.length; p != 0; --p, e += block.a_step, b += 2 * lanes) {
-      V bv[kVectors];
+  const PatchWindow w = window_of_rows(block, first, kRows);
+  const int64_t rows = block.kernel[1], skipped = w.begin[2], length = w.end[2] - skipped;
+  int64_t plane = block.first_plane;
+  for (int64_t s = 0; s < block.segments; s += rows) {
+    const bool exists = plane >= w.begin[0] && plane < w.end[0] && length > 0;
+    if (++plane == block.kernel[0]) plane = 0;
+    if (!exists) continue;
+    for (int64_t r = s + w.begin[1]; r < s + w.end[1]; ++r) {
+      int64_t e = block.a_starts[r] + skipped * block.a_step;
+      const T* HWY_RESTRICT from = b + (r * block.length + skipped) * 2 * lanes;
+      for (int64_t p = length; p != 0; --p, e += block.a_step, from += 2 * lanes) {
+        V bv[kVectors];
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, b + v * lanes);
+        for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, from + v * lanes);
 #pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i) {
-        const V av = hn::Set(d, a[i][e]);
+        for (int i = 0; i < kRows; ++i) {
+          const V av = hn::Set(d, a[i][e]);
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
+          for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
+        }
       }
     }
   }
+  const T* const bias = block.column_bias == nullptr ? nullptr : block.column_bias + column;
   const auto last = hn::FirstN(d, static_cast<size_t>(columns - (kVectors - 1) * lanes));
   if (bias != nullptr) {
 #pragma GCC unroll 2
@@ -148,10 +172,13 @@ HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets,
     }
   }
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i, c += block.c_row) {
+  for (int i = 0; i < kRows; ++i) {
+    T* const row =
+        block.c + column +
+        (block.c_offsets == nullptr ? (first + i) * block.c_row : block.c_offsets[first + i]);
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
-      T* to = c + v * lanes;
+      T* to = row + v * lanes;
       if (v + 1 == kVectors) {
         if (block.accumulate) sum[i][v] = hn::Add(sum[i][v], masked_load(last, d, to));
         masked_store(sum[i][v], last, d, to);
@@ -164,8 +191,7 @@ HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const int64_t* offsets,
 }
 
 template <class T>
-using PatchTileFunction = void (*)(const PatchBlock<T>&, const int64_t*, const T*, T*, int64_t,
-                                   const T*);
+using PatchTileFunction = void (*)(const PatchBlock<T>&, int64_t, const T*, int64_t, int64_t);
 
 template <class T, int kVectors, int... kRow>
 constexpr auto patch_tiles(std::integer_sequence<int, kRow...>) {
@@ -189,9 +215,7 @@ void patch_block(const PatchBlock<T>& block) {
     const int64_t columns = std::min(2 * lanes, block.n - j);
     const auto& tiles = columns > lanes ? kTiles2.of_rows : kTiles1.of_rows;
     for (int64_t i = 0; i < block.m; i += rows) {
-      tiles[std::min(rows, block.m - i)](
-          block, block.a_offsets + i, b, block.c + i * block.c_row + j, columns,
-          block.column_bias == nullptr ? nullptr : block.column_bias + j);
+      tiles[std::min(rows, block.m - i)](block, i, b, j, columns);
     }
   }
 }

@@ -100,6 +100,12 @@ struct ConvBlock {
   const HalfResults* halves = nullptr;  // of words: instead of c, to which they add with accumulate
 };
 
+// The taps of a patch that see more than padding, in each dim of the kernel: [begin, end) of
+// depths, of rows and of columns. Without any, begin is the size of the kernel and end 0.
+struct PatchWindow {
+  int32_t begin[3], end[3];
+};
+
 // A block of C [m, n] = A B where A is read where it lies: p runs over `segments` stretches of
 // `length`, and A's element (i, p) is
 //   a[a_offsets[i] + a_starts[p / length] + (p % length) * a_step].
@@ -113,10 +119,16 @@ struct PatchBlock {
   const int64_t* a_offsets = nullptr;
   const int64_t* a_starts = nullptr;
   int64_t a_step = 0;
+  // Unless null, row i's elements outside windows[i] are zeros and need not be multiplied. Segments
+  // are then the rows of kernels of kernel[0] planes of kernel[1] rows, from plane `first_plane` of
+  // the first kernel on, and `length` is a row.
+  const PatchWindow* windows = nullptr;
+  int64_t kernel[2] = {1, 1}, first_plane = 0;
   const T* b = nullptr;
   int64_t b_panel = 0;
   T* c = nullptr;
   int64_t c_row = 0;
+  const int64_t* c_offsets = nullptr;  // of the rows, in place of i * c_row, unless null
   bool accumulate = false;
   const T* column_bias = nullptr;  // [n], added to the products
 };
