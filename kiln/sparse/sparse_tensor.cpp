@@ -1,5 +1,7 @@
 #include "kiln/sparse/sparse_tensor.h"
 
+#include <algorithm>
+
 #include "kiln/sparse/sparse_impl.h"
 #include "kiln/tensor/index/sorting.h"
 #include "kiln/tensor/ops.h"
@@ -144,29 +146,63 @@ SparseTensor SparseTensor::coalesce() const {
              sum_groups(in_order, groups, firsts.size(0)), true);
 }
 
+SparseTensor SparseTensor::permute(const Dims& order) const {
+  constexpr const char* op = "permute";
+  require_defined(op, *this);
+  const Dims dims = normalize_dims(op, order, dim());
+  if (dims.rank() != dim()) {
+    throw_error<ShapeError>(op, ": got ", dims.rank(), " dims for a sparse tensor ", shape(),
+                            "; expected each dim once");
+  }
+  const int front = sparse_dim();
+  std::vector<int64_t> rows;
+  Shape turned;
+  Dims behind{0};
+  for (int d = 0; d < dims.rank(); ++d) {
+    if ((d < front) != (dims[d] < front)) {
+      throw_error<ValueError>(op, ": a sparse dim and a dense one cannot trade places; got dims ",
+                              dims, " for a tensor with ", front, " sparse dims");
+    }
+    turned.push_back(shape()[static_cast<int>(dims[d])]);
+    if (d < front) {
+      rows.push_back(dims[d]);
+    } else {
+      behind.push_back(dims[d] - front + 1);
+    }
+  }
+  const bool in_order = std::is_sorted(rows.begin(), rows.end());
+  const SparseTensor from = to_sparse_coo();
+  const Tensor at = in_order
+                        ? from.pattern_.indices
+                        : from.pattern_.indices.index_select(0, tensor(rows, i64).to(device()));
+  const SparseTensor out =
+      coo(turned, at, values_.permute(behind), from.is_coalesced() && (in_order || nnz() < 2));
+  return in_layout_of(*this, out);
+}
+
 SparseTensor SparseTensor::transpose(int64_t dim0, int64_t dim1) const {
   constexpr const char* op = "transpose";
   require_defined(op, *this);
-  if (layout() == SparseLayout::csr) {
-    return to_sparse_coo().transpose(dim0, dim1).to_sparse_csr();
+  Dims order = all_dims(dim());
+  std::swap(order[normalize_dim(op, dim0, dim())], order[normalize_dim(op, dim1, dim())]);
+  return permute(order);
+}
+
+SparseTensor SparseTensor::unsqueeze(int64_t where) const {
+  constexpr const char* op = "unsqueeze";
+  require_defined(op, *this);
+  const int at = normalize_dim(op, where, dim() + 1);
+  const SparseTensor from = to_sparse_coo();
+  Shape out = shape();
+  out.insert(at, 1);
+  const int front = sparse_dim();
+  if (at > front) {
+    return coo(out, from._indices(), values_.unsqueeze(at - front + 1), from.is_coalesced());
   }
-  const int a = normalize_dim(op, dim0, dim());
-  const int b = normalize_dim(op, dim1, dim());
-  if (a == b) return *this;
-  if ((a < sparse_dim()) != (b < sparse_dim())) {
-    throw_error<ValueError>(op, ": a sparse dim and a dense one cannot trade places; got dims ", a,
-                            " and ", b, " of a tensor with ", sparse_dim(), " sparse dims");
-  }
-  Shape turned = shape();
-  std::swap(turned[a], turned[b]);
-  if (a >= sparse_dim()) {
-    const int before = sparse_dim() - 1;
-    return coo(turned, pattern_.indices, values_.transpose(a - before, b - before), is_coalesced());
-  }
-  std::vector<int64_t> order;
-  for (int64_t d = 0; d < sparse_dim(); ++d) order.push_back(d == a ? b : d == b ? a : d);
-  const Tensor rows = tensor(order).to(device());
-  return coo(turned, pattern_.indices.index_select(0, rows), values_, nnz() < 2);
+  const Tensor& indices = from._indices();
+  const Tensor rows =
+      cat({indices.slice(0, 0, at), indices.new_zeros({1, nnz()}), indices.slice(0, at)}, 0);
+  return coo(out, rows, values_, from.is_coalesced());
 }
 
 SparseTensor SparseTensor::t() const {

@@ -91,6 +91,12 @@ class SparseTensor {
   // CSR. The same for the two dims of a matrix.
   SparseTensor transpose(int64_t dim0, int64_t dim1) const;
   SparseTensor t() const;
+  // Dims in another order: sparse ones among themselves, dense ones among themselves (ValueError
+  // otherwise).
+  SparseTensor permute(const Dims& dims) const;
+  // With a new dim of size 1: sparse before the last sparse dim or behind it, dense behind others.
+  // Gives COO.
+  SparseTensor unsqueeze(int64_t dim) const;
 
  private:
   SparsePattern pattern_;
