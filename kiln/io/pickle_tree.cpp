@@ -143,7 +143,12 @@ class TreeMaker {
   }
   PickleValue one(const std::unique_ptr<StoredTensorInfo>& tensor) {
     spend(kTensorBytes);
-    return StoredTensor(std::make_shared<StoredTensorInfo>(*tensor));
+    auto out = std::make_shared<StoredTensorInfo>(*tensor);
+    if (const auto* parts = objects_.parts_of(tensor.get())) {
+      spend(kListBytes + kTextBytes);
+      out->parts = std::make_shared<PickleObject>(PickleObject{out->type_name, items(*parts)});
+    }
+    return StoredTensor(std::move(out));
   }
 
   std::vector<PickleValue> items(const std::vector<NodeRef>& refs) {

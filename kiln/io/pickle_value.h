@@ -64,6 +64,9 @@ struct StoredTensorInfo {
   // Empty for a tensor that Kiln can read; else its PyTorch dtype or layout, and why not.
   std::string type_name;
   std::string refusal;
+  // Of a sparse tensor, which `refusal` keeps from those that want dense ones: what PyTorch's
+  // function for it is given, the layout and a tuple of parts. Nothing of them was checked.
+  std::shared_ptr<const PickleObject> parts = {};
 };
 using StoredTensor = std::shared_ptr<const StoredTensorInfo>;
 

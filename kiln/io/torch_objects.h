@@ -37,6 +37,11 @@ class TorchObjects {
                  const std::vector<NodeRef>& arguments);
   // Whether `state` may be set on `target`.
   bool build(PickleArena& arena, NodeRef target, NodeRef state) const;
+  // What the parts of a sparse tensor are; null for others.
+  const std::vector<NodeRef>* parts_of(const StoredTensorInfo* tensor) const {
+    const auto found = parts_.find(tensor);
+    return found == parts_.end() ? nullptr : &found->second;
+  }
   // A storage that is no tensor's, as a tensor of one dim.
   StoredTensor whole_storage(const StorageNode& storage) const;
 
@@ -57,6 +62,7 @@ class TorchObjects {
   const InputFile& file_;
   std::vector<TorchStorage> storages_;
   std::unordered_map<std::string, uint32_t> index_;
+  std::unordered_map<const StoredTensorInfo*, std::vector<NodeRef>> parts_;
   int64_t repeated_ = 0;  // bytes
 };
 

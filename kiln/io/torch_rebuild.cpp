@@ -119,6 +119,10 @@ NodeRef TorchObjects::rebuild_unsupported(PickleArena& arena, const std::vector<
     if (n != nullptr && *n >= 0) out->shape.push_back(*n);
   }
   out->stride = Shape::filled(out->shape.rank(), 0);
+  if (out->type_name == "sparse" && arguments.size() == 2) {
+    out->refusal = "Kiln reads sparse tensors in Python alone";
+    parts_.emplace(out.get(), copied(arena, arguments));
+  }
   return arena.add(std::move(out), sizeof(StoredTensorInfo));
 }
 

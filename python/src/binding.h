@@ -56,6 +56,7 @@ void bind_init(nb::module_& m);
 void bind_module(nb::module_& m);
 void bind_module_hooks(nb::module_& m);
 void bind_cpp_modules(nb::module_& m);
+void bind_sparse(nb::module_& m);
 void bind_keywords(nb::module_& m, TensorClass& c);
 
 // A tensor's hash, and what Python's collector of cycles sees of it.

@@ -64,8 +64,12 @@ class Loader {
       }
     };
     if (const auto* tensor = value.get<io::StoredTensor>()) {
-      if (!(*tensor)->refusal.empty()) reader_.read_all();  // throws, and says where it stands
-      stored_.push_back(*tensor);
+      if ((*tensor)->parts != nullptr) {
+        all((*tensor)->parts->arguments);
+      } else {
+        if (!(*tensor)->refusal.empty()) reader_.read_all();  // throws, and says where it stands
+        stored_.push_back(*tensor);
+      }
     }
     if (const auto* list = value.get<io::PickleList>()) all(*list);
     if (const auto* tuple = value.get<io::PickleTuple>()) all(tuple->items);
@@ -77,7 +81,23 @@ class Loader {
     }
   }
 
+  // The layout's name stands alone, or is what a function of PyTorch's is given.
+  static std::string layout_of(const PickleValue& value) {
+    const auto* object = value.get<io::PickleObject>();
+    if (object == nullptr) return {};
+    if (object->arguments.empty()) return object->name;
+    const auto* name = object->arguments[0].get<std::string>();
+    return name == nullptr ? std::string() : *name;
+  }
+  nb::object sparse_of(const io::PickleObject& parts) {
+    const nb::list arguments = list_of(parts.arguments);
+    const nb::object data = arguments[1];
+    return nb::module_::import_("kiln._pickle")
+        .attr("rebuild_torch_sparse")(layout_of(parts.arguments[0]), data);
+  }
+
   nb::object tensor_of(const io::StoredTensorInfo& stored) {
+    if (stored.parts != nullptr) return sparse_of(*stored.parts);
     nb::object tensor = nb::cast(std::move(tensors_[next_++]));
     if (!place_.is_none()) tensor = place_(tensor, text_object(reader_.location(stored)));
     if (stored.is_parameter) {
@@ -221,6 +241,15 @@ PickleValue value_of(nb::handle object, int depth) {
   if (depth > 200) throw_error<ValueError>("save: nested more than 200 deep");
   PyObject* o = object.ptr();
   if (object.is_none()) return {};
+  if (is_sparse_object(object)) {
+    // As PyTorch writes them: the layout, and a tuple of the parts.
+    const nb::object parts = nb::module_::import_("kiln._pickle").attr("torch_sparse")(object);
+    return io::PickleObject{
+        "torch._utils._rebuild_sparse_tensor",
+        {io::PickleObject{"torch.serialization._get_layout",
+                          {PickleValue("torch." + text_of(object.attr("layout")))}},
+         value_of(parts, depth + 1)}};
+  }
   if (const Tensor* x = tensor_pointer(o)) return pickled(object, *x);
   if (PyBool_Check(o)) return o == Py_True;
   if (PyLong_Check(o)) {

@@ -66,5 +66,6 @@ NB_MODULE(_C, m) {
   bind_module_hooks(m);
   bind_cpp_modules(m);
   bind_overrides(m, tensor);
+  bind_sparse(m);
   bind_keywords(m, tensor);  // last: it goes over what the others have bound
 }
