@@ -60,7 +60,7 @@ def methods_in_python(text):
     lines = [ATTRIBUTES]
     text = re.search(r"^class Tensor:\n(.*?)(?=^\S)", text, re.S | re.M)[1]
     folder = pathlib.Path(__file__).parent / "kiln"
-    for path in (folder / "_methods.py", folder / "_compositions.py"):
+    for path in (folder / "_methods.py", folder / "_compositions.py", folder / "_sparse_methods.py"):
         for node in ast.parse(path.read_text()).body:
             if not isinstance(node, ast.FunctionDef) or not node.args.args or node.name[0] == "_":
                 continue

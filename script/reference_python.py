@@ -42,6 +42,7 @@ NAMESPACES = [
     ("kiln.vision.transforms.functional", "The same as functions."),
     ("kiln.audio", "Sound."),
     ("kiln.linalg", "Linear algebra."),
+    ("kiln.sparse", "Sparse tensors."),
     ("kiln.fft", "Fourier transforms."),
     ("kiln.special", "Special functions."),
     ("kiln.func", "Functions of functions: vmap, jacobians."),

@@ -145,6 +145,16 @@ for tokens, words, width in ((1024, 32000, 512), (8192, 1000, 256), (128, 50000,
     row("embedding", "F.embedding(i, w)", "w", **names)
 row("embedding", "F.embedding_bag(i, w)", "w", i="randint(32000, 256 * 20).reshape(256, 20)", w=(32000, 128))
 
+# A layer of a graph network: 10,000 nodes, 100,000 edges, 64 features.
+for width in (64, 16):
+    row(
+        "sparse",
+        "torch.sparse.mm(s, w)",
+        "w",
+        s="torch.sparse_csr_tensor(torch.arange(0, 100001, 10), randint(10000, 100000), randn(100000), (10000, 10000))",
+        w=(10000, width),
+    )
+
 for a, b in (
     ((1, 1024), (1024, 1024)),
     ((8, 1024), (1024, 4096)),

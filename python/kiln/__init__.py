@@ -100,6 +100,10 @@ from ._graph_model import (  # noqa: E402,F401
     capture as capture,
     load_graph as load_graph,
 )
+from ._sparse_creation import (  # noqa: E402,F401
+    sparse_coo_tensor as sparse_coo_tensor,
+    sparse_csr_tensor as sparse_csr_tensor,
+)
 from ._statistics import (  # noqa: E402,F401
     histogramdd as histogramdd,
     pca_lowrank as pca_lowrank,
@@ -161,7 +165,7 @@ for _class in (Tensor, device, dtype):
 del _name, _class
 
 strided = "strided"
-# The layouts of sparse tensors, which no tensor here has: x.layout == kiln.sparse_coo is False.
+# The layouts of sparse tensors. No tensor here has one of the last three.
 sparse_coo, sparse_csr, sparse_csc = "sparse_coo", "sparse_csr", "sparse_csc"
 sparse_bsr, sparse_bsc = "sparse_bsr", "sparse_bsc"
 contiguous_format = "contiguous_format"
@@ -173,7 +177,7 @@ newaxis = None
 
 _LAZY = frozenset(
     """_dynamo accelerator audio distributed distributions export functional hub jit library metrics models mps
-    multiprocessing onnx ops overrides rl serialization testing train types version vision""".split()
+    multiprocessing onnx ops overrides rl serialization sparse testing train types version vision""".split()
 )
 if TYPE_CHECKING:
     from . import (
@@ -195,6 +199,7 @@ if TYPE_CHECKING:
         overrides as overrides,
         rl as rl,
         serialization as serialization,
+        sparse as sparse,
         testing as testing,
         train as train,
         types as types,

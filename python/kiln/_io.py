@@ -64,6 +64,11 @@ def save(
                 f"save: {name!r} must be a tensor; got {type(value).__name__}"
                 " (PyTorch's format, .pt, takes other values)"
             )
+        if value.layout != "strided":
+            raise TypeError(
+                f"save: {name!r} is a sparse tensor, which the format has no place for; try to_dense()"
+                " or PyTorch's format, .pt"
+            )
     _C._save_tensors(dict(obj), path, dict(metadata or {}), max_shard_size, compressed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from . import _C, _parameter, _tensor_types
+from . import _C, _parameter, _sparse_methods, _tensor_types  # noqa: F401
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,7 +2,7 @@
 
 import copyreg
 
-from . import _C
+from . import _C, errors
 
 
 def rebuild_tensor(*args):
@@ -30,6 +30,42 @@ def of_class(cls, out):
 def rebuild_subclass(cls, function, args):
     """A tensor of a class derived from Tensor, made as its base is."""
     return of_class(cls, function(*args))
+
+
+def rebuild_sparse(layout, parts, size, is_coalesced, requires_grad):
+    """A sparse tensor from its parts, which are checked."""
+    from . import _sparse_creation
+
+    if layout == "sparse_csr":
+        out = _sparse_creation.sparse_csr_tensor(*parts, size)
+    else:
+        out = _sparse_creation.sparse_coo_tensor(*parts, size, is_coalesced=is_coalesced)
+    return out.requires_grad_() if requires_grad else out
+
+
+def torch_sparse(x):
+    """The parts of a sparse tensor as PyTorch's files have them."""
+    if x.is_sparse:
+        return x._indices(), x._values(), tuple(x.shape), x.is_coalesced()
+    return x.crow_indices(), x.col_indices(), x._values(), tuple(x.shape)
+
+
+def rebuild_torch_sparse(layout, data):
+    """A sparse tensor from what a file has of it. The file may hold anything."""
+    name = layout.removeprefix("torch.")
+    lengths = {"sparse_coo": (3, 4), "sparse_csr": (4,)}.get(name)
+    if lengths is None:
+        raise errors.IoError(f"load: got a sparse tensor of layout {layout!r}; expected COO or CSR")
+    if not isinstance(data, tuple) or len(data) not in lengths:
+        raise errors.IoError("load: a sparse tensor does not have the parts that PyTorch writes")
+    count = 2 if name == "sparse_coo" else 3
+    parts, size, coalesced = data[:count], data[count], len(data) > 3 and data[3] is True
+    if not all(type(part) is _C.Tensor for part in parts) or not isinstance(size, tuple):
+        raise errors.IoError("load: a sparse tensor does not have the parts that PyTorch writes")
+    try:
+        return rebuild_sparse(name, parts, size, coalesced, False)
+    except (errors.Error, TypeError, ValueError, OverflowError) as error:
+        raise errors.IoError(f"load: a sparse tensor is malformed: {error}") from None
 
 
 def dtype(name):
