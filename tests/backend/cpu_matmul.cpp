@@ -74,6 +74,26 @@ TEST_CASE("matmul: few rows times a transposed matrix") {
   });
 }
 
+TEST_CASE("matmul: few rows times few columns, in many sums") {
+  at_every_target([] {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      for (const int64_t m : {2, 3, 4, 5}) {
+        for (const int64_t n : {2, 3, 8, 15, 16, 17, 31, 32, 33, 47, 64, 65}) {
+          for (const int64_t k : {63, 64, 67, 130, 937}) {
+            const HostHandle a = random_tensor({m, k}, dtype, 1),
+                             b = random_tensor({k, n}, dtype, 2);
+            check_product(a, b);
+            if (k > 67) continue;
+            check_product(stored_transposed(a), b);
+            check_product(host::slice(random_tensor({m, k + 3}, dtype, 1), 1, Range{2, k + 2, 1}),
+                          host::slice(random_tensor({k, n + 2}, dtype, 2), 1, Range{1, n + 1, 1}));
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST_CASE("matmul: few rows times a large matrix, a column or two beyond whole vectors") {
   struct Size {
     int64_t m, n, k;

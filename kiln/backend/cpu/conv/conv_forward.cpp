@@ -30,12 +30,12 @@ namespace {
 
 // The same convolution on longer rows: where pixels see themselves alone, only their number counts,
 // and the fewer rows, the fewer vectors are stored in pieces. Rows get no longer than a band may
-// be.
+// be, and enough of them are left for all threads.
 ConvSizes with_long_rows(const ConvSizes& s) {
   constexpr int64_t kLongest = 1024;
   int64_t merged = 1;
   for (int64_t n = 2; n <= s.height && n * s.width <= kLongest; ++n) {
-    if (s.height % n == 0) merged = n;
+    if (s.height % n == 0 && s.height / n * s.batch * s.groups >= wanted_pieces()) merged = n;
   }
   ConvSizes out = s;
   out.height = out.out_height = s.height / merged;

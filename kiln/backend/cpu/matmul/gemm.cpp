@@ -505,6 +505,28 @@ bool multiply_few_rows_in_strips(const Gemm<T>& g) {
   return true;
 }
 
+// A few rows of A times few columns of a row-major B that has many rows: a tile would wait for its
+// few sums. As with vectors, it depends on the whole problem alone.
+template <class T>
+bool is_narrow(const Gemm<T>& g) {
+  return g.m >= 2 && g.m <= kNarrowRows && g.b.column == 1 && !g.accumulate && g.k >= 64 &&
+         g.n <= int64_t{kNarrowVectors} * gemm_kernels<T>().lanes &&
+         g.m * g.k * static_cast<int64_t>(sizeof(T)) <= kPackedABytes;
+}
+template <class T>
+bool multiply_narrow(const Gemm<T>& g) {
+  if (!is_narrow(g)) return false;
+  const bool is_copied = g.a.column != 1;
+  const Scratch<T> x(is_copied ? g.m * g.k : 0);
+  for (int64_t i = 0; is_copied && i < g.m; ++i) {
+    for (int64_t p = 0; p < g.k; ++p) x[i * g.k + p] = g.a.data[i * g.a.row + p * g.a.column];
+  }
+  gemm_kernels<T>().narrow_sums(g.m, is_copied ? x.get() : g.a.data, is_copied ? g.k : g.a.row,
+                                g.b.data, g.b.row, g.k, g.n, g.c, g.c_row);
+  add_biases_and_finish(g, 0, g.n);
+  return true;
+}
+
 // What needs no tiles.
 template <class T>
 bool is_done_without_tiles(const Gemm<T>& g) {
@@ -513,7 +535,8 @@ bool is_done_without_tiles(const Gemm<T>& g) {
     finish_empty(g);
     return true;
   }
-  return multiply_vector(g) || multiply_few_rows(g) || multiply_few_rows_in_strips(g);
+  return multiply_vector(g) || multiply_few_rows(g) || multiply_narrow(g) ||
+         multiply_few_rows_in_strips(g);
 }
 
 // How many columns at the end a product leaves to dot products: one or two beyond a few whole
@@ -608,7 +631,7 @@ void multiply_tiles(const Gemm<T>& g) {
 
 template <class T>
 bool gemm_takes_tiles(const Gemm<T>& g) {
-  return g.m > 0 && g.n > 0 && g.k > 0 && !is_vector(g) && !has_few_rows(g) &&
+  return g.m > 0 && g.n > 0 && g.k > 0 && !is_vector(g) && !has_few_rows(g) && !is_narrow(g) &&
          !has_few_rows_of_strips(g);
 }
 

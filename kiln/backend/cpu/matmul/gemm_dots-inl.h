@@ -325,6 +325,78 @@ void weighted_sums(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t 
   }
 }
 
+// Of kX rows and kV vectors, the last of which may be a part of one: all sums in registers. One sum
+// for each would wait for the last multiply-add most of the time, so that there are several.
+template <int kX, int kV, class T>
+void narrow_sums_of(const T* HWY_RESTRICT x, int64_t x_row, const T* HWY_RESTRICT rows, int64_t row,
+                    int64_t k, int64_t count, T* HWY_RESTRICT y, int64_t y_row) {
+  constexpr int kSums = kX * kV >= 8 ? 1 : kX * kV >= 4 ? 2 : 4;
+  const hn::ScalableTag<T> d;
+  using V = hn::Vec<decltype(d)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto valid = hn::FirstN(d, static_cast<size_t>(count - (kV - 1) * lanes));
+  V sum[kSums][kX][kV];
+#pragma GCC unroll 4
+  for (int s = 0; s < kSums; ++s) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kX; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kV; ++v) sum[s][i][v] = hn::Zero(d);
+    }
+  }
+  const auto add = [&](int64_t p, V(&to)[kX][kV]) HWY_ATTR {
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v) {
+      const T* const from = rows + p * row + v * lanes;
+      const V w = v + 1 == kV ? masked_load(valid, d, from) : hn::LoadU(d, from);
+#pragma GCC unroll 4
+      for (int i = 0; i < kX; ++i) {
+        to[i][v] = hn::MulAdd(hn::Set(d, x[i * x_row + p]), w, to[i][v]);
+      }
+    }
+  };
+  int64_t p = 0;
+  for (; p + kSums <= k; p += kSums) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSums; ++s) add(p + s, sum[s]);
+  }
+  for (; p < k; ++p) add(p, sum[0]);
+#pragma GCC unroll 4
+  for (int i = 0; i < kX; ++i) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v) {
+      V total = sum[0][i][v];
+      if constexpr (kSums == 2) total = hn::Add(total, sum[1][i][v]);
+      if constexpr (kSums == 4) {
+        total = hn::Add(hn::Add(total, sum[1][i][v]), hn::Add(sum[2][i][v], sum[3][i][v]));
+      }
+      T* const to = y + i * y_row + v * lanes;
+      if (v + 1 == kV) {
+        masked_store(total, valid, d, to);
+      } else {
+        hn::StoreU(total, d, to);
+      }
+    }
+  }
+}
+
+template <class T>
+void narrow_sums(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
+                 int64_t count, T* y, int64_t y_row) {
+  using Function = decltype(&narrow_sums_of<1, 1, T>);
+  static constexpr Function kOf[kNarrowRows][kNarrowVectors] = {
+      {&narrow_sums_of<1, 1, T>, &narrow_sums_of<1, 2, T>, &narrow_sums_of<1, 3, T>,
+       &narrow_sums_of<1, 4, T>},
+      {&narrow_sums_of<2, 1, T>, &narrow_sums_of<2, 2, T>, &narrow_sums_of<2, 3, T>,
+       &narrow_sums_of<2, 4, T>},
+      {&narrow_sums_of<3, 1, T>, &narrow_sums_of<3, 2, T>, &narrow_sums_of<3, 3, T>,
+       &narrow_sums_of<3, 4, T>},
+      {&narrow_sums_of<4, 1, T>, &narrow_sums_of<4, 2, T>, &narrow_sums_of<4, 3, T>,
+       &narrow_sums_of<4, 4, T>}};
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
+  kOf[m - 1][(count + lanes - 1) / lanes - 1](x, x_row, rows, row, k, count, y, y_row);
+}
+
 }  // namespace kiln::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -107,6 +107,7 @@ const GemmKernels<T>* kernels() {
                                           &dots_of_rows<T>,
                                           &weighted_sum<T>,
                                           &weighted_sums<T>,
+                                          &narrow_sums<T>,
                                           &pack<T>};
   return &kKernels;
 }

@@ -133,6 +133,8 @@ struct PatchBlock {
   const T* column_bias = nullptr;  // [n], added to the products
 };
 
+inline constexpr int kNarrowRows = 4, kNarrowVectors = 4;
+
 template <class T>
 struct GemmKernels {
   int lanes;     // of a vector
@@ -154,6 +156,10 @@ struct GemmKernels {
   // j].
   void (*weighted_sums)(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
                         int64_t count, T* y, int64_t y_row);
+  // The same for m <= kNarrowRows and count <= kNarrowVectors * lanes, in another order:
+  // neighbouring p belong to sums of their own, which are added up at the end.
+  void (*narrow_sums)(int64_t m, const T* x, int64_t x_row, const T* rows, int64_t row, int64_t k,
+                      int64_t count, T* y, int64_t y_row);
   // Copies `count` rows of `k` elements, row i's element p at from[i * row + p * step], to to[p *
   // width + i]. Elements with i in [count, width) are undefined but initialized, except where width
   // exceeds `count` rounded up to a multiple of `lanes`. Writes up to `lanes` elements beyond to[k
