@@ -41,6 +41,9 @@ class AvgPool2d : public Layer<AvgPool2dConfig> {
     requires(kCount == 2)
   explicit AvgPool2d(const T (&kernel_size)[kCount], const AvgPool2dOptions& options = {})
       : AvgPool2d(Size2d(kernel_size[0], kernel_size[1]), options) {}
+  explicit AvgPool2d(detail::OneSize kernel_size, const AvgPool2dOptions& options = {})
+      : AvgPool2d(Size2d(detail::size_of(kernel_size)), options) {}
+  explicit AvgPool2d(detail::NoSize) = delete;
   explicit AvgPool2d(AvgPool2dConfig config);
   KILN_MODULE_DECLARED(AvgPool2d)
 

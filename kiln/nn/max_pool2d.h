@@ -41,6 +41,9 @@ class MaxPool2d : public Layer<MaxPool2dConfig> {
     requires(kCount == 2)
   explicit MaxPool2d(const T (&kernel_size)[kCount], const MaxPool2dOptions& options = {})
       : MaxPool2d(Size2d(kernel_size[0], kernel_size[1]), options) {}
+  explicit MaxPool2d(detail::OneSize kernel_size, const MaxPool2dOptions& options = {})
+      : MaxPool2d(Size2d(detail::size_of(kernel_size)), options) {}
+  explicit MaxPool2d(detail::NoSize) = delete;
   explicit MaxPool2d(MaxPool2dConfig config);
   KILN_MODULE_DECLARED(MaxPool2d)
 

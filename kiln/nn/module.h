@@ -510,32 +510,6 @@ void visit_class(M& module, MemberVisitor& visitor, std::string_view names, T&..
   void visit_members(::kiln::nn::MemberVisitor& kiln_visitor) override; \
   KILN_MODULE_DECLARED_WITHOUT_VISIT(Name)
 
-// Constructors that take the first options by position, and maybe the others by name behind them.
-#define KILN_POSITIONAL(Name)                                                                    \
-  template <class... KilnArgs, class KilnSelf = Name>                                            \
-    requires ::kiln::nn::detail::Positional<KilnSelf, KilnArgs...>                               \
-  explicit(sizeof...(KilnArgs) == 1) Name(KilnArgs&&... kiln_args)                               \
-      : Name(typename KilnSelf::Config(std::forward<KilnArgs>(kiln_args)...)) {}                 \
-  template <class KilnFirst, class KilnSelf = Name>                                              \
-    requires ::kiln::nn::detail::PositionalBeforeOptions<KilnSelf, KilnFirst>                    \
-  Name(KilnFirst&& kiln_first, typename KilnSelf::Config kiln_options)                           \
-      : Name(::kiln::nn::detail::with_positions(std::move(kiln_options),                         \
-                                                std::forward<KilnFirst>(kiln_first))) {}         \
-  template <class KilnFirst, class KilnSecond, class KilnSelf = Name>                            \
-    requires ::kiln::nn::detail::PositionalBeforeOptions<KilnSelf, KilnFirst, KilnSecond>        \
-  Name(KilnFirst&& kiln_first, KilnSecond&& kiln_second, typename KilnSelf::Config kiln_options) \
-      : Name(::kiln::nn::detail::with_positions(std::move(kiln_options),                         \
-                                                std::forward<KilnFirst>(kiln_first),             \
-                                                std::forward<KilnSecond>(kiln_second))) {}       \
-  template <class KilnFirst, class KilnSecond, class KilnThird, class KilnSelf = Name>           \
-    requires ::kiln::nn::detail::PositionalBeforeOptions<KilnSelf, KilnFirst, KilnSecond,        \
-                                                         KilnThird>                              \
-  Name(KilnFirst&& kiln_first, KilnSecond&& kiln_second, KilnThird&& kiln_third,                 \
-       typename KilnSelf::Config kiln_options)                                                   \
-      : Name(::kiln::nn::detail::with_positions(                                                 \
-            std::move(kiln_options), std::forward<KilnFirst>(kiln_first),                        \
-            std::forward<KilnSecond>(kiln_second), std::forward<KilnThird>(kiln_third))) {}
-
 #define KILN_MODULE_DECLARED_WITHOUT_VISIT(Name)                                                \
  public:                                                                                        \
   KILN_POSITIONAL(Name)                                                                         \

@@ -50,14 +50,18 @@ struct RMSNormConfig {
 class RMSNorm : public Layer<RMSNormConfig> {
  public:
   // Templates, so that braces that name an option are the configuration's.
-  explicit RMSNorm(const std::same_as<Shape> auto& normalized_shape, RMSNormConfig options = {})
-      : RMSNorm(detail::with_positions(std::move(options), normalized_shape.to_vector())) {}
+  explicit RMSNorm(const std::same_as<Shape> auto& normalized_shape, RMSNormConfig options = {},
+                   const ParamOptions& param_options = {})
+      : RMSNorm(detail::with_positions(std::move(options), normalized_shape.to_vector()),
+                param_options) {}
   template <std::integral T, size_t kCount>
-  explicit RMSNorm(const T (&normalized_shape)[kCount], RMSNormConfig options = {})
+  explicit RMSNorm(const T (&normalized_shape)[kCount], RMSNormConfig options = {},
+                   const ParamOptions& param_options = {})
       : RMSNorm(Shape(std::vector<int64_t>(normalized_shape, normalized_shape + kCount)),
-                std::move(options)) {}
-  explicit RMSNorm(int64_t features, RMSNormConfig options = {})
-      : RMSNorm(Shape{features}, std::move(options)) {}
+                std::move(options), param_options) {}
+  explicit RMSNorm(int64_t features, RMSNormConfig options = {},
+                   const ParamOptions& param_options = {})
+      : RMSNorm(Shape{features}, std::move(options), param_options) {}
   explicit RMSNorm(RMSNormConfig config, const ParamOptions& param_options = {});
   Param<Tensor> weight;  // normalized_shape
   KILN_MODULE_DECLARED(RMSNorm)

@@ -92,6 +92,63 @@ TEST_CASE("layers take sizes in braces and as shapes") {
   CHECK(functional::interpolate(image, {.scale_factor = 0.5}).shape() == Shape{1, 2, 4, 4});
 }
 
+TEST_CASE("layers take one size in braces") {
+  const Tensor x = ones({1, 2, 9});
+  const Tensor image = ones({1, 2, 8, 9});
+  CHECK(nn::AdaptiveAvgPool1d({7})(x).shape() == Shape{1, 2, 7});
+  CHECK(nn::AdaptiveMaxPool1d({7})(x).shape() == Shape{1, 2, 7});
+  CHECK(nn::AdaptiveAvgPool2d({3})(image).shape() == Shape{1, 2, 3, 3});
+  CHECK(nn::MaxPool1d({3})(x).shape() == Shape{1, 2, 3});
+  CHECK(nn::AvgPool1d({3})(x).shape() == Shape{1, 2, 3});
+  CHECK(nn::MaxPool2d({2})(image).shape() == Shape{1, 2, 4, 4});
+  CHECK(nn::AvgPool2d({2})(image).shape() == Shape{1, 2, 4, 4});
+  CHECK(nn::MaxPool2d({2}, {.stride = 1})(image).shape() == Shape{1, 2, 7, 8});
+  CHECK(nn::ZeroPad1d({2})(x).shape() == Shape{1, 2, 13});
+  CHECK(nn::ReflectionPad2d({2})(image).shape() == Shape{1, 2, 12, 13});
+  CHECK(nn::Unfold({3})(image).shape() == Shape{1, 18, 42});
+  CHECK(nn::Upsample({4})(image).shape() == Shape{1, 2, 4, 4});
+  CHECK(nn::Conv1d(2, 3, {3})(x).shape() == Shape{1, 3, 7});
+  CHECK(nn::LayerNorm({9})(x).shape() == x.shape());
+  CHECK(to_string(nn::AdaptiveAvgPool1d({7})) == "AdaptiveAvgPool1d(output_size=7)");
+  // Braces that name an option stay options.
+  CHECK(nn::AdaptiveAvgPool1d({.output_size = 7})(x).shape() == Shape{1, 2, 7});
+  CHECK(nn::MaxPool1d({.kernel_size = 3, .stride = 1})(x).shape() == Shape{1, 2, 7});
+  CHECK(nn::MaxPool2d({.kernel_size = 2})(image).shape() == Shape{1, 2, 4, 4});
+  CHECK(nn::ZeroPad1d({.padding = 2})(x).shape() == Shape{1, 2, 13});
+}
+
+TEST_CASE("layers take options behind sizes in braces") {
+  const Tensor image = ones({1, 2, 8, 9});
+  CHECK(nn::MaxPool3d({2, 2, 3}, {.stride = {2, 1, 1}})(ones({1, 1, 4, 5, 6})).shape() ==
+        Shape{1, 1, 2, 4, 4});
+  CHECK(nn::MaxPool1d({3}, {.stride = 2})(ones({1, 1, 7})).shape() == Shape{1, 1, 3});
+  CHECK(nn::Unfold({3, 3}, {.padding = 1})(image).shape() == Shape{1, 18, 72});
+  CHECK(nn::Upsample({4, 5}, {.mode = "bilinear"})(image).shape() == Shape{1, 2, 4, 5});
+  CHECK(nn::ConstantPad2d({1, 2, 3, 4}, {.value = 2})(image).shape() == Shape{1, 2, 15, 12});
+  CHECK(message_of<ValueError>([] { nn::MaxPool1d({3}, {.kernel_size = 2}); }) ==
+        "MaxPoolConfig: kernel_size was given twice: by its position and by its name");
+}
+
+TEST_CASE("layers take ParamOptions behind positions and options") {
+  const auto dtype = [](const nn::Module& layer) { return layer.parameters().at(0).dtype(); };
+  const nn::ParamOptions params{.dtype = f64};
+  CHECK(dtype(nn::Linear(3, 4, {.bias = false}, {.dtype = f64})) == f64);
+  CHECK_FALSE(nn::Linear(3, 4, {.bias = false}, params).bias.defined());
+  CHECK(dtype(nn::Linear(3, 4, params)) == f64);
+  CHECK(dtype(nn::LSTM(3, 4, {.num_layers = 2}, {.dtype = f64})) == f64);
+  const nn::LSTM lstm(3, 4, 2, {.dropout = 0.5}, params);
+  CHECK(to_string(lstm) == "LSTM(3, 4, num_layers=2, dropout=0.5)");
+  CHECK(dtype(lstm) == f64);
+  CHECK(dtype(nn::GRU(3, 4, 2, params)) == f64);
+  CHECK(dtype(nn::InstanceNorm2d(3, {.affine = true}, {.dtype = f64})) == f64);
+  CHECK(dtype(nn::GroupNorm(4, 16, params)) == f64);
+  CHECK(dtype(nn::Bilinear(2, 3, 4, {.bias = false}, params)) == f64);
+  CHECK(dtype(nn::RMSNorm(5, {.eps = 1e-3}, params)) == f64);
+  CHECK(dtype(nn::RMSNorm({5}, {}, params)) == f64);
+  CHECK(dtype(nn::Embedding(10, 3, params)) == f64);
+  CHECK(dtype(nn::Conv2d(1, 2, 3, params)) == f64);
+}
+
 TEST_CASE("a required option that was not set is named") {
   const auto message = [](auto f) { return message_of<ValueError>(f); };
   CHECK(message([] { nn::LSTM({.hidden_size = 3}); }) ==
