@@ -12,7 +12,7 @@ void detail::throw_rank_error(size_t rank) {
 }
 
 int detail::index_from_end(int i, int rank) {
-  if (i < -rank) {
+  if (i < -rank || i >= rank) {
     throw_error<IndexError>("Shape: there is no such dim; got index ", i, " of ", rank, " dims");
   }
   return i + rank;

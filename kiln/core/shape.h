@@ -15,7 +15,8 @@ inline constexpr int kMaxRank = 12;
 
 namespace detail {
 [[noreturn]] void throw_rank_error(size_t rank);
-// A negative index of `rank` numbers, counted from the end.
+// A negative index of `rank` numbers, counted from the end. Throws IndexError for any other one
+// that they do not have.
 [[gnu::cold]] int index_from_end(int i, int rank);
 }  // namespace detail
 
@@ -46,20 +47,11 @@ class Shape {
   int rank() const { return rank_; }
   size_t size() const { return static_cast<size_t>(rank_); }
   bool empty() const { return rank_ == 0; }
-  // A negative index counts from the end. Throws IndexError for one before the first dim; one
-  // behind the last is not checked.
-  int64_t operator[](int i) const {
-    if (i < 0) [[unlikely]]
-      i = detail::index_from_end(i, rank_);
-    return dims_[i];
-  }
-  int64_t& operator[](int i) {
-    if (i < 0) [[unlikely]]
-      i = detail::index_from_end(i, rank_);
-    return dims_[i];
-  }
-  int64_t back() const { return dims_[rank_ - 1]; }
-  int64_t& back() { return dims_[rank_ - 1]; }
+  // A negative index counts from the end. Throws IndexError for a dim that is not there.
+  int64_t operator[](int i) const { return dims_[index(i)]; }
+  int64_t& operator[](int i) { return dims_[index(i)]; }
+  int64_t back() const { return dims_[index(rank_ - 1)]; }
+  int64_t& back() { return dims_[index(rank_ - 1)]; }
   const int64_t* begin() const { return dims_; }
   const int64_t* end() const { return dims_ + rank_; }
   int64_t* begin() { return dims_; }
@@ -105,6 +97,12 @@ class Shape {
   }
 
  private:
+  // One comparison finds an index of either side; in a loop over the dims it is the loop's own.
+  int index(int i) const {
+    if (static_cast<unsigned>(i) >= static_cast<unsigned>(rank_)) [[unlikely]]
+      return detail::index_from_end(i, rank_);
+    return i;
+  }
   void assign(const int64_t* dims, size_t n) {
     if (n > kMaxRank) detail::throw_rank_error(n);
     rank_ = static_cast<int>(n);

@@ -133,3 +133,16 @@ TEST_CASE("Shape: a negative index counts from the end") {
   CHECK_THROWS_AS(static_cast<void>(shape[-4]), IndexError);
   CHECK_THROWS_AS(static_cast<void>(Shape{}[-1]), IndexError);
 }
+
+TEST_CASE("Shape: an index behind the last dim throws") {
+  Shape shape{2, 3};
+  CHECK(shape[1] == 3);
+  CHECK_THROWS_AS(static_cast<void>(shape[2]), IndexError);
+  CHECK_THROWS_AS(static_cast<void>(std::as_const(shape)[7]), IndexError);
+  CHECK_THROWS_AS(shape[2] = 5, IndexError);
+  CHECK_THROWS_AS(static_cast<void>(Shape{}[0]), IndexError);
+  CHECK_THROWS_AS(static_cast<void>(Shape{}.back()), IndexError);
+  CHECK(shape == Shape{2, 3});
+  CHECK_THROWS_WITH_AS(static_cast<void>(shape[7]),
+                       "Shape: there is no such dim; got index 7 of 2 dims", IndexError);
+}
