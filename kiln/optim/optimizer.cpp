@@ -127,15 +127,31 @@ void Optimizer::check_settings(const ParamGroup& group) const {
     return;
   detail::check_not_negative(type_name(), "lr", group.lr);
   detail::check_not_negative(type_name(), "weight_decay", group.weight_decay);
-  const std::vector<std::string> known = option_names();
-  for (const auto& [name, value] : group.options) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::string all = "lr, weight_decay";
-    for (const std::string& other : known) all += ", " + other;
-    throw_error<ValueError>(type_name(), ": a group has an unknown option; got '", name,
-                            "'; expected one of ", all);
-  }
-  if (!group.options.empty()) check_group_options(group);
+  if (group.options.empty()) return;
+  // This runs at each step: no list of names unless one is unknown.
+  struct Known final : OptionVisitor {
+    explicit Known(const std::map<std::string, double>& of) : options(of) {}
+    void number(const char* name, double&) override { count += options.count(name); }
+    void flag(const char* name, bool&) override { count += options.count(name); }
+    const std::map<std::string, double>& options;
+    size_t count = 0;
+  } known(group.options);
+  const_cast<Optimizer*>(this)->visit_options(known);
+  if (known.count != group.options.size()) throw_unknown_option(group);
+  check_group_options(group);
+}
+
+void Optimizer::throw_unknown_option(const ParamGroup& group) const {
+  const std::vector<std::string> names = option_names();
+  std::string all = "lr, weight_decay";
+  for (const std::string& name : names) all += ", " + name;
+  const auto unknown =
+      std::find_if(group.options.begin(), group.options.end(), [&names](const auto& option) {
+        return std::find(names.begin(), names.end(), option.first) == names.end();
+      });
+  throw_error<ValueError>(type_name(), ": a group has an unknown option; got '",
+                          unknown == group.options.end() ? "" : unknown->first,
+                          "'; expected one of ", all);
 }
 
 std::vector<std::string> Optimizer::option_names() const {

@@ -226,6 +226,7 @@ class Optimizer {
   void check_param(const Tensor& param, const ParamGroup& group) const;
   void check_settings(const ParamGroup& group) const;
   std::vector<std::string> option_names() const;
+  [[noreturn]] void throw_unknown_option(const ParamGroup& group) const;
   void set_group_options(ParamGroup& group,
                          const std::map<std::string, GroupOption>& options) const;
   [[noreturn]] void throw_no_gradients(size_t given) const;

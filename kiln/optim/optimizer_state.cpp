@@ -157,6 +157,7 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
   try {
     check_options();
     NoGradGuard no_grad;
+    const std::vector<std::string> names = option_names();
     std::vector<ParamGroup> groups = groups_;
     std::vector<State> states;
     size_t index = 0;
@@ -166,7 +167,7 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
       groups[g].initial_lr = scalars.not_negative(group_key(g, "initial_lr"));
       groups[g].weight_decay = scalars.not_negative(group_key(g, "weight_decay"));
       groups[g].options.clear();
-      for (const std::string& name : option_names()) {
+      for (const std::string& name : names) {
         const std::string key = group_key(g, name.c_str());
         if (scalars.has(key)) groups[g].options[name] = scalars.number<double>(key);
       }

@@ -233,4 +233,10 @@ TEST_CASE("optimizer: a group with options of its own is trained as by an optimi
                   ValueError);
   both.param_groups()[0].options["momentum"] = -1.0;
   CHECK_THROWS_AS(train(both, {p0, p1}, 1), ValueError);
+  both.param_groups()[0].options = {{"momentum", 0.5}, {"nestorov", 1.0}};
+  CHECK(message_of<ValueError>([&] {
+          train(both, {p0, p1}, 1);
+        }) ==
+        "SGD: a group has an unknown option; got 'nestorov'; expected one of lr, weight_decay, "
+        "momentum, dampening, nesterov");
 }
