@@ -94,7 +94,7 @@ const nn::Recorder& recorder_of(nb::handle object);
 void bind_param(nb::module_& m);
 void bind_param_records(nb::module_& m);
 
-// What a module that is a layer of C++ keeps on its C++ side (nn_layer.cpp); it frees it.
+// What a module that is a layer of C++ keeps on its C++ side (nn_layer_use.h); it frees it.
 struct LayerState;
 struct FreeLayerState {
   void operator()(LayerState* state) const noexcept;

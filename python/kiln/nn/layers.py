@@ -2,7 +2,7 @@
 
 A layer is written once, in C++. What a class here has of its own is __init__, whose arguments are
 the options of the C++ class; forward, extra_repr and the like are C++'s and read the module's
-attributes each time (python/src/nn_layer.cpp says how).
+attributes each time (python/src/nn_layer_use.h says how).
 """
 
 from __future__ import annotations
