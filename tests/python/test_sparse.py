@@ -421,7 +421,9 @@ def test_text():
         lambda lib: lib.sparse_coo_tensor([[0, 2]], [1, 2]),
         hybrid,
     ):
-        assert repr(f(kiln)) == repr(f(torch)).replace("torch.", "kiln.")
+        mine, theirs = repr(f(kiln)), repr(f(torch)).replace("torch.", "kiln.")
+        # The names differ in length, so lines may end elsewhere.
+        assert mine.split() == theirs.split() and mine.splitlines()[0] == theirs.splitlines()[0]
     assert "grad_fn=" in str(of_layout(kiln, "sparse_coo", requires_grad=True) * 2)
 
 

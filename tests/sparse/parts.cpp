@@ -146,8 +146,7 @@ TEST_CASE("sparse: text") {
   CHECK(to_string(x.to_sparse_csr()) ==
         "tensor(crow_indices=tensor([0, 1, 3]),\n"
         "       col_indices=tensor([2, 0, 2]),\n"
-        "       values=tensor([3., 9., 5.]), size=(2, 3), nnz=3,\n"
-        "       layout=kiln.sparse_csr)");
+        "       values=tensor([3., 9., 5.]), size=(2, 3), nnz=3, layout=kiln.sparse_csr)");
 }
 
 }  // namespace

@@ -14,9 +14,6 @@
 namespace kiln::cpu {
 namespace {
 
-// Products that one lane adds up before lanes are added to the sum of all.
-constexpr int64_t kLongestSum = 256;
-
 constexpr int64_t kRowsAtOnce = 4;  // of apply_plane
 
 // Whether apply_plane knows the kernel.

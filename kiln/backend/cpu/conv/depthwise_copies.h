@@ -20,6 +20,9 @@ inline constexpr int64_t kDepthwiseCopyElements = 4096;
 // The same of all planes of a volume: the second-level cache has room for them.
 inline constexpr int64_t kVolumeCopyElements = 32 * 1024;
 
+// Products of a gradient that one lane adds up before lanes are added to the sum of all.
+inline constexpr int64_t kLongestSum = 256;
+
 // Copies of some planes, in bands of output rows; of several planes at once where they are small.
 template <class T>
 class PlaneCopies {

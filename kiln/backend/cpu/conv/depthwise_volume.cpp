@@ -13,9 +13,6 @@
 namespace kiln::cpu {
 namespace {
 
-// Products that one lane adds up before lanes are added to the sum of all.
-constexpr int64_t kLongestSum = 256;
-
 // The copies of a channel's planes, and what each output depth sees of them.
 template <class T>
 class Volume {
