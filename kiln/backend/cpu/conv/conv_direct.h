@@ -60,6 +60,11 @@ void read_ahead(const ConvSizes& s, const T* x, const int64_t* planes, int64_t c
   if (sees_whole_planes(s)) {
     begin = pixel;
     end = pixel + count;
+  } else if (s.out_height == 1 && s.height == 1) {
+    const int64_t left = pixel * g.stride[1] - g.padding[1];
+    begin = std::clamp<int64_t>(left, 0, s.width);
+    end = std::clamp<int64_t>(
+        left + (count - 1) * g.stride[1] + g.dilation[1] * (g.kernel[1] - 1) + 1, 0, s.width);
   }
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t i = planes[c] < 0 ? end : begin; i < end; i += kLine) {
@@ -68,10 +73,12 @@ void read_ahead(const ConvSizes& s, const T* x, const int64_t* planes, int64_t c
   }
 }
 
-// One image's output rows in bands. A column is a position in the rows of a phase of the padded
-// input, `row` elements each, of which the first out_width are output pixels.
+// One image's output rows in bands; of a single row, its output columns. A column of a band is a
+// position in the rows of a phase of the padded input, `row` elements each, of which the first
+// `width` are output pixels.
 struct Bands {
   Phases down, along;
+  int64_t width;  // output columns of a band
   int64_t row;    // elements of a row of a phase
   int64_t rows;   // output rows of a band
   int64_t count;  // of bands
@@ -81,40 +88,56 @@ struct Bands {
   Bands(const ConvSizes& s, const GemmKernels<T>& kernels)
       : down(s.geometry.kernel[0], s.geometry.stride[0], s.geometry.dilation[0]),
         along(s.geometry.kernel[1], s.geometry.stride[1], s.geometry.dilation[1]),
-        row(s.out_width + along.reach - 1),
+        width(s.out_width),
+        row(width + along.reach - 1),
+        rows(1),
         vector(kernels.lanes),
         panel(kernels.columns) {
     const int64_t images = std::max<int64_t>(s.batch * s.groups, 1);
+    const int64_t pieces = ceil_div(wanted_pieces(), images);
+    if (s.out_height == 1) {
+      const int64_t most = kPatchElements / std::max<int64_t>(phases() * channels_of_run(s), 1);
+      const int64_t least = 4 * panel;  // neighbours copy what both see
+      const int64_t parts = std::max(ceil_div(s.out_width, std::max(most, least)),
+                                     std::min(pieces, s.out_width / least));
+      width = std::min(round_up(ceil_div(s.out_width, std::max<int64_t>(parts, 1)), panel),
+                       s.out_width);
+      row = width + along.reach - 1;
+      count = ceil_div(s.out_width, width);
+      return;
+    }
     const int64_t affordable = std::max<int64_t>(
         kPatchElements / std::max<int64_t>(row * phases() * channels_of_run(s), 1) - down.reach + 1,
         1);
     // Bands of whole panels waste nothing at their end; those of a few rows nearly so.
-    const int64_t wanted =
-        std::max(ceil_div(s.out_height, affordable), ceil_div(wanted_pieces(), images));
+    const int64_t wanted = std::max(ceil_div(s.out_height, affordable), pieces);
     rows = ceil_div(s.out_height, std::min(wanted, s.out_height));
     count = ceil_div(s.out_height, rows);
   }
 
   int64_t phases() const { return down.count() * along.count(); }
-  int64_t columns(int64_t band_rows, const ConvSizes& s) const {
-    return (band_rows - 1) * row + s.out_width;
+  // The output pixels of a band.
+  struct Band {
+    int64_t top, left, rows, width;
+  };
+  Band band(int64_t i, const ConvSizes& s) const {
+    if (s.out_height == 1) return {0, i * width, 1, std::min(width, s.out_width - i * width)};
+    return {i * rows, 0, std::min(rows, s.out_height - i * rows), width};
   }
-  int64_t panels(int64_t band_rows, const ConvSizes& s) const {
-    return ceil_div(columns(band_rows, s), panel);
-  }
+  int64_t panels(const Band& b) const { return ceil_div((b.rows - 1) * row + b.width, panel); }
   // Columns computed for each that is an output pixel.
   double waste(const ConvSizes& s) const {
-    const int64_t last = s.out_height - (count - 1) * rows;
-    const int64_t computed = ((count - 1) * panels(rows, s) + panels(last, s)) * panel;
+    const int64_t computed =
+        ((count - 1) * panels(band(0, s)) + panels(band(count - 1, s))) * panel;
     return static_cast<double>(computed) / static_cast<double>(s.pixels()) - 1.0;
   }
 
-  void fill(StoreTable& table, int64_t band_rows, const ConvSizes& s) const {
+  void fill(StoreTable& table, const Band& b, const ConvSizes& s) const {
     table.clear();
-    for (int64_t at = 0; at < panels(band_rows, s) * panel; at += vector) {
-      for (int64_t r = at / row; r < band_rows && r * row < at + vector; ++r) {
+    for (int64_t at = 0; at < panels(b) * panel; at += vector) {
+      for (int64_t r = at / row; r < b.rows && r * row < at + vector; ++r) {
         const int64_t low = std::max<int64_t>(r * row - at, 0);
-        const int64_t high = std::min(r * row + s.out_width - at, vector);
+        const int64_t high = std::min(r * row + b.width - at, vector);
         if (low < high) table.add(r * s.out_width + at - r * row, low, high);
       }
       table.end_vector();

@@ -30,12 +30,12 @@ namespace {
 
 // The same convolution on longer rows: where pixels see themselves alone, only their number counts,
 // and the fewer rows, the fewer vectors are stored in pieces. Rows get no longer than a band may
-// be, and enough of them are left for all threads.
+// be.
 ConvSizes with_long_rows(const ConvSizes& s) {
   constexpr int64_t kLongest = 1024;
   int64_t merged = 1;
   for (int64_t n = 2; n <= s.height && n * s.width <= kLongest; ++n) {
-    if (s.height % n == 0 && s.height / n * s.batch * s.groups >= wanted_pieces()) merged = n;
+    if (s.height % n == 0) merged = n;
   }
   ConvSizes out = s;
   out.height = out.out_height = s.height / merged;
@@ -61,8 +61,12 @@ Way best_way(const ConvSizes& s, const Bands& bands) {
       (s.taps() > 1 && !(bands.phases() > 1 && waste > 1.0) && waste < 8.0 * pieces / channels);
   const double cost = in_place ? (1.0 + waste) * channels * (bands.phases() > 1 ? 1.25 : 1.0)
                                : channels + 8.0 * pieces;
-  if (std::is_same_v<Weight, ConvWeight<T>> && s.taps() > 1 && cost_by_pixels<T>(s) < cost)
+  // A single long row is no work for several threads as rows of pixels, nor does it fit the cache.
+  const bool is_long = s.out_height == 1 && bands.count > 1;
+  if (std::is_same_v<Weight, ConvWeight<T>> && s.taps() > 1 && !is_long &&
+      cost_by_pixels<T>(s) < cost) {
     return Way::by_pixels;
+  }
   return in_place ? Way::in_place : Way::packed;
 }
 

@@ -20,13 +20,14 @@ class InPlaceConvolution {
         out_(out),
         kernels_(kernels),
         weights_(s, kernels, weight),
-        whole_(vectors(bands.rows), pieces(bands.rows)),
-        last_(vectors(bands.rows), pieces(bands.rows)),
+        whole_(vectors(bands.band(0, s)), pieces(bands.band(0, s))),
+        last_(vectors(bands.band(0, s)), pieces(bands.band(0, s))),
         in_x_(s.is_volume() ? s.depth() : weights_.longest_run()),
         in_copy_(weights_.longest_run()),
-        copied_rows_(bands.rows + bands.down.reach - 1) {
-    bands.fill(whole_, bands.rows, s);
-    bands.fill(last_, s.out_height - (bands.count - 1) * bands.rows, s);
+        copied_rows_(bands.rows + bands.down.reach - 1),
+        parts_(parts(s, bands)) {
+    bands.fill(whole_, bands.band(0, s), s);
+    bands.fill(last_, bands.band(bands.count - 1, s), s);
     const int64_t longest = weights_.longest_run() / s.taps();
     if (s.is_volume()) {
       fill_offsets(in_x_.get(), s.in, s.width, [&](int64_t c) {
@@ -41,19 +42,31 @@ class InPlaceConvolution {
   }
 
   void run() {
-    const int64_t count = s_.batch * s_.groups * bands_.count;
-    const int64_t work = std::max<int64_t>(s_.out * s_.depth() * bands_.rows * s_.out_width, 1);
+    const int64_t count = s_.batch * s_.groups * bands_.count * parts_;
+    const int64_t work =
+        std::max<int64_t>(s_.out * s_.depth() * bands_.rows * bands_.width / parts_, 1);
     parallel_for(count, std::max<int64_t>(kConvPieceWork / work, 1),
                  [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i)
-                     run_band(i / bands_.count, i % bands_.count);
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t band = i / parts_;
+                     run_band(band / bands_.count, band % bands_.count, i % parts_);
+                   }
                  });
   }
 
  private:
-  int64_t vectors(int64_t rows) const { return bands_.panels(rows, s_) * 2; }
+  // In how many parts the channels are computed, where there are not bands enough for all threads:
+  // one image of few rows. Each part copies what it sees of the input, which many channels pay for.
+  int64_t parts(const ConvSizes& s, const Bands& bands) const {
+    constexpr int64_t kLeastPanels = 3;
+    const int64_t bands_of_all = std::max<int64_t>(s.batch * s.groups * bands.count, 1);
+    return std::clamp<int64_t>(ceil_div(wanted_pieces(), bands_of_all), 1,
+                               std::max<int64_t>(weights_.panels() / kLeastPanels, 1));
+  }
+
+  int64_t vectors(const Bands::Band& band) const { return bands_.panels(band) * 2; }
   // Every row of a band touches one vector more than it has.
-  int64_t pieces(int64_t rows) const { return vectors(rows) + rows; }
+  int64_t pieces(const Bands::Band& band) const { return vectors(band) + band.rows; }
 
   // Where the taps of `channels` lie, from the first pixel's window on: in planes, or phases of
   // them, at plane_at(number).
@@ -74,9 +87,11 @@ class InPlaceConvolution {
 
   // Whether the input itself serves: without padding and phases, unless the last panel would read
   // beyond its end.
-  bool in_input(int64_t image, int64_t first, int64_t panels) const {
+  bool in_input(int64_t image, const Bands::Band& band) const {
     const PatchGeometry& g = s_.geometry;
-    if (g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} || bands_.row != s_.width ||
+    const bool one_row = s_.out_height == 1 && s_.height == 1;
+    if (g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} ||
+        (!one_row && bands_.row != s_.width) ||
         s_.out_height + bands_.down.reach - 1 != s_.height) {
       return false;
     }
@@ -89,13 +104,14 @@ class InPlaceConvolution {
       last = s_.first_plane(image) + (s_.in / d.kernel - 1) * d.size + end - 1;
       planes = planes / d.out / d.kernel * d.size;
     }
-    const int64_t end = last * s_.plane() + (first + bands_.down.reach - 1) * s_.width +
-                        g.dilation[1] * (g.kernel[1] - 1) + panels * bands_.panel;
+    const int64_t end = last * s_.plane() + (band.top + bands_.down.reach - 1) * s_.width +
+                        band.left + g.dilation[1] * (g.kernel[1] - 1) +
+                        bands_.panels(band) * bands_.panel;
     return end <= planes * s_.plane();
   }
 
-  // Copies the phases of `count` planes that output rows from `first` on see.
-  void copy_phases(const int64_t* planes, int64_t count, int64_t first, T* to) const {
+  // Copies the phases of `count` planes that a band sees.
+  void copy_phases(const int64_t* planes, int64_t count, const Bands::Band& band, T* to) const {
     const PatchGeometry& g = s_.geometry;
     // All planes are copied in one call, unless phases come in between.
     const int64_t at_once = bands_.phases() == 1 ? count : 1;
@@ -104,25 +120,29 @@ class InPlaceConvolution {
       for (const int64_t r : bands_.down.kinds) {
         for (const int64_t s : bands_.along.kinds) {
           patch_kernels<T>().pad(x_, planes + c, at_once, s_.height, s_.width,
-                                 first * g.stride[0] + r - g.padding[0], s - g.padding[1], g.stride,
-                                 copied_rows_, bands_.row, to);
+                                 band.top * g.stride[0] + r - g.padding[0],
+                                 band.left * g.stride[1] + s - g.padding[1], g.stride, copied_rows_,
+                                 bands_.row, to);
           to += size;
         }
       }
     }
   }
 
-  void run_band(int64_t image, int64_t band) {
-    const int64_t first = band * bands_.rows;
-    const int64_t rows = std::min(bands_.rows, s_.out_height - first);
+  void run_band(int64_t image, int64_t number, int64_t part) {
+    const int64_t panel = part * weights_.panels() / parts_;
+    const int64_t last_panel = (part + 1) * weights_.panels() / parts_;
+    const Bands::Band band = bands_.band(number, s_);
+    const int64_t pixel = band.top * s_.out_width + band.left;
+    const int64_t pixels = band.rows * band.width;
     ConvBlock<T> block;
-    block.panels = bands_.panels(rows, s_);
+    block.panels = bands_.panels(band);
     block.b_panel = bands_.panel;
     block.c = out_.y;
-    block.c_at = s_.output_at(image) + first * s_.out_width;
     block.c_row = s_.output_step();
-    (band + 1 == bands_.count ? last_ : whole_).use_for(block);
-    const bool copied = !in_input(image, first, block.panels);
+    block.c_at = s_.output_at(image) + pixel + weights_.channel_of(panel, s_) * block.c_row;
+    (number + 1 == bands_.count ? last_ : whole_).use_for(block);
+    const bool copied = !in_input(image, band);
     const int64_t channels = weights_.longest_run() / s_.taps();
     const Scratch<int64_t> planes(channels);
     const Scratch<T> copy(copied ? channels * bands_.phases() * copied_rows_ * bands_.row +
@@ -130,29 +150,29 @@ class InPlaceConvolution {
                                  : 0);
     for (int64_t run = 0; run < weights_.runs(); ++run) {
       const int64_t channel = weights_.first_channel(run, s_);
-      weights_.use_for(block, s_, bias_, out_, image % s_.groups, run);
+      weights_.use_for(block, s_, bias_, out_, image % s_.groups, run, panel, last_panel);
       const int64_t count = block.k / s_.taps();
       s_.find_planes(image, channel, channel + count, planes.get());
       // Over many panels a tile's own prefetches of the next one are enough.
       if (copied || block.panels < 16) {
-        read_ahead(s_, x_, planes.get(), count, first * s_.out_width, rows * s_.out_width);
+        read_ahead(s_, x_, planes.get(), count, pixel, pixels);
       }
       if (copied) {
-        copy_phases(planes.get(), count, first, copy.get());
+        copy_phases(planes.get(), count, band, copy.get());
         block.b = copy.get();
         block.b_offsets = in_copy_.get();
       } else {
         const int64_t from = s_.is_volume()
                                  ? (s_.first_plane(image) + s_.first_depth(image)) * s_.plane()
                                  : planes[0];
-        block.b = x_ + from + first * s_.width;
+        block.b = x_ + from + band.top * s_.width + band.left;
         block.b_offsets = in_x_.get() + (s_.is_volume() ? channel * s_.taps() : 0);
       }
       kernels_.conv_block(block);
     }
     if (out_.finish.is_none() || block.in_tile != nullptr) return;
-    for (int64_t o = 0; o < s_.out; ++o) {
-      out_.finish(out_.y + block.c_at + o * block.c_row, rows * s_.out_width);
+    for (int64_t o = 0; o < block.m; ++o) {
+      out_.finish(out_.y + block.c_at + o * block.c_row, pixels);
     }
   }
 
@@ -166,6 +186,7 @@ class InPlaceConvolution {
   StoreTable whole_, last_;          // of the bands but the last, and of the last
   Scratch<int64_t> in_x_, in_copy_;  // where taps lie in the input, and in a padded copy of a band
   int64_t copied_rows_;
+  int64_t parts_;  // of the channels
 };
 
 }  // namespace

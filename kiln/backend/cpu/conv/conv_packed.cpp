@@ -38,7 +38,7 @@ void convolve_packed(const ConvSizes& s, const GemmKernels<T>& kernels,
   block.c_row = s.output_step();
   table.use_for(block);
   for (int64_t run = 0; run < weights.runs(); ++run) {
-    weights.use_for(block, s, bias, out, group, run);
+    weights.use_for(block, s, bias, out, group, run, 0, weights.panels());
     block.b_panel = block.k * kernels.columns;
     const int64_t channel = weights.first_channel(run, s), channels = block.k / s.taps();
     const Scratch<int64_t> found(channels);

@@ -54,23 +54,32 @@ class PackedWeights {
   }
 
   int64_t runs() const { return runs_; }
+  int64_t panels() const { return panels_; }  // of channels, in each group
   int64_t longest_run() const { return run_; }
   int64_t first_channel(int64_t run, const ConvSizes& s) const { return run * run_ / s.taps(); }
   int64_t depth_of(int64_t run, const ConvSizes& s) const {
     return std::min(run_, s.depth() - run * run_);
   }
 
-  // Sets what depends on the group and the run.
+  // The first channel of a panel, or the end of them.
+  int64_t channel_of(int64_t panel, const ConvSizes& s) const {
+    return std::min(panel * rows_, s.out);
+  }
+
+  // Sets what depends on the group and the run. The block's channels are those from panel `begin`
+  // on, up to panel `end`.
   void use_for(ConvBlock<T>& block, const ConvSizes& s, const T* bias, const ConvOutput<T>& out,
-               int64_t group, int64_t run) const {
-    block.m = s.out;
+               int64_t group, int64_t run, int64_t begin, int64_t end) const {
+    const int64_t first = channel_of(begin, s);
+    block.m = channel_of(end, s) - first;
     block.k = depth_of(run, s);
     block.rows = rows_;
-    block.a = static_cast<const T*>(data_.get()) + (group * runs_ + run) * panels_ * panel_size_;
+    block.a = static_cast<const T*>(data_.get()) +
+              ((group * runs_ + run) * panels_ + begin) * panel_size_;
     block.a_panel = panel_size_;
     block.accumulate = run != 0;
     const bool last = run + 1 == runs_;
-    block.row_bias = bias != nullptr && last ? bias + group * s.out : nullptr;
+    block.row_bias = bias != nullptr && last ? bias + group * s.out + first : nullptr;
     block.in_tile = runs_ == 1 ? out.finish.in_tile() : nullptr;
     block.halves = last && out.halves.y != nullptr ? &out.halves : nullptr;
   }
