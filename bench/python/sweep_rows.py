@@ -76,6 +76,8 @@ for n in (1, 16):
     transposed(1, n, 256, 128, (500,), 8, 4, 2)
     # Video and volumes.
     convolution(3, n, 16, 32, (16, 32, 32), 3, 1, 1)
+    convolution(3, n, 54, 54, (16, 28, 28), 3, 1, 1, 1, 54)
+    convolution(3, n, 108, 108, (8, 28, 28), 5, 2, 2, 1, 108)
     if n == 1:
         convolution(3, n, 3, 64, (16, 112, 112), 3, 1, 1)
         convolution(3, n, 64, 64, (8, 56, 56), 3, 1, 1)
