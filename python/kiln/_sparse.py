@@ -404,9 +404,6 @@ class SparseTensor(_C.Tensor):
             raise unsupported("addmm of a sparse input or second factor")
         return _S.addmm(self, mat1, mat2, beta, alpha)
 
-    def smm(self, mat: Tensor) -> Any:
-        return _S.mm(self, mat).to_sparse()
-
     # ---- Dims
 
     def t(self) -> SparseTensor:

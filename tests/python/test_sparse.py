@@ -295,8 +295,8 @@ def test_dtypes_and_devices(lib):
     assert x.cpu().is_sparse and x.to(device="cpu").is_sparse
     assert x.clone().is_sparse and x.detach().is_sparse and not x.detach().requires_grad
     y = x.coalesce()
-    assert y.mul_(2) is y and y.values().tolist() == [4.0, 6.0, 3.0, 1.0, -6.5]
-    assert y.div_(2).neg_().values().tolist() == [-2.0, -3.0, -1.5, -0.5, 3.25]
+    assert y.mul_(2) is y and y.coalesce().values().tolist() == [4.0, 6.0, 3.0, 1.0, -6.5]
+    assert y.div_(2).neg_().coalesce().values().tolist() == [-2.0, -3.0, -1.5, -0.5, 3.25]
     assert y.zero_().to_dense().eq(0).all()
     z = lib.zeros_like(x)
     assert z.is_sparse and z._nnz() == 0 and z.shape == x.shape
