@@ -82,7 +82,7 @@ from types import EllipsisType
 from typing import Literal, NamedTuple, Self, SupportsIndex
 
 import numpy as np
-from kiln._methods import UntypedStorage
+from kiln.storage import TypedStorage, UntypedStorage
 from kiln._size import Size
 from kiln._typing import DeviceLike"""
 

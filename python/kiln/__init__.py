@@ -26,6 +26,7 @@ from ._C import (  # noqa: E402,F401  names that a star leaves out, or hides
 from . import _docs, _overrides, _signatures  # noqa: E402,F401
 from . import _keywords, _older_calls  # noqa: E402,F401  what the functions understand beside their arguments
 from ._aliases import *  # noqa: E402,F401,F403
+from ._dtypes import *  # noqa: E402,F401,F403
 from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402,F401
 from . import _pickle, errors as errors  # noqa: E402,F401
 from ._io import load as load, save as save  # noqa: E402,F401
@@ -177,7 +178,7 @@ newaxis = None
 
 _LAZY = frozenset(
     """_dynamo accelerator audio distributed distributions export functional hub jit library metrics models mps
-    multiprocessing onnx ops overrides rl serialization sparse testing train types version vision""".split()
+    multiprocessing onnx ops overrides rl serialization sparse storage testing train types version vision""".split()
 )
 if TYPE_CHECKING:
     from . import (
@@ -200,12 +201,14 @@ if TYPE_CHECKING:
         rl as rl,
         serialization as serialization,
         sparse as sparse,
+        storage as storage,
         testing as testing,
         train as train,
         types as types,
         version as version,
         vision as vision,
     )
+    from .storage import TypedStorage as TypedStorage, UntypedStorage as UntypedStorage, is_storage as is_storage
 else:
 
     def __getattr__(name):
@@ -214,4 +217,9 @@ else:
             from importlib import import_module
 
             return import_module(f".{name}", __name__)
+        if name.endswith("Storage") or name == "is_storage":
+            from . import storage
+
+            if name in storage.__all__:
+                return getattr(storage, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

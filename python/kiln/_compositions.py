@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from . import _C, errors
+from . import _C, _dtypes, errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,16 @@ _INTS = {
     _C.int16: (16, True),
     _C.int32: (32, True),
     _C.int64: (64, True),
+    _dtypes.uint16: (16, False),
+    _dtypes.uint32: (32, False),
+    _dtypes.uint64: (64, False),
+}
+_SMALL_FLOATS = {  # bits, eps, the largest, the smallest normal number
+    _dtypes.float8_e4m3fn: (8, 2.0**-3, 448.0, 2.0**-6),
+    _dtypes.float8_e4m3fnuz: (8, 2.0**-3, 240.0, 2.0**-7),
+    _dtypes.float8_e5m2: (8, 2.0**-2, 57344.0, 2.0**-14),
+    _dtypes.float8_e5m2fnuz: (8, 2.0**-3, 57344.0, 2.0**-15),
+    _dtypes.float8_e8m0fnu: (8, 1.0, 2.0**127, 2.0**-127),
 }
 
 
@@ -39,11 +49,16 @@ class finfo:
 
     def __init__(self, dtype: dtype | None = None) -> None:
         dtype = _C.get_default_dtype() if dtype is None else dtype
-        part = {_C.complex64: _C.float32, _C.complex128: _C.float64}.get(dtype, dtype)
+        part = dtype.to_real() if hasattr(dtype, "to_real") else dtype
+        self.dtype = str(part).rpartition(".")[2]
+        if part in _SMALL_FLOATS:
+            self.bits, self.eps, self.max, self.tiny = _SMALL_FLOATS[part]
+            self.min = self.tiny if part == _dtypes.float8_e8m0fnu else -self.max
+            self.smallest_normal, self.resolution = self.tiny, 1.0
+            return
         if part not in _FLOATS:
             raise TypeError(f"finfo: expected a floating point dtype; got {dtype}, try iinfo")
         self.bits, fraction, exponent = _FLOATS[part]
-        self.dtype = str(part).rpartition(".")[2]
         self.eps = 2.0**-fraction
         self.max = (2.0 - self.eps) * 2.0**exponent
         self.min = -self.max

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ._C import Tensor, device, dtype
     from ._typing import DeviceLike
+    from .storage import TypedStorage, UntypedStorage
 
 
 def is_inference(self: Tensor) -> bool:
@@ -223,35 +224,6 @@ def as_subclass(self: Tensor, cls: Callable[..., Any]) -> Any:
     return _C._as_subclass(cls, self)
 
 
-class UntypedStorage:
-    """The memory of a tensor, as its bytes."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
-        step = tensor.element_size()
-        self._start = tensor.data_ptr() - tensor.storage_offset() * step if tensor.numel() else 0
-
-    def data_ptr(self) -> int:
-        """Where it begins: the same for all views of one memory."""
-        return self._start
-
-    def nbytes(self) -> int:
-        """How many bytes it has: those of all tensors that share it."""
-        return _C._storage_nbytes(self._tensor)
-
-    def size(self) -> int:
-        """nbytes()."""
-        return self.nbytes()
-
-    def __len__(self) -> int:
-        return self.nbytes()
-
-    @property
-    def device(self) -> device:
-        """Where it lies."""
-        return self._tensor.device
-
-
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory that the tensor shares with its views.
 
@@ -259,7 +231,20 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     >>> x[1:].untyped_storage().data_ptr() == x.data_ptr()
     True
     """
+    from .storage import UntypedStorage
+
     return UntypedStorage(self)
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """The memory that the tensor shares with its views, as elements of its dtype.
+
+    >>> kiln.arange(4.)[2:].storage().tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
+    from .storage import TypedStorage
+
+    return TypedStorage(self)
 
 
 def as_strided_scatter(
@@ -280,7 +265,7 @@ def as_strided_scatter(
 
 
 for _method in (
-    new, __array_wrap__, as_subclass, untyped_storage, as_strided_scatter, is_inference, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
+    new, __array_wrap__, as_subclass, untyped_storage, storage, as_strided_scatter, is_inference, to_dense, dim_order, is_set_to, sgn_, conj_physical_,
     apply_, map_, type, narrow_copy, new_empty_strided, hardshrink, prelu, nonzero_static,
 ):  # fmt: skip
     if not hasattr(_C.Tensor, _method.__name__):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from . import _C
+from . import _C, _dtypes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,6 +125,7 @@ def _again(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     if overridden is not NotImplemented:
         return overridden
     op = function.__name__
+    _dtypes.refuse_among((*args, *kwargs.values()), op)
     if op in _OPERATORS:
         return _operator(function, op, args)
     if kwargs.get("generator", "") is None or ("generator" in kwargs and op in _DRAWN):

@@ -2,7 +2,7 @@
 
 import copyreg
 
-from . import _C, errors
+from . import _C, _dtypes, errors
 
 
 def rebuild_tensor(*args):
@@ -69,7 +69,7 @@ def rebuild_torch_sparse(layout, data):
 
 
 def dtype(name):
-    return _C._dtype(name)
+    return _dtypes.BY_NAME.get(name) or _C._dtype(name)
 
 
 # Functions of the compiled part are pickled by name and copied by reference, as Python's own.

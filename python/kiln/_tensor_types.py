@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import _C, errors
+from . import _C, _dtypes, errors
 from ._size import Size
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def dtype_of(kind: Any, op: str = "type") -> dtype:
     if isinstance(kind, _OfDtype):
         return kind.dtype  # type: ignore[attr-defined, no-any-return]
     if not isinstance(kind, str):
+        _dtypes.refuse_among((kind,), op)
         if isinstance(kind, _C.dtype) or kind in (float, int, bool, complex):
             return _C.empty(0, dtype=kind).dtype
         raise errors.TypeError(f"{op}: expected a dtype or its name; got {kind!r}")

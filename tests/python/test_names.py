@@ -1,5 +1,8 @@
 """Names of PyTorch's that are short in Python."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -122,6 +125,82 @@ def test_tensors_of_one_dtype():
     assert not isinstance(kiln.ones(2), kiln.LongTensor)
     with pytest.raises(TypeError):
         kiln.LongTensor(kiln.ones(2))
+
+
+def test_dtypes_that_are_only_names(lib):
+    names = """uint16 uint32 uint64 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz
+    float8_e8m0fnu float4_e2m1fn_x2 complex32""".split()
+    kinds = [getattr(lib, name) for name in names]
+    for name, kind in zip(names, kinds):
+        assert isinstance(kind, lib.dtype) and str(kind) == f"{lib.__name__}.{name}"
+        assert kind not in (lib.float32, lib.uint8) and lib.float32 != kind and kind == kind
+        assert pickle.loads(pickle.dumps(kind)) is kind and copy.deepcopy(kind) is kind
+    assert len({*kinds, lib.float16}) == 11 and lib.chalf is lib.complex32
+    found = [(d.itemsize, d.is_floating_point, d.is_complex, d.is_signed) for d in kinds]
+    integers, floats = [(n, False, False, False) for n in (2, 4, 8)], [(1, True, False, True)] * 4
+    assert found == integers + floats + [
+        (1, True, False, False), (1, True, False, True), (4, False, True, True)
+    ]  # fmt: skip
+    assert lib.complex32.to_real() == lib.float16 and lib.uint16.to_real() == lib.uint16
+
+
+def test_limits_of_dtypes_that_are_only_names(lib):
+    known = {
+        "float8_e4m3fn": (0.125, 448, -448, 2.0**-6), "float8_e4m3fnuz": (0.125, 240, -240, 2.0**-7),
+        "float8_e5m2": (0.25, 57344, -57344, 2.0**-14),
+        "float8_e5m2fnuz": (0.125, 57344, -57344, 2.0**-15),
+        "float8_e8m0fnu": (1, 2.0**127, 2.0**-127, 2.0**-127),
+    }  # fmt: skip
+    for name, limits in known.items():
+        found = lib.finfo(getattr(lib, name))
+        assert (found.eps, found.max, found.min, found.tiny) == limits
+        assert (found.bits, found.dtype, found.resolution) == (8, name, 1)
+    assert lib.finfo(lib.complex32).max == 65504
+    for bits in (16, 32, 64):
+        found = lib.iinfo(getattr(lib, f"uint{bits}"))
+        assert (found.bits, found.min, found.max) == (bits, 0, 2**bits - 1)
+    with pytest.raises(TypeError):
+        lib.finfo(lib.uint16)
+
+
+def test_no_tensor_has_a_dtype_that_is_only_a_name():
+    x = kiln.ones(2)
+    for call in (
+        lambda: kiln.zeros(2, dtype=kiln.uint16),
+        lambda: kiln.tensor([1], dtype=kiln.float8_e5m2),
+        lambda: x.type(kiln.uint32),
+        lambda: x.sum(dtype=kiln.complex32),
+        lambda: kiln.nn.Linear(2, 2).to(kiln.float8_e4m3fn),
+        lambda: kiln.promote_types(kiln.uint64, kiln.int8),
+        lambda: kiln.uint16.to_complex(),
+    ):
+        with pytest.raises(kiln.errors.DTypeError, match="only a name here"):
+            call()
+    with pytest.raises(TypeError, match="expected a dtype"):
+        x.to(kiln.uint16)
+
+
+def test_storages_of_both(lib):
+    x = lib.arange(6.0).reshape(2, 3)
+    whole, bytes_ = x[1].storage(), x[1].untyped_storage()
+    assert isinstance(whole, lib.TypedStorage) and isinstance(whole, lib.FloatStorage)
+    assert isinstance(bytes_, lib.UntypedStorage) and not isinstance(whole, lib.LongStorage)
+    assert whole.tolist() == list(whole) == [0, 1, 2, 3, 4, 5] and whole[2] == 2
+    assert (whole.size(), len(whole), whole.nbytes(), whole.element_size()) == (6, 6, 24, 4)
+    assert (bytes_.size(), len(bytes_), bytes_.nbytes(), bytes_.element_size()) == (24, 24, 24, 1)
+    assert whole.data_ptr() == bytes_.data_ptr() == x.data_ptr() and bytes_[7] == 63
+    whole[1] = 9.0
+    assert x[0, 1] == 9 and whole.untyped().data_ptr() == x.data_ptr()
+    copy_ = bytes_.clone()
+    assert copy_.data_ptr() != x.data_ptr() and copy_.tolist() == bytes_.tolist()
+    assert whole.dtype == lib.float32 and whole.type() == "torch.FloatStorage"
+    assert str(bytes_.device) == "cpu" and not bytes_.is_cuda and bytes_.cpu() is bytes_
+    whole.fill_(2.0)
+    assert x.tolist() == [[2, 2, 2], [2, 2, 2]]
+    made = lib.LongStorage([3, 4])
+    assert made.tolist() == [3, 4] and made.dtype == lib.int64 and lib.UntypedStorage(5).nbytes() == 5
+    assert lib.is_storage(made) and not lib.is_storage(x)
+    assert lib.zeros(2, requires_grad=True).storage().tolist() == [0, 0]
 
 
 def test_storages():

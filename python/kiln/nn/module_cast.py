@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
-from .. import _C
+from .. import _C, _dtypes
 from .._tensor_types import dtype_of
 
 if TYPE_CHECKING:
@@ -143,6 +143,7 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, memory_format=
             non_blocking = non_blocking or bool(value)
             continue
         if isinstance(value, _C.dtype) and dtype is None:
+            _dtypes.refuse_among((value,), "to")
             dtype = value
         elif isinstance(value, _C.Tensor) and tensor is None:
             tensor = value
