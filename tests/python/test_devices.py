@@ -35,13 +35,34 @@ def test_what_needs_a_cuda_device_is_a_device_error():
         lambda: kiln.cuda.Stream(),
         lambda: kiln.cuda.FloatTensor(2),
         lambda: kiln.cuda.synchronize(0),
-        lambda: kiln.cuda.set_rng_state_all([1]),
+        lambda: kiln.cuda.get_rng_state(),
+        lambda: kiln.cuda.initial_seed(),
+        lambda: kiln.cuda.ipc_collect(),
         lambda: kiln.ones(1).to(kiln.device("cuda")),
         lambda: kiln.ones(1, device=kiln.device("cuda", 1)),
         lambda: kiln.set_default_device(kiln.device("cuda")),
     ):
         with pytest.raises(kiln.errors.DeviceError, match="cuda"):
             call()
+
+
+def test_random_states_without_a_cuda_device(lib):
+    state = lib.get_rng_state()
+    lib.cuda.set_rng_state(state)
+    lib.cuda.set_rng_state_all([state, state])
+    lib.cuda.set_rng_state_all([])
+    lib.cuda.manual_seed_all(7)
+    lib.cuda.seed_all()
+    assert lib.equal(lib.get_rng_state(), state) and len(lib.cuda.default_generators) == 0
+    with lib.random.fork_rng(devices=range(lib.cuda.device_count()), device_type="cuda"):
+        lib.manual_seed(1)
+    assert lib.equal(lib.get_rng_state(), state)
+    with lib.random.fork_rng(enabled=False, _caller="mine", _devices_kw="devices"):
+        lib.manual_seed(1)
+    assert not lib.equal(lib.get_rng_state(), state)
+    with pytest.raises(RuntimeError):
+        lib.random.fork_rng(device_type="gpu").__enter__()
+    assert lib.cuda.max_memory_cached() == lib.cuda.memory_cached() == 0
 
 
 def test_a_device_that_is_not_there_can_be_named(lib):

@@ -12,7 +12,7 @@ import threading as _threading
 from typing import TYPE_CHECKING
 
 from .. import _C, errors
-from .._tensor_types import CLASSES as _CLASSES
+from .._tensor_types import CLASSES as _CLASSES, _DTYPES as _NAMED
 from . import amp as amp
 from ._libraries import announce as _announce
 from ..errors import OutOfMemoryError as OutOfMemoryError
@@ -189,18 +189,37 @@ def seed_all() -> None:
     """Nothing to do, as manual_seed()."""
 
 
+def initial_seed() -> int:
+    """kiln.initial_seed(): the seed that every device draws from. DeviceError without a device."""
+    _index(None, "initial_seed")
+    return _C.initial_seed()
+
+
+def get_rng_state(device: DeviceLike | int = "cuda") -> Tensor:
+    """kiln.get_rng_state(): the state that every device draws from. DeviceError without a device."""
+    _index(device, "get_rng_state")
+    return _C.get_rng_state()
+
+
 def get_rng_state_all() -> list[Tensor]:
-    """Empty: devices have no generators of their own."""
-    return []
+    """get_rng_state() of each device: an empty list without a device."""
+    return [_C.get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state(new_state: Tensor, device: DeviceLike | int = "cuda") -> None:
+    """kiln.set_rng_state(): the state that every device, and the CPU, draw from.
+
+    Nothing without a device, as in PyTorch.
+    """
+    if is_available():
+        _index(device, "set_rng_state")
+        _C.set_rng_state(new_state)
 
 
 def set_rng_state_all(new_states: Sequence[Tensor]) -> None:
-    """Takes what get_rng_state_all() gave: no states."""
-    if len(new_states):
-        raise errors.DeviceError(
-            "cuda.set_rng_state_all: devices have no generators of their own; got"
-            f" {len(new_states)} states; use kiln.set_rng_state()"
-        )
+    """Takes what get_rng_state_all() gave, as set_rng_state() does: nothing without a device."""
+    for state in list(new_states)[:1]:
+        set_rng_state(state)
 
 
 def _all_or(device, name):
@@ -269,6 +288,34 @@ def reset_peak_memory_stats(device: DeviceLike | int | None = None) -> None:
         _C._cuda_reset_memory_stats(index)
 
 
+def memory_cached(device: DeviceLike | int | None = None) -> int:
+    """memory_reserved() under PyTorch's older name."""
+    return memory_reserved(device)
+
+
+def max_memory_cached(device: DeviceLike | int | None = None) -> int:
+    """max_memory_reserved() under PyTorch's older name."""
+    return max_memory_reserved(device)
+
+
+def reset_max_memory_allocated(device: DeviceLike | int | None = None) -> None:
+    """reset_peak_memory_stats() under PyTorch's older name."""
+    reset_peak_memory_stats(device)
+
+
+def reset_max_memory_cached(device: DeviceLike | int | None = None) -> None:
+    """reset_peak_memory_stats() under PyTorch's older name."""
+    reset_peak_memory_stats(device)
+
+
+def ipc_collect() -> None:
+    """Nothing to do where there is a device, for no memory is shared with other processes.
+
+    DeviceError without a device.
+    """
+    _index(None, "ipc_collect")
+
+
 def set_per_process_memory_fraction(
     fraction: float, device: DeviceLike | int | None = None
 ) -> None:
@@ -280,6 +327,15 @@ def set_per_process_memory_fraction(
     index = _index(device, "set_per_process_memory_fraction")
     total = _C._cuda_device_properties(index)["total_memory"]
     _C._cuda_set_memory_limit(int(total * fraction), index)
+
+
+def __getattr__(name: str) -> Any:
+    # One for each device that is there, which is the one that all draw from.
+    if name == "default_generators":
+        from ..random import default_generator
+
+        return (default_generator,) * device_count()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Event:
@@ -429,18 +485,13 @@ def _not_there(name):
 
 
 if TYPE_CHECKING:
-    get_rng_state: Callable[..., Any]
-    initial_seed: Callable[..., Any]
-    ipc_collect: Callable[..., Any]
     mem_get_info: Callable[..., Any]
     memory_summary: Callable[..., Any]
-    set_rng_state: Callable[..., Any]
     utilization: Callable[..., Any]
 
 
 for _name in (
-    "get_rng_state", "initial_seed", "ipc_collect", "mem_get_info", "memory_summary",
-    "set_rng_state", "utilization",
+    "mem_get_info", "memory_summary", "utilization",
 ):  # fmt: skip
     globals()[_name] = _not_there(_name)
 
@@ -466,6 +517,7 @@ if TYPE_CHECKING:
     class graph(_NotThere): ...  # noqa: N801  PyTorch's name
 
 
-for _name in ("CUDAGraph", "ExternalStream", "MemPool", "graph", *_CLASSES):
+_storages = [_name.replace("Tensor", "Storage") for _name in _NAMED]
+for _name in ("CUDAGraph", "ExternalStream", "MemPool", "graph", *_CLASSES, *_storages):
     globals()[_name] = type(_name, (_NotThere,), {"__doc__": _NotThere.__doc__})
-del _name
+del _name, _storages
