@@ -4,6 +4,7 @@ import contextlib
 import gc
 import threading
 
+import numpy as np
 import pytest
 
 import kiln
@@ -433,6 +434,51 @@ def test_gradient_edges():
     y.mul_(2)
     with pytest.raises(RuntimeError, match="written to"):
         kiln.autograd.grad(y.sum(), edge)
+
+
+def test_backward_takes_gradient_edges(lib):
+    graph = lib.autograd.graph
+    x, w = lib.ones(2, requires_grad=True), lib.ones(2, requires_grad=True)
+    for inputs in ([graph.get_gradient_edge(x)], graph.get_gradient_edge(x), (x,), x):
+        (x * w * 3).sum().backward(inputs=inputs)
+    (x * w * 3).backward(lib.ones(2), None, False, [graph.get_gradient_edge(x)])
+    assert x.grad.tolist() == [15, 15] and w.grad is None
+    seen = []
+    handle = graph.register_multi_grad_hook([x], lambda grads: seen.append(len(grads)))
+    (x * w).sum().backward(inputs=[graph.get_gradient_edge(x)])
+    handle.remove()
+    (x * w).sum().backward(inputs=[graph.get_gradient_edge(x), w])
+    assert seen == [1] and x.grad.tolist() == [17, 17] and w.grad.tolist() == [1, 1]
+
+
+def test_saved_tensors_may_be_written_to_where_it_is_allowed(lib):
+    graph = lib.autograd.graph
+    with graph.allow_mutation_on_saved_tensors() as kept:
+        a = lib.ones(2, 3, requires_grad=True)
+        b = a.clone()
+        out = (b**2).sum()
+        b.sin_()
+        (out + b.sum()).backward()
+        expected = 2 + np.cos(1.0)
+        np.testing.assert_allclose(a.grad.numpy(), np.full((2, 3), expected), rtol=1e-6)
+        a.grad = None
+        out = (a**3).sum()
+        with lib.no_grad():
+            a.mul_(5)
+        out.backward()
+        assert a.grad.tolist() == [[3, 3, 3]] * 2
+        kept.clear()
+    with graph.allow_mutation_on_saved_tensors():
+        c = lib.ones(2, requires_grad=True).clone()
+        late = (c**2).sum()
+        c.sin_()
+    with pytest.raises((AssertionError, RuntimeError)):
+        late.backward()
+    with graph.allow_mutation_on_saved_tensors():
+        with pytest.raises(RuntimeError, match="cannot be nested"):
+            with graph.allow_mutation_on_saved_tensors():
+                pass
+    graph.set_warn_on_accumulate_grad_stream_mismatch(True)
 
 
 def test_saved_tensors_hooks_may_be_refused():

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import _C, errors
+from .. import _C, _overrides, errors
 from .._C import GradFn as Node
 from .grad_mode import enable_grad, no_grad
 
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 # Of each thread: how many saved_tensors_hooks are at work, why there may be none, and the backward
@@ -108,11 +111,80 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         _thread.disabled = before
 
 
+class _Copy:
+    """What an op saves: a copy, until it is cleared."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.value: Tensor | None = x
+
+
+class _Mutable:
+    """What allow_mutation_on_saved_tensors gives."""
+
+    def __init__(self) -> None:
+        self._copies: weakref.WeakSet[_Copy] = weakref.WeakSet()
+
+    def pack(self, x: Tensor) -> _Copy:
+        with no_grad():
+            copy = _Copy(x.clone())
+        self._copies.add(copy)
+        return copy
+
+    @staticmethod
+    def unpack(copy: _Copy) -> Tensor:
+        if copy.value is None:
+            raise errors.AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which "
+                "the graph was originally recorded, or after clear()."
+            )
+        return copy.value
+
+    def clear(self) -> None:
+        """Lets go of what was saved; a backward pass that needs it is an error then."""
+        for copy in list(self._copies):
+            copy.value = None
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_Mutable]:
+    """While it lasts, tensors that ops have saved for their gradients may be written to.
+
+    Ops keep copies, so gradients are those of the values that the ops saw. The backward pass must be
+    within the block, too. It gives an object whose clear() lets go of the copies.
+
+    >>> with kiln.autograd.graph.allow_mutation_on_saved_tensors():
+    ...     x = kiln.ones(2, requires_grad=True)
+    ...     y = x.clone()
+    ...     z = (y**2).sum()
+    ...     _ = y.sin_()
+    ...     z.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+    if getattr(_thread, "mutable", False):
+        raise errors.RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    kept = _Mutable()
+    _thread.mutable = True
+    try:
+        with saved_tensors_hooks(kept.pack, kept.unpack):
+            yield kept
+    finally:
+        _thread.mutable = False
+        kept.clear()
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Nothing to do: all work of a device is one queue. enabled: without effect.
+
+    >>> kiln.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
+    """
+
+
 class GradientEdge(NamedTuple):
     """A place in the graph: node, and which of its results (output_nr) a gradient belongs to.
 
-    autograd.grad and autograd.backward take it in the place of the tensor that it was made of, which
-    ownership_token keeps.
+    autograd.grad, autograd.backward and Tensor.backward take it in the place of the tensor that it was
+    made of, which ownership_token keeps.
 
     >>> x = kiln.ones(2, requires_grad=True)
     >>> kiln.autograd.graph.get_gradient_edge(x * 2).output_nr
@@ -135,6 +207,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         raise errors.RuntimeError(
             "It is not possible to get the gradient edge for a Tensor that does not require gradients"
         )
+    _take_edges()
     with enable_grad():
         view: Any = tensor.view_as(tensor)
     node, number = view.grad_fn.next_functions[0]
@@ -175,6 +248,28 @@ _gatherings = 0  # how many are registered
 _lock = threading.Lock()
 _PASSES = ((_C, "grad"), (_C.Tensor, "backward"), (_C.Tensor, "gradients"))
 _plain: list[Any] = []
+
+
+@functools.cache
+def _take_edges() -> None:
+    """From the first edge on, Tensor.backward takes edges among its inputs."""
+    with _lock:
+        plain: Any = _plain[1] if _gatherings else _C.Tensor.backward
+
+        @_overrides._overridable
+        @functools.wraps(plain)
+        def backward(self: Tensor, *args: Any, **kwargs: Any) -> None:
+            words = dict(zip(("gradient", "retain_graph", "create_graph", "inputs"), args)) | kwargs
+            if (inputs := words.get("inputs")) is None or isinstance(inputs, _C.Tensor):
+                return plain(self, *args, **kwargs)
+            if isinstance(inputs, GradientEdge):
+                inputs = (inputs,)
+            words["inputs"] = [_tensor_of(x) for x in inputs]
+            return plain(self, **words)
+
+        if _gatherings:
+            _plain[1] = backward
+        setattr(_C.Tensor, "backward", _watched(backward) if _gatherings else backward)
 
 
 def _watched(run: Callable[..., Any]) -> Callable[..., Any]:
