@@ -27,6 +27,7 @@ from . import _docs, _overrides, _signatures  # noqa: E402,F401
 from . import _keywords, _older_calls  # noqa: E402,F401  what the functions understand beside their arguments
 from ._aliases import *  # noqa: E402,F401,F403
 from ._dtypes import *  # noqa: E402,F401,F403
+from ._layouts import *  # noqa: E402,F401,F403
 from math import e as e, inf as inf, nan as nan, pi as pi  # noqa: E402,F401
 from . import _pickle, errors as errors  # noqa: E402,F401
 from ._io import load as load, save as save  # noqa: E402,F401
@@ -178,7 +179,7 @@ newaxis = None
 
 _LAZY = frozenset(
     """_dynamo accelerator audio distributed distributions export functional hub jit library metrics models mps
-    multiprocessing onnx ops overrides rl serialization sparse storage testing train types version vision""".split()
+    multiprocessing onnx ops overrides rl serialization signal sparse storage testing train types version vision""".split()
 )
 if TYPE_CHECKING:
     from . import (
@@ -200,6 +201,7 @@ if TYPE_CHECKING:
         overrides as overrides,
         rl as rl,
         serialization as serialization,
+        signal as signal,
         sparse as sparse,
         storage as storage,
         testing as testing,

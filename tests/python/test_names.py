@@ -1,6 +1,7 @@
 """Names of PyTorch's that are short in Python."""
 
 import copy
+import importlib
 import pickle
 
 import numpy as np
@@ -178,6 +179,66 @@ def test_no_tensor_has_a_dtype_that_is_only_a_name():
             call()
     with pytest.raises(TypeError, match="expected a dtype"):
         x.to(kiln.uint16)
+
+
+def test_types_of_layouts_and_memory_formats(lib):
+    assert isinstance(lib.ones(1).layout, lib.layout) and isinstance(lib.sparse_csr, lib.layout)
+    assert isinstance(lib.channels_last, lib.memory_format)
+    for wrong in (lib.channels_last, "x", 5):
+        assert not isinstance(wrong, lib.layout)
+    for kind in (lib.layout, lib.memory_format):
+        with pytest.raises(TypeError):
+            kind("x")
+
+
+WINDOWS = [
+    ("bartlett", {}), ("blackman", {}), ("cosine", {}), ("exponential", {"tau": 2.0}), ("gaussian", {"std": 1.5}),
+    ("general_cosine", {"a": [0.4, 0.3, 0.3]}), ("general_hamming", {"alpha": 0.6}), ("hamming", {}),
+    ("hann", {}), ("kaiser", {"beta": 9.0}), ("nuttall", {}),
+]  # fmt: skip
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")
+@pytest.mark.parametrize("name,options", WINDOWS)
+def test_windows(name, options):
+    import torch
+
+    for size in (0, 1, 2, 7, 10):
+        for sym in (True, False):
+            found = [
+                getattr(lib.signal.windows, name)(size, sym=sym, dtype=lib.float64, **options)
+                for lib in (kiln, torch)
+            ]
+            np.testing.assert_allclose(found[0].numpy(), found[1].numpy(), rtol=1e-6, atol=1e-6)
+    x = getattr(kiln.signal.windows, name)(5, requires_grad=True, **options)
+    assert x.requires_grad and x.is_leaf and x.dtype == kiln.float32
+    for wrong in ({"M": -1}, {"M": 3, "dtype": kiln.int64}, {"M": 3, "layout": kiln.sparse_coo}):
+        with pytest.raises(ValueError, match=name):
+            getattr(kiln.signal.windows, name)(**options, **wrong)
+
+
+def test_timers(lib):
+    benchmark = importlib.import_module(f"{lib.__name__}.utils.benchmark")
+    x = lib.ones(2)
+    threads = lib.get_num_threads()
+    timer = benchmark.Timer(
+        "y + one", "one = 1", globals={"y": x}, label="sums", sub_label="small", description="plain"
+    )
+    found = timer.timeit(5)
+    assert found.number_per_run == 5 and len(found.times) == 1 and found.mean == found.median > 0
+    heard = []
+    blocked = timer.blocked_autorange(lambda n, seconds: heard.append(n), min_run_time=0.005)
+    assert sum(blocked.raw_times) >= 0.005 and blocked.iqr >= 0 and len(heard) > 0
+    assert timer.adaptive_autorange(max_run_time=0.02).median > 0
+    assert lib.get_num_threads() == threads
+    table = str(benchmark.Compare([found, blocked]))
+    assert "plain" in table and "small" in table
+
+
+def test_lists_of_parameters_are_shown(lib):
+    shown = repr(lib.nn.ParameterList([lib.nn.Parameter(lib.ones(2, 3, dtype=lib.float64)), lib.ones(1)]))
+    prefix = lib.__name__
+    assert f"Parameter containing: [{prefix}.float64 of size 2x3]" in shown
 
 
 def test_storages_of_both(lib):

@@ -19,12 +19,12 @@ def _as_parameter(value):
     return value
 
 
-def _describe(value):
+def _describe(value, in_dict=False):
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     size = "x".join(str(n) for n in value.shape)
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"{kind} containing: [{value.type()} of size {size}]"
+    return f"{kind} containing: [{value.type() if in_dict else value.dtype} of size {size}]"
 
 
 class ParameterList(Module):
@@ -205,7 +205,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({key}): {_describe(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_describe(value, in_dict=True)}" for key, value in self.items())
 
     def __call__(self, input: Any) -> NoReturn:
         raise RuntimeError("ParameterDict should not be called.")

@@ -1,0 +1,5 @@
+"""Signals: the windows of torch.signal."""
+
+from . import windows as windows
+
+__all__ = ["windows"]
