@@ -8,14 +8,14 @@ namespace kiln::ops {
 
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 Tensor hermitian(const Tensor& x) { return x + adjoint(x); }
 Tensor definite(const Tensor& x) {
   return matmul(x, adjoint(x)) + eye(x.size(-1), {.dtype = x.dtype(), .device = x.device()});
 }
 // Both parts away from singular: strong diagonals of distinct values.
-Tensor regular(const Tensor& x) {
+Tensor complex_regular(const Tensor& x) {
   const int64_t n = std::min(x.size(-1), x.size(-2));
   Tensor out = x * 0.5;
   for (int64_t i = 0; i < n; ++i) {
@@ -24,9 +24,9 @@ Tensor regular(const Tensor& x) {
   return out;
 }
 
-Input square(const Shape& shape) { return complex_(shape).then(regular); }
-Input real_square(const Shape& shape) { return real(shape).then(regular); }
-Input lower_mask() { return values({1, 0, 0, 1, 1, 0, 1, 1, 1}, {3, 3}); }
+Input complex_square(const Shape& shape) { return complex_(shape).then(complex_regular); }
+Input real_square(const Shape& shape) { return real(shape).then(complex_regular); }
+Input complex_lower_mask() { return values({1, 0, 0, 1, 1, 0, 1, 1, 1}, {3, 3}); }
 
 const std::string kHermitian = "(a + a.transpose(-2, -1).conj())";
 const std::string kPositive =
@@ -57,7 +57,7 @@ KILN_OP_CASES(general_eigenvalues) {
   };
   of(real_square({2, 3, 3}), kDoubles);
   of(real({4, 4}), kDoubles);  // with conjugate pairs
-  of(square({2, 3, 3}), kComplex);
+  of(complex_square({2, 3, 3}), kComplex);
   op("linalg.eig",
      "(lambda w, v: v @ torch.diag_embed(w) @ torch.linalg.inv(v))(*torch.linalg.eig(a))",
      [](const Tensors& x) {
@@ -98,7 +98,7 @@ KILN_OP_CASES(complex_factorizations) {
          const Tensor l = x[1] * x[2];
          return cholesky_solve(x[0], upper ? l.transpose(-2, -1) : l, upper);
        },
-       {complex_({2, 3, 2}), square({3, 3}), lower_mask()})
+       {complex_({2, 3, 2}), complex_square({3, 3}), complex_lower_mask()})
         .dtypes(kComplex)
         .loose(8);
     op("linalg.ldl_solve",
@@ -110,7 +110,7 @@ KILN_OP_CASES(complex_factorizations) {
          const auto [ld, pivots] = linalg::ldl_factor(a, upper);
          return linalg::ldl_solve(ld, pivots, x[1], upper);
        },
-       {square({3, 3}), complex_({3, 2})})
+       {complex_square({3, 3}), complex_({3, 2})})
         .dtypes(kComplex)
         .no_gradient()
         .loose(64);
@@ -122,16 +122,16 @@ KILN_OP_CASES(complex_factorizations) {
       .gradient_tolerance(1e-5);
   for (const Shape& shape : {Shape{2, 3, 5}, Shape{2, 4, 3}, Shape{3, 3}}) {
     op("linalg.qr", "torch.linalg.qr(a)", KILN_CALL(linalg::qr(x[0])),
-       {complex_(shape).then(regular)})
+       {complex_(shape).then(complex_regular)})
         .dtypes(kComplex)
         .loose(8)
         .gradient_tolerance(1e-5);
     op("linalg.lu", "torch.linalg.lu(a)", KILN_CALL(linalg::lu(x[0])),
-       {complex_(shape).then(regular)})
+       {complex_(shape).then(complex_regular)})
         .dtypes(kComplex)
         .loose(8);
     op("linalg.lu_factor", "torch.linalg.lu_factor(a)", KILN_CALL(linalg::lu_factor(x[0])),
-       {complex_(shape).then(regular)})
+       {complex_(shape).then(complex_regular)})
         .dtypes(kComplex)
         .loose(8);
   }
@@ -144,7 +144,7 @@ KILN_OP_CASES(complex_factorizations) {
            const auto [lu, pivots] = linalg::lu_factor(x[0]);
            return linalg::lu_solve(lu, pivots, x[1], left, adjoint);
          },
-         {square({3, 3}), left ? complex_({2, 3, 2}) : complex_({2, 2, 3})})
+         {complex_square({3, 3}), left ? complex_({2, 3, 2}) : complex_({2, 2, 3})})
           .dtypes(kComplex)
           .loose(8);
     }
@@ -168,21 +168,21 @@ KILN_OP_CASES(complex_reflectors) {
           .loose(8);
     }
   }
-  op("geqrf", "torch.geqrf(a)", KILN_CALL(geqrf(x[0])), {square({2, 4, 3})})
+  op("geqrf", "torch.geqrf(a)", KILN_CALL(geqrf(x[0])), {complex_square({2, 4, 3})})
       .dtypes(kComplex)
       .no_gradient()
       .loose(8);
   for (const int64_t n : {1, 2, 4, 7, 8, 11, 16}) {
-    op("linalg.inv", "torch.linalg.inv(a)", KILN_CALL(linalg::inv(x[0])), {square({2, n, n})})
+    op("linalg.inv", "torch.linalg.inv(a)", KILN_CALL(linalg::inv(x[0])), {complex_square({2, n, n})})
         .dtypes(kComplex)
         .no_gradient()
         .loose(16);
     op("linalg.solve", "torch.linalg.solve(a, b, left=False)",
-       KILN_CALL(linalg::solve(x[0], x[1], false)), {square({2, n, n}), complex_({2, 2, n})})
+       KILN_CALL(linalg::solve(x[0], x[1], false)), {complex_square({2, n, n}), complex_({2, 2, n})})
         .dtypes(kComplex)
         .no_gradient()
         .loose(16);
-    op("linalg.qr", "torch.linalg.qr(a)", KILN_CALL(linalg::qr(x[0])), {square({2, n, 9})})
+    op("linalg.qr", "torch.linalg.qr(a)", KILN_CALL(linalg::qr(x[0])), {complex_square({2, n, 9})})
         .dtypes(kComplex)
         .no_gradient()
         .loose(16);
@@ -191,12 +191,12 @@ KILN_OP_CASES(complex_reflectors) {
 
 KILN_OP_CASES(complex_solvers) {
   op("linalg.solve", "torch.linalg.solve(a, b)", KILN_CALL(linalg::solve(x[0], x[1])),
-     {square({2, 3, 3}), complex_({2, 3, 2})})
+     {complex_square({2, 3, 3}), complex_({2, 3, 2})})
       .dtypes(kComplex)
-      .big({square({256, 256}), complex_({256, 256})})
+      .big({complex_square({256, 256}), complex_({256, 256})})
       .loose(8);
   op("linalg.solve", "torch.linalg.solve(a, b, left=False)",
-     KILN_CALL(linalg::solve(x[0], x[1], false)), {square({3, 3}), complex_({2, 2, 3})})
+     KILN_CALL(linalg::solve(x[0], x[1], false)), {complex_square({3, 3}), complex_({2, 2, 3})})
       .dtypes(kComplex)
       .loose(8);
   for (const int which : {0, 1, 2, 3, 4}) {
@@ -207,13 +207,13 @@ KILN_OP_CASES(complex_solvers) {
        concat("torch.linalg.solve_triangular(a, b, upper=", upper ? "True" : "False",
               ", left=", left ? "True" : "False", ", unitriangular=", unit ? "True" : "False", ")"),
        [=](const Tensors& x) { return linalg::solve_triangular(x[0], x[1], upper, left, unit); },
-       {square({2, 3, 3}), left ? complex_({3, 2}) : complex_({2, 3})})
+       {complex_square({2, 3, 3}), left ? complex_({3, 2}) : complex_({2, 3})})
         .dtypes(kComplex)
         .loose(8);
   }
-  op("linalg.inv", "torch.linalg.inv(a)", KILN_CALL(linalg::inv(x[0])), {square({2, 3, 3})})
+  op("linalg.inv", "torch.linalg.inv(a)", KILN_CALL(linalg::inv(x[0])), {complex_square({2, 3, 3})})
       .dtypes(kComplex)
-      .big({square({256, 256})})
+      .big({complex_square({256, 256})})
       .loose(8);
   op("linalg.det", "torch.linalg.det(a)", KILN_CALL(linalg::det(x[0])), {complex_({2, 3, 3})})
       .dtypes(kComplex)
@@ -228,13 +228,13 @@ KILN_OP_CASES(complex_solvers) {
   for (const std::string driver : {"gels", "gelsy", "gelsd", "gelss"}) {
     op("linalg.lstsq", "torch.linalg.lstsq(a, b, driver='" + driver + "')[0]",
        [driver](const Tensors& x) { return std::get<0>(linalg::lstsq(x[0], x[1], {}, driver)); },
-       {square({2, 4, 3}), complex_({2, 4, 2})})
+       {complex_square({2, 4, 3}), complex_({2, 4, 2})})
         .dtypes(kComplex)
         .loose(16);
   }
   op("linalg.lstsq", "torch.linalg.lstsq(a, b, driver='gelsd')",
      KILN_CALL(linalg::lstsq(x[0].detach(), x[1].detach(), {}, "gelsd")),
-     {square({4, 3}), complex_({4, 2})})
+     {complex_square({4, 3}), complex_({4, 2})})
       .dtypes(kComplex)
       .no_gradient()
       .loose(16);
@@ -242,17 +242,17 @@ KILN_OP_CASES(complex_solvers) {
 
 KILN_OP_CASES(complex_spectra) {
   op("linalg.eigh", spectrum_of("torch.linalg.eigh(" + kHermitian + ")"),
-     KILN_CALL(spectrum(linalg::eigh(hermitian(x[0])))), {square({2, 3, 3})})
+     KILN_CALL(spectrum(linalg::eigh(hermitian(x[0])))), {complex_square({2, 3, 3})})
       .dtypes(kComplex)
       .loose(32)
       .gradient_tolerance(1e-5);
   op("linalg.eigh", "torch.linalg.eigh(" + kHermitian + ", UPLO='U')[1].abs()",
-     KILN_CALL(linalg::eigh(hermitian(x[0]), "U").second.abs()), {square({3, 3})})
+     KILN_CALL(linalg::eigh(hermitian(x[0]), "U").second.abs()), {complex_square({3, 3})})
       .dtypes(kComplex)
       .loose(64)
       .gradient_tolerance(1e-5);
   op("linalg.eigvalsh", "torch.linalg.eigvalsh(" + kHermitian + ")",
-     KILN_CALL(linalg::eigvalsh(hermitian(x[0]))), {square({2, 3, 3})})
+     KILN_CALL(linalg::eigvalsh(hermitian(x[0]))), {complex_square({2, 3, 3})})
       .dtypes(kComplex)
       .loose(8);
   for (const Shape& shape : {Shape{2, 3, 3}, Shape{4, 3}, Shape{3, 4}}) {
@@ -261,7 +261,7 @@ KILN_OP_CASES(complex_spectra) {
          const auto [u, s, vh] = linalg::svd(x[0], false);
          return Tensors{u.abs(), s, vh.abs()};
        },
-       {square(shape)})
+       {complex_square(shape)})
         .dtypes(kComplex)
         .loose(64)
         .gradient_tolerance(1e-5);
@@ -271,16 +271,16 @@ KILN_OP_CASES(complex_spectra) {
          const auto [u, s, vh] = linalg::svd(x[0]);
          return matmul(u.narrow(-1, 0, 2), vh.narrow(-2, 0, 2));
        },
-       {square(shape)})
+       {complex_square(shape)})
         .dtypes(kComplex)
         .loose(64)
         .gradient_tolerance(1e-5);
-    op("linalg.pinv", "torch.linalg.pinv(a)", KILN_CALL(linalg::pinv(x[0])), {square(shape)})
+    op("linalg.pinv", "torch.linalg.pinv(a)", KILN_CALL(linalg::pinv(x[0])), {complex_square(shape)})
         .dtypes(kComplex)
         .loose(16);
   }
   op("linalg.svdvals", "torch.linalg.svdvals(a)", KILN_CALL(linalg::svdvals(x[0])),
-     {square({2, 3, 4})})
+     {complex_square({2, 3, 4})})
       .dtypes(kComplex)
       .loose(8);
   op("svd", "(lambda u, s, v: (u * s.unsqueeze(-2)) @ v.transpose(-2, -1).conj())(*torch.svd(a))",
@@ -288,11 +288,11 @@ KILN_OP_CASES(complex_spectra) {
        const auto [u, s, vh] = linalg::svd(x[0], false);
        return matmul(u * s.unsqueeze(-2), vh);
      },
-     {square({4, 3})})
+     {complex_square({4, 3})})
       .dtypes(kComplex)
       .loose(16);
   op("linalg.pinv", "torch.linalg.pinv(" + kHermitian + ", hermitian=True)",
-     KILN_CALL(linalg::pinv(hermitian(x[0]), {}, {}, true)), {square({3, 3})})
+     KILN_CALL(linalg::pinv(hermitian(x[0]), {}, {}, true)), {complex_square({3, 3})})
       .dtypes(kComplex)
       .loose(16);
   op("linalg.matrix_rank", "torch.linalg.matrix_rank(a)", KILN_CALL(linalg::matrix_rank(x[0])),
@@ -302,8 +302,8 @@ KILN_OP_CASES(complex_spectra) {
 }
 
 KILN_OP_CASES(complex_norms) {
-  for (const double p : {2.0, 1.0, 0.0, 3.0, -1.0, kInf, -kInf}) {
-    const std::string text = p == kInf ? "inf" : p == -kInf ? "-inf" : std::to_string(p);
+  for (const double p : {2.0, 1.0, 0.0, 3.0, -1.0, kUnbounded, -kUnbounded}) {
+    const std::string text = p == kUnbounded ? "inf" : p == -kUnbounded ? "-inf" : std::to_string(p);
     op("linalg.vector_norm", "torch.linalg.vector_norm(a, " + text + ", dim=1)",
        [p](const Tensors& x) { return linalg::vector_norm(x[0], p, {1}); }, {complex_({3, 4})})
         .dtypes(kComplex)
@@ -311,14 +311,14 @@ KILN_OP_CASES(complex_norms) {
         .gradient_tolerance(1e-5);
   }
   const std::pair<double, const char*> orders[] = {{1, "1"},   {-1, "-1"},    {2, "2"},
-                                                   {-2, "-2"}, {kInf, "inf"}, {-kInf, "-inf"}};
+                                                   {-2, "-2"}, {kUnbounded, "inf"}, {-kUnbounded, "-inf"}};
   for (const auto& [p, text] : orders) {
     op("linalg.matrix_norm", concat("torch.linalg.matrix_norm(a, ", text, ")"),
-       [p = p](const Tensors& x) { return linalg::matrix_norm(x[0], p); }, {square({2, 3, 4})})
+       [p = p](const Tensors& x) { return linalg::matrix_norm(x[0], p); }, {complex_square({2, 3, 4})})
         .dtypes(kComplex)
         .loose(8);
     op("linalg.cond", concat("torch.linalg.cond(a, ", text, ")"),
-       [p = p](const Tensors& x) { return linalg::cond(x[0], p); }, {square({2, 3, 3})})
+       [p = p](const Tensors& x) { return linalg::cond(x[0], p); }, {complex_square({2, 3, 3})})
         .dtypes(kComplex)
         .no_gradient()
         .loose(16);
@@ -340,7 +340,7 @@ KILN_OP_CASES(complex_norms) {
 KILN_OP_CASES(complex_matrix_functions) {
   for (const int n : {0, 1, 3, -2}) {
     op("linalg.matrix_power", concat("torch.linalg.matrix_power(a, ", n, ")"),
-       [n](const Tensors& x) { return linalg::matrix_power(x[0], n); }, {square({2, 3, 3})})
+       [n](const Tensors& x) { return linalg::matrix_power(x[0], n); }, {complex_square({2, 3, 3})})
         .dtypes(kComplex)
         .loose(16);
   }
@@ -368,12 +368,12 @@ KILN_OP_CASES(complex_matrix_functions) {
      {complex_({2, 3, 4})})
       .dtypes(kComplex);
   op("linalg.tensorinv", "torch.linalg.tensorinv(a.reshape(2, 2, 4), ind=2)",
-     KILN_CALL(linalg::tensorinv(x[0].reshape({2, 2, 4}))), {square({4, 4})})
+     KILN_CALL(linalg::tensorinv(x[0].reshape({2, 2, 4}))), {complex_square({4, 4})})
       .dtypes(kComplex)
       .loose(8);
   op("linalg.tensorsolve", "torch.linalg.tensorsolve(a.reshape(2, 2, 4), b)",
      KILN_CALL(linalg::tensorsolve(x[0].reshape({2, 2, 4}), x[1])),
-     {square({4, 4}), complex_({2, 2})})
+     {complex_square({4, 4}), complex_({2, 2})})
       .dtypes(kComplex)
       .loose(8);
 }
