@@ -55,7 +55,7 @@ Tensor at_entries(const char* op, const SparseTensor& x, const Tensor& y) {
 }
 
 SparseTensor without_type_change(const char* op, const SparseTensor& x, Tensor values) {
-  const SparseTensor out = x.with_values(std::move(values));
+  SparseTensor out = x.with_values(std::move(values));
   if (out.shape() == x.shape()) return out;
   throw_error<ShapeError>(op, ": the result has shape ", out.shape(), "; expected ", x.shape());
 }
