@@ -87,7 +87,11 @@ def _cast(name: str) -> Any:
     return method
 
 
-class SparseTensor(_C.Tensor):
+# Any, for methods here take other arguments than those of the class that they replace.
+_Base: Any = _C.Tensor
+
+
+class SparseTensor(_Base):
     """A sparse tensor. kiln.sparse_coo_tensor, kiln.sparse_csr_tensor and to_sparse() make them."""
 
     _pattern: Any
@@ -301,11 +305,11 @@ class SparseTensor(_C.Tensor):
     def grad(self, value: Any) -> None:
         if _is_sparse(value):
             value = _S.raw_values(value)
-        _C.Tensor.grad.fset(self, value)
+        _Base.grad.fset(self, value)
 
     @grad.deleter
     def grad(self) -> None:
-        _C.Tensor.grad.fset(self, None)
+        _Base.grad.fset(self, None)
 
     def backward(self, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
         if gradient is not None:
@@ -512,6 +516,7 @@ class SparseTensor(_C.Tensor):
 
         if not self.is_leaf:
             raise RuntimeError("pickle: only leaves can be pickled; try detach()")
+        parts: tuple[Tensor, ...]
         if self.is_sparse:
             parts = (self._indices(), self._values())
         else:

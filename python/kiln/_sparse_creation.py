@@ -60,10 +60,10 @@ def sparse_coo_tensor(
     from ._sparse import _S
 
     if values is None:
-        sizes = list(indices) if size is None else list(size)
+        whole = list(indices) if size is None else list(size)
         kind = dtype or _C.get_default_dtype()
-        empty = _C.empty(0, device=device).device
-        return _finished(_S.empty_coo_tensor(sizes, kind, empty), requires_grad)
+        place = _C.empty(0, device=device).device
+        return _finished(_S.empty_coo_tensor(whole, kind, place), requires_grad)
     stored = _values(values, dtype, device)
     at = _index(indices, stored.device)
     sizes = None if size is None else list(size)
