@@ -71,6 +71,7 @@ void add_window_cases(CaseList& list);
 void add_norm_cases(CaseList& list);
 void add_attention_cases(CaseList& list);
 void add_recurrence_cases(CaseList& list);
+void add_sparse_cases(CaseList& list);
 void add_training_cases(CaseList& list);
 void add_coded_cases(CaseList& list);
 void add_quantized_cases(CaseList& list);
