@@ -173,12 +173,14 @@ KILN_OP_CASES(complex_reflectors) {
       .no_gradient()
       .loose(8);
   for (const int64_t n : {1, 2, 4, 7, 8, 11, 16}) {
-    op("linalg.inv", "torch.linalg.inv(a)", KILN_CALL(linalg::inv(x[0])), {complex_square({2, n, n})})
+    op("linalg.inv", "torch.linalg.inv(a)", KILN_CALL(linalg::inv(x[0])),
+       {complex_square({2, n, n})})
         .dtypes(kComplex)
         .no_gradient()
         .loose(16);
     op("linalg.solve", "torch.linalg.solve(a, b, left=False)",
-       KILN_CALL(linalg::solve(x[0], x[1], false)), {complex_square({2, n, n}), complex_({2, 2, n})})
+       KILN_CALL(linalg::solve(x[0], x[1], false)),
+       {complex_square({2, n, n}), complex_({2, 2, n})})
         .dtypes(kComplex)
         .no_gradient()
         .loose(16);
@@ -275,7 +277,8 @@ KILN_OP_CASES(complex_spectra) {
         .dtypes(kComplex)
         .loose(64)
         .gradient_tolerance(1e-5);
-    op("linalg.pinv", "torch.linalg.pinv(a)", KILN_CALL(linalg::pinv(x[0])), {complex_square(shape)})
+    op("linalg.pinv", "torch.linalg.pinv(a)", KILN_CALL(linalg::pinv(x[0])),
+       {complex_square(shape)})
         .dtypes(kComplex)
         .loose(16);
   }
@@ -303,18 +306,21 @@ KILN_OP_CASES(complex_spectra) {
 
 KILN_OP_CASES(complex_norms) {
   for (const double p : {2.0, 1.0, 0.0, 3.0, -1.0, kUnbounded, -kUnbounded}) {
-    const std::string text = p == kUnbounded ? "inf" : p == -kUnbounded ? "-inf" : std::to_string(p);
+    const std::string text = p == kUnbounded    ? "inf"
+                             : p == -kUnbounded ? "-inf"
+                                                : std::to_string(p);
     op("linalg.vector_norm", "torch.linalg.vector_norm(a, " + text + ", dim=1)",
        [p](const Tensors& x) { return linalg::vector_norm(x[0], p, {1}); }, {complex_({3, 4})})
         .dtypes(kComplex)
         .loose(8)
         .gradient_tolerance(1e-5);
   }
-  const std::pair<double, const char*> orders[] = {{1, "1"},   {-1, "-1"},    {2, "2"},
-                                                   {-2, "-2"}, {kUnbounded, "inf"}, {-kUnbounded, "-inf"}};
+  const std::pair<double, const char*> orders[] = {
+      {1, "1"}, {-1, "-1"}, {2, "2"}, {-2, "-2"}, {kUnbounded, "inf"}, {-kUnbounded, "-inf"}};
   for (const auto& [p, text] : orders) {
     op("linalg.matrix_norm", concat("torch.linalg.matrix_norm(a, ", text, ")"),
-       [p = p](const Tensors& x) { return linalg::matrix_norm(x[0], p); }, {complex_square({2, 3, 4})})
+       [p = p](const Tensors& x) { return linalg::matrix_norm(x[0], p); },
+       {complex_square({2, 3, 4})})
         .dtypes(kComplex)
         .loose(8);
     op("linalg.cond", concat("torch.linalg.cond(a, ", text, ")"),

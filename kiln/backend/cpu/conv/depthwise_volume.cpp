@@ -103,6 +103,7 @@ void depthwise_volume_weight_grad(const ConvSizes& s, const T* x, const T* g, T*
               for (int64_t d = 0; d < s.depths.out; ++d) {
                 int64_t first = 0;
                 const DepthwiseBlock<T> block = volume.block(copy.get(), d, band, &first);
+                if (block.taps == 0) continue;  // of padding alone
                 for (int64_t o = 0; o < s.out; ++o) {
                   const int64_t channel = (n * s.groups + group) * s.out + o;
                   copies.spread(g + (channel * s.depths.out + d) * s.pixels(), 0, 1, band,
