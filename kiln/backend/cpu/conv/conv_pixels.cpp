@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/backend/cpu/conv/conv_direct.h"
 #include "kiln/backend/cpu/conv/conv_taps.h"
 #include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
@@ -82,6 +83,12 @@ class PixelRows {
                   ? 1
                   : std::clamp<int64_t>(
                         std::min(kPixels / s.pixels(), kCopyElements / copied(rows_)), 1, s.batch);
+    // Enough blocks for all threads to have nearly the same work.
+    const auto blocks = [&] {
+      return s.groups * ceil_div(s.batch, images_) * ceil_div(s.out_height, rows_);
+    };
+    while (num_threads() > 1 && images_ > 1 && blocks() < 2 * wanted_pieces())
+      images_ = (images_ + 1) / 2;
     copied_rows_ = (rows_ - 1) * s.geometry.stride[0] + reach_;
     if (skips_) seen_.emplace(TapsOfDims(s));
     pack_weights(weight);
