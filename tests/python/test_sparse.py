@@ -514,3 +514,65 @@ def test_files_keep_sparse_tensors_out_or_whole():
     np.testing.assert_allclose(numbers(back["x"]), numbers(x))
     with pytest.raises((NotImplementedError, TypeError), match="sparse"):
         kiln.save({"x": x}, "sparse.safetensors")
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not in this environment")
+def test_files_of_pytorch(tmp_path):
+    import torch
+
+    path = tmp_path / "sparse.pt"
+    for layout in LAYOUTS:
+        kiln.save({"x": [of_layout(kiln, layout)]}, path)
+        theirs = torch.load(path, weights_only=True)["x"][0]
+        assert str(theirs.layout) == f"torch.{layout}"
+        np.testing.assert_allclose(numbers(theirs), numbers(of_layout(kiln, layout)))
+        torch.save({"x": [of_layout(torch, layout)], "y": torch.ones(2)}, path)
+        mine = kiln.load(path)
+        assert mine["x"][0].layout == layout and mine["y"].tolist() == [1, 1]
+        np.testing.assert_allclose(numbers(mine["x"][0]), numbers(theirs))
+    torch.save(torch.sparse_coo_tensor([[0, 9]], [1.0, 2.0], (2,), check_invariants=False), path)
+    with pytest.raises(OSError, match="malformed.*index 9"):
+        kiln.load(path)
+    rows = torch.sparse_csr_tensor([0, 7, 2], [0, 1], [1.0, 2.0], (2, 2), check_invariants=False)
+    torch.save(rows, path)
+    with pytest.raises(OSError, match="malformed.*rise"):
+        kiln.load(path)
+
+
+def test_state_dicts(tmp_path):
+    net, other = kiln.nn.Module(), kiln.nn.Module()
+    net.register_buffer("graph", of_layout(kiln, "sparse_coo"))
+    other.register_buffer("graph", of_layout(kiln, "sparse_coo") * 0)
+    kiln.save(net.state_dict(), tmp_path / "net.pt")
+    other.load_state_dict(kiln.load(tmp_path / "net.pt"))
+    np.testing.assert_allclose(numbers(other.graph), numbers(net.graph))
+    with pytest.raises(ValueError, match="same layout"):
+        other.graph.copy_(kiln.eye(4, 5).to_sparse())
+
+
+def test_compiled_captured_counted_and_vectorized(tmp_path):
+    x = of_layout(kiln, "sparse_csr")
+    batch = kiln.tensor(array(3, 5, 2))
+
+    def product(dense):
+        return (x @ dense).relu()
+
+    compiled = kiln.compile(product)
+    for dense in batch:
+        np.testing.assert_allclose(numbers(compiled(dense)), numbers(product(dense)))
+    np.testing.assert_allclose(
+        numbers(kiln.vmap(product)(batch)), np.stack([numbers(product(dense)) for dense in batch])
+    )
+
+    class Layer(kiln.nn.Module):
+        def forward(self, dense):
+            return product(dense)
+
+    kiln.capture(Layer(), (batch[0],)).save(tmp_path / "layer.kiln")
+    graph = kiln.load_graph(tmp_path / "layer.kiln")
+    np.testing.assert_allclose(numbers(graph(batch[1])), numbers(product(batch[1])))
+    from kiln.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter:
+        x @ batch[0]
+    assert counter.get_total_flops() == 2 * x._nnz() * 2
