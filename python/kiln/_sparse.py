@@ -7,6 +7,7 @@ The others refuse them: a function that saw the values alone would give wrong re
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 from . import _C, _overrides, errors
@@ -65,6 +66,12 @@ def _is_number(x: Any) -> bool:
 
 def _is_sparse(x: Any) -> bool:
     return isinstance(x, SparseTensor)
+
+
+def _tensor(op: str, x: Any) -> Tensor:
+    if not isinstance(x, _C.Tensor):
+        raise errors.TypeError(f"{op}: expected a tensor; got {type(x).__name__}")
+    return x
 
 
 def _on_values(name: str) -> Any:
@@ -180,6 +187,7 @@ class SparseTensor(_Base):
         return self._pattern.coalesced
 
     def is_same_size(self, other: Tensor) -> bool:
+        _tensor("is_same_size", other)
         return self.shape == other.shape
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
@@ -242,6 +250,8 @@ class SparseTensor(_Base):
         return _S.mask(self.to_dense() if _is_sparse(self) else self, mask)
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
+        if not _is_sparse(self) or any(map(_is_sparse, (*args[1:], *kwargs.values()))):
+            raise errors.TypeError("to: expected a dtype, a device or a tensor; got a sparse tensor beside it")
         copy = kwargs.get("copy", False)
         if args and isinstance(args[0], _C.Tensor):
             args = (args[0].device, args[0].dtype, *args[1:])
@@ -260,7 +270,7 @@ class SparseTensor(_Base):
         return self.to("cuda" if device is None else device)
 
     def type_as(self, tensor: Tensor) -> SparseTensor:
-        return self.to(tensor.dtype)
+        return self.to(_tensor("type_as", tensor).dtype)
 
     def clone(self, *, memory_format: Any = None) -> SparseTensor:
         return _S.clone(self)
@@ -450,7 +460,8 @@ class SparseTensor(_Base):
         return _S.select(self, dim, index)
 
     def narrow(self, dim: int, start: int, length: int) -> SparseTensor:
-        at = _C.arange(start, start + length, device=self.device)
+        first = operator.index(start)
+        at = _C.arange(first, first + operator.index(length), device=self.device)
         return _S.index_select(self, dim, at)
 
     narrow_copy = narrow

@@ -499,6 +499,10 @@ def test_wrong_rows_are_refused():
     for crow, col in (([0, 3, 2], [0, 1]), ([1, 1, 2], [0, 1]), ([0, 1, 2], [0, 9]), ([0, 1, 2], [-1, 0])):
         with pytest.raises(IndexError):
             kiln.sparse_csr_tensor(crow, col, [1.0, 2.0], (2, 2))
+    x = coo(kiln)
+    for call in (lambda: x.to(2, x), lambda: kiln.ones(1).to(kiln.float64, x), lambda: x.is_same_size(1)):
+        with pytest.raises(TypeError):
+            call()
     with pytest.raises(NotImplementedError, match="layout"):
         kiln.eye(2).to_sparse(layout=kiln.sparse_csc)
 
