@@ -89,7 +89,9 @@ class InPlaceConvolution {
   // beyond its end.
   bool in_input(int64_t image, const Bands::Band& band) const {
     const PatchGeometry& g = s_.geometry;
-    const bool one_row = s_.out_height == 1 && s_.height == 1;
+    // (In a gradient's phases the last windows may reach beyond the input.)
+    const bool one_row =
+        s_.out_height == 1 && s_.height == 1 && s_.out_width + bands_.along.reach - 1 <= s_.width;
     if (g.padding != IntPair{0, 0} || g.stride != IntPair{1, 1} ||
         (!one_row && bands_.row != s_.width) ||
         s_.out_height + bands_.down.reach - 1 != s_.height) {

@@ -25,7 +25,8 @@ struct TapsOfDim {
   // The part of all taps that see more than padding.
   double seen() const {
     const int64_t reach = dilation * (kernel - 1);
-    const int64_t low = std::min(ceil_div(padding, stride), out);  // the first that sees no padding
+    // The first that sees no padding before it. (A gradient's padding may be negative.)
+    const int64_t low = std::clamp<int64_t>(ceil_div(padding, stride), 0, out);
     int64_t lost = 0;
     const auto lose = [&](int64_t o) {
       const auto [begin, end] = taps(o);
