@@ -85,7 +85,10 @@ consteval BackendTable make_capture_table() {
   table.seed = [](Device device, uint64_t seed) { backend_of(device).seed(device, seed); };
   table.sync = [](Device device) { backend_of(device).sync(device); };
   table.version = [](const ErasedTensor& x) { return backend_of(x->device()).version(x); };
-  table.own_version = [](const ErasedTensor& x) { return x; };  // a value of the graph stays one
+  table.own_version = [](const ErasedTensor& x) {
+    // A value of the graph stays one.
+    return detail::recorder == nullptr ? backend_of(x->device()).own_version(x) : x;
+  };
   table.owns_memory = [](const ErasedTensor& x) {
     const auto ask = [&x] { return backend_of(x->device()).owns_memory(x); };
     return detail::recorder == nullptr ? ask() : detail::recorder->without_own(x, ask);

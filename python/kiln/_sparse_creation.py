@@ -60,7 +60,13 @@ def sparse_coo_tensor(
     from ._sparse import _S
 
     if values is None:
-        whole = list(indices) if size is None else list(size)
+        sizes = indices if size is None else size
+        if not isinstance(sizes, (tuple, list)):
+            raise TypeError(
+                "sparse_coo_tensor: expected indices and values, or sizes; got one argument of type "
+                f"{type(sizes).__name__}"
+            )
+        whole = list(sizes)
         kind = dtype or _C.get_default_dtype()
         place = _C.empty(0, device=device).device
         return _finished(_S.empty_coo_tensor(whole, kind, place), requires_grad)

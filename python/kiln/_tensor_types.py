@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     class BoolTensor(_Typed): ...
 
 
-_DTYPES = {name: kind.dtype for name, kind in CLASSES.items()}
+_DTYPES: dict[str, _C.dtype] = {name: kind.dtype for name, kind in CLASSES.items()}
 _DTYPES |= {"ComplexFloatTensor": _C.complex64, "ComplexDoubleTensor": _C.complex128}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 

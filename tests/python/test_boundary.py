@@ -29,6 +29,7 @@ needs_numpy = pytest.mark.skipif(np is None, reason="SKIPPED: no NumPy")
 # Arguments for those that need others than one for each required parameter.
 ARGUMENTS = {
     "kiln.nn.AdaptiveLogSoftmaxWithLoss": [2, 4, [2]],
+    "kiln.sparse_coo_tensor": [(2, 3)],
     "kiln.tensor": [[1.0]],
     "kiln.as_tensor": [[1.0]],
     "kiln.asarray": [[1.0]],

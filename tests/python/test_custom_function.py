@@ -196,6 +196,7 @@ def test_nothing_lives_on():
     gc.collect()
     assert seen() is None
 
+
 def test_writes_through_data_are_not_seen(lib):
     class Fill(lib.autograd.Function):
         """Its forward fills a tensor of its own piece by piece, as solvers of differential equations do."""
@@ -231,3 +232,14 @@ def test_writes_through_data_are_not_seen(lib):
     own.add_(1)
     with pytest.raises(RuntimeError):
         w.sum().backward()
+
+
+def test_writes_through_data_are_not_seen_after_a_capture():
+    kiln.capture(lambda x: x * 2, kiln.ones(3))
+    x = leaf(kiln, 1.0, 2.0)
+    y = x * 2
+    z = y * y
+    y.data.fill_(3.0)
+    assert y._version == 0
+    z.sum().backward()
+    assert x.grad.tolist() == [12.0, 12.0]

@@ -118,7 +118,7 @@ NO_OPS = {
     "register_hook", "register_post_accumulate_grad_hook", "requires_grad_", "reset_memory_stats",
     "result_type", "retain_grad", "save", "seed", "set_default_dtype", "set_num_threads", "set_printoptions",
     "set_rng_state", "set_winograd_enabled", "winograd_enabled", "share_memory_", "size", "storage_offset", "stride", "to_dlpack", "tolist", "type",
-    "untyped_storage", "broadcast_shapes", "fork_rng",
+    "untyped_storage", "storage", "broadcast_shapes", "fork_rng",
     # casts by name, which are to()
     "bfloat16", "bool", "byte", "cdouble", "cfloat", "char", "double", "float", "half", "int", "long",
     "short", "type_as", "to",

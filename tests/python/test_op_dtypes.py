@@ -69,6 +69,7 @@ DEVIATIONS = [
     (ACCEPTED, "linalg.vecdot", WHOLE, "integers are multiplied as by dot()"),
     (ACCEPTED, "dist", INTS, "computed in the default dtype, as norm() is"),
     (ACCEPTED, "cdist pdist Tensor.random_ istft", COMPLEX, "defined for complex numbers here"),
+    (ACCEPTED, "sparse.sampled_addmm", [*WHOLE, *HALVES], "computed as sparse.mm() is"),
     (DIFFERENT, "nn.functional.softmin", ["uint8"], "the dtype asked for comes before the sign"),
     (DIFFERENT, "lcm", ["int8"], "beyond the dtype's range"),
     (DIFFERENT, "mul", ["float16"], "there are no complex halves: the result is complex64"),

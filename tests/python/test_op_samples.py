@@ -51,7 +51,7 @@ OTHERS = """
     nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d
     nn.functional.multi_head_attention_forward pca_lowrank svd_lowrank svd linalg.svd linalg.eig linalg.eigh qr linalg.qr
     geqrf linalg.lu_factor_ex torch.ops.aten._safe_softmax.default
-    resize_ resize_as_ as_strided.partial_views chalf to_sparse
+    resize_ resize_as_ as_strided.partial_views chalf to_sparse sparse.mm sparse.sampled_addmm
     __radd__ __rmul__ __rand__ __ror__ __rxor__ __rmod__ __rpow__ __rsub__ __rdiv__ __rmatmul__ nn.functional.scaled_dot_product_attention linalg.lstsq linalg.lstsq.grad_oriented
 """.split()
 

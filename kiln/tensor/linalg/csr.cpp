@@ -104,7 +104,10 @@ Tensor csr_sampled_matmul(const Tensor& crow, const Tensor& col, const Tensor& x
                                              value_of(op, parts.col).inner, value_of(op, x),
                                              value_of(op, y)));
   }
-  return x.index_select(0, csr_rows_of(parts)).mul(y.index_select(0, parts.col)).sum(1);
+  return x.index_select(0, csr_rows_of(parts))
+      .mul(y.index_select(0, parts.col))
+      .sum(1)
+      .to(x.dtype());
 }
 
 }  // namespace kiln
