@@ -47,8 +47,8 @@ const std::vector<VolumeProblem>& volume_problems() {
        {.stride = {1, 2, 2}, .padding = {1, 1, 1}, .dilation = {2, 1, 1}}},
       {{3, 3, 4, 14, 14}, {8, 3, 2, 7, 7}, {.stride = {2, 7, 7}}},  // packed
       // Pixels as rows, of which many see padding; with windows that see nothing else.
-      {{5, 9, 6, 7, 5}, {27, 9, 3, 3, 3}, {.padding = {2, 2, 2}, .dilation = {2, 2, 2}}},
-      {{2, 3, 7, 9, 6}, {24, 3, 7, 7, 7}, {.padding = {3, 3, 3}}},
+      {{3, 7, 6, 7, 5}, {27, 7, 3, 3, 3}, {.padding = {2, 2, 2}, .dilation = {2, 2, 2}}},
+      {{1, 3, 5, 7, 6}, {24, 3, 5, 7, 5}, {.padding = {2, 3, 2}}},
       {{1, 2, 3, 4, 5}, {40, 2, 3, 3, 3}, {.padding = {4, 3, 5}}},
       {{2, 50, 3, 4, 5}, {33, 50, 3, 5, 3}, {.stride = {1, 2, 1}, .padding = {2, 2, 1}}},
       // Depthwise.
@@ -57,7 +57,7 @@ const std::vector<VolumeProblem>& volume_problems() {
       {{1, 3, 4, 8, 9},
        {15, 1, 3, 3, 3},
        {.padding = {1, 0, 2}, .dilation = {2, 1, 3}, .groups = 3}},
-      {{1, 2, 20, 70, 90}, {2, 1, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 2}},  // bands
+      {{1, 2, 20, 50, 60}, {2, 1, 3, 3, 3}, {.padding = {1, 1, 1}, .groups = 2}},  // bands
       {{1, 2, 3, 4, 4}, {2, 1, 2, 2, 2}, {.padding = {4, 3, 3}, .groups = 2}},
       {{1, 3, 2, 4, 4},
        {3, 1, 2, 3, 3},
