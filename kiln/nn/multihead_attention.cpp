@@ -73,8 +73,9 @@ MultiheadAttention::MultiheadAttention(int64_t embed_dim, int64_t num_heads,
   }
 }
 MultiheadAttention::MultiheadAttention(const Config& config, const ParamOptions& param_options)
-    : MultiheadAttention(kiln::detail::with_required(config).embed_dim,
-                         kiln::detail::with_required(config).num_heads, config.options,
+    // (As numbers: otherwise these arguments are a configuration again.)
+    : MultiheadAttention(int64_t{kiln::detail::with_required(config).embed_dim},
+                         int64_t{kiln::detail::with_required(config).num_heads}, config.options,
                          param_options) {}
 
 void MultiheadAttention::reset_parameters() {

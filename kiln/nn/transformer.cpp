@@ -53,9 +53,9 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t d_model, int64_t nhead,
 TransformerDecoderLayer::TransformerDecoderLayer(const Config& config,
                                                  const ParamOptions& param_options)
     : TransformerDecoderLayer(
-          kiln::detail::with_required(config, "TransformerDecoderLayer").d_model,
-          kiln::detail::with_required(config, "TransformerDecoderLayer").nhead, config.options,
-          param_options) {}
+          int64_t{kiln::detail::with_required(config, "TransformerDecoderLayer").d_model},
+          int64_t{kiln::detail::with_required(config, "TransformerDecoderLayer").nhead},
+          config.options, param_options) {}
 
 Tensor TransformerDecoderLayer::forward(const Tensor& tgt, const Tensor& memory,
                                         const TransformerDecoderCall& call) {

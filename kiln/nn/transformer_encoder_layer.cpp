@@ -26,8 +26,8 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t d_model, int64_t nhead,
 }
 TransformerEncoderLayer::TransformerEncoderLayer(const Config& config,
                                                  const ParamOptions& param_options)
-    : TransformerEncoderLayer(kiln::detail::with_required(config).d_model,
-                              kiln::detail::with_required(config).nhead, config.options,
+    : TransformerEncoderLayer(int64_t{kiln::detail::with_required(config).d_model},
+                              int64_t{kiln::detail::with_required(config).nhead}, config.options,
                               param_options) {}
 
 Tensor TransformerEncoderLayer::attend(const Tensor& x, const Tensor& mask, const Tensor& padding,

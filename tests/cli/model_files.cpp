@@ -37,7 +37,7 @@ TEST_CASE("inspect: format, values, tensors and totals") {
                {"NumPy .npz\n", "layer/bias  int64    [3]     24\n", "1 tensor, 3 elements"});
   check_prints(run_program({"inspect", fixture("numpy/f4.npy")}), {"NumPy .npy", "array"});
   check_prints(run_program({"inspect", fixture("torch/sparse.pt")}),
-               {"unreadable", "s cannot be read: Kiln has no sparse tensors"});
+               {"unreadable", "s cannot be read: Kiln reads sparse tensors in Python alone"});
 }
 
 TEST_CASE("inspect: JSON") {
