@@ -8,7 +8,7 @@ function(kiln_public_headers variable)
     # needs.
     set(waiting kiln/kiln.h kiln/io/gguf_file.h kiln/io/torch_file.h
       kiln/io/npy_file.h kiln/models/models.h kiln/rl/rl.h kiln/vision/vision.h
-      kiln/metrics/metrics.h kiln/io/image.h kiln/data/table.h kiln/data/photo_batch.h kiln/audio/audio.h kiln/dashboard/dashboard.h kiln/distributions/distributions.h kiln/train/learner.h
+      kiln/metrics/metrics.h kiln/io/image.h kiln/data/table.h kiln/data/photo_batch.h kiln/audio/audio.h kiln/dashboard/dashboard.h kiln/distributions/distributions.h kiln/distributed/distributed.h kiln/train/learner.h
       kiln/text/sentence_piece.h kiln/text/byte_level_bpe.h kiln/text/word_piece.h
       kiln/backend.h kiln/core/accelerator.h kiln/tensor/interop.h kiln/tensor/exchange.h
       kiln/tensor/host_memory.h kiln/tensor/autograd/vmap.h kiln/tensor/linalg/csr.h kiln/compile/compile.h kiln/compile/module_compile.h kiln/compile/graph_model.h kiln/onnx/onnx.h kiln/onnx/model.h kiln/pt2/model.h kiln/pt2/tree.h

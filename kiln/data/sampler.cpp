@@ -98,4 +98,29 @@ std::vector<int64_t> WeightedRandomSampler::order(int64_t epoch) const {
   return out;
 }
 
+DistributedSampler::DistributedSampler(int64_t count, int replicas, int rank,
+                                       DistributedSamplerOptions options)
+    : count_(checked_count("DistributedSampler", count)),
+      replicas_(replicas),
+      rank_(rank),
+      options_(options) {
+  if (replicas < 1 || rank < 0 || rank >= replicas) {
+    throw_error<ValueError>("DistributedSampler: the rank must be in [0, replicas); got rank ",
+                            rank, " of ", replicas);
+  }
+  size_ = options.drop_last ? count / replicas : (count + replicas - 1) / replicas;
+}
+
+std::vector<int64_t> DistributedSampler::order(int64_t epoch) const {
+  const std::vector<int64_t> all = options_.shuffle
+                                       ? RandomSampler(count_, options_.seed).order(epoch)
+                                       : SequentialSampler(count_).order(epoch);
+  std::vector<int64_t> out;
+  out.reserve(static_cast<size_t>(size_));
+  for (int64_t i = 0; i < size_; ++i) {
+    out.push_back(all[static_cast<size_t>((i * replicas_ + rank_) % count_)]);
+  }
+  return out;
+}
+
 }  // namespace kiln::data

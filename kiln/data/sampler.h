@@ -55,4 +55,27 @@ class WeightedRandomSampler final : public Sampler {
   uint64_t seed_;
 };
 
+struct DistributedSamplerOptions {
+  bool shuffle = true;
+  uint64_t seed = 0;       // the same in all processes
+  bool drop_last = false;  // what does not divide evenly is left out; otherwise some samples come twice
+};
+
+// The part of the samples that one of `replicas` processes visits: each has equally many, and
+// together they are those of a SequentialSampler or RandomSampler.
+class DistributedSampler final : public Sampler {
+ public:
+  // Throws ValueError for a rank outside [0, replicas), too.
+  DistributedSampler(int64_t count, int replicas, int rank, DistributedSamplerOptions options = {});
+  int64_t size() const override { return size_; }
+  std::vector<int64_t> order(int64_t epoch) const override;
+
+ private:
+  int64_t count_;
+  int replicas_;
+  int rank_;
+  DistributedSamplerOptions options_;
+  int64_t size_;
+};
+
 }  // namespace kiln::data

@@ -5,6 +5,7 @@
 
 #include "kiln/core/out_of_memory.h"
 #include "kiln/core/warning.h"
+#include "kiln/distributed/error.h"
 #include "kiln/tensor/linalg/error.h"
 #include "nn_module.h"
 
@@ -38,6 +39,18 @@ void add(nb::module_& m, const char* name, nb::handle base,
   nb::object type = nb::steal(PyErr_NewException(full.c_str(), nb::tuple(bases).ptr(), nullptr));
   m.attr(name) = type;
   translations().push_back({&is<E>, std::move(type)});
+}
+
+// The classes of torch.distributed: the derived ones are asked first.
+void add_distributed(nb::module_& m, nb::handle base) {
+  nb::object dist = nb::steal(
+      PyErr_NewException("kiln.errors.DistError",
+                         nb::make_tuple(base, nb::handle(PyExc_RuntimeError)).ptr(), nullptr));
+  m.attr("DistError") = dist;
+  add<distributed::DistBackendError>(m, "DistBackendError", dist, {});
+  add<distributed::DistNetworkError>(m, "DistNetworkError", dist, {});
+  add<distributed::DistStoreError>(m, "DistStoreError", dist, {});
+  translations().push_back({&is<distributed::DistError>, std::move(dist)});
 }
 
 // A message may quote what is no UTF-8, such as the name of a file: it must not become an error of
@@ -111,6 +124,7 @@ void bind_errors(nb::module_& parent) {
   add<TypeError>(m, "TypeError", base, {PyExc_TypeError});
   add<AttributeError>(m, "AttributeError", base, {PyExc_AttributeError});
   add<linalg::LinAlgError>(m, "LinAlgError", base, {PyExc_RuntimeError});
+  add_distributed(m, base);
   add<RuntimeError>(m, "RuntimeError", base, {PyExc_RuntimeError});
   m.attr("Error") = base;
   translations().push_back({&is<Error>, base});

@@ -62,6 +62,7 @@ NB_MODULE(_C, m) {
   bind_audio(m);
   bind_data(m);
   bind_train(m);
+  bind_distributed(m);
   bind_module(m);
   bind_module_hooks(m);
   bind_cpp_modules(m);

@@ -14,5 +14,6 @@ void bind_tokenizers(nanobind::module_& m);
 void bind_audio(nanobind::module_& m);
 void bind_data(nanobind::module_& m);
 void bind_train(nanobind::module_& m);
+void bind_distributed(nanobind::module_& m);
 
 }  // namespace kiln::python

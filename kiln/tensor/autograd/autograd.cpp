@@ -2,6 +2,7 @@
 #include "kiln/tensor/amp/op_lists.h"
 #include "kiln/tensor/autograd/grad_mode.h"
 #include "kiln/tensor/autograd/leaf_log.h"
+#include "kiln/tensor/autograd/pass_callbacks.h"
 #include "kiln/tensor/interop.h"
 #include "kiln/tensor/tensor_impl.h"
 
@@ -147,8 +148,10 @@ void Tensor::backward_accumulate(const Tensor& gradient, bool retain_graph,
   std::optional<Value> seed = checked_seed("backward", *this, gradient);
   const amp::detail::NoCasting off;
   if (leaf_log != nullptr) leaf_log->note_pass(parts_or_value("backward", *this));
+  detail::PassCallbacks callbacks;
   AD::backward_accumulate(parts_or_value("backward", *this), std::move(seed),
                           {retain_graph || create_graph, create_graph});
+  callbacks.call();
 }
 
 std::optional<Tensor> Tensor::grad(const Gradients& grads) const {

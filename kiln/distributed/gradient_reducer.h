@@ -1,0 +1,76 @@
+// GradientReducer: gradients become their mean over processes while a backward pass goes on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kiln/distributed/process_group.h"
+
+namespace kiln::distributed {
+
+// Each pass of backward_accumulate() that reaches one of the parameters ends with gradients that are
+// the mean over the processes of the group. They travel in buckets, the last parameters first: a
+// bucket leaves as soon as it is full, while the pass goes on. A parameter that no process used keeps
+// its gradient, or has none; where only some processes used it, the others count as 0.
+//
+// Every process must run such a pass, with the same parameters. One pass at a time.
+class GradientReducer {
+ public:
+  // Registers hooks. `bucket_cap_mb`: the size of a bucket in MiB; the first one is at most 1 MiB, so
+  // that it leaves early. Throws ValueError when it is not positive, and for no parameters.
+  GradientReducer(std::vector<Tensor> parameters, std::shared_ptr<ProcessGroup> group,
+                  double bucket_cap_mb = 25);
+  // Removes them.
+  ~GradientReducer();
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
+
+  // While false, passes leave gradients as they are; they add up.
+  void set_enabled(bool enabled) { enabled_ = enabled; }
+  bool is_enabled() const { return enabled_; }
+
+  // The numbers of the parameters of each bucket, in the order in which buckets leave.
+  std::vector<std::vector<int64_t>> buckets() const;
+
+ private:
+  struct Slot {
+    size_t parameter;
+    int64_t begin;  // in the bucket
+    int64_t end;
+  };
+  struct Bucket {
+    std::vector<Slot> slots = {};
+    int64_t numel = 0;
+    size_t ready = 0;
+    Tensor flat = {};  // the gradients, and for each parameter whether it has one
+    Work work = {};
+  };
+  struct Place {
+    size_t bucket;
+    size_t slot;
+  };
+  class Pass;
+
+  void make_buckets(double cap_mb);
+  void on_ready(size_t parameter);
+  void launch_full();
+  void launch(Bucket& bucket);
+  void finish();
+  void take_back(Bucket& bucket);
+  void reset();
+
+  std::vector<Tensor> parameters_;
+  std::shared_ptr<ProcessGroup> group_;
+  std::vector<Place> places_;  // of each parameter
+  std::vector<Bucket> buckets_;
+  std::vector<HookHandle> hooks_;
+  std::vector<bool> is_ready_;
+  size_t launched_ = 0;
+  bool in_pass_ = false;
+  bool enabled_ = true;
+  // What hooks look at, so that a pass that outlives the reducer does not.
+  std::shared_ptr<GradientReducer*> self_;
+};
+
+}  // namespace kiln::distributed

@@ -1,0 +1,174 @@
+// Training in several processes beside training in one.
+#include <mutex>
+
+#include <doctest/doctest.h>
+
+#include "kiln/distributed/error.h"
+#include "kiln/kiln.h"
+#include "kiln/train/learner.h"
+#include "tests/distributed/ranks.h"
+
+using namespace kiln;
+using namespace kiln::distributed;
+using functional::mse_loss;
+using test::in_group;
+
+namespace {
+
+class Net : public nn::Module {
+ public:
+  nn::Linear a{4, 8};
+  nn::BatchNorm1d norm{8};
+  nn::Linear b{8, 3};
+  nn::Linear unused{2, 2};
+
+  Tensor forward(const Tensor& x) { return b(relu(norm(a(x)))); }
+  KILN_MODULE(Net, a, norm, b, unused)
+};
+
+Tensor batch(int64_t rows, int64_t columns, int seed) {
+  return (arange(rows * columns) * seed + 1.0).sin().view({rows, columns});
+}
+
+}  // namespace
+
+TEST_CASE("gradients are the mean over the processes, in buckets of any size") {
+  manual_seed(1);
+  Net reference;
+  reference.materialize();
+  reference.eval();  // statistics that batches do not change
+  const Tensor x = batch(12, 4, 2);
+  const Tensor y = batch(12, 3, 3);
+  mse_loss(reference.forward(x), y).backward_accumulate();
+  for (const double bucket : {25.0, 1e-4}) {
+    in_group(3, [&](ProcessGroup& group) {
+      static std::mutex mutex;
+      Net net;
+      {
+        const std::lock_guard lock(mutex);  // random numbers are the process's own
+        net.materialize();
+      }
+      net.eval();
+      if (group.rank() == 0) net.load_state_dict(reference.state_dict());
+      const std::shared_ptr<ProcessGroup> shared(&group, [](ProcessGroup*) {});
+      DistributedDataParallel replicas(net, shared, {.bucket_cap_mb = bucket});
+      CHECK((replicas.reducer().buckets().size() > 3) == (bucket < 1));
+      const Tensor own_x = x.narrow(0, 4 * group.rank(), 4);
+      const Tensor own_y = y.narrow(0, 4 * group.rank(), 4);
+      for (int pass = 0; pass < 3; ++pass) {
+        net.zero_grad();
+        mse_loss(net.forward(own_x), own_y).backward_accumulate();
+        const std::vector<Tensor> expected = reference.parameters();
+        const std::vector<Tensor> found = net.parameters();
+        for (size_t i = 0; i < found.size(); ++i) {
+          REQUIRE(found[i].grad().defined() == expected[i].grad().defined());
+          if (found[i].grad().defined()) CHECK(allclose(found[i].grad(), expected[i].grad(), 1e-5, 1e-7));
+        }
+      }
+      // Two passes add up in each process alone; the third makes the mean of all.
+      net.zero_grad();
+      {
+        const auto alone = replicas.no_sync();
+        for (int i = 0; i < 2; ++i) mse_loss(net.forward(own_x), own_y).backward_accumulate();
+      }
+      mse_loss(net.forward(own_x), own_y).backward_accumulate();
+      CHECK(allclose(net.a.weight.val().grad(), reference.a.weight.val().grad() * 3, 1e-5, 1e-6));
+    });
+  }
+}
+
+TEST_CASE("a part that only some processes use counts as 0 in the others") {
+  in_group(2, [](ProcessGroup& group) {
+    Tensor a = ones({2}, {.requires_grad = true});
+    Tensor b = ones({2}, {.requires_grad = true});
+    Tensor c = ones({2}, {.requires_grad = true});
+    const std::shared_ptr<ProcessGroup> shared(&group, [](ProcessGroup*) {});
+    {
+      const GradientReducer reducer({a, b, c}, shared);
+      Tensor loss = (a * 2).sum();
+      if (group.rank() == 1) loss = loss + (b * 8).sum();
+      loss.backward_accumulate();
+      CHECK(a.grad().to_vector<float>() == std::vector<float>{2, 2});
+      CHECK(b.grad().to_vector<float>() == std::vector<float>{4, 4});
+      CHECK_FALSE(c.grad().defined());
+      // A pass that fails leaves nothing behind.
+      a.zero_grad();
+      b.zero_grad();
+      Tensor bad = a * 1;
+      bad.register_hook([](const Tensor& g) -> Tensor { throw_error<ValueError>("no"); return g; });
+      if (group.rank() == 2) bad.sum().backward_accumulate();
+      CHECK_THROWS_AS(bad.sum().backward_accumulate(), ValueError);
+      (a * 3).sum().backward_accumulate();
+      CHECK(a.grad().to_vector<float>() == std::vector<float>{3, 3});
+    }
+    // Without the reducer each process has its own.
+    a.zero_grad();
+    (a * (1 + group.rank())).sum().backward_accumulate();
+    CHECK(a.grad().to_vector<float>() == std::vector<float>(2, 1.0f + group.rank()));
+    CHECK_THROWS_AS(GradientReducer({}, shared), ValueError);
+    CHECK_THROWS_AS(GradientReducer({a}, nullptr), ValueError);
+    CHECK_THROWS_AS(GradientReducer({a}, shared, 0), ValueError);
+  });
+}
+
+TEST_CASE("a Learner trains in several processes as in one") {
+  const Tensor x = batch(48, 4, 5);
+  const Tensor y = x.matmul(batch(4, 3, 6));
+  // The weights after two epochs, of `size` processes with a batch of 12 among them.
+  const auto trained = [&](int size) {
+    Tensor out;
+    in_group(size, [&](ProcessGroup& group) {
+      static std::mutex mutex;
+      nn::Linear net(4, 3);
+      {
+        const std::lock_guard lock(mutex);
+        manual_seed(7);
+        net.materialize();
+      }
+      const std::shared_ptr<ProcessGroup> shared(&group, [](ProcessGroup*) {});
+      const DistributedDataParallel replicas(net, shared);
+      optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+      data::TensorDataset dataset({x, y});
+      data::DataLoader loader(
+          dataset, {.batch_size = 12 / size,
+                    .sampler = std::make_shared<data::DistributedSampler>(
+                        48, size, group.rank(), data::DistributedSamplerOptions{.shuffle = false})});
+      train::Learner learner(net, {&sgd},
+                             [&](const data::Batch& b) {
+                               return train::StepResult{mse_loss(net(b[0]), b[1])};
+                             },
+                             {.epochs = 2});
+      learner.fit(loader);
+      if (group.rank() == size - 1) out = net.weight.val().detach().clone();
+    });
+    return out;
+  };
+  const Tensor alone = trained(1);
+  for (const int size : {2, 3}) CHECK(allclose(trained(size), alone, 1e-5, 1e-6));
+}
+
+TEST_CASE("models that differ are refused, buffers follow rank 0") {
+  in_group(2, [](ProcessGroup& group) {
+    const std::shared_ptr<ProcessGroup> shared(&group, [](ProcessGroup*) {});
+    nn::BatchNorm1d norm(3);
+    DistributedDataParallel replicas(norm, shared);
+    norm.forward(full({4, 3}, 1.0 + group.rank()));
+    CHECK(norm.buffers()[0][0].item<float>() == doctest::Approx(0.1 * (1 + group.rank())));
+    replicas.sync_buffers();
+    CHECK(norm.buffers()[0][0].item<float>() == doctest::Approx(0.1));
+  });
+  const auto store = std::make_shared<HashStore>();
+  const auto refused = [&](int rank) {
+    const auto group = std::make_shared<ProcessGroup>(store, rank, 2);
+    nn::Linear net(2, 3 + rank);
+    CHECK_THROWS_AS(
+        [&] {
+          DistributedDataParallel replicas(net, group);
+          group->barrier();
+        }(),
+        DistBackendError);
+  };
+  std::thread other([&] { refused(1); });
+  refused(0);
+  other.join();
+}
