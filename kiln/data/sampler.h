@@ -57,8 +57,9 @@ class WeightedRandomSampler final : public Sampler {
 
 struct DistributedSamplerOptions {
   bool shuffle = true;
-  uint64_t seed = 0;       // the same in all processes
-  bool drop_last = false;  // what does not divide evenly is left out; otherwise some samples come twice
+  uint64_t seed = 0;  // the same in all processes
+  bool drop_last =
+      false;  // what does not divide evenly is left out; otherwise some samples come twice
 };
 
 // The part of the samples that one of `replicas` processes visits: each has equally many, and

@@ -152,8 +152,8 @@ void broadcast(const Exchange& by, std::span<std::byte> x, int root) {
     by.run(out, in);
     return;
   }
-  // The root gives each rank a piece, which that rank gives to the others: the root sends little more
-  // than the bytes of x.
+  // The root gives each rank a piece, which that rank gives to the others: the root sends little
+  // more than the bytes of x.
   const int64_t step = kPiece * size;
   for (int64_t begin = 0; begin < total; begin += step) {
     const Chunk c{begin, std::min(begin + step, total), size};
@@ -193,8 +193,8 @@ void all_to_all(const Exchange& by, std::span<const std::span<std::byte>> output
     if (peer < outputs.size()) in.push_back({static_cast<int>(peer), outputs[peer]});
   }
   by.run(out, in);
-  if (own < inputs.size() && own < outputs.size() &&
-      inputs[own].data() != outputs[own].data() && !inputs[own].empty()) {
+  if (own < inputs.size() && own < outputs.size() && inputs[own].data() != outputs[own].data() &&
+      !inputs[own].empty()) {
     std::memmove(outputs[own].data(), inputs[own].data(), inputs[own].size());
   }
 }
@@ -203,7 +203,8 @@ void reduce_scatter(const Exchange& by, const HostBuffer& output,
                     std::span<const HostBuffer> inputs, const Reduction& reduction) {
   const int size = by.mesh.size();
   const int own = by.mesh.rank();
-  const int64_t piece = std::max<int64_t>(kPiece / static_cast<int64_t>(size_of(output.dtype())), 1);
+  const int64_t piece =
+      std::max<int64_t>(kPiece / static_cast<int64_t>(size_of(output.dtype())), 1);
   const HostBuffer others = room(by, output.dtype(), std::min(piece, output.numel()));
   const int64_t width = std::min(piece, output.numel());
   std::vector<Outgoing> out;

@@ -1,5 +1,5 @@
-// The operations of a group over memory, by messages of a mesh. Every process calls them in the same
-// order.
+// The operations of a group over memory, by messages of a mesh. Every process calls them in the
+// same order.
 #pragma once
 
 #include <cstddef>

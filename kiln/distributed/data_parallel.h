@@ -21,15 +21,15 @@ struct DataParallelOptions {
 };
 
 // While one lives, each backward_accumulate() of the model leaves gradients that are the mean over
-// the processes of the group: with a loss that is a mean over samples, and equally large parts, that
-// is the gradient of the whole batch. Every process then takes the same step.
+// the processes of the group: with a loss that is a mean over samples, and equally large parts,
+// that is the gradient of the whole batch. Every process then takes the same step.
 //
 //   distributed::DistributedDataParallel replicas(model, group);
 //   loss.backward_accumulate();
 //   optimizer.step();
 //
-// Training loops (train::Learner) need no change. Buffers, such as the statistics of BatchNorm, stay
-// each process's own, until sync_buffers().
+// Training loops (train::Learner) need no change. Buffers, such as the statistics of BatchNorm,
+// stay each process's own, until sync_buffers().
 class DistributedDataParallel {
  public:
   // The model must outlive it. Throws ValueError for a model without parameters that require a
@@ -42,11 +42,11 @@ class DistributedDataParallel {
   // All processes take the buffers of rank 0.
   void sync_buffers() { broadcast_tensors(*group_, model_.buffers()); }
 
-  // While one lives, gradients add up in each process alone: for the batches of a step but the last.
+  // While one lives, gradients add up in each process alone: for the batches of a step but the
+  // last.
   class NoSync {
    public:
-    explicit NoSync(GradientReducer& reducer)
-        : reducer_(reducer), before_(reducer.is_enabled()) {
+    explicit NoSync(GradientReducer& reducer) : reducer_(reducer), before_(reducer.is_enabled()) {
       reducer_.set_enabled(false);
     }
     ~NoSync() { reducer_.set_enabled(before_); }

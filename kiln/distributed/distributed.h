@@ -1,4 +1,5 @@
-// Training in several processes: <kiln/distributed/distributed.h>, in the library kiln::distributed.
+// Training in several processes: <kiln/distributed/distributed.h>, in the library
+// kiln::distributed.
 #pragma once
 
 #include "kiln/distributed/data_parallel.h"

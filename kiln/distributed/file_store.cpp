@@ -93,7 +93,7 @@ FileStore::~FileStore() {
 }
 
 void FileStore::read_new() {
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd_, &info) != 0) throw_failed("read", path_);
   if (info.st_size < read_to_) {
     throw_error<DistStoreError>("FileStore: ", path_, " became shorter while it was in use");
@@ -111,8 +111,8 @@ void FileStore::read_new() {
     const char kind = bytes[at];
     const uint64_t key_size = left < kHead ? 0 : number_at(bytes, at + 1);
     const uint64_t value_size = left < kHead ? 0 : number_at(bytes, at + 9);
-    const bool fits = left >= kHead && key_size <= left - kHead &&
-                      value_size <= left - kHead - key_size;
+    const bool fits =
+        left >= kHead && key_size <= left - kHead && value_size <= left - kHead - key_size;
     if ((kind != kSet && kind != kErased) || !fits) {
       throw_error<DistStoreError>("FileStore: ", path_, " is no file of a store, or is damaged");
     }

@@ -139,8 +139,8 @@ void GradientReducer::launch(Bucket& bucket) {
   const NoGradGuard no_grad;
   const auto count = static_cast<int64_t>(bucket.slots.size());
   if (!bucket.flat.defined()) {
-    bucket.flat = empty({bucket.numel + count},
-                        parameters_[bucket.slots[0].parameter].detach().options());
+    bucket.flat =
+        empty({bucket.numel + count}, parameters_[bucket.slots[0].parameter].detach().options());
   }
   for (size_t i = 0; i < bucket.slots.size(); ++i) {
     const Slot& slot = bucket.slots[i];

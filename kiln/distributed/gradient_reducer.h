@@ -9,16 +9,16 @@
 
 namespace kiln::distributed {
 
-// Each pass of backward_accumulate() that reaches one of the parameters ends with gradients that are
-// the mean over the processes of the group. They travel in buckets, the last parameters first: a
-// bucket leaves as soon as it is full, while the pass goes on. A parameter that no process used keeps
-// its gradient, or has none; where only some processes used it, the others count as 0.
+// Each pass of backward_accumulate() that reaches one of the parameters ends with gradients that
+// are the mean over the processes of the group. They travel in buckets, the last parameters first:
+// a bucket leaves as soon as it is full, while the pass goes on. A parameter that no process used
+// keeps its gradient, or has none; where only some processes used it, the others count as 0.
 //
 // Every process must run such a pass, with the same parameters. One pass at a time.
 class GradientReducer {
  public:
-  // Registers hooks. `bucket_cap_mb`: the size of a bucket in MiB; the first one is at most 1 MiB, so
-  // that it leaves early. Throws ValueError when it is not positive, and for no parameters.
+  // Registers hooks. `bucket_cap_mb`: the size of a bucket in MiB; the first one is at most 1 MiB,
+  // so that it leaves early. Throws ValueError when it is not positive, and for no parameters.
   GradientReducer(std::vector<Tensor> parameters, std::shared_ptr<ProcessGroup> group,
                   double bucket_cap_mb = 25);
   // Removes them.

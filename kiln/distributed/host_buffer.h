@@ -20,7 +20,8 @@ class HostBuffer {
   DType dtype() const { return dtype_; }
   int64_t numel() const { return numel_; }
   std::span<std::byte> bytes() const { return {data_, size_}; }
-  // Elements begin to end as a tensor over the same memory; `parts` numbers of `as` are one element.
+  // Elements begin to end as a tensor over the same memory; `parts` numbers of `as` are one
+  // element.
   Tensor view(int64_t begin, int64_t end, DType as, int64_t parts) const;
   std::span<std::byte> bytes(int64_t begin, int64_t end) const {
     return bytes().subspan(static_cast<size_t>(begin) * size_of(dtype_),

@@ -33,7 +33,7 @@ class Signals {
  public:
   Signals() {
     asked_to_end = 0;
-    struct sigaction note{};
+    struct sigaction note {};
     note.sa_handler = [](int signal) { asked_to_end = signal; };
     ::sigaction(SIGINT, &note, &interrupt_);
     ::sigaction(SIGTERM, &note, &terminate_);
@@ -46,8 +46,8 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
  private:
-  struct sigaction interrupt_{};
-  struct sigaction terminate_{};
+  struct sigaction interrupt_ {};
+  struct sigaction terminate_ {};
 };
 
 using Variables = std::map<std::string, std::string>;
@@ -176,7 +176,8 @@ int launch_once(const std::vector<std::string>& command, const LaunchOptions& op
   variables["GROUP_RANK"] = std::to_string(options.node_rank);
   variables["MASTER_ADDR"] = options.master_host;
   variables["MASTER_PORT"] = std::to_string(port);
-  variables["KILN_RESTART_COUNT"] = std::to_string(restarts);
+  variables["TORCHELASTIC_RESTART_COUNT"] = std::to_string(restarts);
+  variables["TORCHELASTIC_RUN_ID"] = "kiln";
   const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
   const unsigned threads = std::max(1u, processors / static_cast<unsigned>(options.processes));
   variables.try_emplace("OMP_NUM_THREADS", std::to_string(threads));

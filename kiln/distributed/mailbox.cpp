@@ -12,8 +12,8 @@ namespace kiln::distributed {
 
 namespace {
 
-// A message that nobody asked for yet grows by as much at a time: memory is taken for what has come,
-// not for what its head says.
+// A message that nobody asked for yet grows by as much at a time: memory is taken for what has
+// come, not for what its head says.
 constexpr size_t kStep = size_t{1} << 20;
 
 std::exception_ptr backend_error(const std::string& text) {
@@ -28,10 +28,11 @@ std::string lost_text(const char* op, int peer, const std::string& why) {
 void finish(const Mailbox::Receive& receive, int peer, const MessageHead& head,
             std::span<const std::byte> bytes) {
   try {
-    if (head.operation.dtype != receive.head.operation.dtype || bytes.size() != receive.bytes.size()) {
+    if (head.operation.dtype != receive.head.operation.dtype ||
+        bytes.size() != receive.bytes.size()) {
       throw_error<DistBackendError>("recv: rank ", peer, " sent ", bytes.size(), " bytes (",
-                                    head.operation, "); expected ", receive.bytes.size(), " bytes (",
-                                    receive.head.operation, ")");
+                                    head.operation, "); expected ", receive.bytes.size(),
+                                    " bytes (", receive.head.operation, ")");
     }
     if (bytes.data() != receive.bytes.data()) std::ranges::copy(bytes, receive.bytes.begin());
     receive.then();
@@ -166,9 +167,8 @@ bool Mailbox::send_some(int peer) {
   while (!sends.empty()) {
     PostedSend& posted = sends.front();
     const size_t whole = sizeof(MessageHead) + posted.send.bytes.size();
-    const size_t sent =
-        mesh_.socket(peer).try_send_after(std::as_bytes(std::span(&posted.send.head, 1)),
-                                          posted.send.bytes, posted.moved);
+    const size_t sent = mesh_.socket(peer).try_send_after(
+        std::as_bytes(std::span(&posted.send.head, 1)), posted.send.bytes, posted.moved);
     posted.moved += sent;
     moved = moved || sent > 0;
     if (posted.moved < whole) break;
@@ -258,9 +258,9 @@ void Mailbox::lose(int peer, const std::string& why) {
 void Mailbox::end_late() {
   receives_.remove_if([](const PostedReceive& posted) {
     if (!posted.deadline.is_over()) return false;
-    posted.receive.state->finish(backend_error(
-        concat("recv: nothing came within ", text_of(posted.receive.timeout), " (",
-               posted.receive.head.operation, ")")));
+    posted.receive.state->finish(
+        backend_error(concat("recv: nothing came within ", text_of(posted.receive.timeout), " (",
+                             posted.receive.head.operation, ")")));
     return true;
   });
   for (int peer = 0; peer < mesh_.size(); ++peer) {

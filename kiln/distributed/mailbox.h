@@ -32,7 +32,7 @@ class Mailbox {
     std::shared_ptr<Work::State> state;
   };
   struct Receive {
-    int peer;  // -1: any
+    int peer;          // -1: any
     MessageHead head;  // that it must have
     std::span<std::byte> bytes;
     milliseconds timeout;

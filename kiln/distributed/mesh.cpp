@@ -104,7 +104,8 @@ Mesh::Mesh(Store& store, const std::string& name, int rank, int size, const std:
       }
       this->socket(peer) = std::move(socket);
     } catch (const DistNetworkError& e) {
-      throw_error<DistNetworkError>("rank ", rank, " cannot connect to rank ", peer, ": ", e.what());
+      throw_error<DistNetworkError>("rank ", rank, " cannot connect to rank ", peer, ": ",
+                                    e.what());
     }
   }
   for (int missing = size - 1 - rank; missing > 0;) {
@@ -121,7 +122,8 @@ Mesh::Mesh(Store& store, const std::string& name, int rank, int size, const std:
       const Deadline soon(std::min(kGreetingTime, deadline.left()));
       Greeting other;
       socket->receive(bytes_of(other), soon);
-      const bool fits = other.is_of(own) && other.rank > own.rank && std::cmp_less(other.rank, size);
+      const bool fits =
+          other.is_of(own) && other.rank > own.rank && std::cmp_less(other.rank, size);
       if (!fits || this->socket(static_cast<int>(other.rank)).is_open()) continue;  // a stranger
       socket->send(bytes_of(own), soon);
       this->socket(static_cast<int>(other.rank)) = std::move(*socket);
@@ -176,8 +178,10 @@ void Mesh::exchange(const Operation& operation, std::span<const Outgoing> outgoi
         if (!(head.operation == operation) || head.phase != message.phase ||
             head.bytes != message.bytes.size()) {
           throw_error<DistBackendError>(
-              name_of(operation.kind), ": the processes of a group must do the same in the same order; "
-              "rank ", peer, " did ", head.operation, ", with ", head.bytes, " bytes in a message; rank ",
+              name_of(operation.kind),
+              ": the processes of a group must do the same in the same order; "
+              "rank ",
+              peer, " did ", head.operation, ", with ", head.bytes, " bytes in a message; rank ",
               rank_, " did ", operation, ", with ", message.bytes.size(), " bytes");
         }
       }

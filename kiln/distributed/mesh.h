@@ -25,8 +25,8 @@ struct Incoming {
 
 class Mesh {
  public:
-  // All `size` processes call it with the same store and name; `host` is where others reach this one.
-  // Throws DistNetworkError and DistStoreError when one does not come in time.
+  // All `size` processes call it with the same store and name; `host` is where others reach this
+  // one. Throws DistNetworkError and DistStoreError when one does not come in time.
   Mesh(Store& store, const std::string& name, int rank, int size, const std::string& host,
        milliseconds timeout);
 
@@ -36,8 +36,8 @@ class Mesh {
   Socket& socket(int peer) { return sockets_[static_cast<size_t>(peer)]; }
 
   // Sends and receives messages, all at the same time; those of one peer in the given order. Throws
-  // DistBackendError, naming the peer, when one ended, came too late, or sent what belongs to another
-  // operation.
+  // DistBackendError, naming the peer, when one ended, came too late, or sent what belongs to
+  // another operation.
   void exchange(const Operation& operation, std::span<const Outgoing> outgoing,
                 std::span<const Incoming> incoming, milliseconds timeout);
   // Ends all connections: who waits on either side gets an error. Any thread may call it.

@@ -222,13 +222,12 @@ Work ProcessGroup::all_gather(std::span<const Tensor> outputs, const Tensor& x, 
   impl_->check_list("all_gather", "outputs", outputs);
   for (const Tensor& output : outputs) check_like("all_gather", x, output, true);
   const HostBuffer from("all_gather", x, true);
-  return impl_->run(
-      OpKind::all_gather, x.dtype(), ReduceOp::sum, 0, async_op,
-      [from, to = buffers_of("all_gather", outputs, false)](const Exchange& by) {
-        const std::vector<std::span<std::byte>> inputs(to.size(), from.bytes());
-        distributed::all_to_all(by, spans_of(to), inputs);
-        for (const HostBuffer& buffer : to) buffer.written();
-      });
+  return impl_->run(OpKind::all_gather, x.dtype(), ReduceOp::sum, 0, async_op,
+                    [from, to = buffers_of("all_gather", outputs, false)](const Exchange& by) {
+                      const std::vector<std::span<std::byte>> inputs(to.size(), from.bytes());
+                      distributed::all_to_all(by, spans_of(to), inputs);
+                      for (const HostBuffer& buffer : to) buffer.written();
+                    });
 }
 
 Work ProcessGroup::gather(std::span<const Tensor> outputs, const Tensor& x, int root,
@@ -278,7 +277,8 @@ Work ProcessGroup::scatter(const Tensor& x, std::span<const Tensor> inputs, int 
                       if (by.mesh.rank() == root) {
                         std::vector<Outgoing> out;
                         for (int peer = 0; peer < by.mesh.size(); ++peer) {
-                          const std::span<std::byte> bytes = from[static_cast<size_t>(peer)].bytes();
+                          const std::span<std::byte> bytes =
+                              from[static_cast<size_t>(peer)].bytes();
                           if (peer != root) {
                             out.push_back({peer, bytes});
                           } else {
@@ -300,12 +300,12 @@ Work ProcessGroup::reduce_scatter(const Tensor& output, std::span<const Tensor> 
   for (const Tensor& input : inputs) check_like("reduce_scatter", output, input, true);
   const HostBuffer to("reduce_scatter", output, false);
   const Reduction reduction("reduce_scatter", op, output.dtype());
-  return impl_->run(OpKind::reduce_scatter, output.dtype(), op, 0, async_op,
-                    [to, reduction, from = buffers_of("reduce_scatter", inputs, true)](
-                        const Exchange& by) {
-                      distributed::reduce_scatter(by, to, from, reduction);
-                      to.written();
-                    });
+  return impl_->run(
+      OpKind::reduce_scatter, output.dtype(), op, 0, async_op,
+      [to, reduction, from = buffers_of("reduce_scatter", inputs, true)](const Exchange& by) {
+        distributed::reduce_scatter(by, to, from, reduction);
+        to.written();
+      });
 }
 
 Work ProcessGroup::all_to_all(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
@@ -327,8 +327,7 @@ Work ProcessGroup::all_to_all(std::span<const Tensor> outputs, std::span<const T
 Work ProcessGroup::barrier(std::optional<milliseconds> timeout, bool async_op) {
   return impl_->run(OpKind::barrier, DType::f32, ReduceOp::sum, 0, async_op,
                     [timeout](const Exchange& by) {
-                      distributed::barrier(
-                          {by.mesh, by.operation, timeout.value_or(by.timeout)});
+                      distributed::barrier({by.mesh, by.operation, timeout.value_or(by.timeout)});
                     });
 }
 

@@ -25,8 +25,8 @@ struct ProcessGroupOptions {
 
 // The ranks of a group are 0 to size - 1. An operation is called by all of them, in the same order,
 // with tensors of the same dtype and number of elements; who does something else gets an error that
-// says what the other one did. Sums are taken in the order of ranks, so that they have the same bits
-// in every process and every run.
+// says what the other one did. Sums are taken in the order of ranks, so that they have the same
+// bits in every process and every run.
 //
 // Operations write into tensors, without history. Tensors may be on any device, and lie in any
 // order; values of devices other than the CPU go through host memory. With `async_op` they run on a
@@ -53,8 +53,8 @@ class ProcessGroup {
   milliseconds timeout() const;
   void set_timeout(milliseconds timeout);
 
-  // x becomes the sum (or another joining) of all x. `avg` is the sum over size(): of floating point
-  // numbers; `band`, `bor` and `bxor` are of integers and bools.
+  // x becomes the sum (or another joining) of all x. `avg` is the sum over size(): of floating
+  // point numbers; `band`, `bor` and `bxor` are of integers and bools.
   Work all_reduce(const Tensor& x, ReduceOp op = ReduceOp::sum, bool async_op = false);
   // The same in the process `root` alone; others keep their x.
   Work reduce(const Tensor& x, int root, ReduceOp op = ReduceOp::sum, bool async_op = false);
@@ -76,7 +76,8 @@ class ProcessGroup {
   Work barrier(std::optional<milliseconds> timeout = {}, bool async_op = false);
 
   // One process to another. Messages of one tag arrive in their order; those of different tags wait
-  // for their recv(). A send ends when the bytes are on their way. Several may be under way at once.
+  // for their recv(). A send ends when the bytes are on their way. Several may be under way at
+  // once.
   Work send(const Tensor& x, int peer, int tag = 0);
   // `peer`: without it whoever sends first; Work::source_rank() says who it was.
   Work recv(const Tensor& x, std::optional<int> peer = {}, int tag = 0);

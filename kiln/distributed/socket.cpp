@@ -60,8 +60,8 @@ Info look_up(const Address& address, bool to_listen) {
   const int error = ::getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
                                   port.c_str(), &hints, &found);
   if (error != 0) {
-    throw_error<DistNetworkError>("the host ", address.host, " is not known: ",
-                                  ::gai_strerror(error));
+    throw_error<DistNetworkError>("the host ", address.host,
+                                  " is not known: ", ::gai_strerror(error));
   }
   return Info(found);
 }

@@ -75,8 +75,8 @@ class Listener {
   uint16_t port_ = 0;
 };
 
-// Tries again while nobody listens there, until the deadline is over: the other process may still be
-// starting. Throws DistNetworkError then, and for a host that is not known.
+// Tries again while nobody listens there, until the deadline is over: the other process may still
+// be starting. Throws DistNetworkError then, and for a host that is not known.
 Socket connect_to(const Address& address, const Deadline& deadline);
 
 }  // namespace kiln::distributed

@@ -1,4 +1,5 @@
-// What a client and the server of a TCPStore say to each other: an operation or an outcome, and texts.
+// What a client and the server of a TCPStore say to each other: an operation or an outcome, and
+// texts.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,8 @@ class TaskQueue {
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  // Runs it after all tasks before it: at once and on this thread where there are none and the caller
-  // waits anyway.
+  // Runs it after all tasks before it: at once and on this thread where there are none and the
+  // caller waits anyway.
   Work run(std::function<void()> task, bool async_op);
 
  private:

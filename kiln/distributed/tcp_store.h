@@ -17,7 +17,7 @@ struct TCPStoreOptions {
   std::string host_name = "127.0.0.1";  // where the server is
   uint16_t port = 29500;                // 0, for the server: any free one
   std::optional<int64_t> world_size = {};
-  bool is_master = false;               // whether this process serves
+  bool is_master = false;  // whether this process serves
   milliseconds timeout = std::chrono::minutes(5);
   // The master waits until `world_size` processes are connected.
   bool wait_for_workers = true;

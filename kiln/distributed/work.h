@@ -23,8 +23,8 @@ class Work {
   bool is_completed() const;
   // Whether it has ended well.
   bool is_success() const;
-  // Returns when it has ended, and throws what went wrong. Throws DistBackendError when `timeout` is
-  // over first; the work goes on then.
+  // Returns when it has ended, and throws what went wrong. Throws DistBackendError when `timeout`
+  // is over first; the work goes on then.
   void wait(std::optional<milliseconds> timeout = {}) const;
   // Of a receive that has ended: the rank that sent.
   int source_rank() const;

@@ -1,12 +1,13 @@
-// kiln.distributed: stores, groups of processes and their operations, as kiln/distributed has them. The
-// classes that users see are Python's.
+// kiln.distributed: stores, groups of processes and their operations, as kiln/distributed has them.
+// The classes that users see are Python's.
+#include "kiln/distributed/distributed.h"
+
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "binding.h"
-#include "kiln/distributed/distributed.h"
 #include "parts.h"
 #include "tensor_lists.h"
 
@@ -34,6 +35,17 @@ double seconds_of(milliseconds timeout) { return static_cast<double>(timeout.cou
 std::string bytes_of(const nb::bytes& value) { return {value.c_str(), value.size()}; }
 nb::bytes bytes_of(const std::string& value) { return nb::bytes(value.data(), value.size()); }
 
+// What Python objects hold. (Kiln's casters know no shared pointers.)
+struct HeldStore {
+  std::shared_ptr<Store> store;
+};
+struct HeldGroup {
+  std::shared_ptr<ProcessGroup> group;
+};
+struct HeldReducer {
+  std::unique_ptr<GradientReducer> reducer;
+};
+
 // What a signal's handler raises ends a wait, on threads that Python knows.
 void check_signals() {
   if (!nb::is_alive() || !Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return;
@@ -49,98 +61,99 @@ ReduceOp reduce_op(const std::string& name) {
 }
 
 void bind_stores(nb::module_& m) {
-  nb::class_<Store>(m, "Store")
-      .def_prop_ro("timeout", [](const Store& self) { return seconds_of(self.timeout()); })
-      .def("set_timeout",
-           [](Store& self, double seconds) { self.set_timeout(milliseconds_of(seconds)); })
+  nb::class_<HeldStore>(m, "Store")
+      .def_prop_ro("timeout",
+                   [](const HeldStore& self) { return seconds_of(self.store->timeout()); })
+      .def("set_timeout", [](HeldStore& self,
+                             double seconds) { self.store->set_timeout(milliseconds_of(seconds)); })
       .def("set",
-           [](Store& self, const std::string& key, const nb::bytes& value) {
+           [](HeldStore& self, const std::string& key, const nb::bytes& value) {
              const std::string bytes = bytes_of(value);
              const Unlocked lock;
-             self.set(key, bytes);
+             self.store->set(key, bytes);
            })
       .def("get",
-           [](Store& self, const std::string& key) {
+           [](HeldStore& self, const std::string& key) {
              std::string value;
              {
                const Unlocked lock;
-               value = self.get(key);
+               value = self.store->get(key);
              }
              return bytes_of(value);
            })
       .def("add",
-           [](Store& self, const std::string& key, int64_t amount) {
+           [](HeldStore& self, const std::string& key, int64_t amount) {
              const Unlocked lock;
-             return self.add(key, amount);
+             return self.store->add(key, amount);
            })
       .def("append",
-           [](Store& self, const std::string& key, const nb::bytes& value) {
+           [](HeldStore& self, const std::string& key, const nb::bytes& value) {
              const std::string bytes = bytes_of(value);
              const Unlocked lock;
-             self.append(key, bytes);
+             self.store->append(key, bytes);
            })
       .def("compare_set",
-           [](Store& self, const std::string& key, const nb::bytes& expected,
+           [](HeldStore& self, const std::string& key, const nb::bytes& expected,
               const nb::bytes& desired) {
              const std::string before = bytes_of(expected);
              std::string value = bytes_of(desired);
              {
                const Unlocked lock;
-               value = self.compare_set(key, before, value);
+               value = self.store->compare_set(key, before, value);
              }
              return bytes_of(value);
            })
       .def("check",
-           [](Store& self, const std::vector<std::string>& keys) {
+           [](HeldStore& self, const std::vector<std::string>& keys) {
              const Unlocked lock;
-             return self.check(keys);
+             return self.store->check(keys);
            })
-      .def("wait",
-           [](Store& self, const std::vector<std::string>& keys, std::optional<double> seconds) {
-             const milliseconds timeout = optional_milliseconds(seconds).value_or(self.timeout());
-             const Unlocked lock;
-             self.wait(keys, timeout);
-           })
+      .def(
+          "wait",
+          [](HeldStore& self, const std::vector<std::string>& keys, std::optional<double> seconds) {
+            const milliseconds timeout =
+                optional_milliseconds(seconds).value_or(self.store->timeout());
+            const Unlocked lock;
+            self.store->wait(keys, timeout);
+          })
       .def("delete_key",
-           [](Store& self, const std::string& key) {
+           [](HeldStore& self, const std::string& key) {
              const Unlocked lock;
-             return self.delete_key(key);
+             return self.store->delete_key(key);
            })
-      .def("num_keys", [](Store& self) {
+      .def("num_keys", [](HeldStore& self) {
         const Unlocked lock;
-        return self.num_keys();
+        return self.store->num_keys();
       });
   // Made by functions: a constructor that waits may be interrupted.
-  m.def("hash_store", [](double seconds) -> std::shared_ptr<Store> {
-    return std::make_shared<HashStore>(milliseconds_of(seconds));
+  m.def("hash_store", [](double seconds) {
+    return HeldStore{std::make_shared<HashStore>(milliseconds_of(seconds))};
   });
   m.def("file_store",
-        [](const std::string& path, std::optional<int64_t> world_size,
-           double seconds) -> std::shared_ptr<Store> {
+        [](const std::string& path, std::optional<int64_t> world_size, double seconds) {
           const milliseconds timeout = milliseconds_of(seconds);
           const Unlocked lock;
-          return std::make_shared<FileStore>(path, world_size, timeout);
+          return HeldStore{std::make_shared<FileStore>(path, world_size, timeout)};
         });
-  m.def("prefix_store",
-        [](const std::string& prefix, std::shared_ptr<Store> store) -> std::shared_ptr<Store> {
-          return std::make_shared<PrefixStore>(prefix, std::move(store));
-        });
-  m.def("tcp_store", [](const std::string& host_name, uint16_t port,
-                        std::optional<int64_t> world_size, bool is_master, double seconds,
-                        bool wait_for_workers) {
-    const TCPStoreOptions options{.host_name = host_name,
-                                  .port = port,
-                                  .world_size = world_size,
-                                  .is_master = is_master,
-                                  .timeout = milliseconds_of(seconds),
-                                  .wait_for_workers = wait_for_workers};
-    std::shared_ptr<TCPStore> store;
-    {
-      const Unlocked lock;
-      store = std::make_shared<TCPStore>(options);
-    }
-    return nb::make_tuple(std::shared_ptr<Store>(store), store->port());
+  m.def("prefix_store", [](const std::string& prefix, const HeldStore& held) {
+    return HeldStore{std::make_shared<PrefixStore>(prefix, held.store)};
   });
+  m.def("tcp_store",
+        [](const std::string& host_name, uint16_t port, std::optional<int64_t> world_size,
+           bool is_master, double seconds, bool wait_for_workers) {
+          const TCPStoreOptions options{.host_name = host_name,
+                                        .port = port,
+                                        .world_size = world_size,
+                                        .is_master = is_master,
+                                        .timeout = milliseconds_of(seconds),
+                                        .wait_for_workers = wait_for_workers};
+          std::shared_ptr<TCPStore> store;
+          {
+            const Unlocked lock;
+            store = std::make_shared<TCPStore>(options);
+          }
+          return nb::make_tuple(HeldStore{store}, store->port());
+        });
 }
 
 void bind_work(nb::module_& m) {
@@ -156,94 +169,94 @@ void bind_work(nb::module_& m) {
 }
 
 void bind_group(nb::module_& m) {
-  nb::class_<ProcessGroup>(m, "ProcessGroup")
-      .def("rank", &ProcessGroup::rank)
-      .def("size", &ProcessGroup::size)
-      .def_prop_ro("timeout", [](const ProcessGroup& self) { return seconds_of(self.timeout()); })
-      .def("set_timeout",
-           [](ProcessGroup& self, double seconds) { self.set_timeout(milliseconds_of(seconds)); })
+  nb::class_<HeldGroup>(m, "ProcessGroup")
+      .def("rank", [](const HeldGroup& self) { return self.group->rank(); })
+      .def("size", [](const HeldGroup& self) { return self.group->size(); })
+      .def_prop_ro("timeout",
+                   [](const HeldGroup& self) { return seconds_of(self.group->timeout()); })
+      .def("set_timeout", [](HeldGroup& self,
+                             double seconds) { self.group->set_timeout(milliseconds_of(seconds)); })
       .def("all_reduce",
-           [](ProcessGroup& self, const Tensor& x, const std::string& op, bool async_op) {
+           [](HeldGroup& self, const Tensor& x, const std::string& op, bool async_op) {
              const Unlocked lock;
-             return self.all_reduce(x, reduce_op(op), async_op);
+             return self.group->all_reduce(x, reduce_op(op), async_op);
            })
       .def("reduce",
-           [](ProcessGroup& self, const Tensor& x, int root, const std::string& op, bool async_op) {
+           [](HeldGroup& self, const Tensor& x, int root, const std::string& op, bool async_op) {
              const Unlocked lock;
-             return self.reduce(x, root, reduce_op(op), async_op);
+             return self.group->reduce(x, root, reduce_op(op), async_op);
            })
       .def("broadcast",
-           [](ProcessGroup& self, const Tensor& x, int root, bool async_op) {
+           [](HeldGroup& self, const Tensor& x, int root, bool async_op) {
              const Unlocked lock;
-             return self.broadcast(x, root, async_op);
+             return self.group->broadcast(x, root, async_op);
            })
       .def("all_gather",
-           [](ProcessGroup& self, nb::handle outputs, const Tensor& x, bool async_op) {
+           [](HeldGroup& self, nb::handle outputs, const Tensor& x, bool async_op) {
              const TensorList to = python::tensors_of(outputs);
              const Unlocked lock;
-             return self.all_gather(to, x, async_op);
+             return self.group->all_gather(to, x, async_op);
            })
       .def("gather",
-           [](ProcessGroup& self, nb::handle outputs, const Tensor& x, int root, bool async_op) {
+           [](HeldGroup& self, nb::handle outputs, const Tensor& x, int root, bool async_op) {
              const TensorList to = python::tensors_of(outputs);
              const Unlocked lock;
-             return self.gather(to, x, root, async_op);
+             return self.group->gather(to, x, root, async_op);
            })
       .def("scatter",
-           [](ProcessGroup& self, const Tensor& x, nb::handle inputs, int root, bool async_op) {
+           [](HeldGroup& self, const Tensor& x, nb::handle inputs, int root, bool async_op) {
              const TensorList from = python::tensors_of(inputs);
              const Unlocked lock;
-             return self.scatter(x, from, root, async_op);
+             return self.group->scatter(x, from, root, async_op);
            })
       .def("reduce_scatter",
-           [](ProcessGroup& self, const Tensor& output, nb::handle inputs, const std::string& op,
+           [](HeldGroup& self, const Tensor& output, nb::handle inputs, const std::string& op,
               bool async_op) {
              const TensorList from = python::tensors_of(inputs);
              const Unlocked lock;
-             return self.reduce_scatter(output, from, reduce_op(op), async_op);
+             return self.group->reduce_scatter(output, from, reduce_op(op), async_op);
            })
       .def("all_to_all",
-           [](ProcessGroup& self, nb::handle outputs, nb::handle inputs, bool async_op) {
+           [](HeldGroup& self, nb::handle outputs, nb::handle inputs, bool async_op) {
              const TensorList to = python::tensors_of(outputs);
              const TensorList from = python::tensors_of(inputs);
              const Unlocked lock;
-             return self.all_to_all(to, from, async_op);
+             return self.group->all_to_all(to, from, async_op);
            })
       .def("barrier",
-           [](ProcessGroup& self, std::optional<double> seconds, bool async_op) {
+           [](HeldGroup& self, std::optional<double> seconds, bool async_op) {
              const std::optional<milliseconds> timeout = optional_milliseconds(seconds);
              const Unlocked lock;
-             return self.barrier(timeout, async_op);
+             return self.group->barrier(timeout, async_op);
            })
       .def("send",
-           [](ProcessGroup& self, const Tensor& x, int peer, int tag) {
+           [](HeldGroup& self, const Tensor& x, int peer, int tag) {
              const Unlocked lock;
-             return self.send(x, peer, tag);
+             return self.group->send(x, peer, tag);
            })
       .def("recv",
-           [](ProcessGroup& self, const Tensor& x, std::optional<int> peer, int tag) {
+           [](HeldGroup& self, const Tensor& x, std::optional<int> peer, int tag) {
              const Unlocked lock;
-             return self.recv(x, peer, tag);
+             return self.group->recv(x, peer, tag);
            })
-      .def("abort", [](ProcessGroup& self) { self.abort(); });
-  m.def("process_group",
-        [](std::shared_ptr<Store> store, int rank, int size, const std::string& name,
-           double seconds, std::optional<std::string> host) {
-          const ProcessGroupOptions options{name, milliseconds_of(seconds), std::move(host)};
-          const Unlocked lock;
-          return std::make_shared<ProcessGroup>(std::move(store), rank, size, options);
-        });
+      .def("abort", [](HeldGroup& self) { self.group->abort(); });
+  m.def("process_group", [](const HeldStore& held, int rank, int size, const std::string& name,
+                            double seconds, std::optional<std::string> host) {
+    const ProcessGroupOptions options{name, milliseconds_of(seconds), std::move(host)};
+    const Unlocked lock;
+    return HeldGroup{std::make_shared<ProcessGroup>(held.store, rank, size, options)};
+  });
 }
 
 void bind_reducer(nb::module_& m) {
-  nb::class_<GradientReducer>(m, "GradientReducer")
-      .def("set_enabled", &GradientReducer::set_enabled)
-      .def("buckets", &GradientReducer::buckets);
-  m.def("gradient_reducer",
-        [](nb::handle parameters, std::shared_ptr<ProcessGroup> group, double bucket_cap_mb) {
-          return std::make_unique<GradientReducer>(python::tensors_of(parameters), std::move(group),
-                                                   bucket_cap_mb);
-        });
+  nb::class_<HeldReducer>(m, "GradientReducer")
+      .def("set_enabled",
+           [](HeldReducer& self, bool enabled) { self.reducer->set_enabled(enabled); })
+      .def("buckets", [](const HeldReducer& self) { return self.reducer->buckets(); });
+  m.def("gradient_reducer", [](nb::handle parameters, const HeldGroup& held, double bucket_cap_mb) {
+    return HeldReducer{std::make_unique<GradientReducer>(python::tensors_of(parameters), held.group,
+                                                         bucket_cap_mb)};
+  });
 }
 
 }  // namespace
@@ -255,15 +268,14 @@ void bind_distributed(nb::module_& parent) {
   bind_work(m);
   bind_group(m);
   bind_reducer(m);
-  m.def("launch",
-        [](const std::vector<std::string>& command, int processes, int nodes, int node_rank,
-           const std::string& master_host, uint16_t master_port, int max_restarts,
-           const std::string& log_folder) {
-          const LaunchOptions options{processes,   nodes,        node_rank, master_host,
-                                      master_port, max_restarts, log_folder};
-          const Unlocked lock;
-          return launch(command, options);
-        });
+  m.def("launch", [](const std::vector<std::string>& command, int processes, int nodes,
+                     int node_rank, const std::string& master_host, uint16_t master_port,
+                     int max_restarts, const std::string& log_folder) {
+    const LaunchOptions options{processes,   nodes,        node_rank, master_host,
+                                master_port, max_restarts, log_folder};
+    const Unlocked lock;
+    return launch(command, options);
+  });
 }
 
 }  // namespace kiln::python

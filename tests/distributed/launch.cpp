@@ -38,8 +38,12 @@ TEST_CASE("each process is told who it is") {
   CHECK(launch(shell(words), {.processes = 3, .log_folder = folder.path()}) == 0);
   CHECK(test::read_bytes(folder.path("0.log")) == "0 0 3 3 127.0.0.1\n");
   CHECK(test::read_bytes(folder.path("2.log")) == "2 2 3 3 127.0.0.1\n");
-  CHECK(launch(shell(words), {.processes = 2, .nodes = 2, .node_rank = 1, .master_host = "far",
-                              .master_port = 1234, .log_folder = folder.path()}) == 0);
+  CHECK(launch(shell(words), {.processes = 2,
+                              .nodes = 2,
+                              .node_rank = 1,
+                              .master_host = "far",
+                              .master_port = 1234,
+                              .log_folder = folder.path()}) == 0);
   CHECK(test::read_bytes(folder.path("3.log")) == "3 1 4 2 far\n");
 }
 
@@ -52,8 +56,8 @@ TEST_CASE("when one fails the others end, with its status") {
 
 TEST_CASE("a run begins again as often as it may") {
   const test::TempDir folder;
-  const std::string script = "echo x >> " + folder.path("runs") +
-                             "; test $KILN_RESTART_COUNT = 2 || exit 3";
+  const std::string script =
+      "echo x >> " + folder.path("runs") + "; test $TORCHELASTIC_RESTART_COUNT = 2 || exit 3";
   CHECK(launch(shell(script), {.max_restarts = 1}) == 3);
   CHECK(test::read_bytes(folder.path("runs")) == "x\nx\n");
   CHECK(launch(shell(script), {.max_restarts = 5}) == 0);

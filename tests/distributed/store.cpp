@@ -117,8 +117,8 @@ TEST_CASE("workers that do not come, and a server that goes") {
   server.reset();
   CHECK_THROWS_WITH_AS(client.get("a"), doctest::Contains("out of reach"), DistStoreError);
   CHECK_THROWS_AS(client.get("a"), DistStoreError);
-  CHECK_THROWS_WITH_AS(TCPStore({.port = port, .timeout = 50ms}), doctest::Contains("nobody answers"),
-                       DistNetworkError);
+  CHECK_THROWS_WITH_AS(TCPStore({.port = port, .timeout = 50ms}),
+                       doctest::Contains("nobody answers"), DistNetworkError);
 }
 
 TEST_CASE("a server and strangers") {
@@ -139,12 +139,12 @@ TEST_CASE("a server and strangers") {
   };
   const std::string greeting(kStoreGreeting);
   say("GET / HTTP/1.1\r\n\r\n");
-  say(greeting + std::string("\0\0\0\0", 4));              // an empty message
-  say(greeting + "\xff\xff\xff\xff");                      // one of 4 GiB
-  say(greeting + to_bytes({200, {"a"}}));                  // an unknown question
-  say(greeting + to_bytes({0, {"only a key"}}));           // too few texts
-  say(greeting + to_bytes({2, {"key", "no number"}}));     // add
-  say(greeting + to_bytes({1, {"no time", "key"}}));       // get
+  say(greeting + std::string("\0\0\0\0", 4));                     // an empty message
+  say(greeting + "\xff\xff\xff\xff");                             // one of 4 GiB
+  say(greeting + to_bytes({200, {"a"}}));                         // an unknown question
+  say(greeting + to_bytes({0, {"only a key"}}));                  // too few texts
+  say(greeting + to_bytes({2, {"key", "no number"}}));            // add
+  say(greeting + to_bytes({1, {"no time", "key"}}));              // get
   say(greeting + std::string("\x09\0\0\0\0\xff\0\0\0abcd", 13));  // a text beyond the message
   // One that stays silent holds up nobody.
   const Socket silent = connect_to(address, deadline);

@@ -62,7 +62,8 @@ TEST_CASE("gradients are the mean over the processes, in buckets of any size") {
         const std::vector<Tensor> found = net.parameters();
         for (size_t i = 0; i < found.size(); ++i) {
           REQUIRE(found[i].grad().defined() == expected[i].grad().defined());
-          if (found[i].grad().defined()) CHECK(allclose(found[i].grad(), expected[i].grad(), 1e-5, 1e-7));
+          if (found[i].grad().defined())
+            CHECK(allclose(found[i].grad(), expected[i].grad(), 1e-5, 1e-7));
         }
       }
       // Two passes add up in each process alone; the third makes the mean of all.
@@ -95,7 +96,10 @@ TEST_CASE("a part that only some processes use counts as 0 in the others") {
       a.zero_grad();
       b.zero_grad();
       Tensor bad = a * 1;
-      bad.register_hook([](const Tensor& g) -> Tensor { throw_error<ValueError>("no"); return g; });
+      bad.register_hook([](const Tensor& g) -> Tensor {
+        throw_error<ValueError>("no");
+        return g;
+      });
       if (group.rank() == 2) bad.sum().backward_accumulate();
       CHECK_THROWS_AS(bad.sum().backward_accumulate(), ValueError);
       (a * 3).sum().backward_accumulate();
@@ -129,15 +133,14 @@ TEST_CASE("a Learner trains in several processes as in one") {
       const DistributedDataParallel replicas(net, shared);
       optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
       data::TensorDataset dataset({x, y});
-      data::DataLoader loader(
-          dataset, {.batch_size = 12 / size,
-                    .sampler = std::make_shared<data::DistributedSampler>(
-                        48, size, group.rank(), data::DistributedSamplerOptions{.shuffle = false})});
-      train::Learner learner(net, {&sgd},
-                             [&](const data::Batch& b) {
-                               return train::StepResult{mse_loss(net(b[0]), b[1])};
-                             },
-                             {.epochs = 2});
+      data::DataLoader loader(dataset, {.batch_size = 12 / size,
+                                        .sampler = std::make_shared<data::DistributedSampler>(
+                                            48, size, group.rank(),
+                                            data::DistributedSamplerOptions{.shuffle = false})});
+      train::Learner learner(
+          net, {&sgd},
+          [&](const data::Batch& b) { return train::StepResult{mse_loss(net(b[0]), b[1])}; },
+          {.epochs = 2});
       learner.fit(loader);
       if (group.rank() == size - 1) out = net.weight.val().detach().clone();
     });

@@ -260,8 +260,9 @@ TEST_CASE("processes that do different things are told") {
       group.barrier();
     } catch (const DistBackendError& e) {
       const std::string text = e.what();
-      const bool names = text.find("all_reduce (sum) of float32, number 2") != std::string::npos &&
-                         text.find("broadcast of float32 with root 1, number 2") != std::string::npos;
+      const bool names =
+          text.find("all_reduce (sum) of float32, number 2") != std::string::npos &&
+          text.find("broadcast of float32 with root 1, number 2") != std::string::npos;
       const bool lost = text.find("lost the process of rank") != std::string::npos;
       CHECK_MESSAGE((names || lost), text);
       ++told;
@@ -283,8 +284,8 @@ TEST_CASE("a process that leaves, and one that does not come") {
   ProcessGroup group(store, 0, 2, {.timeout = 100ms});
   group.barrier();
   other.join();
-  CHECK_THROWS_WITH_AS(group.all_reduce(zeros({3})), doctest::Contains("lost the process of rank 1"),
-                       DistBackendError);
+  CHECK_THROWS_WITH_AS(group.all_reduce(zeros({3})),
+                       doctest::Contains("lost the process of rank 1"), DistBackendError);
   CHECK_THROWS_AS(ProcessGroup(std::make_shared<HashStore>(50ms), 1, 2, {.timeout = 50ms}),
                   DistStoreError);
   CHECK_THROWS_WITH_AS(ProcessGroup(std::make_shared<HashStore>(), 0, 2, {.timeout = 50ms}),

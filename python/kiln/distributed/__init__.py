@@ -1,31 +1,60 @@
-"""torch.distributed for one process: a group whose only member is this process.
+"""Groups of processes that exchange tensors and train together, by the names of torch.distributed.
 
-Programs ask whether there is a group before they use it. With init_process_group(world_size=1, rank=0),
-or RANK=0 and WORLD_SIZE=1 in the environment, there is one, and the collective operations are those of
-a group of one: a sum over the processes is the tensor itself.
+`python -m kiln.distributed.run --nproc-per-node 2 train.py` starts a program as two processes, which
+init_process_group() joins. The guide "Several processes" in the documentation shows the rest.
 """
 
+from ..errors import (
+    DistBackendError as DistBackendError,
+    DistError as DistError,
+    DistNetworkError as DistNetworkError,
+    DistStoreError as DistStoreError,
+)
 from . import device_mesh as device_mesh, nn as nn
 from ._collectives import (
     all_gather as all_gather,
     all_gather_into_tensor as all_gather_into_tensor,
-    all_gather_object as all_gather_object,
     all_reduce as all_reduce,
     all_to_all as all_to_all,
     all_to_all_single as all_to_all_single,
     barrier as barrier,
     broadcast as broadcast,
-    broadcast_object_list as broadcast_object_list,
     gather as gather,
+    monitored_barrier as monitored_barrier,
     reduce as reduce,
     reduce_scatter as reduce_scatter,
     reduce_scatter_tensor as reduce_scatter_tensor,
     scatter as scatter,
 )
+from ._messages import (
+    P2POp as P2POp,
+    batch_isend_irecv as batch_isend_irecv,
+    irecv as irecv,
+    isend as isend,
+    recv as recv,
+    send as send,
+)
+from ._objects import (
+    all_gather_object as all_gather_object,
+    broadcast_object_list as broadcast_object_list,
+    gather_object as gather_object,
+    recv_object_list as recv_object_list,
+    scatter_object_list as scatter_object_list,
+    send_object_list as send_object_list,
+)
 from ._process_group import (
     Backend as Backend,
+    GroupMember as GroupMember,
+    ProcessGroup as ProcessGroup,
+    ReduceOp as ReduceOp,
+    Work as Work,
+    default_pg_timeout as default_pg_timeout,
     destroy_process_group as destroy_process_group,
     get_backend as get_backend,
+    get_global_rank as get_global_rank,
+    get_group_rank as get_group_rank,
+    get_node_local_rank as get_node_local_rank,
+    get_process_group_ranks as get_process_group_ranks,
     get_rank as get_rank,
     get_world_size as get_world_size,
     group as group,
@@ -37,17 +66,26 @@ from ._process_group import (
     is_nccl_available as is_nccl_available,
     is_torchelastic_launched as is_torchelastic_launched,
     new_group as new_group,
-    ProcessGroup as ProcessGroup,
-    ReduceOp as ReduceOp,
-    Work as Work,
+)
+from ._store import (
+    FileStore as FileStore,
+    HashStore as HashStore,
+    PrefixStore as PrefixStore,
+    Store as Store,
+    TCPStore as TCPStore,
 )
 from .device_mesh import DeviceMesh as DeviceMesh, init_device_mesh as init_device_mesh
 
 __all__ = [
-    "Backend", "DeviceMesh", "ProcessGroup", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor",
-    "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "broadcast",
-    "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank",
-    "get_world_size", "group", "init_device_mesh", "init_process_group", "is_available", "is_gloo_available",
-    "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
-    "new_group", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
+    "Backend", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError",
+    "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
+    "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
+    "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object",
+    "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh",
+    "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized",
+    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier",
+    "new_group", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor",
+    "scatter", "scatter_object_list", "send", "send_object_list",
 ]  # fmt: skip

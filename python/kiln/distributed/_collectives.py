@@ -1,50 +1,84 @@
-"""The operations of all processes of a group, in a group of one."""
+"""The operations of all processes of a group on tensors."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from .. import errors
-from ._process_group import ProcessGroup, ReduceOp, Work, group_of
+from ._process_group import ProcessGroup, ReduceOp, Work, group_of, is_outside, op_name, rank_in
+from ._store import seconds_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
     from typing import Any
 
     from .._C import Tensor
 
 
-def _done(async_op: bool) -> Work | None:
-    return Work() if async_op else None
+def _work(work: Any, async_op: bool) -> Work | None:
+    return Work(work) if async_op else None
 
 
-def _only(name: str, tensors: list[Any] | None) -> Any:
-    """The entry of a list that has one for each process."""
-    if tensors is None or len(tensors) != 1:
+def _parts(name: str, x: Tensor, sizes: Sequence[int] | None, count: int) -> list[Tensor]:
+    """The parts of x along its first dim that go to each process, or come from it."""
+    if sizes is None:
+        if x.dim() == 0 or x.shape[0] % count != 0:
+            raise errors.ValueError(
+                f"distributed.{name}: the first dim must be a multiple of {count}, the number of "
+                f"processes; got a tensor of shape {list(x.shape)}"
+            )
+        sizes = [x.shape[0] // count] * count
+    if len(sizes) != count or sum(sizes) != x.shape[0]:
         raise errors.ValueError(
-            f"distributed.{name}: expected a list of 1 entry, one for each process; got "
-            f"{'none' if tensors is None else len(tensors)}"
+            f"distributed.{name}: expected {count} sizes with the sum {x.shape[0]}; got {list(sizes)}"
         )
-    return tensors[0]
+    return list(x.detach().split(list(sizes)))
 
 
-def _write(output: Tensor, input: Tensor) -> None:
-    from ..autograd import no_grad
-
-    with no_grad():
-        output.copy_(input.reshape(output.shape))
+def _rows(name: str, x: Tensor, row: Tensor, count: int) -> list[Tensor]:
+    """The parts of x, one behind another or stacked, that are as large as row."""
+    if x.numel() != row.numel() * count:
+        raise errors.ValueError(
+            f"distributed.{name}: expected {row.numel() * count} elements for {count} processes; got "
+            f"a tensor of shape {list(x.shape)}"
+        )
+    if not x.is_contiguous():
+        raise errors.ValueError(f"distributed.{name}: expected a contiguous tensor for all processes")
+    return list(x.detach().view(count, row.numel()).unbind(0))
 
 
 def barrier(group: ProcessGroup | None = None, async_op: bool = False, device_ids: Any = None) -> Any:
-    """Waits for the other processes: there are none. ValueError without a group.
+    """Waits until all processes have come here. ValueError without a group.
 
-    group: whose processes. async_op: gives a Work, which is done. device_ids: of GPUs.
+    group: whose processes. async_op: gives a Work instead. device_ids: accepted without effect.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> kiln.distributed.barrier()
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("barrier", group)
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    return _work(group_of("barrier", group)._group.barrier(None, async_op), async_op)
+
+
+def monitored_barrier(
+    group: ProcessGroup | None = None,
+    timeout: timedelta | float | None = None,
+    wait_all_ranks: bool = False,
+) -> None:
+    """barrier(), whose error names the processes that did not come within timeout.
+
+    group: whose processes. timeout: a timedelta, or seconds; without it the group's. wait_all_ranks:
+    all that are late are named in any case.
+
+    >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
+    >>> kiln.distributed.monitored_barrier(timeout=5)
+    >>> kiln.distributed.destroy_process_group()
+    """
+    if not is_outside(group):
+        seconds = None if timeout is None else seconds_of(timeout)
+        group_of("monitored_barrier", group)._group.barrier(seconds, False)
 
 
 def all_reduce(
@@ -53,9 +87,9 @@ def all_reduce(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Joins the tensors of all processes in tensor, which stays as it is: it is the only one.
+    """Joins the tensors of all processes in tensor, which has the same bits everywhere afterwards.
 
-    op: how. group: whose processes. async_op: gives a Work, which is done.
+    op: how, a ReduceOp. group: whose processes. async_op: gives a Work, and goes on meanwhile.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> x = kiln.ones(2)
@@ -64,8 +98,10 @@ def all_reduce(
     tensor([1., 1.])
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("all_reduce", group)
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("all_reduce", group)
+    return _work(of._group.all_reduce(tensor, op_name(op), async_op), async_op)
 
 
 def reduce(
@@ -76,16 +112,20 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Any:
-    """all_reduce() of tensor for one process, dst or group_dst, which is 0.
+    """all_reduce() of tensor for one process; the others keep theirs.
 
-    op: how. group: whose processes. async_op: gives a Work, which is done.
+    dst: which one, of all. op: how, a ReduceOp. group: whose processes. async_op: gives a Work, and
+    goes on meanwhile. group_dst: instead of dst, its number in the group.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> kiln.distributed.reduce(kiln.ones(2), dst=0)
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("reduce", group)
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("reduce", group)
+    root = rank_in("reduce", of, "dst", dst, group_dst, None)
+    return _work(of._group.reduce(tensor, root, op_name(op), async_op), async_op)
 
 
 def broadcast(
@@ -95,34 +135,20 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Any:
-    """The tensor of the process src or group_src for all: it is here already.
+    """Gives all processes the tensor of one.
 
-    group: whose processes. async_op: gives a Work, which is done.
+    src: which one, of all. group: whose processes. async_op: gives a Work, and goes on meanwhile.
+    group_src: instead of src, its number in the group.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> kiln.distributed.broadcast(kiln.ones(2), src=0)
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("broadcast", group)
-    return _done(async_op)
-
-
-def broadcast_object_list(
-    object_list: list[Any],
-    src: int | None = None,
-    group: ProcessGroup | None = None,
-    device: Any = None,
-    group_src: int | None = None,
-) -> None:
-    """The object_list of the process src or group_src for all: it is here already.
-
-    group: whose processes. device: where the objects travel.
-
-    >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
-    >>> kiln.distributed.broadcast_object_list(["a"], src=0)
-    >>> kiln.distributed.destroy_process_group()
-    """
-    group_of("broadcast_object_list", group)
+    if is_outside(group):
+        return None
+    of = group_of("broadcast", group)
+    root = rank_in("broadcast", of, "src", src, group_src, None)
+    return _work(of._group.broadcast(tensor, root, async_op), async_op)
 
 
 def all_gather(
@@ -131,9 +157,9 @@ def all_gather(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Writes the tensor of each process to its entry of tensor_list, which has one.
+    """Writes the tensor of each process to its entry of tensor_list, which has as many elements.
 
-    group: whose processes. async_op: gives a Work, which is done.
+    group: whose processes. async_op: gives a Work, and goes on meanwhile.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> found = [kiln.zeros(2)]
@@ -142,9 +168,10 @@ def all_gather(
     [tensor([1., 2.])]
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("all_gather", group)
-    _write(_only("all_gather", tensor_list), tensor)
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("all_gather", group)
+    return _work(of._group.all_gather(tensor_list, tensor, async_op), async_op)
 
 
 def all_gather_into_tensor(
@@ -153,9 +180,9 @@ def all_gather_into_tensor(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Writes the input_tensor of all processes to output_tensor, one behind another.
+    """Writes the input_tensor of all processes to output_tensor, one behind another or stacked.
 
-    group: whose processes. async_op: gives a Work, which is done.
+    group: whose processes. async_op: gives a Work, and goes on meanwhile.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> found = kiln.zeros(2)
@@ -164,28 +191,11 @@ def all_gather_into_tensor(
     tensor([1., 2.])
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("all_gather_into_tensor", group)
-    _write(output_tensor, input_tensor)
-    return _done(async_op)
-
-
-def all_gather_object(
-    object_list: list[Any], obj: Any, group: ProcessGroup | None = None
-) -> None:
-    """Puts obj of each process into its entry of object_list, which has one.
-
-    group: whose processes.
-
-    >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
-    >>> found = [None]
-    >>> kiln.distributed.all_gather_object(found, "a")
-    >>> found
-    ['a']
-    >>> kiln.distributed.destroy_process_group()
-    """
-    group_of("all_gather_object", group)
-    _only("all_gather_object", object_list)
-    object_list[0] = obj
+    if is_outside(group):
+        return None
+    of = group_of("all_gather_into_tensor", group)
+    rows = _rows("all_gather_into_tensor", output_tensor, input_tensor, of.size())
+    return _work(of._group.all_gather(rows, input_tensor, async_op), async_op)
 
 
 def gather(
@@ -196,9 +206,10 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Any:
-    """all_gather() of tensor to gather_list for one process, dst or group_dst, which is 0.
+    """all_gather() of tensor to gather_list for one process; the others give no gather_list.
 
-    group: whose processes. async_op: gives a Work, which is done.
+    dst: which one, of all; 0. group: whose processes. async_op: gives a Work, and goes on meanwhile.
+    group_dst: instead of dst, its number in the group.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> found = [kiln.zeros(2)]
@@ -207,9 +218,11 @@ def gather(
     [tensor([1., 2.])]
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("gather", group)
-    _write(_only("gather", gather_list), tensor)
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("gather", group)
+    root = rank_in("gather", of, "dst", dst, group_dst, 0)
+    return _work(of._group.gather(gather_list or [], tensor, root, async_op), async_op)
 
 
 def scatter(
@@ -220,9 +233,10 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Any:
-    """Writes this process's entry of the scatter_list of the process src or group_src to tensor.
+    """Writes this process's entry of the scatter_list of one process to tensor; the others give none.
 
-    group: whose processes. async_op: gives a Work, which is done.
+    src: which one, of all; 0. group: whose processes. async_op: gives a Work, and goes on meanwhile.
+    group_src: instead of src, its number in the group.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> x = kiln.zeros(2)
@@ -231,9 +245,11 @@ def scatter(
     tensor([1., 2.])
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("scatter", group)
-    _write(tensor, _only("scatter", scatter_list))
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("scatter", group)
+    root = rank_in("scatter", of, "src", src, group_src, 0)
+    return _work(of._group.scatter(tensor, scatter_list or [], root, async_op), async_op)
 
 
 def reduce_scatter(
@@ -245,7 +261,7 @@ def reduce_scatter(
 ) -> Any:
     """Joins the input_list of all processes, and writes this process's entry to output.
 
-    op: how. group: whose processes. async_op: gives a Work, which is done.
+    op: how, a ReduceOp. group: whose processes. async_op: gives a Work, and goes on meanwhile.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> x = kiln.zeros(2)
@@ -254,9 +270,10 @@ def reduce_scatter(
     tensor([1., 2.])
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("reduce_scatter", group)
-    _write(output, _only("reduce_scatter", input_list))
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("reduce_scatter", group)
+    return _work(of._group.reduce_scatter(output, input_list, op_name(op), async_op), async_op)
 
 
 def reduce_scatter_tensor(
@@ -268,7 +285,7 @@ def reduce_scatter_tensor(
 ) -> Any:
     """Joins the input of all processes, and writes this process's part to output.
 
-    op: how. group: whose processes. async_op: gives a Work, which is done.
+    op: how, a ReduceOp. group: whose processes. async_op: gives a Work, and goes on meanwhile.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> x = kiln.zeros(2)
@@ -277,9 +294,11 @@ def reduce_scatter_tensor(
     tensor([1., 2.])
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("reduce_scatter_tensor", group)
-    _write(output, input)
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("reduce_scatter_tensor", group)
+    rows = _rows("reduce_scatter_tensor", input.contiguous(), output, of.size())
+    return _work(of._group.reduce_scatter(output, rows, op_name(op), async_op), async_op)
 
 
 def all_to_all(
@@ -288,9 +307,9 @@ def all_to_all(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Each process sends an entry of input_tensor_list to the output_tensor_list of each: to itself.
+    """Each process sends an entry of input_tensor_list to the output_tensor_list of each.
 
-    group: whose processes. async_op: gives a Work, which is done.
+    group: whose processes. async_op: gives a Work, and goes on meanwhile.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> found = [kiln.zeros(2)]
@@ -299,9 +318,10 @@ def all_to_all(
     [tensor([1., 2.])]
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("all_to_all", group)
-    _write(_only("all_to_all", output_tensor_list), _only("all_to_all", input_tensor_list))
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("all_to_all", group)
+    return _work(of._group.all_to_all(output_tensor_list, input_tensor_list, async_op), async_op)
 
 
 def all_to_all_single(
@@ -312,9 +332,10 @@ def all_to_all_single(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Each process sends a part of input to the output of each: all of it, to itself.
+    """Each process sends a part of input, along its first dim, to the output of each.
 
-    input_split_sizes, output_split_sizes: of the parts. group: whose processes. async_op: gives a Work, which is done.
+    input_split_sizes, output_split_sizes: of the parts; without them they are equally large. group:
+    whose processes. async_op: gives a Work, and goes on meanwhile.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> x = kiln.zeros(2)
@@ -323,6 +344,9 @@ def all_to_all_single(
     tensor([1., 2.])
     >>> kiln.distributed.destroy_process_group()
     """
-    group_of("all_to_all_single", group)
-    _write(output, input)
-    return _done(async_op)
+    if is_outside(group):
+        return None
+    of = group_of("all_to_all_single", group)
+    to = _parts("all_to_all_single", output, output_split_sizes, of.size())
+    parts = _parts("all_to_all_single", input, input_split_sizes, of.size())
+    return _work(of._group.all_to_all(to, parts, async_op), async_op)

@@ -1,31 +1,40 @@
-"""DistributedDataParallel in a process group of one."""
+"""DistributedDataParallel: one model in several processes."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import TYPE_CHECKING
 
-from ... import errors
+from ... import _C, errors
 from ..module import Module
 from .data_parallel import _device_of, _moved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
+
+    from ..._C import Tensor
 
 __all__ = ["DistributedDataParallel"]
 
 
 class DistributedDataParallel(Module):
-    """module(*inputs, **kwargs), whose gradients are the mean over the processes of a group: of one,
-    see kiln.distributed. The keys of its state_dict() begin with "module.".
+    """module(*inputs, **kwargs), whose gradients are the mean over the processes of a group after each
+    backward(). Each process computes on its own part of a batch; with a loss that is a mean, and parts
+    of one size, that is the gradient of the whole batch. The keys of its state_dict() begin with
+    "module.".
+
+    Gradients travel in buckets while backward() goes on, the last layers' first. A parameter that no
+    process used keeps its gradient; where only some used it, the others count as 0. So
+    find_unused_parameters needs not be set.
 
     module: kept as the attribute of this name. device_ids: one GPU, which the inputs go to.
-    output_device: the same. process_group: without it that of init_process_group(). dim,
-    broadcast_buffers, init_sync, bucket_cap_mb, find_unused_parameters, check_reduction,
-    gradient_as_bucket_view, static_graph, delay_all_reduce_named_params, param_to_hook_all_reduce,
-    mixed_precision, device_mesh, skip_all_reduce_unused_params: how processes exchange gradients; one
-    has none to exchange.
+    output_device: the same. broadcast_buffers: whether forward() in training begins with the buffers
+    of rank 0. init_sync: whether all begin with the parameters and buffers of rank 0. process_group:
+    without it that of init_process_group(). bucket_cap_mb: MiB of a bucket, 25. dim,
+    find_unused_parameters, check_reduction, gradient_as_bucket_view, static_graph,
+    delay_all_reduce_named_params, param_to_hook_all_reduce, mixed_precision, device_mesh,
+    skip_all_reduce_unused_params: accepted without effect.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> net = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
@@ -69,17 +78,37 @@ class DistributedDataParallel(Module):
         self.output_device = output_device
         self._device = None if device_ids is None else _device_of(device_ids, output_device)
         self.find_unused_parameters = find_unused_parameters
+        self.broadcast_buffers = broadcast_buffers
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True
+        if init_sync:
+            self._take(module.parameters())
+            self._take(module.buffers())
+        trained = [p for p in module.parameters() if p.requires_grad]
+        cap = 25.0 if bucket_cap_mb is None else bucket_cap_mb
+        group = self.process_group._group
+        self._reducer = _C._distributed.gradient_reducer(trained, group, cap)
+
+    def _take(self, tensors: Iterable[Tensor]) -> None:
+        """Gives all processes the tensors of rank 0."""
+        group = self.process_group._group
+        if group.size() == 1:
+            return
+        for x in tensors:
+            group.broadcast(x, 0, False)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         if self._device is not None:
             inputs, kwargs = _moved((inputs, kwargs), self._device)
+        self._reducer.set_enabled(self.require_backward_grad_sync)
+        if self.training and self.broadcast_buffers and self.require_backward_grad_sync:
+            self._take(self.module.buffers())
         return self.module(*inputs, **kwargs)
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
-        """While open, gradients add up in this process alone."""
+        """Passes whose forward() is within add up gradients in this process alone: for the batches of
+        a step but the last."""
         before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
         try:
             yield
