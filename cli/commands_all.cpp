@@ -2,6 +2,7 @@
 #include "cli/completion.h"
 #include "cli/digits.h"
 #include "cli/info.h"
+#include "cli/launch.h"
 #include "cli/model_bench.h"
 #include "cli/model_convert.h"
 #include "cli/model_inspect.h"
@@ -23,6 +24,7 @@ void add_commands(CLI::App& app, int& status) {
   add_convert(app, status);
   add_run(app, status);
   add_bench(app, status);
+  add_launch(app, status);
   add_info(app, status);
   add_completion(app, status);
 }

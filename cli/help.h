@@ -25,6 +25,7 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, std::move(name));
     usage.erase(usage.find_last_not_of('\n') + 1);
+    if (app->get_prefix_command()) usage += " PROGRAM [ARGUMENTS...]";
     return usage + '\n';
   }
 

@@ -42,7 +42,8 @@ std::string command_of(const CLI::App& app) {
 
 std::string message_of(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining(true);
-  if (unknown.empty()) return error.what();
+  // What follows a command that starts a program is that program's.
+  if (unknown.empty() || innermost(app).get_prefix_command()) return error.what();
   return "unknown argument '" + unknown[0] + "'" +
          kiln::cli::did_you_mean(unknown[0], kiln::cli::words_of(innermost(app)));
 }

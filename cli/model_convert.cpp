@@ -190,8 +190,9 @@ int convert(const ConvertFlags& flags) {
 void add_convert(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "convert",
-      "Writes a file of tensors in another format, under other names, or with another dtype, or a\n"
-      "model that runs as another kind of file. IN is read whatever its name; OUT has the format\n"
+      "Writes a file of tensors, or a model that runs, in another format.\n"
+      "Tensors may get other names and another dtype. IN is read whatever its name; OUT has the "
+      "format\n"
       "of its extension: .safetensors, NumPy's .npz and .npy; .kiln and .onnx for models that run\n"
       "(ONNX, .pt2, graphs of Kiln); anything else (.pt, .ckpt, none) is PyTorch's.");
   command->group("Commands");

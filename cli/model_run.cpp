@@ -87,8 +87,10 @@ int run(const RunFlags& flags) {
 void add_run(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "run",
-      "Runs a model file: a graph with its weights, as GraphModel::save and graph.save write it,\n"
-      "an ONNX model, or a program of torch.export (.pt2). The kind is known by the content.\n"
+      "Runs a model file.\n"
+      "It is a graph with its weights, as GraphModel::save and graph.save write it, an ONNX "
+      "model,\n"
+      "or a program of torch.export (.pt2). The kind is known by the content.\n"
       "Inputs and outputs are NumPy's .npy files. Nothing in the file is executed as code.");
   command->group("Commands");
   auto flags = std::make_shared<RunFlags>();

@@ -6,6 +6,7 @@
 
 #include "kiln/distributed/gradient_reducer.h"
 #include "kiln/nn/module.h"
+#include "kiln/train/team.h"
 
 namespace kiln::distributed {
 
@@ -28,7 +29,7 @@ struct DataParallelOptions {
 //   loss.backward_accumulate();
 //   optimizer.step();
 //
-// Training loops (train::Learner) need no change. Buffers, such as the statistics of BatchNorm,
+// A train::Learner takes team() as its option `team`. Buffers, such as the statistics of BatchNorm,
 // stay each process's own, until sync_buffers().
 class DistributedDataParallel {
  public:
@@ -39,6 +40,8 @@ class DistributedDataParallel {
 
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }
   GradientReducer& reducer() { return reducer_; }
+  // The group as a Learner sees it.
+  train::Team team() const;
   // All processes take the buffers of rank 0.
   void sync_buffers() { broadcast_tensors(*group_, model_.buffers()); }
 

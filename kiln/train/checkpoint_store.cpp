@@ -114,7 +114,11 @@ CheckpointInfo CheckpointStore::info_of(int64_t step, double metric) const {
   if (step < 0) {
     throw_error<ValueError>("CheckpointStore: negative step; got ", step, "; expected 0 or more");
   }
-  return {(fs::path(folder_) / name_of(step)).string(), step, metric};
+  return {path_of(folder_, step), step, metric};
+}
+
+std::string CheckpointStore::path_of(const std::string& folder, int64_t step) {
+  return (fs::path(folder) / name_of(step)).string();
 }
 
 bool CheckpointStore::save(const io::PickleValue& state, int64_t step, double metric, bool wait) {

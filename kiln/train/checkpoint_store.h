@@ -68,6 +68,8 @@ class CheckpointStore {
   // What the last write failed with, once; empty when none did.
   std::string take_error();
 
+  // Where the checkpoint of a step is in a store's folder.
+  static std::string path_of(const std::string& folder, int64_t step);
   // Oldest first.
   std::vector<CheckpointInfo> list() const;
   // The best by metric; nothing when none has one.

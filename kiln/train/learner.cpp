@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kiln/core/error.h"
+#include "kiln/core/random.h"
 #include "kiln/optim/clip.h"
 #include "kiln/tensor/amp/autocast.h"
 #include "kiln/tensor/autograd/grad_mode.h"
@@ -94,7 +95,9 @@ bool Learner::is_over() const {
 }
 
 bool Learner::fit(data::DataLoader& training, const std::vector<Split>& splits) {
-  open_folder();
+  if (options_.team) begin_team(training, splits);
+  if (is_main()) open_folder();
+  if (options_.team) follow_main();
   if (options_.on_start) options_.on_start();
   while (stop_reason_.empty() && !is_over()) {
     if (!train_epoch(training) || !end_epoch(splits)) {
@@ -127,6 +130,9 @@ bool Learner::train_epoch(data::DataLoader& training) {
   int64_t in_group = 0;
   double group_loss = 0;
   for (const data::Batch& batch : training) {
+    if (options_.team) {
+      manual_seed(team_seed(team_seed_, options_.team->rank, epoch_, batch_));
+    }
     const double loss = train_batch(batch, share);
     ++batch_;
     const bool own = std::isnan(loss);
@@ -137,7 +143,8 @@ bool Learner::train_epoch(data::DataLoader& training) {
     }
     if (++in_group < share && !own) continue;
     take_step(own);
-    if (!own) step_loss_.push_back(group_loss / static_cast<double>(in_group));
+    if (options_.team) take_own_sums();
+    if (!own) step_loss_.push_back(team_mean(group_loss / static_cast<double>(in_group)));
     ++step_;
     in_group = 0;
     group_loss = 0;
@@ -175,6 +182,7 @@ double Learner::train_batch(const data::Batch& batch, int64_t share) {
     result = train_step_(placed(batch));
   }
   const double samples = samples_of(batch);
+  NamedNumbers& sums = options_.team ? own_sums_ : sums_;
   double value = std::numeric_limits<double>::quiet_NaN();
   if (result.loss.defined()) {
     value = result.loss.item();
@@ -189,10 +197,10 @@ double Learner::train_batch(const data::Batch& batch, int64_t share) {
     Tensor loss = share == 1 ? result.loss : result.loss / static_cast<double>(share);
     if (scaler_) loss = scaler_->scale(loss);
     loss.backward_accumulate();
-    add_to(sums_, "loss", value * samples);
+    add_to(sums, "loss", value * samples);
   }
-  add_fields(result, samples, sums_);
-  samples_ += samples;
+  add_fields(result, samples, sums);
+  (options_.team ? own_samples_ : samples_) += samples;
   return value;
 }
 
@@ -206,6 +214,10 @@ void Learner::add_fields(const StepResult& result, double samples, NamedNumbers&
   if (options_.device) {
     outputs = outputs.to(Device());
     if (targets.defined()) targets = targets.to(Device());
+  }
+  if (options_.team) {
+    outputs = options_.team->gather(outputs);
+    if (targets.defined()) targets = options_.team->gather(targets);
   }
   for (const LearnerMetric& m : options_.metrics) m.update(outputs, targets);
 }
@@ -313,7 +325,10 @@ bool Learner::measure(data::DataLoader& loader, const std::string& split, NamedN
       add_fields(result, count, sums);
       samples += count;
     }
-    if (whole) append_values(split, sums, samples, values);
+    if (whole) {
+      add_over_team(sums, samples);
+      append_values(split, sums, samples, values);
+    }
   } catch (...) {
     restore();
     throw;

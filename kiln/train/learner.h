@@ -22,6 +22,7 @@
 #include "kiln/train/checkpoint_store.h"
 #include "kiln/train/progress.h"
 #include "kiln/train/run_log.h"
+#include "kiln/train/team.h"
 
 namespace kiln::train {
 
@@ -79,6 +80,10 @@ struct LearnerOptions {
   // Asked after every step and before every batch that is measured; when true, the state is saved
   // and fit() ends there.
   std::function<bool()> should_stop = {};
+  // The processes that train together, each with a learner and a part of the data. What is measured
+  // is of all of them, the first one writes logs and checkpoints, and all go on from these. Random
+  // numbers of a batch are a function of the first one's seed, the rank, the epoch and the batch.
+  std::optional<Team> team = {};
   // After the state of a run that is gone on with has been loaded.
   std::function<void()> on_start = {};
   std::function<void()> on_step = {};
@@ -108,6 +113,7 @@ class Learner {
   const std::string& stop_reason() const { return stop_reason_; }
   // Of each epoch, what was measured.
   const std::vector<NamedNumbers>& history() const { return history_; }
+  // Of a team: the mean over its processes.
   const std::vector<double>& step_loss() const { return step_loss_; }
   // The averages, in the order of the model's parameters; empty before the first step.
   const std::vector<Tensor>& averages() const { return averages_; }
@@ -128,7 +134,13 @@ class Learner {
   void wait_copied();
   void open_folder();
   bool is_over() const;
-  bool stopped() const { return options_.should_stop && options_.should_stop(); }
+  bool stopped() const;
+  bool is_main() const { return !options_.team || options_.team->is_main(); }
+  void begin_team(const data::DataLoader& training, const std::vector<Split>& splits);
+  void follow_main();
+  double team_mean(double value) const;
+  void add_over_team(NamedNumbers& sums, double& samples) const;
+  void take_own_sums();
   bool train_epoch(data::DataLoader& training);
   double train_batch(const data::Batch& batch, int64_t share);
   data::Batch placed(const data::Batch& batch) const;
@@ -159,6 +171,10 @@ class Learner {
   int64_t step_ = 0;
   double samples_ = 0.0;  // of the present epoch
   NamedNumbers sums_;     // of numbers times samples
+  // Of a team: what this process has of the present step. sums_ and samples_ are of all.
+  NamedNumbers own_sums_;
+  double own_samples_ = 0.0;
+  uint64_t team_seed_ = 0;
   std::vector<NamedNumbers> history_;
   std::vector<double> step_loss_;
   double best_ = 0.0;  // of early stopping

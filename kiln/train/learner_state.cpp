@@ -142,6 +142,7 @@ PickleValue Learner::state(bool apart) const {
   const RandomStream random = default_generator().state();
   out.set("seed", pickled(random.seed));
   out.set("offset", pickled(random.offset));
+  if (options_.team) out.set("team_seed", pickled(team_seed_));
   out.set("epoch", epoch_);
   out.set("batch", batch_);
   out.set("step", step_);
@@ -198,6 +199,9 @@ void Learner::load_state(const PickleValue& state) {
   random.seed = static_cast<uint64_t>(part<int64_t>(state, "seed"));
   random.offset = static_cast<uint64_t>(part<int64_t>(state, "offset"));
   default_generator().set_state(random);
+  if (state.get<PickleDict>()->find("team_seed") != nullptr) {
+    team_seed_ = static_cast<uint64_t>(part<int64_t>(state, "team_seed"));
+  }
   history_.clear();
   for (const PickleValue& values : part<PickleList>(state, "history")) {
     history_.push_back(numbers_of(values));

@@ -115,41 +115,6 @@ TEST_CASE("a part that only some processes use counts as 0 in the others") {
   });
 }
 
-TEST_CASE("a Learner trains in several processes as in one") {
-  const Tensor x = batch(48, 4, 5);
-  const Tensor y = x.matmul(batch(4, 3, 6));
-  // The weights after two epochs, of `size` processes with a batch of 12 among them.
-  const auto trained = [&](int size) {
-    Tensor out;
-    in_group(size, [&](ProcessGroup& group) {
-      static std::mutex mutex;
-      nn::Linear net(4, 3);
-      {
-        const std::lock_guard lock(mutex);
-        manual_seed(7);
-        net.materialize();
-      }
-      const std::shared_ptr<ProcessGroup> shared(&group, [](ProcessGroup*) {});
-      const DistributedDataParallel replicas(net, shared);
-      optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-      data::TensorDataset dataset({x, y});
-      data::DataLoader loader(dataset, {.batch_size = 12 / size,
-                                        .sampler = std::make_shared<data::DistributedSampler>(
-                                            48, size, group.rank(),
-                                            data::DistributedSamplerOptions{.shuffle = false})});
-      train::Learner learner(
-          net, {&sgd},
-          [&](const data::Batch& b) { return train::StepResult{mse_loss(net(b[0]), b[1])}; },
-          {.epochs = 2});
-      learner.fit(loader);
-      if (group.rank() == size - 1) out = net.weight.val().detach().clone();
-    });
-    return out;
-  };
-  const Tensor alone = trained(1);
-  for (const int size : {2, 3}) CHECK(allclose(trained(size), alone, 1e-5, 1e-6));
-}
-
 TEST_CASE("models that differ are refused, buffers follow rank 0") {
   in_group(2, [](ProcessGroup& group) {
     const std::shared_ptr<ProcessGroup> shared(&group, [](ProcessGroup*) {});

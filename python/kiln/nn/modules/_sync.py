@@ -70,7 +70,7 @@ class SyncBatchNorm(BatchNorm):
         if input.numel() > 0:
             var, mean = kiln.var_mean(x, dims, correction=0)
         else:
-            var = mean = x.new_zeros(channels)
+            var = mean = x.sum(dims)  # zeros, of which backward() reaches the others, too
         parts = kiln.stack(all_gather(kiln.cat([mean, var, count]), group))
         counts = parts[:, -1:]
         total = counts.sum()

@@ -1,0 +1,47 @@
+// `kiln launch`, run as a user would run it.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/program.h"
+#include "tests/support/temp_dir.h"
+
+using kiln::test::contains;
+using kiln::test::run_program;
+using kiln::test::TempDir;
+
+TEST_CASE("kiln launch: processes, their numbers and their output") {
+  NEEDS_PROGRAM();
+  const TempDir folder;
+  const auto done = run_program({"launch", "-n", "2", "--logs", folder.path("logs"), "sh", "-c",
+                                 "echo $RANK of $WORLD_SIZE: -n $1", "x", "--help"});
+  CHECK(done.status == 0);
+  CHECK(done.err.empty());
+  CHECK(kiln::test::read_bytes(folder.path("logs/1.log")) == "1 of 2: -n --help\n");
+  CHECK(run_program({"launch", "-n", "3", "sh", "-c", "exit 5"}).status == 5);
+  const auto again = run_program(
+      {"launch", "--restarts", "2", "sh", "-c", "echo x; exit $((2-TORCHELASTIC_RESTART_COUNT))"});
+  CHECK(again.status == 0);
+  CHECK(again.out == "x\nx\nx\n");
+}
+
+TEST_CASE("kiln launch: what is wrong with a call") {
+  NEEDS_PROGRAM();
+  const auto check = [](std::vector<std::string> arguments, int status, const char* part) {
+    arguments.insert(arguments.begin(), "launch");
+    const auto result = run_program(arguments);
+    CAPTURE(result.err);
+    CHECK(result.status == status);
+    CHECK(contains(result.err, part));
+  };
+  check({}, 2, "expected a program");
+  check({"--proceses", "2", "true"}, 2, "did you mean '--processes'");
+  check({"-n", "two", "true"}, 2, "two");
+  check({"-n", "0", "true"}, 2, "0");
+  check({"--master", "here", "true"}, 2, "HOST:PORT");
+  check({"--master", "here:70000", "true"}, 2, "65535");
+  check({"--nodes", "2", "true"}, 2, "port");
+  check({"/no/such/program"}, 1, "/no/such/program");
+  check({"--logs", "/proc/x", "true"}, 1, "/proc/x");
+}
