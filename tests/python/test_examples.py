@@ -19,6 +19,7 @@ EXAMPLES = {
     "custom_layer": ([], "loss after 0.", None),
     "diffusion_shapes": (["--steps", "2"], "wrote shapes.png\n", "shapes.png"),
     "digits_by_hand": (["--epochs", "2"], "% of new digits are right\n", None),
+    "distributed_digits": (["--epochs", "1"], "% of new digits are right\n", None),
     "gpt2_text": (["--tokens", "4"], "drawn: 'Once' + ", None),
     "linear_regression": ([], "y = 3.0", None),
     "lora": ([], "second task: loss 0.0", None),
@@ -37,6 +38,19 @@ def test_every_example_is_here():
     for path in FOLDER.parent.rglob("*.*"):
         if path.suffix in (".py", ".cpp"):
             assert str(path.relative_to(FOLDER.parents[1])) in readme
+
+
+def test_processes_train_together(tmp_path):
+    launcher = [sys.executable, "-m", "kiln.distributed.run", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*launcher, str(FOLDER / "distributed_digits.py"), "--epochs", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("epoch 1: ") == 1 and "\n2 ranks: " in done.stdout
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
