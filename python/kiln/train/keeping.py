@@ -14,7 +14,7 @@ from ..amp.grad_scaler import GradScaler
 from .callbacks import Callback
 from .checkpoints import Clock
 from .history import History
-from .position import random_state, set_random_state
+from .position import length_of, random_state, set_random_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +45,7 @@ class Keeping:
     step_loss: Any
     _generators: list[Any]
     _running: Any
+    _team: Any
 
     def _init_keeping(self, folder, plan):
         self.folder = None if folder is None else os.fspath(folder)
@@ -55,6 +56,7 @@ class Keeping:
         self._resumed_from = None
         self._saved = None  # where the run stood when its state was last copied
         self._overlaps = plan.overlap
+        self._team_seed = None  # of a team's random numbers
 
     # ---- State
 
@@ -82,6 +84,7 @@ class Keeping:
             "history": list(self.history),  # a plain list: any reader of PyTorch files knows it
             "values": self.values,
             "step_loss": _doubles(self.step_loss),
+            "team_seed": self._team_seed,
             "stopped": self._stop_reason if self.batch == 0 else None,
             "log": () if self._log is None else self._log.position,
         }
@@ -134,8 +137,25 @@ class Keeping:
         self.history = History(state["history"])
         self.step_loss = type(self.step_loss)("d", state["step_loss"].numpy().tobytes())
         self._stop_reason = state["stopped"]
+        self._team_seed = state.get("team_seed")
 
     # ---- The folder
+
+    def _open_for_all(self, resume, train, splits):
+        """_open_folder() of the first process; the others load what it goes on from."""
+        team = self._team
+        if team is None:
+            return self._open_folder(resume)
+        for name, loader in {"train": train, **splits}.items():
+            team.check_lengths(name, length_of(loader))
+        seed = _C.initial_seed() if self.seed is None else self.seed
+        loaded = self._open_folder(resume) if team.is_main else False
+        path = team.of_main(self._resumed_from if loaded else None)
+        if path is not None and not team.is_main:
+            self.load_state_dict(_io.load(path))
+        team.seed = team.of_main(seed if self._team_seed is None else self._team_seed)
+        self._team_seed = team.seed
+        return path is not None
 
     def _open_folder(self, resume):
         """Makes the folder ready; whether a checkpoint was loaded."""
@@ -193,6 +213,8 @@ class Keeping:
     def load_best(self) -> Any:
         """Gives the model the weights of the best checkpoint, averaged ones where they were kept."""
         best = None if self.store is None else self.store.best()
+        if self._team is not None:
+            best = self._team.of_main(best)
         if best is None:
             raise errors.ValueError("Learner.load_best: there is no checkpoint with a metric")
         self._wait_copied()
@@ -310,10 +332,15 @@ class Keeping:
     def _end_interrupted(self):
         signal = 0 if self._interrupt is None else self._interrupt.signal
         asked = f"signal {signal}" if signal else "the key q"
+        follows = self._team is not None and not self._team.is_main
+        if follows and not signal:
+            asked = "another process"
         self._tell("interrupt", signal)
         self._resume_random = random_state(self._generators)
         where = f"epoch {self.epoch + 1}, after batch {self.batch} (step {self.step})"
-        if self.store is None:
+        if follows:
+            pass  # the first process saves and says so
+        elif self.store is None:
             self._note(
                 "interrupt", f"Interrupted in {where}. Nothing is saved: there is no folder."
             )

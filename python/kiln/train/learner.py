@@ -32,6 +32,7 @@ from .running import Aside, Means, computed, metrics_of
 from .schedules import schedules_of
 from .showing import Showing
 from .steps import Steps, optimizers_of
+from .team import team_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -77,6 +78,9 @@ class Learner(Steps, Keeping, Showing, Finder):
     which "auto" is in a notebook, too. seed: of all random numbers of a run. extra_state: objects by
     name with state_dict() and load_state_dict(), kept in checkpoints.
 
+    A model in nn.parallel.DistributedDataParallel is trained by all processes of its group, each with
+    its part of the data: what is measured is of all of them, and the first one shows, logs and keeps.
+
     >>> net = nn.Linear(1, 1)
     >>> learner = kiln.train.Learner(net, kiln.optim.SGD(net.parameters(), lr=0.1), loss="regression",
     ...                              progress="quiet")
@@ -120,6 +124,9 @@ class Learner(Steps, Keeping, Showing, Finder):
         if checkpoints is not None and folder is None:
             raise errors.ValueError("Learner: checkpoints need a folder; got folder=None")
         self.model: Any = model
+        self._team = team_of(model)
+        if self._team is not None and not self._team.is_main:
+            progress = "quiet"
         self.optimizers = optimizers_of(optimizer)
         self.optimizer = self.optimizers[0] if self.optimizers else None
         self.loss = loss_of(loss)
@@ -140,6 +147,7 @@ class Learner(Steps, Keeping, Showing, Finder):
         self.step_loss = array.array("d")
         self.values: dict[str, float] = {}  # the newest of each number that was measured
         self._running = Means()
+        self._own = Means() if self._team else self._running  # of this process and step
         self._epoch_random = self._resume_random = None
         self._generators: list[Any] = []
         self._stop_reason = None
@@ -201,7 +209,7 @@ class Learner(Steps, Keeping, Showing, Finder):
         self._generators = generators_of(train, *splits.values())
         self._handlers = {e: handlers_of(self.callbacks, e) for e in EVENTS}
         self._stop_reason = None
-        loaded = self._open_folder(resume) or self._resume_random is not None
+        loaded = self._open_for_all(resume, train, splits) or self._resume_random is not None
         if self.seed is not None and not loaded and self.step == 0:
             seed_everything(self.seed)
         with self._viewed():
@@ -245,10 +253,20 @@ class Learner(Steps, Keeping, Showing, Finder):
     def _is_over(self, epochs, steps):
         return self.epoch >= epochs if steps is None else self.step >= steps
 
-    def _was_interrupted(self):
+    def _interrupted_here(self):
         if self._dashboard_stops:
             return True
         return self._interrupt is not None and self._interrupt.signal != 0
+
+    def _was_interrupted(self):
+        here = self._interrupted_here()
+        return here if self._team is None else self._team.any(here)
+
+    def _was_stopped(self):
+        """Whether stop() was called, in any process."""
+        if self._team is not None and self._team.any(self._stop_reason is not None):
+            self._stop_reason = self._stop_reason or "another process called stop()"
+        return self._stop_reason is not None
 
     def _begin_epoch(self, train, total, epochs, steps):
         if self.batch == 0:
@@ -273,12 +291,15 @@ class Learner(Steps, Keeping, Showing, Finder):
         """Whether the epoch came to its end."""
         set_epoch(train, self.epoch)
         batches = batches_from(train, self.batch)
+        if self._team is not None:
+            batches = self._team.batches(self, batches)
         if self._resume_random is not None:
             set_random_state(self._resume_random, self._generators)
             self._resume_random = None
         on_start, on_end = self._handlers["batch_start"], self._handlers["batch_end"]
         on_step = self._handlers["step_end"]
-        accumulate, running, metrics = self.accumulate, self._running, self.metrics
+        accumulate, running, metrics = self.accumulate, self._own, self.metrics
+        team = self._team
         reduced = self._autocast_dtype
         region = self._region()
         in_group = 0  # batches since the last step
@@ -299,7 +320,7 @@ class Learner(Steps, Keeping, Showing, Finder):
             value = None
             if loss is not None:
                 value = loss.item()
-                if not math.isfinite(value):
+                if self._is_bad(value):
                     self._leave_out(value)
                     continue
                 self._backward(loss if share == 1 else loss / share)
@@ -315,7 +336,10 @@ class Learner(Steps, Keeping, Showing, Finder):
                 continue
             self._take_steps(loss is None)
             if value is not None:
-                self.step_loss.append(group_loss / in_group)
+                mean = group_loss / in_group
+                self.step_loss.append(mean if team is None else team.mean(mean))
+            if team is not None:
+                self._take_own()
             self.step += 1
             in_group, group_loss = 0, 0.0
             if total is not None and accumulate > 1:
@@ -330,15 +354,32 @@ class Learner(Steps, Keeping, Showing, Finder):
                 self._log_step()
             if self._clock is not None and self._clock.is_due(self.step):
                 self._save()
-            if self._was_interrupted() or self._stop_reason is not None:
+            if self._was_interrupted() or self._was_stopped():
                 return False
             if steps is not None and self.step >= steps:
                 return total is not None and self.batch >= total
         if in_group:  # of a loader that does not know its length
             self._take_steps(False)
-            self.step_loss.append(group_loss / in_group)
+            mean = group_loss / in_group
+            self.step_loss.append(mean if team is None else team.mean(mean))
+            if team is not None:
+                self._take_own()
             self.step += 1
         return True
+
+    def _take_own(self):
+        """After each step all processes have the sums of all, so that a checkpoint is whole."""
+        self._team.add_means(self._own)
+        for name, (total, weight) in self._own.sums.items():
+            self._running.add_sum(name, total, weight)
+        self._own.sums.clear()
+
+    def _is_bad(self, value):
+        """Whether a batch is left out: in all processes, if in any."""
+        bad = not math.isfinite(value)
+        if self._team is None or self.on_nan == "raise":
+            return bad
+        return self._team.any(bad)
 
     def _leave_out(self, value):
         """A batch whose loss is no finite number."""
@@ -362,16 +403,19 @@ class Learner(Steps, Keeping, Showing, Finder):
         outputs = fields.get("outputs")
         if metrics and outputs is not None:
             with _C_no_grad():
-                for metric in metrics.values():
-                    metric.update(
-                        outputs.detach() if isinstance(outputs, _C.Tensor) else outputs,
-                        fields["targets"],
-                    )
+                outputs = outputs.detach() if isinstance(outputs, _C.Tensor) else outputs
+                self._update_metrics(outputs, fields["targets"])
         for name, value in fields.items():
             if name in ("loss", "outputs", "targets"):
                 continue
             number = value.item() if isinstance(value, _C.Tensor) else value
-            self._running.add(name, number, count)
+            self._own.add(name, number, count)
+
+    def _update_metrics(self, outputs, targets):
+        if self._team is not None and self.metrics:
+            outputs, targets = self._team.rows((outputs, targets))
+        for metric in self.metrics.values():
+            metric.update(outputs, targets)
 
     def _end_epoch(self, splits):
         """Measures, counts, logs and keeps."""
@@ -456,14 +500,15 @@ class Learner(Steps, Keeping, Showing, Finder):
                     means.add("loss", loss.item(), count)
                 for name, value in (fields or {}).items():
                     if name == "outputs":
-                        for metric in self.metrics.values():
-                            metric.update(value, fields["targets"])
+                        self._update_metrics(value, fields["targets"])
                     elif name not in ("loss", "targets"):
                         means.add(
                             name, value.item() if isinstance(value, _C.Tensor) else value, count
                         )
                 for handler in self._handlers["validate_batch_end"]:
                     handler(self, split, batch, result)
+            if self._team is not None:
+                self._team.add_means(means)
             values = {
                 f"{split}/{k}": v for k, v in {**means.values(), **computed(self.metrics)}.items()
             }

@@ -31,6 +31,12 @@ class Means:
             entry[0] += value * weight
             entry[1] += weight
 
+    def add_sum(self, name: str, total: float, weight: float) -> None:
+        """Adds a sum of values times weights, and of the weights."""
+        entry = self.sums.setdefault(name, [0.0, 0.0])
+        entry[0] += total
+        entry[1] += weight
+
     def values(self) -> dict[str, float]:
         """The means by name."""
         return {name: total / weight for name, (total, weight) in self.sums.items() if weight}

@@ -69,7 +69,7 @@ class Showing:
         batches = length_of(train)
         self._dashboard = _train._Dashboard(
             self, self._progress, self.title, [str(name) for name in self.metrics],
-            max(1, -(-(batches or 1) // self.accumulate)), self._was_interrupted,
+            max(1, -(-(batches or 1) // self.accumulate)), self._interrupted_here,
         )  # fmt: skip
 
     def _poll_dashboard(self):

@@ -84,10 +84,22 @@ class DistributedDataParallel(Module):
         if init_sync:
             self._take(module.parameters())
             self._take(module.buffers())
-        trained = [p for p in module.parameters() if p.requires_grad]
-        cap = 25.0 if bucket_cap_mb is None else bucket_cap_mb
+        self._bucket_cap_mb = 25.0 if bucket_cap_mb is None else bucket_cap_mb
+        self._make_reducer()
+
+    def _make_reducer(self) -> None:
+        trained = [p for p in self.module.parameters() if p.requires_grad]
         group = self.process_group._group
-        self._reducer = _C._distributed.gradient_reducer(trained, group, cap)
+        self._reducer = _C._distributed.gradient_reducer(trained, group, self._bucket_cap_mb)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        del state["_reducer"]  # of the parameters that are here
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._make_reducer()
 
     def _take(self, tensors: Iterable[Tensor]) -> None:
         """Gives all processes the tensors of rank 0."""
