@@ -140,6 +140,17 @@ class ProcessGroup:
         """Breaks the group: whoever waits in any of its processes gets an error."""
         self._group.abort()
 
+    def __deepcopy__(self, memo: Any) -> ProcessGroup:
+        return self
+
+    def __reduce__(self) -> Any:
+        if self is not group.WORLD:
+            raise errors.TypeError(
+                "ProcessGroup: only the group of all processes can be pickled, as the one of the "
+                "program that loads it"
+            )
+        return _world, ()
+
     def __repr__(self) -> str:
         return f"<ProcessGroup {self.group_name!r}: rank {self.rank()} of {self.size()}>"
 
@@ -166,6 +177,8 @@ class group:  # noqa: N801  PyTorch's name
 
 # How many groups this process made in a store: all processes make them in the same order.
 _made = 0
+# The same for those that only their processes make, by their ranks.
+_made_locally: dict[tuple[int, ...], int] = {}
 
 
 def is_available() -> bool:
@@ -220,6 +233,10 @@ def is_torchelastic_launched() -> bool:
     False
     """
     return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def _world() -> ProcessGroup:
+    return group_of("ProcessGroup")
 
 
 def _set_world(made: ProcessGroup | None) -> None:
@@ -444,7 +461,8 @@ def new_group(
             f"{ranks}"
         )
     if use_local_synchronization:
-        name = "local-" + "-".join(map(str, chosen))
+        count = _made_locally[tuple(chosen)] = _made_locally.get(tuple(chosen), 0) + 1
+        name = f"local{count}-" + "-".join(map(str, chosen))
     else:
         _made += 1
         name = f"group{_made}"

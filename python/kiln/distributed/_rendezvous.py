@@ -20,6 +20,28 @@ _NAMES = {
 }
 
 
+# By process, host and port. A group that is made after another ended uses the same server: while one
+# stops and another starts, the other processes could not tell which of the two answers.
+_stores: dict[tuple[int, str, int], TCPStore] = {}
+
+
+def _tcp_store(
+    host: str, port: int, size: int, is_master: bool, timeout: timedelta | float
+) -> TCPStore:
+    key = (os.getpid(), host, port)
+    store = _stores.get(key)
+    if store is not None:
+        try:
+            store.num_keys()
+        except errors.DistError:
+            store = None  # its server is gone
+        else:
+            store.set_timeout(timeout)
+    if store is None:
+        store = _stores[key] = TCPStore(host, port, size, is_master, timeout)
+    return store
+
+
 def _number(name: str, given: int) -> int:
     if given != -1:
         return given
@@ -50,7 +72,7 @@ def _from_environment(rank: int, world_size: int, timeout: timedelta | float) ->
             "init_process_group: expected the environment variable MASTER_ADDR, or init_method="
         )
     port = _number("MASTER_PORT", -1)
-    return TCPStore(host, port, size, rank == 0, timeout), rank, size
+    return _tcp_store(host, port, size, rank == 0, timeout), rank, size
 
 
 def rendezvous(
@@ -79,7 +101,7 @@ def rendezvous(
     if parts.scheme == "tcp":
         if not parts.hostname or parts.port is None:
             raise errors.ValueError(f"init_process_group: expected tcp://host:port; got {url!r}")
-        store = TCPStore(parts.hostname, parts.port, world_size, rank == 0, timeout)
+        store = _tcp_store(parts.hostname, parts.port, world_size, rank == 0, timeout)
         return store, rank, world_size
     raise errors.ValueError(
         f"init_process_group: expected env://, tcp://host:port or file:///path; got {url!r}"

@@ -26,7 +26,13 @@ def seconds_of(timeout: timedelta | float) -> float:
 
 
 def _bytes_of(value: str | bytes) -> bytes:
-    return value.encode() if isinstance(value, str) else bytes(value)
+    if isinstance(value, str):
+        return value.encode()
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise errors.TypeError(
+            f"Store: expected a value that is a str or bytes; got {type(value).__name__}"
+        )
+    return bytes(value)
 
 
 class Store:
@@ -95,6 +101,10 @@ class Store:
 
     def multi_set(self, keys: list[str], values: list[str | bytes]) -> None:
         """Gives each of keys its value."""
+        if len(keys) != len(values):
+            raise errors.ValueError(
+                f"multi_set: expected a value of each of {len(keys)} keys; got {len(values)}"
+            )
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
 

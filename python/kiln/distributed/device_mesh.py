@@ -96,11 +96,11 @@ class DeviceMesh:
         return list(found[0]) if found else None
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
-        """Where this process is along mesh_dim, which a grid of one dim needs not."""
-        place = self.get_coordinate()
-        if place is None:
+        """The number of this process in the group along mesh_dim, which a grid of one dim needs not.
+        As of all groups, it goes by the ranks."""
+        if self.get_coordinate() is None:
             raise errors.RuntimeError("DeviceMesh: this process is not in the mesh")
-        return place[self._dim(mesh_dim)]
+        return int(self.get_group(mesh_dim).rank())
 
     def get_group(self, mesh_dim: int | str | None = None) -> ProcessGroup:
         """The group of the processes along mesh_dim, which a grid of one dim needs not."""
