@@ -76,7 +76,7 @@ def gather_object(
     group: ProcessGroup | None = None,
     group_dst: int | None = None,
 ) -> None:
-    """all_gather_object() for one process; the others give no object_gather_list.
+    """all_gather_object() of obj for one process; the others give no object_gather_list.
 
     dst: which one, of all; 0. group: whose processes. group_dst: instead of dst, its number in the
     group.

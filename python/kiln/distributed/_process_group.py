@@ -60,6 +60,8 @@ class Work:
     """An operation with async_op=True, or an isend() or irecv(). Its tensors are the operation's until
     wait() returns.
 
+    work: the operation; None: one that has ended. then: called when wait() returns for the first time.
+
     >>> kiln.distributed.Work().wait()
     True
     """

@@ -177,7 +177,7 @@ def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None) -> Te
 
 
 def all_gather(tensor: Tensor, group: ProcessGroup | None = None) -> tuple[Tensor, ...]:
-    """The tensors of all processes. They have one shape.
+    """The tensor of each process. They have one shape.
 
     group: whose processes.
 
@@ -191,7 +191,7 @@ def all_gather(tensor: Tensor, group: ProcessGroup | None = None) -> tuple[Tenso
 
 
 def gather(tensor: Tensor, dst: int = 0, group: ProcessGroup | None = None) -> tuple[Tensor, ...]:
-    """all_gather() for one process; the others get zeros, which have no part in the gradient.
+    """all_gather() of tensor for one process; the others get zeros, which have no part in the gradient.
 
     dst: which one, of all. group: whose processes.
 
