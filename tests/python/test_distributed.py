@@ -1,5 +1,5 @@
-"""Process groups of one process, and the modules that use them. Each test runs with PyTorch, too, where
-it is installed."""
+"""Groups of one process, the modules that use them, and what is refused. Most tests run with PyTorch,
+too, where it is installed."""
 
 import importlib
 
@@ -21,7 +21,7 @@ def one_process(lib, tmp_path):
 
 def test_a_group_of_one_process(one_process):
     lib, dist = one_process, one_process.distributed
-    assert dist.is_available() and dist.is_initialized()
+    assert dist.is_available() and dist.is_initialized() and dist.is_gloo_available()
     assert dist.get_rank() == 0 and dist.get_world_size() == 1 and dist.get_backend() == "gloo"
     assert dist.group.WORLD.size() == 1 and dist.new_group([0]).size() == 1
     with pytest.raises(ValueError):
@@ -31,12 +31,17 @@ def test_a_group_of_one_process(one_process):
         assert dist.all_reduce(x, op) is None
         dist.reduce(x, 0, op=op)
     dist.barrier()
+    dist.monitored_barrier()
     dist.broadcast(x, src=0)
     assert dist.all_reduce(x, async_op=True).wait() and x.tolist() == expected
-    outputs = [lib.zeros(4) for _ in range(3)]
+    outputs = [lib.zeros(4) for _ in range(7)]
     dist.all_gather(outputs[:1], x)
     dist.all_gather_into_tensor(outputs[1], x)
     dist.scatter(outputs[2], [x], src=0)
+    dist.gather(x, outputs[3:4], dst=0)
+    dist.reduce_scatter(outputs[4], [x])
+    dist.reduce_scatter_tensor(outputs[5], x)
+    dist.all_to_all_single(outputs[6], x)
     assert all(y.tolist() == expected for y in outputs)
     found = [None]
     dist.all_gather_object(found, {"a": 1})
@@ -66,19 +71,45 @@ def test_a_mesh_of_one_device(one_process):
 
 def test_groups_that_are_refused(monkeypatch):
     dist = kiln.distributed
-    for name in ("RANK", "WORLD_SIZE"):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ValueError, match="WORLD_SIZE"):
         dist.init_process_group("gloo")
-    with pytest.raises(RuntimeError, match="one process; got world_size=2 and rank=1"):
+    with pytest.raises(ValueError, match="MASTER_ADDR"):
         dist.init_process_group("gloo", world_size=2, rank=1)
+    store = dist.HashStore()
+    for rank, size in ((2, 2), (-1, 1), (0, 0)):
+        with pytest.raises(ValueError, match="rank"):
+            dist.init_process_group("gloo", store=store, world_size=size, rank=rank)
+    with pytest.raises(ValueError, match="must be positive"):
+        dist.init_process_group("gloo", world_size=1, rank=0, timeout=-1)
+    with pytest.raises(RuntimeError, match="waited 101 ms for rank 1"):
+        dist.init_process_group("gloo", store=store, world_size=2, rank=0, timeout=0.1)
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "1")
+    assert not dist.is_initialized()
     dist.init_process_group()
     dist.destroy_process_group()
-    for name in ("all_reduce", "broadcast"):
+
+
+def test_without_a_group():
+    dist, x = kiln.distributed, kiln.ones(1)
+    calls = {
+        "all_reduce": [x], "broadcast": [x, 0], "reduce": [x, 0], "all_gather": [[x], x], "barrier": [],
+        "gather": [x], "scatter": [x], "reduce_scatter": [x, [x]], "all_to_all": [[x], [x]],
+        "all_to_all_single": [x, x], "isend": [x, 0], "irecv": [x, 0], "monitored_barrier": [],
+        "all_gather_object": [[None], 1], "gather_object": [1, [None]], "new_group": [[0]],
+        "broadcast_object_list": [[1]], "scatter_object_list": [[None], [1]], "get_rank": [],
+        "get_world_size": [], "get_backend": [], "get_process_group_ranks": [],
+        "all_gather_into_tensor": [x, x], "reduce_scatter_tensor": [x, x],
+    }  # fmt: skip
+    for name, arguments in calls.items():
         with pytest.raises(ValueError, match=f"{name}: there is no process group"):
-            getattr(dist, name)(kiln.ones(1))
+            getattr(dist, name)(*arguments)
+    dist.destroy_process_group()  # nothing to end
+    assert dist.Work().wait() and dist.get_node_local_rank(fallback_rank=3) == 3
+    with pytest.raises(RuntimeError, match="LOCAL_RANK"):
+        dist.get_node_local_rank()
 
 
 def test_data_parallel(lib):
