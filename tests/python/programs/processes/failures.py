@@ -56,7 +56,6 @@ def late():
 
 def train(end):
     """Steps until end(), in the last process, ends it in the middle of one."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # to have time for a report
     net = lib.nn.parallel.DistributedDataParallel(lib.nn.Linear(4, 4))
     optimizer = lib.optim.SGD(net.parameters(), lr=0.01)
     for step in range(1000):
@@ -73,7 +72,7 @@ def survive(end):
     except dist.DistBackendError as error:
         note("error", str(error))
         write()
-        sys.exit(5)
+        sys.exit(5 if signal.sigtimedwait([signal.SIGTERM], 30) else 6)
 
 
 def wait_for_ever():
@@ -89,6 +88,9 @@ def raise_one():
     raise ZeroDivisionError("of rank", RANK)
 
 
+if how in ("killed", "raises", "exits"):
+    # The launcher's signal waits until this process has written what it found.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 if how == "restart":
     first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
     if first and RANK == SIZE - 1:
