@@ -10,19 +10,9 @@
 
 using namespace kiln;
 
-namespace {
-
-// The group that a launcher made, or this process alone.
-std::shared_ptr<distributed::ProcessGroup> join_group() {
-  if (distributed::is_launched()) return distributed::init_process_group();
-  const auto store = std::make_shared<distributed::HashStore>();
-  return std::make_shared<distributed::ProcessGroup>(store, /*rank=*/0, /*size=*/1);
-}
-
-}  // namespace
-
 int main() {
-  const auto group = join_group();
+  // The group that a launcher made, or this process alone.
+  const auto group = distributed::init_process_group({.allow_alone = true});
   const int rank = group->rank();
   const int size = group->size();
 

@@ -21,13 +21,12 @@ struct DataParallelOptions {
   bool init_sync = true;
 };
 
-// While one lives, each backward_accumulate() of the model leaves gradients that are the mean over
-// the processes of the group: with a loss that is a mean over samples, and equally large parts,
-// that is the gradient of the whole batch. Every process then takes the same step.
+// While one lives, each backward() and backward_accumulate() of the model gives gradients that are
+// the mean over the processes of the group: with a loss that is a mean over samples, and equally
+// large parts, that is the gradient of the whole batch. Every process then takes the same step.
 //
 //   distributed::DistributedDataParallel replicas(model, group);
-//   loss.backward_accumulate();
-//   optimizer.step();
+//   optimizer.step(loss.backward());
 //
 // A train::Learner takes team() as its option `team`. Buffers, such as the statistics of BatchNorm,
 // stay each process's own, until sync_buffers().

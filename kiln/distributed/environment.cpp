@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "kiln/core/error.h"
 #include "kiln/distributed/tcp_store.h"
@@ -65,15 +66,26 @@ Environment environment() {
   return out;
 }
 
-std::shared_ptr<ProcessGroup> init_process_group(milliseconds timeout) {
+std::shared_ptr<ProcessGroup> init_process_group(const InitOptions& options) {
+  if (options.allow_alone && !is_launched()) {
+    return std::make_shared<ProcessGroup>(std::make_shared<HashStore>(), 0, 1);
+  }
   const Environment e = environment();
-  auto store = std::make_shared<TCPStore>(TCPStoreOptions{.host_name = e.master_host,
-                                                          .port = e.master_port,
-                                                          .world_size = e.world_size,
-                                                          .is_master = e.rank == 0,
-                                                          .timeout = timeout});
-  return std::make_shared<ProcessGroup>(std::move(store), e.rank, e.world_size,
-                                        ProcessGroupOptions{.timeout = timeout});
+  // One for all groups: a server that ended for the next one would be taken for that one.
+  static std::mutex mutex;
+  static std::shared_ptr<TCPStore> store;
+  static int made = 0;
+  const std::lock_guard lock(mutex);
+  if (store == nullptr) {
+    store = std::make_shared<TCPStore>(TCPStoreOptions{.host_name = e.master_host,
+                                                       .port = e.master_port,
+                                                       .world_size = e.world_size,
+                                                       .is_master = e.rank == 0,
+                                                       .timeout = options.timeout});
+  }
+  return std::make_shared<ProcessGroup>(
+      store, e.rank, e.world_size,
+      ProcessGroupOptions{.name = concat("world", ++made), .timeout = options.timeout});
 }
 
 }  // namespace kiln::distributed

@@ -23,7 +23,13 @@ Environment environment();
 // Whether there are RANK and WORLD_SIZE, under one of these names.
 bool is_launched();
 
-// A group of all processes, by a TCPStore that rank 0 serves.
-std::shared_ptr<ProcessGroup> init_process_group(milliseconds timeout = std::chrono::minutes(30));
+struct InitOptions {
+  milliseconds timeout = std::chrono::minutes(30);  // of operations, and of the others' coming
+  // Where the variables are not set: a group of this process alone, instead of ValueError.
+  bool allow_alone = false;
+};
+
+// A group of all processes, by a TCPStore that rank 0 serves. A second call makes another group.
+std::shared_ptr<ProcessGroup> init_process_group(const InitOptions& options = {});
 
 }  // namespace kiln::distributed

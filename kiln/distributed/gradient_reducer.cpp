@@ -52,6 +52,9 @@ GradientReducer::GradientReducer(std::vector<Tensor> parameters,
   make_buckets(bucket_cap_mb);
   is_ready_.resize(parameters_.size());
   if (group_->size() == 1) return;
+  hooks_.push_back(register_gradients_hook([self = self_](Gradients& gradients) {
+    if (*self != nullptr) (*self)->on_gradients(gradients);
+  }));
   for (size_t i = 0; i < parameters_.size(); ++i) {
     hooks_.push_back(
         register_post_accumulate_grad_hook(parameters_[i], [self = self_, i](const Tensor&) {
@@ -127,6 +130,39 @@ void GradientReducer::on_ready(size_t parameter) {
   launch_full();
 }
 
+void GradientReducer::on_gradients(Gradients& gradients) {
+  if (!enabled_ || in_pass_) return;
+  std::vector<bool> used(parameters_.size());
+  bool any = false;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    used[i] = gradients.get(parameters_[i]).has_value();
+    any = any || used[i];
+  }
+  if (!any) return;       // a pass of something else
+  const Pass end(self_);  // also where finish() throws
+  reset();
+  is_ready_ = std::move(used);
+  gradients_ = &gradients;
+  finish();
+}
+
+Tensor GradientReducer::gradient_of(size_t parameter) const {
+  if (!is_ready_[parameter]) return {};
+  if (gradients_ != nullptr) return gradients_->at(parameters_[parameter]);
+  return parameters_[parameter].grad();
+}
+
+void GradientReducer::set_gradient(size_t parameter, const Tensor& mean) {
+  Tensor& x = parameters_[parameter];
+  if (gradients_ != nullptr) {
+    x.grad_replace(*gradients_, mean.clone());
+  } else if (const Tensor grad = x.grad(); grad.defined()) {
+    grad.detach().copy_(mean);
+  } else {
+    x.set_grad(mean.clone());
+  }
+}
+
 // In the order that all processes have.
 void GradientReducer::launch_full() {
   while (launched_ < buckets_.size() &&
@@ -147,8 +183,8 @@ void GradientReducer::launch(Bucket& bucket) {
     Tensor to = bucket.flat.narrow(0, slot.begin, slot.end - slot.begin);
     Tensor flag = bucket.flat.narrow(0, bucket.numel + static_cast<int64_t>(i), 1);
     const Tensor& parameter = parameters_[slot.parameter];
-    const Tensor grad = parameter.grad();
-    if (is_ready_[slot.parameter] && grad.defined()) {
+    const Tensor grad = gradient_of(slot.parameter);
+    if (grad.defined()) {
       to.view(parameter.shape()).copy_(grad.detach());
       flag.fill_(1);
     } else {
@@ -175,14 +211,9 @@ void GradientReducer::take_back(Bucket& bucket) {
   for (size_t i = 0; i < bucket.slots.size(); ++i) {
     if (used[i] == 0) continue;  // by nobody
     const Slot& slot = bucket.slots[i];
-    Tensor& parameter = parameters_[slot.parameter];
-    const Tensor mean =
-        bucket.flat.narrow(0, slot.begin, slot.end - slot.begin).view(parameter.shape());
-    if (const Tensor grad = parameter.grad(); grad.defined()) {
-      grad.detach().copy_(mean);
-    } else {
-      parameter.set_grad(mean.clone());
-    }
+    const Shape& shape = parameters_[slot.parameter].shape();
+    set_gradient(slot.parameter,
+                 bucket.flat.narrow(0, slot.begin, slot.end - slot.begin).view(shape));
   }
 }
 
@@ -195,6 +226,7 @@ void GradientReducer::reset() {
   is_ready_.assign(is_ready_.size(), false);
   launched_ = 0;
   in_pass_ = false;
+  gradients_ = nullptr;
 }
 
 }  // namespace kiln::distributed

@@ -9,10 +9,11 @@
 
 namespace kiln::distributed {
 
-// Each pass of backward_accumulate() that reaches one of the parameters ends with gradients that
-// are the mean over the processes of the group. They travel in buckets, the last parameters first:
-// a bucket leaves as soon as it is full, while the pass goes on. A parameter that no process used
-// keeps its gradient, or has none; where only some processes used it, the others count as 0.
+// Each pass of backward_accumulate() or backward() that reaches one of the parameters ends with
+// gradients that are the mean over the processes of the group. They travel in buckets, the last
+// parameters first. Those of backward_accumulate() leave as soon as they are full, while the pass
+// goes on; those of backward() when it has ended. A parameter that no process used keeps its
+// gradient, or has none; where only some processes used it, the others count as 0.
 //
 // Every process must run such a pass, with the same parameters. One pass at a time.
 class GradientReducer {
@@ -54,10 +55,14 @@ class GradientReducer {
 
   void make_buckets(double cap_mb);
   void on_ready(size_t parameter);
+  void on_gradients(Gradients& gradients);
   void launch_full();
   void launch(Bucket& bucket);
   void finish();
   void take_back(Bucket& bucket);
+  // Of a parameter in this pass; undefined without one.
+  Tensor gradient_of(size_t parameter) const;
+  void set_gradient(size_t parameter, const Tensor& mean);
   void reset();
 
   std::vector<Tensor> parameters_;
@@ -68,6 +73,7 @@ class GradientReducer {
   std::vector<bool> is_ready_;
   size_t launched_ = 0;
   bool in_pass_ = false;
+  Gradients* gradients_ = nullptr;  // of backward(); null: the parameters have them
   bool enabled_ = true;
   // What hooks look at, so that a pass that outlives the reducer does not.
   std::shared_ptr<GradientReducer*> self_;

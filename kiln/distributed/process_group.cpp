@@ -1,6 +1,7 @@
 #include "kiln/distributed/process_group.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 
 std::string own_host(const Store& store, const ProcessGroupOptions& options) {
   if (options.host) return *options.host;
+  if (const char* host = std::getenv("KILN_HOST"); host != nullptr && *host != '\0') return host;
   if (const auto* tcp = dynamic_cast<const TCPStore*>(&store)) return tcp->local_host();
   if (const auto* prefix = dynamic_cast<const PrefixStore*>(&store)) {
     return own_host(*prefix->underlying_store(), options);

@@ -18,8 +18,9 @@ struct ProcessGroupOptions {
   std::string name = "default";
   // How long an operation waits for another process.
   milliseconds timeout = std::chrono::minutes(30);
-  // The name or number by which others reach this process. Default: the address by which it reaches
-  // the server of a TCPStore; "127.0.0.1" with other stores.
+  // The name or number by which others reach this process. Default: what the variable KILN_HOST
+  // says; without it the address by which it reaches the server of a TCPStore, "127.0.0.1" with
+  // other stores.
   std::optional<std::string> host = {};
 };
 

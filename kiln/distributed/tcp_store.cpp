@@ -1,7 +1,9 @@
 #include "kiln/distributed/tcp_store.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <thread>
 #include <utility>
 
 #include "kiln/distributed/error.h"
@@ -13,6 +15,11 @@ namespace {
 
 // What a server has beyond the time that it lets a client wait.
 constexpr milliseconds kGrace = std::chrono::seconds(10);
+// After a server that closed the connection.
+constexpr milliseconds kAgain{50};
+
+const std::string kJoined = "init/joined";
+const std::string kComplete = "init/complete";
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
@@ -31,20 +38,45 @@ TCPStore::TCPStore(const TCPStoreOptions& options) : Store(options.timeout), opt
   } else if (options_.port == 0) {
     throw_error<ValueError>("TCPStore: only the master's port may be 0");
   }
-  socket_ = connect_to({options_.host_name, options_.port}, deadline);
-  socket_.send(bytes_of(kStoreGreeting), deadline);
-  std::array<std::byte, kStoreGreeting.size()> greeting{};
-  socket_.receive(greeting, deadline);
-  if (!std::ranges::equal(greeting, bytes_of(kStoreGreeting))) {
+  join(deadline);
+  if (options_.world_size) {
+    if (add(kJoined, 1) == *options_.world_size) set(kComplete, "1");
+    if (options_.is_master && options_.wait_for_workers) wait_for_workers();
+  }
+}
+
+// A server that is about to end closes the connection before it has answered: another one may come
+// in its place.
+void TCPStore::join(const Deadline& deadline) {
+  for (;;) {
+    socket_ = connect_to({options_.host_name, options_.port}, deadline);
+    try {
+      if (greet(deadline)) return;
+    } catch (const DistNetworkError&) {
+      if (options_.is_master || deadline.left() <= kAgain) throw;
+      std::this_thread::sleep_for(kAgain);
+      continue;
+    }
     throw_error<DistNetworkError>("TCPStore: what answers at ",
                                   Address{options_.host_name, options_.port},
                                   " is no TCPStore of Kiln's");
   }
-  const std::string joined = "init/joined";
-  const std::string complete = "init/complete";
-  if (options_.world_size) {
-    if (add(joined, 1) == *options_.world_size) set(complete, "1");
-    if (options_.is_master && options_.wait_for_workers) wait({complete}, options_.timeout);
+}
+
+// Whether what answers is a server of this kind.
+bool TCPStore::greet(const Deadline& deadline) {
+  socket_.send(bytes_of(kStoreGreeting), deadline);
+  std::array<std::byte, kStoreGreeting.size()> greeting{};
+  socket_.receive(greeting, deadline);
+  return std::ranges::equal(greeting, bytes_of(kStoreGreeting));
+}
+
+void TCPStore::wait_for_workers() {
+  try {
+    wait({kComplete}, options_.timeout);
+  } catch (const DistStoreError&) {
+    throw_error<DistStoreError>("TCPStore: ", add(kJoined, 0), " of ", *options_.world_size,
+                                " processes came within ", text_of(options_.timeout));
   }
 }
 

@@ -48,6 +48,9 @@ class TCPStore final : public Store {
   using Store::wait;
 
  private:
+  void join(const Deadline& deadline);
+  bool greet(const Deadline& deadline);
+  void wait_for_workers();
   // The texts of the answer. `timeout`: how long the server may let it wait.
   std::vector<std::string> ask(StoreOp op, std::vector<std::string> texts,
                                std::optional<milliseconds> timeout = {});

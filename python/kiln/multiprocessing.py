@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn"]
+__all__ = [
+    "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn",
+    "start_processes",
+]  # fmt: skip
 _STRATEGY = "file_system"
 
 
@@ -104,3 +107,20 @@ def spawn(
                 text = f"process {i} failed:\n\n{trace}"
             raise errors.RuntimeError(f"multiprocessing.spawn: {text}")
     return None
+
+
+def start_processes(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> Any:
+    """spawn() by the name that it has where start_method is not "spawn".
+
+    fn, args, nprocs, join, daemon, start_method: as of spawn().
+
+    >>> kiln.multiprocessing.start_processes(print, nprocs=0, start_method="fork")
+    """
+    return spawn(fn, args, nprocs, join, daemon, start_method)

@@ -2,6 +2,8 @@
 // The classes that users see are Python's.
 #include "kiln/distributed/distributed.h"
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,7 +25,7 @@ milliseconds milliseconds_of(double seconds) {
   if (!(seconds > 0)) {
     throw_error<ValueError>("distributed: the timeout must be positive; got ", seconds, " s");
   }
-  return milliseconds(static_cast<int64_t>(std::min(seconds, kMost) * 1e3) + 1);
+  return milliseconds(static_cast<int64_t>(std::ceil(std::min(seconds, kMost) * 1e3)));
 }
 
 std::optional<milliseconds> optional_milliseconds(std::optional<double> seconds) {

@@ -66,6 +66,10 @@ TEST_CASE("gradients are the mean over the processes, in buckets of any size") {
             CHECK(allclose(found[i].grad(), expected[i].grad(), 1e-5, 1e-7));
         }
       }
+      // The same of gradients that are apart from the parameters.
+      const Gradients apart = mse_loss(net.forward(own_x), own_y).backward();
+      CHECK(allclose(apart[net.b.weight.val()], reference.b.weight.val().grad(), 1e-5, 1e-7));
+      CHECK_FALSE(apart.get(net.unused.weight.val()).has_value());
       // Two passes add up in each process alone; the third makes the mean of all.
       net.zero_grad();
       {

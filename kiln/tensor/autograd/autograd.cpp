@@ -140,7 +140,9 @@ Gradients Tensor::backward(const Tensor& gradient, bool retain_graph, bool creat
   const amp::detail::NoCasting off;  // a gradient has the dtype of its op
   impl->map = AD::backward(parts_or_value("backward", *this), std::move(seed),
                            {retain_graph || create_graph, create_graph});
-  return Gradients(std::move(impl));
+  Gradients gradients(std::move(impl));
+  detail::call_gradients_hooks(gradients);
+  return gradients;
 }
 
 void Tensor::backward_accumulate(const Tensor& gradient, bool retain_graph,

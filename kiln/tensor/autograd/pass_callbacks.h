@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/tensor/tensor.h"
+
 namespace kiln::detail {
 
 // Exists while a pass runs on a thread. That of a pass within another one stays empty.
@@ -23,5 +25,8 @@ class PassCallbacks {
   bool outermost_;
   std::vector<std::function<void()>> calls_;
 };
+
+// See register_gradients_hook().
+void call_gradients_hooks(Gradients& gradients);
 
 }  // namespace kiln::detail

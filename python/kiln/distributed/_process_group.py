@@ -121,9 +121,8 @@ class ProcessGroup:
         self.store = store
         self.group_name = group_name
         self._ranks = list(range(size)) if ranks is None else list(ranks)
-        host = os.environ.get("KILN_HOST")
         self._group = _C._distributed.process_group(
-            store._store, rank, size, group_name, seconds_of(timeout), host
+            store._store, rank, size, group_name, seconds_of(timeout), None
         )
 
     def rank(self) -> int:

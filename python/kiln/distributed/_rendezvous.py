@@ -64,6 +64,7 @@ def _number(name: str, given: int) -> int:
 def _from_environment(rank: int, world_size: int, timeout: timedelta | float) -> tuple[Store, int, int]:
     size = _number("WORLD_SIZE", world_size)
     rank = _number("RANK", rank)
+    _check(rank, size)
     host = os.environ.get("MASTER_ADDR")
     if host is None and size == 1:
         return HashStore(timeout), rank, size  # nobody to find
@@ -73,6 +74,14 @@ def _from_environment(rank: int, world_size: int, timeout: timedelta | float) ->
         )
     port = _number("MASTER_PORT", -1)
     return _tcp_store(host, port, size, rank == 0, timeout), rank, size
+
+
+def _check(rank: int, size: int) -> None:
+    if not 0 <= rank < size:
+        raise errors.ValueError(
+            f"init_process_group: the rank must be in [0, world_size); got rank {rank} and "
+            f"world_size {size}"
+        )
 
 
 def rendezvous(
@@ -93,6 +102,7 @@ def rendezvous(
         raise errors.ValueError(
             f"init_process_group: {parts.scheme}:// needs rank= and world_size=; got {url!r}"
         )
+    _check(rank, world_size)
     if parts.scheme == "file":
         path = unquote(parts.path)
         if not path:

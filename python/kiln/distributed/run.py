@@ -26,6 +26,21 @@ def _processes(text: str) -> int:
         raise argparse.ArgumentTypeError(f"expected a number, auto, cpu or gpu; got {text!r}") from None
 
 
+def _machines(text: str) -> int:
+    """A number, or torchrun's LEAST:MOST."""
+    try:
+        return max(int(part) for part in text.split(":", 1))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number; got {text!r}") from None
+
+
+# Options of torchrun's that have no effect here.
+_IGNORED = (
+    "--rdzv-backend", "--rdzv-id", "--rdzv-conf", "--local-addr", "--role", "--start-method",
+    "--monitor-interval", "--tee", "-t", "--redirects", "-r", "--local-ranks-filter", "--logs-specs",
+)  # fmt: skip
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m kiln.distributed.run",
@@ -34,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--nproc-per-node", "--nproc_per_node", type=_processes, default=1, metavar="N",
         help="processes on this machine: a number, auto, cpu or gpu (default 1)")  # fmt: skip
-    add("--nnodes", type=int, default=1, metavar="N", help="machines (default 1)")
+    add("--nnodes", type=_machines, default=1, metavar="N", help="machines (default 1)")
     add("--node-rank", "--node_rank", type=int, default=0, metavar="I",
         help="which machine this is, from 0 on")  # fmt: skip
     add("--master-addr", "--master_addr", default="127.0.0.1", metavar="HOST",
@@ -50,8 +65,10 @@ def _parser() -> argparse.ArgumentParser:
         help="where output goes, as RANK.log (default: here)")  # fmt: skip
     add("-m", "--module", action="store_true", help="the program is a module, as of python -m")
     add("--no-python", "--no_python", action="store_true", help="the program is no Python program")
-    for name in ("--rdzv-backend", "--rdzv-id", "--rdzv-conf"):
-        add(name, name.replace("-", "_").replace("__", "--", 1), help=argparse.SUPPRESS)
+    for name in _IGNORED:
+        other = name.replace("-", "_").replace("__", "--", 1)
+        names = [name, other] if name.count("-") > 2 else [name]
+        add(*names, help=argparse.SUPPRESS)
     add("program", help="what is started")
     add("arguments", nargs=argparse.REMAINDER, help="its arguments")
     return parser
