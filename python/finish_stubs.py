@@ -194,7 +194,7 @@ def error_stubs(folder):
     lines = ["import builtins\n"]
     kinds = {name: kind for name, kind in vars(_C._errors).items() if isinstance(kind, type)}
     for name in sorted(kinds, key=lambda name: name != "Error"):
-        bases = [b.__name__ if b is _C._errors.Error else f"builtins.{b.__name__}"
+        bases = [b.__name__ if b in kinds.values() else f"builtins.{b.__name__}"
                  for b in kinds[name].__bases__]  # fmt: skip
         lines.append(f"class {name}({', '.join(bases)}): ...")
     return "\n".join(lines) + "\n"

@@ -92,7 +92,7 @@ pid_t start(const std::vector<std::string>& command, const Variables& variables,
             const std::string& log) {
   std::vector<std::string> arguments = command;
   std::vector<std::string> entries;
-  for (const auto& [name, value] : variables) entries.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables) entries.push_back(concat(name, "=", value));
   FileActions actions;
   if (!log.empty()) actions.write_to(log);
   pid_t pid = 0;

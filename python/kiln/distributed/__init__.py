@@ -14,6 +14,7 @@ from . import device_mesh as device_mesh, nn as nn
 from ._collectives import (
     all_gather as all_gather,
     all_gather_into_tensor as all_gather_into_tensor,
+    all_gather_single as all_gather_single,
     all_reduce as all_reduce,
     all_to_all as all_to_all,
     all_to_all_single as all_to_all_single,
@@ -23,6 +24,7 @@ from ._collectives import (
     monitored_barrier as monitored_barrier,
     reduce as reduce,
     reduce_scatter as reduce_scatter,
+    reduce_scatter_single as reduce_scatter_single,
     reduce_scatter_tensor as reduce_scatter_tensor,
     scatter as scatter,
 )
@@ -60,11 +62,14 @@ from ._process_group import (
     group as group,
     init_process_group as init_process_group,
     is_available as is_available,
+    is_backend_available as is_backend_available,
     is_gloo_available as is_gloo_available,
     is_initialized as is_initialized,
     is_mpi_available as is_mpi_available,
     is_nccl_available as is_nccl_available,
     is_torchelastic_launched as is_torchelastic_launched,
+    is_ucc_available as is_ucc_available,
+    is_xccl_available as is_xccl_available,
     new_group as new_group,
 )
 from ._store import (
@@ -79,13 +84,13 @@ from .device_mesh import DeviceMesh as DeviceMesh, init_device_mesh as init_devi
 __all__ = [
     "Backend", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError",
     "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
-    "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
     "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
     "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object",
     "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh",
     "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized",
-    "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier",
-    "new_group", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor",
+    "is_mpi_available", "is_nccl_available", "is_backend_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier",
+    "new_group", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor",
     "scatter", "scatter_object_list", "send", "send_object_list",
 ]  # fmt: skip

@@ -227,6 +227,35 @@ def is_mpi_available() -> bool:
     return False
 
 
+def is_ucc_available() -> bool:
+    """False.
+
+    >>> kiln.distributed.is_ucc_available()
+    False
+    """
+    return False
+
+
+def is_xccl_available() -> bool:
+    """False.
+
+    >>> kiln.distributed.is_xccl_available()
+    False
+    """
+    return False
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether init_process_group() connects processes by a backend of this name: by "gloo".
+
+    backend: the name.
+
+    >>> kiln.distributed.is_backend_available("gloo")
+    True
+    """
+    return backend.lower() == Backend.GLOO
+
+
 def is_torchelastic_launched() -> bool:
     """Whether kiln.distributed.run or torchrun started this process.
 

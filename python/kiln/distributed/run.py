@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from .. import _C, errors
+from .. import _C, cuda, errors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ def _processes(text: str) -> int:
     if text in ("auto", "cpu"):
         return os.cpu_count() or 1
     if text == "gpu":
-        return max(1, _C.cuda.device_count())
+        return max(1, cuda.device_count())
     try:
         return int(text)
     except ValueError:

@@ -82,8 +82,8 @@ class DistributedDataParallel(Module):
         self.require_backward_grad_sync = True
         self.require_forward_param_sync = True
         if init_sync:
-            self._take(module.parameters())
-            self._take(module.buffers())
+            self._share(module.parameters())
+            self._share(module.buffers())
         self._bucket_cap_mb = 25.0 if bucket_cap_mb is None else bucket_cap_mb
         self._make_reducer()
 
@@ -101,7 +101,7 @@ class DistributedDataParallel(Module):
         super().__setstate__(state)
         self._make_reducer()
 
-    def _take(self, tensors: Iterable[Tensor]) -> None:
+    def _share(self, tensors: Iterable[Tensor]) -> None:
         """Gives all processes the tensors of rank 0."""
         group = self.process_group._group
         if group.size() == 1:
@@ -114,7 +114,7 @@ class DistributedDataParallel(Module):
             inputs, kwargs = _moved((inputs, kwargs), self._device)
         self._reducer.set_enabled(self.require_backward_grad_sync)
         if self.training and self.broadcast_buffers and self.require_backward_grad_sync:
-            self._take(self.module.buffers())
+            self._share(self.module.buffers())
         return self.module(*inputs, **kwargs)
 
     @contextlib.contextmanager

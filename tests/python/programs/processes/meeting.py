@@ -64,7 +64,7 @@ if NAME == "kiln":
     refused(ValueError, "rank= and", lambda: dist.init_process_group(init_method="tcp://127.0.0.1:1"))
     refused(ValueError, "http", lambda: dist.init_process_group(init_method="http://a", **own))
     refused(ValueError, "host:port", lambda: dist.init_process_group(init_method="tcp://a", **own))
-    refused(ValueError, "in [0, size)", lambda: dist.init_process_group(
+    refused(ValueError, "in [0, world_size)", lambda: dist.init_process_group(
         init_method=f"file://{folder}/other", rank=SIZE, world_size=SIZE))  # fmt: skip
     del os.environ["MASTER_ADDR"]
     refused(ValueError, "MASTER_ADDR", dist.init_process_group)
