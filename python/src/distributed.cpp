@@ -41,10 +41,27 @@ nb::bytes bytes_of(const std::string& value) { return nb::bytes(value.data(), va
 struct HeldStore {
   std::shared_ptr<Store> store;
 };
+// A group waits for its threads when it goes, without the lock: they may let go of what is Python's.
 struct HeldGroup {
+  explicit HeldGroup(std::shared_ptr<ProcessGroup> made) : group(std::move(made)) {}
+  HeldGroup(HeldGroup&&) = default;
+  HeldGroup& operator=(HeldGroup&&) = delete;
+  ~HeldGroup() {
+    if (group == nullptr) return;
+    const Unlocked lock;
+    group.reset();
+  }
   std::shared_ptr<ProcessGroup> group;
 };
 struct HeldReducer {
+  explicit HeldReducer(std::unique_ptr<GradientReducer> made) : reducer(std::move(made)) {}
+  HeldReducer(HeldReducer&&) = default;
+  HeldReducer& operator=(HeldReducer&&) = delete;
+  ~HeldReducer() {
+    if (reducer == nullptr) return;
+    const Unlocked lock;
+    reducer.reset();
+  }
   std::unique_ptr<GradientReducer> reducer;
 };
 
