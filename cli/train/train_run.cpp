@@ -29,9 +29,9 @@ double now() {
   return duration<double>(system_clock::now().time_since_epoch()).count();
 }
 
-// Of a set that is not trained on: as many as fit where gradients need no place.
-data::DataLoader measuring(const data::DatasetHandle& set, const TrainPlan& plan) {
-  return data::DataLoader(set, {.batch_size = plan.batch_size, .num_workers = plan.workers});
+// Of a set that is not trained on.
+data::DataLoaderOptions measuring(const TrainPlan& plan) {
+  return {.batch_size = plan.batch_size, .num_workers = plan.workers};
 }
 
 std::string samples_text(const TrainPlan& plan) {
@@ -97,14 +97,19 @@ std::string differing_field(const Json& a, const Json& b, const std::string& pat
 TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool wants_dashboard)
     : plan_(std::move(plan)),
       resume_(resume),
-      wants_dashboard_(wants_dashboard && dashboard::Screen::is_there()),
-      progress_(style),
-      lock_(plan_.out) {
-  prepare_folder(resume);
+      wants_dashboard_(wants_dashboard && team_.is_main() && dashboard::Screen::is_there()),
+      progress_(team_.is_main() ? style : train::ProgressStyle::quiet) {
+  if (team_.is_main()) {
+    lock_.emplace(plan_.out);
+    prepare_folder(resume);
+  }
+  team_.wait();  // whatever is wrong with the folder, the first one says
   manual_seed(plan_.seed);
   nn::Module& module = *plan_.model.module;
   if (!plan_.weights.empty()) io::load_model(module, plan_.weights);
   module.to(plan_.device);
+  module.materialize();
+  team_.share(module);
   optimizer_ = plan_.optimizer.make(module.parameters());
   const int64_t per_epoch = plan_.steps_per_epoch();
   schedule_.emplace(*optimizer_, [plan = plan_.schedule, total = plan_.total_steps(), per_epoch](
@@ -116,9 +121,12 @@ TrainRun::TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool
   options.seed = plan_.seed;
   options.num_workers = plan_.workers;
   options.transform = plan_.data.transform;
-  training_.emplace(*plan_.data.training, options);
-  if (plan_.data.validation) validation_.emplace(measuring(*plan_.data.validation, plan_));
-  if (plan_.data.test) test_.emplace(measuring(*plan_.data.test, plan_));
+  const auto part = [&](const data::DatasetHandle& set, const data::DataLoaderOptions& whole) {
+    return data::DataLoader(set, team_.part_of(whole, set->size()));
+  };
+  training_.emplace(part(*plan_.data.training, options));
+  if (plan_.data.validation) validation_.emplace(part(*plan_.data.validation, measuring(plan_)));
+  if (plan_.data.test) test_.emplace(part(*plan_.data.test, measuring(plan_)));
   learner_.emplace(module, std::vector<optim::Optimizer*>{optimizer_.get()},
                    make_step(plan_.data, plan_.model, plan_.loss, plan_.data.mix, plan_.device),
                    learner_options());
@@ -170,6 +178,7 @@ train::LearnerOptions TrainRun::learner_options() {
   options.every_steps = plan_.every_steps;
   options.resume = resume_;
   options.log_every = plan_.log_every;
+  options.team = team_.team();
   options.progress = &progress_;
   options.should_stop = [this] {
     if (dashboard_) dashboard_->poll(*learner_);
@@ -183,10 +192,11 @@ train::LearnerOptions TrainRun::learner_options() {
 void TrainRun::print_beginning() {
   // A run that is taken further has another plan of rates: it holds from the next step on.
   if (learner_->step() > 0) schedule_->set_epoch(schedule_->last_epoch());
-  progress_.print(concat("model      ", plan_.model.name, ", ", train::grouped(state_.parameters),
-                         " parameters, ", num_threads(),
-                         num_threads() == 1 ? " thread" : " threads",
-                         plan_.device == Device() ? "" : concat(", on ", plan_.device)));
+  progress_.print(
+      concat("model      ", plan_.model.name, ", ", train::grouped(state_.parameters),
+             " parameters, ", num_threads(), num_threads() == 1 ? " thread" : " threads",
+             team_.size() == 1 ? "" : concat(" in each of ", team_.size(), " processes"),
+             plan_.device == Device() ? "" : concat(", on ", plan_.device)));
   std::string text = describe(plan_);
   text.pop_back();
   progress_.print(text);
@@ -218,6 +228,7 @@ void TrainRun::end_epoch(const train::NamedNumbers& values) {
 
 // What the run says of itself must not end it.
 void TrainRun::write_state(const std::string& state, const std::string& error) {
+  if (!team_.is_main()) return;
   state_.state = state;
   state_.error = error;
   state_.ended = state == "running" ? 0 : now();
@@ -261,8 +272,12 @@ int TrainRun::run() {
 
 // The averages, or the best checkpoint's weights, stand in the model from here on.
 void TrainRun::take_best() {
-  const auto best = learner_->store()->best();
-  if (plan_.use_best && best) learner_->load_state(io::load_torch(best->path));
+  const auto best = team_.is_main() ? learner_->store()->best() : std::nullopt;
+  const int64_t step = team_.of_main(best ? best->step : -1);
+  if (plan_.use_best && step >= 0) {
+    learner_->load_state(
+        io::load_torch(train::CheckpointStore::path_of(file("checkpoints"), step)));
+  }
   const NoGradGuard no_grad;
   // Copied, not moved: the learner measures with the averages in any case.
   const std::vector<Tensor>& averages = learner_->averages();
@@ -290,6 +305,15 @@ void TrainRun::save_model() {
 void TrainRun::finish() {
   const std::vector<train::NamedNumbers> history = learner_->history();
   const std::vector<double> step_loss = learner_->step_loss();
+  take_best();
+  team_.take_buffers(*plan_.model.module);
+  state_.test.clear();
+  if (test_) state_.test = learner_->evaluate(*test_, "test");
+  if (team_.is_main()) write_results(history, step_loss);
+}
+
+void TrainRun::write_results(const std::vector<train::NamedNumbers>& history,
+                             const std::vector<double>& step_loss) {
   const auto [epoch, value] = best_epoch(history, plan_.best_metric, plan_.keep.larger_is_better);
   if (!quiet()) {
     if (const std::string& reason = learner_->stop_reason(); !reason.empty()) {
@@ -300,16 +324,13 @@ void TrainRun::finish() {
                   value_text(plan_.best_metric, value).c_str(), static_cast<long long>(epoch));
     }
   }
-  take_best();
   save_model();
   const train::Step step = make_step(plan_.data, plan_.model, plan_.loss, {}, plan_.device);
   const auto stopped = [this] { return interrupt_.requested(); };
-  state_.test.clear();
-  if (test_) state_.test = learner_->evaluate(*test_, "test");
   if (stopped()) return;
   train::TrainingReport report = make_report(plan_, state_, history, step_loss);
   if (test_ || validation_) {
-    data::DataLoader& loader = test_ ? *test_ : *validation_;
+    data::DataLoader loader(test_ ? *plan_.data.test : *plan_.data.validation, measuring(plan_));
     loader.set_epoch(0);
     add_mistakes(report, plan_, loader, step, stopped);
   }
@@ -334,6 +355,9 @@ void TrainRun::finish() {
 
 int TrainRun::end_interrupted() {
   progress_.finish();
+  // A key of the dashboard asks as Ctrl-C does.
+  const int status = 128 + (interrupt_.requested() ? interrupt_.signal() : SIGINT);
+  if (!team_.is_main()) return status;
   write_state("interrupted");
   const int64_t epoch = learner_->epoch();
   if (epoch >= plan_.epochs) {
@@ -346,8 +370,7 @@ int TrainRun::end_interrupted() {
   }
   std::printf("Saved in %s\nContinue with: kiln train %s --resume\n", plan_.out.c_str(),
               plan_.out.c_str());
-  // A key of the dashboard asks as Ctrl-C does.
-  return 128 + (interrupt_.requested() ? interrupt_.signal() : SIGINT);
+  return status;
 }
 
 }  // namespace kiln::cli

@@ -10,6 +10,7 @@
 #include "cli/runs/run_folder.h"
 #include "cli/train/metric_list.h"
 #include "cli/train/plan.h"
+#include "cli/train/run_team.h"
 #include "kiln/dashboard/dashboard.h"
 #include "kiln/train/interrupt.h"
 #include "kiln/train/learner.h"
@@ -29,7 +30,8 @@ std::string differing_field(const Json& a, const Json& b, const std::string& pat
 class TrainRun {
  public:
   // Throws UsageError when the folder holds a run and `resume` is not given, or another run than
-  // this one. `wants_dashboard`: on the whole terminal, where there is one.
+  // this one. `wants_dashboard`: on the whole terminal, where there is one. In several processes
+  // (`kiln launch`) the first one shows and writes.
   TrainRun(TrainPlan plan, bool resume, train::ProgressStyle style, bool wants_dashboard = false);
 
   // Trains, measures and writes everything. Returns the program's status: 0, or 128 + signal when
@@ -44,6 +46,8 @@ class TrainRun {
   void end_epoch(const train::NamedNumbers& values);
   void finish();
   void take_best();
+  void write_results(const std::vector<train::NamedNumbers>& history,
+                     const std::vector<double>& step_loss);
   void save_model();
   int end_interrupted();
   void write_state(const std::string& state, const std::string& error = "");
@@ -52,10 +56,11 @@ class TrainRun {
 
   TrainPlan plan_;
   bool resume_;
+  RunTeam team_;
   bool wants_dashboard_;
   train::Interrupt interrupt_;
   train::Progress progress_;
-  RunLock lock_;
+  std::optional<RunLock> lock_;  // of the first process
   RunState state_;
   MetricList metrics_;
   std::unique_ptr<optim::Optimizer> optimizer_;

@@ -41,7 +41,8 @@ nb::bytes bytes_of(const std::string& value) { return nb::bytes(value.data(), va
 struct HeldStore {
   std::shared_ptr<Store> store;
 };
-// A group waits for its threads when it goes, without the lock: they may let go of what is Python's.
+// A group waits for its threads when it goes, without the lock: they may let go of what is
+// Python's.
 struct HeldGroup {
   explicit HeldGroup(std::shared_ptr<ProcessGroup> made) : group(std::move(made)) {}
   HeldGroup(HeldGroup&&) = default;

@@ -26,6 +26,35 @@ TEST_CASE("kiln launch: processes, their numbers and their output") {
   CHECK(again.out == "x\nx\nx\n");
 }
 
+TEST_CASE("kiln train in two processes trains and measures as in one, and goes on") {
+  NEEDS_PROGRAM();
+  const TempDir folder;
+  const std::string config = folder.path("data/config.json");
+  REQUIRE(run_program({"train", "--example", "csv", "--out", folder.path("data")}).status == 0);
+  const auto train = [&](const char* out, std::vector<std::string> more) {
+    std::vector<std::string> arguments{"train", config, "--out", folder.path(out), "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const auto launched = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"launch", "-n", "2", kiln::test::program_path()});
+    return run_program(arguments);
+  };
+  const auto alone = run_program(train("alone", {"--epochs", "3"}));
+  const auto both = launched(train("both", {"--epochs", "3"}));
+  CAPTURE(both.err);
+  CHECK(both.status == 0);
+  // What is shown has 4 digits; one line, of the first process.
+  CHECK(both.out == alone.out);
+  const auto again = launched(train("both", {"--epochs", "3", "--resume"}));
+  CHECK(again.status == 0);
+  CHECK(again.out == alone.out);
+  CHECK(launched(train("both", {})).status == 2);
+  const auto odd = launched(train("odd", {"--set", "batch_size=15"}));
+  CHECK(odd.status == 2);
+  CHECK(contains(odd.err, "multiple of the number of processes"));
+}
+
 TEST_CASE("kiln launch: what is wrong with a call") {
   NEEDS_PROGRAM();
   const auto check = [](std::vector<std::string> arguments, int status, const char* part) {
