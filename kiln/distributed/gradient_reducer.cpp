@@ -22,26 +22,43 @@ constexpr double kMiB = 1 << 20;
 // begins anew.
 class GradientReducer::Pass {
  public:
-  explicit Pass(std::shared_ptr<GradientReducer*> reducer) : reducer_(std::move(reducer)) {}
+  explicit Pass(std::shared_ptr<Self> self) : self_(std::move(self)) {}
   ~Pass() {
-    if (*reducer_ != nullptr) (*reducer_)->reset();
+    if (GradientReducer* reducer = self_->get()) reducer->reset();
   }
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
 
   void end() {
-    if (*reducer_ != nullptr) (*reducer_)->finish();
+    if (GradientReducer* reducer = self_->get()) reducer->finish();
   }
 
  private:
-  std::shared_ptr<GradientReducer*> reducer_;
+  std::shared_ptr<Self> self_;
 };
+
+GradientReducer* GradientReducer::Self::get() const {
+  const std::lock_guard lock(mutex_);
+  return reducer_;
+}
+
+GradientReducer* GradientReducer::Self::of(const Gradients& gradients) const {
+  const std::lock_guard lock(mutex_);
+  if (reducer_ == nullptr) return nullptr;
+  const auto has = [&](const Tensor& x) { return gradients.get(x).has_value(); };
+  return std::ranges::any_of(reducer_->parameters_, has) ? reducer_ : nullptr;
+}
+
+void GradientReducer::Self::end() {
+  const std::lock_guard lock(mutex_);
+  reducer_ = nullptr;
+}
 
 GradientReducer::GradientReducer(std::vector<Tensor> parameters,
                                  std::shared_ptr<ProcessGroup> group, double bucket_cap_mb)
     : parameters_(std::move(parameters)),
       group_(std::move(group)),
-      self_(std::make_shared<GradientReducer*>(this)) {
+      self_(std::make_shared<Self>(this)) {
   if (group_ == nullptr) throw_error<ValueError>("GradientReducer: there is no process group");
   if (parameters_.empty()) {
     throw_error<ValueError>("GradientReducer: there is no parameter that requires a gradient");
@@ -53,18 +70,18 @@ GradientReducer::GradientReducer(std::vector<Tensor> parameters,
   is_ready_.resize(parameters_.size());
   if (group_->size() == 1) return;
   hooks_.push_back(register_gradients_hook([self = self_](Gradients& gradients) {
-    if (*self != nullptr) (*self)->on_gradients(gradients);
+    if (GradientReducer* reducer = self->of(gradients)) reducer->on_gradients(gradients);
   }));
   for (size_t i = 0; i < parameters_.size(); ++i) {
     hooks_.push_back(
         register_post_accumulate_grad_hook(parameters_[i], [self = self_, i](const Tensor&) {
-          if (*self != nullptr) (*self)->on_ready(i);
+          if (GradientReducer* reducer = self->get()) reducer->on_ready(i);
         }));
   }
 }
 
 GradientReducer::~GradientReducer() {
-  *self_ = nullptr;
+  self_->end();
   for (HookHandle& hook : hooks_) hook.remove();
 }
 
@@ -132,16 +149,11 @@ void GradientReducer::on_ready(size_t parameter) {
 
 void GradientReducer::on_gradients(Gradients& gradients) {
   if (!enabled_ || in_pass_) return;
-  std::vector<bool> used(parameters_.size());
-  bool any = false;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    used[i] = gradients.get(parameters_[i]).has_value();
-    any = any || used[i];
-  }
-  if (!any) return;       // a pass of something else
   const Pass end(self_);  // also where finish() throws
   reset();
-  is_ready_ = std::move(used);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    is_ready_[i] = gradients.get(parameters_[i]).has_value();
+  }
   gradients_ = &gradients;
   finish();
 }

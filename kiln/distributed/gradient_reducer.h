@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "kiln/distributed/process_group.h"
@@ -52,6 +53,19 @@ class GradientReducer {
     size_t slot;
   };
   class Pass;
+  // Where hooks find the reducer, as long as it lives: a pass of any thread calls them.
+  class Self {
+   public:
+    explicit Self(GradientReducer* reducer) : reducer_(reducer) {}
+    GradientReducer* get() const;
+    // Null where none of its parameters has one of the gradients, too.
+    GradientReducer* of(const Gradients& gradients) const;
+    void end();
+
+   private:
+    mutable std::mutex mutex_;
+    GradientReducer* reducer_;
+  };
 
   void make_buckets(double cap_mb);
   void on_ready(size_t parameter);
@@ -75,8 +89,7 @@ class GradientReducer {
   bool in_pass_ = false;
   Gradients* gradients_ = nullptr;  // of backward(); null: the parameters have them
   bool enabled_ = true;
-  // What hooks look at, so that a pass that outlives the reducer does not.
-  std::shared_ptr<GradientReducer*> self_;
+  std::shared_ptr<Self> self_;
 };
 
 }  // namespace kiln::distributed
