@@ -30,23 +30,31 @@ std::string commands_of(const std::string& page) {
   return out;
 }
 
-// Runs a page's commands in a folder of their own. What trains does so for one epoch.
+// A program of the name kiln, which other programs find, too. What trains does so for one epoch.
+void write_program(const TempDir& dir) {
+  std::filesystem::create_directory(dir.path("bin"));
+  const std::string path =
+      test::write_bytes(dir.path("bin/kiln"),
+                        "#!/bin/sh\n"
+                        "case \" $* \" in\n"
+                        "  *' --example '* | *' --check '*) exec \"$KILN_PROGRAM\" \"$@\" ;;\n"
+                        "  ' train '*) exec \"$KILN_PROGRAM\" \"$@\" --epochs 1 ;;\n"
+                        "  *) exec \"$KILN_PROGRAM\" \"$@\" ;;\n"
+                        "esac\n");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+}
+
+// Runs a page's commands in a folder of their own.
 void run_page(const char* name, const std::vector<std::string>& left) {
   CAPTURE(name);
   const TempDir dir;
   const std::string commands =
       commands_of(test::read_bytes(test::fixture(std::string("../../docs/") + name)));
   CHECK(commands.find("kiln train ") != std::string::npos);
-  const std::string script = test::write_bytes(
-      dir.path("page.sh"), "set -e\ncd '" + dir.path() + "'\n" +
-                               "kiln() {\n"
-                               "  case \" $* \" in\n"
-                               "    *' --example '* | *' --check '*) \"$KILN_PROGRAM\" \"$@\" ;;\n"
-                               "    ' train '*) \"$KILN_PROGRAM\" \"$@\" --epochs 1 ;;\n"
-                               "    *) \"$KILN_PROGRAM\" \"$@\" ;;\n"
-                               "  esac\n"
-                               "}\n" +
-                               commands);
+  write_program(dir);
+  const std::string script =
+      test::write_bytes(dir.path("page.sh"), "set -e\ncd '" + dir.path() + "'\nPATH='" +
+                                                 dir.path("bin") + "':$PATH\n" + commands);
   const int status = std::system(
       ("bash '" + script + "' >'" + dir.path("out") + "' 2>'" + dir.path("err") + "'").c_str());
   CAPTURE(test::read_bytes(dir.path("out")));
@@ -63,7 +71,7 @@ void run_page(const char* name, const std::vector<std::string>& left) {
 
 TEST_CASE("train.md") {
   NEEDS_PROGRAM();
-  run_page("train.md", {"runs/images/report.html", "compare.html"});
+  run_page("train.md", {"runs/images/report.html", "runs/pair/report.html", "compare.html"});
 }
 
 TEST_CASE("tutorial-images.md") {
