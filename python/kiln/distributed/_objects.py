@@ -24,6 +24,12 @@ def _object_of(x: Tensor, size: int) -> Any:
     return pickle.loads(x[:size].numpy().tobytes())
 
 
+def _check_device(device: Any) -> None:
+    """Objects travel through host memory; a device that is named must be there."""
+    if device is not None:
+        _C.empty(0, device=device)
+
+
 def _padded(x: Tensor, size: int) -> Tensor:
     out = _C.zeros(size, dtype=_C.uint8)
     out[: x.numel()] = x
@@ -113,12 +119,13 @@ def broadcast_object_list(
     """Gives all processes the objects of one. Objects travel pickled.
 
     object_list: as long in each process. src: which one, of all; 0. group: whose processes. device:
-    accepted without effect. group_src: instead of src, its number in the group.
+    has no effect. group_src: instead of src, its number in the group.
 
     >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
     >>> kiln.distributed.broadcast_object_list(["a"], src=0)
     >>> kiln.distributed.destroy_process_group()
     """
+    _check_device(device)
     if is_outside(group):
         return
     of = group_of("broadcast_object_list", group)
@@ -194,7 +201,7 @@ def send_object_list(
     """Sends the objects of object_list to a process, which calls recv_object_list().
 
     dst: which one, of all. group: whose processes. group_dst: instead of dst, its number in the group.
-    device, use_batch: accepted without effect.
+    device, use_batch: have no effect.
 
     >>> kiln.distributed.init_process_group(world_size=1, rank=0)
     >>> kiln.distributed.send_object_list(["a"], dst=0)
@@ -203,6 +210,7 @@ def send_object_list(
     kiln.errors.ValueError: send: the other process must be in [0, 1) and not this one, 0; got 0
     >>> kiln.distributed.destroy_process_group()
     """
+    _check_device(device)
     data = _tensor_of(object_list)
     send(_C.tensor([data.numel()]), dst, group, 0, group_dst)
     send(data, dst, group, 0, group_dst)
@@ -219,7 +227,7 @@ def recv_object_list(
     """Takes the objects that a process sends into object_list: the number of that process, among all.
 
     src: which one, of all; without it and group_src whoever sends first. group: whose processes.
-    group_src: instead of src, its number in the group. device, use_batch: accepted without effect.
+    group_src: instead of src, its number in the group. device, use_batch: have no effect.
 
     >>> kiln.distributed.init_process_group(world_size=1, rank=0)
     >>> kiln.distributed.recv_object_list([None], src=1)
@@ -228,6 +236,7 @@ def recv_object_list(
     kiln.errors.ValueError: distributed.irecv: the process 1 is not in the group of [0]
     >>> kiln.distributed.destroy_process_group()
     """
+    _check_device(device)
     size = _C.tensor([0])
     rank = recv(size, src, group, 0, group_src)
     if rank == -1:
