@@ -1,27 +1,14 @@
 #include "cli/train/run_team.h"
 
-#include <cstdlib>
-
 #include "cli/usage_error.h"
 #include "kiln/core/error.h"
 #include "kiln/data/sampler.h"
 #include "kiln/distributed/environment.h"
-#include "kiln/distributed/store.h"
 #include "kiln/tensor/creation.h"
 
 namespace kiln::cli {
 
-namespace {
-
-// A batch job of Slurm's has its variables, too, and no place to meet.
-bool is_launched() { return distributed::is_launched() && std::getenv("MASTER_ADDR") != nullptr; }
-
-}  // namespace
-
-RunTeam::RunTeam()
-    : group_(is_launched() ? distributed::init_process_group()
-                           : std::make_shared<distributed::ProcessGroup>(
-                                 std::make_shared<distributed::HashStore>(), 0, 1)) {}
+RunTeam::RunTeam() : group_(distributed::init_process_group({.allow_alone = true})) {}
 
 void RunTeam::share(nn::Module& module) {
   if (size() > 1) {

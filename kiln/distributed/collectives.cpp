@@ -122,15 +122,16 @@ void all_reduce(const Exchange& by, const HostBuffer& x, const Reduction& reduct
     std::vector<Tensor> all = rows(by, mine, at, at + end - begin, others, piece, reduction);
     reduction.join(all, static_cast<size_t>(own));
   };
-  for (int64_t begin = 0; begin < x.numel() + step; begin += step) {
+  for (int64_t begin = 0;; begin += step) {
+    const bool is_over = begin >= x.numel();
+    const Chunk next{begin, std::min(begin + step, x.numel()), size};
     out.clear();
     in.clear();
     if (begin > 0) send_joined({begin - step, std::min(begin, x.numel()), size});
-    const Chunk next{begin, std::min(begin + step, x.numel()), size};
-    if (begin < x.numel()) send_raw(next);
+    if (!is_over) send_raw(next);
     by.run(out, in);
-    if (begin < x.numel()) join(next);
-    if (begin >= x.numel()) break;
+    if (is_over) return;
+    join(next);
   }
 }
 
@@ -197,6 +198,44 @@ void all_to_all(const Exchange& by, std::span<const std::span<std::byte>> output
       !inputs[own].empty()) {
     std::memmove(outputs[own].data(), inputs[own].data(), inputs[own].size());
   }
+}
+
+void gather(const Exchange& by, std::span<const std::span<std::byte>> outputs,
+            std::span<std::byte> x, int root) {
+  if (by.mesh.rank() != root) {
+    const Outgoing own{root, x};
+    by.run({&own, 1}, {});
+    return;
+  }
+  std::vector<Incoming> in;
+  for (int peer = 0; peer < by.mesh.size(); ++peer) {
+    const std::span<std::byte> to = outputs[static_cast<size_t>(peer)];
+    if (peer == root) {
+      std::ranges::copy(x, to.begin());
+    } else {
+      in.push_back({peer, to});
+    }
+  }
+  by.run({}, in);
+}
+
+void scatter(const Exchange& by, std::span<std::byte> x,
+             std::span<const std::span<std::byte>> inputs, int root) {
+  if (by.mesh.rank() != root) {
+    const Incoming own{root, x};
+    by.run({}, {&own, 1});
+    return;
+  }
+  std::vector<Outgoing> out;
+  for (int peer = 0; peer < by.mesh.size(); ++peer) {
+    const std::span<std::byte> from = inputs[static_cast<size_t>(peer)];
+    if (peer == root) {
+      std::ranges::copy(from, x.begin());
+    } else {
+      out.push_back({peer, from});
+    }
+  }
+  by.run(out, {});
 }
 
 void reduce_scatter(const Exchange& by, const HostBuffer& output,

@@ -33,6 +33,12 @@ void broadcast(const Exchange& by, std::span<std::byte> x, int root);
 // sides know it.
 void all_to_all(const Exchange& by, std::span<const std::span<std::byte>> outputs,
                 std::span<const std::span<std::byte>> inputs);
+// outputs[r] of `root` becomes what rank r gives; others have no outputs.
+void gather(const Exchange& by, std::span<const std::span<std::byte>> outputs,
+            std::span<std::byte> x, int root);
+// x becomes inputs[rank] of `root`; others have no inputs.
+void scatter(const Exchange& by, std::span<std::byte> x,
+             std::span<const std::span<std::byte>> inputs, int root);
 // The rows of inputs that other ranks give to this one are joined into output.
 void reduce_scatter(const Exchange& by, const HostBuffer& output,
                     std::span<const HostBuffer> inputs, const Reduction& reduction);

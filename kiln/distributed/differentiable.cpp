@@ -91,6 +91,23 @@ TensorList all_gather(const Tensor& x, const Group& group) {
       });
 }
 
+TensorList gather(const Tensor& x, int root, const Group& group) {
+  TensorList out = all_gather(x, group);
+  if (group->rank() != root) {
+    for (Tensor& part : out) part = nothing_of(part);
+  }
+  return out;
+}
+
+Tensor scatter(const TensorList& inputs, int root, const Group& group) {
+  check("scatter", group);
+  TensorList parts = inputs;
+  if (group->rank() != root) {
+    for (Tensor& part : parts) part = nothing_of(part);
+  }
+  return reduce_scatter(parts, group);
+}
+
 Tensor reduce_scatter(const TensorList& inputs, const Group& group, ReduceOp op) {
   check("reduce_scatter", group, op);
   return call_function(

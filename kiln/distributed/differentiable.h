@@ -21,6 +21,10 @@ Tensor reduce(const Tensor& x, int root, const Group& group, ReduceOp op = Reduc
 Tensor broadcast(const Tensor& x, int root, const Group& group);
 // The x of all processes, in the order of their ranks. They have one shape.
 TensorList all_gather(const Tensor& x, const Group& group);
+// The same for `root`; others get zeros, which have no part in the gradient.
+TensorList gather(const Tensor& x, int root, const Group& group);
+// inputs[rank] of `root`. All give as many of one shape; those of others have no part in it.
+Tensor scatter(const TensorList& inputs, int root, const Group& group);
 // inputs[rank] of all processes, joined.
 Tensor reduce_scatter(const TensorList& inputs, const Group& group, ReduceOp op = ReduceOp::sum);
 // inputs[r] goes to rank r; what came from rank r has the shape shapes[r].

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string_view>
 
 #include "kiln/core/error.h"
 #include "kiln/distributed/tcp_store.h"
@@ -21,6 +22,10 @@ constexpr std::array kLocalRank{"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI
 template <size_t N>
 const char* first_set(const std::array<const char*, N>& names) {
   for (const char* name : names) {
+    const bool is_slurm = std::string_view(name).starts_with("SLURM_");
+    // The script of a batch job has Slurm's variables, too: what is to be a group has a place to
+    // meet.
+    if (is_slurm && std::getenv("MASTER_ADDR") == nullptr) continue;
     if (const char* text = std::getenv(name); text != nullptr && *text != '\0') return name;
   }
   return nullptr;

@@ -20,7 +20,8 @@ struct Environment {
 // What the variables say. RANK and WORLD_SIZE may also come from Open MPI, MPICH or Slurm under the
 // names of theirs. Throws ValueError, naming the variable, when one is missing or no number.
 Environment environment();
-// Whether there are RANK and WORLD_SIZE, under one of these names.
+// Whether there are RANK and WORLD_SIZE, under one of these names; Slurm's count with MASTER_ADDR
+// alone.
 bool is_launched();
 
 struct InitOptions {

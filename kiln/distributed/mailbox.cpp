@@ -29,13 +29,14 @@ void finish(const Mailbox::Receive& receive, int peer, const MessageHead& head,
             std::span<const std::byte> bytes) {
   try {
     if (head.operation.dtype != receive.head.operation.dtype ||
-        bytes.size() != receive.bytes.size()) {
+        bytes.size() != receive.values.bytes().size()) {
       throw_error<DistBackendError>("recv: rank ", peer, " sent ", bytes.size(), " bytes (",
-                                    head.operation, "); expected ", receive.bytes.size(),
+                                    head.operation, "); expected ", receive.values.bytes().size(),
                                     " bytes (", receive.head.operation, ")");
     }
-    if (bytes.data() != receive.bytes.data()) std::ranges::copy(bytes, receive.bytes.begin());
-    receive.then();
+    if (bytes.data() != receive.values.bytes().data())
+      std::ranges::copy(bytes, receive.values.bytes().begin());
+    receive.values.written();
     receive.state->finish(nullptr, peer);
   } catch (...) {
     receive.state->finish(std::current_exception(), peer);
@@ -166,9 +167,9 @@ bool Mailbox::send_some(int peer) {
   bool moved = false;
   while (!sends.empty()) {
     PostedSend& posted = sends.front();
-    const size_t whole = sizeof(MessageHead) + posted.send.bytes.size();
+    const size_t whole = sizeof(MessageHead) + posted.send.values.bytes().size();
     const size_t sent = mesh_.socket(peer).try_send_after(
-        std::as_bytes(std::span(&posted.send.head, 1)), posted.send.bytes, posted.moved);
+        std::as_bytes(std::span(&posted.send.head, 1)), posted.send.values.bytes(), posted.moved);
     posted.moved += sent;
     moved = moved || sent > 0;
     if (posted.moved < whole) break;
@@ -191,7 +192,7 @@ bool Mailbox::receive_some(int peer) {
     } else {
       const size_t have = p.moved - head.size();
       if (p.receive) {
-        got = mesh_.socket(peer).try_receive(p.receive->receive.bytes.subspan(have));
+        got = mesh_.socket(peer).try_receive(p.receive->receive.values.bytes().subspan(have));
       } else {
         const size_t left = static_cast<size_t>(p.head.bytes) - have;
         p.bytes.resize(have + std::min(left, kStep));
@@ -219,7 +220,7 @@ void Mailbox::begin_message(int peer) {
   const auto found = std::ranges::find_if(receives_, [&](const PostedReceive& posted) {
     return matches(posted.receive, peer, p.head);
   });
-  if (found != receives_.end() && found->receive.bytes.size() == p.head.bytes) {
+  if (found != receives_.end() && found->receive.values.bytes().size() == p.head.bytes) {
     p.receive = take_match(peer, p.head);
   }
 }
@@ -230,7 +231,7 @@ void Mailbox::end_message(int peer) {
   std::optional<PostedReceive> posted = std::exchange(p.receive, std::nullopt);
   p.moved = 0;
   if (posted) {
-    finish(posted->receive, peer, p.head, posted->receive.bytes);
+    finish(posted->receive, peer, p.head, posted->receive.values.bytes());
   } else if ((posted = take_match(peer, p.head))) {  // it was asked for meanwhile
     finish(posted->receive, peer, p.head, bytes);
   } else {

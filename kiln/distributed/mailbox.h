@@ -4,16 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "kiln/distributed/host_buffer.h"
 #include "kiln/distributed/mesh.h"
 #include "kiln/distributed/work.h"
 
@@ -26,17 +25,15 @@ class Mailbox {
   struct Send {
     int peer;
     MessageHead head;
-    std::span<const std::byte> bytes;
+    HostBuffer values;
     milliseconds timeout;
-    std::function<void()> kept;  // what keeps the bytes alive; not called
     std::shared_ptr<Work::State> state;
   };
   struct Receive {
     int peer;          // -1: any
     MessageHead head;  // that it must have
-    std::span<std::byte> bytes;
+    HostBuffer values;
     milliseconds timeout;
-    std::function<void()> then;  // called when the bytes are there; may throw
     std::shared_ptr<Work::State> state;
   };
 

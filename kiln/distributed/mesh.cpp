@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "kiln/distributed/error.h"
@@ -59,9 +60,19 @@ struct Lane {
   }
 };
 
-[[noreturn]] void throw_lost(const Operation& operation, int peer, const char* why) {
-  throw_error<DistBackendError>(name_of(operation.kind), ": lost the process of rank ", peer, ": ",
-                                why);
+// How long after a lost process others are looked for: one that ends takes with it those that wait
+// for it, and the first that is seen need not be the first that ended.
+constexpr milliseconds kOthers{20};
+
+// Whether the other side has closed the connection; what came before may still be there.
+bool is_closed(const Socket& socket) {
+#if defined(POLLRDHUP)
+  constexpr short kClosed = POLLRDHUP;
+#else
+  constexpr short kClosed = POLLHUP;
+#endif
+  pollfd state{socket.fd(), kClosed, 0};
+  return ::poll(&state, 1, 0) > 0;
 }
 
 }  // namespace
@@ -215,6 +226,20 @@ void Mesh::exchange(const Operation& operation, std::span<const Outgoing> outgoi
     throw_error<DistBackendError>(operation, ": rank ", rank_, " waited ", text_of(timeout),
                                   " for rank ", late);
   }
+}
+
+void Mesh::throw_lost(const Operation& operation, int peer, const char* why) const {
+  std::this_thread::sleep_for(kOthers);
+  std::string ranks;
+  int count = 0;
+  for (int other = 0; other < size(); ++other) {
+    if (other == rank_ || (other != peer && !is_closed(sockets_[static_cast<size_t>(other)])))
+      continue;
+    ranks += concat(count++ == 0 ? "" : ", ", other);
+  }
+  throw_error<DistBackendError>(name_of(operation.kind), ": lost the process",
+                                count == 1 ? "" : "es", " of rank", count == 1 ? " " : "s ", ranks,
+                                ": ", why);
 }
 
 void Mesh::shut_down() noexcept {

@@ -44,6 +44,9 @@ class Mesh {
   void shut_down() noexcept;
 
  private:
+  // Names all processes that are gone.
+  [[noreturn]] void throw_lost(const Operation& operation, int peer, const char* why) const;
+
   int rank_;
   std::vector<Socket> sockets_;
 };

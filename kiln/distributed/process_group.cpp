@@ -67,6 +67,12 @@ std::vector<std::span<std::byte>> spans_of(std::span<const HostBuffer> buffers) 
   return out;
 }
 
+MessageHead message_head(const HostBuffer& values, int tag) {
+  const Operation operation{OpKind::send, static_cast<uint32_t>(tag),
+                            static_cast<uint32_t>(values.dtype())};
+  return {operation, 0, values.bytes().size()};
+}
+
 }  // namespace
 
 class ProcessGroup::Impl {
@@ -244,22 +250,7 @@ Work ProcessGroup::gather(std::span<const Tensor> outputs, const Tensor& x, int 
   const HostBuffer from("gather", x, true);
   return impl_->run(OpKind::gather, x.dtype(), ReduceOp::sum, root, async_op,
                     [from, root, to = buffers_of("gather", outputs, false)](const Exchange& by) {
-                      const bool is_root = by.mesh.rank() == root;
-                      if (is_root) {
-                        std::vector<Incoming> in;
-                        for (int peer = 0; peer < by.mesh.size(); ++peer) {
-                          const std::span<std::byte> bytes = to[static_cast<size_t>(peer)].bytes();
-                          if (peer != root) {
-                            in.push_back({peer, bytes});
-                          } else {
-                            std::ranges::copy(from.bytes(), bytes.begin());
-                          }
-                        }
-                        by.run({}, in);
-                      } else {
-                        const Outgoing own{root, from.bytes()};
-                        by.run({&own, 1}, {});
-                      }
+                      distributed::gather(by, spans_of(to), from.bytes(), root);
                       for (const HostBuffer& buffer : to) buffer.written();
                     });
 }
@@ -276,22 +267,7 @@ Work ProcessGroup::scatter(const Tensor& x, std::span<const Tensor> inputs, int 
   const HostBuffer to("scatter", x, false);
   return impl_->run(OpKind::scatter, x.dtype(), ReduceOp::sum, root, async_op,
                     [to, root, from = buffers_of("scatter", inputs, true)](const Exchange& by) {
-                      if (by.mesh.rank() == root) {
-                        std::vector<Outgoing> out;
-                        for (int peer = 0; peer < by.mesh.size(); ++peer) {
-                          const std::span<std::byte> bytes =
-                              from[static_cast<size_t>(peer)].bytes();
-                          if (peer != root) {
-                            out.push_back({peer, bytes});
-                          } else {
-                            std::ranges::copy(bytes, to.bytes().begin());
-                          }
-                        }
-                        by.run(out, {});
-                      } else {
-                        const Incoming own{root, to.bytes()};
-                        by.run({}, {&own, 1});
-                      }
+                      distributed::scatter(by, to.bytes(), spans_of(from), root);
                       to.written();
                     });
 }
@@ -335,32 +311,20 @@ Work ProcessGroup::barrier(std::optional<milliseconds> timeout, bool async_op) {
 
 Work ProcessGroup::send(const Tensor& x, int peer, int tag) {
   impl_->check_peer("send", peer);
-  const HostBuffer buffer("send", x, true);
+  HostBuffer values("send", x, true);
   auto state = std::make_shared<Work::State>();
-  const Operation operation{OpKind::send, static_cast<uint32_t>(tag),
-                            static_cast<uint32_t>(x.dtype())};
-  impl_->mailbox_.post(Mailbox::Send{peer,
-                                     {operation, 0, buffer.bytes().size()},
-                                     buffer.bytes(),
-                                     impl_->timeout_.load(),
-                                     [buffer] {},
-                                     state});
+  impl_->mailbox_.post(Mailbox::Send{peer, message_head(values, tag), std::move(values),
+                                     impl_->timeout_.load(), state});
   return Work(std::move(state));
 }
 
 Work ProcessGroup::recv(const Tensor& x, std::optional<int> peer, int tag) {
   if (peer) impl_->check_peer("recv", *peer);
   if (size() == 1) throw_error<ValueError>("recv: there is no other process in the group");
-  const HostBuffer buffer("recv", x, false);
+  HostBuffer values("recv", x, false);
   auto state = std::make_shared<Work::State>();
-  const Operation operation{OpKind::send, static_cast<uint32_t>(tag),
-                            static_cast<uint32_t>(x.dtype())};
-  impl_->mailbox_.post(Mailbox::Receive{peer.value_or(-1),
-                                        {operation, 0, buffer.bytes().size()},
-                                        buffer.bytes(),
-                                        impl_->timeout_.load(),
-                                        [buffer] { buffer.written(); },
-                                        state});
+  impl_->mailbox_.post(Mailbox::Receive{peer.value_or(-1), message_head(values, tag),
+                                        std::move(values), impl_->timeout_.load(), state});
   return Work(std::move(state));
 }
 

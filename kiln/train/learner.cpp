@@ -131,7 +131,8 @@ bool Learner::train_epoch(data::DataLoader& training) {
   double group_loss = 0;
   for (const data::Batch& batch : training) {
     if (options_.team) {
-      manual_seed(team_seed(team_seed_, options_.team->rank, epoch_, batch_));
+      const Team& team = *options_.team;
+      manual_seed(batch_seed(team_seed_, team.rank, team.size, epoch_, batch_));
     }
     const double loss = train_batch(batch, share);
     ++batch_;

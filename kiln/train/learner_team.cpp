@@ -6,10 +6,18 @@
 
 #include "kiln/core/error.h"
 #include "kiln/core/random.h"
+#include "kiln/data/sample_random.h"
 #include "kiln/io/torch_file.h"
 #include "kiln/train/learner.h"
 
 namespace kiln::train {
+
+uint64_t batch_seed(uint64_t seed, int rank, int size, int64_t epoch, int64_t batch) {
+  // The stream of a sample that no dataset has: indices of samples begin at 0.
+  data::SampleRandom random(seed, epoch, -1 - (batch * size + rank));
+  const uint64_t high = random.bits();
+  return high << 32 | random.bits();
+}
 
 // Whether this process or, of a team, any is asked to stop: then all do.
 bool Learner::stopped() const {

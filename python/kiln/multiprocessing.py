@@ -109,18 +109,4 @@ def spawn(
     return None
 
 
-def start_processes(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> Any:
-    """spawn() by the name that it has where start_method is not "spawn".
-
-    fn, args, nprocs, join, daemon, start_method: as of spawn().
-
-    >>> kiln.multiprocessing.start_processes(print, nprocs=0, start_method="fork")
-    """
-    return spawn(fn, args, nprocs, join, daemon, start_method)
+start_processes = spawn  # its name where start_method is not "spawn"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "binding.h"
+#include "kiln/train/team.h"
 #include "parts.h"
 #include "tensor_lists.h"
 
@@ -268,6 +269,51 @@ void bind_group(nb::module_& m) {
   });
 }
 
+// Operations with gradients.
+void bind_differentiable(nb::module_& m) {
+  m.def("all_reduce", [](const Tensor& x, const HeldGroup& held, const std::string& op) {
+    const Unlocked lock;
+    return differentiable::all_reduce(x, held.group, reduce_op(op));
+  });
+  m.def("reduce", [](const Tensor& x, int root, const HeldGroup& held, const std::string& op) {
+    const Unlocked lock;
+    return differentiable::reduce(x, root, held.group, reduce_op(op));
+  });
+  m.def("broadcast", [](const Tensor& x, int root, const HeldGroup& held) {
+    const Unlocked lock;
+    return differentiable::broadcast(x, root, held.group);
+  });
+  m.def("reduce_scatter", [](nb::handle inputs, const HeldGroup& held, const std::string& op) {
+    const TensorList from = python::tensors_of(inputs);
+    const Unlocked lock;
+    return differentiable::reduce_scatter(from, held.group, reduce_op(op));
+  });
+  m.def("scatter", [](nb::handle inputs, int root, const HeldGroup& held) {
+    const TensorList from = python::tensors_of(inputs);
+    const Unlocked lock;
+    return differentiable::scatter(from, root, held.group);
+  });
+  const auto unlocked = [](const auto& call) {
+    TensorList out;
+    {
+      const Unlocked lock;
+      out = call();
+    }
+    return nb::tuple(python::list_of(out));
+  };
+  m.def("all_gather", [unlocked](const Tensor& x, const HeldGroup& held) {
+    return unlocked([&] { return differentiable::all_gather(x, held.group); });
+  });
+  m.def("gather", [unlocked](const Tensor& x, int root, const HeldGroup& held) {
+    return unlocked([&] { return differentiable::gather(x, root, held.group); });
+  });
+  m.def("all_to_all",
+        [unlocked](nb::handle inputs, const std::vector<Shape>& shapes, const HeldGroup& held) {
+          const TensorList from = python::tensors_of(inputs);
+          return unlocked([&] { return differentiable::all_to_all(from, shapes, held.group); });
+        });
+}
+
 void bind_reducer(nb::module_& m) {
   nb::class_<HeldReducer>(m, "GradientReducer")
       .def("set_enabled",
@@ -287,7 +333,9 @@ void bind_distributed(nb::module_& parent) {
   bind_stores(m);
   bind_work(m);
   bind_group(m);
+  bind_differentiable(m);
   bind_reducer(m);
+  m.def("batch_seed", &train::batch_seed);
   m.def("launch", [](const std::vector<std::string>& command, int processes, int nodes,
                      int node_rank, const std::string& master_host, uint16_t master_port,
                      int max_restarts, const std::string& log_folder) {

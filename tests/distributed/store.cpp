@@ -108,7 +108,7 @@ TEST_CASE("a store with a prefix") {
 }
 
 TEST_CASE("workers that do not come, and a server that goes") {
-  CHECK_THROWS_AS(TCPStore({.port = 0, .world_size = 2, .is_master = true, .timeout = 50ms}),
+  CHECK_THROWS_AS(TCPStore({.port = 0, .world_size = 2, .is_master = true, .timeout = 500ms}),
                   DistStoreError);
   auto server = std::make_unique<TCPStore>(TCPStoreOptions{.port = 0, .is_master = true});
   const uint16_t port = server->port();

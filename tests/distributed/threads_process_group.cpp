@@ -282,7 +282,7 @@ TEST_CASE("a process that leaves, and one that does not come") {
     ProcessGroup group(store, 1, 2);
     group.barrier();
   });
-  ProcessGroup group(store, 0, 2, {.timeout = 100ms});
+  ProcessGroup group(store, 0, 2);
   group.barrier();
   other.join();
   CHECK_THROWS_WITH_AS(group.all_reduce(zeros({3})),
@@ -293,6 +293,19 @@ TEST_CASE("a process that leaves, and one that does not come") {
                        doctest::Contains("waited 50 ms for rank 1"), DistNetworkError);
   CHECK_THROWS_AS(ProcessGroup(nullptr, 0, 1), ValueError);
   CHECK_THROWS_AS(ProcessGroup(store, 2, 2), ValueError);
+}
+
+TEST_CASE("all processes that are gone are named") {
+  const auto store = std::make_shared<HashStore>();
+  std::vector<std::thread> others;
+  for (const int rank : {0, 1, 3}) {
+    others.emplace_back([&, rank] { ProcessGroup(store, rank, 4).barrier(); });
+  }
+  ProcessGroup group(store, 2, 4);
+  group.barrier();
+  for (std::thread& other : others) other.join();
+  CHECK_THROWS_WITH_AS(group.all_reduce(zeros({3})),
+                       doctest::Contains("lost the processes of ranks 0, 1, 3"), DistBackendError);
 }
 
 TEST_CASE("a process that is late is named, and abort ends a wait") {

@@ -1,6 +1,7 @@
 """Processes that do different things, come late, fail or are killed, and what the others get to know."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -37,7 +38,9 @@ def test_a_process_that_ends_ends_all(how, status, tmp_path):
     assert done.returncode == status, done.stderr
     assert time.monotonic() - began < 20
     for rank in (0, 1):
-        assert "lost the process of rank 2" in found_by(rank, tmp_path)["error"]
+        # The other survivor may have left the group before this one saw that the last process had.
+        said = found_by(rank, tmp_path)["error"]
+        assert re.search(r"lost the process of rank 2:|lost the processes of ranks [01], 2:", said), said
     assert ("ZeroDivisionError" in done.stderr) is (how == "raises")
     assert not (tmp_path / "kiln-2.json").exists()
 

@@ -198,24 +198,7 @@ def all_gather_into_tensor(
     return _work(of._group.all_gather(rows, input_tensor, async_op), async_op)
 
 
-def all_gather_single(
-    output_tensor: Tensor,
-    input_tensor: Tensor,
-    group: ProcessGroup | None = None,
-    async_op: bool = False,
-) -> Any:
-    """all_gather_into_tensor() by its newer name.
-
-    output_tensor, input_tensor, group, async_op: as there.
-
-    >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
-    >>> found = kiln.zeros(2)
-    >>> kiln.distributed.all_gather_single(found, kiln.tensor([1., 2.]))
-    >>> found
-    tensor([1., 2.])
-    >>> kiln.distributed.destroy_process_group()
-    """
-    return all_gather_into_tensor(output_tensor, input_tensor, group, async_op)
+all_gather_single = all_gather_into_tensor  # its newer name
 
 
 def gather(
@@ -321,25 +304,7 @@ def reduce_scatter_tensor(
     return _work(of._group.reduce_scatter(output, rows, op_name(op), async_op), async_op)
 
 
-def reduce_scatter_single(
-    output: Tensor,
-    input: Tensor,
-    op: str = ReduceOp.SUM,
-    group: ProcessGroup | None = None,
-    async_op: bool = False,
-) -> Any:
-    """reduce_scatter_tensor() by its newer name.
-
-    output, input, op, group, async_op: as there.
-
-    >>> kiln.distributed.init_process_group("gloo", world_size=1, rank=0)
-    >>> x = kiln.zeros(2)
-    >>> kiln.distributed.reduce_scatter_single(x, kiln.tensor([1., 2.]))
-    >>> x
-    tensor([1., 2.])
-    >>> kiln.distributed.destroy_process_group()
-    """
-    return reduce_scatter_tensor(output, input, op, group, async_op)
+reduce_scatter_single = reduce_scatter_tensor  # its newer name
 
 
 def all_to_all(

@@ -24,15 +24,6 @@ def team_of(model: Any) -> Team | None:
     return Team(model.process_group)
 
 
-def _mixed(number: int) -> int:
-    """SplitMix64 (Steele et al., 2014)."""
-    mask = (1 << 64) - 1
-    number = (number + 0x9E3779B97F4A7C15) & mask
-    number = ((number ^ (number >> 30)) * 0xBF58476D1CE4E5B9) & mask
-    number = ((number ^ (number >> 27)) * 0x94D049BB133111EB) & mask
-    return number ^ (number >> 31)
-
-
 class Team:
     """A process group in a Learner's words. All processes call its methods in the same order."""
 
@@ -105,8 +96,9 @@ class Team:
         number, so that a run goes on with the same numbers in every process."""
         iterator = iter(batches)
         while True:
-            number = _mixed(self.seed + self.rank)
-            number = _mixed(_mixed(number + learner.epoch) + learner.batch)
+            number = _C._distributed.batch_seed(
+                self.seed % 2**64, self.rank, self.size, learner.epoch, learner.batch
+            )
             _C.manual_seed(number)
             random.seed(number)
             numpy = sys.modules.get("numpy")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ... import _C, errors
-from ...autograd import Function
+from ... import _C
 from .. import _collectives as plain
 from .._process_group import ProcessGroup, ReduceOp, group_of, op_name, rank_in
 
@@ -14,116 +13,12 @@ if TYPE_CHECKING:
 
     from ..._C import Tensor
 
+_ops = _C._distributed  # of C++, with gradients of any order
+
 __all__ = [
     "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather", "reduce",
     "reduce_scatter", "scatter",
 ]  # fmt: skip
-
-
-def _check_op(name: str, op: str) -> str:
-    if op_name(op) not in ("sum", "avg"):
-        raise errors.ValueError(f"distributed.nn.{name}: only SUM and AVG have gradients; got {op}")
-    return op
-
-
-class _Nothing(Function):
-    """Zeros in the place of a value that has no part in a result; so has its gradient none."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return _C.zeros_like(x)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return _Nothing.apply(grad)
-
-
-class _AllReduce(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, op: str, group: ProcessGroup) -> Tensor:
-        ctx.op, ctx.group = op, group
-        out = x.detach().clone()
-        plain.all_reduce(out, op, group)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return _AllReduce.apply(grad, ctx.op, ctx.group), None, None
-
-
-class _Reduce(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, root: int, op: str, group: ProcessGroup) -> Tensor:
-        ctx.root, ctx.op, ctx.group = root, op, group
-        out = x.detach().clone()
-        plain.reduce(out, None, op, group, group_dst=root)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        found = _Broadcast.apply(grad, ctx.root, ctx.group)
-        if op_name(ctx.op) == "avg":
-            found = found / ctx.group.size()
-        return found, None, None, None
-
-
-class _Broadcast(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, root: int, group: ProcessGroup) -> Tensor:
-        ctx.root, ctx.group = root, group
-        out = x.detach().clone()
-        plain.broadcast(out, None, group, group_src=root)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        found = _Reduce.apply(grad, ctx.root, ReduceOp.SUM, ctx.group)
-        if ctx.group.rank() != ctx.root:
-            found = _Nothing.apply(found)
-        return found, None, None
-
-
-class _AllGather(Function):
-    @staticmethod
-    def forward(ctx: Any, group: ProcessGroup, x: Tensor) -> tuple[Tensor, ...]:
-        ctx.group = group
-        outputs = [_C.empty_like(x) for _ in range(group.size())]
-        plain.all_gather(outputs, x, group)
-        return tuple(outputs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return None, _ReduceScatter.apply(ReduceOp.SUM, ctx.group, *grads)
-
-
-class _ReduceScatter(Function):
-    @staticmethod
-    def forward(ctx: Any, op: str, group: ProcessGroup, *inputs: Tensor) -> Tensor:
-        ctx.op, ctx.group = op, group
-        out = _C.empty_like(inputs[group.rank()])
-        plain.reduce_scatter(out, list(inputs), op, group)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        grads = _AllGather.apply(ctx.group, grad)
-        if op_name(ctx.op) == "avg":
-            grads = tuple(g / ctx.group.size() for g in grads)
-        return (None, None, *grads)
-
-
-class _AllToAll(Function):
-    @staticmethod
-    def forward(ctx: Any, group: ProcessGroup, shapes: list[Any], *inputs: Tensor) -> tuple[Tensor, ...]:
-        ctx.group = group
-        ctx.shapes = [x.shape for x in inputs]
-        outputs = [inputs[0].new_empty(shape) for shape in shapes]
-        plain.all_to_all(outputs, list(inputs), group)
-        return tuple(outputs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Any:
-        return (None, None, *_AllToAll.apply(ctx.group, ctx.shapes, *grads))
 
 
 def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: ProcessGroup | None = None) -> Tensor:
@@ -139,7 +34,7 @@ def all_reduce(tensor: Tensor, op: str = ReduceOp.SUM, group: ProcessGroup | Non
     tensor([4.])
     >>> distributed.destroy_process_group()
     """
-    return _AllReduce.apply(tensor, _check_op("all_reduce", op), group_of("nn.all_reduce", group))
+    return _ops.all_reduce(tensor, group_of("nn.all_reduce", group)._group, op_name(op))
 
 
 def reduce(
@@ -158,7 +53,7 @@ def reduce(
     """
     of = group_of("nn.reduce", group)
     root = rank_in("nn.reduce", of, "dst", dst, None, None)
-    return _Reduce.apply(tensor, root, _check_op("reduce", op), of)
+    return _ops.reduce(tensor, root, of._group, op_name(op))
 
 
 def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None) -> Tensor:
@@ -173,7 +68,8 @@ def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = None) -> Te
     >>> distributed.destroy_process_group()
     """
     of = group_of("nn.broadcast", group)
-    return _Broadcast.apply(tensor, rank_in("nn.broadcast", of, "src", src, None, None), of)
+    root = rank_in("nn.broadcast", of, "src", src, None, None)
+    return _ops.broadcast(tensor, root, of._group)
 
 
 def all_gather(tensor: Tensor, group: ProcessGroup | None = None) -> tuple[Tensor, ...]:
@@ -187,7 +83,7 @@ def all_gather(tensor: Tensor, group: ProcessGroup | None = None) -> tuple[Tenso
     (tensor([1., 1.]),)
     >>> distributed.destroy_process_group()
     """
-    return tuple(_AllGather.apply(group_of("nn.all_gather", group), tensor))
+    return _ops.all_gather(tensor, group_of("nn.all_gather", group)._group)
 
 
 def gather(tensor: Tensor, dst: int = 0, group: ProcessGroup | None = None) -> tuple[Tensor, ...]:
@@ -202,10 +98,7 @@ def gather(tensor: Tensor, dst: int = 0, group: ProcessGroup | None = None) -> t
     >>> distributed.destroy_process_group()
     """
     of = group_of("nn.gather", group)
-    found = _AllGather.apply(of, tensor)
-    if of.rank() == rank_in("nn.gather", of, "dst", dst, None, None):
-        return tuple(found)
-    return tuple(_Nothing.apply(x) for x in found)
+    return _ops.gather(tensor, rank_in("nn.gather", of, "dst", dst, None, None), of._group)
 
 
 def scatter(tensors: list[Tensor], src: int = 0, group: ProcessGroup | None = None) -> Tensor:
@@ -222,8 +115,7 @@ def scatter(tensors: list[Tensor], src: int = 0, group: ProcessGroup | None = No
     """
     of = group_of("nn.scatter", group)
     root = rank_in("nn.scatter", of, "src", src, None, None)
-    own = of.rank() == root
-    return _ReduceScatter.apply(ReduceOp.SUM, of, *(x if own else _Nothing.apply(x) for x in tensors))
+    return _ops.scatter(tensors, root, of._group)
 
 
 def reduce_scatter(
@@ -240,7 +132,7 @@ def reduce_scatter(
     >>> distributed.destroy_process_group()
     """
     of = group_of("nn.reduce_scatter", group)
-    return _ReduceScatter.apply(_check_op("reduce_scatter", op), of, *input_list)
+    return _ops.reduce_scatter(input_list, of._group, op_name(op))
 
 
 def all_to_all(
@@ -257,7 +149,7 @@ def all_to_all(
     >>> distributed.destroy_process_group()
     """
     shapes = [x.shape for x in output_tensor_list]
-    return tuple(_AllToAll.apply(group_of("nn.all_to_all", group), shapes, *input_tensor_list))
+    return _ops.all_to_all(input_tensor_list, shapes, group_of("nn.all_to_all", group)._group)
 
 
 def all_to_all_single(
@@ -283,4 +175,4 @@ def all_to_all_single(
     sizes = input_split_sizes or [input.shape[0] // of.size()] * of.size()
     plain._parts("nn.all_to_all_single", input, input_split_sizes, of.size())
     parts = input.split(list(sizes))
-    return _C.cat(list(_AllToAll.apply(of, [x.shape for x in to], *parts)))
+    return _C.cat(_ops.all_to_all(parts, [x.shape for x in to], of._group))
