@@ -74,13 +74,17 @@ struct ConvSizes {
 };
 
 // Channels whose taps are summed between visits to memory: all in one run, or in runs of nearly
-// equal length. Every way to convolve has these runs, and adds the bias to the last: so that all
-// give the same bits, for the number of threads is one reason to take one or another.
+// equal length; of volumes, whole kernels. Every way to convolve has these runs, and adds the bias
+// to the last: so that all give the same bits, for the number of threads is one reason to take one
+// or another.
 inline int64_t channels_of_run(const ConvSizes& s) {
   constexpr int64_t kDepth = 640;  // products of a run, about
-  const int64_t most = std::clamp<int64_t>(kDepth / s.taps(), 1, s.in);
-  const int64_t runs = (s.in + most - 1) / most;
-  return (s.in + runs - 1) / runs;
+  const int64_t unit = std::max<int64_t>(s.depths.kernel, 1), units = s.in / unit;
+  const int64_t of_unit = s.taps() * unit;
+  const int64_t wanted = s.is_volume() ? (kDepth + of_unit / 2) / of_unit : kDepth / of_unit;
+  const int64_t most = std::clamp<int64_t>(wanted, 1, units);
+  const int64_t runs = (units + most - 1) / most;
+  return (units + runs - 1) / runs * unit;
 }
 
 // f<float or double>().

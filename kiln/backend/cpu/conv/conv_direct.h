@@ -145,6 +145,16 @@ struct Bands {
   }
 };
 
+// What copying the padded input costs, in phases or not, as best_way() counts: elements, and rows.
+inline double copy_cost(const ConvSizes& s, bool in_phases) {
+  const IntPair& stride = s.geometry.stride;
+  const double element = !in_phases ? 6.5 : stride[1] <= 2 ? 17.0 : 35.0;
+  const auto elements = static_cast<double>(stride[0] * stride[1]);
+  const double rows = 16.0 * static_cast<double>(in_phases ? stride[0] * stride[1] : stride[0]) /
+                      static_cast<double>(s.out_width);
+  return (element * elements + 20.0 * rows) / static_cast<double>(s.taps());
+}
+
 // Where results go: finished, to y; with `halves`, which words give, to these, and y has the sums
 // of several runs.
 template <class T>

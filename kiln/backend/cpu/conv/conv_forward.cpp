@@ -48,26 +48,35 @@ ConvSizes with_long_rows(const ConvSizes& s) {
 // How patches reach the kernel.
 enum class Way { in_place, packed, by_pixels };
 
-// By what each costs for a tap, in vectors of multiply-adds: in place, some columns are computed in
-// vain, and phases are copied; packing costs 8 for each piece of a vector.
+// By what each costs for a tap of a vector of pixels, in vectors of multiply-adds (measured on a
+// Zen 4): in place, some columns are computed in vain, and what has padding or phases is copied.
 template <class T, class Weight>
 Way best_way(const ConvSizes& s, const Bands& bands) {
+  const PatchGeometry& g = s.geometry;
   const double waste = bands.waste(s), channels = static_cast<double>(s.out);
-  // A vector of packed patches is made of as many pieces as it meets rows; rows of one tap are one
-  // piece. Phases cost pieces too.
-  const double pieces = s.taps() == 1 ? 1.0 : 1.0 + 15.0 / static_cast<double>(s.out_width);
-  const bool in_place =
-      waste < 8.0 / channels ||
-      (s.taps() > 1 && !(bands.phases() > 1 && waste > 1.0) && waste < 8.0 * pieces / channels);
-  const double cost = in_place ? (1.0 + waste) * channels * (bands.phases() > 1 ? 1.25 : 1.0)
-                               : channels + 8.0 * pieces;
+  // A vector of packed patches is made of as many pieces as it meets rows and images; rows of one
+  // tap are one piece. Whole panels are computed, and shared out.
+  const double pieces = s.taps() == 1 ? 1.0
+                                      : 1.0 + 15.0 / static_cast<double>(s.out_width) +
+                                            30.0 / static_cast<double>(s.pixels());
+  const double packing = g.stride[1] == 1   ? 6.0 * pieces
+                         : g.stride[1] == 2 ? 12.0 + 4.0 * pieces
+                                            : 100.0;
+  const int64_t pixels = s.batch * s.pixels(), shares = num_threads();
+  const int64_t computed = ceil_div(ceil_div(pixels, bands.panel) * s.groups, shares) * shares;
+  const double share = static_cast<double>(computed * bands.panel) /
+                       static_cast<double>(std::max<int64_t>(pixels * s.groups, 1));
+  const double packed = (channels + packing) * share;
+  const bool is_copied = g.padding != IntPair{0, 0} || bands.phases() > 1;
+  const double in_place =
+      (1.0 + waste) * channels + (is_copied ? copy_cost(s, bands.phases() > 1) : 0.0);
   // A single long row is no work for several threads as rows of pixels, nor does it fit the cache.
   const bool is_long = s.out_height == 1 && bands.count > 1;
   if (std::is_same_v<Weight, ConvWeight<T>> && s.taps() > 1 && !is_long &&
-      cost_by_pixels<T>(s) < cost) {
+      cost_by_pixels<T>(s) < std::min(in_place, packed)) {
     return Way::by_pixels;
   }
-  return in_place ? Way::in_place : Way::packed;
+  return in_place < packed ? Way::in_place : Way::packed;
 }
 
 // Whether one window covers each image, and nothing else.

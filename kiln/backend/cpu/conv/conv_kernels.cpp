@@ -3,6 +3,7 @@
 #include <hwy/foreach_target.h>
 // Highway's order: the above includes this file once for each target.
 #include <algorithm>
+#include <cstring>
 
 #include <hwy/highway.h>
 
@@ -287,8 +288,15 @@ void pad_rows_of(const T* x, const int64_t* at, int64_t channels, int64_t height
   const bool whole = HWY_TARGET != HWY_SCALAR && step[1] <= 2;
   const int64_t vectors = (row_width + lanes - 1) / lanes;
   const RowMasks<T> masks(left, width, whole ? step[1] * vectors : 0);
+  const bool is_as_it_lies =
+      step == IntPair{1, 1} && left == 0 && row_width == width && top >= 0 && top + rows <= height;
   for (int64_t c = 0; c < channels; ++c) {
     const T* planes = x + at[c];
+    if (is_as_it_lies && at[c] >= 0) {
+      std::memcpy(to, planes + top * width, static_cast<size_t>(rows * width) * sizeof(T));
+      to += rows * width;
+      continue;
+    }
     const int64_t existing = at[c] < 0 ? 0 : height;  // rows
     for (int64_t r = 0; r < rows; ++r, to += row_width) {
       const int64_t row = top + r * step[0];

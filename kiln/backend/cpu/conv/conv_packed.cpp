@@ -81,7 +81,14 @@ void forward_packed(const ConvSizes& s, const GemmKernels<T>& kernels, const T* 
       std::max<int64_t>(kPatchElements / weights.longest_run() / kernels.columns, 1);
   const int64_t blocks =
       std::min(panels, std::max(ceil_div(panels, most), ceil_div(wanted_pieces(), s.groups)));
-  const int64_t block_panels = ceil_div(panels, blocks);
+  // Of blocks small enough, those that threads share most evenly.
+  const auto rounds = [&](int64_t of_block) {
+    return ceil_div(s.groups * ceil_div(panels, of_block), int64_t{num_threads()}) * of_block;
+  };
+  int64_t block_panels = ceil_div(panels, blocks);
+  for (int64_t n = block_panels - 1; n > 0; --n) {
+    if (rounds(n) < rounds(block_panels)) block_panels = n;
+  }
   const int64_t block_pixels = block_panels * kernels.columns;
   const int64_t pieces = ceil_div(pixels, block_pixels);
   const int64_t work = std::max<int64_t>(s.out * s.depth() * block_pixels, 1);

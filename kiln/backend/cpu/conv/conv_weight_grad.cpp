@@ -1,9 +1,11 @@
 // The gradient of a convolution's weights, as matrix products over blocks of patches.
 #include <algorithm>
+#include <vector>
 
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/conv_words.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
+#include "kiln/backend/cpu/conv/pixel_tiles.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -45,18 +47,14 @@ class WeightGradSum {
                 kernels_.lanes),
         planes_(channels),
         offsets_(channels * s.taps()),
-        starts_(images_ * band_rows_) {
+        products_(images_ * band_rows_ * s.out_width) {
     block_.n = s.out;
-    block_.length = s.out_width;
-    block_.a_step = s.geometry.stride[1];
     block_.a_offsets = offsets_.get();
-    block_.a_starts = starts_.get();
     block_.b = turned_.get();
     block_.c_row = s.out;
   }
 
   void run(int64_t group, int64_t channel, int64_t count, int64_t begin, int64_t end, T* sums) {
-    block_.m = count * s_.taps();
     block_.c = sums;
     block_.accumulate = false;
     fill_offsets(count, padded_ ? copied_rows_ * row_ : s_.plane());
@@ -66,6 +64,11 @@ class WeightGradSum {
         const int64_t rows = std::min(band_rows_, s_.out_height - top);
         take_input(group, channel, count, n, images, top, rows);
         turn_gradient(group, n, images, top, rows);
+        const std::vector<PatchTile> tiles =
+            even_tiles(count * s_.taps(), kernels_.max_strided_rows, products_.get(),
+                       products_.get() + images * rows * s_.out_width);
+        block_.tiles = tiles.data();
+        block_.tile_count = static_cast<int64_t>(tiles.size());
         kernels_.patch_block(block_);
         block_.accumulate = true;
       }
@@ -92,12 +95,16 @@ class WeightGradSum {
     const int64_t stride = s_.geometry.stride[0];
     const int64_t image = s_.groups * s_.in * s_.plane();
     const int64_t copied = count * copied_rows_ * row_;
-    block_.segments = images * rows;
     block_.a = padded_ ? copy_.get() : x_ + n * image + (group * s_.in + channel) * s_.plane();
+    PatchProduct* product = products_.get();
     for (int64_t i = 0; i < images; ++i) {
       for (int64_t r = 0; r < rows; ++r) {
-        starts_[i * rows + r] =
+        const int64_t start =
             padded_ ? i * copied + r * stride * row_ : i * image + (top + r) * stride * row_;
+        for (int64_t c = 0; c < s_.out_width; ++c, ++product) {
+          *product = {start + c * s_.geometry.stride[1],
+                      (product - products_.get()) * kernels_.columns};
+        }
       }
       if (padded_) copy_planes((n + i) * s_.groups + group, channel, count, top, i * copied);
     }
@@ -136,7 +143,8 @@ class WeightGradSum {
   int64_t images_;     // and images, where their planes are small
   int64_t copied_rows_;
   Scratch<T> copy_, turned_;
-  Scratch<int64_t> planes_, offsets_, starts_;
+  Scratch<int64_t> planes_, offsets_;
+  Scratch<PatchProduct> products_;
   PatchBlock<T> block_;
 };
 

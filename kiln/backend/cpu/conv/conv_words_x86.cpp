@@ -124,29 +124,28 @@ HWY_NOINLINE void conv_tile(const ConvTile<float>& tile) {
 }
 
 template <int kRows, int kVectors>
-HWY_NOINLINE void patch_tile(const PatchBlock<float>& block, const int64_t* offsets, const float* b,
+HWY_NOINLINE void patch_tile(const PatchBlock<float>& block, const PatchTile& tile, const float* b,
                              float* c, int64_t columns) {
   __m512 sum[kRows][kVectors];
   const float* a[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-    a[i] = block.a + offsets[i];
+    a[i] = block.a + block.a_offsets[tile.first + i];
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sum[i][v] = _mm512_setzero_ps();
   }
-  for (int64_t s = 0; s < block.segments; ++s) {
-    int64_t e = block.a_starts[s];
-    for (int64_t p = block.length; p != 0; --p, e += block.a_step, b += 2 * kLanes) {
-      __m512i words[kVectors];
+  for (const PatchProduct* p = tile.begin; p != tile.end; ++p) {
+    const int64_t e = p->a;
+    const float* HWY_RESTRICT from = b + p->b;
+    __m512i words[kVectors];
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) words[v] = _mm512_loadu_si512(b + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) words[v] = _mm512_loadu_si512(from + v * kLanes);
 #pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i) {
-        const __m512i word = _mm512_castps_si512(_mm512_set1_ps(a[i][e]));
+    for (int i = 0; i < kRows; ++i) {
+      const __m512i word = _mm512_castps_si512(_mm512_set1_ps(a[i][e]));
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) {
-          sum[i][v] = _mm512_dpbf16_ps(sum[i][v], (__m512bh)words[v], (__m512bh)word);
-        }
+      for (int v = 0; v < kVectors; ++v) {
+        sum[i][v] = _mm512_dpbf16_ps(sum[i][v], (__m512bh)words[v], (__m512bh)word);
       }
     }
   }
@@ -164,7 +163,7 @@ HWY_NOINLINE void patch_tile(const PatchBlock<float>& block, const int64_t* offs
   }
 }
 
-using PatchTileFunction = void (*)(const PatchBlock<float>&, const int64_t*, const float*, float*,
+using PatchTileFunction = void (*)(const PatchBlock<float>&, const PatchTile&, const float*, float*,
                                    int64_t);
 
 template <int kVectors, int... kRow>
@@ -178,15 +177,13 @@ constexpr auto patch_tiles(std::integer_sequence<int, kRow...>) {
 void patch_block(const PatchBlock<float>& block) {
   static constexpr auto kOne = patch_tiles<1>(std::make_integer_sequence<int, kRowsOfPatches>());
   static constexpr auto kTwo = patch_tiles<2>(std::make_integer_sequence<int, kRowsOfPatches>());
-  const int64_t panels = (block.m + kRowsOfPatches - 1) / kRowsOfPatches;
-  const int64_t rows = (block.m + panels - 1) / panels;
   for (int64_t j = 0; j < block.n; j += 2 * kLanes) {
     const float* b = block.b + j / (2 * kLanes) * block.b_panel;
     const int64_t columns = std::min(2 * kLanes, block.n - j);
-    const auto& tiles = columns > kLanes ? kTwo.of_rows : kOne.of_rows;
-    for (int64_t i = 0; i < block.m; i += rows) {
-      tiles[std::min(rows, block.m - i)](block, block.a_offsets + i, b,
-                                         block.c + i * block.c_row + j, columns);
+    const auto& functions = columns > kLanes ? kTwo.of_rows : kOne.of_rows;
+    for (int64_t i = 0; i < block.tile_count; ++i) {
+      const PatchTile& tile = block.tiles[i];
+      functions[tile.rows](block, tile, b, block.c + tile.first * block.c_row + j, columns);
     }
   }
 }

@@ -56,10 +56,16 @@ struct DepthwiseKernels {
   int lanes;
   // y[pixel] = the sum over taps of weight[t] x[..], added up in their order, + *bias unless null.
   void (*apply)(const DepthwiseBlock<T>& block, const T* weight, const T* bias, T* y);
-  // The same for `count` rows of the output, four or more, from row `first` on, with which y
-  // begins, from the plane where it lies: for kernels of 3, 5 or 7 taps a side, strides of 1 or 2
-  // and no dilation; within the plane's bounds, if it has any. Null for double,
-  // and without vectors.
+  // sums[i][column] += the sum over taps of weights[i][t] x[..], added up in their order, for
+  // `outputs` outputs, of whole vectors of columns. Several outputs see each element that is read.
+  void (*add)(const DepthwiseBlock<T>& block, int64_t outputs, const T* const* weights,
+              T* const* sums);
+  // y[pixel] = sums[its column] + *bias unless null.
+  void (*gather)(const DepthwiseBlock<T>& block, const T* sums, const T* bias, T* y);
+  // The same as apply() for `count` rows of the output, four or more, from row `first` on, with
+  // which y begins, from the plane where it lies: for kernels of 3, 5 or 7 taps a side, strides of
+  // 1 or 2 and no dilation; within the plane's bounds, if it has any. Null for double, and without
+  // vectors.
   void (*apply_plane)(const DepthwisePlane<T>& plane, int64_t first, int64_t count, const T* weight,
                       const T* bias, T* y);
   // y [out, channels] from x, weight [kernel, channels] and bias [channels], or null; aligned.

@@ -1,6 +1,6 @@
 // Depthwise convolutions of volumes. The planes of a channel are copied once, with their padding
-// (depthwise_copies.h); a tap of the window is then one stretch of some plane's copy, so that the
-// taps of all depths are added up in one go. Depths that are padding are left out.
+// (depthwise_copies.h); a tap of the window is then one stretch of some plane's copy. What is read
+// of a plane serves all output depths that see it. Depths that are padding are left out.
 #include <algorithm>
 #include <vector>
 
@@ -41,6 +41,22 @@ class Volume {
     return out;
   }
 
+  // The output depths that see each plane, and by which depth of the window.
+  struct Sight {
+    int64_t output, tap;
+  };
+  std::vector<std::vector<Sight>> sights() const {
+    std::vector<std::vector<Sight>> seen(static_cast<size_t>(s_.depths.size));
+    for (int64_t d = 0; d < s_.depths.out; ++d) {
+      const auto [begin, end] = depths_.taps(d);
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t plane = d * s_.depths.stride - s_.depths.padding + t * s_.depths.dilation;
+        seen[static_cast<size_t>(plane)].push_back({d, t});
+      }
+    }
+    return seen;
+  }
+
  private:
   const ConvSizes& s_;
   TapsOfDim depths_;
@@ -56,25 +72,38 @@ void depthwise_volume_forward(const ConvSizes& s, const T* x, const T* weight, c
   const DepthwiseKernels<T>& kernels = depthwise_kernels<T>();
   const Volume<T> volume(s);
   const PlaneCopies<T>& copies = volume.copies();
+  const auto sights = volume.sights();
   const int64_t size = s.depths.size * s.plane();  // of a channel
   const int64_t pieces = s.batch / s.depths.out * s.groups * copies.bands();
   const int64_t work =
       std::max<int64_t>(s.out * volume.taps() * s.depths.out * s.pixels() / copies.bands(), 1);
+  const int64_t row = round_up(copies.spread_plane(), int64_t{kernels.lanes});  // of sums
   parallel_for(
       pieces, std::max<int64_t>(kConvPieceWork / work, 1), [&](int64_t begin, int64_t end) {
-        const Scratch<T> copy(copies.room());
+        const Scratch<T> copy(copies.room()), sums(s.depths.out * row);
+        std::vector<const T*> weights;
+        std::vector<T*> to;
         for (int64_t piece = begin; piece < end; ++piece) {
           const int64_t channel = piece / copies.bands(), band = piece % copies.bands();
           const int64_t n = channel / s.groups, group = channel % s.groups;
           copies.copy(x + channel * size, s.plane(), s.depths.size, band, copy.get());
           for (int64_t o = group * s.out; o < (group + 1) * s.out; ++o) {
+            std::fill_n(sums.get(), s.depths.out * row, T(0));
+            for (size_t plane = 0; plane < sights.size(); ++plane) {
+              weights.clear();
+              to.clear();
+              for (const auto& [output, tap] : sights[plane]) {
+                weights.push_back(weight + o * volume.taps() + tap * s.taps());
+                to.push_back(sums.get() + output * row);
+              }
+              kernels.add(copies.block(copy.get(), static_cast<int64_t>(plane), band),
+                          static_cast<int64_t>(to.size()), weights.data(), to.data());
+            }
+            T* const results = y + (n * s.groups * s.out + o) * s.depths.out * s.pixels() +
+                               copies.first_row(band) * s.out_width;
             for (int64_t d = 0; d < s.depths.out; ++d) {
-              int64_t first = 0;
-              const DepthwiseBlock<T> block = volume.block(copy.get(), d, band, &first);
-              kernels.apply(block, weight + o * volume.taps() + first,
-                            bias == nullptr ? nullptr : bias + o,
-                            y + ((n * s.groups * s.out + o) * s.depths.out + d) * s.pixels() +
-                                copies.first_row(band) * s.out_width);
+              kernels.gather(copies.block(copy.get(), 0, band), sums.get() + d * row,
+                             bias == nullptr ? nullptr : bias + o, results + d * s.pixels());
             }
           }
         }

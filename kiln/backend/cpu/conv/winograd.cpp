@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "kiln/backend/cpu/conv/conv_taps.h"
 #include "kiln/backend/cpu/conv/winograd_kernels.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/rounding.h"
@@ -308,8 +309,10 @@ class BlockTransform {
 // In products: those of each way by how well the kernels do, and what the transforms cost. The
 // number of threads must not count: the results would depend on it.
 double direct_cost(const ConvSizes& s) {
-  return static_cast<double>(s.in * s.out * kTaps) * static_cast<double>(s.batch * s.pixels()) /
-         0.9;
+  // (Some products with padding are left out: Note [Pixels as rows].)
+  const double multiplied = std::min(1.05 * TapsOfDims(s).seen(), 1.0);
+  return static_cast<double>(s.in * s.out * kTaps) * static_cast<double>(s.batch * s.pixels()) *
+         multiplied / 0.9;
 }
 
 double transforms_cost(const ConvSizes& s, double tiles) {

@@ -108,56 +108,34 @@ void conv_block(const ConvBlock<T>& block) {
                  kTiles2.of_rows);
 }
 
-// What rows [first, first + count) of a block see between them: all, where it has no windows.
-template <class T>
-PatchWindow window_of_rows(const PatchBlock<T>& block, int64_t first, int64_t count) {
-  if (block.windows == nullptr) return {{0, 0, 0}, {1, 1, static_cast<int32_t>(block.length)}};
-  PatchWindow all = block.windows[first];
-  for (int64_t i = first + 1; i < first + count; ++i) {
-    for (int d = 0; d < 3; ++d) {
-      all.begin[d] = std::min(all.begin[d], block.windows[i].begin[d]);
-      all.end[d] = std::max(all.end[d], block.windows[i].end[d]);
-    }
-  }
-  return all;
-}
-
 template <class T, int kRows, int kVectors>
-HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, int64_t first, const T* b, int64_t column,
-                             int64_t columns) {
+HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, const PatchTile& tile, const T* b,
+                             int64_t column, int64_t columns) {
   using D = hn::ScalableTag<T>;
   using V = hn::Vec<D>;
   const D d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t first = tile.first;
   V sum[kRows][kVectors];
   const T* a[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
     a[i] = block.a + block.a_offsets[first + i];
+    __asm__("" : "+r"(a[i]));
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::Zero(d);
   }
-  const PatchWindow w = window_of_rows(block, first, kRows);
-  const int64_t rows = block.kernel[1], skipped = w.begin[2], length = w.end[2] - skipped;
-  int64_t plane = block.first_plane;
-  for (int64_t s = 0; s < block.segments; s += rows) {
-    const bool exists = plane >= w.begin[0] && plane < w.end[0] && length > 0;
-    if (++plane == block.kernel[0]) plane = 0;
-    if (!exists) continue;
-    for (int64_t r = s + w.begin[1]; r < s + w.end[1]; ++r) {
-      int64_t e = block.a_starts[r] + skipped * block.a_step;
-      const T* HWY_RESTRICT from = b + (r * block.length + skipped) * 2 * lanes;
-      for (int64_t p = length; p != 0; --p, e += block.a_step, from += 2 * lanes) {
-        V bv[kVectors];
+  for (const PatchProduct* p = tile.begin; p != tile.end; ++p) {
+    const int64_t e = p->a;
+    const T* HWY_RESTRICT from = b + p->b;
+    V bv[kVectors];
 #pragma GCC unroll 2
-        for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, from + v * lanes);
+    for (int v = 0; v < kVectors; ++v) bv[v] = hn::LoadU(d, from + v * lanes);
 #pragma GCC unroll 16
-        for (int i = 0; i < kRows; ++i) {
-          const V av = hn::Set(d, a[i][e]);
+    for (int i = 0; i < kRows; ++i) {
+      const V av = hn::Set(d, a[i][e]);
 #pragma GCC unroll 2
-          for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
-        }
-      }
+      for (int v = 0; v < kVectors; ++v) sum[i][v] = hn::MulAdd(av, bv[v], sum[i][v]);
     }
   }
   const T* const bias = block.column_bias == nullptr ? nullptr : block.column_bias + column;
@@ -191,7 +169,8 @@ HWY_NOINLINE void patch_tile(const PatchBlock<T>& block, int64_t first, const T*
 }
 
 template <class T>
-using PatchTileFunction = void (*)(const PatchBlock<T>&, int64_t, const T*, int64_t, int64_t);
+using PatchTileFunction = void (*)(const PatchBlock<T>&, const PatchTile&, const T*, int64_t,
+                                   int64_t);
 
 template <class T, int kVectors, int... kRow>
 constexpr auto patch_tiles(std::integer_sequence<int, kRow...>) {
@@ -208,14 +187,13 @@ void patch_block(const PatchBlock<T>& block) {
   static constexpr auto kTiles2 =
       patch_tiles<T, 2>(std::make_integer_sequence<int, kMaxStridedRows>());
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
-  const int64_t panels = (block.m + kMaxStridedRows - 1) / kMaxStridedRows;
-  const int64_t rows = (block.m + panels - 1) / panels;
   for (int64_t j = 0; j < block.n; j += 2 * lanes) {
     const T* b = block.b + j / (2 * lanes) * block.b_panel;
     const int64_t columns = std::min(2 * lanes, block.n - j);
-    const auto& tiles = columns > lanes ? kTiles2.of_rows : kTiles1.of_rows;
-    for (int64_t i = 0; i < block.m; i += rows) {
-      tiles[std::min(rows, block.m - i)](block, i, b, j, columns);
+    const auto& functions = columns > lanes ? kTiles2.of_rows : kTiles1.of_rows;
+    for (int64_t i = 0; i < block.tile_count; ++i) {
+      const PatchTile& tile = block.tiles[i];
+      functions[tile.rows](block, tile, b, j, columns);
     }
   }
 }

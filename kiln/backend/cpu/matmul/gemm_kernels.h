@@ -100,30 +100,32 @@ struct ConvBlock {
   const HalfResults* halves = nullptr;  // of words: instead of c, to which they add with accumulate
 };
 
-// The taps of a patch that see more than padding, in each dim of the kernel: [begin, end) of
-// depths, of rows and of columns. Without any, begin is the size of the kernel and end 0.
-struct PatchWindow {
-  int32_t begin[3], end[3];
+// A product in the sums of a block of patches: where its element of A lies, from the row's place
+// on, and its row of a panel of B.
+struct PatchProduct {
+  int64_t a, b;
 };
 
-// A block of C [m, n] = A B where A is read where it lies: p runs over `segments` stretches of
-// `length`, and A's element (i, p) is
-//   a[a_offsets[i] + a_starts[p / length] + (p % length) * a_step].
-// B is packed, as in GemmBlock. In the gradient of a convolution's weights i are taps and p pixels;
-// in a convolution with pixels as rows it is the other way round.
+// Rows [first, first + rows) of A, at most max_strided_rows, and what is multiplied for each.
+struct PatchTile {
+  int64_t first, rows;
+  const PatchProduct* begin;
+  const PatchProduct* end;
+};
+
+// A block of C [m, n] = A B where A is read where it lies: of product p, row i's element is
+//   a[a_offsets[i] + p.a]
+// and B's elements are those from b[p.b] on, of a panel that is packed as in GemmBlock. In the
+// gradient of a convolution's weights rows are taps and products pixels; in a convolution with
+// pixels as rows it is the other way round, and products whose elements of A are zeros for all rows
+// of a tile may be left out.
 template <class T>
 struct PatchBlock {
-  int64_t m = 0, n = 0;
-  int64_t segments = 0, length = 0;
+  const PatchTile* tiles = nullptr;
+  int64_t tile_count = 0;
+  int64_t n = 0;
   const T* a = nullptr;
   const int64_t* a_offsets = nullptr;
-  const int64_t* a_starts = nullptr;
-  int64_t a_step = 0;
-  // Unless null, row i's elements outside windows[i] are zeros and need not be multiplied. Segments
-  // are then the rows of kernels of kernel[0] planes of kernel[1] rows, from plane `first_plane` of
-  // the first kernel on, and `length` is a row.
-  const PatchWindow* windows = nullptr;
-  int64_t kernel[2] = {1, 1}, first_plane = 0;
   const T* b = nullptr;
   int64_t b_panel = 0;
   T* c = nullptr;
