@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "kiln/backend/cpu/conv/conv_kernels.h"
 #include "kiln/backend/cpu/elementwise/finish.h"
@@ -104,12 +105,28 @@ inline bool sees_whole_planes(const ConvSizes& s) {
          s.out_width == s.width && s.out_height == s.height;
 }
 
+// Whether one window covers each image, and nothing else.
+inline bool is_linear(const ConvSizes& s) {
+  const PatchGeometry& g = s.geometry;
+  return !s.is_volume() && s.pixels() == 1 && g.padding == IntPair{0, 0} &&
+         g.dilation == IntPair{1, 1} && s.height == g.kernel[0] && s.width == g.kernel[1];
+}
+
+// Weights of another convolution, in the order in which the gradient of its input has them: the
+// channels' roles are exchanged, and of `all` taps of a window these are taken.
+struct TurnedTaps {
+  std::vector<int64_t> taps;
+  int64_t all;
+};
+
 // Weights, and the storage that holds them, beside which their packed form may be kept (Note [Kept
-// data]); null for those that nobody uses again.
+// data]); null for those that nobody uses again. With `turned`, element (group, o, c, t) is
+// data[((group * in + c) * out + o) * all + taps[t]].
 template <class T>
 struct ConvWeight {
   const T* data;
   const Storage* storage = nullptr;
+  const TurnedTaps* turned = nullptr;
 };
 
 // Tells the forms apart that a storage's weights are kept in.
@@ -117,6 +134,10 @@ template <class T>
 int64_t form_of(const ConvWeight<T>&) {
   return sizeof(T);
 }
+
+// Whether turned weights are taken as they lie: by products of patches, and not in another way.
+template <class T>
+bool takes_turned_weights(const ConvSizes& sizes);
 
 // y = conv(x, weight) + bias (may be null), finished while it is in the cache.
 template <class T>

@@ -72,18 +72,11 @@ Way best_way(const ConvSizes& s, const Bands& bands) {
       (1.0 + waste) * channels + (is_copied ? copy_cost(s, bands.phases() > 1) : 0.0);
   // A single long row is no work for several threads as rows of pixels, nor does it fit the cache.
   const bool is_long = s.out_height == 1 && bands.count > 1;
-  if (std::is_same_v<Weight, ConvWeight<T>> && s.taps() > 1 && !is_long &&
+  if (std::is_same_v<Weight, ConvWeight<T>> && !is_long &&
       cost_by_pixels<T>(s) < std::min(in_place, packed)) {
     return Way::by_pixels;
   }
   return in_place < packed ? Way::in_place : Way::packed;
-}
-
-// Whether one window covers each image, and nothing else.
-bool is_linear(const ConvSizes& s) {
-  const PatchGeometry& g = s.geometry;
-  return s.pixels() == 1 && g.padding == IntPair{0, 0} && g.dilation == IntPair{1, 1} &&
-         s.height == g.kernel[0] && s.width == g.kernel[1];
 }
 
 template <class T>
@@ -112,6 +105,12 @@ void fill_with_bias(const ConvSizes& s, const T* bias, T* y) {
   }
 }
 
+// Weights that serve once are not worth packing for a few pixels; they are for some.
+bool goes_by_few_pixels(const ConvSizes& s, bool is_kept) {
+  constexpr int64_t kUnpacked = 16;
+  return has_few_pixels(s) && (is_kept || s.taps() == 1 || s.pixels() <= kUnpacked);
+}
+
 }  // namespace
 
 template <class T, class Weight>
@@ -132,6 +131,15 @@ void forward_directly(const ConvSizes& s, const GemmKernels<T>& kernels, const T
 }
 
 template <class T>
+bool takes_turned_weights(const ConvSizes& s) {
+  if (s.depth() == 0 || s.is_volume() || is_depthwise(s) || is_tiny_by_channels<T>(s) ||
+      is_linear(s) || goes_by_few_pixels(s, false)) {
+    return false;
+  }
+  return !(std::is_same_v<T, float> && winograd_enabled() && winograd_pays(s));
+}
+
+template <class T>
 void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, const T* bias,
                   const Finish<T>& finish, T* y) {
   const T* const weight = kept.data;
@@ -140,7 +148,7 @@ void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, con
     fill_with_bias(s, bias, y);
     return finish_all(finish, y, s.batch * s.groups * s.out * s.pixels());
   }
-  if (!s.is_volume()) {
+  if (!s.is_volume() && kept.turned == nullptr) {
     if (is_depthwise(s)) return depthwise_forward(s, x, weight, bias, finish, y);
     if (is_tiny_by_channels<T>(s)) return depthwise_by_channels(s, x, weight, bias, finish, y);
     if (is_linear(s)) {
@@ -152,11 +160,14 @@ void conv_forward(const ConvSizes& s, const T* x, const ConvWeight<T>& kept, con
         return;
       }
     }
-    if (has_few_pixels(s)) return few_pixels_forward(s, x, kept, bias, finish, y);
+    if (goes_by_few_pixels(s, kept.storage != nullptr))
+      return few_pixels_forward(s, x, kept, bias, finish, y);
   }
   forward_directly(s, gemm_kernels<T>(), x, kept, bias, ConvOutput<T>{y, finish, {}});
 }
 
+template bool takes_turned_weights<float>(const ConvSizes&);
+template bool takes_turned_weights<double>(const ConvSizes&);
 template void conv_forward(const ConvSizes&, const float*, const ConvWeight<float>&, const float*,
                            const Finish<float>&, float*);
 template void conv_forward(const ConvSizes&, const double*, const ConvWeight<double>&,

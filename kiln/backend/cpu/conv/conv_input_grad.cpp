@@ -3,8 +3,10 @@
 // (conv_phases.h): rows and columns that the same taps see. Where windows lie side by side, all
 // phases are one convolution of 1 x 1 with a channel for each tap.
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kiln/backend/cpu/conv/conv.h"
@@ -77,20 +79,12 @@ class InputGrad {
   }
 
   void run() const {
-    const int64_t weights = s_.groups * s_.in * s_.out * s_.taps();
-    const Scratch<T> turned(weights);
     if (s_.geometry.stride == IntPair{1, 1}) {
-      turn(down_[0], along_[0], turned.get());
-      convolve(down_[0], along_[0], turned.get(), 0, s_.batch, x_grad_);
-      return;
+      return convolve(Phase(*this, down_[0], along_[0]), 0, s_.batch, x_grad_);
     }
-    // All taps, phase after phase.
-    T* to = turned.get();
+    std::vector<Phase> phases;
     for (const PhaseConvolution& d : down_) {
-      for (const PhaseConvolution& a : along_) {
-        turn(d, a, to);
-        to += s_.groups * s_.in * s_.out * d.taps * a.taps;
-      }
+      for (const PhaseConvolution& a : along_) phases.emplace_back(*this, d, a);
     }
     const int64_t planes = s_.groups * s_.in;
     const int64_t images = std::clamp<int64_t>(
@@ -99,20 +93,41 @@ class InputGrad {
     const Scratch<T> parts(part * static_cast<int64_t>(along_.size()));
     for (int64_t n = 0; n < s_.batch; n += images) {
       const int64_t count = std::min(images, s_.batch - n);
-      const T* window = turned.get();
-      for (const PhaseConvolution& d : down_) {
-        T* p = parts.get();
-        for (const PhaseConvolution& a : along_) {
-          convolve(d, a, window, n, count, p);
-          window += s_.groups * s_.in * s_.out * d.taps * a.taps;
-          p += part;
+      for (size_t d = 0; d < down_.size(); ++d) {
+        for (size_t a = 0; a < along_.size(); ++a) {
+          convolve(phases[d * along_.size() + a], n, count,
+                   parts.get() + static_cast<int64_t>(a) * part);
         }
-        weave(d, n, count, parts.get(), part);
+        weave(down_[d], n, count, parts.get(), part);
       }
     }
   }
 
  private:
+  // The convolution of g that gives a phase, and its weights: where they lie, or turned.
+  struct Phase {
+    ConvSizes sizes;
+    TurnedTaps taps;
+    std::unique_ptr<const Scratch<T>> turned;
+
+    Phase(const InputGrad& of, const PhaseConvolution& d, const PhaseConvolution& a)
+        : sizes(of.sizes_of(d, a)), taps{{}, of.s_.taps()} {
+      for (int64_t r = d.taps; r-- > 0;) {
+        for (int64_t t = a.taps; t-- > 0;) {
+          taps.taps.push_back((d.tap + r * d.tap_step) * of.s_.geometry.kernel[1] + a.tap +
+                              t * a.tap_step);
+        }
+      }
+      if constexpr (!std::is_same_v<T, bfloat16>) {
+        if (takes_turned_weights<T>(sizes)) return;
+      }
+      auto made =
+          std::make_unique<const Scratch<T>>(of.s_.groups * of.s_.in * of.s_.out * d.taps * a.taps);
+      of.turn(d, a, made->get());
+      turned = std::move(made);
+    }
+  };
+
   // to[group][c][o][taps - 1 - t] = weight[group][o][c][t] for the taps of a phase.
   void turn(const PhaseConvolution& d, const PhaseConvolution& a, T* to) const {
     const int64_t taps = d.taps * a.taps;
@@ -146,11 +161,8 @@ class InputGrad {
                  });
   }
 
-  // The elements of a phase of `count` images, one after another.
-  void convolve(const PhaseConvolution& d, const PhaseConvolution& a, const T* turned, int64_t n,
-                int64_t count, T* to) const {
+  ConvSizes sizes_of(const PhaseConvolution& d, const PhaseConvolution& a) const {
     ConvSizes t = s_;
-    t.batch = count;
     std::swap(t.in, t.out);
     t.height = s_.out_height;
     t.width = s_.out_width;
@@ -163,7 +175,20 @@ class InputGrad {
                   {1, 1},
                   {d.padding, a.padding},
                   {d.dilation, a.dilation}};
-    convolve_turned<T>(t, g_ + n * s_.groups * s_.out * s_.pixels(), turned, bias_, finish_, to);
+    return t;
+  }
+
+  // The elements of a phase of `count` images, one after another.
+  void convolve(const Phase& phase, int64_t n, int64_t count, T* to) const {
+    ConvSizes t = phase.sizes;
+    t.batch = count;
+    const T* const g = g_ + n * s_.groups * s_.out * s_.pixels();
+    if (phase.turned != nullptr) {
+      return convolve_turned<T>(t, g, phase.turned->get(), bias_, finish_, to);
+    }
+    if constexpr (!std::is_same_v<T, bfloat16>) {
+      conv_forward<T>(t, g, {weight_, nullptr, &phase.taps}, bias_, finish_, to);
+    }
   }
 
   // Puts rows of a phase together out of the phases of their columns.
@@ -326,8 +351,36 @@ void input_grad_by_patches(const ConvSizes& s, const T* weight, const T* g, cons
       });
 }
 
-// With many channels, products take most of the time, and those of all phases at once are better.
-bool phases_pay(const ConvSizes& s) { return s.geometry.stride == IntPair{1, 1} || s.out <= 16; }
+// Of one pixel each, whose windows are whole images: a product of the weights.
+template <class T>
+void input_grad_of_images(const ConvSizes& s, const T* weight, const T* g, const T* bias,
+                          const Finish<T>& finish, T* x_grad) {
+  const int64_t depth = s.depth(), all = s.groups * depth;
+  const Scratch<T> biases(bias == nullptr ? 0 : all);  // one for each element
+  for (int64_t c = 0; bias != nullptr && c < s.groups * s.in; ++c) {
+    std::fill_n(biases.get() + c * s.taps(), s.taps(), bias[c]);
+  }
+  for (int64_t group = 0; group < s.groups; ++group) {
+    Gemm<T> product;
+    product.m = s.batch;
+    product.n = depth;
+    product.k = s.out;
+    product.a = {g + group * s.out, s.groups * s.out, 1};
+    product.b = {weight + group * s.out * depth, depth, 1};
+    product.c = x_grad + group * depth;
+    product.c_row = all;
+    if (bias != nullptr) product.column_bias = biases.get() + group * depth;
+    gemm(product);
+  }
+  finish_all(finish, x_grad, s.batch * all);
+}
+
+// With many channels, products take most of the time, and those of all phases at once are better,
+// unless each phase has taps enough.
+bool phases_pay(const ConvSizes& s) {
+  const IntPair& stride = s.geometry.stride;
+  return stride == IntPair{1, 1} || s.out <= 16 || s.taps() >= 3 * stride[0] * stride[1];
+}
 
 // Of elements that nothing gives to.
 template <class T>
@@ -383,6 +436,7 @@ void conv_input_grad(const ConvSizes& s, const T* weight, const T* g, const T* b
   if (s.batch * s.groups * s.in * s.plane() == 0) return;
   if (s.out == 0 || s.pixels() == 0 || s.taps() == 0)
     return fill_with_bias(s, bias, finish, x_grad);
+  if (is_linear(s)) return input_grad_of_images(s, weight, g, bias, finish, x_grad);
   if (is_tiled(s)) return input_grad_by_tiles(s, weight, g, bias, finish, x_grad);
   if (!phases_pay(s)) return input_grad_by_patches(s, weight, g, bias, finish, x_grad);
   InputGrad<T>(s, weight, g, bias, finish, x_grad).run();

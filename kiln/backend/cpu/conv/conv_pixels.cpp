@@ -16,6 +16,7 @@
 #include "kiln/backend/cpu/conv/conv_direct.h"
 #include "kiln/backend/cpu/conv/conv_taps.h"
 #include "kiln/backend/cpu/conv/pixel_tiles.h"
+#include "kiln/backend/cpu/conv/weight_panels.h"
 #include "kiln/backend/cpu/copy/transpose.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/rounding.h"
@@ -33,6 +34,17 @@ constexpr int64_t kCopyElements = 64 * 1024;
 // Leaving taps out costs a little for each row of them.
 constexpr double kWorthSkipping = 0.95;
 
+// Whether windows are read where they lie in the input.
+bool reads_input(const ConvSizes& s) {
+  return s.geometry.padding == IntPair{0, 0} && !s.is_volume() &&
+         (s.out_width - 1) * s.geometry.stride[1] +
+                 s.geometry.dilation[1] * (s.geometry.kernel[1] - 1) <
+             s.width &&
+         (s.out_height - 1) * s.geometry.stride[0] +
+                 s.geometry.dilation[0] * (s.geometry.kernel[0] - 1) <
+             s.height;
+}
+
 template <class T>
 class PixelRows {
  public:
@@ -44,13 +56,14 @@ class PixelRows {
         finish_(finish),
         y_(y),
         kernels_(gemm_kernels<T>()),
+        in_input_(reads_input(s)),
         row_((s.out_width - 1) * s.geometry.stride[1] +
              s.geometry.dilation[1] * (s.geometry.kernel[1] - 1) + 1),
         reach_(s.geometry.dilation[0] * (s.geometry.kernel[0] - 1) + 1),
         panels_(ceil_div(s.out, kernels_.columns)),
         part_panels_(panels_),
         run_(channels_of_run(s)),
-        skips_(TapsOfDims(s).seen() < kWorthSkipping) {
+        skips_(!in_input_ && TapsOfDims(s).seen() < kWorthSkipping) {
     // Whole rows, and whole images where they are small.
     const auto copied = [&](int64_t rows) {
       return run_ * ((rows - 1) * s.geometry.stride[0] + reach_) * row_;
@@ -96,6 +109,11 @@ class PixelRows {
   int64_t parts() const { return ceil_div(panels_, part_panels_); }  // of a group's channels
   int64_t result_row() const { return std::min(s_.out, part_columns()); }
   int64_t part_columns() const { return part_panels_ * kernels_.columns; }
+  // Where a block's windows lie: in the input, or a copy.
+  PatchCopy planes() const {
+    if (in_input_) return {s_.height, s_.width, s_.groups * s_.in * s_.plane()};
+    return {copied_rows_, row_, run_ * copied_rows_ * row_};
+  }
   int64_t runs() const { return ceil_div(s_.in, run_); }
   int64_t channels_of(int64_t run) const { return std::min(run_, s_.in - run * run_); }
   // With room for what pack() writes beyond it.
@@ -107,9 +125,10 @@ class PixelRows {
   void pack_panel(int64_t i, const ConvWeight<T>& weight, T* to) const {
     const int64_t run = i / panels_ % runs(), group = i / panels_ / runs();
     const int64_t o = i % panels_ * kernels_.columns;
-    kernels_.pack(std::min<int64_t>(kernels_.columns, s_.out - o), channels_of(run) * s_.taps(),
-                  weight.data + (group * s_.out + o) * s_.depth() + run * run_ * s_.taps(),
-                  s_.depth(), 1, to + i * panel_size(), kernels_.columns);
+    pack_panel_of(
+        kernels_, s_, weight,
+        {group, o, std::min<int64_t>(kernels_.columns, s_.out - o), run * run_, channels_of(run)},
+        to + i * panel_size(), kernels_.columns);
   }
 
   void pack_weights(const ConvWeight<T>& weight) {
@@ -139,10 +158,10 @@ class PixelRows {
    public:
     explicit Block(const PixelRows& p)
         : p_(p),
-          tiles_(p.s_, {p.copied_rows_, p.row_, p.run_ * p.copied_rows_ * p.row_},
+          tiles_(p.s_, p.planes(),
                  {p.kernels_.max_strided_rows, p.kernels_.columns, p.result_row()}, p.skips_),
           planes_(p.run_),
-          copy_(p.images_ * p.run_ * p.copied_rows_ * p.row_ + p.kernels_.lanes),
+          copy_(p.in_input_ ? 0 : p.images_ * p.planes().image + p.kernels_.lanes),
           results_(p.images_ * p.rows_ * p.s_.out_width * p.result_row() + p.kernels_.columns) {}
 
     void run(int64_t part, int64_t group, const PixelBlock& at) {
@@ -162,11 +181,11 @@ class PixelRows {
       block.c_offsets = tiles_.results();
       for (int64_t run = 0; run < p_.runs(); ++run) {
         const int64_t first = run * p_.run_, count = p_.channels_of(run);
-        for (int64_t i = 0; i < at.images; ++i) {
-          s.find_planes((at.image + i) * s.groups + group, first, first + count, planes_.get());
-          patch_kernels<T>().pad(p_.x_, planes_.get(), count, s.height, s.width,
-                                 at.top * g.stride[0] - g.padding[0], -g.padding[1], {1, 1},
-                                 p_.copied_rows_, p_.row_, copy_.get() + i * image_size());
+        if (p_.in_input_) {
+          block.a = p_.x_ + ((at.image * s.groups + group) * s.in + first) * s.plane() +
+                    at.top * g.stride[0] * s.width;
+        } else {
+          copy_planes(group, first, count, at);
         }
         tiles_.multiply(count);
         block.b =
@@ -185,7 +204,17 @@ class PixelRows {
     }
 
    private:
-    int64_t image_size() const { return p_.run_ * p_.copied_rows_ * p_.row_; }
+    // What the block sees of some channels.
+    void copy_planes(int64_t group, int64_t first, int64_t count, const PixelBlock& at) const {
+      const ConvSizes& s = p_.s_;
+      const PatchGeometry& g = s.geometry;
+      for (int64_t i = 0; i < at.images; ++i) {
+        s.find_planes((at.image + i) * s.groups + group, first, first + count, planes_.get());
+        patch_kernels<T>().pad(p_.x_, planes_.get(), count, s.height, s.width,
+                               at.top * g.stride[0] - g.padding[0], -g.padding[1], {1, 1},
+                               p_.copied_rows_, p_.row_, copy_.get() + i * p_.planes().image);
+      }
+    }
 
     // Channels [channel, channel + count) of some rows of an image.
     void store(int64_t image, int64_t channel, int64_t count, int64_t top, int64_t rows,
@@ -211,7 +240,8 @@ class PixelRows {
   const Finish<T>& finish_;
   T* y_;
   const GemmKernels<T>& kernels_;
-  int64_t row_, reach_;
+  bool in_input_;
+  int64_t row_, reach_;           // of a copy
   int64_t panels_, part_panels_;  // of columns: all, and those of a part
   int64_t run_;                   // channels taken at once
   bool skips_;
@@ -231,7 +261,8 @@ double cost_by_pixels(const ConvSizes& s) {
   const double products =
       static_cast<double>(lanes) * (2.2 * static_cast<double>(s.out / (2 * lanes)) + last);
   const double seen = TapsOfDims(s).seen();
-  return products * (seen < kWorthSkipping ? 1.05 * seen : 1.0) + copy_cost(s, false) +
+  return products * (seen < kWorthSkipping ? 1.05 * seen : 1.0) +
+         (reads_input(s) ? 0.0 : copy_cost(s, false)) +
          12.0 * static_cast<double>(s.out) / static_cast<double>(s.depth());
 }
 

@@ -6,6 +6,7 @@
 #include "kiln/backend/cpu/conv/conv_words.h"
 #include "kiln/backend/cpu/conv/depthwise.h"
 #include "kiln/backend/cpu/conv/pixel_tiles.h"
+#include "kiln/backend/cpu/matmul/gemm.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -17,8 +18,11 @@ namespace {
 // Pixels taken at once, and taps: what they need stays in the second-level cache.
 constexpr int64_t kBlockPixels = 576;
 constexpr int64_t kWeightBlockTaps = 384;
-// How many pieces of work there should be.
+// How many pieces of work there should be; taps of a piece, and pixels of those that sum on their
+// own, at least.
 constexpr int64_t kPieces = 16;
+constexpr int64_t kLeastBlockTaps = 48;
+constexpr int64_t kLeastPartPixels = 256;
 
 // The gradient of the weights of one group's channels [channel, channel + count), summed over
 // images [begin, end): sums [taps of those channels, out] = patches [taps, pixels] x g^T [pixels,
@@ -148,19 +152,22 @@ class WeightGradSum {
   PatchBlock<T> block_;
 };
 
-// to [rows, columns] = the sum of `parts` matrices [columns, rows], added in order.
+// Rows [begin, end) of to [rows, columns] = the sum of `parts` matrices [columns, rows], added in
+// order.
 template <class T>
 void sum_and_transpose(T* parts_data, int64_t parts, int64_t part, int64_t columns, int64_t rows,
-                       T* to) {
+                       int64_t begin, int64_t end, T* to) {
   for (int64_t p = 1; p < parts; ++p) {
-    const T* from = parts_data + p * part;
-    for (int64_t i = 0; i < rows * columns; ++i) parts_data[i] += from[i];
+    const T* const from = parts_data + p * part;
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t i = c * rows + begin; i < c * rows + end; ++i) parts_data[i] += from[i];
+    }
   }
   const GemmKernels<T>& kernels = gemm_kernels<T>();
   // A few rows at a time: each is a page of its own.
   constexpr int64_t kRows = 32;
-  for (int64_t r = 0; r < rows; r += kRows) {
-    const int64_t n = std::min(kRows, rows - r);
+  for (int64_t r = begin; r < end; r += kRows) {
+    const int64_t n = std::min(kRows, end - r);
     if (columns >= kernels.lanes) {
       kernels.pack(columns, n, parts_data + r, rows, 1, to + r * columns, columns);
       continue;
@@ -176,15 +183,21 @@ void sum_over_patches(const ConvSizes& s, const GemmKernels<T>& kernels, const T
                       T* weight_grad) {
   const int64_t size = s.out * s.depth();  // of one group's weights
   const int64_t total = s.groups * size;
-  const int64_t channels = [&] {
-    const int64_t most = std::clamp<int64_t>(kWeightBlockTaps / s.taps(), 1, s.in);
-    return ceil_div(s.in, ceil_div(s.in, most));
-  }();
-  const int64_t channel_parts = ceil_div(s.in, channels);
-  // Where groups and channels are too few to share out, parts of the batch sum on their own.
-  const int64_t wanted = std::min(ceil_div(kPieces, s.groups * channel_parts), s.batch);
+  const int64_t most = std::clamp<int64_t>(kWeightBlockTaps / s.taps(), 1, s.in);
+  const int64_t least = std::min(ceil_div(kLeastBlockTaps, s.taps()), s.in);
+  // Where groups and channels are too few to share out, parts of the batch sum on their own: those
+  // with pixels enough to be worth sums of their own. Else fewer channels are taken at once.
+  const int64_t pieces = ceil_div(kPieces, s.groups * ceil_div(s.in, most));
+  const int64_t wanted =
+      std::min({pieces, s.batch, std::max<int64_t>(s.batch * s.pixels() / kLeastPartPixels, 1)});
   const int64_t images = ceil_div(s.batch, wanted);
   const int64_t parts = ceil_div(s.batch, images);
+  const int64_t channels = [&] {
+    const int64_t shared = ceil_div(s.in, ceil_div(kPieces, s.groups * parts));
+    const int64_t at_once = std::clamp(shared, least, most);
+    return ceil_div(s.in, ceil_div(s.in, at_once));
+  }();
+  const int64_t channel_parts = ceil_div(s.in, channels);
   const Scratch<T> sums(parts * total);
   const int64_t work = channels * s.taps() * s.out * images * s.pixels();
   parallel_for(parts * s.groups * channel_parts, std::max<int64_t>(kConvPieceWork / work, 1),
@@ -199,13 +212,32 @@ void sum_over_patches(const ConvSizes& s, const GemmKernels<T>& kernels, const T
                            sums.get() + part * total + group * size + channel * s.taps() * s.out);
                  }
                });
-  parallel_for(s.groups, std::max<int64_t>(kGrain / (size * parts), 1),
+  constexpr int64_t kRows = 32;  // of weights transposed at once
+  const int64_t row_blocks = ceil_div(s.out, kRows);
+  parallel_for(s.groups * row_blocks, std::max<int64_t>(kGrain / (kRows * s.depth() * parts), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
-                   sum_and_transpose(sums.get() + i * size, parts, total, s.depth(), s.out,
-                                     weight_grad + i * size);
+                   const int64_t group = i / row_blocks, row = i % row_blocks * kRows;
+                   sum_and_transpose(sums.get() + group * size, parts, total, s.depth(), s.out, row,
+                                     std::min(row + kRows, s.out), weight_grad + group * size);
                  }
                });
+}
+
+// Of one pixel each, whose windows are whole images: a product of the images.
+template <class T>
+void weight_grad_of_images(const ConvSizes& s, const T* x, const T* g, T* weight_grad) {
+  for (int64_t group = 0; group < s.groups; ++group) {
+    Gemm<T> product;
+    product.m = s.out;
+    product.n = s.depth();
+    product.k = s.batch;
+    product.a = {g + group * s.out, 1, s.groups * s.out};
+    product.b = {x + group * s.depth(), s.groups * s.depth(), 1};
+    product.c = weight_grad + group * s.out * s.depth();
+    product.c_row = s.depth();
+    gemm(product);
+  }
 }
 
 }  // namespace
@@ -219,6 +251,7 @@ void conv_weight_grad(const ConvSizes& s, const T* x, const T* g, T* weight_grad
     return;
   }
   if (!s.is_volume() && is_depthwise(s)) return depthwise_weight_grad(s, x, g, weight_grad);
+  if (is_linear(s)) return weight_grad_of_images(s, x, g, weight_grad);
   sum_over_patches(s, gemm_kernels<T>(), x, g, weight_grad);
 }
 

@@ -8,6 +8,7 @@
 #include "kiln/backend/cpu/conv/conv.h"
 #include "kiln/backend/cpu/conv/conv_direct.h"
 #include "kiln/backend/cpu/conv/conv_words.h"
+#include "kiln/backend/cpu/conv/weight_panels.h"
 #include "kiln/backend/cpu/matmul/gemm_kernels.h"
 #include "kiln/backend/cpu/rounding.h"
 #include "kiln/backend/cpu/scratch.h"
@@ -35,9 +36,9 @@ class PackedWeights {
       if constexpr (std::is_same_v<Weight, WordWeight>) {
         const Scratch<T> joined(s.groups * s.out * s.depth());
         join_weights(s, weight, joined.get());
-        pack(s, joined.get(), data->get());
+        pack(s, ConvWeight<T>{joined.get()}, data->get());
       } else {
-        pack(s, weight.data, data->get());
+        pack(s, weight, data->get());
       }
       const T* const at = data->get();
       return std::shared_ptr<const void>(std::move(data), at);
@@ -85,7 +86,7 @@ class PackedWeights {
   }
 
  private:
-  void pack(const ConvSizes& s, const T* weight, T* to) const {
+  void pack(const ConvSizes& s, const ConvWeight<T>& weight, T* to) const {
     // Every panel has room for what pack() writes beyond it, so they can be packed in any order.
     const int64_t work = std::max<int64_t>(rows_ * run_, 1);
     parallel_for(s.groups * runs_ * panels_, std::max<int64_t>(kConvPieceWork / work, 1),
@@ -95,9 +96,10 @@ class PackedWeights {
                      const int64_t run = i / panels_ % runs_;
                      const int64_t group = i / panels_ / runs_;
                      const int64_t row = panel * rows_;
-                     kernels_.pack(std::min(rows_, s.out - row), depth_of(run, s),
-                                   weight + (group * s.out + row) * s.depth() + run * run_,
-                                   s.depth(), 1, to + i * panel_size_, rows_);
+                     pack_panel_of(kernels_, s, weight,
+                                   {group, row, std::min(rows_, s.out - row), first_channel(run, s),
+                                    depth_of(run, s) / s.taps()},
+                                   to + i * panel_size_, rows_);
                    }
                  });
   }
