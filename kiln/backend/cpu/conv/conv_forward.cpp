@@ -132,8 +132,8 @@ void forward_directly(const ConvSizes& s, const GemmKernels<T>& kernels, const T
 
 template <class T>
 bool takes_turned_weights(const ConvSizes& s) {
-  if (s.depth() == 0 || s.is_volume() || is_depthwise(s) || is_tiny_by_channels<T>(s) ||
-      is_linear(s) || goes_by_few_pixels(s, false)) {
+  if (s.depth() * s.out * s.pixels() == 0 || s.is_volume() || is_depthwise(s) ||
+      is_tiny_by_channels<T>(s) || is_linear(s) || goes_by_few_pixels(s, false)) {
     return false;
   }
   return !(std::is_same_v<T, float> && winograd_enabled() && winograd_pays(s));
