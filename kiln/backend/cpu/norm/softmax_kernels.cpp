@@ -9,6 +9,8 @@
 #include <hwy/highway.h>
 
 #include "kiln/backend/cpu/kernel_table.h"
+#include "kiln/backend/cpu/math/double_math-inl.h"
+#include "kiln/backend/cpu/math/math-inl.h"
 #include "kiln/backend/cpu/norm/softmax_kernels.h"
 #include "kiln/backend/cpu/rows-inl.h"
 
@@ -40,17 +42,47 @@ void softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
   }
 }
 
+// x[i] = log(x[i]), for i in [0, n); x has room for whole vectors.
+template <class T>
+HWY_INLINE void take_logs(T* x, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  std::fill_n(x + n, (lanes - n % lanes) % lanes, T(1));
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto v = hn::LoadU(d, x + i);
+    if constexpr (sizeof(T) == 4) {
+      hn::StoreU(vec::log(d, v), d, x + i);
+    } else {
+      hn::StoreU(dbl::log(d, v), d, x + i);
+    }
+  }
+}
+
+// Some rows at a time, as many as stay in the first-level cache, so that their logarithms are taken
+// together.
 template <class T>
 void log_softmax_rows(const T* x, T* y, int64_t rows, int64_t n) {
+  constexpr int64_t kRows = 64, kElements = 4096;
   const hn::ScalableTag<T> d;
-  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    // x - m first: where m is large, x - (m + log) would lose what the difference keeps.
-    const T m = row_max(x, n);
-    const auto shift = hn::Set(d, m);
-    const auto log_sum = hn::Set(d, std::log(row_sum_exp<T, false>(x, m, nullptr, n)));
-    for_each_vector(d, n, [&](int64_t i, auto io) HWY_ATTR {
-      io.store(hn::Sub(hn::Sub(io.load(x + i), shift), log_sum), y + i);
-    });
+  HWY_ALIGN T most[kRows];
+  HWY_ALIGN T sums[kRows];
+  const int64_t block = std::clamp<int64_t>(kElements / std::max<int64_t>(n, 1), 1, kRows);
+  for (int64_t r = 0; r < rows; r += block) {
+    const int64_t some = std::min(block, rows - r);
+    for (int64_t i = 0; i < some; ++i) {
+      most[i] = row_max(x + (r + i) * n, n);
+      sums[i] = row_sum_exp<T, false>(x + (r + i) * n, most[i], nullptr, n);
+    }
+    take_logs(sums, some);
+    for (int64_t i = 0; i < some; ++i) {
+      // x - m first: where m is large, x - (m + log) would lose what the difference keeps.
+      const T* const from = x + (r + i) * n;
+      T* const to = y + (r + i) * n;
+      const auto shift = hn::Set(d, most[i]), log_sum = hn::Set(d, sums[i]);
+      for_each_vector(d, n, [&](int64_t j, auto io) HWY_ATTR {
+        io.store(hn::Sub(hn::Sub(io.load(from + j), shift), log_sum), to + j);
+      });
+    }
   }
 }
 
@@ -106,7 +138,11 @@ void softmax_strip(const T* x, T* y, int64_t n, int64_t step, int64_t count) {
       io.store(hn::Add(io.load(sums + j), e), sums + j);
     });
   }
-  for (int64_t j = 0; j < count; ++j) sums[j] = kLog ? std::log(sums[j]) : T(1) / sums[j];
+  if constexpr (kLog) {
+    take_logs(sums, count);
+  } else {
+    for (int64_t j = 0; j < count; ++j) sums[j] = T(1) / sums[j];
+  }
   for (int64_t p = 0; p < n; ++p) {
     for_each_vector(d, count, [&](int64_t j, auto io) HWY_ATTR {
       T* to = y + p * step + j;
