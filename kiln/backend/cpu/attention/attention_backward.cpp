@@ -110,10 +110,12 @@ class Backward {
       const int64_t columns = std::min(kKeys, sizes_.keys - key);
       const int64_t kv_head = h / sizes_.group();
       const T* k = k_.at(n, kv_head, key);
-      cpu::pack_transposed_rows(k, k_.row, columns, sizes_.width, tiles.keys.get());
-      cpu::pack_transposed_rows(v_.at(n, kv_head, key), v_.row, columns, sizes_.values,
-                                tiles.values.get());
-      if (want_queries) {
+      if (!few()) {
+        cpu::pack_transposed_rows(k, k_.row, columns, sizes_.width, tiles.keys.get());
+        cpu::pack_transposed_rows(v_.at(n, kv_head, key), v_.row, columns, sizes_.values,
+                                  tiles.values.get());
+      }
+      if (want_queries && !few()) {
         kernels.copy_rows(k, k_.row, columns, sizes_.width, scale, tiles.key_rows.get(), q_step);
       }
       const int64_t start = options_.causal ? std::max(first, key / kQueries * kQueries) : first;
@@ -146,13 +148,15 @@ class Backward {
     const int64_t kv_head = at.h / sizes_.group();
     T* weights = tiles.weights.get();
     T* grads = tiles.grads.get();
-    cpu::tile_of_dots(at.rows, at.columns, sizes_.width, q, q_step, tiles.keys.get(), weights);
+    dots_of_tile(at, q, q_step, k_, sizes_.width, tiles.keys.get(), weights);
     cpu::mask_tile(at, mask_, options_.causal, weights);
     kernels.exp_rows(weights, kTileStep, at.rows, at.columns, shift);
-    cpu::tile_of_dots(at.rows, at.columns, sizes_.values, g, g_step, tiles.values.get(), grads);
+    dots_of_tile(at, g, g_step, v_, sizes_.values, tiles.values.get(), grads);
     if (options_.dropout != 0.0) cpu::drop_tile(at, sizes_, options_, grads);
     kernels.softmax_gradient(weights, grads, kTileStep, at.rows, at.columns, delta);
-    if (want_queries) {
+    if (want_queries && few()) {
+      add_keys_of_few(at, grads, tiles.key_rows.get());
+    } else if (want_queries) {
       cpu::tile_product(at.rows, sizes_.width, at.columns, grads, kTileStep, 1,
                         tiles.key_rows.get(), q_step, panel, gq_.at(at.n, at.h, at.query), gq_.row,
                         true);
@@ -163,6 +167,31 @@ class Backward {
     if (options_.dropout != 0.0) cpu::drop_tile(at, sizes_, options_, weights);
     cpu::tile_product(at.columns, sizes_.values, at.rows, weights, 1, kTileStep, g, g_step, panel,
                       gv_.at(at.n, kv_head, at.key), gv_.row, true);
+  }
+
+  // A few queries read keys and values where they lie: packed, they would be used too seldom.
+  bool few() const { return sizes_.queries < cpu::kFewQueries; }
+
+  void dots_of_tile(const TilePlace& at, const T* x, int64_t x_step, const HeadRows<const T>& rows,
+                    int64_t width, const T* packed, T* tile) const {
+    if (!few()) return cpu::tile_of_dots(at.rows, at.columns, width, x, x_step, packed, tile);
+    const T* const from = rows.at(at.n, at.h / sizes_.group(), at.key);
+    for (int64_t r = 0; r < at.rows; ++r) {
+      cpu::gemm_kernels<T>().dots(x + r * x_step, from, rows.row, at.columns, width,
+                                  tile + r * kTileStep);
+    }
+  }
+
+  void add_keys_of_few(const TilePlace& at, const T* grads, T* sum) const {
+    const auto& kernels = cpu::attention_kernels<T>();
+    const T* const keys = k_.at(at.n, at.h / sizes_.group(), at.key);
+    const T scale = static_cast<T>(options_.scale);
+    for (int64_t r = 0; r < at.rows; ++r) {
+      cpu::gemm_kernels<T>().weighted_sum(grads + r * kTileStep, keys, k_.row, at.columns,
+                                          sizes_.width, sum);
+      kernels.scale_rows(sum, sizes_.width, 1, sizes_.width, &scale);
+      kernels.add(gq_.at(at.n, at.h, at.query + r), sum, sizes_.width);
+    }
   }
 
   AttentionSizes<T> sizes_;
