@@ -39,6 +39,8 @@ class DistributedDataParallel {
 
   const std::shared_ptr<ProcessGroup>& group() const { return group_; }
   GradientReducer& reducer() { return reducer_; }
+  // Exchanges gradients by the hook, as compressed_gradients() or an own one.
+  void register_comm_hook(GradientHook hook) { reducer_.set_hook(std::move(hook)); }
   // The group as a Learner sees it.
   train::Team team() const;
   // All processes take the buffers of rank 0.

@@ -18,6 +18,32 @@ constexpr double kMiB = 1 << 20;
 
 }  // namespace
 
+std::vector<Tensor> GradientBucket::gradients() const {
+  std::vector<Tensor> views;
+  int64_t begin = 0;
+  for (const Tensor& x : parameters) {
+    views.push_back(buffer.narrow(0, begin, x.numel()).view(x.shape()));
+    begin += x.numel();
+  }
+  return views;
+}
+
+GradientHook compressed_gradients(std::shared_ptr<ProcessGroup> group, DType dtype) {
+  if (dtype != DType::bf16 && dtype != DType::f16) {
+    throw_error<ValueError>("compressed_gradients: dtype must be bf16 or f16; got ",
+                            to_string(dtype));
+  }
+  if (group == nullptr) throw_error<ValueError>("compressed_gradients: there is no process group");
+  return [group = std::move(group), dtype](const GradientBucket& bucket) {
+    Tensor small = bucket.buffer.to(dtype);
+    const Work work = group->all_reduce(small, ReduceOp::avg, true);
+    return [work, small = std::move(small)] {
+      work.wait();
+      return small;
+    };
+  };
+}
+
 // What a backward pass holds. Where the pass fails it is dropped without a call, and the next one
 // begins anew.
 class GradientReducer::Pass {
@@ -204,12 +230,35 @@ void GradientReducer::launch(Bucket& bucket) {
       flag.fill_(0);
     }
   }
+  if (hook_) return call_hook(bucket);
   bucket.work = group_->all_reduce(bucket.flat, ReduceOp::avg, true);
+}
+
+void GradientReducer::call_hook(Bucket& bucket) {
+  const auto count = static_cast<int64_t>(bucket.slots.size());
+  GradientBucket seen;
+  seen.index = &bucket - buckets_.data();
+  seen.is_last = seen.index + 1 == static_cast<int64_t>(buckets_.size());
+  seen.buffer = bucket.flat.narrow(0, 0, bucket.numel);
+  for (const Slot& slot : bucket.slots) seen.parameters.push_back(parameters_[slot.parameter]);
+  bucket.result = hook_(seen);
+  bucket.work = group_->all_reduce(bucket.flat.narrow(0, bucket.numel, count), ReduceOp::avg, true);
 }
 
 void GradientReducer::finish() {
   while (launched_ < buckets_.size()) launch(buckets_[launched_++]);
   for (Bucket& bucket : buckets_) {
+    if (bucket.result) {
+      const NoGradGuard no_grad;
+      const Tensor result = bucket.result();
+      if (!result.defined() || result.numel() != bucket.numel) {
+        throw_error<ValueError>("GradientReducer: a hook must give ", bucket.numel,
+                                " elements, as the bucket has; got ",
+                                result.defined() ? result.numel() : 0);
+      }
+      bucket.flat.narrow(0, 0, bucket.numel).copy_(result.detach().reshape({bucket.numel}));
+      bucket.result = {};
+    }
     bucket.work.wait();
     take_back(bucket);
   }
@@ -232,8 +281,10 @@ void GradientReducer::take_back(Bucket& bucket) {
 void GradientReducer::reset() {
   for (Bucket& bucket : buckets_) {
     bucket.ready = 0;
-    if (!bucket.work.is_completed()) bucket.flat = Tensor();  // of a pass that failed; still in use
+    // Of a pass that failed: still in use.
+    if (!bucket.work.is_completed() || bucket.result) bucket.flat = Tensor();
     bucket.work = {};
+    bucket.result = {};
   }
   is_ready_.assign(is_ready_.size(), false);
   launched_ = 0;

@@ -2,13 +2,36 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "kiln/distributed/process_group.h"
 
 namespace kiln::distributed {
+
+// Some gradients that travel together, as a hook sees them.
+struct GradientBucket {
+  int64_t index = 0;     // buckets leave in this order
+  bool is_last = false;  // of the pass
+  Tensor buffer;  // [numel], the gradients one after another; zeros for those that are missing
+  std::vector<Tensor> parameters;
+
+  // Views of the buffer, with the shapes of the parameters.
+  std::vector<Tensor> gradients() const;
+};
+
+// Begins to exchange a bucket, on the thread of the pass, and returns what waits for it: a function
+// whose result has as many elements as the buffer, the gradients' mean over the processes or
+// what is to take its place. It may change the buffer. All processes call it for the same buckets
+// in the same order.
+using GradientHook = std::function<std::function<Tensor()>(const GradientBucket& bucket)>;
+
+// Sends buckets in a smaller dtype (bf16 or f16): half the bytes, and a mean rounded to it. Throws
+// ValueError for another dtype.
+GradientHook compressed_gradients(std::shared_ptr<ProcessGroup> group, DType dtype);
 
 // Each pass of backward_accumulate() or backward() that reaches one of the parameters ends with
 // gradients that are the mean over the processes of the group. They travel in buckets, the last
@@ -32,6 +55,9 @@ class GradientReducer {
   void set_enabled(bool enabled) { enabled_ = enabled; }
   bool is_enabled() const { return enabled_; }
 
+  // Exchanges buckets by the hook from now on; null: by all_reduce() with ReduceOp::avg.
+  void set_hook(GradientHook hook) { hook_ = std::move(hook); }
+
   // The numbers of the parameters of each bucket, in the order in which buckets leave.
   std::vector<std::vector<int64_t>> buckets() const;
 
@@ -47,6 +73,7 @@ class GradientReducer {
     size_t ready = 0;
     Tensor flat = {};  // the gradients, and for each parameter whether it has one
     Work work = {};
+    std::function<Tensor()> result = {};  // of a hook
   };
   struct Place {
     size_t bucket;
@@ -72,6 +99,7 @@ class GradientReducer {
   void on_gradients(Gradients& gradients);
   void launch_full();
   void launch(Bucket& bucket);
+  void call_hook(Bucket& bucket);
   void finish();
   void take_back(Bucket& bucket);
   // Of a parameter in this pass; undefined without one.
@@ -89,6 +117,7 @@ class GradientReducer {
   bool in_pass_ = false;
   Gradients* gradients_ = nullptr;  // of backward(); null: the parameters have them
   bool enabled_ = true;
+  GradientHook hook_;
   std::shared_ptr<Self> self_;
 };
 

@@ -178,7 +178,7 @@ channels_last_3d = "channels_last_3d"
 newaxis = None
 
 _LAZY = frozenset(
-    """_dynamo accelerator audio distributed distributions export functional hub jit library metrics models mps
+    """_dynamo accelerator audio distributed distributions export functional futures hub jit library metrics models mps
     multiprocessing onnx ops overrides rl serialization signal sparse storage testing train types version vision""".split()
 )
 if TYPE_CHECKING:
@@ -189,6 +189,7 @@ if TYPE_CHECKING:
         distributions as distributions,
         export as export,
         functional as functional,
+        futures as futures,
         hub as hub,
         jit as jit,
         library as library,

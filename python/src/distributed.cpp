@@ -67,6 +67,20 @@ struct HeldReducer {
   std::unique_ptr<GradientReducer> reducer;
 };
 
+// hook(index, is_last, buffer, parameters) gives a function whose result is a tensor.
+GradientHook gradient_hook(nb::object hook) {
+  return [held = HeldObject(std::move(hook))](const GradientBucket& bucket) {
+    const Locked lock;
+    nb::list parameters;
+    for (const Tensor& x : bucket.parameters) parameters.append(nb::cast(x));
+    nb::object wait = held.get()(bucket.index, bucket.is_last, bucket.buffer, parameters);
+    return [waits = HeldObject(std::move(wait))]() -> Tensor {
+      const Locked in_call;
+      return tensor_arg("a communication hook's result", waits.get()());
+    };
+  };
+}
+
 // What a signal's handler raises ends a wait, on threads that Python knows.
 void check_signals() {
   if (!nb::is_alive() || !Py_IsInitialized() || PyGILState_GetThisThreadState() == nullptr) return;
@@ -318,7 +332,10 @@ void bind_reducer(nb::module_& m) {
   nb::class_<HeldReducer>(m, "GradientReducer")
       .def("set_enabled",
            [](HeldReducer& self, bool enabled) { self.reducer->set_enabled(enabled); })
-      .def("buckets", [](const HeldReducer& self) { return self.reducer->buckets(); });
+      .def("buckets", [](const HeldReducer& self) { return self.reducer->buckets(); })
+      .def("set_hook", [](HeldReducer& self, nb::object exchange) {
+        self.reducer->set_hook(gradient_hook(std::move(exchange)));
+      });
   m.def("gradient_reducer", [](nb::handle parameters, const HeldGroup& held, double bucket_cap_mb) {
     return HeldReducer{std::make_unique<GradientReducer>(python::tensors_of(parameters), held.group,
                                                          bucket_cap_mb)};

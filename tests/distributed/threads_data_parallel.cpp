@@ -32,6 +32,44 @@ Tensor batch(int64_t rows, int64_t columns, int seed) {
 
 }  // namespace
 
+TEST_CASE("hooks exchange gradients in their own way") {
+  in_group(2, [](ProcessGroup& group) {
+    const std::shared_ptr<ProcessGroup> shared(&group, [](ProcessGroup*) {});
+    nn::Linear net{4, 3};
+    net.load_state_dict({{"weight", batch(3, 4, 2)}, {"bias", batch(1, 3, 3).view({3})}});
+    const Tensor x = batch(6, 4, 5).narrow(0, 3 * group.rank(), 3);
+    const auto gradient = [&](GradientHook hook) {
+      DistributedDataParallel replicas(net, shared, {.bucket_cap_mb = 1e-5});
+      replicas.register_comm_hook(std::move(hook));
+      net.zero_grad();
+      net.forward(x).pow(2).mean().backward_accumulate();
+      return net.weight.val().grad().clone();
+    };
+    const Tensor mean = gradient({});
+    const Tensor rounded = gradient(compressed_gradients(shared, DType::bf16));
+    CHECK(allclose(rounded, mean, 1e-2, 1e-3));
+    CHECK_FALSE(rounded.equal(mean));
+    CHECK(rounded.to(DType::bf16).to(DType::f32).equal(rounded));
+    std::vector<int64_t> seen;
+    const Tensor twice = gradient([&](const GradientBucket& bucket) {
+      seen.push_back(bucket.index);
+      CHECK(bucket.is_last == (bucket.index == 1));
+      CHECK(bucket.gradients()[0].shape() == bucket.parameters[0].shape());
+      const Work work = shared->all_reduce(bucket.buffer, ReduceOp::sum, true);
+      return [work, buffer = bucket.buffer] {
+        work.wait();
+        return buffer;
+      };
+    });
+    CHECK(allclose(twice, mean * 2.0, 1e-6, 1e-7));
+    CHECK(seen == std::vector<int64_t>{0, 1});
+    const auto nothing = [](const GradientBucket&) { return [] { return Tensor(); }; };
+    CHECK_THROWS_WITH_AS(static_cast<void>(gradient(nothing)),
+                         doctest::Contains("a hook must give 3 elements"), ValueError);
+    CHECK_THROWS_AS(compressed_gradients(shared, DType::i64), ValueError);
+  });
+}
+
 TEST_CASE("gradients are the mean over the processes, in buckets of any size") {
   manual_seed(1);
   Net reference;

@@ -27,6 +27,12 @@ def test_batch_norm_of_all_processes(size, tmp_path):
         results("norms.py", size, tmp_path)
 
 
+def test_communication_hooks(tmp_path):
+    got, expected = both("comm_hooks.py", 2, tmp_path)
+    assert not differences(got, expected, is_close)
+    assert got[0]["halved"] == got[1]["halved"]
+
+
 def test_sharded_optimizers_and_data(tmp_path):
     got, expected = both("sharded.py", 3, tmp_path)
     assert not differences(got, expected, is_close)

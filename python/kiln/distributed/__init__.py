@@ -10,7 +10,7 @@ from ..errors import (
     DistNetworkError as DistNetworkError,
     DistStoreError as DistStoreError,
 )
-from . import device_mesh as device_mesh, nn as nn
+from . import algorithms as algorithms, device_mesh as device_mesh, nn as nn
 from ._collectives import (
     all_gather as all_gather,
     all_gather_into_tensor as all_gather_into_tensor,
@@ -28,6 +28,7 @@ from ._collectives import (
     reduce_scatter_tensor as reduce_scatter_tensor,
     scatter as scatter,
 )
+from ._grad_bucket import GradBucket as GradBucket
 from ._messages import (
     P2POp as P2POp,
     batch_isend_irecv as batch_isend_irecv,
@@ -83,7 +84,7 @@ from .device_mesh import DeviceMesh as DeviceMesh, init_device_mesh as init_devi
 
 __all__ = [
     "Backend", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError",
-    "FileStore", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
+    "FileStore", "GradBucket", "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store",
     "TCPStore", "Work", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_gather_single", "all_reduce",
     "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
     "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object",

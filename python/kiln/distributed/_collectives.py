@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .._C import Tensor
 
 
-def _work(work: Any, async_op: bool) -> Work | None:
-    return Work(work) if async_op else None
+def _work(work: Any, async_op: bool, *results: Tensor) -> Work | None:
+    return Work(work, tensors=results) if async_op else None
 
 
 def _parts(name: str, x: Tensor, sizes: Sequence[int] | None, count: int) -> list[Tensor]:
@@ -101,7 +101,7 @@ def all_reduce(
     if is_outside(group):
         return None
     of = group_of("all_reduce", group)
-    return _work(of._group.all_reduce(tensor, op_name(op), async_op), async_op)
+    return _work(of._group.all_reduce(tensor, op_name(op), async_op), async_op, tensor)
 
 
 def reduce(
@@ -125,7 +125,7 @@ def reduce(
         return None
     of = group_of("reduce", group)
     root = rank_in("reduce", of, "dst", dst, group_dst, None)
-    return _work(of._group.reduce(tensor, root, op_name(op), async_op), async_op)
+    return _work(of._group.reduce(tensor, root, op_name(op), async_op), async_op, tensor)
 
 
 def broadcast(
@@ -148,7 +148,7 @@ def broadcast(
         return None
     of = group_of("broadcast", group)
     root = rank_in("broadcast", of, "src", src, group_src, None)
-    return _work(of._group.broadcast(tensor, root, async_op), async_op)
+    return _work(of._group.broadcast(tensor, root, async_op), async_op, tensor)
 
 
 def all_gather(
@@ -171,7 +171,7 @@ def all_gather(
     if is_outside(group):
         return None
     of = group_of("all_gather", group)
-    return _work(of._group.all_gather(tensor_list, tensor, async_op), async_op)
+    return _work(of._group.all_gather(tensor_list, tensor, async_op), async_op, *tensor_list)
 
 
 def all_gather_into_tensor(
@@ -225,7 +225,7 @@ def gather(
         return None
     of = group_of("gather", group)
     root = rank_in("gather", of, "dst", dst, group_dst, 0)
-    return _work(of._group.gather(gather_list or [], tensor, root, async_op), async_op)
+    return _work(of._group.gather(gather_list or [], tensor, root, async_op), async_op, *(gather_list or []))
 
 
 def scatter(
@@ -252,7 +252,7 @@ def scatter(
         return None
     of = group_of("scatter", group)
     root = rank_in("scatter", of, "src", src, group_src, 0)
-    return _work(of._group.scatter(tensor, scatter_list or [], root, async_op), async_op)
+    return _work(of._group.scatter(tensor, scatter_list or [], root, async_op), async_op, tensor)
 
 
 def reduce_scatter(
@@ -276,7 +276,7 @@ def reduce_scatter(
     if is_outside(group):
         return None
     of = group_of("reduce_scatter", group)
-    return _work(of._group.reduce_scatter(output, input_list, op_name(op), async_op), async_op)
+    return _work(of._group.reduce_scatter(output, input_list, op_name(op), async_op), async_op, output)
 
 
 def reduce_scatter_tensor(
@@ -301,7 +301,7 @@ def reduce_scatter_tensor(
         return None
     of = group_of("reduce_scatter_tensor", group)
     rows = _rows("reduce_scatter_tensor", input.contiguous(), output, of.size())
-    return _work(of._group.reduce_scatter(output, rows, op_name(op), async_op), async_op)
+    return _work(of._group.reduce_scatter(output, rows, op_name(op), async_op), async_op, output)
 
 
 reduce_scatter_single = reduce_scatter_tensor  # its newer name
@@ -327,7 +327,7 @@ def all_to_all(
     if is_outside(group):
         return None
     of = group_of("all_to_all", group)
-    return _work(of._group.all_to_all(output_tensor_list, input_tensor_list, async_op), async_op)
+    return _work(of._group.all_to_all(output_tensor_list, input_tensor_list, async_op), async_op, *output_tensor_list)
 
 
 def all_to_all_single(

@@ -7,12 +7,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from .. import _C, errors
+from ..futures import Future
 from ._rendezvous import rendezvous
 from ._store import PrefixStore, Store, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    from .._C import Tensor
 
 default_pg_timeout = timedelta(minutes=30)
 
@@ -61,14 +64,18 @@ class Work:
     wait() returns.
 
     work: the operation; None: one that has ended. then: called when wait() returns for the first time.
+    tensors: what get_future() gives.
 
     >>> kiln.distributed.Work().wait()
     True
     """
 
-    def __init__(self, work: Any = None, then: Callable[[], Any] | None = None) -> None:
+    def __init__(
+        self, work: Any = None, then: Callable[[], Any] | None = None, tensors: Sequence[Tensor] = ()
+    ) -> None:
         self._work = work
         self._then = then
+        self._tensors = tensors
 
     def wait(self, timeout: timedelta | float | None = None) -> bool:
         """Returns True when the operation has ended, and raises DistBackendError when it failed.
@@ -81,6 +88,15 @@ class Work:
         if then is not None:
             then()
         return True
+
+    def get_future(self) -> Future[list[Tensor]]:
+        """A Future whose result is the list of the operation's results."""
+
+        def wait() -> list[Tensor]:
+            self.wait()
+            return list(self._tensors)
+
+        return Future._of(wait)
 
     def is_completed(self) -> bool:
         """Whether the operation has ended, well or not."""

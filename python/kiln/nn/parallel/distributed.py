@@ -10,12 +10,33 @@ from ..module import Module
 from .data_parallel import _device_of, _moved
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from ..._C import Tensor
 
 __all__ = ["DistributedDataParallel"]
+
+
+def _called_with_buckets(state: Any, hook: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The hook as the reducer calls it."""
+    from ...distributed._grad_bucket import GradBucket
+    from ...futures import Future
+
+    def call(index: int, is_last: bool, buffer: Tensor, parameters: list[Tensor]) -> Callable[[], Any]:
+        future = hook(state, GradBucket(index, is_last, buffer, parameters))
+        if not isinstance(future, Future):
+            raise errors.TypeError(
+                f"register_comm_hook: the hook must return a kiln.futures.Future; got {type(future).__name__}"
+            )
+
+        def wait() -> Any:
+            result = future.wait()
+            return result[0] if isinstance(result, (list, tuple)) and len(result) == 1 else result
+
+        return wait
+
+    return call
 
 
 class DistributedDataParallel(Module):
@@ -85,12 +106,15 @@ class DistributedDataParallel(Module):
             self._share(module.parameters())
             self._share(module.buffers())
         self._bucket_cap_mb = 25.0 if bucket_cap_mb is None else bucket_cap_mb
+        self._comm_hook: tuple[Any, Callable[..., Any]] | None = None
         self._make_reducer()
 
     def _make_reducer(self) -> None:
         trained = [p for p in self.module.parameters() if p.requires_grad]
         group = self.process_group._group
         self._reducer = _C._distributed.gradient_reducer(trained, group, self._bucket_cap_mb)
+        if self._comm_hook is not None:
+            self._reducer.set_hook(_called_with_buckets(*self._comm_hook))
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -116,6 +140,24 @@ class DistributedDataParallel(Module):
         if self.training and self.broadcast_buffers and self.require_backward_grad_sync:
             self._share(self.module.buffers())
         return self.module(*inputs, **kwargs)
+
+    def register_comm_hook(self, state: Any, hook: Callable[[Any, Any], Any]) -> None:
+        """Exchanges gradients by hook(state, bucket) instead of by their mean over the processes.
+
+        state: what the hook gets; those of kiln.distributed.algorithms.ddp_comm_hooks take the process
+        group, or None for all processes. hook: called on each process for the same GradBucket, in the
+        same order, as soon as its gradients are there. It returns a kiln.futures.Future, whose result
+        takes the place of bucket.buffer(). Raises RuntimeError for a second hook, TypeError for what
+        cannot be called.
+        """
+        if not callable(hook):
+            raise errors.TypeError(
+                f"register_comm_hook: expected a function as hook; got {type(hook).__name__}"
+            )
+        if self._comm_hook is not None:
+            raise errors.RuntimeError("register_comm_hook: the module has a hook, and takes no second one")
+        self._comm_hook = (state, hook)
+        self._reducer.set_hook(_called_with_buckets(state, hook))
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
