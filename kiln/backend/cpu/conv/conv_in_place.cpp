@@ -155,8 +155,10 @@ class InPlaceConvolution {
       weights_.use_for(block, s_, bias_, out_, image % s_.groups, run, panel, last_panel);
       const int64_t count = block.k / s_.taps();
       s_.find_planes(image, channel, channel + count, planes.get());
-      // Over many panels a tile's own prefetches of the next one are enough.
-      if (copied || block.panels < 16) {
+      // Over many panels a tile's own prefetches of the next one are enough, unless one row is read
+      // where it lies: neighbouring taps ask for the same.
+      const bool is_row = s_.out_height == 1 && s_.taps() > 1;
+      if (copied || block.panels < 16 || is_row) {
         read_ahead(s_, x_, planes.get(), count, pixel, pixels);
       }
       if (copied) {
