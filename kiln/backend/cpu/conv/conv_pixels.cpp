@@ -184,6 +184,7 @@ class PixelRows {
         if (p_.in_input_) {
           block.a = p_.x_ + ((at.image * s.groups + group) * s.in + first) * s.plane() +
                     at.top * g.stride[0] * s.width;
+          if (p_.runs() > 1 || s.taps() == 1) read_planes(group, first, count, at);
         } else {
           copy_planes(group, first, count, at);
         }
@@ -204,6 +205,15 @@ class PixelRows {
     }
 
    private:
+    // Many planes of which little is seen: memory gives them faster in order.
+    void read_planes(int64_t group, int64_t first, int64_t count, const PixelBlock& at) const {
+      const ConvSizes& s = p_.s_;
+      for (int64_t i = 0; i < at.images; ++i) {
+        s.find_planes((at.image + i) * s.groups + group, first, first + count, planes_.get());
+        read_ahead(s, p_.x_, planes_.get(), count, at.top * s.out_width, at.rows * s.out_width);
+      }
+    }
+
     // What the block sees of some channels.
     void copy_planes(int64_t group, int64_t first, int64_t count, const PixelBlock& at) const {
       const ConvSizes& s = p_.s_;
