@@ -2,11 +2,12 @@
 //
 // Note [Pixels as rows]. Where output rows are short, or strides are larger than 1, patches that
 // are columns of a product waste lanes, or have to be packed. As rows they are read where they lie,
-// in the padded input, one element at a time; only weights are packed. The results are transposed
-// while they are in the cache, which channels enough and taps enough must pay for. Taps that see
-// padding alone are left out, where they are many: pixels are then sorted by the taps that they do
-// see, so that those of a tile see the same. (A sum does not change by zeros; of weights that are
-// infinite, padding makes no NaN then.)
+// in the input or a padded copy of it, one element at a time; only weights are packed. A list says
+// where each product's element lies, so that windows of a few taps need no loops of their own. The
+// results are transposed while they are in the cache, which channels enough and taps enough must
+// pay for. Taps that see padding alone are left out, where they are many: pixels are then sorted by
+// the taps that they do see, so that those of a tile see the same (pixel_tiles.h). (A sum does not
+// change by zeros; of weights that are infinite, padding makes no NaN then.)
 #include "kiln/backend/cpu/conv/conv_pixels.h"
 
 #include <algorithm>
