@@ -32,7 +32,7 @@ namespace {
 constexpr int64_t kPixels = 192;
 constexpr int64_t kCopyElements = 64 * 1024;
 
-// Leaving taps out costs a little for each row of them.
+// Leaving taps out makes more tiles, and smaller ones.
 constexpr double kWorthSkipping = 0.95;
 
 // Whether windows are read where they lie in the input.

@@ -62,17 +62,18 @@ class WeightGradSum {
     block_.c = sums;
     block_.accumulate = false;
     fill_offsets(count, padded_ ? copied_rows_ * row_ : s_.plane());
+    fill_products(count);
+    std::vector<PatchTile> tiles =
+        even_tiles(count * s_.taps(), kernels_.max_strided_rows, products_.get(), nullptr);
+    block_.tiles = tiles.data();
+    block_.tile_count = static_cast<int64_t>(tiles.size());
     for (int64_t n = begin; n < end; n += images_) {
       const int64_t images = std::min(images_, end - n);
       for (int64_t top = 0; top < s_.out_height; top += band_rows_) {
         const int64_t rows = std::min(band_rows_, s_.out_height - top);
-        take_input(group, channel, count, n, images, top, rows);
+        take_input(group, channel, count, n, images, top);
         turn_gradient(group, n, images, top, rows);
-        const std::vector<PatchTile> tiles =
-            even_tiles(count * s_.taps(), kernels_.max_strided_rows, products_.get(),
-                       products_.get() + images * rows * s_.out_width);
-        block_.tiles = tiles.data();
-        block_.tile_count = static_cast<int64_t>(tiles.size());
+        for (PatchTile& tile : tiles) tile.end = tile.begin + images * rows * s_.out_width;
         kernels_.patch_block(block_);
         block_.accumulate = true;
       }
@@ -93,24 +94,37 @@ class WeightGradSum {
     }
   }
 
-  // Output rows [top, top + rows) of some images: where their windows start.
-  void take_input(int64_t group, int64_t channel, int64_t count, int64_t n, int64_t images,
-                  int64_t top, int64_t rows) {
-    const int64_t stride = s_.geometry.stride[0];
-    const int64_t image = s_.groups * s_.in * s_.plane();
-    const int64_t copied = count * copied_rows_ * row_;
-    block_.a = padded_ ? copy_.get() : x_ + n * image + (group * s_.in + channel) * s_.plane();
+  // From image to image, in the input or a copy of so many channels.
+  int64_t image_size(int64_t channels) const {
+    return padded_ ? channels * copied_rows_ * row_ : s_.groups * s_.in * s_.plane();
+  }
+
+  // Of each pixel of a block. Blocks of fewer images have the first ones; those of fewer rows, too,
+  // since they have one image.
+  void fill_products(int64_t channels) {
+    const IntPair& stride = s_.geometry.stride;
     PatchProduct* product = products_.get();
-    for (int64_t i = 0; i < images; ++i) {
-      for (int64_t r = 0; r < rows; ++r) {
-        const int64_t start =
-            padded_ ? i * copied + r * stride * row_ : i * image + (top + r) * stride * row_;
+    for (int64_t i = 0; i < images_; ++i) {
+      for (int64_t r = 0; r < band_rows_; ++r) {
+        const int64_t start = i * image_size(channels) + r * stride[0] * row_;
         for (int64_t c = 0; c < s_.out_width; ++c, ++product) {
-          *product = {start + c * s_.geometry.stride[1],
-                      (product - products_.get()) * kernels_.columns};
+          *product = {start + c * stride[1], (product - products_.get()) * kernels_.columns};
         }
       }
-      if (padded_) copy_planes((n + i) * s_.groups + group, channel, count, top, i * copied);
+    }
+  }
+
+  // What output rows from `top` on of some images see: in the input, or a copy.
+  void take_input(int64_t group, int64_t channel, int64_t count, int64_t n, int64_t images,
+                  int64_t top) {
+    if (!padded_) {
+      block_.a = x_ + ((n * s_.groups + group) * s_.in + channel) * s_.plane() +
+                 top * s_.geometry.stride[0] * row_;
+      return;
+    }
+    block_.a = copy_.get();
+    for (int64_t i = 0; i < images; ++i) {
+      copy_planes((n + i) * s_.groups + group, channel, count, top, i * image_size(count));
     }
   }
   // What output rows from `top` on see of an image's channels, to copy_ + place.
