@@ -9,6 +9,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from . import _C, errors
+from ._size import Size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compile", "is_compiling"]
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.FunctionType)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.FunctionType, Size)
 
 
 def is_compiling() -> bool:
@@ -33,37 +34,30 @@ def is_compiling() -> bool:
 # ---- Arguments and results: tensors, and what stands around them
 
 
-def _flatten(value, tensors, keep):
-    """The structure of a value as something to compare; its tensors are added to the list."""
+def _flatten(value, tensors):
+    """The structure of a value, which _CallGuard compares; its tensors are added to the list."""
     if isinstance(value, _C.Tensor):
         tensors.append(value)
         return _TENSOR
     kind = type(value)
-    if kind is tuple or kind is list:
-        return (kind, tuple([_flatten(item, tensors, keep) for item in value]))
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return (kind, tuple([_flatten(item, tensors, keep) for item in value]))
-    if kind is dict or isinstance(value, dict):
-        return (kind, tuple((key, _flatten(item, tensors, keep)) for key, item in value.items()))
-    if isinstance(value, _PLAIN):
-        return (_Plain, kind, value)
-    keep.append(value)  # its id is its name
-    return (_Object, id(value), _Held(value))
+    if kind is tuple or kind is list or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        return (kind, tuple([_flatten(item, tensors) for item in value]))
+    if isinstance(value, dict):
+        return (kind, tuple([(key, _flatten(item, tensors)) for key, item in value.items()]))
+    return (_Plain if isinstance(value, _PLAIN) else _Object, value)
 
 
-def _unflatten(spec, tensors):
-    if spec is _TENSOR:
+def _unflatten(structure, tensors):
+    if structure is _TENSOR:
         return next(tensors)
-    kind = spec[0]
-    if kind is _Plain:
-        return spec[2]
-    if kind is _Object:
-        return spec[2].value
+    kind = structure[0]
+    if kind is _Plain or kind is _Object:
+        return structure[1]
     if kind is tuple or kind is list:
-        return kind(_unflatten(item, tensors) for item in spec[1])
+        return kind([_unflatten(item, tensors) for item in structure[1]])
     if issubclass(kind, tuple):
-        return kind(*(_unflatten(item, tensors) for item in spec[1]))
-    items = ((key, _unflatten(item, tensors)) for key, item in spec[1])
+        return kind(*[_unflatten(item, tensors) for item in structure[1]])
+    items = [(key, _unflatten(item, tensors)) for key, item in structure[1]]
     if kind is dict:
         return dict(items)
     try:
@@ -77,40 +71,17 @@ class _Tensor:
 
 
 class _Plain:
-    pass
+    """A value that another with the same type and value may stand for."""
 
 
 class _Object:
-    pass
-
-
-class _Held:
-    """An object in a structure; equal to every other, since the id beside it tells them apart."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value):
-        self.value = value
-
-    def __eq__(self, other):
-        return isinstance(other, _Held)
-
-    def __hash__(self):
-        return 0
+    """Something that only itself stands for."""
 
 
 _TENSOR = _Tensor()
 
 
 # ---- What a function uses beside its arguments
-
-
-def _modules_within(value, seen, out):
-    from .nn import Module
-
-    if isinstance(value, Module) and id(value) not in seen:
-        seen.add(id(value))
-        out.append(value)
 
 
 class _Surroundings:
@@ -147,7 +118,7 @@ class _Surroundings:
         for cell in function.__closure__ or ():
             self.cells.append(cell)
             try:
-                self._look(cell.cell_contents, seen, depth + 1)
+                self._look_inside(cell.cell_contents, seen, depth)
             except ValueError:
                 pass  # not filled yet
         space = function.__globals__
@@ -156,18 +127,30 @@ class _Surroundings:
         for name in _names_of(function.__code__):
             if name in space and not isinstance(space[name], types.ModuleType):
                 self.globals.append((space, name))
-                self._look(space[name], seen, depth + 1)
+                self._look_inside(space[name], seen, depth)
+
+    def _look_inside(self, value, seen, depth):
+        from .nn import Module
+
+        if not isinstance(value, Module):  # the module itself is among the values
+            self._look(value, seen, depth + 1)
 
     def now(self):
-        for owner in self.owners:
-            yield owner
+        """The values: modules first, then those of the closure and of the globals."""
+        if not self.cells and not self.globals:
+            return self.owners
+        values = list(self.owners)
         for cell in self.cells:
             try:
-                yield cell.cell_contents
+                values.append(cell.cell_contents)
             except ValueError:
-                yield None
+                values.append(None)
         for space, name in self.globals:
-            yield space.get(name)
+            values.append(space.get(name))
+        for i, value in enumerate(values):
+            if type(value) is CompiledModule:
+                values[i] = value._orig_mod
+        return values
 
 
 def _names_of(code):
@@ -176,28 +159,6 @@ def _names_of(code):
         if isinstance(constant, types.CodeType):
             names.update(_names_of(constant))
     return sorted(names)
-
-
-def _state_of(module, key, keep, tensors):
-    """What a graph of the module depends on: adds it to the key."""
-    stack = [module]
-    while stack:
-        part = stack.pop()
-        state = part.__dict__
-        key.append(id(part))
-        values = [*state.values(), *part._parameters.values(), *part._buffers.values()]
-        for name in _HOOKS:
-            values.extend(state.get(name, ()))
-        key.extend(map(id, values))
-        keep.append((part, values))
-        tensors.extend(part._parameters.values())
-        tensors.extend(part._buffers.values())
-        for child in part._modules.values():
-            if child is not None:
-                stack.append(child)
-
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 # ---- The compiled function
@@ -227,7 +188,7 @@ class CompiledFunction:
         self._exact = exact
         self._memory_budget = memory_budget
         self._passes = passes
-        self._variants: dict[Any, Any] = {}
+        self._variants: list[_Variant] = []
         self._surroundings = None
         self._eager = 0
         self._said = False
@@ -235,49 +196,22 @@ class CompiledFunction:
         if not hasattr(function, "__name__"):
             self.__name__ = type(function).__name__
 
-    def _key(self, args, kwargs):
-        tensors, keep, held, key = [], [], [], []
-        spec = _flatten((args, kwargs), tensors, keep)
-        if self._surroundings is None:
-            self._surroundings = _Surroundings(self._function)
-        from .nn import Module
-        from .optim import Optimizer
-
-        for value in self._surroundings.now():
-            if isinstance(value, Module):
-                _state_of(value, key, keep, held)
-            elif isinstance(value, _C.Tensor):
-                key.append(id(value))
-                keep.append(value)
-                held.append(value)
-            elif isinstance(value, Optimizer):
-                key.append(id(value))
-                keep.append(value)
-            elif isinstance(value, (bool, int, float, str, bytes, type(None))):
-                key.append((type(value), value))
-            else:
-                key.append(id(value))
-                keep.append(value)
-        for value in keep:
-            if isinstance(value, Module):  # an argument
-                _state_of(value, key, keep, held)
-        return spec, (spec, tuple(key)), tensors, keep, held
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _C._is_capturing():
             return self._function(*args, **kwargs)
-        spec, key, tensors, keep, held = self._key(args, kwargs)
-        try:
-            variant = self._variants.get(key)
-        except TypeError:  # an argument that cannot be compared
-            self._eager += 1
-            return self._function(*args, **kwargs)
-        if variant is None:
-            if len(self._variants) >= self._max_variants:
-                return self._call_eagerly(args, kwargs)
-            variant = _Variant(self, spec, keep, held)
-            self._variants[key] = variant
-        return variant(tensors)
+        if self._surroundings is None:
+            self._surroundings = _Surroundings(self._function)
+        values = self._surroundings.now()
+        for variant in self._variants:
+            tensors = variant.guard.match(args, kwargs, values)
+            if tensors is not None:
+                return variant(tensors)
+        if len(self._variants) >= self._max_variants:
+            return self._call_eagerly(args, kwargs)
+        given: list[Any] = []
+        variant = _Variant(self, _flatten((args, kwargs), given), args, kwargs, values)
+        self._variants.append(variant)
+        return variant(given)
 
     def _call_eagerly(self, args, kwargs):
         self._eager += 1
@@ -304,23 +238,23 @@ class CompiledFunction:
 
         After a few replays also what each kind of row and each fused group takes.
         """
-        text = "".join(variant.compiled.explain() for variant in self._variants.values())
+        text = "".join(variant.compiled.explain() for variant in self._variants)
         if self._eager:
             text += f"{self._eager} calls were eager: no variant fits them\n"
         return text
 
     def graphs(self) -> str:
         """The graphs as text."""
-        return "".join(variant.compiled.graphs() for variant in self._variants.values())
+        return "".join(variant.compiled.graphs() for variant in self._variants)
 
     def to_dot(self) -> str:
         """The graph that was captured last, for Graphviz."""
-        return [v.compiled.to_dot() for v in self._variants.values()][-1] if self._variants else ""
+        return [v.compiled.to_dot() for v in self._variants][-1] if self._variants else ""
 
     def counts(self) -> dict[str, int]:
         """{"variants", "captured", "replayed", "eager"}: how many calls were which."""
         total = [0, 0, 0, self._eager]
-        for variant in self._variants.values():
+        for variant in self._variants:
             total = [a + b for a, b in zip(total, variant.compiled.counts(), strict=True)]
         return dict(zip(("variants", "captured", "replayed", "eager"), total, strict=True))
 
@@ -348,15 +282,18 @@ class CompiledFunction:
 class _Variant:
     """The calls with one structure of arguments and one state of what the function uses."""
 
-    def __init__(self, owner, spec, keep, held):
-        self.keep = keep
+    def __init__(self, owner, structure, args, kwargs, values):
+        from .nn.module_hooks import _global
+
+        watched = tuple(_global.values())
+        self.guard = _C._CallGuard(structure, watched, args, kwargs, values)
         self.result = result = []
         function = owner._function
 
         def call(tensors):
-            args, kwargs = _unflatten(spec, iter(tensors))
+            args, kwargs = _unflatten(structure, iter(tensors))
             results = []
-            result[:] = [_flatten(function(*args, **kwargs), results, [])]
+            result[:] = [_flatten(function(*args, **kwargs), results)]
             return results
 
         self.compiled = _C._compiled(
@@ -364,7 +301,7 @@ class _Variant:
             owner.__name__,
             owner._fullgraph,
             owner._max_variants,
-            [x for x in held if x is not None],
+            self.guard.state(),
             owner._freeze,
             owner._exact,
             owner._memory_budget,
@@ -377,7 +314,8 @@ class _Variant:
         except errors.RuntimeError as error:
             _add_line(error)
             raise
-        return _unflatten(self.result[0], iter(results))
+        structure = self.result[0]
+        return results[0] if structure is _TENSOR else _unflatten(structure, iter(results))
 
 
 def _add_line(error):

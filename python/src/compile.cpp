@@ -2,6 +2,7 @@
 #include "kiln/compile/compile.h"
 
 #include "binding.h"
+#include "compile_guard.h"
 #include "kiln/graph/capture.h"
 #include "kiln/tensor/interop.h"
 #include "kiln/tensor/tensor_impl.h"
@@ -44,6 +45,20 @@ int clear(PyObject* self) {
 PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
                         {Py_tp_clear, reinterpret_cast<void*>(&clear)},
                         {0, nullptr}};
+
+int traverse_guard(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<CallGuard>(self)->traverse(visit, arg) : 0;
+}
+
+int clear_guard(PyObject* self) {
+  nb::inst_ptr<CallGuard>(self)->clear();
+  return 0;
+}
+
+PyType_Slot kGuardSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse_guard)},
+                             {Py_tp_clear, reinterpret_cast<void*>(&clear_guard)},
+                             {0, nullptr}};
 
 PyCompiled make(nb::object function, const std::string& name, bool fullgraph, int max_variants,
                 nb::handle tensors, bool freeze, bool exact, double memory_budget, bool passes) {
@@ -96,6 +111,11 @@ void bind_compile(nb::module_& m) {
         const Compiled::Counts c = self.compiled.counts();
         return nb::make_tuple(c.variants, c.captured, c.replayed, c.eager);
       });
+  nb::class_<CallGuard>(m, "_CallGuard", nb::type_slots(kGuardSlots))
+      .def(nb::init<nb::object, nb::tuple, nb::handle, nb::handle, nb::handle>(), "structure"_a,
+           "watched"_a, "args"_a, "kwargs"_a, "values"_a)
+      .def("match", &CallGuard::match, "args"_a, "kwargs"_a, "values"_a)
+      .def("state", &CallGuard::state);
   m.def("_compiled", &make, "function"_a, "name"_a, "fullgraph"_a, "max_variants"_a, "tensors"_a,
         "freeze"_a, "exact"_a, "memory_budget"_a, "passes"_a);
   m.def("_is_capturing", &graph::is_capturing);

@@ -108,8 +108,10 @@ PyType_Spec spec = {"kiln._C.ModuleBase", sizeof(ModuleObject), 0,
 
 LayerStatePointer& layer_state(PyObject* object) noexcept { return cast(object)->layer; }
 
+bool is_module(PyObject* object) noexcept { return PyObject_TypeCheck(object, module_type) != 0; }
+
 PyModule* module_pointer(PyObject* object) {
-  if (!PyObject_TypeCheck(object, module_type)) return nullptr;
+  if (!is_module(object)) return nullptr;
   ModuleObject* self = cast(object);
   if (self->core == nullptr) self->core = new PyModule(object);
   return self->core;

@@ -58,6 +58,8 @@ class PyModule final : public nn::Module {
 
 // sync() for every Python module of the tree.
 void sync_tree(nn::Module& root);
+// Whether an object is a kiln.nn.Module.
+bool is_module(PyObject* object) noexcept;
 // The C++ side of a module, made when first asked for; null when it is no module.
 PyModule* module_pointer(PyObject* object);
 // The same, for an argument. Throws TypeError naming `op`.

@@ -1,0 +1,38 @@
+// Whether a call of a compiled function is like one that was captured.
+#pragma once
+
+#include <vector>
+
+#include "binding.h"
+
+namespace kiln::python {
+
+// Note [What a captured call depends on]
+// A graph stands for one structure of arguments and for one state of what the function finds
+// around it: modules (their attributes, parameters, buffers, children and hooks), and the values
+// of its closure and globals. A guard keeps all these objects when the call is captured. A later
+// call is like it when it meets the same objects in the same order; numbers and strings may be
+// others with the same value. Looking at them costs a few nanoseconds each and makes no object.
+class CallGuard {
+ public:
+  // structure: what _flatten in kiln/_compile.py makes of (args, kwargs). watched: dicts whose
+  // contents count. values: what the function finds around it.
+  CallGuard(nb::object structure, nb::tuple watched, nb::handle args, nb::handle kwargs,
+            nb::handle values);
+
+  // The tensors among the arguments of a call that is like the captured one; else None.
+  nb::object match(nb::handle args, nb::handle kwargs, nb::handle values) const;
+  // The parameters and buffers of the modules.
+  nb::list state() const;
+
+  // For Python's collector of cycles.
+  int traverse(visitproc visit, void* arg) const;
+  void clear();
+
+ private:
+  nb::object structure_;
+  nb::tuple watched_;
+  std::vector<nb::object> seen_;
+};
+
+}  // namespace kiln::python
